@@ -472,6 +472,34 @@ fn no_permission() {
     run(args!["verify", yard.root()]).expect(exit::DONE);
 }
 
+/// A file that cannot be restored does not keep the others from being restored, and one that cannot
+/// be read is restored elsewhere.
+#[test]
+fn permission_for_some() {
+    let yard = Yard::protected(&[]);
+    let forbid = |path: &Path, mode| {
+        fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+    };
+    let whole = snapshot(&yard.root());
+    flip(&yard.photo("a.jpg"), 10);
+    flip(&yard.photo("deep/er/c.txt"), 10);
+    flip(&yard.photo("z"), 10);
+    forbid(&yard.photo("deep/er"), 0o555);
+    let repair = run_as_user(args!["repair", yard.root()]).expect(exit::IO);
+    assert!(repair.stderr.contains("1 file in") && repair.stderr.contains("c.txt"), "{repair}");
+    assert!(repair.text().contains("restored a.jpg") && repair.text().contains("restored z"));
+    forbid(&yard.photo("deep/er"), 0o755);
+    run(args!["repair", yard.root()]).expect(exit::DONE);
+    assert!(snapshot(&yard.root()) == whole);
+
+    let to = yard.path("to");
+    fs::create_dir(&to).unwrap();
+    forbid(&yard.photo("b.jpg"), 0);
+    run_as_user(args!["repair", yard.root(), "--to", &to]).expect(exit::IO);
+    forbid(&yard.photo("b.jpg"), 0o644);
+    assert!(fs::read(to.join("b.jpg")).unwrap() == fs::read(yard.photo("b.jpg")).unwrap());
+}
+
 /// Runs the program where files have at most 8 KiB. The signal that says so must not end it.
 fn run_without_room(arguments: &[OsString]) -> Run {
     let mut command = Command::new("sh");

@@ -410,7 +410,7 @@ fn code_blocks(
                 reading.scan(blocks, Some(memory), &mut gathered);
             })?,
             false => coding.add(&reading, sums, |blocks, memory| {
-                reading.load(blocks, memory, |_| false);
+                reading.load(blocks, memory, |_| false, &mut gathered.columns);
             })?,
         }
         for ((row, sum), check) in (0..).zip(sums.chunks(width)).zip(&mut checks) {
@@ -418,9 +418,10 @@ fn code_blocks(
             write_row(header, row, &reading.columns, sum, check, file)?;
         }
     }
+    let different = if is_single { None } else { gathered.first_difference() };
     let scanned = gathered.finish();
     if !is_single {
-        refuse_changes(order, &scanned)?;
+        refuse_changes(order, &scanned, different)?;
     }
     Ok(scanned)
 }
@@ -490,20 +491,26 @@ impl Coding<'_> {
 }
 
 /// Refuses to go on if a file changed, because passes would have coded different bytes of it.
-fn refuse_changes(order: &Order, scanned: &Scanned) -> Result<()> {
+/// `different` is a block of which the passes have read different bytes.
+fn refuse_changes(order: &Order, scanned: &Scanned, different: Option<u64>) -> Result<()> {
+    let source = |piece: usize| order.stream.pieces()[piece].source.as_ref();
     let mut troubles = scanned.troubles.iter();
     let changed = troubles.find(|(_, trouble)| !matches!(trouble, Trouble::Refused(..)));
-    match changed.and_then(|(&piece, _)| order.stream.pieces()[piece].source.as_ref()) {
-        Some(source) => Err(Error::new(
-            ErrorKind::Busy,
-            format!(
-                "{} changed while it was read; run the command again, or with more memory, so that \
-                 one pass suffices",
-                shown(&source.path)
-            ),
-        )),
-        None => Ok(()),
-    }
+    let changed = changed.and_then(|(&piece, _)| source(piece)).map(|file| shown(&file.path));
+    let beside = different.and_then(|block| order.stream.first_in(&order.geometry, block));
+    let beside = beside.and_then(source).map(|file| shown(&file.path));
+    let what = match (changed, beside) {
+        (Some(file), _) => file.to_string(),
+        (None, Some(file)) => format!("{file}, or a file that shares a block with it,"),
+        (None, None) => return Ok(()),
+    };
+    Err(Error::new(
+        ErrorKind::Busy,
+        format!(
+            "{what} changed while it was read; run the command again, or with more memory, so that \
+             one pass suffices"
+        ),
+    ))
 }
 
 /// Returns the items with their digests, and the files that could not be read as they were planned.
@@ -646,7 +653,12 @@ pub(crate) fn stream(root: &Path, items: &[Item]) -> Stream {
 /// Returns the permissions that all files give; the owner may read and write in any case.
 pub(crate) fn common_mode(items: &[Item]) -> u32 {
     let is_file = |item: &&Item| item.size().is_some();
-    items.iter().filter(is_file).fold(0o666, |mode, item| mode & item.mode) | 0o600
+    parity_mode(items.iter().filter(is_file).map(|item| item.mode))
+}
+
+/// Returns the mode for the parity of files with these modes.
+pub(crate) fn parity_mode(modes: impl Iterator<Item = u32>) -> u32 {
+    modes.fold(0o666, |all, mode| all & mode) | 0o600
 }
 
 /// Returns the number of threads to use.

@@ -58,8 +58,8 @@ mod unix {
 
     use paritas_shards::Timestamp;
     use rustix::fs::{
-        AtFlags, CWD, FileType, Mode, OFlags, RenameFlags, Timespec, Timestamps, fstat, linkat,
-        mkdirat, openat, renameat, renameat_with, statat, symlinkat, unlinkat, utimensat,
+        AtFlags, CWD, Dir, FileType, Mode, OFlags, RenameFlags, Timespec, Timestamps, fstat,
+        linkat, mkdirat, openat, renameat, renameat_with, statat, symlinkat, unlinkat, utimensat,
     };
     use rustix::io::Errno;
 
@@ -130,11 +130,31 @@ mod unix {
         pub fn take(&self, folder: &Self, from: &[u8], to: &[u8]) -> io::Result<()> {
             match renameat_with(&folder.0, from, &self.0, to, RenameFlags::NOREPLACE) {
                 Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
-                    linkat(&folder.0, from, &self.0, to, AtFlags::empty())?;
-                    Ok(unlinkat(&folder.0, from, AtFlags::empty())?)
+                    self.take_in_steps(folder, from, to)
                 }
                 taken => Ok(taken?),
             }
+        }
+
+        /// Does what [`Folder::take`] does on a file system that cannot do it at once.
+        fn take_in_steps(&self, folder: &Self, from: &[u8], to: &[u8]) -> io::Result<()> {
+            match linkat(&folder.0, from, &self.0, to, AtFlags::empty()) {
+                Ok(()) => Ok(unlinkat(&folder.0, from, AtFlags::empty())?),
+                // A file system without hard links: the name is looked up first.
+                Err(Errno::PERM | Errno::NOSYS | Errno::NOTSUP) => {
+                    match statat(&self.0, to, AtFlags::SYMLINK_NOFOLLOW) {
+                        Err(Errno::NOENT) => Ok(renameat(&folder.0, from, &self.0, to)?),
+                        found => Err(found.err().unwrap_or(Errno::EXIST).into()),
+                    }
+                }
+                Err(error) => Err(error.into()),
+            }
+        }
+
+        /// Returns the names of what is in the folder.
+        pub fn names(&self) -> io::Result<Vec<Vec<u8>>> {
+            let entries = Dir::read_from(&self.0)?;
+            entries.map(|entry| Ok(entry?.file_name().to_bytes().to_vec())).collect()
         }
 
         pub fn remove(&self, name: &[u8]) -> io::Result<()> {
@@ -186,7 +206,7 @@ mod other {
 
     use paritas_shards::Timestamp;
 
-    use crate::system::owned_name;
+    use crate::system::{name_bytes, owned_name};
 
     /// A folder by its path, which is checked before each use, because a folder cannot be held open
     /// here.
@@ -238,6 +258,11 @@ mod other {
         pub fn take(&self, folder: &Self, from: &[u8], to: &[u8]) -> io::Result<()> {
             fs::hard_link(folder.at(from), self.at(to))?;
             fs::remove_file(folder.at(from))
+        }
+
+        pub fn names(&self) -> io::Result<Vec<Vec<u8>>> {
+            let entries = fs::read_dir(&self.0)?;
+            entries.map(|entry| Ok(name_bytes(&entry?.file_name()).to_vec())).collect()
         }
 
         pub fn remove(&self, name: &[u8]) -> io::Result<()> {

@@ -65,7 +65,7 @@
 
 use std::ffi::OsString;
 
-use crc_fast::{CrcAlgorithm, checksum};
+use crc_fast::{CrcAlgorithm, checksum, checksum_combine};
 pub use paritas_shards::ObjectId as Id;
 
 use crate::geometry::Geometry;
@@ -83,8 +83,9 @@ const PIECE: u64 = 1 << 63;
 pub(crate) const MOST_PIECES: u64 = 256;
 /// Sizes of catalogue pieces are multiples of this number of bytes.
 pub(crate) const PIECE_GRANULE: u64 = 128;
-/// Largest number of bytes of a catalogue piece.
-const MOST_PIECE_BYTES: u64 = 1 << 40;
+/// Largest number of bytes of a catalogue piece. It bounds what is read of a file to find out
+/// whether it has the piece that its header states: 4 GiB are the paths of many million files.
+const MOST_PIECE_BYTES: u64 = 1 << 32;
 /// The end of the names of parity files.
 pub(crate) const EXTENSION: &str = "parity";
 
@@ -283,6 +284,23 @@ pub(crate) fn block_checksum() -> crc_fast::Digest {
     crc_fast::Digest::new(CrcAlgorithm::Crc64Nvme)
 }
 
+/// Returns the checksum of a data block of zeros.
+pub(crate) fn checksum_of_zeros(bytes: u64) -> u64 {
+    // The checksum begins with all ones, and inverts all bits at the end.
+    !after_zeros(u64::MAX, bytes)
+}
+
+/// Returns what the state of a data block's checksum becomes by this many bytes of zeros. It takes
+/// a step for each bit of the number.
+pub(crate) fn after_zeros(state: u64, bytes: u64) -> u64 {
+    checksum_combine(CrcAlgorithm::Crc64Nvme, state, 0, bytes)
+}
+
+/// Goes on with the checksum of a data block whose state was kept.
+pub(crate) fn resumed_block_checksum(state: u64) -> crc_fast::Digest {
+    crc_fast::Digest::new_with_init_state(CrcAlgorithm::Crc64Nvme, state)
+}
+
 /// The fields of a record that are not read yet.
 struct Fields<'a>(&'a [u8]);
 
@@ -338,7 +356,7 @@ mod tests {
     #[test]
     fn impossible_numbers_are_refused() {
         type Change = fn(&mut Header);
-        let changes: [Change; 13] = [
+        let changes: [Change; 14] = [
             |header| header.count = 0,
             |header| header.index = 4,
             |header| header.geometry.data = 195,
@@ -349,6 +367,7 @@ mod tests {
             |header| header.geometry.parity = u64::MAX,
             |header| header.catalogue.length = 1025,
             |header| header.catalogue.piece = 1 << 41,
+            |header| header.catalogue.piece = (1 << 32) + 128,
             |header| header.catalogue.data = 0,
             |header| header.catalogue.data = 5,
             |header| header.catalogue.each = 65,

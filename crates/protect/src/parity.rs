@@ -91,19 +91,18 @@ impl ParityFile {
     pub fn pieces(&self) -> Result<Vec<(u64, Vec<u8>)>> {
         let file = self.open()?;
         let header = &self.header;
+        let mut memory = Vec::new();
         let piece = |number: u64| {
             let at = header.piece_offset(number);
             // A piece that is longer than the file is not there.
             let bytes = Some(header.catalogue.piece).filter(|&bytes| bytes <= self.length)?;
-            self.places(at).find_map(|place| {
-                let mut piece = vec![0; bytes as usize];
-                let mut check = [0; CHECK as usize];
-                let is_read = read_exact(&file, &mut piece, place)
-                    && read_exact(&file, &mut check, place + bytes);
-                let mut crc = header.piece_checksum(number);
-                crc.update(&piece);
-                (is_read && crc.finalize().to_le_bytes() == check).then_some((number, piece))
-            })
+            // Memory is taken only for what is intact, because a header may state any size.
+            let intact = |place: &u64| {
+                is_intact(&file, *place, bytes, header.piece_checksum(number), &mut memory)
+            };
+            let place = self.places(at).find(intact)?;
+            let mut piece = vec![0; bytes as usize];
+            read_exact(&file, &mut piece, place).then_some((number, piece))
         };
         Ok(header.pieces(header.index).filter_map(piece).collect())
     }

@@ -2,34 +2,31 @@
 //!
 //! A repair verifies first. Then it begins the files to restore under temporary names, copies what
 //! is still there, computes the lost blocks layer by layer and column by column as the memory
-//! allows, compares each file by its digest, and renames it. Parity files come last. So whenever a
-//! repair is killed, everything that was good is still there, and the files that were restored keep
-//! their names.
+//! allows, and compares each file by its digest. Only when all files are complete, they get their
+//! names: a file that is replaced may have bytes of another one. Parity files come last. So
+//! whenever a repair is killed, everything that was good is still there, under its name or a
+//! temporary one, in which the next repair finds it.
+//!
+//! An error that concerns one file or one layer is noted, and the repair goes on without it.
 
-use std::collections::BTreeMap;
-use std::fs::File;
+mod layer;
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::num::NonZeroUsize;
-use std::ops::Range;
 use std::path::PathBuf;
 
-use paritas::Pages;
 use paritas_shards::staged::{StagedFile, publish};
-use paritas_shards::{Attributes, Progress, setters, shown};
+use paritas_shards::{Progress, setters, shown};
 
-use crate::create::{Coding, DEFAULT_MEMORY, passes, threads, write_catalogue, write_row};
+use crate::create::DEFAULT_MEMORY;
 use crate::error::{Error, ErrorKind, Result};
-use crate::find::{EntryKind, Layer, Protection};
+use crate::find::{Entry, EntryKind, Protection};
 use crate::folder::free_bytes;
-use crate::parity::read_row;
-use crate::restore::{Restoring, Target};
+use crate::restore::{Complete, Restoring, Seen, Target};
 use crate::scan::digest_of;
-use crate::stream::Reading;
-use crate::system::path_bytes;
-use crate::tree::Skipped;
+use crate::system::{name_bytes, path_bytes};
+use crate::tree::{Skipped, folder_of};
 use crate::verify::{Evidence, FileState, Status, VerifyOptions, VerifyReport, examine};
-
-/// Number of bytes that are copied at once.
-const STEP: u64 = 1 << 20;
 
 /// The settings of a repair.
 #[derive(Debug, Clone)]
@@ -96,15 +93,25 @@ pub struct RepairReport {
     pub lost: Vec<PathBuf>,
     /// Paths that could not be restored for other reasons, and these reasons.
     pub failed: Vec<Skipped>,
+    /// Whether the bytes that were computed for any of the failed paths do not have the digest of
+    /// the protected file.
+    pub check_failed: bool,
+}
+
+impl RepairReport {
+    /// Notes why a path could not be restored.
+    fn fail(&mut self, path: PathBuf, error: &Error) {
+        self.check_failed |= error.kind() == ErrorKind::CheckFailed;
+        self.failed.push(Skipped { path, reason: error.to_string() });
+    }
 }
 
 /// Repairs a protection. `progress` gets the number of bytes as they are read.
 ///
 /// # Errors
-/// If a file cannot be written ([`ErrorKind::Io`]), the disk or the memory is short
-/// ([`ErrorKind::Io`], [`ErrorKind::Memory`]), or the bytes that were computed do not have the
-/// digest of the protected file ([`ErrorKind::CheckFailed`]). The files that were restored before
-/// the error stay.
+/// If the target folder cannot be opened, or the disk is too small for all that will be written
+/// ([`ErrorKind::Io`]), or if the memory is short ([`ErrorKind::Memory`]). What goes wrong with a
+/// single file is no error, but is in [`RepairReport::failed`].
 pub fn repair(
     protection: &Protection,
     job: &RepairJob,
@@ -119,11 +126,13 @@ pub fn repair(
         parity: Vec::new(),
         lost: Vec::new(),
         failed: Vec::new(),
+        check_failed: false,
     };
     let short = (0..).zip(&report.found.layers).filter(|(_, layer)| layer.needed > 0);
     let short: Vec<usize> = short.map(|(number, _)| number).collect();
     let (wanted, lost) = split(protection, &evidence, &short, wanted(job, &evidence));
-    let has_broken = job.to.is_none() && !report.found.parity.is_empty() && !short.is_empty();
+    let is_broken = |&layer: &usize| !evidence.broken_parity(protection, layer).is_empty();
+    let has_broken = job.to.is_none() && short.iter().any(is_broken);
     if !lost.is_empty() || has_broken || protection.unreadable_layers > 0 {
         report.found.status = Status::BeyondRepair;
     }
@@ -131,7 +140,7 @@ pub fn repair(
     if job.to.is_none() && !root.exists() {
         std::fs::create_dir(&root).map_err(|error| Error::io("making", &root, error))?;
     }
-    let target = Target::open(&root, protection.id.to_string())?;
+    let target = Target::open(&root, protection.id.to_string(), job.sync)?;
     report.lost = lost.iter().map(|&lost| target.path_of(&protection.entries[lost].path)).collect();
     let repair = Repair { protection, job, progress, evidence, short, target: &target };
     repair.run(&wanted, &mut report)?;
@@ -143,9 +152,10 @@ fn wanted(job: &RepairJob, evidence: &Evidence) -> Vec<usize> {
     let is_wanted = |state: &FileState| match state {
         FileState::Damaged(_) | FileState::Missing => true,
         FileState::Changed(_) => job.restore_changed || job.to.is_some(),
-        FileState::Touched | FileState::Unreadable(_) => false,
-        // The file is there under another name. In another folder it is wanted under its own.
-        FileState::Moved(_) => job.to.is_some(),
+        FileState::Touched => false,
+        // The file is there, but under another name, or for other readers. In another folder it is
+        // wanted as it was.
+        FileState::Moved(_) | FileState::Unreadable(_) => job.to.is_some(),
     };
     let states = evidence.states.iter();
     states.filter(|(_, state)| is_wanted(state)).map(|(&number, _)| number).collect()
@@ -185,27 +195,32 @@ struct Repair<'a> {
 /// The files that are being restored, by entry.
 type Files<'t> = BTreeMap<usize, Restoring<'t>>;
 
+/// The parity files of a layer that are being written anew, by number.
+type Parity = BTreeMap<u16, StagedFile>;
+
 impl<'a> Repair<'a> {
     fn run(&self, wanted: &[usize], report: &mut RepairReport) -> Result<()> {
         self.expect_space(wanted)?;
         if self.job.to.is_none() {
-            self.remove_leftovers();
             self.protection.remove_left()?;
         }
         self.make_folders(wanted, report)?;
         let mut files = self.begin(wanted, report)?;
+        let mut parity = Vec::new();
         for number in 0..self.protection.layers.len() {
-            let parity = self.begin_parity(number)?;
-            self.copy_known(number, &files)?;
-            self.compute(number, &files, &parity)?;
-            self.finish_files(number, &mut files, report)?;
+            parity.push(self.restore_layer(number, &mut files, report)?);
+        }
+        self.finish_files(files, report)?;
+        for (number, parity) in parity.into_iter().enumerate() {
             self.finish_parity(number, parity, report)?;
         }
         if self.job.move_back && self.job.to.is_none() {
             self.move_back(report)?;
         }
-        self.make_links(wanted, report);
-        self.finish_folders(wanted)
+        self.make_links(wanted, report)?;
+        self.finish_folders(wanted)?;
+        self.remove_leftovers(wanted, report);
+        Ok(())
     }
 
     /// Refuses to begin if the disks have no room for what will be written.
@@ -238,14 +253,27 @@ impl<'a> Repair<'a> {
         }
     }
 
-    /// Removes what an earlier repair of this protection left when it was killed.
-    fn remove_leftovers(&self) {
-        let mark = format!(".paritas-{}-", &self.protection.id.to_string()[..8]);
-        for path in &self.evidence.tree.leftovers {
-            let name = path.file_name().unwrap_or_default().to_string_lossy();
-            if name.starts_with(&mark) {
+    /// Removes what an earlier repair of this protection left when it was killed. If this repair
+    /// did not restore everything, the next one may find bytes there.
+    fn remove_leftovers(&self, wanted: &[usize], report: &RepairReport) {
+        if !report.lost.is_empty() || !report.failed.is_empty() {
+            return;
+        }
+        if self.job.to.is_none() {
+            for path in self.evidence.leftovers(self.protection) {
                 let _ = std::fs::remove_file(path);
             }
+            return;
+        }
+        // Hard links are made with their files, whether they are wanted or not.
+        let is_written = |(number, entry): &(usize, &Entry)| {
+            let is_link = matches!(entry.kind, EntryKind::HardLink { .. });
+            is_link || wanted.binary_search(number).is_ok()
+        };
+        let written = self.protection.entries.iter().enumerate().filter(is_written);
+        let folders = written.map(|(_, entry)| folder_of(&entry.path));
+        for folder in folders.collect::<BTreeSet<&[u8]>>() {
+            self.target.remove_leftovers(folder);
         }
     }
 
@@ -254,185 +282,81 @@ impl<'a> Repair<'a> {
             let entry = &self.protection.entries[number];
             if entry.kind == EntryKind::Folder {
                 let made = self.target.make_folder(&entry.path);
-                self.note(made, &entry.path, report);
+                self.note(made, &entry.path, report)?;
             }
         }
         Ok(())
     }
 
     /// Notes what was restored, or why it was not.
-    fn note(&self, done: Result<()>, path: &[u8], report: &mut RepairReport) {
+    ///
+    /// # Errors
+    /// If the error concerns more than one file.
+    fn note(&self, done: Result<()>, path: &[u8], report: &mut RepairReport) -> Result<()> {
         let path = self.target.path_of(path);
         match done {
             Ok(()) => report.restored.push(path),
-            Err(error) => report.failed.push(Skipped { path, reason: error.to_string() }),
+            Err(error) => report.fail(path, &expect_survivable(error)?),
         }
+        Ok(())
     }
 
     fn begin(&self, wanted: &[usize], report: &mut RepairReport) -> Result<Files<'a>> {
         let mut files = Files::new();
         for &number in wanted {
             let entry = &self.protection.entries[number];
-            let EntryKind::File { size, digest, .. } = entry.kind else { continue };
-            // An earlier run has restored it.
-            if self.job.to.is_some()
-                && digest_of(&self.target.path_of(&entry.path), size) == Some(digest)
-            {
-                self.note(Ok(()), &entry.path, report);
+            let EntryKind::File { size, .. } = entry.kind else { continue };
+            if self.was_restored(entry) {
+                self.note(Ok(()), &entry.path, report)?;
                 continue;
             }
-            let seen = self.evidence.tree.of(number).map(|found| found.modified);
-            let seen = if self.job.to.is_some() { None } else { seen };
-            match self.target.begin(&entry.path, size, seen) {
+            match self.target.begin(&entry.path, size, self.seen(number)) {
                 Ok(restoring) => _ = files.insert(number, restoring),
-                Err(error) if is_in_the_way(&error) => {
-                    let path = self.target.path_of(&entry.path);
-                    report.failed.push(Skipped { path, reason: error.to_string() });
-                }
-                Err(error) => return Err(error),
+                Err(error) => self.note(Err(error), &entry.path, report)?,
             }
         }
         Ok(files)
     }
 
-    /// Copies the bytes of good blocks to the files that are being restored.
-    fn copy_known(&self, number: usize, files: &Files<'a>) -> Result<()> {
-        let evidence = &self.evidence.layers[number];
-        let geometry = &self.protection.layers[number].header.geometry;
-        let mut memory = vec![0; STEP as usize];
-        for (&entry, restoring) in files {
-            let EntryKind::File { layer, piece, size, .. } = self.protection.entries[entry].kind
-            else {
-                continue;
-            };
-            if layer != number || size == 0 {
-                continue;
-            }
-            let start = evidence.stream.pieces()[piece].start;
-            let mut file = None;
-            for range in known_ranges(&evidence.lost, geometry.block, start..start + size) {
-                for at in range.clone().step_by(STEP as usize) {
-                    let count = (range.end - at).min(STEP) as usize;
-                    evidence.stream.fill(at, &mut memory[..count]);
-                    // The new file reads as zeros already, and perhaps takes no space on the disk
-                    // for them.
-                    if memory[..count].iter().all(|&byte| byte == 0) {
-                        continue;
-                    }
-                    if file.is_none() {
-                        file = Some(restoring.open()?);
-                    }
-                    let file = file.as_ref().expect("it was opened");
-                    write_all(file, &memory[..count], at - start, || {
-                        self.target.path_of(&restoring.path)
-                    })?;
-                }
-            }
-        }
-        Ok(())
+    /// Returns the time of what has the name of an entry, if it may be replaced.
+    fn seen(&self, number: usize) -> Seen {
+        let found = self.evidence.tree.of(number).filter(|_| self.job.to.is_none());
+        found.map(|found| found.modified)
     }
 
-    /// Computes the lost blocks of a layer, and from these its lost parity blocks.
-    fn compute(
-        &self,
-        number: usize,
-        files: &Files<'a>,
-        parity: &BTreeMap<u16, StagedFile>,
-    ) -> Result<()> {
-        let (layer, evidence) = (&self.protection.layers[number], &self.evidence.layers[number]);
-        let header = &layer.header;
-        let Some(code) = header.geometry.code()? else { return Ok(()) };
-        let is_lost_row = |row: &u64| !evidence.rows.contains_key(row);
-        let lost_rows: Vec<u64> = (0..header.geometry.parity).filter(is_lost_row).collect();
-        let lost_rows = if parity.is_empty() { Vec::new() } else { lost_rows };
-        let entries: Vec<usize> = files.keys().copied().collect();
-        let is_needed = self.evidence.needs_parity(self.protection, number, &entries);
-        if lost_rows.is_empty() && !is_needed {
-            return Ok(());
-        }
-        let lost: Vec<usize> = evidence.lost.iter().map(|&block| block as usize).collect();
-        let at_hand: Vec<usize> = evidence.rows.keys().map(|&row| row as usize).collect();
-        let recovery = code.solve(&lost, &at_hand)?;
-        let used = recovery.rows().len();
-        let rows: Vec<usize> = recovery
-            .rows()
-            .iter()
-            .copied()
-            .chain(lost_rows.iter().map(|&row| row as usize))
-            .collect();
-        let mut checks: Vec<crc_fast::Digest> =
-            lost_rows.iter().map(|&row| header.row_checksum(row)).collect();
-        let mut writer = Writer { repair: self, number, files, open: None };
-        let memory = (rows.len() + lost.len()) as u64;
-        for columns in passes(&header.geometry, memory, self.job.memory) {
-            let reading = Reading {
-                stream: &evidence.stream,
-                geometry: header.geometry,
-                columns,
-                threads: threads(self.job.threads),
-                progress: self.progress,
-            };
-            let width = reading.width();
-            let mut sums = Pages::zeroed(rows.len() * width)?;
-            for (&row, sum) in rows[..used].iter().zip(sums.chunks_mut(width)) {
-                let (file, place) = evidence.rows[&(row as u64)];
-                let file = layer.files[usize::from(file)].as_ref();
-                let path = &file.expect("it has parity blocks at hand").path;
-                read_row(path, place + reading.columns.start, sum)?;
-            }
-            let is_lost = |block: u64| evidence.lost.binary_search(&block).is_ok();
-            let coding = Coding { code: &code, rows: &rows, memory: self.job.memory };
-            coding.add(&reading, &mut sums, |blocks, memory| {
-                reading.load(blocks, memory, is_lost);
-            })?;
-            let (syndromes, regenerated) = sums.split_at_mut(used * width);
-            let mut blocks = Pages::zeroed(lost.len() * width)?;
-            let syndromes: Vec<&[u8]> = syndromes.chunks(width).collect();
-            let mut found: Vec<&mut [u8]> = blocks.chunks_mut(width).collect();
-            recovery.recover(&syndromes, &mut found, reading.threads)?;
-            for (&block, bytes) in recovery.lost().iter().zip(blocks.chunks(width)) {
-                writer.write(block as u64, reading.columns.start, bytes)?;
-            }
-            if !lost_rows.is_empty() {
-                let mut all: Vec<&[u8]> = vec![&[]; header.geometry.data as usize];
-                for (&block, bytes) in recovery.lost().iter().zip(blocks.chunks(width)) {
-                    all[block] = bytes;
+    /// Whether an earlier repair to the same folder has restored an entry.
+    fn was_restored(&self, entry: &Entry) -> bool {
+        let path = self.target.path_of(&entry.path);
+        let has = |file: &Entry| match file.kind {
+            EntryKind::File { size, digest, .. } => digest_of(&path, size) == Some(digest),
+            _ => false,
+        };
+        let entry_at = |path: &[u8]| self.protection.entry_at(path);
+        self.job.to.is_some()
+            && match &entry.kind {
+                EntryKind::Folder => false,
+                EntryKind::File { .. } => has(entry),
+                EntryKind::HardLink { target } => {
+                    entry_at(target).is_some_and(|file| has(&self.protection.entries[file]))
                 }
-                let mut regenerated: Vec<&mut [u8]> = regenerated.chunks_mut(width).collect();
-                code.add(&rows[used..], 0, &all, &mut regenerated, reading.threads)?;
-                for ((&row, bytes), check) in lost_rows.iter().zip(&regenerated).zip(&mut checks) {
-                    let file = &parity[&header.file_of(row)];
-                    write_row(header, row, &reading.columns, bytes, check, file)?;
-                }
+                EntryKind::Symlink { target } => std::fs::read_link(&path)
+                    .is_ok_and(|now| name_bytes(now.as_os_str()) == target.as_slice()),
             }
-        }
-        Ok(())
     }
 
-    /// Gives the restored files of a layer their names.
-    fn finish_files(
-        &self,
-        number: usize,
-        files: &mut Files<'a>,
-        report: &mut RepairReport,
-    ) -> Result<()> {
-        for (entry, restoring) in std::mem::take(files) {
-            let found = &self.protection.entries[entry];
-            match found.kind {
-                EntryKind::File { layer, digest, .. } if layer == number => {
-                    let path = found.path.clone();
-                    match restoring.finish(found, digest, self.job.sync) {
-                        Err(error) if is_in_the_way(&error) || error.kind() == ErrorKind::Busy => {
-                            self.note(Err(error), &path, report);
-                        }
-                        done => {
-                            done?;
-                            self.note(Ok(()), &path, report);
-                        }
-                    }
-                }
-                _ => _ = files.insert(entry, restoring),
+    /// Gives the restored files their names, once all of them are complete.
+    fn finish_files(&self, files: Files<'a>, report: &mut RepairReport) -> Result<()> {
+        let mut complete: Vec<(&Entry, Complete<'_>)> = Vec::new();
+        for (entry, restoring) in files {
+            let entry = &self.protection.entries[entry];
+            let EntryKind::File { size, digest, .. } = entry.kind else { continue };
+            match restoring.check(size, digest) {
+                Ok(restored) => complete.push((entry, restored)),
+                Err(error) => self.note(Err(error), &entry.path, report)?,
             }
+        }
+        for (entry, restored) in complete {
+            self.note(restored.finish(entry), &entry.path, report)?;
         }
         Ok(())
     }
@@ -442,53 +366,28 @@ impl<'a> Repair<'a> {
         if self.job.to.is_some() || self.short.contains(&number) {
             return Vec::new();
         }
-        let (layer, evidence) = (&self.protection.layers[number], &self.evidence.layers[number]);
-        let is_whole = |&index: &u16| {
-            let at = usize::from(index);
-            let pair = layer.files[at].as_ref().zip(evidence.checked[at].as_ref());
-            pair.is_some_and(|(file, checked)| {
-                let rows = layer.header.rows(index).count();
-                file.has_ends && checked.rows.len() == rows && checked.damaged_pieces == 0
-            })
-        };
-        (0..layer.header.count).filter(|index| !is_whole(index)).collect()
-    }
-
-    /// Begins the parity files that are to be written anew, and copies the good blocks of the old
-    /// ones.
-    fn begin_parity(&self, number: usize) -> Result<BTreeMap<u16, StagedFile>> {
-        let (layer, evidence) = (&self.protection.layers[number], &self.evidence.layers[number]);
-        let broken = self.broken(number);
-        let places = broken.iter().map(|&index| self.protection.place_of(layer, index));
-        let mode = self.protection.entries.iter().filter(|entry| entry.is_file());
-        let mode = mode.fold(0o666, |mode, entry| mode & entry.mode);
-        let attributes = Attributes { mode: Some(mode), ..Attributes::default() };
-        let files = StagedFile::create_all(places, &attributes, true)?;
-        let files: BTreeMap<u16, StagedFile> = broken.into_iter().zip(files).collect();
-        write_catalogue(&layer.header, &layer.catalogue, |index| files.get(&index))?;
-        for (&index, new) in &files {
-            let Some(checked) = &evidence.checked[usize::from(index)] else { continue };
-            let Some(old) = &layer.files[usize::from(index)] else { continue };
-            for (&row, &place) in &checked.rows {
-                copy_row(layer, row, &old.path, place, new)?;
-            }
-        }
-        Ok(files)
+        self.evidence.broken_parity(self.protection, number)
     }
 
     fn finish_parity(
         &self,
         number: usize,
-        parity: BTreeMap<u16, StagedFile>,
+        parity: Parity,
         report: &mut RepairReport,
     ) -> Result<()> {
-        let layer = &self.protection.layers[number];
-        report.parity.extend(parity.keys().map(|&index| self.protection.place_of(layer, index)));
         if parity.is_empty() {
             return Ok(());
         }
+        let layer = &self.protection.layers[number];
+        let places = parity.keys().map(|&index| self.protection.place_of(layer, index));
+        let places: Vec<PathBuf> = places.collect();
         let files = parity.into_values().collect();
-        publish(files, &[], || Ok(Vec::new()), self.job.sync)
+        let published: Result<()> = publish(files, &[], || Ok(Vec::new()), self.job.sync);
+        match published {
+            Ok(()) => report.parity.extend(places),
+            Err(error) => self.note_parity(number, error, report)?,
+        }
+        Ok(())
     }
 
     fn move_back(&self, report: &mut RepairReport) -> Result<()> {
@@ -496,31 +395,66 @@ impl<'a> Repair<'a> {
             let FileState::Moved(from) = state else { continue };
             let entry = &self.protection.entries[number];
             let Ok(relative) = from.strip_prefix(&self.protection.root) else { continue };
-            self.target.take(&path_bytes(relative), &entry.path)?;
-            report.moved_back.push((from.clone(), self.target.path_of(&entry.path)));
+            match self.target.take(&path_bytes(relative), &entry.path) {
+                Ok(()) => {
+                    report.moved_back.push((from.clone(), self.target.path_of(&entry.path)));
+                }
+                Err(error) => self.note(Err(error), &entry.path, report)?,
+            }
         }
         Ok(())
     }
 
     /// Restores symbolic links, and hard links to files that were restored.
-    fn make_links(&self, wanted: &[usize], report: &mut RepairReport) {
-        let entries = &self.protection.entries;
-        for &number in wanted {
-            let entry = &entries[number];
-            if let EntryKind::Symlink { target } = &entry.kind {
-                let done = self.target.symlink(entry, target);
-                self.note(done, &entry.path, report);
+    fn make_links(&self, wanted: &[usize], report: &mut RepairReport) -> Result<()> {
+        let restored: HashSet<PathBuf> = report.restored.iter().cloned().collect();
+        let is_wanted = |number: &usize| wanted.binary_search(number).is_ok();
+        for (number, entry) in self.protection.entries.iter().enumerate() {
+            let is_due = match &entry.kind {
+                EntryKind::Symlink { .. } => is_wanted(&number),
+                EntryKind::HardLink { target } => {
+                    let is_new = restored.contains(&self.target.path_of(target));
+                    is_wanted(&number) || is_new && !self.is_own(number)
+                }
+                EntryKind::File { .. } | EntryKind::Folder => false,
+            };
+            if is_due {
+                let is_missing = |file: &[u8]| {
+                    let is_wanted = self.protection.entry_at(file).as_ref().is_some_and(is_wanted);
+                    is_wanted && !restored.contains(&self.target.path_of(file))
+                };
+                let done = self.make_link(number, is_missing);
+                self.note(done, &entry.path, report)?;
             }
         }
-        for (number, entry) in entries.iter().enumerate() {
-            let EntryKind::HardLink { target } = &entry.kind else { continue };
-            let file = self.protection.entry_at(target);
-            let is_new = |number: usize| wanted.binary_search(&number).is_ok();
-            if is_new(number) || file.is_some_and(is_new) {
-                let done = self.target.hard_link(target, &entry.path);
-                self.note(done, &entry.path, report);
+        Ok(())
+    }
+
+    /// Makes a link, unless an earlier repair has made it. `is_missing` tells of a file whether it
+    /// should have been restored and was not.
+    fn make_link(&self, number: usize, is_missing: impl Fn(&[u8]) -> bool) -> Result<()> {
+        let entry = &self.protection.entries[number];
+        match &entry.kind {
+            _ if self.was_restored(entry) => Ok(()),
+            EntryKind::Symlink { target } => self.target.symlink(entry, target, self.seen(number)),
+            EntryKind::HardLink { target } if is_missing(target) => Err(Error::new(
+                ErrorKind::Io,
+                format!(
+                    "{} is another name of {}, which could not be restored",
+                    shown(&self.target.path_of(&entry.path)),
+                    shown(&self.target.path_of(target))
+                ),
+            )),
+            EntryKind::HardLink { target } => {
+                self.target.hard_link(target, &entry.path, self.seen(number))
             }
+            EntryKind::File { .. } | EntryKind::Folder => Ok(()),
         }
+    }
+
+    /// Whether somebody has put a file of their own where a hard link was.
+    fn is_own(&self, number: usize) -> bool {
+        matches!(self.evidence.states.get(&number), Some(FileState::Changed(_)))
     }
 
     /// Gives new folders their modes and times, and others the times that they had.
@@ -547,118 +481,29 @@ impl<'a> Repair<'a> {
     }
 }
 
-/// Whether an error means that a folder stands where a file is to go, or something else where a
-/// folder is needed.
-fn is_in_the_way(error: &Error) -> bool {
-    use std::io::ErrorKind as Io;
-    let source = std::error::Error::source(error).and_then(|source| source.downcast_ref());
-    source.is_some_and(|source: &std::io::Error| {
-        // A link is refused as a loop of links.
-        matches!(source.kind(), Io::NotADirectory | Io::IsADirectory | Io::DirectoryNotEmpty)
-            || source.raw_os_error() == Some(LOOP)
-    })
-}
-
-/// The system's error for a symbolic link that stands where a folder is needed.
-#[cfg(unix)]
-const LOOP: i32 = rustix::io::Errno::LOOP.raw_os_error();
-#[cfg(not(unix))]
-const LOOP: i32 = i32::MIN;
-
-/// Returns the parts of a range of a stream that lie outside of the lost blocks.
-fn known_ranges(lost: &[u64], block: u64, range: Range<u64>) -> Vec<Range<u64>> {
-    let first = lost.partition_point(|number| (number + 1) * block <= range.start);
-    let mut known = Vec::new();
-    let mut at = range.start;
-    for number in lost[first..].iter().take_while(|&number| number * block < range.end) {
-        if at < number * block {
-            known.push(at..number * block);
-        }
-        at = (number + 1) * block;
-    }
-    if at < range.end {
-        known.push(at..range.end);
-    }
-    known
-}
-
-/// Writes computed blocks to the files that they belong to.
-struct Writer<'r, 'a> {
-    repair: &'r Repair<'a>,
-    number: usize,
-    files: &'r Files<'a>,
-    /// The file that was written last.
-    open: Option<(usize, File)>,
-}
-
-impl Writer<'_, '_> {
-    /// Writes some columns of a block.
-    fn write(&mut self, block: u64, column: u64, bytes: &[u8]) -> Result<()> {
-        let layer = &self.repair.protection.layers[self.number];
-        let stream = &self.repair.evidence.layers[self.number].stream;
-        let geometry = &layer.header.geometry;
-        let start = block * geometry.block + column;
-        let end = (start + bytes.len() as u64).min(geometry.length);
-        if start >= end {
-            return Ok(());
-        }
-        for number in stream.pieces_in(start..end) {
-            let piece = &stream.pieces()[number];
-            let Some(entry) = layer.pieces[number].entry else { continue };
-            let Some(restoring) = self.files.get(&entry) else { continue };
-            let (from, to) = (start.max(piece.start), end.min(piece.start + piece.length));
-            let part = &bytes[(from - start) as usize..(to - start) as usize];
-            let path = || self.repair.target.path_of(&restoring.path);
-            write_all(self.file(entry, restoring)?, part, from - piece.start, path)?;
-        }
-        Ok(())
-    }
-
-    fn file(&mut self, entry: usize, restoring: &Restoring<'_>) -> Result<&File> {
-        if self.open.as_ref().is_none_or(|(open, _)| *open != entry) {
-            self.open = Some((entry, restoring.open()?));
-        }
-        Ok(&self.open.as_ref().expect("it was opened").1)
+/// Returns an error that concerns one file or one layer, so that the repair can go on.
+///
+/// # Errors
+/// If it concerns everything.
+fn expect_survivable(error: Error) -> Result<Error> {
+    match error.kind() {
+        ErrorKind::Memory | ErrorKind::Internal => Err(error),
+        _ => Ok(error),
     }
 }
 
-/// Writes all bytes at a position.
-fn write_all(file: &File, bytes: &[u8], offset: u64, path: impl Fn() -> PathBuf) -> Result<()> {
-    #[cfg(unix)]
-    let written = std::os::unix::fs::FileExt::write_all_at(file, bytes, offset);
-    #[cfg(windows)]
-    let written = {
-        let mut done = 0;
-        loop {
-            if done == bytes.len() {
-                break Ok(());
-            }
-            let at = offset + done as u64;
-            match std::os::windows::fs::FileExt::seek_write(file, &bytes[done..], at) {
-                Ok(count) => done += count,
-                Err(error) => break Err(error),
-            }
-        }
-    };
-    written.map_err(|error| Error::io("restoring", &path(), error))
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tree::Tree;
 
-/// Copies a good parity block to a new parity file.
-fn copy_row(
-    layer: &Layer,
-    row: u64,
-    old: &std::path::Path,
-    place: u64,
-    new: &StagedFile,
-) -> Result<()> {
-    let block = layer.header.geometry.block;
-    let mut check = layer.header.row_checksum(row);
-    let mut memory = vec![0; block.min(STEP) as usize];
-    for at in (0..block).step_by(STEP as usize) {
-        let end = (at + STEP).min(block);
-        let bytes = &mut memory[..(end - at) as usize];
-        read_row(old, place + at, bytes)?;
-        write_row(&layer.header, row, &(at..end), bytes, &mut check, new)?;
+    /// A file that may not be read can be computed, but not put in its place.
+    #[test]
+    fn unreadable_files_are_restored_elsewhere() {
+        let states = BTreeMap::from([(3, FileState::Unreadable("no".to_owned()))]);
+        let evidence = Evidence { tree: Tree::default(), states, layers: Vec::new() };
+        assert!(wanted(&RepairJob::default(), &evidence).is_empty());
+        let elsewhere = RepairJob::default().to(PathBuf::from("elsewhere"));
+        assert_eq!(wanted(&elsewhere, &evidence), [3]);
     }
-    Ok(())
 }

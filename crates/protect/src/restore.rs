@@ -11,7 +11,7 @@ use crate::find::Entry;
 use crate::folder::{Folder, set_modified};
 use crate::stream::read_at;
 use crate::system::path_in;
-use crate::tree::temporary_name;
+use crate::tree::{is_temporary, temporary_name};
 use paritas_shards::{Attributes, Digest, Timestamp, shown};
 
 /// Number of bytes that are read back at once.
@@ -27,6 +27,8 @@ pub(crate) struct Target {
     folder: Folder,
     /// The id in the names of temporary files.
     id: String,
+    /// Whether files and names are synced to the disk.
+    sync: bool,
 }
 
 /// A file that is being restored. If it is dropped before it has its name, it is removed.
@@ -35,17 +37,23 @@ pub(crate) struct Restoring<'t> {
     target: &'t Target,
     pub path: Vec<u8>,
     temporary: Vec<u8>,
-    /// The time of the file that has its name now, as it was when that file was read. `None` if
-    /// there was no such file.
-    seen: Option<Timestamp>,
+    seen: Seen,
     is_named: bool,
 }
 
+/// A restored file that has the digest of the protected file, and does not have its name yet.
+#[derive(Debug)]
+pub(crate) struct Complete<'t>(Restoring<'t>);
+
+/// The time of what has a name that is restored, as it was when that was read. It may be replaced
+/// while it has this time. `None` if there was nothing: then nothing is replaced.
+pub(crate) type Seen = Option<Timestamp>;
+
 impl Target {
     /// Opens the folder that restored paths are relative to.
-    pub fn open(root: &Path, id: String) -> Result<Self> {
+    pub fn open(root: &Path, id: String, sync: bool) -> Result<Self> {
         let folder = Folder::open(root).map_err(|error| Error::io("opening", root, error))?;
-        Ok(Self { root: root.to_owned(), folder, id })
+        Ok(Self { root: root.to_owned(), folder, id, sync })
     }
 
     /// Returns the path of something in the tree.
@@ -61,9 +69,8 @@ impl Target {
         move |error| Error::io(doing, &self.path_of(path), error)
     }
 
-    /// Begins a file of `size` bytes, which are zeros at first. It may replace a file that still
-    /// has the time `seen`. If that is `None`, it replaces no file.
-    pub fn begin(&self, path: &[u8], size: u64, seen: Option<Timestamp>) -> Result<Restoring<'_>> {
+    /// Begins a file of `size` bytes, which are zeros at first.
+    pub fn begin(&self, path: &[u8], size: u64, seen: Seen) -> Result<Restoring<'_>> {
         let failed = |error| self.failed("restoring", path)(error);
         let (folder, _) = self.folder.parent(path, true).map_err(failed)?;
         let temporary = self.temporary()?;
@@ -85,7 +92,13 @@ impl Target {
     pub fn make_folder(&self, path: &[u8]) -> Result<()> {
         let failed = |error| self.failed("making", path)(error);
         let (folder, name) = self.folder.parent(path, true).map_err(failed)?;
-        folder.inner(&name, true).map(drop).map_err(failed)
+        folder.inner(&name, true).map_err(failed)?;
+        self.sync(&folder).map_err(failed)
+    }
+
+    /// Makes the names in a folder durable, if this is wanted.
+    fn sync(&self, folder: &Folder) -> io::Result<()> {
+        if self.sync { folder.sync() } else { Ok(()) }
     }
 
     /// Gives a folder its mode and time.
@@ -107,29 +120,62 @@ impl Target {
         folder.inner(&name, false)
     }
 
-    /// Makes a symbolic link to `to`. It replaces whatever has its name.
-    pub fn symlink(&self, entry: &Entry, to: &[u8]) -> Result<()> {
+    /// Makes a symbolic link to `to`.
+    pub fn symlink(&self, entry: &Entry, to: &[u8], seen: Seen) -> Result<()> {
         let failed = |error| self.failed("restoring the link", &entry.path)(error);
         let (folder, name) = self.folder.parent(&entry.path, true).map_err(failed)?;
         let temporary = self.temporary()?;
         folder.symlink(to, &temporary, entry.modified).map_err(failed)?;
-        folder.replace(&temporary, &name).map_err(|error| {
-            let _ = folder.remove(&temporary);
-            failed(error)
-        })
+        let named = self.name(&folder, (&temporary, &name), &entry.path, seen);
+        // If it did not get its name, it goes.
+        let _ = folder.remove(&temporary);
+        named
     }
 
-    /// Makes a hard link at `path` to a file in the tree. It replaces whatever has its name.
-    pub fn hard_link(&self, file: &[u8], path: &[u8]) -> Result<()> {
+    /// Makes a hard link at `path` to a file in the tree.
+    pub fn hard_link(&self, file: &[u8], path: &[u8], seen: Seen) -> Result<()> {
         let failed = |error| self.failed("restoring the link", path)(error);
         let (from, file) = self.folder.parent(file, false).map_err(failed)?;
         let (folder, name) = self.folder.parent(path, true).map_err(failed)?;
         let temporary = self.temporary()?;
         folder.link(&from, &file, &temporary).map_err(failed)?;
-        folder.replace(&temporary, &name).map_err(failed)?;
-        // If both names lead to the same file already, the system renames nothing.
+        let named = self.name(&folder, (&temporary, &name), path, seen);
+        // It also goes if both names led to the same file already: then the system renames nothing.
         let _ = folder.remove(&temporary);
-        Ok(())
+        named
+    }
+
+    /// Gives something its name in a folder, instead of a temporary one. `path` is the whole path.
+    ///
+    /// # Errors
+    /// If something has the name that may not be replaced ([`ErrorKind::Busy`]), or if the system
+    /// refuses ([`ErrorKind::Io`]).
+    fn name(
+        &self,
+        folder: &Folder,
+        (temporary, name): (&[u8], &[u8]),
+        path: &[u8],
+        seen: Seen,
+    ) -> Result<()> {
+        let failed = |error| self.failed("restoring", path)(error);
+        let place = self.path_of(path);
+        let stays = |why| Error::new(ErrorKind::Busy, format!("{} {why}", shown(&place)));
+        if seen.is_none() {
+            folder.take(folder, temporary, name).map_err(|error| match error.kind() {
+                io::ErrorKind::AlreadyExists => {
+                    stays("is there and has other content than the protected one, so it stays")
+                }
+                _ => failed(error),
+            })?;
+        } else {
+            let now = std::fs::symlink_metadata(&place).ok();
+            let now = now.and_then(|found| Attributes::of(&found).modified);
+            if now != seen {
+                return Err(stays("was changed since the repair began, and stays"));
+            }
+            folder.replace(temporary, name).map_err(failed)?;
+        }
+        self.sync(folder).map_err(failed)
     }
 
     /// Moves a file in the tree to a name that must be free.
@@ -137,7 +183,18 @@ impl Target {
         let failed = |error| self.failed("moving back", to)(error);
         let (source, old) = self.folder.parent(from, false).map_err(failed)?;
         let (folder, new) = self.folder.parent(to, true).map_err(failed)?;
-        folder.take(&source, &old, &new).map_err(failed)
+        folder.take(&source, &old, &new).map_err(failed)?;
+        self.sync(&folder).map_err(failed)
+    }
+
+    /// Removes from a folder what an earlier repair of the same protection left when it was killed.
+    pub fn remove_leftovers(&self, folder: &[u8]) {
+        let folder = if folder.is_empty() { self.folder.same() } else { self.inner(folder) };
+        let Ok(folder) = folder else { return };
+        let names = folder.names().unwrap_or_default();
+        for name in names.iter().filter(|name| is_temporary(name, &self.id)) {
+            let _ = folder.remove(name);
+        }
     }
 }
 
@@ -153,16 +210,17 @@ impl Restoring<'_> {
             .and_then(|(folder, _)| folder.file(&self.temporary))
             .map_err(|error| self.failed(error))
     }
+}
 
-    /// Gives the file its name if it has the digest that it should have.
+impl<'t> Restoring<'t> {
+    /// Compares the file with the digest that it should have.
     ///
     /// # Errors
-    /// If it has another digest ([`ErrorKind::CheckFailed`]), if someone has changed or made the
-    /// file that it would replace ([`ErrorKind::Busy`]), or if the system refuses
+    /// If it has another digest ([`ErrorKind::CheckFailed`]), or if the system refuses
     /// ([`ErrorKind::Io`]).
-    pub fn finish(mut self, entry: &Entry, expected: FileDigest, sync: bool) -> Result<()> {
+    pub fn check(self, size: u64, expected: FileDigest) -> Result<Complete<'t>> {
         let file = self.open()?;
-        let now = digest_of(&file, entry.size()).map_err(|error| self.failed(error))?;
+        let now = digest_of(&file, size).map_err(|error| self.failed(error))?;
         if now != expected {
             return Err(Error::new(
                 ErrorKind::CheckFailed,
@@ -173,37 +231,40 @@ impl Restoring<'_> {
                 ),
             ));
         }
-        self.expect_seen()?;
-        self.publish(&file, entry, sync).map_err(|error| self.failed(error))?;
-        self.is_named = true;
+        if self.target.sync {
+            file.sync_all().map_err(|error| self.failed(error))?;
+        }
+        Ok(Complete(self))
+    }
+}
+
+impl Complete<'_> {
+    /// Gives the file its name.
+    ///
+    /// # Errors
+    /// If someone has changed or made the file that it would replace ([`ErrorKind::Busy`]), or if
+    /// the system refuses ([`ErrorKind::Io`]).
+    pub fn finish(mut self, entry: &Entry) -> Result<()> {
+        let Restoring { target, path, temporary, seen, .. } = &self.0;
+        let failed = |error| self.0.failed(error);
+        let file = self.0.open()?;
+        let (folder, name) = target.folder.parent(path, false).map_err(failed)?;
+        set_attributes(&folder, &file, &name, entry).map_err(failed)?;
+        if target.sync {
+            file.sync_all().map_err(failed)?;
+        }
+        target.name(&folder, (temporary, &name), path, *seen)?;
+        self.0.is_named = true;
         Ok(())
     }
+}
 
-    /// Refuses to replace a file that someone has changed or made since it was read.
-    fn expect_seen(&self) -> Result<()> {
-        let path = self.target.path_of(&self.path);
-        let now = std::fs::symlink_metadata(&path).ok();
-        let now = now.and_then(|found| Attributes::of(&found).modified);
-        match now == self.seen {
-            true => Ok(()),
-            false => Err(Error::new(
-                ErrorKind::Busy,
-                format!("{} was changed or made since the repair began, and stays", shown(&path)),
-            )),
-        }
-    }
-
-    fn publish(&self, file: &File, entry: &Entry, sync: bool) -> io::Result<()> {
-        let (folder, name) = self.target.folder.parent(&self.path, false)?;
-        let kept = folder.adopt(file, &name)?;
-        set_mode(file, kept.unwrap_or(entry.mode) & RESTORED_MODE)?;
-        set_modified(file, entry.modified)?;
-        if sync {
-            file.sync_all()?;
-        }
-        folder.replace(&self.temporary, &name)?;
-        if sync { folder.sync() } else { Ok(()) }
-    }
+/// Gives a new file the owner and the mode of the file that it will replace, or else the entry's
+/// mode, and the entry's time.
+fn set_attributes(folder: &Folder, file: &File, name: &[u8], entry: &Entry) -> io::Result<()> {
+    let kept = folder.adopt(file, name)?;
+    set_mode(file, kept.unwrap_or(entry.mode) & RESTORED_MODE)?;
+    set_modified(file, entry.modified)
 }
 
 impl Drop for Restoring<'_> {

@@ -1,12 +1,14 @@
 //! Finding bytes that are still there, but not where they were.
 //!
-//! A missing file is looked for by size and digest among the files that are not protected. A lost
-//! block is looked for by its checksum at every byte of the files that are damaged, changed or not
-//! protected, because bytes that were inserted or removed in front of a block have moved it. The
-//! checksum rolls over the file: a CRC is linear, so one table takes out the byte that leaves the
-//! window, and another brings in the byte that enters it.
+//! A missing file is looked for by size and digest among the files that are not protected, and any
+//! file among those that a killed repair has left. A lost block is looked for by its checksum at
+//! every byte of all these, and of the files that are damaged or changed, because bytes that were
+//! inserted or removed in front of a block have moved it. The checksum rolls over the file: a CRC is
+//! linear, so one table takes out the byte that leaves the window, and another brings in the byte
+//! that enters it.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::fs::Metadata;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
@@ -15,7 +17,7 @@ use paritas_shards::Digest;
 
 use crate::digest::{FileDigest, digest, shorten};
 use crate::find::{EntryKind, Layer, Protection};
-use crate::format::block_checksum;
+use crate::format::{after_zeros, block_checksum, checksum_of_zeros};
 use crate::stream::{Patch, Source, Stream};
 use crate::system::path_in;
 use crate::tree::{FoundKind, Tree, in_threads};
@@ -23,37 +25,90 @@ use crate::verify::{Evidence, FileState, LayerEvidence};
 
 /// Number of bytes that are read at once.
 const STEP: usize = 1 << 20;
+/// Number of bytes that all threads together may read at once. One thread works in any case.
+const MOST_WINDOWS: usize = 1 << 30;
 /// The polynomial of CRC-64/NVME, reflected.
 const POLYNOMIAL: u64 = 0x9a6c_9329_ac4b_c9b5;
 
-/// Looks for missing files under other names.
+/// Looks for missing files under other names, and for all files among those that a killed repair
+/// has left.
 pub(crate) fn find_moved(protection: &Protection, evidence: &mut Evidence, threads: usize) {
-    let missing: Vec<usize> = evidence
-        .states
-        .iter()
-        .filter(|(_, state)| **state == FileState::Missing)
-        .map(|(&number, _)| number)
-        .filter(|&number| protection.entries[number].size() > 0)
-        .collect();
-    let sizes: HashSet<u64> =
-        missing.iter().map(|&number| protection.entries[number].size()).collect();
-    let candidates = unknown_files(protection, &evidence.tree)
-        .filter(|(size, _)| sizes.contains(size))
-        .collect();
-    let known = digests(candidates, threads);
+    let is_missing = |state: &FileState| *state == FileState::Missing;
+    let is_lost =
+        |state: &FileState| matches!(state, FileState::Damaged(_) | FileState::Changed(_));
+    let missing = files(protection, evidence, is_missing);
+    let lost = files(protection, evidence, |state| is_missing(state) || is_lost(state));
+    let moved = copies(protection, &missing, unknown_files(protection, &evidence.tree), threads);
+    let left = copies(protection, &lost, leftovers(protection, evidence), threads);
+    let mut used: HashMap<FileContent, usize> = HashMap::new();
     let mut changed: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
-    for number in missing {
-        let entry = &protection.entries[number];
-        let EntryKind::File { size, digest, layer, piece } = entry.kind else { continue };
-        if let Some(path) = known.get(&(size, digest)) {
-            evidence.states.insert(number, FileState::Moved(path.clone()));
+    for number in lost {
+        let EntryKind::File { size, digest, layer, piece } = protection.entries[number].kind else {
+            continue;
+        };
+        let content = (size, digest);
+        let mut source = left.get(&content).and_then(|paths| paths.first());
+        if let Some(paths) = moved.get(&content).filter(|_| missing.contains(&number)) {
+            // Each of the files is one moved file. Others that are missing can be copied from it.
+            let used = used.entry(content).or_default();
+            if let Some(path) = paths.get(*used) {
+                evidence.states.insert(number, FileState::Moved(path.clone()));
+                *used += 1;
+            }
+            source = paths.get(used.saturating_sub(1));
+        }
+        if let Some(path) = source {
             evidence.layers[layer].stream.set_source(piece, path.clone());
             changed.entry(layer).or_default().push(piece);
         }
     }
-    for layer in changed.into_keys() {
-        recheck(&protection.layers[layer], &mut evidence.layers[layer]);
+    for (layer, mut pieces) in changed {
+        pieces.sort_unstable();
+        recheck(&protection.layers[layer], &mut evidence.layers[layer], &pieces);
     }
+}
+
+/// The size and the digest of a file.
+type FileContent = (u64, FileDigest);
+
+/// Returns the numbers of the protected files that have bytes and a certain state.
+fn files(
+    protection: &Protection,
+    evidence: &Evidence,
+    has_state: impl Fn(&FileState) -> bool,
+) -> BTreeSet<usize> {
+    let states = evidence.states.iter().filter(|(_, state)| has_state(state));
+    let numbers = states.map(|(&number, _)| number);
+    numbers.filter(|&number| protection.entries[number].size() > 0).collect()
+}
+
+/// Returns those of some files that have the content of any of the entries, in order.
+fn copies(
+    protection: &Protection,
+    entries: &BTreeSet<usize>,
+    files: impl Iterator<Item = (u64, PathBuf)>,
+    threads: usize,
+) -> HashMap<FileContent, Vec<PathBuf>> {
+    let sizes: HashSet<u64> =
+        entries.iter().map(|&number| protection.entries[number].size()).collect();
+    let files = files.filter(|(size, _)| sizes.contains(size)).collect();
+    let mut copies: HashMap<FileContent, Vec<PathBuf>> = HashMap::new();
+    for (content, path) in contents(files, threads) {
+        copies.entry(content).or_default().push(path);
+    }
+    copies.values_mut().for_each(|paths| paths.sort_unstable());
+    copies
+}
+
+/// Returns size and path of the files that a killed repair has left.
+fn leftovers<'a>(
+    protection: &'a Protection,
+    evidence: &'a Evidence,
+) -> impl Iterator<Item = (u64, PathBuf)> + 'a {
+    evidence.leftovers(protection).filter_map(|path| {
+        let found = std::fs::symlink_metadata(path).ok().filter(Metadata::is_file)?;
+        Some((found.len(), path.clone()))
+    })
 }
 
 /// Returns size and path of the files that are not protected.
@@ -67,11 +122,13 @@ fn unknown_files<'a>(
     })
 }
 
-/// Returns the files by size and digest.
-pub(crate) fn digests(
-    files: Vec<(u64, PathBuf)>,
-    threads: usize,
-) -> HashMap<(u64, FileDigest), PathBuf> {
+/// Returns the files by size and digest. Of files with the same content, one is returned.
+pub(crate) fn digests(files: Vec<(u64, PathBuf)>, threads: usize) -> HashMap<FileContent, PathBuf> {
+    contents(files, threads).into_iter().collect()
+}
+
+/// Returns the files that can be read, each with its size and digest.
+fn contents(files: Vec<(u64, PathBuf)>, threads: usize) -> Vec<(FileContent, PathBuf)> {
     let files = Mutex::new(files.into_iter());
     let parts = in_threads(threads, || {
         let mut known = Vec::new();
@@ -107,15 +164,19 @@ pub(crate) fn digest_of(path: &std::path::Path, size: u64) -> Option<FileDigest>
     is_end.then(|| shorten(&Digest::new(hasher.finalize().into())))
 }
 
-/// Reads lost blocks again, because some of their files were found elsewhere, and drops those that
-/// are right now.
-fn recheck(layer: &Layer, evidence: &mut LayerEvidence) {
+/// Reads the lost blocks of some pieces again, because the files of these were found elsewhere, and
+/// drops those that are right now.
+fn recheck(layer: &Layer, evidence: &mut LayerEvidence, pieces: &[usize]) {
     let geometry = layer.header.geometry;
     let mut memory = vec![0; geometry.block.min(STEP as u64) as usize];
     let LayerEvidence { stream, lost, .. } = evidence;
     lost.retain(|&block| {
-        let mut crc = block_checksum();
         let (start, bytes) = (block * geometry.block, geometry.bytes_of(block));
+        let is_found = |piece: usize| pieces.binary_search(&piece).is_ok();
+        if !stream.pieces_in(start..start + bytes).any(is_found) {
+            return true;
+        }
+        let mut crc = block_checksum();
         for at in (0..bytes).step_by(memory.len()) {
             let count = (bytes - at).min(memory.len() as u64) as usize;
             stream.fill(start + at, &mut memory[..count]);
@@ -125,13 +186,17 @@ fn recheck(layer: &Layer, evidence: &mut LayerEvidence) {
     });
 }
 
-/// Looks for lost blocks in files that are damaged, changed or not protected.
+/// Looks for lost blocks in files that are damaged, changed or not protected, or that a killed
+/// repair has left.
 pub(crate) fn find_shifted(protection: &Protection, evidence: &mut Evidence, threads: usize) {
     for (number, layer) in protection.layers.iter().enumerate() {
         if evidence.layers[number].lost.is_empty() {
             continue;
         }
         let files = suspects(protection, evidence, layer.header.geometry.block);
+        if files.is_empty() {
+            continue;
+        }
         let LayerEvidence { lost, stream, .. } = &mut evidence.layers[number];
         let wanted = Wanted::new(layer, lost);
         let found = search(&wanted, files, threads);
@@ -154,6 +219,7 @@ fn suspects(protection: &Protection, evidence: &Evidence, block: u64) -> Vec<Pat
         }
     });
     let files = damaged.chain(unknown_files(protection, &evidence.tree));
+    let files = files.chain(leftovers(protection, evidence));
     files.filter(|(size, _)| *size >= block).map(|(_, path)| path).collect()
 }
 
@@ -201,6 +267,11 @@ impl Wanted {
         Self { block, lost: by_sum, sums, hints, roll }
     }
 
+    /// Returns the number of bytes that a thread reads at once.
+    fn window(&self) -> usize {
+        self.block + STEP.max(self.block)
+    }
+
     fn knows(&self, sum: u64) -> bool {
         let (word, bit) = hint(sum);
         self.hints[word] & bit != 0 && self.sums.contains(&sum)
@@ -212,7 +283,12 @@ impl Wanted {
         let source = Source { path, expected: None };
         let (mut found, mut told) = (Vec::new(), HashSet::new());
         // The window, and what it moves over.
-        let mut memory = vec![0; self.block + STEP.max(self.block)];
+        let mut memory = Vec::new();
+        // If the memory is short, nothing is found.
+        if memory.try_reserve_exact(self.window()).is_err() {
+            return found;
+        }
+        memory.resize(self.window(), 0);
         let mut start = 0;
         while let Ok(filled) = source.read(start, &mut memory)
             && filled >= self.block
@@ -257,7 +333,7 @@ fn hint(sum: u64) -> (usize, u64) {
 }
 
 fn search(wanted: &Wanted, files: Vec<PathBuf>, threads: usize) -> BTreeMap<u64, (PathBuf, u64)> {
-    let threads = threads.min(files.len());
+    let threads = threads.min(MOST_WINDOWS / wanted.window()).max(1).min(files.len());
     let files = Mutex::new(files.into_iter());
     let parts = in_threads(threads, || {
         let mut found = Vec::new();
@@ -287,18 +363,14 @@ impl Roll {
         for (byte, entry) in (0_u64..).zip(&mut enter) {
             *entry = (0..8).fold(byte, |sum, _| (sum >> 1) ^ (POLYNOMIAL * (sum & 1)));
         }
-        let mut bytes = vec![0; window + 1];
-        let none = checksum(CrcAlgorithm::Crc64Nvme, &bytes);
-        let zeros = checksum(CrcAlgorithm::Crc64Nvme, &bytes[..window]);
         let mut leave = [0; 256];
         for bit in 0..8 {
-            bytes[0] = 1 << bit;
-            let single = checksum(CrcAlgorithm::Crc64Nvme, &bytes) ^ none;
+            let single = after_zeros(enter[1 << bit], window as u64);
             for byte in (0..256).filter(|byte| byte >> bit & 1 == 1) {
                 leave[byte] ^= single;
             }
         }
-        Self { enter, leave, zeros }
+        Self { enter, leave, zeros: checksum_of_zeros(window as u64) }
     }
 
     /// Returns the sum of a window. A sum of fewer bytes means nothing.
@@ -332,6 +404,12 @@ mod tests {
         let blocks: Vec<u64> = found.iter().map(|&(block, _)| block).collect();
         assert_eq!(blocks, (0..50).collect::<Vec<u64>>());
         assert!(found.iter().all(|(_, place)| *place == (file.path().to_owned(), 0)));
+    }
+
+    /// A header may state blocks that are larger than any memory.
+    #[test]
+    fn tables_of_large_windows_take_no_memory() {
+        assert_ne!(Roll::new(1 << 40).zeros, Roll::new(1 << 39).zeros);
     }
 
     #[test]

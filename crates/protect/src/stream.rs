@@ -13,12 +13,12 @@ use std::fs::{File, Metadata};
 use std::io::{self, Read};
 use std::ops::Range;
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use paritas_shards::{Attributes, PieceDigest, Progress, Timestamp};
 
 use crate::digest::{FileDigest, digest, shorten};
-use crate::format::block_checksum;
+use crate::format::{block_checksum, checksum_of_zeros, resumed_block_checksum};
 use crate::geometry::Geometry;
 use crate::tree::in_threads;
 
@@ -87,10 +87,20 @@ pub(crate) struct Scanned {
     pub troubles: BTreeMap<usize, Trouble>,
 }
 
+/// The checksums of blocks that are read in ranges of columns, one range after the other. At the
+/// end they tell whether the ranges of a block fit together.
+#[derive(Debug, Clone)]
+pub(crate) struct RunningSums {
+    /// The state of each block's checksum after the columns so far.
+    states: Vec<u64>,
+}
+
 /// The findings of one thread.
 #[derive(Default)]
 struct Share {
     checksums: Vec<(u64, u64)>,
+    /// The states of running checksums, by block.
+    states: Vec<(u64, u64)>,
     digests: Vec<(usize, FileDigest)>,
     parts: Vec<(usize, PieceDigest)>,
     troubles: Vec<(usize, Trouble)>,
@@ -120,6 +130,17 @@ impl Stream {
         (first..self.pieces.len())
             .take_while(in_range)
             .filter(|&number| self.pieces[number].length > 0)
+    }
+
+    fn has_source(&self, piece: usize) -> bool {
+        self.pieces[piece].source.is_some()
+    }
+
+    /// Returns the first piece that has a source and bytes in a block.
+    pub fn first_in(&self, geometry: &Geometry, block: u64) -> Option<usize> {
+        let start = block * geometry.block;
+        let mut pieces = self.pieces_in(start..start + geometry.bytes_of(block));
+        pieces.find(|&piece| self.has_source(piece))
     }
 
     /// Fills `bytes` with the bytes of the stream from `offset` on, without patches. For each
@@ -293,24 +314,54 @@ impl Reading<'_> {
     /// Reads every byte of some blocks, hashes them, and adds what it finds to `gathered`. The
     /// wanted columns go to `memory`, if there is any, block after block.
     pub fn scan(&self, blocks: Range<u64>, memory: Option<&mut [u8]>, gathered: &mut Gathered) {
+        let zeros = OnceLock::new();
         let shares = self.by_units(blocks, memory, |unit, scratch, share| {
-            self.scan_unit(unit, scratch, share);
+            let first = unit.blocks.start * self.geometry.block;
+            let end = unit.blocks.end * self.geometry.block;
+            if self.stream.pieces_in(first..end).any(|piece| self.stream.has_source(piece)) {
+                return self.scan_unit(unit, scratch, share);
+            }
+            let zeros = zeros.get_or_init(|| checksum_of_zeros(self.geometry.block));
+            self.pass_over(unit, *zeros, share);
         });
         shares.into_iter().for_each(|share| gathered.add(self.stream, share));
     }
 
-    /// Reads the wanted columns of some blocks into `memory`, block after block. Blocks for which
-    /// `skip` returns true are filled with zeros.
-    pub fn load(&self, blocks: Range<u64>, memory: &mut [u8], skip: impl Fn(u64) -> bool + Sync) {
-        self.by_units(blocks, Some(memory), |unit, _, _| {
+    /// Reads the wanted columns of some blocks into `memory`, block after block, and adds them to
+    /// `sums`. Blocks for which `skip` returns true are filled with zeros, and are not added.
+    pub fn load(
+        &self,
+        blocks: Range<u64>,
+        memory: &mut [u8],
+        skip: impl Fn(u64) -> bool + Sync,
+        sums: &mut RunningSums,
+    ) {
+        let before = &*sums;
+        let shares = self.by_units(blocks, Some(memory), |unit, _, share| {
             let Some(memory) = unit.memory else { return };
             for (block, memory) in unit.blocks.zip(memory.chunks_mut(self.width())) {
-                match skip(block) {
-                    true => memory.fill(0),
-                    false => self.load_block(block, memory),
+                if skip(block) {
+                    memory.fill(0);
+                    continue;
                 }
+                self.load_block(block, memory);
+                share.states.push((block, before.after(block, self.part_of(block, memory))));
             }
         });
+        shares.into_iter().for_each(|share| sums.take(share.states));
+    }
+
+    /// Returns those of a block's wanted columns that are in the stream. The last block may have
+    /// fewer than the others.
+    fn part_of<'m>(&self, block: u64, columns: &'m [u8]) -> &'m [u8] {
+        let bytes = self.geometry.bytes_of(block);
+        let (from, to) = (self.columns.start.min(bytes), self.columns.end.min(bytes));
+        &columns[..(to - from) as usize]
+    }
+
+    /// Adds the wanted columns of a block that were not loaded to `sums`.
+    pub fn add_to(&self, sums: &mut RunningSums, block: u64, columns: &[u8]) {
+        sums.take([(block, sums.after(block, self.part_of(block, columns)))]);
     }
 
     fn load_block(&self, block: u64, memory: &mut [u8]) {
@@ -383,6 +434,34 @@ impl Reading<'_> {
             let kept = (block - missing).clamp(self.columns.start, self.columns.end);
             let rest = memory.len() - (self.columns.end - kept) as usize;
             memory[rest..].fill(0);
+            if !is_whole {
+                self.begin_sums(unit.blocks, memory, share);
+            }
+        }
+    }
+
+    /// Takes blocks of which no file has any bytes. They are zeros, and may be of any size. `zeros`
+    /// is the checksum of a whole block of zeros.
+    fn pass_over(&self, unit: Unit<'_>, zeros: u64, share: &mut Share) {
+        for block in unit.blocks.clone() {
+            let bytes = self.geometry.bytes_of(block);
+            let is_whole = bytes == self.geometry.block;
+            let sum = if is_whole { zeros } else { checksum_of_zeros(bytes) };
+            share.checksums.push((block, sum));
+            (self.progress)(bytes);
+        }
+        if let Some(memory) = unit.memory {
+            memory.fill(0);
+            self.begin_sums(unit.blocks, memory, share);
+        }
+    }
+
+    /// Begins the running checksums of blocks whose first columns were read.
+    fn begin_sums(&self, blocks: Range<u64>, memory: &[u8], share: &mut Share) {
+        for (block, columns) in blocks.zip(memory.chunks(self.width())) {
+            let mut crc = block_checksum();
+            crc.update(self.part_of(block, columns));
+            share.states.push((block, crc.get_state()));
         }
     }
 
@@ -421,6 +500,34 @@ impl Reading<'_> {
                 }
             }
         }
+    }
+}
+
+impl RunningSums {
+    /// Begins the checksums of `blocks` blocks, of which no column was read.
+    pub fn new(blocks: u64) -> Self {
+        Self { states: vec![block_checksum().get_state(); blocks as usize] }
+    }
+
+    /// Returns the state of a block's checksum after the next columns.
+    fn after(&self, block: u64, columns: &[u8]) -> u64 {
+        let mut crc = resumed_block_checksum(self.states[block as usize]);
+        crc.update(columns);
+        crc.get_state()
+    }
+
+    fn take(&mut self, states: impl IntoIterator<Item = (u64, u64)>) {
+        for (block, state) in states {
+            self.states[block as usize] = state;
+        }
+    }
+
+    /// Returns the blocks whose columns do not have the expected checksum together.
+    pub fn differences<'s>(&'s self, expected: &'s [u64]) -> impl Iterator<Item = u64> + 's {
+        let pairs = (0..).zip(self.states.iter().zip(expected));
+        pairs.filter_map(|(block, (&state, &sum))| {
+            (resumed_block_checksum(state).finalize() != sum).then_some(block)
+        })
     }
 }
 
@@ -471,6 +578,8 @@ fn copy_columns(bytes: &[u8], at: u64, block: u64, columns: &Range<u64>, memory:
 pub(crate) struct Gathered {
     scanned: Scanned,
     parts: BTreeMap<usize, PieceDigest>,
+    /// The checksums of the columns that were wanted so far, if these are not all.
+    pub columns: RunningSums,
 }
 
 impl Gathered {
@@ -486,13 +595,19 @@ impl Gathered {
                 *known = Some(digest(&[]));
             }
         }
-        Self { scanned, parts: BTreeMap::new() }
+        Self { scanned, parts: BTreeMap::new(), columns: RunningSums::new(geometry.data) }
+    }
+
+    /// Returns the first block of which later passes have read other bytes than the scan.
+    pub fn first_difference(&self) -> Option<u64> {
+        self.columns.differences(&self.scanned.checksums).next()
     }
 
     fn add(&mut self, stream: &Stream, share: Share) {
         for (block, checksum) in share.checksums {
             self.scanned.checksums[block as usize] = checksum;
         }
+        self.columns.take(share.states);
         for (piece, digest) in share.digests {
             self.scanned.digests[piece] = Some(digest);
         }
@@ -513,5 +628,36 @@ impl Gathered {
             }
         }
         self.scanned
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn checksums(stream: &Stream, geometry: Geometry) -> Vec<u64> {
+        let columns = 0..geometry.block;
+        let reading = Reading { stream, geometry, columns, threads: 1, progress: &|_| {} };
+        let mut gathered = Gathered::new(stream, &geometry);
+        reading.scan(0..geometry.data, None, &mut gathered);
+        gathered.finish().checksums
+    }
+
+    /// What no file has counts as zeros, and takes no time, whatever size a catalogue states.
+    #[test]
+    fn bytes_without_a_file_are_not_read() {
+        let mut small = Stream::default();
+        small.push(1_000, None);
+        let geometry = Geometry { length: 1_000, block: 384, data: 3, parity: 1 };
+        let sum = |bytes: usize| {
+            let mut crc = block_checksum();
+            crc.update(&vec![0; bytes]);
+            crc.finalize()
+        };
+        assert_eq!(checksums(&small, geometry), [sum(384), sum(384), sum(232)]);
+        let mut large = Stream::default();
+        large.push(60_000 << 40, None);
+        let geometry = Geometry { length: 60_000 << 40, block: 1 << 40, data: 60_000, parity: 1 };
+        assert_eq!(checksums(&large, geometry).len(), 60_000);
     }
 }

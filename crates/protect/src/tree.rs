@@ -262,10 +262,17 @@ pub(crate) fn temporary_name(id: &str, number: u64) -> Vec<u8> {
     [begin, format!("{}-{number:016x}", &id[..8]).as_bytes(), end].concat()
 }
 
-fn is_temporary(name: &[u8]) -> bool {
+/// Whether a repair of any protection writes files under such names.
+fn has_temporary_name(name: &[u8]) -> bool {
     let (begin, end) = TEMPORARY;
     let middle = name.strip_prefix(begin).and_then(|name| name.strip_suffix(end));
     middle.is_some_and(|middle| middle.len() == 25 && middle[8] == b'-')
+}
+
+/// Whether a repair of the protection `id` writes files under such names.
+pub(crate) fn is_temporary(name: &[u8], id: &str) -> bool {
+    let rest = name.strip_prefix(TEMPORARY.0);
+    has_temporary_name(name) && rest.is_some_and(|rest| rest.starts_with(&id.as_bytes()[..8]))
 }
 
 /// Folders that are looked through by several threads.
@@ -352,7 +359,7 @@ impl<'a> Walk<'a> {
         if name == FOLDER || self.excludes.has(&path) {
             return Ok(());
         }
-        if is_temporary(name_bytes(&name)) {
+        if has_temporary_name(name_bytes(&name)) {
             tree.leftovers.push(entry.path());
             return Ok(());
         }
@@ -374,6 +381,11 @@ impl<'a> Walk<'a> {
         }
         Ok(())
     }
+}
+
+/// Returns the folder that a path relative to a root is in: nothing stands for the root.
+pub(crate) fn folder_of(path: &[u8]) -> &[u8] {
+    &path[..path.iter().rposition(|&byte| byte == b'/').unwrap_or(0)]
 }
 
 fn joined(folder: &[u8], name: &[u8]) -> Vec<u8> {

@@ -5,11 +5,11 @@
 //! are looked for among those that are new, and lost blocks in files that are damaged or new (see
 //! `scan.rs`). Each parity block at hand repairs any one lost block, so the verdict is exact.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::num::NonZeroUsize;
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use paritas_shards::{Attributes, Progress, setters};
 
@@ -20,8 +20,8 @@ use crate::geometry::Geometry;
 use crate::parity::{Checked, ParityFile, check_all};
 use crate::scan;
 use crate::stream::{Gathered, Reading, Scanned, Source, Stream, Trouble};
-use crate::system::path_in;
-use crate::tree::{Found, FoundKind, Skipped, Tree};
+use crate::system::{name_bytes, path_in};
+use crate::tree::{Found, FoundKind, Skipped, Tree, folder_of, is_temporary};
 
 /// Number of bytes after which threads hand over their findings, so that these take little memory.
 const ROUND: u64 = 1 << 30;
@@ -429,11 +429,44 @@ fn is_file(found: Option<&Found>) -> bool {
 /// Looks through the tree of a protection.
 pub(crate) fn look(protection: &Protection, threads: usize) -> Result<Tree> {
     let mut tree = protection.walk(threads)?;
-    // If the root itself cannot be listed, everything in it counts as missing, and it is not
-    // skipped.
-    tree.skipped.retain(|skipped| skipped.path != protection.root);
+    // If there is no root, everything in it is missing. If it may not be read, nothing is known.
+    if !may_be_there(&protection.root) {
+        tree.skipped.retain(|skipped| skipped.path != protection.root);
+    }
+    let starts: Vec<Vec<u8>> = protection.starts().map(<[u8]>::to_vec).collect();
+    add_leftovers_beside(&starts, protection, &mut tree);
     tree.match_paths(protection.entries.iter().map(|entry| entry.path.as_slice()));
     Ok(tree)
+}
+
+/// Whether the system does not tell that there is no folder at a path.
+fn may_be_there(folder: &Path) -> bool {
+    match std::fs::read_dir(folder) {
+        Ok(_) => true,
+        Err(error) => {
+            !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+        }
+    }
+}
+
+/// Adds what a killed repair left beside files that were protected without the folder that they are
+/// in. The tree has what lies in protected folders.
+fn add_leftovers_beside(starts: &[Vec<u8>], protection: &Protection, tree: &mut Tree) {
+    let is_folder = |path: &[u8]| tree.at(path).is_some_and(|at| at.kind == FoundKind::Folder);
+    let is_inner = |path: &&[u8]| path.is_empty() || is_folder(path);
+    let files = starts.iter().filter(|start| !start.is_empty() && !is_folder(start));
+    let folders: BTreeSet<&[u8]> = files.map(|file| folder_of(file)).filter(is_inner).collect();
+    let id = protection.id.to_string();
+    for folder in folders {
+        let entries = std::fs::read_dir(path_in(&protection.root, folder)).into_iter().flatten();
+        let paths = entries.flatten().map(|entry| entry.path());
+        tree.leftovers.extend(paths.filter(|path| is_left_by(path, &id)));
+    }
+}
+
+/// Whether a repair of the protection `id` has given a file its name.
+fn is_left_by(path: &Path, id: &str) -> bool {
+    path.file_name().is_some_and(|name| is_temporary(name_bytes(name), id))
 }
 
 /// Returns the state of an entry by what the system says about it.
@@ -536,7 +569,10 @@ fn status(
     let mut short =
         (0..).zip(layers).filter(|(_, layer)| layer.needed > 0).map(|(number, _)| number);
     let lost: Vec<usize> = lost.map(|(&number, _)| number).collect();
-    let is_beyond = |layer| evidence.needs_parity(protection, layer, &lost) || !parity.is_empty();
+    let is_beyond = |layer| {
+        evidence.needs_parity(protection, layer, &lost)
+            || !evidence.broken_parity(protection, layer).is_empty()
+    };
     if short.any(is_beyond) || protection.unreadable_layers > 0 {
         return Status::BeyondRepair;
     }
@@ -547,6 +583,19 @@ fn status(
 }
 
 impl Evidence {
+    /// Returns what killed repairs of this protection have left.
+    pub fn leftovers(&self, protection: &Protection) -> impl Iterator<Item = &PathBuf> {
+        let id = protection.id.to_string();
+        self.tree.leftovers.iter().filter(move |path| is_left_by(path, &id))
+    }
+
+    /// Returns the numbers of the parity files of a layer that are not intact.
+    pub fn broken_parity(&self, protection: &Protection, layer: usize) -> Vec<u16> {
+        let (layer, evidence) = (&protection.layers[layer], &self.layers[layer]);
+        let is_broken = |&index: &u16| parity_finding(protection, layer, evidence, index).is_some();
+        (0..layer.header.count).filter(is_broken).collect()
+    }
+
     /// Whether any of these entries has bytes in lost blocks of a layer.
     pub fn needs_parity(&self, protection: &Protection, layer: usize, entries: &[usize]) -> bool {
         let known = &self.layers[layer];
@@ -583,7 +632,7 @@ fn finding(protection: &Protection, entry: &Entry, state: &FileState) -> FileFin
     };
     FileFinding {
         path: protection.path_of(entry),
-        name: path_in(std::path::Path::new(""), &entry.path),
+        name: path_in(Path::new(""), &entry.path),
         kind,
         size: entry.size(),
         state: state.clone(),
@@ -625,9 +674,24 @@ fn new_files(protection: &Protection, evidence: &Evidence) -> Vec<PathBuf> {
         FileState::Moved(to) => Some(to.clone()),
         _ => None,
     };
-    let moved: std::collections::BTreeSet<PathBuf> =
-        evidence.states.values().filter_map(moved).collect();
+    let moved: BTreeSet<PathBuf> = evidence.states.values().filter_map(moved).collect();
     let new = evidence.tree.others().filter(|found| found.kind != FoundKind::Folder);
     let new = new.map(|found| path_in(&protection.root, &found.path));
     new.filter(|path| !moved.contains(path)).collect()
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    /// Everything in a folder is missing only if the system says that there is no such folder.
+    #[test]
+    fn refusals_do_not_mean_missing() {
+        let root = tempfile::tempdir().unwrap();
+        let (file, endless) = (root.path().join("file"), root.path().join("endless"));
+        std::fs::write(&file, "bytes").unwrap();
+        std::os::unix::fs::symlink(&endless, &endless).unwrap();
+        assert!(may_be_there(root.path()) && may_be_there(&endless));
+        assert!(!may_be_there(&file) && !may_be_there(&root.path().join("none")));
+    }
 }

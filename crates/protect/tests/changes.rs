@@ -8,9 +8,10 @@ mod common;
 use std::ffi::OsString;
 use std::fs::{self, File, Permissions};
 use std::num::NonZeroUsize;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use common::{
     Chance, age, assert_same, check, damage, flip, job, make, make_tree, mend, only, snapshot,
@@ -42,6 +43,30 @@ fn scene_with(seed: u64, redundancy: &str) -> tempfile::TempDir {
 
 fn repaired(root: &Path, job: RepairJob) -> RepairReport {
     repair(&only(root), &job.sync(false), &|_| {}).unwrap()
+}
+
+/// Repairs, and calls `change` when everything was read for verification.
+fn repaired_amid(root: &Path, job: RepairJob, change: impl Fn() + Sync) -> RepairReport {
+    let (all, read) = (AtomicU64::new(0), AtomicU64::new(0));
+    let count = |bytes| _ = all.fetch_add(bytes, Ordering::Relaxed);
+    verify(&only(root), &VerifyOptions::default(), &count).unwrap();
+    let progress = |bytes| {
+        if read.fetch_add(bytes, Ordering::Relaxed) + bytes == all.load(Ordering::Relaxed) {
+            change();
+        }
+    };
+    repair(&only(root), &job.sync(false), &progress).unwrap()
+}
+
+/// The place of something that a killed repair has left in a folder.
+fn leftover(root: &Path, folder: &Path) -> PathBuf {
+    let id = only(root).id().to_string();
+    folder.join(format!(".paritas-{}-0123456789abcdef.tmp", &id[..8]))
+}
+
+fn parity_files(root: &Path) -> Vec<PathBuf> {
+    let folder = root.join(".paritas");
+    names(&folder).into_iter().map(|name| folder.join(name)).collect()
 }
 
 fn updated(root: &Path) -> UpdateReport {
@@ -122,6 +147,176 @@ fn changes_during_a_repair_stay() {
     assert_eq!(fs::read(&path).unwrap(), b"edited meanwhile");
 }
 
+/// A link never takes the place of somebody's own file.
+#[test]
+fn own_files_stay_where_links_were() {
+    let root = tempfile::tempdir().unwrap();
+    let [file, name, link] = ["a", "b", "c"].map(|name| root.path().join(name));
+    write(&file, &Chance::new(21).bytes(9_000), 0o644, 1);
+    fs::hard_link(&file, &name).unwrap();
+    symlink("a", &link).unwrap();
+    make(&job(root.path()));
+    // Somebody has replaced one name of a file, then the file is damaged.
+    fs::remove_file(&name).unwrap();
+    fs::write(&name, "own").unwrap();
+    flip(&file, 9);
+    assert_eq!(mend(root.path()).restored, std::slice::from_ref(&file));
+    assert_eq!(fs::read(&name).unwrap(), b"own");
+    // A file appears where a link is missing.
+    for path in [&name, &link] {
+        fs::remove_file(path).unwrap();
+    }
+    let report = repaired_amid(root.path(), RepairJob::default(), || {
+        fs::write(&name, "own").unwrap();
+        fs::write(&link, "own").unwrap();
+    });
+    assert_eq!((report.restored.len(), report.failed.len()), (0, 2), "{report:?}");
+    // And in another folder, where a second run finds what the first one has made.
+    let to = tempfile::tempdir().unwrap();
+    flip(&file, 9);
+    fs::remove_file(&link).unwrap();
+    fs::write(to.path().join("c"), "own").unwrap();
+    for _ in 0..2 {
+        let report = repaired(root.path(), RepairJob::default().to(to.path().to_owned()));
+        assert_eq!((report.restored.len(), report.failed.len()), (2, 1), "{report:?}");
+        assert_eq!(fs::read(to.path().join("c")).unwrap(), b"own");
+    }
+    assert_eq!((names(root.path()).len(), names(to.path()).len()), (3, 3));
+    assert_eq!(fs::read(&name).unwrap(), b"own");
+}
+
+/// Parity that is written anew is of the bytes that were protected, or is not written.
+#[test]
+fn parity_is_not_made_of_changed_bytes() {
+    let root = scene(22);
+    let before = snapshot(root.path());
+    let lost = parity_files(root.path()).remove(0);
+    let parity = fs::read(&lost).unwrap();
+    fs::remove_file(&lost).unwrap();
+    let victim = root.path().join("two/5");
+    for memory in [1 << 30, 20_000] {
+        let job = RepairJob::default().memory(memory);
+        let report = repaired_amid(root.path(), job, || flip(&victim, 12_000));
+        assert!(report.parity.is_empty() && report.failed[0].path == lost, "{report:?}");
+        assert!(!lost.exists());
+        flip(&victim, 12_000);
+    }
+    assert_eq!(mend(root.path()).parity, std::slice::from_ref(&lost));
+    assert_eq!(fs::read(&lost).unwrap(), parity);
+    assert_same(&snapshot(root.path()), &before, "repairing parity");
+}
+
+/// A parity block that was good and is damaged a moment later gets no new checksum.
+#[test]
+fn damaged_parity_is_not_sealed() {
+    let root = scene(23);
+    let path = parity_files(root.path()).remove(0);
+    let block = only(root.path()).geometries().next().unwrap().block;
+    flip(&path, 192 + 5);
+    // The parity block after the damaged one.
+    let next = 192 + block + 8 + 5;
+    let report = repaired_amid(root.path(), RepairJob::default(), || flip(&path, next));
+    assert!(report.parity.is_empty() && report.failed[0].path == path, "{report:?}");
+    assert_eq!(check(root.path()).parity[0].damaged_blocks, 2);
+    assert_eq!(mend(root.path()).parity, [path]);
+    assert_eq!(check(root.path()).status, Status::Intact);
+}
+
+/// What goes wrong in one layer does not keep another one from being repaired.
+#[test]
+fn a_repair_goes_on_after_errors() {
+    let root = scene_with(24, "100%");
+    let new = root.path().join("new");
+    write(&new, &Chance::new(25).bytes(9_000), 0o644, 50);
+    assert_eq!(updated(root.path()).updated, Updated::Layer);
+    let (old, other) = (root.path().join("one/5"), root.path().join("two/5"));
+    flip(&old, 9);
+    flip(&new, 9);
+    let report = repaired_amid(root.path(), RepairJob::default(), || flip(&other, 9));
+    assert_eq!(report.restored, [new]);
+    assert_eq!(report.failed[0].path, old);
+    flip(&other, 9);
+    assert_eq!(mend(root.path()).restored, [old]);
+}
+
+/// A file that is replaced may have the only bytes of another one.
+#[test]
+fn files_are_replaced_when_all_are_complete() {
+    let root = scene(26);
+    let (old, new) = (root.path().join("one/0"), root.path().join("new"));
+    write(&new, &Chance::new(27).bytes(40_000), 0o644, 50);
+    assert_eq!(updated(root.path()).updated, Updated::Layer);
+    let before = snapshot(root.path());
+    fs::rename(&new, &old).unwrap();
+    let report = repaired(root.path(), RepairJob::default().restore_changed(true));
+    assert!(report.failed.is_empty() && report.lost.is_empty(), "{report:?}");
+    assert_same(&snapshot(root.path()), &before, "replacing");
+    // A repair that was killed after it had replaced the other file has left these bytes.
+    let left = leftover(root.path(), root.path());
+    fs::rename(&new, &left).unwrap();
+    assert_eq!(check(root.path()).status, Status::Repairable);
+    assert_eq!(mend(root.path()).restored, [new]);
+    assert_same(&snapshot(root.path()), &before, "going on");
+}
+
+/// What a killed repair has left goes, wherever it lies.
+#[test]
+fn leftovers_are_removed() {
+    let (root, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (file, foreign) = (root.path().join("file"), root.path().join(".paritas-other.tmp"));
+    write(&file, &Chance::new(28).bytes(9_000), 0o644, 1);
+    make(&job(&file));
+    fs::write(&foreign, "own").unwrap();
+    for folder in [&root, &to] {
+        let left = leftover(&file, folder.path());
+        fs::write(&left, "left").unwrap();
+        let is_elsewhere = folder.path() == to.path();
+        flip(&file, 9);
+        let job = RepairJob::default().to(is_elsewhere.then(|| to.path().to_owned()));
+        let report = repair(&only(&file), &job.sync(false), &|_| {}).unwrap();
+        assert!(report.restored.len() == 1 && !left.exists() && foreign.exists(), "{report:?}");
+    }
+}
+
+/// One file cannot be two that were moved, but its bytes serve both.
+#[test]
+fn equal_files_are_moved_one_by_one() {
+    let root = scene(29);
+    let [one, two, to] = ["one/same", "two/same", "elsewhere"].map(|path| root.path().join(path));
+    let bytes = Chance::new(30).bytes(60_000);
+    write(&one, &bytes, 0o644, 1);
+    write(&two, &bytes, 0o644, 2);
+    make(&job(root.path()).redundancy("5%".parse().unwrap()).force(true));
+    fs::rename(&one, &to).unwrap();
+    fs::remove_file(&two).unwrap();
+    let report = check(root.path());
+    assert_eq!(report.status, Status::Repairable);
+    let states: Vec<_> = report.findings.iter().map(|finding| finding.state.clone()).collect();
+    assert_eq!(states, [FileState::Moved(to.clone()), FileState::Missing]);
+    let report = repaired(root.path(), RepairJob::default().move_back(true));
+    assert_eq!((report.moved_back, report.restored), (vec![(to, one)], vec![two]));
+    assert_eq!(check(root.path()).status, Status::Intact);
+}
+
+/// Damaged parity of one layer can be repaired although another layer lacks blocks.
+#[test]
+fn layers_are_judged_one_by_one() {
+    let root = scene(31);
+    write(&root.path().join("new"), &Chance::new(32).bytes(9_000), 0o644, 50);
+    assert_eq!(updated(root.path()).updated, Updated::Layer);
+    for number in 0..6 {
+        fs::write(root.path().join(format!("one/{number}")), "edited").unwrap();
+    }
+    let is_newer = |path: &PathBuf| path.to_string_lossy().contains(".layer1.");
+    let lost = parity_files(root.path()).into_iter().find(is_newer).unwrap();
+    fs::remove_file(&lost).unwrap();
+    let report = check(root.path());
+    assert!(report.layers[0].needed > 0, "{report:?}");
+    assert_eq!(report.status, Status::Repairable);
+    let report = mend(root.path());
+    assert_eq!((report.found.status, report.parity), (Status::Repairable, vec![lost]));
+}
+
 /// A protected file leads to the protections that it belongs to.
 #[test]
 fn a_file_finds_its_protection() {
@@ -146,7 +341,7 @@ fn shifted_bytes_are_found() {
         let bytes = fs::read(&path).unwrap();
         let longer = [Chance::new(4).bytes(inserted), bytes.clone()].concat();
         damage(&path, |file| {
-            std::os::unix::fs::FileExt::write_all_at(file, &longer, 0).unwrap();
+            file.write_all_at(&longer, 0).unwrap();
         });
         let report = check(root.path());
         assert!(report.layers[0].lost <= 1 && geometry.data > 100, "{report:?}");
@@ -591,6 +786,19 @@ fn files_may_change_while_they_are_read() {
     let error = protect(&planned, &change).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Busy);
     assert_same(&snapshot(&root.path().join(".paritas")), &before, "refusing");
+    // So are bytes that change between passes while size and time stay.
+    let planned = plan(&job(root.path()).memory(200_000).force(true)).unwrap();
+    let (read, length) = (AtomicU64::new(0), planned.geometry.length);
+    let change = |bytes| {
+        let before = read.fetch_add(bytes, Ordering::Relaxed);
+        if before < length && before + bytes >= length {
+            let noise = Chance::new(19).bytes(20_000);
+            damage(&root.path().join("a"), |file| file.write_all_at(&noise, 700_000).unwrap());
+        }
+    };
+    let error = protect(&planned, &change).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Busy);
+    assert_same(&snapshot(&root.path().join(".paritas")), &before, "refusing again");
 }
 
 /// Little memory gives the same as much.
@@ -667,6 +875,14 @@ fn parity_is_as_private_as_files() {
     fs::remove_file(fs::read_dir(&parity).unwrap().next().unwrap().unwrap().path()).unwrap();
     mend(root.path());
     assert_eq!(modes(&parity), 0o600);
+    // The owner may read and write parity, even that of files that nobody may write.
+    write(&root.path().join("secret"), b"secret", 0o400, 1);
+    make(&job(root.path()).force(true));
+    for path in parity_files(root.path()) {
+        fs::remove_file(&path).unwrap();
+        mend(root.path());
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    }
 }
 
 /// If two processes protect the same files at once, the second one finds that this is done, and

@@ -30,15 +30,17 @@ pub fn run(protection: &Protection, args: &Repair, output: &Output) -> Result<St
         let value = value(protection, &report, (state, args), seconds);
         output.result(value, || text(protection, &report, state, args));
     }
-    match report.failed.len() {
-        0 => Ok(state),
-        count => {
+    match report.failed.first() {
+        None => Ok(state),
+        Some(first) => {
             let message = format!(
-                "{} in {} could not be restored",
-                counted(count, "file"),
-                title(protection)
+                "{} in {} could not be restored; the first: {}",
+                counted(report.failed.len(), "file"),
+                title(protection),
+                first.reason
             );
-            Err(Failure { exit: Exit::Io, message })
+            let exit = if report.check_failed { Exit::CheckFailed } else { Exit::Io };
+            Err(Failure { exit, message })
         }
     }
 }

@@ -1,0 +1,384 @@
+//! Restoring the bytes of one layer: copying its good blocks, computing the lost ones, and writing
+//! its parity anew.
+//!
+//! The files and the parity were verified a moment ago, and are read once more here. They may have
+//! changed in between. So every block that is read or computed is compared with its checksum before
+//! anything that depends on it is used.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use paritas::Pages;
+use paritas_shards::staged::StagedFile;
+use paritas_shards::{Attributes, shown};
+
+use super::{Files, Parity, Repair, RepairReport, expect_survivable};
+use crate::create::{Coding, parity_mode, passes, threads, write_catalogue, write_row};
+use crate::error::{Error, ErrorKind, Result};
+use crate::find::{EntryKind, Layer};
+use crate::format::CHECK;
+use crate::parity::read_row;
+use crate::restore::Restoring;
+use crate::stream::{Reading, RunningSums};
+use crate::verify::LayerEvidence;
+
+/// Number of bytes that are copied at once.
+const STEP: u64 = 1 << 20;
+
+impl<'a> Repair<'a> {
+    /// Writes the lost bytes of a layer to the files that are being restored, and returns its new
+    /// parity files.
+    pub(super) fn restore_layer(
+        &self,
+        number: usize,
+        files: &mut Files<'a>,
+        report: &mut RepairReport,
+    ) -> Result<Parity> {
+        self.copy_known(number, files, report)?;
+        let parity = match self.begin_parity(number) {
+            Ok(parity) => parity,
+            Err(error) => {
+                self.note_parity(number, error, report)?;
+                Parity::new()
+            }
+        };
+        let Err(error) = self.compute(number, files, &parity, report) else { return Ok(parity) };
+        let needs = |entry: &usize| self.evidence.needs_parity(self.protection, number, &[*entry]);
+        files.retain(|entry, restoring| {
+            let is_failed = needs(entry);
+            if is_failed {
+                report.fail(self.target.path_of(&restoring.path), &error);
+            }
+            !is_failed
+        });
+        if parity.is_empty() {
+            return expect_survivable(error).map(|_| parity);
+        }
+        self.note_parity(number, error, report)?;
+        Ok(Parity::new())
+    }
+
+    /// Notes why no parity file of a layer was written.
+    pub(super) fn note_parity(
+        &self,
+        number: usize,
+        error: Error,
+        report: &mut RepairReport,
+    ) -> Result<()> {
+        let error = expect_survivable(error)?;
+        for index in self.broken(number) {
+            report.fail(self.protection.place_of(&self.protection.layers[number], index), &error);
+        }
+        Ok(())
+    }
+
+    /// Copies the bytes of good blocks to the files that are being restored.
+    fn copy_known(
+        &self,
+        number: usize,
+        files: &mut Files<'a>,
+        report: &mut RepairReport,
+    ) -> Result<()> {
+        let mut failed = Vec::new();
+        for (&entry, restoring) in &*files {
+            if let Err(error) = self.copy_file(number, entry, restoring) {
+                failed.push((entry, error));
+            }
+        }
+        self.give_up(failed, files, report)
+    }
+
+    /// Gives up files that could not be written.
+    fn give_up(
+        &self,
+        failed: impl IntoIterator<Item = (usize, Error)>,
+        files: &mut Files<'a>,
+        report: &mut RepairReport,
+    ) -> Result<()> {
+        for (entry, error) in failed {
+            files.remove(&entry);
+            self.note(Err(error), &self.protection.entries[entry].path, report)?;
+        }
+        Ok(())
+    }
+
+    /// Copies the bytes of good blocks of a layer to a file.
+    fn copy_file(&self, number: usize, entry: usize, restoring: &Restoring<'_>) -> Result<()> {
+        let EntryKind::File { layer, piece, size, .. } = self.protection.entries[entry].kind else {
+            return Ok(());
+        };
+        if layer != number || size == 0 {
+            return Ok(());
+        }
+        let evidence = &self.evidence.layers[number];
+        let geometry = &self.protection.layers[number].header.geometry;
+        let start = evidence.stream.pieces()[piece].start;
+        let mut memory = vec![0; size.min(STEP) as usize];
+        let mut file = None;
+        for range in known_ranges(&evidence.lost, geometry.block, start..start + size) {
+            for at in range.clone().step_by(STEP as usize) {
+                let count = (range.end - at).min(STEP) as usize;
+                evidence.stream.fill(at, &mut memory[..count]);
+                // The new file reads as zeros already, and perhaps takes no space on the disk for
+                // them.
+                if memory[..count].iter().all(|&byte| byte == 0) {
+                    continue;
+                }
+                if file.is_none() {
+                    file = Some(restoring.open()?);
+                }
+                let file = file.as_ref().expect("it was opened");
+                write_all(file, &memory[..count], at - start, || {
+                    self.target.path_of(&restoring.path)
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Computes the lost blocks of a layer, and from these its lost parity blocks.
+    ///
+    /// # Errors
+    /// If any block does not have its checksum: then files or parity changed since they were
+    /// verified, and what was computed is wrong ([`ErrorKind::Busy`]).
+    fn compute(
+        &self,
+        number: usize,
+        files: &mut Files<'a>,
+        parity: &Parity,
+        report: &mut RepairReport,
+    ) -> Result<()> {
+        let (layer, evidence) = (&self.protection.layers[number], &self.evidence.layers[number]);
+        let header = &layer.header;
+        let Some(code) = header.geometry.code()? else { return Ok(()) };
+        let is_lost_row = |row: &u64| !evidence.rows.contains_key(row);
+        let lost_rows: Vec<u64> = (0..header.geometry.parity).filter(is_lost_row).collect();
+        let lost_rows = if parity.is_empty() { Vec::new() } else { lost_rows };
+        let entries: Vec<usize> = files.keys().copied().collect();
+        let is_needed = self.evidence.needs_parity(self.protection, number, &entries);
+        if lost_rows.is_empty() && !is_needed {
+            return Ok(());
+        }
+        let lost: Vec<usize> = evidence.lost.iter().map(|&block| block as usize).collect();
+        let at_hand: Vec<usize> = evidence.rows.keys().map(|&row| row as usize).collect();
+        let recovery = code.solve(&lost, &at_hand)?;
+        let used = recovery.rows().len();
+        let rows: Vec<usize> = recovery
+            .rows()
+            .iter()
+            .copied()
+            .chain(lost_rows.iter().map(|&row| row as usize))
+            .collect();
+        let mut checks: Vec<crc_fast::Digest> =
+            lost_rows.iter().map(|&row| header.row_checksum(row)).collect();
+        let mut sums_of_blocks = RunningSums::new(header.geometry.data);
+        let mut writer =
+            Writer { repair: self, number, files, open: None, failed: BTreeMap::new() };
+        let memory = (rows.len() + lost.len()) as u64;
+        for columns in passes(&header.geometry, memory, self.job.memory) {
+            let reading = Reading {
+                stream: &evidence.stream,
+                geometry: header.geometry,
+                columns,
+                threads: threads(self.job.threads),
+                progress: self.progress,
+            };
+            let width = reading.width();
+            let mut sums = Pages::zeroed(rows.len() * width)?;
+            for (&row, sum) in rows[..used].iter().zip(sums.chunks_mut(width)) {
+                let (file, place) = evidence.rows[&(row as u64)];
+                let file = layer.files[usize::from(file)].as_ref();
+                let path = &file.expect("it has parity blocks at hand").path;
+                read_row(path, place + reading.columns.start, sum)?;
+            }
+            let is_lost = |block: u64| evidence.lost.binary_search(&block).is_ok();
+            let coding = Coding { code: &code, rows: &rows, memory: self.job.memory };
+            coding.add(&reading, &mut sums, |blocks, memory| {
+                reading.load(blocks, memory, is_lost, &mut sums_of_blocks);
+            })?;
+            let (syndromes, regenerated) = sums.split_at_mut(used * width);
+            let mut blocks = Pages::zeroed(lost.len() * width)?;
+            let syndromes: Vec<&[u8]> = syndromes.chunks(width).collect();
+            let mut found: Vec<&mut [u8]> = blocks.chunks_mut(width).collect();
+            recovery.recover(&syndromes, &mut found, reading.threads)?;
+            for (&block, bytes) in recovery.lost().iter().zip(blocks.chunks(width)) {
+                reading.add_to(&mut sums_of_blocks, block as u64, bytes);
+                writer.write(block as u64, reading.columns.start, bytes);
+            }
+            if !lost_rows.is_empty() {
+                let mut all: Vec<&[u8]> = vec![&[]; header.geometry.data as usize];
+                for (&block, bytes) in recovery.lost().iter().zip(blocks.chunks(width)) {
+                    all[block] = bytes;
+                }
+                let mut regenerated: Vec<&mut [u8]> = regenerated.chunks_mut(width).collect();
+                code.add(&rows[used..], 0, &all, &mut regenerated, reading.threads)?;
+                for ((&row, bytes), check) in lost_rows.iter().zip(&regenerated).zip(&mut checks) {
+                    let file = &parity[&header.file_of(row)];
+                    write_row(header, row, &reading.columns, bytes, check, file)?;
+                }
+            }
+        }
+        let failed = writer.failed;
+        self.give_up(failed, files, report)?;
+        let different: Vec<u64> = sums_of_blocks.differences(&layer.checksums).collect();
+        match different.is_empty() {
+            true => Ok(()),
+            false => Err(self.changed(number, &different)),
+        }
+    }
+
+    /// Returns the error for blocks that do not have their checksums any more.
+    fn changed(&self, number: usize, different: &[u64]) -> Error {
+        let geometry = &self.protection.layers[number].header.geometry;
+        let LayerEvidence { stream, lost, .. } = &self.evidence.layers[number];
+        // Every lost block is wrong if any other one is.
+        let known = different.iter().find(|block| lost.binary_search(block).is_err());
+        let piece = known.and_then(|&block| stream.first_in(geometry, block));
+        let source = piece.and_then(|piece| stream.pieces()[piece].source.as_ref());
+        let what = match source {
+            Some(source) => format!("{}, or a file beside it,", shown(&source.path)),
+            None => format!("a file or the parity of {}", shown(&self.protection.root)),
+        };
+        Error::new(
+            ErrorKind::Busy,
+            format!(
+                "{what} changed while the repair read it, so nothing that was computed from it is \
+                 used; run the repair again"
+            ),
+        )
+    }
+
+    /// Begins the parity files that are to be written anew, and copies the good blocks of the old
+    /// ones.
+    fn begin_parity(&self, number: usize) -> Result<Parity> {
+        let (layer, evidence) = (&self.protection.layers[number], &self.evidence.layers[number]);
+        let broken = self.broken(number);
+        let places = broken.iter().map(|&index| self.protection.place_of(layer, index));
+        let files = self.protection.entries.iter().filter(|entry| entry.is_file());
+        let mode = parity_mode(files.map(|entry| entry.mode));
+        let attributes = Attributes { mode: Some(mode), ..Attributes::default() };
+        let files = StagedFile::create_all(places, &attributes, true)?;
+        let files: Parity = broken.into_iter().zip(files).collect();
+        write_catalogue(&layer.header, &layer.catalogue, |index| files.get(&index))?;
+        for (&index, new) in &files {
+            let Some(checked) = &evidence.checked[usize::from(index)] else { continue };
+            let Some(old) = &layer.files[usize::from(index)] else { continue };
+            for (&row, &place) in &checked.rows {
+                copy_row(layer, row, &old.path, place, new)?;
+            }
+        }
+        Ok(files)
+    }
+}
+
+/// Returns the parts of a range of a stream that lie outside of the lost blocks.
+fn known_ranges(lost: &[u64], block: u64, range: Range<u64>) -> Vec<Range<u64>> {
+    let first = lost.partition_point(|number| (number + 1) * block <= range.start);
+    let mut known = Vec::new();
+    let mut at = range.start;
+    for number in lost[first..].iter().take_while(|&number| number * block < range.end) {
+        if at < number * block {
+            known.push(at..number * block);
+        }
+        at = (number + 1) * block;
+    }
+    if at < range.end {
+        known.push(at..range.end);
+    }
+    known
+}
+
+/// Writes computed blocks to the files that they belong to.
+struct Writer<'r, 'a> {
+    repair: &'r Repair<'a>,
+    number: usize,
+    files: &'r Files<'a>,
+    /// The file that was written last.
+    open: Option<(usize, File)>,
+    /// The files that could not be written, and why.
+    failed: BTreeMap<usize, Error>,
+}
+
+impl Writer<'_, '_> {
+    /// Writes some columns of a block.
+    fn write(&mut self, block: u64, column: u64, bytes: &[u8]) {
+        let layer = &self.repair.protection.layers[self.number];
+        let stream = &self.repair.evidence.layers[self.number].stream;
+        let geometry = &layer.header.geometry;
+        let start = block * geometry.block + column;
+        let end = (start + bytes.len() as u64).min(geometry.length);
+        if start >= end {
+            return;
+        }
+        for number in stream.pieces_in(start..end) {
+            let piece = &stream.pieces()[number];
+            let Some(entry) = layer.pieces[number].entry else { continue };
+            let Some(restoring) = self.files.get(&entry) else { continue };
+            if self.failed.contains_key(&entry) {
+                continue;
+            }
+            let (from, to) = (start.max(piece.start), end.min(piece.start + piece.length));
+            let part = &bytes[(from - start) as usize..(to - start) as usize];
+            let path = || self.repair.target.path_of(&restoring.path);
+            let file = self.file(entry, restoring);
+            let written = file.and_then(|file| write_all(file, part, from - piece.start, path));
+            self.failed.extend(written.err().map(|error| (entry, error)));
+        }
+    }
+
+    fn file(&mut self, entry: usize, restoring: &Restoring<'_>) -> Result<&File> {
+        if self.open.as_ref().is_none_or(|(open, _)| *open != entry) {
+            self.open = Some((entry, restoring.open()?));
+        }
+        Ok(&self.open.as_ref().expect("it was opened").1)
+    }
+}
+
+/// Writes all bytes at a position.
+fn write_all(file: &File, bytes: &[u8], offset: u64, path: impl Fn() -> PathBuf) -> Result<()> {
+    #[cfg(unix)]
+    let written = std::os::unix::fs::FileExt::write_all_at(file, bytes, offset);
+    #[cfg(windows)]
+    let written = {
+        let mut done = 0;
+        loop {
+            if done == bytes.len() {
+                break Ok(());
+            }
+            let at = offset + done as u64;
+            match std::os::windows::fs::FileExt::seek_write(file, &bytes[done..], at) {
+                Ok(count) => done += count,
+                Err(error) => break Err(error),
+            }
+        }
+    };
+    written.map_err(|error| Error::io("restoring", &path(), error))
+}
+
+/// Copies a good parity block to a new parity file.
+///
+/// # Errors
+/// If the block does not have its checksum any more ([`ErrorKind::Busy`]), or if the system refuses
+/// ([`ErrorKind::Io`]).
+fn copy_row(layer: &Layer, row: u64, old: &Path, place: u64, new: &StagedFile) -> Result<()> {
+    let block = layer.header.geometry.block;
+    let mut check = layer.header.row_checksum(row);
+    let mut memory = vec![0; block.min(STEP) as usize];
+    for at in (0..block).step_by(STEP as usize) {
+        let end = (at + STEP).min(block);
+        let bytes = &mut memory[..(end - at) as usize];
+        read_row(old, place + at, bytes)?;
+        write_row(&layer.header, row, &(at..end), bytes, &mut check, new)?;
+    }
+    let mut stored = [0; CHECK as usize];
+    read_row(old, place + block, &mut stored)?;
+    match stored == check.finalize().to_le_bytes() {
+        true => Ok(()),
+        false => Err(Error::new(
+            ErrorKind::Busy,
+            format!("{} changed while the repair read it; run the repair again", shown(old)),
+        )),
+    }
+}
