@@ -283,7 +283,7 @@ impl Codec {
 
     /// Plans a computation. A wide code takes tenths of a second, in which others may run.
     fn prepare(&self, py: Python<'_>, have: &[usize], want: &[usize]) -> Result<paritas::Prepared> {
-        let ids = |nodes: &[usize]| nodes.iter().copied().map(NodeId::new).collect::<Vec<_>>();
+        let ids = |nodes: &[usize]| nodes.iter().copied().map(NodeId::from).collect::<Vec<_>>();
         let (have, want) = (ids(have), ids(want));
         Ok(py.detach(|| self.codec.reconstructor(&have, &want))?)
     }

@@ -360,7 +360,7 @@ pub unsafe extern "C" fn paritas_reconstruct(
 }
 
 pub(crate) fn ids(nodes: &[usize]) -> Vec<NodeId> {
-    nodes.iter().copied().map(NodeId::new).collect()
+    nodes.iter().copied().map(NodeId::from).collect()
 }
 
 /// Updates parity in place after data shard `shard` changed from `old_data` to `new_data`. `parity`
