@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use common::{Disks, content, name};
-use paritas_volume::node::{Counted, Counters, Delayed, Node};
+use paritas_volume::node::{Call, Counted, Counters, Delayed, Fault, Faulty, Node, Trigger};
 use paritas_volume::{ErrorKind, GetOptions, Health, PutOptions, Volume};
 
 async fn put(volume: &Volume, object: &str, bytes: &[u8]) -> paritas_volume::PutReport {
@@ -173,6 +173,47 @@ async fn a_lost_disk_is_replaced_by_an_empty_one() {
     }
     assert_eq!(disks.files_on(2), before);
     assert!(volume.fill("disk7").await.unwrap_err().to_string().contains("disk7"));
+}
+
+#[tokio::test]
+async fn small_objects_whose_copies_are_elsewhere_survive_a_replacement() {
+    let disks = Disks::new(3);
+    disks.volume("2+1").await;
+    // Disk 2 is down, so each object is on disks 0 and 1, wherever its copies belong.
+    let hidden = disks.hide(&[2]);
+    let volume = disks.open("2+1");
+    for object in 0..16 {
+        put(&volume, &object.to_string(), b"small").await;
+    }
+    hidden.show();
+    std::fs::remove_dir_all(disks.path(1)).unwrap();
+    std::fs::create_dir(disks.path(1)).unwrap();
+    assert_eq!(disks.open("2+1").fill("disk1").await.unwrap().manifests, 16);
+    let hidden = disks.hide(&[0]);
+    let volume = disks.open("2+1");
+    for object in 0..16 {
+        assert!(get(&volume, &object.to_string()).await.unwrap() == b"small");
+    }
+    hidden.show();
+}
+
+#[tokio::test]
+async fn nodes_that_fail_in_mid_verification_make_nothing_lost() {
+    let disks = Disks::new(6);
+    put(&disks.volume("4+2").await, "object", &content(300_000)).await;
+    // The third listing of a node looks for shards; deep verification reads them after that.
+    for (call, first, is_deep) in [(Call::List, 3, false), (Call::Read, 4, true)] {
+        let wrap = |disk: usize, node: Arc<dyn Node>| -> Arc<dyn Node> {
+            if disk < 3 {
+                return node;
+            }
+            let fails = Faulty::new(node, 0).with(call, Fault::Refuse, Trigger::From(first));
+            Arc::new(fails.with(Call::Stat, Fault::Refuse, Trigger::From(1)))
+        };
+        let volume = disks.open_with("4+2", &wrap);
+        let verdict = volume.verify(&name("object"), is_deep).await.unwrap();
+        assert_eq!(verdict.health, Health::Unknown, "{verdict:?}");
+    }
 }
 
 #[tokio::test]
