@@ -85,6 +85,12 @@ impl fmt::Display for Flaw {
     }
 }
 
+/// Returns the first flaws of a list for a message. The others would make it unreadable.
+pub(crate) fn told(flaws: &[Flaw]) -> String {
+    let told: Vec<String> = flaws.iter().take(8).map(Flaw::to_string).collect();
+    told.join("; ")
+}
+
 impl Flaw {
     pub(crate) fn new(
         node: impl Into<String>,

@@ -8,7 +8,7 @@ use futures::future::{join_all, try_join_all};
 use paritas_shards::ObjectId;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::hands::Flaw;
+use crate::hands::{Flaw, told};
 use crate::names::{self, BACKLOG, MANIFESTS, OWED, ObjectName};
 use crate::protocol::{Census, Kind, Listed, NodeIndex};
 use crate::scrub::ScrubStatus;
@@ -101,7 +101,6 @@ impl Volume {
             }
         }
         if found.answered < self.quorum.to_read() {
-            let flaws: Vec<String> = found.flaws.iter().take(8).map(Flaw::to_string).collect();
             return Err(Error::new(
                 ErrorKind::TooFewNodes,
                 format!(
@@ -109,7 +108,7 @@ impl Volume {
                     found.answered,
                     self.node_count(),
                     self.quorum.to_read(),
-                    flaws.join("; ")
+                    told(&found.flaws)
                 ),
             ));
         }

@@ -11,7 +11,7 @@ use paritas_shards::{Attributes, Digest, ObjectId};
 
 use crate::driver::{Hands, Since, drive};
 use crate::error::{Error, ErrorKind, Result};
-use crate::hands::{Flaw, NameHands, now};
+use crate::hands::{Flaw, NameHands, now, told};
 use crate::manifest::{Body, Content, Manifest};
 use crate::names::{self, ObjectName};
 use crate::node::Mode;
@@ -323,8 +323,7 @@ impl<'a> PutHands<'a> {
         if let Some(error) = self.error.lock().unwrap_or_else(PoisonError::into_inner).take() {
             return error;
         }
-        let flaws: Vec<String> = flaws.iter().take(8).map(Flaw::to_string).collect();
-        let flaws = flaws.join("; ");
+        let flaws = told(flaws);
         let (needed, name) = (self.name.volume.quorum.to_write(), self.name.name);
         match outcome {
             PutOutcome::NotFound => {

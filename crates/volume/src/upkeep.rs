@@ -9,7 +9,7 @@ use paritas_shards::blocks::Layout;
 use crate::driver::{Hands, drive};
 use crate::error::{Error, ErrorKind, Result};
 use crate::get::{GetOptions, Object};
-use crate::hands::{Flaw, NameHands, now};
+use crate::hands::{Flaw, NameHands, now, told};
 use crate::names::{BACKLOG, OWED, ObjectName};
 use crate::protocol::{
     Action, Answer, Kind, Listed, NodeIndex, Promote, PromoteOutcome, Repair, RepairOutcome,
@@ -236,15 +236,24 @@ impl Volume {
             let repair = if is_deep { repair.reading_all() } else { repair };
             let (outcome, _) = drive(repair, &hands).await;
             let flaws = hands.flaws();
-            let told = |flaws: &[Flaw]| {
-                flaws.iter().take(8).map(Flaw::to_string).collect::<Vec<_>>().join("; ")
-            };
             match outcome {
                 RepairOutcome::Repaired { listed, stored, stage, is_owed } => {
                     if !is_owed && self.is_begun_after(&hands, stage) {
                         let object = self.find(name, GetOptions::default()).await?;
                         let layout = staged(name, &object)?;
-                        return self.add_stage(name, &object, &layout, is_deep).await;
+                        let added = self.add_stage(name, &object, &layout, is_deep).await?;
+                        self.remove_damaged(&hands).await;
+                        if !added.is_owed {
+                            self.unmark_object(OWED, listed.version.object).await;
+                        }
+                        let mut all = flaws;
+                        added.flaws.into_iter().for_each(|flaw| flaw.add_to(&mut all));
+                        return Ok(Repaired {
+                            stored: stored + added.stored,
+                            read_bytes: hands.read_bytes() + added.read_bytes,
+                            flaws: all,
+                            ..added
+                        });
                     }
                     self.remove_damaged(&hands).await;
                     let object = listed.version.object;
@@ -391,8 +400,8 @@ impl Volume {
         let spread = self.spread(id, layout.code());
         let (outcome, _) = drive(Promote::new(self.quorum, id, spread, made), &hands).await;
         let flaws = hands.flaws();
-        let told = flaws.iter().take(8).map(Flaw::to_string).collect::<Vec<_>>().join("; ");
-        let refused = |kind, what: &str| Error::new(kind, format!("{name}: {what}: {told}"));
+        let refused =
+            |kind, what: &str| Error::new(kind, format!("{name}: {what}: {}", told(&flaws)));
         match outcome {
             PromoteOutcome::Promoted { is_owed } => {
                 self.unmark_object(BACKLOG, id).await;

@@ -153,11 +153,13 @@ async fn a_lost_disk_is_replaced_by_an_empty_one() {
     std::fs::remove_dir_all(disks.path(2)).unwrap();
     std::fs::create_dir(disks.path(2)).unwrap();
 
-    std::fs::write(disks.path(2).join("letter"), "somebody's").unwrap();
     let volume = disks.open("4+2");
-    let error = volume.fill("disk2").await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Exists, "{error}");
-    std::fs::remove_file(disks.path(2).join("letter")).unwrap();
+    for other in ["letter", "scrub.log"] {
+        std::fs::write(disks.path(2).join(other), "somebody's").unwrap();
+        let error = volume.fill("disk2").await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Exists, "{error}");
+        std::fs::remove_file(disks.path(2).join(other)).unwrap();
+    }
     volume.fill("disk2").await.unwrap();
     // All that was counted on is there again, so two other disks may go.
     let hidden = disks.hide(&[0, 5]);
@@ -531,9 +533,13 @@ async fn a_damaged_part_of_a_later_stage_is_made_anew() {
     let late = late.unwrap();
     let whole = std::fs::read(&late).unwrap();
     std::fs::write(&late, &whole[..whole.len() - 500]).unwrap();
+    let early =
+        disks.files("objects").into_iter().find(|path| path.to_string_lossy().contains(".0of6"));
+    std::fs::remove_file(early.unwrap()).unwrap();
     let verdict = volume.verify(&name("object"), false).await.unwrap();
-    assert_eq!((verdict.health, verdict.stage, verdict.spare), (Health::Repairable, 2, 1));
-    volume.repair(&name("object"), false).await.unwrap();
+    assert_eq!((verdict.health, verdict.stage, verdict.spare), (Health::Repairable, 2, 0));
+    let repaired = volume.repair(&name("object"), false).await.unwrap();
+    assert_eq!((repaired.stored, repaired.flaws.len()), (2, 1), "{:?}", repaired.flaws);
     assert!(std::fs::read(&late).unwrap() == whole);
     assert_eq!(volume.verify(&name("object"), true).await.unwrap().health, Health::Intact);
 }

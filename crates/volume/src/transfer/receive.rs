@@ -143,7 +143,7 @@ impl Receiver {
         let pieces = match self.direct(&unit, &wanted.range).await {
             Some(pieces) => pieces,
             None => {
-                let got = Arc::new(self.fetch(&unit, &[]).await?);
+                let got = Arc::new(self.fetch(&unit).await?);
                 let (this, blocks) = (Arc::clone(&self), Arc::clone(&got));
                 let (segments, wants) = (unit.clone(), wanted.clone());
                 let decode = move || this.decode_unit(segments, &blocks, &wants);
@@ -241,15 +241,14 @@ impl Receiver {
         Some(sealed.slice(..payload.len().min((place.end - place.start) as usize)))
     }
 
-    /// Reads blocks of adjacent segments from as many parts as suffice, without those in `tried`.
-    async fn fetch(&self, segments: &Range<u64>, tried: &[usize]) -> Result<Vec<Blocks>> {
-        let mut left = self.preference(tried).into_iter();
+    /// Reads blocks of adjacent segments from as many parts as suffice.
+    async fn fetch(&self, segments: &Range<u64>) -> Result<Vec<Blocks>> {
+        let mut left = self.preference(&[]).into_iter();
         let mut got: Vec<Blocks> = Vec::new();
         let mut running = FuturesUnordered::new();
         let mut race = Race::new(self.settings.hedge);
         loop {
-            let have: Vec<usize> =
-                tried.iter().copied().chain(got.iter().map(|b| b.part)).collect();
+            let have: Vec<usize> = got.iter().map(|blocks| blocks.part).collect();
             let hoped: Vec<usize> = have.iter().copied().chain(race.hoped_for()).collect();
             if !self.suffice(&hoped)
                 && let Some(part) = left.next()
