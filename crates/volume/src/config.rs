@@ -31,7 +31,8 @@ pub struct Config {
     #[serde(default = "default_block")]
     pub block: ByteSize,
     /// Bytes of a request to a node: adjacent blocks are read, and written where the node's service
-    /// takes a file piece by piece, about as many at a time. At least one block.
+    /// takes a file piece by piece, about as many at a time. At least one block; of all shards
+    /// together otherwise at most half of `limits.memory`.
     #[serde(default = "default_unit")]
     pub unit: ByteSize,
     /// How much memory, time and traffic the volume may take.
@@ -403,7 +404,8 @@ losses = {losses}
 # block = "256 KiB"
 
 # Bytes of a request to a node: adjacent blocks are read, and written where the node's service takes
-# a file piece by piece, about as many at a time. At least one block.
+# a file piece by piece, about as many at a time. At least one block; of all shards together
+# otherwise at most half of `limits.memory`.
 # unit = "1 MiB"
 
 [limits]

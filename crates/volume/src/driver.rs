@@ -1,6 +1,6 @@
 //! Runs a machine of the protocol: executes its actions side by side, and hands in the answers.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
 use futures::stream::{FuturesUnordered, StreamExt};
@@ -18,6 +18,31 @@ const GRACE: Duration = Duration::from_secs(5);
 /// Age from which a survey no longer counts. Actions that rest on an older one are not executed,
 /// because marks of removed names and orphans are collected after a day.
 const SURVEY_LASTS: Duration = Duration::from_secs(12 * 3600);
+
+/// The time since a moment, by the clock that has advanced further: the system's steady clock stands
+/// still while the machine is suspended, and the wall clock may be set back.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Since {
+    steady: Instant,
+    wall: SystemTime,
+}
+
+impl Since {
+    pub fn now() -> Self {
+        Self { steady: Instant::now(), wall: SystemTime::now() }
+    }
+
+    pub fn elapsed(self) -> Duration {
+        self.steady.elapsed().max(self.wall.elapsed().unwrap_or_default())
+    }
+
+    /// Returns a moment that the wall clock puts `ago` earlier, as if the machine had been suspended
+    /// since then.
+    #[cfg(test)]
+    pub fn suspended_for(ago: Duration) -> Self {
+        Self { steady: Instant::now(), wall: SystemTime::now() - ago }
+    }
+}
 
 /// Executes actions.
 #[async_trait]
@@ -42,16 +67,16 @@ where
 {
     let mut machine = Machine::new(procedure);
     let mut actions = machine.start();
-    let mut surveyed = Instant::now();
+    let mut surveyed = Since::now();
     loop {
         if let Some(outcome) = machine.outcome() {
             return (outcome.clone(), machine.procedure().clone());
         }
         if actions.iter().any(|action| action.request == Request::ListVersions) {
-            surveyed = Instant::now();
+            surveyed = Since::now();
         }
         actions = match surveyed.elapsed() < SURVEY_LASTS {
-            true => step(&mut machine, actions, hands).await,
+            true => step(&mut machine, actions, surveyed, hands).await,
             false => fail(&mut machine, &actions),
         };
     }
@@ -63,10 +88,17 @@ fn fail<P: Procedure>(machine: &mut Machine<P>, actions: &[Action]) -> Vec<Actio
     actions.iter().flat_map(failed).collect()
 }
 
+/// Whether a manifest was written after the survey ceased to count, because the machine was suspended
+/// meanwhile. Such a write confirms nothing: what it rests on may have been collected.
+fn is_late(action: Action, surveyed: Since) -> bool {
+    matches!(action.request, Request::WriteManifest(_)) && surveyed.elapsed() >= SURVEY_LASTS
+}
+
 /// Executes one batch of actions, and returns the next one.
 async fn step<P: Procedure>(
     machine: &mut Machine<P>,
     actions: Vec<Action>,
+    surveyed: Since,
     hands: &impl Hands,
 ) -> Vec<Action> {
     let is_store = |action: &Action| matches!(action.request, Request::StorePart { .. });
@@ -80,7 +112,10 @@ async fn step<P: Procedure>(
     let is_survey = others.iter().all(|action| action.request == Request::ListVersions);
     let is_quick = is_survey && !hands.asks_everyone();
     let grace = if is_quick { SURVEY_GRACE } else { GRACE };
-    let run = |action: Action| async move { Event { action, answer: hands.act(action).await } };
+    let run = |action: Action| async move {
+        let answer = hands.act(action).await;
+        Event { action, answer: if is_late(action, surveyed) { Answer::Failed } else { answer } }
+    };
     let mut running: FuturesUnordered<_> = others.into_iter().map(run).collect();
     let mut end: Option<Instant> = None;
     while !running.is_empty() {
@@ -98,4 +133,20 @@ async fn step<P: Procedure>(
         machine.waiting().iter().copied().filter(|action| !next.contains(action)).collect();
     next.extend(fail(machine, &late));
     next
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_time_of_a_suspended_machine_counts() {
+        let slept = Since::suspended_for(2 * SURVEY_LASTS);
+        assert!(slept.elapsed() >= 2 * SURVEY_LASTS);
+        assert!(Since::now().elapsed() < SURVEY_LASTS);
+        // A wall clock that was set back makes nothing younger than the steady clock says.
+        let later = Since { wall: SystemTime::now() + SURVEY_LASTS, ..Since::now() };
+        tokio::time::sleep(Duration::from_millis(2)).await;
+        assert!(later.elapsed() >= Duration::from_millis(2));
+    }
 }

@@ -22,6 +22,8 @@ use crate::volume::losses;
 #[derive(Debug)]
 pub struct Edit {
     path: PathBuf,
+    /// The folder of the path that was given, which may be a link to `path`.
+    base: PathBuf,
     /// What the file said when it was read.
     before: String,
     document: DocumentMut,
@@ -35,11 +37,12 @@ impl Edit {
     /// As [`Config::read`].
     pub fn open(path: &Path) -> Result<Self> {
         let config = Config::read(path)?;
+        let base = path.parent().unwrap_or(Path::new("")).to_owned();
         // A link stays a link.
         let path = fs::canonicalize(path).map_err(|error| unreadable(path, error))?;
         let before = fs::read_to_string(&path).map_err(|error| unreadable(&path, error))?;
         let document = before.parse().map_err(unparsable)?;
-        Ok(Self { path, before, document, config })
+        Ok(Self { path, base, before, document, config })
     }
 
     /// Returns what the file says with the changes so far.
@@ -47,9 +50,10 @@ impl Edit {
         &self.config
     }
 
-    /// Returns the folder of the file, to which relative folders are relative.
+    /// Returns the folder to which relative folders are relative: that of the file or, if it was
+    /// given by a link, of the link, as for [`crate::Volume::open`].
     pub fn base(&self) -> &Path {
-        self.path.parent().unwrap_or(Path::new(""))
+        &self.base
     }
 
     /// Adds a node.

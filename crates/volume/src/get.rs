@@ -14,7 +14,7 @@ use tokio::sync::mpsc::{Receiver as Receiving, channel};
 
 use crate::driver::{Hands, drive};
 use crate::error::{Error, ErrorKind, Result};
-use crate::hands::{Flaw, NameHands};
+use crate::hands::{Flaw, NameHands, told};
 use crate::manifest::{Body, Manifest};
 use crate::names::ObjectName;
 use crate::protocol::{Action, Answer, Get, GetOutcome, Kind, Listed, NodeIndex, Request, Version};
@@ -90,20 +90,16 @@ impl Volume {
             GetOutcome::Unsure(Some(listed)) if options.allow_stale && listed.kind == Kind::Put => {
                 Ok((listed, hands.holders(listed.version), false))
             }
-            GetOutcome::Unsure(_) | GetOutcome::Lost(_) => {
-                let flaws: Vec<String> =
-                    hands.flaws().iter().take(8).map(Flaw::to_string).collect();
-                Err(Error::new(
-                    ErrorKind::TooFewNodes,
-                    format!(
-                        "{name}: too few nodes answered to be sure of the newest version; {} of {} \
+            GetOutcome::Unsure(_) | GetOutcome::Lost(_) => Err(Error::new(
+                ErrorKind::TooFewNodes,
+                format!(
+                    "{name}: too few nodes answered to be sure of the newest version; {} of {} \
                          must: {}",
-                        self.quorum.to_read(),
-                        self.node_count(),
-                        flaws.join("; ")
-                    ),
-                ))
-            }
+                    self.quorum.to_read(),
+                    self.node_count(),
+                    told(&hands.flaws())
+                ),
+            )),
         }
     }
 
@@ -316,8 +312,8 @@ async fn read_manifest(
             return Ok(manifest);
         }
     }
-    let flaws: Vec<String> = hands.flaws().iter().map(Flaw::to_string).collect();
-    Err(Error::new(ErrorKind::Io, format!("no manifest can be read: {}", flaws.join("; "))))
+    let message = format!("no manifest can be read: {}", told(&hands.flaws()));
+    Err(Error::new(ErrorKind::Io, message))
 }
 
 /// Where an object's bytes go.

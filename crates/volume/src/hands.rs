@@ -19,6 +19,7 @@ use crate::node::Mode;
 use crate::protocol::{
     Action, Answer, Event, Listed, NodeIndex, PartIndex, Request, Shape, Version,
 };
+use crate::transfer::check::check;
 use crate::transfer::rebuild::{Rebuild, Target};
 use crate::transfer::{Pace, Place};
 use crate::volume::{Volume, stage_ends};
@@ -82,6 +83,12 @@ impl fmt::Display for Flaw {
             count => write!(f, " ({count} times)"),
         }
     }
+}
+
+/// Returns the first flaws of a list for a message. The others would make it unreadable.
+pub(crate) fn told(flaws: &[Flaw]) -> String {
+    let told: Vec<String> = flaws.iter().take(8).map(Flaw::to_string).collect();
+    told.join("; ")
 }
 
 impl Flaw {
@@ -293,6 +300,8 @@ impl<'a> NameHands<'a> {
                 continue;
             }
             if self.is_deep && !self.is_intact(&layout, part, node, &path).await {
+                // A node that cannot even tell its length has failed; its parts may be whole.
+                storage.stat(&path).await?;
                 continue;
             }
             self.add_file(part, node, path);
@@ -307,8 +316,7 @@ impl<'a> NameHands<'a> {
         let place = Place { node: Arc::clone(self.volume.node(node)), path: path.to_owned() };
         let parts = layout.part_count() as u64;
         let progress = |bytes: u64| self.volume.advance(self.name, bytes / parts);
-        let check = crate::transfer::check::check(layout, length, digest, part, &place, &progress);
-        match check.await {
+        match check(layout, length, digest, part, &place, &progress).await {
             Ok(read) => {
                 self.lock().read_bytes += read;
                 true
@@ -318,6 +326,22 @@ impl<'a> NameHands<'a> {
                 false
             }
         }
+    }
+
+    /// Returns whether a file that was found damaged is whole by now: if parts are read completely,
+    /// in all its blocks, otherwise by its length.
+    pub async fn is_whole_now(&self, part: usize, node: NodeIndex, path: &str) -> bool {
+        let (Some(layout), Some((length, digest))) = (self.layout(), self.total()) else {
+            return false;
+        };
+        let storage = self.volume.node(node);
+        let stat = storage.stat(path).await.ok().flatten();
+        if stat.map(|stat| stat.length) != layout.file_bytes(part, length) {
+            return false;
+        }
+        let place = Place { node: Arc::clone(storage), path: path.to_owned() };
+        let check = check(&layout, length, digest, part, &place, &|_| {});
+        !self.is_deep || check.await.is_ok()
     }
 
     async fn check_part(&self, node: NodeIndex, part: PartIndex) -> Result<Answer> {

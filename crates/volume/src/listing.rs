@@ -1,6 +1,6 @@
 //! What a volume has: names, and what waits to be done.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
 use futures::StreamExt;
@@ -8,7 +8,7 @@ use futures::future::{join_all, try_join_all};
 use paritas_shards::ObjectId;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::hands::Flaw;
+use crate::hands::{Flaw, told};
 use crate::names::{self, BACKLOG, MANIFESTS, OWED, ObjectName};
 use crate::protocol::{Census, Kind, Listed, NodeIndex};
 use crate::scrub::ScrubStatus;
@@ -74,7 +74,7 @@ impl Volume {
     pub async fn list(&self, prefix: &str) -> Result<Listing> {
         let found = self.versions(prefix).await?;
         let newest = found.names.into_iter().filter_map(|(name, versions)| {
-            let newest = versions.into_iter().next_back()?;
+            let newest = versions.into_keys().next_back()?;
             (newest.kind == Kind::Put).then_some((name, newest))
         });
         Ok(Listing { objects: newest.collect(), flaws: found.flaws })
@@ -91,7 +91,9 @@ impl Volume {
                     found.answered += 1;
                     for (name, listed) in manifests {
                         if name.as_str().starts_with(prefix) {
-                            found.names.entry(name).or_default().insert(listed);
+                            let versions = found.names.entry(name).or_default();
+                            *versions.entry(listed).or_default() +=
+                                usize::from(self.quorum.counts(node));
                         }
                     }
                 }
@@ -99,7 +101,6 @@ impl Volume {
             }
         }
         if found.answered < self.quorum.to_read() {
-            let flaws: Vec<String> = found.flaws.iter().take(8).map(Flaw::to_string).collect();
             return Err(Error::new(
                 ErrorKind::TooFewNodes,
                 format!(
@@ -107,7 +108,7 @@ impl Volume {
                     found.answered,
                     self.node_count(),
                     self.quorum.to_read(),
-                    flaws.join("; ")
+                    told(&found.flaws)
                 ),
             ));
         }
@@ -281,7 +282,8 @@ struct Tally {
 /// All versions that any node has.
 #[derive(Debug, Default)]
 pub(crate) struct Versions {
-    pub names: BTreeMap<ObjectName, BTreeSet<Listed>>,
+    /// For each name, its versions, each with the number of nodes that have it and are not drained.
+    pub names: BTreeMap<ObjectName, BTreeMap<Listed, usize>>,
     pub answered: usize,
     pub flaws: Vec<Flaw>,
 }

@@ -11,7 +11,7 @@ use crate::error::Result;
 use crate::node::{self, Node};
 use crate::placement::Member;
 use crate::transfer::{Hedge, Settings};
-use crate::volume::{Setup, Volume};
+use crate::volume::{Setup, Volume, parts_of};
 
 impl Volume {
     /// Opens the volume that a volume file describes. The code is run with the options that
@@ -65,6 +65,8 @@ impl Config {
         };
         let memory = usize::try_from(self.limits.memory.as_u64()).unwrap_or(usize::MAX);
         let unit = usize::try_from(self.unit.as_u64()).unwrap_or(usize::MAX);
+        // A put collects a unit of each part before it writes, and reads as much ahead.
+        let unit = unit.min(memory / 2 / parts_of(&code).len().max(1)).max(1);
         let settings = Settings { unit, memory, hedge, ..Settings::default() };
         let options = options(code.spec());
         Ok(Setup {
@@ -76,5 +78,27 @@ impl Config {
             options,
             ..Setup::new(self.id.clone(), code, nodes)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units_of_all_shards_fit_into_half_of_the_memory() {
+        let unit = |unit: &str, memory: &str| {
+            let text = format!(
+                "name = \"v\"\nid = \"{}\"\ncode = \"6+2\"\nunit = \"{unit}\"\n\
+                 [limits]\nmemory = \"{memory}\"\n",
+                "0".repeat(32)
+            );
+            let setup =
+                Config::parse(&text).unwrap().setup(Vec::new(), |_| CodecOptions::default());
+            setup.unwrap().settings.unit
+        };
+        assert_eq!(unit("1 MiB", "256 MiB"), 1 << 20);
+        assert_eq!(unit("1 GiB", "256 MiB"), 16 << 20);
+        assert_eq!(unit("1 MiB", "1 B"), 1);
     }
 }

@@ -9,9 +9,9 @@ use futures::future::join_all;
 use paritas_shards::blocks::{Layout, Shape};
 use paritas_shards::{Attributes, Digest, ObjectId};
 
-use crate::driver::{Hands, drive};
+use crate::driver::{Hands, Since, drive};
 use crate::error::{Error, ErrorKind, Result};
-use crate::hands::{Flaw, NameHands, now};
+use crate::hands::{Flaw, NameHands, now, told};
 use crate::manifest::{Body, Content, Manifest};
 use crate::names::{self, ObjectName};
 use crate::node::Mode;
@@ -121,9 +121,10 @@ impl Volume {
         let mut hands = PutHands::new(self, name, options, Box::new(make));
         hands.name.keep_layout(layout);
         hands.source = Mutex::new(Some(source));
+        let pulse = Arc::clone(&hands.pulse);
         tokio::select! {
             done = self.finish_put(object, content, hands, old) => done,
-            error = self.beat(object) => Err(error),
+            error = self.beat(object, &pulse) => Err(error),
         }
     }
 
@@ -192,11 +193,13 @@ impl Volume {
 
     /// Renews the heartbeat of a long put, so that nobody collects what the put has stored. Returns
     /// an error when too few nodes took the heartbeat for [`PULSELESS`].
-    async fn beat(&self, object: ObjectId) -> Error {
+    async fn beat(&self, object: ObjectId, pulse: &Pulse) -> Error {
         let path = names::mark(names::RUNNING, object);
-        let mut last = tokio::time::Instant::now();
-        while last.elapsed() < PULSELESS {
+        loop {
             tokio::time::sleep(HEARTBEAT).await;
+            if let Err(error) = pulse.expect() {
+                return error;
+            }
             let write = |node| {
                 let text = format!("{}\n", now());
                 let path = &path;
@@ -204,10 +207,9 @@ impl Volume {
             };
             let written = join_all(self.nodes().map(write)).await;
             if written.iter().flatten().count() >= self.quorum.to_read() {
-                last = tokio::time::Instant::now();
+                pulse.renew();
             }
         }
-        Error::new(ErrorKind::TooFewNodes, "too few nodes took the heartbeat for 12 hours")
     }
 
     /// Removes an object: its name means nothing from then on.
@@ -258,6 +260,33 @@ async fn peek(source: impl Read + Send + 'static, most: usize) -> Result<Source>
     })
 }
 
+/// When the heartbeat of a put was last renewed, or the put began. Once that is [`PULSELESS`] ago,
+/// what it stored may have been collected, so no manifest may be written any more.
+struct Pulse(Mutex<Since>);
+
+impl Pulse {
+    fn begin() -> Self {
+        Self(Mutex::new(Since::now()))
+    }
+
+    fn renew(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Since::now();
+    }
+
+    /// Fails if the heartbeat is too old.
+    fn expect(&self) -> Result<()> {
+        let last = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match last.elapsed() < PULSELESS {
+            true => Ok(()),
+            false => {
+                let message = "too few nodes took the heartbeat for 12 hours, or the machine was \
+                               suspended for as long";
+                Err(Error::new(ErrorKind::TooFewNodes, message))
+            }
+        }
+    }
+}
+
 /// Makes the digest and the body of a manifest. Returns `None` if the object is not stored.
 type MakeBody = Box<dyn Fn(&NameHands<'_>) -> Option<(Digest, Body)> + Send + Sync>;
 
@@ -267,6 +296,7 @@ struct PutHands<'a> {
     options: PutOptions,
     make_body: MakeBody,
     source: Mutex<Option<Box<dyn Read + Send>>>,
+    pulse: Arc<Pulse>,
     /// Why the source could not be sent.
     error: Mutex<Option<Error>>,
 }
@@ -283,6 +313,7 @@ impl<'a> PutHands<'a> {
             options,
             make_body,
             source: Mutex::new(None),
+            pulse: Arc::new(Pulse::begin()),
             error: Mutex::new(None),
         }
     }
@@ -292,8 +323,7 @@ impl<'a> PutHands<'a> {
         if let Some(error) = self.error.lock().unwrap_or_else(PoisonError::into_inner).take() {
             return error;
         }
-        let flaws: Vec<String> = flaws.iter().take(8).map(Flaw::to_string).collect();
-        let flaws = flaws.join("; ");
+        let flaws = told(flaws);
         let (needed, name) = (self.name.volume.quorum.to_write(), self.name.name);
         match outcome {
             PutOutcome::NotFound => {
@@ -407,7 +437,8 @@ impl Hands for PutHands<'_> {
     async fn act(&self, action: Action) -> Answer {
         if let Request::WriteManifest(listed) = action.request {
             let storage = self.name.volume.writable(action.node).await;
-            if let Err(error) = storage.and_then(|_| self.keep_manifest(listed)) {
+            let ready = storage.and_then(|_| self.pulse.expect());
+            if let Err(error) = ready.and_then(|()| self.keep_manifest(listed)) {
                 self.name.note(action.node, None, error.message());
                 return Answer::Failed;
             }
@@ -434,5 +465,20 @@ impl Hands for PutHands<'_> {
         });
         let events = actions.into_iter().zip(answers);
         events.map(|(action, answer)| Event { action, answer }).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_heartbeat_that_stood_still_while_the_machine_slept_is_void() {
+        let pulse = Pulse::begin();
+        assert!(pulse.expect().is_ok());
+        *pulse.0.lock().unwrap() = Since::suspended_for(PULSELESS);
+        assert_eq!(pulse.expect().unwrap_err().kind(), ErrorKind::TooFewNodes);
+        pulse.renew();
+        assert!(pulse.expect().is_ok());
     }
 }

@@ -46,6 +46,8 @@ impl Volume {
         options.attributes.modified = object.modified();
         options.length = Some(object.length());
         let id = greater(old.object)?;
+        // The source is read once, so its shards must be found before: they may have moved.
+        let object = self.look_everywhere(name, object).await?;
         let source = Box::new(Source::of(&object));
         Ok(Reencoded::Changed(self.put_shards(name, id, source, options, Some(old)).await?))
     }

@@ -43,8 +43,10 @@ impl Volume {
         self.expect_new(node).await?;
         let mut filled = Filled::default();
         for (name, versions) in self.versions("").await?.names {
-            if let Some(newest) = versions.last() {
-                filled.manifests += usize::from(self.copy_manifest(&name, *newest, node).await?);
+            if let Some((newest, holders)) = versions.last_key_value() {
+                let is_settled = *holders >= self.quorum.to_write();
+                let is_copied = self.copy_manifest(&name, *newest, is_settled, node).await?;
+                filled.manifests += usize::from(is_copied);
             }
         }
         self.node(node).write(READY, self.mark_of(node).into(), Mode::Replace).await?;
@@ -54,11 +56,13 @@ impl Volume {
     /// Refuses a place that has files of something else.
     async fn expect_new(&self, node: NodeIndex) -> Result<()> {
         let storage = self.node(node);
-        let ours = [MANIFESTS, OBJECTS, OWED, BACKLOG, RUNNING, SCRUB];
+        let folders = [MANIFESTS, OBJECTS, OWED, BACKLOG, RUNNING];
+        let is_ours =
+            |path: &str| path == SCRUB || folders.iter().any(|folder| path.starts_with(folder));
         let mut entries = storage.list("");
         while let Some(entry) = entries.next().await {
             let path = entry?.path;
-            if !ours.iter().any(|folder| path.starts_with(folder)) {
+            if !is_ours(&path) {
                 let message = format!("the new place must be empty; it has {path}");
                 return Err(Error::new(ErrorKind::Exists, message).at_node(storage.name()));
             }
@@ -66,11 +70,14 @@ impl Volume {
         Ok(())
     }
 
-    /// Copies a manifest to a node if the node should have it. Returns whether it should.
+    /// Copies a manifest to a node, unless it is that of a small object and enough other nodes have
+    /// it (`is_settled`). Which nodes these are does not follow from the object: while a node is
+    /// down, its copy goes to another one and stays there. Returns whether it was copied.
     async fn copy_manifest(
         &self,
         name: &ObjectName,
         listed: Listed,
+        is_settled: bool,
         node: NodeIndex,
     ) -> Result<bool> {
         let mut hands = NameHands::new(self, name);
@@ -83,8 +90,7 @@ impl Volume {
             let manifest = hands.manifest(listed.version);
             let content = manifest.and_then(|manifest| manifest.content);
             let is_inline = content.is_some_and(|content| matches!(content.body, Body::Inline(_)));
-            let order = self.inline_order(listed.version.object);
-            if is_inline && !order[..self.quorum.to_write()].contains(&node) {
+            if is_inline && is_settled {
                 return Ok(false);
             }
             let write = Action { node, request: Request::WriteManifest(listed) };

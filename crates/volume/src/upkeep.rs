@@ -1,6 +1,6 @@
 //! Keeping objects whole: verifying, repairing, promoting.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use futures::future::join_all;
 use futures::stream::{self, StreamExt};
@@ -9,7 +9,7 @@ use paritas_shards::blocks::Layout;
 use crate::driver::{Hands, drive};
 use crate::error::{Error, ErrorKind, Result};
 use crate::get::{GetOptions, Object};
-use crate::hands::{Flaw, NameHands, now};
+use crate::hands::{Flaw, NameHands, now, told};
 use crate::names::{BACKLOG, OWED, ObjectName};
 use crate::protocol::{
     Action, Answer, Kind, Listed, NodeIndex, Promote, PromoteOutcome, Repair, RepairOutcome,
@@ -151,7 +151,10 @@ impl Volume {
         hands.keep_total(object.length(), object.digest());
         let id = object.listed().version.object;
         let find = |node| hands.act(Action { node, request: Request::FindParts(id) });
-        join_all(self.nodes().map(find)).await;
+        let answers = join_all(self.nodes().map(find)).await;
+        let answered = answers.iter().filter(|answer| **answer != Answer::Failed).count();
+        // A node may have failed after it had told its versions.
+        let manifests = Manifests { answered: manifests.answered.min(answered), ..manifests };
         let found = Found::new(&hands, &layout, &self.spread(id, layout.code()).homes);
         let stage = found.stage as u8;
         let spare = layout.tolerance(stage).saturating_sub(found.missing.len());
@@ -233,15 +236,24 @@ impl Volume {
             let repair = if is_deep { repair.reading_all() } else { repair };
             let (outcome, _) = drive(repair, &hands).await;
             let flaws = hands.flaws();
-            let told = |flaws: &[Flaw]| {
-                flaws.iter().take(8).map(Flaw::to_string).collect::<Vec<_>>().join("; ")
-            };
             match outcome {
                 RepairOutcome::Repaired { listed, stored, stage, is_owed } => {
                     if !is_owed && self.is_begun_after(&hands, stage) {
                         let object = self.find(name, GetOptions::default()).await?;
                         let layout = staged(name, &object)?;
-                        return self.add_stage(name, &object, &layout, is_deep).await;
+                        let added = self.add_stage(name, &object, &layout, is_deep).await?;
+                        self.remove_damaged(&hands).await;
+                        if !added.is_owed {
+                            self.unmark_object(OWED, listed.version.object).await;
+                        }
+                        let mut all = flaws;
+                        added.flaws.into_iter().for_each(|flaw| flaw.add_to(&mut all));
+                        return Ok(Repaired {
+                            stored: stored + added.stored,
+                            read_bytes: hands.read_bytes() + added.read_bytes,
+                            flaws: all,
+                            ..added
+                        });
                     }
                     self.remove_damaged(&hands).await;
                     let object = listed.version.object;
@@ -298,17 +310,21 @@ impl Volume {
         Err(Error::new(ErrorKind::Busy, format!("{name}: other processes keep replacing it")))
     }
 
-    /// Deletes damaged copies of parts that are whole on other nodes.
+    /// Deletes damaged copies of parts that are whole on other nodes. Each is looked at once more
+    /// just before, because another repair may have written it anew, and removed the other copies.
     async fn remove_damaged(&self, hands: &NameHands<'_>) {
         let files = hands.files();
         let is_whole = |part: &usize| files.get(part).is_some_and(|files| !files.is_empty());
         let damaged = hands.damaged().into_iter().filter(|(part, _)| is_whole(part));
-        let damaged: Vec<(NodeIndex, String)> = damaged.flat_map(|(_, files)| files).collect();
-        let delete = |(node, path): &(NodeIndex, String)| {
-            let (storage, path) = (self.node(*node), path.clone());
-            async move { storage.delete(&path).await }
+        let damaged: Vec<(usize, NodeIndex, String)> = damaged
+            .flat_map(|(part, files)| files.into_iter().map(move |(node, path)| (part, node, path)))
+            .collect();
+        let delete = async |(part, node, path): &(usize, NodeIndex, String)| {
+            if !hands.is_whole_now(*part, *node, path).await {
+                // A copy that cannot be deleted stays damaged, and the next verification reports it.
+                let _ = self.node(*node).delete(path).await;
+            }
         };
-        // A copy that cannot be deleted stays damaged, and the next verification reports it.
         join_all(damaged.iter().map(delete)).await;
     }
 
@@ -334,8 +350,9 @@ impl Volume {
     /// As [`Volume::list`].
     pub async fn most_urgent_first(&self, prefix: &str) -> Result<Vec<ObjectName>> {
         let found = self.versions(prefix).await?;
-        let urgency = async |(name, versions): (ObjectName, BTreeSet<Listed>)| {
-            let is_put = versions.last().is_some_and(|listed| listed.kind == Kind::Put);
+        let urgency = async |(name, versions): (ObjectName, BTreeMap<Listed, usize>)| {
+            let is_put =
+                versions.last_key_value().is_some_and(|(listed, _)| listed.kind == Kind::Put);
             let spare = match is_put {
                 true => self.verify(&name, false).await.map_or(0, |verdict| verdict.spare),
                 false => usize::MAX,
@@ -383,8 +400,8 @@ impl Volume {
         let spread = self.spread(id, layout.code());
         let (outcome, _) = drive(Promote::new(self.quorum, id, spread, made), &hands).await;
         let flaws = hands.flaws();
-        let told = flaws.iter().take(8).map(Flaw::to_string).collect::<Vec<_>>().join("; ");
-        let refused = |kind, what: &str| Error::new(kind, format!("{name}: {what}: {told}"));
+        let refused =
+            |kind, what: &str| Error::new(kind, format!("{name}: {what}: {}", told(&flaws)));
         match outcome {
             PromoteOutcome::Promoted { is_owed } => {
                 self.unmark_object(BACKLOG, id).await;
@@ -420,4 +437,63 @@ impl Volume {
 fn staged(name: &ObjectName, object: &Object) -> Result<Layout> {
     let layout = object.layout().filter(|layout| layout.code().stages() > 1);
     layout.ok_or_else(|| Error::parameters(format!("{name} has a code of one stage")))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::node::{Folder, Node};
+    use crate::placement::Member;
+    use crate::put::PutOptions;
+    use crate::volume::Setup;
+
+    fn volume(root: &Path) -> Volume {
+        let node = |disk: usize| {
+            let name = format!("disk{disk}");
+            std::fs::create_dir(root.join(&name)).unwrap();
+            let folder: Arc<dyn Node> = Arc::new(Folder::new(&name, root.join(&name), false));
+            (Member { domain: name.clone(), name, is_drained: false }, folder)
+        };
+        let code = paritas::Code::new(&"2+1".parse().unwrap()).unwrap();
+        Volume::new(Setup::new("0".repeat(32), code, (0..4).map(node).collect())).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_damaged_part_that_another_repair_wrote_anew_stays() {
+        let root = tempfile::tempdir().unwrap();
+        let volume = volume(root.path());
+        volume.mark_nodes().await.unwrap();
+        let name = ObjectName::new("object").unwrap();
+        let source = std::io::Cursor::new(vec![7; 100_000]);
+        volume.put(&name, source, PutOptions::default()).await.unwrap();
+        let object = volume.find(&name, GetOptions::default()).await.unwrap();
+        let mut hands = NameHands::new(&volume, &name);
+        hands.is_deep = true;
+        hands.keep_layout(object.layout().unwrap());
+        hands.keep_total(object.length(), object.digest());
+        let id = object.listed().version.object;
+        let files = |disk: usize| root.path().join(format!("disk{disk}"));
+        let part = volume.part_path(&object.layout().unwrap(), id, 0).unwrap();
+        let has = (0..4).find(|&disk| files(disk).join(&part).exists()).unwrap();
+        let (home, whole) = (files(has).join(&part), files((has + 1) % 4).join(&part));
+        let bytes = std::fs::read(&home).unwrap();
+        std::fs::create_dir_all(whole.parent().unwrap()).unwrap();
+        std::fs::write(&whole, &bytes).unwrap();
+        let mut damaged = bytes.clone();
+        damaged[bytes.len() / 2] ^= 1;
+        for is_mended in [true, false] {
+            std::fs::write(&home, &damaged).unwrap();
+            let find = |node| hands.act(Action { node, request: Request::FindParts(id) });
+            join_all(volume.nodes().map(find)).await;
+            assert_eq!(hands.damaged().len(), 1);
+            if is_mended {
+                std::fs::write(&home, &bytes).unwrap();
+            }
+            volume.remove_damaged(&hands).await;
+            assert_eq!(home.exists(), is_mended);
+        }
+    }
 }

@@ -201,9 +201,7 @@ impl Volume {
     /// [`MARKED_FOR`]. A node that lost its files bears none, and must not count as one on which
     /// there is nothing.
     pub(crate) async fn expect_ready(&self, node: NodeIndex) -> Result<()> {
-        if self.marks[node.0].is_fresh() {
-            return Ok(());
-        }
+        let Some(look) = self.marks[node.0].look() else { return Ok(()) };
         let storage = self.node(node);
         let checked = match storage.read(READY, None).await {
             Ok(found) if *found == *self.mark_of(node).as_bytes() => Ok(()),
@@ -216,7 +214,7 @@ impl Volume {
             .at_node(storage.name())),
             Err(error) => Err(error),
         };
-        self.marks[node.0].note(checked.is_ok());
+        look.end(checked.is_ok());
         checked
     }
 
@@ -303,24 +301,39 @@ impl Volume {
 struct Mark(Mutex<Option<Instant>>);
 
 impl Mark {
-    /// Returns whether the mark was seen a short while ago. If it was seen longer ago, only the
-    /// first caller gets `false`, and looks again; the others rely on the mark until the answer
-    /// comes.
-    fn is_fresh(&self) -> bool {
+    /// Returns `None` if the mark was seen a short while ago. If it was seen longer ago, only the
+    /// first caller is to look again; the others rely on the mark until the answer comes.
+    fn look(&self) -> Option<Look<'_>> {
         let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        match *seen {
-            None => false,
-            Some(at) if at.elapsed() < MARKED_FOR => true,
-            Some(_) => {
-                *seen = Some(Instant::now());
-                false
-            }
+        if seen.is_some_and(|at| at.elapsed() < MARKED_FOR) {
+            return None;
         }
+        *seen = seen.map(|_| Instant::now());
+        Some(Look { mark: self, is_seen: false })
     }
 
     fn note(&self, is_seen: bool) {
         let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         *seen = is_seen.then(Instant::now);
+    }
+}
+
+/// A look at the mark of a node. If it is given up before its end, the mark counts as not seen: a
+/// node whose looks are always given up must not pass for one that has its mark.
+struct Look<'a> {
+    mark: &'a Mark,
+    is_seen: bool,
+}
+
+impl Look<'_> {
+    fn end(mut self, is_seen: bool) {
+        self.is_seen = is_seen;
+    }
+}
+
+impl Drop for Look<'_> {
+    fn drop(&mut self) {
+        self.mark.note(self.is_seen);
     }
 }
 
@@ -360,4 +373,22 @@ pub(crate) fn losses(code: &Code, most: Option<usize>, nodes: usize, serving: us
         }
     };
     (tolerance / most_on_one).min(nodes.saturating_sub(1)).min(most.unwrap_or(usize::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mark_counts_no_longer_if_the_look_at_it_is_given_up() {
+        let mark = Mark::default();
+        mark.look().unwrap().end(true);
+        assert!(mark.look().is_none(), "it was just seen");
+        *mark.0.lock().unwrap() = Instant::now().checked_sub(MARKED_FOR);
+        let look = mark.look().unwrap();
+        assert!(mark.look().is_none(), "others rely on it meanwhile");
+        drop(look);
+        mark.look().unwrap().end(false);
+        assert!(mark.look().is_some());
+    }
 }

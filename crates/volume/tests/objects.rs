@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use common::{Disks, content, name};
-use paritas_volume::node::{Counted, Counters, Delayed, Node};
+use paritas_volume::node::{Call, Counted, Counters, Delayed, Fault, Faulty, Node, Trigger};
 use paritas_volume::{ErrorKind, GetOptions, Health, PutOptions, Volume};
 
 async fn put(volume: &Volume, object: &str, bytes: &[u8]) -> paritas_volume::PutReport {
@@ -153,11 +153,13 @@ async fn a_lost_disk_is_replaced_by_an_empty_one() {
     std::fs::remove_dir_all(disks.path(2)).unwrap();
     std::fs::create_dir(disks.path(2)).unwrap();
 
-    std::fs::write(disks.path(2).join("letter"), "somebody's").unwrap();
     let volume = disks.open("4+2");
-    let error = volume.fill("disk2").await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Exists, "{error}");
-    std::fs::remove_file(disks.path(2).join("letter")).unwrap();
+    for other in ["letter", "scrub.log"] {
+        std::fs::write(disks.path(2).join(other), "somebody's").unwrap();
+        let error = volume.fill("disk2").await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Exists, "{error}");
+        std::fs::remove_file(disks.path(2).join(other)).unwrap();
+    }
     volume.fill("disk2").await.unwrap();
     // All that was counted on is there again, so two other disks may go.
     let hidden = disks.hide(&[0, 5]);
@@ -173,6 +175,47 @@ async fn a_lost_disk_is_replaced_by_an_empty_one() {
     }
     assert_eq!(disks.files_on(2), before);
     assert!(volume.fill("disk7").await.unwrap_err().to_string().contains("disk7"));
+}
+
+#[tokio::test]
+async fn small_objects_whose_copies_are_elsewhere_survive_a_replacement() {
+    let disks = Disks::new(3);
+    disks.volume("2+1").await;
+    // Disk 2 is down, so each object is on disks 0 and 1, wherever its copies belong.
+    let hidden = disks.hide(&[2]);
+    let volume = disks.open("2+1");
+    for object in 0..16 {
+        put(&volume, &object.to_string(), b"small").await;
+    }
+    hidden.show();
+    std::fs::remove_dir_all(disks.path(1)).unwrap();
+    std::fs::create_dir(disks.path(1)).unwrap();
+    assert_eq!(disks.open("2+1").fill("disk1").await.unwrap().manifests, 16);
+    let hidden = disks.hide(&[0]);
+    let volume = disks.open("2+1");
+    for object in 0..16 {
+        assert!(get(&volume, &object.to_string()).await.unwrap() == b"small");
+    }
+    hidden.show();
+}
+
+#[tokio::test]
+async fn nodes_that_fail_in_mid_verification_make_nothing_lost() {
+    let disks = Disks::new(6);
+    put(&disks.volume("4+2").await, "object", &content(300_000)).await;
+    // The third listing of a node looks for shards; deep verification reads them after that.
+    for (call, first, is_deep) in [(Call::List, 3, false), (Call::Read, 4, true)] {
+        let wrap = |disk: usize, node: Arc<dyn Node>| -> Arc<dyn Node> {
+            if disk < 3 {
+                return node;
+            }
+            let fails = Faulty::new(node, 0).with(call, Fault::Refuse, Trigger::From(first));
+            Arc::new(fails.with(Call::Stat, Fault::Refuse, Trigger::From(1)))
+        };
+        let volume = disks.open_with("4+2", &wrap);
+        let verdict = volume.verify(&name("object"), is_deep).await.unwrap();
+        assert_eq!(verdict.health, Health::Unknown, "{verdict:?}");
+    }
 }
 
 #[tokio::test]
@@ -490,9 +533,13 @@ async fn a_damaged_part_of_a_later_stage_is_made_anew() {
     let late = late.unwrap();
     let whole = std::fs::read(&late).unwrap();
     std::fs::write(&late, &whole[..whole.len() - 500]).unwrap();
+    let early =
+        disks.files("objects").into_iter().find(|path| path.to_string_lossy().contains(".0of6"));
+    std::fs::remove_file(early.unwrap()).unwrap();
     let verdict = volume.verify(&name("object"), false).await.unwrap();
-    assert_eq!((verdict.health, verdict.stage, verdict.spare), (Health::Repairable, 2, 1));
-    volume.repair(&name("object"), false).await.unwrap();
+    assert_eq!((verdict.health, verdict.stage, verdict.spare), (Health::Repairable, 2, 0));
+    let repaired = volume.repair(&name("object"), false).await.unwrap();
+    assert_eq!((repaired.stored, repaired.flaws.len()), (2, 1), "{:?}", repaired.flaws);
     assert!(std::fs::read(&late).unwrap() == whole);
     assert_eq!(volume.verify(&name("object"), true).await.unwrap().health, Health::Intact);
 }

@@ -50,6 +50,30 @@ async fn an_object_changes_its_code_and_nothing_else() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn shards_that_have_moved_are_found() {
+    let disks = Disks::new(6);
+    let few = |setup: &mut paritas_volume::Setup| setup.nodes.truncate(3);
+    let volume = disks.open_changed("2+1", &|_, node| node, few);
+    volume.mark_nodes().await.unwrap();
+    let bytes = content(100_000);
+    for object in 0..8 {
+        put(&volume, &object.to_string(), &bytes).await;
+    }
+    let open = |spec| disks.open_changed(spec, &|_, node| node, |setup| setup.losses = Some(1));
+    let volume = open("2+1");
+    volume.mark_nodes().await.unwrap();
+    for object in 0..8 {
+        volume.repair(&name(&object.to_string()), false).await.unwrap();
+    }
+    let volume = open("3+1");
+    for object in 0..8 {
+        let done = volume.reencode(&name(&object.to_string())).await.unwrap();
+        assert!(matches!(done, Reencoded::Changed(report) if !report.is_owed));
+        assert!(get(&volume, &object.to_string()).await.1 == bytes);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_cannot_be_read_keeps_its_shards() {
     let disks = Disks::new(6);
     let volume = disks.volume("4+2").await;

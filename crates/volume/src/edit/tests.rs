@@ -161,3 +161,17 @@ fn the_mode_and_the_changes_of_others_stay() {
     message(edit.save(), ErrorKind::Busy);
     assert_eq!(file.text(), FILE);
 }
+
+#[cfg(unix)]
+#[test]
+fn folders_are_relative_to_the_link_that_was_given() {
+    let file = File::new(FILE);
+    let links = tempfile::tempdir().unwrap();
+    let link = links.path().join("v.toml");
+    std::os::unix::fs::symlink(file.path(), &link).unwrap();
+    let mut edit = Edit::open(&link).unwrap();
+    assert_eq!(edit.base(), links.path());
+    assert!(edit.drain("a").unwrap());
+    edit.save().unwrap();
+    assert!(link.is_symlink());
+}

@@ -11,6 +11,9 @@ use bytes::Bytes;
 /// Number of pieces of memory that wait to be used again.
 const MOST_IDLE: usize = 8;
 
+/// Bytes of all pieces of memory together that wait to be used again.
+const MOST_IDLE_BYTES: usize = 32 << 20;
+
 /// The least length for which memory is kept: less costs little.
 const LEAST: usize = 64 << 10;
 
@@ -57,10 +60,31 @@ impl AsRef<[u8]> for Lent {
 impl Drop for Lent {
     fn drop(&mut self) {
         let mut idle = self.home.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        if idle.len() == MOST_IDLE {
-            idle.swap_remove(0);
-        }
         self.content.clear();
         idle.push(std::mem::take(&mut self.content));
+        let bytes = |idle: &[Vec<u8>]| idle.iter().map(Vec::capacity).sum::<usize>();
+        while idle.len() > MOST_IDLE || bytes(&idle) > MOST_IDLE_BYTES {
+            idle.swap_remove(0);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_waits_is_bounded_in_number_and_bytes() {
+        for (length, most) in [(LEAST, MOST_IDLE), (10 << 20, 3), (MOST_IDLE_BYTES + 1, 0)] {
+            let buffers = Arc::new(Buffers::default());
+            let lend = |_| {
+                let mut content = buffers.take(length).unwrap();
+                content.resize(length, 1);
+                buffers.lend(content)
+            };
+            let lent: Vec<Bytes> = (0..MOST_IDLE + 2).map(lend).collect();
+            drop(lent);
+            assert_eq!(buffers.idle.lock().unwrap().len(), most, "{length}");
+        }
     }
 }

@@ -93,7 +93,7 @@ pub enum PutOutcome {
         /// or older versions.
         is_owed: bool,
     },
-    /// There is no object to remove.
+    /// There is no object to remove: there is no version, or a settled mark is the greatest.
     NotFound,
     /// The version that was to be replaced is gone, or no longer the greatest. Nothing was made
     /// visible.
@@ -205,9 +205,17 @@ impl Put {
         }
     }
 
+    /// Whether there is nothing to remove. A mark that is not settled does not suffice: a reader may
+    /// miss it and find the object. Then another mark is written, which carries the removal through.
+    fn is_removed(&self) -> bool {
+        self.view.latest().is_none_or(|latest| {
+            latest.kind == Kind::Removed && self.view.is_settled(latest.version)
+        })
+    }
+
     fn number(&mut self) -> Step<PutOutcome> {
         let kind = match self.content {
-            Content::Removed if self.view.object().is_none() => {
+            Content::Removed if self.is_removed() => {
                 return Step::Done(PutOutcome::NotFound);
             }
             Content::Removed => Kind::Removed,

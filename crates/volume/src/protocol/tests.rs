@@ -279,3 +279,24 @@ fn what_a_drained_node_has_does_not_count() {
     assert_eq!(writes(&asked), [0, 1, 2]);
     assert!(Quorum::new(3, 1).unwrap().with_drained(2).is_err());
 }
+
+#[test]
+fn a_removal_that_stopped_halfway_is_carried_through_by_the_next() {
+    let mark = Version { generation: 4, object: ObjectId::new([8; 16]) };
+    let mark = Listed { version: mark, kind: Kind::Removed, length: 0 };
+    let remove = || Put::new(quorum(), ObjectId::new([9; 16]), Content::Removed, 0);
+    let on = |nodes: usize| {
+        run(remove(), move |node, request| match request {
+            Request::ListVersions if node < nodes => Some(Answer::Versions(vec![listed(), mark])),
+            Request::ListVersions => Some(Answer::Versions(vec![listed()])),
+            _ => None,
+        })
+    };
+    let (outcome, asked) = on(1);
+    assert!(matches!(outcome, PutOutcome::Committed { is_owed: false, .. }), "{outcome:?}");
+    assert_eq!(writes(&asked), [0, 1, 2, 3, 4]);
+    let deletions = nodes_of(&asked, |request| request == Request::DeleteObject(object()));
+    assert_eq!(deletions, [0, 1, 2, 3, 4]);
+    let (outcome, asked) = on(2);
+    assert_eq!((outcome, writes(&asked)), (PutOutcome::NotFound, vec![]), "the mark is settled");
+}

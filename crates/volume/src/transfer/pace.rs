@@ -4,6 +4,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
+use tokio::time::Instant;
 
 use crate::transfer::Hedge;
 
@@ -16,6 +17,10 @@ const UNKNOWN: Duration = Duration::from_secs(1);
 /// Number of late answers in a row after which a node is asked last.
 const UNRELIABLE: u32 = 2;
 
+/// How long a node that was late is asked last. After that it is tried again, because nothing else
+/// shows that it has recovered.
+const LATE_FOR: Duration = Duration::from_secs(60);
+
 /// The times that one node took to answer requests.
 #[derive(Debug)]
 pub(crate) struct Pace(Mutex<State>);
@@ -26,6 +31,8 @@ struct State {
     times: Histogram<u32>,
     /// Number of requests in a row that were late or failed.
     late: u32,
+    /// When the last of them was.
+    last_late: Option<Instant>,
 }
 
 impl Default for Pace {
@@ -33,7 +40,7 @@ impl Default for Pace {
         // From a microsecond to an hour, with two digits. These bounds are legal.
         let times = Histogram::new_with_bounds(1, 3_600_000_000, 2);
         let times = times.unwrap_or_else(|_| unreachable!("the bounds are legal"));
-        Self(Mutex::new(State { times, late: 0 }))
+        Self(Mutex::new(State { times, late: 0, last_late: None }))
     }
 }
 
@@ -49,6 +56,7 @@ impl Pace {
     pub fn late(&self) {
         let mut state = self.lock();
         state.late = state.late.saturating_add(1);
+        state.last_late = Some(Instant::now());
     }
 
     /// Returns the time that the node is given for a request.
@@ -66,10 +74,12 @@ impl Pace {
         self.lateness() > 0
     }
 
-    /// Returns how often in a row the node was late or failed, or 0 if that may be chance.
+    /// Returns how often in a row the node was late or failed, or 0 if that may be chance or is long
+    /// ago.
     pub fn lateness(&self) -> u32 {
-        let late = self.lock().late;
-        if late >= UNRELIABLE { late } else { 0 }
+        let state = self.lock();
+        let is_recent = state.last_late.is_some_and(|last| last.elapsed() < LATE_FOR);
+        if state.late >= UNRELIABLE && is_recent { state.late } else { 0 }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

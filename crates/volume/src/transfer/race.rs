@@ -67,6 +67,11 @@ impl Race {
         }
     }
 
+    /// Notes that the node of a part does not have it. That says nothing about the node.
+    pub fn missing(&mut self, part: usize) {
+        self.running.remove(&part);
+    }
+
     /// Notes that a part could not be read.
     pub fn failed(&mut self, part: usize) {
         if let Some(runner) = self.running.remove(&part) {

@@ -23,7 +23,7 @@ use paritas::graph::{Decoder, Method};
 use paritas_shards::blocks::Segment;
 use tokio::time::Instant;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::transfer::Pace;
 use crate::transfer::receive::{Pieces, Receiver, Wanted, cut, data_of, kept, run_blocking};
 
@@ -162,20 +162,23 @@ impl Gathering {
     /// Asks every node that has little to do for more.
     fn ask(&mut self) -> Result<()> {
         for part in 0..self.receiver.places.len() {
-            if self.receiver.places[part].is_none() {
+            if !self.receiver.is_there(part) {
                 continue;
             }
             while self.under_way[part].len() < DEPTH {
-                let Some((segment, lanes)) = self.choose(part)? else { break };
-                self.request(part, segment, lanes);
+                // Others that read from the node may change this at any time.
+                let is_late = self.receiver.paces[part].is_unreliable();
+                let Some((segment, lanes)) = self.choose(part, is_late)? else { break };
+                self.request(part, segment, lanes, is_late);
             }
         }
         Ok(())
     }
 
     /// Chooses lanes of a part for the next request: of the first open segment that needs more
-    /// blocks than are hoped for, or of a new one.
-    fn choose(&mut self, part: usize) -> Result<Option<(u64, Range<usize>)>> {
+    /// blocks than are hoped for, or of a new one. They are hoped for unless the request counts as
+    /// late from the beginning.
+    fn choose(&mut self, part: usize, is_late: bool) -> Result<Option<(u64, Range<usize>)>> {
         let layout = &self.receiver.layout;
         let lanes = layout.lanes(part);
         let count = (REQUEST / layout.lane_bytes(lanes.start).max(1)).max(1);
@@ -183,7 +186,7 @@ impl Gathering {
         if let Some(open) = self.open.iter_mut().find(wants) {
             let first = open.next[part];
             open.next[part] = (first + count).min(lanes.end);
-            if !self.receiver.paces[part].is_unreliable() {
+            if !is_late {
                 open.hoped += open.next[part] - first;
             }
             return Ok(Some((open.number, first..open.next[part])));
@@ -195,12 +198,12 @@ impl Gathering {
         }
         let Some(number) = self.left.next() else { return Ok(None) };
         self.open.push_back(Open::new(&self.receiver, number)?);
-        self.choose(part)
+        self.choose(part, is_late)
     }
 
-    fn request(&mut self, part: usize, segment: u64, lanes: Range<usize>) {
+    fn request(&mut self, part: usize, segment: u64, lanes: Range<usize>, is_late: bool) {
         let receiver = Arc::clone(&self.receiver);
-        let (begun, is_late) = (Instant::now(), receiver.paces[part].is_unreliable());
+        let begun = Instant::now();
         let asked = lanes.clone();
         let (answer, abort) = abortable(async move {
             let bytes = receiver.read_lanes(part, segment, asked.clone()).await;
@@ -218,8 +221,13 @@ impl Gathering {
         2 * self.receiver.paces[part].patience(hedge).min(self.usual.patience(hedge))
     }
 
-    /// Notes how long the node of a part took.
-    fn time(&self, part: usize, request: &Request, is_answered: bool) {
+    /// Notes how long the node of a part took. A node without the part answered, but its time says
+    /// nothing about reading.
+    fn time(&self, part: usize, request: &Request, answer: &Result<Bytes>) {
+        if answer.as_ref().is_err_and(|error| error.kind() == ErrorKind::NotFound) {
+            return;
+        }
+        let is_answered = answer.is_ok();
         let (pace, time) = (&self.receiver.paces[part], request.begun.elapsed());
         if is_answered {
             self.usual.answered(time);
@@ -237,7 +245,7 @@ impl Gathering {
         let is_it = |request: &Request| request.segment == segment && request.lanes == lanes;
         let place = self.under_way[part].iter().position(is_it);
         let request = place.map(|place| self.under_way[part].swap_remove(place));
-        request.iter().for_each(|request| self.time(part, request, bytes.is_ok()));
+        request.iter().for_each(|request| self.time(part, request, &bytes));
         let was_late = request.is_some_and(|request| request.is_late);
         let Some(open) = self.open.iter_mut().find(|open| open.number == segment) else {
             return Ok(());
@@ -252,7 +260,7 @@ impl Gathering {
                 open.memory.accept_lanes(part, lanes.clone(), &bytes)
             }
             Err(error) => {
-                self.receiver.note(part, error.message());
+                self.receiver.note_failure(part, &error);
                 lanes.clone().collect()
             }
         };
@@ -318,9 +326,8 @@ impl Gathering {
 
     fn lost(&self) -> Error {
         let Some(open) = self.open.front() else { return self.receiver.lost(&(0..1), &[]) };
-        let parts: Vec<usize> = (0..self.receiver.places.len())
-            .filter(|&p| self.receiver.places[p].is_some())
-            .collect();
+        let parts: Vec<usize> =
+            (0..self.receiver.places.len()).filter(|&part| self.receiver.is_there(part)).collect();
         self.receiver.lost(&(open.number..open.number + 1), &parts)
     }
 }
@@ -341,4 +348,31 @@ impl Open {
 
 fn far() -> Instant {
     Instant::now() + Duration::from_secs(3600)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transfer::Place;
+    use crate::transfer::tests::{Memory, layout, settings};
+
+    #[tokio::test]
+    async fn a_request_is_hoped_for_or_late_whatever_others_note_meanwhile() {
+        let layout = layout("lt:k=64,n=128,nodes=8,seed=3", 1024);
+        let place =
+            |part: usize| Some(Place { node: Arc::new(Memory::default()), path: part.to_string() });
+        let paces: Vec<_> = (0..8).map(|_| Arc::new(Pace::default())).collect();
+        let places = (0..8).map(place).collect();
+        let receiver = Receiver::new(layout, 100_000, places, paces.clone(), settings());
+        let mut gathering = Gathering::new(receiver, 0..1);
+        let (segment, lanes) = gathering.choose(0, false).unwrap().unwrap();
+        assert_eq!(gathering.open[0].hoped, lanes.len());
+        // Another read of the same node finds it late just now.
+        paces[0].late();
+        paces[0].late();
+        gathering.request(0, segment, lanes.clone(), false);
+        let bytes = Err(Error::parameters("refused"));
+        gathering.take(Answer { part: 0, segment, lanes, bytes }).unwrap();
+        assert_eq!(gathering.open[0].hoped, 0);
+    }
 }

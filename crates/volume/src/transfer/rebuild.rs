@@ -6,7 +6,7 @@
 //! many as suffice.
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use futures::future::{join_all, try_join_all};
@@ -66,15 +66,15 @@ impl Rebuild {
         progress: &(dyn Fn(u64) + Send + Sync),
     ) -> Result<Rebuilt> {
         let parts: Vec<usize> = targets.iter().map(|target| target.part).collect();
-        let needed = Arc::new(self.needed(&parts)?);
         let receiver =
             Receiver::new(self.layout.clone(), self.length, self.places, self.paces, self.settings);
+        let plan = Arc::new(Plan::new(&receiver, parts)?);
         let mut writings = join_all(targets.into_iter().map(begin)).await;
         for writing in &mut writings {
             let front = self.layout.front(writing.part)?;
             writing.write(vec![front.into()]).await;
         }
-        let (mut segments, mut failed) = (made(&receiver, &needed, &parts), None);
+        let (mut segments, mut failed) = (made(&receiver, &plan), None);
         while let Some(made) = segments.next().await {
             match made {
                 Ok(segment) => {
@@ -103,51 +103,77 @@ impl Rebuild {
         let parts = join_all(writings.into_iter().map(Writing::finish)).await;
         Ok(Rebuilt { parts, read_bytes: receiver.read_bytes() })
     }
+}
+
+/// What is read to make some parts. Once a part could not be read, it is left out, because every
+/// request to a node that hangs would take the whole time limit.
+struct Plan {
+    make: Vec<usize>,
+    lanes: Mutex<Arc<Vec<usize>>>,
+}
+
+impl Plan {
+    fn new(receiver: &Receiver, make: Vec<usize>) -> Result<Self> {
+        let lanes = Mutex::new(Arc::new(Self::needed(receiver, &make)?));
+        Ok(Self { make, lanes })
+    }
 
     /// Returns the lanes that are read to make parts: those that the code names for a stage, if no
     /// other part is missing, or those that a plan needs.
-    fn needed(&self, make: &[usize]) -> Result<Vec<usize>> {
+    fn needed(receiver: &Receiver, make: &[usize]) -> Result<Vec<usize>> {
+        let layout = &receiver.layout;
         let there: Vec<usize> =
-            (0..self.places.len()).filter(|&part| self.places[part].is_some()).collect();
-        let stage = make.iter().map(|&part| self.layout.part(part).stage).max().unwrap_or(1);
-        let is_promotion = stage > 1 && make.len() == self.layout.parts_in(stage).len();
+            (0..layout.part_count()).filter(|&part| receiver.is_there(part)).collect();
+        let stage = make.iter().map(|&part| layout.part(part).stage).max().unwrap_or(1);
+        let is_promotion = stage > 1 && make.len() == layout.parts_in(stage).len();
         if is_promotion {
-            let lanes = self.layout.lanes_of_promotion(stage);
-            let has =
-                |lane: &usize| there.iter().any(|&part| self.layout.lanes(part).contains(lane));
+            let lanes = layout.lanes_of_promotion(stage);
+            let has = |lane: &usize| there.iter().any(|&part| layout.lanes(part).contains(lane));
             if lanes.iter().all(has) {
                 return Ok(lanes);
             }
         }
-        Ok(self.layout.lanes_to_make(&there, make)?)
+        Ok(layout.lanes_to_make(&there, make)?)
+    }
+
+    fn lanes(&self) -> Arc<Vec<usize>> {
+        Arc::clone(&self.lanes.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Leaves a part out that could not be read. If the others do not suffice, the plan stays.
+    fn leave_out(&self, receiver: &Receiver, part: usize, error: &Error) {
+        receiver.note(part, error.message());
+        if receiver.leave_out(part)
+            && let Ok(lanes) = Self::needed(receiver, &self.make)
+        {
+            *self.lanes.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(lanes);
+        }
     }
 }
 
-/// Returns the segments of an object in order, with all parts in `parts` made and sealed.
+/// Returns the segments of an object in order, with all parts of the plan made and sealed.
 fn made<'a>(
     receiver: &'a Arc<Receiver>,
-    needed: &'a Arc<Vec<usize>>,
-    parts: &'a [usize],
+    plan: &'a Arc<Plan>,
 ) -> stream::BoxStream<'a, Result<Segment>> {
     let count = receiver.layout.segments(receiver.length);
     let ahead =
         (receiver.settings.memory / 2 / receiver.layout.segment_memory().max(1)).clamp(1, 16);
     stream::iter(0..count)
-        .map(move |number| make(Arc::clone(receiver), number, Arc::clone(needed), parts.to_vec()))
+        .map(move |number| make(Arc::clone(receiver), number, Arc::clone(plan)))
         .buffered(ahead)
         .boxed()
 }
 
 /// Makes the blocks of some parts of one segment.
-async fn make(
-    receiver: Arc<Receiver>,
-    number: u64,
-    needed: Arc<Vec<usize>>,
-    parts: Vec<usize>,
-) -> Result<Segment> {
+async fn make(receiver: Arc<Receiver>, number: u64, plan: Arc<Plan>) -> Result<Segment> {
     // If a lane cannot be read, the segment is read in whole blocks below.
-    let lanes = read_lanes(&receiver, number, &needed).await.unwrap_or_default();
-    let (this, for_make) = (Arc::clone(&receiver), parts.clone());
+    let lanes =
+        read_lanes(&receiver, number, &plan.lanes()).await.unwrap_or_else(|(part, error)| {
+            plan.leave_out(&receiver, part, &error);
+            Vec::new()
+        });
+    let (this, for_make) = (Arc::clone(&receiver), Arc::clone(&plan));
     let (segment, is_made) = run_blocking(move || {
         let mut segment = Segment::new(&this.layout)?;
         segment.begin(number, this.length);
@@ -156,44 +182,49 @@ async fn make(
                 this.note(part, &format!("lane {lane} of segment {number} fails its checksum"));
             }
         }
-        let is_made = seal(&mut segment, &for_make).is_ok();
+        let is_made = seal(&mut segment, &for_make.make).is_ok();
         Ok::<_, Error>((segment, is_made))
     })
     .await??;
     match is_made {
         true => Ok(segment),
-        false => make_from_blocks(receiver, segment, parts).await,
+        false => make_from_blocks(receiver, segment, plan).await,
     }
 }
 
-/// Makes the blocks of some parts of a segment from whole blocks of others.
+/// Makes the blocks of some parts of a segment from whole blocks of others. Those that were left out
+/// are tried last.
 async fn make_from_blocks(
     receiver: Arc<Receiver>,
     mut segment: Segment,
-    parts: Vec<usize>,
+    plan: Arc<Plan>,
 ) -> Result<Segment> {
-    segment.begin(segment.number(), receiver.length);
-    for part in receiver.preference(&[]) {
-        let number = segment.number();
+    let number = segment.number();
+    segment.begin(number, receiver.length);
+    let is_left_out = |&part: &usize| receiver.places[part].is_some() && !receiver.is_there(part);
+    let left_out: Vec<usize> = (0..receiver.places.len()).filter(is_left_out).collect();
+    let mut read = Vec::new();
+    for part in receiver.preference(&[]).into_iter().chain(left_out) {
         match receiver.read(part, number..number + 1).await {
             Ok(block) => {
+                read.push(part);
                 let bad = segment.accept(part, &block);
                 if !bad.is_empty() {
                     receiver
                         .note(part, &format!("its block of segment {number} fails its checksum"));
                 }
             }
-            Err(error) => receiver.note(part, error.message()),
+            Err(error) => plan.leave_out(&receiver, part, &error),
         }
         if segment.is_solvable() {
             return run_blocking(move || {
-                seal(&mut segment, &parts)?;
+                seal(&mut segment, &plan.make)?;
                 Ok::<_, Error>(segment)
             })
             .await?;
         }
     }
-    Err(receiver.lost(&(segment.number()..segment.number() + 1), &[]))
+    Err(receiver.lost(&(number..number + 1), &read))
 }
 
 fn seal(segment: &mut Segment, parts: &[usize]) -> Result<()> {
@@ -204,12 +235,13 @@ fn seal(segment: &mut Segment, parts: &[usize]) -> Result<()> {
     Ok(())
 }
 
-/// Reads the lanes in `needed` (ascending) of one segment, adjacent ones together.
+/// Reads the lanes in `needed` (ascending) of one segment, adjacent ones together. Fails with the
+/// first part that cannot be read.
 async fn read_lanes(
     receiver: &Receiver,
     number: u64,
     needed: &[usize],
-) -> Result<Vec<(usize, Range<usize>, Bytes)>> {
+) -> Result<Vec<(usize, Range<usize>, Bytes)>, (usize, Error)> {
     let layout = &receiver.layout;
     let mut runs = Vec::new();
     for part in 0..layout.part_count() {
@@ -219,8 +251,8 @@ async fn read_lanes(
         runs.extend(adjacent.map(|run| (part, run[0]..run[0] + run.len())));
     }
     let read = |(part, lanes): (usize, Range<usize>)| async move {
-        let bytes = receiver.read_lanes(part, number, lanes.clone()).await?;
-        Ok::<_, Error>((part, lanes, bytes))
+        let bytes = receiver.read_lanes(part, number, lanes.clone()).await;
+        bytes.map(|bytes| (part, lanes, bytes)).map_err(|error| (part, error))
     };
     try_join_all(runs.into_iter().map(read)).await
 }

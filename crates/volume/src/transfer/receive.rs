@@ -5,7 +5,7 @@
 //! another is asked as well. As soon as what has come suffices, the rest is cancelled. Checksums
 //! are checked before a byte is used; a damaged block counts as one that has not come.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -39,6 +39,8 @@ pub(crate) struct Receiver {
 struct Notes {
     /// What is wrong with parts.
     by_part: Mutex<BTreeMap<usize, String>>,
+    /// The parts that are not asked for again, because they are not where they should be.
+    gone: Mutex<BTreeSet<usize>>,
     /// Number of requests, and of those that were sent because another was late.
     requests: AtomicU64,
     hedges: AtomicU64,
@@ -141,7 +143,7 @@ impl Receiver {
         let pieces = match self.direct(&unit, &wanted.range).await {
             Some(pieces) => pieces,
             None => {
-                let got = Arc::new(self.fetch(&unit, &[]).await?);
+                let got = Arc::new(self.fetch(&unit).await?);
                 let (this, blocks) = (Arc::clone(&self), Arc::clone(&got));
                 let (segments, wants) = (unit.clone(), wanted.clone());
                 let decode = move || this.decode_unit(segments, &blocks, &wants);
@@ -219,7 +221,7 @@ impl Receiver {
     /// Reads one lane, which holds the object's bytes in `place`, if its node answers in time.
     async fn lane(&self, segment: u64, lane: usize, place: &Range<u64>) -> Option<Bytes> {
         let part = (0..self.places.len()).find(|&part| self.layout.lanes(part).contains(&lane))?;
-        if self.places[part].is_none() || self.paces[part].is_unreliable() {
+        if !self.is_there(part) || self.paces[part].is_unreliable() {
             return None;
         }
         let patience = self.paces[part].patience(&self.settings.hedge);
@@ -227,7 +229,7 @@ impl Receiver {
         let sealed = match tokio::time::timeout(patience, read).await {
             Ok(Ok(sealed)) => sealed,
             Ok(Err(error)) => {
-                self.note(part, error.message());
+                self.note_failure(part, &error);
                 return None;
             }
             Err(_) => return None,
@@ -239,15 +241,14 @@ impl Receiver {
         Some(sealed.slice(..payload.len().min((place.end - place.start) as usize)))
     }
 
-    /// Reads blocks of adjacent segments from as many parts as suffice, without those in `tried`.
-    async fn fetch(&self, segments: &Range<u64>, tried: &[usize]) -> Result<Vec<Blocks>> {
-        let mut left = self.preference(tried).into_iter();
+    /// Reads blocks of adjacent segments from as many parts as suffice.
+    async fn fetch(&self, segments: &Range<u64>) -> Result<Vec<Blocks>> {
+        let mut left = self.preference(&[]).into_iter();
         let mut got: Vec<Blocks> = Vec::new();
         let mut running = FuturesUnordered::new();
         let mut race = Race::new(self.settings.hedge);
         loop {
-            let have: Vec<usize> =
-                tried.iter().copied().chain(got.iter().map(|b| b.part)).collect();
+            let have: Vec<usize> = got.iter().map(|blocks| blocks.part).collect();
             let hoped: Vec<usize> = have.iter().copied().chain(race.hoped_for()).collect();
             if !self.suffice(&hoped)
                 && let Some(part) = left.next()
@@ -269,7 +270,10 @@ impl Receiver {
                         }
                     }
                     Some((part, Err(error))) => {
-                        race.failed(part);
+                        match error.kind() {
+                            ErrorKind::NotFound => race.missing(part),
+                            _ => race.failed(part),
+                        }
                         self.note_failure(part, &error);
                     }
                 },
@@ -328,7 +332,7 @@ impl Receiver {
     /// stages, which may not be there yet; within each those on nodes that answer in time, then
     /// those that were late the least; and within these those that hold data.
     pub(super) fn preference(&self, tried: &[usize]) -> Vec<usize> {
-        let can = |part: &usize| self.places[*part].is_some() && !tried.contains(part);
+        let can = |part: &usize| self.is_there(*part) && !tried.contains(part);
         let mut parts: Vec<usize> = (0..self.places.len()).filter(can).collect();
         let rank = |part: usize| {
             let lateness = self.paces[part].lateness();
@@ -336,6 +340,17 @@ impl Receiver {
         };
         parts.sort_by_key(|&part| rank(part));
         parts
+    }
+
+    /// Returns whether a part has a place, and was not missing there.
+    pub(super) fn is_there(&self, part: usize) -> bool {
+        let gone = self.notes.gone.lock().unwrap_or_else(PoisonError::into_inner);
+        self.places[part].is_some() && !gone.contains(&part)
+    }
+
+    /// Asks for a part no longer. Returns whether it was asked for until now.
+    pub(super) fn leave_out(&self, part: usize) -> bool {
+        self.notes.gone.lock().unwrap_or_else(PoisonError::into_inner).insert(part)
     }
 
     /// Returns whether the object can be decoded from these parts.
@@ -417,8 +432,12 @@ impl Receiver {
         flaws.entry(part).or_insert_with(|| flaw.to_owned());
     }
 
-    /// Notes why a part cannot be read, unless it is of a stage that the object has not reached.
-    fn note_failure(&self, part: usize, error: &Error) {
+    /// Notes why a part cannot be read, unless it is of a stage that the object has not reached. What
+    /// is not where it should be is not asked for again.
+    pub(super) fn note_failure(&self, part: usize, error: &Error) {
+        if error.kind() == ErrorKind::NotFound {
+            self.leave_out(part);
+        }
         if self.layout.part(part).stage == 1 || error.kind() != ErrorKind::NotFound {
             self.note(part, error.message());
         }

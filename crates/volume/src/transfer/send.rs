@@ -45,22 +45,25 @@ pub(crate) async fn send(
     settings: &Settings,
     progress: Arc<dyn Fn(u64) + Send + Sync>,
 ) -> Result<Sent> {
-    let alive = Arc::new(AtomicUsize::new(writers.iter().flatten().count()));
+    let alive = Alive { count: AtomicUsize::new(writers.iter().flatten().count()), needed };
+    let alive = Arc::new(alive);
+    let _given_up = GiveUp(Arc::clone(&alive));
     let (mut lines, mut uploads) = (Vec::new(), Vec::new());
     for (part, writer) in writers.into_iter().enumerate() {
         let (line, blocks) = unbounded_channel();
         lines.push(writer.is_some().then_some(line));
-        let upload = Upload { layout: layout.clone(), part, unit: settings.unit };
         let (alive, is_alive) = (Arc::clone(&alive), writer.is_some());
+        let upload =
+            Upload { layout: layout.clone(), part, unit: settings.unit, alive: Arc::clone(&alive) };
         uploads.push(tokio::spawn(async move {
             let result = upload.run(writer, blocks).await;
             if is_alive && result.is_err() {
-                alive.fetch_sub(1, Ordering::Relaxed);
+                alive.lose_one();
             }
             result
         }));
     }
-    let coder = Coder { layout: layout.clone(), lines, alive, needed, progress };
+    let coder = Coder { layout: layout.clone(), lines, alive, progress };
     let (threads, pool) = (settings.threads, Pool::new(layout, settings));
     let coded = tokio::task::spawn_blocking(move || coder.run(source, threads, &pool));
     let coded = coded.await.map_err(|error| Error::internal("encoding", error))?;
@@ -79,6 +82,33 @@ pub(crate) async fn send(
             join_all(written.into_iter().flatten().map(|writer| writer.abort())).await;
             Err(error)
         }
+    }
+}
+
+/// Number of uploads that have not failed, and of those that are needed.
+struct Alive {
+    count: AtomicUsize,
+    needed: usize,
+}
+
+impl Alive {
+    fn lose_one(&self) {
+        let less = |count: usize| Some(count.saturating_sub(1));
+        let _ = self.count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+    }
+
+    fn are_too_few(&self) -> bool {
+        self.count.load(Ordering::Relaxed) < self.needed.max(1)
+    }
+}
+
+/// Makes the coder and the uploads end when nobody waits for them any longer: they run apart from the
+/// caller, and dropping the caller's future does not stop them.
+struct GiveUp(Arc<Alive>);
+
+impl Drop for GiveUp {
+    fn drop(&mut self) {
+        self.0.count.store(0, Ordering::Relaxed);
     }
 }
 
@@ -108,8 +138,7 @@ enum Item {
 struct Coder {
     layout: Layout,
     lines: Vec<Option<UnboundedSender<Item>>>,
-    alive: Arc<AtomicUsize>,
-    needed: usize,
+    alive: Arc<Alive>,
     progress: Arc<dyn Fn(u64) + Send + Sync>,
 }
 
@@ -124,7 +153,7 @@ impl Coder {
                 // An upload that has failed takes nothing more.
                 let _ = line.send(Item::Block(Arc::clone(&sealed)));
             }
-            if self.alive.load(Ordering::Relaxed) < self.needed {
+            if self.alive.are_too_few() {
                 return Err(paritas_shards::Error::cancelled());
             }
             (self.progress)(bytes as u64);
@@ -156,11 +185,12 @@ struct Pool {
 
 impl Pool {
     /// Makes room for segments of `memory` bytes together, but at least for what threads hold and
-    /// what uploads collect for one request.
+    /// what the upload of the part with the smallest blocks collects for one request.
     fn new(layout: &Layout, settings: &Settings) -> Self {
         let (home, free) = mpsc::channel();
-        let block = layout.segment_memory() / layout.part_count();
-        let least = settings.unit / block.max(1) + settings.threads + 2;
+        let block = |part| layout.lanes(part).map(|lane| layout.lane_bytes(lane)).sum::<usize>();
+        let smallest = layout.parts_in(1).map(block).min().unwrap_or_default();
+        let least = settings.unit.div_ceil(smallest.max(1)) + settings.threads + 2;
         let room = (settings.memory / layout.segment_memory()).max(least);
         Self { home, free: Mutex::new(free), room: AtomicUsize::new(room) }
     }
@@ -213,6 +243,7 @@ struct Upload {
     layout: Layout,
     part: usize,
     unit: usize,
+    alive: Arc<Alive>,
 }
 
 impl Upload {
@@ -242,6 +273,9 @@ impl Upload {
         let mut unit = Unit::begin(self.unit, self.layout.front(self.part)?.into());
         let (mut next, mut early) = (0, BTreeMap::new());
         while let Some(item) = blocks.recv().await {
+            if self.alive.are_too_few() {
+                break;
+            }
             match item {
                 Item::Block(sealed) => _ = early.insert(sealed.number(), sealed),
                 Item::End { length, digest } => {

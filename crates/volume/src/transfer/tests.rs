@@ -12,7 +12,10 @@ use futures::stream::{self, BoxStream, StreamExt};
 use paritas_shards::blocks::{Layout, Shape};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::node::{Abilities, Entry, Mode, Node, Stat, Writer, may_block};
+use crate::node::{
+    Abilities, Call, Entry, Fault, Faulty, Mode, Node, Stat, Trigger, Writer, may_block,
+};
+use crate::transfer::rebuild::{Rebuild, Target};
 use crate::transfer::receive::{Receiver, Wanted};
 use crate::transfer::send::{Sent, send};
 use crate::transfer::{Pace, Place, Settings};
@@ -22,7 +25,7 @@ struct Files(Mutex<BTreeMap<String, Bytes>>);
 
 /// A node whose reads hang, fail, or are slow.
 #[derive(Debug, Clone, Default)]
-struct Memory {
+pub(super) struct Memory {
     files: Arc<Files>,
     hangs: bool,
     /// Whether it is a folder of this machine, and whether it holds up a thread that may block.
@@ -116,14 +119,14 @@ fn content(length: usize) -> Vec<u8> {
     (0..length).map(|i| (i * i % 251) as u8 ^ (i >> 8) as u8).collect()
 }
 
-fn layout(spec: &str, block: usize) -> Layout {
+pub(super) fn layout(spec: &str, block: usize) -> Layout {
     let code = paritas::Code::new(&spec.parse().unwrap()).unwrap();
     let mut shape = Shape::default();
     shape.block_bytes = block;
     Layout::new(code, "object", shape).unwrap()
 }
 
-fn settings() -> Settings {
+pub(super) fn settings() -> Settings {
     Settings { unit: 16 << 10, memory: 1 << 20, threads: 2, ..Settings::default() }
 }
 
@@ -367,4 +370,108 @@ async fn a_folder_that_holds_up_threads_is_read_in_the_usual_way() {
     assert_eq!(left.first().map(|range| range.start), Some(0));
     assert_eq!(get(Arc::clone(&receiver), 0..content.len() as u64).await.unwrap(), content);
     holds_up.store(false, Ordering::Relaxed);
+}
+
+#[tokio::test]
+async fn a_repair_asks_a_node_no_more_after_its_first_failure() {
+    let layout = layout("4+2", 4096);
+    let nodes: Vec<Memory> = (0..6).map(|_| Memory::default()).collect();
+    let content = content(1_000_000);
+    let sent = put(&layout, &nodes, &content, 6).await.unwrap();
+    let bad = Arc::new(Faulty::new(Arc::new(nodes[1].clone()), 0).with(
+        Call::Read,
+        Fault::Refuse,
+        Trigger::From(1),
+    ));
+    let place = |(part, node): (usize, &Memory)| {
+        let node: Arc<dyn Node> = if part == 1 { bad.clone() } else { Arc::new(node.clone()) };
+        (part != 0).then(|| Place { node, path: part.to_string() })
+    };
+    let rebuild = Rebuild {
+        layout: layout.clone(),
+        length: sent.length,
+        digest: sent.digest,
+        places: nodes.iter().enumerate().map(place).collect(),
+        paces: nodes.iter().map(|_| Arc::new(Pace::default())).collect(),
+        settings: settings(),
+    };
+    let node = Memory::default();
+    let place = Place { node: Arc::new(node.clone()), path: "0".to_owned() };
+    let made = rebuild.run(vec![Target { part: 0, place }], &|_| {}).await.unwrap();
+    assert!(made.parts.iter().all(Result::is_ok), "{made:?}");
+    assert!(node.files.0.lock().unwrap()["0"] == nodes[0].files.0.lock().unwrap()["0"]);
+    let segments = layout.segments(sent.length);
+    assert!(segments > 50 && bad.happened() <= 16, "{} of {segments}", bad.happened());
+}
+
+/// A source without an end, which counts what is read of it.
+struct Endless(Arc<AtomicU64>);
+
+impl std::io::Read for Endless {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        self.0.fetch_add(buffer.len() as u64, Ordering::Relaxed);
+        Ok(buffer.len())
+    }
+}
+
+#[tokio::test]
+async fn a_put_that_is_given_up_ends() {
+    let layout = layout("4+2", 4096);
+    let mut writers = Vec::new();
+    for part in 0..6 {
+        writers.push(Some(Memory::default().writer(&part.to_string()).await.unwrap()));
+    }
+    let read = Arc::new(AtomicU64::new(0));
+    let source = Endless(Arc::clone(&read));
+    let settings = settings();
+    let sent = send(&layout, source, writers, 6, &settings, Arc::new(|_| {}));
+    assert!(tokio::time::timeout(Duration::from_millis(20), sent).await.is_err());
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let before = read.load(Ordering::Relaxed);
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert!(before > 0 && read.load(Ordering::Relaxed) == before, "the source is read on");
+}
+
+#[tokio::test]
+async fn parts_with_small_blocks_do_not_wait_for_memory_that_they_hold() {
+    // One part has two blocks of each segment, the others one.
+    let layout = layout("lt:k=8,n=17,nodes=16,seed=1", 1024);
+    let nodes: Vec<Memory> = (0..16).map(|_| Memory::default()).collect();
+    let mut writers = Vec::new();
+    for (part, node) in nodes.iter().enumerate() {
+        writers.push(Some(node.writer(&part.to_string()).await.unwrap()));
+    }
+    let settings = Settings { unit: 256 << 10, memory: 1, threads: 1, ..Settings::default() };
+    let source = std::io::Cursor::new(content(8_000_000));
+    let sent = send(&layout, source, writers, 16, &settings, Arc::new(|_| {}));
+    let sent = tokio::time::timeout(Duration::from_secs(20), sent).await;
+    assert_eq!(sent.expect("the put must end").unwrap().length, 8_000_000);
+}
+
+#[tokio::test]
+async fn a_shard_that_has_moved_says_nothing_about_its_old_node() {
+    for spec in ["4+2", "lt:k=64,n=128,nodes=8,seed=3"] {
+        let layout = layout(spec, 1024);
+        let nodes: Vec<Memory> = (0..layout.part_count()).map(|_| Memory::default()).collect();
+        let content = content(500_000);
+        put(&layout, &nodes, &content, nodes.len()).await.unwrap();
+        nodes[0].files.0.lock().unwrap().clear();
+        let receiver = receiver(&layout, &nodes, content.len(), &[]);
+        assert!(get(Arc::clone(&receiver), 0..500_000).await.unwrap() == content);
+        assert!(!receiver.paces[0].is_unreliable(), "{spec}");
+        assert!(!receiver.is_there(0), "{spec}: it is asked for no more");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_was_late_is_tried_again_after_a_while() {
+    let pace = Pace::default();
+    pace.late();
+    pace.late();
+    tokio::time::sleep(Duration::from_secs(59)).await;
+    assert_eq!(pace.lateness(), 2);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert!(!pace.is_unreliable());
+    pace.late();
+    assert_eq!(pace.lateness(), 3, "it has not answered in time since");
 }

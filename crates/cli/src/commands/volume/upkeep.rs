@@ -89,17 +89,19 @@ async fn named(volume: &Volume, name: &str) -> Result<Item, Failure> {
 }
 
 /// Turns the result of work on an object into that of the command. If a name that was given is a
-/// folder of names, the failure says so.
+/// folder of names, the failure says so. An object that was found in a list and removed before its
+/// turn is no failure, and has no result.
 async fn explained<T>(
     volume: &Volume,
     item: &Item,
     result: paritas_volume::Result<T>,
-) -> Result<T, Failure> {
+) -> Result<Option<T>, Failure> {
     match result {
         Err(error) if item.is_named && error.kind() == ErrorKind::NotFound => {
             Err(object::absent(volume, &item.name).await)
         }
-        result => Ok(result?),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        result => Ok(Some(result?)),
     }
 }
 
@@ -127,9 +129,15 @@ impl<'a> Tally<'a> {
     /// Takes in the result of a repair that began at `start`, and shows it. What is left of a
     /// removed name is no object, and is told to people only if they named it or if something is
     /// left to do.
-    fn note_repair(&mut self, item: &Item, repaired: Result<Repaired, Failure>, start: Instant) {
+    fn note_repair(
+        &mut self,
+        item: &Item,
+        repaired: Result<Option<Repaired>, Failure>,
+        start: Instant,
+    ) {
         let repaired = match repaired {
-            Ok(repaired) => repaired,
+            Ok(Some(repaired)) => repaired,
+            Ok(None) => return,
             Err(failure) => return self.note(item.length, Err(failure)),
         };
         let value = repaired_value(&repaired, start.elapsed().as_secs_f64());
@@ -160,14 +168,15 @@ pub async fn verify(args: &Verify, output: &Output) -> Outcome {
     let check = async |item: Item| {
         let start = Instant::now();
         let verdict = volume.verify(&item.name, args.deep).await;
-        let verdict = explained(&volume, &item, verdict).await;
-        let length = verdict.as_ref().map_or(item.length, |verdict| verdict.listed.length);
+        let verdict = explained(&volume, &item, verdict).await.transpose();
         shares.finish(&item.name);
-        (length, verdict, start.elapsed().as_secs_f64())
+        (item.length, verdict, start.elapsed().as_secs_f64())
     };
     let most = if args.deep { 1 } else { AT_ONCE };
     let mut checked = futures::stream::iter(items).map(check).buffered(most);
-    while let Some((length, verdict, seconds)) = checked.next().await {
+    while let Some((listed, verdict, seconds)) = checked.next().await {
+        let Some(verdict) = verdict else { continue };
+        let length = verdict.as_ref().map_or(listed, |verdict| verdict.listed.length);
         let state = verdict.map(|verdict| {
             let state = state(verdict.health);
             if !args.only_bad || state != State::Intact {
@@ -284,7 +293,7 @@ async fn scrub(volume: &mut Volume, tally: &mut Tally<'_>) -> Result<(), Failure
         shares.finish(&name);
         let length = lengths.get(&name).copied().unwrap_or(0);
         let item = Item { name, length, is_named: false };
-        let repaired = repaired.map_err(Failure::from);
+        let repaired = explained(volume, &item, repaired).await;
         shares.progress.aside(|| tally.note_repair(&item, repaired, start));
         start = Instant::now();
     }
@@ -376,10 +385,6 @@ pub async fn promote(args: &Promote, output: &Output) -> Outcome {
         let promoted = volume.promote(&item.name).await;
         shares.finish(&item.name);
         let promoted = match promoted {
-            // It was removed after it had begun to wait.
-            Err(error) if !item.is_named && error.kind() == ErrorKind::NotFound => {
-                return Ok(Exit::Done);
-            }
             // Another process is at it, or a newer version waits now.
             Err(error) if !item.is_named && error.kind() == ErrorKind::Busy => {
                 output.warn(&error.to_string());
@@ -387,6 +392,7 @@ pub async fn promote(args: &Promote, output: &Output) -> Outcome {
             }
             promoted => explained(&volume, &item, promoted).await?,
         };
+        let Some(promoted) = promoted else { return Ok(Exit::Done) };
         let value = written_value("volume-promote", &promoted, start.elapsed().as_secs_f64());
         let did = format!("{} added", counted(promoted.stored, "shard"));
         shares.progress.aside(|| output.result(value, || written_text(&promoted, &did)));
@@ -417,15 +423,16 @@ pub async fn reencode(args: &Reencode, output: &Output) -> Outcome {
     let shares = Shares::of(&mut volume, &items, output);
     let reencode = async |item: Item| {
         let start = Instant::now();
-        let reencoded = volume.reencode(&item.name).await;
-        shares.finish(&item.name);
-        let reencoded = match reencoded {
-            // It was removed after it had been found.
-            Err(error) if !item.is_named && error.kind() == ErrorKind::NotFound => {
-                return Ok(Exit::Done);
+        let reencoded = match volume.reencode(&item.name).await {
+            // It was replaced meanwhile. What is there now may have the old code, too.
+            Err(error) if !item.is_named && error.kind() == ErrorKind::Busy => {
+                volume.reencode(&item.name).await
             }
-            reencoded => explained(&volume, &item, reencoded).await?,
+            reencoded => reencoded,
         };
+        shares.finish(&item.name);
+        let reencoded = explained(&volume, &item, reencoded).await?;
+        let Some(reencoded) = reencoded else { return Ok(Exit::Done) };
         let (is_changed, is_owed, flaws) = match reencoded {
             Reencoded::Changed(report) => (true, report.is_owed, report.flaws),
             _ => (false, false, Vec::new()),
@@ -448,4 +455,39 @@ pub async fn reencode(args: &Reencode, output: &Output) -> Outcome {
         Ok(if is_owed { Exit::Repairable } else { Exit::Done })
     };
     each(items, 1, output, reencode).await.end(output)
+}
+
+#[cfg(test)]
+mod tests {
+    use paritas_volume::Setup;
+    use paritas_volume::node::{Folder, Node};
+    use paritas_volume::placement::Member;
+
+    use super::*;
+
+    #[test]
+    fn what_was_removed_before_its_turn_is_no_failure_unless_it_was_named() {
+        let root = tempfile::tempdir().unwrap();
+        let node = |name: &str| {
+            let folder: Arc<dyn Node> = Arc::new(Folder::new(name, root.path().join(name), false));
+            let (name, domain) = (name.to_owned(), name.to_owned());
+            (Member { name, domain, is_drained: false }, folder)
+        };
+        let code = paritas::Code::new(&"1+1".parse().unwrap()).unwrap();
+        let nodes = ["a", "b"].map(node).into_iter().collect();
+        let volume = Volume::new(Setup::new("0".repeat(32), code, nodes)).unwrap();
+        let absent = |kind| Err::<(), _>(paritas_volume::Error::new(kind, "it is gone"));
+        let check = async {
+            for is_named in [false, true] {
+                let item = Item { name: ObjectName::new("object")?, length: 1, is_named };
+                let gone = explained(&volume, &item, absent(ErrorKind::NotFound)).await;
+                assert_eq!(gone.is_ok_and(|gone| gone.is_none()), !is_named);
+                let lost = explained(&volume, &item, absent(ErrorKind::TooFewShards)).await;
+                assert!(lost.is_err_and(|failure| failure.exit == Exit::Lost));
+                assert!(explained(&volume, &item, Ok(())).await.is_ok_and(|done| done.is_some()));
+            }
+            Ok(())
+        };
+        paritas_volume::run(check).unwrap();
+    }
 }

@@ -78,6 +78,7 @@ fn small_worlds_are_sound_and_have_every_outcome() {
         [Put, Promote],
         [Put, Repair],
         [Remove, Put],
+        [Remove, Remove],
         [Promote, Repair],
         [Promote, Promote],
         [Put, Scrub],
