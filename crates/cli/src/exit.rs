@@ -6,11 +6,10 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use paritas_shards::shown;
 use signal_hook::consts::SIGABRT;
 #[cfg(feature = "volume")]
 use signal_hook::consts::SIGINT;
-
-use crate::output::shown;
 
 /// The outcome of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

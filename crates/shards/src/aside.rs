@@ -14,7 +14,6 @@ use std::path::{Path, PathBuf};
 use crate::error::{Error, Result};
 use crate::format::ObjectId;
 use crate::names;
-use crate::object::Object;
 use crate::shown::shown;
 use crate::system::rename_new;
 
@@ -50,7 +49,7 @@ impl AsideFile {
     }
 
     /// Removes the file if repair moved it aside for this object. Returns whether it did.
-    fn remove(&self, object: ObjectId) -> Result<bool> {
+    pub(crate) fn remove(&self, object: ObjectId) -> Result<bool> {
         let failed = |error| Error::io("removing", &self.path, &error);
         match digest(&self.path, object) {
             Ok(digest) if self.states(&digest) => fs::remove_file(&self.path).map_err(failed)?,
@@ -64,30 +63,6 @@ impl AsideFile {
 
     fn states(&self, digest: &str) -> bool {
         self.stated().is_some_and(|(_, stated)| stated == digest)
-    }
-}
-
-impl Object {
-    /// Returns the files in the scanned folders that repair moved aside for this object, according
-    /// to their names.
-    pub fn moved_aside(&self) -> &[AsideFile] {
-        &self.moved_aside
-    }
-
-    /// Removes those [files](Self::moved_aside) whose content has not changed since repair moved
-    /// them aside, and returns them. Changed files are somebody's own, and stay. Call this only
-    /// when the object is intact, because a file that was moved aside may be the rest of a shard.
-    ///
-    /// # Errors
-    /// If a file cannot be read or removed ([`crate::ErrorKind::Io`]).
-    pub fn remove_moved_aside(&self) -> Result<Vec<AsideFile>> {
-        let mut removed = Vec::new();
-        for file in &self.moved_aside {
-            if file.remove(self.id())? {
-                removed.push(file.clone());
-            }
-        }
-        Ok(removed)
     }
 }
 

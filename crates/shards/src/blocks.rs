@@ -41,8 +41,8 @@ use crate::format::{
     Digest, Flaw, Identity, Kind, MAX_RECORD, ObjectId, PREFIX, Record, TRAILER, Total, check_name,
     footer_length, record_length,
 };
+use crate::geometries::rebuild;
 use crate::geometry::{CHECKSUM, DEFAULT_BLOCK_BYTES, Geometry, Part};
-use crate::object::rebuild;
 use crate::rebuild::needed_buffers;
 use crate::segment::{self, BlockId};
 use crate::shown::shown;

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::ffi::OsStr;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::object::{Inventory, Object};
+use crate::inventory::Inventory;
+use crate::object::Object;
 use crate::shown::shown;
 
 /// The fewest digits of an id that a user can name an object by.

@@ -18,11 +18,8 @@ use std::path::{Path, PathBuf};
 use paritas::erasure::combinations;
 
 use crate::geometry::Geometry;
-use crate::leftovers::without_copies;
-use crate::object::{Inventory, Object};
 use crate::place::directory_of;
 use crate::rateless;
-use crate::rebalance::better_spread;
 use crate::shown::{counted, shown};
 use crate::system::{FileId, file_id};
 
@@ -146,76 +143,6 @@ impl<'a> Domains<'a> {
     }
 }
 
-impl Inventory {
-    /// Adds those of `folders` that do not exist, as if they were empty and had been given to the
-    /// scan. They are made when a shard is to go there.
-    pub fn offer(&mut self, folders: &[PathBuf]) {
-        let absent = folders.iter().filter(|folder| folder.symlink_metadata().is_err());
-        let absent: Vec<GivenFolder> = absent.map(|folder| GivenFolder::absent(folder)).collect();
-        if absent.is_empty() {
-            return;
-        }
-        for object in &mut self.objects {
-            object.given = object.given.iter().chain(&absent).cloned().collect();
-        }
-    }
-}
-
-impl Object {
-    /// Returns the folders that were searched, and those that hold files of the object. These are
-    /// the places in which to look for its files later.
-    pub fn folders(&self) -> Vec<PathBuf> {
-        let given = self.given.iter().map(|folder| folder.path.as_path());
-        let files = self.parts.iter().flatten();
-        let mut folders = Vec::new();
-        for folder in given.chain(files.map(|file| directory_of(file.path()))) {
-            if !folders.iter().any(|known| known == folder) {
-                folders.push(folder.to_owned());
-            }
-        }
-        folders
-    }
-
-    /// Returns which folders may be lost, judging by the files that look whole. Their blocks are
-    /// not read.
-    pub fn placement(&self) -> Placement {
-        self.placement_of(self.stage(), self.whole_files())
-    }
-
-    /// Returns [`Self::placement`] with part `part` in one more file.
-    pub(crate) fn placement_with(&self, part: usize, file: &Path) -> Placement {
-        self.placement_of(self.stage(), self.whole_files().chain([(part, file)]))
-    }
-
-    /// Returns the files that look whole, by part.
-    pub(crate) fn whole_files(&self) -> impl Iterator<Item = (usize, &Path)> {
-        self.parts().iter().enumerate().flat_map(move |(part, files)| {
-            let whole = files.iter().filter(move |file| self.flaws(part, file).is_empty());
-            whole.map(move |file| (part, file.path()))
-        })
-    }
-
-    /// Returns which folders may be lost in a stage, if `files` are the intact files, each with the
-    /// number of its part.
-    pub(crate) fn placement_of<'p>(
-        &self,
-        stage: u8,
-        files: impl Iterator<Item = (usize, &'p Path)>,
-    ) -> Placement {
-        let mut domains = Domains::new(&self.given);
-        let files = without_copies(files);
-        let places = files.iter().map(|&(part, file)| (part, domains.of_file(file)));
-        let places = places.collect::<Vec<_>>();
-        let is_empty = self.length() == Some(0);
-        let spread = Spread::new(&self.geometry, stage, is_empty, &places);
-        let mut placement = spread.placement(&domains);
-        if stage == self.stage() && spread.holders.iter().all(|holders| !holders.is_empty()) {
-            placement.better = better_spread(self, files.into_iter(), placement.tolerance);
-        }
-        placement
-    }
-}
-
 /// Returns which folders may be lost of an object that was just encoded into `files`.
 pub(crate) fn encoded_placement(geometry: &Geometry, length: u64, files: &[PathBuf]) -> Placement {
     let mut domains = Domains::new(&[]);
@@ -316,7 +243,13 @@ impl<'a> Spread<'a> {
         Self { geometry, stage, is_empty, holders, shards }
     }
 
-    fn placement(&self, domains: &Domains<'_>) -> Placement {
+    /// Whether every part is in some domain.
+    pub fn has_all_parts(&self) -> bool {
+        self.holders.iter().all(|holders| !holders.is_empty())
+    }
+
+    /// Returns which domains may be lost.
+    pub fn placement(&self, domains: &Domains<'_>) -> Placement {
         let folders = domains.paths().zip(&self.shards);
         let folders = folders.map(|(path, shards)| FolderShards {
             path: path.clone(),

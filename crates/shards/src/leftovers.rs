@@ -17,17 +17,13 @@
 //! [`LeftoverState::Nameless`] says so.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::{OsStr, OsString};
-use std::fs;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use paritas::CodecOptions;
-
-use crate::error::{Error, Result};
 use crate::format::{Identity, ObjectId};
 use crate::geometry::Part;
 use crate::names;
-use crate::object::{Inventory, Object, scan_files};
+use crate::object::Object;
 use crate::recognise::{Recognised, ShardFile};
 use crate::staged::has_temporary_name;
 use crate::system::name_of;
@@ -75,26 +71,6 @@ pub enum LeftoverState {
         /// Another object of the same name, of which something is missing.
         rival: Option<ObjectId>,
     },
-}
-
-/// Finds the files that were left behind of objects named `name`.
-///
-/// # Errors
-/// If a directory cannot be read.
-pub fn leftovers_of(directories: &[PathBuf], name: &OsStr) -> Result<Vec<Leftover>> {
-    let mut files = Vec::new();
-    for directory in directories {
-        let failed = |error| Error::io("reading the directory", directory, &error);
-        for entry in fs::read_dir(directory).map_err(failed)? {
-            let file = entry.map_err(failed)?.file_name();
-            let shard = names::of_temporary(&file).unwrap_or(&file);
-            if names::parse(shard).is_some_and(|parsed| parsed.belongs_to(name)) {
-                files.push(directory.join(file));
-            }
-        }
-    }
-    let inventory: Inventory = scan_files(files, &|_| CodecOptions::default());
-    Ok(inventory.leftovers)
 }
 
 /// Removes objects that others have replaced from `objects`, and returns all files that were set

@@ -1,54 +1,30 @@
-//! From files to objects: [`scan`] looks at files, and gathers shards into objects by their
-//! content.
+//! Objects: the files of each part that a scan has gathered, and what these say of the whole.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
-use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use paritas::{Code, CodecOptions, Pin, Spec};
+use paritas::Code;
 
 use crate::aside::AsideFile;
 use crate::attributes::Timestamp;
-use crate::choose::tell_apart;
 use crate::error::{Error, Result};
 use crate::folders::GivenFolder;
-use crate::format::{Digest, Identity, ObjectId, Record, Total, describe, layout_of};
-use crate::geometry::{Extent, Geometry, Part, planned_bytes};
-use crate::leftovers::{self, Leftover, LeftoverState};
-use crate::names::{self, ShardName};
-use crate::recognise::{NoShard, Recognised, ShardFile, recognise};
+use crate::format::{Digest, Identity, ObjectId, Record, Total};
+use crate::geometry::{Extent, Geometry, Part};
+use crate::names::ShardName;
+use crate::recognise::{ShardFile, recognise};
 use crate::shown::{counted, shown};
-use crate::system::{FileId, file_id};
-use crate::unread::Unread;
 
-/// The objects and other files that were found at some paths.
-#[derive(Debug, Default)]
-#[non_exhaustive]
-pub struct Inventory {
-    /// The objects, in the order in which their first shards were found.
-    pub objects: Vec<Object>,
-    /// The files that are not shards, or cannot be used.
-    pub ignored: Vec<Ignored>,
-    /// Files that killed processes left behind.
-    pub leftovers: Vec<Leftover>,
-}
-
-/// A path that contributes no shard.
+/// A path that should be searched for shards and could not be opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Ignored {
-    /// The path.
+pub(crate) struct Unread {
     pub path: PathBuf,
-    /// The reason, in the form "is not a shard".
+    /// The system's reason, in words.
     pub reason: String,
-    /// Whether the path itself was given to [`scan`], not only a directory that contains it.
-    pub named: bool,
-    /// Whether it could not be opened, so its content is unknown. It may be a shard of any object
-    /// that was found; [`crate::verify`] takes this into account.
-    pub unreadable: bool,
+    /// Whether it is a folder, or may be one, so that it may hold any number of shards.
+    pub is_folder: bool,
 }
 
 /// One object and the files that hold its shards.
@@ -70,66 +46,6 @@ pub struct Object {
     pub(crate) given: Arc<[GivenFolder]>,
     /// The files that repair moved aside for this object.
     pub(crate) moved_aside: Vec<AsideFile>,
-}
-
-/// Finds shards in files and directories (but not in subdirectories). Codecs of the objects found
-/// are run with [`CodecOptions::default`].
-pub fn scan(paths: &[PathBuf]) -> Inventory {
-    scan_with(paths, |_| CodecOptions::default())
-}
-
-/// Finds shards as [`scan`] does. Codecs of the objects found are run with the options (except for
-/// packet and threads) that `options` returns, which is called once for each code.
-pub fn scan_with(paths: &[PathBuf], options: impl Fn(&Spec) -> CodecOptions) -> Inventory {
-    let paths = &distinct(paths);
-    let mut listed = names::list(paths);
-    let mut gathering = gather(paths);
-    for _ in 1..MOST_LOOKS {
-        let now = names::list(paths);
-        if now == listed {
-            break;
-        }
-        (listed, gathering) = (now, gather(paths));
-    }
-    gathering.finish(&options)
-}
-
-/// Returns paths without those that were given before, spelled in whatever way.
-fn distinct(paths: &[PathBuf]) -> Vec<PathBuf> {
-    let mut seen = HashSet::new();
-    let resolved = |path: &Path| fs::canonicalize(path).unwrap_or(path.components().collect());
-    paths.iter().filter(|path| seen.insert(resolved(path))).cloned().collect()
-}
-
-/// How often a scan looks at folders in which shards appear or vanish during the scan. When another
-/// process replaces an object, half of its old shards and half of the new ones would look like two
-/// damaged objects.
-const MOST_LOOKS: usize = 4;
-
-fn gather(paths: &[PathBuf]) -> Gathering {
-    let given = paths.iter().filter_map(|path| GivenFolder::look(path)).collect();
-    let mut gathering = Gathering { given, ..Gathering::default() };
-    for path in paths {
-        match fs::read_dir(path) {
-            Ok(entries) => gathering.add_directory(path, entries),
-            Err(error) if path.is_dir() => gathering.refuse_folder(path, &error),
-            Err(_) => gathering.add_file(path, true),
-        }
-    }
-    gathering
-}
-
-/// Scans some files in directories.
-pub(crate) fn scan_files(mut files: Vec<PathBuf>, options: Options<'_>) -> Inventory {
-    let mut gathering = Gathering::default();
-    files.sort_unstable();
-    for path in files {
-        match path.file_name().is_some_and(names::is_temporary) {
-            true => gathering.temporary.push(path),
-            false => gathering.add_file(&path, false),
-        }
-    }
-    gathering.finish(options)
 }
 
 impl Object {
@@ -374,151 +290,32 @@ impl Object {
     }
 }
 
-/// The findings of a scan so far.
-#[derive(Default)]
-struct Gathering {
-    seen: HashSet<FileId>,
-    /// Shards, each with whether the path itself was given.
-    found: Vec<(Recognised, bool)>,
-    /// Files in directories that have temporary names.
-    temporary: Vec<PathBuf>,
-    /// Those of the temporary files that belong to no object.
-    unfinished: Vec<(PathBuf, Option<Recognised>)>,
-    ignored: Vec<Ignored>,
-    unread: Vec<Unread>,
-    given: Vec<GivenFolder>,
-    moved_aside: Vec<AsideFile>,
-}
+impl Object {
+    /// Returns the files in the scanned folders that repair moved aside for this object, according
+    /// to their names.
+    pub fn moved_aside(&self) -> &[AsideFile] {
+        &self.moved_aside
+    }
 
-impl Gathering {
-    fn add_directory(&mut self, directory: &Path, entries: fs::ReadDir) {
-        let mut files: Vec<PathBuf> = Vec::new();
-        for entry in entries {
-            match entry {
-                Ok(entry) if names::is_temporary(&entry.file_name()) => {
-                    self.temporary.push(entry.path());
-                }
-                Ok(entry) if names::set_aside(&entry.file_name()).is_some() => {
-                    self.moved_aside.extend(AsideFile::look(&entry.path()));
-                }
-                Ok(entry) => files.push(entry.path()),
-                Err(error) => self.refuse_folder(directory, &error),
+    /// Removes those [files](Self::moved_aside) whose content has not changed since repair moved
+    /// them aside, and returns them. Changed files are somebody's own, and stay. Call this only
+    /// when the object is intact, because a file that was moved aside may be the rest of a shard.
+    ///
+    /// # Errors
+    /// If a file cannot be read or removed ([`crate::ErrorKind::Io`]).
+    pub fn remove_moved_aside(&self) -> Result<Vec<AsideFile>> {
+        let mut removed = Vec::new();
+        for file in &self.moved_aside {
+            if file.remove(self.id())? {
+                removed.push(file.clone());
             }
         }
-        files.sort_unstable();
-        files.iter().filter(|path| !path.is_dir()).for_each(|path| self.add_file(path, false));
-    }
-
-    fn add_file(&mut self, path: &Path, named: bool) {
-        // A file that is reached on two paths is one copy, not two.
-        if file_id(path).is_some_and(|id| !self.seen.insert(id)) {
-            return;
-        }
-        match recognise(path) {
-            Ok(recognised) => self.found.push((recognised, named)),
-            // If a given path cannot be opened, it may even be unknown whether it is a folder.
-            Err(why) => self.refuse(path, why, named, named && fs::metadata(path).is_err()),
-        }
-    }
-
-    fn refuse_folder(&mut self, path: &Path, error: &io::Error) {
-        self.refuse(path, NoShard::refused(error), true, true);
-    }
-
-    fn refuse(&mut self, path: &Path, why: NoShard, named: bool, is_folder: bool) {
-        let NoShard { reason, is_unreadable } = why;
-        if is_unreadable {
-            let (path, reason) = (path.to_owned(), reason.clone());
-            self.unread.push(Unread { path, reason, is_folder });
-        }
-        self.ignored.push(Ignored {
-            path: path.to_owned(),
-            reason,
-            named,
-            unreadable: is_unreadable,
-        });
-    }
-
-    fn ignore(&mut self, path: &Path, reason: String, named: bool) {
-        self.ignored.push(Ignored { path: path.to_owned(), reason, named, unreadable: false });
-    }
-
-    /// Adds files with temporary names that are shards. Usually such files are unfinished, and not
-    /// shards. But a crash while a complete set gets its names leaves some without: these are
-    /// complete, and others of their object have names.
-    fn add_unnamed(&mut self) {
-        let mut named: HashSet<Identity> = HashSet::new();
-        named.extend(self.found.iter().map(|(recognised, _)| recognised.identity.clone()));
-        let mut temporary = std::mem::take(&mut self.temporary);
-        temporary.sort_unstable();
-        for path in temporary {
-            let unnamed = match recognise(&path) {
-                Err(why) if why.is_unreadable => {
-                    self.refuse(&path, why, false, false);
-                    continue;
-                }
-                unnamed => unnamed.ok(),
-            };
-            let complete = |r: &Recognised| r.file.has_front() && r.file.has_footer();
-            match unnamed.as_ref().filter(|r| complete(r)) {
-                Some(r) if named.contains(&r.identity) => self.add_file(&path, false),
-                _ => self.unfinished.push((path, unnamed)),
-            }
-        }
-    }
-
-    /// Takes a whole set of files with temporary names for an object, unless an object of its name
-    /// was found. Returns whether it did.
-    fn adopt(&mut self, left: &Leftover) -> bool {
-        let is_taken = |(found, _): &(Recognised, bool)| found.identity.name() == left.name;
-        if left.state != LeftoverState::Unnamed || self.found.iter().any(is_taken) {
-            return false;
-        }
-        left.files.iter().for_each(|path| self.add_file(path, false));
-        true
-    }
-
-    fn finish(mut self, options: Options<'_>) -> Inventory {
-        self.add_unnamed();
-        let mut geometries = Geometries { options, known: HashMap::new() };
-        let parts = |identity: &Identity| Some(geometries.of(identity, None).ok()?.parts_until(1));
-        let mut leftovers = leftovers::temporary(std::mem::take(&mut self.unfinished), parts);
-        leftovers.retain(|left| !self.adopt(left));
-        let mut objects: Vec<Object> = Vec::new();
-        let mut by_identity: HashMap<Identity, Result<usize, String>> = HashMap::new();
-        for (recognised, named) in std::mem::take(&mut self.found) {
-            let Recognised { file, identity, part } = recognised;
-            let length = file.footer.map(|footer| footer.total.length);
-            let place = by_identity.entry(identity).or_insert_with_key(|identity| {
-                objects.push(Object::new(identity.clone(), geometries.of(identity, length)?));
-                Ok(objects.len() - 1)
-            });
-            let path = file.path.clone();
-            let added = place.clone().and_then(|place| objects[place].add(part, file));
-            if let Err(reason) = added {
-                self.ignore(&path, reason, named);
-            }
-        }
-        objects.retain(|object| object.parts.iter().any(|files| !files.is_empty()));
-        let unread: Arc<[Unread]> = self.unread.into();
-        let given: Arc<[GivenFolder]> = self.given.into();
-        for object in &mut objects {
-            object.unread = Arc::clone(&unread);
-            object.given = Arc::clone(&given);
-            let is_of = |file: &&AsideFile| file.is_named_for(object.id());
-            object.moved_aside = self.moved_aside.iter().filter(is_of).cloned().collect();
-            object.settle();
-        }
-        leftovers.extend(leftovers::set_aside(&mut objects));
-        leftovers.extend(leftovers::copies(&objects));
-        leftovers.extend(leftovers::nameless(&objects));
-        tell_apart(&mut objects);
-        Inventory { objects, ignored: self.ignored, leftovers }
+        Ok(removed)
     }
 }
 
 impl Object {
-    fn new(identity: Identity, geometry: Arc<Geometry>) -> Self {
+    pub(crate) fn new(identity: Identity, geometry: Arc<Geometry>) -> Self {
         let parts = vec![Vec::new(); geometry.part_count()];
         Self {
             identity,
@@ -534,7 +331,7 @@ impl Object {
     }
 
     /// Adds the file of a part, or returns why the code does not have that part.
-    fn add(&mut self, part: Part, file: ShardFile) -> Result<(), String> {
+    pub(crate) fn add(&mut self, part: Part, file: ShardFile) -> Result<(), String> {
         let place = self.geometry.find_part(part).ok_or_else(|| {
             let (spec, Part { shard, stage }) = (self.code().spec(), part);
             format!("states stage {stage} of shard {shard}, which {spec} does not have")
@@ -544,7 +341,7 @@ impl Object {
     }
 
     /// Decides on the total and on the order of copies, once all files are there.
-    fn settle(&mut self) {
+    pub(crate) fn settle(&mut self) {
         self.total = self.majority();
         self.find_footers();
         self.total = self.majority();
@@ -601,65 +398,6 @@ impl Object {
         // Among totals with equally many votes, the first shard's wins.
         votes.iter().rev().max_by_key(|(_, count)| count).map(|(total, _)| *total)
     }
-}
-
-/// Returns the options that a code is run with.
-type Options<'o> = &'o dyn Fn(&Spec) -> CodecOptions;
-
-/// The geometries of codes that were rebuilt, so that a directory of many objects costs each code
-/// once.
-struct Geometries<'o> {
-    options: Options<'o>,
-    known: HashMap<Shape, Result<Arc<Geometry>, String>>,
-}
-
-/// All fields of an identity that decide the geometry, and the number of bytes that it plans for.
-type Shape = (String, Vec<(String, Vec<u64>)>, Digest, [u32; 3], Option<u64>);
-
-impl Geometries<'_> {
-    /// Returns the geometry of an identity's object. `length` is the length that one of its shards
-    /// states.
-    fn of(&mut self, identity: &Identity, length: Option<u64>) -> Result<Arc<Geometry>, String> {
-        let numbers = [identity.packet, identity.stripes, identity.shards];
-        let length = identity.length_hint.or(length);
-        let planned = length.and_then(planned_bytes);
-        let Identity { spec, pin, description, .. } = identity;
-        let shape = (spec.clone(), pin.clone(), *description, numbers, planned);
-        let rebuilt = || rebuild(identity, length, self.options).map(Arc::new);
-        self.known.entry(shape).or_insert_with(rebuilt).clone()
-    }
-}
-
-/// Rebuilds the geometry that an identity pins, for an object of about `length` bytes.
-pub(crate) fn rebuild(
-    identity: &Identity,
-    length: Option<u64>,
-    options: Options<'_>,
-) -> Result<Geometry, String> {
-    let spec: Spec =
-        identity.spec.parse().map_err(|error| format!("states a code that is none: {error}"))?;
-    let pin = identity
-        .pin
-        .iter()
-        .fold(Pin::new(), |pin, (name, numbers)| pin.with(name, numbers.iter().copied()));
-    let code = Code::rebuild(&spec, &pin)
-        .map_err(|error| format!("cannot be read by this version: {error}"))?;
-    let (nodes, shards) = (code.node_count(), identity.shards);
-    if nodes != shards as usize {
-        return Err(format!("states {}, but {spec} has {nodes}", counted(shards, "shard")));
-    }
-    if layout_of(&code) != identity.layout() {
-        return Err(format!("states layout {}, which {spec} does not have", identity.layout()));
-    }
-    if describe(&code) != identity.description {
-        return Err(format!(
-            "states a generator matrix that differs from that of {spec} with its pin"
-        ));
-    }
-    let options = options(code.spec());
-    let (packet, stripes) = (identity.packet as usize, identity.stripes as usize);
-    Geometry::new(code, packet, stripes, length, options)
-        .map_err(|error| format!("states impossible sizes: {error}"))
 }
 
 impl Identity {

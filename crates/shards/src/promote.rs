@@ -19,10 +19,11 @@ use crate::error::{Error, Result};
 use crate::geometry::Part;
 use crate::object::Object;
 use crate::place::sync_directories_of;
-use crate::rebuild::{make_from, needed_buffers};
-use crate::repair::{Rebuild, Targets, name_one};
+use crate::rebuild::{Rebuild, make_from, needed_buffers};
+use crate::repair::name_one;
 use crate::setters::setters;
 use crate::sources::{Depth, Sources};
+use crate::targets::Targets;
 
 /// The settings of a promotion: a default, changed by setters of the same names.
 #[derive(Debug, Clone)]

@@ -1,91 +1,115 @@
-//! Rebuilding the only missing shard, or part of one, from as few bytes of the others as possible.
+//! Rebuilding parts of shards, segment by segment, from as few bytes of the others as possible.
 //!
 //! If the lanes of a code are single rows (see [`crate::format`]), it is read lane by lane: the
 //! planner names few cells that determine the lost ones, and only their lanes are read, which is
 //! about three quarters of what any k shards hold. For other codes whole blocks are read, and as
 //! few as possible.
 //!
-//! Every lane that is read is checked by its checksum, and the missing part is computed from these
-//! lanes alone. The object's digest is not checked, because the object is not read. Damage in other
-//! lanes stays unseen until the next [`crate::verify`]. If a needed lane is not intact, this gives
-//! up, and repair verifies everything first as usual.
+//! Every lane that is read is checked by its checksum, and the parts are computed from these lanes
+//! alone. If a needed lane is not intact, the caller loads the segment in another way, or gives up.
 
+use std::fs;
+use std::io::IoSlice;
 use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use paritas::{Pass, PlanOptions, Reads};
 
 use crate::Progress;
+use crate::attributes::Access;
 use crate::crew::Crew;
-use crate::error::{ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::geometry::Geometry;
 use crate::object::Object;
-use crate::repair::{Rebuild, RepairJob, RepairReport, RepairedShard, Targets, spread_warnings};
-use crate::segment::Segment;
+use crate::place::{
+    MovedAside, NewFile, Occupant, Pending, Replace, commit_over, directory_of, sync_directories_of,
+};
+use crate::recognise::ShardFile;
+use crate::segment::{BlockId, Segment};
 use crate::sources::Sources;
-use crate::verify::{DigestCheck, ShardState};
 
-/// The result of an attempt to read little.
-pub(super) enum Attempt {
-    /// The missing part has been rebuilt.
-    Made(Box<RepairReport>),
-    /// More is wrong than one missing part.
-    GivenUp {
-        /// Number of bytes of blocks that were read before this showed.
-        read_bytes: u64,
-    },
+/// A part that is being written.
+pub(super) struct Rebuild {
+    part: usize,
+    file: Pending,
+    /// Offset of its first block in the file.
+    blocks: u64,
 }
 
-/// Rebuilds the only missing part. Gives up if more than that is wrong, as far as it shows.
-pub(super) fn rebuild_missing(
-    object: &Object,
-    job: &RepairJob,
-    progress: Progress<'_>,
-) -> Result<Attempt> {
-    let Some(part) = only_missing(object) else { return Ok(Attempt::GivenUp { read_bytes: 0 }) };
-    let sources = Sources::open(object, 1)?;
-    let others = (0..object.parts().len()).filter(|&other| other != part);
-    let needed = match needed_buffers(&object.geometry, others, &[part]) {
-        // Even all of the others are not enough, as can happen with an LT code.
-        Err(error) if error.kind() == ErrorKind::TooFewShards => {
-            return Ok(Attempt::GivenUp { read_bytes: 0 });
+impl Rebuild {
+    /// Creates the files, with their front headers. A file has the mode and the owner of the one
+    /// that it replaces. If it replaces none, it has those that all shards of the object have in
+    /// common.
+    pub fn create_all(
+        object: &Object,
+        targets: Vec<(PathBuf, Replace)>,
+        parts: &[usize],
+    ) -> Result<Vec<Self>> {
+        let sources = object.parts().iter().map(Vec::len).sum();
+        let siblings = Access::like(object.parts().iter().flatten().filter_map(metadata));
+        let new = |((target, replace), &part): ((PathBuf, Replace), &usize)| {
+            let is_copy = object.occupant(part, &target) == Occupant::SamePart;
+            let replaced = is_copy.then(|| fs::metadata(&target).ok()).flatten();
+            let access = replaced.map_or(siblings, |file| Access::like([file]));
+            NewFile { target, replace, access }
+        };
+        make_offered(object, &targets)?;
+        let targets: Vec<NewFile> = targets.into_iter().zip(parts).map(new).collect();
+        let begin = |(file, &part): (Pending, &usize)| {
+            let (front, _) = object.records(part)?;
+            file.write_at(&mut [IoSlice::new(&front)], 0)?;
+            Ok(Self { part, file, blocks: front.len() as u64 })
+        };
+        Pending::create_all(targets, sources)?.into_iter().zip(parts).map(begin).collect()
+    }
+
+    /// Returns, for each buffer, whether it is a lane of the parts to be written.
+    pub fn wanted(rebuilds: &[Self], sources: &Sources<'_>) -> Vec<bool> {
+        sources.geometry.buffers_in(rebuilds.iter().map(|rebuild| rebuild.part))
+    }
+
+    /// Writes the block of a segment.
+    pub fn write(&self, sources: &Sources<'_>, segment: &mut Segment, number: u64) -> Result<()> {
+        let id = BlockId { object: sources.object.id(), part: self.part, segment: number };
+        let start = sources.geometry.block_start(self.part, number).ok_or_else(Error::too_long)?;
+        self.file.write_at(&mut segment.seal(id), self.blocks + start)
+    }
+
+    /// Writes the footers, which complete the files, and publishes them. Returns the files that
+    /// were moved aside.
+    pub fn commit(
+        rebuilds: Vec<Self>,
+        sources: &Sources<'_>,
+        sync: bool,
+    ) -> Result<Vec<MovedAside>> {
+        for Self { part, file, blocks } in &rebuilds {
+            let (_, footer) = sources.object.records(*part)?;
+            let length =
+                sources.geometry.blocks(&sources.extent, *part).ok_or_else(Error::too_long)?;
+            file.write_at(&mut [IoSlice::new(&footer)], blocks + length)?;
         }
-        needed => needed?,
-    };
-    let targets = Targets::new(object, job.to.as_slice()).choose(&[part])?;
-    let path = targets.first().map(|(path, _)| path.clone()).unwrap_or_default();
-    let rebuilds = Rebuild::create_all(object, targets, &[part])?;
-    let give_up = |_: &mut Segment, _| Ok(false);
-    if !make_from(&sources, &needed, &rebuilds, job.threads, progress, give_up)? {
-        return Ok(Attempt::GivenUp { read_bytes: sources.read_bytes() });
+        let files = rebuilds.into_iter().map(|rebuild| rebuild.file).collect();
+        let nothing_old = || sources.object.expect_standing().map(|()| Vec::new());
+        commit_over(&[], nothing_old, files, sync)
     }
-    let read_bytes = sources.read_bytes();
-    let moved_aside = Rebuild::commit(rebuilds, &sources, job.sync)?;
-    let placement = object.placement_with(part, &path);
-    let report = RepairReport {
-        repaired: vec![RepairedShard::new(object, part, &path, ShardState::Missing)],
-        moved_aside,
-        before: None,
-        digest: DigestCheck::Unchecked,
-        read_bytes,
-        warnings: spread_warnings(object, &placement, false),
-        placement,
-    };
-    Ok(Attempt::Made(Box::new(report)))
 }
 
-/// Returns the part without a file, if every other part has exactly one file, which has its name
-/// and looks whole.
-fn only_missing(object: &Object) -> Option<usize> {
-    let [missing] = object.missing_parts()[..] else { return None };
-    if object.unread_files(missing).next().is_some() {
-        return None;
+fn metadata(file: &ShardFile) -> Option<fs::Metadata> {
+    fs::metadata(file.path()).ok()
+}
+
+/// Makes those folders for new files that were offered to the scan and do not exist. Their names
+/// are synced to the disk, because rebalancing removes the old files once the new ones are there.
+fn make_offered(object: &Object, targets: &[(PathBuf, Replace)]) -> Result<()> {
+    for folder in targets.iter().map(|(path, _)| directory_of(path)) {
+        if object.given.iter().any(|given| given.path == folder) {
+            let new: Vec<&Path> = folder.ancestors().take_while(|above| !above.exists()).collect();
+            fs::create_dir_all(folder).map_err(|error| Error::io("making", folder, &error))?;
+            sync_directories_of(new.into_iter())?;
+        }
     }
-    let whole = |(part, files): (usize, &Vec<_>)| match &files[..] {
-        [file] => object.flaws(part, file).is_empty() && object.is_named_well(part, file),
-        files => files.is_empty() && part == missing,
-    };
-    object.parts().iter().enumerate().all(whole).then_some(missing)
+    Ok(())
 }
 
 /// Computes parts, segment by segment, from the lanes in `needed`. If one of these is not intact,

@@ -1,36 +1,29 @@
 //! Repairing: writing every missing or damaged shard anew, as a whole, and naming shards that a
 //! crash left without their names.
 
-use std::fs;
-use std::io::{self, IoSlice};
-use std::iter::Cycle;
+use std::io;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::slice;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::Progress;
-use crate::attributes::Access;
 use crate::crew::Crew;
 use crate::decode::check_digest;
 use crate::error::{Error, ErrorKind, Result};
-use crate::folders::{Domains, FolderShards, Placement};
+use crate::folders::Placement;
 use crate::format::Digest;
 use crate::geometry::Part;
 use crate::leftovers::is_set_aside;
 use crate::lock::FolderLocks;
 use crate::names;
 use crate::object::Object;
-use crate::place::{
-    MovedAside, NewFile, Occupant, Pending, Replace, commit_over, directory_of, sync_directories_of,
-};
-use crate::rebuild::{Attempt, rebuild_missing};
-use crate::recognise::ShardFile;
-use crate::segment::{BlockId, Segment};
+use crate::place::{MovedAside, Occupant, Replace, directory_of, sync_directories_of};
+use crate::rebuild::{Rebuild, make_from, needed_buffers};
+use crate::segment::Segment;
 use crate::setters::setters;
-use crate::shown::shown;
 use crate::sources::{Depth, Sources};
 use crate::system::{rename_new, rename_over};
+use crate::targets::Targets;
 use crate::verify::{DigestCheck, ShardState, Status, VerifyReport, verify};
 
 /// The settings of a repair: a default, changed by setters of the same names.
@@ -150,6 +143,67 @@ pub fn repair(object: &Object, job: &RepairJob, progress: Progress<'_>) -> Resul
     })
 }
 
+/// The result of an attempt to read little.
+enum Attempt {
+    /// The missing part has been rebuilt.
+    Made(Box<RepairReport>),
+    /// More is wrong than one missing part.
+    GivenUp {
+        /// Number of bytes of blocks that were read before this showed.
+        read_bytes: u64,
+    },
+}
+
+/// Rebuilds the only missing part. Gives up if more than that is wrong, as far as it shows.
+/// The object's digest is not checked, because the object is not read. Damage in lanes that are not
+/// needed stays unseen until the next [`verify`].
+fn rebuild_missing(object: &Object, job: &RepairJob, progress: Progress<'_>) -> Result<Attempt> {
+    let Some(part) = only_missing(object) else { return Ok(Attempt::GivenUp { read_bytes: 0 }) };
+    let sources = Sources::open(object, 1)?;
+    let others = (0..object.parts().len()).filter(|&other| other != part);
+    let needed = match needed_buffers(&object.geometry, others, &[part]) {
+        // Even all of the others are not enough, as can happen with an LT code.
+        Err(error) if error.kind() == ErrorKind::TooFewShards => {
+            return Ok(Attempt::GivenUp { read_bytes: 0 });
+        }
+        needed => needed?,
+    };
+    let targets = Targets::new(object, job.to.as_slice()).choose(&[part])?;
+    let path = targets.first().map(|(path, _)| path.clone()).unwrap_or_default();
+    let rebuilds = Rebuild::create_all(object, targets, &[part])?;
+    let give_up = |_: &mut Segment, _| Ok(false);
+    if !make_from(&sources, &needed, &rebuilds, job.threads, progress, give_up)? {
+        return Ok(Attempt::GivenUp { read_bytes: sources.read_bytes() });
+    }
+    let read_bytes = sources.read_bytes();
+    let moved_aside = Rebuild::commit(rebuilds, &sources, job.sync)?;
+    let placement = object.placement_with(part, &path);
+    let report = RepairReport {
+        repaired: vec![RepairedShard::new(object, part, &path, ShardState::Missing)],
+        moved_aside,
+        before: None,
+        digest: DigestCheck::Unchecked,
+        read_bytes,
+        warnings: spread_warnings(object, &placement, false),
+        placement,
+    };
+    Ok(Attempt::Made(Box::new(report)))
+}
+
+/// Returns the part without a file, if every other part has exactly one file, which has its name
+/// and looks whole.
+fn only_missing(object: &Object) -> Option<usize> {
+    let [missing] = object.missing_parts()[..] else { return None };
+    if object.unread_files(missing).next().is_some() {
+        return None;
+    }
+    let whole = |(part, files): (usize, &Vec<_>)| match &files[..] {
+        [file] => object.flaws(part, file).is_empty() && object.is_named_well(part, file),
+        files => files.is_empty() && part == missing,
+    };
+    object.parts().iter().enumerate().all(whole).then_some(missing)
+}
+
 /// Refuses an object that cannot be read, or not for certain.
 fn expect_right(before: &VerifyReport) -> Result<()> {
     let kind = match (before.digest, before.status) {
@@ -177,11 +231,7 @@ fn placement_after(
 
 /// Returns a warning of a bad spread, if anything was written, since that could have gone
 /// elsewhere.
-pub(super) fn spread_warnings(
-    object: &Object,
-    placement: &Placement,
-    is_unchanged: bool,
-) -> Vec<String> {
+fn spread_warnings(object: &Object, placement: &Placement, is_unchanged: bool) -> Vec<String> {
     if is_unchanged {
         return Vec::new();
     }
@@ -189,7 +239,7 @@ pub(super) fn spread_warnings(
 }
 
 impl RepairedShard {
-    pub(super) fn new(object: &Object, part: usize, path: &Path, was: ShardState) -> Self {
+    fn new(object: &Object, part: usize, path: &Path, was: ShardState) -> Self {
         let Part { shard, stage } = object.part(part);
         Self { shard, stage, path: path.to_owned(), was }
     }
@@ -264,89 +314,6 @@ fn rewrite(
     Ok((sources.read_bytes(), moved))
 }
 
-fn metadata(file: &ShardFile) -> Option<fs::Metadata> {
-    fs::metadata(file.path()).ok()
-}
-
-/// A part that is being written.
-pub(super) struct Rebuild {
-    part: usize,
-    file: Pending,
-    /// Offset of its first block in the file.
-    blocks: u64,
-}
-
-impl Rebuild {
-    /// Creates the files, with their front headers. A file has the mode and the owner of the one
-    /// that it replaces. If it replaces none, it has those that all shards of the object have in
-    /// common.
-    pub fn create_all(
-        object: &Object,
-        targets: Vec<(PathBuf, Replace)>,
-        parts: &[usize],
-    ) -> Result<Vec<Self>> {
-        let sources = object.parts().iter().map(Vec::len).sum();
-        let siblings = Access::like(object.parts().iter().flatten().filter_map(metadata));
-        let new = |((target, replace), &part): ((PathBuf, Replace), &usize)| {
-            let is_copy = object.occupant(part, &target) == Occupant::SamePart;
-            let replaced = is_copy.then(|| fs::metadata(&target).ok()).flatten();
-            let access = replaced.map_or(siblings, |file| Access::like([file]));
-            NewFile { target, replace, access }
-        };
-        make_offered(object, &targets)?;
-        let targets: Vec<NewFile> = targets.into_iter().zip(parts).map(new).collect();
-        let begin = |(file, &part): (Pending, &usize)| {
-            let (front, _) = object.records(part)?;
-            file.write_at(&mut [IoSlice::new(&front)], 0)?;
-            Ok(Self { part, file, blocks: front.len() as u64 })
-        };
-        Pending::create_all(targets, sources)?.into_iter().zip(parts).map(begin).collect()
-    }
-
-    /// Returns, for each buffer, whether it is a lane of the parts to be written.
-    pub fn wanted(rebuilds: &[Self], sources: &Sources<'_>) -> Vec<bool> {
-        sources.geometry.buffers_in(rebuilds.iter().map(|rebuild| rebuild.part))
-    }
-
-    /// Writes the block of a segment.
-    pub fn write(&self, sources: &Sources<'_>, segment: &mut Segment, number: u64) -> Result<()> {
-        let id = BlockId { object: sources.object.id(), part: self.part, segment: number };
-        let start = sources.geometry.block_start(self.part, number).ok_or_else(Error::too_long)?;
-        self.file.write_at(&mut segment.seal(id), self.blocks + start)
-    }
-
-    /// Writes the footers, which complete the files, and publishes them. Returns the files that
-    /// were moved aside.
-    pub fn commit(
-        rebuilds: Vec<Self>,
-        sources: &Sources<'_>,
-        sync: bool,
-    ) -> Result<Vec<MovedAside>> {
-        for Self { part, file, blocks } in &rebuilds {
-            let (_, footer) = sources.object.records(*part)?;
-            let length =
-                sources.geometry.blocks(&sources.extent, *part).ok_or_else(Error::too_long)?;
-            file.write_at(&mut [IoSlice::new(&footer)], blocks + length)?;
-        }
-        let files = rebuilds.into_iter().map(|rebuild| rebuild.file).collect();
-        let nothing_old = || sources.object.expect_standing().map(|()| Vec::new());
-        commit_over(&[], nothing_old, files, sync)
-    }
-}
-
-/// Makes those folders for new files that were offered to the scan and do not exist. Their names
-/// are synced to the disk, because rebalancing removes the old files once the new ones are there.
-fn make_offered(object: &Object, targets: &[(PathBuf, Replace)]) -> Result<()> {
-    for folder in targets.iter().map(|(path, _)| directory_of(path)) {
-        if object.given.iter().any(|given| given.path == folder) {
-            let new: Vec<&Path> = folder.ancestors().take_while(|above| !above.exists()).collect();
-            fs::create_dir_all(folder).map_err(|error| Error::io("making", folder, &error))?;
-            sync_directories_of(new.into_iter())?;
-        }
-    }
-    Ok(())
-}
-
 fn work(
     crew: &Crew<blake3::Hasher>,
     sources: &Sources<'_>,
@@ -373,142 +340,4 @@ fn work(
         progress(bytes);
     }
     Ok(())
-}
-
-/// The choice of the paths that parts are written to.
-pub(super) struct Targets<'a> {
-    object: &'a Object,
-    /// The directories that the caller asked for, taken in turn. If there are none, the folders in
-    /// use are taken.
-    to: Cycle<slice::Iter<'a, PathBuf>>,
-    domains: Domains<'a>,
-    /// The folders in use, by number of the domain.
-    folders: Vec<FolderShards>,
-}
-
-impl<'a> Targets<'a> {
-    /// Takes the folders that hold the object. A folder that was given to the scan and holds none
-    /// of it is taken if it is empty, like a disk that was replaced, or if the object is spread
-    /// over several folders anyway.
-    pub(super) fn new(object: &'a Object, to: &'a [PathBuf]) -> Self {
-        let domains = Domains::new(&object.given);
-        let mut targets = Self { object, to: to.iter().cycle(), domains, folders: Vec::new() };
-        for (part, files) in object.parts().iter().enumerate() {
-            if let Some(file) = files.first() {
-                let domain = targets.domains.of_file(file.path());
-                targets.put(part, domain, directory_of(file.path()));
-            }
-        }
-        let is_spread = targets.folders.len() > 1;
-        for folder in object.given.iter().filter(|folder| folder.is_empty || is_spread) {
-            targets.add_folder(&folder.path);
-        }
-        targets
-    }
-
-    /// Adds a folder.
-    pub(super) fn add_folder(&mut self, folder: &Path) {
-        let domain = self.domains.of_folder(folder);
-        self.folder(domain, folder);
-    }
-
-    /// Returns the number of the domain that a file is in.
-    pub(super) fn domain_of(&mut self, file: &Path) -> usize {
-        let domain = self.domains.of_file(file);
-        self.folder(domain, directory_of(file));
-        domain
-    }
-
-    /// Returns the folders of all domains, by number.
-    pub(super) fn into_folders(self) -> Vec<PathBuf> {
-        self.folders.into_iter().map(|folder| folder.path).collect()
-    }
-
-    /// Returns the folder of a domain. If the domain is new, its folder is `path`.
-    fn folder(&mut self, domain: usize, path: &Path) -> &mut FolderShards {
-        if domain == self.folders.len() {
-            self.folders.push(FolderShards { path: path.to_owned(), shards: Vec::new() });
-        }
-        &mut self.folders[domain]
-    }
-
-    /// Notes that a part is in a domain.
-    fn put(&mut self, part: usize, domain: usize, directory: &Path) {
-        let shard = self.object.part(part).shard;
-        let folder = self.folder(domain, directory);
-        if !folder.shards.contains(&shard) {
-            folder.shards.push(shard);
-        }
-    }
-
-    /// Returns a path for each part, and whether a file there is replaced.
-    pub(super) fn choose(mut self, parts: &[usize]) -> Result<Vec<(PathBuf, Replace)>> {
-        parts.iter().map(|&part| self.choose_one(part)).collect()
-    }
-
-    fn choose_one(&mut self, part: usize) -> Result<(PathBuf, Replace)> {
-        let to = self.to.next();
-        if let (None, Some(damaged)) = (to, self.object.parts[part].first()) {
-            // The target of a link is replaced, not the link.
-            let path =
-                fs::canonicalize(damaged.path()).map_err(|error| vanished(damaged, &error))?;
-            return Ok((path, self.replace(part)));
-        }
-        let directory = to.cloned().or_else(|| self.beside(part)).or_else(|| self.emptiest());
-        let directory = directory.unwrap_or_else(|| PathBuf::from("."));
-        let domain = self.domains.of_folder(&directory);
-        self.put(part, domain, &directory);
-        self.free_name(&directory, part)
-    }
-
-    /// Returns the directory of another part of the same shard, because a shard is lost as a whole.
-    fn beside(&self, part: usize) -> Option<PathBuf> {
-        let shard = self.object.part(part).shard;
-        let parts = (0..self.object.parts.len()).filter(|&p| self.object.part(p).shard == shard);
-        let file = parts.filter_map(|part| self.object.parts[part].first()).next()?;
-        Some(directory_of(file.path()).to_owned())
-    }
-
-    /// Returns the folder with the fewest shards. So the fullest folders, whose loss costs most,
-    /// stay as small as possible.
-    fn emptiest(&self) -> Option<PathBuf> {
-        let emptiest = self.folders.iter().min_by_key(|folder| folder.shards.len());
-        emptiest.map(|folder| folder.path.clone())
-    }
-
-    /// Returns a path in the directory that is free, or whose file may be replaced.
-    pub(super) fn free_name(&self, directory: &Path, part: usize) -> Result<(PathBuf, Replace)> {
-        let name = self.object.part_name(part)?;
-        let mut path = directory.join(name.finished());
-        for number in 2.. {
-            if self.object.occupant(part, &path) != Occupant::Other {
-                break;
-            }
-            path = directory.join(name.numbered(number));
-        }
-        Ok((path, self.replace(part)))
-    }
-
-    fn replace(&self, part: usize) -> Replace {
-        Replace::ForPart(Box::new(self.object.identity.clone()), self.object.part(part))
-    }
-}
-
-impl Object {
-    /// Returns what has the name that a part is given.
-    fn occupant(&self, part: usize, path: &Path) -> Occupant {
-        Occupant::of(path, &self.identity, self.part(part))
-    }
-}
-
-/// Returns the error for a file of the scan that cannot be resolved any more.
-fn vanished(file: &ShardFile, error: &io::Error) -> Error {
-    let path = file.path();
-    match error.kind() {
-        io::ErrorKind::NotFound => Error::busy(format!(
-            "another process has removed {} in the meantime; run the command again",
-            shown(path)
-        )),
-        _ => Error::io("resolving", path, error),
-    }
 }

@@ -8,14 +8,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::error::{Error, Result};
 use crate::geometry::{CHECKSUM, Extent, Geometry, Part};
-use crate::object::Object;
+use crate::object::{Object, Unread};
 use crate::open_files::{Input, OpenFiles};
 use crate::rateless;
 use crate::recognise::ShardFile;
 use crate::segment::{BlockId, LaneFlaw, Segment};
 use crate::shown::shown;
 use crate::system::allow_open_files;
-use crate::unread::Unread;
 
 /// All files of an object.
 #[derive(Debug)]

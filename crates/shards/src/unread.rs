@@ -4,12 +4,11 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
-use std::path::PathBuf;
 
 use paritas::erasure::combinations;
 
 use crate::geometry::Geometry;
-use crate::object::Object;
+use crate::object::{Object, Unread};
 use crate::shown::shown;
 
 /// Lower and upper limit of the number of sets of parts that are tried as the content of unopened
@@ -21,16 +20,6 @@ const TRIED_CELLS: usize = 1 << 20;
 
 /// Number of unopened files that a message names; more are only counted.
 const NAMED: usize = 8;
-
-/// A path that should be searched for shards and could not be opened.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Unread {
-    pub path: PathBuf,
-    /// The system's reason, in words.
-    pub reason: String,
-    /// Whether it is a folder, or may be one, so that it may hold any number of shards.
-    pub is_folder: bool,
-}
 
 impl Object {
     /// Returns the largest number of files of this object that the unopened paths may hold.

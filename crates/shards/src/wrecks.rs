@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, HashSet};
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
+use crate::inventory::Inventory;
 use crate::names;
-use crate::object::{Inventory, Object};
+use crate::object::Object;
 use crate::system::name_of;
 
 /// All that is left of an object: files that have the names of its shards, but cannot be read as

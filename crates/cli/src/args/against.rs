@@ -7,37 +7,21 @@ use std::str::FromStr;
 use clap::ValueEnum;
 use paritas::{KernelChoice, Split};
 
-use crate::args::{Bench, OrderName, PassName, named};
+use crate::args::choices::{OrderName, PassName, named};
 
 /// Settings that differ from those of the command line.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Against {
-    kernel: Option<KernelChoice>,
-    order: Option<OrderName>,
-    pass: Option<PassName>,
-    packet: Option<usize>,
-    threads: Option<usize>,
-    bytes_a_thread: Option<NonZeroUsize>,
-    split: Option<Split>,
+    pub kernel: Option<KernelChoice>,
+    pub order: Option<OrderName>,
+    pub pass: Option<PassName>,
+    pub packet: Option<usize>,
+    pub threads: Option<usize>,
+    pub bytes_a_thread: Option<NonZeroUsize>,
+    pub split: Option<Split>,
 }
 
 impl Against {
-    /// Returns the arguments of the other run.
-    pub fn apply(&self, args: &Bench) -> Bench {
-        Bench {
-            code: args.code.clone(),
-            kernel: self.kernel.unwrap_or(args.kernel),
-            order: self.order.unwrap_or(args.order),
-            pass: self.pass.or(args.pass),
-            packet: self.packet.unwrap_or(args.packet),
-            threads: self.threads.unwrap_or(args.threads),
-            bytes_a_thread: self.bytes_a_thread.or(args.bytes_a_thread),
-            split: self.split.or(args.split),
-            against: None,
-            ..*args
-        }
-    }
-
     fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
         let number = || value.parse().map_err(|_| format!("{key} must be a number; got `{value}`"));
         match key {

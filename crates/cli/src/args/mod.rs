@@ -1,28 +1,32 @@
 //! Every flag, defined once.
 //!
 //! This file is long because it is one table of all commands, their flags and their help texts;
-//! those about protection are in [`protect`], those about volumes in [`volume`]. Parser, help, man
-//! pages and completions are derived from it.
+//! those about protection are in [`protect`], those about volumes in [`volume`], and what several
+//! commands share in [`work`] and [`choices`]. Parser, help, man pages and completions are derived
+//! from it.
 
 pub mod against;
+pub mod choices;
 pub mod protect;
 pub mod search;
 #[cfg(feature = "volume")]
 pub mod volume;
+pub mod work;
 
 use std::ffi::OsString;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::str::FromStr;
-use std::time::Duration;
 
 use clap::{ArgGroup, Parser, Subcommand, ValueEnum};
-use paritas::{KernelChoice, Machine, Objective, Order, Pass, Spec, Split};
+use paritas::{KernelChoice, Machine, Objective, Spec, Split};
 use paritas_shards::foreign::Format;
 
 use crate::args::against::Against;
+use crate::args::choices::{OrderName, PassName};
 use crate::args::protect::Protect;
 use crate::args::search::MatrixSearch;
+use crate::args::work::{Threads, Work};
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -188,41 +192,6 @@ pub struct Encode {
     pub force: bool,
     #[command(flatten)]
     pub work: Work,
-}
-
-/// Options of writing files.
-#[derive(Debug, Clone, Copy, clap::Args)]
-pub struct Work {
-    /// Wait until everything is on the disk before it gets its final name (the default).
-    #[arg(long, overrides_with = "no_sync")]
-    pub sync: bool,
-    /// Do not wait: faster, but a power failure may lose the newest files.
-    #[arg(long, overrides_with = "sync")]
-    pub no_sync: bool,
-    #[command(flatten)]
-    pub threads: Threads,
-}
-
-impl Work {
-    /// Whether to wait for the disk.
-    pub fn is_synced(self) -> bool {
-        self.sync || !self.no_sync
-    }
-}
-
-/// The option that limits threads.
-#[derive(Debug, Clone, Copy, clap::Args)]
-pub struct Threads {
-    /// The most threads to use [default: one for each processor].
-    #[arg(long, default_value_t = 0, hide_default_value = true, value_name = "N")]
-    threads: usize,
-}
-
-impl Threads {
-    /// The largest number of threads, or `None` for one for each processor.
-    pub fn most(self) -> Option<NonZeroUsize> {
-        NonZeroUsize::new(self.threads)
-    }
 }
 
 #[derive(Debug, clap::Args)]
@@ -645,55 +614,6 @@ pub struct Codes {
     pub svg: Option<PathBuf>,
 }
 
-/// `--pass`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum PassName {
-    /// Every row on its own.
-    Direct,
-    /// Each row from an earlier row plus differences.
-    Smart,
-    /// Common pairs of data packets by unweighted matching.
-    Um,
-    /// Common pairs of data packets by weighted matching.
-    Wm,
-    /// Greedy common pairs, including intermediate results, then refined.
-    Slp,
-}
-
-impl From<PassName> for Pass {
-    fn from(name: PassName) -> Self {
-        match name {
-            PassName::Direct => Self::Direct,
-            PassName::Smart => Self::Smart,
-            PassName::Um => Self::Unweighted,
-            PassName::Wm => Self::Weighted,
-            PassName::Slp => Self::Slp,
-        }
-    }
-}
-
-/// `--order`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum OrderName {
-    /// One wanted packet after the other.
-    Parity,
-    /// One source packet after the other.
-    Data,
-    /// The order that the compiled kernel of --kernel runs.
-    Fused,
-}
-
-impl OrderName {
-    /// Returns the order; `machine` is where fused schedules run.
-    pub fn order(self, machine: Machine) -> Order {
-        match self {
-            Self::Parity => Order::Parity,
-            Self::Data => Order::Data,
-            Self::Fused => Order::Fused(machine),
-        }
-    }
-}
-
 /// `--normalise`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Switch {
@@ -884,13 +804,6 @@ fn parse_node(text: &str) -> Result<usize, String> {
     text.parse().map_err(|_| format!("must be numbers of nodes, such as 0,3; got `{text}`"))
 }
 
-fn parse_seconds(text: &str) -> Result<Duration, String> {
-    match text.parse() {
-        Ok(seconds) if (0.0..=1e9).contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),
-        _ => Err(format!("must be a number of seconds from 0 to 1000000000; got `{text}`")),
-    }
-}
-
 /// `--op`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Operation {
@@ -1025,6 +938,24 @@ pub struct Bench {
     pub reps: u32,
 }
 
+impl Bench {
+    /// Returns the arguments of the other run that this one is compared with.
+    pub fn with(&self, other: &Against) -> Self {
+        Self {
+            code: self.code.clone(),
+            kernel: other.kernel.unwrap_or(self.kernel),
+            order: other.order.unwrap_or(self.order),
+            pass: other.pass.or(self.pass),
+            packet: other.packet.unwrap_or(self.packet),
+            threads: other.threads.unwrap_or(self.threads),
+            bytes_a_thread: other.bytes_a_thread.or(self.bytes_a_thread),
+            split: other.split.or(self.split),
+            against: None,
+            ..*self
+        }
+    }
+}
+
 /// Measure kernels, schedules, stores, threads and splits, and remember the best in the user's
 /// cache directory, where all commands find them. A choice replaces the built-in default only if it
 /// is clearly at least 3 % faster. Stored bytes never depend on it.
@@ -1059,11 +990,6 @@ pub struct Tune {
     /// Forget what was remembered, so that the built-in defaults are used.
     #[arg(long, conflicts_with_all = ["codes", "dry_run", "packet"])]
     pub forget: bool,
-}
-
-/// Returns the name of a choice on the command line.
-pub fn named(value: impl ValueEnum) -> String {
-    value.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
 }
 
 /// `--split`: `None` means as tuned.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use bytesize::ByteSize;
 use paritas_protect::Redundancy;
 
-use crate::args::Work;
+use crate::args::work::Work;
 
 /// Smallest value of `--memory` in bytes.
 const LEAST_MEMORY: u64 = 1 << 20;

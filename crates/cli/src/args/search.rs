@@ -5,7 +5,6 @@ use std::time::Duration;
 use clap::ValueEnum;
 use paritas::search::{Annealing, Crossover, Genetic, Limit, Method};
 
-use crate::args::parse_seconds;
 use crate::exit::Failure;
 
 /// Number of schedules that a search evaluates by default.
@@ -150,5 +149,12 @@ fn whose(name: &str) -> &'static str {
 fn set<T>(parameter: &mut T, given: Option<T>) {
     if let Some(given) = given {
         *parameter = given;
+    }
+}
+
+fn parse_seconds(text: &str) -> Result<Duration, String> {
+    match text.parse() {
+        Ok(seconds) if (0.0..=1e9).contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),
+        _ => Err(format!("must be a number of seconds from 0 to 1000000000; got `{text}`")),
     }
 }

@@ -16,7 +16,8 @@ use paritas_tune::measure::{Pairs, Ratio, Rounds, Shard, Side, sample};
 use serde_json::{Value, json};
 
 use crate::args::against::Against;
-use crate::args::{Align, Bench, CostName, Operation, OrderName, Sweep, named};
+use crate::args::choices::{OrderName, named};
+use crate::args::{Align, Bench, CostName, Operation, Sweep};
 use crate::commands::Outcome;
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
@@ -88,7 +89,7 @@ fn compare(
     args: &Bench,
     output: &Output,
 ) -> Result<(), Failure> {
-    let other = against.apply(args);
+    let other = args.with(&against);
     let mut base = Workload::new(subject.codec.code().clone(), &other)?;
     base.check(&other)?;
     base.share_memory(&subject);

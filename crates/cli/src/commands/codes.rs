@@ -5,7 +5,8 @@ use paritas_shards::ReceptionReport;
 use serde_json::{Map, Value, json};
 
 use crate::args::Codes;
-use crate::commands::{Outcome, picture, shards};
+use crate::commands::picture::{self, parity_rows};
+use crate::commands::{Outcome, shards};
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Output};
 
@@ -214,11 +215,6 @@ fn stage_json(code: &Code, stage: u8) -> Value {
         "nodes": code.nodes_at(stage).len(), "tolerance": code.tolerance_at(stage),
         "reads": reads, "makes": code.made_in(stage).len(),
     })
-}
-
-/// Returns the stored parity cells, whose generator rows are the bit matrix.
-pub(super) fn parity_rows(code: &Code) -> impl Iterator<Item = CellId> {
-    code.cells().filter(|&cell| code.cell(cell).role == Role::Parity)
 }
 
 /// Returns a generator row as text, with `gap` between nodes.

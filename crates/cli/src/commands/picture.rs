@@ -10,9 +10,8 @@ use std::fs;
 use std::ops::Range;
 use std::path::Path;
 
-use paritas::{CellId, Code};
+use paritas::{CellId, Code, Role};
 
-use crate::commands::codes::parity_rows;
 use crate::exit::{Exit, Failure};
 use crate::output::shown;
 
@@ -38,6 +37,11 @@ pub(super) fn write(code: &Code, path: &Path) -> Result<(), Failure> {
         exit: Exit::Io,
         message: format!("writing {}: {error}", shown(path)),
     })
+}
+
+/// Returns the stored parity cells, whose generator rows are the bit matrix.
+pub(super) fn parity_rows(code: &Code) -> impl Iterator<Item = CellId> {
+    code.cells().filter(|&cell| code.cell(cell).role == Role::Parity)
 }
 
 /// One direction of the matrix: its cells, grouped by node.

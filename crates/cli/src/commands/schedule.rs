@@ -10,7 +10,8 @@ use paritas::{
 };
 use serde_json::{Value, json};
 
-use crate::args::{CostName, Schedule, Switch, named};
+use crate::args::choices::named;
+use crate::args::{CostName, Schedule, Switch};
 use crate::commands::Outcome;
 use crate::exit::{Exit, Failure};
 use crate::output::Output;

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
 use paritas::Field;
 
 use crate::calls::{fail, given};
-use crate::galois::multiply_region;
+use crate::regions::multiply_region;
 
 /// Values of gf-complete's `gf_complete.h`.
 const GF_MULT_COMPOSITE: c_int = 12;

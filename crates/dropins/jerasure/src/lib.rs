@@ -22,4 +22,5 @@ mod families;
 mod fields;
 mod galois;
 mod linear;
+mod regions;
 mod schedules;

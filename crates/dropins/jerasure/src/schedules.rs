@@ -9,8 +9,8 @@ use paritas_dropins::{Key, Programs, Recent, Regions, packets};
 
 use crate::calls::{fail, given, none, size, values};
 use crate::encode::{Devices, strip_bytes};
-use crate::galois;
 use crate::linear::{bit_recovery, bits, survivors};
+use crate::regions;
 
 type Op = [c_int; 5];
 
@@ -205,7 +205,7 @@ pub unsafe extern "C" fn jerasure_do_scheduled_operations(
         unsafe {
             match op[4] {
                 0 => source.copy_to(target, bytes),
-                _ => galois::add(source, target, bytes),
+                _ => regions::add(source, target, bytes),
             }
         }
     }

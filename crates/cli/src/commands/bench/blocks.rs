@@ -16,7 +16,8 @@ use paritas::{
 use paritas_tune::measure::Shards;
 use serde_json::json;
 
-use crate::args::{Align, Bench, CostName, Operation, OrderName};
+use crate::args::choices::OrderName;
+use crate::args::{Align, Bench, CostName, Operation};
 use crate::commands::Outcome;
 use crate::commands::bench::{LINE, STAGGER, Subject, measure, options, stage};
 use crate::exit::{Exit, Failure};

@@ -1,0 +1,58 @@
+//! Choices that several commands have: the method that reduces XORs, and the order of operations.
+
+use clap::ValueEnum;
+use paritas::{Machine, Order, Pass};
+
+/// Returns the name of a choice on the command line.
+pub fn named(value: impl ValueEnum) -> String {
+    value.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+}
+
+/// `--pass`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum PassName {
+    /// Every row on its own.
+    Direct,
+    /// Each row from an earlier row plus differences.
+    Smart,
+    /// Common pairs of data packets by unweighted matching.
+    Um,
+    /// Common pairs of data packets by weighted matching.
+    Wm,
+    /// Greedy common pairs, including intermediate results, then refined.
+    Slp,
+}
+
+impl From<PassName> for Pass {
+    fn from(name: PassName) -> Self {
+        match name {
+            PassName::Direct => Self::Direct,
+            PassName::Smart => Self::Smart,
+            PassName::Um => Self::Unweighted,
+            PassName::Wm => Self::Weighted,
+            PassName::Slp => Self::Slp,
+        }
+    }
+}
+
+/// `--order`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum OrderName {
+    /// One wanted packet after the other.
+    Parity,
+    /// One source packet after the other.
+    Data,
+    /// The order that the compiled kernel of --kernel runs.
+    Fused,
+}
+
+impl OrderName {
+    /// Returns the order; `machine` is where fused schedules run.
+    pub fn order(self, machine: Machine) -> Order {
+        match self {
+            Self::Parity => Order::Parity,
+            Self::Data => Order::Data,
+            Self::Fused => Order::Fused(machine),
+        }
+    }
+}

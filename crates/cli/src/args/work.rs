@@ -1,0 +1,38 @@
+//! Options that many commands share: how they write files, and with how many threads.
+
+use std::num::NonZeroUsize;
+
+/// Options of writing files.
+#[derive(Debug, Clone, Copy, clap::Args)]
+pub struct Work {
+    /// Wait until everything is on the disk before it gets its final name (the default).
+    #[arg(long, overrides_with = "no_sync")]
+    pub sync: bool,
+    /// Do not wait: faster, but a power failure may lose the newest files.
+    #[arg(long, overrides_with = "sync")]
+    pub no_sync: bool,
+    #[command(flatten)]
+    pub threads: Threads,
+}
+
+impl Work {
+    /// Whether to wait for the disk.
+    pub fn is_synced(self) -> bool {
+        self.sync || !self.no_sync
+    }
+}
+
+/// The option that limits threads.
+#[derive(Debug, Clone, Copy, clap::Args)]
+pub struct Threads {
+    /// The most threads to use [default: one for each processor].
+    #[arg(long, default_value_t = 0, hide_default_value = true, value_name = "N")]
+    threads: usize,
+}
+
+impl Threads {
+    /// The largest number of threads, or `None` for one for each processor.
+    pub fn most(self) -> Option<NonZeroUsize> {
+        NonZeroUsize::new(self.threads)
+    }
+}

@@ -1,0 +1,79 @@
+//! The geometries of objects, rebuilt from what their shards state: the code with its pin, and the
+//! sizes of packets and segments.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use paritas::{Code, CodecOptions, Pin, Spec};
+
+use crate::format::{Digest, Identity, describe, layout_of};
+use crate::geometry::{Geometry, planned_bytes};
+use crate::shown::counted;
+
+/// Returns the options that a code is run with.
+pub(crate) type Options<'o> = &'o dyn Fn(&Spec) -> CodecOptions;
+
+/// The geometries of codes that were rebuilt, so that a directory of many objects costs each code
+/// once.
+pub(crate) struct Geometries<'o> {
+    options: Options<'o>,
+    known: HashMap<Shape, Result<Arc<Geometry>, String>>,
+}
+
+/// All fields of an identity that decide the geometry, and the number of bytes that it plans for.
+type Shape = (String, Vec<(String, Vec<u64>)>, Digest, [u32; 3], Option<u64>);
+
+impl<'o> Geometries<'o> {
+    /// Begins without any code.
+    pub fn new(options: Options<'o>) -> Self {
+        Self { options, known: HashMap::new() }
+    }
+
+    /// Returns the geometry of an identity's object. `length` is the length that one of its shards
+    /// states.
+    pub fn of(
+        &mut self,
+        identity: &Identity,
+        length: Option<u64>,
+    ) -> Result<Arc<Geometry>, String> {
+        let numbers = [identity.packet, identity.stripes, identity.shards];
+        let length = identity.length_hint.or(length);
+        let planned = length.and_then(planned_bytes);
+        let Identity { spec, pin, description, .. } = identity;
+        let shape = (spec.clone(), pin.clone(), *description, numbers, planned);
+        let rebuilt = || rebuild(identity, length, self.options).map(Arc::new);
+        self.known.entry(shape).or_insert_with(rebuilt).clone()
+    }
+}
+
+/// Rebuilds the geometry that an identity pins, for an object of about `length` bytes.
+pub(crate) fn rebuild(
+    identity: &Identity,
+    length: Option<u64>,
+    options: Options<'_>,
+) -> Result<Geometry, String> {
+    let spec: Spec =
+        identity.spec.parse().map_err(|error| format!("states a code that is none: {error}"))?;
+    let pin = identity
+        .pin
+        .iter()
+        .fold(Pin::new(), |pin, (name, numbers)| pin.with(name, numbers.iter().copied()));
+    let code = Code::rebuild(&spec, &pin)
+        .map_err(|error| format!("cannot be read by this version: {error}"))?;
+    let (nodes, shards) = (code.node_count(), identity.shards);
+    if nodes != shards as usize {
+        return Err(format!("states {}, but {spec} has {nodes}", counted(shards, "shard")));
+    }
+    if layout_of(&code) != identity.layout() {
+        return Err(format!("states layout {}, which {spec} does not have", identity.layout()));
+    }
+    if describe(&code) != identity.description {
+        return Err(format!(
+            "states a generator matrix that differs from that of {spec} with its pin"
+        ));
+    }
+    let options = options(code.spec());
+    let (packet, stripes) = (identity.packet as usize, identity.stripes as usize);
+    Geometry::new(code, packet, stripes, length, options)
+        .map_err(|error| format!("states impossible sizes: {error}"))
+}

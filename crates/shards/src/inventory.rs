@@ -1,0 +1,49 @@
+//! What a scan finds: objects, the files of no use, and what killed processes left behind.
+
+use std::path::PathBuf;
+
+use crate::folders::GivenFolder;
+use crate::leftovers::Leftover;
+use crate::object::Object;
+
+/// The objects and other files that were found at some paths.
+#[derive(Debug, Default)]
+#[non_exhaustive]
+pub struct Inventory {
+    /// The objects, in the order in which their first shards were found.
+    pub objects: Vec<Object>,
+    /// The files that are not shards, or cannot be used.
+    pub ignored: Vec<Ignored>,
+    /// Files that killed processes left behind.
+    pub leftovers: Vec<Leftover>,
+}
+
+/// A path that contributes no shard.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Ignored {
+    /// The path.
+    pub path: PathBuf,
+    /// The reason, in the form "is not a shard".
+    pub reason: String,
+    /// Whether the path itself was given to [`crate::scan`], not only a directory that contains it.
+    pub named: bool,
+    /// Whether it could not be opened, so its content is unknown. It may be a shard of any object
+    /// that was found; [`crate::verify`] takes this into account.
+    pub unreadable: bool,
+}
+
+impl Inventory {
+    /// Adds those of `folders` that do not exist, as if they were empty and had been given to the
+    /// scan. They are made when a shard is to go there.
+    pub fn offer(&mut self, folders: &[PathBuf]) {
+        let absent = folders.iter().filter(|folder| folder.symlink_metadata().is_err());
+        let absent: Vec<GivenFolder> = absent.map(|folder| GivenFolder::absent(folder)).collect();
+        if absent.is_empty() {
+            return;
+        }
+        for object in &mut self.objects {
+            object.given = object.given.iter().chain(&absent).cloned().collect();
+        }
+    }
+}

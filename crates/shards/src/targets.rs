@@ -1,0 +1,153 @@
+//! The choice of paths for parts that are written anew: in place of a damaged file, beside another
+//! part of the same shard, or in the folder with the fewest shards.
+
+use std::fs;
+use std::io;
+use std::iter::Cycle;
+use std::path::{Path, PathBuf};
+use std::slice;
+
+use crate::error::{Error, Result};
+use crate::folders::{Domains, FolderShards};
+use crate::object::Object;
+use crate::place::{Occupant, Replace, directory_of};
+use crate::recognise::ShardFile;
+use crate::shown::shown;
+
+/// The choice of the paths that parts are written to.
+pub(super) struct Targets<'a> {
+    object: &'a Object,
+    /// The directories that the caller asked for, taken in turn. If there are none, the folders in
+    /// use are taken.
+    to: Cycle<slice::Iter<'a, PathBuf>>,
+    domains: Domains<'a>,
+    /// The folders in use, by number of the domain.
+    folders: Vec<FolderShards>,
+}
+
+impl<'a> Targets<'a> {
+    /// Takes the folders that hold the object. A folder that was given to the scan and holds none
+    /// of it is taken if it is empty, like a disk that was replaced, or if the object is spread
+    /// over several folders anyway.
+    pub(super) fn new(object: &'a Object, to: &'a [PathBuf]) -> Self {
+        let domains = Domains::new(&object.given);
+        let mut targets = Self { object, to: to.iter().cycle(), domains, folders: Vec::new() };
+        for (part, files) in object.parts().iter().enumerate() {
+            if let Some(file) = files.first() {
+                let domain = targets.domains.of_file(file.path());
+                targets.put(part, domain, directory_of(file.path()));
+            }
+        }
+        let is_spread = targets.folders.len() > 1;
+        for folder in object.given.iter().filter(|folder| folder.is_empty || is_spread) {
+            targets.add_folder(&folder.path);
+        }
+        targets
+    }
+
+    /// Adds a folder.
+    pub(super) fn add_folder(&mut self, folder: &Path) {
+        let domain = self.domains.of_folder(folder);
+        self.folder(domain, folder);
+    }
+
+    /// Returns the number of the domain that a file is in.
+    pub(super) fn domain_of(&mut self, file: &Path) -> usize {
+        let domain = self.domains.of_file(file);
+        self.folder(domain, directory_of(file));
+        domain
+    }
+
+    /// Returns the folders of all domains, by number.
+    pub(super) fn into_folders(self) -> Vec<PathBuf> {
+        self.folders.into_iter().map(|folder| folder.path).collect()
+    }
+
+    /// Returns the folder of a domain. If the domain is new, its folder is `path`.
+    fn folder(&mut self, domain: usize, path: &Path) -> &mut FolderShards {
+        if domain == self.folders.len() {
+            self.folders.push(FolderShards { path: path.to_owned(), shards: Vec::new() });
+        }
+        &mut self.folders[domain]
+    }
+
+    /// Notes that a part is in a domain.
+    fn put(&mut self, part: usize, domain: usize, directory: &Path) {
+        let shard = self.object.part(part).shard;
+        let folder = self.folder(domain, directory);
+        if !folder.shards.contains(&shard) {
+            folder.shards.push(shard);
+        }
+    }
+
+    /// Returns a path for each part, and whether a file there is replaced.
+    pub(super) fn choose(mut self, parts: &[usize]) -> Result<Vec<(PathBuf, Replace)>> {
+        parts.iter().map(|&part| self.choose_one(part)).collect()
+    }
+
+    fn choose_one(&mut self, part: usize) -> Result<(PathBuf, Replace)> {
+        let to = self.to.next();
+        if let (None, Some(damaged)) = (to, self.object.parts[part].first()) {
+            // The target of a link is replaced, not the link.
+            let path =
+                fs::canonicalize(damaged.path()).map_err(|error| vanished(damaged, &error))?;
+            return Ok((path, self.replace(part)));
+        }
+        let directory = to.cloned().or_else(|| self.beside(part)).or_else(|| self.emptiest());
+        let directory = directory.unwrap_or_else(|| PathBuf::from("."));
+        let domain = self.domains.of_folder(&directory);
+        self.put(part, domain, &directory);
+        self.free_name(&directory, part)
+    }
+
+    /// Returns the directory of another part of the same shard, because a shard is lost as a whole.
+    fn beside(&self, part: usize) -> Option<PathBuf> {
+        let shard = self.object.part(part).shard;
+        let parts = (0..self.object.parts.len()).filter(|&p| self.object.part(p).shard == shard);
+        let file = parts.filter_map(|part| self.object.parts[part].first()).next()?;
+        Some(directory_of(file.path()).to_owned())
+    }
+
+    /// Returns the folder with the fewest shards. So the fullest folders, whose loss costs most,
+    /// stay as small as possible.
+    fn emptiest(&self) -> Option<PathBuf> {
+        let emptiest = self.folders.iter().min_by_key(|folder| folder.shards.len());
+        emptiest.map(|folder| folder.path.clone())
+    }
+
+    /// Returns a path in the directory that is free, or whose file may be replaced.
+    pub(super) fn free_name(&self, directory: &Path, part: usize) -> Result<(PathBuf, Replace)> {
+        let name = self.object.part_name(part)?;
+        let mut path = directory.join(name.finished());
+        for number in 2.. {
+            if self.object.occupant(part, &path) != Occupant::Other {
+                break;
+            }
+            path = directory.join(name.numbered(number));
+        }
+        Ok((path, self.replace(part)))
+    }
+
+    fn replace(&self, part: usize) -> Replace {
+        Replace::ForPart(Box::new(self.object.identity.clone()), self.object.part(part))
+    }
+}
+
+impl Object {
+    /// Returns what has the name that a part is given.
+    pub(super) fn occupant(&self, part: usize, path: &Path) -> Occupant {
+        Occupant::of(path, &self.identity, self.part(part))
+    }
+}
+
+/// Returns the error for a file of the scan that cannot be resolved any more.
+fn vanished(file: &ShardFile, error: &io::Error) -> Error {
+    let path = file.path();
+    match error.kind() {
+        io::ErrorKind::NotFound => Error::busy(format!(
+            "another process has removed {} in the meantime; run the command again",
+            shown(path)
+        )),
+        _ => Error::io("resolving", path, error),
+    }
+}
