@@ -281,7 +281,7 @@ impl<'a> Repair<'a> {
         for &number in wanted {
             let entry = &self.protection.entries[number];
             if entry.kind == EntryKind::Folder {
-                let made = self.target.make_folder(&entry.path);
+                let made = self.target.make_folder(entry);
                 self.note(made, &entry.path, report)?;
             }
         }

@@ -88,11 +88,12 @@ impl Target {
         Ok(temporary_name(&self.id, random))
     }
 
-    /// Makes a folder.
-    pub fn make_folder(&self, path: &[u8]) -> Result<()> {
-        let failed = |error| self.failed("making", path)(error);
-        let (folder, name) = self.folder.parent(path, true).map_err(failed)?;
-        folder.inner(&name, true).map_err(failed)?;
+    /// Makes a folder. It has its mode from the beginning, in case the repair is killed; until it
+    /// is finished, its owner may write to it in any case.
+    pub fn make_folder(&self, entry: &Entry) -> Result<()> {
+        let failed = |error| self.failed("making", &entry.path)(error);
+        let (folder, name) = self.folder.parent(&entry.path, true).map_err(failed)?;
+        folder.make(&name, entry.mode & RESTORED_MODE).map_err(failed)?;
         self.sync(&folder).map_err(failed)
     }
 
