@@ -613,3 +613,55 @@ fn what_cannot_be_used_is_said() {
     let one = yard.parity()[0].clone();
     run(args!["verify", one]).expect(exit::DONE);
 }
+
+/// A copy of a root is reported beside it, also if only one of them is damaged.
+#[test]
+fn copies_are_reported_one_by_one() {
+    let yard = Yard::protected(&[]);
+    let copy = yard.path("copy");
+    let copied = Command::new("cp").arg("-a").args([yard.root(), copy.clone()]).status();
+    assert!(copied.unwrap().success());
+    fs::remove_file(yard.photo("b.jpg")).unwrap();
+    for paths in [args![yard.root(), &copy], args!["--recursive", yard.folder.path()]] {
+        let verify = run(args!["verify"].into_iter().chain(paths)).expect(exit::REPAIRABLE);
+        let said = |what: &str| verify.text().contains(what);
+        assert!(said("/photos: repairable") && said("/copy (photos): intact"), "{verify}");
+    }
+    let update = run(args!["protect", "--update", yard.root(), &copy]).expect(exit::DONE);
+    assert!(update.text().contains("nothing has changed"), "{update}");
+    // The other copy does not stand for one of which nothing is known.
+    for path in yard.parity() {
+        File::options().write(true).open(path).unwrap().set_len(400).unwrap();
+    }
+    let verify = run(args!["verify", yard.root(), &copy]).expect(exit::NOT_RECOGNISED);
+    assert!(verify.stderr.contains("no parity file has enough"), "{verify}");
+}
+
+/// A root that is given with the parity of several roots belongs to its own protection.
+#[test]
+fn parity_of_several_roots_in_one_folder() {
+    let yard = Yard::new();
+    let [one, two, parity, moved] = ["one", "two", "parity", "moved"].map(|name| yard.path(name));
+    fs::create_dir(&parity).unwrap();
+    for (number, root) in (0..).zip([&one, &two]) {
+        fs::create_dir(root).unwrap();
+        fs::write(root.join("index"), Chance(number).bytes(20_000)).unwrap();
+        let options = args!["--parity-dir", &parity, "--redundancy", "120%"];
+        run(args!["protect", root].into_iter().chain(options)).expect(exit::DONE);
+    }
+    let before = snapshot(&one);
+    let repair = run(args!["repair", &one, &parity]).expect(exit::DONE);
+    assert_eq!(repair.text().matches("nothing to repair").count(), 1, "{repair}");
+    assert!(snapshot(&one) == before);
+    let both = run(args!["verify", &parity]).expect(exit::DONE);
+    assert_eq!(both.text().matches(": intact").count(), 2, "{both}");
+    // If no protection states the root, and both could be meant, it must be said which one is.
+    let copied = Command::new("cp").arg("-a").args([&two, &moved]).status();
+    assert!(copied.unwrap().success());
+    let verify = run(args!["verify", &moved, &parity]).expect(exit::ARGUMENTS);
+    assert!(verify.stderr.contains("choose one with --object"), "{verify}");
+    run(args!["verify", &moved, &parity, "--object", "two"]).expect(exit::DONE);
+    fs::remove_dir_all(&two).unwrap();
+    let verify = run(args!["verify", &moved, &parity]).expect(exit::DONE);
+    assert!(verify.text().contains("/moved (two): intact"), "{verify}");
+}

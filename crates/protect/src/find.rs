@@ -197,12 +197,46 @@ impl Protection {
 
     /// Returns where file `index` of a layer is or should be.
     pub(crate) fn place_of(&self, layer: &Layer, index: u16) -> PathBuf {
-        if let Some(file) = &layer.files[usize::from(index)] {
-            return file.path.clone();
+        match &layer.files[usize::from(index)] {
+            Some(file) => file.path.clone(),
+            None => self.free_place(&self.folder_for(layer, index), layer, index),
         }
+    }
+
+    /// Returns the folder for a missing file of a layer. Missing files go where the fewest files of
+    /// the layer are, so that as few as possible are lost together.
+    fn folder_for(&self, layer: &Layer, index: u16) -> PathBuf {
         let folders = self.parity_folders();
-        let name = layer.header.name(&self.settings.label, index);
-        folders[usize::from(index) % folders.len()].join(name)
+        let is_in = |file: &&ParityFile, folder: &Path| file.path.parent() == Some(folder);
+        let there = |folder: &PathBuf| {
+            layer.files.iter().flatten().filter(|file| is_in(file, folder)).count()
+        };
+        let mut counts: Vec<usize> = folders.iter().map(there).collect();
+        let mut chosen = 0;
+        for missing in (0..=usize::from(index)).filter(|&at| layer.files[at].is_none()) {
+            // Of several such folders, it is the one in which the file was at first.
+            let inner = (0..folders.len()).map(|at| (missing + at) % folders.len());
+            chosen = inner.min_by_key(|&at| counts[at]).unwrap_or(0);
+            counts[chosen] += 1;
+        }
+        folders[chosen].clone()
+    }
+
+    /// Returns a path for a missing file of a layer at which no other whole parity file is, in case
+    /// somebody has renamed one.
+    fn free_place(&self, folder: &Path, layer: &Layer, index: u16) -> PathBuf {
+        let is_other = |path: &PathBuf| {
+            ParityFile::recognise(path).is_some_and(|file| {
+                !file.header.agrees(&layer.header) || file.header.index != index
+            })
+        };
+        let label = &self.settings.label;
+        let names = (0..).map(|number: u32| match number {
+            0 => layer.header.name(label, index),
+            _ => layer.header.name(format!("{number}-{}", self.label()).as_bytes(), index),
+        });
+        let mut paths = names.map(|name| folder.join(name));
+        paths.find(|path| !is_other(path)).expect("a folder does not have all names")
     }
 
     /// Whether a file or folder is protected, judging by its path.
@@ -220,8 +254,9 @@ impl Protection {
         }
         let folders = self.parity_folders();
         let still_left = || {
-            let now = in_folders(&folders)?.into_iter().find(|one| one.id == self.id);
-            Ok::<_, Error>(now.map_or_else(Vec::new, |now| now.left))
+            let now = in_folders(&folders)?.into_iter().filter(|one| one.id == self.id);
+            let is_here = |path: &PathBuf| folders.iter().any(|one| path.parent() == Some(one));
+            Ok::<_, Error>(now.flat_map(|now| now.left).filter(is_here).collect())
         };
         publish(Vec::new(), &folders, still_left, false)
     }
@@ -282,21 +317,46 @@ fn chosen_folders(settings: &Settings) -> impl Iterator<Item = PathBuf> {
     settings.folders.iter().map(|path| owned_name(path.to_vec()).into())
 }
 
+/// Returns the root that a catalogue states.
+fn stated_root(settings: &Settings) -> PathBuf {
+    owned_name(settings.root.to_vec()).into()
+}
+
+/// Returns the settings of a protection whose root is at `root` now. Folders for parity that lie in
+/// the root are where it is.
+fn settings_at(root: &Path, mut settings: Settings) -> Settings {
+    let stated = stated_root(&settings);
+    if stated != root {
+        let now = |folder: PathBuf| match folder.strip_prefix(&stated) {
+            Ok(inner) if inner.as_os_str().is_empty() => root.to_owned(),
+            Ok(inner) => root.join(inner),
+            Err(_) => folder,
+        };
+        let bytes = |path: &Path| name_bytes(path.as_os_str()).to_vec().into();
+        let folders = chosen_folders(&settings).map(|folder| bytes(&now(folder)));
+        settings.folders = folders.collect();
+        settings.root = bytes(root);
+    }
+    settings
+}
+
 /// Finds the protections at some paths: protected roots or files, folders with parity files, parity
 /// files, or roots together with the folders of their parity.
 ///
+/// Each copy of a root that has a copy of the parity in it is a protection of its own, with the
+/// same id. If roots are given together with folders of parity, protections in these folders are
+/// left out if they belong to other roots.
+///
 /// # Errors
-/// If a path cannot be read ([`crate::ErrorKind::Io`]), or there is no protection
-/// ([`crate::ErrorKind::NotRecognised`]).
+/// If a path cannot be read ([`crate::ErrorKind::Io`]), there is no protection
+/// ([`crate::ErrorKind::NotRecognised`]), or a root that was given may belong to several of the
+/// protections ([`crate::ErrorKind::Parameters`]).
 pub fn find(paths: &[PathBuf]) -> Result<Vec<Protection>> {
     let mut places = Places::default();
     paths.iter().try_for_each(|path| places.add(path))?;
     let mut found = places.protections()?;
     if !places.files.is_empty() {
         found.retain(|protection| places.files.iter().any(|path| protection.has_file(path)));
-    }
-    if let Some(wanted) = &places.wanted {
-        found.retain(|protection| wanted.contains(&protection.id));
     }
     match found.is_empty() {
         false => Ok(found),
@@ -411,63 +471,75 @@ impl Places {
 
     /// Reads the protections of the folders, and of those folders that they name.
     fn protections(&self) -> Result<Vec<Protection>> {
-        let mut folders: BTreeSet<PathBuf> = self.folders.iter().cloned().collect();
-        let mut files = Vec::new();
-        for folder in &folders {
-            files.extend(parity_files_in(folder)?);
+        let mut given = Vec::new();
+        for folder in BTreeSet::from_iter(&self.folders) {
+            given.extend(parity_files_in(folder)?);
         }
-        let mut newest = newest_of_all(&files);
-        let named =
-            newest.values().flat_map(|(_, _, catalogue)| chosen_folders(&catalogue.settings));
-        let named: Vec<PathBuf> = named.collect();
-        let known = files.len();
-        for folder in named {
-            if folders.insert(folder.clone()) {
-                files.extend(parity_files_in(&folder).unwrap_or_default());
-            }
+        let all: Vec<ParityFile>;
+        let mut known = known_in(&given);
+        let named = self.named_files(&known);
+        if !named.is_empty() {
+            all = given.iter().cloned().chain(named).collect();
+            known = known_in(&all);
+            // The other folders may also hold parity that nobody asked for.
+            known.retain(|one| one.files.iter().any(|file| self.has(file)));
         }
-        if files.len() > known {
-            newest = newest_of_all(&files);
-        }
-        let groups = group(&files);
-        let protection = |(id, (header, bytes, catalogue)): (Id, (Header, Vec<u8>, Catalogue))| {
-            let files = &groups[&id];
-            let root = self.root(files, &catalogue.settings);
-            assemble(id, root, files, &header, bytes, catalogue)
-        };
+        known.retain(|one| self.wanted.as_ref().is_none_or(|ids| ids.contains(&one.id)));
+        let roots = self.roots(&known)?;
         let (mut found, mut refused) = (Vec::new(), None);
-        for newest in newest {
-            match protection(newest) {
-                Ok(protection) => found.push(protection),
-                Err(error) => refused = Some(error),
+        for (known, root) in known.into_iter().zip(roots) {
+            match root.map(|root| assemble(known, root)) {
+                Some(Ok(protection)) => found.push(protection),
+                Some(Err(error)) => refused = Some(error),
+                None => {}
             }
         }
         // A protection that cannot be used must not hide the others.
         refused.filter(|_| found.is_empty()).map_or(Ok(found), Err)
     }
 
-    /// Returns the root of a protection: the folder that has the parity in it, else the folder that
-    /// was given besides those for parity, else the one that the catalogue states. A folder that
-    /// was chosen for parity says nothing about the root, whatever its name is.
-    fn root(&self, files: &[&ParityFile], settings: &Settings) -> PathBuf {
-        let chosen: Vec<PathBuf> = chosen_folders(settings).collect();
-        let inner = files.iter().filter_map(|file| file.path.parent());
-        let mut inner = inner.filter(|folder| {
-            folder.file_name().is_some_and(|name| name == FOLDER)
-                && !chosen.iter().any(|chosen| chosen == folder)
-        });
-        let stated = PathBuf::from(owned_name(settings.root.to_vec()));
+    /// Whether a parity file is in one of the folders.
+    fn has(&self, file: &ParityFile) -> bool {
+        self.folders.iter().any(|folder| file.path.parent() == Some(folder))
+    }
+
+    /// Returns the parity files in those folders that the catalogues name beside the given ones.
+    fn named_files(&self, known: &[Known<'_>]) -> Vec<ParityFile> {
+        let named = known.iter().flat_map(|one| chosen_folders(one.settings()));
+        let named: BTreeSet<PathBuf> = named.collect();
+        let others = named.iter().filter(|folder| !self.folders.contains(folder));
+        others.flat_map(|folder| parity_files_in(folder).unwrap_or_default()).collect()
+    }
+
+    /// Returns the root of each protection: the folder that has the parity in it, else a folder
+    /// that was given besides those for parity, else the one that the catalogue states. Returns
+    /// `None` for a protection that has nothing to do with the folders that were given.
+    ///
+    /// # Errors
+    /// If a folder that was given may be the root of several protections
+    /// ([`crate::ErrorKind::Parameters`]).
+    fn roots(&self, known: &[Known<'_>]) -> Result<Vec<Option<PathBuf>>> {
         // A folder for parity may be empty, because it replaces a lost one.
-        let for_parity = stated_folders(settings, &stated);
-        let roots: Vec<_> = self.roots.iter().filter(|root| !for_parity.contains(root)).collect();
-        match (inner.next().and_then(Path::parent), &roots[..]) {
-            (Some(root), _) => root.to_owned(),
-            (None, &[root]) => root.clone(),
-            (None, roots) => roots
-                .iter()
-                .find(|root| root.ends_with(&stated))
-                .map_or(stated, |&root| root.clone()),
+        let for_parity: HashSet<PathBuf> = known
+            .iter()
+            .flat_map(|one| stated_folders(one.settings(), &stated_root(one.settings())))
+            .collect();
+        let given: Vec<&PathBuf> =
+            self.roots.iter().filter(|root| !for_parity.contains(*root)).collect();
+        let stated = |one: &Known| Some(stated_root(one.settings())).filter(|_| given.is_empty());
+        let mut roots: Vec<Option<PathBuf>> =
+            known.iter().map(|one| one.home.clone().or_else(|| stated(one))).collect();
+        let elsewhere: Vec<(usize, PathBuf)> = (0..)
+            .zip(known)
+            .filter(|(_, one)| one.home.is_none())
+            .map(|(number, one)| (number, stated_root(one.settings())))
+            .collect();
+        for &root in &given {
+            for number in at_root(root, &given, &elsewhere, known)? {
+                roots[number] = Some(root.clone());
+            }
         }
+        Ok(roots)
     }
 
     fn nothing(&self, paths: &[PathBuf]) -> Error {
@@ -563,10 +635,122 @@ fn catalogue(files: &[&ParityFile]) -> Option<(Header, Vec<u8>, Catalogue)> {
     Some((header.clone(), bytes, catalogue))
 }
 
-/// Returns the newest catalogue of each protection.
-fn newest_of_all(files: &[ParityFile]) -> BTreeMap<Id, (Header, Vec<u8>, Catalogue)> {
-    let newest = |(id, files): (Id, Vec<&ParityFile>)| newest(&files).map(|newest| (id, newest));
-    group(files).into_iter().filter_map(newest).collect()
+/// A protection whose newest catalogue can be read.
+struct Known<'f> {
+    id: Id,
+    /// The root, if the parity is in it.
+    home: Option<PathBuf>,
+    files: Vec<&'f ParityFile>,
+    header: Header,
+    /// The bytes of the newest catalogue.
+    bytes: Vec<u8>,
+    newest: Catalogue,
+}
+
+impl Known<'_> {
+    fn settings(&self) -> &Settings {
+        &self.newest.settings
+    }
+
+    /// Describes the protection by its label and the root that it states.
+    fn name(&self) -> String {
+        let label = String::from_utf8_lossy(&self.settings().label).into_owned();
+        format!("{} of {}", shown(&label), shown(&stated_root(self.settings())))
+    }
+}
+
+/// Returns the protections of some parity files whose catalogues can be read.
+fn known_in(files: &[ParityFile]) -> Vec<Known<'_>> {
+    let mut known = Vec::new();
+    for (id, files) in group(files) {
+        let Some(newest_of_all) = newest(&files) else { continue };
+        let homes = by_home(files, &newest_of_all.2.settings);
+        let mut only = (homes.len() == 1).then_some(newest_of_all);
+        for (home, files) in homes {
+            if let Some((header, bytes, newest)) = only.take().or_else(|| newest(&files)) {
+                known.push(Known { id, home, files, header, bytes, newest });
+            }
+        }
+    }
+    known
+}
+
+/// Splits files with the same id by the roots that have them in it: if a root is copied, its parity
+/// is copied as well. Files that are in no root belong to the root that the catalogue states, or to
+/// the only one if that does not exist any more.
+fn by_home<'f>(
+    files: Vec<&'f ParityFile>,
+    settings: &Settings,
+) -> BTreeMap<Option<PathBuf>, Vec<&'f ParityFile>> {
+    let mut homes: BTreeMap<Option<PathBuf>, Vec<&ParityFile>> = BTreeMap::new();
+    for file in files {
+        homes.entry(home_of(file, settings)).or_default().push(file);
+    }
+    let Some(elsewhere) = homes.remove(&None) else { return homes };
+    let stated = stated_root(settings);
+    let only = homes.keys().next().filter(|_| homes.len() == 1 && !stated.is_dir());
+    let home = match only {
+        Some(only) => only.clone(),
+        None => Some(stated).filter(|stated| homes.contains_key(&Some(stated.clone()))),
+    };
+    homes.entry(home).or_default().extend(elsewhere);
+    homes
+}
+
+/// Returns the root that has a parity file in it. A folder that was chosen for parity says nothing
+/// about the root, whatever its name is.
+fn home_of(file: &ParityFile, settings: &Settings) -> Option<PathBuf> {
+    let folder = file.path.parent()?;
+    let is_chosen = |path: &Path| chosen_folders(settings).any(|chosen| chosen == path);
+    match folder.file_name().is_some_and(|name| name == FOLDER) {
+        _ if is_chosen(folder) => None,
+        true => folder.parent().map(Path::to_owned),
+        // The parity was put into the root itself, which has been moved or copied.
+        false => is_chosen(&stated_root(settings)).then(|| folder.to_owned()),
+    }
+}
+
+/// Returns the numbers of the protections that belong to a root that was given: those that state
+/// it, else those of the one root that does not exist any more, because it was moved, else those
+/// of the only root. `elsewhere` has the numbers and the stated roots of the protections whose
+/// parity lies elsewhere.
+///
+/// # Errors
+/// If there are several such roots ([`crate::ErrorKind::Parameters`]).
+fn at_root(
+    root: &PathBuf,
+    given: &[&PathBuf],
+    elsewhere: &[(usize, PathBuf)],
+    known: &[Known<'_>],
+) -> Result<Vec<usize>> {
+    let those = |is_wanted: &dyn Fn(&PathBuf) -> bool| -> Vec<usize> {
+        let those = elsewhere.iter().filter(|(_, stated)| is_wanted(stated));
+        those.map(|(number, _)| *number).collect()
+    };
+    let are_one = |numbers: &[usize]| {
+        let roots: HashSet<&[u8]> =
+            numbers.iter().map(|&number| known[number].settings().root.as_slice()).collect();
+        roots.len() == 1
+    };
+    let stating = those(&|stated| stated == root);
+    let others = those(&|stated| !given.contains(&stated));
+    let gone = those(&|stated| !given.contains(&stated) && !stated.is_dir());
+    if !stating.is_empty() {
+        return Ok(stating);
+    }
+    if are_one(&gone) {
+        return Ok(gone);
+    }
+    if others.is_empty() || others.len() == elsewhere.len() && are_one(&others) {
+        return Ok(others);
+    }
+    let names: Vec<String> = others.iter().map(|&number| known[number].name()).collect();
+    Err(Error::parameters(format!(
+        "{} is the root of none of the protections there, and may have become that of {}; name \
+         one of them by a parity file",
+        shown(root),
+        names.join(", or of ")
+    )))
 }
 
 /// Returns the newest catalogue that can be read.
@@ -575,15 +759,9 @@ fn newest(files: &[&ParityFile]) -> Option<(Header, Vec<u8>, Catalogue)> {
 }
 
 /// Assembles a protection from its newest catalogue and the layers that count.
-fn assemble(
-    id: Id,
-    root: PathBuf,
-    files: &[&ParityFile],
-    header: &Header,
-    bytes: Vec<u8>,
-    newest: Catalogue,
-) -> Result<Protection> {
-    let groups = layers(files);
+fn assemble(known: Known<'_>, root: PathBuf) -> Result<Protection> {
+    let Known { id, files, header, bytes, newest, .. } = known;
+    let groups = layers(&files);
     let files_of = |layer: Id| groups.iter().find(|group| group[0].header.layer == layer);
     let mut builder = Builder { entries: Vec::new(), layers: Vec::new() };
     let is_newer = |group: &&Vec<&ParityFile>| {
@@ -607,7 +785,7 @@ fn assemble(
         builder.add_layer(&header, files_of(older.layer), bytes, &catalogue, file)?;
     }
     let file = |_, item: &Item| Some((item.path.clone(), item.mode, item.modified));
-    builder.add_layer(header, files_of(header.layer), bytes, &newest, file)?;
+    builder.add_layer(&header, files_of(header.layer), bytes, &newest, file)?;
     builder.add_others(&newest);
     if unreadable_layers > 0 {
         builder.drop_orphans();
@@ -627,7 +805,7 @@ fn assemble(
     let stray = stray.into_iter().map(paths).collect();
     let newest_generation = files.iter().map(|file| file.header.generation).max().unwrap_or(0);
     let next_generation = newest_generation.saturating_add(1);
-    let settings = newest.settings;
+    let settings = settings_at(&root, newest.settings);
     Ok(Protection {
         root,
         id,
