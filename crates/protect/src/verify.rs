@@ -69,7 +69,8 @@ pub enum FileState {
     Changed(Vec<Range<u64>>),
     /// It is not there.
     Missing,
-    /// It is not there, but the file at this path has its bytes.
+    /// It is not there, but the file at this path has its bytes; or all that was in the folder is
+    /// in the folder at this path.
     Moved(PathBuf),
     /// It may not be read, for the reason that the system gives.
     Unreadable(String),
@@ -260,8 +261,13 @@ impl Examination<'_> {
             if !is_linked {
                 let is_same =
                     scan::digest_of(&self.protection.path_of(entry), size) == Some(*digest);
-                let state =
-                    if is_same { FileState::Touched } else { FileState::Changed(Vec::new()) };
+                let is_on_time =
+                    tree.of(number).is_some_and(|found| found.modified == entry.modified);
+                let state = match (is_same, is_on_time) {
+                    (true, _) => FileState::Touched,
+                    (false, true) => FileState::Damaged(Vec::new()),
+                    (false, false) => FileState::Changed(Vec::new()),
+                };
                 states.insert(number, state);
             }
         }

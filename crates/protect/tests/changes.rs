@@ -1116,3 +1116,95 @@ fn the_parity_of_a_replaced_protection_goes() {
     assert_eq!((only(disk.path()).id(), names(disk.path()).len()), (id, 5));
     assert_eq!(check(disk.path()).status, Status::Intact);
 }
+
+/// If the first name of a file is gone, its bytes are still there under the other one.
+#[test]
+fn the_other_name_of_a_file_has_its_bytes() {
+    use std::os::unix::fs::MetadataExt;
+    let root = tempfile::tempdir().unwrap();
+    let [first, other] = ["a", "b"].map(|name| root.path().join(name));
+    write(&first, &Chance::new(52).bytes(50_000), 0o644, 1);
+    fs::hard_link(&first, &other).unwrap();
+    make(&job(root.path()));
+    let before = snapshot(root.path());
+    fs::remove_file(&first).unwrap();
+    let report = check(root.path());
+    assert_eq!((report.status, report.layers[0].lost), (Status::Repairable, 0));
+    mend(root.path());
+    assert_same(&snapshot(root.path()), &before, "repairing the first name");
+    assert_eq!(fs::metadata(&first).unwrap().ino(), fs::metadata(&other).unwrap().ino());
+}
+
+/// A copy in place of a hard link is damaged if its time is right, and changed if it is not.
+#[test]
+fn damaged_copies_of_links_are_restored() {
+    let root = tempfile::tempdir().unwrap();
+    let [first, other] = ["a", "b"].map(|name| root.path().join(name));
+    write(&first, &Chance::new(53).bytes(5_000), 0o644, 1);
+    fs::hard_link(&first, &other).unwrap();
+    make(&job(root.path()));
+    let before = snapshot(root.path());
+    fs::remove_file(&other).unwrap();
+    copied(&first, &other);
+    flip(&other, 9);
+    let report = check(root.path());
+    assert!(matches!(report.findings[0].state, FileState::Damaged(_)), "{report:?}");
+    assert_eq!(mend(root.path()).restored.len(), 1);
+    assert_same(&snapshot(root.path()), &before, "repairing the copy");
+}
+
+/// A renamed folder is not missing, and comes back with the files in it.
+#[test]
+fn renamed_folders_have_moved() {
+    let root = scene(54);
+    let [old, new] = ["one", "renamed"].map(|name| root.path().join(name));
+    fs::create_dir(old.join("inner")).unwrap();
+    write(&old.join("inner/file"), b"inner", 0o644, 1);
+    make(&job(root.path()).force(true));
+    let before = snapshot(root.path());
+    fs::rename(&old, &new).unwrap();
+    let report = check(root.path());
+    assert_eq!(report.status, Status::Intact, "{report:?}");
+    assert_eq!(report.findings[0].state, FileState::Moved(new.clone()));
+    assert!(mend(root.path()).restored.is_empty() && !old.exists());
+    let report = repaired(root.path(), RepairJob::default().move_back(true));
+    assert_eq!((report.restored.len(), report.moved_back.len()), (2, 7), "{report:?}");
+    fs::remove_dir_all(new).unwrap();
+    assert_same(&snapshot(root.path()), &before, "moving a folder back");
+}
+
+/// What has become something else must be moved away before it is restored.
+#[test]
+fn what_is_in_the_way_is_said() {
+    let root = scene(55);
+    make(&job(root.path()).redundancy("200%".parse().unwrap()).force(true));
+    let [folder, file] = ["one", "two/5"].map(|name| root.path().join(name));
+    fs::remove_dir_all(&folder).unwrap();
+    write(&folder, b"a file", 0o644, 1);
+    fs::remove_file(&file).unwrap();
+    fs::create_dir(&file).unwrap();
+    let report = repaired(root.path(), RepairJob::default().restore_changed(true));
+    let said = |path: &Path| {
+        let said = format!("{}: move it away", path.display()).replace(": m", " is in the way: m");
+        report.failed.iter().filter(|failed| failed.reason.ends_with(&said)).count()
+    };
+    assert_eq!((said(&folder), said(&file)), (7, 1), "{report:?}");
+}
+
+/// A root that does not exist is not made: its disk may not be mounted.
+#[test]
+fn absent_roots_are_not_made() {
+    let (yard, parity) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let [root, to] = ["root", "to"].map(|name| yard.path().join(name));
+    fs::create_dir(&root).unwrap();
+    write(&root.join("a"), &Chance::new(56).bytes(5_000), 0o644, 1);
+    let job = job(&root).parity_dirs(vec![parity.path().to_owned()]);
+    make(&job.redundancy("200%".parse().unwrap()));
+    fs::remove_dir_all(&root).unwrap();
+    let job = RepairJob::default().sync(false);
+    let error = repair(&only(parity.path()), &job, &|_| {}).unwrap_err();
+    assert!(error.kind() == ErrorKind::Io && error.to_string().contains("root does not exist"));
+    fs::create_dir(&to).unwrap();
+    repaired(parity.path(), job.to(to.clone()));
+    assert!(!root.exists() && to.join("a").exists());
+}
