@@ -486,7 +486,7 @@ fn permission_for_some() {
     flip(&yard.photo("z"), 10);
     forbid(&yard.photo("deep/er"), 0o555);
     let repair = run_as_user(args!["repair", yard.root()]).expect(exit::IO);
-    assert!(repair.stderr.contains("1 file in") && repair.stderr.contains("c.txt"), "{repair}");
+    assert!(repair.stderr.contains("1 thing in") && repair.stderr.contains("c.txt"), "{repair}");
     assert!(repair.text().contains("restored a.jpg") && repair.text().contains("restored z"));
     forbid(&yard.photo("deep/er"), 0o755);
     run(args!["repair", yard.root()]).expect(exit::DONE);
@@ -664,4 +664,28 @@ fn parity_of_several_roots_in_one_folder() {
     fs::remove_dir_all(&two).unwrap();
     let verify = run(args!["verify", &moved, &parity]).expect(exit::DONE);
     assert!(verify.text().contains("/moved (two): intact"), "{verify}");
+}
+
+/// Messages name what is meant, and count it.
+#[test]
+fn messages_name_what_is_meant() {
+    let yard = Yard::new();
+    let parity = yard.path("parity");
+    fs::create_dir(&parity).unwrap();
+    yard.protect(&["--redundancy", "100%"]).expect(exit::DONE);
+    let update = run(args!["protect", "--update", yard.photo("deep")]).expect(exit::NOT_RECOGNISED);
+    assert!(update.stderr.contains("deep is protected as part of "), "{update}");
+    assert!(!update.stderr.contains("not protected yet"), "{update}");
+    // Files that are gone on purpose are no loss.
+    fs::remove_file(yard.photo("b.jpg")).unwrap();
+    run(args!["protect", "--update", yard.root()]).expect(exit::DONE);
+    let verify = run(args!["verify", yard.root()]).expect(exit::DONE);
+    assert!(verify.text().contains("of old versions use up parity; any "), "{verify}");
+    // What is on a disk that is not mounted is not restored to its mount point.
+    run(args!["protect", yard.root(), "--force", "--parity-dir", &parity]).expect(exit::DONE);
+    fs::rename(yard.root(), yard.path("unmounted")).unwrap();
+    let verify = run(args!["verify", &parity]).expect(exit::LOST);
+    assert!(verify.stderr.contains("photos does not exist; is its disk mounted?"), "{verify}");
+    let repair = run(args!["repair", &parity]).expect(exit::IO);
+    assert!(repair.stderr.contains("photos does not exist") && !yard.root().exists(), "{repair}");
 }

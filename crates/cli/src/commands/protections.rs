@@ -80,8 +80,15 @@ pub fn among(paths: &[PathBuf], wanted: Option<&OsStr>) -> Result<Found, Failure
     Ok(found)
 }
 
-/// Warns of folders for parity that do not exist.
+/// Warns of a root and of folders for parity that do not exist.
 pub fn warn_of_absent(protection: &Protection, output: &Output) {
+    if !protection.root().exists() {
+        output.warn(&format!(
+            "the protected folder {} does not exist; is its disk mounted? All that was in it counts \
+             as missing",
+            shown(protection.root())
+        ));
+    }
     for folder in protection.absent_folders() {
         output.warn(&format!(
             "the folder {} for parity of {} does not exist; is its disk mounted? Its parity files \

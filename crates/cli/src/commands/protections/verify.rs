@@ -179,9 +179,15 @@ pub fn verdict(report: &VerifyReport, state: State) -> String {
             let coded = report.layers.iter().filter(|layer| layer.geometry.data > 0);
             let left = coded.map(|layer| layer.left).min().unwrap_or(0);
             let blocks = counted(sum(|layer| layer.geometry.data + layer.geometry.parity), "block");
-            let lost =
-                if lost > 0 { format!("{} lost, ", counted(lost, "block")) } else { "".into() };
-            format!("; {lost}any {left} more of {blocks} may be lost")
+            let lost_blocks = counted(lost, "block");
+            match state {
+                _ if lost == 0 => format!("; any {left} more of {blocks} may be lost"),
+                // Only files that were changed or removed before an update have lost any.
+                State::Intact => format!(
+                    "; {lost_blocks} of old versions use up parity; any {left} more may be lost"
+                ),
+                _ => format!("; {lost_blocks} lost, any {left} more of {blocks} may be lost"),
+            }
         }
     }
 }
