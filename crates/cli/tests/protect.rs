@@ -689,3 +689,27 @@ fn messages_name_what_is_meant() {
     let repair = run(args!["repair", &parity]).expect(exit::IO);
     assert!(repair.stderr.contains("photos does not exist") && !yard.root().exists(), "{repair}");
 }
+
+/// Parity that may not be read is neither missing nor damaged, and is not replaced.
+#[test]
+fn no_permission_for_parity() {
+    let yard = Yard::protected(&[]);
+    let forbid = |path: &Path, mode| {
+        fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+    };
+    let (folder, files) = (yard.photo(".paritas"), yard.parity());
+    let before = snapshot(&folder);
+    forbid(&files[1], 0);
+    let verify = run_as_user(args!["verify", yard.root()]).expect(exit::IO);
+    assert!(verify.text().contains("1of5.parity may not be read"), "{verify}");
+    run_as_user(args!["repair", yard.root()]).expect(exit::IO);
+    files.iter().for_each(|file| forbid(file, 0));
+    let verify = run_as_user(args!["verify", yard.root()]).expect(exit::IO);
+    assert!(verify.stderr.contains("ermission denied"), "{verify}");
+    files.iter().for_each(|file| forbid(file, 0o644));
+    forbid(&folder, 0);
+    let verify = run_as_user(args!["verify", yard.root()]).expect(exit::IO);
+    assert!(verify.stderr.contains("ermission denied"), "{verify}");
+    forbid(&folder, 0o755);
+    assert!(snapshot(&folder) == before);
+}

@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use paritas_shards::staged::{has_temporary_name, publish};
@@ -16,7 +17,7 @@ use crate::digest::FileDigest;
 use crate::error::{Error, Result};
 use crate::format::{EXTENSION, Header, Id};
 use crate::geometry::{Geometry, Redundancy};
-use crate::parity::{ParityFile, read_catalogue};
+use crate::parity::{ParityFile, is_refused, read_catalogue};
 use crate::system::{name_bytes, owned_name, path_bytes, path_in};
 use crate::tree::{Excludes, Tree};
 
@@ -201,6 +202,15 @@ impl Protection {
             Some(file) => file.path.clone(),
             None => self.free_place(&self.folder_for(layer, index), layer, index),
         }
+    }
+
+    /// Returns where a file of a layer may be that was not found, because the system does not let
+    /// this process look.
+    pub(crate) fn refused_place(&self, layer: &Layer, index: u16) -> Option<PathBuf> {
+        let name = layer.header.name(&self.settings.label, index);
+        let places = self.parity_folders().into_iter().map(|folder| folder.join(&name));
+        let mut places = places.filter(|_| layer.files[usize::from(index)].is_none());
+        places.find(|place| is_refused(place))
     }
 
     /// Returns the folder for a missing file of a layer. Missing files go where the fewest files of
@@ -388,12 +398,14 @@ pub fn parity_at(paths: &[PathBuf]) -> Result<BTreeMap<Id, Vec<PathBuf>>> {
 
 /// Whether a path is a parity file, a folder with parity files in it, or a folder with the folder
 /// of its parity in it. In that folder, files with names of parity files count even if their
-/// contents are destroyed.
+/// contents are destroyed, and if it may not be read, it counts as well.
 pub fn has_parity(path: &Path) -> bool {
     let holds_some = |folder: &Path| parity_files_in(folder).is_ok_and(|files| !files.is_empty());
     match path.is_dir() {
         true => {
-            named_files_in(&path.join(FOLDER)).is_ok_and(|it| !it.is_empty()) || holds_some(path)
+            let inner = path.join(FOLDER);
+            let is_closed = inner.is_dir() && is_refused(&inner);
+            is_closed || named_files_in(&inner).is_ok_and(|it| !it.is_empty()) || holds_some(path)
         }
         false => ParityFile::recognise(path).is_some(),
     }
@@ -545,6 +557,9 @@ impl Places {
     fn nothing(&self, paths: &[PathBuf]) -> Error {
         let paths: Vec<String> = paths.iter().map(|path| shown(path).to_string()).collect();
         let paths = paths.join(", ");
+        if let Some(path) = self.named().into_iter().find(|path| is_refused(path)) {
+            return Error::io("reading", &path, io::ErrorKind::PermissionDenied.into());
+        }
         match self.folders.is_empty() {
             true => Error::not_recognised(format!(
                 "{paths}: there is no protection; if the parity is elsewhere, give that folder, too"
@@ -556,10 +571,15 @@ impl Places {
         }
     }
 
+    /// Returns the files in the folders that have names of parity files.
+    fn named(&self) -> Vec<PathBuf> {
+        let named = |folder: &PathBuf| named_files_in(folder).unwrap_or_default();
+        self.folders.iter().flat_map(named).collect()
+    }
+
     /// Describes the files that have names of parity files, but are not recognised as such.
     fn unrecognised(&self) -> String {
-        let named =
-            self.folders.iter().flat_map(|folder| named_files_in(folder).unwrap_or_default());
+        let named = self.named().into_iter();
         let unknown = named.filter(|path| ParityFile::recognise(path).is_none());
         match unknown.collect::<Vec<_>>().as_slice() {
             [] => String::new(),
