@@ -109,9 +109,9 @@ impl RepairReport {
 /// Repairs a protection. `progress` gets the number of bytes as they are read.
 ///
 /// # Errors
-/// If the root does not exist, the target folder cannot be opened, or the disk is too small for all that will be written
-/// ([`ErrorKind::Io`]), or if the memory is short ([`ErrorKind::Memory`]). What goes wrong with a
-/// single file is no error, but is in [`RepairReport::failed`].
+/// If the root does not exist, the target folder cannot be opened, or the disk is too small for all
+/// that will be written ([`ErrorKind::Io`]), or if the memory is short ([`ErrorKind::Memory`]). What
+/// goes wrong with a single file is no error, but is in [`RepairReport::failed`].
 pub fn repair(
     protection: &Protection,
     job: &RepairJob,
@@ -148,8 +148,8 @@ pub fn repair(
     Ok(report)
 }
 
-/// Returns the error for a folder to restore to that does not exist. To make it could fill the wrong
-/// disk.
+/// Returns the error for a folder to restore to that does not exist. Making it could fill the
+/// wrong disk.
 fn absent(folder: &Path) -> Error {
     Error::new(
         ErrorKind::Io,

@@ -72,8 +72,8 @@ impl Target {
         }
     }
 
-    /// Returns the error for something that cannot be restored at a path, because a folder is there,
-    /// or something that is no folder is there or on the way.
+    /// Returns the error for something that cannot be restored at a path, because a folder is
+    /// there, or something that is no folder is there or on the way.
     fn in_the_way(&self, path: &[u8]) -> Error {
         let ends = (0..path.len()).filter(|&at| path[at] == b'/').chain([path.len()]);
         let mut on_the_way = ends.map(|end| self.path_of(&path[..end]));
