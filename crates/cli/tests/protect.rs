@@ -486,7 +486,7 @@ fn permission_for_some() {
     flip(&yard.photo("z"), 10);
     forbid(&yard.photo("deep/er"), 0o555);
     let repair = run_as_user(args!["repair", yard.root()]).expect(exit::IO);
-    assert!(repair.stderr.contains("1 file in") && repair.stderr.contains("c.txt"), "{repair}");
+    assert!(repair.stderr.contains("1 thing in") && repair.stderr.contains("c.txt"), "{repair}");
     assert!(repair.text().contains("restored a.jpg") && repair.text().contains("restored z"));
     forbid(&yard.photo("deep/er"), 0o755);
     run(args!["repair", yard.root()]).expect(exit::DONE);
@@ -612,4 +612,104 @@ fn what_cannot_be_used_is_said() {
     run(args!["verify", yard.root(), "--object", "one"]).expect(exit::DONE);
     let one = yard.parity()[0].clone();
     run(args!["verify", one]).expect(exit::DONE);
+}
+
+/// A copy of a root is reported beside it, also if only one of them is damaged.
+#[test]
+fn copies_are_reported_one_by_one() {
+    let yard = Yard::protected(&[]);
+    let copy = yard.path("copy");
+    let copied = Command::new("cp").arg("-a").args([yard.root(), copy.clone()]).status();
+    assert!(copied.unwrap().success());
+    fs::remove_file(yard.photo("b.jpg")).unwrap();
+    for paths in [args![yard.root(), &copy], args!["--recursive", yard.folder.path()]] {
+        let verify = run(args!["verify"].into_iter().chain(paths)).expect(exit::REPAIRABLE);
+        let said = |what: &str| verify.text().contains(what);
+        assert!(said("/photos: repairable") && said("/copy (photos): intact"), "{verify}");
+    }
+    let update = run(args!["protect", "--update", yard.root(), &copy]).expect(exit::DONE);
+    assert!(update.text().contains("nothing has changed"), "{update}");
+    // The other copy does not stand for one of which nothing is known.
+    for path in yard.parity() {
+        File::options().write(true).open(path).unwrap().set_len(400).unwrap();
+    }
+    let verify = run(args!["verify", yard.root(), &copy]).expect(exit::NOT_RECOGNISED);
+    assert!(verify.stderr.contains("no parity file has enough"), "{verify}");
+}
+
+/// A root that is given with the parity of several roots belongs to its own protection.
+#[test]
+fn parity_of_several_roots_in_one_folder() {
+    let yard = Yard::new();
+    let [one, two, parity, moved] = ["one", "two", "parity", "moved"].map(|name| yard.path(name));
+    fs::create_dir(&parity).unwrap();
+    for (number, root) in (0..).zip([&one, &two]) {
+        fs::create_dir(root).unwrap();
+        fs::write(root.join("index"), Chance(number).bytes(20_000)).unwrap();
+        let options = args!["--parity-dir", &parity, "--redundancy", "120%"];
+        run(args!["protect", root].into_iter().chain(options)).expect(exit::DONE);
+    }
+    let before = snapshot(&one);
+    let repair = run(args!["repair", &one, &parity]).expect(exit::DONE);
+    assert_eq!(repair.text().matches("nothing to repair").count(), 1, "{repair}");
+    assert!(snapshot(&one) == before);
+    let both = run(args!["verify", &parity]).expect(exit::DONE);
+    assert_eq!(both.text().matches(": intact").count(), 2, "{both}");
+    // If no protection states the root, and both could be meant, it must be said which one is.
+    let copied = Command::new("cp").arg("-a").args([&two, &moved]).status();
+    assert!(copied.unwrap().success());
+    let verify = run(args!["verify", &moved, &parity]).expect(exit::ARGUMENTS);
+    assert!(verify.stderr.contains("choose one with --object"), "{verify}");
+    run(args!["verify", &moved, &parity, "--object", "two"]).expect(exit::DONE);
+    fs::remove_dir_all(&two).unwrap();
+    let verify = run(args!["verify", &moved, &parity]).expect(exit::DONE);
+    assert!(verify.text().contains("/moved (two): intact"), "{verify}");
+}
+
+/// Messages name what is meant, and count it.
+#[test]
+fn messages_name_what_is_meant() {
+    let yard = Yard::new();
+    let parity = yard.path("parity");
+    fs::create_dir(&parity).unwrap();
+    yard.protect(&["--redundancy", "100%"]).expect(exit::DONE);
+    let update = run(args!["protect", "--update", yard.photo("deep")]).expect(exit::NOT_RECOGNISED);
+    assert!(update.stderr.contains("deep is protected as part of "), "{update}");
+    assert!(!update.stderr.contains("not protected yet"), "{update}");
+    // Files that are gone on purpose are no loss.
+    fs::remove_file(yard.photo("b.jpg")).unwrap();
+    run(args!["protect", "--update", yard.root()]).expect(exit::DONE);
+    let verify = run(args!["verify", yard.root()]).expect(exit::DONE);
+    assert!(verify.text().contains("of old versions use up parity; any "), "{verify}");
+    // What is on a disk that is not mounted is not restored to its mount point.
+    run(args!["protect", yard.root(), "--force", "--parity-dir", &parity]).expect(exit::DONE);
+    fs::rename(yard.root(), yard.path("unmounted")).unwrap();
+    let verify = run(args!["verify", &parity]).expect(exit::LOST);
+    assert!(verify.stderr.contains("photos does not exist; is its disk mounted?"), "{verify}");
+    let repair = run(args!["repair", &parity]).expect(exit::IO);
+    assert!(repair.stderr.contains("photos does not exist") && !yard.root().exists(), "{repair}");
+}
+
+/// Parity that may not be read is neither missing nor damaged, and is not replaced.
+#[test]
+fn no_permission_for_parity() {
+    let yard = Yard::protected(&[]);
+    let forbid = |path: &Path, mode| {
+        fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+    };
+    let (folder, files) = (yard.photo(".paritas"), yard.parity());
+    let before = snapshot(&folder);
+    forbid(&files[1], 0);
+    let verify = run_as_user(args!["verify", yard.root()]).expect(exit::IO);
+    assert!(verify.text().contains("1of5.parity may not be read"), "{verify}");
+    run_as_user(args!["repair", yard.root()]).expect(exit::IO);
+    files.iter().for_each(|file| forbid(file, 0));
+    let verify = run_as_user(args!["verify", yard.root()]).expect(exit::IO);
+    assert!(verify.stderr.contains("ermission denied"), "{verify}");
+    files.iter().for_each(|file| forbid(file, 0o644));
+    forbid(&folder, 0);
+    let verify = run_as_user(args!["verify", yard.root()]).expect(exit::IO);
+    assert!(verify.stderr.contains("ermission denied"), "{verify}");
+    forbid(&folder, 0o755);
+    assert!(snapshot(&folder) == before);
 }

@@ -193,6 +193,11 @@ pub struct ProtectReport {
 /// protected already ([`ErrorKind::Exists`]).
 pub fn plan(job: &ProtectJob) -> Result<Plan> {
     let (root, starts) = root_of(&job.paths)?;
+    plan_in(root, starts, job)
+}
+
+/// Does what [`plan`] does for paths relative to a root, instead of those of the job.
+pub(crate) fn plan_in(root: PathBuf, starts: Vec<Vec<u8>>, job: &ProtectJob) -> Result<Plan> {
     let excludes = Excludes::new(&job.excludes)?;
     let threads = threads(job.threads);
     let label = label(job, &root, &starts)?;
@@ -271,6 +276,19 @@ impl Order {
         })
     }
 
+    /// Returns the folders in which parity files are made or removed.
+    fn all_folders(&self) -> Vec<PathBuf> {
+        let old = existing(&self.replaced).into_iter();
+        let old = old.filter_map(|path| path.parent().map(Path::to_owned));
+        let mut folders = self.folders.clone();
+        for folder in old {
+            if !folders.contains(&folder) {
+                folders.push(folder);
+            }
+        }
+        folders
+    }
+
     fn header(&self, count: u16, layer: Id, index: u16) -> Header {
         Header {
             protection: self.protection,
@@ -338,7 +356,7 @@ pub fn protect(plan: &Plan, progress: Progress<'_>) -> Result<ProtectReport> {
     let header = Header { catalogue: shape, ..header };
     write_catalogue(&header, &catalogue, |index| files.get(usize::from(index)))?;
     let old = || refuse_rivals(order).map(|()| existing(&order.replaced));
-    publish(files, &order.folders, old, order.sync)?;
+    publish(files, &order.all_folders(), old, order.sync)?;
     skipped.splice(0..0, plan.skipped.iter().cloned());
     Ok(ProtectReport {
         id: order.protection,
@@ -362,7 +380,7 @@ fn refuse_rivals(order: &Order) -> Result<()> {
             let is_named = |other: &Protection| !other.parity_files().all(has_temporary_name);
             others.iter().any(|other| other.id() != order.protection && is_named(other))
         }
-        generation => has_generation(&order.folders, order.protection, generation)?,
+        generation => has_generation(&order.all_folders(), order.protection, generation)?,
     };
     match is_rival {
         true => Err(Error::new(
@@ -786,9 +804,12 @@ fn protected_already(
     }
 }
 
-/// Returns the protections of a root that have this label, with parity in some folders.
+/// Returns the protections of a root that have this label, with parity in some folders, in the
+/// root, or in folders that the parity there names.
 fn of_root(root: &Path, folders: &[PathBuf], label: &str) -> Result<Vec<Protection>> {
-    let mut found = in_folders(folders)?;
+    let mut folders = folders.to_vec();
+    folders.push(root.join(FOLDER));
+    let mut found = in_folders(&folders)?;
     found.retain(|one| one.label() == label && one.was_at(root));
     Ok(found)
 }

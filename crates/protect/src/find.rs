@@ -4,6 +4,8 @@
 //! layer whose catalogue can be read says which older layers count, and which files there should
 //! be.
 
+mod places;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,9 +18,10 @@ use crate::digest::FileDigest;
 use crate::error::{Error, Result};
 use crate::format::{EXTENSION, Header, Id};
 use crate::geometry::{Geometry, Redundancy};
-use crate::parity::{ParityFile, read_catalogue};
+use crate::parity::{ParityFile, is_refused, read_catalogue};
 use crate::system::{name_bytes, owned_name, path_bytes, path_in};
 use crate::tree::{Excludes, Tree};
+use places::{Known, Places};
 
 /// Files and the parity that protects them, as the newest catalogue says.
 #[derive(Debug, Clone)]
@@ -197,12 +200,55 @@ impl Protection {
 
     /// Returns where file `index` of a layer is or should be.
     pub(crate) fn place_of(&self, layer: &Layer, index: u16) -> PathBuf {
-        if let Some(file) = &layer.files[usize::from(index)] {
-            return file.path.clone();
+        match &layer.files[usize::from(index)] {
+            Some(file) => file.path.clone(),
+            None => self.free_place(&self.folder_for(layer, index), layer, index),
         }
-        let folders = self.parity_folders();
+    }
+
+    /// Returns where a file of a layer may be that was not found, because the system does not let
+    /// this process look.
+    pub(crate) fn refused_place(&self, layer: &Layer, index: u16) -> Option<PathBuf> {
         let name = layer.header.name(&self.settings.label, index);
-        folders[usize::from(index) % folders.len()].join(name)
+        let places = self.parity_folders().into_iter().map(|folder| folder.join(&name));
+        let mut places = places.filter(|_| layer.files[usize::from(index)].is_none());
+        places.find(|place| is_refused(place))
+    }
+
+    /// Returns the folder for a missing file of a layer. Missing files go where the fewest files of
+    /// the layer are, so that as few as possible are lost together.
+    fn folder_for(&self, layer: &Layer, index: u16) -> PathBuf {
+        let folders = self.parity_folders();
+        let is_in = |file: &&ParityFile, folder: &Path| file.path.parent() == Some(folder);
+        let there = |folder: &PathBuf| {
+            layer.files.iter().flatten().filter(|file| is_in(file, folder)).count()
+        };
+        let mut counts: Vec<usize> = folders.iter().map(there).collect();
+        let mut chosen = 0;
+        for missing in (0..=usize::from(index)).filter(|&at| layer.files[at].is_none()) {
+            // Of several such folders, it is the one in which the file was at first.
+            let inner = (0..folders.len()).map(|at| (missing + at) % folders.len());
+            chosen = inner.min_by_key(|&at| counts[at]).unwrap_or(0);
+            counts[chosen] += 1;
+        }
+        folders[chosen].clone()
+    }
+
+    /// Returns a path for a missing file of a layer at which no other whole parity file is, in case
+    /// somebody has renamed one.
+    fn free_place(&self, folder: &Path, layer: &Layer, index: u16) -> PathBuf {
+        let is_other = |path: &PathBuf| {
+            ParityFile::recognise(path).is_some_and(|file| {
+                !file.header.agrees(&layer.header) || file.header.index != index
+            })
+        };
+        let label = &self.settings.label;
+        let names = (0..).map(|number: u32| match number {
+            0 => layer.header.name(label, index),
+            _ => layer.header.name(format!("{number}-{}", self.label()).as_bytes(), index),
+        });
+        let mut paths = names.map(|name| folder.join(name));
+        paths.find(|path| !is_other(path)).expect("a folder does not have all names")
     }
 
     /// Whether a file or folder is protected, judging by its path.
@@ -220,8 +266,9 @@ impl Protection {
         }
         let folders = self.parity_folders();
         let still_left = || {
-            let now = in_folders(&folders)?.into_iter().find(|one| one.id == self.id);
-            Ok::<_, Error>(now.map_or_else(Vec::new, |now| now.left))
+            let now = in_folders(&folders)?.into_iter().filter(|one| one.id == self.id);
+            let is_here = |path: &PathBuf| folders.iter().any(|one| path.parent() == Some(one));
+            Ok::<_, Error>(now.flat_map(|now| now.left).filter(is_here).collect())
         };
         publish(Vec::new(), &folders, still_left, false)
     }
@@ -282,21 +329,46 @@ fn chosen_folders(settings: &Settings) -> impl Iterator<Item = PathBuf> {
     settings.folders.iter().map(|path| owned_name(path.to_vec()).into())
 }
 
+/// Returns the root that a catalogue states.
+fn stated_root(settings: &Settings) -> PathBuf {
+    owned_name(settings.root.to_vec()).into()
+}
+
+/// Returns the settings of a protection whose root is at `root` now. Folders for parity that lie in
+/// the root are where it is.
+fn settings_at(root: &Path, mut settings: Settings) -> Settings {
+    let stated = stated_root(&settings);
+    if stated != root {
+        let now = |folder: PathBuf| match folder.strip_prefix(&stated) {
+            Ok(inner) if inner.as_os_str().is_empty() => root.to_owned(),
+            Ok(inner) => root.join(inner),
+            Err(_) => folder,
+        };
+        let bytes = |path: &Path| name_bytes(path.as_os_str()).to_vec().into();
+        let folders = chosen_folders(&settings).map(|folder| bytes(&now(folder)));
+        settings.folders = folders.collect();
+        settings.root = bytes(root);
+    }
+    settings
+}
+
 /// Finds the protections at some paths: protected roots or files, folders with parity files, parity
 /// files, or roots together with the folders of their parity.
 ///
+/// Each copy of a root that has a copy of the parity in it is a protection of its own, with the
+/// same id. If roots are given together with folders of parity, protections in these folders are
+/// left out if they belong to other roots.
+///
 /// # Errors
-/// If a path cannot be read ([`crate::ErrorKind::Io`]), or there is no protection
-/// ([`crate::ErrorKind::NotRecognised`]).
+/// If a path cannot be read ([`crate::ErrorKind::Io`]), there is no protection
+/// ([`crate::ErrorKind::NotRecognised`]), or a root that was given may belong to several of the
+/// protections ([`crate::ErrorKind::Parameters`]).
 pub fn find(paths: &[PathBuf]) -> Result<Vec<Protection>> {
     let mut places = Places::default();
     paths.iter().try_for_each(|path| places.add(path))?;
     let mut found = places.protections()?;
     if !places.files.is_empty() {
         found.retain(|protection| places.files.iter().any(|path| protection.has_file(path)));
-    }
-    if let Some(wanted) = &places.wanted {
-        found.retain(|protection| wanted.contains(&protection.id));
     }
     match found.is_empty() {
         false => Ok(found),
@@ -328,12 +400,14 @@ pub fn parity_at(paths: &[PathBuf]) -> Result<BTreeMap<Id, Vec<PathBuf>>> {
 
 /// Whether a path is a parity file, a folder with parity files in it, or a folder with the folder
 /// of its parity in it. In that folder, files with names of parity files count even if their
-/// contents are destroyed.
+/// contents are destroyed, and if it may not be read, it counts as well.
 pub fn has_parity(path: &Path) -> bool {
     let holds_some = |folder: &Path| parity_files_in(folder).is_ok_and(|files| !files.is_empty());
     match path.is_dir() {
         true => {
-            named_files_in(&path.join(FOLDER)).is_ok_and(|it| !it.is_empty()) || holds_some(path)
+            let inner = path.join(FOLDER);
+            let is_closed = inner.is_dir() && is_refused(&inner);
+            is_closed || named_files_in(&inner).is_ok_and(|it| !it.is_empty()) || holds_some(path)
         }
         false => ParityFile::recognise(path).is_some(),
     }
@@ -359,146 +433,6 @@ pub(crate) fn has_generation(folders: &[PathBuf], id: Id, generation: u32) -> Re
         }
     }
     Ok(false)
-}
-
-/// Where parity may be, and which roots were given.
-#[derive(Debug, Default)]
-struct Places {
-    /// Folders with parity files.
-    folders: Vec<PathBuf>,
-    roots: Vec<PathBuf>,
-    /// Files that may be protected.
-    files: Vec<PathBuf>,
-    /// The protections of parity files that were given, if any were.
-    wanted: Option<BTreeSet<Id>>,
-}
-
-impl Places {
-    fn add(&mut self, path: &Path) -> Result<()> {
-        let whole = path.canonicalize().map_err(|error| Error::io("opening", path, error))?;
-        if !whole.is_dir() {
-            return self.add_file(&whole);
-        }
-        let has_parity = !parity_files_in(&whole)?.is_empty();
-        let inner = whole.join(FOLDER);
-        if has_parity {
-            self.folders.push(whole.clone());
-        }
-        let has_inner = inner.is_dir();
-        if has_inner {
-            self.folders.push(inner);
-        }
-        if !has_parity && !has_inner {
-            self.roots.push(whole);
-        }
-        Ok(())
-    }
-
-    fn add_file(&mut self, path: &Path) -> Result<()> {
-        let folder = path.parent().unwrap_or(path);
-        match ParityFile::recognise(path) {
-            Some(file) => {
-                self.wanted.get_or_insert_default().insert(file.header.protection);
-                self.folders.push(folder.to_owned());
-                Ok(())
-            }
-            None => {
-                self.files.push(path.to_owned());
-                self.add(folder)
-            }
-        }
-    }
-
-    /// Reads the protections of the folders, and of those folders that they name.
-    fn protections(&self) -> Result<Vec<Protection>> {
-        let mut folders: BTreeSet<PathBuf> = self.folders.iter().cloned().collect();
-        let mut files = Vec::new();
-        for folder in &folders {
-            files.extend(parity_files_in(folder)?);
-        }
-        let mut newest = newest_of_all(&files);
-        let named =
-            newest.values().flat_map(|(_, _, catalogue)| chosen_folders(&catalogue.settings));
-        let named: Vec<PathBuf> = named.collect();
-        let known = files.len();
-        for folder in named {
-            if folders.insert(folder.clone()) {
-                files.extend(parity_files_in(&folder).unwrap_or_default());
-            }
-        }
-        if files.len() > known {
-            newest = newest_of_all(&files);
-        }
-        let groups = group(&files);
-        let protection = |(id, (header, bytes, catalogue)): (Id, (Header, Vec<u8>, Catalogue))| {
-            let files = &groups[&id];
-            let root = self.root(files, &catalogue.settings);
-            assemble(id, root, files, &header, bytes, catalogue)
-        };
-        let (mut found, mut refused) = (Vec::new(), None);
-        for newest in newest {
-            match protection(newest) {
-                Ok(protection) => found.push(protection),
-                Err(error) => refused = Some(error),
-            }
-        }
-        // A protection that cannot be used must not hide the others.
-        refused.filter(|_| found.is_empty()).map_or(Ok(found), Err)
-    }
-
-    /// Returns the root of a protection: the folder that has the parity in it, else the folder that
-    /// was given besides those for parity, else the one that the catalogue states. A folder that
-    /// was chosen for parity says nothing about the root, whatever its name is.
-    fn root(&self, files: &[&ParityFile], settings: &Settings) -> PathBuf {
-        let chosen: Vec<PathBuf> = chosen_folders(settings).collect();
-        let inner = files.iter().filter_map(|file| file.path.parent());
-        let mut inner = inner.filter(|folder| {
-            folder.file_name().is_some_and(|name| name == FOLDER)
-                && !chosen.iter().any(|chosen| chosen == folder)
-        });
-        let stated = PathBuf::from(owned_name(settings.root.to_vec()));
-        // A folder for parity may be empty, because it replaces a lost one.
-        let for_parity = stated_folders(settings, &stated);
-        let roots: Vec<_> = self.roots.iter().filter(|root| !for_parity.contains(root)).collect();
-        match (inner.next().and_then(Path::parent), &roots[..]) {
-            (Some(root), _) => root.to_owned(),
-            (None, &[root]) => root.clone(),
-            (None, roots) => roots
-                .iter()
-                .find(|root| root.ends_with(&stated))
-                .map_or(stated, |&root| root.clone()),
-        }
-    }
-
-    fn nothing(&self, paths: &[PathBuf]) -> Error {
-        let paths: Vec<String> = paths.iter().map(|path| shown(path).to_string()).collect();
-        let paths = paths.join(", ");
-        match self.folders.is_empty() {
-            true => Error::not_recognised(format!(
-                "{paths}: there is no protection; if the parity is elsewhere, give that folder, too"
-            )),
-            false => Error::not_recognised(format!(
-                "{paths}: no parity file has enough of a catalogue to say what is protected{}",
-                self.unrecognised()
-            )),
-        }
-    }
-
-    /// Describes the files that have names of parity files, but are not recognised as such.
-    fn unrecognised(&self) -> String {
-        let named =
-            self.folders.iter().flat_map(|folder| named_files_in(folder).unwrap_or_default());
-        let unknown = named.filter(|path| ParityFile::recognise(path).is_none());
-        match unknown.collect::<Vec<_>>().as_slice() {
-            [] => String::new(),
-            [path] => format!("; {} is damaged from end to end, or empty", shown(path)),
-            [path, others @ ..] => format!(
-                "; {} and {} more are damaged from end to end, or empty",
-                shown(path),
-                others.len()
-            ),
-        }
-    }
 }
 
 /// Returns the parity files in a folder.
@@ -563,27 +497,15 @@ fn catalogue(files: &[&ParityFile]) -> Option<(Header, Vec<u8>, Catalogue)> {
     Some((header.clone(), bytes, catalogue))
 }
 
-/// Returns the newest catalogue of each protection.
-fn newest_of_all(files: &[ParityFile]) -> BTreeMap<Id, (Header, Vec<u8>, Catalogue)> {
-    let newest = |(id, files): (Id, Vec<&ParityFile>)| newest(&files).map(|newest| (id, newest));
-    group(files).into_iter().filter_map(newest).collect()
-}
-
 /// Returns the newest catalogue that can be read.
 fn newest(files: &[&ParityFile]) -> Option<(Header, Vec<u8>, Catalogue)> {
     layers(files).iter().find_map(|layer| catalogue(layer))
 }
 
 /// Assembles a protection from its newest catalogue and the layers that count.
-fn assemble(
-    id: Id,
-    root: PathBuf,
-    files: &[&ParityFile],
-    header: &Header,
-    bytes: Vec<u8>,
-    newest: Catalogue,
-) -> Result<Protection> {
-    let groups = layers(files);
+fn assemble(known: Known<'_>, root: PathBuf) -> Result<Protection> {
+    let Known { id, files, header, bytes, newest, .. } = known;
+    let groups = layers(&files);
     let files_of = |layer: Id| groups.iter().find(|group| group[0].header.layer == layer);
     let mut builder = Builder { entries: Vec::new(), layers: Vec::new() };
     let is_newer = |group: &&Vec<&ParityFile>| {
@@ -607,7 +529,7 @@ fn assemble(
         builder.add_layer(&header, files_of(older.layer), bytes, &catalogue, file)?;
     }
     let file = |_, item: &Item| Some((item.path.clone(), item.mode, item.modified));
-    builder.add_layer(header, files_of(header.layer), bytes, &newest, file)?;
+    builder.add_layer(&header, files_of(header.layer), bytes, &newest, file)?;
     builder.add_others(&newest);
     if unreadable_layers > 0 {
         builder.drop_orphans();
@@ -627,7 +549,7 @@ fn assemble(
     let stray = stray.into_iter().map(paths).collect();
     let newest_generation = files.iter().map(|file| file.header.generation).max().unwrap_or(0);
     let next_generation = newest_generation.saturating_add(1);
-    let settings = newest.settings;
+    let settings = settings_at(&root, newest.settings);
     Ok(Protection {
         root,
         id,

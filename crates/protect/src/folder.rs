@@ -95,6 +95,19 @@ mod unix {
             }
         }
 
+        /// Makes a folder in this one, unless there is one. A new folder has its mode at once, but
+        /// may be changed by its owner in any case.
+        pub fn make(&self, name: &[u8], mode: u32) -> io::Result<()> {
+            match mkdirat(&self.0, name, Mode::RWXU) {
+                Err(Errno::EXIST) => self.inner(name, false).map(|_| ()),
+                Err(error) => Err(error.into()),
+                Ok(()) => {
+                    let folder = File::from(self.inner(name, false)?.0);
+                    folder.set_permissions(Permissions::from_mode(mode | 0o700))
+                }
+            }
+        }
+
         /// Makes a file that must not exist, for its owner alone.
         pub fn create(&self, name: &[u8]) -> io::Result<File> {
             let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
@@ -233,6 +246,10 @@ mod other {
                 }
                 Err(error) => Err(error),
             }
+        }
+
+        pub fn make(&self, name: &[u8], _mode: u32) -> io::Result<()> {
+            self.inner(name, true).map(|_| ())
         }
 
         fn at(&self, name: &[u8]) -> PathBuf {

@@ -112,6 +112,11 @@ impl ParityFile {
     }
 }
 
+/// Whether the system does not let this process read a file.
+pub(crate) fn is_refused(path: &Path) -> bool {
+    open(path).is_err_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied)
+}
+
 fn read_exact(file: &File, mut bytes: &mut [u8], mut offset: u64) -> bool {
     while !bytes.is_empty() {
         match read_at(file, bytes, offset) {

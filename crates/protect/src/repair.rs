@@ -13,7 +13,7 @@ mod layer;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use paritas_shards::staged::{StagedFile, publish};
 use paritas_shards::{Progress, setters, shown};
@@ -109,14 +109,18 @@ impl RepairReport {
 /// Repairs a protection. `progress` gets the number of bytes as they are read.
 ///
 /// # Errors
-/// If the target folder cannot be opened, or the disk is too small for all that will be written
-/// ([`ErrorKind::Io`]), or if the memory is short ([`ErrorKind::Memory`]). What goes wrong with a
-/// single file is no error, but is in [`RepairReport::failed`].
+/// If the root does not exist, the target folder cannot be opened, or the disk is too small for all
+/// that will be written ([`ErrorKind::Io`]), or if the memory is short ([`ErrorKind::Memory`]). What
+/// goes wrong with a single file is no error, but is in [`RepairReport::failed`].
 pub fn repair(
     protection: &Protection,
     job: &RepairJob,
     progress: Progress<'_>,
 ) -> Result<RepairReport> {
+    let root = job.to.clone().unwrap_or_else(|| protection.root.clone());
+    if !root.exists() {
+        return Err(absent(&root));
+    }
     let options = VerifyOptions::default().threads(job.threads);
     let (found, evidence) = examine(protection, &options, progress)?;
     let mut report = RepairReport {
@@ -130,15 +134,12 @@ pub fn repair(
     };
     let short = (0..).zip(&report.found.layers).filter(|(_, layer)| layer.needed > 0);
     let short: Vec<usize> = short.map(|(number, _)| number).collect();
-    let (wanted, lost) = split(protection, &evidence, &short, wanted(job, &evidence));
+    let is_folder = |number: usize| protection.entries[number].kind == EntryKind::Folder;
+    let (wanted, lost) = split(protection, &evidence, &short, wanted(job, &evidence, is_folder));
     let is_broken = |&layer: &usize| !evidence.broken_parity(protection, layer).is_empty();
     let has_broken = job.to.is_none() && short.iter().any(is_broken);
     if !lost.is_empty() || has_broken || protection.unreadable_layers > 0 {
         report.found.status = Status::BeyondRepair;
-    }
-    let root = job.to.clone().unwrap_or_else(|| protection.root.clone());
-    if job.to.is_none() && !root.exists() {
-        std::fs::create_dir(&root).map_err(|error| Error::io("making", &root, error))?;
     }
     let target = Target::open(&root, protection.id.to_string(), job.sync)?;
     report.lost = lost.iter().map(|&lost| target.path_of(&protection.entries[lost].path)).collect();
@@ -147,18 +148,33 @@ pub fn repair(
     Ok(report)
 }
 
+/// Returns the error for a folder to restore to that does not exist. Making it could fill the
+/// wrong disk.
+fn absent(folder: &Path) -> Error {
+    Error::new(
+        ErrorKind::Io,
+        format!(
+            "the folder {} does not exist; mount its disk, make the folder, or restore to another \
+             one",
+            shown(folder)
+        ),
+    )
+}
+
 /// Returns the entries that are to be restored.
-fn wanted(job: &RepairJob, evidence: &Evidence) -> Vec<usize> {
-    let is_wanted = |state: &FileState| match state {
+fn wanted(job: &RepairJob, evidence: &Evidence, is_folder: impl Fn(usize) -> bool) -> Vec<usize> {
+    let is_wanted = |number: usize, state: &FileState| match state {
         FileState::Damaged(_) | FileState::Missing => true,
         FileState::Changed(_) => job.restore_changed || job.to.is_some(),
         FileState::Touched => false,
         // The file is there, but under another name, or for other readers. In another folder it is
         // wanted as it was.
-        FileState::Moved(_) | FileState::Unreadable(_) => job.to.is_some(),
+        FileState::Unreadable(_) => job.to.is_some(),
+        // Files that are moved back need their folder.
+        FileState::Moved(_) => job.to.is_some() || job.move_back && is_folder(number),
     };
     let states = evidence.states.iter();
-    states.filter(|(_, state)| is_wanted(state)).map(|(&number, _)| number).collect()
+    states.filter(|(number, state)| is_wanted(**number, state)).map(|(&number, _)| number).collect()
 }
 
 /// Splits entries into those that can be restored, and those that need the blocks of layers that
@@ -281,7 +297,7 @@ impl<'a> Repair<'a> {
         for &number in wanted {
             let entry = &self.protection.entries[number];
             if entry.kind == EntryKind::Folder {
-                let made = self.target.make_folder(&entry.path);
+                let made = self.target.make_folder(entry);
                 self.note(made, &entry.path, report)?;
             }
         }
@@ -394,6 +410,9 @@ impl<'a> Repair<'a> {
         for (&number, state) in &self.evidence.states {
             let FileState::Moved(from) = state else { continue };
             let entry = &self.protection.entries[number];
+            if entry.kind == EntryKind::Folder {
+                continue;
+            }
             let Ok(relative) = from.strip_prefix(&self.protection.root) else { continue };
             match self.target.take(&path_bytes(relative), &entry.path) {
                 Ok(()) => {
@@ -502,8 +521,8 @@ mod tests {
     fn unreadable_files_are_restored_elsewhere() {
         let states = BTreeMap::from([(3, FileState::Unreadable("no".to_owned()))]);
         let evidence = Evidence { tree: Tree::default(), states, layers: Vec::new() };
-        assert!(wanted(&RepairJob::default(), &evidence).is_empty());
+        assert!(wanted(&RepairJob::default(), &evidence, |_| false).is_empty());
         let elsewhere = RepairJob::default().to(PathBuf::from("elsewhere"));
-        assert_eq!(wanted(&elsewhere, &evidence), [3]);
+        assert_eq!(wanted(&elsewhere, &evidence, |_| false), [3]);
     }
 }

@@ -66,7 +66,21 @@ impl Target {
         doing: &'a str,
         path: &'a [u8],
     ) -> impl FnOnce(io::Error) -> Error + 'a {
-        move |error| Error::io(doing, &self.path_of(path), error)
+        move |error| match error.kind() {
+            io::ErrorKind::NotADirectory | io::ErrorKind::IsADirectory => self.in_the_way(path),
+            _ => Error::io(doing, &self.path_of(path), error),
+        }
+    }
+
+    /// Returns the error for something that cannot be restored at a path, because a folder is
+    /// there, or something that is no folder is there or on the way.
+    fn in_the_way(&self, path: &[u8]) -> Error {
+        let ends = (0..path.len()).filter(|&at| path[at] == b'/').chain([path.len()]);
+        let mut on_the_way = ends.map(|end| self.path_of(&path[..end]));
+        let is_no_folder =
+            |path: &PathBuf| std::fs::symlink_metadata(path).is_ok_and(|found| !found.is_dir());
+        let obstacle = on_the_way.find(is_no_folder).unwrap_or_else(|| self.path_of(path));
+        Error::new(ErrorKind::Io, format!("{} is in the way: move it away", shown(&obstacle)))
     }
 
     /// Begins a file of `size` bytes, which are zeros at first.
@@ -88,11 +102,12 @@ impl Target {
         Ok(temporary_name(&self.id, random))
     }
 
-    /// Makes a folder.
-    pub fn make_folder(&self, path: &[u8]) -> Result<()> {
-        let failed = |error| self.failed("making", path)(error);
-        let (folder, name) = self.folder.parent(path, true).map_err(failed)?;
-        folder.inner(&name, true).map_err(failed)?;
+    /// Makes a folder. It has its mode from the beginning, in case the repair is killed; until it
+    /// is finished, its owner may write to it in any case.
+    pub fn make_folder(&self, entry: &Entry) -> Result<()> {
+        let failed = |error| self.failed("making", &entry.path)(error);
+        let (folder, name) = self.folder.parent(&entry.path, true).map_err(failed)?;
+        folder.make(&name, entry.mode & RESTORED_MODE).map_err(failed)?;
         self.sync(&folder).map_err(failed)
     }
 

@@ -9,7 +9,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs::Metadata;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use crc_fast::{CrcAlgorithm, checksum};
@@ -31,7 +31,7 @@ const MOST_WINDOWS: usize = 1 << 30;
 const POLYNOMIAL: u64 = 0x9a6c_9329_ac4b_c9b5;
 
 /// Looks for missing files under other names, and for all files among those that a killed repair
-/// has left.
+/// has left, and among copies in place of hard links.
 pub(crate) fn find_moved(protection: &Protection, evidence: &mut Evidence, threads: usize) {
     let is_missing = |state: &FileState| *state == FileState::Missing;
     let is_lost =
@@ -39,7 +39,8 @@ pub(crate) fn find_moved(protection: &Protection, evidence: &mut Evidence, threa
     let missing = files(protection, evidence, is_missing);
     let lost = files(protection, evidence, |state| is_missing(state) || is_lost(state));
     let moved = copies(protection, &missing, unknown_files(protection, &evidence.tree), threads);
-    let left = copies(protection, &lost, leftovers(protection, evidence), threads);
+    let elsewhere = leftovers(protection, evidence).chain(copies_of_links(protection, evidence));
+    let left = copies(protection, &lost, elsewhere, threads);
     let mut used: HashMap<FileContent, usize> = HashMap::new();
     let mut changed: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     for number in lost {
@@ -66,6 +67,38 @@ pub(crate) fn find_moved(protection: &Protection, evidence: &mut Evidence, threa
         pieces.sort_unstable();
         recheck(&protection.layers[layer], &mut evidence.layers[layer], &pieces);
     }
+    find_moved_folders(protection, evidence);
+}
+
+/// Takes a missing folder for moved if all that was in it is in one other folder now.
+fn find_moved_folders(protection: &Protection, evidence: &mut Evidence) {
+    // Backwards, because whether a folder has moved depends on the folders in it.
+    for (number, entry) in protection.entries.iter().enumerate().rev() {
+        let is_missing = evidence.states.get(&number) == Some(&FileState::Missing);
+        if entry.kind == EntryKind::Folder
+            && is_missing
+            && let Some(to) = new_folder(protection, evidence, &entry.path)
+        {
+            evidence.states.insert(number, FileState::Moved(to));
+        }
+    }
+}
+
+/// Returns the folder in which all is now that was in the folder at `path`.
+fn new_folder(protection: &Protection, evidence: &Evidence, path: &[u8]) -> Option<PathBuf> {
+    let below = [path, b"/"].concat();
+    let first = protection.entries.partition_point(|entry| entry.path < below);
+    let inner = (first..).zip(&protection.entries[first..]);
+    let mut folder = None;
+    for (number, entry) in inner.take_while(|(_, entry)| entry.path.starts_with(&below)) {
+        let Some(FileState::Moved(to)) = evidence.states.get(&number) else { return None };
+        let rest = path_in(Path::new(""), &entry.path[below.len()..]);
+        let parent = to.ancestors().nth(rest.iter().count()).filter(|_| to.ends_with(&rest))?;
+        if **folder.get_or_insert(parent) != *parent {
+            return None;
+        }
+    }
+    folder.map(Path::to_owned)
 }
 
 /// The size and the digest of a file.
@@ -111,6 +144,24 @@ fn leftovers<'a>(
     })
 }
 
+/// Returns size and path of the files that were hard links, and now have the bytes of their files
+/// by themselves.
+fn copies_of_links<'a>(
+    protection: &'a Protection,
+    evidence: &'a Evidence,
+) -> impl Iterator<Item = (u64, PathBuf)> + 'a {
+    let touched = evidence.states.iter().filter(|(_, state)| **state == FileState::Touched);
+    touched.filter_map(|(&number, _)| {
+        let entry = &protection.entries[number];
+        match (&entry.kind, &evidence.tree.of(number)?.kind) {
+            (EntryKind::HardLink { .. }, &FoundKind::File { size, .. }) => {
+                Some((size, protection.path_of(entry)))
+            }
+            _ => None,
+        }
+    })
+}
+
 /// Returns size and path of the files that are not protected.
 fn unknown_files<'a>(
     protection: &'a Protection,
@@ -144,7 +195,7 @@ fn contents(files: Vec<(u64, PathBuf)>, threads: usize) -> Vec<(FileContent, Pat
 }
 
 /// Returns the digest of a file of `size` bytes, if it can be read and has that size.
-pub(crate) fn digest_of(path: &std::path::Path, size: u64) -> Option<FileDigest> {
+pub(crate) fn digest_of(path: &Path, size: u64) -> Option<FileDigest> {
     let source = Source { path: path.to_owned(), expected: None };
     let mut memory = vec![0; (size + 1).min(STEP as u64) as usize];
     if size < STEP as u64 {

@@ -15,8 +15,8 @@ use paritas_shards::{Progress, setters, shown};
 
 use crate::catalogue::{Item, ItemKind, Older};
 use crate::create::{
-    DEFAULT_MEMORY, Order, Plan, ProtectJob, ProtectReport, common_mode, items, now, plan, protect,
-    refuse_inside, stream, threads,
+    DEFAULT_MEMORY, Order, Plan, ProtectJob, ProtectReport, common_mode, items, now, plan_in,
+    protect, refuse_inside, stream, threads,
 };
 use crate::digest::FileDigest;
 use crate::error::{Error, ErrorKind, Result};
@@ -105,8 +105,9 @@ pub struct UpdateReport {
 /// # Errors
 /// If a file has the right time but other bytes or another size, so that it is damaged and must be
 /// repaired first ([`ErrorKind::CheckFailed`]); if a protected file, or the folder that it is in,
-/// cannot be read ([`ErrorKind::Io`]); if the parity lies inside the protected files
-/// ([`ErrorKind::Parameters`]); or as for [`protect`].
+/// cannot be read ([`ErrorKind::Io`]); if the parity lies inside the protected files, or none of
+/// the paths that were given to protect exists any more ([`ErrorKind::Parameters`]); or as for
+/// [`protect`].
 pub fn update(
     protection: &Protection,
     job: &UpdateJob,
@@ -114,6 +115,7 @@ pub fn update(
 ) -> Result<UpdateReport> {
     let tree = protection.walk(threads(job.threads))?;
     refuse_unread(protection, &tree)?;
+    refuse_all_gone(protection)?;
     let starts: Vec<&[u8]> = protection.starts().collect();
     refuse_inside(&protection.root, &starts, &tree, &protection.parity_folders())?;
     let mut changes = Changes::new(protection, items(&tree.found), job)?;
@@ -134,6 +136,25 @@ pub fn update(
     let skipped = protected.as_ref().map_or(tree.skipped, |report| report.skipped.clone());
     let Changes { kept, added, changed, gone, .. } = changes;
     Ok(UpdateReport { updated, kept, added, changed, gone, protected, skipped })
+}
+
+/// Refuses to take everything for removed: perhaps a disk is not mounted.
+fn refuse_all_gone(protection: &Protection) -> Result<()> {
+    if protection.starts().any(|start| is_there(protection, start)) {
+        return Ok(());
+    }
+    let starts = protection.starts().map(|start| path_in(&protection.root, start));
+    let starts: Vec<String> = starts.map(|path| shown(&path).to_string()).collect();
+    Err(Error::parameters(format!(
+        "nothing that was protected is there any more: {}; mount its disk, or protect what has \
+         taken its place anew",
+        starts.join(", ")
+    )))
+}
+
+/// Whether there is something at a path that was given to protect.
+fn is_there(protection: &Protection, start: &[u8]) -> bool {
+    path_in(&protection.root, start).symlink_metadata().is_ok()
 }
 
 /// Refuses to take protected files for removed that may still be there, because they or a folder
@@ -320,16 +341,12 @@ impl Changes {
     /// Plans a protection of everything in place of the old one.
     fn anew(&mut self, protection: &Protection, job: &UpdateJob) -> Result<Plan> {
         let settings = &protection.settings;
-        let starts = settings.starts.iter().map(|start| path_in(&protection.root, start));
+        let starts = protection.starts().filter(|start| is_there(protection, start));
         let folders: Vec<PathBuf> = match settings.folders.is_empty() {
             true => Vec::new(),
             false => protection.parity_folders(),
         };
-        let mut paths: Vec<PathBuf> = starts.filter(|start| start.exists()).collect();
-        if paths.len() < settings.starts.len() {
-            paths.push(protection.root.clone());
-        }
-        let new = ProtectJob::new(paths)
+        let new = ProtectJob::new(Vec::new())
             .redundancy(protection.redundancy())
             .parity_dirs(folders)
             .excludes(settings.excludes.clone())
@@ -339,7 +356,8 @@ impl Changes {
             .threads(job.threads)
             .sync(job.sync)
             .force(true);
-        let mut plan = plan(&new)?;
+        let starts = starts.map(<[u8]>::to_vec).collect();
+        let mut plan = plan_in(protection.root.clone(), starts, &new)?;
         plan.order.protection = protection.id;
         plan.order.generation = protection.next_generation;
         plan.order.replaced = protection.parity_files().map(PathBuf::from).collect();

@@ -69,7 +69,8 @@ pub enum FileState {
     Changed(Vec<Range<u64>>),
     /// It is not there.
     Missing,
-    /// It is not there, but the file at this path has its bytes.
+    /// It is not there, but the file at this path has its bytes; or all that was in the folder is
+    /// in the folder at this path.
     Moved(PathBuf),
     /// It may not be read, for the reason that the system gives.
     Unreadable(String),
@@ -112,6 +113,8 @@ pub struct ParityFinding {
     pub path: PathBuf,
     /// Whether it is missing, or nothing in it can be recognised.
     pub missing: bool,
+    /// Whether it may not be read, so that nothing is known of it.
+    pub unreadable: bool,
     /// Number of its parity blocks that are damaged.
     pub damaged_blocks: u64,
     /// Number of pieces of the catalogue in it that are damaged.
@@ -260,8 +263,13 @@ impl Examination<'_> {
             if !is_linked {
                 let is_same =
                     scan::digest_of(&self.protection.path_of(entry), size) == Some(*digest);
-                let state =
-                    if is_same { FileState::Touched } else { FileState::Changed(Vec::new()) };
+                let is_on_time =
+                    tree.of(number).is_some_and(|found| found.modified == entry.modified);
+                let state = match (is_same, is_on_time) {
+                    (true, _) => FileState::Touched,
+                    (false, true) => FileState::Damaged(Vec::new()),
+                    (false, false) => FileState::Changed(Vec::new()),
+                };
                 states.insert(number, state);
             }
         }
@@ -589,10 +597,14 @@ impl Evidence {
         self.tree.leftovers.iter().filter(move |path| is_left_by(path, &id))
     }
 
-    /// Returns the numbers of the parity files of a layer that are not intact.
+    /// Returns the numbers of the parity files of a layer that are not intact. Those that may not
+    /// be read could be.
     pub fn broken_parity(&self, protection: &Protection, layer: usize) -> Vec<u16> {
         let (layer, evidence) = (&protection.layers[layer], &self.layers[layer]);
-        let is_broken = |&index: &u16| parity_finding(protection, layer, evidence, index).is_some();
+        let is_broken = |&index: &u16| {
+            let finding = parity_finding(protection, layer, evidence, index);
+            finding.is_some_and(|finding| !finding.unreadable)
+        };
         (0..layer.header.count).filter(is_broken).collect()
     }
 
@@ -655,17 +667,31 @@ fn parity_finding(
     evidence: &LayerEvidence,
     index: u16,
 ) -> Option<ParityFinding> {
-    let path = protection.place_of(layer, index);
+    let refused = protection.refused_place(layer, index);
+    let unreadable = refused.is_some();
+    let path = refused.unwrap_or_else(|| protection.place_of(layer, index));
     let blocks = layer.header.rows(index).count() as u64;
     let at = usize::from(index);
     let Some((file, checked)) = layer.files[at].as_ref().zip(evidence.checked[at].as_ref()) else {
         let damaged_pieces = layer.header.catalogue.each.into();
-        return Some(ParityFinding { path, missing: true, damaged_blocks: blocks, damaged_pieces });
+        return Some(ParityFinding {
+            path,
+            missing: !unreadable,
+            unreadable,
+            damaged_blocks: blocks,
+            damaged_pieces,
+        });
     };
     let damaged_blocks = blocks - checked.rows.len() as u64;
     let damaged_pieces = checked.damaged_pieces;
     let is_intact = damaged_blocks + damaged_pieces == 0 && file.has_ends;
-    (!is_intact).then_some(ParityFinding { path, missing: false, damaged_blocks, damaged_pieces })
+    (!is_intact).then_some(ParityFinding {
+        path,
+        missing: false,
+        unreadable,
+        damaged_blocks,
+        damaged_pieces,
+    })
 }
 
 /// Returns the files that are not protected, without those to which a protected file was moved.

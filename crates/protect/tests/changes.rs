@@ -18,8 +18,8 @@ use common::{
     write,
 };
 use paritas_protect::{
-    ErrorKind, FileState, RepairJob, RepairReport, Status, UpdateJob, UpdateReport, Updated,
-    VerifyOptions, find, plan, protect, repair, update, verify,
+    ErrorKind, FileState, ProtectJob, RepairJob, RepairReport, Status, UpdateJob, UpdateReport,
+    Updated, VerifyOptions, find, plan, protect, repair, update, verify,
 };
 
 /// Makes a tree with two folders and some files, and protects it.
@@ -710,7 +710,7 @@ fn what_cannot_be_protected_is_said() {
         job(root.path()).excludes(vec!["[".to_owned()]),
         job(root.path()).parity_dirs(vec![root.path().join("one/1")]),
         job(&root.path().join(".paritas")),
-        paritas_protect::ProtectJob::new(none),
+        ProtectJob::new(none),
     ];
     for job in refused {
         let error = plan(&job).map(drop).map_err(kind);
@@ -743,7 +743,7 @@ fn several_paths_have_one_root() {
         write(&root.path().join(folder).join("file"), folder.as_bytes(), 0o644, 1);
     }
     let paths = ["a/b", "a/c/file"].map(|path| root.path().join(path)).to_vec();
-    let job = paritas_protect::ProtectJob::new(paths).sync(false);
+    let job = ProtectJob::new(paths).sync(false);
     assert_eq!(make(&job).files, 2);
     let root = root.path().join("a");
     assert_eq!(only(&root).root(), root.canonicalize().unwrap());
@@ -909,4 +909,302 @@ fn names(folder: &Path) -> Vec<OsString> {
     let mut names: Vec<OsString> = entries.map(|entry| entry.unwrap().file_name()).collect();
     names.sort();
     names
+}
+
+/// Copies a tree with its parity, times and modes.
+fn copied(from: &Path, to: &Path) {
+    let status = Command::new("cp").arg("-a").args([from, to]).status();
+    assert!(status.unwrap().success());
+}
+
+/// A copy of a root is a protection of its own, though it has the same id.
+#[test]
+fn copies_are_told_apart() {
+    let yard = tempfile::tempdir().unwrap();
+    let [live, copy] = ["live", "copy"].map(|name| yard.path().join(name));
+    fs::create_dir(&live).unwrap();
+    write(&live.join("a"), &Chance::new(40).bytes(50_000), 0o644, 1);
+    make(&job(&live));
+    copied(&live, &copy);
+    fs::remove_file(live.join("a")).unwrap();
+    let found = find(&[live.clone(), copy.clone()]).unwrap();
+    let report = |root: &Path| {
+        let of_root = found.iter().find(|one| one.root() == root.canonicalize().unwrap());
+        verify(of_root.unwrap(), &VerifyOptions::default(), &|_| {}).unwrap()
+    };
+    assert_eq!((found.len(), report(&copy).status), (2, Status::Intact));
+    assert_eq!(report(&live).findings[0].state, FileState::Missing);
+    // Bringing one up to date leaves the parity of the other alone.
+    copied(&copy.join("a"), &live);
+    write(&live.join("b"), &Chance::new(41).bytes(50_000), 0o644, 2);
+    updated(&live);
+    let parity = parity_files(&live);
+    let both = find(&[live.clone(), copy.clone()]).unwrap();
+    let job = UpdateJob::default().sync(false).anew(true);
+    let of_copy = both.iter().find(|one| one.root() == copy.canonicalize().unwrap()).unwrap();
+    update(of_copy, &job, &|_| {}).unwrap();
+    assert_eq!(parity_files(&live), parity);
+    for root in [&live, &copy] {
+        assert_eq!(check(root).status, Status::Intact);
+    }
+}
+
+/// If the folder that was chosen for parity is the usual one, a copy has its parity there, too.
+#[test]
+fn copies_have_chosen_folders_of_their_own() {
+    let yard = tempfile::tempdir().unwrap();
+    let [live, copy] = ["live", "copy"].map(|name| yard.path().join(name));
+    fs::create_dir_all(live.join(".paritas")).unwrap();
+    write(&live.join("a"), &Chance::new(42).bytes(5_000), 0o644, 1);
+    make(&job(&live).parity_dirs(vec![live.join(".paritas")]));
+    copied(&live, &copy);
+    let parity = parity_files(&live);
+    write(&copy.join("b"), &Chance::new(43).bytes(5_000), 0o644, 1);
+    for anew in [false, true] {
+        assert_eq!(only(&copy).root(), copy.canonicalize().unwrap());
+        update(&only(&copy), &UpdateJob::default().sync(false).anew(anew), &|_| {}).unwrap();
+        assert_eq!(parity_files(&live), parity);
+        assert_eq!(check(&copy).status, Status::Intact);
+    }
+}
+
+/// Parity in the root itself says where the root is when it is moved.
+#[test]
+fn parity_in_the_root_moves_with_it() {
+    let yard = tempfile::tempdir().unwrap();
+    let [old, new] = ["old", "new"].map(|name| yard.path().join(name));
+    fs::create_dir(&old).unwrap();
+    let files = ["a", "b"].map(|name| old.join(name));
+    for (number, file) in (0..).zip(&files) {
+        write(file, &Chance::new(44 + number).bytes(5_000), 0o644, 1);
+    }
+    let job = ProtectJob::new(files.to_vec()).parity_dirs(vec![old.clone()]).sync(false);
+    make(&job.redundancy("200%".parse().unwrap()));
+    fs::rename(&old, &new).unwrap();
+    assert_eq!(check(&new).status, Status::Intact);
+    fs::remove_file(new.join("a")).unwrap();
+    assert_eq!(mend(&new).restored, [new.canonicalize().unwrap().join("a")]);
+    assert!(!old.exists());
+}
+
+/// A folder of parity may serve several roots. A root that is given belongs to its own protection.
+#[test]
+fn parity_of_several_roots_is_told_apart() {
+    let yard = tempfile::tempdir().unwrap();
+    let at = |name: &str| yard.path().canonicalize().unwrap().join(name);
+    let par = at("par");
+    fs::create_dir(&par).unwrap();
+    let mut chance = Chance::new(46);
+    for name in ["A", "B", "C"] {
+        fs::create_dir(at(name)).unwrap();
+        write(&at(name).join("index"), &chance.bytes(20_000), 0o644, 1);
+        make(&job(&at(name)).parity_dirs(vec![par.clone()]).redundancy("120%".parse().unwrap()));
+    }
+    let before = snapshot(yard.path());
+    let roots = |paths: &[PathBuf]| -> Vec<PathBuf> {
+        let found = find(paths).unwrap();
+        let mut roots: Vec<PathBuf> = found.iter().map(|one| one.root().to_owned()).collect();
+        roots.sort();
+        roots
+    };
+    assert_eq!(roots(&[at("A"), par.clone()]), [at("A")]);
+    assert_eq!(roots(&[at("A"), at("C"), par.clone()]), [at("A"), at("C")]);
+    assert_eq!(roots(std::slice::from_ref(&par)), [at("A"), at("B"), at("C")]);
+    for one in find(&[at("A"), par.clone()]).unwrap() {
+        repair(&one, &RepairJob::default().sync(false), &|_| {}).unwrap();
+    }
+    assert_same(&snapshot(yard.path()), &before, "repairing one root");
+    // The one that was moved is the one whose root is gone.
+    fs::rename(at("B"), at("moved")).unwrap();
+    let found = find(&[at("moved"), par.clone()]).unwrap();
+    assert_eq!((found.len(), found[0].label()), (1, "B".to_owned()));
+    let report = verify(&found[0], &VerifyOptions::default(), &|_| {}).unwrap();
+    assert_eq!(report.status, Status::Intact);
+    // If two were moved, a parity file tells which one is meant.
+    fs::rename(at("C"), at("also moved")).unwrap();
+    let error = find(&[at("moved"), par.clone()]).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Parameters, "{error}");
+    assert!(error.to_string().contains("B of ") && error.to_string().contains("C of "), "{error}");
+    let file = names(&par).into_iter().find(|name| name.to_str().unwrap().starts_with("C-"));
+    assert_eq!(roots(&[at("also moved"), par.join(file.unwrap())]), [at("also moved")]);
+}
+
+/// When what was given to protect is gone, an update does not turn to all that is beside it.
+#[test]
+fn updates_stay_at_what_was_given() {
+    let root = tempfile::tempdir().unwrap();
+    let at = |name: &str| root.path().join(name);
+    let mut chance = Chance::new(47);
+    for name in ["one", "two"] {
+        fs::create_dir(at(name)).unwrap();
+        write(&at(name).join("a"), &chance.bytes(5_000), 0o644, 1);
+    }
+    write(&at("other"), &chance.bytes(5_000), 0o644, 1);
+    make(&ProtectJob::new(vec![at("one"), at("two")]).sync(false));
+    fs::remove_dir_all(at("one")).unwrap();
+    let report = updated(root.path());
+    assert_eq!((report.updated, report.kept, report.gone), (Updated::Anew, 1, 1));
+    assert_eq!((only(root.path()).files(), report.added), (1, 0));
+    fs::rename(at("two"), at("three")).unwrap();
+    let error = update(&only(root.path()), &UpdateJob::default(), &|_| {}).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Parameters, "{error}");
+    assert_eq!(only(root.path()).files(), 1);
+}
+
+/// A parity file that bears the name of another one is not replaced by it.
+#[test]
+fn renamed_parity_is_not_replaced() {
+    let root = scene(48);
+    let of = |files: &[PathBuf], part: &str| {
+        files.iter().find(|path| path.to_str().unwrap().contains(part)).unwrap().clone()
+    };
+    let old = parity_files(root.path());
+    let new = add_layer(root.path());
+    fs::rename(of(&new, ".0of"), of(&old, ".4of")).unwrap();
+    fs::remove_file(of(&new, ".1of")).unwrap();
+    flip(&root.path().join("new"), 7);
+    let report = mend(root.path());
+    assert!(report.failed.is_empty() && report.lost.is_empty(), "{report:?}");
+    let report = check(root.path());
+    assert!(report.status == Status::Intact && report.parity.is_empty(), "{report:?}");
+}
+
+/// Missing parity files go to where the fewest of their layer are.
+#[test]
+fn new_parity_files_are_spread() {
+    let (root, disks) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    write(&root.path().join("a"), &Chance::new(49).bytes(50_000), 0o644, 1);
+    let disks = ["0", "1", "2"].map(|name| disks.path().join(name));
+    disks.iter().for_each(|disk| fs::create_dir(disk).unwrap());
+    make(&job(root.path()).parity_dirs(disks.to_vec()).redundancy("300%".parse().unwrap()));
+    fs::remove_dir_all(&disks[0]).unwrap();
+    let file = disks[1].join(&names(&disks[1])[0]);
+    fs::remove_file(file).unwrap();
+    let found = find(&[root.path().to_owned(), disks[1].clone()]).unwrap();
+    let report = repair(&found[0], &RepairJob::default().sync(false), &|_| {}).unwrap();
+    assert_eq!(report.parity.len(), 3, "{report:?}");
+    assert_eq!((names(&disks[1]).len(), names(&disks[2]).len()), (3, 3));
+}
+
+/// A folder that a repair makes has its mode even if the repair is killed before it ends.
+#[test]
+fn folders_have_their_modes_from_the_beginning() {
+    let root = scene(50);
+    let folder = root.path().join("one");
+    fs::set_permissions(&folder, Permissions::from_mode(0o2751)).unwrap();
+    make(&job(root.path()).force(true).redundancy("200%".parse().unwrap()));
+    fs::remove_dir_all(&folder).unwrap();
+    let (modes, seen) = (std::sync::Mutex::new(Vec::new()), folder.clone());
+    let note = |_| {
+        let mode = fs::metadata(&seen).map(|found| found.permissions().mode() & 0o7777);
+        modes.lock().unwrap().extend(mode);
+    };
+    repair(&only(root.path()), &RepairJob::default().sync(false), &note).unwrap();
+    let modes = modes.into_inner().unwrap();
+    assert!(!modes.is_empty() && modes.iter().all(|&mode| mode == 0o751), "{modes:?}");
+}
+
+/// A protection is replaced wherever its parity is, also if the new parity goes elsewhere.
+#[test]
+fn the_parity_of_a_replaced_protection_goes() {
+    let (root, disk) = (scene(51), tempfile::tempdir().unwrap());
+    let elsewhere = job(root.path()).parity_dirs(vec![disk.path().to_owned()]);
+    assert_eq!(plan(&elsewhere).unwrap_err().kind(), ErrorKind::Exists);
+    let id = only(root.path()).id();
+    make(&elsewhere.force(true));
+    assert!(parity_files(root.path()).is_empty());
+    assert_eq!((only(disk.path()).id(), names(disk.path()).len()), (id, 5));
+    assert_eq!(check(disk.path()).status, Status::Intact);
+}
+
+/// If the first name of a file is gone, its bytes are still there under the other one.
+#[test]
+fn the_other_name_of_a_file_has_its_bytes() {
+    use std::os::unix::fs::MetadataExt;
+    let root = tempfile::tempdir().unwrap();
+    let [first, other] = ["a", "b"].map(|name| root.path().join(name));
+    write(&first, &Chance::new(52).bytes(50_000), 0o644, 1);
+    fs::hard_link(&first, &other).unwrap();
+    make(&job(root.path()));
+    let before = snapshot(root.path());
+    fs::remove_file(&first).unwrap();
+    let report = check(root.path());
+    assert_eq!((report.status, report.layers[0].lost), (Status::Repairable, 0));
+    mend(root.path());
+    assert_same(&snapshot(root.path()), &before, "repairing the first name");
+    assert_eq!(fs::metadata(&first).unwrap().ino(), fs::metadata(&other).unwrap().ino());
+}
+
+/// A copy in place of a hard link is damaged if its time is right, and changed if it is not.
+#[test]
+fn damaged_copies_of_links_are_restored() {
+    let root = tempfile::tempdir().unwrap();
+    let [first, other] = ["a", "b"].map(|name| root.path().join(name));
+    write(&first, &Chance::new(53).bytes(5_000), 0o644, 1);
+    fs::hard_link(&first, &other).unwrap();
+    make(&job(root.path()));
+    let before = snapshot(root.path());
+    fs::remove_file(&other).unwrap();
+    copied(&first, &other);
+    flip(&other, 9);
+    let report = check(root.path());
+    assert!(matches!(report.findings[0].state, FileState::Damaged(_)), "{report:?}");
+    assert_eq!(mend(root.path()).restored.len(), 1);
+    assert_same(&snapshot(root.path()), &before, "repairing the copy");
+}
+
+/// A renamed folder is not missing, and comes back with the files in it.
+#[test]
+fn renamed_folders_have_moved() {
+    let root = scene(54);
+    let [old, new] = ["one", "renamed"].map(|name| root.path().join(name));
+    fs::create_dir(old.join("inner")).unwrap();
+    write(&old.join("inner/file"), b"inner", 0o644, 1);
+    make(&job(root.path()).force(true));
+    let before = snapshot(root.path());
+    fs::rename(&old, &new).unwrap();
+    let report = check(root.path());
+    assert_eq!(report.status, Status::Intact, "{report:?}");
+    assert_eq!(report.findings[0].state, FileState::Moved(new.clone()));
+    assert!(mend(root.path()).restored.is_empty() && !old.exists());
+    let report = repaired(root.path(), RepairJob::default().move_back(true));
+    assert_eq!((report.restored.len(), report.moved_back.len()), (2, 7), "{report:?}");
+    fs::remove_dir_all(new).unwrap();
+    assert_same(&snapshot(root.path()), &before, "moving a folder back");
+}
+
+/// What has become something else must be moved away before it is restored.
+#[test]
+fn what_is_in_the_way_is_said() {
+    let root = scene(55);
+    make(&job(root.path()).redundancy("200%".parse().unwrap()).force(true));
+    let [folder, file] = ["one", "two/5"].map(|name| root.path().join(name));
+    fs::remove_dir_all(&folder).unwrap();
+    write(&folder, b"a file", 0o644, 1);
+    fs::remove_file(&file).unwrap();
+    fs::create_dir(&file).unwrap();
+    let report = repaired(root.path(), RepairJob::default().restore_changed(true));
+    let said = |path: &Path| {
+        let said = format!("{}: move it away", path.display()).replace(": m", " is in the way: m");
+        report.failed.iter().filter(|failed| failed.reason.ends_with(&said)).count()
+    };
+    assert_eq!((said(&folder), said(&file)), (7, 1), "{report:?}");
+}
+
+/// A root that does not exist is not made: its disk may not be mounted.
+#[test]
+fn absent_roots_are_not_made() {
+    let (yard, parity) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let [root, to] = ["root", "to"].map(|name| yard.path().join(name));
+    fs::create_dir(&root).unwrap();
+    write(&root.join("a"), &Chance::new(56).bytes(5_000), 0o644, 1);
+    let job = job(&root).parity_dirs(vec![parity.path().to_owned()]);
+    make(&job.redundancy("200%".parse().unwrap()));
+    fs::remove_dir_all(&root).unwrap();
+    let job = RepairJob::default().sync(false);
+    let error = repair(&only(parity.path()), &job, &|_| {}).unwrap_err();
+    assert!(error.kind() == ErrorKind::Io && error.to_string().contains("root does not exist"));
+    fs::create_dir(&to).unwrap();
+    repaired(parity.path(), job.to(to.clone()));
+    assert!(!root.exists() && to.join("a").exists());
 }

@@ -251,6 +251,7 @@ fn a_whole_tree_comes_back() {
     make(&job(&root).redundancy(all).parity_dirs(vec![elsewhere.clone()]));
     assert!(!root.join(".paritas").exists());
     fs::remove_dir_all(&root).unwrap();
+    fs::create_dir(&root).unwrap();
     let report = mend(&elsewhere);
     assert!(report.failed.is_empty(), "{report:?}");
     assert_same(&snapshot(&root), &before, "restoring");

@@ -301,7 +301,7 @@ good_blocks (in the segment with the fewest), likely_needed (more blocks, if a s
 For protected files, type \"protect-verify\", id, label, root, status (intact, repairable, lost, unknown), \
 quick, files, intact_files, bytes, findings [{path, kind (file, folder, symlink, hard-link), state \
 (damaged, changed, missing, moved, touched, unreadable), size, ranges [{start, end}], moved_to, reason}], \
-parity [{path, missing, damaged_blocks, damaged_pieces}], layers [{generation, data_blocks, \
+parity [{path, missing, unreadable, damaged_blocks, damaged_pieces}], layers [{generation, data_blocks, \
 parity_blocks, block_bytes, lost, at_hand, needed (further blocks without which it is beyond repair), \
 left (further blocks that may be lost)}], unreadable_layers, new [{path}], skipped [{path, reason}], seconds. \
 For an object of which no shard can be read, type \"unrecognised\", name, status (lost), files [{path}]. \

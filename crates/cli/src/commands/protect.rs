@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use paritas_protect::{
     FOLDER, Geometry, Plan, ProtectJob, ProtectReport, Protection, Skipped, UpdateJob,
-    UpdateReport, Updated,
+    UpdateReport, Updated, find, has_parity,
 };
 use serde_json::{Value, json};
 
@@ -123,17 +123,32 @@ fn update_all(args: &Protect, output: &Output) -> Outcome {
     let mut worst = Worst::default();
     found.failures.drain(..).for_each(|failure| worst.note(Err(failure), output));
     if let Some(path) = found.others.first() {
-        let message = format!(
-            "{} is not protected yet; leave out --update, or if its parity is elsewhere, name the \
-             folder of the parity instead",
-            shown(path)
-        );
+        let message = match protected_as_part(path) {
+            Some(root) => {
+                let root = shown(&root);
+                format!("{} is protected as part of {root}: name {root}", shown(path))
+            }
+            None => format!(
+                "{} is not protected yet; leave out --update, or if its parity is elsewhere, name \
+                 the folder of the parity instead",
+                shown(path)
+            ),
+        };
         worst.note(Err(Failure::not_recognised(message)), output);
     }
     for protection in &found.protections {
         worst.note(update(protection, args, output), output);
     }
     worst.end(output)
+}
+
+/// Returns the root above a path as part of which the path is protected.
+fn protected_as_part(path: &Path) -> Option<PathBuf> {
+    let whole = path.canonicalize().ok()?;
+    let above = whole.ancestors().skip(1).find(|folder| has_parity(folder))?;
+    let found = find(&[above.to_owned()]).ok()?;
+    let part = found.iter().find(|protection| protection.protects(&whole))?;
+    Some(part.root().to_owned())
 }
 
 /// Refuses to take all files for removed: perhaps a disk is not mounted.
@@ -145,10 +160,13 @@ fn expect_mounted(protection: &Protection) -> Result<(), Failure> {
     match is_empty && protection.files() > 0 {
         false => Ok(()),
         true => Err(Failure::arguments(format!(
-            "{} is empty; if it is on a disk, that may not be mounted; if its {} are gone for good, \
-             remove the parity instead of updating it",
+            "{} is empty; if it is on a disk, that may not be mounted; if {} gone for good, remove \
+             the parity instead of updating it",
             shown(root),
-            counted(protection.files(), "file")
+            match protection.files() {
+                1 => "its file is".to_owned(),
+                files => format!("its {files} files are"),
+            }
         ))),
     }
 }

@@ -57,6 +57,11 @@ pub fn among(paths: &[PathBuf], wanted: Option<&OsStr>) -> Result<Found, Failure
         if found.protections.iter().any(lies_elsewhere) {
             let roots: Vec<PathBuf> =
                 others.extract_if(.., |path| is_root(path, &found.protections)).collect();
+            if let Some(wanted) = wanted {
+                // A parity file stands for its protection, so the roots belong to no other one.
+                let named = found.protections.iter().filter(|one| is_named(one, wanted));
+                homes.extend(named.filter_map(first_parity_file));
+            }
             homes.extend(roots);
             found = Found::default();
             found.take(find(&homes));
@@ -75,8 +80,15 @@ pub fn among(paths: &[PathBuf], wanted: Option<&OsStr>) -> Result<Found, Failure
     Ok(found)
 }
 
-/// Warns of folders for parity that do not exist.
+/// Warns of a root and of folders for parity that do not exist.
 pub fn warn_of_absent(protection: &Protection, output: &Output) {
+    if !protection.root().exists() {
+        output.warn(&format!(
+            "the protected folder {} does not exist; is its disk mounted? All that was in it counts \
+             as missing",
+            shown(protection.root())
+        ));
+    }
     for folder in protection.absent_folders() {
         output.warn(&format!(
             "the folder {} for parity of {} does not exist; is its disk mounted? Its parity files \
@@ -93,12 +105,17 @@ impl Found {
             Ok(protections) => protections.into_iter().for_each(|one| self.push(one)),
             // Each path is asked once more for what is wrong with it.
             Err(error) if error.kind() == paritas_protect::ErrorKind::NotRecognised => {}
+            Err(error) if error.kind() == paritas_protect::ErrorKind::Parameters => self
+                .failures
+                .push(Failure::arguments(format!("{error}, or choose one with --object"))),
             Err(error) => self.failures.push(error.into()),
         }
     }
 
     fn push(&mut self, protection: Protection) {
-        let is_same = |other: &Protection| other.id() == protection.id();
+        // Copies of a root have the same id.
+        let is_same =
+            |other: &Protection| other.id() == protection.id() && other.root() == protection.root();
         if !self.protections.iter().any(is_same) {
             self.protections.push(protection);
         }
@@ -118,8 +135,12 @@ impl Found {
     /// Adds that there are protections of which nothing is known beside those that were found.
     fn add_unusable(&mut self, homes: &[PathBuf]) {
         let homes: Vec<PathBuf> = homes.iter().filter(|home| self.covers(home)).cloned().collect();
-        for (id, files) in parity_at(&homes).unwrap_or_default() {
-            if self.protections.iter().any(|one| one.id() == id) {
+        let used = self.protections.iter().flat_map(Protection::parity_files);
+        let used: HashSet<PathBuf> = used.map(Path::to_owned).collect();
+        for (id, mut files) in parity_at(&homes).unwrap_or_default() {
+            // Protections of roots that were not asked for can be used, but are not here.
+            files.retain(|file| !used.contains(file) && find(std::slice::from_ref(file)).is_err());
+            if files.is_empty() {
                 continue;
             }
             self.failures.push(Failure::not_recognised(format!(
@@ -157,12 +178,7 @@ impl Found {
     /// Keeps the protection that is wanted.
     fn choose(&mut self, wanted: Option<&OsStr>) -> Result<(), Failure> {
         let Some(wanted) = wanted.filter(|_| !self.protections.is_empty()) else { return Ok(()) };
-        let text = wanted.to_string_lossy();
-        let is_named = |one: &Protection| {
-            let by_id = text.len() >= SHORTEST_ID && one.id().to_string().starts_with(&*text);
-            by_id || one.label() == text
-        };
-        self.protections.retain(is_named);
+        self.protections.retain(|one| is_named(one, wanted));
         match self.protections.is_empty() && self.others.is_empty() {
             false => Ok(()),
             true => Err(Failure::not_recognised(format!(
@@ -178,6 +194,17 @@ fn cause(home: &Path) -> Option<Failure> {
     let known = find(&[home.to_owned()]);
     let error = known.err().map(Failure::from);
     error.filter(|failure| failure.exit == Exit::NotRecognised)
+}
+
+/// Whether a protection has this label, or an id that begins so.
+fn is_named(protection: &Protection, wanted: &OsStr) -> bool {
+    let text = wanted.to_string_lossy();
+    let by_id = text.len() >= SHORTEST_ID && protection.id().to_string().starts_with(&*text);
+    by_id || protection.label() == text
+}
+
+fn first_parity_file(protection: &Protection) -> Option<PathBuf> {
+    protection.parity_files().next().map(Path::to_owned)
 }
 
 /// Whether the parity is not in the folder that is protected.

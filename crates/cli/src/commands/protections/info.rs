@@ -51,8 +51,10 @@ fn text(protection: &Protection) -> String {
         output::bytes(protection.bytes()),
     );
     if protection.others() > 0 {
-        let others = protection.others();
-        text.push_str(&format!(", and {others} folders, links and further names"));
+        text.push_str(&match protection.others() {
+            1 => ", and 1 folder, link or further name".to_owned(),
+            others => format!(", and {others} folders, links and further names"),
+        });
     }
     let stored = output::bytes(stored_bytes(protection));
     text.push_str(&format!("\n  parity   {} asked for, {stored} stored", protection.redundancy()));

@@ -35,7 +35,7 @@ pub fn run(protection: &Protection, args: &Repair, output: &Output) -> Result<St
         Some(first) => {
             let message = format!(
                 "{} in {} could not be restored; the first: {}",
-                counted(report.failed.len(), "file"),
+                counted(report.failed.len(), "thing"),
                 title(protection),
                 first.reason
             );

@@ -38,6 +38,7 @@ pub fn run(protection: &Protection, args: &Verify, output: &Output) -> Result<St
 pub fn state(report: &VerifyReport) -> State {
     match report.status {
         _ if report.findings.iter().any(|finding| is_unread(report, finding)) => State::Unknown,
+        _ if report.parity.iter().any(|finding| finding.unreadable) => State::Unknown,
         Status::Intact => State::Intact,
         Status::Repairable => State::Repairable,
         Status::BeyondRepair => State::Lost,
@@ -97,6 +98,7 @@ fn finding_value(finding: &FileFinding) -> Value {
 fn parity_value(finding: &ParityFinding) -> Value {
     let mut value = super::path_value(&finding.path);
     value["missing"] = json!(finding.missing);
+    value["unreadable"] = json!(finding.unreadable);
     value["damaged_blocks"] = json!(finding.damaged_blocks);
     value["damaged_pieces"] = json!(finding.damaged_pieces);
     value
@@ -179,9 +181,15 @@ pub fn verdict(report: &VerifyReport, state: State) -> String {
             let coded = report.layers.iter().filter(|layer| layer.geometry.data > 0);
             let left = coded.map(|layer| layer.left).min().unwrap_or(0);
             let blocks = counted(sum(|layer| layer.geometry.data + layer.geometry.parity), "block");
-            let lost =
-                if lost > 0 { format!("{} lost, ", counted(lost, "block")) } else { "".into() };
-            format!("; {lost}any {left} more of {blocks} may be lost")
+            let lost_blocks = counted(lost, "block");
+            match state {
+                _ if lost == 0 => format!("; any {left} more of {blocks} may be lost"),
+                // Only files that were changed or removed before an update have lost any.
+                State::Intact => format!(
+                    "; {lost_blocks} of old versions use up parity; any {left} more may be lost"
+                ),
+                _ => format!("; {lost_blocks} lost, any {left} more of {blocks} may be lost"),
+            }
         }
     }
 }
@@ -238,6 +246,7 @@ fn ranges_text(ranges: &[Range<u64>]) -> String {
 fn parity_line(finding: &ParityFinding) -> String {
     let path = shown(&finding.path);
     match (finding.missing, finding.damaged_blocks) {
+        _ if finding.unreadable => format!("parity   {path} may not be read"),
         (true, _) => format!("parity   {path} is missing"),
         (false, 0) => format!("parity   {path}: parts of its headers or its catalogue are damaged"),
         (false, blocks) => format!("parity   {path}: {} damaged", counted(blocks, "block")),
