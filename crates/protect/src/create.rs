@@ -7,7 +7,6 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
-use std::io::IoSlice;
 use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -23,12 +22,13 @@ use crate::digest::FileDigest;
 use crate::error::{Error, ErrorKind, Result};
 use crate::find::{Protection, has_generation, in_folders};
 use crate::folder::Folder;
-use crate::format::{CatalogueShape, Header, Id, Kind};
+use crate::format::{CatalogueShape, Header, Id};
 use crate::geometry::{Geometry, Redundancy};
+use crate::label;
+use crate::parity::{write_catalogue, write_row};
 use crate::stream::{Gathered, Reading, Scanned, Source, Stream, Trouble};
 use crate::system::{name_bytes, path_bytes, path_in};
 use crate::tree::{Excludes, Found, FoundKind, Skipped, Tree, first_names, root_of};
-use crate::{label, pieces};
 
 /// Memory that a job uses by default, in bytes.
 pub const DEFAULT_MEMORY: u64 = 1 << 30;
@@ -594,47 +594,6 @@ fn reason(trouble: Option<&Trouble>) -> String {
         Some(Trouble::Refused(_, why)) => why.clone(),
         _ => "it changed while it was read".to_owned(),
     }
-}
-
-/// Writes headers, catalogue pieces and trailers of those parity files that `file` returns.
-pub(crate) fn write_catalogue<'f>(
-    header: &Header,
-    catalogue: &[u8],
-    file: impl Fn(u16) -> Option<&'f StagedFile>,
-) -> Result<()> {
-    for (number, piece) in (0..).zip(pieces::cut(catalogue, header)?) {
-        let Some(file) = file(header.file_of(number)) else { continue };
-        let mut crc = header.piece_checksum(number);
-        crc.update(&piece);
-        let check = crc.finalize().to_le_bytes();
-        let at = header.piece_offset(number);
-        file.write_at(&mut [IoSlice::new(&piece), IoSlice::new(&check)], at)?;
-    }
-    for index in 0..header.count {
-        let Some(file) = file(index) else { continue };
-        let header = Header { index, ..header.clone() };
-        file.write_at(&mut [IoSlice::new(&header.to_bytes(Kind::Header))], 0)?;
-        let trailer = header.to_bytes(Kind::Trailer);
-        file.write_at(&mut [IoSlice::new(&trailer)], header.trailer_offset(index))?;
-    }
-    Ok(())
-}
-
-/// Writes some columns of a parity block and, after the last column, the block's checksum.
-pub(crate) fn write_row(
-    header: &Header,
-    row: u64,
-    columns: &Range<u64>,
-    bytes: &[u8],
-    check: &mut crc_fast::Digest,
-    file: &StagedFile,
-) -> Result<()> {
-    check.update(bytes);
-    let sum = check.finalize().to_le_bytes();
-    let is_last = columns.end == header.geometry.block;
-    let tail: &[u8] = if is_last { &sum } else { &[] };
-    let at = header.row_offset(row) + columns.start;
-    Ok(file.write_at(&mut [IoSlice::new(bytes), IoSlice::new(tail)], at)?)
 }
 
 /// Turns what was found in a tree into items of a catalogue.

@@ -1,12 +1,15 @@
-//! Parity files on disk: recognising, checking and reading them.
+//! Parity files on disk: recognising, checking, reading and writing them.
 
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::io::IoSlice;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use paritas_shards::Progress;
+use paritas_shards::staged::StagedFile;
 
 use crate::error::{Error, Result};
 use crate::format::{CHECK, Header, Kind, RECORD};
@@ -205,4 +208,45 @@ pub(crate) fn read_catalogue(files: &[&ParityFile]) -> Result<Option<Vec<u8>>> {
         }
     }
     pieces::join(pieces, header)
+}
+
+/// Writes headers, catalogue pieces and trailers of those parity files that `file` returns.
+pub(crate) fn write_catalogue<'f>(
+    header: &Header,
+    catalogue: &[u8],
+    file: impl Fn(u16) -> Option<&'f StagedFile>,
+) -> Result<()> {
+    for (number, piece) in (0..).zip(pieces::cut(catalogue, header)?) {
+        let Some(file) = file(header.file_of(number)) else { continue };
+        let mut crc = header.piece_checksum(number);
+        crc.update(&piece);
+        let check = crc.finalize().to_le_bytes();
+        let at = header.piece_offset(number);
+        file.write_at(&mut [IoSlice::new(&piece), IoSlice::new(&check)], at)?;
+    }
+    for index in 0..header.count {
+        let Some(file) = file(index) else { continue };
+        let header = Header { index, ..header.clone() };
+        file.write_at(&mut [IoSlice::new(&header.to_bytes(Kind::Header))], 0)?;
+        let trailer = header.to_bytes(Kind::Trailer);
+        file.write_at(&mut [IoSlice::new(&trailer)], header.trailer_offset(index))?;
+    }
+    Ok(())
+}
+
+/// Writes some columns of a parity block and, after the last column, the block's checksum.
+pub(crate) fn write_row(
+    header: &Header,
+    row: u64,
+    columns: &Range<u64>,
+    bytes: &[u8],
+    check: &mut crc_fast::Digest,
+    file: &StagedFile,
+) -> Result<()> {
+    check.update(bytes);
+    let sum = check.finalize().to_le_bytes();
+    let is_last = columns.end == header.geometry.block;
+    let tail: &[u8] = if is_last { &sum } else { &[] };
+    let at = header.row_offset(row) + columns.start;
+    Ok(file.write_at(&mut [IoSlice::new(bytes), IoSlice::new(tail)], at)?)
 }

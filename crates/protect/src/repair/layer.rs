@@ -15,11 +15,11 @@ use paritas_shards::staged::StagedFile;
 use paritas_shards::{Attributes, shown};
 
 use super::{Files, Parity, Repair, RepairReport, expect_survivable};
-use crate::create::{Coding, parity_mode, passes, threads, write_catalogue, write_row};
+use crate::create::{Coding, parity_mode, passes, threads};
 use crate::error::{Error, ErrorKind, Result};
 use crate::find::{EntryKind, Layer};
 use crate::format::CHECK;
-use crate::parity::read_row;
+use crate::parity::{read_row, write_catalogue, write_row};
 use crate::restore::Restoring;
 use crate::stream::{Reading, RunningSums};
 use crate::verify::LayerEvidence;
