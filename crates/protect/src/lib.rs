@@ -34,6 +34,7 @@ mod catalogue;
 mod create;
 mod digest;
 mod error;
+mod evidence;
 mod find;
 mod folder;
 mod format;
@@ -53,6 +54,7 @@ mod verify;
 pub use catalogue::FOLDER;
 pub use create::{DEFAULT_MEMORY, Plan, ProtectJob, ProtectReport, plan, protect};
 pub use error::{Error, ErrorKind, Result};
+pub use evidence::FileState;
 pub use find::{Protection, find, has_parity, parity_at};
 pub use format::Id;
 pub use geometry::{Geometry, Redundancy};
@@ -60,6 +62,5 @@ pub use repair::{RepairJob, RepairReport, repair};
 pub use tree::Skipped;
 pub use update::{UpdateJob, UpdateReport, Updated, update};
 pub use verify::{
-    FileFinding, FileState, LayerReport, ParityFinding, Protected, Status, VerifyOptions,
-    VerifyReport, verify,
+    FileFinding, LayerReport, ParityFinding, Protected, Status, VerifyOptions, VerifyReport, verify,
 };

@@ -20,13 +20,14 @@ use paritas_shards::{Progress, setters, shown};
 
 use crate::create::DEFAULT_MEMORY;
 use crate::error::{Error, ErrorKind, Result};
+use crate::evidence::{Evidence, FileState};
 use crate::find::{Entry, EntryKind, Protection};
 use crate::folder::free_bytes;
 use crate::restore::{Complete, Restoring, Seen, Target};
 use crate::scan::digest_of;
 use crate::system::{name_bytes, path_bytes};
 use crate::tree::{Skipped, folder_of};
-use crate::verify::{Evidence, FileState, Status, VerifyOptions, VerifyReport, examine};
+use crate::verify::{Status, VerifyOptions, VerifyReport, examine};
 
 /// The settings of a repair.
 #[derive(Debug, Clone)]

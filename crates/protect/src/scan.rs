@@ -16,12 +16,12 @@ use crc_fast::{CrcAlgorithm, checksum};
 use paritas_shards::Digest;
 
 use crate::digest::{FileDigest, digest, shorten};
+use crate::evidence::{Evidence, FileState, LayerEvidence};
 use crate::find::{EntryKind, Layer, Protection};
 use crate::format::{after_zeros, block_checksum, checksum_of_zeros};
 use crate::stream::{Patch, Source, Stream};
 use crate::system::path_in;
 use crate::tree::{FoundKind, Tree, in_threads};
-use crate::verify::{Evidence, FileState, LayerEvidence};
 
 /// Number of bytes that are read at once.
 const STEP: usize = 1 << 20;

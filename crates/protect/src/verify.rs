@@ -8,20 +8,20 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::num::NonZeroUsize;
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use paritas_shards::{Attributes, Progress, setters};
 
 use crate::create::threads;
 use crate::error::Result;
+use crate::evidence::{Evidence, FileState, LayerEvidence, is_left_by, lost_ranges};
 use crate::find::{Entry, EntryKind, Layer, Protection};
 use crate::geometry::Geometry;
 use crate::parity::{Checked, ParityFile, check_all};
 use crate::scan;
 use crate::stream::{Gathered, Reading, Scanned, Source, Stream, Trouble};
-use crate::system::{name_bytes, path_in};
-use crate::tree::{Found, FoundKind, Skipped, Tree, folder_of, is_temporary};
+use crate::system::path_in;
+use crate::tree::{Found, FoundKind, Skipped, Tree, folder_of};
 
 /// Number of bytes after which threads hand over their findings, so that these take little memory.
 const ROUND: u64 = 1 << 30;
@@ -54,26 +54,6 @@ pub enum Status {
     /// Damaged or missing bytes cannot be repaired with the parity at hand. (What someone has
     /// changed counts as lost to the parity, but not as damaged.)
     BeyondRepair,
-}
-
-/// The state of something that is protected.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum FileState {
-    /// Its bytes are right, its mode or time is not.
-    Touched,
-    /// Its time is right, but its bytes are not. The ranges are the bytes of the file that lie in
-    /// lost blocks.
-    Damaged(Vec<Range<u64>>),
-    /// Both its bytes and its time differ, or it has become something else: someone has changed it.
-    /// The ranges are as for [`FileState::Damaged`].
-    Changed(Vec<Range<u64>>),
-    /// It is not there.
-    Missing,
-    /// It is not there, but the file at this path has its bytes; or all that was in the folder is
-    /// in the folder at this path.
-    Moved(PathBuf),
-    /// It may not be read, for the reason that the system gives.
-    Unreadable(String),
 }
 
 /// Something that is protected and is not as it was.
@@ -169,27 +149,6 @@ impl VerifyReport {
     pub fn count(&self, is_wanted: impl Fn(&FileState) -> bool) -> u64 {
         self.findings.iter().filter(|finding| is_wanted(&finding.state)).count() as u64
     }
-}
-
-/// The evidence behind the report of a verification.
-#[derive(Debug)]
-pub(crate) struct Evidence {
-    pub tree: Tree,
-    /// The state of each entry that is not as it was.
-    pub states: BTreeMap<usize, FileState>,
-    pub layers: Vec<LayerEvidence>,
-}
-
-/// The evidence about a layer.
-#[derive(Debug)]
-pub(crate) struct LayerEvidence {
-    pub stream: Stream,
-    /// The lost data blocks, in order.
-    pub lost: Vec<u64>,
-    /// The parity blocks at hand: number of the file, and position in it.
-    pub rows: BTreeMap<u64, (u16, u64)>,
-    /// The intact blocks of each parity file that could be read, by number.
-    pub checked: Vec<Option<Checked>>,
 }
 
 /// Verifies a protection. `progress` gets the number of bytes as they are read.
@@ -410,17 +369,6 @@ impl Examination<'_> {
     }
 }
 
-impl LayerEvidence {
-    fn new(stream: Stream, lost: Vec<u64>, checked: Vec<Option<Checked>>) -> Self {
-        let mut rows = BTreeMap::new();
-        for (index, checked) in (0..).zip(&checked) {
-            let places = checked.iter().flat_map(|checked| &checked.rows);
-            rows.extend(places.map(|(&row, &place)| (row, (index, place))));
-        }
-        Self { stream, lost, rows, checked }
-    }
-}
-
 /// Returns the size of the file at a path, and its device and inode if it has several names.
 /// Returns `None` if there is no file.
 fn file_at(tree: &Tree, path: &[u8]) -> Option<(u64, Option<(u64, u64)>)> {
@@ -472,11 +420,6 @@ fn add_leftovers_beside(starts: &[Vec<u8>], protection: &Protection, tree: &mut 
     }
 }
 
-/// Whether a repair of the protection `id` has given a file its name.
-fn is_left_by(path: &Path, id: &str) -> bool {
-    path.file_name().is_some_and(|name| is_temporary(name_bytes(name), id))
-}
-
 /// Returns the state of an entry by what the system says about it.
 fn state_by_metadata(entry: &Entry, found: Option<&Found>) -> Option<FileState> {
     let Some(found) = found else { return Some(FileState::Missing) };
@@ -513,21 +456,6 @@ fn set_ranges(protection: &Protection, evidence: &mut Evidence) {
             *ranges = lost_ranges(&known.lost, block, start..start + size);
         }
     }
-}
-
-/// Returns the parts of a range of a stream that are in lost blocks, counted from its beginning.
-fn lost_ranges(lost: &[u64], block: u64, range: Range<u64>) -> Vec<Range<u64>> {
-    let first = lost.partition_point(|number| (number + 1) * block <= range.start);
-    let mut ranges: Vec<Range<u64>> = Vec::new();
-    for number in lost[first..].iter().take_while(|&number| number * block < range.end) {
-        let from = (number * block).max(range.start) - range.start;
-        let to = ((number + 1) * block).min(range.end) - range.start;
-        match ranges.last_mut() {
-            Some(last) if last.end == from => last.end = to,
-            _ => ranges.push(from..to),
-        }
-    }
-    ranges
 }
 
 fn report(protection: &Protection, evidence: &Evidence) -> VerifyReport {
@@ -591,12 +519,6 @@ fn status(
 }
 
 impl Evidence {
-    /// Returns what killed repairs of this protection have left.
-    pub fn leftovers(&self, protection: &Protection) -> impl Iterator<Item = &PathBuf> {
-        let id = protection.id.to_string();
-        self.tree.leftovers.iter().filter(move |path| is_left_by(path, &id))
-    }
-
     /// Returns the numbers of the parity files of a layer that are not intact. Those that may not
     /// be read could be.
     pub fn broken_parity(&self, protection: &Protection, layer: usize) -> Vec<u16> {
@@ -606,19 +528,6 @@ impl Evidence {
             finding.is_some_and(|finding| !finding.unreadable)
         };
         (0..layer.header.count).filter(is_broken).collect()
-    }
-
-    /// Whether any of these entries has bytes in lost blocks of a layer.
-    pub fn needs_parity(&self, protection: &Protection, layer: usize, entries: &[usize]) -> bool {
-        let known = &self.layers[layer];
-        let block = protection.layers[layer].header.geometry.block;
-        entries.iter().any(|&entry| match protection.entries[entry].kind {
-            EntryKind::File { layer: of, piece, size, .. } if of == layer && size > 0 => {
-                let start = known.stream.pieces()[piece].start;
-                !lost_ranges(&known.lost, block, start..start + size).is_empty()
-            }
-            _ => false,
-        })
     }
 }
 

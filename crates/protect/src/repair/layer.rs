@@ -17,12 +17,12 @@ use paritas_shards::{Attributes, shown};
 use super::{Files, Parity, Repair, RepairReport, expect_survivable};
 use crate::create::{Coding, parity_mode, passes, threads};
 use crate::error::{Error, ErrorKind, Result};
+use crate::evidence::LayerEvidence;
 use crate::find::{EntryKind, Layer};
 use crate::format::CHECK;
 use crate::parity::{read_row, write_catalogue, write_row};
 use crate::restore::Restoring;
 use crate::stream::{Reading, RunningSums};
-use crate::verify::LayerEvidence;
 
 /// Number of bytes that are copied at once.
 const STEP: u64 = 1 << 20;
