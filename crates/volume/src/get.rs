@@ -286,8 +286,8 @@ impl Volume {
 }
 
 impl Volume {
-    /// Returns the reason why shards of a version are gone: `error`, with the flaws of `silent` if a
-    /// node did not answer, or an error which says that another version has replaced it.
+    /// Returns the reason why shards of a version are gone: `error`, with the flaws of `silent` if
+    /// a node did not answer, or an error which says that another version has replaced it.
     async fn gone(
         &self,
         name: &ObjectName,

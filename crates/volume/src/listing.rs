@@ -85,8 +85,8 @@ impl Volume {
         self.list_with(prefix, GetOptions::default()).await
     }
 
-    /// Lists objects as [`Self::list`] does. If `options` say so, too few answers are no error: then
-    /// objects may be missing, and others may have been removed or replaced.
+    /// Lists objects as [`Self::list`] does. If `options` say so, too few answers are no error:
+    /// then objects may be missing, and others may have been removed or replaced.
     ///
     /// # Errors
     /// As [`Self::list`]; if no node answered ([`ErrorKind::TooFewNodes`]).

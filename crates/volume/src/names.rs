@@ -201,9 +201,9 @@ fn hex(digits: &str) -> Option<u64> {
     u64::from_str_radix(digits, 16).ok().filter(|_| all)
 }
 
-/// The first generation that no version has. Generations are seconds since 1970 or a little more, so
-/// a file that states a greater one was not written by a put. It would leave no room for versions
-/// above it.
+/// The first generation that no version has. Generations are seconds since 1970 or a little more,
+/// so a file that states a greater one was not written by a put. It would leave no room for
+/// versions above it.
 const GENERATION_END: u64 = 1 << 63;
 
 /// Reads the path of a manifest. Returns `None` if it is no manifest's.

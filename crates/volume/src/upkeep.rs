@@ -56,8 +56,8 @@ pub struct Verdict {
     pub stages: u8,
     /// The shards that are whole on no node.
     pub missing: Vec<usize>,
-    /// Number of further nodes that may be lost, whichever they are. It is 0 if the object cannot be
-    /// decoded from what was found.
+    /// Number of further nodes that may be lost, whichever they are. It is 0 if the object cannot
+    /// be decoded from what was found.
     pub spare: usize,
     /// What was wrong on nodes.
     pub flaws: Vec<Flaw>,
@@ -217,8 +217,8 @@ impl Volume {
         }
     }
 
-    /// Returns the number of further nodes that may be lost, whichever they are, so that a node with
-    /// the manifest is left and enough nodes answer.
+    /// Returns the number of further nodes that may be lost, whichever they are, so that a node
+    /// with the manifest is left and enough nodes answer.
     fn losable_manifests(&self, manifests: &Manifests) -> usize {
         let silent_too = manifests.answered.saturating_sub(self.quorum.to_read());
         manifests.holders.saturating_sub(1).min(silent_too)

@@ -180,7 +180,7 @@ impl Volume {
     /// # Errors
     /// If a node cannot be written to, belongs to another volume, or is not empty.
     pub async fn mark_nodes(&self) -> Result<()> {
-        // One after the other: if two nodes are one place, the second one has the mark of the first.
+        // One after the other: if two nodes are one place, the second has the mark of the first.
         for node in self.nodes() {
             self.mark(node).await?;
         }
@@ -448,8 +448,8 @@ fn losses_at(code: &Code, stage: u8, nodes: usize, serving: usize) -> usize {
     (shard_tolerance(code, stage) / most_on_one).min(nodes.saturating_sub(1))
 }
 
-/// Returns how many shards may be lost in a stage of a code, whichever they are. For an LT code this
-/// is the number that nearly every graph tolerates.
+/// Returns how many shards may be lost in a stage of a code, whichever they are. For an LT code
+/// this is the number that nearly every graph tolerates.
 pub(crate) fn shard_tolerance(code: &Code, stage: u8) -> usize {
     let Some(graph) = code.graph() else { return code.tolerance_at(stage) };
     let enough = graph.data() * LT_HUNDREDTHS / 100;

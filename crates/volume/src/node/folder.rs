@@ -278,7 +278,7 @@ impl Inner {
             Ok(top) => top,
             Err(error) => return drop(sender.blocking_send(vec![Err(error)])),
         };
-        // A new file system has a folder of its own at its top, which only its administrator may read.
+        // A new file system has this folder at its top, which only its administrator may read.
         let hidden = [STAGING, "lost+found"].map(|name| self.root.join(name));
         let is_shown = |entry: &DirEntry| !hidden.iter().any(|path| entry.path() == path);
         let walk = WalkDir::new(&top).into_iter().filter_entry(is_shown);
@@ -479,8 +479,8 @@ fn create_folder(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// Makes a file with a name of its own, which goes when it is dropped. Only its owner may use it: it
-/// may hold bytes of a source that nobody else may read.
+/// Makes a file with a name of its own, which goes when it is dropped. Only its owner may use it:
+/// it may hold bytes of a source that nobody else may read.
 fn new_file(folder: &Path) -> io::Result<NamedTempFile> {
     let mut builder = tempfile::Builder::new();
     builder.prefix("");

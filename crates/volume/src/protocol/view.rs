@@ -60,9 +60,10 @@ impl View {
         self.answered.len() >= self.quorum.to_read()
     }
 
-    /// Whether a new version may be written: enough nodes answered to be sure of what they show, and
-    /// enough of them that are not drained to settle the version. With fewer, a write would end open.
-    pub fn takes_versions(&self) -> bool {
+    /// Whether a new version may be written: enough nodes answered to be sure of what they show,
+    /// and enough of them that are not drained to settle the version. With fewer, a write would end
+    /// open.
+    pub(crate) fn takes_versions(&self) -> bool {
         let serving = self.answered.iter().filter(|&&node| self.quorum.counts(node)).count();
         self.is_sure() && serving >= self.quorum.to_write()
     }
