@@ -436,7 +436,7 @@ pub struct Verdict {
     stages: u8,
     /// The numbers of the shards that are missing.
     missing: Vec<usize>,
-    /// The number of further shards that may be lost.
+    /// The number of further nodes that may be lost, whichever they are.
     tolerable: usize,
     /// What is wrong on nodes.
     flaws: Vec<String>,

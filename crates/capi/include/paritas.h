@@ -253,7 +253,7 @@ typedef struct {
      */
     size_t missing;
     /**
-     * How many more shards may be lost, whichever they are.
+     * How many more nodes may be lost, whichever they are.
      */
     size_t tolerable;
     /**

@@ -361,7 +361,7 @@ pub unsafe extern "C" fn paritas_listing_free(listing: *mut paritas_listing) {
 pub struct paritas_volume_verdict {
     /// Shards that are whole on no node.
     pub missing: usize,
-    /// How many more shards may be lost, whichever they are.
+    /// How many more nodes may be lost, whichever they are.
     pub tolerable: usize,
     /// The stage that its parity has reached, from 1; 0 if it is kept beside its name, because it
     /// is small.

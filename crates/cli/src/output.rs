@@ -216,9 +216,15 @@ pub fn print_usage(error: clap::Error) {
     let escaped: Vec<String> = arguments.iter().map(|arg| shown(arg).to_string()).collect();
     let is_harmless =
         arguments.iter().zip(&escaped).all(|(given, escaped)| given == escaped.as_str());
-    let error = if is_harmless { Some(error) } else { Args::try_parse_from(escaped).err() };
+    let error = if is_harmless { Some(error) } else { Args::try_parse_from(&escaped).err() };
+    let is_text = arguments.iter().all(|argument| argument.to_str().is_some());
     let _ = match error {
         Some(error) => error.print(),
+        None if !is_text => {
+            let given = escaped.iter().zip(&arguments).find(|(_, given)| given.to_str().is_none());
+            let given = given.map(|(escaped, _)| escaped.as_str()).unwrap_or_default();
+            writeln!(io::stderr(), "error: a name or value must be UTF-8; got {given}")
+        }
         None => writeln!(io::stderr(), "error: the arguments cannot be understood"),
     };
 }

@@ -101,6 +101,8 @@ fn ranges_read_what_they_touch() {
     for range in ["4999990..5000001", "5000001..", "9..8", "x"] {
         tank.run("cat", &args!["object", "--range", range]).expect(exit::ARGUMENTS);
     }
+    let beyond = tank.run("cat", &args!["object", "--range", "5000001.."]);
+    assert!(beyond.stderr.contains("after the end of object (5000000 bytes)"), "{beyond}");
 }
 
 #[test]
@@ -148,6 +150,9 @@ fn trees_come_back_and_stay_in_their_folder() {
     let put = tank.run("put", &args!["-r", &tree, ""]).expect(exit::ARGUMENTS);
     assert_eq!(put.results().len(), files.len());
     assert!(put.stderr.contains("is not stored: names of objects must be UTF-8"), "{put}");
+    let name = OsStr::from_bytes(b"\xff");
+    let stat = run(args!["volume", "stat", tank.path("tank.toml"), name]).expect(exit::ARGUMENTS);
+    assert!(stat.stderr.contains("must be UTF-8; got "), "{stat}");
     tank.run("rm", &args!["-r", "a"]).expect(exit::DONE);
     assert_eq!(tank.names().len(), files.len());
 }
@@ -157,7 +162,8 @@ fn lost_disks_are_told_and_filled_again() {
     let tank = Tank::new(6, "4+2");
     let content = Chance(3).bytes(1_000_000);
     tank.put("large", &content);
-    tank.put("small", b"small");
+    let small = tank.put("small", b"small");
+    let has_small = small["nodes"].as_array().unwrap().contains(&json!("node2"));
     let statuses = |code: i32| -> Vec<Value> {
         let verify = tank.run("verify", &args!["--only-bad"]).expect(code).results();
         verify.iter().filter(|line| line["type"] == "volume-verify").cloned().collect()
@@ -173,7 +179,7 @@ fn lost_disks_are_told_and_filled_again() {
     let repair = tank.run("repair", &[]).expect(exit::DONE).results();
     assert_eq!((&repair[0]["name"], &repair[0]["stored"]), (&json!("large"), &json!(1)));
     assert!(repair.iter().any(|line| line["type"] == "volume-collect"), "{repair:?}");
-    assert_eq!(repair.last().unwrap()["repaired"], 1);
+    assert_eq!(repair.last().unwrap()["repaired"], 1 + usize::from(has_small));
     assert_eq!(statuses(exit::DONE).len(), 0);
     // The folders of the nodes are folders of shards.
     let disks: Vec<OsString> = (0..6).map(|disk| tank.disk(disk).into()).collect();
@@ -540,4 +546,66 @@ fn a_lost_disk_is_replaced_by_an_empty_one() {
     assert_eq!(lines.iter().filter(|line| stored(line)).count(), 2);
     tank.run("verify", &args!["--deep"]).expect(exit::DONE);
     tank.run("replace", &args!["nobody"]).expect(exit::ARGUMENTS);
+}
+
+#[test]
+fn an_empty_prefix_removes_nothing() {
+    let tank = Tank::new(3, "2+1");
+    tank.put("a", b"small");
+    for prefix in ["", "/", "//"] {
+        let refused = tank.run("rm", &args!["--recursive", prefix]).expect(exit::ARGUMENTS);
+        assert!(refused.stderr.contains("would remove every object"), "{refused}");
+    }
+    assert_eq!(tank.names(), ["a"]);
+    tank.run("get", &args!["--recursive", "", "-"]).expect(exit::ARGUMENTS);
+    tank.run("promote", &args!["typo/"]).expect(exit::NOT_RECOGNISED);
+}
+
+/// Verification says what repair will do, and repair counts the manifests that it writes.
+#[test]
+fn what_is_not_at_home_is_told() {
+    let tank = Tank::new(3, "2+1");
+    let shards: Vec<_> =
+        tank.put("object", &Chance(4).bytes(50_000))["nodes"].as_array().unwrap().clone();
+    assert_eq!(shards.len(), 3);
+    fs::remove_dir_all(tank.disk(0).join("manifests")).unwrap();
+    let verify = tank.run("verify", &args!["object"]).expect(exit::REPAIRABLE).result();
+    assert_eq!(verify["flaws"][0]["message"], "has no manifest", "{verify}");
+    let repair = run(args!["volume", "repair", tank.path("tank.toml"), "object"]);
+    assert_eq!(repair.expect(exit::DONE).text(), "object: 1 manifest written\n");
+
+    // All shards of one disk move to another.
+    let objects = |disk: usize| tank.disk(disk).join("objects");
+    for entry in WalkDir::new(objects(1)).into_iter().flatten() {
+        let to = objects(2).join(entry.path().strip_prefix(objects(1)).unwrap());
+        if entry.file_type().is_file() {
+            fs::create_dir_all(to.parent().unwrap()).unwrap();
+            fs::rename(entry.path(), to).unwrap();
+        }
+    }
+    let verify = tank.run("verify", &args!["object"]).expect(exit::REPAIRABLE).result();
+    assert_eq!((&verify["missing"], &verify["spare"]), (&json!([]), &json!(0)));
+    let flaw = &verify["flaws"][0];
+    assert_eq!((&flaw["node"], &flaw["message"]), (&json!("node3"), &json!("belongs on node2")));
+    assert_eq!(tank.run("repair", &args!["object"]).expect(exit::DONE).result()["manifests"], 0);
+}
+
+#[test]
+fn a_staged_code_says_what_may_be_lost_before_promotion() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("tank.toml");
+    let mut init =
+        args!["volume", "init", &file, "--code", "bbdpg:k=3,m=1,m2=2,base=cauchy"].to_vec();
+    for disk in ["a", "b", "c", "d", "e"] {
+        fs::create_dir(folder.path().join(disk)).unwrap();
+        init.extend(args!["--node", disk]);
+    }
+    let expected = "over 5 nodes, any 2 nodes may be lost once promoted, any 1 before\n";
+    let text = run(init).expect(exit::DONE).text();
+    assert!(text.ends_with(expected), "{text}");
+    let put = args!["volume", "put", &file, "-", "object"];
+    let text = run_with_input(put, &Chance(5).bytes(50_000)).expect(exit::DONE).text();
+    assert!(text.ends_with(" stored on 4 nodes, stage 1 of 2\n"), "{text}");
+    let text = run(args!["volume", "status", &file]).expect(exit::DONE).text();
+    assert!(text.starts_with("5 nodes, any 2 nodes may be lost once promoted, any 1 before\n"));
 }

@@ -132,5 +132,82 @@ fn a_silent_node_is_drained_and_removed() {
     assert_eq!((&drained["shards"], &drained["removed"]), (&json!(null), &json!(true)));
     tank.run("verify", &args!["--deep"]).expect(exit::DONE);
     let text = run(args!["volume", "status", tank.path("tank.toml")]).expect(exit::DONE).text();
-    assert!(text.starts_with("3 nodes, any 1 may be lost"), "{text}");
+    assert!(text.starts_with("3 nodes, any 1 node may be lost"), "{text}");
+}
+
+/// A folder counts once, whatever it is called, and a node is looked at before anything is written.
+#[test]
+fn nodes_are_apart_and_empty_before_a_volume_is_made() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, at) = (folder.path().join("tank.toml"), |name: &str| folder.path().join(name));
+    ["a", "b", "full"].iter().for_each(|name| fs::create_dir(at(name)).unwrap());
+    std::os::unix::fs::symlink("a", at("link")).unwrap();
+    fs::write(at("full").join("letter"), "somebody's").unwrap();
+    let init = |other: &str| {
+        run(args!["volume", "init", &file, "--code", "1+1", "--node", "a", "--node", other])
+    };
+    for (other, why) in [
+        ("a", "at the same place"),
+        ("./a/", "at the same place"),
+        ("b/../a", "at the same place"),
+        ("link", "at the same place"),
+        ("full", "must be empty; it has letter"),
+        ("memory:", "kept in memory"),
+    ] {
+        let refused = init(other).expect(exit::ARGUMENTS);
+        assert!(refused.stderr.contains(why), "{other}: {refused}");
+        assert!(!file.exists() && fs::read_dir(at("a")).unwrap().count() == 0, "{other}");
+    }
+    // What an interrupted try left, and what a new file system has.
+    let left = at("b").join("probe-00112233445566aa");
+    fs::create_dir(&left).unwrap();
+    fs::write(left.join("file"), "what a node stores").unwrap();
+    fs::create_dir(at("b").join("lost+found")).unwrap();
+    fs::write(at("b").join("lost+found/1"), "found").unwrap();
+    init("b").expect(exit::DONE);
+    assert!(!left.exists());
+    let add = |uri: &str| run(args!["volume", "add", &file, "--node", uri]).expect(exit::ARGUMENTS);
+    for other in ["link", "b/../a"] {
+        assert!(add(other).stderr.contains("at this place already"), "{other}");
+    }
+}
+
+/// A node that bears the mark and takes nothing is not ready.
+#[test]
+fn status_tries_the_nodes() {
+    let tank = Tank::new(3, "1+2");
+    fs::write(tank.disk(1).join("running"), "in the way").unwrap();
+    let status = run(args!["volume", "status", tank.path("tank.toml")]).expect(exit::REPAIRABLE);
+    let text = status.text();
+    assert!(
+        text.starts_with("3 nodes, any 2 nodes may be lost; now any 1 more node may be lost\n")
+    );
+    assert!(text.contains("\n  node2: cannot write running/"), "{text}");
+    assert!(text.contains("\nknown to be owed (verify looks): 0 objects\n"), "{text}");
+}
+
+/// If more nodes are gone than may be lost, what is left can be listed and read.
+#[test]
+fn what_is_left_can_be_read_without_being_sure() {
+    let tank = Tank::new(4, "2+2");
+    let content = Chance(3).bytes(50_000);
+    tank.put("a/large", &content);
+    fs::rename(tank.disk(0), tank.path("away0")).unwrap();
+    fs::rename(tank.disk(1), tank.path("away1")).unwrap();
+    let text = fs::read_to_string(tank.path("tank.toml")).unwrap();
+    fs::write(tank.path("tank.toml"), text.replace("losses = 2", "losses = 1")).unwrap();
+    tank.run("ls", &[]).expect(exit::IO);
+    let listed = tank.run("ls", &args!["--allow-stale"]).expect(exit::DONE);
+    assert_eq!(listed.result()["name"], "a/large");
+    let back = tank.path("back");
+    tank.run("get", &args!["--recursive", "a", &back]).expect(exit::IO);
+    tank.run("get", &args!["--recursive", "a", &back, "--allow-stale"]).expect(exit::DONE);
+    assert!(fs::read(back.join("large")).unwrap() == content);
+    let replace = tank.run("replace", &args!["node3"]);
+    assert!(!replace.stderr.contains("volume replace"), "{replace}");
+    // Nodes that do not answer may have what is missing.
+    fs::rename(tank.disk(2), tank.path("away2")).unwrap();
+    let silent = tank.run("get", &args!["a/large", "-", "--allow-stale"]).expect(exit::IO);
+    assert!(silent.stderr.contains("a/large: from byte 0 on, "), "{silent}");
+    assert!(silent.stderr.contains("Not all nodes answered: node1: "), "{silent}");
 }

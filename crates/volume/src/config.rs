@@ -421,7 +421,8 @@ losses = {losses}
 # The same for `repair`, `promote`, `replace` and `drain`; their flag --rate goes before it.
 # background_rate = "20 MB"
 
-# Seconds after which a node that does not answer has failed.
+# Seconds after which a request to a node that does not answer has failed. A node that is no folder
+# is asked `retries` times more, so it has failed after (retries + 1) times as long.
 # timeout = 30
 
 # How often a request that failed is repeated.

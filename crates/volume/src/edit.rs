@@ -62,9 +62,9 @@ impl Edit {
     /// If there is a node of that name or at that place ([`ErrorKind::Exists`]), or if the name or
     /// the URI cannot be used ([`ErrorKind::Parameters`]).
     pub fn add(&mut self, node: &NodeEntry) -> Result<()> {
-        let place = self.location(node)?;
+        let place = self.location(node)?.canonical();
         for other in &self.config.nodes {
-            let (name, is_same) = (&other.name, self.location(other)? == place);
+            let (name, is_same) = (&other.name, self.location(other)?.canonical() == place);
             if *name == node.name || is_same {
                 let what = if is_same { "at this place" } else { "of this name" };
                 let message = format!("the volume has a node {what} already: {name}");

@@ -16,7 +16,7 @@ use crate::driver::{Hands, drive};
 use crate::error::{Error, ErrorKind, Result};
 use crate::hands::{Flaw, NameHands, told};
 use crate::manifest::{Body, Manifest};
-use crate::names::ObjectName;
+use crate::names::{self, ObjectName};
 use crate::protocol::{Action, Answer, Get, GetOutcome, Kind, Listed, NodeIndex, Request, Version};
 use crate::transfer::receive::{Keep, Pieces, Receiver, Wanted, kept, run_blocking};
 use crate::transfer::{Pace, Place};
@@ -139,18 +139,23 @@ impl Volume {
     }
 
     /// Looks on all nodes for the shards of an object, because too few were where they should be.
+    /// Also returns what went wrong, if a node did not answer: it may have what is missing.
     pub(crate) async fn look_everywhere(
         &self,
         name: &ObjectName,
         object: Object,
-    ) -> Result<Object> {
-        let Content::Shards { receiver, .. } = &object.content else { return Ok(object) };
+    ) -> Result<(Object, Vec<Flaw>)> {
+        let Content::Shards { receiver, .. } = &object.content else {
+            return Ok((object, Vec::new()));
+        };
         let hands = NameHands::new(self, name);
         hands.keep_layout(receiver.layout.clone());
         hands.keep_total(receiver.length, object.digest);
         let id = object.manifest.listed.version.object;
         let find = |node| hands.act(Action { node, request: Request::FindParts(id) });
-        futures::future::join_all(self.nodes().map(find)).await;
+        let answers = futures::future::join_all(self.nodes().map(find)).await;
+        let is_silent = answers.contains(&Answer::Failed);
+        let silent = if is_silent { hands.flaws() } else { Vec::new() };
         let files = hands.files();
         let (mut places, mut paces, mut nodes) = (Vec::new(), Vec::new(), Vec::new());
         for part in 0..parts_of(receiver.layout.code()).len() {
@@ -167,7 +172,7 @@ impl Volume {
         }
         let (layout, settings) = (receiver.layout.clone(), self.setup.settings.clone());
         let receiver = Receiver::new(layout, receiver.length, places, paces, settings);
-        Ok(Object { content: Content::Shards { receiver, nodes }, ..object })
+        Ok((Object { content: Content::Shards { receiver, nodes }, ..object }, silent))
     }
 
     /// Writes an object's bytes in `range` to `sink`, all of them if `range` is `None`. If all of
@@ -239,6 +244,12 @@ impl Volume {
         let name = &object.manifest.name.clone();
         let whole = 0..object.length();
         let range = range.unwrap_or_else(|| whole.clone());
+        if range.start > whole.end {
+            return Err(Error::parameters(format!(
+                "the range begins at {}, after the end of {name} ({} bytes)",
+                range.start, whole.end
+            )));
+        }
         if range.start > range.end || range.end > whole.end {
             return Err(Error::parameters(format!(
                 "the range {} to {} is not within the {} bytes of {name}",
@@ -251,9 +262,10 @@ impl Volume {
             // The shards may have moved. What was written already is right, and stays.
             Err(error) if error.kind() == ErrorKind::TooFewShards => {
                 let version = object.manifest.listed.version;
-                object = self.look_everywhere(name, object).await?;
+                let silent;
+                (object, silent) = self.look_everywhere(name, object).await?;
                 if let Err(error) = copy.run(&object).await {
-                    return Err(self.gone(name, version, error).await);
+                    return Err(self.gone(name, version, error, &silent).await);
                 }
             }
             result => result?,
@@ -274,9 +286,15 @@ impl Volume {
 }
 
 impl Volume {
-    /// Returns the reason why shards of a version are gone: `error`, or an error which says that
-    /// another version has replaced it.
-    async fn gone(&self, name: &ObjectName, version: Version, error: Error) -> Error {
+    /// Returns the reason why shards of a version are gone: `error`, with the flaws of `silent` if
+    /// a node did not answer, or an error which says that another version has replaced it.
+    async fn gone(
+        &self,
+        name: &ObjectName,
+        version: Version,
+        error: Error,
+        silent: &[Flaw],
+    ) -> Error {
         if error.kind() != ErrorKind::TooFewShards {
             return error;
         }
@@ -286,7 +304,18 @@ impl Volume {
                 ErrorKind::Busy,
                 format!("{name} was replaced or removed while it was read; read it again"),
             ),
-            GetOutcome::Lost(_) | GetOutcome::Unsure(_) => error,
+            GetOutcome::Lost(_) | GetOutcome::Unsure(_) => {
+                let flaws = hands.flaws();
+                let silent = if silent.is_empty() { &flaws } else { silent };
+                match silent.is_empty() {
+                    true => Error::new(error.kind(), format!("{name}: {error}")),
+                    false => Error::new(
+                        ErrorKind::TooFewNodes,
+                        format!("{name}: {error}. Not all nodes answered: {}", told(silent)),
+                    ),
+                }
+                .because(error)
+            }
         }
     }
 }
@@ -312,8 +341,35 @@ async fn read_manifest(
             return Ok(manifest);
         }
     }
-    let message = format!("no manifest can be read: {}", told(&hands.flaws()));
-    Err(Error::new(ErrorKind::Io, message))
+    let (name, flaws) = (hands.name, told(&hands.flaws()));
+    match is_damaged_everywhere(hands, listed).await {
+        true => Err(Error::new(
+            ErrorKind::TooFewShards,
+            format!(
+                "{name}: every copy of its manifest is damaged; what is left of its shards is in \
+                 the folders {} of the nodes, where they may still be decoded. {flaws}",
+                names::object_folder(listed.version.object)
+            ),
+        )),
+        false => {
+            let message = format!("{name}: no manifest can be read: {flaws}");
+            Err(Error::new(ErrorKind::Io, message))
+        }
+    }
+}
+
+/// Whether all nodes answer, and every copy of a manifest can be read, though none is whole.
+async fn is_damaged_everywhere(hands: &NameHands<'_>, listed: Listed) -> bool {
+    let path = hands.name.manifest(&listed);
+    let look = async |node: NodeIndex| {
+        hands.volume.expect_ready(node).await?;
+        match hands.volume.node(node).read(&path, None).await {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    };
+    let looks = futures::future::join_all(hands.volume.nodes().map(look)).await;
+    looks.into_iter().all(|looked| looked.is_ok())
 }
 
 /// Where an object's bytes go.

@@ -55,6 +55,8 @@ struct State {
     holders: BTreeMap<Version, BTreeSet<NodeIndex>>,
     /// Number of parts that were made from others and stored.
     stored: usize,
+    /// Number of manifests that were written.
+    manifests_written: usize,
     read_bytes: u64,
 }
 
@@ -189,6 +191,11 @@ impl<'a> NameHands<'a> {
         self.lock().stored
     }
 
+    /// Returns the number of manifests that were written.
+    pub fn manifests_written(&self) -> usize {
+        self.lock().manifests_written
+    }
+
     pub fn read_bytes(&self) -> u64 {
         self.lock().read_bytes
     }
@@ -255,6 +262,7 @@ impl<'a> NameHands<'a> {
         };
         storage.write(&path, bytes, Mode::Replace).await?;
         self.add_holder(listed.version, node);
+        self.lock().manifests_written += 1;
         Ok(Answer::Done)
     }
 
@@ -398,12 +406,14 @@ impl<'a> NameHands<'a> {
         match self.try_rebuild(object, wanted).await {
             Ok(answers) => answers,
             Err(error) => {
-                let answer = match error.kind() {
-                    ErrorKind::TooFewShards => Answer::Impossible,
-                    _ => Answer::Failed,
+                let (answer, why) = match error.kind() {
+                    ErrorKind::TooFewShards => {
+                        (Answer::Impossible, "too few shards are whole to make its own")
+                    }
+                    _ => (Answer::Failed, error.message()),
                 };
                 if let Some(&(_, node)) = wanted.first() {
-                    self.note(node, None, error.message());
+                    self.note(node, None, why);
                 }
                 vec![answer; wanted.len()]
             }

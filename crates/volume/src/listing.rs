@@ -8,6 +8,7 @@ use futures::future::{join_all, try_join_all};
 use paritas_shards::ObjectId;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::get::GetOptions;
 use crate::hands::{Flaw, told};
 use crate::names::{self, BACKLOG, MANIFESTS, OWED, ObjectName};
 use crate::protocol::{Census, Kind, Listed, NodeIndex};
@@ -22,6 +23,8 @@ pub struct Listing {
     pub objects: BTreeMap<ObjectName, Listed>,
     /// The nodes that did not answer.
     pub flaws: Vec<Flaw>,
+    /// Whether enough nodes answered to be sure that nothing is missing.
+    pub is_sure: bool,
 }
 
 /// What is known of a volume at a glance.
@@ -38,6 +41,13 @@ pub struct VolumeStatus {
     pub backlog: Waiting,
     /// How far the scrub is.
     pub scrub: ScrubStatus,
+}
+
+impl VolumeStatus {
+    /// Returns the number of nodes that cannot be used now.
+    pub fn useless(&self) -> usize {
+        self.nodes.iter().filter(|node| node.problem.is_some()).count()
+    }
 }
 
 /// The state of a node.
@@ -72,16 +82,49 @@ impl Volume {
     /// # Errors
     /// If too few nodes answered to be sure of what there is ([`ErrorKind::TooFewNodes`]).
     pub async fn list(&self, prefix: &str) -> Result<Listing> {
-        let found = self.versions(prefix).await?;
+        self.list_with(prefix, GetOptions::default()).await
+    }
+
+    /// Lists objects as [`Self::list`] does. If `options` say so, too few answers are no error:
+    /// then objects may be missing, and others may have been removed or replaced.
+    ///
+    /// # Errors
+    /// As [`Self::list`]; if no node answered ([`ErrorKind::TooFewNodes`]).
+    pub async fn list_with(&self, prefix: &str, options: GetOptions) -> Result<Listing> {
+        let found = self.look_for_versions(prefix).await;
+        let is_sure = found.answered >= self.quorum.to_read();
+        if !is_sure && (!options.allow_stale || found.answered == 0) {
+            return Err(self.too_few_answers(&found));
+        }
         let newest = found.names.into_iter().filter_map(|(name, versions)| {
             let newest = versions.into_keys().next_back()?;
             (newest.kind == Kind::Put).then_some((name, newest))
         });
-        Ok(Listing { objects: newest.collect(), flaws: found.flaws })
+        Ok(Listing { objects: newest.collect(), flaws: found.flaws, is_sure })
     }
 
     /// Lists all versions of all names that begin with `prefix`.
     pub(crate) async fn versions(&self, prefix: &str) -> Result<Versions> {
+        let found = self.look_for_versions(prefix).await;
+        match found.answered < self.quorum.to_read() {
+            true => Err(self.too_few_answers(&found)),
+            false => Ok(found),
+        }
+    }
+
+    fn too_few_answers(&self, found: &Versions) -> Error {
+        let message = format!(
+            "{} of {} nodes answered, {} must to be sure of what there is: {}",
+            found.answered,
+            self.node_count(),
+            self.quorum.to_read(),
+            told(&found.flaws)
+        );
+        Error::new(ErrorKind::TooFewNodes, message)
+    }
+
+    /// Lists what the nodes that answer have.
+    async fn look_for_versions(&self, prefix: &str) -> Versions {
         let folder = folder_of(prefix);
         let lists = join_all(self.nodes().map(|node| self.list_node(node, &folder))).await;
         let mut found = Versions::default();
@@ -100,19 +143,7 @@ impl Volume {
                 Err(error) => found.flaws.push(self.flaw(node, &error)),
             }
         }
-        if found.answered < self.quorum.to_read() {
-            return Err(Error::new(
-                ErrorKind::TooFewNodes,
-                format!(
-                    "{} of {} nodes answered, {} must to be sure of what there is: {}",
-                    found.answered,
-                    self.node_count(),
-                    self.quorum.to_read(),
-                    told(&found.flaws)
-                ),
-            ));
-        }
-        Ok(found)
+        found
     }
 
     async fn list_node(&self, node: NodeIndex, folder: &str) -> Result<Vec<(ObjectName, Listed)>> {
@@ -134,7 +165,9 @@ impl Volume {
     /// # Errors
     /// If no node can be read.
     pub async fn status(&self) -> Result<VolumeStatus> {
-        let checks = join_all(self.nodes().map(|node| self.expect_ready(node))).await;
+        let checks = join_all(self.nodes().map(|node| self.expect_usable(node))).await;
+        let usable = self.nodes().zip(&checks).filter(|(_, check)| check.is_ok());
+        let usable: Vec<NodeIndex> = usable.map(|(node, _)| node).collect();
         let members = self.members.as_slice().iter().zip(checks);
         let nodes: Vec<NodeStatus> = members
             .map(|(member, check)| NodeStatus {
@@ -156,14 +189,31 @@ impl Volume {
                 format!("no node can be read: {}", problems.join("; ")),
             ));
         }
-        let (owed, backlog) = (self.waiting(OWED).await, self.waiting(BACKLOG).await);
-        let scrub = self.scrub_status().await;
+        // Each request to a node that does not answer would wait for its time limit again.
+        let owed = self.waiting_on(&usable, OWED).await;
+        let backlog = self.waiting_on(&usable, BACKLOG).await;
+        let scrub = self.scrub_status_on(&usable).await;
         Ok(VolumeStatus { nodes, tolerance: self.tolerance(), owed, backlog, scrub })
+    }
+
+    /// Checks that a node bears the mark of this volume and lists manifests and, unless it is
+    /// drained, that it takes files.
+    async fn expect_usable(&self, node: NodeIndex) -> Result<()> {
+        self.expect_ready(node).await?;
+        self.node(node).list(MANIFESTS).next().await.transpose()?;
+        match self.quorum.counts(node) {
+            true => self.clock_of(node).await.map(drop),
+            false => Ok(()),
+        }
     }
 
     /// Collects the hints in a folder of all nodes.
     pub(crate) async fn waiting(&self, folder: &str) -> Waiting {
-        let lists = join_all(self.nodes().map(|node| self.hints(node, folder))).await;
+        self.waiting_on(&self.nodes().collect::<Vec<_>>(), folder).await
+    }
+
+    async fn waiting_on(&self, nodes: &[NodeIndex], folder: &str) -> Waiting {
+        let lists = join_all(nodes.iter().map(|&node| self.hints(node, folder))).await;
         let mut hints: BTreeMap<ObjectId, (u64, ObjectName)> = BTreeMap::new();
         for (object, hint) in lists.into_iter().flatten().flatten() {
             // A node that was told later knows a later time.

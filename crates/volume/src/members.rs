@@ -18,6 +18,16 @@ impl Volume {
         probe(&**self.node(self.named(name)?)).await
     }
 
+    /// Checks that a node that is to join the volume has no file but a mark, before anything is
+    /// written there. What an interrupted [`Self::probe_node`] left is removed.
+    ///
+    /// # Errors
+    /// If there is no such node ([`ErrorKind::Parameters`]), if it has other files
+    /// ([`ErrorKind::Exists`]), or if it does not answer.
+    pub async fn expect_empty_node(&self, name: &str) -> Result<()> {
+        self.expect_empty(self.named(name)?).await
+    }
+
     /// Marks a node that joins the volume. It must be empty, but for its mark: what an earlier
     /// node of this name left there could bring removed objects back.
     ///
@@ -27,14 +37,7 @@ impl Volume {
     pub async fn mark_new_node(&self, name: &str) -> Result<()> {
         let node = self.named(name)?;
         let storage = self.node(node);
-        let mut entries = storage.list("");
-        while let Some(entry) = entries.next().await {
-            let path = entry?.path;
-            if path != READY {
-                let message = format!("a new node must be empty; it has {path}");
-                return Err(Error::new(ErrorKind::Exists, message).at_node(storage.name()));
-            }
-        }
+        self.expect_empty(node).await?;
         match self.expect_ready(node).await {
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 storage.write(READY, self.mark_of(node).into(), Mode::Replace).await

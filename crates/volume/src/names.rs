@@ -201,6 +201,11 @@ fn hex(digits: &str) -> Option<u64> {
     u64::from_str_radix(digits, 16).ok().filter(|_| all)
 }
 
+/// The first generation that no version has. Generations are seconds since 1970 or a little more,
+/// so a file that states a greater one was not written by a put. It would leave no room for
+/// versions above it.
+const GENERATION_END: u64 = 1 << 63;
+
 /// Reads the path of a manifest. Returns `None` if it is no manifest's.
 pub fn parse_manifest(path: &str) -> Option<(ObjectName, Listed)> {
     let (escaped, file) = path.strip_prefix(MANIFESTS)?.rsplit_once("@/")?;
@@ -210,7 +215,8 @@ pub fn parse_manifest(path: &str) -> Option<(ObjectName, Listed)> {
     let kind = [Kind::Put, Kind::Removed].into_iter().find(|known| known.as_str() == kind)?;
     let version = Version { generation: hex(generation)?, object: object.parse().ok()? };
     let listed = Listed { version, kind, length: hex(length)? };
-    (name.manifest(&listed) == path).then_some((name, listed))
+    let is_possible = version.generation < GENERATION_END;
+    (is_possible && name.manifest(&listed) == path).then_some((name, listed))
 }
 
 /// Returns the path of a part's file, given the name that [`paritas_shards`] gives it: the object's
@@ -293,6 +299,17 @@ mod tests {
         assert_eq!(escaped("photos/2026/a-b_c.tar.gz"), "photos/2026/a-b_c.tar.gz");
         assert_eq!(escaped("@home/.rc/a b./100%"), "%40home/%2Erc/a%20b%2E/100%25");
         assert_eq!(escaped("é:*?\\"), "%C3%A9%3A%2A%3F%5C");
+    }
+
+    #[test]
+    fn a_manifest_of_an_impossible_generation_is_none() {
+        let path = |generation: u64| {
+            let version = Version { generation, object: ObjectId::new([1; 16]) };
+            ObjectName::new("a").unwrap().manifest(&Listed { version, kind: Kind::Put, length: 1 })
+        };
+        assert!(parse_manifest(&path(GENERATION_END - 1)).is_some());
+        assert!(parse_manifest(&path(GENERATION_END)).is_none());
+        assert!(parse_manifest(&path(u64::MAX)).is_none());
     }
 
     #[test]
@@ -393,7 +410,8 @@ mod tests {
 
         #[test]
         fn manifests_survive_their_paths(
-            text in "[a-zé@./ ]{1,12}", generation: u64, id: [u8; 16], length: u64, removed: bool,
+            text in "[a-zé@./ ]{1,12}", generation in 0..GENERATION_END, id: [u8; 16],
+            length: u64, removed: bool,
         ) {
             let Ok(name) = ObjectName::new(text) else { return Ok(()) };
             let version = Version { generation, object: ObjectId::new(id) };

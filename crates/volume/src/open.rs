@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use paritas::{Code, CodecOptions, Spec};
 
-use crate::config::Config;
-use crate::error::Result;
-use crate::node::{self, Node};
+use crate::config::{Config, NodeEntry};
+use crate::error::{Error, ErrorKind, Result};
+use crate::node::{self, Location, Node};
 use crate::placement::Member;
 use crate::transfer::{Hedge, Settings};
 use crate::volume::{Setup, Volume, parts_of};
@@ -21,8 +21,13 @@ impl Volume {
     /// If the file cannot be read or says something impossible, or if a node's URI or credentials
     /// cannot be used.
     pub fn open(path: &Path, options: impl Fn(&Spec) -> CodecOptions) -> Result<Self> {
-        let base = path.parent().unwrap_or(Path::new(""));
-        Self::of(&Config::read(path)?, base, options)
+        let config = Config::read(path)?;
+        // The program may change its folder while it uses the volume.
+        let path = std::path::absolute(path).map_err(|error| {
+            let message = format!("cannot find the folder of {}: {error}", path.display());
+            Error::new(ErrorKind::Io, message).because(error)
+        })?;
+        Self::of(&config, path.parent().unwrap_or(Path::new("")), options)
     }
 
     /// Opens the volume that `config` describes. Relative folders are relative to `base`, the
@@ -51,6 +56,25 @@ impl Volume {
 }
 
 impl Config {
+    /// Checks that no two nodes are at one place: what is lost with it would count as one loss.
+    /// Links of folders are followed. Relative folders are relative to `base`.
+    ///
+    /// # Errors
+    /// If two nodes are at one place ([`ErrorKind::Exists`]), or if a node's URI cannot be used.
+    pub fn expect_apart(&self, base: &Path) -> Result<()> {
+        let mut places: Vec<(&str, Location)> = Vec::new();
+        for NodeEntry { name, uri, .. } in &self.nodes {
+            let place = Location::parse(uri, base, &|name: &str| std::env::var(name).ok())?;
+            let place = place.canonical();
+            if let Some((other, _)) = places.iter().find(|(_, other)| *other == place) {
+                let message = format!("nodes {other} and {name} are at the same place");
+                return Err(Error::new(ErrorKind::Exists, message));
+            }
+            places.push((name, place));
+        }
+        Ok(())
+    }
+
     fn setup(
         &self,
         nodes: Vec<(Member, Arc<dyn Node>)>,
@@ -100,5 +124,41 @@ mod tests {
         assert_eq!(unit("1 MiB", "256 MiB"), 1 << 20);
         assert_eq!(unit("1 GiB", "256 MiB"), 16 << 20);
         assert_eq!(unit("1 MiB", "1 B"), 1);
+    }
+
+    #[test]
+    fn folders_stay_where_they_are_if_the_program_changes_its_own() {
+        let here = std::env::current_dir().unwrap();
+        let folder = tempfile::tempdir_in(&here).unwrap();
+        let path = folder.path().join("v.toml");
+        Config::init(&path, "v", "1+1", &["a", "b"].map(|node| NodeEntry::new(node, node)))
+            .unwrap();
+        let relative = path.strip_prefix(&here).unwrap();
+        let volume = Volume::open(relative, |_| CodecOptions::default()).unwrap();
+        let shown = format!("{volume:?}");
+        let expected = format!("{:?}", folder.path().join("a"));
+        assert!(shown.contains(&expected), "{shown}");
+    }
+
+    #[test]
+    fn one_folder_is_one_node() {
+        let folder = tempfile::tempdir().unwrap();
+        ["a", "b"].iter().for_each(|name| std::fs::create_dir(folder.path().join(name)).unwrap());
+        let config = |uri: &str| {
+            let nodes = [NodeEntry::new("x", "a"), NodeEntry::new("y", uri)];
+            Config::draft("v", "1+1", &nodes).unwrap()
+        };
+        config("b").expect_apart(folder.path()).unwrap();
+        let mut same = vec!["a", "./a/", "b/../a", "fs:a"];
+        #[cfg(unix)]
+        {
+            std::os::unix::fs::symlink("a", folder.path().join("link")).unwrap();
+            same.push("link");
+        }
+        for uri in same {
+            let error = config(uri).expect_apart(folder.path()).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Exists, "{uri}");
+            assert_eq!(error.to_string(), "nodes x and y are at the same place", "{uri}");
+        }
     }
 }

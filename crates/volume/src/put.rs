@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::future::join_all;
 use paritas_shards::blocks::{Layout, Shape};
-use paritas_shards::{Attributes, Digest, ObjectId};
+use paritas_shards::{Attributes, Digest, ObjectId, counted};
 
 use crate::driver::{Hands, Since, drive};
 use crate::error::{Error, ErrorKind, Result};
@@ -16,7 +16,8 @@ use crate::manifest::{Body, Content, Manifest};
 use crate::names::{self, ObjectName};
 use crate::node::Mode;
 use crate::protocol::{
-    self, Action, Answer, Event, Kind, Listed, NodeIndex, Put, PutOutcome, Request, Version,
+    self, Action, Answer, Event, Kind, Listed, NodeIndex, PartIndex, Put, PutOutcome, Request,
+    Version,
 };
 use crate::transfer::send::send;
 use crate::volume::Volume;
@@ -54,6 +55,8 @@ pub struct PutReport {
     /// Whether something is left for repair: parts or manifests that are not where they belong, or
     /// older versions.
     pub is_owed: bool,
+    /// Number of nodes that may be lost before a repair, whichever they are.
+    pub spare: usize,
     /// What went wrong on nodes.
     pub flaws: Vec<Flaw>,
 }
@@ -162,14 +165,20 @@ impl Volume {
         if is_owed {
             self.mark_object(names::OWED, object, hands.name.name).await;
         }
-        let holders = match is_inline {
-            true => hands.name.holders(listed.version),
-            false => put.stored().iter().map(|(_, node)| node).collect(),
+        let manifests = hands.name.holders(listed.version);
+        let (holders, spare) = match hands.name.layout() {
+            Some(layout) if !is_inline => {
+                let shard = |(part, node): (PartIndex, _)| (layout.part(part.0).shard, node);
+                let places = put.stored().iter().map(shard).collect();
+                let spare = self.losable_nodes(layout.code(), 1, &places, manifests.len());
+                (places.into_iter().map(|(_, node)| node).collect(), spare)
+            }
+            _ => (manifests.clone(), self.tolerance().min(manifests.len().saturating_sub(1))),
         };
         let nodes = holders.into_iter().map(|node| self.node_name(node).to_owned()).collect();
         let content = hands.name.manifest(listed.version).and_then(|manifest| manifest.content);
         let digest = content.map_or(Digest::new([0; 32]), |content| content.digest);
-        Ok(PutReport { listed, digest, nodes, is_inline, is_owed, flaws })
+        Ok(PutReport { listed, digest, nodes, is_inline, is_owed, spare, flaws })
     }
 
     /// Leaves a hint about an object on all nodes that answer. A hint that is there already stays,
@@ -219,7 +228,8 @@ impl Volume {
     /// ([`ErrorKind::TooFewNodes`]).
     pub async fn remove(&self, name: &ObjectName) -> Result<Listed> {
         let object = ObjectId::random()?;
-        let hands = PutHands::new(self, name, PutOptions::default(), Box::new(|_| None));
+        let mut hands = PutHands::new(self, name, PutOptions::default(), Box::new(|_| None));
+        hands.is_removal = true;
         let put = Put::new(self.quorum, object, protocol::Content::Removed, now());
         let (outcome, _) = drive(put, &hands).await;
         match outcome {
@@ -297,6 +307,8 @@ struct PutHands<'a> {
     make_body: MakeBody,
     source: Mutex<Option<Box<dyn Read + Send>>>,
     pulse: Arc<Pulse>,
+    /// Whether the name is removed.
+    is_removal: bool,
     /// Why the source could not be sent.
     error: Mutex<Option<Error>>,
 }
@@ -314,17 +326,19 @@ impl<'a> PutHands<'a> {
             make_body,
             source: Mutex::new(None),
             pulse: Arc::new(Pulse::begin()),
+            is_removal: false,
             error: Mutex::new(None),
         }
     }
 
-    /// Returns the error of a put that was not committed.
+    /// Returns the error of a put or removal that was not committed.
     fn failure(&self, outcome: &PutOutcome, flaws: &[Flaw]) -> Error {
         if let Some(error) = self.error.lock().unwrap_or_else(PoisonError::into_inner).take() {
             return error;
         }
         let flaws = told(flaws);
-        let (needed, name) = (self.name.volume.quorum.to_write(), self.name.name);
+        let (quorum, name) = (self.name.volume.quorum, self.name.name);
+        let needed = quorum.to_write();
         match outcome {
             PutOutcome::NotFound => {
                 Error::new(ErrorKind::NotFound, format!("there is no object {name}"))
@@ -337,15 +351,23 @@ impl<'a> PutHands<'a> {
                      carries the new one through. {flaws}"
                 ),
             ),
-            PutOutcome::Refused { answered, stored } => Error::new(
-                ErrorKind::TooFewNodes,
-                format!(
-                    "{name} is not written: {answered} of {} nodes answered, {} must, and {stored} \
-                     shards could be stored. {flaws}",
-                    self.name.volume.node_count(),
-                    self.name.volume.quorum.to_read()
-                ),
-            ),
+            PutOutcome::Refused { answered, stored } => {
+                let (did, shards) = match self.is_removal {
+                    true => ("removed", String::new()),
+                    false => {
+                        let stored = counted(*stored, "shard");
+                        ("written", format!(", and {stored} could be stored"))
+                    }
+                };
+                let (nodes, must) = (quorum.nodes(), quorum.to_read().max(needed));
+                Error::new(
+                    ErrorKind::TooFewNodes,
+                    format!(
+                        "{name} is not {did}: {answered} of {nodes} nodes answered, {must} \
+                         must{shards}. {flaws}"
+                    ),
+                )
+            }
             PutOutcome::Superseded => Error::new(
                 ErrorKind::Busy,
                 format!("{name} was replaced or removed meanwhile; what is there now stays"),

@@ -47,7 +47,7 @@ impl Volume {
         options.length = Some(object.length());
         let id = greater(old.object)?;
         // The source is read once, so its shards must be found before: they may have moved.
-        let object = self.look_everywhere(name, object).await?;
+        let (object, _) = self.look_everywhere(name, object).await?;
         let source = Box::new(Source::of(&object));
         Ok(Reencoded::Changed(self.put_shards(name, id, source, options, Some(old)).await?))
     }

@@ -109,13 +109,22 @@ impl Volume {
         self.cursor().await.status
     }
 
+    /// Returns how far the scrub is by what some nodes know.
+    pub(crate) async fn scrub_status_on(&self, nodes: &[NodeIndex]) -> ScrubStatus {
+        self.cursor_on(nodes).await.status
+    }
+
     async fn cursor(&self) -> Cursor {
+        self.cursor_on(&self.nodes().collect::<Vec<_>>()).await
+    }
+
+    async fn cursor_on(&self, nodes: &[NodeIndex]) -> Cursor {
         let read = async |node: NodeIndex| {
             let bytes = self.writable(node).await?.read(SCRUB, None).await?;
             // What cannot be read as a cursor is as good as none.
             Ok::<Cursor, crate::Error>(serde_json::from_slice(&bytes).unwrap_or_default())
         };
-        let cursors = join_all(self.nodes().map(read)).await.into_iter().flatten();
+        let cursors = join_all(nodes.iter().map(|&node| read(node))).await.into_iter().flatten();
         cursors.max_by_key(|cursor| cursor.saves).unwrap_or_default()
     }
 }

@@ -1,9 +1,10 @@
 //! Keeping objects whole: verifying, repairing, promoting.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use futures::future::join_all;
 use futures::stream::{self, StreamExt};
+use paritas_shards::ObjectId;
 use paritas_shards::blocks::Layout;
 
 use crate::driver::{Hands, drive};
@@ -22,6 +23,9 @@ const AT_ONCE: usize = 16;
 
 /// How often a repair begins anew when the object is replaced meanwhile.
 const MOST_ATTEMPTS: usize = 5;
+
+/// The flaw of a node that should have a manifest.
+const NO_MANIFEST: &str = "has no manifest";
 
 /// The state of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -52,7 +56,8 @@ pub struct Verdict {
     pub stages: u8,
     /// The shards that are whole on no node.
     pub missing: Vec<usize>,
-    /// Number of further shards that may be lost, whichever they are.
+    /// Number of further nodes that may be lost, whichever they are. It is 0 if the object cannot
+    /// be decoded from what was found.
     pub spare: usize,
     /// What was wrong on nodes.
     pub flaws: Vec<Flaw>,
@@ -68,6 +73,8 @@ pub struct Repaired {
     pub name: ObjectName,
     /// Number of parts that were made or copied.
     pub stored: usize,
+    /// Number of manifests that were written.
+    pub manifests: usize,
     /// Whether something is left to repair.
     pub is_owed: bool,
     /// Whether the name means nothing any more, so that only remains were removed.
@@ -80,11 +87,13 @@ pub struct Repaired {
 
 /// Number of nodes that answered, of nodes that have the manifest whole (drained ones do not
 /// count), and of nodes that have it damaged.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 struct Manifests {
     answered: usize,
     holders: usize,
     damaged: usize,
+    /// The nodes that answered, are not drained and have none.
+    lacking: Vec<NodeIndex>,
 }
 
 /// Which parts of an object were found.
@@ -93,8 +102,12 @@ struct Found {
     stage: usize,
     /// The parts up to this stage that are whole on no node.
     missing: Vec<usize>,
+    /// For each part up to this stage that is whole, its shard and one node that has it.
+    places: BTreeSet<(usize, NodeIndex)>,
     /// Whether every part is on its home.
     is_placed: bool,
+    /// The parts that are whole, but not on their homes.
+    strayed: Vec<usize>,
     /// Whether the object follows from the parts that are whole.
     is_solvable: bool,
 }
@@ -110,10 +123,18 @@ impl Found {
         let stage = ends.iter().position(|&end| last < end).unwrap_or(0) + 1;
         let parts = 0..ends[stage - 1];
         let is_home = |part: usize| files.get(&part).is_some_and(|f| f.contains_key(&homes[part]));
+        let place = |part: usize| {
+            let files = files.get(&part)?;
+            let at_home = files.get_key_value(&homes[part]);
+            let (&node, _) = at_home.or_else(|| files.first_key_value())?;
+            Some((layout.part(part).shard, node))
+        };
         Self {
             stage,
+            places: parts.clone().filter_map(place).collect(),
             missing: parts.clone().filter(|part| !has(part)).collect(),
             is_placed: parts.clone().all(is_home),
+            strayed: parts.clone().filter(|part| has(part) && !is_home(*part)).collect(),
             is_solvable: layout.is_solvable_from((0..layout.part_count()).filter(has)),
         }
     }
@@ -137,7 +158,7 @@ impl Volume {
             stage: 0,
             stages: 0,
             missing: Vec::new(),
-            spare: manifests.holders.saturating_sub(1),
+            spare: self.losable_manifests(&manifests),
             flaws: Vec::new(),
             read_bytes: 0,
         };
@@ -145,6 +166,11 @@ impl Volume {
             let is_settled = manifests.holders >= self.quorum.to_write();
             let is_intact = is_settled && manifests.damaged == 0;
             let health = if is_intact { Health::Intact } else { Health::Repairable };
+            let there = manifests.holders + manifests.damaged;
+            let missing = self.quorum.to_write().saturating_sub(there);
+            let order = self.inline_order(object.listed().version.object).into_iter();
+            let should = order.filter(|node| manifests.lacking.contains(node)).take(missing);
+            should.for_each(|node| hands.note(node, None, NO_MANIFEST));
             return Ok(Verdict { health, flaws: hands.flaws(), ..verdict });
         };
         hands.keep_layout(layout.clone());
@@ -155,19 +181,47 @@ impl Volume {
         let answered = answers.iter().filter(|answer| **answer != Answer::Failed).count();
         // A node may have failed after it had told its versions.
         let manifests = Manifests { answered: manifests.answered.min(answered), ..manifests };
-        let found = Found::new(&hands, &layout, &self.spread(id, layout.code()).homes);
+        let homes = self.spread(id, layout.code()).homes;
+        let found = Found::new(&hands, &layout, &homes);
+        let health = self.health(name, &found, &manifests, &hands).await;
+        manifests.lacking.iter().for_each(|&node| hands.note(node, None, NO_MANIFEST));
+        self.note_strayed(&hands, &layout, &found, &homes);
         let stage = found.stage as u8;
-        let spare = layout.tolerance(stage).saturating_sub(found.missing.len());
+        let spare = self.losable_nodes(layout.code(), stage, &found.places, manifests.holders);
         Ok(Verdict {
-            health: self.health(name, &found, manifests, &hands).await,
+            health,
             stage,
             stages: layout.code().stages(),
             missing: found.missing.iter().map(|&part| layout.part(part).shard).collect(),
-            spare: spare.min(verdict.spare),
+            spare: spare.min(self.losable_manifests(&manifests)),
             flaws: hands.flaws(),
             read_bytes: hands.read_bytes(),
             ..verdict
         })
+    }
+
+    /// Notes where the parts are that are not on their homes.
+    fn note_strayed(
+        &self,
+        hands: &NameHands<'_>,
+        layout: &Layout,
+        found: &Found,
+        homes: &[NodeIndex],
+    ) {
+        let files = hands.files();
+        for &part in &found.strayed {
+            let nodes = files.get(&part).into_iter().flat_map(BTreeMap::keys);
+            let message = format!("belongs on {}", self.node_name(homes[part]));
+            let shard = Some(layout.part(part).shard);
+            nodes.for_each(|&node| hands.note(node, shard, &message));
+        }
+    }
+
+    /// Returns the number of further nodes that may be lost, whichever they are, so that a node
+    /// with the manifest is left and enough nodes answer.
+    fn losable_manifests(&self, manifests: &Manifests) -> usize {
+        let silent_too = manifests.answered.saturating_sub(self.quorum.to_read());
+        manifests.holders.saturating_sub(1).min(silent_too)
     }
 
     /// Asks all nodes whether they have the manifest of a version. If the hands look deep, each
@@ -181,6 +235,8 @@ impl Volume {
         };
         let has: Vec<Option<bool>> = answers.iter().map(versions).collect();
         let holders = self.nodes().zip(&has).filter(|(_, has)| **has == Some(true));
+        let lacking = self.nodes().zip(&has).filter(|(_, has)| **has == Some(false));
+        let lacking = lacking.map(|(node, _)| node).filter(|&node| self.quorum.counts(node));
         let read = async |node| {
             let request = Request::ReadManifest(listed);
             let is_whole =
@@ -192,6 +248,7 @@ impl Volume {
             answered: has.iter().flatten().count(),
             holders: read.iter().filter(|&&state| state == (true, true)).count(),
             damaged: read.iter().filter(|(_, is_whole)| !is_whole).count(),
+            lacking: lacking.collect(),
         }
     }
 
@@ -199,7 +256,7 @@ impl Volume {
         &self,
         name: &ObjectName,
         found: &Found,
-        manifests: Manifests,
+        manifests: &Manifests,
         hands: &NameHands<'_>,
     ) -> Health {
         let nodes = self.node_count();
@@ -250,6 +307,7 @@ impl Volume {
                         added.flaws.into_iter().for_each(|flaw| flaw.add_to(&mut all));
                         return Ok(Repaired {
                             stored: stored + added.stored,
+                            manifests: hands.manifests_written(),
                             read_bytes: hands.read_bytes() + added.read_bytes,
                             flaws: all,
                             ..added
@@ -267,13 +325,21 @@ impl Volume {
                         self.mark_object(BACKLOG, object, name).await;
                     }
                     let (name, read_bytes) = (name.clone(), hands.read_bytes());
-                    let is_removed = listed.kind == Kind::Removed;
-                    return Ok(Repaired { name, stored, is_owed, is_removed, flaws, read_bytes });
+                    return Ok(Repaired {
+                        name,
+                        stored,
+                        manifests: hands.manifests_written(),
+                        is_owed,
+                        is_removed: listed.kind == Kind::Removed,
+                        flaws,
+                        read_bytes,
+                    });
                 }
                 RepairOutcome::Collected => {
                     return Ok(Repaired {
                         name: name.clone(),
                         stored: 0,
+                        manifests: 0,
                         is_owed: false,
                         is_removed: true,
                         flaws,
@@ -344,7 +410,7 @@ impl Volume {
     }
 
     /// Returns names in the order in which they are repaired: the objects that can lose the fewest
-    /// further shards first.
+    /// further nodes first.
     ///
     /// # Errors
     /// As [`Volume::list`].
@@ -408,9 +474,18 @@ impl Volume {
                 if is_owed {
                     self.mark_object(OWED, id, name).await;
                 }
-                let stored = hands.stored();
-                let (name, read_bytes) = (name.clone(), hands.read_bytes());
-                Ok(Repaired { name, stored, is_owed, is_removed: false, flaws, read_bytes })
+                Ok(Repaired {
+                    name: name.clone(),
+                    stored: hands.stored(),
+                    manifests: 0,
+                    is_owed,
+                    is_removed: false,
+                    flaws,
+                    read_bytes: hands.read_bytes(),
+                })
+            }
+            PromoteOutcome::Incomplete { .. } if self.is_lost(&hands, layout, id).await => {
+                Err(refused(ErrorKind::TooFewShards, "too few shards are whole"))
             }
             PromoteOutcome::Incomplete { .. } => {
                 Err(refused(ErrorKind::TooFewNodes, "some parts could not be made or stored"))
@@ -422,6 +497,17 @@ impl Volume {
                 Err(refused(ErrorKind::TooFewNodes, "too few nodes answered"))
             }
         }
+    }
+
+    /// Whether all nodes answer and the object does not follow from the parts that they have.
+    async fn is_lost(&self, hands: &NameHands<'_>, layout: &Layout, object: ObjectId) -> bool {
+        let find = |node| hands.act(Action { node, request: Request::FindParts(object) });
+        let mut parts = Vec::new();
+        for answer in join_all(self.nodes().map(find)).await {
+            let Answer::Parts(found) = answer else { return false };
+            parts.extend(found.into_iter().map(|part| part.0));
+        }
+        !layout.is_solvable_from(parts)
     }
 
     /// Returns the names that begin with `prefix` of objects that wait for a later stage; those

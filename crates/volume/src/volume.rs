@@ -1,5 +1,6 @@
 //! A volume in use: its nodes, its code, and what every operation needs.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,7 +15,7 @@ use paritas_shards::{ObjectId, Part};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::names::{ObjectName, READY};
-use crate::node::{Limited, Mode, Node, Probe, probe};
+use crate::node::{Limited, Mode, Node, Probe, is_refusal, probe, remove_probes};
 use crate::placement::{Member, Members};
 use crate::protocol::{NodeIndex, Quorum, Spread};
 use crate::transfer::{Pace, Settings};
@@ -179,21 +180,58 @@ impl Volume {
     /// # Errors
     /// If a node cannot be written to, belongs to another volume, or is not empty.
     pub async fn mark_nodes(&self) -> Result<()> {
-        join_all(self.nodes().map(|node| self.mark(node))).await.into_iter().collect()
+        // One after the other: if two nodes are one place, the second has the mark of the first.
+        for node in self.nodes() {
+            self.mark(node).await?;
+        }
+        Ok(())
+    }
+
+    /// Checks that all nodes are empty, before anything is written there. What an interrupted
+    /// [`Self::probe_nodes`] left is removed.
+    ///
+    /// # Errors
+    /// If a node does not answer, or if it has files ([`ErrorKind::Exists`]).
+    pub async fn expect_empty_nodes(&self) -> Result<()> {
+        let check = async |node| {
+            let checked = match self.node(node).read(READY, None).await {
+                Ok(found) => Err(foreign(self.node(node), &self.setup.id, &found)),
+                Err(error) if error.kind() == ErrorKind::NotFound => self.expect_empty(node).await,
+                Err(error) => Err(error),
+            };
+            match checked {
+                // A probe tells what the node cannot do.
+                Err(error) if is_refusal(&error) => Ok(()),
+                checked => checked,
+            }
+        };
+        join_all(self.nodes().map(check)).await.into_iter().collect()
+    }
+
+    /// Checks that a node has no file but a mark.
+    pub(crate) async fn expect_empty(&self, node: NodeIndex) -> Result<()> {
+        let storage = self.node(node);
+        remove_probes(&**storage).await?;
+        let mut entries = storage.list("");
+        while let Some(entry) = entries.next().await {
+            let path = entry?.path;
+            if path != READY {
+                let message = format!("the node must be empty; it has {path}");
+                return Err(Error::new(ErrorKind::Exists, message).at_node(storage.name()));
+            }
+        }
+        Ok(())
     }
 
     async fn mark(&self, node: NodeIndex) -> Result<()> {
         let storage = self.node(node);
         match storage.read(READY, None).await {
             Ok(found) if *found == *self.mark_of(node).as_bytes() => return Ok(()),
-            Ok(_) => return Err(foreign(storage)),
+            Ok(found) => return Err(foreign(storage, &self.setup.id, &found)),
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(error) => return Err(error),
         }
-        if let Some(entry) = storage.list("").next().await {
-            let message = format!("the node must be empty; it has {}", entry?.path);
-            return Err(Error::new(ErrorKind::Exists, message).at_node(storage.name()));
-        }
+        self.expect_empty(node).await?;
         storage.write(READY, self.mark_of(node).into(), Mode::Replace).await
     }
 
@@ -205,11 +243,10 @@ impl Volume {
         let storage = self.node(node);
         let checked = match storage.read(READY, None).await {
             Ok(found) if *found == *self.mark_of(node).as_bytes() => Ok(()),
-            Ok(_) => Err(foreign(storage)),
+            Ok(found) => Err(foreign(storage, &self.setup.id, &found)),
             Err(error) if error.kind() == ErrorKind::NotFound => Err(Error::new(
                 ErrorKind::NotFound,
-                "the node does not bear the volume's mark: it is empty or another place; \
-                 `volume replace` fills a new one",
+                "the node does not bear the volume's mark: it is empty or another place",
             )
             .at_node(storage.name())),
             Err(error) => Err(error),
@@ -236,6 +273,35 @@ impl Volume {
     /// Returns the number of nodes that may be lost, whichever they are.
     pub fn tolerance(&self) -> usize {
         self.quorum.to_write() - 1
+    }
+
+    /// Returns the number of nodes that may be lost, whichever they are, before an object is
+    /// promoted. It is [`Self::tolerance`] if the code has one stage.
+    pub fn tolerance_before_promotion(&self) -> usize {
+        let (code, quorum) = (&self.setup.code, self.quorum);
+        losses_at(code, 1, quorum.nodes(), quorum.serving()).min(self.tolerance())
+    }
+
+    /// Returns the number of nodes that may be lost, whichever they are, if the shards of an object
+    /// in some stage of its code are at `places` and `manifests` nodes have its manifest. The list
+    /// has a shard and a node for each file; the other shards are lost.
+    pub(crate) fn losable_nodes(
+        &self,
+        code: &Code,
+        stage: u8,
+        places: &BTreeSet<(usize, NodeIndex)>,
+        manifests: usize,
+    ) -> usize {
+        let shards: BTreeSet<usize> = places.iter().map(|&(shard, _)| shard).collect();
+        let all = parts_of(code).into_iter().filter(|part| part.stage <= stage);
+        let all: BTreeSet<usize> = all.map(|part| part.shard).collect();
+        let missing = all.difference(&shards).count();
+        let nodes: Vec<NodeIndex> = places.iter().map(|&(_, node)| node).collect();
+        let of_shards = match shard_tolerance(code, stage).checked_sub(missing) {
+            Some(tolerance) => self.members.losable_nodes(&nodes, tolerance),
+            None => 0,
+        };
+        of_shards.min(manifests.saturating_sub(1)).min(self.tolerance())
     }
 
     /// Returns the nodes' names, failure domains and states: in the order of the volume file, but
@@ -337,8 +403,18 @@ impl Drop for Look<'_> {
     }
 }
 
-fn foreign(storage: &Arc<dyn Node>) -> Error {
-    let message = "the node bears the mark of another volume, or of another node of this one";
+/// Returns the error that a node bears a mark which is not its own; `id` is that of the volume.
+fn foreign(storage: &Arc<dyn Node>, id: &str, mark: &[u8]) -> Error {
+    let mark = String::from_utf8_lossy(mark);
+    let message = match mark.trim_end().split_once(' ') {
+        Some((of, node)) if of == id => {
+            format!("the node bears the mark of {node:?}, another node of this volume")
+        }
+        Some((of, node)) => {
+            format!("the node bears the mark of {node:?}, a node of another volume ({of:?})")
+        }
+        None => "the node has a file `ready` that is no mark of a volume".to_owned(),
+    };
     Error::new(ErrorKind::Exists, message).at_node(storage.name())
 }
 
@@ -363,16 +439,21 @@ pub(crate) fn stage_ends(code: &Code) -> Vec<usize> {
 /// Returns how many of `nodes` nodes may be lost, whichever they are, at the last stage of a code
 /// whose shards are spread over `serving` of them; but at most `most`, if that is given.
 pub(crate) fn losses(code: &Code, most: Option<usize>, nodes: usize, serving: usize) -> usize {
-    let shards = code.node_count();
-    let most_on_one = shards.div_ceil(serving.max(1));
-    let tolerance = match code.graph() {
-        None => code.tolerance_at(code.stages()),
-        Some(graph) => {
-            let enough = graph.data() * LT_HUNDREDTHS / 100;
-            graph.blocks().saturating_sub(enough) * shards / graph.blocks()
-        }
-    };
-    (tolerance / most_on_one).min(nodes.saturating_sub(1)).min(most.unwrap_or(usize::MAX))
+    losses_at(code, code.stages(), nodes, serving).min(most.unwrap_or(usize::MAX))
+}
+
+/// Returns the same for any stage of a code.
+fn losses_at(code: &Code, stage: u8, nodes: usize, serving: usize) -> usize {
+    let most_on_one = code.node_count().div_ceil(serving.max(1));
+    (shard_tolerance(code, stage) / most_on_one).min(nodes.saturating_sub(1))
+}
+
+/// Returns how many shards may be lost in a stage of a code, whichever they are. For an LT code
+/// this is the number that nearly every graph tolerates.
+pub(crate) fn shard_tolerance(code: &Code, stage: u8) -> usize {
+    let Some(graph) = code.graph() else { return code.tolerance_at(stage) };
+    let enough = graph.data() * LT_HUNDREDTHS / 100;
+    graph.blocks().saturating_sub(enough) * code.node_count() / graph.blocks()
 }
 
 #[cfg(test)]

@@ -448,6 +448,20 @@ async fn damaged_manifests_are_found_by_deep_verification_and_repaired() {
 }
 
 #[tokio::test]
+async fn an_object_whose_manifests_are_all_damaged_is_lost_if_all_nodes_answer() {
+    let disks = Disks::new(3);
+    let volume = disks.volume("2+1").await;
+    put(&volume, "object", &content(100_000)).await;
+    disks.files("manifests").iter().for_each(|path| damage(path));
+    let error = volume.verify(&name("object"), false).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::TooFewShards, "{error}");
+    assert!(error.to_string().contains("objects/"), "{error}");
+    let _hidden = disks.hide(&[2]);
+    let error = disks.open("2+1").verify(&name("object"), false).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Io, "{error}");
+}
+
+#[tokio::test]
 async fn a_damaged_manifest_is_read_from_nodes_that_are_slow() {
     let disks = Disks::new(6);
     put(&disks.volume("4+2").await, "object", &content(100)).await;
@@ -618,4 +632,79 @@ async fn what_an_interrupted_put_leaves_is_invisible() {
     assert_eq!(disks.files("").len(), 6, "{:?}", disks.files(""));
     assert_eq!(get(&volume, "object").await.unwrap_err().kind(), ErrorKind::NotFound);
     assert_eq!(volume.collect().await.unwrap(), 0);
+}
+
+/// Two shards of an object are on one node after a put without another one, so this node and one
+/// more lose it, though any two shards may be lost.
+#[tokio::test]
+async fn what_may_be_lost_counts_nodes() {
+    let disks = Disks::new(4);
+    let volume = disks.volume("2+2").await;
+    let hidden = disks.hide(&[0]);
+    let bytes = std::io::Cursor::new(content(100_000));
+    let report = volume.put(&name("doubled"), bytes, PutOptions::default()).await.unwrap();
+    assert_eq!((report.is_owed, report.spare), (true, 1), "{report:?}");
+    hidden.show();
+    let volume = disks.open("2+2");
+    let verdict = volume.verify(&name("doubled"), false).await.unwrap();
+    assert_eq!((verdict.health, verdict.spare), (Health::Repairable, 1), "{verdict:?}");
+    put(&volume, "whole", &content(100_000)).await;
+    let urgent = volume.most_urgent_first("").await.unwrap();
+    assert_eq!(urgent, [name("doubled"), name("whole")]);
+    volume.repair(&name("doubled"), false).await.unwrap();
+    assert_eq!(volume.verify(&name("doubled"), false).await.unwrap().spare, 2);
+
+    for (count, code, length, spare) in [
+        (5, "10+4", 100_000, 1),
+        (4, "4+4", 100_000, 2),
+        (4, "2+2", 100, 2),
+        (6, "lt:k=20,n=40", 100_000, 1),
+    ] {
+        let disks = Disks::new(count);
+        let volume = disks.volume(code).await;
+        put(&volume, "object", &content(length)).await;
+        let verdict = volume.verify(&name("object"), false).await.unwrap();
+        assert_eq!((verdict.health, verdict.spare), (Health::Intact, spare), "{code}, {length}");
+        // A node that does not answer may not be lost a second time.
+        let _hidden = disks.hide(&[count - 1]);
+        let volume = disks.open(code);
+        let verdict = volume.verify(&name("object"), false).await.unwrap();
+        assert_eq!(verdict.spare, spare - 1, "{code}, {length}");
+    }
+}
+
+#[tokio::test]
+async fn a_put_that_too_few_nodes_could_take_writes_nothing() {
+    let disks = Disks::new(4);
+    let volume = disks.volume("2+2").await;
+    put(&volume, "old", b"old").await;
+    let hidden = disks.hide(&[0, 1]);
+    let volume = disks.open("2+2");
+    for length in [100, 100_000] {
+        let bytes = std::io::Cursor::new(content(length));
+        let error = volume.put(&name("new"), bytes, PutOptions::default()).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::TooFewNodes);
+        let message = error.to_string();
+        assert!(message.contains("new is not written: 2 of 4 nodes answered, 3 must"), "{message}");
+    }
+    let message = volume.remove(&name("old")).await.unwrap_err().to_string();
+    assert!(message.contains("old is not removed: 2 of 4 nodes answered, 3 must. "), "{message}");
+    hidden.show();
+    let volume = disks.open("2+2");
+    let names: Vec<_> = volume.list("").await.unwrap().objects.into_keys().collect();
+    assert_eq!(names, [name("old")]);
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn files_on_folders_are_their_owner_s_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let disks = Disks::new(3);
+    let volume = disks.volume("2+1").await;
+    put(&volume, "small", b"small").await;
+    put(&volume, "large", &content(100_000)).await;
+    for file in [disks.files("objects"), disks.files("manifests")].concat() {
+        let mode = |path: &std::path::Path| path.metadata().unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(&file), mode(file.parent().unwrap())), (0o600, 0o700), "{file:?}");
+    }
 }

@@ -360,3 +360,18 @@ async fn those_are_promoted_first_that_have_waited_longest() {
     volume.promote(&name("b/first")).await.unwrap();
     assert_eq!(backlog("").await, ["a/middle", "c/last"]);
 }
+
+#[tokio::test]
+async fn an_object_that_is_lost_cannot_be_promoted() {
+    let disks = Disks::new(6);
+    let volume = disks.volume("bbdpg:k=4,m=1,m2=2,base=cauchy").await;
+    put(&volume, "object", &content(100_000)).await;
+    disks.files("objects").iter().take(2).for_each(|path| std::fs::remove_file(path).unwrap());
+    let error = volume.promote(&name("object")).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::TooFewShards, "{error}");
+    assert!(error.to_string().contains("object: too few shards are whole"), "{error}");
+    // A node that is silent may have one.
+    let _hidden = disks.hide(&[5]);
+    let volume = disks.open("bbdpg:k=4,m=1,m2=2,base=cauchy");
+    assert_eq!(volume.promote(&name("object")).await.unwrap_err().kind(), ErrorKind::TooFewNodes);
+}

@@ -7,8 +7,8 @@ use std::str::FromStr;
 use bytesize::ByteSize;
 use clap::Subcommand;
 use paritas::Spec;
-use paritas_volume::Rate;
 use paritas_volume::names::ObjectName;
+use paritas_volume::{GetOptions, Rate};
 
 const OVERVIEW: &str = "\
 Example:
@@ -180,7 +180,8 @@ shards; what is not where it belongs is owed, and `repair` mends it. With --recu
 stored for each file below DIR; links, devices and empty folders are left out. The permissions and \
 the modification time of files are kept.
 JSON: one line an object, type \"volume-put\", name, object, generation, length, digest, inline \
-(whether it is kept in its manifests), nodes, owed, flaws [{node, shard, message, count}], seconds.")]
+(whether it is kept in its manifests), nodes, owed, spare (nodes that may be lost, whichever they \
+are, before a repair), flaws [{node, shard, message, count}], seconds.")]
 pub struct Put {
     /// The volume file.
     pub volume: PathBuf,
@@ -222,6 +223,13 @@ pub struct Staleness {
     /// the newest.
     #[arg(long)]
     pub allow_stale: bool,
+}
+
+impl Staleness {
+    /// Returns the settings of reading.
+    pub fn options(self) -> GetOptions {
+        GetOptions::default().allow_stale(self.allow_stale)
+    }
 }
 
 #[derive(Debug, clap::Args)]
@@ -331,6 +339,7 @@ Examples:
   paritas volume ls tank.toml
   paritas volume ls tank.toml backup/ --long
 
+With --allow-stale, objects may be missing, and others may have been removed or replaced.
 JSON: one line an object, type \"volume-ls\", name, object, generation, length.")]
 pub struct Ls {
     /// The volume file.
@@ -341,6 +350,8 @@ pub struct Ls {
     /// id of each object, too.
     #[arg(long, short)]
     pub long: bool,
+    #[command(flatten)]
+    pub staleness: Staleness,
 }
 
 #[derive(Debug, clap::Args)]
@@ -374,7 +385,8 @@ pub struct Rm {
     /// The names of the objects.
     #[arg(required = true, value_name = "NAME|PREFIX")]
     pub names: Vec<String>,
-    /// Remove all objects whose names begin with a PREFIX and /.
+    /// Remove all objects whose names begin with a PREFIX and /. An empty PREFIX, which all names
+    /// begin with, is refused.
     #[arg(long, short)]
     pub recursive: bool,
 }
@@ -387,11 +399,12 @@ Examples:
 
 Without --deep, only the lengths of shards are checked; with it, every block and manifest is read and \
 checked. \
-Nodes that do not answer may have what is missing: the status is then unknown, and the exit code 6. \
+If it depends on nodes that do not answer whether an object can be read, its status is unknown, and the \
+exit code 6. \
 The exit code is the worst of all objects.
 JSON: one line an object, type \"volume-verify\", name, object, generation, length, status (intact, \
 repairable, lost, unknown), stage (0 if the object is kept in its manifests), stages, missing (shards \
-that are whole on no node), spare (further shards that may be lost), read_bytes, flaws [{node, shard, \
+that are whole on no node), spare (further nodes that may be lost, whichever they are), read_bytes, flaws [{node, shard, \
 message, count}], seconds. If there are several objects, a line of type \"summary\" comes last: objects, \
 intact, repairable, repaired, lost, inconsistent, unknown, bytes (of the objects), seconds, rate \
 (bytes a second).")]
@@ -417,12 +430,12 @@ Examples:
   paritas volume repair tank.toml --scrub
 
 Every shard and every manifest is brought to the node where it belongs, and older versions are \
-removed. Without names, the objects that can lose the fewest further shards come first; then what \
+removed. Without names, the objects that can lose the fewest further nodes come first; then what \
 interrupted commands have left behind is removed if it is older than a day. With --scrub, every block \
 of every object is read, in the order of names; a scrub that was interrupted goes on where it was, \
 and `status` tells how far it is. The exit code is the worst of all objects; 1 means that something could not be repaired now, because a node failed.
-JSON: one line an object, type \"volume-repair\", name, stored (shards that were written), owed \
-(whether something is left to repair), removed (whether it was only remains of a removed name), \
+JSON: one line an object, type \"volume-repair\", name, stored (shards that were written), manifests \
+(that were written), owed (whether something is left to repair), removed (whether it was only remains of a removed name), \
 read_bytes, flaws [{node, shard, message, count}], seconds. After a collection, type \"volume-collect\", \
 objects (whose remains were removed). If there are several objects, a line of type \"summary\" comes \
 last: objects, intact, repairable, repaired, lost, inconsistent, unknown, bytes (of the objects), \
@@ -575,7 +588,8 @@ pub struct Replace {
 Example:
   paritas volume status tank.toml
 
-The exit code is 1 if a node is of no use now or something waits for repair, and 6 if more nodes are \
+A node is ready if it bears the volume's mark, lists its manifests and, unless it is drained, takes a \
+small file, which is removed. What is owed is what commands know of; `verify` looks for the rest. The exit code is 1 if a node is of no use now or something waits for repair, and 6 if more nodes are \
 of no use than may be lost.
 JSON: type \"volume-status\", tolerance (number of nodes that may be lost), nodes [{name, domain, \
 drained, problem}], owed {objects, oldest_seconds} (objects of which something is not where it \

@@ -288,7 +288,7 @@ impl Inner {
             _ => ErrorKind::Io,
         };
         let why = self.shown(&error);
-        Error::new(kind, format!("cannot {doing} {path}: {why}")).at_node(&self.name)
+        Error::new(kind, format!("cannot {doing} {}: {why}", named(path))).at_node(&self.name)
     }
 
     /// Returns what an error says, in a line that is not too long.
@@ -324,6 +324,7 @@ impl Inner {
             Ok(result) => result.map_err(|error| self.error(doing, path, error)),
             Err(_) => {
                 let seconds = limit.as_secs_f64();
+                let path = named(path);
                 let message = format!("cannot {doing} {path}: no answer for {seconds:.0} seconds");
                 Err(Error::new(ErrorKind::Io, message).at_node(&self.name))
             }
@@ -602,4 +603,9 @@ impl Drop for EndpointWriter {
             runtime.spawn(work);
         }
     }
+}
+
+/// Returns what messages call a path. That of the whole node is empty.
+fn named(path: &str) -> &str {
+    if path.is_empty() { "the folder" } else { path }
 }

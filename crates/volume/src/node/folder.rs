@@ -278,7 +278,9 @@ impl Inner {
             Ok(top) => top,
             Err(error) => return drop(sender.blocking_send(vec![Err(error)])),
         };
-        let is_shown = |entry: &DirEntry| entry.path() != self.root.join(STAGING);
+        // A new file system has this folder at its top, which only its administrator may read.
+        let hidden = [STAGING, "lost+found"].map(|name| self.root.join(name));
+        let is_shown = |entry: &DirEntry| !hidden.iter().any(|path| entry.path() == path);
         let walk = WalkDir::new(&top).into_iter().filter_entry(is_shown);
         let mut batch = Vec::new();
         for entry in walk.filter_map(|entry| self.entry(entry).transpose()) {
@@ -462,8 +464,13 @@ fn is_absence(error: &io::Error) -> bool {
     matches!(error.kind(), IoErrorKind::NotFound | IoErrorKind::NotADirectory)
 }
 
+/// Makes a folder that only its owner may use, unless there is one.
 fn create_folder(folder: &Path) -> io::Result<()> {
-    match fs::create_dir(folder) {
+    #[allow(unused_mut, reason = "it is changed on Unix alone")]
+    let mut builder = fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    match builder.create(folder) {
         Err(error) if error.kind() == IoErrorKind::AlreadyExists => match fs::metadata(folder)? {
             found if found.is_dir() => Ok(()),
             _ => Err(IoErrorKind::NotADirectory.into()),
@@ -472,13 +479,13 @@ fn create_folder(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// Makes a file with a name of its own, which goes when it is dropped. Who may use it follows from
-/// the process's mask, as for other files.
+/// Makes a file with a name of its own, which goes when it is dropped. Only its owner may use it:
+/// it may hold bytes of a source that nobody else may read.
 fn new_file(folder: &Path) -> io::Result<NamedTempFile> {
     let mut builder = tempfile::Builder::new();
     builder.prefix("");
     #[cfg(unix)]
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600));
     builder.tempfile_in(folder)
 }
 

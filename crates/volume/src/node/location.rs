@@ -115,6 +115,18 @@ impl Location {
         }
     }
 
+    /// Returns the location as others with the same place have it, too: a folder without links and
+    /// `..`, if it exists.
+    pub(crate) fn canonical(self) -> Self {
+        match self {
+            Self::Folder(folder) => match std::fs::canonicalize(&folder) {
+                Ok(found) => Self::Folder(found),
+                Err(_) => Self::Folder(folder),
+            },
+            other => other,
+        }
+    }
+
     fn remote(scheme: &str, uri: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<Self> {
         let default_region = || variable("AWS_REGION").unwrap_or_else(|| "us-east-1".to_owned());
         let mut parts = Parts::of(uri)?;

@@ -8,6 +8,7 @@ use futures::StreamExt;
 use futures::future::join_all;
 
 use super::{Abilities, Mode, Node};
+use crate::names::READY;
 use crate::{Error, ErrorKind, Result};
 
 /// Number of files that are created by several at once.
@@ -44,6 +45,42 @@ pub async fn probe(node: &dyn Node) -> Result<Probe> {
     let result = prober.try_out(Abilities { list: lists, ..claims }).await;
     prober.clean_up().await;
     result
+}
+
+/// Removes the files that interrupted calls of [`probe`] left.
+pub(crate) async fn remove_probes(node: &dyn Node) -> Result<()> {
+    let mut left = Vec::new();
+    let mut entries = node.list("");
+    while let Some(entry) = entries.next().await {
+        let path = entry?.path;
+        match is_of_probe(&path) {
+            true => left.push(path),
+            // A node that has other files is not searched to its end.
+            false if path != READY => break,
+            false => {}
+        }
+    }
+    drop(entries);
+    for path in left {
+        node.delete(&path).await?;
+    }
+    Ok(())
+}
+
+/// Whether a path is that of a file which [`probe`] writes.
+fn is_of_probe(path: &str) -> bool {
+    let Some((number, name)) = path.strip_prefix("probe-").and_then(|rest| rest.split_once('/'))
+    else {
+        return false;
+    };
+    let is_number = number.len() == 16 && number.chars().all(|c| c.is_ascii_hexdigit());
+    is_number && probe_files().any(|file| file == name)
+}
+
+/// Returns the names of the files that [`probe`] writes.
+fn probe_files() -> impl Iterator<Item = String> {
+    let races = (0..ROUNDS).map(|round| format!("race-{round}"));
+    races.chain(["file", "clock", "stream"].map(str::to_owned))
 }
 
 struct Prober<'a> {
@@ -149,13 +186,13 @@ impl Prober<'_> {
 
     /// Removes all files. What cannot be removed now, cannot be removed later either.
     async fn clean_up(&self) {
-        let races = (0..ROUNDS).map(|round| format!("race-{round}"));
-        for name in races.chain(["file", "clock", "stream"].map(str::to_owned)) {
+        for name in probe_files() {
             let _ = self.node.delete(&self.path(&name)).await;
         }
     }
 }
 
-fn is_refusal(error: &Error) -> bool {
+/// Whether an error says that a node cannot do something, or must not.
+pub(crate) fn is_refusal(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::Refused | ErrorKind::Unsupported)
 }

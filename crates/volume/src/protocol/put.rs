@@ -2,7 +2,7 @@
 //!
 //! | state | what is awaited | then |
 //! | --- | --- | --- |
-//! | surveying | versions, from all nodes | too few answers: refused. Else parts are stored on their homes |
+//! | surveying | versions, from all nodes | fewer than N - t or t + 1 answers: refused. Else parts are stored on their homes |
 //! | storing | parts | missing ones go to spare nodes; if too few are durable, to any other node, or, if there is none, all is discarded. Else another survey |
 //! | numbering | versions, from all nodes | too few answers: all is discarded. Else the new version has the next generation, and manifests are written |
 //! | writing | manifests | t + 1 are written: committed, older versions are removed. Fewer: other nodes are tried; if there are none, the outcome is open |
@@ -313,10 +313,12 @@ impl Procedure for Put {
                 Content::Shards { .. } => self.survey(Phase::Surveying),
                 Content::Inline { .. } | Content::Removed => self.survey(Phase::Numbering),
             },
-            (Phase::Surveying, _) if !self.view.is_sure() => self.refuse(),
+            (Phase::Surveying, _) if !self.view.takes_versions() => self.refuse(),
             (Phase::Surveying, _) if self.is_superseded() => Step::Done(PutOutcome::Superseded),
             (Phase::Surveying | Phase::Storing, _) => self.store(),
-            (Phase::Numbering, _) if !self.view.is_sure() || self.is_superseded() => self.discard(),
+            (Phase::Numbering, _) if !self.view.takes_versions() || self.is_superseded() => {
+                self.discard()
+            }
             (Phase::Writing, Some(listed)) => self.write(listed),
             (Phase::Numbering | Phase::Writing, _) => self.number(),
             (Phase::DeletingObjects, _) => self.delete_manifests(),
@@ -327,7 +329,7 @@ impl Procedure for Put {
     fn is_enough(&self) -> bool {
         match (self.phase, self.listed) {
             (Phase::Beginning | Phase::Storing, _) => false,
-            (Phase::Surveying | Phase::Numbering, _) => self.view.is_sure(),
+            (Phase::Surveying | Phase::Numbering, _) => self.view.takes_versions(),
             (Phase::Writing, Some(listed)) => self.view.is_settled(listed.version),
             (Phase::Writing, None) => false,
             (Phase::DeletingObjects | Phase::DeletingManifests | Phase::Discarding, _) => true,

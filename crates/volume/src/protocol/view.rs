@@ -60,6 +60,14 @@ impl View {
         self.answered.len() >= self.quorum.to_read()
     }
 
+    /// Whether a new version may be written: enough nodes answered to be sure of what they show,
+    /// and enough of them that are not drained to settle the version. With fewer, a write would end
+    /// open.
+    pub(crate) fn takes_versions(&self) -> bool {
+        let serving = self.answered.iter().filter(|&&node| self.quorum.counts(node)).count();
+        self.is_sure() && serving >= self.quorum.to_write()
+    }
+
     /// Whether every node of the volume answered.
     pub fn is_complete(&self) -> bool {
         self.answered.len() == self.quorum.nodes()
@@ -187,6 +195,21 @@ mod tests {
         assert!(!seen.is_sure());
         seen.answer(NodeIndex(2), []);
         assert!(seen.is_sure() && !seen.is_complete());
+    }
+
+    #[test]
+    fn a_version_is_only_written_where_enough_nodes_answer_to_settle_it() {
+        // Of four nodes any two may be lost: two answers are sure, but three nodes must take it.
+        let mut seen = View::new(Quorum::new(4, 2).unwrap());
+        [0, 1].into_iter().for_each(|node| seen.answer(NodeIndex(node), []));
+        assert!(seen.is_sure() && !seen.takes_versions());
+        seen.answer(NodeIndex(3), []);
+        assert!(seen.takes_versions());
+        // A drained node takes none.
+        let drained = Quorum::new(4, 1).unwrap().with_drained(2).unwrap();
+        let mut seen = View::new(drained);
+        [1, 2, 3].into_iter().for_each(|node| seen.answer(NodeIndex(node), []));
+        assert!(seen.is_sure() && !seen.takes_versions());
     }
 
     #[test]

@@ -20,6 +20,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::node::may_block;
 use crate::transfer::race::Race;
 use crate::transfer::{Pace, Place, Settings, rateless};
+use crate::volume::shard_tolerance;
 
 /// One object, ready to be read.
 #[derive(Debug)]
@@ -445,7 +446,8 @@ impl Receiver {
 
     pub(super) fn lost(&self, segments: &Range<u64>, parts: &[usize]) -> Error {
         let first = self.layout.segment_range(self.length, segments.start);
-        let (shards, tolerance) = (self.layout.parts_in(1).len(), self.layout.tolerance(1));
+        let shards = self.layout.parts_in(1).len();
+        let tolerance = shard_tolerance(self.layout.code(), 1);
         let flaws = self.flaws();
         let flaws: Vec<String> = flaws
             .iter()
@@ -455,11 +457,11 @@ impl Receiver {
         Error::new(
             ErrorKind::TooFewShards,
             format!(
-                "from byte {} on, {} of {shards} shards can be read, {} are enough; {}",
+                "from byte {} on, {} of {shards} shards can be read, {} are enough{}",
                 first.start,
                 parts.len(),
-                shards - tolerance,
-                flaws.join("; ")
+                shards.saturating_sub(tolerance),
+                flaws.iter().map(|flaw| format!("; {flaw}")).collect::<String>()
             ),
         )
     }

@@ -9,6 +9,7 @@ use paritas_volume::node::{Abilities, Probe};
 use paritas_volume::placement::Member;
 use serde_json::{Value, json};
 
+use super::report;
 use crate::args::volume::{Init, NodeArg};
 use crate::commands::Outcome;
 use crate::exit::{Exit, Failure};
@@ -24,7 +25,7 @@ pub async fn run(args: &Init, output: &Output) -> Outcome {
     volume.mark_nodes().await.map_err(|error| unmarked(&args.volume, error.into()))?;
     let warnings = warnings(&volume, &probes);
     warnings.iter().for_each(|warning| output.warn(warning));
-    report(&args.volume, &config, &volume, &probes, &warnings, output);
+    tell(&args.volume, &config, &volume, &probes, &warnings, output);
     Ok(Exit::Done)
 }
 
@@ -45,13 +46,17 @@ async fn write(args: &Init, code: &str) -> Result<(Config, Vec<Probe>), Failure>
     let mut nodes = entries(nodes, &args.domain, &args.credentials)?;
     let draft = Config::draft(&name, code, &nodes)?;
     let base = args.volume.parent().unwrap_or(Path::new(""));
-    let probes = probe(&Volume::of(&draft, base, paritas_tune::codec_options)?).await?;
+    draft.expect_apart(base)?;
+    let volume = Volume::of(&draft, base, paritas_tune::codec_options)?;
+    volume.expect_empty_nodes().await?;
+    let probes = probe(&volume).await?;
     nodes.iter_mut().zip(&probes).for_each(|(node, probe)| node.abilities = Some(probe.abilities));
     Ok((Config::init(&args.volume, &name, code, &nodes)?, probes))
 }
 
 async fn read(path: &Path) -> Result<(Config, Vec<Probe>), Failure> {
     let config = Config::read(path)?;
+    config.expect_apart(path.parent().unwrap_or(Path::new("")))?;
     let probes = probe(&super::open(path)?).await?;
     Ok((config, probes))
 }
@@ -71,6 +76,11 @@ pub fn entries(
     let names: BTreeSet<&str> = nodes.iter().map(|(name, _)| &**name).collect();
     let domains = by_node("--domain", domains, &names)?;
     let credentials = by_node("--credentials", credentials, &names)?;
+    if let Some((name, _)) = nodes.iter().find(|(_, uri)| uri.starts_with("memory:")) {
+        return Err(Failure::arguments(format!(
+            "node {name}: what is kept in memory is gone when the command ends; give a folder"
+        )));
+    }
     let entry = |(name, uri): &(String, String)| {
         let mut entry = NodeEntry::new(name, uri);
         if let Some(&domain) = domains.get(&**name) {
@@ -158,15 +168,15 @@ pub fn placement_warnings(volume: &Volume) -> Vec<String> {
     if nodes < shards {
         let most = counted(shards.div_ceil(nodes), "shard");
         warnings.push(format!(
-            "there are {} for {shards} shards, so a node has up to {most}, and any {tolerance} may be \
-             lost",
-            counted(nodes, "node")
+            "{} for {shards} shards: a node has up to {most}, and {}",
+            counted(nodes, "node"),
+            report::may_be_lost(tolerance)
         ));
     }
     if domains.len() < shards.min(nodes) {
         let most = counted(shards.div_ceil(domains.len()), "shard");
         warnings.push(format!(
-            "there are {} for {shards} shards, so up to {most} are lost with a domain",
+            "{} for {shards} shards: up to {most} are lost with a domain",
             counted(domains.len(), "domain")
         ));
     }
@@ -196,7 +206,7 @@ pub fn node_value(name: &str, domain: &str, probe: &Probe) -> Value {
     })
 }
 
-fn report(
+fn tell(
     path: &Path,
     config: &Config,
     volume: &Volume,
@@ -214,11 +224,11 @@ fn report(
     output::insert_name(&mut value, "path", path.as_os_str());
     output.result(value, || {
         format!(
-            "{}: {} over {}, any {} may be lost",
+            "{}: {} over {}, {}",
             shown(path),
             volume.code().spec(),
             counted(volume.node_count(), "node"),
-            volume.tolerance()
+            report::tolerance_text(volume)
         )
     });
 }

@@ -3,7 +3,7 @@
 use paritas_shards::Timestamp;
 use paritas_volume::names::ObjectName;
 use paritas_volume::protocol::Listed;
-use paritas_volume::{ErrorKind, Listing, Object, Volume, VolumeStatus};
+use paritas_volume::{ErrorKind, GetOptions, Listing, Object, Volume, VolumeStatus};
 use serde_json::{Value, json};
 
 use super::{AT_ONCE, each, folder_prefix, object, report};
@@ -16,7 +16,8 @@ use crate::output::{Output, counted, shown};
 /// Lists objects.
 pub async fn ls(args: &Ls, output: &Output) -> Outcome {
     let volume = super::open(&args.volume)?;
-    let listing = list(&volume, args.prefix.as_deref().unwrap_or_default(), output).await?;
+    let prefix = args.prefix.as_deref().unwrap_or_default();
+    let listing = list(&volume, prefix, args.staleness.options(), output).await?;
     for (name, listed) in &listing.objects {
         let Listed { version, length, .. } = listed;
         let value = json!({
@@ -34,9 +35,17 @@ pub async fn ls(args: &Ls, output: &Output) -> Outcome {
 
 /// Lists the objects whose names begin with a prefix. If there are none, this is a failure, unless
 /// the prefix is empty.
-pub async fn list(volume: &Volume, prefix: &str, output: &Output) -> Result<Listing, Failure> {
-    let listing = volume.list(prefix).await?;
+pub async fn list(
+    volume: &Volume,
+    prefix: &str,
+    options: GetOptions,
+    output: &Output,
+) -> Result<Listing, Failure> {
+    let listing = volume.list_with(prefix, options).await?;
     listing.flaws.iter().for_each(|flaw| output.warn(&flaw.to_string()));
+    if !listing.is_sure {
+        output.warn("too few nodes answered to be sure that these are all objects");
+    }
     match listing.objects.is_empty() && !prefix.is_empty() {
         true => Err(Failure::not_recognised(format!(
             "there is no object whose name begins with {}",
@@ -99,8 +108,14 @@ pub async fn rm(args: &Rm, output: &Output) -> Outcome {
     for name in &args.names {
         match args.recursive {
             true => {
-                names
-                    .extend(list(&volume, &folder_prefix(name), output).await?.objects.into_keys());
+                let prefix = folder_prefix(name);
+                if prefix.is_empty() {
+                    return Err(Failure::arguments(
+                        "an empty PREFIX would remove every object; name the folders to remove",
+                    ));
+                }
+                let found = list(&volume, &prefix, GetOptions::default(), output).await?;
+                names.extend(found.objects.into_keys());
             }
             false => names.push(ObjectName::new(name.as_str())?),
         }
@@ -123,10 +138,10 @@ pub async fn rm(args: &Rm, output: &Output) -> Outcome {
 
 /// Shows the state of the nodes, and what waits to be done.
 pub async fn status(args: &Status, output: &Output) -> Outcome {
-    let status = super::open(&args.volume)?.status().await?;
-    output.result(status_value(&status), || status_text(&status));
-    let useless = status.nodes.iter().filter(|node| node.problem.is_some()).count();
-    Ok(match useless {
+    let volume = super::open(&args.volume)?;
+    let status = volume.status().await?;
+    output.result(status_value(&status), || status_text(&volume, &status));
+    Ok(match status.useless() {
         0 if status.owed.objects == 0 => Exit::Done,
         useless if useless <= status.tolerance => Exit::Repairable,
         _ => Exit::Io,
@@ -148,7 +163,7 @@ fn status_value(status: &VolumeStatus) -> Value {
     })
 }
 
-fn status_text(status: &VolumeStatus) -> String {
+fn status_text(volume: &Volume, status: &VolumeStatus) -> String {
     let nodes: String = status
         .nodes
         .iter()
@@ -162,10 +177,17 @@ fn status_text(status: &VolumeStatus) -> String {
             format!("\n  {}{domain}: {state}{drained}", node.name)
         })
         .collect();
+    let now = match status.useless() {
+        0 => String::new(),
+        useless if useless > status.tolerance => {
+            "; now too few can be used: --allow-stale reads what is left".to_owned()
+        }
+        useless => format!("; now {}", report::more_may_be_lost(status.tolerance - useless)),
+    };
     format!(
-        "{}, any {} may be lost{nodes}\nowed: {}\nbacklog: {}\nscrub: {}",
+        "{}, {}{now}{nodes}\nknown to be owed (verify looks): {}\nbacklog: {}\nscrub: {}",
         counted(status.nodes.len(), "node"),
-        status.tolerance,
+        report::tolerance_text(volume),
         report::waiting_text(&status.owed),
         report::waiting_text(&status.backlog),
         report::scrub_text(&status.scrub)

@@ -7,7 +7,7 @@ use paritas_volume::node::Probe;
 use paritas_volume::{Edit, Volume};
 use serde_json::{Value, json};
 
-use super::{init, upkeep};
+use super::{init, report, upkeep};
 use crate::args::volume::{Add, Drain, NodeArg};
 use crate::commands::Outcome;
 use crate::exit::{Exit, Failure};
@@ -25,6 +25,7 @@ pub async fn add(args: &Add, output: &Output) -> Outcome {
     let volume = Volume::of(draft.config(), draft.base(), paritas_tune::codec_options)?;
     let mut probes = Vec::new();
     for node in &mut nodes {
+        volume.expect_empty_node(&node.name).await?;
         let probe = volume.probe_node(&node.name).await?;
         init::expect_useful(&node.name, &probe)?;
         node.abilities = Some(probe.abilities);
@@ -93,10 +94,11 @@ fn report_added(
         let names: Vec<&str> = nodes.iter().map(|node| node.name.as_str()).collect();
         let path = shown(path);
         format!(
-            "{} added: {path} has {}, any {tolerance} may be lost\n  `paritas volume repair {path}` \
-             moves to it what belongs there of older objects",
+            "{} added: {path} has {}, {}\n  `paritas volume repair {path}` moves to it what belongs \
+             there of older objects",
             names.join(", "),
-            counted(volume.node_count(), "node")
+            counted(volume.node_count(), "node"),
+            report::tolerance_text(volume)
         )
     });
 }

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use paritas_shards::{FileTarget, Preserve};
 use paritas_volume::names::ObjectName;
-use paritas_volume::{ErrorKind, GetOptions, Object, PutOptions, PutReport, Volume};
+use paritas_volume::{ErrorKind, Object, PutOptions, PutReport, Volume};
 use serde_json::{Value, json};
 
 use super::report;
@@ -46,7 +46,8 @@ pub async fn put_source(
     options.progress = Some(Arc::new(move |bytes| told.advance(bytes)));
     let report = volume.put(name, source.stream, options).await?;
     let value = put_value(name, &report, start.elapsed().as_secs_f64());
-    progress.aside(|| output.result(value, || put_text(name, &report)));
+    let stages = if report.is_inline { 1 } else { volume.code().stages() };
+    progress.aside(|| output.result(value, || put_text(name, &report, stages)));
     Ok(Exit::Done)
 }
 
@@ -56,14 +57,22 @@ fn put_value(name: &ObjectName, report: &PutReport, seconds: f64) -> Value {
         "object": report.listed.version.object.to_string(),
         "generation": report.listed.version.generation, "length": report.listed.length,
         "digest": report.digest.to_string(), "inline": report.is_inline, "nodes": report.nodes,
-        "owed": report.is_owed, "flaws": report::flaw_values(&report.flaws), "seconds": seconds,
+        "owed": report.is_owed, "spare": report.spare,
+        "flaws": report::flaw_values(&report.flaws), "seconds": seconds,
     })
 }
 
-fn put_text(name: &ObjectName, report: &PutReport) -> String {
-    let owed = if report.is_owed { "; some of it is owed, and `repair` writes it" } else { "" };
+fn put_text(name: &ObjectName, report: &PutReport, stages: u8) -> String {
+    let owed = match report.is_owed {
+        true => format!(
+            "; some of it is owed: {} until `repair` writes it",
+            report::may_be_lost(report.spare)
+        ),
+        false => String::new(),
+    };
+    let stage = if stages > 1 { format!(", stage 1 of {stages}") } else { String::new() };
     format!(
-        "{}: {} stored on {}{owed}{}",
+        "{}: {} stored on {}{stage}{owed}{}",
         shown(name.as_str()),
         output::bytes(report.listed.length),
         counted(report.nodes.len(), "node"),
@@ -89,8 +98,7 @@ pub async fn find(
     staleness: Staleness,
     output: &Output,
 ) -> Result<Object, Failure> {
-    let options = GetOptions::default().allow_stale(staleness.allow_stale);
-    let object = match volume.find(name, options).await {
+    let object = match volume.find(name, staleness.options()).await {
         Err(error) if error.kind() == ErrorKind::NotFound => return Err(absent(volume, name).await),
         object => object?,
     };

@@ -2,7 +2,7 @@
 
 use paritas_shards::Timestamp;
 use paritas_volume::names::ObjectName;
-use paritas_volume::{Flaw, Object, ScrubPass, ScrubStatus, Waiting};
+use paritas_volume::{Flaw, Object, ScrubPass, ScrubStatus, Volume, Waiting};
 use serde_json::{Value, json};
 
 use crate::commands::info::time_text;
@@ -15,6 +15,34 @@ pub fn flaw_values(flaws: &[Flaw]) -> Value {
         json!({"node": node, "shard": shard, "message": message, "count": count})
     };
     flaws.iter().map(value).collect()
+}
+
+/// Says how many nodes may be lost, whichever they are.
+pub fn may_be_lost(nodes: usize) -> String {
+    match nodes {
+        0 => "no node may be lost".to_owned(),
+        _ => format!("any {} may be lost", counted(nodes, "node")),
+    }
+}
+
+/// Says how many nodes besides those that are lost may be lost, whichever they are.
+pub fn more_may_be_lost(nodes: usize) -> String {
+    match nodes {
+        0 => "no more nodes may be lost".to_owned(),
+        1 => "any 1 more node may be lost".to_owned(),
+        _ => format!("any {nodes} more nodes may be lost"),
+    }
+}
+
+/// Says how many nodes may be lost by what a volume's code tolerates. Before an object is promoted,
+/// these are fewer.
+pub fn tolerance_text(volume: &Volume) -> String {
+    let all = may_be_lost(volume.tolerance());
+    match volume.tolerance_before_promotion() {
+        first if first == volume.tolerance() => all,
+        0 => format!("{all} once promoted, none before"),
+        first => format!("{all} once promoted, any {first} before"),
+    }
 }
 
 /// Returns a line for each thing that was wrong on a node.

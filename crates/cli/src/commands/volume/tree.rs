@@ -6,8 +6,8 @@ use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
+use paritas_volume::Volume;
 use paritas_volume::names::ObjectName;
-use paritas_volume::{GetOptions, Volume};
 use walkdir::WalkDir;
 
 use super::{AT_ONCE, each, folder_prefix, object, report};
@@ -99,13 +99,17 @@ fn name_below(folder: &Path, path: &Path) -> Option<String> {
 pub async fn get(args: &Get, output: &Output) -> Outcome {
     let volume = super::open(&args.volume)?;
     let prefix = folder_prefix(&args.name);
-    let items = objects(&volume, &prefix, &args.file, output).await?;
+    let items = objects(&volume, &prefix, args, output).await?;
+    if args.file.as_os_str() == "-" {
+        return Err(Failure::arguments(
+            "with --recursive, the last argument is a folder; ./- is one called -",
+        ));
+    }
     exit::make_folder(&args.file)?;
     let progress = progress(&items, output);
     let get = async |item: Item| {
         make_way(&args.file, &item)?;
-        let options = GetOptions::default().allow_stale(args.staleness.allow_stale);
-        let found = volume.find(&item.name, options).await?;
+        let found = volume.find(&item.name, args.staleness.options()).await?;
         report::warn_if_stale(&item.name, &found, output);
         object::get_file(&volume, found, &item.name, &item.path, args, &progress, output).await
     };
@@ -118,12 +122,12 @@ pub async fn get(args: &Get, output: &Output) -> Outcome {
 async fn objects(
     volume: &Volume,
     prefix: &str,
-    folder: &Path,
+    args: &Get,
     output: &Output,
 ) -> Result<Vec<Item>, Failure> {
-    let listing = super::listing::list(volume, prefix, output).await?;
+    let listing = super::listing::list(volume, prefix, args.staleness.options(), output).await?;
     let item = |(name, listed): (ObjectName, paritas_volume::protocol::Listed)| {
-        let path = folder.join(&name.as_str()[prefix.len()..]);
+        let path = args.file.join(&name.as_str()[prefix.len()..]);
         Item { path, name, length: listed.length }
     };
     Ok(listing.objects.into_iter().map(item).collect())

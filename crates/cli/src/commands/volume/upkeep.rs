@@ -71,7 +71,8 @@ async fn items(volume: &Volume, names: &[String], output: &Output) -> Result<Vec
             items.push(named(volume, name).await?);
             continue;
         }
-        let found = listing::list(volume, name, output).await?.objects.into_iter();
+        let found = listing::list(volume, name, GetOptions::default(), output).await?;
+        let found = found.objects.into_iter();
         items.extend(found.map(|(name, Listed { length, .. })| Item {
             name,
             length,
@@ -223,7 +224,7 @@ fn verdict_text(verdict: &Verdict, state: State) -> String {
     };
     let more = match state {
         State::Lost | State::Unknown => String::new(),
-        _ => format!(", {} more may be lost", verdict.spare),
+        _ => format!(", {}", report::more_may_be_lost(verdict.spare)),
     };
     format!(
         "{}: {}, {}{stage}{more}{missing}{}",
@@ -337,7 +338,7 @@ async fn collect(volume: &Volume, output: &Output) -> Outcome {
 
 /// Returns the state of an object after a repair.
 fn after(repaired: &Repaired) -> State {
-    match (repaired.is_owed, repaired.stored) {
+    match (repaired.is_owed, repaired.stored + repaired.manifests) {
         (true, _) => State::Repairable,
         (false, 0) => State::Intact,
         (false, _) => State::Repaired,
@@ -346,6 +347,7 @@ fn after(repaired: &Repaired) -> State {
 
 fn repaired_value(repaired: &Repaired, seconds: f64) -> Value {
     let mut value = written_value("volume-repair", repaired, seconds);
+    value["manifests"] = json!(repaired.manifests);
     value["removed"] = json!(repaired.is_removed);
     value
 }
@@ -360,10 +362,14 @@ fn written_value(kind: &str, repaired: &Repaired, seconds: f64) -> Value {
 }
 
 fn repaired_text(repaired: &Repaired) -> String {
-    let did = match (repaired.is_removed, repaired.stored) {
-        (true, _) => "removed".to_owned(),
-        (false, 0) => "nothing to write".to_owned(),
-        (false, stored) => format!("{} written", counted(stored, "shard")),
+    let (shards, manifests) =
+        (counted(repaired.stored, "shard"), counted(repaired.manifests, "manifest"));
+    let did = match (repaired.is_removed, repaired.stored, repaired.manifests) {
+        (true, ..) => "removed".to_owned(),
+        (false, 0, 0) => "nothing to write".to_owned(),
+        (false, _, 0) => format!("{shards} written"),
+        (false, 0, _) => format!("{manifests} written"),
+        (false, ..) => format!("{shards} and {manifests} written"),
     };
     written_text(repaired, &did)
 }
@@ -378,7 +384,7 @@ fn written_text(repaired: &Repaired, did: &str) -> String {
 /// worst exit code.
 pub async fn promote(args: &Promote, output: &Output) -> Outcome {
     let mut volume = super::open_background(&args.volume, args.background)?;
-    let items = promotable(&volume, &args.objects).await?;
+    let items = promotable(&volume, &args.objects, output).await?;
     let shares = Shares::of(&mut volume, &items, output);
     let promote = async |item: Item| {
         let start = Instant::now();
@@ -403,13 +409,24 @@ pub async fn promote(args: &Promote, output: &Output) -> Outcome {
 
 /// Returns the objects to promote. Of those that are meant by a prefix, or by all, the ones come
 /// first that have waited longest.
-async fn promotable(volume: &Volume, args: &Objects) -> Result<Vec<Item>, Failure> {
+async fn promotable(
+    volume: &Volume,
+    args: &Objects,
+    output: &Output,
+) -> Result<Vec<Item>, Failure> {
     let everything = [String::new()];
     let names = if args.all { &everything[..] } else { &args.names };
     let mut found = Vec::new();
     for name in names {
         match name.is_empty() && args.all || name.ends_with('/') {
-            true => found.extend(with_lengths(volume, volume.backlog(name).await).await?),
+            true => {
+                let waiting = volume.backlog(name).await;
+                if waiting.is_empty() && !name.is_empty() {
+                    // Fails if there is no object of such a name at all.
+                    listing::list(volume, name, GetOptions::default(), output).await?;
+                }
+                found.extend(with_lengths(volume, waiting).await?);
+            }
             false => found.push(named(volume, name).await?),
         }
     }

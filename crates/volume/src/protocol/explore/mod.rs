@@ -150,7 +150,7 @@ fn broken_rules_are_found() {
     let faults = |faults| Budget { faults, ..CALM };
     let cases = [
         (World::new(3, &[Put, Get], faults(2)), SmallWrites),
-        (World::new(3, &[Inline, Inline], faults(2)).from(None), SmallReads),
+        (World::new(3, &[Inline, Get], faults(2)).from(None), SmallReads),
         (World::new(3, &[Put], CRASH), EarlyRemoval),
         (World::new(3, &[Put, Repair], faults(2)), RollBack),
         (World::new(3, &[Inline, Get], Budget { losses: 1, ..FAULT }), EmptyAnswers),
