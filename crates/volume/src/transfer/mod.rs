@@ -11,6 +11,7 @@ mod local;
 mod pace;
 mod race;
 mod rateless;
+mod read;
 pub(crate) mod rebuild;
 pub(crate) mod receive;
 pub(crate) mod send;

@@ -19,7 +19,7 @@ use tokio::time::Instant;
 use crate::error::{Error, ErrorKind, Result};
 use crate::node::may_block;
 use crate::transfer::race::Race;
-use crate::transfer::{Pace, Place, Settings, rateless};
+use crate::transfer::{Pace, Place, Settings};
 use crate::volume::shard_tolerance;
 
 /// One object, ready to be read.
@@ -91,12 +91,8 @@ impl Receiver {
         Arc::new(Self { layout, length, places, paces, settings, notes: Notes::default() })
     }
 
-    /// Returns the object's wanted bytes, in order. Nothing follows an error.
-    pub fn bytes(self: Arc<Self>, wanted: impl Into<Wanted>) -> BoxStream<'static, Result<Pieces>> {
-        let wanted = wanted.into();
-        if self.layout.code().graph().is_some() {
-            return rateless::bytes(self, wanted).boxed();
-        }
+    /// Returns the object's wanted bytes, unit by unit, in order. Nothing follows an error.
+    pub(super) fn in_units(self: Arc<Self>, wanted: Wanted) -> BoxStream<'static, Result<Pieces>> {
         let units = self.units(&wanted.range, self.settings.unit);
         let ahead = self.ahead();
         stream::iter(units)

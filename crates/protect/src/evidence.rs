@@ -1,0 +1,105 @@
+//! The evidence of a verification: what was found out about files, blocks and parity, before it is
+//! put into a report.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use crate::find::{EntryKind, Protection};
+use crate::parity::Checked;
+use crate::stream::Stream;
+use crate::system::name_bytes;
+use crate::tree::{Tree, is_temporary};
+
+/// The state of something that is protected.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FileState {
+    /// Its bytes are right, its mode or time is not.
+    Touched,
+    /// Its time is right, but its bytes are not. The ranges are the bytes of the file that lie in
+    /// lost blocks.
+    Damaged(Vec<Range<u64>>),
+    /// Both its bytes and its time differ, or it has become something else: someone has changed it.
+    /// The ranges are as for [`FileState::Damaged`].
+    Changed(Vec<Range<u64>>),
+    /// It is not there.
+    Missing,
+    /// It is not there, but the file at this path has its bytes; or all that was in the folder is
+    /// in the folder at this path.
+    Moved(PathBuf),
+    /// It may not be read, for the reason that the system gives.
+    Unreadable(String),
+}
+
+/// The evidence behind the report of a verification.
+#[derive(Debug)]
+pub(crate) struct Evidence {
+    pub tree: Tree,
+    /// The state of each entry that is not as it was.
+    pub states: BTreeMap<usize, FileState>,
+    pub layers: Vec<LayerEvidence>,
+}
+
+/// The evidence about a layer.
+#[derive(Debug)]
+pub(crate) struct LayerEvidence {
+    pub stream: Stream,
+    /// The lost data blocks, in order.
+    pub lost: Vec<u64>,
+    /// The parity blocks at hand: number of the file, and position in it.
+    pub rows: BTreeMap<u64, (u16, u64)>,
+    /// The intact blocks of each parity file that could be read, by number.
+    pub checked: Vec<Option<Checked>>,
+}
+
+impl LayerEvidence {
+    pub fn new(stream: Stream, lost: Vec<u64>, checked: Vec<Option<Checked>>) -> Self {
+        let mut rows = BTreeMap::new();
+        for (index, checked) in (0..).zip(&checked) {
+            let places = checked.iter().flat_map(|checked| &checked.rows);
+            rows.extend(places.map(|(&row, &place)| (row, (index, place))));
+        }
+        Self { stream, lost, rows, checked }
+    }
+}
+
+impl Evidence {
+    /// Returns what killed repairs of this protection have left.
+    pub fn leftovers(&self, protection: &Protection) -> impl Iterator<Item = &PathBuf> {
+        let id = protection.id.to_string();
+        self.tree.leftovers.iter().filter(move |path| is_left_by(path, &id))
+    }
+
+    /// Whether any of these entries has bytes in lost blocks of a layer.
+    pub fn needs_parity(&self, protection: &Protection, layer: usize, entries: &[usize]) -> bool {
+        let known = &self.layers[layer];
+        let block = protection.layers[layer].header.geometry.block;
+        entries.iter().any(|&entry| match protection.entries[entry].kind {
+            EntryKind::File { layer: of, piece, size, .. } if of == layer && size > 0 => {
+                let start = known.stream.pieces()[piece].start;
+                !lost_ranges(&known.lost, block, start..start + size).is_empty()
+            }
+            _ => false,
+        })
+    }
+}
+
+/// Whether a repair of the protection `id` has given a file its name.
+pub(crate) fn is_left_by(path: &Path, id: &str) -> bool {
+    path.file_name().is_some_and(|name| is_temporary(name_bytes(name), id))
+}
+
+/// Returns the parts of a range of a stream that are in lost blocks, counted from its beginning.
+pub(crate) fn lost_ranges(lost: &[u64], block: u64, range: Range<u64>) -> Vec<Range<u64>> {
+    let first = lost.partition_point(|number| (number + 1) * block <= range.start);
+    let mut ranges: Vec<Range<u64>> = Vec::new();
+    for number in lost[first..].iter().take_while(|&number| number * block < range.end) {
+        let from = (number * block).max(range.start) - range.start;
+        let to = ((number + 1) * block).min(range.end) - range.start;
+        match ranges.last_mut() {
+            Some(last) if last.end == from => last.end = to,
+            _ => ranges.push(from..to),
+        }
+    }
+    ranges
+}
