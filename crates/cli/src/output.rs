@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use base64::Engine;
 use clap::Parser;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use paritas_shards::Timestamp;
 use serde_json::{Value, json};
 
 pub use paritas_shards::{counted, shown};
@@ -258,6 +259,18 @@ pub fn insert_name(object: &mut Value, key: &str, name: &OsStr) {
             object[format!("{key}_bytes")] = json!(bytes);
         }
     }
+}
+
+/// Returns permissions as `chmod` takes them.
+pub fn mode_text(mode: u32) -> String {
+    format!("{mode:04o}")
+}
+
+/// Returns a time as text in UTC. If it is beyond the calendar, returns the stored seconds.
+pub fn time_text(Timestamp { seconds, nanoseconds }: Timestamp) -> String {
+    let after = jiff::SignedDuration::from_nanos(nanoseconds.into());
+    let time = jiff::Timestamp::from_second(seconds).and_then(|time| time.checked_add(after));
+    time.map_or_else(|_| format!("{seconds} s after 1970"), |time| time.to_string())
 }
 
 /// Returns a number of bytes as text for people.

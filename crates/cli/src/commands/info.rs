@@ -10,7 +10,7 @@ use crate::commands::many::Worst;
 use crate::commands::shards::{self, Below};
 use crate::commands::{Outcome, protections};
 use crate::exit::Exit;
-use crate::output::{self, Output, shown};
+use crate::output::{self, Output, mode_text, shown, time_text};
 
 /// Reports every object and every protection.
 pub fn run(args: &Info, output: &Output) -> Outcome {
@@ -75,18 +75,6 @@ fn attributes_note(object: &Object) -> Option<String> {
     let time = object.modified().map(|time| format!("modified {}", time_text(time)));
     let notes: Vec<String> = mode.into_iter().chain(time).collect();
     (!notes.is_empty()).then(|| notes.join(", "))
-}
-
-/// Returns permissions as `chmod` takes them.
-pub fn mode_text(mode: u32) -> String {
-    format!("{mode:04o}")
-}
-
-/// Returns a time as text in UTC. If it is beyond the calendar, returns the stored seconds.
-pub fn time_text(Timestamp { seconds, nanoseconds }: Timestamp) -> String {
-    let after = jiff::SignedDuration::from_nanos(nanoseconds.into());
-    let time = jiff::Timestamp::from_second(seconds).and_then(|time| time.checked_add(after));
-    time.map_or_else(|_| format!("{seconds} s after 1970"), |time| time.to_string())
 }
 
 fn file_value(object: &Object, part: usize, file: &ShardFile) -> Value {

@@ -6,8 +6,7 @@ use paritas_protect::Protection;
 use serde_json::{Value, json};
 
 use super::{describe, geometry_value, path_value, title};
-use crate::commands::info::time_text;
-use crate::output::{self, Output, counted, shown};
+use crate::output::{self, Output, counted, shown, time_text};
 
 /// Reports one protection.
 pub fn run(protection: &Protection, output: &Output) {

@@ -9,9 +9,8 @@ use serde_json::{Value, json};
 use super::{AT_ONCE, each, folder_prefix, object, report};
 use crate::args::volume::{Ls, Rm, Stat, Status};
 use crate::commands::Outcome;
-use crate::commands::info::{mode_text, time_text};
 use crate::exit::{Exit, Failure};
-use crate::output::{Output, counted, shown};
+use crate::output::{Output, counted, mode_text, shown, time_text};
 
 /// Lists objects.
 pub async fn ls(args: &Ls, output: &Output) -> Outcome {

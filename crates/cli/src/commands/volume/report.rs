@@ -5,8 +5,7 @@ use paritas_volume::names::ObjectName;
 use paritas_volume::{Flaw, Object, ScrubPass, ScrubStatus, Volume, Waiting};
 use serde_json::{Value, json};
 
-use crate::commands::info::time_text;
-use crate::output::{Output, counted, shown};
+use crate::output::{Output, counted, shown, time_text};
 
 /// Returns what was wrong on nodes, in JSON.
 pub fn flaw_values(flaws: &[Flaw]) -> Value {
