@@ -111,8 +111,8 @@ impl RepairReport {
 ///
 /// # Errors
 /// If the root does not exist, the target folder cannot be opened, or the disk is too small for all
-/// that will be written ([`ErrorKind::Io`]), or if the memory is short ([`ErrorKind::Memory`]). What
-/// goes wrong with a single file is no error, but is in [`RepairReport::failed`].
+/// that will be written ([`ErrorKind::Io`]), or if the memory is short ([`ErrorKind::Memory`]).
+/// What goes wrong with a single file is no error, but is in [`RepairReport::failed`].
 pub fn repair(
     protection: &Protection,
     job: &RepairJob,

@@ -3,9 +3,9 @@
 //! A missing file is looked for by size and digest among the files that are not protected, and any
 //! file among those that a killed repair has left. A lost block is looked for by its checksum at
 //! every byte of all these, and of the files that are damaged or changed, because bytes that were
-//! inserted or removed in front of a block have moved it. The checksum rolls over the file: a CRC is
-//! linear, so one table takes out the byte that leaves the window, and another brings in the byte
-//! that enters it.
+//! inserted or removed in front of a block have moved it. The checksum rolls over the file: a CRC
+//! is linear, so one table takes out the byte that leaves the window, and another brings in the
+//! byte that enters it.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs::Metadata;

@@ -19,8 +19,8 @@ const GRACE: Duration = Duration::from_secs(5);
 /// because marks of removed names and orphans are collected after a day.
 const SURVEY_LASTS: Duration = Duration::from_secs(12 * 3600);
 
-/// The time since a moment, by the clock that has advanced further: the system's steady clock stands
-/// still while the machine is suspended, and the wall clock may be set back.
+/// The time since a moment, by the clock that has advanced further: the system's steady clock
+/// stands still while the machine is suspended, and the wall clock may be set back.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Since {
     steady: Instant,
@@ -36,8 +36,8 @@ impl Since {
         self.steady.elapsed().max(self.wall.elapsed().unwrap_or_default())
     }
 
-    /// Returns a moment that the wall clock puts `ago` earlier, as if the machine had been suspended
-    /// since then.
+    /// Returns a moment that the wall clock puts `ago` earlier, as if the machine had been
+    /// suspended since then.
     #[cfg(test)]
     pub fn suspended_for(ago: Duration) -> Self {
         Self { steady: Instant::now(), wall: SystemTime::now() - ago }
@@ -88,8 +88,8 @@ fn fail<P: Procedure>(machine: &mut Machine<P>, actions: &[Action]) -> Vec<Actio
     actions.iter().flat_map(failed).collect()
 }
 
-/// Whether a manifest was written after the survey ceased to count, because the machine was suspended
-/// meanwhile. Such a write confirms nothing: what it rests on may have been collected.
+/// Whether a manifest was written after the survey ceased to count, because the machine was
+/// suspended meanwhile. Such a write confirms nothing: what it rests on may have been collected.
 fn is_late(action: Action, surveyed: Since) -> bool {
     matches!(action.request, Request::WriteManifest(_)) && surveyed.elapsed() >= SURVEY_LASTS
 }

@@ -387,7 +387,8 @@ impl Volume {
             .collect();
         let delete = async |(part, node, path): &(usize, NodeIndex, String)| {
             if !hands.is_whole_now(*part, *node, path).await {
-                // A copy that cannot be deleted stays damaged, and the next verification reports it.
+                // A copy that cannot be deleted stays damaged, and the next verification reports
+                // it.
                 let _ = self.node(*node).delete(path).await;
             }
         };

@@ -205,8 +205,9 @@ impl Put {
         }
     }
 
-    /// Whether there is nothing to remove. A mark that is not settled does not suffice: a reader may
-    /// miss it and find the object. Then another mark is written, which carries the removal through.
+    /// Whether there is nothing to remove. A mark that is not settled does not suffice: a reader
+    /// may miss it and find the object. Then another mark is written, which carries the removal
+    /// through.
     fn is_removed(&self) -> bool {
         self.view.latest().is_none_or(|latest| {
             latest.kind == Kind::Removed && self.view.is_settled(latest.version)

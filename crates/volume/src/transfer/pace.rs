@@ -74,8 +74,8 @@ impl Pace {
         self.lateness() > 0
     }
 
-    /// Returns how often in a row the node was late or failed, or 0 if that may be chance or is long
-    /// ago.
+    /// Returns how often in a row the node was late or failed, or 0 if that may be chance or is
+    /// long ago.
     pub fn lateness(&self) -> u32 {
         let state = self.lock();
         let is_recent = state.last_late.is_some_and(|last| last.elapsed() < LATE_FOR);

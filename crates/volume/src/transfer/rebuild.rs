@@ -192,8 +192,8 @@ async fn make(receiver: Arc<Receiver>, number: u64, plan: Arc<Plan>) -> Result<S
     }
 }
 
-/// Makes the blocks of some parts of a segment from whole blocks of others. Those that were left out
-/// are tried last.
+/// Makes the blocks of some parts of a segment from whole blocks of others. Those that were left
+/// out are tried last.
 async fn make_from_blocks(
     receiver: Arc<Receiver>,
     mut segment: Segment,

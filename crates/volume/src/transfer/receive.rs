@@ -429,8 +429,8 @@ impl Receiver {
         flaws.entry(part).or_insert_with(|| flaw.to_owned());
     }
 
-    /// Notes why a part cannot be read, unless it is of a stage that the object has not reached. What
-    /// is not where it should be is not asked for again.
+    /// Notes why a part cannot be read, unless it is of a stage that the object has not reached.
+    /// What is not where it should be is not asked for again.
     pub(super) fn note_failure(&self, part: usize, error: &Error) {
         if error.kind() == ErrorKind::NotFound {
             self.leave_out(part);

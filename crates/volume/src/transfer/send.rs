@@ -102,8 +102,8 @@ impl Alive {
     }
 }
 
-/// Makes the coder and the uploads end when nobody waits for them any longer: they run apart from the
-/// caller, and dropping the caller's future does not stop them.
+/// Makes the coder and the uploads end when nobody waits for them any longer: they run apart from
+/// the caller, and dropping the caller's future does not stop them.
 struct GiveUp(Arc<Alive>);
 
 impl Drop for GiveUp {
