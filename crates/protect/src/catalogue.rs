@@ -222,7 +222,7 @@ impl Catalogue {
     /// Writes the catalogue.
     ///
     /// # Errors
-    /// If it has so many items that it could not be told from a forged one
+    /// If it has more items than a reader accepts, which must refuse forged catalogues
     /// ([`crate::ErrorKind::Parameters`]).
     pub fn encode(&self) -> Result<Vec<u8>> {
         let columns = to_bytes(&Columns::of(&self.items))?;

@@ -296,8 +296,8 @@ fn at_root(
     }
     let names: Vec<String> = others.iter().map(|&number| known[number].name()).collect();
     Err(Error::parameters(format!(
-        "{} is the root of none of the protections there, and may have become that of {}; name \
-         one of them by a parity file",
+        "no protection there states the root {}; it may be the new place of {}; name one of them \
+         by a parity file",
         shown(root),
         names.join(", or of ")
     )))

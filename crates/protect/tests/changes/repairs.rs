@@ -1,0 +1,289 @@
+//! Repairs: what they must never replace or seal, and how they go on after errors.
+
+use super::*;
+
+/// A file that someone changes during a repair stays.
+#[test]
+fn changes_during_a_repair_stay() {
+    let root = scene(18);
+    let path = root.path().join("two/3");
+    flip(&path, 9);
+    let change = |_| {
+        fs::write(&path, "edited meanwhile").unwrap();
+    };
+    let report = repair(&only(root.path()), &RepairJob::default().sync(false), &change).unwrap();
+    assert!(report.restored.is_empty(), "{report:?}");
+    assert_eq!(fs::read(&path).unwrap(), b"edited meanwhile");
+}
+
+/// A link never takes the place of somebody's own file.
+#[test]
+fn own_files_stay_where_links_were() {
+    let root = tempfile::tempdir().unwrap();
+    let [file, name, link] = ["a", "b", "c"].map(|name| root.path().join(name));
+    write(&file, &Chance::new(21).bytes(9_000), 0o644, 1);
+    fs::hard_link(&file, &name).unwrap();
+    symlink("a", &link).unwrap();
+    make(&job(root.path()));
+    // Somebody has replaced one name of a file, then the file is damaged.
+    fs::remove_file(&name).unwrap();
+    fs::write(&name, "own").unwrap();
+    flip(&file, 9);
+    assert_eq!(mend(root.path()).restored, std::slice::from_ref(&file));
+    assert_eq!(fs::read(&name).unwrap(), b"own");
+    // A file appears where a link is missing.
+    for path in [&name, &link] {
+        fs::remove_file(path).unwrap();
+    }
+    let report = repaired_amid(root.path(), RepairJob::default(), || {
+        fs::write(&name, "own").unwrap();
+        fs::write(&link, "own").unwrap();
+    });
+    assert_eq!((report.restored.len(), report.failed.len()), (0, 2), "{report:?}");
+    // And in another folder, where a second run finds what the first one has made.
+    let to = tempfile::tempdir().unwrap();
+    flip(&file, 9);
+    fs::remove_file(&link).unwrap();
+    fs::write(to.path().join("c"), "own").unwrap();
+    for _ in 0..2 {
+        let report = repaired(root.path(), RepairJob::default().to(to.path().to_owned()));
+        assert_eq!((report.restored.len(), report.failed.len()), (2, 1), "{report:?}");
+        assert_eq!(fs::read(to.path().join("c")).unwrap(), b"own");
+    }
+    assert_eq!((names(root.path()).len(), names(to.path()).len()), (3, 3));
+    assert_eq!(fs::read(&name).unwrap(), b"own");
+}
+
+/// Parity that is written anew is of the bytes that were protected, or is not written.
+#[test]
+fn parity_is_not_made_of_changed_bytes() {
+    let root = scene(22);
+    let before = snapshot(root.path());
+    let lost = parity_files(root.path()).remove(0);
+    let parity = fs::read(&lost).unwrap();
+    fs::remove_file(&lost).unwrap();
+    let victim = root.path().join("two/5");
+    for memory in [1 << 30, 20_000] {
+        let job = RepairJob::default().memory(memory);
+        let report = repaired_amid(root.path(), job, || flip(&victim, 12_000));
+        assert!(report.parity.is_empty() && report.failed[0].path == lost, "{report:?}");
+        assert!(!lost.exists());
+        flip(&victim, 12_000);
+    }
+    assert_eq!(mend(root.path()).parity, std::slice::from_ref(&lost));
+    assert_eq!(fs::read(&lost).unwrap(), parity);
+    assert_same(&snapshot(root.path()), &before, "repairing parity");
+}
+
+/// A parity block that was good and is damaged a moment later gets no new checksum.
+#[test]
+fn damaged_parity_is_not_sealed() {
+    let root = scene(23);
+    let path = parity_files(root.path()).remove(0);
+    let block = only(root.path()).geometries().next().unwrap().block;
+    flip(&path, 192 + 5);
+    // The parity block after the damaged one.
+    let next = 192 + block + 8 + 5;
+    let report = repaired_amid(root.path(), RepairJob::default(), || flip(&path, next));
+    assert!(report.parity.is_empty() && report.failed[0].path == path, "{report:?}");
+    assert_eq!(check(root.path()).parity[0].damaged_blocks, 2);
+    assert_eq!(mend(root.path()).parity, [path]);
+    assert_eq!(check(root.path()).status, Status::Intact);
+}
+
+/// What goes wrong in one layer does not keep another one from being repaired.
+#[test]
+fn a_repair_goes_on_after_errors() {
+    let root = scene_with(24, "100%");
+    let new = root.path().join("new");
+    write(&new, &Chance::new(25).bytes(9_000), 0o644, 50);
+    assert_eq!(updated(root.path()).updated, Updated::Layer);
+    let (old, other) = (root.path().join("one/5"), root.path().join("two/5"));
+    flip(&old, 9);
+    flip(&new, 9);
+    let report = repaired_amid(root.path(), RepairJob::default(), || flip(&other, 9));
+    assert_eq!(report.restored, [new]);
+    assert_eq!(report.failed[0].path, old);
+    flip(&other, 9);
+    assert_eq!(mend(root.path()).restored, [old]);
+}
+
+/// A file that is replaced may have the only bytes of another one.
+#[test]
+fn files_are_replaced_when_all_are_complete() {
+    let root = scene(26);
+    let (old, new) = (root.path().join("one/0"), root.path().join("new"));
+    write(&new, &Chance::new(27).bytes(40_000), 0o644, 50);
+    assert_eq!(updated(root.path()).updated, Updated::Layer);
+    let before = snapshot(root.path());
+    fs::rename(&new, &old).unwrap();
+    let report = repaired(root.path(), RepairJob::default().restore_changed(true));
+    assert!(report.failed.is_empty() && report.lost.is_empty(), "{report:?}");
+    assert_same(&snapshot(root.path()), &before, "replacing");
+    // A repair that was killed after it had replaced the other file has left these bytes.
+    let left = leftover(root.path(), root.path());
+    fs::rename(&new, &left).unwrap();
+    assert_eq!(check(root.path()).status, Status::Repairable);
+    assert_eq!(mend(root.path()).restored, [new]);
+    assert_same(&snapshot(root.path()), &before, "going on");
+}
+
+/// What a killed repair has left goes, wherever it lies.
+#[test]
+fn leftovers_are_removed() {
+    let (root, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (file, foreign) = (root.path().join("file"), root.path().join(".paritas-other.tmp"));
+    write(&file, &Chance::new(28).bytes(9_000), 0o644, 1);
+    make(&job(&file));
+    fs::write(&foreign, "own").unwrap();
+    for folder in [&root, &to] {
+        let left = leftover(&file, folder.path());
+        fs::write(&left, "left").unwrap();
+        let is_elsewhere = folder.path() == to.path();
+        flip(&file, 9);
+        let job = RepairJob::default().to(is_elsewhere.then(|| to.path().to_owned()));
+        let report = repair(&only(&file), &job.sync(false), &|_| {}).unwrap();
+        assert!(report.restored.len() == 1 && !left.exists() && foreign.exists(), "{report:?}");
+    }
+}
+
+/// One file cannot be two that were moved, but its bytes serve both.
+#[test]
+fn equal_files_are_moved_one_by_one() {
+    let root = scene(29);
+    let [one, two, to] = ["one/same", "two/same", "elsewhere"].map(|path| root.path().join(path));
+    let bytes = Chance::new(30).bytes(60_000);
+    write(&one, &bytes, 0o644, 1);
+    write(&two, &bytes, 0o644, 2);
+    make(&job(root.path()).redundancy("5%".parse().unwrap()).force(true));
+    fs::rename(&one, &to).unwrap();
+    fs::remove_file(&two).unwrap();
+    let report = check(root.path());
+    assert_eq!(report.status, Status::Repairable);
+    let states: Vec<_> = report.findings.iter().map(|finding| finding.state.clone()).collect();
+    assert_eq!(states, [FileState::Moved(to.clone()), FileState::Missing]);
+    let report = repaired(root.path(), RepairJob::default().move_back(true));
+    assert_eq!((report.moved_back, report.restored), (vec![(to, one)], vec![two]));
+    assert_eq!(check(root.path()).status, Status::Intact);
+}
+
+/// Damaged parity of one layer can be repaired although another layer lacks blocks.
+#[test]
+fn layers_are_judged_one_by_one() {
+    let root = scene(31);
+    write(&root.path().join("new"), &Chance::new(32).bytes(9_000), 0o644, 50);
+    assert_eq!(updated(root.path()).updated, Updated::Layer);
+    for number in 0..6 {
+        fs::write(root.path().join(format!("one/{number}")), "edited").unwrap();
+    }
+    let is_newer = |path: &PathBuf| path.to_string_lossy().contains(".layer1.");
+    let lost = parity_files(root.path()).into_iter().find(is_newer).unwrap();
+    fs::remove_file(&lost).unwrap();
+    let report = check(root.path());
+    assert!(report.layers[0].needed > 0, "{report:?}");
+    assert_eq!(report.status, Status::Repairable);
+    let report = mend(root.path());
+    assert_eq!((report.found.status, report.parity), (Status::Repairable, vec![lost]));
+}
+
+/// A parity file that bears the name of another one is not replaced by it.
+#[test]
+fn renamed_parity_is_not_replaced() {
+    let root = scene(48);
+    let of = |files: &[PathBuf], part: &str| {
+        files.iter().find(|path| path.to_str().unwrap().contains(part)).unwrap().clone()
+    };
+    let old = parity_files(root.path());
+    let new = add_layer(root.path());
+    fs::rename(of(&new, ".0of"), of(&old, ".4of")).unwrap();
+    fs::remove_file(of(&new, ".1of")).unwrap();
+    flip(&root.path().join("new"), 7);
+    let report = mend(root.path());
+    assert!(report.failed.is_empty() && report.lost.is_empty(), "{report:?}");
+    let report = check(root.path());
+    assert!(report.status == Status::Intact && report.parity.is_empty(), "{report:?}");
+}
+
+/// Missing parity files go to where the fewest of their layer are.
+#[test]
+fn new_parity_files_are_spread() {
+    let (root, disks) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    write(&root.path().join("a"), &Chance::new(49).bytes(50_000), 0o644, 1);
+    let disks = ["0", "1", "2"].map(|name| disks.path().join(name));
+    disks.iter().for_each(|disk| fs::create_dir(disk).unwrap());
+    make(&job(root.path()).parity_dirs(disks.to_vec()).redundancy("300%".parse().unwrap()));
+    fs::remove_dir_all(&disks[0]).unwrap();
+    let file = disks[1].join(&names(&disks[1])[0]);
+    fs::remove_file(file).unwrap();
+    let found = find(&[root.path().to_owned(), disks[1].clone()]).unwrap();
+    let report = repair(&found[0], &RepairJob::default().sync(false), &|_| {}).unwrap();
+    assert_eq!(report.parity.len(), 3, "{report:?}");
+    assert_eq!((names(&disks[1]).len(), names(&disks[2]).len()), (3, 3));
+}
+
+/// A folder that a repair makes has its mode even if the repair is killed before it ends.
+#[test]
+fn folders_have_their_modes_from_the_beginning() {
+    let root = scene(50);
+    let folder = root.path().join("one");
+    fs::set_permissions(&folder, Permissions::from_mode(0o2751)).unwrap();
+    make(&job(root.path()).force(true).redundancy("200%".parse().unwrap()));
+    fs::remove_dir_all(&folder).unwrap();
+    let (modes, seen) = (std::sync::Mutex::new(Vec::new()), folder.clone());
+    let note = |_| {
+        let mode = fs::metadata(&seen).map(|found| found.permissions().mode() & 0o7777);
+        modes.lock().unwrap().extend(mode);
+    };
+    repair(&only(root.path()), &RepairJob::default().sync(false), &note).unwrap();
+    let modes = modes.into_inner().unwrap();
+    assert!(!modes.is_empty() && modes.iter().all(|&mode| mode == 0o751), "{modes:?}");
+}
+
+/// A protection is replaced wherever its parity is, also if the new parity goes elsewhere.
+#[test]
+fn the_parity_of_a_replaced_protection_goes() {
+    let (root, disk) = (scene(51), tempfile::tempdir().unwrap());
+    let elsewhere = job(root.path()).parity_dirs(vec![disk.path().to_owned()]);
+    assert_eq!(plan(&elsewhere).unwrap_err().kind(), ErrorKind::Exists);
+    let id = only(root.path()).id();
+    make(&elsewhere.force(true));
+    assert!(parity_files(root.path()).is_empty());
+    assert_eq!((only(disk.path()).id(), names(disk.path()).len()), (id, 5));
+    assert_eq!(check(disk.path()).status, Status::Intact);
+}
+
+/// If the first name of a file is gone, its bytes are still there under the other one.
+#[test]
+fn the_other_name_of_a_file_has_its_bytes() {
+    use std::os::unix::fs::MetadataExt;
+    let root = tempfile::tempdir().unwrap();
+    let [first, other] = ["a", "b"].map(|name| root.path().join(name));
+    write(&first, &Chance::new(52).bytes(50_000), 0o644, 1);
+    fs::hard_link(&first, &other).unwrap();
+    make(&job(root.path()));
+    let before = snapshot(root.path());
+    fs::remove_file(&first).unwrap();
+    let report = check(root.path());
+    assert_eq!((report.status, report.layers[0].lost), (Status::Repairable, 0));
+    mend(root.path());
+    assert_same(&snapshot(root.path()), &before, "repairing the first name");
+    assert_eq!(fs::metadata(&first).unwrap().ino(), fs::metadata(&other).unwrap().ino());
+}
+
+/// A copy in place of a hard link is damaged if its time is right, and changed if it is not.
+#[test]
+fn damaged_copies_of_links_are_restored() {
+    let root = tempfile::tempdir().unwrap();
+    let [first, other] = ["a", "b"].map(|name| root.path().join(name));
+    write(&first, &Chance::new(53).bytes(5_000), 0o644, 1);
+    fs::hard_link(&first, &other).unwrap();
+    make(&job(root.path()));
+    let before = snapshot(root.path());
+    fs::remove_file(&other).unwrap();
+    copied(&first, &other);
+    flip(&other, 9);
+    let report = check(root.path());
+    assert!(matches!(report.findings[0].state, FileState::Damaged(_)), "{report:?}");
+    assert_eq!(mend(root.path()).restored.len(), 1);
+    assert_same(&snapshot(root.path()), &before, "repairing the copy");
+}

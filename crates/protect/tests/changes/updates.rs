@@ -1,0 +1,155 @@
+//! Updates: what counts as changed, and what an update must not give up.
+
+use super::*;
+
+#[test]
+fn updates_add_layers_until_all_is_made_anew() {
+    let root = scene_with(8, "100%");
+    assert_eq!(updated(root.path()).updated, Updated::Nothing);
+    // A new file, a changed one, a renamed one, a removed one.
+    let mut chance = Chance::new(9);
+    write(&root.path().join("new"), &chance.bytes(5_000), 0o644, 50);
+    write(&root.path().join("one/0"), &chance.bytes(2_500), 0o644, 51);
+    fs::rename(root.path().join("one/1"), root.path().join("two/renamed")).unwrap();
+    fs::remove_file(root.path().join("two/0")).unwrap();
+    let before = snapshot(root.path());
+    let report = updated(root.path());
+    assert_eq!(report.updated, Updated::Layer);
+    assert_eq!((report.kept, report.added, report.changed, report.gone), (10, 1, 1, 1));
+    let report = check(root.path());
+    assert!(report.status == Status::Intact && report.findings.is_empty(), "{report:?}");
+    assert_eq!((report.layers.len(), report.files), (2, 12));
+    assert!(report.layers[0].lost > 0 && report.layers[0].left > 0);
+    for path in ["new", "one/0", "two/renamed"] {
+        fs::remove_file(root.path().join(path)).unwrap();
+        mend(root.path());
+        assert_same(&snapshot(root.path()), &before, path);
+    }
+    // Changes to times alone need no blocks, and do not pile up.
+    for seconds in 60..63 {
+        age(&root.path().join("new"), seconds);
+        assert_eq!(updated(root.path()).updated, Updated::Layer);
+        let report = check(root.path());
+        assert!(report.layers.len() == 3 && report.findings.is_empty(), "{report:?}");
+    }
+    for path in ["one/2", "one/3", "one/4", "one/5", "two/5", "two/4"] {
+        fs::remove_file(root.path().join(path)).unwrap();
+    }
+    let report = updated(root.path());
+    assert_eq!(report.updated, Updated::Anew);
+    let report = check(root.path());
+    assert!(report.status == Status::Intact && report.findings.is_empty(), "{report:?}");
+    assert_eq!((report.layers.len(), report.layers[0].lost), (1, 0));
+    let parity = fs::read_dir(root.path().join(".paritas")).unwrap().count();
+    assert_eq!(parity, 5);
+}
+
+/// An update never takes the bytes of a damaged file for a change.
+#[test]
+fn damage_is_no_change() {
+    let root = scene(10);
+    let before = snapshot(root.path());
+    flip(&root.path().join("one/2"), 9);
+    let parity = || snapshot(&root.path().join(".paritas"));
+    let old = parity();
+    for job in [UpdateJob::default().checksum(true), UpdateJob::default().anew(true)] {
+        let error = update(&only(root.path()), &job.sync(false), &|_| {}).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::CheckFailed, "{error}");
+        assert_same(&parity(), &old, "refusing");
+    }
+    mend(root.path());
+    assert_same(&snapshot(root.path()), &before, "repairing");
+    let job = UpdateJob::default().anew(true).sync(false);
+    update(&only(root.path()), &job, &|_| {}).unwrap();
+    assert_eq!(check(root.path()).status, Status::Intact);
+}
+
+/// A file that was cut and has its old time is damaged, not changed.
+#[test]
+fn a_cut_file_is_no_change() {
+    let root = scene(19);
+    let before = snapshot(root.path());
+    damage(&root.path().join("one/2"), |file| file.set_len(100).unwrap());
+    let old = names(&root.path().join(".paritas"));
+    let job = UpdateJob::default().sync(false);
+    let error = update(&only(root.path()), &job, &|_| {}).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::CheckFailed, "{error}");
+    assert_eq!(names(&root.path().join(".paritas")), old);
+    mend(root.path());
+    assert_same(&snapshot(root.path()), &before, "repairing");
+    assert_eq!(updated(root.path()).updated, Updated::Nothing);
+}
+
+/// Whether this process is held to the permissions of files. Root's is not: then the test runs
+/// once more, in a process without root's capabilities.
+fn is_held_to_permissions(test: &str) -> bool {
+    let probe = tempfile::NamedTempFile::new().unwrap();
+    forbid(probe.path(), 0);
+    if File::open(probe.path()).is_err() {
+        return true;
+    }
+    let mut command = Command::new("setpriv");
+    command.arg("--bounding-set=-dac_override,-dac_read_search");
+    command.arg(std::env::current_exe().unwrap()).args(["--exact", test]);
+    assert!(command.status().unwrap().success());
+    false
+}
+
+fn forbid(path: &Path, mode: u32) {
+    fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+}
+
+/// An update does not take for removed or changed what it cannot read, and says what it has not
+/// protected.
+#[test]
+fn what_cannot_be_read_is_not_gone() {
+    if !is_held_to_permissions("updates::what_cannot_be_read_is_not_gone") {
+        return;
+    }
+    let root = scene(20);
+    let parity = || names(&root.path().join(".paritas"));
+    let old = parity();
+    let refused = |path: &str, checksum: bool| {
+        let job = UpdateJob::default().checksum(checksum).sync(false);
+        let error = update(&only(root.path()), &job, &|_| {}).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Io, "{error}");
+        assert!(error.to_string().contains(path), "{error}");
+        assert_eq!(parity(), old);
+    };
+    for mode in [0, 0o444] {
+        forbid(&root.path().join("one"), mode);
+        refused("one", false);
+    }
+    forbid(&root.path().join("one"), 0o755);
+    forbid(&root.path().join("one/2"), 0);
+    refused("one/2", true);
+    forbid(&root.path().join("one/2"), 0o644);
+    // Nothing is protected in a folder that never could be read.
+    fs::create_dir(root.path().join("closed")).unwrap();
+    forbid(&root.path().join("closed"), 0);
+    for expected in [Updated::Layer, Updated::Nothing] {
+        let report = updated(root.path());
+        assert_eq!((report.updated, report.skipped.len()), (expected, 1));
+        assert_eq!(report.skipped[0].path, root.path().join("closed"));
+    }
+}
+
+/// When everything is made anew, a protected file that cannot be read any more keeps the old
+/// parity.
+#[test]
+fn unreadable_files_are_not_given_up() {
+    let (root, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    for (name, bytes) in [("a", 1_500_000), ("b", 50_000)] {
+        write(&root.path().join(name), &Chance::new(21).bytes(bytes), 0o644, 1);
+    }
+    make(&job(root.path()));
+    let old = names(&root.path().join(".paritas"));
+    let (file, away) = (root.path().join("b"), outside.path().join("b"));
+    let take_away = |_| _ = fs::rename(&file, &away);
+    let job = UpdateJob::default().anew(true).threads(NonZeroUsize::new(1)).sync(false);
+    let error = update(&only(root.path()), &job, &take_away).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::CheckFailed, "{error}");
+    assert!(!file.exists() && names(&root.path().join(".paritas")) == old);
+    mend(root.path());
+    assert_eq!(fs::read(&file).unwrap(), fs::read(&away).unwrap());
+}
