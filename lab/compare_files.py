@@ -2,6 +2,7 @@
 """Measures whole commands on a file in the page cache: paritas beside zfec, par2 and cp.
 
     lab/compare_files.py [--bytes 1G] [--rounds 20] [--minutes N] [--folder DIR] [--code K+M] [--no-par2] [--label NAME]
+    lab/compare_files.py --volume [--bytes 1G] [--rounds 20] ...
 
 All tools get the same file and make the same redundancy (m/k of its size). Every command runs in pairs, one of paritas
 and one of the other tool, back to back in alternating order, so that a slow moment of the machine meets both; where
@@ -14,6 +15,9 @@ median and the 10th percentile of all samples, and the ratio of the pairs.
 are of whole processes without waiting for the disk, except where a line says --sync. The folder decides what is measured:
 on tmpfs (the default, /dev/shm) the disk takes no part; it needs room for seven times the file. Raw samples go to
 lab/records/ (see records.py).
+
+With --volume, `paritas volume put` and `get` stand beside `paritas encode` and `decode` instead. The volume has a folder
+for each of the k + m shards, and nothing waits for the disk.
 
 Installs what is missing: zfec from PyPI into a virtual environment, par2 from Debian.
 """
@@ -49,6 +53,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--folder", type=pathlib.Path, default=pathlib.Path("/dev/shm"))
     parser.add_argument("--code", default="4+2", help="K+M")
     parser.add_argument("--no-par2", action="store_true")
+    parser.add_argument("--volume", action="store_true", help="compare a volume's put and get with encode and decode")
     parser.add_argument("--label", default="", help="ends the name of the record")
     return parser.parse_args()
 
@@ -101,24 +106,41 @@ class Bench:
         self.folder = fresh(args.folder / "paritas-compare")
         self.file = self.folder / "file"
         self.paritas = build_paritas()
-        self.zfec, self.zunfec = find_zfec()
-        self.par2 = None if args.no_par2 else find_par2()
+        self.par2 = None if args.no_par2 or args.volume else find_par2()
         with open(self.file, "wb") as file:
             for _ in range(args.bytes >> 20):
                 file.write(os.urandom(1 << 20))
         self.shards, self.damaged, self.shares = (self.folder / name for name in ("shards", "damaged", "shares"))
+        self.nodes, self.volume = self.folder / "nodes", self.folder / "volume.toml"
         self.make_shards()
+        if args.volume:
+            self.make_volume()
+        else:
+            self.zfec, self.zunfec = find_zfec()
+            run(self.sharing(fresh(self.shares)), self.folder)
 
     def make_shards(self) -> None:
-        """Makes the input of decoding: shards of both tools, and links to our shards that remain after a loss."""
+        """Makes the input of our decoding: shards, and links to those that remain after a loss."""
         run(self.encoding(fresh(self.shards), "--no-sync"), self.folder)
         fresh(self.damaged)
         for shard in sorted(self.shards.iterdir())[self.m :]:
             os.link(shard, self.damaged / shard.name)
-        run(self.sharing(fresh(self.shares)), self.folder)
+
+    def make_volume(self) -> None:
+        """Makes a volume that does not wait for the disk, with the file in it as `kept`."""
+        nodes = [fresh(self.nodes / str(number)) for number in range(self.k + self.m)]
+        options = [part for node in nodes for part in ("--node", node)]
+        run([self.paritas, "volume", "init", self.volume, "--code", self.args.code, *options], self.folder)
+        text = self.volume.read_text()
+        assert "\n# sync = true\n" in text, f"{self.volume} has no line `# sync = true`"
+        self.volume.write_text(text.replace("\n# sync = true\n", "\nsync = false\n"))
+        run(self.putting("kept"), self.folder)
 
     def encoding(self, out: pathlib.Path, sync: str) -> list:
         return [self.paritas, "encode", self.file, "--code", self.args.code, "--out", out, sync, "--quiet"]
+
+    def putting(self, name: str) -> list:
+        return [self.paritas, "volume", "put", self.volume, self.file, name, "--quiet"]
 
     def sharing(self, out: pathlib.Path) -> list:
         shape = ["-k", str(self.k), "-m", str(self.k + self.m)]
@@ -145,6 +167,14 @@ class Bench:
 
     def decode(self, shards: pathlib.Path) -> float:
         return self.decoded(lambda out: [self.paritas, "decode", shards, "--out", out, "--no-sync", "--quiet"])
+
+    def put(self) -> float:
+        seconds = run(self.putting("new"), self.folder)
+        run([self.paritas, "volume", "rm", self.volume, "new"], self.folder)
+        return seconds
+
+    def get(self) -> float:
+        return self.decoded(lambda out: [self.paritas, "volume", "get", self.volume, "kept", out, "--no-sync", "--quiet"])
 
     def zfec_encode(self) -> float:
         return self.into(self.sharing)
@@ -178,6 +208,17 @@ Comparison = tuple[str, str, Callable[[], float], str, Callable[[], float]]
 
 def comparisons(bench: Bench) -> list[Comparison]:
     """Returns the comparisons, each as the operation, and the names and commands of two tools."""
+    return with_shards(bench) if bench.args.volume else with_others(bench)
+
+
+def with_shards(bench: Bench) -> list[Comparison]:
+    return [
+        ("put", "paritas volume", bench.put, "paritas encode", bench.encode),
+        ("get", "paritas volume", bench.get, "paritas decode", lambda: bench.decode(bench.shards)),
+    ]
+
+
+def with_others(bench: Bench) -> list[Comparison]:
     whole, damaged = (lambda: bench.decode(bench.shards)), (lambda: bench.decode(bench.damaged))
     lost = f"decode, {bench.m} data shards lost"
     return [
@@ -225,7 +266,8 @@ def report(args: argparse.Namespace, taken: dict[tuple[str, str, str], pairs.Pai
 
 
 def write_record(args: argparse.Namespace, taken: dict, source: records.Origin) -> None:
-    with records.keep(f"files-{args.code}-{args.folder.name}", args.label, COLUMNS, source) as writer:
+    kind = "volume" if args.volume else "files"
+    with records.keep(f"{kind}-{args.code}-{args.folder.name}", args.label, COLUMNS, source) as writer:
         for operation, samples in taken.items():
             for number, (ours, theirs) in enumerate(samples.pairs):
                 writer.writerow([*operation, number, f"{ours:.4f}", f"{theirs:.4f}", args.bytes])
