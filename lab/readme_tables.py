@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Prints the tables of figures in README.md from records in lab/records/.
+"""Prints the tables of figures in README.md and docs/speed.md from records in lab/records/.
 
     lab/readme_tables.py [--mixed]             print every table
-    lab/readme_tables.py [--mixed] --check     compare README.md with them; exit 1 if it differs
-    lab/readme_tables.py [--mixed] --write     put them into README.md
+    lab/readme_tables.py [--mixed] --check     compare the pages with them; exit 1 if one differs
+    lab/readme_tables.py [--mixed] --write     put them into the pages
 
-In README.md a table stands between the lines `<!-- table: NAME -->` and `<!-- end -->`. Beneath it are the processor, the
+In a page a table stands between the lines `<!-- table: NAME -->` and `<!-- end -->`. Beneath it are the processor, the
 commit, the date and the commands of its records, which must agree in processor and commit, and must have been taken of just
 that commit. With --mixed they may differ, and every record's own are named.
 
@@ -37,7 +37,7 @@ import records
 RUN = "2026-11-22-final"
 COMMANDS = "files-4+2-shm-2026-11-22"
 
-README = records.ROOT / "README.md"
+PAGES = ("README.md", "docs/speed.md")
 PLACE = re.compile(r"(?<=<!-- table: )(\S+)( -->\n).*?(?=<!-- end -->)", re.DOTALL)
 
 Row = list[str]
@@ -45,8 +45,10 @@ Records = dict[str, records.Record]
 
 
 class Table(NamedTuple):
-    """What a table takes from which record, and how its rows, the first of which is its head, are made from them."""
+    """The page on which a table stands, what it takes from which record, and how its rows, the first of which is its head,
+    are made from them."""
 
+    page: str
     sources: dict[str, str]
     rows: Callable[[Records], list[Row]]
 
@@ -152,14 +154,14 @@ def times(taken: pairs.Pairs, command: str) -> tuple[str, str]:
 
 
 TABLES = {
-    "speeds": Table({"cache": f"peers-encode-cache-staggered-{RUN}", "memory": f"peers-encode-dram-staggered-{RUN}"}, speeds),
-    "ratios": Table({
+    "speeds": Table("docs/speed.md", {"cache": f"peers-encode-cache-staggered-{RUN}", "memory": f"peers-encode-dram-staggered-{RUN}"}, speeds),
+    "ratios": Table("docs/speed.md", {
         "encode": f"peers-encode-cache-staggered-{RUN}",
         "decode": f"peers-decode-cache-staggered-{RUN}",
         "peers' bytes": f"peers-encode-cache-staggered-{RUN}-words",
         "1 KiB": f"peers-encode-1k-staggered-{RUN}-1k",
     }, ratios),
-    "commands": Table({"whole commands": COMMANDS}, commands),
+    "commands": Table("README.md", {"whole commands": COMMANDS}, commands),
 }
 
 
@@ -196,31 +198,35 @@ def of_each(found: Records) -> str:
     )
 
 
-def place(readme: str, printed: dict[str, str]) -> str:
-    """README with the tables that were printed at their places; ends the program unless it has a place for each."""
-    places = [match[1] for match in PLACE.finditer(readme)]
-    if sorted(places) != sorted(printed):
-        sys.exit(f"README.md must have places for the tables {', '.join(printed)}; it has {', '.join(places) or 'none'}")
-    return PLACE.sub(lambda match: f"{match[1]}{match[2]}\n{printed[match[1]]}\n\n", readme)
+def place(page: str, before: str, printed: dict[str, str]) -> str:
+    """The text of a page with its tables, as they were printed, at their places; ends the program unless each has one place."""
+    expected = [name for name, table in TABLES.items() if table.page == page]
+    places = [match[1] for match in PLACE.finditer(before)]
+    if sorted(places) != sorted(expected):
+        sys.exit(f"{page} must have places for the tables {', '.join(expected)}; it has {', '.join(places) or 'none'}")
+    return PLACE.sub(lambda match: f"{match[1]}{match[2]}\n{printed[match[1]]}\n\n", before)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     which = parser.add_mutually_exclusive_group()
-    which.add_argument("--check", action="store_true", help="compare README.md with the tables; exit 1 if it differs")
-    which.add_argument("--write", action="store_true", help="put the tables into README.md")
+    which.add_argument("--check", action="store_true", help="compare the pages with the tables; exit 1 if one differs")
+    which.add_argument("--write", action="store_true", help="put the tables into the pages")
     parser.add_argument("--mixed", action="store_true", help="allow records of several commits or processors in a table")
     args = parser.parse_args()
     printed = {name: markdown(name, args.mixed) for name in TABLES}
     if not (args.check or args.write):
         print("\n\n".join(f"<!-- table: {name} -->\n\n{text}\n\n<!-- end -->" for name, text in printed.items()))
         return
-    before = README.read_text()
-    after = place(before, printed)
+    texts = {page: (records.ROOT / page).read_text() for page in PAGES}
+    placed = {page: place(page, before, printed) for page, before in texts.items()}
     if args.write:
-        README.write_text(after)
-    elif before != after:
-        sys.stdout.writelines(difflib.unified_diff(before.splitlines(True), after.splitlines(True), "README.md", "its records"))
+        for page, after in placed.items():
+            (records.ROOT / page).write_text(after)
+        return
+    for page, after in placed.items():
+        sys.stdout.writelines(difflib.unified_diff(texts[page].splitlines(True), after.splitlines(True), page, "its records"))
+    if placed != texts:
         sys.exit(1)
 
 
