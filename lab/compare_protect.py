@@ -129,12 +129,16 @@ def damage(subject: pathlib.Path) -> None:
         left = files
     for _ in range(100):
         path = chance.choice(left)
-        with open(path, "r+b") as file:
-            at = chance.randrange(path.stat().st_size)
-            file.seek(at)
-            old = file.read(1)
-            file.seek(at)
-            file.write(bytes([old[0] ^ 0xFF]))
+        flip(path, chance.randrange(path.stat().st_size))
+
+
+def flip(path: pathlib.Path, at: int) -> None:
+    """Inverts the byte of a file at an offset."""
+    with open(path, "r+b") as file:
+        file.seek(at)
+        old = file.read(1)
+        file.seek(at)
+        file.write(bytes([old[0] ^ 0xFF]))
 
 
 def are_same(one: pathlib.Path, other: pathlib.Path) -> bool:
@@ -142,6 +146,8 @@ def are_same(one: pathlib.Path, other: pathlib.Path) -> bool:
 
 
 class Paritas:
+    """Each method runs one command of a tool; `Par2` has the same methods."""
+
     name = "paritas"
 
     def __init__(self, program: str, redundancy: int):
@@ -247,6 +253,7 @@ Samples = dict[tuple[str, str, str, str], pairs.Pairs]
 
 
 def measure(stand: Stand, ours: Paritas, peer: Par2, python: pathlib.Path, rounds: int) -> Samples:
+    """Samples of a subject: ours beside the peer's, and beside hashing alone where hashing is part of the work."""
     taken: Samples = {}
     for tool in (ours, peer):
         stand.prepare(tool)
@@ -263,7 +270,7 @@ def measure(stand: Stand, ours: Paritas, peer: Par2, python: pathlib.Path, round
 
 
 def once(stand: Stand, ours: Paritas, slow: Par2) -> Samples:
-    """par2 0.8 on the file: minutes."""
+    """One sample of each command of par2 0.8 on the file, which takes minutes."""
     stand.prepare(slow)
     taken: Samples = {}
     for what in ("create", "verify", "repair"):
@@ -271,6 +278,13 @@ def once(stand: Stand, ours: Paritas, slow: Par2) -> Samples:
         both = taken.setdefault((stand.name, what, ours.name, slow.name), pairs.Pairs())
         both.take(lambda: step(ours), lambda: step(slow))
     return taken
+
+
+def write_record(label: str, taken: Samples, source: records.Origin) -> None:
+    with records.keep("protect", label, COLUMNS, source) as writer:
+        for operation, samples in taken.items():
+            for number, (own, theirs) in enumerate(samples.pairs):
+                writer.writerow([*operation, number, f"{own:.4f}", f"{theirs:.4f}"])
 
 
 def report(stands: list[Stand], taken: Samples, source: records.Origin) -> None:
@@ -288,19 +302,24 @@ def report(stands: list[Stand], taken: Samples, source: records.Origin) -> None:
             print(f"| {stand.name} | {stand.bytes} | {tool} | {100 * parity / stand.bytes:.2f} % | {peaks} |")
 
 
+def subjects(args: argparse.Namespace, folder: pathlib.Path) -> list[Stand]:
+    """Makes the file and the tree."""
+    file, tree = folder / "file", folder / "tree"
+    file.mkdir()
+    with open(file / "file", "wb") as out:
+        for _ in range(args.bytes >> 20):
+            out.write(os.urandom(1 << 20))
+    small_files(tree, args.files)
+    return [Stand("file", file, folder), Stand("tree", tree, folder)]
+
+
 def main() -> None:
     args, source = arguments(), records.origin()
     turbo, python = find_turbo()
     folder = compare_files.fresh(args.folder / "paritas-protect")
     ours = Paritas(compare_files.build_paritas(), args.redundancy)
     try:
-        file, tree = folder / "file", folder / "tree"
-        file.mkdir()
-        with open(file / "file", "wb") as out:
-            for _ in range(args.bytes >> 20):
-                out.write(os.urandom(1 << 20))
-        small_files(tree, args.files)
-        stands = [Stand("file", file, folder), Stand("tree", tree, folder)]
+        stands = subjects(args, folder)
         taken: Samples = {}
         for stand, blocks in ((stands[0], 4096), (stands[1], 32768)):
             peer = Par2("turbo", str(turbo), args.redundancy, blocks)
@@ -308,10 +327,7 @@ def main() -> None:
         if args.slow:
             slow = Par2("par2", compare_files.find_par2(), args.redundancy, 2000)
             taken |= once(stands[0], ours, slow)
-        with records.keep("protect", args.label, COLUMNS, source) as writer:
-            for operation, samples in taken.items():
-                for number, (own, theirs) in enumerate(samples.pairs):
-                    writer.writerow([*operation, number, f"{own:.4f}", f"{theirs:.4f}"])
+        write_record(args.label, taken, source)
         report(stands, taken, source)
     finally:
         shutil.rmtree(folder, ignore_errors=True)

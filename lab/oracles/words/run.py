@@ -19,6 +19,7 @@ import pathlib
 import subprocess
 import sys
 import venv
+from typing import NamedTuple
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent.parent
@@ -60,37 +61,67 @@ def compile_c(name: str, *libraries: str) -> list:
     return [BUILD / name]
 
 
-def isal():
+class Oracle(NamedTuple):
+    """A library: its name and version, its codes (FAMILY/W/UNIT, where lengths are multiples of UNIT), and the command
+    that serves it."""
+
+    title: str
+    groups: list[str]
+    program: list
+
+
+def isal() -> Oracle:
     version = debian("libisal-dev", "isa-l.h")
-    return f"ISA-L {version}", ["isal-cauchy/8/1", "isal-rs/8/1", "raid6/8/32"], compile_c("isal", "-lisal")
+    return Oracle(f"ISA-L {version}", ["isal-cauchy/8/1", "isal-rs/8/1", "raid6/8/32"], compile_c("isal", "-lisal"))
 
 
-def jerasure():
+def jerasure() -> Oracle:
     version = debian("libjerasure-dev", "jerasure.h")
     groups = [f"{family}/{w}/{BYTES_A_JERASURE_LONG}" for family in ("reed-solomon", "raid6") for w in (8, 16, 32)]
-    return f"Jerasure {version}", groups, compile_c("jerasure", "-lJerasure", "-lgf_complete")
+    return Oracle(f"Jerasure {version}", groups, compile_c("jerasure", "-lJerasure", "-lgf_complete"))
 
 
-def zfec():
+def zfec() -> Oracle:
     folder = BUILD / "zfec"
     python = folder / "bin" / "python"
     if not python.exists():
         venv.create(folder, with_pip=True)
     install(python, "-m", "pip", "install", "-q", "zfec")
     version = run(python, "-c", "import importlib.metadata as m; print(m.version('zfec'))").strip()
-    return f"zfec {version}", ["zfec/8/1"], [python, HERE / "serve_zfec.py"]
+    return Oracle(f"zfec {version}", ["zfec/8/1"], [python, HERE / "serve_zfec.py"])
 
 
-def klauspost():
+def klauspost() -> Oracle:
     environment = {**os.environ, "GOFLAGS": "-mod=mod"}
     install("go", "mod", "download", cwd=HERE / "go", env=environment)
     run("go", "build", "-o", BUILD / "klauspost", ".", cwd=HERE / "go", env=environment)
     module = "github.com/klauspost/reedsolomon"
     version = run("go", "list", "-m", "-f", "{{.Version}}", module, cwd=HERE / "go", env=environment).strip()
-    return f"klauspost/reedsolomon {version}", ["backblaze/8/1"], [BUILD / "klauspost"]
+    return Oracle(f"klauspost/reedsolomon {version}", ["backblaze/8/1"], [BUILD / "klauspost"])
 
 
 ORACLES = {"isal": isal, "jerasure": jerasure, "zfec": zfec, "klauspost": klauspost}
+
+
+class Comparison(NamedTuple):
+    """What `words_oracle` printed of a library, and whether bytes differ."""
+
+    printed: str
+    differs: bool
+
+
+def compare(oracle: Oracle, *options: str) -> Comparison:
+    command = [TARGET / "debug" / "examples" / "words_oracle", oracle.title, *oracle.groups, *options, "--", *oracle.program]
+    try:
+        return Comparison(run(*command), False)
+    except subprocess.CalledProcessError as error:
+        return Comparison(error.stdout, True)
+
+
+def write_fixture(cases: list[str]) -> None:
+    FIXTURE.parent.mkdir(exist_ok=True)
+    FIXTURE.write_text('{"version": 1, "cases": [\n' + ",\n".join(cases) + "\n]}\n")
+    print(f"{len(json.loads(FIXTURE.read_text())['cases'])} cases written")
 
 
 def main() -> None:
@@ -105,29 +136,23 @@ def main() -> None:
     cases, skipped, differ = [], [], []
     for name in args.only.split(","):
         try:
-            title, groups, program = ORACLES[name]()
+            oracle = ORACLES[name]()
         except Missing as error:
             skipped.append(f"{name}: {error}")
             continue
-        write = ["--write"] if args.write else []
-        command = [TARGET / "debug" / "examples" / "words_oracle", title, *groups, *write, "--", *program]
-        try:
-            printed = run(*command)
-        except subprocess.CalledProcessError as error:
-            printed = error.stdout
-            differ.append(title)
+        compared = compare(oracle, *(["--write"] if args.write else []))
+        if compared.differs:
+            differ.append(oracle.title)
         if args.write:
-            cases += printed.splitlines()
+            cases += compared.printed.splitlines()
         else:
-            print(printed, end="", flush=True)
+            print(compared.printed, end="", flush=True)
     for line in skipped:
         print(f"SKIPPED {line}")
     print(f"{len(args.only.split(',')) - len(skipped)} libraries compared, {len(skipped)} skipped, "
           f"{len(differ)} differ {differ or ''}")
     if args.write and not skipped and not differ:
-        FIXTURE.parent.mkdir(exist_ok=True)
-        FIXTURE.write_text('{"version": 1, "cases": [\n' + ",\n".join(cases) + "\n]}\n")
-        print(f"{len(json.loads(FIXTURE.read_text())['cases'])} cases written")
+        write_fixture(cases)
     sys.exit(1 if differ else 2 if skipped else 0)
 
 
