@@ -12,9 +12,10 @@ twice without harm.
 
 What is done is written to a journal in the volume every few seconds. A run that was cut off (killed,
 interrupted, ended by an error) goes on where it stopped when it is started again within a day with the
-same arguments and the same volume file; what failed is tried again, and a source is stored again if
-its length or its time has changed. A run that came to its end is finished, also if some of its tasks
-failed: its journal is removed, and the next run begins anew.
+same arguments and the same volume file. What failed is tried again. A source is stored again if its
+file was changed or replaced after it was read. An object that was done and has been replaced since is
+left to the next run. A run that came to its end is finished, also if some of its tasks failed: its
+journal is removed, and the next run begins anew.
 """
 
 from __future__ import annotations
@@ -71,6 +72,8 @@ class Outcome:
     #: ``unchanged``, ``changed``, ``damaged`` (a scrub found damage), ``gone``, or ``failed``.
     state: str
     detail: str = ""
+    #: For the kind ``encode``, what identifies the file as it was when it was read.
+    source: str = ""
 
 
 @dataclass
@@ -156,8 +159,7 @@ def run(
     _remove_stale_journals(opened)
     tasks = list(_tasks(opened, kind, prefix, names, sources))
     log = _Journal(opened, _key(journal, path, kind, prefix, names, sources))
-    done = (task for task in tasks if task.name in log.outcomes)
-    log.forget(task.name for task in done if _has_changed(opened, task))
+    log.forget([task.name for task in tasks if _has_changed(task, log.outcomes.get(task.name))])
     report = Report(kind, outcomes=dict(log.outcomes), resumed=len(log.outcomes))
     left = [task for task in tasks if task.name not in report.outcomes]
     total = len({*report.outcomes, *(task.name for task in left)})
@@ -233,21 +235,31 @@ def _reencode(volume: Volume, task: Task) -> Outcome:
 
 def _encode(volume: Volume, task: Task) -> Outcome:
     assert task.source is not None
+    # Taken before the file is read, so that a later change makes a difference.
+    source = _identity(task.source)
     stored = volume.put_file(task.name, task.source)
-    return Outcome(task.name, "changed", "something is left for repair" if stored.is_owed else "")
+    detail = "something is left for repair" if stored.is_owed else ""
+    return Outcome(task.name, "changed", detail, source)
 
 
-def _has_changed(volume: Volume, task: Task) -> bool:
-    """Whether the file to encode is another one than that of the object, by its length and time."""
-    if task.source is None:
+def _identity(path: str) -> str:
+    """Returns what changes when a file is written to or replaced: its inode, length and times.
+
+    Programs can set the time of the last modification back, but not that of the last change
+    (ctime).
+    """
+    status = os.stat(path)
+    return f"{status.st_ino} {status.st_size} {status.st_mtime_ns} {status.st_ctime_ns}"
+
+
+def _has_changed(task: Task, outcome: Outcome | None) -> bool:
+    """Whether the file of a task that was done is no longer the one that was read."""
+    if task.source is None or outcome is None:
         return False
     try:
-        status, stored = os.stat(task.source), volume.stat(task.name)
-    except (OSError, ParitasError):
+        return outcome.source != _identity(task.source)
+    except OSError:
         return True
-    # Both times are rounded to a float, each in its own way.
-    is_another = stored.modified is None or abs(stored.modified - status.st_mtime) > 1e-6
-    return is_another or stored.length != status.st_size
 
 
 def _changed(task: Task, stored: int) -> Outcome:
