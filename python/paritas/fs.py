@@ -19,11 +19,15 @@ This also holds in text mode and with ``compression``. Three cases are different
 - Other wrappers, such as a `gzip.GzipFile` around a file, do not tell it either.
 - A file that is dropped without being closed is stored as it is when Python frees it.
 
-Within ``with fs.transaction``, what is written appears when the block ends, and not at all if an
-exception ends it. The objects appear one after the other. What is removed is removed at once.
+Within ``with fs.transaction``, objects appear and are removed when the block ends, one after the other.
+If an exception ends the block, or if one of them is refused, the rest of them is dropped.
 
 A file that is open for reading is of one version of its object. If the object is replaced meanwhile,
 reading raises `StorageError`; bytes of two versions are never mixed.
+
+Folders are parts of names: there is a folder as long as there is an object whose name begins with it.
+What is for one object raises `IsADirectoryError` for a folder. `cat`, `get`, `put`, `copy`, `mv` and
+`rm` take folders with ``recursive=True``.
 """
 
 from __future__ import annotations
@@ -33,15 +37,19 @@ import io
 import os
 import shutil
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from typing import Any
 
 from fsspec.compression import compr
 from fsspec.core import get_compression
 from fsspec.spec import AbstractBufferedFile, AbstractFileSystem
+from fsspec.transaction import Transaction
+from fsspec.utils import isfilelike
 
 from . import Volume
-from .errors import ParameterError
+from .errors import NotFoundError, ParameterError
 
 #: Bytes that a file keeps in memory before it writes them to a temporary file.
 _IN_MEMORY = 16 << 20
@@ -58,11 +66,27 @@ class _FromEnvironment:
         return path and os.path.abspath(path)
 
 
+class _Transaction(Transaction):
+    """Objects that appear and are removed together."""
+
+    def complete(self, commit: bool = True) -> None:
+        fs = self.fs
+        try:
+            super().complete(commit)
+        finally:
+            # If an object is refused, older versions of fsspec would hold back what is written later.
+            fs._intrans, fs._transaction = False, None
+            for file in self.files:
+                file.discard()
+            self.files.clear()
+
+
 class VolumeFileSystem(AbstractFileSystem):
     """The objects of a volume as files."""
 
     protocol = "paritas"
     root_marker = ""
+    transaction_type = _Transaction
 
     #: `fsspec` keeps file systems by their arguments, and by this.
     _named_by_environment = _FromEnvironment()
@@ -82,20 +106,83 @@ class VolumeFileSystem(AbstractFileSystem):
         # The paths of a list are stripped already.
         return stripped.strip("/") if isinstance(stripped, str) else stripped
 
-    def ls(self, path: str, detail: bool = True, **_: Any) -> list[Any]:
-        path = self._strip_protocol(path)
+    def _entries(self, path: str, depth: int | None) -> dict[tuple[str, str], dict[str, Any]]:
+        """Returns what is below a folder, down to a depth, by name and type. A name can be that of an
+        object and the beginning of others: it is a file and a directory."""
         prefix = path + "/" if path else ""
-        # A name can be that of an object and the beginning of others: it is a file and a directory.
         entries: dict[tuple[str, str], dict[str, Any]] = {}
         for name, length in self.volume.list(prefix):
-            first, slash, _rest = name[len(prefix) :].partition("/")
-            full = prefix + first
-            kind = "directory" if slash else "file"
-            entries[full, kind] = {"name": full, "size": 0 if slash else length, "type": kind}
+            steps = name[len(prefix) :].split("/")
+            for count in range(1, len(steps))[:depth]:
+                folder = prefix + "/".join(steps[:count])
+                entries[folder, "directory"] = _folder_info(folder)
+            if depth is None or len(steps) <= depth:
+                entries[name, "file"] = {"name": name, "size": length, "type": "file"}
+        return entries
+
+    def ls(self, path: str, detail: bool = True, **_: Any) -> list[Any]:
+        path = self._strip_protocol(path)
+        entries = self._entries(path, 1)
         if not entries and path:
             entries[path, "file"] = self._file_info(path)
         found = [entries[key] for key in sorted(entries)]
         return found if detail else [entry["name"] for entry in found]
+
+    def find(
+        self,
+        path: str,
+        maxdepth: int | None = None,
+        withdirs: bool = False,
+        detail: bool = False,
+        **_: Any,
+    ) -> Any:
+        """Returns the names of all objects below a folder, or with `detail` what is known of each. It
+        takes one listing of the volume."""
+        if maxdepth is not None and maxdepth < 1:
+            raise ValueError(f"maxdepth must be at least 1; got {maxdepth}")
+        path = self._strip_protocol(path)
+        entries = self._entries(path, maxdepth)
+        if entries and path and withdirs:
+            entries[path, "directory"] = _folder_info(path)
+        if not entries and path:
+            with suppress(FileNotFoundError):
+                entries[path, "file"] = self._file_info(path)
+        # Of a name that is a file and a directory, the file is told.
+        kinds = ("directory", "file") if withdirs else ("file",)
+        found = {name: entries[name, kind] for name, kind in sorted(entries) if kind in kinds}
+        return found if detail else list(found)
+
+    def du(
+        self,
+        path: str,
+        total: bool = True,
+        maxdepth: int | None = None,
+        withdirs: bool = False,
+        **_: Any,
+    ) -> Any:
+        found = self.find(path, maxdepth=maxdepth, withdirs=withdirs, detail=True)
+        sizes = {name: entry["size"] for name, entry in found.items()}
+        return sum(sizes.values()) if total else sizes
+
+    def _kind(self, path: str) -> str | None:
+        """Returns `file` or `directory`, or None if there is nothing of this name.
+
+        Raises:
+            StorageError: if too few nodes answer to tell.
+        """
+        try:
+            return str(self.info(path)["type"])
+        except (FileNotFoundError, ParameterError):
+            return None
+
+    def exists(self, path: str, **_: Any) -> bool:
+        return self._kind(path) is not None
+
+    def isfile(self, path: str) -> bool:
+        return self._kind(path) == "file"
+
+    def isdir(self, path: str) -> bool:
+        return self._kind(path) == "directory"
 
     def info(self, path: str, **_: Any) -> dict[str, Any]:
         path = self._strip_protocol(path)
@@ -104,7 +191,7 @@ class VolumeFileSystem(AbstractFileSystem):
         except FileNotFoundError:
             if path and not self.volume.list(path + "/"):
                 raise
-        return {"name": path, "size": 0, "type": "directory"}
+        return _folder_info(path)
 
     def _file_info(self, path: str) -> dict[str, Any]:
         if not path:
@@ -121,10 +208,20 @@ class VolumeFileSystem(AbstractFileSystem):
 
     def _object_info(self, path: str) -> dict[str, Any]:
         """Returns what is known of an object, which must not be a folder."""
-        info = self.info(path)
-        if info["type"] == "directory":
-            raise _is_folder(info["name"])
-        return info
+        with self._expecting_object(path):
+            return self._file_info(path)
+
+    @contextmanager
+    def _expecting_object(self, path: str) -> Iterator[None]:
+        """Raises IsADirectoryError if what is not found in the block is a folder."""
+        if not path:
+            raise _is_folder(path)
+        try:
+            yield
+        except FileNotFoundError:
+            if not self.volume.list(path + "/"):
+                raise
+            raise _is_folder(path) from None
 
     def created(self, path: str) -> datetime:
         """Returns when the object was stored, in UTC.
@@ -132,7 +229,8 @@ class VolumeFileSystem(AbstractFileSystem):
         Raises:
             IsADirectoryError: if it is a folder.
         """
-        return datetime.fromtimestamp(self._object_info(path)["created"], UTC)
+        info = self._object_info(self._strip_protocol(path))
+        return datetime.fromtimestamp(info["created"], UTC)
 
     def modified(self, path: str) -> datetime:
         """Returns when the file that the object was made of last changed, in UTC, or when the object
@@ -141,45 +239,112 @@ class VolumeFileSystem(AbstractFileSystem):
         Raises:
             IsADirectoryError: if it is a folder.
         """
-        info = self._object_info(path)
+        info = self._object_info(self._strip_protocol(path))
         time = info["created"] if info["modified"] is None else info["modified"]
         return datetime.fromtimestamp(time, UTC)
+
+    def cat(
+        self, path: str | list[str], recursive: bool = False, on_error: str = "raise", **options: Any
+    ) -> Any:
+        """Returns the bytes of an object; of several, or with `recursive`, a dictionary by name.
+
+        Raises:
+            FileNotFoundError: if there is no object or folder of a name.
+            IsADirectoryError: if a folder is among them without `recursive`.
+        """
+        names = self.expand_path(path, recursive=recursive)
+        if recursive:
+            names = [name for name in names if not self.isdir(name)]
+        if names == [self._strip_protocol(path)]:
+            return self.cat_file(names[0], **options)
+        contents: dict[str, Any] = {}
+        for name in names:
+            try:
+                contents[name] = self.cat_file(name, **options)
+            except Exception as error:
+                if on_error == "raise":
+                    raise
+                if on_error == "return":
+                    contents[name] = error
+        return contents
 
     def cat_file(
         self, path: str, start: int | None = None, end: int | None = None, **_: Any
     ) -> bytes:
         path = self._strip_protocol(path)
         if start is None and end is None:
-            return self.volume.get(path)
-        length = self.volume.stat(path).length
-        first, last, _step = slice(start, end).indices(length)
-        return self.volume.get(path, first, max(first, last))
+            with self._expecting_object(path):
+                return self.volume.get(path)
+        info = self._object_info(path)
+        first, last, _step = slice(start, end).indices(info["size"])
+        return self.volume.get(path, first, max(first, last), digest=info["blake3"])
 
     def pipe_file(self, path: str, value: bytes, mode: str = "overwrite", **_: Any) -> None:
         path = self._strip_protocol(path)
-        if mode == "create" and self.exists(path):
-            raise FileExistsError(path)
+        self._expect_free(path, mode)
         if self._intrans:
             self._write_later(path, io.BytesIO(value))
         else:
             self.volume.put(path, value)
 
-    def put_file(self, lpath: str, rpath: str, **_: Any) -> None:
+    def _expect_free(self, path: str, mode: str) -> None:
+        """Raises FileExistsError if the mode is `create`, and the name is that of an object or folder."""
+        if mode == "create" and self.exists(path):
+            raise _os_error(errno.EEXIST, path)
+
+    def put(
+        self, lpath: Any, rpath: Any, recursive: bool = False, *rest: Any, **options: Any
+    ) -> None:
+        """Stores files; with `recursive`, also all files in folders.
+
+        Raises:
+            FileNotFoundError: if there is no file of a name.
+            IsADirectoryError: if `lpath` is a folder, without `recursive`.
+        """
+        if not recursive and isinstance(lpath, (str, os.PathLike)) and os.path.isdir(lpath):
+            raise _is_folder(os.fspath(lpath))
+        super().put(lpath, rpath, recursive, *rest, **options)
+
+    def put_file(self, lpath: str, rpath: str, mode: str = "overwrite", **_: Any) -> None:
         """Stores a file, with its mode and time; within a transaction, its bytes only."""
+        rpath = self._strip_protocol(rpath)
         if os.path.isdir(lpath):
             return
+        self._expect_free(rpath, mode)
         if not self._intrans:
-            self.volume.put_file(self._strip_protocol(rpath), lpath)
+            self.volume.put_file(rpath, lpath)
             return
         with open(lpath, "rb") as source:
             self._write_later(rpath, source)
 
-    def get_file(self, rpath: str, lpath: str, **_: Any) -> None:
-        if self.isdir(rpath):
+    def get(
+        self, rpath: Any, lpath: Any, recursive: bool = False, *rest: Any, **options: Any
+    ) -> None:
+        """Writes objects to files; with `recursive`, also all objects in folders.
+
+        Raises:
+            FileNotFoundError: if there is no object or folder of a name.
+            IsADirectoryError: if `rpath` is a folder, without `recursive`.
+        """
+        self._expect_object_unless(recursive, rpath)
+        super().get(rpath, lpath, recursive, *rest, **options)
+
+    def get_file(self, rpath: str, lpath: Any = None, *, outfile: Any = None, **_: Any) -> None:
+        """Writes an object to a file, or to what is open for writing."""
+        rpath = self._strip_protocol(rpath)
+        if outfile is not None or isfilelike(lpath):
+            with self.open(rpath) as source:
+                shutil.copyfileobj(source, lpath if outfile is None else outfile)
+        elif self.isdir(rpath):
             os.makedirs(lpath, exist_ok=True)
         else:
             os.makedirs(os.path.dirname(lpath) or ".", exist_ok=True)
-            self.volume.get_file(self._strip_protocol(rpath), lpath, force=True)
+            self.volume.get_file(rpath, lpath, force=True)
+
+    def _expect_object_unless(self, recursive: bool, path: Any) -> None:
+        """Raises IsADirectoryError for a folder, unless folders are taken."""
+        if not recursive and isinstance(path, str) and self.isdir(path):
+            raise _is_folder(self._strip_protocol(path))
 
     def copy(
         self,
@@ -190,25 +355,44 @@ class VolumeFileSystem(AbstractFileSystem):
         on_error: str | None = None,
         **options: Any,
     ) -> None:
-        """Copies objects within the volume. `mv` copies and then removes.
+        """Copies objects within the volume; with `recursive`, also all objects in folders.
 
         Raises:
+            FileNotFoundError: if there is no object or folder of a name.
+            IsADirectoryError: if `path1` is a folder, without `recursive`.
             ParameterError: if a folder is to be copied into itself.
         """
+        self._expect_object_unless(recursive, path1)
         if recursive and isinstance(path1, str) and isinstance(path2, str):
             source, target = self._strip_protocol(path1), self._strip_protocol(path2)
             if f"{target}/".startswith(f"{source}/" if source else ""):
                 raise ParameterError(f"the folder {source!r} cannot be copied into itself ({target})")
         super().copy(path1, path2, recursive, maxdepth, on_error, **options)
 
-    def cp_file(self, path1: str, path2: str, **_: Any) -> None:
-        if self.isdir(path1):
+    def mv(
+        self,
+        path1: str | list[str],
+        path2: str | list[str],
+        recursive: bool = False,
+        maxdepth: int | None = None,
+        **options: Any,
+    ) -> None:
+        """Moves objects as `copy` copies them: each is removed once it is copied."""
+        self.copy(path1, path2, recursive, maxdepth, on_error="raise", is_moved=True, **options)
+
+    def cp_file(self, path1: str, path2: str, *, is_moved: bool = False, **_: Any) -> None:
+        source, target = self._strip_protocol(path1), self._strip_protocol(path2)
+        if self.isdir(source):
             return
-        with self.open(path1) as source:
+        with self.open(source) as content:
+            if source == target:
+                return
             if self._intrans:
-                self._write_later(path2, source)
+                self._write_later(target, content)
             else:
-                self.volume.put(self._strip_protocol(path2), source)
+                self.volume.put(target, content)
+        if is_moved:
+            self.rm_file(source)
 
     def _write_later(self, path: str, source: Any) -> None:
         """Leaves an object to the transaction that is under way."""
@@ -216,7 +400,13 @@ class VolumeFileSystem(AbstractFileSystem):
             shutil.copyfileobj(source, target)
 
     def rm_file(self, path: str) -> None:
-        self.volume.remove(self._strip_protocol(path))
+        path = self._strip_protocol(path)
+        if self._intrans:
+            self._object_info(path)
+            self.transaction.files.append(_Removal(self.volume, path))
+            return
+        with self._expecting_object(path):
+            self.volume.remove(path)
 
     def rm(
         self, path: str | list[str], recursive: bool = False, maxdepth: int | None = None
@@ -246,7 +436,17 @@ class VolumeFileSystem(AbstractFileSystem):
         """Does nothing: directories are parts of names."""
 
     def rmdir(self, path: str) -> None:
-        """Does nothing: a directory is gone with its last object."""
+        """Does nothing: a directory is gone with its last object.
+
+        Raises:
+            NotADirectoryError: if it is an object.
+            OSError: if the directory is not empty.
+        """
+        path = self._strip_protocol(path)
+        if self.isfile(path):
+            raise _os_error(errno.ENOTDIR, path)
+        if self._entries(path, 1):
+            raise _os_error(errno.ENOTEMPTY, path)
 
     def open(
         self,
@@ -269,7 +469,7 @@ class VolumeFileSystem(AbstractFileSystem):
         Raises:
             FileNotFoundError: if there is no object of that name to read.
             IsADirectoryError: if a folder of that name is to be read.
-            FileExistsError: if the mode has ``x`` and there is an object of that name.
+            FileExistsError: if the mode has ``x`` and there is an object or folder of that name.
         """
         if mode.startswith("r"):
             return super().open(path, mode, block_size, cache_options, compression, **options)
@@ -293,8 +493,9 @@ class VolumeFileSystem(AbstractFileSystem):
         if mode == "rb":
             return _ObjectReader(self, path, **options)
         if mode in ("wb", "xb"):
-            if mode == "xb" and self.exists(path):
-                raise FileExistsError(path)
+            if not path:
+                raise _is_folder(path)
+            self._expect_free(path, "create" if mode == "xb" else "overwrite")
             return _ObjectWriter(self.volume, path, options.get("autocommit", True))
         message = f"objects are opened with mode rb, wb or xb; got {mode}"
         raise ParameterError(message)
@@ -475,5 +676,28 @@ class _TextWriter(_Whole, io.TextIOWrapper):
         self._target.discard()
 
 
-def _is_folder(path: str) -> IsADirectoryError:
-    return IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+class _Removal:
+    """An object that is removed when its transaction ends."""
+
+    def __init__(self, volume: Volume, name: str) -> None:
+        self.volume, self.name = volume, name
+
+    def commit(self) -> None:
+        with suppress(NotFoundError):
+            self.volume.remove(self.name)
+
+    def discard(self) -> None:
+        """Leaves the object as it is."""
+
+
+def _folder_info(path: str) -> dict[str, Any]:
+    return {"name": path, "size": 0, "type": "directory"}
+
+
+def _os_error(number: int, path: str) -> OSError:
+    """Returns the error with a number of `errno`, as a system call on the path raises it."""
+    return OSError(number, os.strerror(number), path)
+
+
+def _is_folder(path: str) -> OSError:
+    return _os_error(errno.EISDIR, path)

@@ -1,6 +1,7 @@
 """The file system of `fsspec` over a volume. The command makes the volumes."""
 
 import gzip
+import io
 import os
 from datetime import UTC, datetime, timedelta
 
@@ -275,3 +276,177 @@ def test_an_object_may_be_the_beginning_of_others(fs):
     kinds = {(entry["name"], entry["type"]) for entry in fs.ls("")}
     assert kinds == {("e", "file"), ("e", "directory")}
     assert fs.find("") == ["e", "e/f"]
+
+
+@pytest.fixture
+def tree(fs):
+    """A file system with some objects."""
+    fs.pipe({"a": b"0123456789", "dir/b": b"bb", "dir/sub/c": b"ccc"})
+    return fs
+
+
+def test_what_is_for_one_object_refuses_folders_and_what_is_not_there(tree, tmp_path):
+    target = str(tmp_path / "target")
+    asks = [
+        tree.cat,
+        tree.cat_file,
+        lambda path: tree.cat_file(path, 0, 1),
+        tree.open,
+        tree.head,
+        tree.rm,
+        tree.rm_file,
+        tree.created,
+        lambda path: tree.get(path, target),
+        lambda path: tree.copy(path, "copy"),
+        lambda path: tree.mv(path, "moved"),
+    ]
+    for ask in asks:
+        for path, shown in (("dir", "dir"), ("/dir/", "dir"), ("", "")):
+            with pytest.raises(IsADirectoryError) as error:
+                ask(path)
+            assert error.value.filename == shown
+        with pytest.raises(FileNotFoundError, match="none"):
+            ask("none")
+    with pytest.raises(IsADirectoryError):
+        tree.put(tmp_path, "put")
+    with pytest.raises(IsADirectoryError):
+        tree.open("", "wb")
+    assert tree.find("") == ["a", "dir/b", "dir/sub/c"] and not os.path.exists(target)
+
+
+def test_names_that_no_object_can_have_are_not_there(tree):
+    for name in ("a//b", "../up"):
+        assert not (tree.exists(name) or tree.isfile(name) or tree.isdir(name))
+        with pytest.raises(paritas.ParameterError):
+            tree.cat(name)
+
+
+def test_a_volume_that_does_not_answer_is_not_an_empty_one(tree, tmp_path):
+    for disk in tmp_path.glob("disk*"):
+        disk.rename(disk.with_name(f"away-{disk.name}"))
+    for ask in (tree.exists, tree.isfile, tree.isdir, tree.ls, tree.find):
+        with pytest.raises(paritas.StorageError):
+            ask("a")
+
+
+def test_listings_tell_files_from_folders(tree):
+    a = {"name": "a", "size": 10, "type": "file"}
+    b, c = ({"name": name, "size": size, "type": "file"} for name, size in (("dir/b", 2), ("dir/sub/c", 3)))
+    folder, sub = ({"name": name, "size": 0, "type": "directory"} for name in ("dir", "dir/sub"))
+    assert tree.ls("") == [a, folder] and tree.ls("dir") == [b, sub]
+    assert tree.find("", detail=True) == {entry["name"]: entry for entry in (a, b, c)}
+    assert tree.find("", withdirs=True) == ["a", "dir", "dir/b", "dir/sub", "dir/sub/c"]
+    assert tree.find("dir", withdirs=True, detail=True)["dir"] == folder == tree.info("dir")
+    assert tree.find("dir", maxdepth=1) == ["dir/b"] and tree.find("none") == []
+    assert tree.find("dir", maxdepth=1, withdirs=True) == ["dir", "dir/b", "dir/sub"]
+    assert tree.find("a") == ["a"] and tree.find("a", detail=True)["a"].items() >= a.items()
+    with pytest.raises(ValueError, match="got 0"):
+        tree.find("", maxdepth=0)
+    with pytest.raises(FileNotFoundError):
+        tree.ls("none")
+    assert list(tree.walk("")) == [("", ["dir"], ["a"]), ("dir", ["sub"], ["b"]), ("dir/sub", [], ["c"])]
+    assert tree.glob("**/c") == ["dir/sub/c"] and tree.glob("dir/*") == ["dir/b", "dir/sub"]
+    assert tree.du("") == 15 and tree.du("dir", total=False) == {"dir/b": 2, "dir/sub/c": 3}
+    assert tree.sizes(["a", "dir/b"]) == [10, 2] and tree.isdir("dir") and tree.isfile("dir/b")
+
+
+def test_parts_of_objects_are_read(tree):
+    ranges = {(None, None): b"0123456789", (2, 4): b"23", (-3, None): b"789", (None, -8): b"01"}
+    ranges |= {(8, 99): b"89", (20, 30): b"", (5, 2): b"", (-99, 1): b"0"}
+    for (start, end), content in ranges.items():
+        assert tree.cat_file("a", start, end) == content == tree.cat("a", start=start, end=end)
+    starts, ends = zip(*ranges)
+    assert tree.cat_ranges(["a"] * len(ranges), list(starts), list(ends)) == list(ranges.values())
+    [missing, folder] = tree.cat_ranges(["none", "dir"], 0, 1)
+    assert isinstance(missing, FileNotFoundError) and isinstance(folder, IsADirectoryError)
+    assert tree.head("a", 3) == b"012" and tree.tail("a", 3) == b"789"
+
+
+def test_several_objects_are_read(tree):
+    everything = {"a": b"0123456789", "dir/b": b"bb", "dir/sub/c": b"ccc"}
+    assert tree.cat("", recursive=True) == everything
+    assert tree.cat("a", recursive=True) == b"0123456789"
+    assert tree.cat(["a", "dir/b"]) == {"a": b"0123456789", "dir/b": b"bb"}
+    for ask in (["a", "none"], ["a", "dir"]):
+        with pytest.raises(OSError, match=ask[1]):
+            tree.cat(ask)
+        assert tree.cat(ask, on_error="omit") == {"a": b"0123456789"}
+        assert isinstance(tree.cat(ask, on_error="return")[ask[1]], OSError)
+    tree.pipe("odd/[1]*?.csv", b"odd")
+    assert tree.cat("odd", recursive=True) == {"odd/[1]*?.csv": b"odd"}
+
+
+def test_objects_are_created_once(tree, tmp_path):
+    (tmp_path / "local").write_bytes(b"local")
+    creates = [
+        lambda path: tree.open(path, "xb"),
+        lambda path: tree.pipe_file(path, b"x", mode="create"),
+        lambda path: tree.put_file(tmp_path / "local", path, mode="create"),
+    ]
+    for number, create in enumerate(creates):
+        with pytest.raises(FileExistsError) as error:
+            create("/a")
+        assert error.value.filename == "a"
+        create(f"new/{number}")
+    assert tree.cat("a") == b"0123456789"
+    assert tree.cat(["new/1", "new/2"]) == {"new/1": b"x", "new/2": b"local"}
+    tree.touch("new/empty")
+    assert tree.cat("new/empty") == b""
+    with pytest.raises(NotImplementedError):
+        tree.touch("new/empty", truncate=False)
+
+
+def test_folders_go_out_and_come_in(tree, tmp_path):
+    tree.get("dir", str(tmp_path / "out"), recursive=True)
+    assert (tmp_path / "out" / "sub" / "c").read_bytes() == b"ccc"
+    tree.put(str(tmp_path / "out"), "in", recursive=True)
+    tree.copy("in", "copy", recursive=True)
+    assert tree.find("in") == ["in/b", "in/sub/c"] and tree.cat("copy/sub/c") == b"ccc"
+    with io.BytesIO() as file:
+        tree.get_file("a", file)
+        assert file.getvalue() == b"0123456789"
+
+
+def test_an_object_that_is_moved_to_itself_stays(tree):
+    tree.mv("a", "/a")
+    tree.mv("dir/b", "dir/")
+    tree.copy("/a", "a")
+    assert tree.cat("a") == b"0123456789" and tree.cat("dir/b") == b"bb"
+
+
+def test_only_what_was_copied_is_removed_by_a_move(tree):
+    tree.pipe("dir/d", b"dd")
+    tree.mv("dir", "new", recursive=True, maxdepth=1)
+    assert tree.find("") == ["a", "dir/sub/c", "new/b", "new/d"]
+
+
+def test_transactions_remove_and_move_at_their_end(tree):
+    with pytest.raises(ZeroDivisionError), tree.transaction:
+        tree.rm("a")
+        tree.mv("dir", "new", recursive=True)
+        1 / 0
+    assert tree.find("") == ["a", "dir/b", "dir/sub/c"]
+    with tree.transaction:
+        tree.rm("a")
+        tree.mv("dir", "new", recursive=True)
+        with pytest.raises(FileNotFoundError):
+            tree.rm_file("none")
+        assert tree.find("") == ["a", "dir/b", "dir/sub/c"]
+    assert tree.cat("", recursive=True) == {"new/b": b"bb", "new/sub/c": b"ccc"}
+
+
+def test_a_transaction_that_is_refused_holds_nothing_back(tree):
+    with pytest.raises(paritas.ParameterError), tree.transaction:
+        tree.pipe("first", b"1")
+        tree.pipe("a//b", b"2")
+        tree.rm("a")
+    tree.pipe("later", b"3")
+    assert tree.find("") == ["a", "dir/b", "dir/sub/c", "first", "later"]
+
+
+def test_only_empty_folders_are_removed_without_recursive(tree):
+    for path, kind in (("dir", OSError), ("", OSError), ("a", NotADirectoryError)):
+        with pytest.raises(kind, match="directory|empty"):
+            tree.rmdir(path)
+    tree.mkdir("made")
+    tree.rmdir("made")
