@@ -1,16 +1,18 @@
-"""Types of the compiled module."""
+"""Types of the compiled module. Where numpy is not installed, type checkers take its arrays for `Any`."""
 
 import builtins
 import os
 from collections.abc import Sequence
-from typing import Any, Protocol, TypeAlias, final
+from typing import Protocol, TypeAlias, TypeVar, final, overload
 
 import numpy
 from numpy.typing import NDArray
 from typing_extensions import Buffer
 
 _Path: TypeAlias = str | os.PathLike[str]
+#: Lists or tuples of buffers, or an array of two dimensions.
 _Shards: TypeAlias = Sequence[Buffer] | Buffer
+_Parity = TypeVar("_Parity", bound=_Shards)
 
 class _Readable(Protocol):
     def read(self, size: int, /) -> Buffer: ...
@@ -65,7 +67,12 @@ class Codec:
     @property
     def kernel(self) -> str: ...
     def shard_len(self, length: int) -> int: ...
-    def encode(self, data: _Shards, parity: _Shards | None = None) -> Any: ...
+    @overload
+    def encode(self, data: Sequence[Buffer], parity: None = None) -> list[bytearray]: ...
+    @overload
+    def encode(self, data: Buffer, parity: None = None) -> NDArray[numpy.uint8]: ...
+    @overload
+    def encode(self, data: _Shards, parity: _Parity) -> _Parity: ...
     def encode_nodes(self, nodes: _Shards) -> None: ...
     def reconstruct(self, shards: Sequence[Buffer | None]) -> list[Buffer]: ...
     def update(self, node: int, old: Buffer, new: Buffer, parity: _Shards) -> None: ...

@@ -1,0 +1,21 @@
+"""A program whose types `scripts/test-python` checks, with numpy and without. It is not run."""
+
+from collections.abc import Sequence
+from typing import assert_type
+
+import paritas
+
+
+def encode(codec: paritas.Codec, data: list[bytes], parity: list[bytearray]) -> list[bytearray]:
+    assert_type(codec.encode(parity, parity), list[bytearray])
+    return codec.encode(data)
+
+
+def reconstruct(codec: paritas.Codec, shards: Sequence[bytes | None], length: int) -> bytes:
+    return codec.join(codec.reconstruct(shards), length)
+
+
+def store(path: str, name: str, content: memoryview) -> str:
+    with open(path, "rb") as file:
+        paritas.Volume.open("tank.toml").put(name, file)
+    return paritas.Volume.open("tank.toml").put(name, content).digest
