@@ -13,8 +13,8 @@ twice without harm.
 What is done is written to a journal in the volume every few seconds. A run that was cut off (killed,
 interrupted, ended by an error) goes on where it stopped when it is started again within a day with the
 same arguments and the same volume file. What failed is tried again. A source is stored again if its
-file was changed or replaced after it was read. An object that was done and has been replaced since is
-left to the next run. A run that came to its end is finished, also if some of its tasks failed: its
+file was changed or replaced after it was read. An object that was done and has been replaced or removed
+since is left to the next run. A run that came to its end is finished, also if some of its tasks failed: its
 journal is removed, and the next run begins anew.
 """
 
