@@ -119,8 +119,9 @@ class Network:
         self.cutters: list[subprocess.Popen] = []
 
     def __enter__(self) -> "Network":
-        # So that `with` blocks end, and take everything away.
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit("lab/network.py was told to stop"))
+        # So that `with` blocks end, and take everything away. A terminal that is closed sends SIGHUP.
+        for told in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(told, lambda *_: sys.exit("lab/network.py was told to stop"))
         try:
             self.build()
         except BaseException:
