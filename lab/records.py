@@ -19,6 +19,8 @@ from typing import Iterator, NamedTuple
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "lab" / "records"
+# What git is asked to leave out.
+RECORDS = ":!lab/records"
 
 
 class Origin(NamedTuple):
@@ -47,11 +49,18 @@ def commit(named: str | None) -> str:
     """Returns the commit of the tree. Where the tree differs from it, `-dirty-` and a digest of the differences follow; where
     a command was named, which may be of any tree, `-command-` and a digest of it."""
     found = git("rev-parse", "--short", "HEAD").decode().strip()
-    if changes := git("diff", "--no-ext-diff", "--binary", "HEAD"):
-        found += f"-dirty-{digest(changes)}"
+    if differences := changes():
+        found += f"-dirty-{digest(differences)}"
     if named:
         found += f"-command-{digest(pathlib.Path(named).read_bytes())}"
     return found
+
+
+def changes() -> bytes:
+    """Returns how the tree differs from its commit, without records, and with new files among the sources."""
+    new = git("ls-files", "-z", "--others", "--exclude-standard", "--", "crates", "lab", RECORDS).split(b"\0")
+    contents = ((ROOT / os.fsdecode(path)).read_bytes() for path in new if path)
+    return b"".join([git("diff", "--no-ext-diff", "--binary", "HEAD", "--", ".", RECORDS), *contents])
 
 
 def git(*words: str) -> bytes:

@@ -349,7 +349,7 @@ class Frame(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder, mock.patch.object(records, "ROOT", pathlib.Path(folder)):
             file = pathlib.Path(folder) / "file"
             file.write_text("one\n")
-            for words in (["init"], ["add", "file"], ["-c", "user.name=n", "-c", "user.email=e", "commit", "-m", "m"]):
+            for words in (["init"], ["add", "file"], ["-c", "user.name=n", "-c", "user.email=e", "commit", "--no-gpg-sign", "-m", "m"]):
                 records.git(*words)
             plain = records.commit(None)
             self.assertTrue(records.is_plain(plain))
@@ -359,9 +359,14 @@ class Frame(unittest.TestCase):
             self.assertEqual(len({plain, changed, records.commit(None)}), 3)
             file.write_text("two\n")
             self.assertEqual(records.commit(None), changed)
+            (pathlib.Path(folder) / "lab" / "records").mkdir(parents=True)
+            (pathlib.Path(folder) / "lab" / "records" / "new.csv").write_text("1")
+            self.assertEqual(records.commit(None), changed)
+            (pathlib.Path(folder) / "lab" / "new.py").write_text("1")
+            added = records.commit(None)
             named = {records.commit(str(command)) for command in (file, ROOT / "lab" / "run")}
-            self.assertEqual(len({plain, changed, *named}), 4)
-            self.assertFalse(any(map(records.is_plain, [changed, *named])))
+            self.assertEqual(len({plain, changed, added, *named}), 5)
+            self.assertFalse(any(map(records.is_plain, [changed, added, *named])))
 
     def test_printed_figures_agree_digit_by_digit(self):
         self.assertTrue(agrees(31.1111, "31.11") and agrees(45.0, "45") and agrees(4.815068, "4.815068"))
