@@ -109,7 +109,7 @@ def available(*names: str) -> list[str]:
 def fountain() -> pathlib.Path:
     """Returns the program for LT codes, built."""
     target = tools.TARGET / "fountain"
-    build = ["cargo", "build", "--release", "--quiet", "--target-dir", target]
+    build = ["cargo", "build", "--release", "--quiet", "--locked", "--target-dir", target]
     subprocess.run(build, cwd=tools.ROOT / "lab" / "fountain", check=True)
     return target / "release" / "fountain"
 

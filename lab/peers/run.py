@@ -77,7 +77,7 @@ def install(which: tuple[str, ...] = DEBIAN + ("go", "rust")) -> None:
         environment = {**os.environ, "GOFLAGS": "-mod=mod"}
         subprocess.run(["go", "build", "-o", BUILD / "go", "."], cwd=HERE / "go", env=environment, check=True)
     if "rust" in which:
-        target = ["--release", "--quiet", "--target-dir", BUILD / "rust"]
+        target = ["--release", "--quiet", "--locked", "--target-dir", BUILD / "rust"]
         subprocess.run(["cargo", "build", *target], cwd=HERE / "rust", check=True)
 
 
