@@ -19,7 +19,7 @@ lab/records/ (see records.py).
 With --volume, `paritas volume put` and `get` stand beside `paritas encode` and `decode` instead. The volume has a folder
 for each of the k + m shards, and nothing waits for the disk.
 
-Installs what is missing: zfec from PyPI into a virtual environment, par2 from Debian.
+Installs what is missing: zfec from PyPI into an environment of its own, par2 from Debian.
 """
 
 import argparse
@@ -35,8 +35,8 @@ from typing import Callable
 
 import pairs
 import records
+import tools
 
-ROOT = records.ROOT
 COLUMNS = ["what", "subject", "base", "round", "seconds", "base_seconds", "bytes"]
 UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
@@ -59,26 +59,15 @@ def arguments() -> argparse.Namespace:
 
 
 def find_zfec() -> tuple[str, str]:
-    """Returns the zfec and zunfec commands; installs them into a virtual environment if they are missing."""
-    folder = pathlib.Path.home() / ".cache" / "paritas-lab" / "zfec"
-    if not (folder / "bin" / "zfec").exists():
-        subprocess.run([sys.executable, "-m", "venv", folder], check=True)
-        subprocess.run([folder / "bin" / "pip", "install", "-q", "zfec==1.6.0.0"], check=True)
-    return str(folder / "bin" / "zfec"), str(folder / "bin" / "zunfec")
+    """Returns the zfec and zunfec commands."""
+    programs = tools.environment("zfec-1.6", "zfec==1.6.0.0")
+    return str(programs / "zfec"), str(programs / "zunfec")
 
 
 def find_par2() -> str:
     if not shutil.which("par2"):
-        subprocess.run(["apt-get", "update", "-qq"], check=True)
-        subprocess.run(["apt-get", "install", "-y", "-qq", "par2"], check=True)
+        tools.debian("par2")
     return "par2"
-
-
-def build_paritas() -> str:
-    command = ["cargo", "build", "--release", "--quiet", "-p", "paritas-cli"]
-    subprocess.run(command, cwd=ROOT, check=True)
-    target = os.environ.get("CARGO_TARGET_DIR", ROOT / "target")
-    return str(pathlib.Path(target) / "release" / "paritas")
 
 
 def run(command: list, folder: pathlib.Path) -> float:
@@ -105,7 +94,7 @@ class Bench:
         self.k, self.m = (int(part) for part in args.code.split("+"))
         self.folder = fresh(args.folder / "paritas-compare")
         self.file = self.folder / "file"
-        self.paritas = build_paritas()
+        self.paritas = str(tools.paritas())
         self.par2 = None if args.no_par2 or args.volume else find_par2()
         with open(self.file, "wb") as file:
             for _ in range(args.bytes >> 20):

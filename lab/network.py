@@ -35,6 +35,7 @@ from typing import Iterable, Iterator, NamedTuple
 import hosts
 import network_tables
 import records
+import tools
 from hosts import Cost, Network
 from network_tables import SHAPES, Row, Shape
 
@@ -296,12 +297,6 @@ def rotated(things: Iterable, by: int) -> list:
     return listed[by:] + listed[:by]
 
 
-def build_paritas() -> str:
-    subprocess.run(["cargo", "build", "--release", "--quiet", "-p", "paritas-cli"], cwd=records.ROOT, check=True)
-    target = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", records.ROOT / "target"))
-    return str(target / "release" / "paritas")
-
-
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("what", nargs="?", choices=["prototype", "units", "stragglers", "report"])
@@ -357,7 +352,7 @@ RUNS = {"prototype": run_prototype, "units": run_units, "stragglers": run_stragg
 
 def measure(args: argparse.Namespace, paritas: str) -> list[Row]:
     """Measures, and adds each sample to the record as soon as it is taken."""
-    rows, source = [], records.origin()
+    rows, source = [], records.origin(args.paritas)
     with records.keep(f"network-{args.what}", args.label, COLUMNS, source) as writer:
         for row in RUNS[args.what](args, paritas):
             rows.append(row)
@@ -371,11 +366,11 @@ def main() -> None:
     if args.what == "report":
         for name in args.records:
             record = records.load(name)
-            print(f"\n{name}: {os.cpu_count()} x {record.origin.processor}, commit {record.origin.commit}, {record.origin.date}")
+            print(f"\n{name}: {record.origin.processor}, commit {record.origin.commit}, {record.origin.date}")
             network_tables.REPORTS[name.split("-")[1]](record.rows)
         return
     hosts.explain_if_impossible()
-    paritas = args.paritas or build_paritas()
+    paritas = args.paritas or str(tools.paritas())
     if args.quick:
         args.what, args.rates, args.codes, args.size, args.rounds = "prototype", [118.5], [QUICK], QUICK_SIZE, 1
         rows = list(run_prototype(args, paritas))

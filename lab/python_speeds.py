@@ -17,6 +17,7 @@ import sys
 import time
 from typing import Callable
 
+import tools
 from pairs import Pairs
 
 try:
@@ -33,7 +34,6 @@ SIZES = {"4 KiB": 4 << 10, "64 KiB": 64 << 10, "1 MiB": 1 << 20}
 SAMPLE = 0.02
 # Bytes that pyeclib puts before each fragment.
 HEADER = 80
-COMMAND = pathlib.Path(__file__).resolve().parent.parent / "target" / "release" / "paritas"
 
 
 def timer(call: Callable[[], object]) -> Callable[[], float]:
@@ -102,9 +102,10 @@ def take(name: str, size: str, data: numpy.ndarray, subject: Callable, base: Cal
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--paritas", type=pathlib.Path, default=COMMAND)
+    parser.add_argument("--paritas", type=pathlib.Path, help="default: built of this tree")
     parser.add_argument("--pairs", type=int, default=40)
     args = parser.parse_args()
+    command = args.paritas or tools.paritas()
     print("| shard | beside | times as fast | GB/s | theirs |\n| --- | --- | --- | --- | --- |")
     for size, shard in SIZES.items():
         data = numpy.random.default_rng(1).integers(0, 256, (K, shard), numpy.uint8)
@@ -112,7 +113,7 @@ def main() -> None:
             ours, theirs = make(data)
             take(name, size, data, timer(ours), timer(theirs), args.pairs)
         ours = timer(Ours(f"{K}+{M}", data))
-        take("paritas bench", size, data, ours, lambda: bench_seconds(args.paritas, shard), 20)
+        take("paritas bench", size, data, ours, lambda: bench_seconds(command, shard), 20)
 
 
 if __name__ == "__main__":

@@ -184,7 +184,7 @@ def of_all(name: str, found: Records) -> str:
         if len({getattr(origin, field) for origin in origins}) > 1:
             each = "".join(f"\n  {record.name}: {getattr(record.origin, field)}" for record in found.values())
             sys.exit(f"table {name}: its records must have one {field} (or give --mixed):{each}")
-    if origins[0].commit.endswith("-dirty"):
+    if not records.is_plain(origins[0].commit):
         sys.exit(f"table {name}: its records must be of a commit (or give --mixed); got {origins[0].commit}")
     dates = ", ".join(dict.fromkeys(origin.date for origin in origins))
     lines = ", ".join(f"`{origin.command}`" for origin in origins)

@@ -1,13 +1,14 @@
 """Keeps the raw samples of measurements in lab/records/, and reads them again.
 
 A record is a CSV file. Its first line names the columns and ends with what all samples have in common: the processor,
-the commit (with `-dirty` where the tree differed from it), the date and the command. A command that ends in `# inferred`
-was not kept when the samples were taken; it follows from them.
+the commit (see `commit`), the date and the command. A command that ends in `# inferred` was not kept when the samples were
+taken; it follows from them.
 """
 
 import contextlib
 import csv
 import datetime
+import hashlib
 import os
 import pathlib
 import platform
@@ -18,6 +19,8 @@ from typing import Iterator, NamedTuple
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "lab" / "records"
+# What git is asked to leave out.
+RECORDS = ":!lab/records"
 
 
 class Origin(NamedTuple):
@@ -35,13 +38,45 @@ class Record(NamedTuple):
     rows: list[dict[str, str]]
 
 
-def origin() -> Origin:
-    """The origin of what this process measures now."""
-    describe = ["git", "describe", "--always", "--dirty", "--exclude", "*"]
-    commit = subprocess.run(describe, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+def origin(named: str | None = None) -> Origin:
+    """The origin of what this process measures now. `named` is the command that is measured, if it was not built of this tree."""
     program = pathlib.Path(sys.argv[0]).resolve().relative_to(ROOT)
     command = shlex.join([str(program), *without_places(sys.argv[1:])])
-    return Origin(processor(), commit, datetime.date.today().isoformat(), command)
+    return Origin(processor(), commit(named), datetime.date.today().isoformat(), command)
+
+
+def commit(named: str | None) -> str:
+    """Returns the commit of the tree. Where the tree differs from it, `-dirty-` and a digest of the differences follow; where
+    a command was named, which may be of any tree, `-command-` and a digest of it."""
+    found = git("rev-parse", "--short", "HEAD").decode().strip()
+    if differences := changes():
+        found += f"-dirty-{digest(differences)}"
+    if named:
+        found += f"-command-{digest(pathlib.Path(named).read_bytes())}"
+    return found
+
+
+def changes() -> bytes:
+    """Returns how the tree differs from its commit, without records, and with new files among the sources."""
+    new = git("ls-files", "-z", "--others", "--exclude-standard", "--", "crates", "lab", RECORDS).split(b"\0")
+    contents = ((ROOT / os.fsdecode(path)).read_bytes() for path in new if path)
+    return b"".join([git("diff", "--no-ext-diff", "--binary", "HEAD", "--", ".", RECORDS), *contents])
+
+
+def git(*words: str) -> bytes:
+    done = subprocess.run(["git", *words], cwd=ROOT, capture_output=True)
+    if done.returncode:
+        sys.exit(f"records state their commit, but git does not tell it: {done.stderr.decode().strip()}")
+    return done.stdout
+
+
+def digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()[:8]
+
+
+def is_plain(commit: str) -> bool:
+    """Whether figures are of a commit and nothing else."""
+    return "-" not in commit
 
 
 # Options that name a place on this machine, which tells a reader nothing.

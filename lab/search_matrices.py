@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Searches for the matrices of the `cauchy` family: crates/core/src/define/families/cauchy/matrices.txt.
 
-    lab/search_matrices.py [--paritas BINARY] [--evaluations N] [--seed N] [--only K,M,W …]
+    lab/search_matrices.py [--paritas COMMAND] [--evaluations N] [--seed N] [--only K,M,W …]
 
 For every shape of the table, runs `paritas schedule cauchy:k=K,m=M,w=W --search local` with the given seed
 and evaluations. If the schedule of the matrix found is shorter than that of the matrix in the table (`total`:
@@ -19,12 +19,11 @@ evaluations that reproduce it.
 
 import argparse
 import json
-import pathlib
 import subprocess
 
-TABLE = pathlib.Path(__file__).resolve().parent.parent / (
-    "crates/core/src/define/families/cauchy/matrices.txt"
-)
+import tools
+
+TABLE = tools.ROOT / "crates/core/src/define/families/cauchy/matrices.txt"
 HEAD = """\
 # The shortest schedules found for encoding, by lab/search_matrices.py: shape k m w, then the points
 # (k of data, m of parity), the row scalings, and how it was found: XORs and copies of the schedule,
@@ -79,14 +78,15 @@ def search(paritas: str, shape: tuple[int, int, int], seed: int, evaluations: in
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--paritas", default="target/release/paritas")
+    parser.add_argument("--paritas", metavar="COMMAND", help="default: built of this tree")
     parser.add_argument("--evaluations", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", nargs="*", metavar="K,M,W")
     arguments = parser.parse_args()
+    paritas = arguments.paritas or str(tools.paritas())
     wanted = [tuple(map(int, shape.split(","))) for shape in arguments.only or []] or shapes()
     for shape in wanted:
-        line = search(arguments.paritas, shape, arguments.seed, arguments.evaluations)
+        line = search(paritas, shape, arguments.seed, arguments.evaluations)
         table = read()
         if shape not in table or total(line) < total(table[shape]):
             table[shape] = line

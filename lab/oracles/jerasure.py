@@ -9,7 +9,7 @@ crates/core/tests/jerasure.rs, in which each side decodes what the other encoded
 crates/shards/tests/foreign/jerasure.rs, which imports the files of Jerasure's encoder and exports the same bytes.
 `cargo test` runs these tests, too: there they compare with the fixtures alone.
 
-Installs the library with apt-get if run as root. If the library cannot be installed, says so and exits with 3.
+Installs the library. If it cannot be installed, says so and exits with 3.
 """
 
 import argparse
@@ -21,8 +21,12 @@ import sys
 import zlib
 
 HERE = pathlib.Path(__file__).resolve().parent
-ROOT = HERE.parent.parent
-PROGRAM = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "oracles" / "jerasure"
+sys.path.insert(0, str(HERE.parent))
+
+import tools  # noqa: E402
+
+ROOT = tools.ROOT
+PROGRAM = tools.TARGET / "oracles" / "jerasure"
 FIXTURES = ROOT / "vectors" / "jerasure.json"
 PACKAGES = ["libjerasure-dev", "libgf-complete-dev"]
 NOT_RUN = 3
@@ -104,16 +108,12 @@ def fixtures(version: str) -> str:
 
 def install() -> str:
     """Builds the C program, and returns the version of the library. Ends the program if there is no library."""
-    header = pathlib.Path("/usr/include/jerasure/liberation.h")
-    if not header.exists() and os.geteuid() == 0:
-        subprocess.run(["apt-get", "update", "-qq"], check=False)
-        environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-        command = ["apt-get", "install", "-y", "-qq", *PACKAGES]
-        subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, check=False)
-    if not header.exists():
-        print("*** NOT RUN: the comparison with libjerasure. ***", file=sys.stderr)
-        print(f"*** Install {' and '.join(PACKAGES)}, or run this as root. ***", file=sys.stderr)
-        sys.exit(NOT_RUN)
+    if not pathlib.Path("/usr/include/jerasure/liberation.h").exists():
+        try:
+            tools.debian(*PACKAGES)
+        except tools.Missing as error:
+            print(f"*** NOT RUN: the comparison with libjerasure; {error} ***", file=sys.stderr)
+            sys.exit(NOT_RUN)
     PROGRAM.parent.mkdir(parents=True, exist_ok=True)
     flags = ["-O2", "-Wall", "-Werror", "-I/usr/include/jerasure"]
     source = HERE / "jerasure.c"

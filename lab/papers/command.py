@@ -7,11 +7,12 @@ import pathlib
 import shlex
 import subprocess
 import time
+from typing import Iterator
+
+import tools
 
 from .experiment import Cell
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
 # The command that measures, if `lab/run --paritas` names one.
 NAMED = os.environ.get("PARITAS_COMMAND")
 
@@ -35,11 +36,7 @@ def shown(arguments: tuple) -> str:
 @functools.cache
 def binary() -> pathlib.Path:
     """Returns the command. Unless one is named it is built, so that it is that of the commit which records state."""
-    if NAMED:
-        return pathlib.Path(NAMED)
-    build = ["cargo", "build", "--release", "--quiet", "--workspace", "--bin", "paritas"]
-    subprocess.run(build, cwd=ROOT, check=True)
-    return TARGET / "release" / "paritas"
+    return pathlib.Path(NAMED) if NAMED else tools.paritas()
 
 
 def schedule(spec: str, *more: object) -> dict:
@@ -56,6 +53,14 @@ def bench(spec: str, *more: object) -> list[dict]:
 def of_bench(spec: str, *more: object) -> tuple:
     """Returns the arguments of `bench`."""
     return ("bench", "--code", spec, "--threads", "1", "--best-roofline", *more)
+
+
+def sweep(column: str, spec: str, *more: object) -> Iterator[Cell]:
+    """Measures a cell for each size of a packet."""
+    words = (*more, "--sweep", "packet")
+    command = shown(of_bench(spec, *words))
+    for line in bench(spec, *words):
+        yield timed(str(line["packet"]), column, line, command)
 
 
 def bench_cell(row: str, column: str, spec: str, *more: object) -> Cell:
@@ -103,9 +108,9 @@ def available(*names: str) -> list[str]:
 @functools.cache
 def fountain() -> pathlib.Path:
     """Returns the program for LT codes, built."""
-    target = TARGET / "fountain"
-    build = ["cargo", "build", "--release", "--quiet", "--target-dir", target]
-    subprocess.run(build, cwd=ROOT / "lab" / "fountain", check=True)
+    target = tools.TARGET / "fountain"
+    build = ["cargo", "build", "--release", "--quiet", "--locked", "--target-dir", target]
+    subprocess.run(build, cwd=tools.ROOT / "lab" / "fountain", check=True)
     return target / "release" / "fountain"
 
 

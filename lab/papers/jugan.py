@@ -17,9 +17,10 @@ PACKETS = [64, 2 << 10, 16 << 10]
 
 
 def cores() -> list[int]:
-    """Returns the numbers of threads to try beyond one: the powers of two below the machine's, and those."""
+    """Returns the numbers of threads to try beyond one: those of the poster, further powers of two, and as many as the machine
+    has processors."""
     most = len(os.sched_getaffinity(0))
-    return sorted({n for n in (2, 4, 8, 16, 32, 64, most) if 1 < n <= most})
+    return sorted({n for n in (2, 3, 4, 8, 16, 32, 64, most) if 1 < n <= most})
 
 
 def parities(effort: Effort) -> list[int]:

@@ -7,9 +7,7 @@ from typing import Iterable
 
 from peers.counts import misses
 
-from .command import (
-    available, bench, compared, in_percent, of_bench, paritas, ratio_cell, schedule, seconds_of, shown, timed,
-)  # fmt: skip
+from .command import available, compared, in_percent, paritas, ratio_cell, schedule, seconds_of, shown, sweep
 from .experiment import Cell, Effort, Experiment, Kind, Plot, Point, Records, printed
 from .libraries import of_caches
 
@@ -47,17 +45,13 @@ def options(effort: Effort) -> tuple:
 def curve(spec: str, prefix: str, name: str, effort: Effort) -> Iterable[Cell]:
     """One curve: a code run in one way, for each packet size."""
     kernel, order = WAYS[name]
-    more = ("--pass", "direct", "--kernel", kernel, "--order", order, "--sweep", "packet", *options(effort))
-    command = shown(of_bench(spec, *more))
-    return [timed(str(line["packet"]), f"{prefix}{name}", line, command) for line in bench(spec, *more)]
+    return sweep(f"{prefix}{name}", spec, "--pass", "direct", "--kernel", kernel, "--order", order, *options(effort))
 
 
 def compiled(spec: str, prefix: str, effort: Effort) -> Iterable[Cell]:
     """The same code by the best kernel, as it runs in files."""
-    more = ("--kernel", "jit", "--sweep", "packet", *options(effort))
-    command = shown(of_bench(spec, *more))
-    lines = [line for line in bench(spec, *more) if line["packet"] >= 64]
-    return [timed(str(line["packet"]), f"{prefix}{COMPILED}", line, command) for line in lines]
+    cells = sweep(f"{prefix}{COMPILED}", spec, "--kernel", "jit", *options(effort))
+    return [cell for cell in cells if int(cell.row) >= 64]
 
 
 def gain(prefix: str, spec: str, name: str, effort: Effort) -> Iterable[Cell]:
@@ -103,18 +97,19 @@ def improved(row: str, spec: str, cells: list[Cell], prefix: str, width: str) ->
     names = [f"{prefix}{name}{width}" for name in ("new", "traditional")]
     if not all(any(cell.column == name for cell in cells) for name in names):
         return
-    packets = [int(peak(cells, name).row) for name in names]
+    fastest = [peak(cells, name) for name in names]
+    packets = [int(cell.row) for cell in fastest]
     (kernel, order), (other, other_order) = (WAYS[f"{name}{width}"] for name in ("new", "traditional"))
-    set_bytes = re.search(r"--set (\d+)", peak(cells, names[0]).command).group(1)
+    set_bytes = re.search(r"--set (\d+)", fastest[0].command).group(1)
     ratio = compared(
         row, "improvement", spec, f"kernel={other},order={other_order},packet={packets[1]}", "--threads", 1, "--pass", "direct",
         "--kernel", kernel, "--order", order, "--packet", packets[0], "--set", set_bytes, "--reps", 41,
     )  # fmt: skip
-    yield Cell(row, "new", ratio.speed)
-    yield Cell(row, "traditional", ratio.speed / ratio.value)
+    yield Cell(row, "new", ratio.speed, command=ratio.command)
+    yield Cell(row, "traditional", ratio.speed / ratio.value, command=ratio.command)
     yield in_percent(ratio)
-    yield Cell(row, "packet of the new", packets[0])
-    yield Cell(row, "packet of the traditional", packets[1])
+    for name, cell in zip(("new", "traditional"), fastest):
+        yield Cell(row, f"packet of the {name}", int(cell.row), command=cell.command)
 
 
 def all_peaks(records: Records) -> Iterable[Cell]:
@@ -141,9 +136,9 @@ def counts(name: str) -> Iterable[Cell]:
 
 def rdp_here(records: Records) -> Iterable[Cell]:
     """Table 7: RDP at its peak, by the second algorithm and compiled."""
-    cells = records["luo-figure-8"]
-    yield Cell("here", "ours", peak(cells, "RDP: new").speed)
-    yield Cell("here", "compiled", peak(cells, f"RDP: {COMPILED}").speed)
+    for column, curve in {"ours": "RDP: new", "compiled": f"RDP: {COMPILED}"}.items():
+        fastest = peak(records["luo-figure-8"], curve)
+        yield Cell("here", column, fastest.speed, command=fastest.command)
 
 
 def improvement(new: float, traditional: float, write: float) -> float:

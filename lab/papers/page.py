@@ -6,6 +6,8 @@ import pathlib
 import re
 from typing import Iterable
 
+from records import is_plain
+
 from . import catalogue
 from .experiment import Cell, Experiment, Kind, agrees
 from .store import Record, Store
@@ -70,8 +72,8 @@ def summary(records: list[tuple[Experiment, Record | None]]) -> str:
     cells = [cell for record in there for cell in record.cells]
     noisy = sum(bool(cell.doubt) for cell in cells)
     doubts = [
-        f"{noisy} of {len(cells)} figures are marked as doubtful (underlined): their interval is wider than a tenth of them, "
-        "or they are single samples.",
+        f"{noisy} of {len(cells)} figures are doubtful (underlined in tables). Point at one to see why: its interval is wider than a "
+        "tenth of it, it is a single sample or not taken in pairs, or some of the runs that it averages did not decode.",
         "Frequency is not fixed, and the machine may have had other work. So speeds are given as ratios to something that was "
         "measured in the same milliseconds; GB/s only hold for this machine on this day.",
         "Machines and compilers of the documents are ten to twenty years older. Their speeds beside ours say how machines "
@@ -80,7 +82,7 @@ def summary(records: list[tuple[Experiment, Record | None]]) -> str:
     ]
     if "quick" in efforts:
         doubts.append("Some experiments ran with --quick: fewer cells, smaller memory, fewer pairs.")
-    if len(commits) > 1 or any(commit.endswith("-dirty") for commit in commits):
+    if len(commits) > 1 or not all(map(is_plain, commits)):
         doubts.append(f"Not all were measured by one clean commit: {', '.join(commits)}.")
     items = "".join(f"<li>{html.escape(doubt)}</li>" for doubt in doubts)
     papers = "".join(f'<li><a href="#{paper}">{html.escape(name)}</a></li>' for paper, name in NAMES.items())
@@ -88,7 +90,8 @@ def summary(records: list[tuple[Experiment, Record | None]]) -> str:
         f"<ul>{papers}</ul><p>Processor: {html.escape(', '.join(processors) or 'none yet')}. Commit: {html.escape(', '.join(commits))}. "
         f"Effort: {', '.join(efforts)}.</p><p>A cell is <b>ours</b> <span class='theirs'>theirs</span>. Where both "
         "count the same, their ratio stands first, or = if they agree to the last printed digit; green cells agree, and yellow "
-        "ones differ. Speeds are ratios to what the table's caption names; theirs stand in the unit of the document.</p>"
+        "ones differ. Speeds are ratios to what the table's caption names; theirs stand in the unit of the document. Point at a cell to see "
+        "its interval and the command that printed it.</p>"
         f"<h2>Doubts</h2><ol>{items}</ol>"
     )
 
@@ -113,12 +116,15 @@ def command(experiment: Experiment) -> str:
 
 
 def footer(experiment: Experiment, record: Record) -> str:
-    """Returns where the cells come from, and the commands of some of them."""
+    """Returns where the cells come from: the record, the experiments that they are derived from, and the commands."""
     commands = list(dict.fromkeys(cell.command for cell in record.cells if cell.command))
     shown = "".join(f"<li><code>{html.escape(text)}</code></li>" for text in commands)
     details = f"<details><summary>Commands ({len(commands)})</summary><ul>{shown}</ul></details>" if commands else ""
+    links = ", ".join(f'<a href="#{source}">{source}</a>' for source in experiment.sources)
+    derived = f"; derived from {links}" if links else ""
     where = f"{record.origin.date}, commit {record.origin.commit}, {record.origin.effort} run"
-    return f'<p class="origin"><code>{command(experiment)}</code>; {html.escape(where)}; raw: {experiment.identity}.csv</p>{details}'
+    raw = f"raw: {experiment.identity}.csv"
+    return f'<p class="origin"><code>{command(experiment)}</code>; {html.escape(where)}; {raw}{derived}</p>{details}'
 
 
 def verdict(experiment: Experiment, cells: list[Cell]) -> str:
@@ -152,15 +158,15 @@ def table(experiment: Experiment, cells: list[Cell]) -> str:
 
 
 def field(experiment: Experiment, ours: Cell | None, theirs: str | None) -> str:
-    """Returns a field of a table: our figure, with its interval and its doubt as a title, and theirs."""
+    """Returns a field of a table: our figure, with its doubt, interval and command as a title, and theirs."""
     their = f' <span class="theirs">{html.escape(theirs)}</span>' if theirs else ""
     if ours is None:
         return f"<td>{their}</td>"
     kind = ""
-    if theirs and experiment.kind is not Kind.TIMED:
+    if theirs and experiment.comparable and experiment.kind is not Kind.TIMED:
         kind = "same" if agrees(ours.value, theirs) else "other"
     marked = f'<b class="doubt">{number(ours.value)}</b>' if ours.doubt else f"<b>{number(ours.value)}</b>"
-    return f'<td class="{kind}" title="{html.escape(interval(ours))}">{ratio(experiment, ours, theirs)}{marked}{their}</td>'
+    return f'<td class="{kind}" title="{html.escape(title(ours))}">{ratio(experiment, ours, theirs)}{marked}{their}</td>'
 
 
 def ratio(experiment: Experiment, ours: Cell, theirs: str | None) -> str:
@@ -172,13 +178,14 @@ def ratio(experiment: Experiment, ours: Cell, theirs: str | None) -> str:
     return f'<span class="ratio">{ours.value / float(theirs):.3f}</span> '
 
 
-def interval(cell: Cell) -> str:
+def title(cell: Cell) -> str:
     parts = [cell.doubt]
     if cell.low is not None and cell.high is not None:
         parts.append(f"{number(cell.low)} to {number(cell.high)}")
     if cell.speed is not None:
         parts.append(f"{cell.speed:.2f} GB/s")
-    return "; ".join(filter(None, parts))
+    facts = "; ".join(filter(None, parts))
+    return "\n".join(filter(None, [facts, cell.command]))
 
 
 def number(value: float) -> str:

@@ -2,7 +2,7 @@
 
 from typing import Iterable
 
-from .command import available, bench, bench_cell, of_bench, paritas, schedule, shown, timed
+from .command import available, bench_cell, paritas, schedule, shown, sweep
 from .experiment import Cell, Effort, Experiment, Kind, Plot, Point, Records
 
 SHAPES = [(6, 2), (14, 2), (12, 4), (10, 6)]
@@ -80,7 +80,7 @@ def by_width(records: Records, identity: str) -> Iterable[Cell]:
     for cell in records[identity]:
         family, _, w = cell.row.partition(", w = ")
         yield cell._replace(row=w, column=f"{cell.column}: {family}")
-        yield Cell(w, f"{cell.column}, GB/s: {family}", cell.speed)
+        yield Cell(w, f"{cell.column}, GB/s: {family}", cell.speed, command=cell.command)
 
 
 # The talk's page on optimised Cauchy matrices: ones of a row of Q's bit matrix on average, for k = 14.
@@ -98,9 +98,7 @@ def packet_curve(effort: Effort) -> Iterable[Cell]:
     """The talk's packet sizes: RDP [6,2] with w = 6."""
     size = ("--set", 8 << 20, "--reps", 20) if effort.quick else ("--set", 256 << 20, "--reps", 20)
     for kernel in available("packetwise64", "packetwise128", "packetwise256"):
-        more = ("--pass", "direct", "--kernel", kernel, "--sweep", "packet", *size)
-        for line in bench("rdp:k=6", *more):
-            yield timed(str(line["packet"]), kernel, line, shown(of_bench("rdp:k=6", *more)))
+        yield from sweep(kernel, "rdp:k=6", "--pass", "direct", "--kernel", kernel, *size)
 
 
 def packet_search(effort: Effort) -> Iterable[Cell]:

@@ -1,16 +1,18 @@
 """Keeps the cells of experiments: a CSV file each, which says where its figures come from.
 
-The first line names the columns and ends with the processor, the commit (with `-dirty` where the tree differed
-from it), the date, the effort and the command. While an experiment runs, its file ends in `.part`; a run that was
-interrupted goes on with the points that are not in it.
+The first line names the columns and ends with the processor, the commit (as records.py states it), the date, the effort
+and the command. While an experiment runs, its file ends in `.part`; a run that was interrupted goes on with the points that
+are not in it.
 """
 
 import csv
 import pathlib
+import sys
 from typing import NamedTuple
 
 import records
 
+from .command import NAMED
 from .experiment import Cell, Experiment
 
 COLUMNS = ["point", *Cell._fields]
@@ -25,21 +27,16 @@ class Origin(NamedTuple):
     effort: str
     command: str
 
-    @property
-    def is_dirty(self) -> bool:
-        """Whether the tree differed from its commit. Two such trees of the same commit may differ from each other."""
-        return self.commit.endswith("-dirty")
-
     def allows(self, other: "Origin") -> bool:
         """Whether figures of `other` need not be measured again: those of the same commit on the same processor, with
         at least as much effort."""
-        enough = other.effort in (self.effort, "whole") and not self.is_dirty
+        enough = other.effort in (self.effort, "whole")
         return enough and (self.processor, self.commit) == (other.processor, other.commit)
 
 
 def origin(effort: str) -> Origin:
     """Returns the origin of what this process measures now."""
-    now = records.origin()
+    now = records.origin(NAMED)
     return Origin(now.processor, now.commit, now.date, effort, now.command)
 
 
@@ -68,12 +65,12 @@ class Store:
         return Record(source, [cell for _, cell in rows])
 
     def begin(self, experiment: Experiment, source: Origin) -> set[str]:
-        """Opens the record of a run, and returns the points that an interrupted run of the same origin measured."""
+        """Opens the record of a run, and returns the points that an interrupted run like it has measured."""
         self.folder.mkdir(parents=True, exist_ok=True)
         part = self.part(experiment)
         if part.exists():
             before, rows = parse(part)
-            if before._replace(date="") == source._replace(date="") and not source.is_dirty:
+            if before._replace(date="", command="") == source._replace(date="", command=""):
                 done = {point for point, cell in rows if cell is END}
                 write(part, before, [(point, cell) for point, cell in rows if point in done])
                 return done
@@ -116,9 +113,9 @@ def write(path: pathlib.Path, source: Origin, rows: list[tuple[str, Cell]]) -> N
 def parse(path: pathlib.Path) -> tuple[Origin, list[tuple[str, Cell]]]:
     """Reads a record. A last line that a kill cut is left out."""
     with open(path, newline="") as file:
-        header, *rows = csv.reader(file)
+        header, *rows = [*csv.reader(file)] or [[]]
     if header[: len(COLUMNS)] != COLUMNS or len(header) != len(COLUMNS) + len(Origin._fields):
-        raise ValueError(f"{path} is not a record of this version of the lab; remove it")
+        sys.exit(f"{path} is not a record of this version of the lab; remove it")
     whole = [row for row in rows if len(row) == len(COLUMNS)]
     return Origin(*header[len(COLUMNS) :]), [(row[0], cell_of(row[1:])) for row in whole]
 

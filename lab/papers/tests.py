@@ -6,6 +6,11 @@
 Runs the command of PARITAS_COMMAND; by default the one that cargo built for tests.
 """
 
+import contextlib
+import hashlib
+import importlib.machinery
+import importlib.util
+import io
 import os
 import pathlib
 import re
@@ -13,17 +18,25 @@ import signal
 import subprocess
 import sys
 import tempfile
+import tomllib
 import unittest
+from typing import Iterator
+from unittest import mock
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
 os.environ.setdefault("PARITAS_COMMAND", str(TARGET / "debug" / "paritas"))
 sys.path.insert(0, str(ROOT / "lab"))
 
+import records  # noqa: E402
 from papers import catalogue, luo, page, uyeda, widths  # noqa: E402
 from papers.command import binary, in_percent  # noqa: E402
 from papers.experiment import Cell, Effort, Experiment, Kind, Point, agrees, printed  # noqa: E402
-from papers.store import Origin, Store  # noqa: E402
+from papers.store import Origin, Record, Store  # noqa: E402
+
+PROGRAM = importlib.util.spec_from_loader("program", importlib.machinery.SourceFileLoader("program", str(ROOT / "lab" / "run")))
+program = importlib.util.module_from_spec(PROGRAM)
+PROGRAM.loader.exec_module(program)
 
 # Exact figures, as the reference machine recorded them; any machine must compute the same.
 RECORDED = Store(ROOT / "lab" / "records" / "papers")
@@ -41,9 +54,8 @@ class Exact(unittest.TestCase):
         exact = [e for e in catalogue.EXPERIMENTS if e.kind is Kind.EXACT and e.points]
         self.assertGreaterEqual(len(exact), 4)
         for experiment in exact:
-            recorded = {cell.place: cell.value for cell in RECORDED.read(experiment).cells}
-            for cell in computed(experiment):
-                self.assertEqual(cell.value, recorded[cell.place], f"{experiment.identity} {cell.place}")
+            recorded, found = ({cell.place: cell.value for cell in cells} for cells in (RECORDED.read(experiment).cells, computed(experiment)))
+            self.assertEqual(found, recorded, experiment.identity)
 
     def test_agreement_with_the_printed_figures(self):
         """How many cells of each column agree to the last digit. (BN of (14, 10, 7) is 26.97, printed as 26.9.)"""
@@ -70,6 +82,30 @@ AGREEMENT = {
     "plank-ones": {"ones a row": "3 of 3"},
     "luo-table-6": {"k": "4 of 4", "w": "4 of 4", "m": "4 of 4"},
 }
+
+
+MACHINES = ("i7", "amd", "xeon", "arm")
+
+
+def printed_again() -> Iterator[tuple[str, str, str, str, str]]:
+    """Yields the cells of Zhou's chapter 3 that are printed twice: the second table, row and column, and both texts."""
+    fixed = {"3.7": ("3.8", "3.9"), "3.11": ("3.12", "3.13")}
+    for general, others in fixed.items():
+        first = printed(f"zhou-table-{general}")
+        for number in others:
+            for (row, column), text in printed(f"zhou-table-{number}").items():
+                # Only w = 8 is in the general table.
+                place = (row.removesuffix(",8)") + ")", column)
+                if place in first:
+                    yield number, *place, first[place], text
+    by_rule = {("3.15", "3.16", "3.17", "3.18"): ("3.23", "3.24"), ("3.19", "3.20", "3.21", "3.22"): ("3.26", "3.27")}
+    for general, others in by_rule.items():
+        tables = {machine: printed(f"zhou-table-{number}") for machine, number in zip(MACHINES, general)}
+        first = {(row, f"{machine}: {column}"): text for machine, table in tables.items() for (row, column), text in table.items()}
+        for number in others:
+            for place, text in printed(f"zhou-table-{number}").items():
+                if place in first:
+                    yield number, *place, first[place], text
 
 
 class Errata(unittest.TestCase):
@@ -100,11 +136,58 @@ class Errata(unittest.TestCase):
         files = {path.stem for path in (ROOT / "lab" / "papers" / "printed").glob("*.csv")}
         self.assertEqual(files, set(counts))
 
+    def test_no_printed_figure_has_changed(self):
+        """The text of the documents is not kept here. Every cell was compared with it when this digest was taken."""
+        files = [*sorted((ROOT / "lab" / "papers" / "printed").glob("*.csv")), uyeda.PAPER]
+        content = b"".join(path.name.encode() + path.read_bytes() for path in files)
+        self.assertEqual(hashlib.sha256(content).hexdigest()[:16], "a9e8d6114389dbad")
+
     def test_two_cells_of_decoding_are_those_of_encoding(self):
         """Two that stand side by side; a third one of the 96 is equal by chance."""
         encode, decode = printed("zhou-table-3.23"), printed("zhou-table-3.26")
         same = {place for place, text in decode.items() if encode[place] == text}
         self.assertEqual(same, {("(12,9)", "amd: QFS"), ("(12,9)", "amd: STAR"), ("(8,5)", "xeon: CRS")})
+
+    def test_five_cells_differ_where_they_are_printed_again(self):
+        """Tables for two and for three parities repeat codes of the tables for any n and k."""
+        common = {(number, row, column): (first, again) for number, row, column, first, again in printed_again()}
+        self.assertEqual(len(common), 200)
+        differ = {place: texts for place, texts in common.items() if texts[0] != texts[1]}
+        self.assertEqual(differ, {
+            ("3.13", "(7,5)", "CRS"): ("4.56", "4.65"),
+            ("3.24", "(9,7)", "amd: CRS"): ("7.65", "7.69"),
+            ("3.24", "(12,10)", "arm: CRS"): ("2.39", "2.48"),
+            ("3.27", "(7,5)", "xeon: CRS"): ("3.67", "3.66"),
+            ("3.27", "(9,7)", "arm: CRS"): ("2.48", "2.45"),
+        })  # fmt: skip
+
+    def test_averages_of_improvements_are_over_other_rows_than_printed(self):
+        """Of table 3.10, one is over the rows of table 3.8 alone."""
+
+        def average(number: str, ours: str, reference: str) -> str:
+            theirs = printed(f"zhou-table-{number}")
+            gains = [100 * (float(theirs[row, ours]) / float(text) - 1) for (row, column), text in theirs.items() if column == reference]
+            return f"{sum(gains) / len(gains):.2f}"
+
+        fixed = {"Vectorized GF-based RS code": ("3.7", "RS in words", "100.13"), "STAR": ("3.8", "STAR", "3.69"),
+                 "Quancast-QFS": ("3.8", "QFS", "19.48"), "Vectorized Raid-6": ("3.9", "Raid-6", "142.41"), "RDP": ("3.9", "RDP", "2.17"),
+                 "EVENODD": ("3.9", "EVENODD", "5.00"), "Vectorized XOR-based CRS code": ("3.8", "CRS", "14.98")}  # fmt: skip
+        averages = printed("zhou-table-3.10")
+        same = []
+        for name, (number, column, of_rows) in fixed.items():
+            self.assertEqual(average(number, "Proposed", column), of_rows)
+            if averages[name, "improvement"] == of_rows:
+                same.append(name)
+        self.assertEqual(same, ["Vectorized XOR-based CRS code"])
+        self.assertEqual(average("3.7", "Proposed", "CRS"), "17.29")
+        for machine, number, of_rows in (("i7", "3.15", "-9.64"), ("amd", "3.16", "9.53"), ("xeon", "3.17", "33.99")):
+            self.assertEqual(average(number, "Jo-CRS", "CRS"), of_rows)
+            self.assertNotEqual(printed("zhou-table-3.25")["Vectorized XOR-based CRS code", machine], of_rows)
+
+    def test_a_loss_of_table_4_7_is_a_gain(self):
+        theirs = printed("zhou-table-4.7")
+        plain, delayed = (float(theirs["(9,3,5) dec2", column]) for column in ("(k, m2)", "BB-DPG"))
+        self.assertEqual(f"{100 * (plain / delayed - 1):.2f}", "0.39")
 
     def test_effects_of_parameters_are_below_the_best_result(self):
         """Figures above their own best result, over that result, would be at least 100 %."""
@@ -139,6 +222,29 @@ class MachineCode(unittest.TestCase):
             found = widths.xors(binary(), width)
             self.assertGreater(found[width], 0, f"{width}: {found}")
             self.assertLessEqual(set(found), {width, 64}, f"{width}: {found}")
+
+
+class Locks(unittest.TestCase):
+    """Lock files of the workspaces beside the main one."""
+
+    def test_they_have_what_our_crates_need(self):
+        """Else cargo would change them, and the tree would differ from its commit while it is measured."""
+        manifests = [tomllib.loads(path.read_text()) for path in (ROOT / "crates").glob("*/Cargo.toml")]
+        needed = {manifest["package"]["name"]: dependencies(manifest) for manifest in manifests}
+        for folder in ("fuzz", "lab/fountain", "lab/peers/rust"):
+            lock = tomllib.loads((ROOT / folder / "Cargo.lock").read_text())
+            ours = {package["name"]: package for package in lock["package"] if package["name"] in needed}
+            self.assertIn("paritas", ours)
+            for name, package in ours.items():
+                locked = {text.split()[0] for text in package.get("dependencies", ())}
+                self.assertLessEqual(needed[name], locked, f"{folder}/Cargo.lock, {name}")
+
+
+def dependencies(manifest: dict) -> set[str]:
+    """Returns the names of what a crate needs on any machine and with any features."""
+    tables = [manifest, *manifest.get("target", {}).values()]
+    needs = {name: need for table in tables for name, need in table.get("dependencies", {}).items()}
+    return {name for name, need in needs.items() if not (isinstance(need, dict) and need.get("optional"))}
 
 
 class Runs(unittest.TestCase):
@@ -224,20 +330,73 @@ class Frame(unittest.TestCase):
             store.begin(experiment, here)
             store.add(experiment, "one", first)
             self.assertEqual(store.begin(experiment, here._replace(commit="def")), set())
-            # So is what a tree has measured that differed from its commit: it may have changed since.
-            dirty = here._replace(commit="abc-dirty")
+            # So is what a tree has measured that differed from its commit in another way; not what the same tree has.
+            dirty = here._replace(commit="abc-dirty-1")
             store.begin(experiment, dirty)
             store.add(experiment, "one", first)
-            self.assertEqual(store.begin(experiment, dirty), set())
+            self.assertEqual(store.begin(experiment, dirty._replace(command="lab/run --all")), {"one"})
+            self.assertEqual(store.begin(experiment, dirty._replace(commit="abc-dirty-2")), set())
 
     def test_records_serve_the_same_commit_and_no_greater_effort(self):
         quick = Origin("a processor", "abc", "today", "quick", "")
         whole = quick._replace(effort="whole")
         self.assertTrue(quick.allows(whole) and quick.allows(quick) and whole.allows(whole))
         self.assertFalse(whole.allows(quick))
-        dirty = quick._replace(commit="abc-dirty")
-        self.assertFalse(quick.allows(dirty) or dirty.allows(dirty))
+        dirty, other = (quick._replace(commit=f"abc-dirty-{digest}") for digest in (1, 2))
+        self.assertFalse(quick.allows(dirty) or dirty.allows(other))
         self.assertFalse(quick.allows(quick._replace(processor="another")))
+
+    def test_what_is_derived_from_a_failed_experiment_fails(self):
+        """Else an older record of the source would become a figure of this commit."""
+
+        def broken() -> list[Cell]:
+            raise RuntimeError("no such kernel")
+
+        source = Experiment("luo", "source", "", Kind.EXACT, "", (0, 0), points=lambda _: [Point("all", broken)])
+        derived = Experiment("luo", "derived", "", Kind.EXACT, "", (0, 0), sources=("luo-source",), derive=lambda found: found["luo-source"])
+        older = Origin("a processor", "abc", "today", "quick", "lab/run")
+        with tempfile.TemporaryDirectory() as folder, mock.patch.object(catalogue, "EXPERIMENTS", [source, derived]):
+            store = Store(pathlib.Path(folder))
+            store.begin(source, older)
+            store.add(source, "all", [Cell("r", "c", 1)])
+            store.end(source)
+            run = program.Run(store, older._replace(commit="def"), QUICK, again=False)
+            with self.assertRaises(SystemExit) as end, contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+                run.all([source, derived])
+            self.assertEqual(str(end.exception), "failed: luo-source, luo-derived")
+            self.assertIsNone(store.read(derived))
+
+    def test_a_file_that_is_no_record_is_named(self):
+        experiment = catalogue.by_identity("zhou-table-3.1")
+        for content in ("", "point,row\n"):
+            with tempfile.TemporaryDirectory() as folder:
+                store = Store(pathlib.Path(folder))
+                store.path(experiment).write_text(content)
+                with self.assertRaisesRegex(SystemExit, "zhou-table-3.1.csv is not a record"):
+                    store.read(experiment)
+
+    def test_a_commit_tells_changed_trees_and_named_commands_apart(self):
+        with tempfile.TemporaryDirectory() as folder, mock.patch.object(records, "ROOT", pathlib.Path(folder)):
+            file = pathlib.Path(folder) / "file"
+            file.write_text("one\n")
+            for words in (["init"], ["add", "file"], ["-c", "user.name=n", "-c", "user.email=e", "commit", "--no-gpg-sign", "-m", "m"]):
+                records.git(*words)
+            plain = records.commit(None)
+            self.assertTrue(records.is_plain(plain))
+            file.write_text("two\n")
+            changed = records.commit(None)
+            file.write_text("three\n")
+            self.assertEqual(len({plain, changed, records.commit(None)}), 3)
+            file.write_text("two\n")
+            self.assertEqual(records.commit(None), changed)
+            (pathlib.Path(folder) / "lab" / "records").mkdir(parents=True)
+            (pathlib.Path(folder) / "lab" / "records" / "new.csv").write_text("1")
+            self.assertEqual(records.commit(None), changed)
+            (pathlib.Path(folder) / "lab" / "new.py").write_text("1")
+            added = records.commit(None)
+            named = {records.commit(str(command)) for command in (file, ROOT / "lab" / "run")}
+            self.assertEqual(len({plain, changed, added, *named}), 5)
+            self.assertFalse(any(map(records.is_plain, [changed, added, *named])))
 
     def test_printed_figures_agree_digit_by_digit(self):
         self.assertTrue(agrees(31.1111, "31.11") and agrees(45.0, "45") and agrees(4.815068, "4.815068"))
@@ -249,6 +408,18 @@ class Frame(unittest.TestCase):
         self.assertIn('<td class="same" title=""><span class="ratio">=</span> <b>31.1</b> <span class="theirs">31.11</span></td>', text)
         self.assertIn('<td class="other" title="too noisy; 11 to 13; 1.50 GB/s"><span class="ratio">1.080</span> <b class="doubt">12</b>', text)
         self.assertIn('<td> <span class="theirs">1920</span></td>', text)
+
+    def test_a_cell_leads_to_its_command_and_a_derived_table_to_its_sources(self):
+        experiment = catalogue.by_identity("zhou-table-3.1")
+        text = page.table(experiment, [Cell("(7,5,3)", "SS", 12, 11, 13, command="paritas schedule --strategy 0,1")])
+        self.assertIn('title="11 to 13\nparitas schedule --strategy 0,1"', text)
+        record = Record(Origin("a processor", "abc", "today", "quick", "lab/run"), [])
+        self.assertIn('<a href="#luo-figure-3">luo-figure-3</a>', page.footer(catalogue.by_identity("luo-table-5"), record))
+
+    def test_only_what_counts_the_same_agrees_or_differs(self):
+        """Instructions are no GB/s."""
+        text = page.field(catalogue.by_identity("zhou-table-3.18"), Cell("(7,5)", "Jo-CRS", 80), "2.53")
+        self.assertNotRegex(text, "same|other")
 
     def test_gains_are_ratios_less_one(self):
         gain = in_percent(Cell("r", "gain", 1.5, 0.9, 2.0, 3.5))

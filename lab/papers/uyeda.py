@@ -11,8 +11,9 @@ from collections import defaultdict
 from typing import Iterable
 
 import pairs
+from tools import ROOT
 
-from .command import ROOT, fountain
+from .command import fountain
 from .experiment import Cell, Effort, Experiment, Kind, Plot, Point, Records, printed
 
 PAPER = ROOT / "crates" / "core" / "tests" / "lt_paper.csv"
@@ -89,13 +90,13 @@ def speeds(c: str, delta: str, effort: Effort) -> Iterable[Cell]:
         by_table[row["table"]].append(row)
     for table, rows in by_table.items():
         if table in THROUGHPUT:
-            yield in_pairs(short(delta), f"{table}: {short(c)}", rows, shown(words))
+            speed = statistics.median(float(row["mb_per_second"]) for row in rows) / 1000
+            yield in_pairs(short(delta), f"{table}: {short(c)}", rows, speed, shown(words))
 
 
-def in_pairs(row: str, column: str, rows: list[dict], command: str) -> Cell:
+def in_pairs(row: str, column: str, rows: list[dict], speed: float, command: str) -> Cell:
     """Returns the ratio of the pairs of some samples."""
     ratio = pairs.Pairs([(float(r["seconds"]), float(r["base_seconds"])) for r in rows]).ratio()
-    speed = statistics.median(float(r["mb_per_second"]) for r in rows) / 1000
     doubt = "too noisy" if ratio.is_noisy else ""
     return Cell(row, column, ratio.median, ratio.low, ratio.high, speed, doubt, command)
 
@@ -202,10 +203,8 @@ def peers(effort: Effort) -> Iterable[Cell]:
     for row in simulated(*words):
         by_names[row["subject"], row["base"]].append(row)
     for (subject, base), rows in by_names.items():
-        ratio = pairs.Pairs([(float(r["seconds"]), float(r["base_seconds"])) for r in rows]).ratio()
-        doubt = "too noisy" if ratio.is_noisy else ""
         speed = float(rows[0]["bytes"]) / statistics.median(float(r["seconds"]) for r in rows) / 1e9
-        yield Cell(subject, f"times as fast as {base}", *ratio[:3], speed=speed, doubt=doubt, command=shown(words))
+        yield in_pairs(subject, f"times as fast as {base}", rows, speed, shown(words))
 
 
 def mean_degree(c: float, delta: float, first: float = 1 / 1024, k: int = 1024) -> float:

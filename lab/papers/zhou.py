@@ -1,12 +1,11 @@
 """Zhou: Erasure Coding Optimization for Data Storage (dissertation, 2020): sections 3.1 and 3.2, and rule (3.1)."""
 
+import functools
 import pathlib
 import re
 from typing import Iterable
 
-from .command import (
-    available, bench, bench_cell, compared, in_percent, of_bench, paritas, schedule, seconds_of, shown, timed,
-)  # fmt: skip
+from .command import available, bench_cell, compared, in_percent, paritas, schedule, seconds_of, shown, sweep
 from .experiment import Cell, Effort, Experiment, Kind, Plot, Point, Records, printed
 
 # Strategies (i, j) of table 3.2: whether the matrix is normalised, and the pass.
@@ -83,6 +82,19 @@ def packet_by_rule(cells: int, intermediates: int, unit: int) -> int:
     return max(unit, second_level_cache() // (cells + intermediates) // unit * unit)
 
 
+@functools.cache
+def rule_packet(spec: str, way: str, unit: int) -> int:
+    """Returns the packet of rule (3.1) for encoding a code by a pass."""
+    facts = schedule(spec, "--pass", way)
+    cells = sum(facts["reads"]) + facts["copies"] - facts["temps"]
+    return packet_by_rule(cells, facts["temps"], unit)
+
+
+def their_kernel() -> str:
+    """Returns the kernel of their width, or of 128 bits where the processor lacks it."""
+    return available(THEIR_WIDTH, "packetwise128")[0]
+
+
 def seeds(effort: Effort) -> tuple[range, int]:
     """Returns the seeds of searches, and how many schedules each evaluates."""
     return (range(1, 2), 500) if effort.quick else (range(1, 4), 2000)
@@ -115,8 +127,8 @@ def searches(row: str, effort: Effort) -> Iterable[Cell]:
         taken = seconds_of(lambda: found.extend(paritas(*words, "--seed", seed)[0]["total"] for seed in tried))
         command = shown((*words, "--seed", f"1..{len(tried)}" if len(tried) > 1 else 1))
         yield Cell(row, name, min(found), command=command)
-        yield Cell(row, f"{name}, worst seed", max(found))
-        yield Cell(row, f"{name}, seconds a seed", taken / len(tried), doubt="not in pairs")
+        yield Cell(row, f"{name}, worst seed", max(found), command=command)
+        yield Cell(row, f"{name}, seconds a seed", taken / len(tried), doubt="not in pairs", command=command)
 
 
 def table_3_5(records: Records) -> Iterable[Cell]:
@@ -152,7 +164,7 @@ def totals(records: Records) -> Iterable[Cell]:
     for cell in records["zhou-table-3.5"]:
         if cell.column == "GA":
             shape, _, strategy = cell.row.partition(" ")
-            yield Cell(strategy, shape, cell.value)
+            yield cell._replace(row=strategy, column=shape)
 
 
 # Ten values of each parameter of tables 3.3 and 3.4, whose tables do not name them; the defaults lie between. A quick run
@@ -179,8 +191,9 @@ def effects(shape: str, parameter: str, method: str, effort: Effort) -> Iterable
     start = paritas(*words)[0]["total"]
     search = (*words, "--search", method, "--converge", f"--{option}")
     found = [paritas(*search, value)[0]["total"] for value in (values[::3] if effort.quick else values)]
-    yield Cell(parameter, shape, 100 * max(found) / start, command=shown((*search, "V")))
-    yield Cell(parameter, f"{shape}, best value", 100 * min(found) / start)
+    command = shown((*search, "V"))
+    yield Cell(parameter, shape, 100 * max(found) / start, command=command)
+    yield Cell(parameter, f"{shape}, best value", 100 * min(found) / start, command=command)
 
 
 def effect_table(number: str, method: str, name: str, parameters: dict, seconds: tuple[float, float]) -> Experiment:
@@ -205,8 +218,7 @@ def costs(row: str, effort: Effort) -> Iterable[Cell]:
         search = ("--search", "ga", "--strategy", "1,3", "--cost", cost, "--evaluations", evaluations)
         weight = ("--weight", 1.5) if cost == "weighted" else ()
         code = schedule(natural(*numbers(row)), *search, *weight)["code"]
-        kernel = available(THEIR_WIDTH, "packetwise128")[0]
-        yield bench_cell(row, name, code, "--pass", "wm", "--kernel", kernel, "--packet", 4096, *set_and_reps(effort))
+        yield bench_cell(row, name, code, "--pass", "wm", "--kernel", their_kernel(), "--packet", 4096, *set_and_reps(effort))
 
 
 PACKET_CODES = {  # figure 3.4: label, spec, rows of a strip
@@ -216,19 +228,18 @@ PACKET_CODES = {  # figure 3.4: label, spec, rows of a strip
 
 def packet_curve(name: str, spec: str, effort: Effort) -> Iterable[Cell]:
     """Figure 3.4: speed for each packet size."""
-    kernel = available(THEIR_WIDTH, "packetwise128")[0]
-    more = ("--pass", "wm" if "CRS" in name else "direct", "--kernel", kernel, "--sweep", "packet", *set_and_reps(effort))
-    for line in bench(spec, *more):
-        yield timed(str(line["packet"]), name, line, shown(of_bench(spec, *more)))
+    return sweep(name, spec, "--pass", pass_of(name), "--kernel", their_kernel(), *set_and_reps(effort))
+
+
+def pass_of(name: str) -> str:
+    return "wm" if "CRS" in name else "direct"
 
 
 def rule_beside_optimum(records: Records) -> Iterable[Cell]:
     """Rule (3.1) beside the packet that was fastest in figure 3.4, among powers of two."""
     for name, spec in PACKET_CODES.items():
         curve = {int(cell.row): cell for cell in records["zhou-figure-3.4"] if cell.column == name}
-        facts = schedule(spec, "--pass", "wm" if "CRS" in name else "direct")
-        cells = sum(facts["reads"]) + facts["copies"] - facts["temps"]
-        rule = packet_by_rule(cells, facts["temps"], unit=8)
+        rule = rule_packet(spec, pass_of(name), unit=8)
         rounded = max((packet for packet in curve if packet <= rule), default=min(curve))
         best = max(curve.values(), key=lambda cell: cell.value)
         yield Cell(name, "packet by the rule", rule)

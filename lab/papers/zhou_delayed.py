@@ -6,9 +6,9 @@ from typing import Iterable
 import network_tables
 import records as samples
 
-from .command import available, bench_cell, paritas, schedule, shown
+from .command import bench_cell, paritas, schedule, shown
 from .experiment import Cell, Effort, Experiment, Kind, Plot, Point, Records, printed
-from .zhou import by_row, numbers, packet_by_rule, rows, set_and_reps
+from .zhou import by_row, numbers, rows, rule_packet, set_and_reps, their_kernel
 
 PHASES = {"enc": ("encode", ()), "dec1": ("decode", ("--stage", 1)), "gen": ("promote", ()), "dec2": ("decode", ())}
 
@@ -66,25 +66,18 @@ def phases(shape: str, effort: Effort) -> Iterable[Cell]:
     w = width(k, m2)
     codes = delayed(k, m, m2)
     plain = {"(k, m)": (f"cauchy:k={k},m={m},w={w}", ("enc", "dec1")), "(k, m2)": (f"cauchy:k={k},m={m2},w={w}", ("enc", "dec2"))}
-    kernel = available("packetwise256", "packetwise128")[0]
+    packets = lambda spec: ("--pass", "wm", "--kernel", their_kernel(), "--packet", rule_packet(spec, "wm", unit=64))
     for phase, (operation, stage) in PHASES.items():
         row = f"{shape} {phase}"
         common = ("--op", operation, *set_and_reps(effort))
         for name, spec in codes.items():
-            yield bench_cell(row, name, spec, *common, *stage, *packets(spec, k, kernel))
+            yield bench_cell(row, name, spec, *common, *stage, *packets(spec))
         words = f"dpg:k={k},m={m},m2={m2},base=isal-cauchy"
         yield bench_cell(row, "DPG in words", words, *common, *stage, "--kernel", "auto")
         for name, (spec, there) in plain.items():
             if phase in there:
-                yield bench_cell(row, name, spec, *common, *packets(spec, k, kernel))
+                yield bench_cell(row, name, spec, *common, *packets(spec))
         yield bench_cell(row, "compiled (ours)", codes["BB-DPG"], *common, *stage, "--kernel", "jit")
-
-
-def packets(spec: str, k: int, kernel: str) -> tuple:
-    """Returns the options of a code in packets, which are sized by rule (3.1) for encoding."""
-    facts = schedule(spec, "--pass", "wm")
-    cells = sum(facts["reads"]) + facts["copies"] - facts["temps"]
-    return "--pass", "wm", "--kernel", kernel, "--packet", packet_by_rule(cells, facts["temps"], unit=64)
 
 
 OTHERS = ("optimised DPG", "DPG w/o opt", "DPG in words", "(k, m)", "(k, m2)")

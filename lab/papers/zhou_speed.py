@@ -5,14 +5,13 @@ All codes of a row are measured once for each width of vectors; the tables are m
 ISA-L and Jerasure run beside ours in pairs (lab/peers), which turns their speeds into fractions of the same roofline.
 """
 
-import functools
 from statistics import mean
 from typing import Callable, Iterable, NamedTuple
 
 from .command import bench_cell, in_percent, kernels, schedule, shown
 from .experiment import Cell, Effort, Experiment, Kind, Point, Records, printed
 from .libraries import beside
-from .zhou import numbers, packet_by_rule, rows, set_and_reps
+from .zhou import numbers, rows, rule_packet, set_and_reps
 
 # Kernels by the width of their vectors: for packets as papers ran them, and for words of a field.
 PACKETS = {64: "packetwise64", 128: "packetwise128", 256: "packetwise256", 512: "packetwise512"}
@@ -66,16 +65,9 @@ def kernel_of(way: Way, bits: int) -> str | None:
     return next((name for name in names if name in kernels()), None)
 
 
-@functools.cache
-def rule(spec: str, way: str) -> int:
-    """Returns the packet of rule (3.1) for encoding, which decoding must take as it is stored."""
-    facts = schedule(spec, "--pass", way)
-    cells = sum(facts["reads"]) + facts["copies"] - facts["temps"]
-    return packet_by_rule(cells, facts["temps"], unit=64)
-
-
 def speed(row: str, name: str, bits: int, operation: str, packet: int | None, effort: Effort) -> Iterable[Cell]:
-    """Measures a code at a width, with packets of a size or by the rule; nothing if the processor has no such kernel."""
+    """Measures a code at a width, with packets of a size or by the rule; nothing if the processor has no such kernel. Decoding
+    takes the packets of encoding, because these are stored."""
     way = WAYS[name]
     spec, kernel = way.spec(*shape(row)), kernel_of(WAYS[name], bits)
     if kernel is None:
@@ -84,7 +76,7 @@ def speed(row: str, name: str, bits: int, operation: str, packet: int | None, ef
     if way.way:
         # Matching needs room for temporaries, for which packets by the rule leave none: decoding takes smart schedules.
         chosen = way.way if operation == "encode" or way.way == "direct" else "smart"
-        more += ["--pass", chosen, "--packet", packet or rule(spec, way.way)]
+        more += ["--pass", chosen, "--packet", packet or rule_packet(spec, way.way, unit=64)]
     yield bench_cell(row, f"{name}, {bits} bits", spec, *more)
 
 

@@ -10,7 +10,7 @@ time with ten more operations. The difference is reported, so that starting and 
 emulates a processor with AVX2, so no wider instructions are counted.
 
 Figures are per KiB of user data. `least` is the number of lines that the k sources and m targets have: each must be
-touched once. Installs valgrind with apt-get if it is missing.
+touched once. Installs valgrind if it is missing.
 """
 
 import argparse
@@ -23,6 +23,7 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
+import tools  # noqa: E402
 from peers import run  # noqa: E402
 
 CACHES = ["--I1=32768,8,64", "--D1=32768,8,64", "--LL=1048576,16,64"]
@@ -34,7 +35,7 @@ MISSES = {"L1": ("D1mr", "D1mw"), "L2": ("DLmr", "DLmw"), "code": ("I1mr",)}
 
 def install() -> None:
     if not shutil.which("valgrind"):
-        subprocess.run(["apt-get", "install", "-y", "-qq", "valgrind"], check=True)
+        tools.debian("valgrind")
 
 
 def events(variant: str, k: int, m: int, shard: int, operations: int, args: argparse.Namespace, caches: list[str] = CACHES) -> dict:

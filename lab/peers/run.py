@@ -28,7 +28,7 @@ peer's, on the same core and in alternating order, and the ratio of each pair co
 about a millisecond, unless one operation takes longer; the median is reported. Speeds are the median and the 90th
 percentile of all samples. Raw samples go to lab/records/ (see lab/records.py).
 
-Installs what is missing with apt-get, cargo and go.
+Installs what is missing, but needs Go.
 """
 
 import argparse
@@ -41,13 +41,13 @@ import sys
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-ROOT = HERE.parent.parent
 sys.path.insert(0, str(HERE.parent))
 
 import pairs  # noqa: E402
 import records  # noqa: E402
+import tools  # noqa: E402
 
-BUILD = ROOT / "target" / "peers"
+BUILD = tools.ROOT / "target" / "peers"
 # Bytes of all shards together, and bytes of one shard, by the name of a set.
 SETS = {"cache": 512 << 10, "dram": 256 << 20}
 SHARDS = {"1k": 1 << 10, "4k": 4 << 10}
@@ -69,6 +69,7 @@ SAMPLE = 250_000
 
 def install(which: tuple[str, ...] = DEBIAN + ("go", "rust")) -> None:
     """Builds peers, and installs what they need: those of Debian's libraries, those in Go and those in Rust."""
+    tools.toolchain()
     BUILD.mkdir(parents=True, exist_ok=True)
     if "isal" in which:
         install_debian()
@@ -76,7 +77,7 @@ def install(which: tuple[str, ...] = DEBIAN + ("go", "rust")) -> None:
         environment = {**os.environ, "GOFLAGS": "-mod=mod"}
         subprocess.run(["go", "build", "-o", BUILD / "go", "."], cwd=HERE / "go", env=environment, check=True)
     if "rust" in which:
-        target = ["--release", "--quiet", "--target-dir", BUILD / "rust"]
+        target = ["--release", "--quiet", "--locked", "--target-dir", BUILD / "rust"]
         subprocess.run(["cargo", "build", *target], cwd=HERE / "rust", check=True)
 
 
@@ -87,8 +88,7 @@ def install_debian() -> None:
         if not pathlib.Path("/usr/include", header).exists()
     ]
     if missing:
-        subprocess.run(["apt-get", "update", "-qq"], check=True)
-        subprocess.run(["apt-get", "install", "-y", "-qq", *missing], check=True)
+        tools.debian(*missing)
     for name, libraries in [("isal", ["-lisal"]), ("jerasure", ["-lJerasure", "-lgf_complete"])]:
         source = HERE / "c" / f"{name}.c"
         flags = ["-O2", "-I/usr/include/jerasure", "-Wno-unused-result"]

@@ -18,12 +18,14 @@ import os
 import pathlib
 import subprocess
 import sys
-import venv
 from typing import NamedTuple
 
 HERE = pathlib.Path(__file__).resolve().parent
-ROOT = HERE.parent.parent.parent
-TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+sys.path.insert(0, str(HERE.parent.parent))
+
+import tools  # noqa: E402
+from tools import ROOT, TARGET, Missing  # noqa: E402
+
 BUILD = TARGET / "oracles-words"
 FIXTURE = ROOT / "vectors" / "oracles" / "words.json"
 BYTES_A_JERASURE_LONG = 8
@@ -33,10 +35,6 @@ def run(*command, **options) -> str:
     """Runs a command, which must succeed, and returns what it prints."""
     done = subprocess.run([*map(str, command)], check=True, stdout=subprocess.PIPE, text=True, **options)
     return done.stdout
-
-
-class Missing(Exception):
-    """A library cannot be installed."""
 
 
 def install(*command, **options) -> str:
@@ -50,8 +48,7 @@ def install(*command, **options) -> str:
 def debian(package: str, header: str) -> str:
     """Installs a package if its header is missing, and returns its version."""
     if not pathlib.Path("/usr/include", header).exists():
-        install("apt-get", "update", "-qq")
-        install("apt-get", "install", "-y", "-qq", package)
+        tools.debian(package)
     return run("dpkg-query", "-W", "-f", "${Version}", package)
 
 
@@ -82,11 +79,7 @@ def jerasure() -> Oracle:
 
 
 def zfec() -> Oracle:
-    folder = BUILD / "zfec"
-    python = folder / "bin" / "python"
-    if not python.exists():
-        venv.create(folder, with_pip=True)
-    install(python, "-m", "pip", "install", "-q", "zfec")
+    python = tools.environment("zfec", "zfec") / "python"
     version = run(python, "-c", "import importlib.metadata as m; print(m.version('zfec'))").strip()
     return Oracle(f"zfec {version}", ["zfec/8/1"], [python, HERE / "serve_zfec.py"])
 

@@ -1,0 +1,65 @@
+"""Installs what measurements need if it is missing: the tools of a build, packages of Debian and of PyPI, and our command."""
+
+import functools
+import importlib.util
+import os
+import pathlib
+import subprocess
+import sys
+import venv
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).resolve()
+# The environments, by their names.
+TOOLS = TARGET / "lab-tools"
+
+
+class Missing(SystemExit):
+    """Something cannot be installed. This ends a program that does not catch it."""
+
+
+@functools.cache
+def toolchain() -> None:
+    """Installs what a build needs as scripts/setup does, and lets this process find it."""
+    setup = ["bash", "-c", '. scripts/setup >&2 && printf %s "$PATH"']
+    done = subprocess.run(setup, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    if done.returncode:
+        raise Missing("scripts/setup cannot install what a build needs")
+    os.environ["PATH"] = done.stdout
+
+
+def paritas() -> pathlib.Path:
+    """Returns our command, optimised, built of this tree."""
+    toolchain()
+    if subprocess.run(["cargo", "build", "--release", "--quiet", "-p", "paritas-cli"], cwd=ROOT).returncode:
+        raise Missing("cargo cannot build paritas")
+    return TARGET / "release" / "paritas"
+
+
+def debian(*packages: str) -> None:
+    """Installs packages of Debian. Only at a terminal may sudo ask for a password."""
+    root = [] if os.geteuid() == 0 else ["sudo"] if sys.stdin.isatty() else ["sudo", "-n"]
+    apt = [*root, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-qq"]
+    try:
+        subprocess.run([*apt, "update"], check=True)
+        subprocess.run([*apt, "install", "-y", *packages], check=True, stdout=subprocess.DEVNULL)
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise Missing(f"as root, please run: apt-get install {' '.join(packages)}") from error
+
+
+def environment(name: str, *packages: str) -> pathlib.Path:
+    """Returns the folder of the programs of an environment that has just these packages of PyPI."""
+    folder, wanted = TOOLS / name, " ".join(packages)
+    # Written when all is there.
+    ready = folder / "ready"
+    if not ready.exists() or ready.read_text() != wanted:
+        print(f"installing {wanted} in {folder}", file=sys.stderr, flush=True)
+        if importlib.util.find_spec("ensurepip") is None:
+            debian("python3-venv")
+        try:
+            venv.create(folder, clear=True, with_pip=True)
+            subprocess.run([folder / "bin" / "python", "-m", "pip", "install", "--quiet", *packages], check=True)
+        except (OSError, subprocess.CalledProcessError) as error:
+            raise Missing(f"{wanted} of PyPI cannot be installed in {folder}") from error
+        ready.write_text(wanted)
+    return folder / "bin"
