@@ -104,7 +104,8 @@ impl Executable {
     }
 
     /// Creates an executable from a kernel over whole blocks. All buffers have the same length, and
-    /// those that are `written` may be left out. Threads begin at multiples of `grain` bytes.
+    /// those that are `written` and not `read` may be left out. Threads begin at multiples of
+    /// `grain` bytes.
     pub(crate) fn of_blocks(
         kernel: Box<dyn PreparedKernel>,
         buffers: usize,
@@ -117,7 +118,7 @@ impl Executable {
         read.into_iter().for_each(|buffer| uses[buffer].read = true);
         for buffer in written {
             uses[buffer].written = true;
-            uses[buffer].optional = true;
+            uses[buffer].optional = !uses[buffer].read;
         }
         Self {
             uses,
