@@ -23,7 +23,7 @@ use std::time::Instant;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::limits::{BURST_GAP, LOOKOUT, LOOKS};
-use crate::run::threads::place;
+use crate::run::threads::{forks, place};
 
 /// How many helpers a call can use.
 #[derive(Debug, Clone, Copy)]
@@ -65,8 +65,8 @@ pub(crate) fn with_helpers(wanted: Wanted, work: &(dyn Fn(Seat) + Sync)) {
 const NOWHERE: usize = usize::MAX;
 
 struct HelperPool {
-    /// The process that the helpers belong to.
-    process: u32,
+    /// The process that the helpers belong to, by the number of forks that led to it.
+    process: usize,
     /// The threads of helpers, which begin when the first is woken; `None` if there can be none.
     threads: OnceLock<Option<ThreadPool>>,
     jobs: Mutex<Vec<Arc<Job>>>,
@@ -84,7 +84,7 @@ struct HelperPool {
 }
 
 impl HelperPool {
-    fn new(process: u32) -> Self {
+    fn new(process: usize) -> Self {
         Self {
             process,
             threads: OnceLock::new(),
@@ -100,12 +100,12 @@ impl HelperPool {
 
     fn of_this_process() -> &'static Self {
         static LATEST: AtomicPtr<HelperPool> = AtomicPtr::new(null_mut());
-        Self::of(std::process::id(), &LATEST)
+        Self::of(forks::count(), &LATEST)
     }
 
     /// Returns the pool of `process`. If `latest` is no pool, or that of the process from which
     /// this one was forked, makes a new one. Pools are never dropped.
-    fn of(process: u32, latest: &AtomicPtr<Self>) -> &'static Self {
+    fn of(process: usize, latest: &AtomicPtr<Self>) -> &'static Self {
         loop {
             let found = latest.load(Ordering::Acquire);
             // SAFETY: it is null, or came from `Box::into_raw` below and is never freed.
@@ -324,6 +324,8 @@ impl Drop for Posted<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicBool;
+
     use super::*;
 
     #[test]
@@ -402,6 +404,45 @@ mod tests {
         of_child.run(Wanted { awake: 1, asleep: 1 }, &work);
         assert!((1..=2).contains(&done.into_inner()));
         assert!(std::ptr::eq(HelperPool::of(2, &latest), of_child));
+    }
+
+    /// Forks processes that make a call, while another thread makes calls all the time.
+    #[cfg(unix)]
+    #[test]
+    fn a_forked_process_waits_for_no_one() {
+        unsafe extern "C" {
+            fn fork() -> i32;
+            fn alarm(seconds: u32) -> u32;
+            fn waitpid(process: i32, status: *mut i32, options: i32) -> i32;
+            fn _exit(code: i32) -> !;
+        }
+        let call = || with_helpers(Wanted { awake: 1, asleep: 1 }, &|_| ());
+        let child_ends = |_| {
+            // SAFETY: these are the functions of POSIX. The child makes a call and ends, at the
+            // latest by its alarm.
+            unsafe {
+                let child = fork();
+                if child == 0 {
+                    alarm(20);
+                    call();
+                    _exit(0);
+                }
+                let mut status = -1;
+                waitpid(child, &raw mut status, 0) == child && status == 0
+            }
+        };
+        let is_over = AtomicBool::new(false);
+        let all_end = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    call();
+                }
+            });
+            let all_end = (0..300).all(child_ends);
+            is_over.store(true, Ordering::Relaxed);
+            all_end
+        });
+        assert!(all_end);
     }
 
     #[test]
