@@ -364,19 +364,41 @@ static void threads(void) {
     paritas_codec_free(codec);
 }
 
-/* A child process computes too, although the threads that helped its parent do not exist in it. */
+static _Atomic bool is_over;
+
+/* A thread that computes until the process is forked often enough. */
+static void *busy(void *unused) {
+    (void)unused;
+    paritas_codec *codec = codec_of("6+3");
+    size_t bytes = paritas_codec_strip(codec) << 8;
+    uint8_t **shards = encoded(codec, bytes);
+    while (!is_over) OK(paritas_encode(codec, (const uint8_t *const *)shards, shards + K, bytes));
+    shards_free(shards, N);
+    paritas_codec_free(codec);
+    return NULL;
+}
+
+/* A child process computes too, although the threads that helped its parent do not exist in it, nor one that
+ * was in a call of its own. */
 static void after_fork(void) {
     paritas_codec *codec = codec_of("6+3");
-    size_t bytes = paritas_codec_strip(codec) << 12;
+    size_t bytes = paritas_codec_strip(codec) << 11;
     uint8_t **shards = encoded(codec, bytes);
-    pid_t child = fork();
-    if (child == 0) {
-        alarm(60);
+    pthread_t other;
+    CHECK(pthread_create(&other, NULL, busy, NULL) == 0);
+    for (int round = 0; round < 500; round++) {
         OK(paritas_encode(codec, (const uint8_t *const *)shards, shards + K, bytes));
-        _exit(0);
+        pid_t child = fork();
+        if (child == 0) {
+            alarm(60);
+            OK(paritas_encode(codec, (const uint8_t *const *)shards, shards + K, bytes));
+            _exit(0);
+        }
+        int status = -1;
+        CHECK(child > 0 && waitpid(child, &status, 0) == child && status == 0);
     }
-    int status = -1;
-    CHECK(child > 0 && waitpid(child, &status, 0) == child && status == 0);
+    is_over = true;
+    CHECK(pthread_join(other, NULL) == 0);
     shards_free(shards, N);
     paritas_codec_free(codec);
 }

@@ -53,6 +53,7 @@ fn tiled_kernels_serve() {
     forbid_executable_memory();
     let doctor = run(&["doctor"]);
     assert!(doctor.contains("cannot run (Permission denied"), "{doctor}");
+    assert!(doctor.contains("gives no executable memory: Permission denied"), "{doctor}");
     assert!(!doctor.contains("WRONG"), "{doctor}");
     assert!(run(&["doctor", "--json"]).contains("\"executable_memory\":false"));
     for shard in ["compiled/file.0of9.paritas", "compiled/file.4of9.paritas"] {

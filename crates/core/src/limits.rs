@@ -76,6 +76,11 @@ pub(crate) const RANDOM_BITS: usize = 256;
 /// they are proved with this many random words.
 pub(crate) const PROOF_WORDS: usize = 256;
 
+/// Bytes at either end of every packet that the trial of compiled code compares with the
+/// interpreter's. (Comparing packets of a megabyte as a whole took minutes and five gigabytes for
+/// 60+20, eight times as much memory as a call.)
+pub(crate) const TRIED_BYTES: usize = 4096;
+
 /// Number of 64-byte vectors of scratch that a call takes from its stack; larger scratch comes from
 /// the heap.
 pub(crate) const LINES_ON_STACK: usize = 64;

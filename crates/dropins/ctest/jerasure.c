@@ -2,6 +2,7 @@
  * bytes. With a third argument, measures both instead. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -377,6 +378,15 @@ static void fields(void) {
     for (int t = 0; t < 6; t++) refused(refusals[t]);
 }
 
+/* There is no matrix for more devices than a field has elements, up to the largest counts (with which the
+ * real library overflows). */
+static void too_many_devices(void) {
+    const char *names[] = {"cauchy_original_coding_matrix", "cauchy_good_general_coding_matrix", "reed_sol_vandermonde_coding_matrix"};
+    const int counts[][3] = {{200, 57, 8}, {INT_MAX, 1, 8}, {1, INT_MAX, 8}, {INT_MAX, INT_MAX, 16}};
+    for (int t = 0; t < 3; t++)
+        for (int i = 0; i < 4; i++) CHECK(!CALL(0, int *, names[t], (int, int, int))(counts[i][0], counts[i][1], counts[i][2]));
+}
+
 /* Prints GB/s of data of both, and the median of the ratios of pairs of samples. */
 static void measure(void) {
     enum { PAIRS = 31 };
@@ -434,6 +444,7 @@ int main(int count, char **arguments) {
     arithmetic();
     techniques();
     fields();
+    too_many_devices();
     CHECK(CALL(0, size_t, "paritas_jerasure_programs", (void))() > 100);
     printf("Jerasure: the same bytes from all functions\n");
     return 0;

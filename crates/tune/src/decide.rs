@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 
 use paritas::{
     Code, CodecOptions, DEFAULT_PACKET, Kernel, KernelChoice, LaneCodec, Pass, Spec, Split, Stores,
-    WordKernel,
+    WordKernel, can_compile,
 };
 
 use crate::contest::{Contest, ROUNDS, Ranking, Workload};
 use crate::error::{Error, Result};
 use crate::measure::{Pairs, Ratio, Side, Verdict, sample};
-use crate::tuning::{Choice, CodeTuning, Finding, Tuning, processor};
+use crate::tuning::{Choice, CodeTuning, Finding, Tuning, processor, processors};
 
 /// The code whose contests decide settings for all codes.
 const TYPICAL: &str = "10+4";
@@ -85,14 +85,15 @@ pub fn find(codes: &[Spec], mut report: impl FnMut(&Finding)) -> Result<Tuning> 
             tuned.bytes_a_thread = Some(known.bytes_a_thread(spec, &mut decide)?);
         }
     }
-    let processor = processor();
     Ok(Tuning {
-        processor,
+        processor: processor(),
         kernel,
         word_kernel,
         nontemporal_from,
         prefetch,
         threads,
+        processors: Some(processors()),
+        compiles: Some(can_compile().is_ok()),
         bytes_a_thread,
         split,
         xor_weight,
@@ -317,7 +318,7 @@ impl Known {
     /// the best of those below it, in a cache or from memory. From memory two threads may gain
     /// nothing, because one fetches all that can be fetched.
     fn threads(self, decide: &mut Decide<'_>) -> Result<usize> {
-        let most = std::thread::available_parallelism().map_or(1, usize::from);
+        let most = processors();
         let powers = (0..).map(|n| 1 << n).take_while(|&count| count < most);
         let mut best = 1;
         for threads in powers.chain([most]).skip_while(|&count| count == 1 && most > 1) {

@@ -48,9 +48,13 @@ impl Memory {
         fs::create_dir_all(path.parent().unwrap_or(Path::new(".")))?;
         // Written under another name first, so that no process reads a half-written file.
         let half = path.with_extension(format!("{}.tmp", std::process::id()));
-        fs::write(&half, serde_json::to_vec_pretty(value)?)?;
-        fs::rename(&half, &path)?;
-        Ok(path)
+        let text = serde_json::to_vec_pretty(value)?;
+        let written = fs::write(&half, text).and_then(|()| fs::rename(&half, &path));
+        if written.is_err() {
+            // The disk may be full, so nothing is left that would fill it further.
+            let _ = fs::remove_file(&half);
+        }
+        written.map(|()| path)
     }
 
     /// Forgets the value `name`; returns whether there was one.
@@ -101,5 +105,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("file"), "").unwrap();
         assert!(Memory::at(folder.path().join("file")).remember("list", &[1]).is_err());
+        fs::create_dir(folder.path().join("list.json")).unwrap();
+        assert!(Memory::at(folder.path()).remember("list", &[1]).is_err());
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "nothing half-written stays");
     }
 }

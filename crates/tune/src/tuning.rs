@@ -8,6 +8,7 @@ use std::sync::OnceLock;
 
 use paritas::{
     CodecOptions, Kernel, KernelChoice, Objective, Pass, Spec, Split, Stores, WordKernel,
+    can_compile,
 };
 use serde::{Deserialize, Serialize};
 
@@ -34,6 +35,14 @@ pub struct Tuning {
     pub prefetch: bool,
     /// Number of threads that are worth using.
     pub threads: usize,
+    /// Number of processors that the measuring process could use: with another number, as after the
+    /// machine was resized, `threads` says nothing. `None` in files of earlier versions.
+    #[serde(default)]
+    pub(crate) processors: Option<usize>,
+    /// Whether the measuring process could run compiled kernels: what it found says nothing about
+    /// processes that differ in this. `None` in files of earlier versions.
+    #[serde(default)]
+    pub(crate) compiles: Option<bool>,
     /// Bytes of buffers that each thread should have before another thread is worth using, for
     /// codes that were not measured themselves.
     pub bytes_a_thread: usize,
@@ -118,10 +127,12 @@ impl Tuning {
         memory.recall(NAME).filter(|tuning: &Self| tuning.fits(processor))
     }
 
-    /// Whether the tuning is for this processor, and names nothing that the processor lacks.
+    /// Whether the tuning is for this processor and for processes like this one, and names nothing
+    /// that the processor lacks.
     fn fits(&self, processor: &str) -> bool {
         let mut kernels = self.codes.values().map(|code| code.kernel).chain([self.kernel]);
         self.processor == processor
+            && self.compiles.is_none_or(|compiles| compiles == can_compile().is_ok())
             && kernels.all(Kernel::is_available)
             && self.word_kernel.is_available()
     }
@@ -149,14 +160,21 @@ impl Tuning {
 
     /// Returns the options for a code, as measured.
     pub fn options(&self, code: &Spec) -> CodecOptions {
+        self.options_on(code, processors())
+    }
+
+    /// As [`Tuning::options`], on a machine of this many processors.
+    fn options_on(&self, code: &Spec, processors: usize) -> CodecOptions {
         let mut options = CodecOptions::default()
             .kernel(KernelChoice::Prefer(self.kernel))
             .word_kernel(self.word_kernel)
             .stores(Stores::NonTemporalFrom(self.nontemporal_from))
             .prefetch(self.prefetch)
-            .threads(self.threads)
             .bytes_a_thread(self.bytes_a_thread)
             .split(self.split);
+        if self.processors.is_none_or(|measured| measured == processors) {
+            options = options.threads(self.threads);
+        }
         if let Some(tuned) = self.codes.get(&code.to_string()) {
             options.kernel = KernelChoice::Prefer(tuned.kernel);
             options.plan.pass = tuned.pass;
@@ -176,9 +194,27 @@ fn no_directory() -> io::Error {
 
 /// Returns the processor's name, as far as the system reports it.
 pub(crate) fn processor() -> String {
-    let facts = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let name = facts.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
-    name.map_or_else(|| std::env::consts::ARCH.to_owned(), |(_, name)| name.trim().to_owned())
+    name_in(&fs::read_to_string("/proc/cpuinfo").unwrap_or_default())
+}
+
+/// Returns the processor's name in what Linux reports. On AArch64 that is not a name, but the
+/// numbers of the designer and of the design.
+fn name_in(facts: &str) -> String {
+    let fact = |key: &str| {
+        let value = |line: &str| Some(line.strip_prefix(key)?.split_once(':')?.1.trim().to_owned());
+        facts.lines().find_map(value)
+    };
+    let design = || {
+        let (designer, part) = (fact("CPU implementer")?, fact("CPU part")?);
+        Some(format!("{} {designer} {part}", std::env::consts::ARCH))
+    };
+    let name = fact("model name").or_else(design);
+    name.unwrap_or_else(|| std::env::consts::ARCH.to_owned())
+}
+
+/// Returns the number of processors that this process may use.
+pub(crate) fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 #[cfg(test)]
@@ -195,6 +231,8 @@ mod tests {
             nontemporal_from: 1000,
             prefetch: false,
             threads: 3,
+            processors: Some(4),
+            compiles: None,
             bytes_a_thread: 77,
             split: Split::Rows,
             xor_weight: 725,
@@ -204,7 +242,7 @@ mod tests {
 
     #[test]
     fn options_follow() {
-        let other = tuning().options(&"cauchy:k=4,m=2,w=3".parse().unwrap());
+        let other = tuning().options_on(&"cauchy:k=4,m=2,w=3".parse().unwrap(), 4);
         let expected = CodecOptions::default()
             .kernel(KernelChoice::Prefer(Kernel::best(64)))
             .word_kernel(WordKernel::Scalar)
@@ -219,6 +257,28 @@ mod tests {
         assert_eq!((measured.plan.pass, measured.bytes_a_thread), (Pass::Direct, 99));
     }
 
+    /// On a machine that was resized, the number of threads is not the measured one.
+    #[test]
+    fn threads_are_for_as_many_processors_as_were_measured() {
+        let spec = "cauchy:k=4,m=2,w=3".parse().unwrap();
+        let threads = |tuning: Tuning, processors| tuning.options_on(&spec, processors).threads;
+        assert_eq!(threads(tuning(), 4), CodecOptions::default().threads(3).threads);
+        assert_eq!(threads(tuning(), 64), CodecOptions::default().threads);
+        let mut earlier = serde_json::to_value(tuning()).unwrap();
+        earlier.as_object_mut().unwrap().remove("processors");
+        let earlier: Tuning = serde_json::from_value(earlier).unwrap();
+        assert_eq!(threads(earlier, 64), CodecOptions::default().threads(3).threads);
+    }
+
+    #[test]
+    fn processors_have_names_or_numbers() {
+        let x86 = "processor\t: 0\nmodel name\t: A: fast one\nmodel name\t: another\n";
+        assert_eq!(name_in(x86), "A: fast one");
+        let arm = "processor\t: 0\nCPU implementer\t: 0x41\nCPU part\t: 0xd0c\n";
+        assert_eq!(name_in(arm), format!("{} 0x41 0xd0c", std::env::consts::ARCH));
+        assert_eq!(name_in(""), std::env::consts::ARCH);
+    }
+
     #[test]
     fn tunings_of_other_processors_are_ignored() {
         let folder = tempfile::tempdir().unwrap();
@@ -226,6 +286,11 @@ mod tests {
         memory.remember(NAME, &tuning()).unwrap();
         assert_eq!(Tuning::recall(&memory, "this one"), Some(tuning()));
         assert_eq!(Tuning::recall(&memory, "another"), None);
+        for (compiles, fits) in [(can_compile().is_ok(), true), (can_compile().is_err(), false)] {
+            let tuning = Tuning { compiles: Some(compiles), ..tuning() };
+            memory.remember(NAME, &tuning).unwrap();
+            assert_eq!(Tuning::recall(&memory, "this one").is_some(), fits);
+        }
         let foreign = if cfg!(target_arch = "x86_64") { Kernel::Neon } else { Kernel::Sse2 };
         memory.remember(NAME, &Tuning { kernel: foreign, ..tuning() }).unwrap();
         assert_eq!(Tuning::recall(&memory, "this one"), None);

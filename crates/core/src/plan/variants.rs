@@ -270,18 +270,22 @@ impl Shape {
         }
     }
 
+    /// Returns the smallest number of stripes of packets of `packet` bytes that are a whole number of
+    /// bodies.
+    pub(crate) fn together(self, packet: usize) -> usize {
+        match self {
+            Self::Strips(_) => 1,
+            Self::Flat { body } => body / greatest_common_divisor(body, packet),
+        }
+    }
+
     /// Returns how often the function's outer loop runs for `stripes` stripes of packets of
     /// `packet` bytes, and the number of stripes that this covers.
     pub(crate) fn bodies(self, stripes: usize, packet: usize) -> (usize, usize) {
+        let covered = stripes - stripes % self.together(packet);
         match self {
-            Self::Strips(_) => (stripes, stripes),
-            Self::Flat { body } => {
-                // The smallest number of stripes whose packets together are a whole number of
-                // bodies.
-                let step = body / greatest_common_divisor(body, packet);
-                let covered = stripes / step * step;
-                (covered * packet / body, covered)
-            }
+            Self::Strips(_) => (covered, covered),
+            Self::Flat { body } => (covered * packet / body, covered),
         }
     }
 }

@@ -171,4 +171,22 @@ mod tests {
         inputs[3] = &data[3][..9];
         assert!(try_run(&inputs, &mut none).is_err());
     }
+
+    /// A block that is computed may be left out, but not if it is read as well.
+    #[test]
+    fn blocks_that_are_read_are_needed() {
+        let program = BlockProgram::new(&PROGRAM.parse().unwrap()).unwrap();
+        let runners = Kernel::Scalar.runners().unwrap();
+        let executable = prepare(program, runners, vec![0, 1, 2, 3], vec![4, 5, 3], 6).unwrap();
+        let data = fill(3, 10);
+        let inputs: Vec<&[u8]> = data.iter().map(Vec::as_slice).collect();
+        let threads = Threads { most: NonZeroUsize::new(1), bytes_each: 1 };
+        let mut last = [7; 10];
+        let run = |last| {
+            let inputs = inputs.iter().copied().map(Buffer::Source).chain([last]).enumerate();
+            executable.run(inputs, threads, Stores::Cached)
+        };
+        assert!(run(Buffer::Target(&mut last)).is_ok());
+        assert_eq!(run(Buffer::Absent).unwrap_err().node(), Some(3));
+    }
 }

@@ -53,7 +53,8 @@ pub(crate) struct Executable {
     /// Bytes of a packet, and bytes of a word in it.
     packet: usize,
     word: usize,
-    /// Threads get ranges of stripes that begin at multiples of `grain`.
+    /// Threads and tiles get ranges of stripes that begin at multiples of `grain`, so that only the
+    /// last range ends within a body of the compiled code.
     grain: usize,
     /// Bytes of a strip of each buffer that belongs to the executable.
     kept: Vec<usize>,
@@ -88,6 +89,9 @@ impl Executable {
         let kept = uses.split_off(uses.len() - kept);
         let first = parts.first().map(|part| &part.program);
         let (packet, word) = first.map_or((1, 1), |p| (p.packet(), p.schedule().word()));
+        // The numbers are powers of two.
+        let compiled = parts.iter().filter_map(|part| part.variants.as_ref()?.as_ref().ok());
+        let grain = compiled.map(|variants| variants.shape().together(packet)).max().unwrap_or(1);
         let prepared = parts.into_iter().map(|part| {
             let feeds = part.feeds;
             Ok(Part { kernel: prepare(part)?, feeds })
@@ -96,7 +100,7 @@ impl Executable {
             uses,
             packet,
             word,
-            grain: 1,
+            grain,
             kept: kept.iter().map(|used| used.rows * packet).collect(),
             parts: prepared.collect::<Result<_>>()?,
             turns,
@@ -104,7 +108,8 @@ impl Executable {
     }
 
     /// Creates an executable from a kernel over whole blocks. All buffers have the same length, and
-    /// those that are `written` may be left out. Threads begin at multiples of `grain` bytes.
+    /// those that are `written` and not `read` may be left out. Threads begin at multiples of
+    /// `grain` bytes.
     pub(crate) fn of_blocks(
         kernel: Box<dyn PreparedKernel>,
         buffers: usize,
@@ -117,7 +122,7 @@ impl Executable {
         read.into_iter().for_each(|buffer| uses[buffer].read = true);
         for buffer in written {
             uses[buffer].written = true;
-            uses[buffer].optional = true;
+            uses[buffer].optional = !uses[buffer].read;
         }
         Self {
             uses,
@@ -240,7 +245,8 @@ impl Executable {
         let strips =
             self.uses.iter().filter(|used| used.is_used()).map(|used| used.rows * self.packet);
         let stripe: usize = strips.chain(self.kept.iter().copied()).sum();
-        let tile = (TILE_BYTES / stripe.max(1)).clamp(1, range.len().max(1));
+        let grains = (TILE_BYTES / stripe.max(1) / self.grain).max(1);
+        let tile = (grains * self.grain).min(range.len()).max(1);
         let lines = |strip: &usize| (tile * strip).div_ceil(LINE);
         let mut kept: Vec<Box<[MaybeUninit<Line>]>> =
             self.kept.iter().map(|strip| Box::new_uninit_slice(lines(strip))).collect();

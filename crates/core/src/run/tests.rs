@@ -1,19 +1,24 @@
 //! Random schedules on random buffers: compares every kernel with the interpreter.
 
+#![allow(unsafe_code)]
+
 use std::num::NonZeroUsize;
 use std::ops::Range;
+use std::sync::{Arc, Mutex};
 
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 
-use crate::error::ErrorKind;
+use crate::error::{ErrorKind, Result};
 use crate::plan::execution::Execution;
 use crate::plan::interpret::interpret;
 use crate::plan::program::{Location, Program};
 use crate::plan::schedule::{Op, Schedule, Slot};
-use crate::run::buffers::{Buffer, Stores};
+use crate::run::buffers::{Buffer, Memory, PreparedKernel, Stores};
 use crate::run::dispatch::{Kernel, KernelChoice, Serving};
+use crate::run::executable::Executable;
+use crate::run::jit::isa::Isa;
 use crate::run::threads::Threads;
 
 /// Fewest bytes between a page boundary and a buffer, and number of bytes left after each buffer.
@@ -241,4 +246,43 @@ fn packets_that_no_memory_holds_are_refused() {
     let error = executable.run(buffers, threads, Stores::Cached).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Memory, "{error}");
     assert_eq!(target, [2; 10]);
+}
+
+/// Computes nothing, and notes the stripes that it is asked to run over.
+struct Notes(Arc<Mutex<Vec<Range<usize>>>>);
+
+impl PreparedKernel for Notes {
+    unsafe fn run(&self, _: &Memory<'_>, stripes: Range<usize>) {
+        self.0.lock().unwrap().push(stripes);
+    }
+}
+
+/// Where packets are smaller than the body of compiled code, only the last thread has stripes that
+/// are no whole body, and which the tiled kernel runs.
+#[test]
+fn threads_get_whole_bodies() {
+    let packets = "inputs 1 temps 0 outputs 1\no0 = i0\n";
+    let words = "inputs 1 temps 0 outputs 1 field 32 0x100400007\no0 = 2 * i0\n";
+    for (schedule, packet, together) in [(packets, 8, 8), (packets, 96, 2), (words, 64, 2)] {
+        let [input, output] = [0, 1].map(|buffer| vec![Location { buffer, row: 0 }]);
+        let schedule = schedule.parse().unwrap();
+        let program = Program::new(schedule, input, output, vec![1; 2], packet).unwrap();
+        let execution = Execution::of_program(program, Some(Isa::Avx2.target())).unwrap();
+        let notes = Arc::default();
+        let prepare =
+            |_| -> Result<Box<dyn PreparedKernel>> { Ok(Box::new(Notes(Arc::clone(&notes)))) };
+        let executable = Executable::new(execution, prepare).unwrap();
+        let stripes = 100_001;
+        let [source, mut target] = [(); 2].map(|()| vec![0; stripes * packet]);
+        let buffers = [Buffer::Source(&source), Buffer::Target(&mut target)];
+        let threads = Threads { most: NonZeroUsize::new(3), bytes_each: 1 };
+        executable.run(buffers.into_iter().enumerate(), threads, Stores::Cached).unwrap();
+        let mut ranges = std::mem::take(&mut *notes.lock().unwrap());
+        ranges.sort_by_key(|range| range.start);
+        assert!(ranges.len() > 3, "{ranges:?}");
+        let is_whole = |range: &Range<usize>| range.start.is_multiple_of(together);
+        assert!(ranges.iter().all(is_whole), "{packet}: {ranges:?}");
+        assert!(ranges.windows(2).all(|pair| pair[0].end == pair[1].start), "{ranges:?}");
+        assert_eq!((ranges[0].start, ranges[ranges.len() - 1].end), (0, stripes));
+    }
 }

@@ -6,7 +6,7 @@
 //!
 //! Each thread has its most recent programs in a list of its own, so that a usual call takes no
 //! lock and writes no shared memory: it compares one table. All programs together are bounded in
-//! number and in the bytes of their tables; the least recently used is dropped first.
+//! number and in memory; the least recently used is dropped first.
 
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -22,8 +22,9 @@ const RECENT: usize = 8;
 /// Largest number of programs that are kept.
 const KEPT: usize = 512;
 
-/// Largest number of bytes of the tables that are kept, whatever the number of programs.
-const KEPT_BYTES: usize = 64 << 20;
+/// Estimated bytes of the programs that are kept, whatever their number. (A program for 10+4 takes
+/// 90 KB by words and 400 KB by a bit matrix with w = 8; one for 100+30 takes 6 MB.)
+const KEPT_BYTES: usize = 256 << 20;
 
 /// What a program is found by: numbers that say what is asked, and the caller's table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,6 +41,8 @@ pub struct Key<'a, T> {
 pub struct Kept<T, P = Prepared> {
     shape: [usize; 6],
     content: Box<[T]>,
+    /// Estimated bytes of the program.
+    bytes: usize,
     /// The program; `None` in it if none can be made.
     program: OnceLock<Option<P>>,
     /// Bytes that have passed without it.
@@ -60,14 +63,18 @@ pub type Recent<T, P = Prepared> = RefCell<Vec<Arc<Kept<T, P>>>>;
 pub struct Programs<T: 'static, P: 'static = Prepared> {
     /// Bytes that pass before a program is made.
     after: usize,
+    /// Estimates the bytes of a program for each number of its table, by the key's shape.
+    bytes_each: fn(&[usize; 6]) -> usize,
     latest_first: Mutex<Vec<Arc<Kept<T, P>>>>,
     made: AtomicUsize,
 }
 
 impl<T: Copy + Eq, P> Programs<T, P> {
     /// No programs yet. One is made for a call with which `after` bytes have passed for its key.
-    pub const fn new(after: usize) -> Self {
-        Self { after, latest_first: Mutex::new(Vec::new()), made: AtomicUsize::new(0) }
+    /// `bytes_each` estimates, by the key's shape, the bytes of a program for each number of its
+    /// table.
+    pub const fn new(after: usize, bytes_each: fn(&[usize; 6]) -> usize) -> Self {
+        Self { after, bytes_each, latest_first: Mutex::new(Vec::new()), made: AtomicUsize::new(0) }
     }
 
     /// Number of programs that have been made so far.
@@ -146,12 +153,13 @@ impl<T: Copy + Eq, P> Programs<T, P> {
         let kept = Arc::new(Kept {
             shape: key.shape,
             content: key.content.into(),
+            bytes: key.content.len().saturating_mul((self.bytes_each)(&key.shape)),
             program: OnceLock::new(),
             passed: AtomicUsize::new(0),
         });
         all.insert(0, Arc::clone(&kept));
-        let bytes = |all: &[Arc<Kept<T, P>>]| -> usize {
-            all.iter().map(|kept| size_of_val(&*kept.content)).sum()
+        let bytes = |all: &[Arc<Kept<T, P>>]| {
+            all.iter().fold(0, |sum: usize, kept| sum.saturating_add(kept.bytes))
         };
         while all.len() > KEPT || all.len() > 1 && bytes(&all) > KEPT_BYTES {
             all.pop();
@@ -184,7 +192,7 @@ mod tests {
     /// A program is made once for a content, and again if the table is rewritten in place.
     #[test]
     fn programs_are_found_by_content() {
-        let programs = Programs::new(0);
+        let programs = Programs::new(0, |_| 1);
         let mut table = [1, 2, 3];
         assert!(ask(&programs, 0, &table) && ask(&programs, 0, &table));
         assert_eq!(programs.made(), 1);
@@ -200,22 +208,23 @@ mod tests {
 
     #[test]
     fn programs_are_made_when_it_pays() {
-        let programs = Programs::new(30);
+        let programs = Programs::new(30, |_| 1);
         assert_eq!([0; 4].map(|_| ask(&programs, 0, &[1])), [false, false, true, true]);
         assert_eq!(programs.made(), 1);
     }
 
     #[test]
     fn programs_are_bounded() {
-        let programs = Programs::new(0);
+        const MEGABYTE: usize = 1 << 20;
+        let programs = Programs::new(0, |_| MEGABYTE);
         let none = || Err("no-code".parse::<paritas::Code>().unwrap_err());
         for number in 0..KEPT + 10 {
-            let key = Key { shape: [number; 6], content: &[0] };
+            let key = Key { shape: [number; 6], content: &[] };
             assert!(programs.run(&RECENT_OF_TEST, key, || 0, none, |program| program.is_none()));
         }
         assert_eq!(programs.all().len(), KEPT);
         assert_eq!(programs.all()[0].shape, [KEPT + 9; 6]);
-        let large = vec![0; KEPT_BYTES];
+        let large = vec![0; KEPT_BYTES / MEGABYTE];
         assert!(programs.run(
             &RECENT_OF_TEST,
             Key { shape: [0; 6], content: &large },
@@ -237,7 +246,7 @@ mod tests {
     fn what_panics_has_no_program() {
         let hook = std::panic::take_hook();
         std::panic::set_hook(Box::new(|_| {}));
-        let programs = Programs::new(0);
+        let programs = Programs::new(0, |_| 1);
         let key = Key { shape: [0; 6], content: &[7_u8] };
         let panics = || -> paritas::Result<Prepared> { panic!("on purpose") };
         assert!(programs.run(&RECENT_OF_TEST, key, || 0, panics, |program| program.is_none()));

@@ -23,7 +23,10 @@ const PAYS_AFTER: usize = 1 << 20;
 /// Bytes of a region that are handled at a time term by term, so that they stay in the cache.
 const TILE: usize = 16 << 10;
 
-static PROGRAMS: Programs<u8> = Programs::new(PAYS_AFTER);
+static PROGRAMS: Programs<u8> = Programs::new(PAYS_AFTER, |_| BYTES_EACH);
+
+/// Bytes of a program for each byte of its table, for large tables: 2 KiB for a coefficient.
+const BYTES_EACH: usize = 64;
 
 /// For each coefficient, the program that adds that multiple of a region to another.
 static TERMS: [OnceLock<Option<Prepared>>; 256] = [const { OnceLock::new() }; 256];
@@ -135,9 +138,14 @@ unsafe fn run(
     let is_done = PROGRAMS.run(&RECENT, key, passed, make, |program| {
         program.is_some_and(|program| regions.run(program).is_ok())
     });
+    if is_done {
+        return;
+    }
     let adds = shape[0] == ADD;
-    // SAFETY: as the caller promises; regions that overlap have a program.
-    if is_done || unsafe { add_terms(bytes, adds, content, sources, targets) } {
+    // Regions that overlap have a program unless none can be made.
+    // SAFETY: as the caller promises; no regions overlap.
+    if !regions.overlap_somewhere() && unsafe { add_terms(bytes, adds, content, sources, targets) }
+    {
         return;
     }
     // SAFETY: as the caller promises.

@@ -5,7 +5,7 @@ use std::slice;
 use paritas::Prepared;
 use paritas_dropins::{Key, Programs, Recent, Regions};
 
-static PROGRAMS: Programs<i32> = Programs::new(0);
+static PROGRAMS: Programs<i32> = Programs::new(0, bytes_each);
 
 thread_local! {
     static RECENT: Recent<i32> = const { Recent::new(Vec::new()) };
@@ -14,6 +14,15 @@ thread_local! {
 /// Number of programs that have been made so far for matrices.
 pub(crate) fn made() -> usize {
     PROGRAMS.made()
+}
+
+/// Bytes of a program for each number of a bit matrix or of a schedule, as measured.
+pub(crate) const BYTES_A_BIT: usize = 256;
+
+/// Estimates the bytes of a program for each number of its matrix.
+fn bytes_each(&[kind, ..]: &[usize; 6]) -> usize {
+    let of_bits = [Kind::Packets, Kind::DecodePackets].map(|kind| kind as usize).contains(&kind);
+    if of_bits { BYTES_A_BIT } else { 2048 }
 }
 
 /// What a program computes.

@@ -175,8 +175,8 @@ unsafe fn of_dot_product(
 /// Computes one device from `k` others by a row of a matrix.
 ///
 /// # Safety
-/// `matrix_row` is valid for `k` values, `src_ids` is null or so, the lists have the devices that
-/// these and `dest_id` name, and their regions are valid for `size` bytes.
+/// `matrix_row` is valid for `k` values, and `src_ids` is null or valid for `k` values. The lists
+/// have the devices that these and `dest_id` name, whose regions are valid for `size` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn jerasure_matrix_dotprod(
     k: c_int,

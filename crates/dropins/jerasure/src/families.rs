@@ -41,8 +41,8 @@ fn sizes<const N: usize>(values: [c_int; N]) -> Option<[usize; N]> {
     sizes.iter().all(|&size| size > 0).then_some(sizes)
 }
 
-/// Returns the extended Vandermonde matrix: powers of 0, 1, 2, …, and a last row that ends with the
-/// only one.
+/// Returns the extended Vandermonde matrix: rows of powers of 0, 1, 2, and so on, and a last row of
+/// zeros that ends with a one.
 fn vandermonde(rows: usize, columns: usize, w: c_int) -> Option<Matrix> {
     let field = field(w)?;
     if rows < columns || rows as u64 > field.size() || columns as u64 > field.size() {
@@ -123,8 +123,11 @@ pub extern "C" fn reed_sol_r6_coding_matrix(k: c_int, w: c_int) -> *mut c_int {
 /// Returns the coding matrix of technique `cauchy_orig`; null if there are too many devices.
 #[unsafe(no_mangle)]
 pub extern "C" fn cauchy_original_coding_matrix(k: c_int, m: c_int, w: c_int) -> *mut c_int {
-    let Some([k, m]) = sizes([k, m]) else { return null_mut() };
-    let points: Vec<c_int> = (0..(k + m) as c_int).collect();
+    let (Some([k, m]), Some(field)) = (sizes([k, m]), field(w)) else { return null_mut() };
+    if (k + m) as u64 > field.size() {
+        return null_mut();
+    }
+    let points: Vec<c_int> = (0..k + m).map(|point| point as c_int).collect();
     cauchy(w, &points[..m], &points[m..])
 }
 

@@ -68,7 +68,7 @@ macro_rules! region_multiply {
         /// added to it if `add` is not 0.
         ///
         /// # Safety
-        /// `region` is valid for `nbytes` bytes, and `r2` is null or so.
+        /// `region` is valid for `nbytes` bytes; `r2` is null, or valid for as many.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name(
             region: *mut c_char,

@@ -25,7 +25,7 @@ pub(crate) unsafe fn add(source: *const u8, target: *mut u8, bytes: usize) {
 /// Multiplies a region of words by a constant: in place, or into `other`, or added to it.
 ///
 /// # Safety
-/// `region` is valid for `nbytes` bytes, and `other` is null or so.
+/// `region` is valid for `nbytes` bytes; `other` is null, or valid for as many.
 pub(crate) unsafe fn multiply_region(
     field: Field,
     region: *mut u8,

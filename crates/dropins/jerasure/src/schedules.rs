@@ -7,7 +7,7 @@ use std::ptr::null_mut;
 use paritas::{BitMatrix, Prepared};
 use paritas_dropins::{Key, Programs, Recent, Regions, packets};
 
-use crate::calls::{fail, given, none, size, values};
+use crate::calls::{BYTES_A_BIT, fail, given, none, size, values};
 use crate::encode::{Devices, strip_bytes};
 use crate::linear::{bit_recovery, bits, survivors};
 use crate::regions;
@@ -17,7 +17,7 @@ type Op = [c_int; 5];
 /// Operations of a usual schedule, for which room is made at first.
 const USUAL: usize = 1024;
 
-static SCHEDULES: Programs<c_int, Known> = Programs::new(0);
+static SCHEDULES: Programs<c_int, Known> = Programs::new(0, |_| BYTES_A_BIT);
 
 thread_local! {
     static RECENT: Recent<c_int, Known> = const { Recent::new(Vec::new()) };

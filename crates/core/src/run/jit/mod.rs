@@ -33,11 +33,12 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::error::{Error, Result};
+use crate::limits::TRIED_BYTES;
 use crate::plan::interpret::interpret;
 use crate::plan::machine::LINE;
 use crate::plan::program::Program;
 use crate::plan::schedule::Slot;
-use crate::plan::variants::{Shape, Variant, Variants, greatest_common_divisor};
+use crate::plan::variants::{Shape, Variant, Variants};
 use crate::run::buffers::{Line, Memory, PreparedKernel, Scratch, Table};
 use crate::run::jit::assemble::{Assembled, assemble};
 use crate::run::jit::exec_memory::ExecutableMemory;
@@ -197,9 +198,8 @@ impl PreparedKernel for Jit {
             Ok(code) => code.others.iter().find_map(|other| other.get()?.as_ref().err())?,
         };
         Some(match refusal {
-            Refusal::Unplanned(why) | Refusal::Unencodable(why) | Refusal::Forbidden(why) => {
-                why.clone()
-            }
+            Refusal::Unplanned(why) | Refusal::Unencodable(why) => why.clone(),
+            Refusal::Forbidden(why) => format!("the system gives no executable memory: {why}"),
             Refusal::Wrong => "its code computes wrong on this processor".to_owned(),
         })
     }
@@ -258,50 +258,56 @@ impl Function {
     }
 
     /// Runs a few bodies on bytes of a prime period and compares the result with the interpreter's.
+    /// Of long packets, in which one body follows another, the beginning and the end are compared.
     fn is_right(&self, program: &Program, shape: Shape) -> bool {
-        let packet = program.packet();
-        // Two stripes, or as many as make two bodies.
-        let stripes = match shape {
-            Shape::Strips(_) => 2,
-            Shape::Flat { body } => 2 * body / greatest_common_divisor(body, packet),
+        // At least two bodies.
+        let stripes = 2 * shape.together(program.packet());
+        let before = |buffer: usize, at: usize| (at % 251 * 7 + buffer * 31 + 1) as u8;
+        let lines = |buffer: usize| -> Vec<Line> {
+            let is_used = program.access(buffer) != (false, false);
+            let bytes = if is_used { stripes * program.strip(buffer) } else { 0 };
+            let line = |line| Line(std::array::from_fn(|at| before(buffer, line * LINE + at)));
+            (0..bytes.div_ceil(LINE)).map(line).collect()
         };
-        let mut buffers: Vec<Vec<Line>> = (0..program.rows().len())
-            .map(|b| vec![Line([0; LINE]); (stripes * program.strip(b)).div_ceil(LINE)])
-            .collect();
-        let mut bytes: Vec<Vec<u8>> = (0..buffers.len())
-            .map(|b| {
-                (0..stripes * program.strip(b)).map(|i| (i % 251 * 7 + b * 31 + 1) as u8).collect()
-            })
-            .collect();
-        for (lines, bytes) in buffers.iter_mut().zip(&bytes) {
-            lines
-                .iter_mut()
-                .zip(bytes.chunks(LINE))
-                .for_each(|(line, b)| line.0[..b.len()].copy_from_slice(b));
-        }
+        let mut buffers: Vec<Vec<Line>> = (0..program.rows().len()).map(lines).collect();
         let mut pointers: Vec<*mut u8> =
             buffers.iter_mut().map(|lines| lines.as_mut_ptr().cast()).collect();
-        let (count, _) = shape.bodies(stripes, packet);
-        // SAFETY: each buffer holds `stripes` strips, and `count` bodies cover just these.
+        let (count, _) = shape.bodies(stripes, program.packet());
+        // SAFETY: each buffer in use holds `stripes` strips, and `count` bodies cover just these.
         unsafe { self.call(&mut pointers, count) };
-        let cell = |bytes: &[Vec<u8>], slot: Slot| -> Vec<u8> {
-            let Some(location) = program.location(slot) else { return Vec::new() };
-            let strips = bytes[location.buffer].chunks(program.strip(location.buffer));
-            let part = |s: &[u8]| s[program.offset(location)..][..program.columns().len()].to_vec();
-            strips.flat_map(part).collect()
-        };
+        let after = |buffer: usize, at: usize| buffers[buffer][at / LINE].0[at % LINE];
+        let columns = program.columns().len();
+        let ends = [0..columns.min(TRIED_BYTES), columns.saturating_sub(TRIED_BYTES)..columns];
         let schedule = program.schedule();
-        let inputs: Vec<Vec<u8>> =
-            (0..schedule.inputs()).map(|n| cell(&bytes, Slot::Input(n as u32))).collect();
-        let inputs: Vec<&[u8]> = inputs.iter().map(Vec::as_slice).collect();
-        let Ok(expected) = interpret(schedule, &inputs) else { return false };
-        for (lines, bytes) in buffers.iter().zip(&mut bytes) {
-            lines
-                .iter()
-                .zip(bytes.chunks_mut(LINE))
-                .for_each(|(line, b)| b.copy_from_slice(&line.0[..b.len()]));
-        }
-        (0..schedule.outputs())
-            .all(|n| schedule.inputs() == 0 || cell(&bytes, Slot::Output(n as u32)) == expected[n])
+        ends.iter().take(columns.div_ceil(TRIED_BYTES)).all(|end| {
+            let inputs = (0..schedule.inputs() as u32).map(Slot::Input);
+            let inputs: Vec<Vec<u8>> =
+                inputs.map(|slot| bytes_of(program, slot, stripes, end, before)).collect();
+            let inputs: Vec<&[u8]> = inputs.iter().map(Vec::as_slice).collect();
+            let Ok(expected) = interpret(schedule, &inputs) else { return false };
+            (0..).map(Slot::Output).zip(expected).all(|(slot, mut expected)| {
+                let made = bytes_of(program, slot, stripes, end, after);
+                // Without inputs the interpreter knows no length; all outputs are zeros.
+                expected.resize(made.len(), 0);
+                made == expected
+            })
+        })
     }
+}
+
+/// Returns the bytes of a cell in some columns of its packets, stripe by stripe. `byte` returns a
+/// byte by its buffer and its place there.
+fn bytes_of(
+    program: &Program,
+    slot: Slot,
+    stripes: usize,
+    columns: &Range<usize>,
+    byte: impl Fn(usize, usize) -> u8,
+) -> Vec<u8> {
+    let Some(location) = program.location(slot) else { return Vec::new() };
+    let places = (0..stripes).flat_map(|stripe| {
+        let start = stripe * program.strip(location.buffer) + program.offset(location);
+        columns.clone().map(move |column| start + column)
+    });
+    places.map(|at| byte(location.buffer, at)).collect()
 }

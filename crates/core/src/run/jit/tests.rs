@@ -14,7 +14,7 @@ use crate::plan::combination::Change;
 use crate::plan::program::Location;
 use crate::plan::schedule::Schedule;
 use crate::plan::steps::{Allocation, Operand, Step};
-use crate::plan::variants::{Planned, Walk};
+use crate::plan::variants::{Planned, Walk, greatest_common_divisor};
 use crate::plan::vector::{Map, Pair};
 
 /// Addresses in the machine: far from each other, with buffers at the beginning of lines.
@@ -417,5 +417,28 @@ fn damage_to_code_over_words_is_noticed() {
         for (spec, every) in [("raid6:k=10", 13), ("reed-solomon:k=9,m=2,w=16", 61)] {
             assert_damage_is_noticed(of_rows(&parity(spec), 0, isa), isa, every);
         }
+    }
+}
+
+/// The trial before code touches anyone's data: code that computes something else is refused,
+/// wherever the difference lies.
+#[test]
+fn code_that_computes_something_else_is_refused() {
+    let schedules = ["o0 = i0 ^ i1\no1 = i0\n", "o0 = i0 ^ i1\no1 = i1\n", "o0 = i0\no1 = i0\n"];
+    let at = |rows: usize| move |n: usize| Location { buffer: n / rows, row: n % rows };
+    let shapes = [(1, 8), (1, 64), (2, 5 * 4096)];
+    let isas = OF_PACKETS.into_iter().filter(|isa| isa.is_available() && probe().is_ok());
+    for (isa, (rows, packet)) in isas.flat_map(|isa| shapes.map(|shape| (isa, shape))) {
+        let variants = schedules.map(|schedule| {
+            let schedule = format!("inputs 2 temps 0 outputs 2\n{schedule}").parse().unwrap();
+            let places: Vec<Location> = (0..4).map(at(rows)).collect();
+            let (inputs, outputs) = (places[..2].to_vec(), places[2..].to_vec());
+            let rows = vec![rows; 4 / rows];
+            let program = Program::new(schedule, inputs, outputs, rows, packet).unwrap();
+            Variants::new(&Arc::new(program), isa.target()).unwrap()
+        });
+        let function = Function::compile(&variants[0], isa, Variant::PLAIN).unwrap();
+        let is_right = |other: &Variants| function.is_right(other.program(), other.shape());
+        assert_eq!(variants.each_ref().map(is_right), [true, false, false], "{isa:?}, {packet}");
     }
 }

@@ -7,19 +7,23 @@
 //!
 //! The threads are a pool of rayon's, one fewer than processors, because the caller works too. If
 //! there were one thread more, a thread without work would spin on the processor of a helper.
+//!
+//! A forked process has a copy of its parent's memory, but none of its threads. In that copy a lock
+//! may be held for ever by a helper that is not there. So each process makes a pool of its own.
 
 #![allow(unsafe_code)]
 
 use std::hint::spin_loop;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::yield_now;
 use std::time::Instant;
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::limits::{BURST_GAP, LOOKOUT, LOOKS};
-use crate::run::threads::place;
+use crate::run::threads::{forks, place};
 
 /// How many helpers a call can use.
 #[derive(Debug, Clone, Copy)]
@@ -48,33 +52,23 @@ pub(crate) struct Seat {
 
 /// Calls `work` once for seat 0 on this thread, and at most once for every other seat on helpers.
 /// `work` must complete all the work, whichever seats are taken. When this function returns, no
-/// thread is inside `work` any more.
+/// thread is inside `work` any more. A panic on this thread is passed on; a panic on a helper ends
+/// the process, because a part of the work would be missing.
 pub(crate) fn with_helpers(wanted: Wanted, work: &(dyn Fn(Seat) + Sync)) {
-    let pool = &*POOL;
-    let lookouts = pool.lookouts.load(Ordering::Relaxed);
-    let waking = if pool.is_in_a_burst() { wanted.awake } else { wanted.asleep };
-    let helpers = wanted.awake.min(lookouts).max(waking);
-    let posted = (helpers > 0).then(|| pool.post(work, helpers));
-    pool.wake(helpers.saturating_sub(lookouts));
-    work(Seat { number: 0, helpers });
-    drop(posted);
-    pool.note_end();
+    if wanted.awake.max(wanted.asleep) == 0 {
+        return work(Seat { number: 0, helpers: 0 });
+    }
+    HelperPool::of_this_process().run(wanted, work);
 }
-
-static POOL: LazyLock<HelperPool> = LazyLock::new(|| HelperPool {
-    jobs: Mutex::new(Vec::new()),
-    posts: AtomicUsize::new(0),
-    members: AtomicUsize::new(0),
-    lookouts: AtomicUsize::new(0),
-    waker: AtomicUsize::new(NOWHERE),
-    start: Instant::now(),
-    last_end: AtomicU64::new(0),
-});
 
 /// Stands for no processor.
 const NOWHERE: usize = usize::MAX;
 
 struct HelperPool {
+    /// The process that the helpers belong to, by the number of forks that led to it.
+    process: usize,
+    /// The threads of helpers, which begin when the first is woken; `None` if there can be none.
+    threads: OnceLock<Option<ThreadPool>>,
     jobs: Mutex<Vec<Arc<Job>>>,
     /// Number of jobs posted so far.
     posts: AtomicUsize,
@@ -89,15 +83,70 @@ struct HelperPool {
     last_end: AtomicU64,
 }
 
-/// The threads of helpers, which begin when the first is woken; `None` if there can be none.
-static THREADS: LazyLock<Option<ThreadPool>> = LazyLock::new(|| {
-    let count = place::processors() - 1;
-    let name = |number| format!("paritas-{number}");
-    let pool = ThreadPoolBuilder::new().num_threads(count).thread_name(name);
-    (count > 0).then(|| pool.build().ok()).flatten()
-});
-
 impl HelperPool {
+    fn new(process: usize) -> Self {
+        Self {
+            process,
+            threads: OnceLock::new(),
+            jobs: Mutex::new(Vec::new()),
+            posts: AtomicUsize::new(0),
+            members: AtomicUsize::new(0),
+            lookouts: AtomicUsize::new(0),
+            waker: AtomicUsize::new(NOWHERE),
+            start: Instant::now(),
+            last_end: AtomicU64::new(0),
+        }
+    }
+
+    fn of_this_process() -> &'static Self {
+        static LATEST: AtomicPtr<HelperPool> = AtomicPtr::new(null_mut());
+        Self::of(forks::count(), &LATEST)
+    }
+
+    /// Returns the pool of `process`. If `latest` is no pool, or that of the process from which
+    /// this one was forked, makes a new one. Pools are never dropped.
+    fn of(process: usize, latest: &AtomicPtr<Self>) -> &'static Self {
+        loop {
+            let found = latest.load(Ordering::Acquire);
+            // SAFETY: it is null, or came from `Box::into_raw` below and is never freed.
+            if let Some(pool) = unsafe { found.as_ref() }
+                && pool.process == process
+            {
+                return pool;
+            }
+            let made = Box::into_raw(Box::new(Self::new(process)));
+            match latest.compare_exchange(found, made, Ordering::AcqRel, Ordering::Acquire) {
+                // SAFETY: it came from a box, and is never freed from now on.
+                Ok(_) => return unsafe { &*made },
+                // Another thread was first.
+                // SAFETY: it came from a box, and no one else has it.
+                Err(_) => drop(unsafe { Box::from_raw(made) }),
+            }
+        }
+    }
+
+    /// Does what [`with_helpers`] says.
+    fn run(&'static self, wanted: Wanted, work: &(dyn Fn(Seat) + Sync)) {
+        let lookouts = self.lookouts.load(Ordering::Relaxed);
+        let waking = if self.is_in_a_burst() { wanted.awake } else { wanted.asleep };
+        let helpers = wanted.awake.min(lookouts).max(waking);
+        let posted = (helpers > 0).then(|| self.post(work, helpers));
+        self.wake(helpers.saturating_sub(lookouts));
+        work(Seat { number: 0, helpers });
+        drop(posted);
+        self.note_end();
+    }
+
+    fn threads(&self) -> Option<&ThreadPool> {
+        let begin = || {
+            let count = place::processors() - 1;
+            let name = |number| format!("paritas-{number}");
+            let pool = ThreadPoolBuilder::new().num_threads(count).thread_name(name);
+            (count > 0).then(|| pool.build().ok()).flatten()
+        };
+        self.threads.get_or_init(begin).as_ref()
+    }
+
     fn now(&self) -> u64 {
         u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
@@ -137,9 +186,9 @@ impl HelperPool {
     }
 
     /// Wakes more helpers, as long as there is a processor for each besides the caller's.
-    fn wake(&self, helpers: usize) {
+    fn wake(&'static self, helpers: usize) {
         for _ in 0..helpers {
-            let Some(threads) = &*THREADS else { return };
+            let Some(threads) = self.threads() else { return };
             let most = threads.current_num_threads();
             let one_more = |members| (members < most).then_some(members + 1);
             let joins = self.members.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more);
@@ -147,10 +196,10 @@ impl HelperPool {
                 return;
             }
             self.waker.store(place::current().unwrap_or(NOWHERE), Ordering::Relaxed);
-            threads.spawn(|| {
-                POOL.leave_the_waker();
-                POOL.help();
-                POOL.members.fetch_sub(1, Ordering::Relaxed);
+            threads.spawn(move || {
+                self.leave_the_waker();
+                self.help();
+                self.members.fetch_sub(1, Ordering::Relaxed);
             });
         }
     }
@@ -275,6 +324,8 @@ impl Drop for Posted<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicBool;
+
     use super::*;
 
     #[test]
@@ -335,5 +386,73 @@ mod tests {
             with_helpers(Wanted { awake: 1, asleep: 1 }, &work);
         });
         assert!(payload.is_err());
+    }
+
+    /// A forked process has a copy of its parent's pool, whose lock a helper may have held, and
+    /// none of its threads.
+    #[test]
+    fn a_forked_process_has_a_pool_of_its_own() {
+        let latest = AtomicPtr::new(null_mut());
+        let of_parent = HelperPool::of(1, &latest);
+        assert!(std::ptr::eq(HelperPool::of(1, &latest), of_parent));
+        let _held_for_ever = of_parent.jobs();
+        let of_child = HelperPool::of(2, &latest);
+        let done = AtomicUsize::new(0);
+        let work = |_: Seat| {
+            done.fetch_add(1, Ordering::Relaxed);
+        };
+        of_child.run(Wanted { awake: 1, asleep: 1 }, &work);
+        assert!((1..=2).contains(&done.into_inner()));
+        assert!(std::ptr::eq(HelperPool::of(2, &latest), of_child));
+    }
+
+    /// Forks processes that make a call, while another thread makes calls all the time.
+    #[cfg(unix)]
+    #[test]
+    fn a_forked_process_waits_for_no_one() {
+        unsafe extern "C" {
+            fn fork() -> i32;
+            fn alarm(seconds: u32) -> u32;
+            fn waitpid(process: i32, status: *mut i32, options: i32) -> i32;
+            fn _exit(code: i32) -> !;
+        }
+        let call = || with_helpers(Wanted { awake: 1, asleep: 1 }, &|_| ());
+        let child_ends = |_| {
+            // SAFETY: these are the functions of POSIX. The child makes a call and ends, at the
+            // latest by its alarm.
+            unsafe {
+                let child = fork();
+                if child == 0 {
+                    alarm(20);
+                    call();
+                    _exit(0);
+                }
+                let mut status = -1;
+                waitpid(child, &raw mut status, 0) == child && status == 0
+            }
+        };
+        let is_over = AtomicBool::new(false);
+        let all_end = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    call();
+                }
+            });
+            let all_end = (0..300).all(child_ends);
+            is_over.store(true, Ordering::Relaxed);
+            all_end
+        });
+        assert!(all_end);
+    }
+
+    #[test]
+    fn threads_that_come_first_together_share_a_pool() {
+        let latest = AtomicPtr::new(null_mut());
+        let of = || std::ptr::from_ref(HelperPool::of(1, &latest)).addr();
+        let seen = std::thread::scope(|scope| {
+            let threads = [(); 8].map(|()| scope.spawn(of));
+            threads.map(|thread| thread.join().unwrap())
+        });
+        assert!(seen.iter().all(|&pool| pool == of()));
     }
 }

@@ -6,16 +6,23 @@
 //! its caller's processor moves to another one, where the next wake-up finds it.
 
 use std::num::NonZeroUsize;
-use std::sync::LazyLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 #[cfg(target_os = "linux")]
 use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
 
 /// Returns the number of processors that this process may use.
 pub(super) fn processors() -> usize {
-    static COUNT: LazyLock<usize> =
-        LazyLock::new(|| std::thread::available_parallelism().map_or(1, NonZeroUsize::get));
-    *COUNT
+    // No lock, which a forked process would find held for ever.
+    static COUNT: AtomicUsize = AtomicUsize::new(0);
+    match COUNT.load(Ordering::Relaxed) {
+        0 => {
+            let count = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+            COUNT.store(count, Ordering::Relaxed);
+            count
+        }
+        count => count,
+    }
 }
 
 /// Returns the number of the processor on which this thread runs; `None` if the system does not

@@ -73,7 +73,8 @@ pub(super) unsafe fn run_long<V: Streaming, M: Multiplier<V>, const GROUP: usize
     let tile = program.tile().min(granules.len());
     let bytes = program.entries() * tile * GRANULE;
     let mut scratch = Scratch::new(2 * bytes);
-    let [sum, work] = [scratch.start(), scratch.start().wrapping_add(bytes)];
+    let sum = scratch.start();
+    let work = sum.wrapping_add(bytes);
     let columns = |start| Columns { start, count: tile.min(granules.end - start) };
     for start in granules.clone().step_by(tile.max(1)) {
         let next = (start + tile < granules.end).then(|| columns(start + tile));
