@@ -15,7 +15,8 @@ use paritas_shards::staged::StagedFile;
 use paritas_shards::{Attributes, shown};
 
 use super::{Files, Parity, Repair, RepairReport, expect_survivable};
-use crate::create::{Coding, parity_mode, passes, threads};
+use crate::coding::{Batches, passes};
+use crate::create::{parity_mode, threads};
 use crate::error::{Error, ErrorKind, Result};
 use crate::evidence::LayerEvidence;
 use crate::find::{EntryKind, Layer};
@@ -194,10 +195,15 @@ impl<'a> Repair<'a> {
                 read_row(path, place + reading.columns.start, sum)?;
             }
             let is_lost = |block: u64| evidence.lost.binary_search(&block).is_ok();
-            let coding = Coding { code: &code, rows: &rows, memory: self.job.memory };
-            coding.add(&reading, &mut sums, |blocks, memory| {
-                reading.load(blocks, memory, is_lost, &mut sums_of_blocks);
-            })?;
+            let memory = self.job.memory.saturating_sub(sums.len() as u64);
+            let mut targets: Vec<&mut [u8]> = sums.chunks_mut(width).collect();
+            let batches = Batches { code: &code, reading: &reading, memory };
+            batches.each(
+                |blocks, memory| reading.load(blocks, memory, is_lost, &mut sums_of_blocks),
+                |first, blocks| {
+                    Ok(code.add(&rows, first, blocks, &mut targets, reading.threads)?)
+                },
+            )?;
             let (syndromes, regenerated) = sums.split_at_mut(used * width);
             let mut blocks = Pages::zeroed(lost.len() * width)?;
             let syndromes: Vec<&[u8]> = syndromes.chunks(width).collect();
