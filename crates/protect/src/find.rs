@@ -270,10 +270,11 @@ impl Protection {
     }
 
     /// Removes the parity files that a killed process has left. While the folders are locked, it
-    /// looks again for what is left, because another process may be naming its files there.
-    pub(crate) fn remove_left(&self) -> Result<()> {
+    /// looks again for what is left, because another process may be naming its files there. What
+    /// cannot be removed stays, and the next command finds it.
+    pub(crate) fn remove_left(&self) {
         if self.left.is_empty() {
-            return Ok(());
+            return;
         }
         let folders = self.parity_folders();
         let still_left = || {
@@ -281,7 +282,7 @@ impl Protection {
             let is_here = |path: &PathBuf| folders.iter().any(|one| path.parent() == Some(one));
             Ok::<_, Error>(now.flat_map(|now| now.left).filter(is_here).collect())
         };
-        publish(Vec::new(), &folders, still_left, false)
+        let _: Result<()> = publish(Vec::new(), &folders, still_left, false);
     }
 
     /// Returns the protected paths that the user gave, relative to the root.

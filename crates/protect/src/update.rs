@@ -126,7 +126,7 @@ pub fn update(
     };
     let plan = match updated {
         Updated::Nothing => {
-            protection.remove_left()?;
+            protection.remove_left();
             None
         }
         Updated::Layer => Some(changes.layer(protection, job, tree.skipped.clone())?),

@@ -38,14 +38,15 @@ impl<'a> Repair<'a> {
         report: &mut RepairReport,
     ) -> Result<Parity> {
         self.copy_known(number, files, report)?;
-        let parity = match self.begin_parity(number) {
+        let mut parity = match self.begin_parity(number) {
             Ok(parity) => parity,
             Err(error) => {
                 self.note_parity(number, error, report)?;
                 Parity::new()
             }
         };
-        let Err(error) = self.compute(number, files, &parity, report) else { return Ok(parity) };
+        let done = self.compute_with(number, files, &mut parity, report);
+        let Err(error) = done else { return Ok(parity) };
         let needs = |entry: &usize| self.evidence.needs_parity(self.protection, number, &[*entry]);
         files.retain(|entry, restoring| {
             let is_failed = needs(entry);
@@ -59,6 +60,25 @@ impl<'a> Repair<'a> {
         }
         self.note_parity(number, error, report)?;
         Ok(Parity::new())
+    }
+
+    /// Computes what is lost in a layer. If the parity cannot be written, perhaps because its disk
+    /// is full, notes that, and computes the files alone.
+    fn compute_with(
+        &self,
+        number: usize,
+        files: &mut Files<'a>,
+        parity: &mut Parity,
+        report: &mut RepairReport,
+    ) -> Result<()> {
+        match self.compute(number, files, parity, report) {
+            Err(error) if error.kind() == ErrorKind::Io && !parity.is_empty() => {
+                self.note_parity(number, error, report)?;
+                parity.clear();
+                self.compute(number, files, parity, report)
+            }
+            done => done,
+        }
     }
 
     /// Notes why no parity file of a layer was written.
