@@ -322,7 +322,11 @@ fn changes_and_updates() {
         (&report["kept"], &report["added"], &report["changed"], &report["gone"]),
         (&json!(5), &json!(1), &json!(1), &json!(0))
     );
-    run(args!["verify", yard.root()]).expect(exit::DONE);
+    let verify = run(args!["verify", yard.root()]).expect(exit::DONE).text();
+    assert!(
+        verify.contains("any 1 more may be lost (layer 1 has the least parity left)"),
+        "{verify}"
+    );
     fs::remove_file(yard.photo("new")).unwrap();
     run(args!["repair", yard.root()]).expect(exit::DONE);
     assert_eq!(fs::read(yard.photo("new")).unwrap(), b"new");
@@ -681,6 +685,10 @@ fn messages_name_what_is_meant() {
     run(args!["protect", "--update", yard.root()]).expect(exit::DONE);
     let verify = run(args!["verify", yard.root()]).expect(exit::DONE);
     assert!(verify.text().contains("of old versions use up parity; any "), "{verify}");
+    let text = verify.text();
+    let left = text.split("; any ").nth(1).and_then(|rest| rest.split(' ').next()).unwrap();
+    let info = run(args!["info", yard.root()]).expect(exit::DONE).text();
+    assert!(info.contains(&format!("layer 0  any {left} of ")), "{info}");
     // What is on a disk that is not mounted is not restored to its mount point.
     run(args!["protect", yard.root(), "--force", "--parity-dir", &parity]).expect(exit::DONE);
     fs::rename(yard.root(), yard.path("unmounted")).unwrap();
@@ -712,4 +720,68 @@ fn no_permission_for_parity() {
     assert!(verify.stderr.contains("ermission denied"), "{verify}");
     forbid(&folder, 0o755);
     assert!(snapshot(&folder) == before);
+}
+
+/// Old parity that a killed command has left and that cannot be removed does not keep files from
+/// being repaired.
+#[test]
+fn leftovers_that_cannot_be_removed() {
+    let yard = Yard::protected(&[]);
+    let (folder, old) = (yard.photo(".paritas"), yard.parity()[0].clone());
+    let bytes = fs::read(&old).unwrap();
+    yard.protect(&["--force"]).expect(exit::DONE);
+    let left = folder.join(format!("{}.0123abcd.old", old.file_name().unwrap().display()));
+    fs::write(&left, bytes).unwrap();
+    let whole = snapshot(&yard.root());
+    flip(&yard.photo("a.jpg"), 10);
+    let forbid = |mode| fs::set_permissions(&folder, Permissions::from_mode(mode)).unwrap();
+    forbid(0o555);
+    let repair = run_as_user(args!["repair", yard.root()]);
+    forbid(0o755);
+    repair.expect(exit::DONE);
+    assert!(snapshot(&yard.root()) == whole && left.exists());
+    run(args!["repair", yard.root()]).expect(exit::DONE);
+    assert!(!left.exists());
+}
+
+/// All files of a folder may be named, as a shell does for `*`: they have one protection. So may
+/// one root of many that have their parity in one folder.
+#[test]
+fn many_paths_of_one_protection() {
+    let yard = Yard::protected(&[]);
+    let files: Vec<OsString> = ["a.jpg", "b.jpg", "z"].map(|name| yard.photo(name).into()).into();
+    let all = [&args!["verify"][..], &files].concat();
+    let verify = run(&all).expect(exit::DONE);
+    assert_eq!(verify.text().matches(": intact").count(), 1, "{verify}");
+    run(args!["protect", yard.photo("z"), "--no-sync"]).expect(exit::DONE);
+    let verify = run(&all).expect(exit::DONE);
+    assert_eq!(verify.text().matches(": intact").count(), 2, "{verify}");
+}
+
+/// Returns the program, run by a user who may have one thread and no more.
+fn with_one_thread(arguments: &[OsString]) -> Command {
+    let mut command = Command::new("prlimit");
+    command.args(["--nproc=1", "setpriv", "--reuid=65533", "--regid=65533", "--clear-groups"]);
+    command.arg(env!("CARGO_BIN_EXE_paritas")).args(arguments);
+    command
+}
+
+/// If the system has no more threads, one does all the work.
+#[test]
+fn no_more_threads() {
+    let starts = with_one_thread(&args!["--version"]).output();
+    if !starts.is_ok_and(|output| output.status.success()) {
+        return common::say("protect: no other user can run the program; a test does nothing");
+    }
+    let yard = Yard::new();
+    // Several batches, so that one would be read while another is coded.
+    fs::write(yard.photo("large"), Chance(6).bytes(70_000_000)).unwrap();
+    for folder in [yard.folder.path(), &yard.root()] {
+        fs::set_permissions(folder, Permissions::from_mode(0o777)).unwrap();
+    }
+    finish(with_one_thread(&args!["protect", yard.root(), "--no-sync"])).expect(exit::DONE);
+    flip(&yard.photo("large"), 60_000_000);
+    finish(with_one_thread(&args!["verify", yard.root()])).expect(exit::REPAIRABLE);
+    finish(with_one_thread(&args!["repair", yard.root(), "--no-sync"])).expect(exit::DONE);
+    run(args!["verify", yard.root()]).expect(exit::DONE);
 }

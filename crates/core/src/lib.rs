@@ -81,7 +81,7 @@ pub use define::spec::{MAX_SPEC_BYTES, Spec};
 pub use define::stages::Promotion;
 pub use define::symbols::SymbolMatrix;
 pub use error::{Error, ErrorKind, Result};
-pub use long::{LongCode, LongRecovery};
+pub use long::{LongCode, LongRecovery, LongSums};
 pub use lt::{LtBlock, LtBlocks, LtDecoder, LtEncoder, LtInfo, LtOptions};
 pub use plan::combination::Combination;
 pub use plan::cost::{Cost, Objective};

@@ -7,7 +7,7 @@
 //! | key | value |
 //! | --- | --- |
 //! | 0 | the settings, a map: 0 the label; 1 the path of the root when it was protected; 2 an array of the protected paths, relative to the root; 3 an array of the patterns of excluded paths; 4 the redundancy in millionths; 5 the time, an array of seconds and nanoseconds; 6 an array of the paths of the folders for parity, empty if it is in the root |
-//! | 1 | an array of the older layers that count, oldest first: each an array of the layer's id and an array of the numbers of its pieces that are dead |
+//! | 1 | an array of the older layers that count, oldest first, at most 64: each an array of the layer's id and an array of the numbers of its pieces that are dead |
 //! | 2 | number of bytes of the columns |
 //! | 3 | the columns, compressed |
 //! | 4 | the digests of the files of kind 3, 16 bytes each |
@@ -51,6 +51,9 @@ const MODES: u32 = 0o7777;
 /// Columns that state this many bytes for each of their compressed bytes are refused. DEFLATE never
 /// expands that much.
 const EXPANSION: u64 = 1100;
+/// Largest number of older layers that a catalogue may list. Updates stop at eight layers. With 64,
+/// the bytes of all layers can be added up, whatever sizes they state.
+const MOST_OLDER: usize = 64;
 
 /// What a catalogue may expand to. The limits depend on the bytes that are stored, so a small
 /// forged catalogue cannot take much memory. A real one stays far below: each file has 16 stored
@@ -282,6 +285,9 @@ impl Catalogue {
         if !label::is_safe(&stored.settings.label) {
             let label = String::from_utf8_lossy(&stored.settings.label);
             return Err(bad(format!("the label {label:?} is not allowed")));
+        }
+        if stored.older.len() > MOST_OLDER {
+            return Err(bad(format!("it lists {} older layers", stored.older.len())));
         }
         for start in &stored.settings.starts {
             match start.is_empty() {

@@ -10,14 +10,16 @@ use std::fs;
 use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::SystemTime;
 
-use paritas::{LongCode, Pages};
+use paritas::{LongCode, LongSums, Pages};
 use paritas_shards::staged::{StagedFile, has_temporary_name, publish};
 use paritas_shards::{Attributes, Progress, Timestamp, setters, shown};
 
 use crate::catalogue::{Catalogue, FOLDER, Item, ItemKind, Older, Settings};
+use crate::coding::{Batches, passes_for_all};
 use crate::digest::FileDigest;
 use crate::error::{Error, ErrorKind, Result};
 use crate::find::{Protection, has_generation, in_folders};
@@ -28,7 +30,7 @@ use crate::label;
 use crate::parity::{write_catalogue, write_row};
 use crate::stream::{Gathered, Reading, Scanned, Source, Stream, Trouble};
 use crate::system::{name_bytes, path_bytes, path_in};
-use crate::tree::{Excludes, Found, FoundKind, Skipped, Tree, first_names, root_of};
+use crate::tree::{Excludes, Found, FoundKind, Skipped, Tree, first_names, in_threads, root_of};
 
 /// Memory that a job uses by default, in bytes.
 pub const DEFAULT_MEMORY: u64 = 1 << 30;
@@ -38,11 +40,6 @@ const FILES: usize = 5;
 const FILES_EACH: usize = 2;
 /// Largest number of folders for parity.
 const MOST_FOLDERS: usize = 64;
-/// Number of bytes that are read before they are coded. If a chunk of the code has more bytes, a
-/// whole chunk is read.
-const BATCH: u64 = 32 << 20;
-/// Ranges of columns are multiples of this number of bytes.
-const GRANULE: u64 = 128;
 
 /// The files to protect, and the settings: those of [`ProtectJob::new`], changed by setters of the
 /// same names.
@@ -303,23 +300,8 @@ impl Order {
 
     /// Returns the ranges of columns, one for each pass.
     fn passes(&self) -> Vec<Range<u64>> {
-        passes(&self.geometry, self.geometry.parity, self.memory)
+        passes_for_all(&self.geometry, self.memory)
     }
-}
-
-/// Cuts the columns of blocks into ranges, so that `rows` sums and a batch of blocks, of one range
-/// each, fit into `memory` bytes.
-pub(crate) fn passes(geometry: &Geometry, rows: u64, memory: u64) -> Vec<Range<u64>> {
-    let width = memory / (rows + chunk(geometry)).max(1) / GRANULE * GRANULE;
-    let width = width.clamp(GRANULE, geometry.block);
-    let starts = (0..geometry.block).step_by(width as usize);
-    let range = |start: u64| start..(start + width).min(geometry.block);
-    if geometry.data == 0 { Vec::new() } else { starts.map(range).collect() }
-}
-
-/// Returns the number of blocks that are coded together.
-fn chunk(geometry: &Geometry) -> u64 {
-    geometry.parity.next_power_of_two().min(geometry.data)
 }
 
 /// Makes the parity of a plan, and puts it where the plan says. `progress` gets the number of bytes
@@ -406,35 +388,25 @@ fn code_blocks(
     files: &[StagedFile],
     progress: Progress<'_>,
 ) -> Result<Scanned> {
-    let Order { stream, geometry, .. } = order;
+    let Order { stream, geometry, threads, .. } = order;
     let mut gathered = Gathered::new(stream, geometry);
     let Some(code) = geometry.code()? else { return Ok(gathered.finish()) };
-    let rows: Vec<usize> = (0..geometry.parity as usize).collect();
     let mut checks: Vec<crc_fast::Digest> =
         (0..geometry.parity).map(|row| header.row_checksum(row)).collect();
     let passes = order.passes();
     let is_single = passes.len() == 1;
-    let mut sums = Pages::zeroed(rows.len() * (passes[0].end - passes[0].start) as usize)?;
     for columns in passes {
         let is_first = columns.start == 0;
-        let threads = order.threads;
-        let reading = Reading { stream, geometry: *geometry, columns, threads, progress };
-        let width = reading.width();
-        let sums = &mut sums[..rows.len() * width];
-        sums.fill(0);
-        let coding = Coding { code: &code, rows: &rows, memory: order.memory };
-        match is_first {
-            true => coding.add(&reading, sums, |blocks, memory| {
+        let reading = Reading { stream, geometry: *geometry, columns, threads: *threads, progress };
+        let mut sums = match is_first {
+            true => add_all(&code, &reading, order.memory, |blocks, memory| {
                 reading.scan(blocks, Some(memory), &mut gathered);
             })?,
-            false => coding.add(&reading, sums, |blocks, memory| {
+            false => add_all(&code, &reading, order.memory, |blocks, memory| {
                 reading.load(blocks, memory, |_| false, &mut gathered.columns);
             })?,
-        }
-        for ((row, sum), check) in (0..).zip(sums.chunks(width)).zip(&mut checks) {
-            let file = &files[usize::from(header.file_of(row))];
-            write_row(header, row, &reading.columns, sum, check, file)?;
-        }
+        };
+        write_rows(&code, &reading, &mut sums, &mut checks, header, files)?;
     }
     let different = if is_single { None } else { gathered.first_difference() };
     let scanned = gathered.finish();
@@ -444,68 +416,45 @@ fn code_blocks(
     Ok(scanned)
 }
 
-/// Adds blocks to sums, one sum for each of some rows of a code.
-pub(crate) struct Coding<'a> {
-    pub code: &'a LongCode,
-    pub rows: &'a [usize],
-    pub memory: u64,
+/// Adds up the wanted columns of all blocks. Each chunk is transformed once, and the sum once more at
+/// the end. 512 MiB with 10 % of parity are ten chunks, so these are 11 transforms; if each batch
+/// were added to parity blocks, they would be 20.
+fn add_all(
+    code: &LongCode,
+    reading: &Reading<'_>,
+    memory: u64,
+    read: impl FnMut(Range<u64>, &mut [u8]) + Send,
+) -> Result<LongSums> {
+    let mut sums = code.sums(reading.width())?;
+    let kept = (code.chunk() * reading.width()) as u64;
+    let batches = Batches { code, reading, memory: memory.saturating_sub(kept) };
+    batches.each(read, |first, blocks| Ok(sums.add(first, blocks, reading.threads)?))?;
+    Ok(sums)
 }
 
-impl Coding<'_> {
-    /// Adds all blocks to the sums. While one batch is added, `read` reads the next one, if the
-    /// memory suffices for both.
-    pub fn add(
-        &self,
-        reading: &Reading<'_>,
-        sums: &mut [u8],
-        mut read: impl FnMut(Range<u64>, &mut [u8]) + Send,
-    ) -> Result<()> {
-        let width = reading.width();
-        let bytes = |blocks: &Range<u64>| (blocks.end - blocks.start) as usize * width;
-        let batches = self.batches(reading);
-        let most = batches.first().map_or(0, bytes);
-        let has_room = (sums.len() + 2 * most) as u64 <= self.memory;
-        let mut sums: Vec<&mut [u8]> = sums.chunks_mut(width).collect();
-        let mut now = Pages::zeroed(most)?;
-        let mut next = Pages::zeroed(if has_room && batches.len() > 1 { most } else { 0 })?;
-        let mut is_read = false;
-        for (number, current) in batches.iter().enumerate() {
-            if !is_read {
-                read(current.clone(), &mut now[..bytes(current)]);
-            }
-            let ahead = batches.get(number + 1).filter(|_| has_room).cloned();
-            is_read = ahead.is_some();
-            let blocks: Vec<&[u8]> = now[..bytes(current)].chunks(width).collect();
-            let first = current.start as usize;
-            thread::scope(|scope| {
-                let ahead = ahead.map(|blocks| {
-                    let (read, next) = (&mut read, &mut next);
-                    scope.spawn(move || {
-                        let memory = bytes(&blocks);
-                        read(blocks, &mut next[..memory]);
-                    })
-                });
-                let added = self.code.add(self.rows, first, &blocks, &mut sums, reading.threads);
-                if let Some(Err(panic)) = ahead.map(thread::ScopedJoinHandle::join) {
-                    std::panic::resume_unwind(panic);
-                }
-                added
-            })?;
-            if is_read {
-                std::mem::swap(&mut now, &mut next);
-            }
-        }
-        Ok(())
-    }
-
-    /// Returns blocks that are added together: whole chunks of the code.
-    fn batches(&self, reading: &Reading<'_>) -> Vec<Range<u64>> {
-        let (chunk, data) = (self.code.chunk() as u64, reading.geometry.data);
-        let chunks = BATCH / (chunk * reading.width() as u64);
-        let each = chunks.max(1) * chunk;
-        let range = |start: u64| start..(start + each).min(data);
-        (0..data).step_by(each as usize).map(range).collect()
-    }
+/// Computes some columns of all parity blocks, and writes them. Threads take the blocks in turns;
+/// blocks that follow one another are in different files.
+fn write_rows(
+    code: &LongCode,
+    reading: &Reading<'_>,
+    sums: &mut LongSums,
+    checks: &mut [crc_fast::Digest],
+    header: &Header,
+    files: &[StagedFile],
+) -> Result<()> {
+    let (width, threads) = (reading.width(), reading.threads);
+    let rows: Vec<usize> = (0..code.parity()).collect();
+    let mut parity = Pages::zeroed(rows.len() * width)?;
+    let mut blocks: Vec<&mut [u8]> = parity.chunks_mut(width).collect();
+    sums.parity(&rows, &mut blocks, threads)?;
+    let rows = Mutex::new((0..).zip(blocks).zip(checks));
+    let write = || loop {
+        let next = rows.lock().unwrap_or_else(PoisonError::into_inner).next();
+        let Some(((row, bytes), check)) = next else { return Ok(()) };
+        let file = &files[usize::from(header.file_of(row))];
+        write_row(header, row, &reading.columns, bytes, check, file)?;
+    };
+    in_threads(threads.min(files.len()), write).into_iter().collect()
 }
 
 /// Refuses to go on if a file changed, because passes would have coded different bytes of it.

@@ -8,6 +8,7 @@ mod places;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use paritas_shards::staged::{has_temporary_name, publish};
@@ -20,7 +21,7 @@ use crate::format::{EXTENSION, Header, Id};
 use crate::geometry::{Geometry, Redundancy};
 use crate::parity::{ParityFile, is_refused, read_catalogue};
 use crate::system::{name_bytes, owned_name, path_bytes, path_in};
-use crate::tree::{Excludes, Tree};
+use crate::tree::{Excludes, Tree, joined};
 use places::{Known, Places};
 
 /// Files and the parity that protects them, as the newest catalogue says.
@@ -171,6 +172,16 @@ impl Protection {
         self.layers.iter().map(|layer| layer.header.geometry)
     }
 
+    /// Returns how many blocks of each layer may be lost, oldest first: as many as it has parity
+    /// blocks, less the blocks with bytes of files that were removed, changed or never read.
+    pub fn spare_blocks(&self) -> impl Iterator<Item = u64> + '_ {
+        self.layers.iter().map(|layer| {
+            let is_dead = layer.pieces.iter().map(|piece| (piece.size, piece.entry.is_none()));
+            let geometry = layer.header.geometry;
+            geometry.parity.saturating_sub(geometry.blocks_with(is_dead))
+        })
+    }
+
     /// Returns the parity files that were found, with those of layers that do not count.
     pub fn parity_files(&self) -> impl Iterator<Item = &Path> {
         let files = self.layers.iter().flat_map(|layer| layer.files.iter().flatten());
@@ -259,10 +270,11 @@ impl Protection {
     }
 
     /// Removes the parity files that a killed process has left. While the folders are locked, it
-    /// looks again for what is left, because another process may be naming its files there.
-    pub(crate) fn remove_left(&self) -> Result<()> {
+    /// looks again for what is left, because another process may be naming its files there. What
+    /// cannot be removed stays, and the next command finds it.
+    pub(crate) fn remove_left(&self) {
         if self.left.is_empty() {
-            return Ok(());
+            return;
         }
         let folders = self.parity_folders();
         let still_left = || {
@@ -270,7 +282,7 @@ impl Protection {
             let is_here = |path: &PathBuf| folders.iter().any(|one| path.parent() == Some(one));
             Ok::<_, Error>(now.flat_map(|now| now.left).filter(is_here).collect())
         };
-        publish(Vec::new(), &folders, still_left, false)
+        let _: Result<()> = publish(Vec::new(), &folders, still_left, false);
     }
 
     /// Returns the protected paths that the user gave, relative to the root.
@@ -285,14 +297,19 @@ impl Protection {
         Ok(Tree::walk(&self.root, &starts, &excludes, threads))
     }
 
+    /// Returns the numbers of the entries below a folder; an empty path stands for the root.
+    pub(crate) fn below(&self, folder: &[u8]) -> Range<usize> {
+        let below = joined(folder, b"");
+        let first = self.entries.partition_point(|entry| entry.path < below);
+        let inner = self.entries[first..].partition_point(|entry| entry.path.starts_with(&below));
+        first..first + inner
+    }
+
     /// Whether a path must be readable to tell which protected things are there: something that is
     /// no folder is protected at the path, or anything below it.
     pub(crate) fn needs(&self, path: &[u8]) -> bool {
         let is_folder = |number: usize| self.entries[number].kind == EntryKind::Folder;
-        let below = if path.is_empty() { Vec::new() } else { [path, b"/"].concat() };
-        let next = self.entries.partition_point(|entry| entry.path < below);
-        self.entry_at(path).is_some_and(|number| !is_folder(number))
-            || self.entries.get(next).is_some_and(|entry| entry.path.starts_with(&below))
+        self.entry_at(path).is_some_and(|number| !is_folder(number)) || !self.below(path).is_empty()
     }
 
     /// Whether `root` is the root of this protection.

@@ -2,11 +2,14 @@
 //! and links are refused. So a folder that somebody replaces by a link meanwhile does not redirect
 //! a write.
 
+use std::collections::BTreeMap;
 use std::fs::{File, FileTimes};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use paritas_shards::Timestamp;
+use paritas_shards::{Timestamp, shown};
+
+use crate::error::{Error, ErrorKind, Result};
 
 #[cfg(not(unix))]
 pub(crate) use other::Folder;
@@ -33,9 +36,44 @@ pub(crate) fn set_modified(file: &File, modified: Timestamp) -> io::Result<()> {
     time.map_or(Ok(()), |time| file.set_times(FileTimes::new().set_modified(time)))
 }
 
+/// The room on disks, less what was taken of it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Room {
+    /// Number of bytes that are left, by device.
+    left: BTreeMap<u64, u64>,
+}
+
+impl Room {
+    /// Takes room for files: for each, its folder and its number of bytes.
+    ///
+    /// # Errors
+    /// If a disk has less room ([`ErrorKind::Io`]). Then nothing is taken.
+    pub fn take(&mut self, needs: &[(PathBuf, u64)]) -> Result<()> {
+        let mut after = self.clone();
+        for (folder, bytes) in needs {
+            let Some((device, free)) = free_bytes(folder) else { continue };
+            let left = after.left.entry(device).or_insert(free);
+            *left = left.checked_sub(*bytes).ok_or_else(|| no_room(folder, *bytes, *left))?;
+        }
+        *self = after;
+        Ok(())
+    }
+}
+
+fn no_room(folder: &Path, bytes: u64, left: u64) -> Error {
+    Error::new(
+        ErrorKind::Io,
+        format!(
+            "the repair writes before it removes anything, and the disk of {} has room for {left} \
+             of the {bytes} bytes",
+            shown(folder)
+        ),
+    )
+}
+
 /// Returns the device of the file system that a folder is on, and the number of free bytes there.
 #[cfg(unix)]
-pub(crate) fn free_bytes(folder: &Path) -> Option<(u64, u64)> {
+fn free_bytes(folder: &Path) -> Option<(u64, u64)> {
     use std::os::unix::fs::MetadataExt;
     let system = rustix::fs::statvfs(folder).ok()?;
     let device = std::fs::metadata(folder).ok()?.dev();
@@ -44,7 +82,7 @@ pub(crate) fn free_bytes(folder: &Path) -> Option<(u64, u64)> {
 
 /// Returns `None`: the free space is not known here.
 #[cfg(not(unix))]
-pub(crate) fn free_bytes(_folder: &Path) -> Option<(u64, u64)> {
+fn free_bytes(_folder: &Path) -> Option<(u64, u64)> {
     None
 }
 

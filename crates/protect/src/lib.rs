@@ -31,6 +31,7 @@
 //! catalogue, which says what is protected.
 
 mod catalogue;
+mod coding;
 mod create;
 mod digest;
 mod error;

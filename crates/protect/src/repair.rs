@@ -22,7 +22,7 @@ use crate::create::DEFAULT_MEMORY;
 use crate::error::{Error, ErrorKind, Result};
 use crate::evidence::{Evidence, FileState};
 use crate::find::{Entry, EntryKind, Protection};
-use crate::folder::free_bytes;
+use crate::folder::Room;
 use crate::restore::{Complete, Restoring, Seen, Target};
 use crate::scan::digest_of;
 use crate::system::{name_bytes, path_bytes};
@@ -110,9 +110,10 @@ impl RepairReport {
 /// Repairs a protection. `progress` gets the number of bytes as they are read.
 ///
 /// # Errors
-/// If the root does not exist, the target folder cannot be opened, or the disk is too small for all
-/// that will be written ([`ErrorKind::Io`]), or if the memory is short ([`ErrorKind::Memory`]).
-/// What goes wrong with a single file is no error, but is in [`RepairReport::failed`].
+/// If the root does not exist, the target folder cannot be opened, or the disk is too small for the
+/// restored files ([`ErrorKind::Io`]), or if the memory is short ([`ErrorKind::Memory`]).
+/// What goes wrong with a single file or with parity is no error, but is in
+/// [`RepairReport::failed`].
 pub fn repair(
     protection: &Protection,
     job: &RepairJob,
@@ -143,8 +144,11 @@ pub fn repair(
         report.found.status = Status::BeyondRepair;
     }
     let target = Target::open(&root, protection.id.to_string(), job.sync)?;
-    report.lost = lost.iter().map(|&lost| target.path_of(&protection.entries[lost].path)).collect();
-    let repair = Repair { protection, job, progress, evidence, short, target: &target };
+    let paths = lost.iter().map(|&lost| target.path_of(&protection.entries[lost].path));
+    report.lost = paths.collect();
+    let without_room = Vec::new();
+    let repair =
+        Repair { protection, job, progress, evidence, short, lost, without_room, target: &target };
     repair.run(&wanted, &mut report)?;
     Ok(report)
 }
@@ -206,6 +210,10 @@ struct Repair<'a> {
     evidence: Evidence,
     /// The layers of which no lost block can be computed.
     short: Vec<usize>,
+    /// The entries that cannot be restored for that reason.
+    lost: Vec<usize>,
+    /// The layers whose parity finds no room on its disk.
+    without_room: Vec<usize>,
     target: &'a Target,
 }
 
@@ -216,10 +224,10 @@ type Files<'t> = BTreeMap<usize, Restoring<'t>>;
 type Parity = BTreeMap<u16, StagedFile>;
 
 impl<'a> Repair<'a> {
-    fn run(&self, wanted: &[usize], report: &mut RepairReport) -> Result<()> {
-        self.expect_space(wanted)?;
+    fn run(mut self, wanted: &[usize], report: &mut RepairReport) -> Result<()> {
+        self.expect_space(wanted, report)?;
         if self.job.to.is_none() {
-            self.protection.remove_left()?;
+            self.protection.remove_left();
         }
         self.make_folders(wanted, report)?;
         let mut files = self.begin(wanted, report)?;
@@ -227,47 +235,40 @@ impl<'a> Repair<'a> {
         for number in 0..self.protection.layers.len() {
             parity.push(self.restore_layer(number, &mut files, report)?);
         }
-        self.finish_files(files, report)?;
+        let needed = self.finish_files(wanted, files, report)?;
         for (number, parity) in parity.into_iter().enumerate() {
             self.finish_parity(number, parity, report)?;
         }
         if self.job.move_back && self.job.to.is_none() {
             self.move_back(report)?;
         }
-        self.make_links(wanted, report)?;
+        self.make_links(wanted, &needed, report)?;
+        self.sync_names(report)?;
         self.finish_folders(wanted)?;
         self.remove_leftovers(wanted, report);
         Ok(())
     }
 
-    /// Refuses to begin if the disks have no room for what will be written.
-    fn expect_space(&self, wanted: &[usize]) -> Result<()> {
+    /// Refuses to begin if the disk has no room for the files that will be restored. If a disk has
+    /// no room for the parity of a layer, notes that, and this parity is not written.
+    fn expect_space(&mut self, wanted: &[usize], report: &mut RepairReport) -> Result<()> {
         let root = self.job.to.as_ref().unwrap_or(&self.protection.root);
         let bytes = wanted.iter().map(|&number| self.protection.entries[number].size()).sum();
-        let mut needs = vec![(root.clone(), bytes)];
-        for (number, layer) in self.protection.layers.iter().enumerate() {
-            for index in self.broken(number) {
-                let path = self.protection.place_of(layer, index);
-                let folder = path.parent().unwrap_or(&path).to_owned();
-                needs.push((folder, layer.header.file_length(index)));
+        let mut room = Room::default();
+        room.take(&[(root.clone(), bytes)])?;
+        let protection = self.protection;
+        for (number, layer) in protection.layers.iter().enumerate() {
+            let need = |index| {
+                let path = protection.place_of(layer, index);
+                (path.parent().unwrap_or(&path).to_owned(), layer.header.file_length(index))
+            };
+            let needs: Vec<(PathBuf, u64)> = self.broken(number).into_iter().map(need).collect();
+            if let Err(error) = room.take(&needs) {
+                self.note_parity(number, error, report)?;
+                self.without_room.push(number);
             }
         }
-        let mut by_system: BTreeMap<u64, (PathBuf, u64, u64)> = BTreeMap::new();
-        for (folder, bytes) in needs {
-            let Some((system, free)) = free_bytes(&folder) else { continue };
-            by_system.entry(system).or_insert((folder, 0, free)).1 += bytes;
-        }
-        match by_system.into_values().find(|(_, bytes, free)| bytes > free) {
-            Some((folder, bytes, free)) => Err(Error::new(
-                ErrorKind::Io,
-                format!(
-                    "the repair writes {bytes} bytes before it removes any; the disk of {} has \
-                     {free} free",
-                    shown(&folder)
-                ),
-            )),
-            None => Ok(()),
-        }
+        Ok(())
     }
 
     /// Removes what an earlier repair of this protection left when it was killed. If this repair
@@ -361,26 +362,72 @@ impl<'a> Repair<'a> {
             }
     }
 
-    /// Gives the restored files their names, once all of them are complete.
-    fn finish_files(&self, files: Files<'a>, report: &mut RepairReport) -> Result<()> {
-        let mut complete: Vec<(&Entry, Complete<'_>)> = Vec::new();
-        for (entry, restoring) in files {
-            let entry = &self.protection.entries[entry];
-            let EntryKind::File { size, digest, .. } = entry.kind else { continue };
-            match restoring.check(size, digest) {
-                Ok(restored) => complete.push((entry, restored)),
+    /// Gives the restored files their names, once all of them are complete. Returns the files from
+    /// which bytes of what is not restored can still be read. They are not replaced.
+    fn finish_files(
+        &self,
+        wanted: &[usize],
+        files: Files<'a>,
+        report: &mut RepairReport,
+    ) -> Result<HashSet<PathBuf>> {
+        let mut complete: BTreeMap<usize, Complete<'_>> = BTreeMap::new();
+        for (number, restoring) in files {
+            let entry = &self.protection.entries[number];
+            let EntryKind::File { digest, .. } = entry.kind else { continue };
+            match restoring.complete(entry, digest) {
+                Ok(restored) => _ = complete.insert(number, restored),
                 Err(error) => self.note(Err(error), &entry.path, report)?,
             }
         }
-        for (entry, restored) in complete {
-            self.note(restored.finish(entry), &entry.path, report)?;
+        let left = wanted.iter().chain(&self.lost);
+        let needed = self.sources_of(left.filter(|number| !complete.contains_key(*number)));
+        self.sync_names(report)?;
+        for (number, restored) in complete {
+            let entry = &self.protection.entries[number];
+            let done = self.expect_free(entry, &needed).and_then(|()| restored.finish());
+            self.note(done, &entry.path, report)?;
+        }
+        Ok(needed)
+    }
+
+    /// Returns the files from which the bytes of some entries are read.
+    fn sources_of<'n>(&self, entries: impl Iterator<Item = &'n usize>) -> HashSet<PathBuf> {
+        let sources = entries.filter_map(|&number| match self.protection.entries[number].kind {
+            EntryKind::File { layer, piece, size, .. } if size > 0 => {
+                Some(self.evidence.layers[layer].stream.sources_of(piece))
+            }
+            _ => None,
+        });
+        sources.flatten().cloned().collect()
+    }
+
+    /// Refuses to replace a file if it has bytes of another one that could not be restored.
+    fn expect_free(&self, entry: &Entry, needed: &HashSet<PathBuf>) -> Result<()> {
+        let path = self.target.path_of(&entry.path);
+        match needed.contains(&path) {
+            false => Ok(()),
+            true => Err(Error::new(
+                ErrorKind::Busy,
+                format!(
+                    "{} stays, because it has bytes of a file that could not be restored",
+                    shown(&path)
+                ),
+            )),
+        }
+    }
+
+    /// Makes the names of what was restored durable.
+    fn sync_names(&self, report: &mut RepairReport) -> Result<()> {
+        for (folder, error) in self.target.sync_names() {
+            report.fail(self.target.path_of(&folder), &expect_survivable(error)?);
         }
         Ok(())
     }
 
     /// Returns the numbers of the parity files of a layer that are to be written anew.
     fn broken(&self, number: usize) -> Vec<u16> {
-        if self.job.to.is_some() || self.short.contains(&number) {
+        let is_left = self.short.contains(&number) || self.without_room.contains(&number);
+        if self.job.to.is_some() || is_left {
             return Vec::new();
         }
         self.evidence.broken_parity(self.protection, number)
@@ -426,7 +473,12 @@ impl<'a> Repair<'a> {
     }
 
     /// Restores symbolic links, and hard links to files that were restored.
-    fn make_links(&self, wanted: &[usize], report: &mut RepairReport) -> Result<()> {
+    fn make_links(
+        &self,
+        wanted: &[usize],
+        needed: &HashSet<PathBuf>,
+        report: &mut RepairReport,
+    ) -> Result<()> {
         let restored: HashSet<PathBuf> = report.restored.iter().cloned().collect();
         let is_wanted = |number: &usize| wanted.binary_search(number).is_ok();
         for (number, entry) in self.protection.entries.iter().enumerate() {
@@ -443,7 +495,8 @@ impl<'a> Repair<'a> {
                     let is_wanted = self.protection.entry_at(file).as_ref().is_some_and(is_wanted);
                     is_wanted && !restored.contains(&self.target.path_of(file))
                 };
-                let done = self.make_link(number, is_missing);
+                let done = self.expect_free(entry, needed);
+                let done = done.and_then(|()| self.make_link(number, is_missing));
                 self.note(done, &entry.path, report)?;
             }
         }
@@ -466,9 +519,23 @@ impl<'a> Repair<'a> {
                 ),
             )),
             EntryKind::HardLink { target } => {
-                self.target.hard_link(target, &entry.path, self.seen(number))
+                let file = self.place_of(target);
+                self.target.hard_link(&file, &entry.path, self.seen(number))
             }
             EntryKind::File { .. } | EntryKind::Folder => Ok(()),
+        }
+    }
+
+    /// Returns the path in the tree at which a protected file is: another one if it was moved, and
+    /// neither moves back nor is restored elsewhere.
+    fn place_of(&self, file: &[u8]) -> Vec<u8> {
+        let number = self.protection.entry_at(file).filter(|_| self.job.to.is_none());
+        match number.and_then(|number| self.evidence.states.get(&number)) {
+            Some(FileState::Moved(to)) if !self.job.move_back => {
+                let relative = to.strip_prefix(&self.protection.root).map(path_bytes);
+                relative.unwrap_or_else(|_| file.to_vec())
+            }
+            _ => file.to_vec(),
         }
     }
 

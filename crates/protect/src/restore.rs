@@ -1,8 +1,11 @@
 //! Files that are being restored: each is written under a temporary name in the folder where it
 //! belongs, compared by its digest, and then renamed.
 
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
+use std::mem::take;
 use std::path::{Path, PathBuf};
 
 use crate::digest::{FileDigest, shorten};
@@ -11,7 +14,7 @@ use crate::find::Entry;
 use crate::folder::{Folder, set_modified};
 use crate::stream::read_at;
 use crate::system::path_in;
-use crate::tree::{is_temporary, temporary_name};
+use crate::tree::{folder_of, is_temporary, temporary_name};
 use paritas_shards::{Attributes, Digest, Timestamp, shown};
 
 /// Number of bytes that are read back at once.
@@ -19,6 +22,8 @@ const STEP: u64 = 1 << 20;
 /// Bits of a mode that a restored file gets. It does not get set-user-ID and set-group-ID bits:
 /// these grant rights, which somebody must grant anew.
 const RESTORED_MODE: u32 = 0o1777;
+/// The bit of a mode that lets the owner read.
+const READABLE: u32 = 0o400;
 
 /// A tree in which files are restored.
 #[derive(Debug)]
@@ -29,6 +34,8 @@ pub(crate) struct Target {
     id: String,
     /// Whether files and names are synced to the disk.
     sync: bool,
+    /// The folders whose names have changed since they were last synced, by path.
+    unsynced: RefCell<BTreeSet<Vec<u8>>>,
 }
 
 /// A file that is being restored. If it is dropped before it has its name, it is removed.
@@ -41,9 +48,14 @@ pub(crate) struct Restoring<'t> {
     is_named: bool,
 }
 
-/// A restored file that has the digest of the protected file, and does not have its name yet.
+/// A restored file that has the digest and the attributes of the protected file, and does not have
+/// its name yet.
 #[derive(Debug)]
-pub(crate) struct Complete<'t>(Restoring<'t>);
+pub(crate) struct Complete<'t> {
+    restoring: Restoring<'t>,
+    /// The mode that it will have.
+    mode: u32,
+}
 
 /// The time of what has a name that is restored, as it was when that was read. It may be replaced
 /// while it has this time. `None` if there was nothing: then nothing is replaced.
@@ -53,7 +65,8 @@ impl Target {
     /// Opens the folder that restored paths are relative to.
     pub fn open(root: &Path, id: String, sync: bool) -> Result<Self> {
         let folder = Folder::open(root).map_err(|error| Error::io("opening", root, error))?;
-        Ok(Self { root: root.to_owned(), folder, id, sync })
+        let unsynced = RefCell::default();
+        Ok(Self { root: root.to_owned(), folder, id, sync, unsynced })
     }
 
     /// Returns the path of something in the tree.
@@ -91,6 +104,7 @@ impl Target {
         let file = folder.create(&temporary).map_err(failed)?;
         let path = path.to_vec();
         let restoring = Restoring { target: self, path, temporary, seen, is_named: false };
+        self.note_name(&restoring.path);
         file.set_len(size).map_err(|error| restoring.failed(error))?;
         Ok(restoring)
     }
@@ -108,12 +122,29 @@ impl Target {
         let failed = |error| self.failed("making", &entry.path)(error);
         let (folder, name) = self.folder.parent(&entry.path, true).map_err(failed)?;
         folder.make(&name, entry.mode & RESTORED_MODE).map_err(failed)?;
-        self.sync(&folder).map_err(failed)
+        self.note_name(&entry.path);
+        Ok(())
     }
 
-    /// Makes the names in a folder durable, if this is wanted.
-    fn sync(&self, folder: &Folder) -> io::Result<()> {
-        if self.sync { folder.sync() } else { Ok(()) }
+    /// Notes that something at a path has got its name. The folders above it may be new as well.
+    fn note_name(&self, path: &[u8]) {
+        let mut unsynced = self.unsynced.borrow_mut();
+        let mut folder = folder_of(path);
+        while self.sync && unsynced.insert(folder.to_vec()) {
+            folder = folder_of(folder);
+        }
+    }
+
+    /// Makes all names durable that were given since the last time, if this is wanted. Returns the
+    /// folders of which the system refuses it.
+    pub fn sync_names(&self) -> Vec<(Vec<u8>, Error)> {
+        let sync = |folder: &Vec<u8>| self.inner(folder)?.sync();
+        let failed = |folder: Vec<u8>| {
+            let error = sync(&folder).err()?;
+            let error = Error::io("syncing", &self.path_of(&folder), error);
+            Some((folder, error))
+        };
+        take(&mut *self.unsynced.borrow_mut()).into_iter().filter_map(failed).collect()
     }
 
     /// Gives a folder its mode and time.
@@ -131,6 +162,9 @@ impl Target {
     }
 
     fn inner(&self, path: &[u8]) -> io::Result<Folder> {
+        if path.is_empty() {
+            return self.folder.same();
+        }
         let (folder, name) = self.folder.parent(path, false)?;
         folder.inner(&name, false)
     }
@@ -190,7 +224,8 @@ impl Target {
             }
             folder.replace(temporary, name).map_err(failed)?;
         }
-        self.sync(folder).map_err(failed)
+        self.note_name(path);
+        Ok(())
     }
 
     /// Moves a file in the tree to a name that must be free.
@@ -199,12 +234,14 @@ impl Target {
         let (source, old) = self.folder.parent(from, false).map_err(failed)?;
         let (folder, new) = self.folder.parent(to, true).map_err(failed)?;
         folder.take(&source, &old, &new).map_err(failed)?;
-        self.sync(&folder).map_err(failed)
+        self.note_name(from);
+        self.note_name(to);
+        Ok(())
     }
 
     /// Removes from a folder what an earlier repair of the same protection left when it was killed.
     pub fn remove_leftovers(&self, folder: &[u8]) {
-        let folder = if folder.is_empty() { self.folder.same() } else { self.inner(folder) };
+        let folder = self.inner(folder);
         let Ok(folder) = folder else { return };
         let names = folder.names().unwrap_or_default();
         for name in names.iter().filter(|name| is_temporary(name, &self.id)) {
@@ -228,15 +265,16 @@ impl Restoring<'_> {
 }
 
 impl<'t> Restoring<'t> {
-    /// Compares the file with the digest that it should have.
+    /// Compares the file with the digest that it should have, and gives it the attributes of the
+    /// entry. If this is wanted, the file is on the disk then.
     ///
     /// # Errors
     /// If it has another digest ([`ErrorKind::CheckFailed`]), or if the system refuses
     /// ([`ErrorKind::Io`]).
-    pub fn check(self, size: u64, expected: FileDigest) -> Result<Complete<'t>> {
+    pub fn complete(self, entry: &Entry, expected: FileDigest) -> Result<Complete<'t>> {
+        let failed = |error| self.failed(error);
         let file = self.open()?;
-        let now = digest_of(&file, size).map_err(|error| self.failed(error))?;
-        if now != expected {
+        if digest_of(&file, entry.size()).map_err(failed)? != expected {
             return Err(Error::new(
                 ErrorKind::CheckFailed,
                 format!(
@@ -246,10 +284,12 @@ impl<'t> Restoring<'t> {
                 ),
             ));
         }
+        let (folder, name) = self.target.folder.parent(&self.path, false).map_err(failed)?;
+        let mode = set_attributes(&folder, &file, &name, entry).map_err(failed)?;
         if self.target.sync {
-            file.sync_all().map_err(|error| self.failed(error))?;
+            file.sync_all().map_err(failed)?;
         }
-        Ok(Complete(self))
+        Ok(Complete { restoring: self, mode })
     }
 }
 
@@ -259,27 +299,28 @@ impl Complete<'_> {
     /// # Errors
     /// If someone has changed or made the file that it would replace ([`ErrorKind::Busy`]), or if
     /// the system refuses ([`ErrorKind::Io`]).
-    pub fn finish(mut self, entry: &Entry) -> Result<()> {
-        let Restoring { target, path, temporary, seen, .. } = &self.0;
-        let failed = |error| self.0.failed(error);
-        let file = self.0.open()?;
-        let (folder, name) = target.folder.parent(path, false).map_err(failed)?;
-        set_attributes(&folder, &file, &name, entry).map_err(failed)?;
-        if target.sync {
-            file.sync_all().map_err(failed)?;
+    pub fn finish(mut self) -> Result<()> {
+        let Restoring { target, path, temporary, seen, .. } = &self.restoring;
+        let failed = |error| self.restoring.failed(error);
+        if self.mode & READABLE == 0 {
+            set_mode(&self.restoring.open()?, self.mode).map_err(failed)?;
         }
+        let (folder, name) = target.folder.parent(path, false).map_err(failed)?;
         target.name(&folder, (temporary, &name), path, *seen)?;
-        self.0.is_named = true;
+        self.restoring.is_named = true;
         Ok(())
     }
 }
 
 /// Gives a new file the owner and the mode of the file that it will replace, or else the entry's
-/// mode, and the entry's time.
-fn set_attributes(folder: &Folder, file: &File, name: &[u8], entry: &Entry) -> io::Result<()> {
+/// mode, and the entry's time. Returns that mode. Until the file has its name, its owner may read
+/// it in any case: if the repair is killed, the next one looks for bytes in it.
+fn set_attributes(folder: &Folder, file: &File, name: &[u8], entry: &Entry) -> io::Result<u32> {
     let kept = folder.adopt(file, name)?;
-    set_mode(file, kept.unwrap_or(entry.mode) & RESTORED_MODE)?;
-    set_modified(file, entry.modified)
+    let mode = kept.unwrap_or(entry.mode) & RESTORED_MODE;
+    set_mode(file, mode | READABLE)?;
+    set_modified(file, entry.modified)?;
+    Ok(mode)
 }
 
 impl Drop for Restoring<'_> {
@@ -319,4 +360,26 @@ fn digest_of(file: &File, size: u64) -> io::Result<FileDigest> {
         hasher.update(&memory[..count]);
     }
     Ok(shorten(&Digest::new(hasher.finalize().into())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each folder is synced once, however many names in it and in new folders above it have
+    /// changed.
+    #[test]
+    fn folders_with_new_names_are_synced_once() {
+        let root = tempfile::tempdir().unwrap();
+        for sync in [true, false] {
+            let target = Target::open(root.path(), "0123456789abcdef".to_owned(), sync).unwrap();
+            let paths: [&[u8]; 4] = [b"a/b/1", b"a/b/2", b"c/3", b"4"];
+            let files = paths.map(|path| target.begin(path, 10, None).unwrap());
+            let unsynced: Vec<Vec<u8>> = target.unsynced.borrow().iter().cloned().collect();
+            let all: [&[u8]; 4] = [b"", b"a", b"a/b", b"c"];
+            assert_eq!(unsynced, if sync { &all[..] } else { &[] });
+            assert!(target.sync_names().is_empty() && target.unsynced.borrow().is_empty());
+            drop(files);
+        }
+    }
 }

@@ -7,7 +7,7 @@
 //! is linear, so one table takes out the byte that leaves the window, and another brings in the
 //! byte that enters it.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -17,10 +17,10 @@ use paritas_shards::Digest;
 
 use crate::digest::{FileDigest, digest, shorten};
 use crate::evidence::{Evidence, FileState, LayerEvidence};
-use crate::find::{EntryKind, Layer, Protection};
+use crate::find::{Entry, EntryKind, Layer, Protection};
 use crate::format::{after_zeros, block_checksum, checksum_of_zeros};
 use crate::stream::{Patch, Source, Stream};
-use crate::system::path_in;
+use crate::system::{path_bytes, path_in};
 use crate::tree::{FoundKind, Tree, in_threads};
 
 /// Number of bytes that are read at once.
@@ -67,7 +67,37 @@ pub(crate) fn find_moved(protection: &Protection, evidence: &mut Evidence, threa
         pieces.sort_unstable();
         recheck(&protection.layers[layer], &mut evidence.layers[layer], &pieces);
     }
+    find_moved_links(protection, evidence);
     find_moved_folders(protection, evidence);
+}
+
+/// Takes a missing hard link for moved if its file has moved, and has one more new name.
+fn find_moved_links(protection: &Protection, evidence: &mut Evidence) {
+    let places = evidence.states.iter().filter_map(|(&number, state)| match state {
+        FileState::Moved(to) => Some((number, to.clone())),
+        _ => None,
+    });
+    let places: HashMap<usize, PathBuf> = places.collect();
+    let taken: HashSet<&PathBuf> = places.values().collect();
+    let mut names: HashMap<(u64, u64), VecDeque<PathBuf>> = HashMap::new();
+    for found in evidence.tree.others() {
+        let FoundKind::File { links: Some(id), .. } = found.kind else { continue };
+        let path = path_in(&protection.root, &found.path);
+        if !taken.contains(&path) {
+            names.entry(id).or_default().push_back(path);
+        }
+    }
+    for (number, entry) in protection.entries.iter().enumerate() {
+        let EntryKind::HardLink { target } = &entry.kind else { continue };
+        let file = protection.entry_at(target).and_then(|file| places.get(&file));
+        if let Some(file) = file
+            && evidence.states.get(&number) == Some(&FileState::Missing)
+            && let Some(id) = evidence.tree.links_at(&protection.root, file)
+            && let Some(name) = names.get_mut(&id).and_then(VecDeque::pop_front)
+        {
+            evidence.states.insert(number, FileState::Moved(name));
+        }
+    }
 }
 
 /// Takes a missing folder for moved if all that was in it is in one other folder now.
@@ -77,28 +107,58 @@ fn find_moved_folders(protection: &Protection, evidence: &mut Evidence) {
         let is_missing = evidence.states.get(&number) == Some(&FileState::Missing);
         if entry.kind == EntryKind::Folder
             && is_missing
-            && let Some(to) = new_folder(protection, evidence, &entry.path)
+            && let Some((to, others)) = new_folder(protection, evidence, &entry.path)
         {
-            evidence.states.insert(number, FileState::Moved(to));
+            let moved = others.into_iter().chain([(number, to)]);
+            evidence.states.extend(moved.map(|(number, to)| (number, FileState::Moved(to))));
         }
     }
 }
 
-/// Returns the folder in which all is now that was in the folder at `path`.
-fn new_folder(protection: &Protection, evidence: &Evidence, path: &[u8]) -> Option<PathBuf> {
-    let below = [path, b"/"].concat();
-    let first = protection.entries.partition_point(|entry| entry.path < below);
-    let inner = (first..).zip(&protection.entries[first..]);
-    let mut folder = None;
-    for (number, entry) in inner.take_while(|(_, entry)| entry.path.starts_with(&below)) {
-        let Some(FileState::Moved(to)) = evidence.states.get(&number) else { return None };
-        let rest = path_in(Path::new(""), &entry.path[below.len()..]);
-        let parent = to.ancestors().nth(rest.iter().count()).filter(|_| to.ends_with(&rest))?;
-        if **folder.get_or_insert(parent) != *parent {
-            return None;
+/// Returns the folder in which all is now that was in the folder at `path`. Files are known by
+/// their bytes. What has no bytes must have the same name there; it is returned, too, by entry.
+fn new_folder(
+    protection: &Protection,
+    evidence: &Evidence,
+    path: &[u8],
+) -> Option<(PathBuf, Vec<(usize, PathBuf)>)> {
+    let rest =
+        |number: usize| path_in(Path::new(""), &protection.entries[number].path[path.len() + 1..]);
+    let (mut folder, mut others) = (None, Vec::new());
+    for number in protection.below(path) {
+        match evidence.states.get(&number) {
+            Some(FileState::Moved(to)) => {
+                let rest = rest(number);
+                let parent = to.ancestors().nth(rest.iter().count());
+                let parent = parent.filter(|_| to.ends_with(&rest))?;
+                if **folder.get_or_insert(parent) != *parent {
+                    return None;
+                }
+            }
+            Some(FileState::Missing) => others.push(number),
+            _ => return None,
         }
     }
-    folder.map(Path::to_owned)
+    let folder = folder?;
+    let place = |number: usize| {
+        let to = folder.join(rest(number));
+        is_at(protection, evidence, &protection.entries[number], &to).then_some((number, to))
+    };
+    Some((folder.to_owned(), others.into_iter().map(place).collect::<Option<_>>()?))
+}
+
+/// Whether a path has what an entry without bytes is, and does not belong to another entry.
+fn is_at(protection: &Protection, evidence: &Evidence, entry: &Entry, path: &Path) -> bool {
+    let Ok(relative) = path.strip_prefix(&protection.root).map(path_bytes) else { return false };
+    let is_new = protection.entry_at(&relative).is_none();
+    match (&entry.kind, evidence.tree.at(&relative).map(|found| &found.kind)) {
+        (EntryKind::Folder, Some(FoundKind::Folder)) => true,
+        (EntryKind::File { size: 0, .. }, Some(FoundKind::File { size: 0, .. })) => is_new,
+        (EntryKind::Symlink { target }, Some(FoundKind::Symlink { target: now })) => {
+            is_new && target == now
+        }
+        _ => false,
+    }
 }
 
 /// The size and the digest of a file.

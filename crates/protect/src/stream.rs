@@ -18,7 +18,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use paritas_shards::{Attributes, PieceDigest, Progress, Timestamp};
 
 use crate::digest::{FileDigest, digest, shorten};
-use crate::format::{block_checksum, checksum_of_zeros, resumed_block_checksum};
+use crate::format::{after_zeros, block_checksum, checksum_of_zeros, resumed_block_checksum};
 use crate::geometry::Geometry;
 use crate::tree::in_threads;
 
@@ -52,6 +52,8 @@ pub(crate) struct Piece {
     /// The position of its first byte in the stream.
     pub start: u64,
     pub length: u64,
+    /// Number of bytes that the source has, from the beginning of the piece.
+    there: u64,
     /// The file. Without one the bytes are taken as zeros.
     pub source: Option<Source>,
 }
@@ -107,10 +109,17 @@ struct Share {
 }
 
 impl Stream {
-    /// Adds a piece at the end.
+    /// Adds a piece at the end. A source has all of its bytes.
     pub fn push(&mut self, length: u64, source: Option<Source>) {
-        self.pieces.push(Piece { start: self.length, length, source });
+        let there = if source.is_some() { length } else { 0 };
+        self.pieces.push(Piece { start: self.length, length, there, source });
         self.length += length;
+    }
+
+    /// Adds a piece at the end whose source has `size` bytes.
+    pub fn push_file(&mut self, length: u64, source: Source, size: u64) {
+        self.push(length, Some(source));
+        self.pieces.last_mut().expect("it was added").there = size.min(length);
     }
 
     /// Returns the number of bytes.
@@ -130,6 +139,13 @@ impl Stream {
         (first..self.pieces.len())
             .take_while(in_range)
             .filter(|&number| self.pieces[number].length > 0)
+    }
+
+    /// Whether a source has any of the bytes of a range.
+    fn has_any(&self, range: Range<u64>) -> bool {
+        let start = range.start;
+        let has_some = |piece: &Piece| piece.there > start.saturating_sub(piece.start);
+        self.pieces_in(range).any(|number| has_some(&self.pieces[number]))
     }
 
     fn has_source(&self, piece: usize) -> bool {
@@ -164,7 +180,18 @@ impl Stream {
 
     /// Gives a piece another source.
     pub fn set_source(&mut self, piece: usize, path: PathBuf) {
-        self.pieces[piece].source = Some(Source { path, expected: None });
+        let piece = &mut self.pieces[piece];
+        piece.there = piece.length;
+        piece.source = Some(Source { path, expected: None });
+    }
+
+    /// Returns the files from which the bytes of a piece are read.
+    pub fn sources_of(&self, piece: usize) -> impl Iterator<Item = &PathBuf> {
+        let Piece { start, length, source, .. } = &self.pieces[piece];
+        let before_end = self.patches.range(..start + length).rev();
+        let patches = before_end.take_while(move |(at, patch)| *at + patch.length > *start);
+        let patched = patches.map(|(_, patch)| &patch.path);
+        source.iter().map(|source| &source.path).chain(patched)
     }
 
     /// Takes the bytes at `start` from another place.
@@ -318,7 +345,7 @@ impl Reading<'_> {
         let shares = self.by_units(blocks, memory, |unit, scratch, share| {
             let first = unit.blocks.start * self.geometry.block;
             let end = unit.blocks.end * self.geometry.block;
-            if self.stream.pieces_in(first..end).any(|piece| self.stream.has_source(piece)) {
+            if self.stream.has_any(first..end) {
                 return self.scan_unit(unit, scratch, share);
             }
             let zeros = zeros.get_or_init(|| checksum_of_zeros(self.geometry.block));
@@ -410,6 +437,11 @@ impl Reading<'_> {
         let mut memory = unit.memory;
         let mut sums = BlockSums { block, start, crc: block_checksum() };
         for from in (start..end).step_by(STEP as usize) {
+            if memory.is_none() && !self.stream.has_any(from..end) {
+                sums.add_zeros(from, end, share);
+                (self.progress)(end - from);
+                break;
+            }
             let to = (from + STEP).min(end);
             let count = (to - from) as usize;
             let at = (from - start) as usize;
@@ -553,6 +585,17 @@ impl BlockSums {
             }
         }
     }
+
+    /// Adds zeros from `at` to the end of the last block, in one step for each block.
+    fn add_zeros(&mut self, mut at: u64, end: u64, share: &mut Share) {
+        while at < end {
+            let block_end = (self.start + self.block).min(end);
+            let state = after_zeros(self.crc.get_state(), block_end - at);
+            let sum = resumed_block_checksum(state).finalize();
+            share.checksums.push((self.start / self.block, sum));
+            (at, self.start, self.crc) = (block_end, block_end, block_checksum());
+        }
+    }
 }
 
 /// Copies the wanted columns of `bytes` to `memory`. `bytes` begin `at` bytes after the beginning
@@ -641,6 +684,35 @@ mod tests {
         let mut gathered = Gathered::new(stream, &geometry);
         reading.scan(0..geometry.data, None, &mut gathered);
         gathered.finish().checksums
+    }
+
+    /// A file that is shorter than its piece, by as much as a catalogue may state, is read as far
+    /// as it goes.
+    #[test]
+    fn bytes_beyond_the_end_of_a_file_are_not_read() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), [7; 1_000]).unwrap();
+        for (length, block) in [(3_000, 384), (60_000 << 40, 1 << 40)] {
+            let mut stream = Stream::default();
+            let source = Source { path: file.path().to_owned(), expected: None };
+            stream.push_file(length, source, 1_000);
+            let data = length.div_ceil(block);
+            let sums = checksums(&stream, Geometry { length, block, data, parity: 1 });
+            assert_eq!(sums.len() as u64, data);
+            let sum = |there: u64, bytes: u64| {
+                let mut crc = block_checksum();
+                crc.update(&vec![7; there as usize]);
+                resumed_block_checksum(after_zeros(crc.get_state(), bytes - there)).finalize()
+            };
+            let with_bytes = 1_000_u64.div_ceil(block) as usize;
+            for (number, &found) in (0..).zip(&sums[..with_bytes]) {
+                assert_eq!(found, sum(block.min(1_000 - number * block), block), "{number}");
+            }
+            let (last, zeros) = sums[with_bytes..].split_last().unwrap();
+            assert_eq!(*last, sum(0, length - (data - 1) * block));
+            let zero = sum(0, block);
+            assert!(zeros.iter().all(|&found| found == zero));
+        }
     }
 
     /// What no file has counts as zeros, and takes no time, whatever size a catalogue states.

@@ -50,6 +50,17 @@ pub struct Skipped {
     pub reason: String,
 }
 
+impl Skipped {
+    /// Whether a socket, a pipe or a device is at the path. Nobody expects that these are
+    /// protected; if something was protected at the path, they have replaced it.
+    pub fn is_special(&self) -> bool {
+        fs::symlink_metadata(&self.path).is_ok_and(|found| {
+            let kind = found.file_type();
+            !(kind.is_file() || kind.is_dir() || kind.is_symlink())
+        })
+    }
+}
+
 /// The result of looking through a tree.
 #[derive(Debug, Default)]
 pub(crate) struct Tree {
@@ -183,6 +194,23 @@ impl Tree {
             start.is_empty() || rest.is_some_and(|rest| matches!(rest, [] | [b'/', ..]))
         };
         starts.iter().any(is_below) && (path.is_empty() || self.at(path).is_some())
+    }
+
+    /// Whether anything but folders was found below a folder; an empty path stands for the root.
+    pub fn holds_any(&self, folder: &[u8]) -> bool {
+        let below = joined(folder, b"");
+        let first = self.found.partition_point(|found| found.path < below);
+        let mut inner =
+            self.found[first..].iter().take_while(|found| found.path.starts_with(&below));
+        inner.any(|found| found.kind != FoundKind::Folder)
+    }
+
+    /// Returns the device and inode of the file at a path below `root`, if it has several names.
+    pub fn links_at(&self, root: &Path, path: &Path) -> Option<(u64, u64)> {
+        match self.at(&path_bytes(path.strip_prefix(root).ok()?))?.kind {
+            FoundKind::File { links, .. } => links,
+            _ => None,
+        }
     }
 
     /// Returns what was found at a path.
@@ -388,7 +416,8 @@ pub(crate) fn folder_of(path: &[u8]) -> &[u8] {
     &path[..path.iter().rposition(|&byte| byte == b'/').unwrap_or(0)]
 }
 
-fn joined(folder: &[u8], name: &[u8]) -> Vec<u8> {
+/// Returns the path of a name in a folder. An empty name gives the beginning of all paths below it.
+pub(crate) fn joined(folder: &[u8], name: &[u8]) -> Vec<u8> {
     match folder.is_empty() {
         true => name.to_vec(),
         false => [folder, b"/", name].concat(),

@@ -7,11 +7,10 @@
 //! everything is made anew. The old parity stands until the new one has its names.
 
 use std::collections::{HashMap, HashSet};
-use std::fs;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-use paritas_shards::{Progress, setters, shown};
+use paritas_shards::{Progress, counted, setters, shown};
 
 use crate::catalogue::{Item, ItemKind, Older};
 use crate::create::{
@@ -119,6 +118,7 @@ pub fn update(
     let starts: Vec<&[u8]> = protection.starts().collect();
     refuse_inside(&protection.root, &starts, &tree, &protection.parity_folders())?;
     let mut changes = Changes::new(protection, items(&tree.found), job)?;
+    changes.refuse_emptied(protection, &tree)?;
     let updated = match () {
         () if job.anew || changes.needs_all(protection) => Updated::Anew,
         () if changes.is_nothing(protection) => Updated::Nothing,
@@ -126,7 +126,7 @@ pub fn update(
     };
     let plan = match updated {
         Updated::Nothing => {
-            protection.remove_left()?;
+            protection.remove_left();
             None
         }
         Updated::Layer => Some(changes.layer(protection, job, tree.skipped.clone())?),
@@ -152,6 +152,19 @@ fn refuse_all_gone(protection: &Protection) -> Result<()> {
     )))
 }
 
+/// Returns the error for a folder that holds nothing now, although `files` files in it are
+/// protected.
+fn emptied_start(folder: &Path, files: u64) -> Error {
+    Error::parameters(format!(
+        "{} is empty, but {} in it {} protected; if it is on a disk, that may not be mounted; if \
+         they are gone for good, remove the folder, or its parity if nothing else is protected \
+         with it",
+        shown(folder),
+        counted(files, "file"),
+        if files == 1 { "is" } else { "are" }
+    ))
+}
+
 /// Whether there is something at a path that was given to protect.
 fn is_there(protection: &Protection, start: &[u8]) -> bool {
     path_in(&protection.root, start).symlink_metadata().is_ok()
@@ -162,7 +175,7 @@ fn is_there(protection: &Protection, start: &[u8]) -> bool {
 fn refuse_unread(protection: &Protection, tree: &Tree) -> Result<()> {
     let hides_some = |skipped: &&Skipped| {
         let path = skipped.path.strip_prefix(&protection.root).map(path_bytes);
-        path.is_ok_and(|path| protection.needs(&path)) && !is_special(&skipped.path)
+        path.is_ok_and(|path| protection.needs(&path)) && !skipped.is_special()
     };
     match tree.skipped.iter().find(hides_some) {
         Some(Skipped { path, reason }) => Err(Error::new(
@@ -175,15 +188,6 @@ fn refuse_unread(protection: &Protection, tree: &Tree) -> Result<()> {
         )),
         None => Ok(()),
     }
-}
-
-/// Whether there is a socket, a pipe or a device at a path. It has replaced what was protected
-/// there.
-fn is_special(path: &Path) -> bool {
-    fs::symlink_metadata(path).is_ok_and(|found| {
-        let kind = found.file_type();
-        !(kind.is_file() || kind.is_dir() || kind.is_symlink())
-    })
 }
 
 /// The bytes of a file that is protected already: number of the layer and of the piece.
@@ -238,6 +242,24 @@ impl Changes {
         changes.gone = protection.files() - changes.alive.len() as u64 - changes.changed;
         changes.items = items;
         Ok(changes)
+    }
+
+    /// Refuses to take for removed all that was in a folder which was given to protect, if the
+    /// folder is there and holds nothing now: perhaps a disk is not mounted on it.
+    fn refuse_emptied(&self, protection: &Protection, tree: &Tree) -> Result<()> {
+        let files_in = |start: &[u8]| {
+            let inner = protection.entries[protection.below(start)].iter();
+            inner.filter(|entry| entry.is_file()).collect::<Vec<&Entry>>()
+        };
+        for start in protection.starts().filter(|start| is_there(protection, start)) {
+            let files = files_in(start);
+            // What was moved is under another name now.
+            let is_gone = !files.is_empty() && !files.iter().any(|entry| self.is_alive(entry));
+            if is_gone && !tree.holds_any(start) {
+                return Err(emptied_start(&path_in(&protection.root, start), files.len() as u64));
+            }
+        }
+        Ok(())
     }
 
     /// Whether a file whose bytes are not protected has the name of a protected file whose bytes

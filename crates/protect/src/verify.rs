@@ -20,7 +20,7 @@ use crate::geometry::Geometry;
 use crate::parity::{Checked, ParityFile, check_all};
 use crate::scan;
 use crate::stream::{Gathered, Reading, Scanned, Source, Stream, Trouble};
-use crate::system::path_in;
+use crate::system::{path_bytes, path_in};
 use crate::tree::{Found, FoundKind, Skipped, Tree, folder_of};
 
 /// Number of bytes after which threads hand over their findings, so that these take little memory.
@@ -190,6 +190,7 @@ impl Examination<'_> {
         for (number, entry) in protection.entries.iter().enumerate() {
             states.extend(state_by_metadata(entry, tree.of(number)).map(|s| (number, s)));
         }
+        states.extend(replaced(protection, &tree));
         if !self.options.quick {
             self.compare_names(&tree, &mut states);
         }
@@ -318,12 +319,17 @@ impl Examination<'_> {
     fn stream(&self, layer: &Layer, tree: &Tree) -> Stream {
         let mut stream = Stream::default();
         for piece in &layer.pieces {
-            let file = piece.entry.filter(|&entry| is_file(tree.of(entry)));
-            let source = file.map(|entry| Source {
-                path: self.protection.path_of(&self.protection.entries[entry]),
-                expected: None,
-            });
-            stream.push(piece.size, source);
+            let found = |entry: usize| match tree.of(entry)?.kind {
+                FoundKind::File { size, .. } => Some((entry, size)),
+                _ => None,
+            };
+            match piece.entry.and_then(found) {
+                Some((entry, size)) => {
+                    let path = self.protection.path_of(&self.protection.entries[entry]);
+                    stream.push_file(piece.size, Source { path, expected: None }, size);
+                }
+                None => stream.push(piece.size, None),
+            }
         }
         stream
     }
@@ -441,6 +447,19 @@ fn state_by_metadata(entry: &Entry, found: Option<&Found>) -> Option<FileState> 
         }
         _ => Some(FileState::Changed(Vec::new())),
     }
+}
+
+/// Returns the state of what has been replaced by something that cannot be protected.
+fn replaced<'p>(
+    protection: &'p Protection,
+    tree: &'p Tree,
+) -> impl Iterator<Item = (usize, FileState)> + 'p {
+    let special = tree.skipped.iter().filter(|skipped| skipped.is_special());
+    special.filter_map(move |skipped| {
+        let path = skipped.path.strip_prefix(&protection.root).ok()?;
+        let number = protection.entry_at(&path_bytes(path))?;
+        Some((number, FileState::Changed(Vec::new())))
+    })
 }
 
 /// States which bytes of damaged and changed files are in lost blocks.

@@ -1,12 +1,11 @@
 //! `paritas protect`: puts parity beside files that stay where they are.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use paritas_protect::{
-    FOLDER, Geometry, Plan, ProtectJob, ProtectReport, Protection, Skipped, UpdateJob,
-    UpdateReport, Updated, find, has_parity,
+    Geometry, Plan, ProtectJob, ProtectReport, Protection, Skipped, UpdateJob, UpdateReport,
+    Updated, find, has_parity,
 };
 use serde_json::{Value, json};
 
@@ -95,8 +94,7 @@ fn warn_of_gaps(report: &ProtectReport, output: &Output) {
 
 /// Reports files that are not protected although they should be. Nobody expects it of sockets.
 fn expect_all_protected(skipped: &[Skipped]) -> Outcome {
-    let unread: Vec<&Skipped> =
-        skipped.iter().filter(|skipped| !is_special(&skipped.path)).collect();
+    let unread: Vec<&Skipped> = skipped.iter().filter(|skipped| !skipped.is_special()).collect();
     match unread.first() {
         None => Ok(Exit::Done),
         Some(Skipped { path, reason, .. }) => {
@@ -108,13 +106,6 @@ fn expect_all_protected(skipped: &[Skipped]) -> Outcome {
             Err(Failure { exit: Exit::Io, message })
         }
     }
-}
-
-fn is_special(path: &Path) -> bool {
-    fs::symlink_metadata(path).is_ok_and(|metadata| {
-        let kind = metadata.file_type();
-        !(kind.is_file() || kind.is_dir() || kind.is_symlink())
-    })
 }
 
 fn update_all(args: &Protect, output: &Output) -> Outcome {
@@ -151,28 +142,7 @@ fn protected_as_part(path: &Path) -> Option<PathBuf> {
     Some(part.root().to_owned())
 }
 
-/// Refuses to take all files for removed: perhaps a disk is not mounted.
-fn expect_mounted(protection: &Protection) -> Result<(), Failure> {
-    let root = protection.root();
-    let entries = fs::read_dir(root)
-        .map_err(|error| Failure::io(format!("reading {}", shown(root)), &error))?;
-    let is_empty = entries.flatten().all(|entry| entry.file_name() == FOLDER);
-    match is_empty && protection.files() > 0 {
-        false => Ok(()),
-        true => Err(Failure::arguments(format!(
-            "{} is empty; if it is on a disk, that may not be mounted; if {} gone for good, remove \
-             the parity instead of updating it",
-            shown(root),
-            match protection.files() {
-                1 => "its file is".to_owned(),
-                files => format!("its {files} files are"),
-            }
-        ))),
-    }
-}
-
 fn update(protection: &Protection, args: &Protect, output: &Output) -> Outcome {
-    expect_mounted(protection)?;
     warn_of_absent(protection, output);
     let job = UpdateJob::default()
         .checksum(args.checksum)

@@ -4,7 +4,7 @@ pub mod info;
 pub mod repair;
 pub mod verify;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -74,7 +74,8 @@ pub fn among(paths: &[PathBuf], wanted: Option<&OsStr>) -> Result<Found, Failure
             found.add_unusable(&homes);
         }
     }
-    others.retain(|path| !found.add_protected(path));
+    let mut beside = HashMap::new();
+    others.retain(|path| !found.add_protected(path, &mut beside));
     found.others = others;
     found.choose(wanted)?;
     Ok(found)
@@ -113,12 +114,15 @@ impl Found {
     }
 
     fn push(&mut self, protection: Protection) {
-        // Copies of a root have the same id.
-        let is_same =
-            |other: &Protection| other.id() == protection.id() && other.root() == protection.root();
-        if !self.protections.iter().any(is_same) {
+        if !self.has(&protection) {
             self.protections.push(protection);
         }
+    }
+
+    /// Whether a protection was found already. Copies of a root have the same id.
+    fn has(&self, one: &Protection) -> bool {
+        let is_same = |other: &Protection| other.id() == one.id() && other.root() == one.root();
+        self.protections.iter().any(is_same)
     }
 
     /// Adds the protections of one more folder that has parity.
@@ -135,37 +139,51 @@ impl Found {
     /// Adds that there are protections of which nothing is known beside those that were found.
     fn add_unusable(&mut self, homes: &[PathBuf]) {
         let homes: Vec<PathBuf> = homes.iter().filter(|home| self.covers(home)).cloned().collect();
-        let used = self.protections.iter().flat_map(Protection::parity_files);
-        let used: HashSet<PathBuf> = used.map(Path::to_owned).collect();
-        for (id, mut files) in parity_at(&homes).unwrap_or_default() {
-            // Protections of roots that were not asked for can be used, but are not here.
-            files.retain(|file| !used.contains(file) && find(std::slice::from_ref(file)).is_err());
-            if files.is_empty() {
-                continue;
-            }
+        let mut unknown = parity_at(&homes).unwrap_or_default();
+        let used = parity_of(&self.protections);
+        unknown.values_mut().for_each(|files| files.retain(|file| !used.contains(file)));
+        // Protections of roots that were not asked for can be used, but are not here.
+        let folders: HashSet<&Path> = unknown.values().flatten().flat_map(|f| f.parent()).collect();
+        let others = folders.into_iter().flat_map(|folder| find(&[folder.to_owned()]));
+        let usable = parity_of(&others.flatten().collect::<Vec<_>>());
+        for (id, files) in &mut unknown {
+            files.retain(|file| !usable.contains(file));
+            let Some(first) = files.first() else { continue };
             self.failures.push(Failure::not_recognised(format!(
                 "{}: the protection {id} cannot be used: too little is left of its catalogue in {}",
-                shown(files[0].parent().unwrap_or(&files[0])),
+                shown(first.parent().unwrap_or(first)),
                 counted(files.len() as u64, "parity file"),
             )));
         }
     }
 
-    /// Adds the protections that a file is protected by. Returns whether there are any.
-    fn add_protected(&mut self, path: &Path) -> bool {
+    /// Adds the protections that a file is protected by. Returns whether there are any. `beside`
+    /// keeps the protections that have their parity beside files, by folder, because there may be
+    /// many files of the same folder.
+    fn add_protected(
+        &mut self,
+        path: &Path,
+        beside: &mut HashMap<PathBuf, Vec<Protection>>,
+    ) -> bool {
         let is_shard =
             || !scan_with(&[path.to_owned()], paritas_tune::codec_options).objects.is_empty();
-        let beside = path.canonicalize().ok().filter(|whole| whole.is_file());
-        let beside = beside.and_then(|whole| Some(whole.parent()?.join(FOLDER)));
-        if !beside.is_some_and(|folder| has_parity(&folder)) || is_shard() {
+        let whole = path.canonicalize().ok().filter(|whole| whole.is_file());
+        let Some(folder) = whole.and_then(|whole| whole.parent().map(Path::to_owned)) else {
+            return false;
+        };
+        let known = beside.entry(folder).or_insert_with_key(|folder| {
+            match has_parity(&folder.join(FOLDER)) {
+                true => find(std::slice::from_ref(folder)).unwrap_or_default(),
+                false => Vec::new(),
+            }
+        });
+        let mut protecting = known.iter().filter(|one| one.protects(path)).peekable();
+        if protecting.peek().is_none() || is_shard() {
             return false;
         }
-        let protections = find(&[path.to_owned()]).unwrap_or_default();
-        let protecting = protections.into_iter().filter(|one| one.protects(path));
-        let protecting: Vec<Protection> = protecting.collect();
-        let is_any = !protecting.is_empty();
-        protecting.into_iter().for_each(|one| self.push(one));
-        is_any
+        let new: Vec<&Protection> = protecting.filter(|one| !self.has(one)).collect();
+        self.protections.extend(new.into_iter().cloned());
+        true
     }
 
     /// Whether a path has to do with any of the protections.
@@ -187,6 +205,11 @@ impl Found {
             ))),
         }
     }
+}
+
+/// Returns the parity files of some protections.
+fn parity_of(protections: &[Protection]) -> HashSet<PathBuf> {
+    protections.iter().flat_map(Protection::parity_files).map(Path::to_owned).collect()
 }
 
 /// Returns what is wrong with parity of which nothing is known.

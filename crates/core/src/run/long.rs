@@ -36,18 +36,73 @@ fn run_on(
     threads: usize,
 ) -> Result<()> {
     let length = check(program, inputs, outputs)?;
-    let runner = kernel.long().ok_or_else(|| kernel.unavailable())?;
-    let count = inputs.len() + outputs.len();
-    let inputs = inputs.iter().map(|&input| Place::from(input));
+    execute(kernel, program, places(inputs, outputs), length, threads)
+}
+
+/// Runs a program whose sum is kept in `kept`, with the length of a parity block. Otherwise as
+/// [`run`].
+///
+/// # Errors
+/// As for [`run`], and if `kept` does not have as many bytes as all entries of a transform.
+pub(crate) fn run_keeping(
+    program: &LongProgram,
+    (kept, length): (&mut [u8], usize),
+    inputs: &[&[u8]],
+    outputs: &mut [&mut [u8]],
+    threads: usize,
+) -> Result<()> {
+    keep_on(WordKernel::best(), program, (kept, length), inputs, outputs, threads)
+}
+
+/// As [`run_keeping`], with a kernel that the processor must have.
+fn keep_on(
+    kernel: WordKernel,
+    program: &LongProgram,
+    (kept, length): (&mut [u8], usize),
+    inputs: &[&[u8]],
+    outputs: &mut [&mut [u8]],
+    threads: usize,
+) -> Result<()> {
+    let (read, written) = program.buffers();
+    expect_count("read", inputs.len(), read)?;
+    expect_count("written", outputs.len(), written)?;
+    expect_whole(length)?;
+    let needed = program.entries().saturating_mul(length);
+    if !program.keeps() || kept.len() != needed {
+        let message = format!("a sum must have {needed} bytes; got {}", kept.len());
+        return Err(Error::length(message).expecting(needed).given_instead(kept.len()));
+    }
+    expect_alike(&lengths(outputs), length)?;
+    expect_short(&inputs.iter().map(|input| input.len()).collect::<Vec<usize>>(), length)?;
+    let mut places = places(inputs, outputs);
+    places.push(kept.into());
+    execute(kernel, program, places, length, threads)
+}
+
+fn places<'a>(inputs: &[&'a [u8]], outputs: &'a mut [&mut [u8]]) -> Vec<Place<'a>> {
+    let inputs = inputs.iter().map(|input| Place::from(*input));
     let outputs = outputs.iter_mut().map(|output| Place::from(&mut **output));
-    let places: Vec<Place<'_>> = inputs.chain(outputs).collect();
+    inputs.chain(outputs).collect()
+}
+
+/// Runs a program over checked buffers. `length` is the length of a parity block.
+fn execute(
+    kernel: WordKernel,
+    program: &LongProgram,
+    places: Vec<Place<'_>>,
+    length: usize,
+    threads: usize,
+) -> Result<()> {
+    let runner = kernel.long().ok_or_else(|| kernel.unavailable())?;
+    let bytes = length * places.len();
     let memory = Memory { places: &places, nontemporal: false };
     let threads = Threads { most: NonZeroUsize::new(threads), bytes_each: BYTES_A_THREAD };
-    threads::over_stripes(length / GRANULE, program.tile(), length * count, threads, |range| {
-        // SAFETY: `check` found that every buffer is there and that sums have whole granules. The
-        // kernel keeps within the length of each buffer. All that is written is borrowed
-        // exclusively. Threads get disjoint granules. Runners exist only where the processor has
-        // the features that they need.
+    threads::over_stripes(length / GRANULE, program.tile(), bytes, threads, |range| {
+        // SAFETY: the caller checked that every buffer is there and that sums have whole granules.
+        // The kernel keeps within the length of each buffer. All that is written is borrowed
+        // exclusively. Threads get disjoint granules, which begin at whole tiles, so that the tiles
+        // of a sum that is kept are disjoint, too. Runners exist only where the processor has the
+        // features that they need.
         unsafe { runner(program, &memory, range) };
     });
     Ok(())
@@ -59,22 +114,44 @@ fn check(program: &LongProgram, inputs: &[&[u8]], outputs: &[&mut [u8]]) -> Resu
     expect_count("read", inputs.len(), read)?;
     expect_count("written", outputs.len(), written)?;
     let inputs: Vec<usize> = inputs.iter().map(|input| input.len()).collect();
-    let outputs: Vec<usize> = outputs.iter().map(|output| output.len()).collect();
+    let outputs = lengths(outputs);
     let (parity, data) = if program.adds() { (outputs, inputs) } else { (inputs, outputs) };
     let Some(&length) = parity.first() else { return Ok(0) };
-    if !length.is_multiple_of(GRANULE) {
-        let message =
-            format!("a parity block must have a multiple of {GRANULE} bytes; got {length}");
-        return Err(Error::length(message).given_instead(length));
+    expect_whole(length)?;
+    expect_alike(&parity, length)?;
+    expect_short(&data, length)?;
+    Ok(length)
+}
+
+fn lengths(blocks: &[&mut [u8]]) -> Vec<usize> {
+    blocks.iter().map(|block| block.len()).collect()
+}
+
+fn expect_whole(length: usize) -> Result<()> {
+    if length.is_multiple_of(GRANULE) {
+        return Ok(());
     }
-    let differs = parity.iter().enumerate().find(|&(_, &other)| other != length);
-    if let Some((number, &other)) = differs {
-        let message =
-            format!("parity block {number} must have {length} bytes, as the first; got {other}");
-        return Err(Error::length(message).at(number).expecting(length).given_instead(other));
+    let message = format!("a parity block must have a multiple of {GRANULE} bytes; got {length}");
+    Err(Error::length(message).given_instead(length))
+}
+
+/// Expects that all parity blocks have this length.
+fn expect_alike(parity: &[usize], length: usize) -> Result<()> {
+    match parity.iter().enumerate().find(|&(_, &other)| other != length) {
+        None => Ok(()),
+        Some((number, &other)) => {
+            let message = format!(
+                "parity block {number} must have {length} bytes, as the others; got {other}"
+            );
+            Err(Error::length(message).at(number).expecting(length).given_instead(other))
+        }
     }
+}
+
+/// Expects that no data block is longer than the parity blocks.
+fn expect_short(data: &[usize], length: usize) -> Result<()> {
     match data.iter().enumerate().find(|&(_, &block)| block > length) {
-        None => Ok(length),
+        None => Ok(()),
         Some((number, &block)) => {
             let message =
                 format!("data block {number} must have at most {length} bytes; got {block}");
@@ -138,6 +215,9 @@ mod tests {
         (75, 32, 128, 64, 40),
         (700, 100, 128, 3, 100),
     ];
+
+    /// A case that is long enough for several threads.
+    const LONG_CASE: (usize, usize, usize, usize, usize) = (60, 10, 150 * GRANULE, 77, 0);
 
     /// Checks every kernel against the coefficients, with short, empty and absent blocks, rows in
     /// any order, and nothing written round the sums.
@@ -205,6 +285,64 @@ mod tests {
                 assert!(made == blocks, "{kernel} {data} + {parity}");
             }
         }
+    }
+
+    /// Blocks that are added in several calls to a sum that is kept give the same parity.
+    #[test]
+    fn kept_sums_give_the_same_parity() {
+        for (data, parity, length, last, first) in CASES.into_iter().chain([LONG_CASE]) {
+            let matrix = LongMatrix::new(data, parity).unwrap();
+            let mut blocks = fill(data, length).split_off(first);
+            blocks.last_mut().unwrap().truncate(last);
+            let rows: Vec<usize> = (0..parity).rev().filter(|row| row % 5 != 2).collect();
+            let mut expected = vec![vec![0; length]; rows.len()];
+            let mut sums: Vec<&mut [u8]> = expected.iter_mut().map(Vec::as_mut_slice).collect();
+            let program = LongProgram::add(matrix, &rows, first..data);
+            run(&program, &slices(&blocks), &mut sums, 1).unwrap();
+            let middle = first + blocks.len() / 3;
+            let parts = [first..middle, middle..data].map(|columns| {
+                let part = &blocks[columns.start - first..columns.end - first];
+                (LongProgram::gather(matrix, columns), slices(part))
+            });
+            let finish = LongProgram::finish(matrix, &rows);
+            for (kernel, threads) in WordKernel::available().zip([1, 2].repeat(9)) {
+                let mut kept = vec![0; matrix.chunk() * length];
+                for (program, part) in &parts {
+                    let sum = (&mut kept[..], length);
+                    keep_on(kernel, program, sum, part, &mut [], threads).unwrap();
+                }
+                let mut made = vec![vec![0xEE; length]; rows.len()];
+                let mut targets: Vec<&mut [u8]> = made.iter_mut().map(Vec::as_mut_slice).collect();
+                keep_on(kernel, &finish, (&mut kept, length), &[], &mut targets, threads).unwrap();
+                assert!(made == expected, "{kernel} {data} + {parity}, {threads} threads");
+            }
+        }
+    }
+
+    #[test]
+    fn sums_that_do_not_fit_are_refused() {
+        let matrix = LongMatrix::new(3, 2).unwrap();
+        let data = fill(3, 129);
+        let keep = |bytes: usize, length, blocks: &[usize], sums: &[usize]| {
+            let mut kept = vec![0; bytes];
+            let mut sums: Vec<Vec<u8>> = sums.iter().map(|&bytes| vec![0; bytes]).collect();
+            let blocks: Vec<&[u8]> = data.iter().zip(blocks).map(|(d, &b)| &d[..b]).collect();
+            let mut sums: Vec<&mut [u8]> = sums.iter_mut().map(Vec::as_mut_slice).collect();
+            let program = match blocks.is_empty() {
+                true => LongProgram::finish(matrix, &[0, 1]),
+                false => LongProgram::gather(matrix, 0..3),
+            };
+            run_keeping(&program, (&mut kept, length), &blocks, &mut sums, 1)
+                .map_err(|error| (error.kind(), error.node()))
+        };
+        assert_eq!(keep(256, 128, &[128, 0, 77], &[]), Ok(()));
+        assert_eq!(keep(256, 128, &[], &[128, 128]), Ok(()));
+        assert_eq!(keep(128, 128, &[128; 3], &[]), Err((ErrorKind::Length, None)));
+        assert_eq!(keep(200, 100, &[100; 3], &[]), Err((ErrorKind::Length, None)));
+        assert_eq!(keep(256, 128, &[128, 129, 0], &[]), Err((ErrorKind::Length, Some(1))));
+        assert_eq!(keep(256, 128, &[128; 2], &[]), Err((ErrorKind::Buffers, None)));
+        assert_eq!(keep(256, 128, &[], &[128]), Err((ErrorKind::Buffers, None)));
+        assert_eq!(keep(256, 128, &[], &[128, 256]), Err((ErrorKind::Length, Some(1))));
     }
 
     /// Checks that threads and ranges of columns give the same bytes as one thread and whole

@@ -45,7 +45,7 @@ fn refused(bytes: &[u8], geometry: &Geometry, why: &str) {
 #[test]
 fn what_contradicts_itself_is_refused() {
     type Change = fn(&mut Catalogue);
-    let changes: [(&str, Change); 22] = [
+    let changes: [(&str, Change); 23] = [
         ("the label", |it| it.settings.label = b"../../x".to_vec().into()),
         ("the label", |it| it.settings.label = b"/etc/cron.d/x".to_vec().into()),
         ("the label", |it| it.settings.label = b".hidden".to_vec().into()),
@@ -69,6 +69,7 @@ fn what_contradicts_itself_is_refused() {
             it.items[6].kind = file();
         }),
         ("does not list", |it| it.items[5].kind = ItemKind::Kept { layer: 1, piece: 0 }),
+        ("65 older layers", |it| it.older = vec![it.older[0].clone(); 65]),
         ("1 checksums for 2", |it| it.checksums.truncate(1)),
         ("its time", |it| it.settings.created.nanoseconds = u32::MAX),
         ("3 checksums for 2", |it| it.checksums.push(0)),

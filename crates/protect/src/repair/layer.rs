@@ -15,7 +15,8 @@ use paritas_shards::staged::StagedFile;
 use paritas_shards::{Attributes, shown};
 
 use super::{Files, Parity, Repair, RepairReport, expect_survivable};
-use crate::create::{Coding, parity_mode, passes, threads};
+use crate::coding::{Batches, passes};
+use crate::create::{parity_mode, threads};
 use crate::error::{Error, ErrorKind, Result};
 use crate::evidence::LayerEvidence;
 use crate::find::{EntryKind, Layer};
@@ -37,14 +38,15 @@ impl<'a> Repair<'a> {
         report: &mut RepairReport,
     ) -> Result<Parity> {
         self.copy_known(number, files, report)?;
-        let parity = match self.begin_parity(number) {
+        let mut parity = match self.begin_parity(number) {
             Ok(parity) => parity,
             Err(error) => {
                 self.note_parity(number, error, report)?;
                 Parity::new()
             }
         };
-        let Err(error) = self.compute(number, files, &parity, report) else { return Ok(parity) };
+        let done = self.compute_with(number, files, &mut parity, report);
+        let Err(error) = done else { return Ok(parity) };
         let needs = |entry: &usize| self.evidence.needs_parity(self.protection, number, &[*entry]);
         files.retain(|entry, restoring| {
             let is_failed = needs(entry);
@@ -58,6 +60,25 @@ impl<'a> Repair<'a> {
         }
         self.note_parity(number, error, report)?;
         Ok(Parity::new())
+    }
+
+    /// Computes what is lost in a layer. If the parity cannot be written, perhaps because its disk
+    /// is full, notes that, and computes the files alone.
+    fn compute_with(
+        &self,
+        number: usize,
+        files: &mut Files<'a>,
+        parity: &mut Parity,
+        report: &mut RepairReport,
+    ) -> Result<()> {
+        match self.compute(number, files, parity, report) {
+            Err(error) if error.kind() == ErrorKind::Io && !parity.is_empty() => {
+                self.note_parity(number, error, report)?;
+                parity.clear();
+                self.compute(number, files, parity, report)
+            }
+            done => done,
+        }
     }
 
     /// Notes why no parity file of a layer was written.
@@ -194,10 +215,15 @@ impl<'a> Repair<'a> {
                 read_row(path, place + reading.columns.start, sum)?;
             }
             let is_lost = |block: u64| evidence.lost.binary_search(&block).is_ok();
-            let coding = Coding { code: &code, rows: &rows, memory: self.job.memory };
-            coding.add(&reading, &mut sums, |blocks, memory| {
-                reading.load(blocks, memory, is_lost, &mut sums_of_blocks);
-            })?;
+            let memory = self.job.memory.saturating_sub(sums.len() as u64);
+            let mut targets: Vec<&mut [u8]> = sums.chunks_mut(width).collect();
+            let batches = Batches { code: &code, reading: &reading, memory };
+            batches.each(
+                |blocks, memory| reading.load(blocks, memory, is_lost, &mut sums_of_blocks),
+                |first, blocks| {
+                    Ok(code.add(&rows, first, blocks, &mut targets, reading.threads)?)
+                },
+            )?;
             let (syndromes, regenerated) = sums.split_at_mut(used * width);
             let mut blocks = Pages::zeroed(lost.len() * width)?;
             let syndromes: Vec<&[u8]> = syndromes.chunks(width).collect();

@@ -287,3 +287,162 @@ fn damaged_copies_of_links_are_restored() {
     assert_eq!(mend(root.path()).restored.len(), 1);
     assert_same(&snapshot(root.path()), &before, "repairing the copy");
 }
+
+/// A file stays if it has bytes of another one that could not be restored.
+#[test]
+fn bytes_of_what_is_not_restored_stay() {
+    let root = scene(58);
+    let [folder, aside] = ["three", "aside"].map(|name| root.path().join(name));
+    let (old, new) = (root.path().join("one/0"), folder.join("new"));
+    fs::create_dir(&folder).unwrap();
+    write(&new, &Chance::new(59).bytes(40_000), 0o644, 50);
+    assert_eq!(updated(root.path()).updated, Updated::Layer);
+    let before = snapshot(root.path());
+    fs::rename(&new, &old).unwrap();
+    fs::rename(&folder, &aside).unwrap();
+    fs::write(&folder, "in the way").unwrap();
+    let job = || RepairJob::default().restore_changed(true);
+    let report = repaired(root.path(), job());
+    assert!(report.restored.is_empty(), "{report:?}");
+    let kept = report.failed.iter().find(|failed| failed.path == old).unwrap();
+    assert!(kept.reason.contains("has bytes of a file"), "{report:?}");
+    fs::remove_file(&folder).unwrap();
+    fs::rename(&aside, &folder).unwrap();
+    let report = repaired(root.path(), job());
+    assert!(report.failed.is_empty() && report.lost.is_empty(), "{report:?}");
+    assert_same(&snapshot(root.path()), &before, "repairing both");
+}
+
+/// A named pipe in place of a file is a change. Nothing is hidden by it, and it stays.
+#[test]
+fn a_pipe_in_place_of_a_file_is_a_change() {
+    use std::os::unix::fs::FileTypeExt;
+    let root = scene(60);
+    let path = root.path().join("one/3");
+    fs::remove_file(&path).unwrap();
+    assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+    let report = check(root.path());
+    assert!(matches!(report.findings[0].state, FileState::Changed(_)), "{report:?}");
+    assert_eq!((report.status, report.skipped.len()), (Status::Repairable, 1));
+    for (restore_changed, failed) in [(false, 0), (true, 1)] {
+        let report = repaired(root.path(), RepairJob::default().restore_changed(restore_changed));
+        assert_eq!((report.restored.len(), report.failed.len()), (0, failed), "{report:?}");
+        assert!(fs::symlink_metadata(&path).unwrap().file_type().is_fifo());
+    }
+}
+
+/// A small disk, if one can be mounted here.
+struct Disk(tempfile::TempDir);
+
+impl Disk {
+    fn mount() -> Option<Self> {
+        let folder = tempfile::tempdir().unwrap();
+        let mut mount = Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", "size=400k", "tmpfs"]).arg(folder.path());
+        mount.output().is_ok_and(|mount| mount.status.success()).then_some(Self(folder))
+    }
+
+    /// Fills the disk with a file that can be removed again.
+    fn fill(&self) -> PathBuf {
+        let path = self.0.path().join("filling");
+        let mut file = File::create(&path).unwrap();
+        while std::io::Write::write_all(&mut file, &[0; 4096]).is_ok() {}
+        path
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(self.0.path()).status();
+    }
+}
+
+/// A full disk of the parity does not keep files on another disk from being repaired, whether the
+/// disk is full before the repair or during it.
+#[test]
+fn a_full_disk_of_parity_keeps_no_file_damaged() {
+    let Some(disk) = Disk::mount() else { return };
+    let root = scene(62);
+    let parity = job(root.path()).parity_dirs(vec![disk.0.path().to_owned()]);
+    make(&parity.redundancy("100%".parse().unwrap()).force(true));
+    let before = snapshot(root.path());
+    let protection = || only(disk.0.path());
+    let lost = disk.0.path().join(&names(disk.0.path())[0]);
+    fs::remove_file(&lost).unwrap();
+    let (all, damaged) = (AtomicU64::new(0), root.path().join("two/4"));
+    for is_full_before in [true, false] {
+        flip(&damaged, 77);
+        let count = |bytes| _ = all.fetch_add(bytes, Ordering::Relaxed);
+        all.store(0, Ordering::Relaxed);
+        verify(&protection(), &VerifyOptions::default(), &count).unwrap();
+        let filling = if is_full_before { Some(disk.fill()) } else { None };
+        let read = AtomicU64::new(0);
+        let progress = |bytes| {
+            // The first bytes after the verification.
+            if read.fetch_add(bytes, Ordering::Relaxed) == all.load(Ordering::Relaxed) {
+                disk.fill();
+            }
+        };
+        let report = repair(&protection(), &RepairJob::default().sync(false), &progress).unwrap();
+        assert_eq!((&report.restored[..], report.parity.len()), (&[damaged.clone()][..], 0));
+        assert_eq!(report.failed[0].path, lost, "{report:?}");
+        assert_same(&snapshot(root.path()), &before, "repairing");
+        fs::remove_file(filling.unwrap_or_else(|| disk.0.path().join("filling"))).unwrap();
+    }
+    let report = repair(&protection(), &RepairJob::default().sync(false), &|_| {}).unwrap();
+    assert_eq!((report.parity, report.failed.len()), (vec![lost], 0));
+}
+
+/// Hard links move with their files. A link that is gone leads to its file, wherever that is now.
+#[test]
+fn moved_files_keep_their_links() {
+    use std::os::unix::fs::MetadataExt;
+    let root = scene(63);
+    let at = |name: &str| root.path().join(name);
+    fs::hard_link(at("one/4"), at("one/again")).unwrap();
+    make(&job(root.path()).force(true));
+    let before = snapshot(root.path());
+    fs::rename(at("one"), at("renamed")).unwrap();
+    let report = check(root.path());
+    assert_eq!(report.status, Status::Intact, "{report:?}");
+    assert_eq!(report.findings[0].state, FileState::Moved(at("renamed")));
+    assert!(report.new.is_empty(), "{report:?}");
+    let report = mend(root.path());
+    assert!(report.restored.is_empty() && report.failed.is_empty(), "{report:?}");
+    let report = repaired(root.path(), RepairJob::default().move_back(true));
+    assert!(report.failed.is_empty(), "{report:?}");
+    fs::remove_dir(at("renamed")).unwrap();
+    assert_same(&snapshot(root.path()), &before, "moving back");
+    fs::rename(at("one/4"), at("two/elsewhere")).unwrap();
+    fs::remove_file(at("one/again")).unwrap();
+    let report = mend(root.path());
+    assert_eq!((report.restored, report.failed.len()), (vec![at("one/again")], 0));
+    let inode = |name: &str| fs::metadata(at(name)).unwrap().ino();
+    assert_eq!(inode("one/again"), inode("two/elsewhere"));
+    assert_eq!(check(root.path()).status, Status::Intact);
+}
+
+/// A renamed folder has moved with all that is in it, also with what has no bytes.
+#[test]
+fn folders_move_with_what_has_no_bytes() {
+    let root = scene(64);
+    let at = |name: &str| root.path().join(name);
+    fs::create_dir_all(at("one/inner/none")).unwrap();
+    write(&at("one/inner/empty"), b"", 0o644, 1);
+    symlink("../5", at("one/inner/link")).unwrap();
+    make(&job(root.path()).force(true));
+    let before = snapshot(root.path());
+    fs::rename(at("one"), at("renamed")).unwrap();
+    let report = check(root.path());
+    assert_eq!(report.status, Status::Intact, "{report:?}");
+    assert!(report.new.is_empty() && report.count(|it| *it == FileState::Missing) == 0);
+    assert!(mend(root.path()).restored.is_empty() && !at("one").exists());
+    let report = repaired(root.path(), RepairJob::default().move_back(true));
+    assert_eq!((report.moved_back.len(), report.failed.len()), (8, 0), "{report:?}");
+    fs::remove_dir_all(at("renamed")).unwrap();
+    assert_same(&snapshot(root.path()), &before, "moving back");
+    // If anything is missing, the folder is.
+    fs::rename(at("one"), at("renamed")).unwrap();
+    fs::remove_file(at("renamed/inner/link")).unwrap();
+    assert_eq!(check(root.path()).status, Status::Repairable);
+}

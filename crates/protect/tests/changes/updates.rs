@@ -153,3 +153,31 @@ fn unreadable_files_are_not_given_up() {
     mend(root.path());
     assert_eq!(fs::read(&file).unwrap(), fs::read(&away).unwrap());
 }
+
+/// If a folder that was given is empty, a disk may not be mounted on it. An update does not give up
+/// what was in it, unless it is found elsewhere.
+#[test]
+fn emptied_folders_are_not_given_up() {
+    let root = tempfile::tempdir().unwrap();
+    let at = |name: &str| root.path().join(name);
+    let mut chance = Chance::new(61);
+    for name in ["one", "two"] {
+        fs::create_dir(at(name)).unwrap();
+        write(&at(name).join("a"), &chance.bytes(5_000), 0o644, 1);
+    }
+    make(&ProtectJob::new(vec![at("one"), at("two")]).sync(false));
+    let old = names(&at(".paritas"));
+    fs::rename(at("one/a"), at("a")).unwrap();
+    fs::create_dir(at("one/inner")).unwrap();
+    let error = update(&only(root.path()), &UpdateJob::default(), &|_| {}).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Parameters, "{error}");
+    assert!(error.to_string().contains("may not be mounted"), "{error}");
+    assert_eq!(names(&at(".paritas")), old);
+    fs::rename(at("a"), at("two/b")).unwrap();
+    let report = updated(root.path());
+    assert_eq!((report.kept, report.gone), (2, 0));
+    // What has other files now is mounted.
+    write(&at("one/c"), &chance.bytes(5_000), 0o644, 2);
+    fs::remove_file(at("two/b")).unwrap();
+    assert_eq!(updated(root.path()).gone, 1);
+}

@@ -57,11 +57,11 @@ fn text(protection: &Protection) -> String {
     }
     let stored = output::bytes(stored_bytes(protection));
     text.push_str(&format!("\n  parity   {} asked for, {stored} stored", protection.redundancy()));
-    for (number, geometry) in protection.geometries().enumerate() {
+    let layers = protection.geometries().zip(protection.spare_blocks());
+    for (number, (geometry, spare)) in layers.enumerate() {
         text.push_str(&format!(
-            "\n  layer {number}  any {} of {} blocks of {} bytes may be lost",
-            geometry.parity,
-            geometry.data + geometry.parity,
+            "\n  layer {number}  any {spare} of {} blocks of {} bytes may be lost",
+            geometry.data + spare,
             geometry.block
         ));
     }

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use paritas_protect::{
-    FileFinding, FileState, LayerReport, ParityFinding, Protected, Protection, Status,
+    FileFinding, FileState, LayerReport, ParityFinding, Protected, Protection, Skipped, Status,
     VerifyOptions, VerifyReport, verify,
 };
 use serde_json::{Value, json};
@@ -45,11 +45,15 @@ pub fn state(report: &VerifyReport) -> State {
     }
 }
 
-/// Whether a file, or the folder that it is in, may not be read.
+/// Whether nothing is known of a file, because it or the folder that it is in may not be read.
 fn is_unread(report: &VerifyReport, finding: &FileFinding) -> bool {
     let is_in = |folder: &Path| finding.path.starts_with(folder);
-    matches!(finding.state, FileState::Unreadable(_))
-        || report.skipped.iter().any(|skipped| is_in(&skipped.path))
+    let hides = |skipped: &Skipped| is_in(&skipped.path) && !skipped.is_special();
+    match finding.state {
+        FileState::Unreadable(_) => true,
+        FileState::Missing => report.skipped.iter().any(hides),
+        _ => false,
+    }
 }
 
 fn value(
@@ -176,22 +180,37 @@ pub fn verdict(report: &VerifyReport, state: State) -> String {
             )
         }
         _ => {
-            // Each layer has parity of its own, so as many may be lost anywhere as where the least
-            // is left.
-            let coded = report.layers.iter().filter(|layer| layer.geometry.data > 0);
-            let left = coded.map(|layer| layer.left).min().unwrap_or(0);
+            let (left, layer) = left(report);
             let blocks = counted(sum(|layer| layer.geometry.data + layer.geometry.parity), "block");
             let lost_blocks = counted(lost, "block");
             match state {
-                _ if lost == 0 => format!("; any {left} more of {blocks} may be lost"),
+                _ if lost == 0 => format!("; any {left} more of {blocks} may be lost{layer}"),
                 // Only files that were changed or removed before an update have lost any.
                 State::Intact => format!(
-                    "; {lost_blocks} of old versions use up parity; any {left} more may be lost"
+                    "; {lost_blocks} of old versions use up parity; any {left} more may be \
+                     lost{layer}"
                 ),
-                _ => format!("; {lost_blocks} lost, any {left} more of {blocks} may be lost"),
+                _ => {
+                    format!("; {lost_blocks} lost, any {left} more of {blocks} may be lost{layer}")
+                }
             }
         }
     }
+}
+
+/// Returns how many more blocks may be lost, and names the layer that limits this number if others
+/// have more parity. Each layer has parity of its own, so as many may be lost anywhere as where the
+/// least is left.
+fn left(report: &VerifyReport) -> (u64, String) {
+    let coded = (0..).zip(&report.layers).filter(|(_, layer)| layer.geometry.data > 0);
+    let left = coded.map(|(number, layer)| (layer.left, number));
+    let most = left.clone().map(|(left, _)| left).max();
+    let (least, number): (u64, usize) = left.min().unwrap_or_default();
+    let note = match most > Some(least) {
+        true => format!(" (layer {number} has the least parity left)"),
+        false => String::new(),
+    };
+    (least, note)
 }
 
 /// Returns a line for each file that is not as it was, and for each parity file, worst first. Those

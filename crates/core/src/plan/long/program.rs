@@ -22,6 +22,8 @@
 //!
 //! - To add data blocks to parity blocks: inputs are the chunks of the data, the output is the
 //!   chunk of the parity.
+//! - To add data blocks in several calls, the sum is kept from one call to the next. The parity
+//!   blocks are made of it at the end, once instead of in each call.
 //! - To recover data blocks: the input is the chunk of the parity, multiplied by a factor for each
 //!   row; outputs are the chunks with lost blocks, multiplied by a factor for each block.
 
@@ -111,6 +113,7 @@ pub(crate) struct LongProgram {
     read: usize,
     written: usize,
     adds: bool,
+    keeps: bool,
 }
 
 impl LongProgram {
@@ -128,7 +131,22 @@ impl LongProgram {
             written: rows.len(),
             inputs: chunks(matrix, columns.map(column)),
             adds: true,
+            keeps: false,
         }
+    }
+
+    /// Returns the program that adds the data blocks `columns` to a sum that is kept. The data
+    /// blocks are the buffers from 0 on.
+    pub(crate) fn gather(matrix: LongMatrix, columns: Range<usize>) -> Self {
+        let program = Self::add(matrix, &[], columns);
+        Self { outputs: Vec::new(), keeps: true, ..program }
+    }
+
+    /// Returns the program that makes the parity blocks `rows` of a sum that was kept. The parity
+    /// blocks are the buffers from 0 on.
+    pub(crate) fn finish(matrix: LongMatrix, rows: &[usize]) -> Self {
+        let program = Self::add(matrix, rows, 0..0);
+        Self { adds: false, keeps: true, ..program }
     }
 
     /// Returns the program that recovers lost data blocks. The sums are the buffers from 0 on, the
@@ -146,6 +164,7 @@ impl LongProgram {
             read: count,
             written: recovery.lost().len(),
             adds: false,
+            keeps: false,
         }
     }
 
@@ -168,6 +187,13 @@ impl LongProgram {
     /// to have no factors.
     pub(crate) fn adds(&self) -> bool {
         self.adds
+    }
+
+    /// Whether the sum of the inputs' transforms lies in a buffer that outlasts the program. It is
+    /// the last buffer, after those that are read and written, and has the tiles one after the
+    /// other.
+    pub(crate) fn keeps(&self) -> bool {
+        self.keeps
     }
 
     /// The numbers of buffers that are read and that are written. Those that are read come first.

@@ -3,7 +3,8 @@
 //! A program (see [`crate::plan::long::program`]) runs over two *tiles*, which stay in the
 //! second-level cache. One holds the entries of the chunk that is transformed, the other the sum of
 //! the inputs' transforms. An entry of a tile is a few granules of a block, one after the other. So
-//! each block is read once, and each sum is read and written once, however many there are.
+//! each block is read once, and each sum is read and written once, however many there are. A sum
+//! that is kept from one call to the next lies in the caller's memory, tile after tile.
 //!
 //! Levels are taken up to three at a time: eight entries are loaded into registers, go through
 //! twelve butterflies, and are stored. Passes leave out groups of entries that are all zero on the
@@ -73,12 +74,16 @@ pub(super) unsafe fn run_long<V: Streaming, M: Multiplier<V>, const GROUP: usize
     let tile = program.tile().min(granules.len());
     let bytes = program.entries() * tile * GRANULE;
     let mut scratch = Scratch::new(2 * bytes);
+    let kept = memory.places.last().filter(|_| program.keeps()).map(|place| place.start);
     let sum = scratch.start();
     let work = sum.wrapping_add(bytes);
     let columns = |start| Columns { start, count: tile.min(granules.end - start) };
     for start in granules.clone().step_by(tile.max(1)) {
         let next = (start + tile < granules.end).then(|| columns(start + tile));
         let at = |place| Tile { start: place, entries: program.entries(), columns: columns(start) };
+        // Tiles of a sum that is kept stand one after the other.
+        let before = start * program.entries() * GRANULE;
+        let sum = kept.map_or(sum, |kept| kept.wrapping_add(before));
         // SAFETY: each tile has room for a granule of all columns for each entry, and the caller
         // vouches for the buffers.
         unsafe { run_tile::<V, M, GROUP>(program, &passes, memory, [at(sum), at(work)], next) };
@@ -103,22 +108,23 @@ unsafe fn run_tile<V: Streaming, M: Multiplier<V>, const GROUP: usize>(
     let mut fetch = || Fetch::new(following.next(), memory, passes, sum.entries);
     // SAFETY: the caller's contract.
     unsafe {
-        if program.inputs().is_empty() {
+        if program.inputs().is_empty() && !program.keeps() {
             sum.clear(0..sum.entries);
         }
         for (number, chunk) in inputs.enumerate() {
-            let tile = if number == 0 { sum } else { work };
+            let is_first = number == 0 && !program.keeps();
+            let tile = if is_first { sum } else { work };
             let mut fetch = fetch();
             for &pass in passes {
                 let from = if pass == first { End::Values(memory) } else { End::Tile(tile) };
                 let to = if pass == last { sum } else { tile };
-                let adds = pass == last && number > 0;
+                let adds = pass == last && !is_first;
                 let ends = Ends { from, to: End::Tile(to), adds };
                 tile.pass::<V, M, GROUP, true>(chunk, pass, ends, &mut fetch);
             }
         }
         for (number, chunk) in program.outputs().iter().enumerate() {
-            let is_last = number + 1 == program.outputs().len();
+            let is_last = number + 1 == program.outputs().len() && !program.keeps();
             let tile = if is_last { sum } else { work };
             let mut fetch = fetch();
             for &pass in passes.iter().rev() {
