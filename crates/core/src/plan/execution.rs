@@ -96,6 +96,12 @@ impl Execution {
         Ok(Self { parts: programs.into_iter().zip(feeds).map(part).collect(), turns })
     }
 
+    /// Number of operands of all parts, by which the memory that they take grows.
+    pub(crate) fn operands(&self) -> usize {
+        let operands = |part: &Part| Cost::of(part.program.schedule()).total;
+        self.parts.iter().map(operands).sum()
+    }
+
     /// Makes an execution of one program.
     pub(crate) fn of_program(program: Program, target: Option<Target>) -> Result<Self> {
         Self::new(vec![program], Turns::SideBySide, target)
