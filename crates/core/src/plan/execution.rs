@@ -226,6 +226,7 @@ impl Planner<'_> {
         let parity = self.code.cells_of(targets.iter().copied());
         let (schedule, touched) = self.code.schedule_update(node, change, &parity, self.options)?;
         let (rows, given) = (self.code.node_cells(node).len(), change.shards());
+        prove::update(self.code, &schedule, node, given, &touched)?;
         let changed =
             (0..given * rows).map(|cell| Location { buffer: cell / rows, row: cell % rows });
         let outputs: Vec<Location> = touched
