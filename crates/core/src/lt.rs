@@ -337,6 +337,9 @@ impl<B: AsRef<[u8]>> LtDecoder<B> {
     /// how many more are likely needed. If there is no memory for the object
     /// ([`crate::ErrorKind::Memory`]).
     pub fn reconstruct(&self) -> Result<Pages> {
+        if !self.is_ready() {
+            return Err(self.not_enough());
+        }
         let bytes = self.info.object_bytes();
         let bytes = usize::try_from(bytes).map_err(|_| Error::too_large(bytes))?;
         let mut object = Pages::zeroed(bytes)?;
