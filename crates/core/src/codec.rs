@@ -64,7 +64,10 @@ use crate::run::dispatch::Kernel;
 /// # Ok::<(), paritas::Error>(())
 /// ```
 ///
-/// Calls use all processors where that pays ([`CodecOptions::threads`]).
+/// Make one codec and keep it. It plans and compiles each question (encoding, and every pattern of
+/// losses) when it is first asked, which takes about a millisecond for usual codes and seconds for
+/// the widest, and keeps the programs. Several threads may call it at once, and a call uses all
+/// processors where that pays ([`CodecOptions::threads`]).
 pub struct Codec {
     engine: Engine,
     encoding: Encoding,
@@ -75,8 +78,9 @@ impl Codec {
     /// code is `K+M`: Cauchy Reed-Solomon with the fewest XORs that are known.
     ///
     /// # Errors
-    /// If `k` or `m` is 0, or if there are more than 65,536 nodes
-    /// ([`crate::ErrorKind::Parameters`]).
+    /// If `k` or `m` is 0, or if the code is too large ([`crate::ErrorKind::Parameters`]). The
+    /// limits are 65,536 nodes and k·m·w² = 2^25, where w is the smallest number with k + m ≤ 2^w:
+    /// 500 + 500 shards are possible, 600 + 600 are not.
     pub fn new(k: usize, m: usize) -> Result<Self> {
         format!("{k}+{m}").parse()
     }
@@ -214,7 +218,8 @@ impl Codec {
     /// # Errors
     /// If a number of shards is wrong ([`crate::ErrorKind::Buffers`]), or a length
     /// ([`crate::ErrorKind::Length`]); or if a node holds both data and parity
-    /// ([`crate::ErrorKind::Parameters`]): [`Codec::encode_nodes`] encodes codes of that kind.
+    /// ([`crate::ErrorKind::Parameters`]): [`Codec::encode_nodes`] encodes codes of that kind, and
+    /// [`LtEncoder`](crate::LtEncoder) LT codes.
     pub fn encode<D: AsRef<[u8]>, P: AsMut<[u8]>>(
         &self,
         data: &[D],
@@ -233,8 +238,9 @@ impl Codec {
     /// alone.
     ///
     /// # Errors
-    /// If a count or length is wrong.
+    /// If a count or length is wrong, or if the shards are blocks of an LT code.
     pub fn encode_nodes(&self, nodes: &mut [&mut [u8]]) -> Result<()> {
+        self.expect_data()?;
         let standing = &self.encoding.standing;
         self.expect_count("node", nodes.len(), standing.len())?;
         let nodes = nodes.iter_mut().map(|node| Buffer::Target(node));
@@ -284,8 +290,9 @@ impl Codec {
     /// the shards of the other nodes, both in node order, as for [`Codec::encode`].
     ///
     /// # Errors
-    /// If a node holds data and parity.
+    /// If a node holds data and parity, or blocks of an LT code ([`crate::ErrorKind::Parameters`]).
     pub fn encoder(&self) -> Result<Prepared> {
+        self.expect_data()?;
         let (sources, targets) = self.encoding.shards.split(self.code())?;
         self.engine.prepared(&self.encoding.question, &numbers(sources), &numbers(targets))
     }
@@ -388,6 +395,16 @@ impl Codec {
     pub fn run(&self, plan: &Plan, buffers: &mut [Buffer<'_>]) -> Result<()> {
         let buffers = buffers.iter_mut().map(Buffer::reborrow).enumerate();
         self.engine.answer(&Question::Plan(Arc::new(plan.clone())), buffers)
+    }
+
+    /// Checks that nodes hold the data from which parity is computed.
+    fn expect_data(&self) -> Result<()> {
+        if self.code().graph().is_none() {
+            return Ok(());
+        }
+        let spec = self.code().spec();
+        let message = format!("{spec} is an LT code, whose blocks are made by LtEncoder");
+        Err(Error::parameters(message))
     }
 
     fn expect_node(&self, node: NodeId) -> Result<()> {

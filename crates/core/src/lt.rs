@@ -7,9 +7,9 @@
 //! Returned bytes lie in large pages ([`Pages`]); a caller with memory of its own uses
 //! [`LtEncoder::encode_into`] and [`LtDecoder::reconstruct_into`].
 //!
-//! The graph is solved first, which touches no block. Then several threads run the schedule tile by
-//! tile over all blocks at once, so that each block is read once and each part of the object
-//! written once (`run/blocks.rs`).
+//! To decode, the graph is solved first, which touches no block, and the schedule is proved. Then
+//! several threads run it tile by tile over all blocks at once, so that each block is read once and
+//! each part of the object written once (`run/blocks.rs`). To encode, the graph is the schedule.
 
 mod blocks;
 mod info;
@@ -26,6 +26,7 @@ use crate::limits::BYTES_A_THREAD;
 use crate::plan::Plan;
 use crate::plan::blocks::BlockProgram;
 use crate::plan::lt::{Decoder, Method};
+use crate::plan::prove::Proof;
 use crate::plan::schedule::Schedule;
 use crate::run;
 use crate::run::buffers::{Place, Stores};
@@ -336,6 +337,9 @@ impl<B: AsRef<[u8]>> LtDecoder<B> {
     /// how many more are likely needed. If there is no memory for the object
     /// ([`crate::ErrorKind::Memory`]).
     pub fn reconstruct(&self) -> Result<Pages> {
+        if !self.is_ready() {
+            return Err(self.not_enough());
+        }
         let bytes = self.info.object_bytes();
         let bytes = usize::try_from(bytes).map_err(|_| Error::too_large(bytes))?;
         let mut object = Pages::zeroed(bytes)?;
@@ -359,7 +363,7 @@ impl<B: AsRef<[u8]>> LtDecoder<B> {
         if !self.is_ready() {
             return Err(self.not_enough());
         }
-        let plan = self.solver.plan()?;
+        let plan = Proof::of_graph(self.solver.graph()).proved(self.solver.plan()?)?;
         let data = self.info.data();
         let block = |cell: &crate::CellId| self.blocks[cell.index() - data].as_ref();
         let inputs: Option<Vec<&[u8]>> =

@@ -285,6 +285,25 @@ fn codes_without_data_shards_are_not_split() {
     }
 }
 
+/// Blocks of an LT code are computed from data that no node stores.
+#[test]
+fn blocks_of_lt_codes_are_not_encoded_as_shards() {
+    let codec: Codec = "lt:k=8,n=16,nodes=4".parse().unwrap();
+    let mut shards = vec![vec![0; 400]; 4];
+    let none: [&[u8]; 0] = [];
+    let results = [
+        codec.encode(&none, &mut shards),
+        codec.encode_nodes(&mut common::as_mut_slices(&mut shards)),
+        codec.verify(&shards).map(drop),
+        codec.encoder().map(drop),
+    ];
+    for result in results {
+        let error = result.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Parameters, "{error}");
+        assert!(error.to_string().ends_with("blocks are made by LtEncoder"), "{error}");
+    }
+}
+
 /// A plan from elsewhere runs if it computes the cells that it claims.
 #[test]
 fn plans_are_run_once_proved() {

@@ -184,6 +184,11 @@ fn too_few_blocks_say_how_many_more() {
     assert!(rebuilt.iter().all(|&byte| byte == 0), "nothing was written");
     assert_eq!(decoder.reconstruct().unwrap_err().to_string(), error.to_string());
 
+    // No memory is asked for before the blocks suffice.
+    let info = LtInfo::unchecked(code("lt:k=100,n=300,c=0.1"), 100 << 50, 1 << 50).unwrap();
+    let decoder = LtDecoder::<Vec<u8>>::new(&info, LtOptions::default()).unwrap();
+    assert_eq!(decoder.reconstruct().unwrap_err().kind(), ErrorKind::NotEnough);
+
     let (_, info, blocks) = encode("lt:k=100,n=110,c=0.1", 100 * 8);
     let mut decoder = LtDecoder::new(&info, LtOptions::default().method(Method::Greedy));
     let decoder = decoder.as_mut().unwrap();
@@ -230,6 +235,17 @@ fn the_largest_code_decodes() {
     let mut rebuilt = vec![0; object.len()];
     decoder.reconstruct_into(&mut rebuilt).unwrap();
     assert_eq!(rebuilt, object);
+}
+
+/// A graph that was not the first to be drawn keeps its number when it is stored.
+#[test]
+fn metadata_keeps_the_number_of_the_graph() {
+    let spec = |seed| format!("lt:k=40,n=60,c=0.3,variant=decodable,seed={seed}");
+    let later = |spec: &String| code(spec).graph().unwrap().attempt() > 0;
+    let spec = (0..20).map(spec).find(later).unwrap();
+    let (_, info, _) = encode(&spec, 1000);
+    let info = info.with_graph().unwrap();
+    assert_eq!(LtInfo::from_bytes(&info.to_bytes().unwrap()).unwrap(), info);
 }
 
 /// Metadata is restored from its bytes, with the graph or without; other bytes are refused.

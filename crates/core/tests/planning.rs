@@ -7,7 +7,10 @@
 mod common;
 
 use common::code;
-use paritas::{Account, CellSet, Code, Cut, NodeId, Pass, Plan, PlanOptions, Role};
+use paritas::{
+    Account, Call, CellSet, Code, Codec, CodecOptions, Cut, Kernel, NodeId, Pass, Plan,
+    PlanOptions, Role,
+};
 
 /// Most steps that may be drawn from the budget, whatever the code.
 const MOST: u64 = 1 << 27;
@@ -111,4 +114,24 @@ fn rounds_that_are_asked_for_are_not_cut() {
     let [asked, for_a_byte] = [None, Some(1)].map(|bytes| encode(&code, rounds(bytes)));
     assert_eq!(asked.schedule(), for_a_byte.schedule());
     assert_eq!(for_a_byte.account().cuts, []);
+}
+
+/// A wide code runs in parts that fit registers; a very wide one would run in thousands of parts,
+/// each with pointers to thousands of buffers.
+#[test]
+fn very_wide_codes_stay_whole() {
+    let kernel = Some(Kernel::JitAvx512);
+    for (spec, is_whole) in [
+        ("cauchy:k=16,m=150", false),
+        ("cauchy:k=16,m=1500", true),
+        ("reed-solomon:k=16,m=150,w=16", false),
+        ("reed-solomon:k=2,m=3000,w=16", true),
+    ] {
+        let codec = Codec::with_options(code(spec), CodecOptions::default()).unwrap();
+        let code = codec.code();
+        let (have, want) = (code.stored(Role::Data), code.stored(Role::Parity));
+        let call = Call { bytes: 1 << 16, align: 64, kernel };
+        let parts = codec.explain(&have, &want, &call).unwrap().parts.len();
+        assert_eq!(parts == 1, is_whole, "{spec}: {parts} parts");
+    }
 }

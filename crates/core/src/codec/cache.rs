@@ -2,10 +2,11 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::define::cells::{CellSet, NodeId};
 use crate::error::Result;
+use crate::limits::{KEPT_OPERANDS, KEPT_PROGRAMS};
 use crate::plan::Plan;
 use crate::plan::combination::Change;
 use crate::run::executable::Executable;
@@ -29,51 +30,51 @@ impl Question {
 
 type Answer = Result<Arc<Executable>>;
 
-/// Answers by question, refusals included; the oldest is dropped first.
+/// Answers by question, refusals included; the oldest are dropped first.
+#[derive(Default)]
 pub(super) struct Cache {
-    most: usize,
     answers: Mutex<Answers>,
 }
 
 #[derive(Default)]
 struct Answers {
-    by_question: HashMap<Question, Answer>,
-    oldest_first: VecDeque<Question>,
+    /// The answers, which are empty while they are prepared.
+    by_question: HashMap<Question, Arc<OnceLock<Answer>>>,
+    /// The questions that have been answered, with the operands of their programs.
+    oldest_first: VecDeque<(Question, usize)>,
+    /// Sum of these operands.
+    operands: usize,
 }
 
 impl Cache {
-    /// Creates a cache of at most `most` answers.
-    pub(super) fn new(most: usize) -> Self {
-        Self { most, answers: Mutex::default() }
-    }
-
-    /// Returns the answer to a question: the one that is kept, or what `prepare` gives.
+    /// Returns the answer to a question: the one that is kept, or what `prepare` gives, which is a
+    /// program and the number of its operands.
+    ///
+    /// Only one thread prepares an answer, without the lock; others that ask the same question wait
+    /// for it. For a wide code, preparing takes seconds and a gigabyte.
     pub(super) fn get(
         &self,
         question: &Question,
-        prepare: impl FnOnce() -> Result<Executable>,
+        prepare: impl FnOnce() -> Result<(Executable, usize)>,
     ) -> Answer {
-        if let Some(found) = self.answers().by_question.get(question) {
-            return found.clone();
+        let kept = self.answers().kept(question);
+        let mut operands = None;
+        let answer = kept.get_or_init(|| {
+            let prepared = prepare();
+            operands = Some(prepared.as_ref().map_or(0, |(_, operands)| *operands));
+            prepared.map(|(executable, _)| Arc::new(executable))
+        });
+        if let Some(operands) = operands {
+            self.answers().add(question, operands);
         }
-        // The answer is prepared outside the lock: two threads may answer the same question, which
-        // is harmless.
-        let answer = prepare().map(Arc::new);
-        let mut answers = self.answers();
-        if answers.by_question.insert(question.clone(), answer.clone()).is_none() {
-            answers.oldest_first.push_back(question.clone());
-        }
-        if answers.oldest_first.len() > self.most
-            && let Some(oldest) = answers.oldest_first.pop_front()
-        {
-            answers.by_question.remove(&oldest);
-        }
-        answer
+        answer.clone()
     }
 
     /// Returns the first value that `find` finds in any program.
     pub(super) fn find_map<T>(&self, find: impl Fn(&Executable) -> Option<T>) -> Option<T> {
-        self.answers().by_question.values().flatten().find_map(|program| find(program))
+        let answers = self.answers();
+        let mut programs = answers.by_question.values().filter_map(|kept| kept.get()).flatten();
+        programs.find_map(|program| find(program))
     }
 
     fn answers(&self) -> MutexGuard<'_, Answers> {
@@ -81,8 +82,109 @@ impl Cache {
     }
 }
 
+impl Answers {
+    /// Returns the place of an answer, which may be empty yet.
+    fn kept(&mut self, question: &Question) -> Arc<OnceLock<Answer>> {
+        if let Some(kept) = self.by_question.get(question) {
+            return Arc::clone(kept);
+        }
+        let kept = Arc::default();
+        self.by_question.insert(question.clone(), Arc::clone(&kept));
+        kept
+    }
+
+    /// Records that a question has been answered by a program of `operands` operands, and drops the
+    /// oldest answers while there are too many. The newest one stays, whatever its size.
+    fn add(&mut self, question: &Question, operands: usize) {
+        self.oldest_first.push_back((question.clone(), operands));
+        self.operands += operands;
+        while self.oldest_first.len() > KEPT_PROGRAMS
+            || self.oldest_first.len() > 1 && self.operands > KEPT_OPERANDS
+        {
+            let Some((oldest, operands)) = self.oldest_first.pop_front() else { return };
+            self.operands -= operands;
+            self.by_question.remove(&oldest);
+        }
+    }
+}
+
 impl fmt::Debug for Cache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} programs", self.answers().by_question.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Duration;
+
+    use super::*;
+    use crate::error::Error;
+    use crate::plan::blocks::BlockProgram;
+    use crate::run::blocks;
+    use crate::run::dispatch::Kernel;
+
+    fn question(node: usize) -> Question {
+        Question::Update(NodeId::new(node), Change::Difference)
+    }
+
+    fn executable() -> Result<Executable> {
+        let program = BlockProgram::new(&"inputs 1 temps 0 outputs 1\no0 = i0\n".parse().unwrap())?;
+        let runners = Kernel::Scalar.runners().unwrap();
+        blocks::prepare(program, runners, vec![0], vec![1], 2)
+    }
+
+    /// Asks for a program of `operands` operands. Returns whether it had to be prepared.
+    fn is_new(cache: &Cache, node: usize, operands: usize) -> bool {
+        let mut is_new = false;
+        let prepare = || {
+            is_new = true;
+            Ok((executable()?, operands))
+        };
+        cache.get(&question(node), prepare).unwrap();
+        is_new
+    }
+
+    #[test]
+    fn programs_are_kept_by_number_and_by_operands() {
+        let cache = Cache::default();
+        assert!((0..=KEPT_PROGRAMS).all(|node| is_new(&cache, node, 1)));
+        assert!((1..=KEPT_PROGRAMS).all(|node| !is_new(&cache, node, 1)));
+        assert!(is_new(&cache, 0, 1), "the oldest was dropped");
+
+        let cache = Cache::default();
+        let third = KEPT_OPERANDS / 3;
+        assert!((0..4).all(|node| is_new(&cache, node, third)));
+        assert!((1..4).all(|node| !is_new(&cache, node, third)));
+        assert!(is_new(&cache, 4, 2 * KEPT_OPERANDS) && !is_new(&cache, 4, 2 * KEPT_OPERANDS));
+        assert!((0..4).all(|node| is_new(&cache, node, 1)), "all others were dropped");
+        assert_eq!(cache.answers().operands, 4);
+    }
+
+    #[test]
+    fn refusals_are_kept() {
+        let cache = Cache::default();
+        let refuse = || Err(Error::not_enough("two shards are missing"));
+        assert!(cache.get(&question(1), refuse).is_err());
+        assert!(cache.get(&question(1), || unreachable!("the refusal is kept")).is_err());
+    }
+
+    /// Two threads at least ask while the answer is prepared.
+    #[test]
+    fn threads_with_the_same_question_wait_for_one_answer() {
+        let (cache, prepared) = (Cache::default(), AtomicUsize::new(0));
+        let prepare = || {
+            prepared.fetch_add(1, Ordering::Relaxed);
+            std::thread::sleep(Duration::from_millis(50));
+            Ok((executable()?, 1))
+        };
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| cache.get(&question(7), prepare).unwrap());
+            }
+        });
+        assert_eq!(prepared.load(Ordering::Relaxed), 1);
+        assert_eq!(cache.answers().oldest_first.len(), 1);
     }
 }

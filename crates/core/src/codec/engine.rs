@@ -11,7 +11,6 @@ use crate::codec::shards::Shards;
 use crate::define::cells::{CellId, CellSet};
 use crate::define::code::Code;
 use crate::error::{Error, Result};
-use crate::limits::{KEPT_LT_PROGRAMS, KEPT_PROGRAMS};
 use crate::plan::blocks::BlockProgram;
 use crate::plan::execution::{Execution, Planner, Shares};
 use crate::plan::layout::{BufferLayout, Layout};
@@ -53,7 +52,6 @@ impl Engine {
             return Err(kernel.unavailable());
         }
         let layout = Layout::new(&code, buffers, options.packet);
-        let kept = if code.graph().is_some() { KEPT_LT_PROGRAMS } else { KEPT_PROGRAMS };
         let serving = match code.symbols() {
             Some(_) => {
                 let chosen = WordKernel::resolve(options.kernel);
@@ -63,7 +61,7 @@ impl Engine {
             }
             None => Serving::packets(options.kernel, kernel, options.prefetch),
         };
-        Ok(Self { code, options, layout, serving, programs: Cache::new(kept) })
+        Ok(Self { code, options, layout, serving, programs: Cache::default() })
     }
 
     /// Returns the name of the kernel that runs, in either layout; for blocks of an LT code, the
@@ -144,11 +142,14 @@ impl Engine {
         self.programs.get(question, || self.prepare(question))
     }
 
-    fn prepare(&self, question: &Question) -> Result<Executable> {
+    /// Prepares the program for a question. Returns it with the number of its operands.
+    fn prepare(&self, question: &Question) -> Result<(Executable, usize)> {
         if let (Question::Compute(have, want), true) = (question, self.has_blocks()) {
             return self.prepare_blocks(have, want);
         }
-        self.serving.prepare(self.execution(question)?)
+        let execution = self.execution(question)?;
+        let operands = execution.operands();
+        Ok((self.serving.prepare(execution)?, operands))
     }
 
     /// Plans a question down to the instructions of the kernel that serves.
@@ -197,7 +198,7 @@ impl Engine {
 
     /// Solves an LT code's graph. Solving takes longer than running a small segment, and an
     /// object's segments mostly miss the same blocks; so answers are kept, refusals included.
-    fn prepare_blocks(&self, have: &CellSet, want: &CellSet) -> Result<Executable> {
+    fn prepare_blocks(&self, have: &CellSet, want: &CellSet) -> Result<(Executable, usize)> {
         let plan = self.code.schedule_with(have, want, self.options.plan)?;
         let plan = Proof::new(&self.code).proved(plan)?;
         let locate = |cells: &[CellId]| -> Result<Vec<usize>> {
@@ -208,7 +209,8 @@ impl Engine {
         let program = BlockProgram::new(plan.schedule())?;
         let kernel = self.kernel();
         let runners = kernel.runners().ok_or_else(|| kernel.unavailable())?;
-        blocks::prepare(program, runners, inputs, outputs, self.layout.cells.len())
+        let (operands, buffers) = (program.operands().len(), self.layout.cells.len());
+        Ok((blocks::prepare(program, runners, inputs, outputs, buffers)?, operands))
     }
 
     fn threads(&self) -> Threads {

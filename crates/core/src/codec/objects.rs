@@ -98,9 +98,11 @@ impl Codec {
     ///
     /// # Errors
     /// If there is not one shard for each node ([`crate::ErrorKind::Buffers`]), or if the shards
-    /// are not equally long ([`crate::ErrorKind::Length`]).
+    /// are not equally long ([`crate::ErrorKind::Length`]); or if they are blocks of an LT code
+    /// ([`crate::ErrorKind::Parameters`]).
     pub fn verify<S: AsRef<[u8]>>(&self, shards: &[S]) -> Result<Vec<NodeId>> {
         let code = self.code();
+        self.expect_data()?;
         self.expect_count("node", shards.len(), code.node_count())?;
         let shards: Vec<&[u8]> = shards.iter().map(AsRef::as_ref).collect();
         let row = self.expect_equal_rows(&shards)?;
@@ -135,12 +137,7 @@ impl Codec {
 
     /// Returns the nodes with data, if none of them holds parity.
     fn data_nodes(&self) -> Result<&[NodeId]> {
-        if self.code().graph().is_some() {
-            let spec = self.code().spec();
-            return Err(Error::parameters(format!(
-                "{spec} is an LT code, whose blocks are made by LtEncoder"
-            )));
-        }
+        self.expect_data()?;
         Ok(self.encoding.shards.split(self.code())?.0)
     }
 

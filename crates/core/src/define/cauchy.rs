@@ -17,7 +17,7 @@ use crate::define::ones::Ones;
 use crate::define::symbols::SymbolMatrix;
 use crate::error::{Error, Result};
 
-/// Upper bound on the number of unused points that are compared when rows are added.
+/// Number of unused points that are compared when rows are added, unless more rows are wanted.
 const CANDIDATES: usize = 256;
 
 /// A matrix of coefficients: a Cauchy matrix with scaled rows and columns.
@@ -106,8 +106,8 @@ impl CauchyMatrix {
     }
 
     /// Returns the same matrix with rows added until there are `m`, each scaled as normalisation
-    /// does. The points are chosen among the first 256 unused ones: those whose rows have the
-    /// fewest ones.
+    /// does. The points are chosen among the first 256 unused ones, or the first `m` if that is
+    /// more: those whose rows have the fewest ones.
     ///
     /// # Errors
     /// If too few points are left, or if `m` is less than the present number of rows.

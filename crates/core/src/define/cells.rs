@@ -115,6 +115,9 @@ impl CellSet {
     }
 
     /// Returns the set with the given members, for a code with `cells` cells.
+    ///
+    /// # Panics
+    /// If a member is out of the set's range.
     pub fn from_cells(cells: usize, members: impl IntoIterator<Item = CellId>) -> Self {
         let mut set = Self::new(cells);
         members.into_iter().for_each(|cell| set.insert(cell));

@@ -23,6 +23,9 @@ pub struct Losses<'a> {
 
 impl<'a> Losses<'a> {
     /// Describes the situation in which exactly the cells of `have` are at hand.
+    ///
+    /// # Panics
+    /// If the code lacks a cell of `have`.
     pub fn new(code: &'a Code, have: CellSet) -> Self {
         let mut unknown = vec![None; code.data_cells().len()];
         let mut unknowns = Vec::new();
@@ -39,7 +42,7 @@ impl<'a> Losses<'a> {
     }
 
     /// Describes the situation in which all placed cells are at hand except those of the nodes
-    /// `lost`.
+    /// `lost`. Numbers of nodes that the code lacks change nothing.
     pub fn of_nodes(code: &'a Code, lost: &[NodeId]) -> Self {
         Self::new(code, code.cells_of(code.nodes().filter(|node| !lost.contains(node))))
     }
@@ -53,6 +56,9 @@ impl<'a> Losses<'a> {
     ///
     /// # Errors
     /// If `cell` cannot be recovered: the data cells whose loss prevents it.
+    ///
+    /// # Panics
+    /// If the code has no such cell.
     pub fn express(&self, cell: CellId) -> Result<Vec<CellId>, Vec<CellId>> {
         let parities = self.combination(cell)?.into_iter().map(|equation| self.equations[equation]);
         let mut known = vec![false; self.code.data_cells().len()];

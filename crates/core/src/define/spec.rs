@@ -91,6 +91,10 @@ impl Spec {
         let digits = !value.is_empty() && value.bytes().all(|b| b.is_ascii_digit());
         match value.parse() {
             Ok(number) if digits => Ok(number),
+            Err(_) if digits => Err(Error::spec(format!(
+                "{self}: {key} must be a number up to {}; got {value}",
+                usize::MAX
+            ))),
             _ => Err(Error::spec(format!("{self}: {key} must be a number; got {value}"))),
         }
     }
@@ -201,7 +205,7 @@ mod tests {
         }
         let spec: Spec = "cauchy:k=ten,m=99999999999999999999999".parse().unwrap();
         assert!(spec.required("k").unwrap_err().to_string().contains("k=ten"));
-        assert!(spec.required("m").is_err());
+        assert!(spec.required("m").unwrap_err().to_string().contains("a number up to 1844"));
         assert!(spec.required("w").unwrap_err().to_string().contains("w is missing"));
     }
 

@@ -96,8 +96,13 @@ pub(crate) fn expect_size(k: usize, m: usize, w: usize) -> Result<()> {
     if bits <= MAX_BITS {
         return Ok(());
     }
+    let hint = match MAX_BITS / m.saturating_mul(w * w).max(1) {
+        0 => String::new(),
+        most => format!("; for m = {m} and w = {w} use k up to {most}"),
+    };
     Err(Error::parameters(format!(
-        "k = {k}, m = {m}, w = {w}: the bit matrix has k·m·w² = {bits} bits, more than {MAX_BITS}"
+        "k = {k}, m = {m}, w = {w}: the bit matrix has k·m·w² = {bits} bits, more than \
+         {MAX_BITS}{hint}"
     )))
 }
 
@@ -126,8 +131,13 @@ mod tests {
         assert!(SymbolMatrix::new(field, 2, vec![vec![1]]).is_err());
         assert!(SymbolMatrix::new(field, 1, vec![vec![1], vec![16]]).is_err());
         assert!(expect_size(1 << 20, 2, 4).is_ok());
-        assert!(expect_size(1 << 20, 3, 4).is_err());
-        assert!(expect_size(usize::MAX, 2, 4).is_err());
+        let error = |k, m, w| expect_size(k, m, w).unwrap_err().to_string();
+        let most = MAX_BITS / 48;
+        assert!(
+            error(1 << 20, 3, 4).ends_with(&format!("; for m = 3 and w = 4 use k up to {most}"))
+        );
+        assert!(expect_size(most, 3, 4).is_ok() && expect_size(most + 1, 3, 4).is_err());
+        assert!(error(usize::MAX, usize::MAX, 4).ends_with("more than 33554432"));
     }
 
     /// Doubling moves every bit up and adds the polynomial's tail, bits 0, 2, 3 and 4, where bit 7

@@ -94,7 +94,8 @@ impl LtInfo {
         }
         info.checksums = (0..checksums).map(|_| reader.number()).collect::<Result<_>>()?;
         if reader.count(1)? == 1 {
-            info.graph = Some(reader.graph(info.data(), info.blocks())?);
+            let graph = reader.graph(info.data(), info.blocks())?;
+            info.graph = Some(graph.of_attempt(info.code.attempt()));
         }
         match reader.0.len() {
             0 => Ok(info),

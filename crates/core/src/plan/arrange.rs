@@ -48,13 +48,8 @@ pub(crate) fn arranged_in_place(
     machine: Machine,
 ) -> Result<Arranged> {
     let mut orders = orders(schedule, Some(streams), machine)?;
-    orders.retain(|order| keeps_inputs(order, shared));
+    orders.retain(|order| order.conflict(shared).is_none());
     cheapest(orders, machine)
-}
-
-/// Whether no input is read after the output in its place has been written.
-fn keeps_inputs(schedule: &Schedule, shared: &[(usize, usize)]) -> bool {
-    shared.iter().all(|&(input, output)| schedule.may_share(input, output))
 }
 
 /// Returns the arrangement that reads every input once, stream by stream, and reads nothing else,
@@ -70,7 +65,7 @@ pub(crate) fn reading_once(
         None => by_source(schedule, streams).ok()?,
         Some(_) => schedule.clone(),
     };
-    if !keeps_inputs(&schedule, shared) {
+    if schedule.conflict(shared).is_some() {
         return None;
     }
     let allocation = allocate(&lower(&schedule, machine).ok()?, machine);

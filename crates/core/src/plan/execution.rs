@@ -15,7 +15,7 @@ use std::sync::Arc;
 use crate::define::cells::{CellId, CellSet, NodeId};
 use crate::define::code::Code;
 use crate::error::{Error, Result};
-use crate::limits::{LONG_SCHEDULE, PRODUCTS_A_PART};
+use crate::limits::{LONG_SCHEDULE, MOST_POINTERS, PRODUCTS_A_PART};
 use crate::plan::combination::Change;
 use crate::plan::cost::Cost;
 use crate::plan::layout::Layout;
@@ -80,13 +80,16 @@ impl Execution {
     /// turn, if a program reads kept buffers that no earlier one writes.
     fn new(programs: Vec<Program>, turns: Turns, target: Option<Target>) -> Result<Self> {
         let footprints: Vec<_> = programs.iter().map(Program::footprint).collect();
-        let buffers = footprints.first().map_or(0, |footprint| footprint.strips.len());
+        let buffers = footprints.first().map_or(0, |footprint| footprint.rows.len());
         let feeds = match turns {
             Turns::SideBySide => apart(&footprints).map(|()| vec![false; footprints.len()]),
             Turns::ByTiles { kept } => feeding(&footprints, buffers.saturating_sub(kept)),
         };
-        let is_alike = |other: &Footprint| other.strips == footprints[0].strips;
-        let feeds = feeds.filter(|_| footprints.iter().all(is_alike));
+        let packet = programs.first().map_or(0, Program::packet);
+        let is_alike = |(program, of): (&Program, &Footprint)| {
+            program.packet() == packet && of.rows == footprints[0].rows
+        };
+        let feeds = feeds.filter(|_| programs.iter().zip(&footprints).all(is_alike));
         let feeds = feeds.ok_or_else(|| Error::internal("parts of a program meet each other"))?;
         let part = |(program, feeds)| {
             let program = Arc::new(program);
@@ -94,6 +97,12 @@ impl Execution {
             Part { program, variants, feeds }
         };
         Ok(Self { parts: programs.into_iter().zip(feeds).map(part).collect(), turns })
+    }
+
+    /// Number of operands of all parts, by which the memory that they take grows.
+    pub(crate) fn operands(&self) -> usize {
+        let operands = |part: &Part| Cost::of(part.program.schedule()).total;
+        self.parts.iter().map(operands).sum()
     }
 
     /// Makes an execution of one program.
@@ -220,6 +229,7 @@ impl Planner<'_> {
         let parity = self.code.cells_of(targets.iter().copied());
         let (schedule, touched) = self.code.schedule_update(node, change, &parity, self.options)?;
         let (rows, given) = (self.code.node_cells(node).len(), change.shards());
+        prove::update(self.code, &schedule, node, given, &touched)?;
         let changed =
             (0..given * rows).map(|cell| Location { buffer: cell / rows, row: cell % rows });
         let outputs: Vec<Location> = touched
@@ -232,7 +242,7 @@ impl Planner<'_> {
             .collect();
         let inputs = changed.chain(outputs.iter().copied()).collect();
         let nodes = std::iter::repeat_n(node, given).chain(targets.iter().copied());
-        let strips = nodes.map(|node| self.code.node_cells(node).len()).collect();
+        let strips: Vec<usize> = nodes.map(|node| self.code.node_cells(node).len()).collect();
         let program = Program::new(schedule, inputs, outputs, strips, self.layout.packet)?;
         Execution::of_program(program, self.target)
     }
@@ -271,7 +281,7 @@ impl Planner<'_> {
             cells.iter().map(|&cell| self.layout.location(self.code, cell)).collect()
         };
         let (inputs, outputs) = (locate(plan.inputs())?, locate(plan.outputs())?);
-        let rows = self.layout.rows.clone();
+        let rows = Arc::clone(&self.layout.rows);
         Program::new(plan.into_schedule(), inputs, outputs, rows, self.layout.packet)
     }
 
@@ -290,7 +300,8 @@ impl Planner<'_> {
         let nodes = self.groups(want);
         let cells = nodes.iter().map(Vec::len).max()?;
         let parts = nodes.len().div_ceil(held / cells.min(held));
-        (cells <= held && parts > 1).then_some(parts)
+        let is_light = parts * self.layout.rows.len() <= MOST_POINTERS;
+        (cells <= held && parts > 1 && is_light).then_some(parts)
     }
 
     /// Deals the wanted cells out in turn, into at most `parts` shares. The units are whole nodes,
@@ -334,7 +345,7 @@ impl Planner<'_> {
             },
             inputs: buffers(combination.inputs()),
             outputs: buffers(combination.outputs()),
-            buffers: self.layout.rows.len(),
+            buffers: Arc::clone(&self.layout.rows),
             in_place: false,
         };
         let (parts, turns) = match self.shares {
@@ -356,7 +367,7 @@ impl Planner<'_> {
             },
             inputs: (0..given).collect(),
             outputs: combination.outputs().iter().map(buffer).collect(),
-            buffers: given + targets.len(),
+            buffers: std::iter::repeat_n(1, given + targets.len()).collect(),
             in_place: true,
         };
         self.execute_words(&words.parts(self.machine()), Turns::ByTiles { kept: 0 })
@@ -404,8 +415,8 @@ struct Words {
     /// Numbers of the input buffers; `outputs` has those of the outputs.
     inputs: Vec<usize>,
     outputs: Vec<usize>,
-    /// Number of all buffers.
-    buffers: usize,
+    /// The number of rows of each buffer: one, of words.
+    buffers: Arc<[usize]>,
     /// Whether the sums are added to the present content of the outputs.
     in_place: bool,
 }
@@ -418,7 +429,7 @@ impl Words {
     }
 
     /// Splits the work into parts whose sums stay in registers and whose code stays in the
-    /// instruction cache.
+    /// instruction cache, unless there would be too many.
     fn parts(&self, machine: Machine) -> Vec<Self> {
         let word = self.rows.field.width() as usize / 8;
         let most = products::outputs_held(machine, word);
@@ -426,7 +437,11 @@ impl Words {
         // Part sizes are even, because pairs of outputs share products.
         let size = self.outputs.len().div_ceil(groups).next_multiple_of(2).min(most).max(1);
         let inputs = (PRODUCTS_A_PART / (size * word * word)).max(2);
-        self.chunks(size, inputs)
+        let parts = self.outputs.len().div_ceil(size) * self.inputs.len().div_ceil(inputs);
+        match parts * self.buffers.len() <= MOST_POINTERS {
+            true => self.chunks(size, inputs),
+            false => self.chunks(self.outputs.len(), self.inputs.len()),
+        }
     }
 
     /// Splits the work into parts of at most `outputs` outputs and `inputs` inputs. Parts with the
@@ -456,7 +471,7 @@ impl Words {
                     },
                     inputs: columns.iter().map(|&input| self.inputs[input]).collect(),
                     outputs: outputs.iter().map(|&output| self.outputs[output]).collect(),
-                    buffers: self.buffers,
+                    buffers: Arc::clone(&self.buffers),
                     in_place: self.in_place || number > 0,
                 });
             }
@@ -480,7 +495,7 @@ impl Words {
         let place = |&buffer: &usize| Location { buffer, row: 0 };
         let (inputs, outputs) =
             (inputs.iter().map(place).collect(), self.outputs.iter().map(place).collect());
-        Program::new(schedule, inputs, outputs, vec![1; self.buffers], LINE)
+        Program::new(schedule, inputs, outputs, Arc::clone(&self.buffers), LINE)
     }
 }
 

@@ -1,5 +1,8 @@
 //! Layouts: which cells lie in which buffer of a call.
 
+use std::iter::repeat_n;
+use std::sync::Arc;
+
 use crate::define::cells::CellId;
 use crate::define::code::Code;
 use crate::error::{Error, Result};
@@ -26,7 +29,7 @@ pub(crate) struct Layout {
     pub(crate) data: Vec<usize>,
     /// For each buffer, the number of rows of its strips. In the word layout a buffer is one row of
     /// words.
-    pub(crate) rows: Vec<usize>,
+    pub(crate) rows: Arc<[usize]>,
     /// Size of a packet, in bytes; in the word layout a cache line.
     pub(crate) packet: usize,
 }
@@ -54,7 +57,7 @@ impl Layout {
         let mut data: Vec<usize> = data.map(|location| location.buffer).collect();
         data.dedup();
         let (rows, packet) = match code.symbols() {
-            Some(_) => (vec![1; cells.len()], LINE),
+            Some(_) => (repeat_n(1, cells.len()).collect(), LINE),
             None => (cells.iter().map(Vec::len).collect(), packet),
         };
         Self { cells, locations, data, rows, packet }

@@ -310,8 +310,10 @@ impl Code {
         options: PlanOptions,
     ) -> Result<(Schedule, Vec<CellId>)> {
         let cells = self.node_cells(node);
-        let position =
-            |data: u32| cells.iter().position(|&c| c == self.data_cells()[data as usize]);
+        let position = |data: u32| {
+            let place = self.cell(self.data_cells()[data as usize]).place;
+            place.filter(|place| place.node == node).map(|place| place.row)
+        };
         let mut touched = Vec::new();
         let mut rows = Vec::new();
         for cell in parity.iter() {

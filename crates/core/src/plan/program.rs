@@ -5,9 +5,10 @@
 //! (its rows interleaved strip by strip), or one lane of a node. A program may process only some
 //! *columns* of every packet, so that several programs can divide a packet among them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::iter::repeat_n;
 use std::ops::Range;
+use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::plan::pieces::{self, Piece, Value};
@@ -28,19 +29,39 @@ pub struct Program {
     schedule: Schedule,
     inputs: Vec<Location>,
     outputs: Vec<Location>,
-    /// For each buffer, the number of rows of its strips.
-    rows: Vec<usize>,
-    /// For each buffer, whether it is read, and whether it is written.
-    access: Vec<(bool, bool)>,
+    /// For each buffer of a call, the number of rows of its strips. Parts of a question share it: a
+    /// wide code has thousands of parts and of buffers.
+    rows: Arc<[usize]>,
+    /// The buffers in use, ascending.
+    access: Vec<Access>,
     packet: usize,
     columns: Range<usize>,
+}
+
+/// The number of a buffer, whether it is read, and whether it is written.
+type Access = (usize, (bool, bool));
+
+/// Returns the buffers that cells are read from and written to, ascending.
+fn accesses(inputs: &[Location], outputs: &[Location]) -> Vec<Access> {
+    let read = inputs.iter().map(|location| (location.buffer, (true, false)));
+    let written = outputs.iter().map(|location| (location.buffer, (false, true)));
+    let mut accesses: Vec<Access> = read.chain(written).collect();
+    accesses.sort_unstable();
+    accesses.dedup_by(|(other, more), (buffer, all)| {
+        let is_same = other == buffer;
+        if is_same {
+            *all = (all.0 | more.0, all.1 | more.1);
+        }
+        is_same
+    });
+    accesses
 }
 
 /// The bytes of the buffers of a call that a program touches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Footprint {
-    /// For each buffer, the number of bytes of a strip.
-    pub(crate) strips: Vec<usize>,
+    /// For each buffer, the number of rows of its strips.
+    pub(crate) rows: Arc<[usize]>,
     /// Cells that are read; `written` are those that are written.
     pub(crate) read: Vec<Location>,
     pub(crate) written: Vec<Location>,
@@ -60,9 +81,10 @@ impl Program {
         schedule: Schedule,
         inputs: Vec<Location>,
         outputs: Vec<Location>,
-        rows: Vec<usize>,
+        rows: impl Into<Arc<[usize]>>,
         packet: usize,
     ) -> Result<Self> {
+        let rows = rows.into();
         if schedule.inputs() != inputs.len() || schedule.outputs() != outputs.len() || packet == 0 {
             return Err(Error::schedule(format!(
                 "a program needs {} input and {} output locations and a packet of at least a byte",
@@ -74,10 +96,7 @@ impl Program {
         if let Some(Location { buffer, row }) = inputs.iter().chain(&outputs).find(outside) {
             return Err(Error::schedule(format!("row {row} of buffer {buffer} does not exist")));
         }
-        let mut access = vec![(false, false); rows.len()];
-        inputs.iter().for_each(|location| access[location.buffer].0 = true);
-        outputs.iter().for_each(|location| access[location.buffer].1 = true);
-        let columns = 0..packet;
+        let (access, columns) = (accesses(&inputs, &outputs), 0..packet);
         let program = Self { schedule, inputs, outputs, rows, access, packet, columns };
         program.check_sharing()?;
         Ok(program)
@@ -108,7 +127,7 @@ impl Program {
         // Compiled code processes strips of one length.
         let strip = self.inputs.first().map_or(1, |input| self.rows[input.buffer]);
         let more = kept.div_ceil(strip);
-        let rows: Vec<usize> = self.rows.iter().copied().chain(repeat_n(strip, more)).collect();
+        let rows: Arc<[usize]> = self.rows.iter().copied().chain(repeat_n(strip, more)).collect();
         let locate = |value: &Value| match *value {
             Value::Input(n) => self.inputs[n as usize],
             Value::Output(n) => self.outputs[n as usize],
@@ -119,7 +138,7 @@ impl Program {
         let bind = |Piece { schedule, inputs, outputs }: Piece| {
             let inputs = inputs.iter().map(locate).collect();
             let outputs = outputs.iter().map(locate).collect();
-            let whole = Self::new(schedule, inputs, outputs, rows.clone(), self.packet)?;
+            let whole = Self::new(schedule, inputs, outputs, Arc::clone(&rows), self.packet)?;
             whole.over_columns(self.columns())
         };
         let pieces = pieces.into_iter().map(bind).collect::<Result<_>>()?;
@@ -167,7 +186,13 @@ impl Program {
 
     /// Whether a buffer is read, and whether it is written.
     pub(crate) fn access(&self, buffer: usize) -> (bool, bool) {
-        self.access[buffer]
+        let found = self.access.binary_search_by_key(&buffer, |&(number, _)| number);
+        found.map_or((false, false), |place| self.access[place].1)
+    }
+
+    /// The buffers that are read or written, ascending.
+    pub(crate) fn buffers_in_use(&self) -> impl Iterator<Item = usize> {
+        self.access.iter().map(|&(buffer, _)| buffer)
     }
 
     /// Pairs of an input and the output that overwrites it.
@@ -184,14 +209,14 @@ impl Program {
 
     /// Whether every buffer in use is a single stream of packets, and packets are processed whole.
     pub(crate) fn is_flat(&self) -> bool {
-        let mut used = (0..self.rows.len()).filter(|&buffer| self.access(buffer) != (false, false));
+        let mut used = self.buffers_in_use();
         self.columns == (0..self.packet) && used.all(|buffer| self.rows[buffer] == 1)
     }
 
     /// Returns the bytes that the program touches.
     pub(crate) fn footprint(&self) -> Footprint {
         Footprint {
-            strips: (0..self.rows.len()).map(|buffer| self.strip(buffer)).collect(),
+            rows: Arc::clone(&self.rows),
             read: self.inputs.clone(),
             written: self.outputs.clone(),
             columns: self.columns(),
@@ -199,20 +224,16 @@ impl Program {
     }
 
     fn check_sharing(&self) -> Result<()> {
-        let mut seen = HashMap::new();
-        for (output, location) in self.outputs.iter().enumerate() {
-            if seen.insert(*location, output).is_some() {
-                return Err(Error::schedule(format!("two outputs lie at {location:?}")));
-            }
+        let mut seen = HashSet::new();
+        if let Some(location) = self.outputs.iter().find(|&&location| !seen.insert(location)) {
+            return Err(Error::schedule(format!("two outputs lie at {location:?}")));
         }
-        for (input, location) in self.inputs.iter().enumerate() {
-            let shared = seen.get(location);
-            if shared.is_some_and(|&output| !self.schedule.may_share(input, output)) {
-                return Err(Error::schedule(format!(
-                    "input {input} at {location:?} is read after it is overwritten"
-                )));
-            }
+        match self.schedule.conflict(&self.shared()) {
+            None => Ok(()),
+            Some((input, _)) => Err(Error::schedule(format!(
+                "input {input} at {:?} is read after it is overwritten",
+                self.inputs[input]
+            ))),
         }
-        Ok(())
     }
 }

@@ -9,13 +9,16 @@
 //! vectors for packets and [`PROOF_WORDS`] for words, each of which is a vector. They are the same
 //! in every process; planners do not use them.
 //!
+//! Updates of parity are compared with the generator in the same way ([`update`]).
+//!
 //! The instructions that are generated from a schedule are compared with it in the same way
 //! ([`allocation`]), on the operations of [`vector`](crate::plan::vector).
 
 use std::collections::HashMap;
 
-use crate::define::cells::CellId;
+use crate::define::cells::{CellId, NodeId};
 use crate::define::code::Code;
+use crate::define::lt::Graph;
 use crate::error::{Error, Result};
 use crate::limits::{PROOF_WORDS, RANDOM_BITS, SYMBOL_BITS};
 use crate::plan::Plan;
@@ -34,16 +37,34 @@ const SEED: u64 = 0x70_7276;
 
 /// Proves plans of one code. The values that stand for cells are computed once, for all plans.
 pub(crate) struct Proof<'a> {
-    code: &'a Code,
+    definition: Definition<'a>,
     /// Values that stand for the data cells.
     data: Vec<Vec<u8>>,
     /// Values that stand for the cells that have been asked for.
     known: HashMap<CellId, Vec<u8>>,
 }
 
+/// What defines the cells.
+#[derive(Clone, Copy)]
+enum Definition<'a> {
+    Code(&'a Code),
+    /// Data blocks come first, then the graph's blocks.
+    Graph(&'a Graph),
+}
+
 impl<'a> Proof<'a> {
     pub(crate) fn new(code: &'a Code) -> Self {
-        Self { code, data: symbols(code.data_cells().len()), known: HashMap::new() }
+        Self::over(Definition::Code(code), symbols(code.data_cells().len()))
+    }
+
+    /// Proves plans for the blocks of a graph, always on random vectors: they are shorter than
+    /// symbols, and a graph is solved anew for every object.
+    pub(crate) fn of_graph(graph: &'a Graph) -> Self {
+        Self::over(Definition::Graph(graph), random(graph.data(), RANDOM_BITS / 8))
+    }
+
+    fn over(definition: Definition<'a>, data: Vec<Vec<u8>>) -> Self {
+        Self { definition, data, known: HashMap::new() }
     }
 
     /// Returns the plan if its schedule computes the cells that it should, as the code's generator
@@ -54,11 +75,13 @@ impl<'a> Proof<'a> {
     pub(crate) fn proved(&mut self, plan: Plan) -> Result<Plan> {
         match self.wrong_cell(&plan)? {
             None => Ok(plan),
-            Some(cell) => Err(wrong(&format!(
-                "{}: a planned schedule computes cell {} wrong",
-                self.code.spec(),
-                self.code.cell_name(cell)
-            ))),
+            Some(cell) => Err(wrong(&match self.definition {
+                Definition::Code(code) => {
+                    let (spec, cell) = (code.spec(), code.cell_name(cell));
+                    format!("{spec}: a planned schedule computes cell {cell} wrong")
+                }
+                Definition::Graph(_) => format!("a planned schedule computes block {cell:?} wrong"),
+            })),
         }
     }
 
@@ -81,14 +104,51 @@ impl<'a> Proof<'a> {
 
     /// Computes the value that stands for `cell`.
     fn evaluate(&mut self, cell: CellId) {
-        let Self { code, data, known } = self;
+        let Self { definition, data, known } = self;
         known.entry(cell).or_insert_with(|| {
             let mut sum = vec![0; data.first().map_or(0, Vec::len)];
-            let positions = code.row(cell).iter();
-            positions.for_each(|&position| xor(&mut sum, &data[position as usize]));
+            let add = |&position: &u32| xor(&mut sum, &data[position as usize]);
+            match definition {
+                Definition::Code(code) => code.row(cell).iter().for_each(add),
+                Definition::Graph(graph) => match cell.index().checked_sub(graph.data()) {
+                    None => return data[cell.index()].clone(),
+                    Some(block) => graph.row(block as u32).iter().for_each(add),
+                },
+            }
             sum
         });
     }
+}
+
+/// Compares what a schedule computes that updates `cells` after the data of `node` changed. Its
+/// inputs are the cells of the change's shards, `shards` in number, and then the old `cells`.
+///
+/// # Errors
+/// If an output differs, which would be a bug of a planner.
+pub(crate) fn update(
+    code: &Code,
+    schedule: &Schedule,
+    node: NodeId,
+    shards: usize,
+    cells: &[CellId],
+) -> Result<()> {
+    let rows = code.node_cells(node).len();
+    let inputs = symbols(schedule.inputs());
+    let (changes, old) = inputs.split_at(shards * rows);
+    let made = interpret(schedule, &slices(&inputs))?;
+    for ((&cell, old), made) in cells.iter().zip(old).zip(made) {
+        let mut sum = old.clone();
+        let data = code.row(cell).iter().map(|&data| code.data_cells()[data as usize]);
+        let places = data.filter_map(|data| code.cell(data).place);
+        for place in places.filter(|place| place.node == node) {
+            changes.chunks_exact(rows).for_each(|shard| xor(&mut sum, &shard[place.row]));
+        }
+        if sum != made {
+            let (spec, cell) = (code.spec(), code.cell_name(cell));
+            return Err(wrong(&format!("{spec}: a planned update computes cell {cell} wrong")));
+        }
+    }
+    Ok(())
 }
 
 /// Compares what a schedule over words computes with the sums of products of `rows`.
@@ -283,8 +343,12 @@ mod tests {
     use crate::define::builder::CodeBuilder;
     use crate::define::cells::{CellSet, Role};
     use crate::define::field::Field;
+    use crate::define::lt::LtCode;
     use crate::define::spec::Spec;
+    use crate::plan::PlanOptions;
     use crate::plan::arrange::arranged;
+    use crate::plan::combination::Change;
+    use crate::plan::lt::{Decoder, Method};
     use crate::plan::machine::Machine;
     use crate::plan::schedule::{Op, Slot};
 
@@ -292,6 +356,22 @@ mod tests {
         let code = Code::new(&spec.parse().unwrap()).unwrap();
         let plan = code.schedule(&code.stored(Role::Data), &code.made_in(1)).unwrap();
         (code, plan)
+    }
+
+    /// Returns a schedule in which one operation has a source more or less.
+    fn changed(schedule: &Schedule, op: usize) -> Schedule {
+        let mut ops = schedule.ops().to_vec();
+        let Op { sources, .. } = &mut ops[op];
+        match sources.iter().position(|&source| source == Slot::Input(0)) {
+            Some(place) => drop(sources.remove(place)),
+            None => sources.push(Slot::Input(0)),
+        }
+        Schedule::new(schedule.inputs(), schedule.temps(), schedule.outputs(), ops).unwrap()
+    }
+
+    fn changed_plan(plan: &Plan, op: usize) -> Plan {
+        let schedule = changed(plan.schedule(), op);
+        Plan::new(schedule, plan.inputs().to_vec(), plan.outputs().to_vec()).unwrap()
     }
 
     /// Adds or removes one source of any operation; the proof notices it, on symbols and on random
@@ -303,20 +383,44 @@ mod tests {
             let schedule = right.schedule();
             Proof::new(&code).proved(right.clone()).unwrap();
             for wrong in (0..schedule.ops().len()).step_by(3) {
-                let mut ops = schedule.ops().to_vec();
-                let Op { sources, .. } = &mut ops[wrong];
-                match sources.iter().position(|&source| source == Slot::Input(0)) {
-                    Some(place) => drop(sources.remove(place)),
-                    None => sources.push(Slot::Input(0)),
-                }
-                let (inputs, temps, outputs) =
-                    (schedule.inputs(), schedule.temps(), schedule.outputs());
-                let other = Schedule::new(inputs, temps, outputs, ops).unwrap();
-                let other =
-                    Plan::new(other, right.inputs().to_vec(), right.outputs().to_vec()).unwrap();
+                let other = changed_plan(&right, wrong);
                 let error = Proof::new(&code).proved(other).unwrap_err();
                 assert!(error.to_string().contains("computes cell"), "{spec} {wrong}: {error}");
             }
+        }
+    }
+
+    #[test]
+    fn wrong_plans_of_graphs_are_noticed() {
+        let graph = LtCode::new(&"lt:k=30,n=60".parse().unwrap()).unwrap().graph().unwrap();
+        let mut decoder = Decoder::new(&graph, Method::Inactivation);
+        (10..60).for_each(|block| _ = decoder.push(block).unwrap());
+        for right in [graph.encode().unwrap(), decoder.plan().unwrap()] {
+            Proof::of_graph(&graph).proved(right.clone()).unwrap();
+            for wrong in 0..right.schedule().ops().len() {
+                let error = Proof::of_graph(&graph).proved(changed_plan(&right, wrong));
+                assert!(error.unwrap_err().to_string().contains("computes block c"), "{wrong}");
+            }
+        }
+    }
+
+    /// Adds or removes one source of any operation of an update, and exchanges two cells.
+    #[test]
+    fn wrong_updates_are_noticed() {
+        for (spec, change) in [("4+2", Change::OldAndNew), ("rdp:k=4", Change::Difference)] {
+            let code = Code::new(&spec.parse().unwrap()).unwrap();
+            let (node, shards) = (NodeId::new(1), change.shards());
+            let options = PlanOptions::default();
+            let (right, mut cells) =
+                code.schedule_update(node, change, &code.stored(Role::Parity), options).unwrap();
+            update(&code, &right, node, shards, &cells).unwrap();
+            for wrong in 0..right.ops().len() {
+                let other = changed(&right, wrong);
+                let error = update(&code, &other, node, shards, &cells).unwrap_err().to_string();
+                assert!(error.contains("a planned update computes cell p"), "{spec}: {error}");
+            }
+            cells.swap(0, 1);
+            assert!(update(&code, &right, node, shards, &cells).is_err(), "{spec}");
         }
     }
 

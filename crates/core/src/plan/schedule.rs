@@ -185,10 +185,31 @@ impl Schedule {
     /// Whether output `output` may share the memory of input `input`, that is, whether nothing
     /// reads the input after the operation that first writes the output.
     pub fn may_share(&self, input: usize, output: usize) -> bool {
-        let (input, output) = (Slot::Input(input as u32), Slot::Output(output as u32));
-        let written = self.ops.iter().position(|op| op.target == output);
-        let read = self.ops.iter().rposition(|op| op.sources.contains(&input));
-        read.is_none_or(|read| written.is_some_and(|written| read <= written))
+        self.conflict(&[(input, output)]).is_none()
+    }
+
+    /// Returns the first of these pairs of an input and an output that may not share memory.
+    pub(crate) fn conflict(&self, pairs: &[(usize, usize)]) -> Option<(usize, usize)> {
+        if pairs.is_empty() {
+            return None;
+        }
+        let (mut read, mut written) = (vec![None; self.inputs], vec![None; self.outputs]);
+        for (number, op) in self.ops.iter().enumerate() {
+            for &source in &op.sources {
+                if let Slot::Input(input) = source {
+                    read[input as usize] = Some(number);
+                }
+            }
+            if let Slot::Output(output) = op.target {
+                written[output as usize].get_or_insert(number);
+            }
+        }
+        let conflicts = |&&(input, output): &&(usize, usize)| {
+            let read: Option<usize> = read.get(input).copied().flatten();
+            let written = written.get(output).copied().flatten();
+            read.is_some_and(|read| written.is_none_or(|written| written < read))
+        };
+        pairs.iter().find(conflicts).copied()
     }
 
     fn validate(&self) -> Result<()> {

@@ -71,8 +71,9 @@ impl FromStr for Schedule {
         match field {
             None => Self::new(inputs, temps, outputs, ops),
             Some((width, polynomial)) => {
-                let field = Field::with_polynomial(width, polynomial)?;
-                Self::over(field, inputs, temps, outputs, ops)
+                let field = Field::with_polynomial(width, polynomial);
+                let wrong = |error| Error::schedule(format!("line {}: {error}", number + 1));
+                Self::over(field.map_err(wrong)?, inputs, temps, outputs, ops)
             }
         }
     }

@@ -227,7 +227,7 @@ impl Shape {
     fn of(program: &Program, target: Target) -> Result<Self, &'static str> {
         let (packet, vector) = (program.packet(), target.vector);
         let columns = program.columns().len();
-        let used = (0..program.rows().len()).filter(|&b| program.access(b) != (false, false));
+        let used = program.buffers_in_use();
         let mut rows: Vec<usize> = used.map(|buffer| program.rows()[buffer]).collect();
         rows.dedup();
         let [rows] = rows[..] else { return Err("the buffers of a program differ in rows") };

@@ -77,8 +77,18 @@ impl Code {
     /// everything that the defaults would not give.
     ///
     /// # Errors
-    /// If the matrix would be too big to plan with.
+    /// If the field is not the standard one, or wider than 16 bits: no spec names such a code. Also
+    /// if the matrix would be too big to plan with.
     pub fn cauchy(matrix: &CauchyMatrix) -> Result<Self> {
+        let (field, widest) = (matrix.field(), LIMITS.widest);
+        if field.width() as usize > widest || field != Field::new(field.width())? {
+            return Err(Error::parameters(format!(
+                "the matrix must be over the standard field of a width up to {widest}; got the width \
+                 {} and the polynomial {:#x}",
+                field.width(),
+                field.polynomial()
+            )));
+        }
         let shape = Shape { k: matrix.k(), m: matrix.m(), w: matrix.field().width() as usize };
         let plain = shape.matrix(&matrix.points())?;
         let with_rows = plain.clone().with_rows(&matrix.row_scalings())?;
@@ -277,6 +287,17 @@ mod tests {
             assert_eq!(Code::cauchy(&matrix).unwrap().spec().to_string(), spec);
         }
         assert!(Code::new(&"rdp:k=4".parse().unwrap()).unwrap().cauchy_matrix().is_none());
+    }
+
+    #[test]
+    fn matrices_that_no_spec_names_are_refused() {
+        for field in [Field::with_polynomial(4, 0x19).unwrap(), Field::new(17).unwrap()] {
+            let matrix = CauchyMatrix::new(field, 2, 1, &[0, 1, 2]).unwrap();
+            let error = Code::cauchy(&matrix).unwrap_err().to_string();
+            let part =
+                format!("width {} and the polynomial {:#x}", field.width(), field.polynomial());
+            assert!(error.ends_with(&part), "{error}");
+        }
     }
 
     #[test]

@@ -35,7 +35,6 @@ use crate::define::families::dpg::group::Group;
 use crate::define::families::dpg::shape::{NAMES, Shape};
 use crate::define::pin::Pin;
 use crate::define::spec::Spec;
-use crate::define::symbols::expect_size;
 use crate::error::Result;
 
 pub(super) const DPG: Family = Family {
@@ -68,7 +67,7 @@ fn rebuild(spec: &Spec, pin: &Pin) -> Result<Code> {
 
 /// Returns the code of a group over its base codes.
 fn code(spec: &Spec, shape: Shape, bases: &Bases) -> Result<Code> {
-    expect_size(shape.k * shape.m2, shape.m2, bases.width())?;
+    shape.expect_size(spec, bases.width())?;
     let mut builder = Group { shape, c: bases.c(), bar: bases.bar() }.build();
     builder.lane_rows(bases.width()).pin(bases.pin());
     let Shape { k, m, m2, interleave } = shape;
@@ -137,7 +136,8 @@ mod tests {
             ("bbdpg:k=4,m=1,m2=2,bar=rdp", "3 rows a node and 4"),
             ("bbdpg:k=4,m=1,m2=2,base=rdp,bar-w=4", "no parameter w"),
             ("dpg:k=1,m=1,m2=18446744073709551615", "more than"),
-            ("dpg:k=1,m=1,m2=50000", "more than"),
+            ("dpg:k=1,m=1,m2=50000", "dpg:k=1,m=1,m2=50000: the bit matrix of a group has"),
+            ("dpg:k=100,m=4,m2=90", "k·m2²·w² = 51840000 bits with w = 8, more than"),
         ] {
             let error = code(spec).unwrap_err().to_string();
             assert!(error.contains(part), "{spec}: {error}");

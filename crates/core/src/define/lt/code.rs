@@ -178,6 +178,11 @@ impl LtCode {
         &self.parameters
     }
 
+    /// Number of the graph among those of its seed.
+    pub(crate) fn attempt(&self) -> u32 {
+        self.attempt
+    }
+
     /// The number of data blocks, k.
     pub fn data(&self) -> usize {
         self.parameters.soliton.data()

@@ -121,6 +121,11 @@ impl Graph {
         Ok(Self { data, attempt: 0, starts: starts.into(), neighbours: neighbours.into() })
     }
 
+    /// Returns the same graph, as that of the given [`Graph::attempt`].
+    pub(crate) fn of_attempt(self, attempt: u32) -> Self {
+        Self { attempt, ..self }
+    }
+
     /// The number of data blocks, k.
     pub fn data(&self) -> usize {
         self.data
@@ -266,7 +271,9 @@ fn draw(parameters: &Parameters, attempt: u32) -> Vec<Vec<u32>> {
             source.cover(&mut rows, originals, least as usize);
         }
         Selection::Uniform => {
-            let mut queue = Queue { source: &source, waiting: VecDeque::new(), permutations: 0 };
+            let is_taken = vec![false; parameters.soliton.data()];
+            let waiting = VecDeque::new();
+            let mut queue = Queue { source: &source, waiting, permutations: 0, is_taken };
             rows.extend(drawn.map(|block| queue.take(source.degree(block).0)));
         }
     }
@@ -329,6 +336,8 @@ struct Queue<'s> {
     source: &'s Source<'s>,
     waiting: VecDeque<u32>,
     permutations: usize,
+    /// For each data block, whether it is in the row that is being taken.
+    is_taken: Vec<bool>,
 }
 
 impl Queue<'_> {
@@ -336,16 +345,17 @@ impl Queue<'_> {
     /// in the next, and then meet a data block again; that data block goes back to the head of the
     /// queue.
     fn take(&mut self, degree: u32) -> Vec<u32> {
-        let mut row = Vec::new();
-        let mut again = Vec::new();
+        let (mut row, mut again) = (Vec::with_capacity(degree as usize), Vec::new());
         while row.len() < degree as usize {
             let data = self.next();
-            match row.binary_search(&data) {
-                Ok(_) => again.push(data),
-                Err(place) => row.insert(place, data),
+            match std::mem::replace(&mut self.is_taken[data as usize], true) {
+                true => again.push(data),
+                false => row.push(data),
             }
         }
+        row.iter().for_each(|&data| self.is_taken[data as usize] = false);
         again.into_iter().rev().for_each(|data| self.waiting.push_front(data));
+        row.sort_unstable();
         row
     }
 

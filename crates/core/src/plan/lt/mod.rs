@@ -110,7 +110,7 @@ impl Decoder {
         self.peeling.has(block)
     }
 
-    fn graph(&self) -> &Graph {
+    pub(crate) fn graph(&self) -> &Graph {
         self.peeling.graph()
     }
 

@@ -21,6 +21,7 @@ use std::time::{Duration, Instant};
 
 use crate::define::cauchy::CauchyMatrix;
 use crate::define::field::Field;
+use crate::define::symbols::expect_size;
 use crate::error::{Error, Result};
 use crate::plan::arrange::figure_of_rows;
 use crate::plan::budget::Budget;
@@ -95,8 +96,8 @@ pub type Progress<'a> = &'a (dyn Fn(usize) + Sync);
 /// Searches for a matrix.
 ///
 /// # Errors
-/// If there is no Cauchy matrix of the shape, w is larger than [`MAX_WIDTH`], or a parameter of the
-/// method is out of range.
+/// If there is no Cauchy matrix of the shape, w is larger than [`MAX_WIDTH`], the bit matrices
+/// would be too big to plan with, or a parameter of the method is out of range.
 pub fn search(
     problem: Problem,
     method: Method,
@@ -160,6 +161,7 @@ impl<'a> Run<'a> {
                 "k = {k}, m = {m}, w = {w}: a search needs k, m >= 1, k + m <= 2^w and w <= {MAX_WIDTH}"
             )));
         }
+        expect_size(k, m, w as usize)?;
         let field = Field::new(w)?;
         Ok(Self {
             problem,
@@ -274,7 +276,7 @@ mod tests {
         for method in methods() {
             assert!(search(problem(Pass::Direct), method, 1, none, &|_| {}).is_err());
         }
-        for (k, m, w) in [(0, 2, 4), (4, 0, 4), (10, 7, 4), (4, 2, 13)] {
+        for (k, m, w) in [(0, 2, 4), (4, 0, 4), (10, 7, 4), (4, 2, 13), (2000, 2000, 12)] {
             let problem = Problem { k, m, w, ..problem(Pass::Direct) };
             assert!(search(problem, Method::Local, 1, none, &|_| {}).is_err());
         }

@@ -68,7 +68,7 @@ fn of_nodes(spec: &str, lost: &[usize], packet: usize) -> Program {
         let places = cells.into_iter().map(|cell| code.cell(cell).place.unwrap());
         places.map(|place| Location { buffer: place.node.index(), row: place.row }).collect()
     };
-    let rows = code.nodes().map(|node| code.node_cells(node).len()).collect();
+    let rows: Vec<usize> = code.nodes().map(|node| code.node_cells(node).len()).collect();
     Program::new(schedule, locate(inputs), locate(outputs), rows, packet).unwrap()
 }
 

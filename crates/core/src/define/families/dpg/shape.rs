@@ -1,7 +1,7 @@
 //! The parameters of a group.
 
 use crate::define::spec::Spec;
-use crate::define::symbols::expect_size;
+use crate::define::symbols::MAX_BITS;
 use crate::error::{Error, Result};
 
 /// Names of the group families. Their codes cannot be the base of other groups.
@@ -64,10 +64,24 @@ impl Shape {
                 m.max(1).saturating_add(1)
             )));
         }
-        // A group is a code with m2 times the symbols of its base.
-        expect_size(k.saturating_mul(m2), m2, 1)?;
-        let interleave = Interleave::read(spec)?;
-        Ok(Self { k, m, m2, interleave })
+        let shape = Self { k, m, m2, interleave: Interleave::read(spec)? };
+        // Refuses what no width allows before base codes are made.
+        shape.expect_size(spec, 1)?;
+        Ok(shape)
+    }
+
+    /// Refuses groups whose bit matrices would be too big: a group is a code with m2 times the data
+    /// and the parity of its base, whose symbols have w rows.
+    pub(super) fn expect_size(self, spec: &Spec, w: usize) -> Result<()> {
+        let Self { k, m2, .. } = self;
+        let bits = k.saturating_mul(m2).saturating_mul(m2).saturating_mul(w * w);
+        if bits <= MAX_BITS {
+            return Ok(());
+        }
+        Err(Error::parameters(format!(
+            "{spec}: the bit matrix of a group has k·m2²·w² = {bits} bits with w = {w}, more than \
+             {MAX_BITS}; use a smaller k or m2"
+        )))
     }
 
     /// Whether stage two can read less than all data, so that parities are added to others.
