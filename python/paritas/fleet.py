@@ -345,6 +345,9 @@ class _Journal:
         self.written = time.monotonic()
         try:
             written, found = _read_journal(volume, self.name)
+        except ParameterError:
+            # No object can have this name.
+            raise
         except _NO_JOURNAL:
             written, found = 0.0, []
         if _is_stale(written):

@@ -107,11 +107,14 @@ impl Volume {
         Ok(self.volume()?.members().iter().map(|member| member.name.clone()).collect())
     }
 
-    /// Stores an object: from memory, or from an object that has `read(n)`, such as an open file.
-    /// Returns what is known of it. Raises StorageError if too few nodes take it, or if the source
-    /// raises an exception, which is the cause then; nothing new is visible after an error.
+    /// Stores an object: from memory, or from an object that has `read(n)`, such as an open file. A
+    /// memory map, which is both, is stored whole, whatever its position.
+    ///
+    /// Returns what is known of the object. Raises StorageError if too few nodes take it, or if the
+    /// source raises an exception, which is the cause then; nothing new is visible after an error.
     fn put(&self, py: Python<'_>, name: Name, source: &Bound<'_, PyAny>) -> Result<ObjectInfo> {
-        if source.hasattr("read")? {
+        let memory = Source::of(source);
+        if memory.is_err() && source.hasattr("read")? {
             let failure = Arc::default();
             let reader = Reader { file: source.clone().unbind(), failure: Arc::clone(&failure) };
             let stored = self.put_from(py, name, reader, PutOptions::default());
@@ -127,10 +130,10 @@ impl Volume {
                 }
             });
         }
-        let source = Source::of(source)?;
+        let memory = memory?;
         let mut options = PutOptions::default();
-        options.length = Some(source.as_ref().len() as u64);
-        self.put_from(py, name, Cursor::new(source), options)
+        options.length = Some(memory.as_ref().len() as u64);
+        self.put_from(py, name, Cursor::new(memory), options)
     }
 
     /// Stores a file, with its mode and time.

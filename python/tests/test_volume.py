@@ -1,6 +1,7 @@
 """Volumes, the file system over one, and fleets. The command makes the volumes."""
 
 import io
+import mmap
 import multiprocessing
 import os
 import re
@@ -34,6 +35,11 @@ def test_objects_come_back(volume, tmp_path):
     assert (info.length, info.is_owed, info.code) == (200_000, False, volume.code)
     assert volume.put("a/small", memoryview(b"small")).code is None
     volume.put("piped", io.BytesIO(content))
+    with mmap.mmap(-1, 5) as memory:
+        memory.write(b"bytes")
+        volume.put("mapped", memory)
+    assert volume.get("mapped") == b"bytes"
+    volume.remove("mapped")
     assert volume.get("a/large") == content == volume.get("piped")
     assert volume.get("a/large", 1000, 1010) == content[1000:1010]
     assert volume.list("a/") == [("a/large", 200_000), ("a/small", 5)]
@@ -374,6 +380,8 @@ def test_wrong_arguments_are_refused(volume_file):
         for number in (0, -1):
             with pytest.raises(paritas.ParameterError, match=f"`{name}` must be .*; got {number}$"):
                 fleet.run(volume_file, "scrub", **{name: number})
+    with pytest.raises(paritas.ParameterError, match="a//b"):
+        fleet.run(volume_file, "scrub", journal="a//b")
     with pytest.raises(TypeError, match="list of names; got the single name 'o/01'"):
         fleet.run(volume_file, "scrub", names="o/01")
 
