@@ -121,10 +121,16 @@ class VolumeFileSystem(AbstractFileSystem):
             self._opened = os.getpid(), volume
         return volume
 
+    # Where a file system is made again from what these two tell of it, the working folder and the
+    # environment may be others.
+
     def __reduce__(self) -> Any:
-        # Where it is unpickled, the working folder and the environment may be others.
         options = {**self.storage_options, "volume": self._volume_file}
         return make_instance, (type(self), self.storage_args[1:], options)
+
+    def to_dict(self, **options: Any) -> dict[str, Any]:
+        told = super().to_dict(**options)
+        return {**told, "args": self.storage_args[1:], "volume": self._volume_file}
 
     @classmethod
     def _strip_protocol(cls, path: Any) -> Any:

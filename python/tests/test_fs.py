@@ -283,7 +283,7 @@ def test_a_relative_path_is_looked_for_each_time(make_volume, tmp_path, monkeypa
     assert fsspec.filesystem("paritas", volume="volume.toml").cat("object") == b"one"
 
 
-def test_a_file_system_that_is_pickled_keeps_its_volume(volume_file, tmp_path, monkeypatch):
+def test_a_file_system_that_is_made_again_elsewhere_keeps_its_volume(volume_file, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PARITAS_VOLUME", volume_file.name)
     systems = [
@@ -293,10 +293,13 @@ def test_a_file_system_that_is_pickled_keeps_its_volume(volume_file, tmp_path, m
     ]
     systems[0].pipe("object", b"bytes")
     pickled = [pickle.dumps(fs) for fs in systems]
+    told = [fs.to_json() for fs in systems]
     monkeypatch.chdir(tmp_path / "disk0")
     monkeypatch.delenv("PARITAS_VOLUME")
     for fs in pickled:
         assert pickle.loads(fs).cat("object") == b"bytes"
+    for fs in told:
+        assert fsspec.AbstractFileSystem.from_json(fs).cat("object") == b"bytes"
 
 
 def test_an_object_may_be_the_beginning_of_others(fs):
