@@ -2,7 +2,8 @@
 
 import builtins
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Protocol, TypeAlias, TypeVar, final, overload
 
 import numpy
@@ -93,13 +94,15 @@ class LtEncoder:
     def encode(self, data: Buffer) -> LtBlocks: ...
 
 @final
-class LtBlocks(Sequence[bytes]):
+class LtBlocks:
     @property
     def info(self) -> bytes: ...
     @property
     def block_bytes(self) -> int: ...
     def __len__(self) -> int: ...
-    def __getitem__(self, number: int) -> bytes: ...  # type: ignore[override]
+    def __getitem__(self, number: int, /) -> bytes: ...
+    # Python iterates by `__getitem__`, which not all type checkers know.
+    def __iter__(self) -> Iterator[bytes]: ...
 
 @final
 class LtDecoder:
@@ -118,7 +121,7 @@ class ShardReport:
     @property
     def state(self) -> str: ...
     @property
-    def paths(self) -> list[os.PathLike[str]]: ...
+    def paths(self) -> list[Path]: ...
 
 @final
 class VerifyReport:
@@ -157,7 +160,7 @@ def encode_file(
     force: bool = False,
     sync: bool = True,
     threads: int | None = None,
-) -> list[os.PathLike[str]]: ...
+) -> list[Path]: ...
 def decode_file(
     paths: _Path | Sequence[_Path],
     target: _Path,
@@ -220,6 +223,10 @@ class RepairedObject:
     def name(self) -> str: ...
     @property
     def stored(self) -> int: ...
+    @property
+    def manifests(self) -> int: ...
+    @property
+    def is_removed(self) -> bool: ...
     @property
     def is_owed(self) -> bool: ...
     @property

@@ -30,15 +30,17 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
+from ctypes import c_bool
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from itertools import islice
-from multiprocessing import get_context, parent_process
+from multiprocessing import current_process, get_context, parent_process
 from multiprocessing.connection import wait as wait_for
+from multiprocessing.context import SpawnContext
 from threading import Thread
 from typing import Any
 
-from . import Volume
+from . import ObjectInfo, RepairedObject, Volume
 from .errors import LossError, NotFoundError, ParameterError, ParitasError
 
 #: The objects whose names begin so are journals of runs.
@@ -52,6 +54,12 @@ _WRITING = 5.0
 
 #: Seconds after which a journal that has not been written to is out of date.
 _STALE = 86_400.0
+
+#: What is told if the worker processes end before they begin to work.
+_NO_WORKERS = (
+    'no worker process can start; a script must call `fleet.run` under `if __name__ == "__main__":`, '
+    "because each worker imports the script"
+)
 
 
 @dataclass(frozen=True)
@@ -132,6 +140,8 @@ def run(
     Raises:
         ParameterError: if an argument cannot be used, or if two sources have the same name.
         TypeError: if `names` is one string.
+        RuntimeError: if no worker process can start, for example because the script calls `run`
+            outside ``if __name__ == "__main__":``.
         ImportError: if the engine is ``ray``, and Ray is not installed.
         ParitasError: if the volume cannot be opened or listed.
     """
@@ -149,6 +159,9 @@ def run(
         raise ParameterError(f"`rate` must be at least 1 byte a second; got {rate}")
     if engine == "ray":
         _import_ray()
+    elif getattr(current_process(), "_inheriting", False):
+        # This is a worker, which imports the script. Python marks it so until its own work begins.
+        raise RuntimeError(_NO_WORKERS)
     names = None if names is None else list(names)
     sources = None if sources is None else [(name, os.path.abspath(path)) for name, path in sources]
     doubled = [name for name, count in Counter(name for name, _ in sources or ()).items() if count > 1]
@@ -158,13 +171,15 @@ def run(
     opened = Volume.open(path)
     _remove_stale_journals(opened)
     tasks = list(_tasks(opened, kind, prefix, names, sources))
-    log = _Journal(opened, _key(journal, path, kind, prefix, names, sources))
+    digest = _digest(path)
+    log = _Journal(opened, _key(journal, digest, kind, prefix, names, sources))
     log.forget([task.name for task in tasks if _has_changed(task, log.outcomes.get(task.name))])
     report = Report(kind, outcomes=dict(log.outcomes), resumed=len(log.outcomes))
     left = [task for task in tasks if task.name not in report.outcomes]
     total = len({*report.outcomes, *(task.name for task in left)})
-    count = workers or os.cpu_count() or 1
-    settings = _Settings(path, rate, count)
+    # Each worker has its part of the rate, also one that finds nothing to do.
+    count = max(1, min(workers or os.cpu_count() or 1, len(left)))
+    settings = _Settings(path, digest, rate, count)
     try:
         for outcome, is_retried in _ENGINES[engine](settings, left, count):
             report.retried += is_retried
@@ -186,6 +201,8 @@ class _Settings:
     """How a worker opens the volume."""
 
     path: str
+    #: The digest of the volume file. A worker of Ray outlives a run; it opens a changed file anew.
+    digest: str
     rate: int | None
     workers: int
 
@@ -200,7 +217,11 @@ def _open(settings: _Settings) -> Volume:
 def work(settings: _Settings, task: Task) -> Outcome:
     """Does a task, in a worker."""
     try:
-        return _KINDS[task.kind](_open(settings), task)
+        volume = _open(settings)
+    except (ParitasError, OSError) as error:
+        return Outcome(task.name, "failed", f"the volume cannot be opened: {error}")
+    try:
+        return _KINDS[task.kind](volume, task)
     except NotFoundError as error:
         if task.kind == "encode":
             return Outcome(task.name, "failed", str(error))
@@ -222,11 +243,14 @@ def _repair(volume: Volume, task: Task) -> Outcome:
     repaired = volume.repair(task.name, deep=True)
     if repaired.is_owed:
         return Outcome(task.name, "failed", "; ".join(repaired.flaws) or "something is left")
-    return _changed(task, repaired.stored)
+    if repaired.is_removed:
+        return Outcome(task.name, "gone")
+    return _changed(task, repaired.stored + repaired.manifests)
 
 
 def _promote(volume: Volume, task: Task) -> Outcome:
-    return _changed(task, volume.promote(task.name).stored)
+    promoted = volume.promote(task.name)
+    return _changed(task, promoted.stored, _owed(promoted))
 
 
 def _reencode(volume: Volume, task: Task) -> Outcome:
@@ -238,8 +262,11 @@ def _encode(volume: Volume, task: Task) -> Outcome:
     # Taken before the file is read, so that a later change makes a difference.
     source = _identity(task.source)
     stored = volume.put_file(task.name, task.source)
-    detail = "something is left for repair" if stored.is_owed else ""
-    return Outcome(task.name, "changed", detail, source)
+    return Outcome(task.name, "changed", _owed(stored), source)
+
+
+def _owed(done: ObjectInfo | RepairedObject) -> str:
+    return "something is left for repair" if done.is_owed else ""
 
 
 def _identity(path: str) -> str:
@@ -262,8 +289,8 @@ def _has_changed(task: Task, outcome: Outcome | None) -> bool:
         return True
 
 
-def _changed(task: Task, stored: int) -> Outcome:
-    return Outcome(task.name, "changed" if stored else "unchanged")
+def _changed(task: Task, written: int, detail: str = "") -> Outcome:
+    return Outcome(task.name, "changed" if written else "unchanged", detail)
 
 
 _KINDS: dict[str, Callable[[Volume, Task], Outcome]] = {
@@ -293,17 +320,21 @@ def _tasks(
     yield from (Task(kind, name) for name in names if not name.startswith(JOURNALS))
 
 
-def _key(journal: str | None, path: str, kind: str, prefix: str, names: Any, sources: Any) -> str:
-    """Returns the name of the journal of a run. Runs with other arguments have other names."""
+def _digest(path: str) -> str:
     with open(path, "rb") as file:
-        text = hashlib.sha256(file.read()).hexdigest()
-    names = None if names is None else sorted(names)
-    asked = json.dumps([text, kind, prefix, names, sources])
+        return hashlib.sha256(file.read()).hexdigest()
+
+
+def _key(journal: str | None, digest: str, kind: str, prefix: str, names: Any, sources: Any) -> str:
+    """Returns the name of the journal of a run. Runs with other arguments have other names; the order
+    of names and of sources makes no difference."""
+    names, sources = (None if given is None else sorted(given) for given in (names, sources))
+    asked = json.dumps([digest, kind, prefix, names, sources])
     return f"{journal or kind}-{hashlib.sha256(asked.encode()).hexdigest()[:16]}"
 
 
 #: Errors that say that there is no journal, or none that can be read.
-_NO_JOURNAL = (NotFoundError, LossError, ValueError, TypeError, KeyError)
+_NO_JOURNAL = (NotFoundError, LossError, ValueError, TypeError, KeyError, RecursionError, OverflowError)
 
 
 class _Journal:
@@ -314,6 +345,9 @@ class _Journal:
         self.written = time.monotonic()
         try:
             written, found = _read_journal(volume, self.name)
+        except ParameterError:
+            # No object can have this name.
+            raise
         except _NO_JOURNAL:
             written, found = 0.0, []
         if _is_stale(written):
@@ -358,11 +392,15 @@ class _Journal:
 def _read_journal(volume: Volume, name: str) -> tuple[float, list[Outcome]]:
     """Returns when a journal was last written to, in seconds since 1970, and its outcomes."""
     written, *lines = volume.get(name).decode().splitlines()
-    return json.loads(written)["written"], [Outcome(**json.loads(line)) for line in lines]
+    outcomes = [Outcome(**json.loads(line)) for line in lines]
+    if not all(isinstance(text, str) for outcome in outcomes for text in vars(outcome).values()):
+        raise ValueError(f"{name} is no journal")
+    return float(json.loads(written)["written"]), outcomes
 
 
 def _is_stale(written: float) -> bool:
-    return time.time() - written > _STALE
+    # A clock that was wrong may have given a time that is yet to come.
+    return not abs(time.time() - written) <= _STALE
 
 
 def _remove_stale_journals(volume: Volume) -> None:
@@ -387,20 +425,28 @@ def _by_processes(settings: _Settings, tasks: Sequence[Task], workers: int) -> I
     A process that dies takes the others along, and nobody can tell which task it died of. So all
     tasks that had been begun by then are done again alone, one at a time: if a process dies of one
     of these, that task is known. Then the other tasks go on together.
+
+    Raises:
+        RuntimeError: if the first processes die before they begin to work.
     """
+    # A forked process would have a copy of the volume, but not the threads that work for it.
+    context = get_context("spawn")
+    has_started = context.RawValue(c_bool, False)
     deaths = dict.fromkeys(tasks, 0)
     left, alone = list(tasks), list[Task]()
     while left or alone:
         is_alone = bool(alone)
         begun: list[Task] = []
         waiting: list[Task] = []
-        with _pool(1 if is_alone else workers) as pool:
+        with _pool(context, 1 if is_alone else workers, has_started) as pool:
             at_once = 1 if is_alone else 2 * workers
             for task, outcome, was_begun in _each(pool, settings, alone or left, at_once):
                 if outcome is not None:
                     yield outcome, False
                     continue
                 (begun if was_begun else waiting).append(task)
+        if begun and not has_started.value:
+            raise RuntimeError(_NO_WORKERS)
         for task in begun:
             deaths[task] += is_alone
             if deaths[task] == ATTEMPTS:
@@ -415,18 +461,22 @@ def _by_processes(settings: _Settings, tasks: Sequence[Task], workers: int) -> I
 
 
 @contextmanager
-def _pool(workers: int) -> Iterator[ProcessPoolExecutor]:
+def _pool(
+    context: SpawnContext, workers: int, has_started: c_bool
+) -> Iterator[ProcessPoolExecutor]:
     """Processes until the end of the block. Tasks that have not been begun by then are dropped."""
-    # A forked process would have a copy of the volume, but not the threads that work for it.
-    pool = ProcessPoolExecutor(workers, get_context("spawn"), initializer=_end_with_parent)
+    pool = ProcessPoolExecutor(workers, context, initializer=_begin, initargs=(has_started,))
     try:
         yield pool
     finally:
         pool.shutdown(cancel_futures=True)
 
 
-def _end_with_parent() -> None:
-    """Makes this worker end when the run is killed; without this it would stay for ever."""
+def _begin(has_started: c_bool) -> None:
+    """Tells the run that a worker has started, and makes this worker end when the run is killed;
+    without this it would stay for ever."""
+    # There is no lock, which a worker that is killed here would keep.
+    has_started.value = True
     parent = parent_process()
     assert parent is not None
 
@@ -482,7 +532,8 @@ def _by_ray(settings: _Settings, tasks: Sequence[Task], workers: int) -> Iterato
     waiting = iter(tasks)
     running: dict[Any, Task] = {}
     while True:
-        for task in islice(waiting, 2 * workers - len(running)):
+        # Ray begins all tasks for which the cluster has a processor.
+        for task in islice(waiting, workers - len(running)):
             running[remote.remote(settings, task)] = task
         if not running:
             return

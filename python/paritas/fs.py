@@ -44,7 +44,7 @@ from typing import Any
 
 from fsspec.compression import compr
 from fsspec.core import get_compression
-from fsspec.spec import AbstractBufferedFile, AbstractFileSystem
+from fsspec.spec import AbstractBufferedFile, AbstractFileSystem, make_instance
 from fsspec.transaction import Transaction
 from fsspec.utils import isfilelike
 
@@ -64,6 +64,16 @@ class _FromEnvironment:
     def __get__(self, instance: Any, owner: Any) -> str | None:
         path = os.environ.get("PARITAS_VOLUME")
         return path and os.path.abspath(path)
+
+
+class _WorkingFolder:
+    """The working folder of the moment, in which a volume file with a relative path is."""
+
+    def __get__(self, instance: Any, owner: Any) -> str | None:
+        try:
+            return os.getcwd()
+        except FileNotFoundError:
+            return None
 
 
 class _Transaction(Transaction):
@@ -88,9 +98,10 @@ class VolumeFileSystem(AbstractFileSystem):
     root_marker = ""
     transaction_type = _Transaction
 
-    #: `fsspec` keeps file systems by their arguments, and by this.
+    #: `fsspec` keeps file systems by their arguments, and by these.
     _named_by_environment = _FromEnvironment()
-    _extra_tokenize_attributes = ("_named_by_environment",)
+    _working_folder = _WorkingFolder()
+    _extra_tokenize_attributes = ("_named_by_environment", "_working_folder")
 
     def __init__(self, volume: str | os.PathLike[str] | None = None, **options: Any) -> None:
         super().__init__(**options)
@@ -98,7 +109,28 @@ class VolumeFileSystem(AbstractFileSystem):
         if path is None:
             message = "no volume: give the storage option `volume` or set PARITAS_VOLUME"
             raise ParameterError(message)
-        self.volume = Volume.open(path)
+        self._volume_file = os.path.abspath(path)
+        self._opened = os.getpid(), Volume.open(self._volume_file)
+
+    @property
+    def volume(self) -> Volume:
+        """The volume. A process that was forked, as those of data loaders are, opens it again."""
+        process, volume = self._opened
+        if process != os.getpid():
+            volume = Volume.open(self._volume_file)
+            self._opened = os.getpid(), volume
+        return volume
+
+    # Where a file system is made again from what these two tell of it, the working folder and the
+    # environment may be others.
+
+    def __reduce__(self) -> Any:
+        options = {**self.storage_options, "volume": self._volume_file}
+        return make_instance, (type(self), self.storage_args[1:], options)
+
+    def to_dict(self, **options: Any) -> dict[str, Any]:
+        told = super().to_dict(**options)
+        return {**told, "args": self.storage_args[1:], "volume": self._volume_file}
 
     @classmethod
     def _strip_protocol(cls, path: Any) -> Any:
@@ -253,8 +285,6 @@ class VolumeFileSystem(AbstractFileSystem):
             IsADirectoryError: if a folder is among them without `recursive`.
         """
         names = self.expand_path(path, recursive=recursive)
-        if recursive:
-            names = [name for name in names if not self.isdir(name)]
         if names == [self._strip_protocol(path)]:
             return self.cat_file(names[0], **options)
         contents: dict[str, Any] = {}
@@ -262,6 +292,8 @@ class VolumeFileSystem(AbstractFileSystem):
             try:
                 contents[name] = self.cat_file(name, **options)
             except Exception as error:
+                if recursive and isinstance(error, IsADirectoryError):
+                    continue
                 if on_error == "raise":
                     raise
                 if on_error == "return":
@@ -335,11 +367,13 @@ class VolumeFileSystem(AbstractFileSystem):
         if outfile is not None or isfilelike(lpath):
             with self.open(rpath) as source:
                 shutil.copyfileobj(source, lpath if outfile is None else outfile)
-        elif self.isdir(rpath):
+            return
+        os.makedirs(os.path.dirname(lpath) or ".", exist_ok=True)
+        try:
+            with self._expecting_object(rpath):
+                self.volume.get_file(rpath, lpath, force=True)
+        except IsADirectoryError:
             os.makedirs(lpath, exist_ok=True)
-        else:
-            os.makedirs(os.path.dirname(lpath) or ".", exist_ok=True)
-            self.volume.get_file(rpath, lpath, force=True)
 
     def _expect_object_unless(self, recursive: bool, path: Any) -> None:
         """Raises IsADirectoryError for a folder, unless folders are taken."""
@@ -382,9 +416,11 @@ class VolumeFileSystem(AbstractFileSystem):
 
     def cp_file(self, path1: str, path2: str, *, is_moved: bool = False, **_: Any) -> None:
         source, target = self._strip_protocol(path1), self._strip_protocol(path2)
-        if self.isdir(source):
+        try:
+            content = self.open(source)
+        except IsADirectoryError:
             return
-        with self.open(source) as content:
+        with content:
             if source == target:
                 return
             if self._intrans:
@@ -418,12 +454,12 @@ class VolumeFileSystem(AbstractFileSystem):
             IsADirectoryError: if a folder is among them without `recursive`; nothing is removed.
         """
         found = self.expand_path(path, recursive=recursive, maxdepth=maxdepth)
-        folders = {name for name in found if self.isdir(name)}
-        if folders and not recursive:
-            raise _is_folder(min(folders))
-        # A directory is gone with its last object.
+        if not recursive:
+            for name in filter(self.isdir, found):
+                raise _is_folder(name)
         for name in found:
-            if name not in folders:
+            # A folder, which comes before what is in it, is gone with its last object.
+            with suppress(IsADirectoryError):
                 self.rm_file(name)
 
     def _rm(self, path: str) -> None:

@@ -16,6 +16,11 @@ use crate::errors::{Result, wrong_argument};
 /// Shards are any objects with the buffer protocol, and are used where they are. They may have any
 /// length that is a multiple of `shard_unit`. One codec may be used by several threads at once.
 /// Nobody may write to a shard while a call uses it.
+///
+/// `code` is a `Code` or its spec. `threads` is the largest number of threads of a call, by default
+/// the number of processors. `packet` is the number of bytes of a packet, by default 64; shards
+/// that were encoded with packets of another size cannot be decoded (in codes over words, it does
+/// not matter).
 #[pyclass(frozen, module = "paritas")]
 pub struct Codec {
     codec: paritas::Codec,

@@ -12,10 +12,10 @@ use paritas_volume::names::ObjectName;
 use paritas_volume::{ErrorKind, GetOptions, Health, Object, PutOptions, Rate, Reencoded, Runner};
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
+use pyo3::types::{PyBytes, PyString};
 
 use crate::buffers::Source;
-use crate::errors::{Result, refused, unusable, wrong_argument};
+use crate::errors::{Failure, Result, refused, unusable, wrong_argument};
 
 /// A volume: objects, each cut into shards on several nodes.
 ///
@@ -39,6 +39,22 @@ impl Drop for Volume {
             Some(opened) => Python::attach(|py| py.detach(|| opened.runner.stop())),
             None => {}
         }
+    }
+}
+
+/// The name of an object.
+struct Name(ObjectName);
+
+impl FromPyObject<'_, '_> for Name {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
+        let name = object.cast::<PyString>()?;
+        let Ok(name) = name.to_str() else {
+            let what = format!("a name must be text in UTF-8; got {}", object.repr()?);
+            return Err(wrong_argument(what).into());
+        };
+        Ok(Self(ObjectName::new(name).map_err(Failure::from)?))
     }
 }
 
@@ -91,11 +107,14 @@ impl Volume {
         Ok(self.volume()?.members().iter().map(|member| member.name.clone()).collect())
     }
 
-    /// Stores an object: from memory, or from an object that has `read(n)`, such as an open file.
-    /// Returns what is known of it. Raises StorageError if too few nodes take it, or if the source
-    /// raises an exception, which is the cause then; nothing new is visible after an error.
-    fn put(&self, py: Python<'_>, name: &str, source: &Bound<'_, PyAny>) -> Result<ObjectInfo> {
-        if source.hasattr("read")? {
+    /// Stores an object: from memory, or from an object that has `read(n)`, such as an open file. A
+    /// memory map, which is both, is stored whole, whatever its position.
+    ///
+    /// Returns what is known of the object. Raises StorageError if too few nodes take it, or if the
+    /// source raises an exception, which is the cause then; nothing new is visible after an error.
+    fn put(&self, py: Python<'_>, name: Name, source: &Bound<'_, PyAny>) -> Result<ObjectInfo> {
+        let memory = Source::of(source);
+        if memory.is_err() && source.hasattr("read")? {
             let failure = Arc::default();
             let reader = Reader { file: source.clone().unbind(), failure: Arc::clone(&failure) };
             let stored = self.put_from(py, name, reader, PutOptions::default());
@@ -111,14 +130,14 @@ impl Volume {
                 }
             });
         }
-        let source = Source::of(source)?;
+        let memory = memory?;
         let mut options = PutOptions::default();
-        options.length = Some(source.as_ref().len() as u64);
-        self.put_from(py, name, Cursor::new(source), options)
+        options.length = Some(memory.as_ref().len() as u64);
+        self.put_from(py, name, Cursor::new(memory), options)
     }
 
     /// Stores a file, with its mode and time.
-    fn put_file(&self, py: Python<'_>, name: &str, path: PathBuf) -> Result<ObjectInfo> {
+    fn put_file(&self, py: Python<'_>, name: Name, path: PathBuf) -> Result<ObjectInfo> {
         let file = std::fs::File::open(&path).map_err(|error| refused(&path, &error))?;
         let metadata = file.metadata()?;
         let mut options = PutOptions::default();
@@ -135,15 +154,15 @@ impl Volume {
     fn get<'py>(
         &self,
         py: Python<'py>,
-        name: &str,
+        name: Name,
         start: u64,
         end: Option<u64>,
         digest: Option<&str>,
     ) -> Result<Bound<'py, PyBytes>> {
         let (mut bytes, volume) = (Vec::new(), self.volume()?);
         self.run(py, async {
-            let object = volume.find(&ObjectName::new(name)?, GetOptions::default()).await?;
-            expect_digest(name, &object, digest)?;
+            let object = volume.find(&name.0, GetOptions::default()).await?;
+            expect_digest(&name.0, &object, digest)?;
             let range = (start > 0 || end.is_some()).then(|| start..end.unwrap_or(object.length()));
             volume.read(object, range, &mut bytes, &|_| {}).await
         })?;
@@ -153,19 +172,17 @@ impl Volume {
     /// Writes an object to a file, which appears when it is whole. An existing file is refused
     /// (StorageError), unless `force` is set.
     #[pyo3(signature = (name, path, *, force = false))]
-    fn get_file(&self, py: Python<'_>, name: &str, path: PathBuf, force: bool) -> Result<()> {
-        let name = ObjectName::new(name)?;
-        let object = self.run(py, self.volume()?.find(&name, GetOptions::default()))?;
+    fn get_file(&self, py: Python<'_>, name: Name, path: PathBuf, force: bool) -> Result<()> {
+        let object = self.run(py, self.volume()?.find(&name.0, GetOptions::default()))?;
         let target = FileTarget::new(path).force(force);
         self.run(py, self.volume()?.read_to_file(object, target, &|_| {}))?;
         Ok(())
     }
 
     /// Returns what is known of an object.
-    fn stat(&self, py: Python<'_>, name: &str) -> Result<ObjectInfo> {
-        let name = ObjectName::new(name)?;
-        let object = self.run(py, self.volume()?.find(&name, GetOptions::default()))?;
-        Ok(ObjectInfo::of(&name, &object))
+    fn stat(&self, py: Python<'_>, name: Name) -> Result<ObjectInfo> {
+        let object = self.run(py, self.volume()?.find(&name.0, GetOptions::default()))?;
+        Ok(ObjectInfo::of(&name.0, &object))
     }
 
     /// Returns the names and lengths of all objects whose names begin with `prefix`, by name.
@@ -177,18 +194,16 @@ impl Volume {
     }
 
     /// Removes an object.
-    fn remove(&self, py: Python<'_>, name: &str) -> Result<()> {
-        let name = ObjectName::new(name)?;
-        self.run(py, self.volume()?.remove(&name))?;
+    fn remove(&self, py: Python<'_>, name: Name) -> Result<()> {
+        self.run(py, self.volume()?.remove(&name.0))?;
         Ok(())
     }
 
     /// Looks for an object's shards on all nodes; with `deep`, reads every block of them. Damage is
     /// no exception: the verdict says what was found.
     #[pyo3(signature = (name, *, deep = false))]
-    fn verify(&self, py: Python<'_>, name: &str, deep: bool) -> Result<Verdict> {
-        let name = ObjectName::new(name)?;
-        let verdict = self.run(py, self.volume()?.verify(&name, deep))?;
+    fn verify(&self, py: Python<'_>, name: Name, deep: bool) -> Result<Verdict> {
+        let verdict = self.run(py, self.volume()?.verify(&name.0, deep))?;
         Ok(Verdict {
             name: verdict.name.as_str().to_owned(),
             health: health(verdict.health),
@@ -202,23 +217,20 @@ impl Volume {
 
     /// Makes an object whole again; with `deep`, reads every block of it first.
     #[pyo3(signature = (name, *, deep = false))]
-    fn repair(&self, py: Python<'_>, name: &str, deep: bool) -> Result<RepairedObject> {
-        let name = ObjectName::new(name)?;
-        Ok(self.run(py, self.volume()?.repair(&name, deep))?.into())
+    fn repair(&self, py: Python<'_>, name: Name, deep: bool) -> Result<RepairedObject> {
+        Ok(self.run(py, self.volume()?.repair(&name.0, deep))?.into())
     }
 
     /// Adds the parity of the next stage to an object of a code with delayed parity.
-    fn promote(&self, py: Python<'_>, name: &str) -> Result<RepairedObject> {
-        let name = ObjectName::new(name)?;
-        Ok(self.run(py, self.volume()?.promote(&name))?.into())
+    fn promote(&self, py: Python<'_>, name: Name) -> Result<RepairedObject> {
+        Ok(self.run(py, self.volume()?.promote(&name.0))?.into())
     }
 
     /// Encodes an object anew if it does not have the code that the volume file names now. Returns
     /// whether it was encoded anew. If the object is replaced or removed meanwhile, it stays
     /// replaced or removed.
-    fn reencode(&self, py: Python<'_>, name: &str) -> Result<bool> {
-        let name = ObjectName::new(name)?;
-        let done = self.run(py, self.volume()?.reencode(&name))?;
+    fn reencode(&self, py: Python<'_>, name: Name) -> Result<bool> {
+        let done = self.run(py, self.volume()?.reencode(&name.0))?;
         Ok(matches!(done, Reencoded::Changed(_)))
     }
 
@@ -231,7 +243,8 @@ impl Volume {
         Ok(names.iter().map(|name| name.as_str().to_owned()).collect())
     }
 
-    /// Returns the names of all objects, the least protected first.
+    /// Returns the names of all objects, the least protected first. Names of removed objects of
+    /// which something is left come last.
     #[pyo3(signature = (prefix = ""))]
     fn most_urgent_first(&self, py: Python<'_>, prefix: &str) -> Result<Vec<String>> {
         let names = self.run(py, self.volume()?.most_urgent_first(prefix))?;
@@ -297,11 +310,10 @@ impl Volume {
     fn put_from(
         &self,
         py: Python<'_>,
-        name: &str,
+        Name(name): Name,
         source: impl Read + Send + 'static,
         options: PutOptions,
     ) -> Result<ObjectInfo> {
-        let name = ObjectName::new(name)?;
         let report = self.run(py, self.volume()?.put(&name, source, options))?;
         Ok(ObjectInfo {
             name: name.as_str().to_owned(),
@@ -317,7 +329,11 @@ impl Volume {
 }
 
 /// Refuses an object that has another digest than is expected.
-fn expect_digest(name: &str, object: &Object, digest: Option<&str>) -> paritas_volume::Result<()> {
+fn expect_digest(
+    name: &ObjectName,
+    object: &Object,
+    digest: Option<&str>,
+) -> paritas_volume::Result<()> {
     let found = object.digest().to_string();
     match digest.filter(|&digest| digest != found) {
         None => Ok(()),
@@ -348,7 +364,8 @@ impl Verdict {
 #[pymethods]
 impl RepairedObject {
     fn __repr__(&self) -> String {
-        format!("<RepairedObject: {:?}, {} shards written>", self.name, self.stored)
+        let (name, shards, manifests) = (&self.name, self.stored, self.manifests);
+        format!("<RepairedObject: {name:?}, {shards} shards and {manifests} manifests written>")
     }
 }
 
@@ -458,6 +475,10 @@ pub struct RepairedObject {
     name: String,
     /// The number of shards that were written.
     stored: usize,
+    /// The number of manifests that were written: a small object is kept in these.
+    manifests: usize,
+    /// Whether the object had been removed: then the repair was of what is left of it.
+    is_removed: bool,
     /// Whether something is left for another repair.
     is_owed: bool,
     /// The number of bytes of shards that were read.
@@ -471,6 +492,8 @@ impl From<paritas_volume::Repaired> for RepairedObject {
         Self {
             name: repaired.name.as_str().to_owned(),
             stored: repaired.stored,
+            manifests: repaired.manifests,
+            is_removed: repaired.is_removed,
             is_owed: repaired.is_owed,
             read_bytes: repaired.read_bytes,
             flaws: repaired.flaws.iter().map(ToString::to_string).collect(),

@@ -3,11 +3,13 @@
 import gzip
 import io
 import os
+import pickle
 from datetime import UTC, datetime, timedelta
 
 import fsspec
 import paritas
 import pytest
+from paritas.fs import VolumeFileSystem
 
 
 @pytest.fixture
@@ -271,6 +273,35 @@ def test_the_environment_is_asked_each_time(make_volume, tmp_path, monkeypatch):
     assert fsspec.filesystem("paritas").cat("object") == b"one"
 
 
+def test_a_relative_path_is_looked_for_each_time(make_volume, tmp_path, monkeypatch):
+    for name in ("one", "two"):
+        make_volume(3, "2+1", tmp_path / name)
+        monkeypatch.chdir(tmp_path / name)
+        fsspec.filesystem("paritas", volume="volume.toml").pipe("object", name.encode())
+    assert fsspec.filesystem("paritas", volume="volume.toml").cat("object") == b"two"
+    monkeypatch.chdir(tmp_path / "one")
+    assert fsspec.filesystem("paritas", volume="volume.toml").cat("object") == b"one"
+
+
+def test_a_file_system_that_is_made_again_elsewhere_keeps_its_volume(volume_file, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PARITAS_VOLUME", volume_file.name)
+    systems = [
+        fsspec.filesystem("paritas"),
+        fsspec.filesystem("paritas", volume=volume_file.name),
+        VolumeFileSystem(volume_file.name),
+    ]
+    systems[0].pipe("object", b"bytes")
+    pickled = [pickle.dumps(fs) for fs in systems]
+    told = [fs.to_json() for fs in systems]
+    monkeypatch.chdir(tmp_path / "disk0")
+    monkeypatch.delenv("PARITAS_VOLUME")
+    for fs in pickled:
+        assert pickle.loads(fs).cat("object") == b"bytes"
+    for fs in told:
+        assert fsspec.AbstractFileSystem.from_json(fs).cat("object") == b"bytes"
+
+
 def test_an_object_may_be_the_beginning_of_others(fs):
     fs.pipe({"e": b"1", "e/f": b"2"})
     kinds = {(entry["name"], entry["type"]) for entry in fs.ls("")}
@@ -315,7 +346,7 @@ def test_what_is_for_one_object_refuses_folders_and_what_is_not_there(tree, tmp_
 
 
 def test_names_that_no_object_can_have_are_not_there(tree):
-    for name in ("a//b", "../up"):
+    for name in ("a//b", "../up", "a\udcff"):
         assert not (tree.exists(name) or tree.isfile(name) or tree.isdir(name))
         with pytest.raises(paritas.ParameterError):
             tree.cat(name)

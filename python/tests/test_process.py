@@ -45,6 +45,26 @@ def test_a_forked_child_ends_and_may_open_the_volume_again(volume_file):
     assert ran.stdout == "[('before', 1)]\nb'x'\n", ran
 
 
+def test_a_forked_child_goes_on_with_a_file_system(volume_file):
+    ran = program(
+        f"""
+        import fsspec
+        fs = fsspec.filesystem("paritas", volume={str(volume_file)!r})
+        fs.pipe("before", b"x" * 100_000)
+        file = fs.open("before")
+        child = os.fork()
+        if child == 0:
+            assert file.read() == fs.cat("before")
+            fs.pipe("child", b"y")
+            sys.exit(7)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+        print(fs.find(""))
+        """,
+        volume_file,
+    )
+    assert ran.stdout == "['before', 'child']\n", ran
+
+
 def test_a_program_ends_although_a_source_still_waits(volume_file):
     ran = program(
         """

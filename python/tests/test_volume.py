@@ -1,6 +1,7 @@
 """Volumes, the file system over one, and fleets. The command makes the volumes."""
 
 import io
+import mmap
 import multiprocessing
 import os
 import re
@@ -9,6 +10,8 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
+from types import SimpleNamespace
 
 import fsspec
 import paritas
@@ -32,6 +35,11 @@ def test_objects_come_back(volume, tmp_path):
     assert (info.length, info.is_owed, info.code) == (200_000, False, volume.code)
     assert volume.put("a/small", memoryview(b"small")).code is None
     volume.put("piped", io.BytesIO(content))
+    with mmap.mmap(-1, 5) as memory:
+        memory.write(b"bytes")
+        volume.put("mapped", memory)
+    assert volume.get("mapped") == b"bytes"
+    volume.remove("mapped")
     assert volume.get("a/large") == content == volume.get("piped")
     assert volume.get("a/large", 1000, 1010) == content[1000:1010]
     assert volume.list("a/") == [("a/large", 200_000), ("a/small", 5)]
@@ -218,10 +226,22 @@ if __name__ == "__main__":
     assert ran.stdout == "objects/03 11\n", ran
 
 
-@pytest.mark.parametrize("content", [b"", b"7\n", b'{"written": 9e9}\n{"other": 1}\n'])
+NO_JOURNALS = [
+    b"",
+    b"7\n",
+    b"[" * 100_000,
+    b'{"written": "now"}\n',
+    b'{"written": 9e9}\n{"other": 1}\n',
+    b'{"written": %d}\n{"name": [], "state": "unchanged"}\n' % time.time(),
+    b'{"written": NaN}\n{"name": "object", "state": "damaged"}\n',
+    b'{"written": 9e12}\n{"name": "object", "state": "damaged"}\n',
+]
+
+
+@pytest.mark.parametrize("content", NO_JOURNALS)
 def test_a_journal_that_cannot_be_read_counts_as_none(volume_file, volume, content):
     volume.put("object", b"x")
-    name = fleet.JOURNALS + fleet._key(None, str(volume_file), "scrub", "", None, None)
+    name = fleet.JOURNALS + fleet._key(None, fleet._digest(volume_file), "scrub", "", None, None)
     volume.put(name, content)
     report = fleet.run(volume_file, "scrub", workers=1)
     assert report.names("unchanged") == ["object"] and volume.list(fleet.JOURNALS) == []
@@ -360,8 +380,104 @@ def test_wrong_arguments_are_refused(volume_file):
         for number in (0, -1):
             with pytest.raises(paritas.ParameterError, match=f"`{name}` must be .*; got {number}$"):
                 fleet.run(volume_file, "scrub", **{name: number})
+    with pytest.raises(paritas.ParameterError, match="a//b"):
+        fleet.run(volume_file, "scrub", journal="a//b")
     with pytest.raises(TypeError, match="list of names; got the single name 'o/01'"):
         fleet.run(volume_file, "scrub", names="o/01")
+
+
+def test_a_worker_that_cannot_open_the_volume_fails(tmp_path):
+    settings = fleet._Settings(str(tmp_path / "none.toml"), "", None, 1)
+    outcome = fleet.work(settings, fleet.Task("scrub", "object"))
+    assert outcome.state == "failed" and "none.toml" in outcome.detail
+
+
+def test_a_script_that_runs_a_fleet_when_it_is_imported_is_told(volume_file, volume):
+    volume.put("object", b"x")
+    script = volume_file.with_name("run.py")
+    script.write_text(f"from paritas import fleet\nfleet.run({str(volume_file)!r}, 'scrub', workers=1)\n")
+    ran = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=60)
+    assert ran.returncode == 1, ran
+    assert ran.stderr.splitlines()[-1].startswith("RuntimeError: no worker process can start; a script")
+
+
+def test_names_that_are_not_utf_8_are_wrong_names(volume_file, volume, tmp_path):
+    for ask in (volume.get, volume.stat, volume.remove, lambda name: volume.put(name, b"x")):
+        with pytest.raises(paritas.ParameterError, match="must be text in UTF-8; got 'a"):
+            ask("a\udcff")
+    with pytest.raises(TypeError):
+        volume.get(b"a")
+    path = tmp_path / "file"
+    path.write_bytes(b"x")
+    report = fleet.run(volume_file, "encode", sources=[("a\udcff", path), ("b", path)], workers=1)
+    assert report.names("failed") == ["a\udcff"] and report.names("changed") == ["b"]
+
+
+def test_a_repair_that_writes_manifests_changes_the_object(volume_file, volume, tmp_path):
+    [volume.put(name, b"small") for name in ("kept", "removed")]
+    volume.remove("removed")
+    shutil.rmtree(next(tmp_path.glob("disk*/manifests/kept@")))
+    report = fleet.run(volume_file, "repair", names=["kept", "removed"], workers=1)
+    assert report.names("changed") == ["kept"] and report.names("gone") == ["removed"]
+    assert volume.repair("kept").manifests == 0 and not volume.repair("kept").is_removed
+
+
+def test_workers_without_a_task_take_no_part_of_the_rate(volume_file, volume):
+    volume.put("object", os.urandom(600_000))
+    begun = time.monotonic()
+    # The node sends 200,000 bytes: one second's worth at once, and as much in the next second.
+    report = fleet.run(volume_file, "scrub", workers=8, rate=100_000)
+    assert report.is_done and time.monotonic() - begun < 10
+
+
+def test_the_order_of_sources_makes_no_other_run():
+    sources = [("a", "/a"), ("b", "/b")]
+    keys = {fleet._key(None, "", "encode", "", None, order) for order in (sources, sources[::-1])}
+    assert len(keys) == 1
+
+
+class FakeRay:
+    """What fleets use of Ray. Tasks are done in this process, when they are waited for."""
+
+    exceptions = SimpleNamespace(WorkerCrashedError=ZeroDivisionError)
+
+    def __init__(self):
+        self.running, self.most = [], 0
+
+    def is_initialized(self):
+        return True
+
+    def remote(self, max_retries):
+        return lambda work: SimpleNamespace(remote=partial(self.begin, work))
+
+    def begin(self, *call):
+        self.running.append(partial(*call))
+        self.most = max(self.most, len(self.running))
+        return self.running[-1]
+
+    def wait(self, references, num_returns):
+        self.running.remove(references[0])
+        return references[:1], references[1:]
+
+    def get(self, reference):
+        return reference()
+
+
+def test_ray_is_given_as_many_tasks_at_once_as_there_are_workers(volume_file, volume, monkeypatch):
+    ray = FakeRay()
+    monkeypatch.setitem(sys.modules, "ray", ray)
+    [volume.put(f"objects/{number}", b"x") for number in range(7)]
+    report = fleet.run(volume_file, "scrub", workers=3, engine="ray")
+    assert len(report.names("unchanged")) == 7 and ray.most == 3
+
+
+def test_a_worker_of_an_earlier_run_sees_a_changed_volume_file(volume_file, volume, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", FakeRay())
+    volume.put("object", os.urandom(20_000))
+    settings = {"workers": 1, "engine": "ray"}
+    assert fleet.run(volume_file, "reencode", **settings).names("unchanged") == ["object"]
+    volume_file.write_text(re.sub("(?m)^code = .*$", 'code = "2+2"', volume_file.read_text()))
+    assert fleet.run(volume_file, "reencode", **settings).names("changed") == ["object"]
 
 
 def test_ray_that_is_not_installed_is_named(volume_file, monkeypatch):

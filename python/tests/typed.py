@@ -15,6 +15,17 @@ def reconstruct(codec: paritas.Codec, shards: Sequence[bytes | None], length: in
     return codec.join(codec.reconstruct(shards), length)
 
 
+def names(source: str, folder: str) -> list[str]:
+    return [shard.name for shard in paritas.encode_file(source, folder)]
+
+
+def decode(blocks: paritas.LtBlocks) -> bytes:
+    decoder = paritas.LtDecoder(blocks.info)
+    for number, block in enumerate(blocks):
+        decoder.push(number, block)
+    return decoder.reconstruct()
+
+
 def store(path: str, name: str, content: memoryview) -> str:
     with open(path, "rb") as file:
         paritas.Volume.open("tank.toml").put(name, file)

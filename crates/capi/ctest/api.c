@@ -41,6 +41,10 @@ static void shapes(void) {
     paritas_codec_free(codec);
     paritas_codec_free(NULL);
     CHECK(paritas_codec_data_shards(NULL) == 0);
+    codec = codec_of("reed-solomon:k=6,m=3,w=16");
+    CHECK(paritas_codec_shard_unit(codec) == 2 && paritas_codec_shard_len(codec, N - 1, 1000) == 1000);
+    CHECK(paritas_codec_shard_len(codec, 0, 1001) == 0 && strstr(paritas_last_message(), "1001") != NULL);
+    paritas_codec_free(codec);
 }
 
 /* Wrong arguments are errors with a message that names them. */
@@ -53,6 +57,14 @@ static void wrong_arguments(void) {
     CHECK(paritas_codec_new("\xff", NULL, &codec) == PARITAS_ARGUMENTS);
     CHECK(paritas_codec_new("6+3", NULL, NULL) == PARITAS_ARGUMENTS);
     CHECK(paritas_codec_new("lt:k=10,n=30", NULL, &codec) == PARITAS_ARGUMENTS);
+    paritas_options options[2] = {{0, 0}};
+    CHECK(paritas_codec_new("6+3", (paritas_options *)(void *)((char *)options + 1), &codec) == PARITAS_ARGUMENTS);
+    CHECK(strstr(paritas_last_message(), "options") != NULL);
+    options[0].packet = SIZE_MAX;
+    CHECK(paritas_codec_new("6+3", options, &codec) == PARITAS_ARGUMENTS);
+    options[0] = (paritas_options){0, SIZE_MAX};
+    OK(paritas_codec_new("6+3", options, &codec));
+    paritas_codec_free(codec);
 
     codec = codec_of("6+3");
     size_t bytes = paritas_codec_shard_unit(codec) * 100;
@@ -76,6 +88,10 @@ static void wrong_arguments(void) {
     shards[K] = kept;
     CHECK(paritas_update(codec, K, shards[0], shards[1], shards + K, bytes) == PARITAS_ARGUMENTS);
     CHECK(paritas_update(codec, N, shards[0], shards[1], shards + K, bytes) == PARITAS_ARGUMENTS);
+    CHECK(paritas_object_encode(codec, NULL, bytes, shards) == PARITAS_ARGUMENTS);
+    CHECK(strstr(paritas_last_message(), "object") != NULL);
+    CHECK(paritas_object_decode(codec, data, NULL, bytes) == PARITAS_ARGUMENTS);
+    CHECK(strstr(paritas_last_message(), "object") != NULL);
 
     paritas_prepared *prepared = NULL;
     size_t twice[] = {0, 0}, none[] = {N};
@@ -298,6 +314,7 @@ static void files(const char *folder) {
     CHECK(report.intact == 6 && report.tolerable == 2 && report.object_bytes == BYTES);
     CHECK(unlink(shard) == 0);
     CHECK(paritas_file_verify(&folder, 1, "object", &report) == PARITAS_REPAIRABLE && report.missing == 1);
+    CHECK(strstr(paritas_last_message(), "object is repairable") != NULL);
     OK(paritas_file_decode(&folder, 1, NULL, output, false));
     CHECK(paritas_file_decode(&folder, 1, NULL, output, false) == PARITAS_ARGUMENTS);
     FILE *file = fopen(output, "rb");

@@ -1,8 +1,10 @@
 /* Tests of volumes through the C interface, one function a promise. The argument is a folder with a volume file,
  * `volume.toml`, of a 4+2 code over the folders `disk0` to `disk6` beside it. */
 #define _GNU_SOURCE
+#include <dlfcn.h>
 #include <ftw.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -184,6 +186,44 @@ static void threads(paritas_volume *volume) {
     for (int i = 0; i < THREADS; i++) CHECK(pthread_join(running[i], NULL) == 0);
 }
 
+/* Whether a file on `disk0` hangs when it is read, as a disk does that is failing. */
+static atomic_bool disk0_hangs;
+
+/* Stands before the function of the system, which the library calls. */
+ssize_t read(int file, void *bytes, size_t count) {
+    ssize_t (*next)(int, void *, size_t);
+    char link[64], path[4096];
+    *(void **)&next = dlsym(RTLD_NEXT, "read");
+    if (disk0_hangs) {
+        snprintf(link, sizeof link, "/proc/self/fd/%d", file);
+        ssize_t length = readlink(link, path, sizeof path - 1);
+        path[length > 0 ? length : 0] = 0;
+        while (strstr(path, "/disk0/objects/") != NULL) pause();
+    }
+    return next(file, bytes, count);
+}
+
+/* A volume is closed although a node does not answer. */
+static void closing(void) {
+    paritas_volume *volume = NULL;
+    char name[16];
+    OK(paritas_volume_open(in_folder("volume.toml"), &volume));
+    for (int i = 0; i < 2 * DISKS; i++) {
+        snprintf(name, sizeof name, "closing/%d", i);
+        OK(paritas_volume_put(volume, name, object, BYTES, NULL));
+    }
+    disk0_hangs = true;
+    for (int i = 0; i < 2 * DISKS; i++) {
+        snprintf(name, sizeof name, "closing/%d", i);
+        OK(paritas_volume_get(volume, name, 0, again, BYTES));
+        CHECK(memcmp(object, again, BYTES) == 0);
+    }
+    alarm(60);
+    paritas_volume_free(volume);
+    alarm(0);
+    disk0_hangs = false;
+}
+
 /* A child process is refused, and may open the volume again. */
 static void after_fork(paritas_volume *volume) {
     pid_t child = fork();
@@ -218,6 +258,7 @@ int main(int count, char **arguments) {
     if (count == 2) after_fork(volume);
     paritas_volume_free(volume);
     CHECK(paritas_volume_stat(NULL, "memory", NULL) == PARITAS_ARGUMENTS);
+    closing();
     printf("Volumes in C: all promises hold\n");
     return 0;
 }

@@ -6,6 +6,17 @@
  * encoded, decoded, verified and repaired by name. Volumes keep objects over disks, hosts and
  * buckets. docs/embedding.md says which call suits which size.
  *
+ * An object in memory as 14 shards, of which any 4 may be lost; checks of errors are left out:
+ *
+ *     paritas_codec *codec;
+ *     paritas_codec_new("10+4", NULL, &codec);
+ *     size_t bytes = paritas_codec_data_len(codec, object_bytes);
+ *     for (int i = 0; i < 14; i++) shards[i] = malloc(bytes);
+ *     paritas_object_encode(codec, object, object_bytes, shards);
+ *     shards[3] = NULL;
+ *     paritas_object_decode(codec, (const uint8_t *const *)shards, object, object_bytes);
+ *     paritas_codec_free(codec);
+ *
  * Errors. Functions that can fail return a paritas_status; its numbers are the exit codes of the
  * command `paritas`. paritas_last_message() then tells what is wrong, by name and number, until the
  * next call of the same thread. After an error the targets of the call may hold anything, unless
@@ -15,6 +26,12 @@
  * are refused with PARITAS_ARGUMENTS. A handle that has been freed is recognised where its memory
  * has not been used again; do not rely on it. Memory must be as long as the function says, which no
  * function can check.
+ *
+ * Handles. A function that makes a handle stores it where its last argument points, or null if it
+ * fails. The function of its type that ends in `_free` (for a decoder, paritas_lt_release()) frees
+ * it. Nothing else is to be freed: texts, blocks and arrays belong to the handle that was asked.
+ *
+ * Texts end with a null byte and are UTF-8; paths are whatever the system allows.
  *
  * Threads. There is no state but the handles, and the last message of each thread. All handles may
  * be used by several threads at once; freeing one ends all use of it. A process that was forked may
@@ -426,6 +443,7 @@ paritas_status paritas_file_decode(const char *const *paths,
  * PARITAS_OK if all is intact, PARITAS_REPAIRABLE if it can be repaired, PARITAS_LOST if not,
  * PARITAS_IO if that depends on shards that cannot be read, and PARITAS_CHECK_FAILED if the shards
  * contradict each other. In all of these cases `found` receives the report, unless it is null.
+ * Unless all is intact, paritas_last_message() tells what is wrong.
  */
 paritas_status paritas_file_verify(const char *const *paths,
                                    size_t path_count,
@@ -653,7 +671,8 @@ const char *paritas_version(void);
 paritas_status paritas_volume_open(const char *file, paritas_volume **volume);
 
 /**
- * Closes a volume. It may be null. A process that was forked leaves it alone.
+ * Closes a volume. It may be null. Waits at most three seconds for nodes that do not answer. A
+ * process that was forked leaves the volume alone.
  */
 void paritas_volume_free(paritas_volume *volume);
 

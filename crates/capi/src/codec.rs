@@ -37,6 +37,8 @@ pub(crate) struct Shaped {
     rows: Vec<usize>,
     /// Rows of a data shard, which is what `bytes` is about.
     pub(crate) data_rows: usize,
+    /// Bytes of which `bytes` is a multiple.
+    unit: usize,
     /// Nodes that hold data, and those that hold none, after all stages.
     pub(crate) data: Vec<usize>,
     pub(crate) parity: Vec<usize>,
@@ -60,17 +62,18 @@ impl Shaped {
         let (data, parity): (Vec<usize>, Vec<usize>) = (numbers(&data), numbers(&parity));
         let data_rows = data.iter().map(|&node| rows[node]).max().unwrap_or(1);
         let spec = std::ffi::CString::new(code.spec().to_string()).unwrap_or_default();
-        Ok(Self { rows, data_rows, data, parity, spec, codec })
+        let unit = codec.shard_unit();
+        Ok(Self { rows, data_rows, unit, data, parity, spec, codec })
     }
 
     /// Returns the bytes of a row if data shards have `bytes`.
     pub(crate) fn row(&self, bytes: usize) -> Result<usize> {
-        match bytes.is_multiple_of(self.data_rows) {
+        match bytes.is_multiple_of(self.unit) {
             true => Ok(bytes / self.data_rows),
             false => Err(Failure::arguments(format!(
                 "{}: a shard's length must be a multiple of {} bytes; got {bytes}",
                 self.codec.code().spec(),
-                self.codec.shard_unit()
+                self.unit
             ))),
         }
     }
@@ -116,7 +119,7 @@ pub unsafe extern "C" fn paritas_codec_new(
             // SAFETY: the caller's pointers are null or valid.
             let spec = unsafe { memory::text(spec, "spec") }?;
             // SAFETY: as above.
-            let options = unsafe { options.as_ref() };
+            let options = unsafe { memory::optional(options, "options") }?;
             let code: Code = spec.parse()?;
             Shaped::new(Codec::with_options(code, chosen(options))?)
         };

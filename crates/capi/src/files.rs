@@ -10,8 +10,7 @@ use paritas_shards::{
 };
 
 use crate::memory;
-use crate::status::paritas_status::*;
-use crate::status::{Failure, Result, guard, paritas_status, report};
+use crate::status::{Failure, Result, guard, paritas_status};
 
 /// Nobody is told of progress.
 const SILENT: paritas_shards::Progress<'static> = &|_| {};
@@ -155,6 +154,7 @@ pub struct paritas_verify_report {
 /// PARITAS_OK if all is intact, PARITAS_REPAIRABLE if it can be repaired, PARITAS_LOST if not,
 /// PARITAS_IO if that depends on shards that cannot be read, and PARITAS_CHECK_FAILED if the shards
 /// contradict each other. In all of these cases `found` receives the report, unless it is null.
+/// Unless all is intact, paritas_last_message() tells what is wrong.
 ///
 /// # Safety
 /// The pointers are null or as this describes.
@@ -165,17 +165,17 @@ pub unsafe extern "C" fn paritas_file_verify(
     object: *const c_char,
     found: *mut paritas_verify_report,
 ) -> paritas_status {
-    report(|| {
+    guard(|| {
         // SAFETY: as the caller promises.
-        let (status, verified) = unsafe { on_object(paths, path_count, object, verify) }?;
+        let (verdict, verified) = unsafe { on_object(paths, path_count, object, verify) }?;
         // SAFETY: as the caller promises.
-        unsafe { memory::tell(found, verified, "report") }?;
-        status
+        unsafe { memory::tell(found, verified, "found") }?;
+        verdict
     })
 }
 
 /// Verifies an object. The verdict stands beside the report, which is told in any case.
-fn verify(object: &Object) -> Result<(Result<paritas_status>, paritas_verify_report)> {
+fn verify(object: &Object) -> Result<(Result<()>, paritas_verify_report)> {
     let report = paritas_shards::verify(object, None, SILENT)?;
     let count = |states: &[ShardState]| {
         report.shards.iter().filter(|shard| states.contains(&shard.state)).count()
@@ -190,8 +190,11 @@ fn verify(object: &Object) -> Result<(Result<paritas_status>, paritas_verify_rep
     let label = object.label();
     let why = report.reason.map(|reason| format!(": {reason}")).unwrap_or_default();
     let verdict = match report.status {
-        Status::Intact => Ok(PARITAS_OK),
-        Status::Repairable => Ok(PARITAS_REPAIRABLE),
+        Status::Intact => Ok(()),
+        Status::Repairable => Err(Failure::repairable(format!(
+            "{label} is repairable: of its shards {} are damaged, and {} are missing or unreadable",
+            found.damaged, found.missing
+        ))),
         Status::Lost => Err(Failure::lost(format!("{label} is damaged beyond repair{why}"))),
         Status::Unknown => Err(Failure::io(format!("{label}: unread shards decide{why}"))),
         Status::Inconsistent => Err(Failure::check_failed(format!("{label} is inconsistent{why}"))),

@@ -69,9 +69,18 @@ pub(crate) unsafe fn open<'a, H: Handle>(handle: *const H) -> Result<&'a H::Valu
 /// # Safety
 /// `handle` is null, or comes from [`give`] and is used by nobody.
 pub(crate) unsafe fn free<H: Handle>(handle: *mut H) -> Result<()> {
-    if handle.is_null() {
-        return Ok(());
+    match handle.is_null() {
+        true => Ok(()),
+        // SAFETY: as the caller promises.
+        false => unsafe { take(handle) }.map(drop),
     }
+}
+
+/// Frees a handle, and returns what it stood for. Handles of another kind are left alone.
+///
+/// # Safety
+/// As [`free`].
+pub(crate) unsafe fn take<H: Handle>(handle: *mut H) -> Result<H::Value> {
     // SAFETY: as the caller promises.
     unsafe { open::<H>(handle) }?;
     let marked = handle.cast::<Marked<H::Value>>();
@@ -79,9 +88,8 @@ pub(crate) unsafe fn free<H: Handle>(handle: *mut H) -> Result<()> {
     // that it is not left out although the memory is freed.
     unsafe {
         ptr::addr_of_mut!((*marked).mark).write_volatile(0);
-        drop(Box::from_raw(marked));
+        Ok(Box::from_raw(marked).value)
     }
-    Ok(())
 }
 
 #[cfg(test)]

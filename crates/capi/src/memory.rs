@@ -51,6 +51,19 @@ pub(crate) unsafe fn tell<T>(to: *mut T, value: T, what: &str) -> Result<()> {
     }
 }
 
+/// Returns the value at `pointer`, or `None` if it is null: then the caller leaves it out.
+///
+/// # Safety
+/// `pointer` is null, or valid for a read during `'a`.
+pub(crate) unsafe fn optional<'a, T>(pointer: *const T, what: &str) -> Result<Option<&'a T>> {
+    if pointer.is_null() {
+        return Ok(None);
+    }
+    expect_usable(pointer, what)?;
+    // SAFETY: as the caller promises; the pointer is aligned.
+    Ok(Some(unsafe { &*pointer }))
+}
+
 /// Returns the slice of `count` values at `pointer`. Without values it may be null.
 ///
 /// # Safety
@@ -268,6 +281,8 @@ mod tests {
             assert!(values::<u64>(ptr::dangling(), usize::MAX, "").is_err());
             assert!(values::<u64>(ptr::null(), 0, "").is_ok_and(<[u64]>::is_empty));
             assert!(text(ptr::null(), "").is_err());
+            assert!(optional::<u64>(ptr::null(), "").is_ok_and(|value| value.is_none()));
+            assert!(optional(ptr::without_provenance::<u64>(9), "").is_err());
         }
     }
 }

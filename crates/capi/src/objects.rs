@@ -28,6 +28,8 @@ pub unsafe extern "C" fn paritas_object_encode(
         let count = data.len() + parity.len();
         // SAFETY: as the caller promises.
         let pointers = unsafe { memory::values(shards, count, "shards") }?;
+        // SAFETY: as the caller promises.
+        unsafe { memory::values(object, object_bytes, "object") }?;
         let bytes = data_bytes(codec, object_bytes)?;
         let row = codec.row(bytes)?;
         let nodes = data.iter().chain(&parity);
@@ -84,6 +86,8 @@ pub unsafe extern "C" fn paritas_object_decode(
         let codec = unsafe { handle::open(codec) }?;
         // SAFETY: as the caller promises.
         let pointers = unsafe { memory::values(shards, codec.nodes(), "shards") }?;
+        // SAFETY: as the caller promises.
+        unsafe { memory::values(object.cast_const(), object_bytes, "object") }?;
         let bytes = data_bytes(codec, object_bytes)?;
         let row = codec.row(bytes)?;
         let present: Vec<usize> =

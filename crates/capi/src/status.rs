@@ -53,6 +53,11 @@ impl Failure {
         Self { status: PARITAS_LOST, message: message.into() }
     }
 
+    /// Something is damaged or left to do; the message says what.
+    pub(crate) fn repairable(message: impl Into<String>) -> Self {
+        Self { status: PARITAS_REPAIRABLE, message: message.into() }
+    }
+
     pub(crate) fn check_failed(message: impl Into<String>) -> Self {
         Self { status: PARITAS_CHECK_FAILED, message: message.into() }
     }
@@ -93,14 +98,6 @@ impl From<paritas_shards::Error> for Failure {
 }
 
 #[cfg(feature = "volume")]
-impl Failure {
-    /// Something is damaged or left to do; the message says what.
-    pub(crate) fn repairable(message: impl Into<String>) -> Self {
-        Self { status: PARITAS_REPAIRABLE, message: message.into() }
-    }
-}
-
-#[cfg(feature = "volume")]
 impl From<paritas_volume::Error> for Failure {
     fn from(error: paritas_volume::Error) -> Self {
         use paritas_volume::ErrorKind;
@@ -130,10 +127,10 @@ fn remember(message: String) {
     let _ = LAST.try_with(|last| *last.borrow_mut() = message);
 }
 
-/// Runs the body of an exported function whose outcome is a status. No panic leaves it.
-pub(crate) fn report(call: impl FnOnce() -> Result<paritas_status>) -> paritas_status {
+/// Runs the body of an exported function that is done or fails. No panic leaves it.
+pub(crate) fn guard(call: impl FnOnce() -> Result<()>) -> paritas_status {
     match catch_unwind(AssertUnwindSafe(call)) {
-        Ok(Ok(status)) => status,
+        Ok(Ok(())) => PARITAS_OK,
         Ok(Err(Failure { status, message })) => {
             remember(message);
             status
@@ -143,11 +140,6 @@ pub(crate) fn report(call: impl FnOnce() -> Result<paritas_status>) -> paritas_s
             PARITAS_INTERNAL
         }
     }
-}
-
-/// Runs the body of an exported function that is done or fails.
-pub(crate) fn guard(call: impl FnOnce() -> Result<()>) -> paritas_status {
-    report(|| call().map(|()| PARITAS_OK))
 }
 
 /// Runs the body of an exported function that returns a value. If it fails, the value is `T`'s

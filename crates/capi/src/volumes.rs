@@ -17,8 +17,7 @@ use store::{Flaw, GetOptions, Health, NodeStatus, PutOptions, Runner, Verdict, V
 
 use crate::handle::{self, Handle};
 use crate::memory;
-use crate::status::paritas_status::*;
-use crate::status::{Failure, Result, guard, paritas_status, report, value};
+use crate::status::{Failure, Result, guard, paritas_status, value};
 
 /// A volume: objects, each cut into shards on several nodes. May be used by several threads at
 /// once, but not in a process that was forked from the one that opened it: that opens it again.
@@ -96,7 +95,8 @@ pub unsafe extern "C" fn paritas_volume_open(
     })
 }
 
-/// Closes a volume. It may be null. A process that was forked leaves it alone.
+/// Closes a volume. It may be null. Waits at most three seconds for nodes that do not answer. A
+/// process that was forked leaves the volume alone.
 ///
 /// # Safety
 /// `volume` comes from paritas_volume_open(), and nobody uses it.
@@ -104,8 +104,12 @@ pub unsafe extern "C" fn paritas_volume_open(
 pub unsafe extern "C" fn paritas_volume_free(volume: *mut paritas_volume) {
     guard(|| match volume.is_null() {
         true => Ok(()),
-        // SAFETY: as the caller promises. The threads of another process cannot be waited for.
-        false => unsafe { opened(volume).and_then(|_| handle::free(volume)) },
+        false => {
+            // SAFETY: as the caller promises. The threads of another process cannot be waited for.
+            let opened = unsafe { opened(volume).and_then(|_| handle::take(volume)) }?;
+            opened.runner.stop();
+            Ok(())
+        }
     });
 }
 
@@ -384,7 +388,7 @@ pub unsafe extern "C" fn paritas_volume_verify(
     deep: bool,
     found: *mut paritas_volume_verdict,
 ) -> paritas_status {
-    report(|| {
+    guard(|| {
         // SAFETY: as the caller promises.
         let (volume, name) = unsafe { named(volume, name) }?;
         let verdict = volume.run(volume.volume.verify(&name, deep))?;
@@ -400,10 +404,10 @@ pub unsafe extern "C" fn paritas_volume_verify(
     })
 }
 
-fn outcome(verdict: &Verdict) -> Result<paritas_status> {
+fn outcome(verdict: &Verdict) -> Result<()> {
     let (name, flaws) = (verdict.name.as_str(), flaws(&verdict.flaws));
     match verdict.health {
-        Health::Intact => Ok(PARITAS_OK),
+        Health::Intact => Ok(()),
         Health::Repairable => Err(Failure::repairable(format!("{name} is repairable{flaws}"))),
         Health::Unknown => Err(Failure::io(format!("{name}: absent nodes decide{flaws}"))),
         Health::Lost => Err(Failure::lost(format!("{name} is damaged beyond repair{flaws}"))),
