@@ -9,20 +9,17 @@ use paritas_shards::blocks::Layout;
 
 use crate::driver::{Hands, drive};
 use crate::error::{Error, ErrorKind, Result};
-use crate::get::{GetOptions, Object};
+use crate::get::{GetOptions, Object, replaced};
 use crate::hands::{Flaw, NameHands, now, told};
 use crate::names::{BACKLOG, OWED, ObjectName};
 use crate::protocol::{
     Action, Answer, Kind, Listed, NodeIndex, Promote, PromoteOutcome, Repair, RepairOutcome,
     Request,
 };
-use crate::volume::{Volume, stage_ends};
+use crate::volume::{MOST_ATTEMPTS, Volume, stage_ends};
 
 /// Number of objects that are looked at side by side.
 const AT_ONCE: usize = 16;
-
-/// How often a repair begins anew when the object is replaced meanwhile.
-const MOST_ATTEMPTS: usize = 5;
 
 /// The flaw of a node that should have a manifest.
 const NO_MANIFEST: &str = "has no manifest";
@@ -145,9 +142,24 @@ impl Volume {
     /// every manifest is read and checked; otherwise only the lengths of parts are looked at.
     ///
     /// # Errors
-    /// As [`Volume::find`].
+    /// As [`Volume::find`]; if others keep replacing the object ([`ErrorKind::Busy`]).
     pub async fn verify(&self, name: &ObjectName, is_deep: bool) -> Result<Verdict> {
-        let object = self.find(name, GetOptions::default()).await?;
+        for _ in 0..MOST_ATTEMPTS {
+            let object = self.find(name, GetOptions::default()).await?;
+            let verdict = self.judge(name, &object, is_deep).await;
+            // What is missing of a version that was replaced or removed meanwhile is not lost.
+            let hands = NameHands::new(self, name);
+            if verdict.health == Health::Intact
+                || !self.is_replaced(&hands, verdict.listed.version).await
+            {
+                return Ok(verdict);
+            }
+        }
+        Err(replaced(name))
+    }
+
+    /// Looks for all parts and manifests of a version.
+    async fn judge(&self, name: &ObjectName, object: &Object, is_deep: bool) -> Verdict {
         let mut hands = NameHands::new(self, name);
         hands.is_deep = is_deep;
         let manifests = self.count_manifests(&hands, object.listed()).await;
@@ -171,7 +183,7 @@ impl Volume {
             let order = self.inline_order(object.listed().version.object).into_iter();
             let should = order.filter(|node| manifests.lacking.contains(node)).take(missing);
             should.for_each(|node| hands.note(node, None, NO_MANIFEST));
-            return Ok(Verdict { health, flaws: hands.flaws(), ..verdict });
+            return Verdict { health, flaws: hands.flaws(), ..verdict };
         };
         hands.keep_layout(layout.clone());
         hands.keep_total(object.length(), object.digest());
@@ -188,7 +200,7 @@ impl Volume {
         self.note_strayed(&hands, &layout, &found, &homes);
         let stage = found.stage as u8;
         let spare = self.losable_nodes(layout.code(), stage, &found.places, manifests.holders);
-        Ok(Verdict {
+        Verdict {
             health,
             stage,
             stages: layout.code().stages(),
@@ -197,7 +209,7 @@ impl Volume {
             flaws: hands.flaws(),
             read_bytes: hands.read_bytes(),
             ..verdict
-        })
+        }
     }
 
     /// Notes where the parts are that are not on their homes.
