@@ -159,14 +159,19 @@ impl Volume {
     }
 
     /// Looks on all nodes for the shards of an object, because too few were where they should be.
+    /// If a shard could not be read from one node and another node has a copy, takes that copy.
     /// Also returns what went wrong, if a node did not answer: it may have what is missing.
     pub(crate) async fn look_everywhere(
         &self,
         name: &ObjectName,
         object: Object,
     ) -> Result<(Object, Vec<Flaw>)> {
-        let Content::Shards { receiver, .. } = &object.content else {
+        let Content::Shards { receiver, nodes: asked } = &object.content else {
             return Ok((object, Vec::new()));
+        };
+        let flawed: BTreeSet<usize> = receiver.flaws().into_iter().map(|(part, _)| part).collect();
+        let has_failed = |part: usize, node: NodeIndex| {
+            flawed.contains(&part) && asked[part].as_deref() == Some(self.node_name(node))
         };
         let hands = NameHands::new(self, name);
         hands.keep_layout(receiver.layout.clone());
@@ -179,7 +184,8 @@ impl Volume {
         let files = hands.files();
         let (mut places, mut paces, mut nodes) = (Vec::new(), Vec::new(), Vec::new());
         for part in 0..parts_of(receiver.layout.code()).len() {
-            let found = files.get(&part).and_then(|files| files.first_key_value());
+            let copies = files.get(&part).into_iter().flatten();
+            let found = copies.min_by_key(|(node, _)| has_failed(part, **node));
             places.push(found.map(|(&node, path)| Place {
                 node: Arc::clone(self.node(node)),
                 path: path.clone(),

@@ -417,6 +417,22 @@ async fn damage_is_found_by_deep_verification_and_repaired() {
     assert!(std::fs::read(&shard).unwrap() == content);
 }
 
+/// A shard may be on two nodes after a repair that was interrupted. Where one copy is damaged, the
+/// other serves.
+#[tokio::test]
+async fn another_copy_of_a_damaged_shard_is_read() {
+    let disks = Disks::new(4);
+    disks.volume("2+1").await;
+    let volume = disks.open_drained("2+1", 3);
+    put(&volume, "object", &content(100_000)).await;
+    let shards = disks.files("objects");
+    let copy = disks.path(3).join(shards[0].strip_prefix(disks.path(0)).unwrap());
+    std::fs::create_dir_all(copy.parent().unwrap()).unwrap();
+    std::fs::copy(&shards[0], &copy).unwrap();
+    shards[..2].iter().for_each(|path| damage(path));
+    assert!(get(&volume, "object").await.unwrap() == content(100_000));
+}
+
 /// Changes one byte in the middle of a file.
 fn damage(path: &std::path::Path) {
     let mut content = std::fs::read(path).unwrap();
