@@ -226,27 +226,26 @@ impl<'a> NameHands<'a> {
         let path = self.name.manifest(&listed);
         let bytes = self.volume.node(node).read(&path, None).await?;
         let manifest = Manifest::from_bytes(&path, &bytes)?;
-        let shape = self.shape(&manifest)?;
+        let shape = self.keep_shape(&manifest)?;
         if let Some(content) = &manifest.content {
             self.keep_total(listed.length, content.digest);
-        }
-        if let Some(Body::Shards { header, .. }) =
-            manifest.content.as_ref().map(|content| &content.body)
-        {
-            self.keep_layout(self.volume.layout_of(header)?);
         }
         self.lock().manifests.insert(listed.version, (manifest, bytes));
         Ok(Answer::Manifest(shape))
     }
 
-    fn shape(&self, manifest: &Manifest) -> Result<Shape> {
+    /// Returns what a manifest describes, and keeps the layout that it states. The code is that of
+    /// the layout, whatever else the manifest says of it: shards are read and made by the layout.
+    fn keep_shape(&self, manifest: &Manifest) -> Result<Shape> {
         let object = manifest.listed.version.object;
         match manifest.content.as_ref().map(|content| &content.body) {
             None => Ok(Shape::Removed),
             Some(Body::Inline(_)) => Ok(Shape::Inline { order: self.volume.inline_order(object) }),
-            Some(Body::Shards { code, .. }) => {
-                let code = self.volume.code_of(code)?;
-                let (spread, stages) = (self.volume.spread(object, &code), stage_ends(&code));
+            Some(Body::Shards { header, .. }) => {
+                let layout = self.volume.layout_of(header)?;
+                let code = layout.code();
+                let (spread, stages) = (self.volume.spread(object, code), stage_ends(code));
+                self.keep_layout(layout);
                 Ok(Shape::Shards { spread, stages })
             }
         }
@@ -509,14 +508,6 @@ impl Hands for NameHands<'_> {
 }
 
 impl Volume {
-    /// Returns the code of a spec.
-    pub(crate) fn code_of(&self, spec: &str) -> Result<paritas::Code> {
-        if self.setup.code.spec().to_string() == spec {
-            return Ok(self.setup.code.clone());
-        }
-        Ok(paritas::Code::new(&spec.parse()?)?)
-    }
-
     /// Returns the path of a part's file.
     pub(crate) fn part_path(
         &self,
