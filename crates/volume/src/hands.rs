@@ -281,13 +281,16 @@ impl<'a> NameHands<'a> {
         let (mut entries, mut files) = (storage.list(&folder), Vec::new());
         while let Some(entry) = entries.next().await {
             let entry = entry?;
-            if let Some(part) = names::parse_part(&entry.path) {
-                let length = match entry.length {
-                    Some(length) => Some(length),
-                    None => storage.stat(&entry.path).await?.map(|stat| stat.length),
-                };
-                files.push((part, entry.path, length));
-            }
+            let Some(part) = names::parse_part(&entry.path) else { continue };
+            let length = match entry.length {
+                Some(length) => length,
+                None => match storage.stat(&entry.path).await? {
+                    Some(stat) => stat.length,
+                    // It was deleted after it was listed.
+                    None => continue,
+                },
+            };
+            files.push((part, entry.path, length));
         }
         let mut parts = Vec::new();
         for (found, path, length) in files {
@@ -297,12 +300,9 @@ impl<'a> NameHands<'a> {
             let Some(part) = (0..layout.part_count()).find(is_it) else { continue };
             let whole = layout.file_bytes(part, total);
             self.lock().damaged.entry(part).or_default().insert(node, path.clone());
-            if length != whole {
-                let message = format!(
-                    "must have {} bytes; got {}",
-                    whole.unwrap_or_default(),
-                    length.unwrap_or_default()
-                );
+            if whole != Some(length) {
+                let whole = whole.unwrap_or_default();
+                let message = format!("must have {whole} bytes; got {length}");
                 self.note(node, Some(found.shard), message);
                 continue;
             }
@@ -335,20 +335,24 @@ impl<'a> NameHands<'a> {
         }
     }
 
-    /// Returns whether a file that was found damaged is whole by now: if parts are read completely,
-    /// in all its blocks, otherwise by its length.
-    pub async fn is_whole_now(&self, part: usize, node: NodeIndex, path: &str) -> bool {
+    /// Returns whether a file that was found damaged is there and still damaged: in any block, if
+    /// parts are read completely, otherwise by its length. A file on a node that does not answer
+    /// does not count as damaged.
+    pub async fn is_damaged_now(&self, part: usize, node: NodeIndex, path: &str) -> bool {
         let (Some(layout), Some((length, digest))) = (self.layout(), self.total()) else {
             return false;
         };
         let storage = self.volume.node(node);
-        let stat = storage.stat(path).await.ok().flatten();
-        if stat.map(|stat| stat.length) != layout.file_bytes(part, length) {
+        let Ok(Some(stat)) = storage.stat(path).await else { return false };
+        if Some(stat.length) != layout.file_bytes(part, length) {
+            return true;
+        }
+        if !self.is_deep {
             return false;
         }
         let place = Place { node: Arc::clone(storage), path: path.to_owned() };
-        let check = check(&layout, length, digest, part, &place, &|_| {});
-        !self.is_deep || check.await.is_ok()
+        let is_flawed = check(&layout, length, digest, part, &place, &|_| {}).await.is_err();
+        is_flawed && storage.stat(path).await.is_ok()
     }
 
     async fn check_part(&self, node: NodeIndex, part: PartIndex) -> Result<Answer> {
