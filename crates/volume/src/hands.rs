@@ -529,16 +529,21 @@ impl Volume {
         let storage = self.node(node);
         let folder = names::object_folder(object);
         let mut entries = storage.list(&folder);
-        let mut paths: Vec<String> = vec![
-            names::mark(names::RUNNING, object),
-            names::mark(names::OWED, object),
-            names::mark(names::BACKLOG, object),
-            names::claim(object),
-        ];
+        let mut paths: Vec<String> = Vec::new();
         while let Some(entry) = entries.next().await {
             paths.push(entry?.path);
         }
-        join_all(paths.iter().map(|path| storage.delete(path))).await.into_iter().collect()
+        let has_folder = !paths.is_empty();
+        paths.extend([names::RUNNING, names::OWED, names::BACKLOG].map(|f| names::mark(f, object)));
+        paths.push(names::claim(object));
+        let deleted = join_all(paths.iter().map(|path| storage.delete(path))).await;
+        deleted.into_iter().collect::<Result<()>>()?;
+        if has_folder {
+            // An empty folder does no harm. Nobody stores in this one any more, because each put
+            // draws an id of its own.
+            let _ = storage.delete_folder(&folder).await;
+        }
+        Ok(())
     }
 }
 
