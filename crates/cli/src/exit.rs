@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use paritas_shards::shown;
 use signal_hook::consts::SIGABRT;
 #[cfg(feature = "volume")]
-use signal_hook::consts::SIGINT;
+use signal_hook::consts::{SIGINT, SIGTERM};
 
 /// The outcome of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -35,6 +35,9 @@ pub enum Exit {
     /// Interrupted by the user, as shells report it: 128 and the number of the signal.
     #[cfg(feature = "volume")]
     Interrupted = 130,
+    /// Ended by the signal SIGTERM, likewise.
+    #[cfg(feature = "volume")]
+    Terminated = 143,
 }
 
 impl Exit {
@@ -52,6 +55,8 @@ impl Exit {
             Self::Memory => "memory",
             #[cfg(feature = "volume")]
             Self::Interrupted => "interrupted",
+            #[cfg(feature = "volume")]
+            Self::Terminated => "terminated",
         }
     }
 }
@@ -124,15 +129,20 @@ pub fn when_files_are_limited() {
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
 }
 
-/// Makes a second Ctrl-C end the process at once. Whoever calls this ends it cleanly at the first.
+/// Makes a second Ctrl-C or SIGTERM end the process at once. Whoever calls this ends it cleanly at
+/// the first. Returns a function that tells whether SIGTERM has come.
 #[cfg(feature = "volume")]
-pub fn at_second_interrupt() {
-    let is_second = Arc::new(AtomicBool::new(false));
-    let exit = Exit::Interrupted as i32;
-    // Registration fails only for signals that cannot be caught, and SIGINT can. Handlers run in
+pub fn at_second_signal() -> impl Fn() -> bool {
+    let (is_second, is_terminated) = (Arc::new(AtomicBool::new(false)), Arc::default());
+    // Registration fails only for signals that cannot be caught, and these can. Handlers run in
     // the order in which they were registered, so the first signal sees that it is the first.
-    let _ = signal_hook::flag::register_conditional_shutdown(SIGINT, exit, Arc::clone(&is_second));
-    let _ = signal_hook::flag::register(SIGINT, is_second);
+    for (signal, exit) in [(SIGINT, Exit::Interrupted), (SIGTERM, Exit::Terminated)] {
+        let end = signal_hook::flag::register_conditional_shutdown;
+        let _ = end(signal, exit as i32, Arc::clone(&is_second));
+        let _ = signal_hook::flag::register(signal, Arc::clone(&is_second));
+    }
+    let _ = signal_hook::flag::register(SIGTERM, Arc::clone(&is_terminated));
+    move || is_terminated.load(Ordering::Relaxed)
 }
 
 /// Refuses a path that is no folder, or does not exist. It may be on a disk that is not mounted, so

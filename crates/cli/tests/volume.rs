@@ -11,6 +11,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -429,18 +432,48 @@ fn a_killed_put_leaves_nothing_visible() {
 
 #[test]
 fn interrupted_puts_clean_up() {
+    for (signal, code, kind) in [
+        (Signal::INT, exit::INTERRUPTED, "interrupted"),
+        (Signal::TERM, exit::TERMINATED, "terminated"),
+    ] {
+        let tank = Tank::new(3, "2+1");
+        let (child, stdin) = tank.begin_put("object", &Chance(9).bytes(8 << 20));
+        kill_process(Pid::from_child(&child), signal).unwrap();
+        let start = Instant::now();
+        let what = "volume put --json".to_owned();
+        let run = Run::new(child.wait_with_output().unwrap(), what).expect(code);
+        assert_eq!(run.error()["kind"], kind);
+        assert!(start.elapsed() < Duration::from_secs(8), "{:?}", start.elapsed());
+        drop(stdin);
+        assert!(tank.names().is_empty());
+        let files = tank.files();
+        assert!(files.iter().all(|path| path.to_string_lossy().contains("running")), "{files:?}");
+    }
+}
+
+/// Each read ends with one of the contents, whole, however often the object is replaced meanwhile.
+#[test]
+fn objects_can_be_read_while_they_are_replaced() {
     let tank = Tank::new(3, "2+1");
-    let (child, stdin) = tank.begin_put("object", &Chance(9).bytes(8 << 20));
-    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
-    let start = Instant::now();
-    let what = "volume put --json".to_owned();
-    let run = Run::new(child.wait_with_output().unwrap(), what).expect(exit::INTERRUPTED);
-    assert_eq!(run.error()["kind"], "interrupted");
-    assert!(start.elapsed() < Duration::from_secs(8), "{:?}", start.elapsed());
-    drop(stdin);
-    assert!(tank.names().is_empty());
-    let files = tank.files();
-    assert!(files.iter().all(|path| path.to_string_lossy().contains("running")), "{files:?}");
+    for length in [1000, 20_000_000] {
+        let contents = [1, 2].map(|seed| Chance(seed).bytes(length));
+        tank.put("object", &contents[0]);
+        let is_over = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let puts = contents.iter().cycle().take(300);
+                for content in puts.take_while(|_| !is_over.load(Relaxed)) {
+                    tank.put("object", content);
+                }
+            });
+            for number in 0..15 {
+                let file = tank.path(format!("{length}-{number}"));
+                tank.run("get", &args!["object", &file]).expect(exit::DONE);
+                assert!(contents.contains(&fs::read(&file).unwrap()));
+            }
+            is_over.store(true, Relaxed);
+        });
+    }
 }
 
 #[test]
@@ -556,6 +589,11 @@ fn an_empty_prefix_removes_nothing() {
         let refused = tank.run("rm", &args!["--recursive", prefix]).expect(exit::ARGUMENTS);
         assert!(refused.stderr.contains("would remove every object"), "{refused}");
     }
+    assert_eq!(tank.names(), ["a"]);
+    // What two prefixes mean is removed once.
+    (0..9).for_each(|number| _ = tank.put(&format!("b/c/{number}"), b"small"));
+    let removed = tank.run("rm", &args!["--recursive", "b", "b/c"]).expect(exit::DONE);
+    assert_eq!(removed.results().len(), 9);
     assert_eq!(tank.names(), ["a"]);
     tank.run("get", &args!["--recursive", "", "-"]).expect(exit::ARGUMENTS);
     tank.run("promote", &args!["typo/"]).expect(exit::NOT_RECOGNISED);

@@ -54,7 +54,8 @@ pub struct Config {
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Bytes of memory of one put or get.
+    /// Bytes of memory of one put or get. Some blocks of every shard are kept in any case, even if
+    /// they are more.
     pub memory: ByteSize,
     /// Number of requests to a node at a time.
     pub requests: NonZeroUsize,
@@ -409,7 +410,8 @@ losses = {losses}
 # unit = "1 MiB"
 
 [limits]
-# Bytes of memory of one put or get.
+# Bytes of memory of one put or get. Some blocks of every shard are kept in any case, even if they
+# are more.
 # memory = "256 MiB"
 
 # Number of requests to a node at a time.

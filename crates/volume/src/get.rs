@@ -7,6 +7,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures::future::join_all;
 use futures::stream::{self, BoxStream, StreamExt};
 use paritas_shards::blocks::Layout;
 use paritas_shards::{Digest, FileTarget, Output, PieceDigest, Timestamp};
@@ -20,7 +21,7 @@ use crate::names::{self, ObjectName};
 use crate::protocol::{Action, Answer, Get, GetOutcome, Kind, Listed, NodeIndex, Request, Version};
 use crate::transfer::receive::{Keep, Pieces, Receiver, Wanted, kept, run_blocking};
 use crate::transfer::{Pace, Place};
-use crate::volume::{Volume, parts_of};
+use crate::volume::{MOST_ATTEMPTS, Volume, parts_of};
 
 /// An object that was found and can be read.
 #[derive(Debug)]
@@ -62,15 +63,34 @@ impl Volume {
     /// If there is no such object ([`ErrorKind::NotFound`]), or if too few nodes answered to be
     /// sure which version is the newest ([`ErrorKind::TooFewNodes`]).
     pub async fn find(&self, name: &ObjectName, options: GetOptions) -> Result<Object> {
-        let hands = NameHands::new(self, name);
-        let (listed, holders, is_sure) = self.survey(name, &hands, options).await?;
-        let manifest = read_manifest(&hands, listed, holders).await?;
+        let mut unread = None;
+        for _ in 0..MOST_ATTEMPTS {
+            let hands = NameHands::new(self, name);
+            let (listed, holders, is_sure) = self.survey(name, &hands, options).await?;
+            if let Some(manifest) = read_manifest(&hands, listed, holders).await {
+                return self.open_object(&hands, manifest, is_sure).await;
+            }
+            // Another version may have replaced it after the survey. If it still counts in the next
+            // survey, it is damaged or out of reach.
+            if unread.replace(listed) == Some(listed) {
+                return Err(unreadable(&hands, listed).await);
+            }
+        }
+        Err(replaced(name))
+    }
+
+    async fn open_object(
+        &self,
+        hands: &NameHands<'_>,
+        manifest: Manifest,
+        is_sure: bool,
+    ) -> Result<Object> {
         let missing = || Error::new(ErrorKind::Internal, "the manifest describes no object");
         let content = manifest.content.as_ref().ok_or_else(missing)?;
         let digest = content.digest;
         let content = match &content.body {
             Body::Inline(bytes) => Content::Inline(bytes.clone().into()),
-            Body::Shards { placement, .. } => self.receiver(&hands, &manifest, placement).await?,
+            Body::Shards { placement, .. } => self.receiver(hands, &manifest, placement).await?,
         };
         Ok(Object { digest, content, flaws: hands.flaws(), is_sure, manifest })
     }
@@ -139,27 +159,33 @@ impl Volume {
     }
 
     /// Looks on all nodes for the shards of an object, because too few were where they should be.
+    /// If a shard could not be read from one node and another node has a copy, takes that copy.
     /// Also returns what went wrong, if a node did not answer: it may have what is missing.
     pub(crate) async fn look_everywhere(
         &self,
         name: &ObjectName,
         object: Object,
     ) -> Result<(Object, Vec<Flaw>)> {
-        let Content::Shards { receiver, .. } = &object.content else {
+        let Content::Shards { receiver, nodes: asked } = &object.content else {
             return Ok((object, Vec::new()));
+        };
+        let flawed: BTreeSet<usize> = receiver.flaws().into_iter().map(|(part, _)| part).collect();
+        let has_failed = |part: usize, node: NodeIndex| {
+            flawed.contains(&part) && asked[part].as_deref() == Some(self.node_name(node))
         };
         let hands = NameHands::new(self, name);
         hands.keep_layout(receiver.layout.clone());
         hands.keep_total(receiver.length, object.digest);
         let id = object.manifest.listed.version.object;
         let find = |node| hands.act(Action { node, request: Request::FindParts(id) });
-        let answers = futures::future::join_all(self.nodes().map(find)).await;
+        let answers = join_all(self.nodes().map(find)).await;
         let is_silent = answers.contains(&Answer::Failed);
         let silent = if is_silent { hands.flaws() } else { Vec::new() };
         let files = hands.files();
         let (mut places, mut paces, mut nodes) = (Vec::new(), Vec::new(), Vec::new());
         for part in 0..parts_of(receiver.layout.code()).len() {
-            let found = files.get(&part).and_then(|files| files.first_key_value());
+            let copies = files.get(&part).into_iter().flatten();
+            let found = copies.min_by_key(|(node, _)| has_failed(part, **node));
             places.push(found.map(|(&node, path)| Place {
                 node: Arc::clone(self.node(node)),
                 path: path.clone(),
@@ -299,24 +325,25 @@ impl Volume {
             return error;
         }
         let hands = NameHands::new(self, name);
-        match drive(Get::again(self.quorum, version), &hands).await.0 {
-            GetOutcome::Found(..) | GetOutcome::NotFound(_) => Error::new(
-                ErrorKind::Busy,
-                format!("{name} was replaced or removed while it was read; read it again"),
-            ),
-            GetOutcome::Lost(_) | GetOutcome::Unsure(_) => {
-                let flaws = hands.flaws();
-                let silent = if silent.is_empty() { &flaws } else { silent };
-                match silent.is_empty() {
-                    true => Error::new(error.kind(), format!("{name}: {error}")),
-                    false => Error::new(
-                        ErrorKind::TooFewNodes,
-                        format!("{name}: {error}. Not all nodes answered: {}", told(silent)),
-                    ),
-                }
-                .because(error)
-            }
+        if self.is_replaced(&hands, version).await {
+            return replaced(name);
         }
+        let flaws = hands.flaws();
+        let silent = if silent.is_empty() { &flaws } else { silent };
+        match silent.is_empty() {
+            true => Error::new(error.kind(), format!("{name}: {error}")),
+            false => Error::new(
+                ErrorKind::TooFewNodes,
+                format!("{name}: {error}. Not all nodes answered: {}", told(silent)),
+            ),
+        }
+        .because(error)
+    }
+
+    /// Whether a survey shows surely that the name means another version by now, or nothing.
+    pub(crate) async fn is_replaced(&self, hands: &NameHands<'_>, version: Version) -> bool {
+        let outcome = drive(Get::again(self.quorum, version), hands).await.0;
+        matches!(outcome, GetOutcome::Found(..) | GetOutcome::NotFound(_))
     }
 }
 
@@ -326,7 +353,7 @@ async fn read_manifest(
     hands: &NameHands<'_>,
     listed: Listed,
     holders: BTreeSet<NodeIndex>,
-) -> Result<Manifest> {
+) -> Option<Manifest> {
     let ask = |node, request| hands.act(Action { node, request });
     let has = async |node| match ask(node, Request::ListVersions).await {
         Answer::Versions(versions) => versions.contains(&listed),
@@ -338,38 +365,43 @@ async fn read_manifest(
             && let Answer::Manifest(_) = ask(node, Request::ReadManifest(listed)).await
             && let Some(manifest) = hands.manifest(listed.version)
         {
-            return Ok(manifest);
+            return Some(manifest);
         }
     }
+    None
+}
+
+/// Returns the reason why no node shows the manifest of a version whole.
+async fn unreadable(hands: &NameHands<'_>, listed: Listed) -> Error {
     let (name, flaws) = (hands.name, told(&hands.flaws()));
-    match is_damaged_everywhere(hands, listed).await {
-        true => Err(Error::new(
+    let path = name.manifest(&listed);
+    let look = async |node: NodeIndex| {
+        hands.volume.expect_ready(node).await?;
+        match hands.volume.node(node).read(&path, None).await {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+            read => read.map(|_| true),
+        }
+    };
+    let looks = join_all(hands.volume.nodes().map(look)).await;
+    let copies: Result<Vec<bool>> = looks.into_iter().collect();
+    match copies.map(|copies| copies.contains(&true)) {
+        Ok(true) => Error::new(
             ErrorKind::TooFewShards,
             format!(
                 "{name}: every copy of its manifest is damaged; what is left of its shards is in \
                  the folders {} of the nodes, where they may still be decoded. {flaws}",
                 names::object_folder(listed.version.object)
             ),
-        )),
-        false => {
-            let message = format!("{name}: no manifest can be read: {flaws}");
-            Err(Error::new(ErrorKind::Io, message))
-        }
+        ),
+        Ok(false) => replaced(name),
+        Err(_) => Error::new(ErrorKind::Io, format!("{name}: no manifest can be read: {flaws}")),
     }
 }
 
-/// Whether all nodes answer, and every copy of a manifest can be read, though none is whole.
-async fn is_damaged_everywhere(hands: &NameHands<'_>, listed: Listed) -> bool {
-    let path = hands.name.manifest(&listed);
-    let look = async |node: NodeIndex| {
-        hands.volume.expect_ready(node).await?;
-        match hands.volume.node(node).read(&path, None).await {
-            Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
-            _ => Ok(()),
-        }
-    };
-    let looks = futures::future::join_all(hands.volume.nodes().map(look)).await;
-    looks.into_iter().all(|looked| looked.is_ok())
+/// Returns the error that an object was replaced or removed while it was read.
+pub(crate) fn replaced(name: &ObjectName) -> Error {
+    let message = format!("{name} was replaced or removed while it was read; read it again");
+    Error::new(ErrorKind::Busy, message)
 }
 
 /// Where an object's bytes go.

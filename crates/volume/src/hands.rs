@@ -226,27 +226,26 @@ impl<'a> NameHands<'a> {
         let path = self.name.manifest(&listed);
         let bytes = self.volume.node(node).read(&path, None).await?;
         let manifest = Manifest::from_bytes(&path, &bytes)?;
-        let shape = self.shape(&manifest)?;
+        let shape = self.keep_shape(&manifest)?;
         if let Some(content) = &manifest.content {
             self.keep_total(listed.length, content.digest);
-        }
-        if let Some(Body::Shards { header, .. }) =
-            manifest.content.as_ref().map(|content| &content.body)
-        {
-            self.keep_layout(self.volume.layout_of(header)?);
         }
         self.lock().manifests.insert(listed.version, (manifest, bytes));
         Ok(Answer::Manifest(shape))
     }
 
-    fn shape(&self, manifest: &Manifest) -> Result<Shape> {
+    /// Returns what a manifest describes, and keeps the layout that it states. The code is that of
+    /// the layout, whatever else the manifest says of it: shards are read and made by the layout.
+    fn keep_shape(&self, manifest: &Manifest) -> Result<Shape> {
         let object = manifest.listed.version.object;
         match manifest.content.as_ref().map(|content| &content.body) {
             None => Ok(Shape::Removed),
             Some(Body::Inline(_)) => Ok(Shape::Inline { order: self.volume.inline_order(object) }),
-            Some(Body::Shards { code, .. }) => {
-                let code = self.volume.code_of(code)?;
-                let (spread, stages) = (self.volume.spread(object, &code), stage_ends(&code));
+            Some(Body::Shards { header, .. }) => {
+                let layout = self.volume.layout_of(header)?;
+                let code = layout.code();
+                let (spread, stages) = (self.volume.spread(object, code), stage_ends(code));
+                self.keep_layout(layout);
                 Ok(Shape::Shards { spread, stages })
             }
         }
@@ -282,13 +281,16 @@ impl<'a> NameHands<'a> {
         let (mut entries, mut files) = (storage.list(&folder), Vec::new());
         while let Some(entry) = entries.next().await {
             let entry = entry?;
-            if let Some(part) = names::parse_part(&entry.path) {
-                let length = match entry.length {
-                    Some(length) => Some(length),
-                    None => storage.stat(&entry.path).await?.map(|stat| stat.length),
-                };
-                files.push((part, entry.path, length));
-            }
+            let Some(part) = names::parse_part(&entry.path) else { continue };
+            let length = match entry.length {
+                Some(length) => length,
+                None => match storage.stat(&entry.path).await? {
+                    Some(stat) => stat.length,
+                    // It was deleted after it was listed.
+                    None => continue,
+                },
+            };
+            files.push((part, entry.path, length));
         }
         let mut parts = Vec::new();
         for (found, path, length) in files {
@@ -298,12 +300,9 @@ impl<'a> NameHands<'a> {
             let Some(part) = (0..layout.part_count()).find(is_it) else { continue };
             let whole = layout.file_bytes(part, total);
             self.lock().damaged.entry(part).or_default().insert(node, path.clone());
-            if length != whole {
-                let message = format!(
-                    "must have {} bytes; got {}",
-                    whole.unwrap_or_default(),
-                    length.unwrap_or_default()
-                );
+            if whole != Some(length) {
+                let whole = whole.unwrap_or_default();
+                let message = format!("must have {whole} bytes; got {length}");
                 self.note(node, Some(found.shard), message);
                 continue;
             }
@@ -336,20 +335,24 @@ impl<'a> NameHands<'a> {
         }
     }
 
-    /// Returns whether a file that was found damaged is whole by now: if parts are read completely,
-    /// in all its blocks, otherwise by its length.
-    pub async fn is_whole_now(&self, part: usize, node: NodeIndex, path: &str) -> bool {
+    /// Returns whether a file that was found damaged is there and still damaged: in any block, if
+    /// parts are read completely, otherwise by its length. A file on a node that does not answer
+    /// does not count as damaged.
+    pub async fn is_damaged_now(&self, part: usize, node: NodeIndex, path: &str) -> bool {
         let (Some(layout), Some((length, digest))) = (self.layout(), self.total()) else {
             return false;
         };
         let storage = self.volume.node(node);
-        let stat = storage.stat(path).await.ok().flatten();
-        if stat.map(|stat| stat.length) != layout.file_bytes(part, length) {
+        let Ok(Some(stat)) = storage.stat(path).await else { return false };
+        if Some(stat.length) != layout.file_bytes(part, length) {
+            return true;
+        }
+        if !self.is_deep {
             return false;
         }
         let place = Place { node: Arc::clone(storage), path: path.to_owned() };
-        let check = check(&layout, length, digest, part, &place, &|_| {});
-        !self.is_deep || check.await.is_ok()
+        let is_flawed = check(&layout, length, digest, part, &place, &|_| {}).await.is_err();
+        is_flawed && storage.stat(path).await.is_ok()
     }
 
     async fn check_part(&self, node: NodeIndex, part: PartIndex) -> Result<Answer> {
@@ -509,14 +512,6 @@ impl Hands for NameHands<'_> {
 }
 
 impl Volume {
-    /// Returns the code of a spec.
-    pub(crate) fn code_of(&self, spec: &str) -> Result<paritas::Code> {
-        if self.setup.code.spec().to_string() == spec {
-            return Ok(self.setup.code.clone());
-        }
-        Ok(paritas::Code::new(&spec.parse()?)?)
-    }
-
     /// Returns the path of a part's file.
     pub(crate) fn part_path(
         &self,
@@ -534,16 +529,21 @@ impl Volume {
         let storage = self.node(node);
         let folder = names::object_folder(object);
         let mut entries = storage.list(&folder);
-        let mut paths: Vec<String> = vec![
-            names::mark(names::RUNNING, object),
-            names::mark(names::OWED, object),
-            names::mark(names::BACKLOG, object),
-            names::claim(object),
-        ];
+        let mut paths: Vec<String> = Vec::new();
         while let Some(entry) = entries.next().await {
             paths.push(entry?.path);
         }
-        join_all(paths.iter().map(|path| storage.delete(path))).await.into_iter().collect()
+        let has_folder = !paths.is_empty();
+        paths.extend([names::RUNNING, names::OWED, names::BACKLOG].map(|f| names::mark(f, object)));
+        paths.push(names::claim(object));
+        let deleted = join_all(paths.iter().map(|path| storage.delete(path))).await;
+        deleted.into_iter().collect::<Result<()>>()?;
+        if has_folder {
+            // An empty folder does no harm. Nobody stores in this one any more, because each put
+            // draws an id of its own.
+            let _ = storage.delete_folder(&folder).await;
+        }
+        Ok(())
     }
 }
 

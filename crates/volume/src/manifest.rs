@@ -17,7 +17,7 @@ use base64::engine::general_purpose::STANDARD;
 use paritas_shards::{Digest, ObjectId, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::names::ObjectName;
+use crate::names::{ObjectName, parse_manifest};
 use crate::protocol::{Kind, Listed, Version};
 use crate::{Error, ErrorKind, Result};
 
@@ -123,9 +123,15 @@ impl Manifest {
     /// Returns the bytes of the file.
     ///
     /// # Errors
-    /// If the manifest contradicts itself or is too large ([`ErrorKind::Parameters`]).
+    /// If the manifest contradicts itself or is too large, or if its path would not be read as a
+    /// manifest's ([`ErrorKind::Parameters`]).
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         let unusable = |flaw: String| Error::parameters(format!("{}: {flaw}", self.name));
+        // No listing would show it, so nobody would find the version.
+        let path = self.path();
+        if parse_manifest(&path).is_none_or(|found| found != (self.name.clone(), self.listed)) {
+            return Err(unusable(format!("no manifest may have the path {path}")));
+        }
         let line = serde_json::to_string(&self.fields()).map_err(|e| unusable(e.to_string()))?;
         let bytes = format!("{line}\n{}\n", blake3::hash(line.as_bytes())).into_bytes();
         match read(&bytes) {

@@ -1,6 +1,7 @@
 //! Writing objects.
 
 use std::io::{Cursor, Read};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -125,10 +126,14 @@ impl Volume {
         hands.name.keep_layout(layout);
         hands.source = Mutex::new(Some(source));
         let pulse = Arc::clone(&hands.pulse);
-        tokio::select! {
+        let done = tokio::select! {
             done = self.finish_put(object, content, hands, old) => done,
             error = self.beat(object, &pulse) => Err(error),
+        };
+        if pulse.was_written() {
+            self.unmark_object(names::RUNNING, object).await;
         }
+        done
     }
 
     fn new_layout(
@@ -209,6 +214,7 @@ impl Volume {
             if let Err(error) = pulse.expect() {
                 return error;
             }
+            pulse.written.store(true, Ordering::Relaxed);
             let write = |node| {
                 let text = format!("{}\n", now());
                 let path = &path;
@@ -270,22 +276,31 @@ async fn peek(source: impl Read + Send + 'static, most: usize) -> Result<Source>
     })
 }
 
-/// When the heartbeat of a put was last renewed, or the put began. Once that is [`PULSELESS`] ago,
-/// what it stored may have been collected, so no manifest may be written any more.
-struct Pulse(Mutex<Since>);
+/// The heartbeat of a put.
+struct Pulse {
+    /// When it was last renewed, or the put began. Once that is [`PULSELESS`] ago, what the put
+    /// stored may have been collected, so no manifest may be written any more.
+    last: Mutex<Since>,
+    /// Whether a file of it may be on a node.
+    written: AtomicBool,
+}
 
 impl Pulse {
     fn begin() -> Self {
-        Self(Mutex::new(Since::now()))
+        Self { last: Mutex::new(Since::now()), written: AtomicBool::new(false) }
     }
 
     fn renew(&self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Since::now();
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Since::now();
+    }
+
+    fn was_written(&self) -> bool {
+        self.written.load(Ordering::Relaxed)
     }
 
     /// Fails if the heartbeat is too old.
     fn expect(&self) -> Result<()> {
-        let last = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = *self.last.lock().unwrap_or_else(PoisonError::into_inner);
         match last.elapsed() < PULSELESS {
             true => Ok(()),
             false => {
@@ -346,9 +361,10 @@ impl<'a> PutHands<'a> {
             PutOutcome::Open { written, .. } => Error::new(
                 ErrorKind::TooFewNodes,
                 format!(
-                    "{written} nodes confirmed the manifest of {name}; {needed} must. The outcome \
-                     is open: readers find the new version or the one before, until `repair` \
-                     carries the new one through. {flaws}"
+                    "{} confirmed the manifest of {name}; {needed} must. The outcome is open: \
+                     readers find the new version or the one before, until `repair` carries the \
+                     new one through. {flaws}",
+                    counted(*written, "node")
                 ),
             ),
             PutOutcome::Refused { answered, stored } => {
@@ -498,7 +514,7 @@ mod tests {
     fn a_heartbeat_that_stood_still_while_the_machine_slept_is_void() {
         let pulse = Pulse::begin();
         assert!(pulse.expect().is_ok());
-        *pulse.0.lock().unwrap() = Since::suspended_for(PULSELESS);
+        *pulse.last.lock().unwrap() = Since::suspended_for(PULSELESS);
         assert_eq!(pulse.expect().unwrap_err().kind(), ErrorKind::TooFewNodes);
         pulse.renew();
         assert!(pulse.expect().is_ok());

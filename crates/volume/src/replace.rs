@@ -5,16 +5,22 @@
 //! testify that there is nothing. So it gets the manifests first, then the volume's mark, and the
 //! shards last, by repair.
 
-use futures::StreamExt;
+use std::collections::BTreeMap;
+
+use futures::future::join_all;
+use futures::stream::{self, StreamExt, TryStreamExt};
 
 use crate::driver::Hands;
 use crate::error::{Error, ErrorKind, Result};
-use crate::hands::NameHands;
+use crate::hands::{NameHands, told};
 use crate::manifest::Body;
 use crate::names::{BACKLOG, MANIFESTS, OBJECTS, OWED, ObjectName, READY, RUNNING, SCRUB};
 use crate::node::Mode;
-use crate::protocol::{Action, Answer, Listed, NodeIndex, Request};
-use crate::volume::Volume;
+use crate::protocol::{Action, Answer, Listed, NodeIndex, Request, View};
+use crate::volume::{MOST_ATTEMPTS, Volume};
+
+/// Number of manifests that are copied side by side.
+const AT_ONCE: usize = 16;
 
 /// What filling a node did before repair.
 #[derive(Debug, Clone, Copy, Default)]
@@ -41,16 +47,58 @@ impl Volume {
             Err(error) => return Err(error),
         }
         self.expect_new(node).await?;
-        let mut filled = Filled::default();
-        for (name, versions) in self.versions("").await?.names {
-            if let Some((newest, holders)) = versions.last_key_value() {
-                let is_settled = *holders >= self.quorum.to_write();
-                let is_copied = self.copy_manifest(&name, *newest, is_settled, node).await?;
-                filled.manifests += usize::from(is_copied);
+        let copy = async |(name, versions): (ObjectName, BTreeMap<Listed, usize>)| {
+            let newest = versions.into_iter().next_back();
+            self.copy_newest(&name, newest, node).await.map(usize::from)
+        };
+        let copied = stream::iter(self.versions("").await?.names).map(copy);
+        let sum = async |sum, copied| Ok(sum + copied);
+        let manifests = copied.buffer_unordered(AT_ONCE).try_fold(0, sum).await?;
+        self.node(node).write(READY, self.mark_of(node).into(), Mode::Replace).await?;
+        Ok(Filled { manifests })
+    }
+
+    /// Copies the newest manifest of a name to a node that is filled. `newest` is what a listing
+    /// showed, with the number of its holders. If it is gone, another version has replaced it since
+    /// then, so the nodes are asked again. Returns whether a manifest was copied.
+    async fn copy_newest(
+        &self,
+        name: &ObjectName,
+        mut newest: Option<(Listed, usize)>,
+        node: NodeIndex,
+    ) -> Result<bool> {
+        for _ in 0..MOST_ATTEMPTS {
+            let Some((listed, holders)) = newest else { return Ok(false) };
+            let is_settled = holders >= self.quorum.to_write();
+            if let Some(is_copied) = self.copy_manifest(name, listed, is_settled, node).await? {
+                return Ok(is_copied);
+            }
+            newest = self.newest(name).await?;
+            if newest.is_some_and(|(still, _)| still == listed) {
+                let path = name.manifest(&listed);
+                return Err(Error::new(ErrorKind::Io, format!("{path} can be read on no node")));
             }
         }
-        self.node(node).write(READY, self.mark_of(node).into(), Mode::Replace).await?;
-        Ok(filled)
+        Err(Error::new(ErrorKind::Busy, format!("{name}: other processes keep replacing it")))
+    }
+
+    /// Returns the newest version of a name, with the number of its holders that are not drained.
+    async fn newest(&self, name: &ObjectName) -> Result<Option<(Listed, usize)>> {
+        let hands = NameHands::new(self, name);
+        let list = |node| hands.act(Action { node, request: Request::ListVersions });
+        let mut view = View::new(self.quorum);
+        for (node, answer) in self.nodes().zip(join_all(self.nodes().map(list)).await) {
+            if let Answer::Versions(versions) = answer {
+                view.answer(node, versions);
+            }
+        }
+        match view.is_sure() {
+            true => Ok(view.latest().map(|newest| (newest, view.counted(newest.version)))),
+            false => {
+                let message = format!("{name}: too few nodes answered: {}", told(&hands.flaws()));
+                Err(Error::new(ErrorKind::TooFewNodes, message))
+            }
+        }
     }
 
     /// Refuses a place that has files of something else.
@@ -72,14 +120,15 @@ impl Volume {
 
     /// Copies a manifest to a node, unless it is that of a small object and enough other nodes have
     /// it (`is_settled`). Which nodes these are does not follow from the object: while a node is
-    /// down, its copy goes to another one and stays there. Returns whether it was copied.
+    /// down, its copy goes to another one and stays there. Returns whether it was copied, or `None`
+    /// if no other node shows it whole.
     async fn copy_manifest(
         &self,
         name: &ObjectName,
         listed: Listed,
         is_settled: bool,
         node: NodeIndex,
-    ) -> Result<bool> {
+    ) -> Result<Option<bool>> {
         let mut hands = NameHands::new(self, name);
         hands.is_filling = true;
         for from in self.nodes().filter(|&from| from != node) {
@@ -91,16 +140,15 @@ impl Volume {
             let content = manifest.and_then(|manifest| manifest.content);
             let is_inline = content.is_some_and(|content| matches!(content.body, Body::Inline(_)));
             if is_inline && is_settled {
-                return Ok(false);
+                return Ok(Some(false));
             }
             let write = Action { node, request: Request::WriteManifest(listed) };
             return match hands.act(write).await {
-                Answer::Done => Ok(true),
+                Answer::Done => Ok(Some(true)),
                 _ => Err(self.refused(&hands, node)),
             };
         }
-        let path = name.manifest(&listed);
-        Err(Error::new(ErrorKind::Io, format!("{path} can be read on no node")))
+        Ok(None)
     }
 
     fn refused(&self, hands: &NameHands<'_>, node: NodeIndex) -> Error {

@@ -78,8 +78,9 @@ pub fn run<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
     result
 }
 
-/// Runs the work that `begin` begins as [`run`] does, but on a thread of its own. Work that cannot
-/// stop when it is interrupted is left behind, and ends with the program.
+/// Runs the work that `begin` begins as [`run`] does, but on a thread of its own, and treats the
+/// signal SIGTERM as an interruption, too. Work that cannot stop when it is interrupted is left
+/// behind, and ends with the program. From then on, neither signal ends the program by itself.
 ///
 /// # Errors
 /// As [`run`]; if the work panicked ([`ErrorKind::Internal`]).
@@ -88,7 +89,7 @@ pub fn run_apart<T: Send + 'static, F: Future<Output = Result<T>>>(
 ) -> Result<T> {
     let runner = Runner::new()?;
     let (handle, (line, outcome)) = (runner.0.handle().clone(), oneshot::channel());
-    let work = move || drop(line.send(handle.block_on(unless(begin(), ctrl_c()))));
+    let work = move || drop(line.send(handle.block_on(unless(begin(), signal()))));
     thread::Builder::new().spawn(work).map_err(no_threads)?;
     let panicked = |_| {
         let message = "this is a bug in paritas; please report it";
@@ -123,9 +124,34 @@ async fn ctrl_c() {
     }
 }
 
+/// Returns when the user has interrupted the program, or when it was asked to end.
+async fn signal() {
+    tokio::select! {
+        () = ctrl_c() => {}
+        () = terminated() => {}
+    }
+}
+
+/// Returns when the signal SIGTERM has come.
+#[cfg(unix)]
+async fn terminated() {
+    use tokio::signal::unix::{SignalKind, signal};
+    match signal(SignalKind::terminate()) {
+        Ok(mut signals) => _ = signals.recv().await,
+        // The system tells of no signal.
+        Err(_) => std::future::pending().await,
+    }
+}
+
+/// Never returns: the system has no such signal.
+#[cfg(not(unix))]
+async fn terminated() {
+    std::future::pending().await
+}
+
 /// Returns when the user has interrupted the program and the work has had time to stop.
 async fn until_stuck() {
-    ctrl_c().await;
+    signal().await;
     tokio::time::sleep(STOPPING).await;
 }
 

@@ -9,20 +9,17 @@ use paritas_shards::blocks::Layout;
 
 use crate::driver::{Hands, drive};
 use crate::error::{Error, ErrorKind, Result};
-use crate::get::{GetOptions, Object};
+use crate::get::{GetOptions, Object, replaced};
 use crate::hands::{Flaw, NameHands, now, told};
 use crate::names::{BACKLOG, OWED, ObjectName};
 use crate::protocol::{
     Action, Answer, Kind, Listed, NodeIndex, Promote, PromoteOutcome, Repair, RepairOutcome,
     Request,
 };
-use crate::volume::{Volume, stage_ends};
+use crate::volume::{MOST_ATTEMPTS, Volume, stage_ends};
 
 /// Number of objects that are looked at side by side.
 const AT_ONCE: usize = 16;
-
-/// How often a repair begins anew when the object is replaced meanwhile.
-const MOST_ATTEMPTS: usize = 5;
 
 /// The flaw of a node that should have a manifest.
 const NO_MANIFEST: &str = "has no manifest";
@@ -145,9 +142,24 @@ impl Volume {
     /// every manifest is read and checked; otherwise only the lengths of parts are looked at.
     ///
     /// # Errors
-    /// As [`Volume::find`].
+    /// As [`Volume::find`]; if others keep replacing the object ([`ErrorKind::Busy`]).
     pub async fn verify(&self, name: &ObjectName, is_deep: bool) -> Result<Verdict> {
-        let object = self.find(name, GetOptions::default()).await?;
+        for _ in 0..MOST_ATTEMPTS {
+            let object = self.find(name, GetOptions::default()).await?;
+            let verdict = self.judge(name, &object, is_deep).await;
+            // What is missing of a version that was replaced or removed meanwhile is not lost.
+            let hands = NameHands::new(self, name);
+            if verdict.health == Health::Intact
+                || !self.is_replaced(&hands, verdict.listed.version).await
+            {
+                return Ok(verdict);
+            }
+        }
+        Err(replaced(name))
+    }
+
+    /// Looks for all parts and manifests of a version.
+    async fn judge(&self, name: &ObjectName, object: &Object, is_deep: bool) -> Verdict {
         let mut hands = NameHands::new(self, name);
         hands.is_deep = is_deep;
         let manifests = self.count_manifests(&hands, object.listed()).await;
@@ -171,7 +183,7 @@ impl Volume {
             let order = self.inline_order(object.listed().version.object).into_iter();
             let should = order.filter(|node| manifests.lacking.contains(node)).take(missing);
             should.for_each(|node| hands.note(node, None, NO_MANIFEST));
-            return Ok(Verdict { health, flaws: hands.flaws(), ..verdict });
+            return Verdict { health, flaws: hands.flaws(), ..verdict };
         };
         hands.keep_layout(layout.clone());
         hands.keep_total(object.length(), object.digest());
@@ -188,7 +200,7 @@ impl Volume {
         self.note_strayed(&hands, &layout, &found, &homes);
         let stage = found.stage as u8;
         let spare = self.losable_nodes(layout.code(), stage, &found.places, manifests.holders);
-        Ok(Verdict {
+        Verdict {
             health,
             stage,
             stages: layout.code().stages(),
@@ -197,7 +209,7 @@ impl Volume {
             flaws: hands.flaws(),
             read_bytes: hands.read_bytes(),
             ..verdict
-        })
+        }
     }
 
     /// Notes where the parts are that are not on their homes.
@@ -378,6 +390,7 @@ impl Volume {
 
     /// Deletes damaged copies of parts that are whole on other nodes. Each is looked at once more
     /// just before, because another repair may have written it anew, and removed the other copies.
+    /// What cannot be looked at stays: its node may have failed when it was called damaged.
     async fn remove_damaged(&self, hands: &NameHands<'_>) {
         let files = hands.files();
         let is_whole = |part: &usize| files.get(part).is_some_and(|files| !files.is_empty());
@@ -386,7 +399,7 @@ impl Volume {
             .flat_map(|(part, files)| files.into_iter().map(move |(node, path)| (part, node, path)))
             .collect();
         let delete = async |(part, node, path): &(usize, NodeIndex, String)| {
-            if !hands.is_whole_now(*part, *node, path).await {
+            if hands.is_damaged_now(*part, *node, path).await {
                 // A copy that cannot be deleted stays damaged, and the next verification reports
                 // it.
                 let _ = self.node(*node).delete(path).await;
@@ -532,47 +545,68 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::node::{Folder, Node};
+    use crate::manifest::{Body, Manifest};
+    use crate::node::{Call, Fault, Faulty, Folder, Node, Trigger};
     use crate::placement::Member;
     use crate::put::PutOptions;
     use crate::volume::Setup;
 
-    fn volume(root: &Path) -> Volume {
+    /// Opens a volume over four folders, over which `wrap` puts something.
+    fn volume(root: &Path, wrap: &dyn Fn(Folder) -> Arc<dyn Node>) -> Volume {
         let node = |disk: usize| {
             let name = format!("disk{disk}");
-            std::fs::create_dir(root.join(&name)).unwrap();
-            let folder: Arc<dyn Node> = Arc::new(Folder::new(&name, root.join(&name), false));
+            std::fs::create_dir_all(root.join(&name)).unwrap();
+            let folder = wrap(Folder::new(&name, root.join(&name), false));
             (Member { domain: name.clone(), name, is_drained: false }, folder)
         };
         let code = paritas::Code::new(&"2+1".parse().unwrap()).unwrap();
         Volume::new(Setup::new("0".repeat(32), code, (0..4).map(node).collect())).unwrap()
     }
 
-    #[tokio::test]
-    async fn a_damaged_part_that_another_repair_wrote_anew_stays() {
-        let root = tempfile::tempdir().unwrap();
-        let volume = volume(root.path());
+    /// Makes a volume with an object in shards.
+    async fn filled(root: &Path, name: &ObjectName) -> Volume {
+        let volume = volume(root, &|folder| Arc::new(folder));
         volume.mark_nodes().await.unwrap();
-        let name = ObjectName::new("object").unwrap();
         let source = std::io::Cursor::new(vec![7; 100_000]);
-        volume.put(&name, source, PutOptions::default()).await.unwrap();
-        let object = volume.find(&name, GetOptions::default()).await.unwrap();
-        let mut hands = NameHands::new(&volume, &name);
-        hands.is_deep = true;
-        hands.keep_layout(object.layout().unwrap());
-        hands.keep_total(object.length(), object.digest());
-        let id = object.listed().version.object;
+        volume.put(name, source, PutOptions::default()).await.unwrap();
+        volume
+    }
+
+    #[tokio::test]
+    async fn a_damaged_part_is_deleted_if_it_is_surely_still_damaged() {
+        let (root, name) = (tempfile::tempdir().unwrap(), ObjectName::new("object").unwrap());
+        let healthy = filled(root.path(), &name).await;
+        // The nodes of the other volume do not tell what is there.
+        let mute = |folder| -> Arc<dyn Node> {
+            let mute = Faulty::new(Arc::new(folder), 1);
+            Arc::new(mute.with(Call::Stat, Fault::Refuse, Trigger::From(1)))
+        };
+        let mute = volume(root.path(), &mute);
+        let object = healthy.find(&name, GetOptions::default()).await.unwrap();
+        let (id, layout) = (object.listed().version.object, object.layout().unwrap());
         let files = |disk: usize| root.path().join(format!("disk{disk}"));
-        let part = volume.part_path(&object.layout().unwrap(), id, 0).unwrap();
+        let part = healthy.part_path(&layout, id, 0).unwrap();
         let has = (0..4).find(|&disk| files(disk).join(&part).exists()).unwrap();
         let (home, whole) = (files(has).join(&part), files((has + 1) % 4).join(&part));
         let bytes = std::fs::read(&home).unwrap();
         std::fs::create_dir_all(whole.parent().unwrap()).unwrap();
         std::fs::write(&whole, &bytes).unwrap();
-        let mut damaged = bytes.clone();
-        damaged[bytes.len() / 2] ^= 1;
-        for is_mended in [true, false] {
-            std::fs::write(&home, &damaged).unwrap();
+        let mut flipped = bytes.clone();
+        flipped[bytes.len() / 2] ^= 1;
+        let short = bytes[1..].to_vec();
+        for (volume, damaged, is_mended, stays) in [
+            (&healthy, &flipped, true, true),
+            (&mute, &short, false, true),
+            (&healthy, &short, false, false),
+            (&healthy, &flipped, false, false),
+        ] {
+            // A folder that is empty goes with its last file.
+            std::fs::create_dir_all(home.parent().unwrap()).unwrap();
+            std::fs::write(&home, damaged).unwrap();
+            let mut hands = NameHands::new(volume, &name);
+            hands.is_deep = true;
+            hands.keep_layout(layout.clone());
+            hands.keep_total(object.length(), object.digest());
             let find = |node| hands.act(Action { node, request: Request::FindParts(id) });
             join_all(volume.nodes().map(find)).await;
             assert_eq!(hands.damaged().len(), 1);
@@ -580,7 +614,25 @@ mod tests {
                 std::fs::write(&home, &bytes).unwrap();
             }
             volume.remove_damaged(&hands).await;
-            assert_eq!(home.exists(), is_mended);
+            assert_eq!(home.exists(), stays);
         }
+    }
+
+    #[tokio::test]
+    async fn the_layout_of_a_manifest_counts_whatever_code_it_names() {
+        let (root, name) = (tempfile::tempdir().unwrap(), ObjectName::new("object").unwrap());
+        let volume = filled(root.path(), &name).await;
+        let object = volume.find(&name, GetOptions::default()).await.unwrap();
+        let path = name.manifest(&object.listed());
+        for disk in 0..4 {
+            let file = root.path().join(format!("disk{disk}")).join(&path);
+            let mut manifest = Manifest::from_bytes(&path, &std::fs::read(&file).unwrap()).unwrap();
+            let content = manifest.content.as_mut().unwrap();
+            let Body::Shards { code, .. } = &mut content.body else { panic!("{content:?}") };
+            *code = "4+2".to_owned();
+            std::fs::write(file, manifest.to_bytes().unwrap()).unwrap();
+        }
+        let repaired = volume.repair(&name, true).await.unwrap();
+        assert_eq!((repaired.stored, repaired.is_owed), (0, false), "{repaired:?}");
     }
 }

@@ -31,6 +31,9 @@ pub const INLINE_BYTES: usize = 4096;
 /// decides for how many lost nodes the manifests of an LT volume are prepared.
 const LT_HUNDREDTHS: usize = 130;
 
+/// How often work on an object begins anew because another process replaces the object meanwhile.
+pub(crate) const MOST_ATTEMPTS: usize = 5;
+
 /// How long a node counts as one of the volume after its mark was seen. A disk may be unmounted
 /// while a program goes on using the volume, and the empty folder in its place has no mark.
 const MARKED_FOR: Duration = Duration::from_secs(2);

@@ -4,16 +4,21 @@
 //! seed. One client or two are at work, and each may stop at any moment. Whatever happens, what a
 //! put has acknowledged comes back, nothing partial is ever seen, verification tells the truth, and
 //! repair brings everything into order once the faults are over.
+//!
+//! The last tests change an object at one certain moment of another client's work.
 
 mod common;
 
-use std::sync::Arc;
+use std::fmt;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use common::{Disks, Hidden, content, name};
-use futures::future::join;
+use futures::FutureExt;
+use futures::future::{BoxFuture, Shared, join};
 use futures::stream::{self, StreamExt};
-use paritas_volume::node::{Call, Fault, Faulty, Node, Timed, Trigger};
+use paritas_volume::node::{Call, Fault, Faulty, Meter, Metered, Node, Timed, Trigger};
 use paritas_volume::{ErrorKind, GetOptions, Health, PutOptions, Result, Setup, Verdict, Volume};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
@@ -378,6 +383,130 @@ fn run_all(seeds: std::ops::Range<u64>) {
 #[test]
 fn what_was_acknowledged_survives() {
     run_all(0..100);
+}
+
+/// Lets something happen before a call of the nodes, and lets this call and all later ones wait
+/// until it has happened.
+#[derive(Default)]
+struct Meddler(Mutex<Option<Plan>>);
+
+/// What happens before calls of one kind, and how many of them come before it.
+struct Plan {
+    call: Call,
+    left: usize,
+    deed: Shared<BoxFuture<'static, ()>>,
+}
+
+impl fmt::Debug for Meddler {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Meddler")
+    }
+}
+
+impl Meddler {
+    fn open(self: &Arc<Self>, disks: &Disks, code: &str) -> Volume {
+        disks.open_with(code, &|_, node| Arc::new(Metered::new(node, Arc::clone(self))))
+    }
+
+    /// Lets `deed` happen after `left` calls of a kind.
+    fn plan(&self, call: Call, left: usize, deed: impl Future<Output = ()> + Send + 'static) {
+        *self.0.lock().unwrap() = Some(Plan { call, left, deed: deed.boxed().shared() });
+    }
+
+    /// Counts a call. Returns what is to happen before it.
+    fn count(&self, call: Call) -> Option<Shared<BoxFuture<'static, ()>>> {
+        let mut plan = self.0.lock().unwrap();
+        let plan = plan.as_mut().filter(|plan| plan.call == call)?;
+        match plan.left.checked_sub(1) {
+            Some(left) => {
+                plan.left = left;
+                None
+            }
+            None => Some(plan.deed.clone()),
+        }
+    }
+}
+
+#[async_trait]
+impl Meter for Meddler {
+    type Guard = ();
+
+    async fn begin(&self, call: Call) {
+        if let Some(deed) = self.count(call) {
+            deed.await;
+        }
+    }
+
+    async fn carry(&self, _call: Call, _bytes: u64) {}
+}
+
+/// Replaces the object by another client, or removes it if there are no bytes.
+async fn change(other: Volume, bytes: Option<Vec<u8>>) {
+    match bytes {
+        Some(bytes) => put(&other, &bytes).await.unwrap(),
+        None => _ = other.remove(&name("object")).await.unwrap(),
+    }
+}
+
+#[tokio::test]
+async fn an_object_that_is_replaced_after_the_survey_is_read_anew() {
+    for (old, new) in [(100, Some(200)), (100_000, Some(200_000)), (100, None), (100_000, None)] {
+        let (disks, meddler) = (Disks::new(6), Arc::new(Meddler::default()));
+        put(&disks.volume("4+2").await, &content(old)).await.unwrap();
+        let volume = meddler.open(&disks, "4+2");
+        // The marks of the nodes are read now, so manifests are read next.
+        volume.list("").await.unwrap();
+        meddler.plan(Call::Read, 0, change(disks.open("4+2"), new.map(content)));
+        match (get(&volume).await, new) {
+            (Ok(bytes), Some(new)) => assert!(bytes == content(new)),
+            (Err(error), None) => assert_eq!(error.kind(), ErrorKind::NotFound, "{error}"),
+            (read, new) => panic!("{old}, {new:?}: {:?}", read.map(|bytes| bytes.len())),
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_object_that_changes_while_it_is_verified_is_not_called_lost() {
+    for new in [Some(200_000), Some(200), None] {
+        let (disks, meddler) = (Disks::new(6), Arc::new(Meddler::default()));
+        put(&disks.volume("4+2").await, &content(100_000)).await.unwrap();
+        let volume = meddler.open(&disks, "4+2");
+        // The survey and the count of manifests list 6 nodes each. Next, shards are looked for.
+        meddler.plan(Call::List, 12, change(disks.open("4+2"), new.map(content)));
+        match (volume.verify(&name("object"), false).await, new) {
+            (Ok(verdict), Some(new)) => {
+                assert_eq!(verdict.health, Health::Intact, "{verdict:?}");
+                assert_eq!(verdict.listed.length, new as u64);
+            }
+            (Err(error), None) => assert_eq!(error.kind(), ErrorKind::NotFound, "{error}"),
+            (verdict, new) => panic!("{new:?}: {verdict:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn objects_may_change_while_a_lost_disk_is_filled() {
+    for new in [Some(200_000), Some(200), None] {
+        let (disks, meddler) = (Disks::new(6), Arc::new(Meddler::default()));
+        put(&disks.volume("4+2").await, &content(100_000)).await.unwrap();
+        std::fs::remove_dir_all(disks.path(1)).unwrap();
+        std::fs::create_dir(disks.path(1)).unwrap();
+        let volume = meddler.open(&disks, "4+2");
+        volume.list("").await.unwrap();
+        // The new disk's missing mark is read once more.
+        meddler.plan(Call::Read, 1, change(disks.open("4+2"), new.map(content)));
+        volume.fill("disk1").await.unwrap();
+        let volume = disks.open("4+2");
+        let verdict = volume.verify(&name("object"), false).await;
+        match new {
+            Some(new) => {
+                assert_eq!(verdict.unwrap().listed.length, new as u64);
+                assert!(!volume.repair(&name("object"), false).await.unwrap().is_owed);
+                assert!(get(&volume).await.unwrap() == content(new));
+            }
+            None => assert_eq!(verdict.unwrap_err().kind(), ErrorKind::NotFound),
+        }
+    }
 }
 
 /// The long form, for scripts/test-soak.

@@ -194,6 +194,19 @@ async fn an_answer_that_ends_early_is_an_error() {
 }
 
 #[tokio::test]
+async fn only_a_service_with_folders_is_asked_to_delete_one() {
+    let address = server(answer("403 Forbidden", 0, "")).await;
+    for (uri, refused) in uris(&address).into_iter().zip([None, Some(ErrorKind::Refused), None]) {
+        let deleted = node(&uri).delete_folder("a/").await;
+        assert_eq!(deleted.err().map(|error| error.kind()), refused, "{uri}");
+    }
+    let address = server(answer("404 Not Found", 0, "")).await;
+    node(&uris(&address)[1]).delete_folder("a/").await.unwrap();
+    let error = node(&uris(&address)[1]).delete_folder("a").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Parameters, "{error}");
+}
+
+#[tokio::test]
 async fn what_fails_for_a_while_is_asked_again() {
     let failure = answer("503 Service Unavailable", 0, "");
     for uri in 0..3 {

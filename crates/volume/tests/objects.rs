@@ -417,6 +417,22 @@ async fn damage_is_found_by_deep_verification_and_repaired() {
     assert!(std::fs::read(&shard).unwrap() == content);
 }
 
+/// A shard may be on two nodes after a repair that was interrupted. Where one copy is damaged, the
+/// other serves.
+#[tokio::test]
+async fn another_copy_of_a_damaged_shard_is_read() {
+    let disks = Disks::new(4);
+    disks.volume("2+1").await;
+    let volume = disks.open_drained("2+1", 3);
+    put(&volume, "object", &content(100_000)).await;
+    let shards = disks.files("objects");
+    let copy = disks.path(3).join(shards[0].strip_prefix(disks.path(0)).unwrap());
+    std::fs::create_dir_all(copy.parent().unwrap()).unwrap();
+    std::fs::copy(&shards[0], &copy).unwrap();
+    shards[..2].iter().for_each(|path| damage(path));
+    assert!(get(&volume, "object").await.unwrap() == content(100_000));
+}
+
 /// Changes one byte in the middle of a file.
 fn damage(path: &std::path::Path) {
     let mut content = std::fs::read(path).unwrap();
@@ -632,6 +648,40 @@ async fn what_an_interrupted_put_leaves_is_invisible() {
     assert_eq!(disks.files("").len(), 6, "{:?}", disks.files(""));
     assert_eq!(get(&volume, "object").await.unwrap_err().kind(), ErrorKind::NotFound);
     assert_eq!(volume.collect().await.unwrap(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_heartbeat_of_a_long_put_ends_with_it() {
+    /// What comes by a line, and ends with it.
+    struct Slow(std::sync::mpsc::Receiver<u8>);
+    impl std::io::Read for Slow {
+        fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+            let Ok(byte) = self.0.recv() else { return Ok(0) };
+            buffer[0] = byte;
+            Ok(1)
+        }
+    }
+    let disks = Disks::new(3);
+    let volume = Arc::new(disks.volume("2+1").await);
+    let until_there = async |folder: &str| {
+        while disks.files(folder).is_empty() {
+            tokio::task::yield_now().await;
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    };
+    let (line, source) = std::sync::mpsc::channel();
+    let putting = Arc::clone(&volume);
+    let putting = tokio::spawn(async move {
+        putting.put(&name("object"), Slow(source), PutOptions::default()).await
+    });
+    content(9000).into_iter().for_each(|byte| line.send(byte).unwrap());
+    until_there(".paritas-new").await;
+    tokio::time::advance(Duration::from_secs(3601)).await;
+    until_there("running").await;
+    drop(line);
+    putting.await.unwrap().unwrap();
+    assert_eq!(disks.files("running"), Vec::<PathBuf>::new());
+    assert!(get(&volume, "object").await.unwrap() == content(9000));
 }
 
 /// Two shards of an object are on one node after a put without another one, so this node and one

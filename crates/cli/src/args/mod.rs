@@ -40,6 +40,7 @@ Exit codes:
   7  internal error
   8  out of memory
   130  interrupted by Ctrl-C (`paritas volume` only)
+  143  ended by SIGTERM (`paritas volume` only)
 
 JSON: the help of each command lists the fields of its result, and docs/json.schema.json describes \
 them. A name or path that is not UTF-8 is in base64, in a field that ends with _bytes: name_bytes, \

@@ -22,10 +22,11 @@ is a file in TOML that lists them. Names of objects are paths with /. Each objec
 shards of the volume's code, one for each node; an object of at most 4 KiB is kept in its manifests \
 instead. In a node's folder, `paritas verify --recursive` reads the shards like any others.
 
-Exit codes are those of `paritas --help`, and 130 after Ctrl-C. 4 means that there is no such \
-object, or that VOLUME is no volume file; 6 also means that too few nodes answered. Ctrl-C ends a \
-command within three seconds: what it had begun to write does not become visible. A second Ctrl-C \
-ends it at once.
+Exit codes are those of `paritas --help`, 130 after Ctrl-C, and 143 after the signal SIGTERM. 4 means \
+that there is no such object, or that VOLUME is no volume file; 6 also means that too few nodes \
+answered. Ctrl-C and SIGTERM end a command within three seconds: an object that it had begun to write \
+does not become visible, unless its shards were complete and its manifests were being written. A \
+second one ends it at once.
 
 JSON: the help of each command lists its fields; docs/json.schema.json describes them.";
 
@@ -433,7 +434,8 @@ Every shard and every manifest is brought to the node where it belongs, and olde
 removed. Without names, the objects that can lose the fewest further nodes come first; then what \
 interrupted commands have left behind is removed if it is older than a day. With --scrub, every block \
 of every object is read, in the order of names; a scrub that was interrupted goes on where it was, \
-and `status` tells how far it is. The exit code is the worst of all objects; 1 means that something could not be repaired now, because a node failed.
+and `status` tells how far it is. The exit code is the worst of all objects; 1 means that something could not be \
+repaired now, because a node failed, or because it takes --deep: then a shard was found damaged that is whole elsewhere.
 JSON: one line an object, type \"volume-repair\", name, stored (shards that were written), manifests \
 (that were written), owed (whether something is left to repair), removed (whether it was only remains of a removed name), \
 read_bytes, flaws [{node, shard, message, count}], seconds. After a collection, type \"volume-collect\", \

@@ -27,6 +27,7 @@ pub mod exit {
     pub const IO: i32 = 6;
     pub const MEMORY: i32 = 8;
     pub const INTERRUPTED: i32 = 130;
+    pub const TERMINATED: i32 = 143;
 }
 
 /// Returns the program with its arguments, and with empty input.
@@ -100,8 +101,10 @@ impl Run {
     pub fn new(output: Output, what: String) -> Self {
         let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
         let code = output.status.code();
-        let documented =
-            |code: i32| (0..=8).contains(&code) && code != 7 || code == exit::INTERRUPTED;
+        let documented = |code: i32| {
+            let is_ended = [exit::INTERRUPTED, exit::TERMINATED].contains(&code);
+            (0..=8).contains(&code) && code != 7 || is_ended
+        };
         let sane = code.is_some_and(documented) && !stderr.contains("panicked");
         assert!(sane, "{what}: {}\n{stderr}", output.status);
         if what.contains("--json") {

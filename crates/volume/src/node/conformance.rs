@@ -334,6 +334,7 @@ impl<'a> Suite<'a> {
         for _ in 0..2 {
             self.node.delete(&path).await?;
             expect_equal(self.node.stat(&path).await?, None, "what is known of a deleted file")?;
+            self.node.delete_folder(&self.path("deleted/")).await?;
         }
         self.put(&path, bytes(10, 9)).await?;
         self.holds(&path, &bytes(10, 9)).await

@@ -182,6 +182,19 @@ impl Node for Endpoint {
         }
     }
 
+    /// Buckets have no folders. The other services keep them: SFTP deletes one only if it is empty,
+    /// WebDAV also what is in it.
+    async fn delete_folder(&self, prefix: &str) -> Result<()> {
+        check_prefix(prefix).map_err(|error| error.at_node(&self.inner.name))?;
+        if !self.inner.service.staged || prefix.is_empty() {
+            return Ok(());
+        }
+        match self.inner.steady.delete(&self.inner.service.stored(prefix)).await {
+            Err(error) if error.kind() == opendal::ErrorKind::NotFound => Ok(()),
+            result => result.map_err(|error| self.inner.error("delete", prefix, error)),
+        }
+    }
+
     async fn sweep(&self, age: Duration) -> Result<u64> {
         if !self.inner.service.staged {
             return Ok(0);

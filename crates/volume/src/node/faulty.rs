@@ -319,6 +319,10 @@ impl Node for Faulty {
         if fault == Some(Fault::Cut) { Err(self.script.cut()) } else { Ok(()) }
     }
 
+    async fn delete_folder(&self, prefix: &str) -> Result<()> {
+        self.inner.delete_folder(prefix).await
+    }
+
     async fn sweep(&self, age: Duration) -> Result<u64> {
         self.inner.sweep(age).await
     }

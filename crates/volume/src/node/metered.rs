@@ -131,6 +131,11 @@ impl<M: Meter> Node for Metered<M> {
         self.inner.delete(path).await
     }
 
+    async fn delete_folder(&self, prefix: &str) -> Result<()> {
+        let _guard = self.meter.begin(Call::Delete).await;
+        self.inner.delete_folder(prefix).await
+    }
+
     async fn sweep(&self, age: Duration) -> Result<u64> {
         self.inner.sweep(age).await
     }

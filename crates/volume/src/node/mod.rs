@@ -114,6 +114,17 @@ pub trait Node: fmt::Debug + Send + Sync {
     /// If it cannot be deleted.
     async fn delete(&self, path: &str) -> Result<()>;
 
+    /// Deletes the folder of a prefix of which no file is needed any more, where a folder stays
+    /// when its last file is deleted. Files that are in it may go with it. If there is no such
+    /// folder, this is no error.
+    ///
+    /// # Errors
+    /// If it cannot be deleted, for example because it has files.
+    async fn delete_folder(&self, prefix: &str) -> Result<()> {
+        let _ = prefix;
+        Ok(())
+    }
+
     /// Removes the unfinished files of killed writers to which nothing was written for `age`.
     /// Returns the number of files removed.
     ///

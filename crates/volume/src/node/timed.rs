@@ -91,6 +91,10 @@ impl Node for Timed {
         self.limit.hold(self.inner.delete(path)).await
     }
 
+    async fn delete_folder(&self, prefix: &str) -> Result<()> {
+        self.limit.hold(self.inner.delete_folder(prefix)).await
+    }
+
     async fn sweep(&self, age: Duration) -> Result<u64> {
         self.limit.hold(self.inner.sweep(age)).await
     }

@@ -8,7 +8,7 @@
 //! | finding | parts, from all nodes | missing parts are made, and those away from home are copied there |
 //! | storing | parts | what failed goes to substitutes. If anything was stored, or could not be made, another survey |
 //! | checking | versions, from all nodes | too few answers: unsure. The object was replaced: what was stored is discarded. It could not be read or made: repair ends. Else surplus copies are dealt with |
-//! | proving | checks of parts on their homes that are elsewhere, too | copies elsewhere of those that are whole are deleted |
+//! | proving | checks of parts on their homes that are elsewhere, too | copies elsewhere of those that are whole are deleted. The others are owed |
 //! | thinning | deletions of surplus copies | older versions are removed |
 //! | deleting | deletions of older shards, then of their manifests | done |
 //! | collecting | deletions of the mark of a removed name | done |
@@ -246,7 +246,9 @@ impl Repair {
             self.settling.as_ref().is_some_and(|settling| settling.is_complete(&self.view, listed))
                 && self.damaged.is_empty();
         let is_home = self.shards.as_ref().is_none_or(Shards::is_home);
-        let is_owed = !is_settled || !is_home || !self.view.removable().is_empty();
+        // A part that failed its check at home is damaged there, or its node failed.
+        let is_proved = !self.shards.iter().any(|shards| shards.unproved().next().is_some());
+        let is_owed = !is_settled || !is_home || !is_proved || !self.view.removable().is_empty();
         let stored = self.shards.as_ref().map_or(0, |shards| shards.stored.iter().count());
         let stage = self.shards.as_ref().map_or(0, Shards::stage);
         Step::Done(RepairOutcome::Repaired { listed, stored, stage, is_owed })

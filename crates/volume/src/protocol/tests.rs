@@ -185,7 +185,8 @@ fn a_surplus_copy_stays_if_the_one_at_home_is_damaged() {
         Request::CheckPart { .. } => Some(Answer::Failed),
         _ => stored(node, request),
     };
-    let (_, asked) = run(Repair::new(quorum(), 0), damaged);
+    let (outcome, asked) = run(Repair::new(quorum(), 0), damaged);
+    assert!(matches!(outcome, RepairOutcome::Repaired { is_owed: true, .. }), "{outcome:?}");
     let deletions = nodes_of(&asked, |request| matches!(request, Request::DeletePart { .. }));
     assert_eq!(deletions, [3]);
 }

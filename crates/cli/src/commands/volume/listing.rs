@@ -1,5 +1,7 @@
 //! `paritas volume ls`, `stat`, `rm` and `status`.
 
+use std::collections::BTreeSet;
+
 use paritas_shards::Timestamp;
 use paritas_volume::names::ObjectName;
 use paritas_volume::protocol::Listed;
@@ -103,7 +105,7 @@ fn stat_text(name: &ObjectName, object: &Object) -> String {
 /// Removes objects. Returns the worst exit code.
 pub async fn rm(args: &Rm, output: &Output) -> Outcome {
     let volume = super::open(&args.volume)?;
-    let mut names: Vec<ObjectName> = Vec::new();
+    let mut names: BTreeSet<ObjectName> = BTreeSet::new();
     for name in &args.names {
         match args.recursive {
             true => {
@@ -116,11 +118,15 @@ pub async fn rm(args: &Rm, output: &Output) -> Outcome {
                 let found = list(&volume, &prefix, GetOptions::default(), output).await?;
                 names.extend(found.objects.into_keys());
             }
-            false => names.push(ObjectName::new(name.as_str())?),
+            false => _ = names.insert(ObjectName::new(name.as_str())?),
         }
     }
     let remove = async |name: ObjectName| {
         let listed = match volume.remove(&name).await {
+            // Another process has removed it since it was listed.
+            Err(error) if args.recursive && error.kind() == ErrorKind::NotFound => {
+                return Ok(Exit::Done);
+            }
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 return Err(object::absent(&volume, &name).await);
             }
@@ -132,7 +138,7 @@ pub async fn rm(args: &Rm, output: &Output) -> Outcome {
         output.result(value, || format!("{}: removed", shown(name.as_str())));
         Ok(Exit::Done)
     };
-    each(names, AT_ONCE, output, remove).await.end(output)
+    each(names.into_iter().collect(), AT_ONCE, output, remove).await.end(output)
 }
 
 /// Shows the state of the nodes, and what waits to be done.

@@ -12,22 +12,28 @@ mod upkeep;
 use std::path::Path;
 
 use futures::StreamExt;
-use paritas_volume::Volume;
+use paritas_volume::{ErrorKind, Volume};
 
 use crate::args::volume::{self as args, Background, VolumeCommand};
 use crate::commands::Outcome;
 use crate::commands::many::Worst;
-use crate::exit::{self, Failure};
+use crate::exit::{self, Exit, Failure};
 use crate::output::Output;
 
 /// Number of small objects that are handled at a time.
 const AT_ONCE: usize = 16;
 
-/// Runs a command about a volume. Ctrl-C ends it.
+/// Runs a command about a volume. Ctrl-C and SIGTERM end it.
 pub fn run(args: args::Volume, output: &Output) -> Outcome {
-    exit::at_second_interrupt();
+    let is_terminated = exit::at_second_signal();
     let output = output.clone();
-    paritas_volume::run_apart(|| async move { Ok(act(&args.command, &output).await) })?
+    let run = paritas_volume::run_apart(|| async move { Ok(act(&args.command, &output).await) });
+    match run {
+        Err(error) if error.kind() == ErrorKind::Cancelled && is_terminated() => {
+            Err(Failure { exit: Exit::Terminated, message: error.to_string() })
+        }
+        run => run?,
+    }
 }
 
 async fn act(command: &VolumeCommand, output: &Output) -> Outcome {

@@ -131,10 +131,14 @@ async fn get_stream(
     Ok(Exit::Done)
 }
 
-/// Writes an object to a file, which gets its name once it is complete.
+/// How often an object is read again because it was replaced while it was written to a file.
+const MOST_AGAIN: usize = 4;
+
+/// Writes an object to a file, which gets its name once it is complete. If the object is replaced
+/// meanwhile, the new version is read instead.
 pub async fn get_file(
     volume: &Volume,
-    object: Object,
+    mut object: Object,
     name: &ObjectName,
     path: &Path,
     args: &Get,
@@ -144,7 +148,15 @@ pub async fn get_file(
     let start = Instant::now();
     let preserve = if args.no_preserve { Preserve::Nothing } else { Preserve::Usual };
     let target = FileTarget::new(path).force(args.force).sync(!args.no_sync).preserve(preserve);
-    let object = volume.read_to_file(object, target, &|bytes| progress.advance(bytes)).await?;
+    let advance = |bytes| progress.advance(bytes);
+    let mut again = MOST_AGAIN;
+    let object = loop {
+        match volume.read_to_file(object, target.clone(), &advance).await {
+            Err(error) if error.kind() == ErrorKind::Busy && again > 0 => again -= 1,
+            read => break read?,
+        }
+        object = find(volume, name, args.staleness, output).await?;
+    };
     report_get(name, &object, path, start, progress, output);
     Ok(Exit::Done)
 }

@@ -6,15 +6,15 @@ use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use paritas_volume::Volume;
 use paritas_volume::names::ObjectName;
+use paritas_volume::{ErrorKind, Volume};
 use walkdir::WalkDir;
 
 use super::{AT_ONCE, each, folder_prefix, object, report};
 use crate::args::volume::{Get, Put};
 use crate::commands::Outcome;
 use crate::commands::many::Worst;
-use crate::exit::{self, Failure};
+use crate::exit::{self, Exit, Failure};
 use crate::output::{Output, Progress, shown};
 
 /// The most bytes of an object that is handled together with others. Each of them may take as much
@@ -109,7 +109,11 @@ pub async fn get(args: &Get, output: &Output) -> Outcome {
     let progress = progress(&items, output);
     let get = async |item: Item| {
         make_way(&args.file, &item)?;
-        let found = volume.find(&item.name, args.staleness.options()).await?;
+        let found = match volume.find(&item.name, args.staleness.options()).await {
+            // It was removed after it was listed.
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Exit::Done),
+            found => found?,
+        };
         report::warn_if_stale(&item.name, &found, output);
         object::get_file(&volume, found, &item.name, &item.path, args, &progress, output).await
     };
