@@ -4,13 +4,14 @@ mod common;
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use common::{
     check, content, edit, files, footer_start, front_length, get, get_file, kind, look, mend, only,
     put, restore, segment_bytes, small_job,
 };
-use paritas_shards::{ErrorKind, Object, ShardState, Status, VerifyReport};
+use paritas_shards::{ErrorKind, Object, ShardState, Status, VerifyReport, verify};
 
 const SPECS: [&str; 4] = ["4+2", "rdp:k=4", "evenodd:k=3", "xcode:n=5"];
 
@@ -89,6 +90,28 @@ fn every_flipped_byte_is_located() {
             }
         }
     }
+}
+
+/// Returns the number of bytes that this thread has read from files, where the system counts them.
+fn read_by_this_thread() -> Option<u64> {
+    let counts = fs::read_to_string("/proc/thread-self/io").ok()?;
+    counts.lines().find_map(|line| line.strip_prefix("rchar: "))?.parse().ok()
+}
+
+/// Each block of a lost object is read once, however many segments are lost.
+#[test]
+fn a_lost_object_is_read_once() {
+    let case = Case::new("4+2", 500);
+    for path in &case.shards[..3] {
+        fs::write(path, &case.kept[path][..case.kept[path].len() / 2]).unwrap();
+    }
+    let object = case.object();
+    let before = read_by_this_thread();
+    let report = verify(&object, NonZeroUsize::new(1), &|_| {}).unwrap();
+    assert_eq!((report.status, report.lost.len()), (Status::Lost, 1));
+    let Some((before, after)) = before.zip(read_by_this_thread()) else { return };
+    let stored: usize = case.kept.values().map(Vec::len).sum();
+    assert!(after - before < 3 * stored as u64, "{} of {stored} bytes", after - before);
 }
 
 #[test]
