@@ -59,7 +59,8 @@ impl Occupant {
         }
         match recognise(path) {
             Ok(shard) if shard.part == part && shard.identity == *identity => Self::SamePart,
-            Err(why) if !why.is_unreadable && path.is_file() => Self::NoShard,
+            Err(why) if why.is_unreadable || why.is_unknown => Self::Other,
+            Err(_) if path.is_file() => Self::NoShard,
             _ => Self::Other,
         }
     }

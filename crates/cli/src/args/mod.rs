@@ -280,7 +280,9 @@ several, a summary comes last. An object that has not been promoted is whole wit
 promotion would add; once there is any file of a later stage, all of its files are expected. A \
 file that cannot be opened, for lack of permission for example, is not lost: its state is \
 unreadable. If such files would change the status by holding the missing shards, the status is \
-unknown, and the exit code 6, as it is if a PATH cannot be read. Beside other objects, files that \
+unknown, and the exit code 6, as it is if a PATH cannot be read. A shard of a later version of \
+paritas, or of a code that this version does not know, is not lost either: it is named, and the \
+exit code is 4. Beside other objects, files that \
 have the names of an object's shards, none of which can be read as one, are an object that is lost.
 
 With --deep, parity is computed from the data of every segment whose data are intact (for an LT \

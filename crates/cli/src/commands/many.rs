@@ -164,8 +164,8 @@ impl<'a, H: Handle> Each<'a, H> {
             self.empty_place(search, place, &inventory, &leftovers);
             return Ok(());
         }
-        let unread = shards::unread_paths(&inventory);
-        unread.into_iter().for_each(|failure| self.worst.note(Err(failure), self.output));
+        let not_read = shards::not_read(&inventory, search.object.as_deref());
+        not_read.for_each(|failure| self.worst.note(Err(failure), self.output));
         let mut whole = HashSet::new();
         for object in shards::taken(inventory, search.object.as_deref())? {
             let outcome = self.handle.object(&object, &place.label(object.label()));
@@ -200,7 +200,8 @@ impl<'a, H: Handle> Each<'a, H> {
         }
         // Most folders of a tree hold no shards, but a folder that cannot be read may hold some.
         let failure = shards::nothing_found(inventory, &place.paths, Below::Recursive);
-        if !search.recursive || failure.exit == Exit::Io {
+        let has_unknown = inventory.ignored.iter().any(|ignored| ignored.unknown);
+        if !search.recursive || failure.exit == Exit::Io || has_unknown {
             self.worst.note(Err(failure), self.output);
         }
     }
