@@ -200,10 +200,16 @@ impl Gathering {
     }
 
     /// Takes a whole set of files with temporary names for an object, unless an object of its name
-    /// was found. Returns whether it did.
+    /// was found in the same folders. Returns whether it did.
     fn adopt(&mut self, left: &Leftover) -> bool {
-        let is_taken = |(found, _): &(Recognised, bool)| found.identity.name() == left.name;
-        if left.state != LeftoverState::Unnamed || self.found.iter().any(is_taken) {
+        if left.state != LeftoverState::Unnamed {
+            return false;
+        }
+        let folders = leftovers::folders_of(&left.files);
+        let is_taken = |(found, _): &(Recognised, bool)| {
+            found.identity.name() == left.name && leftovers::is_in(&found.file.path, &folders)
+        };
+        if self.found.iter().any(is_taken) {
             return false;
         }
         left.files.iter().for_each(|path| self.add_file(path, false));

@@ -388,7 +388,7 @@ pub struct Repair {
     pub fewest_reads: bool,
     /// Remove files that interrupted commands left behind: temporary files, and shards that `encode
     /// --force` had replaced, once the object of that name is intact (which --fewest-reads does not
-    /// find out). No other command may be writing there.
+    /// find out). With --object, only those of that object. No other command may be writing there.
     #[arg(long)]
     pub clean: bool,
     /// Move shards between the given folders, and --to, if this lets more folders be lost together.
