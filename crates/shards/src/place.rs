@@ -76,6 +76,13 @@ pub struct MovedAside {
     pub to: PathBuf,
 }
 
+impl MovedAside {
+    /// Returns a warning of it, for reports that do not list such files.
+    pub(crate) fn warning(&self) -> String {
+        format!("{} was no shard and is kept as {}", shown(&self.from), shown(&self.to))
+    }
+}
+
 /// A file that is to be written.
 #[derive(Debug)]
 pub(crate) struct NewFile {
