@@ -162,7 +162,8 @@ may be lost than shards, there is a warning.
 Shards are named NAME.<i>of<n>.paritas; n includes those that `promote` adds to a dpg or bbdpg \
 code. They give nobody more access than the file does: they get its permissions, less execution \
 and the umask, and its owner and group if the process may give files away (root may). The file's \
-mode and modification time are stored, and `decode` restores them; a pipe has neither.
+mode and modification time are stored, and `decode` restores them; a pipe has neither, and a \
+device has no time.
 JSON: type \"encode\", object, name, code, stage, stages, length, digest, stored_bytes, seconds, \
 shards [{index, path}], warnings."
 )]
