@@ -173,6 +173,11 @@ impl<'a, H: Handle> Each<'a, H> {
         }
         let not_read = shards::not_read(&inventory, search.object.as_deref());
         not_read.for_each(|failure| self.worst.note(Err(failure), self.output));
+        if search.object.is_some() && !self.wrecks.is_empty() {
+            // This is all that is left of the object that is asked for.
+            self.report_wrecks();
+            return Ok(());
+        }
         let mut standing = Standing::of(&inventory.objects);
         let objects = shards::taken(inventory, search.object.as_deref())?;
         leftovers.retain(|left| search.wants_left(left, &objects));
@@ -215,6 +220,15 @@ impl<'a, H: Handle> Each<'a, H> {
         }
     }
 
+    /// Reports objects of which no shard can be read. They count as lost.
+    fn report_wrecks(&mut self) {
+        for (label, wreck) in std::mem::take(&mut self.wrecks) {
+            shards::report_wreck(&label, &wreck, self.output);
+            self.summary.count(State::Lost, None);
+            self.worst.note(Ok(State::Lost.exit()), self.output);
+        }
+    }
+
     /// Reports what comes last. If anything was found, objects of which no shard can be read count
     /// as lost.
     fn end(mut self, search: &Search) -> Outcome {
@@ -224,11 +238,7 @@ impl<'a, H: Handle> Each<'a, H> {
                 false => self.worst.end(self.output),
             };
         }
-        for (label, wreck) in &self.wrecks {
-            shards::report_wreck(label, wreck, self.output);
-            self.summary.count(State::Lost, None);
-            self.worst.note(Ok(State::Lost.exit()), self.output);
-        }
+        self.report_wrecks();
         if self.summary.objects() > 1 {
             self.summary.report(self.output);
         }

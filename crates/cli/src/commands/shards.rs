@@ -204,8 +204,14 @@ fn not_found(inventory: &Inventory, message: String) -> Failure {
     }
 }
 
-/// Returns the object that a command works on: the named one, or the only one.
+/// Returns the object that a command works on: the named one, or the only one. An object of which
+/// no shard can be read is lost.
 pub fn choose<'a>(inventory: &'a Inventory, wanted: Option<&OsStr>) -> Result<&'a Object, Failure> {
+    let wrecks = if wanted.is_some() { inventory.wrecks() } else { Vec::new() };
+    if let Some(wreck) = wrecks.iter().find(|wreck| Some(wreck.name.as_os_str()) == wanted) {
+        let message = format!("{}: {}", shown(&wreck.name), wreck_text(wreck));
+        return Err(Failure { exit: Exit::Lost, message });
+    }
     inventory.choose(wanted).map_err(|error| match error.kind() {
         ErrorKind::NotRecognised => {
             let unread = unread(inventory).map(|unread| format!("\n{unread}"));

@@ -167,6 +167,30 @@ fn objects_without_a_readable_shard_are_lost() {
     run(args!["verify", &tree]).expect(exit::NOT_RECOGNISED);
 }
 
+/// Who asks for an object of which no shard can be read is told that it is lost.
+#[test]
+fn lost_objects_can_be_asked_for() {
+    let yard = Yard::new();
+    let shards = yard.path("shards");
+    put(&shards, "whole", b"whole");
+    put(&shards, "gone", b"gone");
+    [0, 1].iter().for_each(|&index| fs::write(shard(&shards, "gone", index), "").unwrap());
+    for command in ["verify", "repair"] {
+        let lost = run(args![command, &shards, "--object", "gone", "--json"]).expect(exit::LOST);
+        let gone = lost.result();
+        assert_eq!((&gone["type"], &gone["name"]), (&"unrecognised".into(), &"gone".into()));
+        run(args![command, &shards, "--object", "whole"]).expect(exit::DONE);
+        run(args![command, &shards, "--object", "other"]).expect(exit::NOT_RECOGNISED);
+    }
+    for out in ["out", "folder/"] {
+        let out = yard.path(out);
+        let decode = args!["decode", &shards, "--object", "gone", "--out", &out];
+        let lost = run(decode).expect(exit::LOST);
+        assert!(lost.stderr.contains("gone: 2 files have the names of its shards"), "{lost}");
+        assert!(!out.exists());
+    }
+}
+
 /// Computes the CRC of the format, bit by bit.
 fn crc64_nvme(bytes: &[u8]) -> u64 {
     !bytes.iter().fold(u64::MAX, |crc, &byte| {
