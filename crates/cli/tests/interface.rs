@@ -86,6 +86,8 @@ fn bad_arguments_exit_with_3() {
         encode(&[]),
         encode(&args!["--out", &out, "--to", &shards]),
         encode(&args!["--to", &out]),
+        encode(&args!["--to", &object]),
+        encode(&args!["--out", &object]),
         encode(&args!["--out", &out, "--code", "frobnicate:k=4"]),
         encode(&args!["--out", &out, "--code", "cauchy:k=4"]),
         encode(&args!["--out", &out, "--code", "cauchy:k=4,m=2,x=1"]),

@@ -310,7 +310,7 @@ impl Opened {
             // Without `force` a link that leads nowhere could not be replaced in the end.
             Err(error) if !force && fs::symlink_metadata(&path).is_ok() => {
                 Err(Error::exists(format!(
-                    "{} is a link that cannot be followed ({error}); --force replaces it",
+                    "{} is a link that cannot be followed ({error}); `force` replaces it",
                     shown(&path)
                 )))
             }

@@ -28,7 +28,13 @@ use crate::args::protect::Protect;
 use crate::args::search::MatrixSearch;
 use crate::args::work::{Threads, Work};
 
-const EXIT_CODES: &str = "\
+const PROGRAM: &str = "\
+Examples:
+  paritas protect photos                               parity beside files that stay where they are
+  paritas verify photos || paritas repair photos
+  paritas encode photos.tar --out shards               six shards, any two of which may be lost
+  paritas decode shards --out photos.tar
+
 Exit codes:
   0  done, or everything is intact
   1  damaged, but repairable
@@ -57,7 +63,7 @@ lab (whether it only repeats the papers' measurements and is never chosen)}].";
 
 /// Protect files with erasure codes: verify, repair and recover them.
 #[derive(Debug, Parser)]
-#[command(name = "paritas", version, after_help = EXIT_CODES, max_term_width = 100)]
+#[command(name = "paritas", version, after_help = PROGRAM, max_term_width = 100)]
 pub struct Args {
     /// Print results as JSON, one object a line, and errors as JSON on standard error;
     /// docs/json.schema.json describes every field.
