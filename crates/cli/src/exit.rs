@@ -160,6 +160,14 @@ pub fn require_folder(flag: &str, folder: &Path) -> Result<(), Failure> {
     }))
 }
 
+/// Creates the folder of `--out` if it does not exist. Refuses a path that is something else.
+pub fn make_out(folder: &Path) -> Result<(), Failure> {
+    if folder.exists() && !folder.is_dir() {
+        return Err(Failure::arguments(format!("--out {} is not a folder", shown(folder))));
+    }
+    make_folder(folder)
+}
+
 /// Creates a folder if it does not exist.
 pub fn make_folder(folder: &Path) -> Result<(), Failure> {
     std::fs::create_dir_all(folder)

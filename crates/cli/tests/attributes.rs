@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, SystemTime};
 
+use rustix::fs::{CWD, FileType, Mode, makedev, mknodat};
 use rustix::process::geteuid;
 use serde_json::json;
 use tempfile::TempDir;
@@ -141,6 +142,24 @@ fn shards_have_the_mode_of_the_file_at_most() {
     assert_eq!([&info["mode"], &info["modified"]], [&json!(null); 2]);
     assert_eq!(yard.decoded(&[]).0, 0o640);
     assert_ne!(yard.decoded(&[]).1.0, SECONDS);
+}
+
+/// A disk that only root may read is not open to everybody once it is in shards.
+#[test]
+fn shards_have_the_mode_of_a_device_at_most() {
+    let yard = Yard::new(0o644);
+    let device = yard.folder.path().join("device");
+    // The device of /dev/null: one that is empty.
+    let mode = Mode::from_raw_mode(0o600);
+    let made = mknodat(CWD, &device, FileType::CharacterDevice, mode, makedev(1, 3));
+    if made.is_err() || File::open(&device).is_err() {
+        return say("attributes: no device can be made here; one test does nothing");
+    }
+    let encode = args!["encode", &device, "--out", yard.shards(), "--no-sync"];
+    masked("022", &encode).expect(exit::DONE);
+    assert_eq!(yard.mode_of_shards(), 0o600);
+    let info = run(args!["info", yard.shards(), "--json"]).expect(exit::DONE).result();
+    assert_eq!([&info["mode"], &info["modified"]], [&json!("0600"), &json!(null)]);
 }
 
 /// If few files may be open, shards are written under temporary names, in turns.

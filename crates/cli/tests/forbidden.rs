@@ -1,10 +1,14 @@
-//! If the system forbids executable memory, tiled kernels are used and `doctor` says so. The test
-//! simulates this by a seccomp filter that denies making memory executable; child processes inherit
-//! it.
+//! What the system forbids: a seccomp filter denies a system call to the thread of a test, and to
+//! the processes that it starts.
+//!
+//! If memory must not be executable, tiled kernels are used and `doctor` says so. If a disk cannot
+//! be synced, decoding to it has failed.
 
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
-use std::path::Path;
+mod common;
+
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use seccompiler::{
@@ -14,6 +18,8 @@ use seccompiler::{
 
 const MPROTECT: i64 = 10;
 const PROT_EXEC: u64 = 4;
+const FSYNC: i64 = 74;
+const EIO: u32 = 5;
 const EACCES: u32 = 13;
 
 /// Denies `mprotect` with PROT_EXEC to this thread and the processes that it starts.
@@ -21,11 +27,15 @@ fn forbid_executable_memory() {
     let executable = SeccompCmpOp::MaskedEq(PROT_EXEC);
     let condition =
         SeccompCondition::new(2, SeccompCmpArgLen::Dword, executable, PROT_EXEC).unwrap();
-    let rule = SeccompRule::new(vec![condition]).unwrap();
+    forbid(MPROTECT, vec![SeccompRule::new(vec![condition]).unwrap()], EACCES);
+}
+
+/// Denies a system call, if one of the rules holds or there are none.
+fn forbid(call: i64, rules: Vec<SeccompRule>, error: u32) {
     let filter = SeccompFilter::new(
-        [(MPROTECT, vec![rule])].into(),
+        [(call, rules)].into(),
         SeccompAction::Allow,
-        SeccompAction::Errno(EACCES),
+        SeccompAction::Errno(error),
         TargetArch::x86_64,
     );
     let program: BpfProgram = filter.unwrap().try_into().unwrap();
@@ -63,4 +73,45 @@ fn tiled_kernels_serve() {
     assert!(std::fs::read(folder.path().join("back")).unwrap() == content);
     run(&["encode", "file", "--code", "6+3", "--out", "tiled", "--no-sync"]);
     run(&["verify", "tiled"]);
+}
+
+/// A file as a disk, until it is dropped.
+struct Disk(PathBuf);
+
+impl Disk {
+    fn new(file: &Path) -> Option<Self> {
+        let set_up = Command::new("losetup").args(["--find", "--show"]).arg(file).output().ok()?;
+        let device = String::from_utf8(set_up.stdout).ok()?;
+        set_up.status.success().then(|| Self(device.trim_end().into()))
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        let _ = Command::new("losetup").arg("--detach").arg(&self.0).status();
+    }
+}
+
+/// What is written to a disk may be refused when it is synced.
+#[test]
+fn disks_are_synced() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, image) = (folder.path().join("file"), folder.path().join("image"));
+    std::fs::write(&file, vec![7; 1 << 20]).unwrap();
+    std::fs::write(&image, vec![0; 1 << 20]).unwrap();
+    let Some(disk) = Disk::new(&image) else {
+        return common::say("forbidden: no file can be a disk here; one test does nothing");
+    };
+    let encode = paritas(&["encode", "file", "--out", "shards", "--no-sync"], folder.path());
+    assert!(encode.status.success(), "{encode:?}");
+    let decode = |more: &[&str]| {
+        let arguments = ["decode", "shards", "--out", disk.0.to_str().unwrap()];
+        paritas(&[&arguments, more].concat(), folder.path())
+    };
+    let done = decode(&[]);
+    assert!(done.status.success(), "{done:?}");
+    assert!(std::fs::read(&disk.0).unwrap() == vec![7; 1 << 20]);
+    forbid(FSYNC, Vec::new(), EIO);
+    assert_eq!(decode(&[]).status.code(), Some(common::exit::IO));
+    assert!(decode(&["--no-sync"]).status.success());
 }

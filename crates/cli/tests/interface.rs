@@ -86,6 +86,8 @@ fn bad_arguments_exit_with_3() {
         encode(&[]),
         encode(&args!["--out", &out, "--to", &shards]),
         encode(&args!["--to", &out]),
+        encode(&args!["--to", &object]),
+        encode(&args!["--out", &object]),
         encode(&args!["--out", &out, "--code", "frobnicate:k=4"]),
         encode(&args!["--out", &out, "--code", "cauchy:k=4"]),
         encode(&args!["--out", &out, "--code", "cauchy:k=4,m=2,x=1"]),
@@ -410,7 +412,22 @@ fn a_changing_source_exits_with_6_and_leaves_nothing() {
     }
     // A file without a length, as in /proc, is read to its end.
     let arguments = args!["encode", "/proc/self/status", "--out", yard.shards(), "--no-sync"];
-    run(arguments).expect(exit::DONE);
+    let status = run(arguments).expect(exit::DONE);
+    assert!(!status.stderr.contains("should have"), "{status}");
+}
+
+/// Input that is closed is not taken for an empty object. Input from /dev/null is one.
+#[test]
+fn a_closed_input_is_refused() {
+    let yard = Yard::new(0);
+    let encode = args!["encode", "-", "--out", yard.shards(), "--no-sync"];
+    let mut command = Command::new("sh");
+    command.args(["-c", "exec \"$@\" <&-", "sh", env!("CARGO_BIN_EXE_paritas")]).args(&encode);
+    let closed = finish(command).expect(exit::IO);
+    assert!(closed.stderr.contains("reading standard input: it is closed"), "{closed}");
+    assert!(!yard.shards().exists());
+    run(encode).expect(exit::DONE);
+    assert_eq!(common::decode(&yard.shards()), b"");
 }
 
 /// Checks every writing command with too little space, in a folder on a small disk.

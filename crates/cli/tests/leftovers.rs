@@ -225,6 +225,54 @@ fn nothing_is_removed_that_may_be_needed() {
     assert_eq!(snapshot(&yard.shards()), yard.new);
 }
 
+/// Objects of one name in different folders have nothing to do with each other: what was left in
+/// one folder is not needless because the object in another is whole.
+#[test]
+fn an_object_elsewhere_replaces_nothing() {
+    let yard = Yard::new();
+    let (shards, elsewhere) = (yard.shards(), yard.folder.path().join("elsewhere"));
+    let file = yard.folder.path().join("object");
+    run(args!["encode", file, "--out", &elsewhere, "--no-sync"]).expect(exit::DONE);
+    let clean = || run(args!["repair", "--clean", "--no-sync", &elsewhere, &shards]);
+    let lose = |count: usize| {
+        let named = |name: &OsString| !name.as_encoded_bytes().starts_with(b".");
+        let lost = names(&shards).into_iter().filter(named).take(count);
+        lost.for_each(|name| fs::remove_file(shards.join(name)).unwrap());
+    };
+    // The new object is whole under temporary names, and the old one beyond repair.
+    yard.enter(2);
+    lose(3);
+    let before = snapshot(&shards);
+    clean().expect(exit::LOST);
+    assert_eq!(snapshot(&shards), before);
+    // The new object alone, which gets its names.
+    lose(3);
+    run(args!["verify", &elsewhere, &shards]).expect(exit::DONE);
+    clean().expect(exit::DONE);
+    assert_eq!(snapshot(&shards), yard.new);
+    // The old object is set aside, and the new one has lost a shard since.
+    yard.enter(4);
+    fs::remove_file(shards.join("object.5of6.paritas")).unwrap();
+    clean().expect(exit::DONE);
+    let is_old = |name: &&OsString| name.as_encoded_bytes().ends_with(b".old");
+    assert_eq!(names(&shards).iter().filter(is_old).count(), 6);
+}
+
+/// With --object, only what was left of that object is removed.
+#[test]
+fn files_of_other_objects_stay() {
+    let yard = Yard::new();
+    yard.enter(0);
+    let other = yard.shards().join(".other.0of6.paritas.0123abcd.tmp");
+    fs::write(&other, "half").unwrap();
+    let clean = yard.run("repair", &["--clean", "--no-sync", "--object", "object"]);
+    clean.expect(exit::DONE);
+    assert_eq!(names(&yard.shards()).len(), 7);
+    assert!(other.exists());
+    yard.run("repair", &["--clean", "--no-sync"]).expect(exit::DONE);
+    assert!(!other.exists());
+}
+
 /// A kill within a first encoding, before any shard has its name or after some have.
 #[test]
 fn repair_gives_names_to_a_whole_set() {

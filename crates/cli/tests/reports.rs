@@ -714,6 +714,9 @@ fn searches_refuse_parameters() {
         ("--search ga --population 1", "at least 2 people; got 0.3 and 1"),
         ("--search ga --patience 0", "must be at least 1; got 0"),
         ("--search ga --converge --evaluations 9", "cannot be used with"),
+        ("--seed 2", "--seed needs --search sa, ga, ga-random or local"),
+        ("--evaluations 9", "--evaluations needs --search"),
+        ("--weight 2", "--weight needs --cost weighted"),
     ] {
         let stderr = refused(arguments);
         assert!(stderr.contains(reason), "{arguments}: {stderr}");

@@ -17,6 +17,7 @@ use crate::segment::Segment;
 use crate::setters::setters;
 use crate::shown::shown;
 use crate::sources::{Depth, FileReport, Sources};
+use crate::system::is_disk;
 
 /// The destination of a decoded object.
 #[non_exhaustive]
@@ -44,7 +45,8 @@ pub struct FileTarget {
     pub path: PathBuf,
     /// Whether an existing file is replaced.
     pub force: bool,
-    /// Whether the file is synced to the disk before it gets its name.
+    /// Whether the file is synced to the disk before it gets its name. A disk that is written to
+    /// directly is synced, too.
     pub sync: bool,
     /// The part of the stored mode and time that the file gets.
     pub preserve: Preserve,
@@ -254,7 +256,25 @@ impl Target {
 /// An open target that was named: a new file, with whether it is synced, or a device or pipe.
 enum Opened {
     New(Pending, bool),
-    Device(fs::File),
+    Device(Device),
+}
+
+/// A device or pipe that is written to directly.
+struct Device {
+    file: fs::File,
+    /// Whether flushing waits until everything is on the device. Without this, a disk could refuse
+    /// what was written when nobody asks any more.
+    sync: bool,
+}
+
+impl Write for Device {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if self.sync { self.file.sync_all() } else { Ok(()) }
+    }
 }
 
 impl Opened {
@@ -273,7 +293,7 @@ impl Opened {
             Ok(found) if found.is_dir() => {
                 Err(Error::exists(format!("{} is a directory", shown(&path))))
             }
-            Ok(found) if !found.is_file() => Self::open_device(&path),
+            Ok(found) if !found.is_file() => Self::open_device(&path, sync && is_disk(&found)),
             Ok(_) if !force => {
                 Err(Error::exists(format!("{} exists; `force` replaces it", shown(&path))))
             }
@@ -290,7 +310,7 @@ impl Opened {
             // Without `force` a link that leads nowhere could not be replaced in the end.
             Err(error) if !force && fs::symlink_metadata(&path).is_ok() => {
                 Err(Error::exists(format!(
-                    "{} is a link that cannot be followed ({error}); --force replaces it",
+                    "{} is a link that cannot be followed ({error}); `force` replaces it",
                     shown(&path)
                 )))
             }
@@ -298,9 +318,10 @@ impl Opened {
         }
     }
 
-    fn open_device(path: &Path) -> Result<Self> {
+    fn open_device(path: &Path, sync: bool) -> Result<Self> {
         let file = OpenOptions::new().write(true).open(path);
-        file.map(Self::Device).map_err(|error| Error::io("opening", path, &error))
+        file.map(|file| Self::Device(Device { file, sync }))
+            .map_err(|error| Error::io("opening", path, &error))
     }
 }
 

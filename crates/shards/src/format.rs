@@ -461,11 +461,10 @@ impl Record {
         if record_length(bytes, kind)? != bytes.len() {
             return Err(damaged("is cut short"));
         }
-        let (content, crc) = bytes.split_at(bytes.len() - CRC);
-        if checksum(CrcAlgorithm::Crc64Nvme, content).to_le_bytes() != crc {
+        if !is_sealed(bytes) {
             return Err(damaged("fails its checksum"));
         }
-        let body = &content[PREFIX..];
+        let body = &bytes[PREFIX..bytes.len() - CRC];
         let record: Self = minicbor::decode(body)
             .map_err(|error| Flaw::Damaged(format!("cannot be understood: {error}")))?;
         if record.body().as_deref() != Some(body) {
@@ -520,6 +519,20 @@ pub(crate) fn record_length(start: &[u8], kind: Kind) -> Result<usize, Flaw> {
         return Err(Flaw::Damaged(format!("has a body of {body} bytes; {MAX_BODY} are legal")));
     }
     Ok(PREFIX + body as usize + CRC)
+}
+
+/// Returns the length of the record, of any version, that begins with `start`. Returns `None` if it
+/// is no record, or longer than any.
+pub(crate) fn stated_length(start: &[u8; PREFIX]) -> Option<usize> {
+    let body = u32_at(start, 12)? as usize;
+    (start.starts_with(&MAGIC) && body <= MAX_BODY).then_some(PREFIX + body + CRC)
+}
+
+/// Whether these bytes, a record of any version, have their checksum.
+pub(crate) fn is_sealed(record: &[u8]) -> bool {
+    record.split_last_chunk::<CRC>().is_some_and(|(content, crc)| {
+        checksum(CrcAlgorithm::Crc64Nvme, content).to_le_bytes() == *crc
+    })
 }
 
 /// Returns the length of the footer's record that a trailer states.

@@ -21,7 +21,7 @@ pub(crate) struct Geometries<'o> {
 }
 
 /// All fields of an identity that decide the geometry, and the number of bytes that it plans for.
-type Shape = (String, Vec<(String, Vec<u64>)>, Digest, [u32; 3], Option<u64>);
+type Shape = (String, Vec<(String, Vec<u64>)>, String, Digest, [u32; 3], Option<u64>);
 
 impl<'o> Geometries<'o> {
     /// Begins without any code.
@@ -39,8 +39,8 @@ impl<'o> Geometries<'o> {
         let numbers = [identity.packet, identity.stripes, identity.shards];
         let length = identity.length_hint.or(length);
         let planned = length.and_then(planned_bytes);
-        let Identity { spec, pin, description, .. } = identity;
-        let shape = (spec.clone(), pin.clone(), *description, numbers, planned);
+        let (layout, Identity { spec, pin, description, .. }) = (identity.layout(), identity);
+        let shape = (spec.clone(), pin.clone(), layout.to_owned(), *description, numbers, planned);
         let rebuilt = || rebuild(identity, length, self.options).map(Arc::new);
         self.known.entry(shape).or_insert_with(rebuilt).clone()
     }
@@ -76,4 +76,32 @@ pub(crate) fn rebuild(
     let (packet, stripes) = (identity.packet as usize, identity.stripes as usize);
     Geometry::new(code, packet, stripes, length, options)
         .map_err(|error| format!("states impossible sizes: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::ObjectId;
+
+    /// A header that states another layout is refused, and costs no other object its geometry.
+    #[test]
+    fn headers_with_a_wrong_layout_stand_alone() {
+        let code = Code::new(&"4+2".parse().unwrap()).unwrap();
+        let mut right = Identity::new(&code, "object".as_ref(), ObjectId::new([1; 16]));
+        (right.packet, right.stripes) = (64, 1);
+        let bytes = minicbor::to_vec(&right).unwrap();
+        // A text of 7 bytes becomes one of 5.
+        let at = bytes.windows(8).position(|text| text == b"\x67packets").unwrap();
+        let bytes = [&bytes[..at], b"\x65words", &bytes[at + 8..]].concat();
+        let wrong: Identity = minicbor::decode(&bytes).unwrap();
+        assert_eq!(wrong.layout(), "words");
+        for order in [[&right, &wrong], [&wrong, &right]] {
+            let options = |_: &Spec| CodecOptions::default();
+            let mut geometries = Geometries::new(&options);
+            for identity in order {
+                let geometry = geometries.of(identity, None).map(|_| ());
+                assert_eq!(geometry.is_ok(), *identity == right, "{geometry:?}");
+            }
+        }
+    }
 }

@@ -16,7 +16,7 @@
 //! names is an object then, and as long as any of its files has such a name,
 //! [`LeftoverState::Nameless`] says so.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -24,9 +24,10 @@ use crate::format::{Identity, ObjectId};
 use crate::geometry::Part;
 use crate::names;
 use crate::object::Object;
+use crate::place::directory_of;
 use crate::recognise::{Recognised, ShardFile};
 use crate::staged::has_temporary_name;
-use crate::system::name_of;
+use crate::system::{FileId, file_id, name_of};
 
 /// Files of one object that a process left behind when it was killed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,8 +52,8 @@ pub enum LeftoverState {
     /// Complete copies of shards that also exist under their own names, written by a command that
     /// was interrupted before it gave the copies names.
     Copies,
-    /// A whole set of shards under temporary names, none of which has got its own yet, beside
-    /// shards of another object of that name.
+    /// A whole set of shards under temporary names, none of which has got its own yet. In a folder
+    /// of theirs are shards of another object of that name.
     Unnamed,
     /// Shards that still have temporary names, because an encoding was killed before all of them
     /// got their own. They count as shards of their object in the inventory, and [`crate::repair`]
@@ -83,10 +84,12 @@ pub(super) fn set_aside(objects: &mut Vec<Object>) -> Vec<Leftover> {
         if files.is_empty() {
             continue;
         }
+        let folders = folders_of(&files);
+        let is_in_the_way = |path: PathBuf| !is_set_aside(&path) && is_in(&path, &folders);
         let is_rival = |other: &&Object| {
             other.id() != object.id()
                 && other.name() == object.name()
-                && all_paths(other).any(|path| !is_set_aside(&path))
+                && all_paths(other).any(is_in_the_way)
         };
         let rivals = || objects.iter().filter(is_rival);
         let is_left = files.len() == all_paths(object).count();
@@ -118,6 +121,17 @@ pub(super) fn nameless(objects: &[Object]) -> Vec<Leftover> {
         (!files.is_empty()).then_some(Leftover { name, object, state, files })
     };
     objects.iter().filter_map(leftover).collect()
+}
+
+/// Returns the folders that files are in. Only files in the same folder can have been set aside for
+/// each other: objects of one name in different folders have nothing to do with each other.
+pub(super) fn folders_of(files: &[PathBuf]) -> HashSet<FileId> {
+    files.iter().filter_map(|file| file_id(directory_of(file))).collect()
+}
+
+/// Whether a file is in one of these folders.
+pub(super) fn is_in(file: &Path, folders: &HashSet<FileId>) -> bool {
+    file_id(directory_of(file)).is_some_and(|folder| folders.contains(&folder))
 }
 
 fn all_paths(object: &Object) -> impl Iterator<Item = PathBuf> {

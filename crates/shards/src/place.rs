@@ -59,7 +59,8 @@ impl Occupant {
         }
         match recognise(path) {
             Ok(shard) if shard.part == part && shard.identity == *identity => Self::SamePart,
-            Err(why) if !why.is_unreadable && path.is_file() => Self::NoShard,
+            Err(why) if why.is_unreadable || why.is_unknown => Self::Other,
+            Err(_) if path.is_file() => Self::NoShard,
             _ => Self::Other,
         }
     }
@@ -73,6 +74,13 @@ pub struct MovedAside {
     pub from: PathBuf,
     /// The path that it has now.
     pub to: PathBuf,
+}
+
+impl MovedAside {
+    /// Returns a warning of it, for reports that do not list such files.
+    pub(crate) fn warning(&self) -> String {
+        format!("{} was no shard and is kept as {}", shown(&self.from), shown(&self.to))
+    }
 }
 
 /// A file that is to be written.

@@ -18,7 +18,7 @@ use crate::geometry::Part;
 use crate::level::{Layout, Step, Whole};
 use crate::lock::FolderLocks;
 use crate::object::Object;
-use crate::place::{Replace, directory_of, sync_directories_of};
+use crate::place::{MovedAside, Replace, directory_of, sync_directories_of};
 use crate::rebuild::{Rebuild, make_from};
 use crate::recognise::{ShardFile, recognise};
 use crate::shown::shown;
@@ -70,14 +70,16 @@ pub fn rebalance(
 ) -> Result<RebalanceReport> {
     expect_whole(object)?;
     let mut layout = Layout::new(object, to, object.whole_files());
-    let mut moved = Vec::new();
+    let (mut moved, mut warnings) = (Vec::new(), Vec::new());
     for step in layout.plan() {
-        moved.extend(layout.carry_out(&step, threads, progress)?);
+        let (shards, aside) = layout.carry_out(&step, threads, progress)?;
+        moved.extend(shards);
+        warnings.extend(aside.iter().map(MovedAside::warning));
     }
     let files = layout.files.iter().map(|file| (file.part, file.path.as_path()));
     let placement = object.placement_of(object.stage(), files);
-    let warning = placement.warning(&object.geometry, object.stage(), 0);
-    Ok(RebalanceReport { moved, placement, warnings: warning.into_iter().collect() })
+    warnings.extend(placement.warning(&object.geometry, object.stage(), 0));
+    Ok(RebalanceReport { moved, placement, warnings })
 }
 
 fn expect_whole(object: &Object) -> Result<()> {
@@ -94,13 +96,14 @@ fn expect_whole(object: &Object) -> Result<()> {
 }
 
 impl Layout<'_> {
-    /// Writes the parts of a shard in the other folder, and then removes their old files.
+    /// Writes the parts of a shard in the other folder, and then removes their old files. Returns
+    /// the moved files, and those that were moved aside for them.
     fn carry_out(
         &mut self,
         step: &Step,
         threads: Option<NonZeroUsize>,
         progress: Progress<'_>,
-    ) -> Result<Vec<MovedShard>> {
+    ) -> Result<(Vec<MovedShard>, Vec<MovedAside>)> {
         let is_moved = |file: &Whole| self.is_moved(file.part, file.domain, step);
         let moving: Vec<usize> =
             (0..self.files.len()).filter(|&at| is_moved(&self.files[at])).collect();
@@ -109,7 +112,7 @@ impl Layout<'_> {
         let name = |&part: &usize| targets.free_name(&self.folders[step.to], part);
         let targets = parts.iter().map(name).collect::<Result<Vec<_>>>()?;
         let paths: Vec<PathBuf> = targets.iter().map(|(path, _)| path.clone()).collect();
-        write_anew(self.object, &parts, targets, threads, progress)?;
+        let aside = write_anew(self.object, &parts, targets, threads, progress)?;
         let mut moved = Vec::new();
         for (at, path) in moving.into_iter().zip(paths) {
             let file = &mut self.files[at];
@@ -119,18 +122,19 @@ impl Layout<'_> {
             file.domain = step.to;
             moved.push(MovedShard { shard, stage, from, path });
         }
-        Ok(moved)
+        Ok((moved, aside))
     }
 }
 
 /// Writes parts anew from their own lanes. In damaged segments, other shards' lanes are used.
+/// Returns what was moved aside.
 fn write_anew(
     object: &Object,
     parts: &[usize],
     targets: Vec<(PathBuf, Replace)>,
     threads: Option<NonZeroUsize>,
     progress: Progress<'_>,
-) -> Result<()> {
+) -> Result<Vec<MovedAside>> {
     let sources = Sources::open(object, parts.len())?;
     let needed: Vec<usize> =
         parts.iter().flat_map(|&part| object.geometry.part_buffers(part)).collect();
@@ -140,7 +144,7 @@ fn write_anew(
         segment.compute_data()?;
         Ok(true)
     })?;
-    Rebuild::commit(rebuilds, &sources, true).map(|_| ())
+    Rebuild::commit(rebuilds, &sources, true)
 }
 
 /// Removes the old file of a part, if the new one holds it. Locks keep other processes from

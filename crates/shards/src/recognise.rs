@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::format::{
     END_MAGIC, Flaw, Identity, Kind, MAX_RECORD, PREFIX, Record, TRAILER, Total, footer_length,
-    record_length,
+    is_sealed, record_length, stated_length,
 };
 use crate::geometry::Part;
 use crate::names;
@@ -92,16 +92,19 @@ pub(crate) struct NoShard {
     pub reason: String,
     /// Whether the path could not be opened, so that it may be a shard all the same.
     pub is_unreadable: bool,
+    /// Whether it is a shard of a version that this reader does not know.
+    pub is_unknown: bool,
 }
 
 impl NoShard {
     fn is(reason: impl Into<String>) -> Self {
-        Self { reason: reason.into(), is_unreadable: false }
+        Self { reason: reason.into(), is_unreadable: false, is_unknown: false }
     }
 
     /// Returns the reason for the system's refusal to open a path.
     pub fn refused(error: &io::Error) -> Self {
-        Self { reason: format!("cannot be read: {error}"), is_unreadable: is_unreadable(error) }
+        let reason = format!("cannot be read: {error}");
+        Self { reason, is_unreadable: is_unreadable(error), is_unknown: false }
     }
 }
 
@@ -128,6 +131,10 @@ pub(crate) fn recognise(path: &Path) -> Result<Recognised, NoShard> {
             Ok(Recognised::new(file, record))
         }
         (Err(Flaw::NoMagic), None) => Err(NoShard::is("is not a shard")),
+        (Err(Flaw::Version(version)), None) if has_whole_record(&file) => {
+            let reason = format!("is a shard, and {}", Flaw::Version(version));
+            Err(NoShard { is_unknown: true, ..NoShard::is(reason) })
+        }
         (Err(flaw), None) => Err(NoShard::is(format!(
             "is not readable as a shard: its front header {flaw}, and it has no footer"
         ))),
@@ -144,6 +151,14 @@ fn read_front(file: &File) -> Result<(Record, u64), Flaw> {
     let read = read_at(file, &mut [io::IoSliceMut::new(&mut start)], 0).map_err(unreadable)?;
     let length = record_length(&start[..read], Kind::Front)?;
     Ok((read_record(file, 0, length, Kind::Front)?, length as u64))
+}
+
+/// Whether a file begins with a record that has its checksum, of whatever version.
+fn has_whole_record(file: &File) -> bool {
+    let mut start = [0; PREFIX];
+    let length = read_exact_at(file, &mut start, 0).ok().and_then(|()| stated_length(&start));
+    let mut record = vec![0; length.unwrap_or(0)];
+    read_exact_at(file, &mut record, 0).is_ok() && is_sealed(&record)
 }
 
 fn read_record(file: &File, offset: u64, length: usize, kind: Kind) -> Result<Record, Flaw> {

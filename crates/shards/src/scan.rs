@@ -155,7 +155,7 @@ impl Gathering {
     }
 
     fn refuse(&mut self, path: &Path, why: NoShard, named: bool, is_folder: bool) {
-        let NoShard { reason, is_unreadable } = why;
+        let NoShard { reason, is_unreadable, is_unknown } = why;
         if is_unreadable {
             let (path, reason) = (path.to_owned(), reason.clone());
             self.unread.push(Unread { path, reason, is_folder });
@@ -165,11 +165,14 @@ impl Gathering {
             reason,
             named,
             unreadable: is_unreadable,
+            unknown: is_unknown,
         });
     }
 
+    /// Ignores a shard whose headers are right, but state something that this version cannot read.
     fn ignore(&mut self, path: &Path, reason: String, named: bool) {
-        self.ignored.push(Ignored { path: path.to_owned(), reason, named, unreadable: false });
+        let path = path.to_owned();
+        self.ignored.push(Ignored { path, reason, named, unreadable: false, unknown: true });
     }
 
     /// Adds files with temporary names that are shards. Usually such files are unfinished, and not
@@ -182,7 +185,7 @@ impl Gathering {
         temporary.sort_unstable();
         for path in temporary {
             let unnamed = match recognise(&path) {
-                Err(why) if why.is_unreadable => {
+                Err(why) if why.is_unreadable || why.is_unknown => {
                     self.refuse(&path, why, false, false);
                     continue;
                 }
@@ -197,10 +200,16 @@ impl Gathering {
     }
 
     /// Takes a whole set of files with temporary names for an object, unless an object of its name
-    /// was found. Returns whether it did.
+    /// was found in the same folders. Returns whether it did.
     fn adopt(&mut self, left: &Leftover) -> bool {
-        let is_taken = |(found, _): &(Recognised, bool)| found.identity.name() == left.name;
-        if left.state != LeftoverState::Unnamed || self.found.iter().any(is_taken) {
+        if left.state != LeftoverState::Unnamed {
+            return false;
+        }
+        let folders = leftovers::folders_of(&left.files);
+        let is_taken = |(found, _): &(Recognised, bool)| {
+            found.identity.name() == left.name && leftovers::is_in(&found.file.path, &folders)
+        };
+        if self.found.iter().any(is_taken) {
             return false;
         }
         left.files.iter().for_each(|path| self.add_file(path, false));

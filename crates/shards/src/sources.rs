@@ -155,27 +155,32 @@ impl<'a> Sources<'a> {
         Ok(Self { object, geometry, extent, order, files, originals })
     }
 
-    /// Reads enough of a segment to have all of its data. Data is read from where it is stored if
-    /// possible (also as blocks of an LT code). With [`Depth::Everything`], all of the segment is
-    /// read.
+    /// Reads enough of a segment to have all of its data, as [`Sources::try_load`] does.
     ///
     /// # Errors
     /// If everything has been read and is not enough ([`crate::ErrorKind::TooFewShards`]).
     pub fn load(&self, segment: &mut Segment, number: u64, depth: Depth) -> Result<()> {
+        if self.try_load(segment, number, depth) { Ok(()) } else { Err(self.lost(segment, number)) }
+    }
+
+    /// Reads enough of a segment to have all of its data. Data is read from where it is stored if
+    /// possible (also as blocks of an LT code). With [`Depth::Everything`], all of the segment is
+    /// read. Returns whether everything that has been read is enough.
+    pub fn try_load(&self, segment: &mut Segment, number: u64, depth: Depth) -> bool {
         segment.begin(self.geometry.stripes_of(&self.extent, number));
         if let (Some(originals), Depth::Enough) = (&self.originals, depth)
             && self.load_buffers(segment, number, originals)
         {
-            return Ok(());
+            return true;
         }
         for &part in &self.order {
             // Data parts come first, so asking only after them loses nothing.
             if depth == Depth::Enough && !self.geometry.holds_data(part) && segment.is_solvable() {
-                return Ok(());
+                return true;
             }
             self.load_part(segment, number, part, depth);
         }
-        if segment.is_solvable() { Ok(()) } else { Err(self.lost(segment, number)) }
+        segment.is_solvable()
     }
 
     /// Reads only the lanes in `buffers` (ascending) of a segment, each from the first file of its
@@ -227,7 +232,9 @@ impl<'a> Sources<'a> {
         bad.map(|part| self.geometry.part(part).shard).collect()
     }
 
-    fn lost(&self, segment: &Segment, number: u64) -> Error {
+    /// Returns the error for a segment of which everything has been read, and is not enough. This
+    /// looks at all files again, so it is slow.
+    pub fn lost(&self, segment: &Segment, number: u64) -> Error {
         let stage = self.object.stage();
         let bad = self.bad_shards(segment, stage);
         let mut reasons: Vec<String> =

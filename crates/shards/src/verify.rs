@@ -256,14 +256,14 @@ fn work(
     while !crew.is_stopped() {
         let task = queue.lock().unwrap_or_else(PoisonError::into_inner).take(sources);
         let Some(task) = task else { break };
-        let loaded = sources.load(&mut segment, task.number, Depth::Everything);
-        let again = again.as_mut().filter(|_| loaded.is_ok());
+        let is_loaded = sources.try_load(&mut segment, task.number, Depth::Everything);
+        let again = again.as_mut().filter(|_| is_loaded);
         let wrong = again.map_or(Ok(None), |again| recompute(&mut segment, again))?;
         let stages = 1..=sources.object.stage();
         let bad = stages.map(|stage| sources.bad_shards(&segment, stage).len()).collect();
         let blocks = sources.geometry.code().graph().map(|_| segment.good_blocks());
         let good = segment.good().to_vec();
-        if loaded.is_ok() {
+        if is_loaded {
             segment.compute_data()?;
         }
         let bytes = sources.extent.bytes(task.number);
@@ -273,13 +273,13 @@ fn work(
             findings.skip(&task, skipped, sources.geometry.buffer_count());
             findings.note_wrong(wrong, task.number);
             findings.note(bad);
-            findings.note_blocks(blocks, loaded.is_ok());
-            match loaded {
-                Ok(()) => findings.hash(&segment.data(bytes as usize)),
-                Err(error) => {
-                    findings.note_pattern(good);
-                    findings.lose(sources.extent.range(task.number), error.to_string());
-                }
+            findings.note_blocks(blocks, is_loaded);
+            if is_loaded {
+                findings.hash(&segment.data(bytes as usize));
+            } else {
+                findings.note_pattern(good);
+                let reason = || sources.lost(&segment, task.number).to_string();
+                findings.lose(sources.extent.range(task.number), reason);
             }
             Ok(())
         })?;
@@ -360,7 +360,9 @@ impl Findings {
         if start < end {
             self.damaged_segments += end - start;
             self.note_pattern(vec![false; buffers]);
-            self.lose(bytes, format!("segments {start} to {end} are beyond the ends of all files"));
+            self.lose(bytes, || {
+                format!("segments {start} to {end} are beyond the ends of all files")
+            });
         }
     }
 
@@ -377,9 +379,10 @@ impl Findings {
         }
     }
 
-    fn lose(&mut self, range: Range<u64>, reason: String) {
+    /// Notes bytes that are lost. `reason` is called for the first of them only.
+    fn lose(&mut self, range: Range<u64>, reason: impl FnOnce() -> String) {
         self.hasher = None;
-        self.reason.get_or_insert(reason);
+        self.reason.get_or_insert_with(reason);
         match self.lost.last_mut() {
             Some(last) if last.end == range.start => last.end = range.end,
             _ => self.lost.push(range),

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
-use crate::inventory::Inventory;
+use crate::inventory::{Ignored, Inventory};
 use crate::names;
 use crate::object::Object;
 use crate::system::name_of;
@@ -24,11 +24,13 @@ pub struct Wreck {
 impl Inventory {
     /// Returns what is left of objects of which no shard was found, by name. If shards of an object
     /// of its name were found, a file counts as a damaged shard of that object instead. A file that
-    /// could not be opened is left out, because it may be anything.
+    /// could not be opened is left out, because it may be anything, and so is a shard that this
+    /// version cannot read.
     pub fn wrecks(&self) -> Vec<Wreck> {
         let found: HashSet<&OsStr> = self.objects.iter().map(Object::name).collect();
         let mut wrecks: BTreeMap<OsString, Vec<PathBuf>> = BTreeMap::new();
-        for ignored in self.ignored.iter().filter(|ignored| !ignored.unreadable) {
+        let is_known = |ignored: &&Ignored| !ignored.unreadable && !ignored.unknown;
+        for ignored in self.ignored.iter().filter(is_known) {
             let parsed = ignored.path.file_name().and_then(names::parse);
             let Some(parsed) = parsed.filter(|parsed| !parsed.old) else { continue };
             let name = name_of(parsed.name);

@@ -4,13 +4,14 @@ mod common;
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use common::{
-    check, content, edit, files, footer_start, front_length, get, get_file, kind, look, mend, only,
-    put, restore, segment_bytes, small_job,
+    check, content, edit, files, footer_start, forge, front_length, get, get_file, kind, look,
+    mend, only, put, restore, segment_bytes, small_job,
 };
-use paritas_shards::{ErrorKind, Object, ShardState, Status, VerifyReport};
+use paritas_shards::{ErrorKind, Object, ObjectId, ShardState, Status, VerifyReport, verify};
 
 const SPECS: [&str; 4] = ["4+2", "rdp:k=4", "evenodd:k=3", "xcode:n=5"];
 
@@ -89,6 +90,55 @@ fn every_flipped_byte_is_located() {
             }
         }
     }
+}
+
+/// A set of a later version is not lost. It stays as it is, also beside another object of its name.
+#[test]
+fn later_versions_are_left_alone() {
+    let case = Case::new("4+2", 3);
+    for path in &case.shards {
+        edit(path, |bytes| {
+            let footer = footer_start(bytes);
+            forge(bytes, footer, |record| record[8] = 9);
+            forge(bytes, 0, |record| record[8] = 9);
+        });
+    }
+    let inventory = look(case.path());
+    assert!(inventory.objects.is_empty() && inventory.wrecks().is_empty());
+    assert_eq!(inventory.ignored.iter().filter(|ignored| ignored.unknown).count(), 6);
+    let later = fs::read(&case.shards[0]).unwrap();
+
+    let elsewhere = tempfile::tempdir().unwrap();
+    let job = small_job("4+2", elsewhere.path()).object(ObjectId::new(*b"fedcba9876543210"));
+    for (from, to) in put(&job, &case.bytes).shards.iter().zip(&case.shards).skip(1) {
+        fs::copy(from, to).unwrap();
+    }
+    let mended = mend(&case.object()).unwrap();
+    assert!(mended.moved_aside.is_empty(), "{mended:?}");
+    assert!(mended.repaired[0].path.ends_with("object.0of6-2.paritas"), "{mended:?}");
+    assert!(fs::read(&case.shards[0]).unwrap() == later);
+}
+
+/// Returns the number of bytes that this thread has read from files, where the system counts them.
+fn read_by_this_thread() -> Option<u64> {
+    let counts = fs::read_to_string("/proc/thread-self/io").ok()?;
+    counts.lines().find_map(|line| line.strip_prefix("rchar: "))?.parse().ok()
+}
+
+/// Each block of a lost object is read once, however many segments are lost.
+#[test]
+fn a_lost_object_is_read_once() {
+    let case = Case::new("4+2", 500);
+    for path in &case.shards[..3] {
+        fs::write(path, &case.kept[path][..case.kept[path].len() / 2]).unwrap();
+    }
+    let object = case.object();
+    let before = read_by_this_thread();
+    let report = verify(&object, NonZeroUsize::new(1), &|_| {}).unwrap();
+    assert_eq!((report.status, report.lost.len()), (Status::Lost, 1));
+    let Some((before, after)) = before.zip(read_by_this_thread()) else { return };
+    let stored: usize = case.kept.values().map(Vec::len).sum();
+    assert!(after - before < 3 * stored as u64, "{} of {stored} bytes", after - before);
 }
 
 #[test]
@@ -352,7 +402,7 @@ fn footers_that_disagree_are_outvoted() {
     let forge = |path: &PathBuf| {
         edit(path, |bytes| {
             let start = footer_start(bytes);
-            common::forge(bytes, start, |record| {
+            forge(bytes, start, |record| {
                 let at = record.windows(32).position(|window| window == digest).unwrap();
                 record[at] ^= 1;
             });
@@ -392,7 +442,7 @@ fn monstrous_lengths_take_no_time() {
             bytes[start + 12..start + 16].copy_from_slice(&body.to_le_bytes());
             let trailer = bytes.len() - 16;
             bytes[trailer..trailer + 4].copy_from_slice(&(body + 24).to_le_bytes());
-            common::forge(bytes, start, |_| {});
+            forge(bytes, start, |_| {});
         });
     }
     let object = case.object();

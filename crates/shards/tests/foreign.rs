@@ -297,6 +297,43 @@ fn the_damaged_fragment_is_named() {
     assert!(error.contains("more than one of them is damaged"), "{error}");
 }
 
+/// Fragments that change while they are read would give a file that never was.
+#[test]
+fn fragments_that_change_meanwhile_are_refused() {
+    let set = klauspost("split.bin", 1001, 5, 3);
+    let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    set.write(from.path(), &[]);
+    // The job is asked for after the fragments were compared, and before they are encoded.
+    let job = |code: Code, name| {
+        let fragment = fs::File::options().write(true).open(from.path().join("split.bin.1"));
+        fragment.unwrap().set_len(50).unwrap();
+        EncodeJob::new(code, name, vec![to.path().to_owned()]).sync(false)
+    };
+    let paths = [from.path().to_owned()];
+    let error = import(set.format, &paths, &set.hints, job, &|_| {}).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Io);
+    assert!(error.to_string().contains("split.bin.1 changed while it was read"), "{error}");
+    assert_eq!(fs::read_dir(to.path()).unwrap().count(), 0);
+}
+
+/// A path that is misspelled is no missing fragment.
+#[test]
+fn paths_that_are_no_files_are_refused() {
+    let set = klauspost("split.bin", 1001, 5, 3);
+    let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    set.write(from.path(), &[]);
+    for (path, kind) in [
+        (from.path().join("nowhere.2"), ErrorKind::Io),
+        (PathBuf::from("/dev/null"), ErrorKind::NotRecognised),
+    ] {
+        let paths = [from.path().to_owned(), path.clone()];
+        let job = |code: Code, name| EncodeJob::new(code, name, vec![to.path().to_owned()]);
+        let error = import(set.format, &paths, &set.hints, job, &|_| {}).unwrap_err();
+        assert_eq!(error.kind(), kind);
+        assert!(error.to_string().contains(path.to_str().unwrap()), "{error}");
+    }
+}
+
 #[test]
 fn an_unknown_length_is_warned_of() {
     for (set, warned) in [(klauspost("split.bin", 1001, 5, 3), true), (hdfs(50), false)] {

@@ -79,6 +79,20 @@ fn folders_are_named() {
     assert_eq!((report.moved.len(), counts(&disks)), (2, vec![2, 2, 3]));
 }
 
+/// What is in the way of a shard is moved aside, and the report says so.
+#[test]
+fn what_was_in_the_way_is_told() {
+    let (_root, disks) = disks(3);
+    put(&job_to("4+2", &disks[..2]), &content(500));
+    let names: Vec<_> = by_name(&disks).into_keys().collect();
+    names.iter().for_each(|name| fs::write(disks[2].join(name), "somebody's own").unwrap());
+    let object = object_in(&disks[..2]);
+    let report = rebalance(&object, Some(&disks[2]), NonZeroUsize::new(1), &|_| {}).unwrap();
+    assert_eq!((report.moved.len(), counts(&disks)), (2, vec![2, 2, 8]));
+    let told = report.warnings.iter().filter(|text| text.contains("was no shard and is kept as"));
+    assert_eq!(told.count(), 2, "{report:?}");
+}
+
 #[test]
 fn parts_of_later_stages_move_with_their_shards() {
     let (_root, disks) = disks(4);

@@ -466,3 +466,15 @@ fn parts_that_cannot_be_are_ignored() {
     assert!(reason.contains("states stage 3 of shard 9, which bbdpg:k=6"), "{reason}");
     assert_eq!(inventory.objects[0].missing(), [9]);
 }
+
+/// What is in the way of a new file is moved aside, and the report says so.
+#[test]
+fn what_was_in_the_way_is_told() {
+    let (directory, _) = encoded(SIX, 2);
+    let object = only(directory.path());
+    fs::write(directory.path().join("object.09of10.paritas"), "somebody's own").unwrap();
+    let report = lift(&object).unwrap();
+    let told = report.warnings.iter().filter(|text| text.contains("was no shard and is kept as"));
+    assert_eq!(told.count(), 1, "{report:?}");
+    assert_eq!(check(&only(directory.path())).status, Status::Intact);
+}

@@ -28,7 +28,13 @@ use crate::args::protect::Protect;
 use crate::args::search::MatrixSearch;
 use crate::args::work::{Threads, Work};
 
-const EXIT_CODES: &str = "\
+const PROGRAM: &str = "\
+Examples:
+  paritas protect photos                               parity beside files that stay where they are
+  paritas verify photos || paritas repair photos
+  paritas encode photos.tar --out shards               six shards, any two of which may be lost
+  paritas decode shards --out photos.tar
+
 Exit codes:
   0  done, or everything is intact
   1  damaged, but repairable
@@ -58,7 +64,7 @@ lab (whether it only repeats the papers' measurements and is never chosen)}].";
 
 /// Protect files with erasure codes: verify, repair and recover them.
 #[derive(Debug, Parser)]
-#[command(name = "paritas", version, after_help = EXIT_CODES, max_term_width = 100)]
+#[command(name = "paritas", version, after_help = PROGRAM, max_term_width = 100)]
 pub struct Args {
     /// Print results as JSON, one object a line, and errors as JSON on standard error;
     /// docs/json.schema.json describes every field.
@@ -163,7 +169,8 @@ may be lost than shards, there is a warning.
 Shards are named NAME.<i>of<n>.paritas; n includes those that `promote` adds to a dpg or bbdpg \
 code. They give nobody more access than the file does: they get its permissions, less execution \
 and the umask, and its owner and group if the process may give files away (root may). The file's \
-mode and modification time are stored, and `decode` restores them; a pipe has neither.
+mode and modification time are stored, and `decode` restores them; a pipe has neither, and a \
+device has no time.
 JSON: type \"encode\", object, name, code, stage, stages, length, digest, stored_bytes, seconds, \
 shards [{index, path}], warnings."
 )]
@@ -281,7 +288,9 @@ several, a summary comes last. An object that has not been promoted is whole wit
 promotion would add; once there is any file of a later stage, all of its files are expected. A \
 file that cannot be opened, for lack of permission for example, is not lost: its state is \
 unreadable. If such files would change the status by holding the missing shards, the status is \
-unknown, and the exit code 6, as it is if a PATH cannot be read. Beside other objects, files that \
+unknown, and the exit code 6, as it is if a PATH cannot be read. A shard of a later version of \
+paritas, or of a code that this version does not know, is not lost either: it is named, and the \
+exit code is 4. Beside other objects, files that \
 have the names of an object's shards, none of which can be read as one, are an object that is lost.
 
 With --deep, parity is computed from the data of every segment whose data are intact (for an LT \
@@ -387,7 +396,7 @@ pub struct Repair {
     pub fewest_reads: bool,
     /// Remove files that interrupted commands left behind: temporary files, and shards that `encode
     /// --force` had replaced, once the object of that name is intact (which --fewest-reads does not
-    /// find out). No other command may be writing there.
+    /// find out). With --object, only those of that object. No other command may be writing there.
     #[arg(long)]
     pub clean: bool,
     /// Move shards between the given folders, and --to, if this lets more folders be lost together.

@@ -10,6 +10,9 @@ use crate::exit::Failure;
 /// Number of schedules that a search evaluates by default.
 const DEFAULT_EVALUATIONS: usize = 2000;
 
+/// The default seed of a search.
+const DEFAULT_SEED: u64 = 1;
+
 /// `--search`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum SearchName {
@@ -31,9 +34,9 @@ pub struct MatrixSearch {
     /// Search for a better matrix.
     #[arg(long = "search", value_enum, default_value = "none")]
     pub name: SearchName,
-    /// The seed of the search.
-    #[arg(long, default_value_t = 1, value_name = "N")]
-    pub seed: u64,
+    /// The seed of the search [default: 1].
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
     /// The number of schedules that the search evaluates [default: 2000].
     #[arg(long, value_name = "N", conflicts_with_all = ["budget", "converge"])]
     pub evaluations: Option<usize>,
@@ -77,7 +80,7 @@ impl MatrixSearch {
     pub fn method(&self) -> Result<Option<Method>, Failure> {
         let genetic = |crossover| Some(Method::Genetic(self.genetic(crossover)));
         let (method, other) = match self.name {
-            SearchName::None => (None, self.any()),
+            SearchName::None => (None, self.any().or(self.of_search())),
             SearchName::Local => (Some(Method::Local), self.any()),
             SearchName::Sa => (Some(Method::Annealing(self.annealing())), self.of_genetic()),
             SearchName::Ga => (genetic(Crossover::CommonFirst), self.of_annealing()),
@@ -89,6 +92,11 @@ impl MatrixSearch {
                 Err(Failure::arguments(format!("--{name} needs --search {}", whose(name))))
             }
         }
+    }
+
+    /// Returns the seed.
+    pub fn seed(&self) -> u64 {
+        self.seed.unwrap_or(DEFAULT_SEED)
     }
 
     /// Returns when the search ends.
@@ -131,7 +139,18 @@ impl MatrixSearch {
         rate.or(self.population.map(|_| "population"))
     }
 
-    /// Returns the name of a parameter that is given.
+    /// Returns the name of a parameter of all searches that is given.
+    fn of_search(&self) -> Option<&'static str> {
+        let given = [
+            ("seed", self.seed.is_some()),
+            ("evaluations", self.evaluations.is_some()),
+            ("budget", self.budget.is_some()),
+            ("converge", self.converge),
+        ];
+        given.iter().find(|(_, is_given)| *is_given).map(|&(name, _)| name)
+    }
+
+    /// Returns the name of a parameter of some methods that is given.
     fn any(&self) -> Option<&'static str> {
         self.of_annealing().or(self.of_genetic()).or(self.patience.map(|_| "patience"))
     }
@@ -140,6 +159,7 @@ impl MatrixSearch {
 /// Returns the methods that have a parameter.
 fn whose(name: &str) -> &'static str {
     match name {
+        "seed" | "evaluations" | "budget" | "converge" => "sa, ga, ga-random or local",
         "patience" => "sa, ga or ga-random",
         "accept" | "cooling" => "sa",
         _ => "ga or ga-random",

@@ -113,7 +113,7 @@ fn expect_name(name: &OsStr) -> Result<(), Failure> {
 
 /// Returns the folders for shards. `--out` is created if it does not exist; each `--to` must exist.
 fn directories(args: &Encode) -> Result<Vec<PathBuf>, Failure> {
-    args.out.as_deref().map_or(Ok(()), exit::make_folder)?;
+    args.out.as_deref().map_or(Ok(()), exit::make_out)?;
     args.to.iter().try_for_each(|to| exit::require_folder("--to", to))?;
     Ok(args.out.iter().chain(&args.to).cloned().collect())
 }

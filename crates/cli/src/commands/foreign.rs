@@ -13,7 +13,7 @@ use crate::output::{self, Output, counted, shown};
 
 /// Imports fragments, and reports.
 pub fn import(args: &Import, output: &Output) -> Outcome {
-    exit::make_folder(&args.out)?;
+    exit::make_out(&args.out)?;
     let hints =
         Hints::default().code(args.code.clone()).length(args.length).cell(args.foreign.cell);
     let mut made: Option<EncodeJob> = None;
@@ -58,7 +58,7 @@ pub fn import(args: &Import, output: &Output) -> Outcome {
 pub fn export(args: &Export, output: &Output) -> Outcome {
     let inventory = shards::find(&args.paths, output)?;
     let object = shards::choose(&inventory, args.object.as_deref())?;
-    exit::make_folder(&args.out)?;
+    exit::make_out(&args.out)?;
     let job = ExportJob::new(args.foreign.format.into(), &args.out)
         .hints(Hints::default().cell(args.foreign.cell).packet(args.packet))
         .force(args.force)

@@ -9,7 +9,6 @@ use crate::args::Info;
 use crate::commands::many::Worst;
 use crate::commands::shards::{self, Below};
 use crate::commands::{Outcome, protections};
-use crate::exit::Exit;
 use crate::output::{self, Output, mode_text, shown, time_text};
 
 /// Reports every object and every protection.
@@ -29,8 +28,10 @@ fn objects(paths: &[PathBuf], args: &Info, output: &Output) -> Outcome {
     if inventory.objects.is_empty() {
         return Err(shards::nothing_found(&inventory, paths, Below::ByName));
     }
-    let unread = shards::unread_paths(&inventory);
-    for object in &shards::taken(inventory, args.object.as_deref())? {
+    let mut worst = Worst::default();
+    let wanted = args.object.as_deref();
+    shards::not_read(&inventory, wanted).for_each(|failure| worst.note(Err(failure), output));
+    for object in &shards::taken(inventory, wanted)? {
         let missing = object.missing();
         let found: Vec<usize> =
             (0..object.shard_count()).filter(|shard| !missing.contains(shard)).collect();
@@ -40,7 +41,7 @@ fn objects(paths: &[PathBuf], args: &Info, output: &Output) -> Outcome {
         reception.iter().for_each(|report| value["reception"] = shards::reception_value(report));
         output.result(value, || text(object, &placement, reception.as_ref()));
     }
-    unread.map_or(Ok(Exit::Done), Err)
+    worst.end(output)
 }
 
 fn value(object: &Object, placement: &Placement) -> Value {

@@ -1,13 +1,13 @@
 //! Files that killed commands left behind. Every command that finds them reports them, and `repair
 //! --clean` removes them.
 
-use std::collections::{BTreeSet, HashSet};
-use std::ffi::OsString;
+use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 
-use paritas_shards::{Leftover, LeftoverState};
+use paritas_shards::{Leftover, LeftoverState, Object, ObjectId};
 use serde_json::json;
 
 use crate::exit::Failure;
@@ -73,6 +73,8 @@ fn folders(leftover: &Leftover) -> String {
 pub fn quoted(folder: &Path) -> String {
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
     let text = shown(folder).to_string();
+    // The name of a folder is no option.
+    let text = if text.starts_with('-') { format!("./{text}") } else { text };
     let is_plain = |c: char| c.is_alphanumeric() || "/._-+=:@%".contains(c);
     match text.chars().all(is_plain) {
         true => text,
@@ -80,14 +82,47 @@ pub fn quoted(folder: &Path) -> String {
     }
 }
 
+/// The objects of a place, and which of them are known to be whole.
+#[derive(Debug, Default)]
+pub struct Standing(Vec<(ObjectId, OsString, bool)>);
+
+impl Standing {
+    /// Takes the objects of a place, of which nothing is known yet.
+    pub fn of(objects: &[Object]) -> Self {
+        let unknown = |object: &Object| (object.id(), object.name().to_owned(), false);
+        Self(objects.iter().map(unknown).collect())
+    }
+
+    /// Notes that an object is whole.
+    pub fn note_whole(&mut self, object: &Object) {
+        let mut entries = self.0.iter_mut();
+        let entry = entries.find(|(id, _, is_whole)| *id == object.id() && !is_whole);
+        entry.into_iter().for_each(|(_, _, is_whole)| *is_whole = true);
+    }
+
+    /// Whether there is an object of this id, and it is whole.
+    fn has_whole(&self, object: Option<ObjectId>) -> bool {
+        self.are_whole(|id, _| Some(id) == object)
+    }
+
+    /// Whether there are objects of this name, and all of them are whole.
+    fn has_whole_ones_named(&self, name: &OsStr) -> bool {
+        self.are_whole(|_, other| other == name)
+    }
+
+    fn are_whole(&self, is_meant: impl Fn(ObjectId, &OsStr) -> bool) -> bool {
+        let mut meant = self.0.iter().filter(|(id, name, _)| is_meant(*id, name)).peekable();
+        meant.peek().is_some() && meant.all(|(_, _, is_whole)| *is_whole)
+    }
+}
+
 /// Removes leftovers that nothing needs, and returns the number of objects that they were of.
-/// `whole` are the names of objects that are there and intact.
 pub fn clean(
     leftovers: &[Leftover],
-    whole: &HashSet<OsString>,
+    standing: &Standing,
     output: &Output,
 ) -> Result<usize, Failure> {
-    let needless = leftovers.iter().filter(|leftover| is_needless(leftover, whole));
+    let needless = leftovers.iter().filter(|leftover| is_needless(leftover, standing));
     let mut count = 0;
     for leftover in needless {
         for file in &leftover.files {
@@ -104,12 +139,12 @@ pub fn clean(
     Ok(count)
 }
 
-fn is_needless(leftover: &Leftover, whole: &HashSet<OsString>) -> bool {
+fn is_needless(leftover: &Leftover, standing: &Standing) -> bool {
     match leftover.state {
         LeftoverState::Unfinished => true,
-        LeftoverState::Copies | LeftoverState::Unnamed | LeftoverState::Replaced { .. } => {
-            whole.contains(&leftover.name)
-        }
+        LeftoverState::Copies => standing.has_whole(leftover.object),
+        LeftoverState::Replaced { by } => standing.has_whole(Some(by)),
+        LeftoverState::Unnamed => standing.has_whole_ones_named(&leftover.name),
         LeftoverState::Nameless | LeftoverState::SetAside { .. } => false,
     }
 }

@@ -1,7 +1,5 @@
 //! `paritas repair`: writes missing and damaged shards anew, and restores protected files.
 
-use std::collections::HashSet;
-use std::ffi::OsString;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -14,6 +12,7 @@ use paritas_shards::{
 use serde_json::{Value, json};
 
 use crate::args::Repair;
+use crate::commands::leftovers::Standing;
 use crate::commands::many::{self, Handle, State};
 use crate::commands::protections::Limited;
 use crate::commands::{Outcome, leftovers, protections, shards};
@@ -58,13 +57,13 @@ impl Handle for Job<'_> {
         protections::repair::run(protection, self.args, self.output)
     }
 
-    fn clean(&self, leftovers: &[Leftover], whole: &HashSet<OsString>) -> Result<usize, Failure> {
+    fn clean(&self, leftovers: &[Leftover], standing: &Standing) -> Result<usize, Failure> {
         match self.args.clean {
             // Of what was not verified, a copy that was left behind may be the only good one.
             true if self.args.fewest_reads => {
-                leftovers::clean(leftovers, &HashSet::new(), self.output)
+                leftovers::clean(leftovers, &Standing::default(), self.output)
             }
-            true => leftovers::clean(leftovers, whole, self.output),
+            true => leftovers::clean(leftovers, standing, self.output),
             false => Ok(0),
         }
     }

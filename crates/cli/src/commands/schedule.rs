@@ -18,6 +18,9 @@ use crate::output::Output;
 
 /// Plans a schedule, and reports.
 pub fn run(args: &Schedule, output: &Output) -> Outcome {
+    if args.weight.is_some() && args.cost != CostName::Weighted {
+        return Err(Failure::arguments("--weight needs --cost weighted"));
+    }
     let (kernel, machine) = compiled(args)?;
     let options = PlanOptions::default()
         .pass(args.pass().into())
@@ -206,7 +209,7 @@ fn search(
         Limit::Evaluations(evaluations) => Some(evaluations as u64),
         _ => None,
     });
-    let seed = args.search.seed;
+    let seed = args.search.seed();
     let found = paritas::search::search(problem, method, seed, limit, &|done| {
         bar.set_position(done as u64);
     })?;

@@ -19,12 +19,13 @@ use crate::exit::{Exit, Failure};
 use crate::output::{self, Output, counted, shown};
 
 /// Finds shards. Warns of leftovers, of given files that are not shards, and of files in folders
-/// that end like a shard but are none. Given paths that cannot be read are left to the caller (see
-/// [`unread_paths`]).
+/// that end like a shard but are none. Given paths and shards that cannot be read are left to the
+/// caller (see [`not_read`]).
 pub fn look(paths: &[PathBuf], output: &Output) -> Inventory {
     let inventory = scan_with(paths, paritas_tune::codec_options);
     leftovers::warn(&inventory.leftovers, output);
-    for ignored in inventory.ignored.iter().filter(|ignored| !is_unread_path(ignored)) {
+    let is_left = |ignored: &&Ignored| is_unread_path(ignored) || ignored.unknown;
+    for ignored in inventory.ignored.iter().filter(|ignored| !is_left(ignored)) {
         let looks_like_one = ignored.path.extension() == Some(OsStr::new("paritas"));
         if ignored.named || looks_like_one || ignored.unreadable {
             output.warn(&format!("{} {}", shown(&ignored.path), shown(&ignored.reason)));
@@ -33,14 +34,14 @@ pub fn look(paths: &[PathBuf], output: &Output) -> Inventory {
     inventory
 }
 
-/// Finds shards as [`look`] does, fails if there is no object, and warns of paths that cannot be
-/// read.
+/// Finds shards as [`look`] does, fails if there is no object, and warns of paths and shards that
+/// cannot be read.
 pub fn find(paths: &[PathBuf], output: &Output) -> Result<Inventory, Failure> {
     let inventory = look(paths, output);
     if inventory.objects.is_empty() {
         return Err(nothing_found(&inventory, paths, Below::ByName));
     }
-    unread_paths(&inventory).iter().for_each(|failure| output.warn(&failure.message));
+    not_read(&inventory, None).for_each(|failure| output.warn(&failure.message));
     Ok(inventory)
 }
 
@@ -51,7 +52,7 @@ pub fn nothing_found(inventory: &Inventory, paths: &[PathBuf], below: Below) -> 
         Some(unread) => {
             Failure { exit: Exit::Io, message: format!("no shards were found: {unread}") }
         }
-        None => no_shards(paths, below),
+        None => unknown_shards(inventory).unwrap_or_else(|| no_shards(paths, below)),
     }
 }
 
@@ -125,18 +126,35 @@ fn listed(paths: &[PathBuf]) -> String {
 /// Number of unreadable files that a message names; more are only counted.
 const NAMED: usize = 8;
 
-/// Returns the failure for given paths that cannot be read or do not exist, if there are any.
-pub fn unread_paths(inventory: &Inventory) -> Option<Failure> {
-    list(inventory, is_unread_path).map(|message| Failure { exit: Exit::Io, message })
+/// Returns the failures for what was not read: given paths that cannot be read or do not exist, and
+/// shards that this version cannot read, unless one object is wanted.
+pub fn not_read(
+    inventory: &Inventory,
+    wanted: Option<&OsStr>,
+) -> impl Iterator<Item = Failure> + use<> {
+    let paths = list(inventory, is_unread_path);
+    let paths = paths.map(|message| Failure { exit: Exit::Io, message });
+    let shards = if wanted.is_none() { unknown_shards(inventory) } else { None };
+    paths.into_iter().chain(shards)
+}
+
+/// Returns the failure for shards of a later version, or of a code that this version does not know.
+fn unknown_shards(inventory: &Inventory) -> Option<Failure> {
+    let shards = list(inventory, |ignored| ignored.unknown)?;
+    Some(Failure::not_recognised(format!(
+        "this version of paritas, {}, cannot read all shards: {shards}",
+        env!("CARGO_PKG_VERSION")
+    )))
 }
 
 fn is_unread_path(ignored: &Ignored) -> bool {
     ignored.named && (ignored.unreadable || ignored.path.metadata().is_err())
 }
 
-/// Describes the files that could not be opened, if there are any.
+/// Describes the files that could not be opened, and the shards that this version cannot read, if
+/// there are any.
 fn unread(inventory: &Inventory) -> Option<String> {
-    list(inventory, |ignored| ignored.unreadable)
+    list(inventory, |ignored| ignored.unreadable || ignored.unknown)
 }
 
 /// Some of what is no shard, and why, if there is any.
@@ -186,8 +204,14 @@ fn not_found(inventory: &Inventory, message: String) -> Failure {
     }
 }
 
-/// Returns the object that a command works on: the named one, or the only one.
+/// Returns the object that a command works on: the named one, or the only one. An object of which
+/// no shard can be read is lost.
 pub fn choose<'a>(inventory: &'a Inventory, wanted: Option<&OsStr>) -> Result<&'a Object, Failure> {
+    let wrecks = if wanted.is_some() { inventory.wrecks() } else { Vec::new() };
+    if let Some(wreck) = wrecks.iter().find(|wreck| Some(wreck.name.as_os_str()) == wanted) {
+        let message = format!("{}: {}", shown(&wreck.name), wreck_text(wreck));
+        return Err(Failure { exit: Exit::Lost, message });
+    }
     inventory.choose(wanted).map_err(|error| match error.kind() {
         ErrorKind::NotRecognised => {
             let unread = unread(inventory).map(|unread| format!("\n{unread}"));

@@ -1,4 +1,4 @@
-//! The sources of objects: files and pipes.
+//! The sources of objects: files, devices and pipes.
 
 use std::fs::{File, Metadata};
 use std::io::{self, Cursor, Read};
@@ -15,21 +15,23 @@ pub struct Source {
     pub stream: Box<dyn Read + Send>,
     /// Number of bytes that it will give, if that is known.
     pub length: Option<u64>,
-    /// Mode, time and owner, if it is a file.
+    /// Mode, time and owner, if it is a file. A device has no time, because that of its node is not
+    /// that of its content.
     pub attributes: Attributes,
 }
 
-/// Number of bytes of a pipe that are read before anything is written. A pipe that ends within them
-/// has a known length, so it is encoded like a file of that length: with few threads and short
-/// packets.
+/// Number of bytes of a source that are read before anything is written. A pipe that ends within
+/// them has a known length, so it is encoded like a file of that length: with few threads and short
+/// packets. Files in /proc and /sys have other lengths than the system states.
 const PEEKED: u64 = 1 << 20;
 
 impl Source {
-    /// Opens a file, or standard input if `path` is `-`. A folder is refused with what `instead`
-    /// advises about it.
+    /// Opens a file or device, or standard input if `path` is `-`. A folder is refused with what
+    /// `instead` advises about it.
     pub fn open(path: &Path, instead: impl Fn(Shown<'_>) -> String) -> Result<Self, Failure> {
         if path.as_os_str() == "-" {
-            return Ok(Self::pipe(io::stdin()));
+            expect_open_input()?;
+            return Ok(Self::pipe(io::stdin(), Attributes::default()));
         }
         let failed = |error| Failure::io(format!("reading {}", shown(path)), &error);
         let file = File::open(path).map_err(failed)?;
@@ -39,20 +41,24 @@ impl Source {
             return Err(Failure::arguments(format!("{path} is a folder; {}", instead(path))));
         }
         if !metadata.is_file() {
-            return Ok(Self::pipe(file));
+            let attributes = match is_device(&metadata) {
+                true => Attributes { modified: None, ..Attributes::of(&metadata) },
+                false => Attributes::default(),
+            };
+            return Ok(Self::pipe(file, attributes));
         }
         let (length, attributes) = (Some(metadata.len()), Attributes::of(&metadata));
         let stream = Box::new(Unchanging { file, before: metadata, read: 0 });
         Ok(Self { stream, length, attributes })
     }
 
-    fn pipe(stream: impl Read + Send + 'static) -> Self {
-        Self { stream: Box::new(stream), length: None, attributes: Attributes::default() }
+    fn pipe(stream: impl Read + Send + 'static, attributes: Attributes) -> Self {
+        Self { stream: Box::new(stream), length: None, attributes }
     }
 
-    /// Finds out the length of a short pipe.
+    /// Finds out the length of a short source.
     pub fn peek(mut self) -> Result<Self, Failure> {
-        if self.length.is_none() {
+        if self.length.is_none_or(|length| length < PEEKED) {
             let mut head = Vec::new();
             let read = self.stream.by_ref().take(PEEKED).read_to_end(&mut head);
             read.map_err(|error| Failure::io("reading the source", &error))?;
@@ -61,6 +67,46 @@ impl Source {
         }
         Ok(self)
     }
+}
+
+/// Whether a file is a disk, a tape, a terminal or the like: its permissions say who may read its
+/// content. Those of a pipe without a name say nothing.
+#[cfg(unix)]
+fn is_device(file: &Metadata) -> bool {
+    use std::os::unix::fs::FileTypeExt;
+    file.file_type().is_block_device() || file.file_type().is_char_device()
+}
+
+#[cfg(not(unix))]
+fn is_device(_file: &Metadata) -> bool {
+    false
+}
+
+/// Refuses standard input that was closed when the process began (`<&-`), which would be stored as
+/// an object without bytes. Rust opens /dev/null in its place, for reading and writing.
+#[cfg(unix)]
+fn expect_open_input() -> Result<(), Failure> {
+    use rustix::fs::{OFlags, fcntl_getfl};
+    use std::os::fd::AsFd;
+    use std::os::unix::fs::MetadataExt;
+    let input = io::stdin();
+    let opened = input.as_fd().try_clone_to_owned().and_then(|input| File::from(input).metadata());
+    let is_null = match (std::fs::metadata("/dev/null"), opened) {
+        (Ok(null), Ok(input)) => (null.rdev(), null.ino()) == (input.rdev(), input.ino()),
+        _ => false,
+    };
+    let is_for_both = fcntl_getfl(&input).is_ok_and(|flags| flags.contains(OFlags::RDWR));
+    if is_null && is_for_both {
+        let closed =
+            io::Error::other("it is closed; for an object without bytes, give an empty file");
+        return Err(Failure::io("reading standard input", &closed));
+    }
+    Ok(())
+}
+
+#[cfg(not(unix))]
+fn expect_open_input() -> Result<(), Failure> {
+    Ok(())
 }
 
 /// A file that must not change while it is read. If it did, the shards would protect content that

@@ -167,6 +167,71 @@ fn objects_without_a_readable_shard_are_lost() {
     run(args!["verify", &tree]).expect(exit::NOT_RECOGNISED);
 }
 
+/// Who asks for an object of which no shard can be read is told that it is lost.
+#[test]
+fn lost_objects_can_be_asked_for() {
+    let yard = Yard::new();
+    let shards = yard.path("shards");
+    put(&shards, "whole", b"whole");
+    put(&shards, "gone", b"gone");
+    [0, 1].iter().for_each(|&index| fs::write(shard(&shards, "gone", index), "").unwrap());
+    for command in ["verify", "repair"] {
+        let lost = run(args![command, &shards, "--object", "gone", "--json"]).expect(exit::LOST);
+        let gone = lost.result();
+        assert_eq!((&gone["type"], &gone["name"]), (&"unrecognised".into(), &"gone".into()));
+        run(args![command, &shards, "--object", "whole"]).expect(exit::DONE);
+        run(args![command, &shards, "--object", "other"]).expect(exit::NOT_RECOGNISED);
+    }
+    for out in ["out", "folder/"] {
+        let out = yard.path(out);
+        let decode = args!["decode", &shards, "--object", "gone", "--out", &out];
+        let lost = run(decode).expect(exit::LOST);
+        assert!(lost.stderr.contains("gone: 2 files have the names of its shards"), "{lost}");
+        assert!(!out.exists());
+    }
+}
+
+/// Computes the CRC of the format, bit by bit.
+fn crc64_nvme(bytes: &[u8]) -> u64 {
+    !bytes.iter().fold(u64::MAX, |crc, &byte| {
+        (0..8).fold(crc ^ u64::from(byte), |crc, _| match crc & 1 {
+            0 => crc >> 1,
+            _ => crc >> 1 ^ 0x9A6C_9329_AC4B_C9B5,
+        })
+    })
+}
+
+/// Shards that a later version has written are not lost, and not shards of nothing.
+#[test]
+fn shards_of_later_versions_exit_with_4() {
+    let yard = Yard::new();
+    let shards = yard.path("shards");
+    fs::create_dir(&shards).unwrap();
+    let mut later = b"\x89PRTS\r\n\x1a\x09\x00\x01\x00\x00\x00\x00\x00".to_vec();
+    later.extend(crc64_nvme(&later).to_le_bytes());
+    [0, 1].iter().for_each(|&at| fs::write(shard(&shards, "later", at), &later).unwrap());
+    let told = |run: Run| {
+        let reason = "is a shard, and is of version 9; this reader knows up to version 3";
+        assert_eq!(run.stderr.matches(reason).count(), 2, "{run}");
+        run
+    };
+    for command in ["verify", "repair", "info"] {
+        told(run(args![command, &shards])).expect(exit::NOT_RECOGNISED);
+    }
+    told(run(args!["verify", "--recursive", yard.0.path()])).expect(exit::NOT_RECOGNISED);
+    put(&shards, "object", b"content");
+    for command in ["verify", "repair", "info"] {
+        let both = told(run(args![command, &shards])).expect(exit::NOT_RECOGNISED);
+        assert!(both.text().contains("object") && !both.text().contains("later"), "{both}");
+    }
+    told(run(args!["verify", "--recursive", yard.0.path()])).expect(exit::NOT_RECOGNISED);
+    told(run(args!["decode", &shards, "--out", yard.path("out")])).expect(exit::DONE);
+    // Who asks for another object is not troubled by them.
+    run(args!["verify", &shards, "--object", "object"]).expect(exit::DONE);
+    let none = run(args!["verify", &shards, "--object", "later"]);
+    told(none).expect(exit::NOT_RECOGNISED);
+}
+
 #[test]
 fn paths_that_cannot_be_read_exit_with_6() {
     let yard = Yard::new();

@@ -4,7 +4,7 @@
 //! others. Among k + 1 fragments a contradiction shows that one is damaged ([`Fragments::check`]).
 //! Among k + 2 it also shows which one: the fragment without which all others agree.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, IoSliceMut, Read};
 use std::ops::Range;
 use std::path::PathBuf;
@@ -26,11 +26,38 @@ pub(crate) fn chunk(codec: &Codec) -> usize {
     CHUNK.next_multiple_of(codec.strip())
 }
 
-/// One fragment's file.
+/// One fragment's file, which must not change while it is read.
 #[derive(Debug)]
 pub(crate) struct Fragment {
-    pub path: PathBuf,
-    pub file: File,
+    path: PathBuf,
+    file: File,
+    before: Metadata,
+}
+
+impl Fragment {
+    /// Opens a file.
+    pub fn open(path: PathBuf) -> Result<Self> {
+        let file = File::open(&path).map_err(|error| Error::io("opening", &path, &error))?;
+        let before = file.metadata().map_err(|error| Error::io("reading", &path, &error))?;
+        Ok(Self { path, file, before })
+    }
+
+    /// Returns what the system knew of the file when it was opened.
+    pub fn metadata(&self) -> Metadata {
+        self.before.clone()
+    }
+
+    fn expect_unchanged(&self) -> io::Result<()> {
+        let now = self.file.metadata()?;
+        let facts = |of: &Metadata| (of.len(), of.modified().ok());
+        match facts(&now) == facts(&self.before) {
+            true => Ok(()),
+            false => Err(io::Error::other(format!(
+                "{} changed while it was read, so nothing is left of it",
+                shown(&self.path)
+            ))),
+        }
+    }
 }
 
 /// The fragments of one file.
@@ -93,8 +120,8 @@ impl Fragments {
     }
 
     fn expect_length(&self, number: usize) -> Result<()> {
-        let Some(Fragment { path, file }) = &self.files[number] else { return Ok(()) };
-        let found = file.metadata().map_err(|error| Error::io("reading", path, &error))?.len();
+        let Some(Fragment { path, before, .. }) = &self.files[number] else { return Ok(()) };
+        let found = before.len();
         let expected = self.header + self.layout.fragment_length(number);
         if found == expected {
             return Ok(());
@@ -285,7 +312,10 @@ struct Reader<'a, I> {
 impl<I: Iterator<Item = Run>> Read for Reader<'_, I> {
     fn read(&mut self, target: &mut [u8]) -> io::Result<usize> {
         if self.at == self.bytes.len() {
-            let Some(run) = self.chunks.next() else { return Ok(0) };
+            let Some(run) = self.chunks.next() else {
+                self.fragments.files.iter().flatten().try_for_each(Fragment::expect_unchanged)?;
+                return Ok(0);
+            };
             (self.bytes, self.at) = (self.fragments.read_run(run)?, 0);
         }
         let length = target.len().min(self.bytes.len() - self.at);

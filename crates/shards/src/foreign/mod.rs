@@ -20,7 +20,7 @@ mod spread;
 mod zfec;
 
 use std::ffi::OsString;
-use std::fs::{self, File};
+use std::fs;
 use std::io::IoSlice;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -162,14 +162,9 @@ pub fn import(
 ) -> Result<ImportReport> {
     let survey = format.foreign().survey(&regular_files(paths)?, hints)?;
     allow_open_files(survey.files.len());
-    let open = |path: PathBuf| match File::open(&path) {
-        Ok(file) => Ok(Fragment { path, file }),
-        Err(error) => Err(Error::io("opening", &path, &error)),
-    };
-    let files = survey.files.into_iter().map(|path| path.map(open).transpose());
+    let files = survey.files.into_iter().map(|path| path.map(Fragment::open).transpose());
     let files = files.collect::<Result<Vec<_>>>()?;
-    let metadata = files.iter().flatten().filter_map(|fragment| fragment.file.metadata().ok());
-    let attributes = Attributes::common(metadata);
+    let attributes = Attributes::common(files.iter().flatten().map(Fragment::metadata));
     let codec = codec(&survey.code, survey.packet)?;
     let fragments = Fragments::new(codec, survey.layout, survey.header, files)?;
     fragments.check()?;
@@ -195,15 +190,18 @@ fn regular_files(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for path in paths {
         let failed = |error| Error::io("reading", path, &error);
-        if !path.is_dir() {
+        let metadata = fs::metadata(path).map_err(failed)?;
+        if metadata.is_file() {
             files.push(path.clone());
-            continue;
-        }
-        for entry in fs::read_dir(path).map_err(failed)? {
-            files.push(entry.map_err(failed)?.path());
+        } else if metadata.is_dir() {
+            let entries = fs::read_dir(path).map_err(failed)?;
+            let entries = entries.map(|entry| Ok(entry.map_err(failed)?.path()));
+            let entries = entries.collect::<Result<Vec<PathBuf>>>()?;
+            files.extend(entries.into_iter().filter(|entry| entry.is_file()));
+        } else {
+            return Err(not_recognised(path, "it is not a regular file"));
         }
     }
-    files.retain(|path| path.is_file());
     files.sort_unstable();
     files.dedup();
     if files.is_empty() {

@@ -4,7 +4,9 @@ use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirEntry, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, IoSlice, IoSliceMut};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::{DirEntryExt, MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
+use std::os::unix::fs::{
+    DirEntryExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt, fchown,
+};
 use std::path::Path;
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
@@ -150,6 +152,11 @@ pub(crate) fn mode(file: &Metadata) -> Option<u32> {
 /// Sets what [`mode`] returns.
 pub(crate) fn set_mode(file: &File, mode: u32) -> io::Result<()> {
     file.set_permissions(Permissions::from_mode(mode))
+}
+
+/// Whether a file is a disk or a part of one, which keeps some of what is written in memory first.
+pub(crate) fn is_disk(file: &Metadata) -> bool {
+    file.file_type().is_block_device()
 }
 
 /// Returns the numbers of the user and the group that a file belongs to.

@@ -126,6 +126,11 @@ pub(crate) fn set_mode(_file: &File, _mode: u32) -> io::Result<()> {
     Ok(())
 }
 
+/// Returns `false`: disks are no files.
+pub(crate) fn is_disk(_file: &Metadata) -> bool {
+    false
+}
+
 /// Returns `None`: users and groups have no numbers.
 pub(crate) fn owner(_file: &Metadata) -> Option<(u32, u32)> {
     None
