@@ -214,9 +214,9 @@ pub struct LongSums {
 }
 
 impl LongSums {
-    /// Adds the data blocks `first`, `first + 1`, …, each of them once. A block that is shorter than
-    /// the parity blocks is taken to end with zeros. Uses at most `threads` threads; 0 means as many
-    /// as the machine has.
+    /// Adds the data blocks `first`, `first + 1`, …, each of them once. A block that is shorter
+    /// than the parity blocks is taken to end with zeros. Uses at most `threads` threads; 0 means
+    /// as many as the machine has.
     ///
     /// # Errors
     /// If a data block does not exist, if one is longer than the parity blocks, or if the length of

@@ -416,9 +416,9 @@ fn code_blocks(
     Ok(scanned)
 }
 
-/// Adds up the wanted columns of all blocks. Each chunk is transformed once, and the sum once more at
-/// the end. 512 MiB with 10 % of parity are ten chunks, so these are 11 transforms; if each batch
-/// were added to parity blocks, they would be 20.
+/// Adds up the wanted columns of all blocks. Each chunk is transformed once, and the sum once more
+/// at the end. 512 MiB with 10 % of parity are ten chunks, so these are 11 transforms; if each
+/// batch were added to parity blocks, they would be 20.
 fn add_all(
     code: &LongCode,
     reading: &Reading<'_>,

@@ -270,8 +270,8 @@ impl Shape {
         }
     }
 
-    /// Returns the smallest number of stripes of packets of `packet` bytes that are a whole number of
-    /// bodies.
+    /// Returns the smallest number of stripes of packets of `packet` bytes that are a whole number
+    /// of bodies.
     pub(crate) fn together(self, packet: usize) -> usize {
         match self {
             Self::Strips(_) => 1,
