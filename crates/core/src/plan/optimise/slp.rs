@@ -342,16 +342,15 @@ impl Pairs {
 
     /// Writes the remaining columns back to the rows that lost some.
     fn write_back(&self, rows: &mut Rows) {
-        let shrunk: Vec<usize> = ones_of(&self.shrunk).collect();
-        let mut left = vec![Vec::new(); shrunk.len()];
+        let mut left = vec![Vec::new(); rows.len()];
         for column in 0..self.weights.len() {
-            for (columns, row) in left.iter_mut().zip(&shrunk) {
-                if self.of(column)[row / 64] >> (row % 64) & 1 == 1 {
-                    columns.push(column as u32);
-                }
+            for (word, (uses, shrunk)) in self.of(column).iter().zip(&self.shrunk).enumerate() {
+                ones_of(&[uses & shrunk]).for_each(|bit| left[64 * word + bit].push(column as u32));
             }
         }
-        shrunk.into_iter().zip(left).for_each(|(row, columns)| rows.set(row, columns));
+        for row in ones_of(&self.shrunk) {
+            rows.set(row, std::mem::take(&mut left[row]));
+        }
         rows.settle();
     }
 }
