@@ -18,7 +18,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import tomllib
 import unittest
 from typing import Iterator
 from unittest import mock
@@ -222,29 +221,6 @@ class MachineCode(unittest.TestCase):
             found = widths.xors(binary(), width)
             self.assertGreater(found[width], 0, f"{width}: {found}")
             self.assertLessEqual(set(found), {width, 64}, f"{width}: {found}")
-
-
-class Locks(unittest.TestCase):
-    """Lock files of the workspaces beside the main one."""
-
-    def test_they_have_what_our_crates_need(self):
-        """Else cargo would change them, and the tree would differ from its commit while it is measured."""
-        manifests = [tomllib.loads(path.read_text()) for path in (ROOT / "crates").glob("*/Cargo.toml")]
-        needed = {manifest["package"]["name"]: dependencies(manifest) for manifest in manifests}
-        for folder in ("fuzz", "lab/fountain", "lab/peers/rust"):
-            lock = tomllib.loads((ROOT / folder / "Cargo.lock").read_text())
-            ours = {package["name"]: package for package in lock["package"] if package["name"] in needed}
-            self.assertIn("paritas", ours)
-            for name, package in ours.items():
-                locked = {text.split()[0] for text in package.get("dependencies", ())}
-                self.assertLessEqual(needed[name], locked, f"{folder}/Cargo.lock, {name}")
-
-
-def dependencies(manifest: dict) -> set[str]:
-    """Returns the names of what a crate needs on any machine and with any features."""
-    tables = [manifest, *manifest.get("target", {}).values()]
-    needs = {name: need for table in tables for name, need in table.get("dependencies", {}).items()}
-    return {name for name, need in needs.items() if not (isinstance(need, dict) and need.get("optional"))}
 
 
 class Runs(unittest.TestCase):
