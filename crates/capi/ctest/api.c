@@ -381,6 +381,7 @@ static void threads(void) {
     paritas_codec_free(codec);
 }
 
+#ifndef __SANITIZE_ADDRESS__
 static _Atomic bool is_over;
 
 /* A thread that computes until the process is forked often enough. */
@@ -419,6 +420,7 @@ static void after_fork(void) {
     shards_free(shards, N);
     paritas_codec_free(codec);
 }
+#endif
 
 int main(int count, char **arguments) {
     CHECK(count >= 2);
@@ -434,8 +436,11 @@ int main(int count, char **arguments) {
     lt();
     files(arguments[1]);
     threads();
-    /* A tool that follows the child takes what its parent's threads held for lost. */
+    /* A tool that follows the child takes what its parent's threads held for lost. The memory of AddressSanitizer
+     * may be locked for ever in a child, because another thread asked for some while its parent was forked. */
+#ifndef __SANITIZE_ADDRESS__
     if (stride == 1) after_fork();
+#endif
     printf("C interface, version %s: all promises hold\n", paritas_version());
     return 0;
 }
