@@ -119,9 +119,10 @@ class Network:
         self.cutters: list[subprocess.Popen] = []
 
     def __enter__(self) -> "Network":
-        # So that `with` blocks end, and take everything away. A terminal that is closed sends SIGHUP.
+        # So that `with` blocks end, and take everything away. A terminal that is closed sends SIGHUP, which `nohup` ignores.
         for told in (signal.SIGTERM, signal.SIGHUP):
-            signal.signal(told, lambda *_: sys.exit("lab/network.py was told to stop"))
+            if signal.getsignal(told) != signal.SIG_IGN:
+                signal.signal(told, lambda *_: sys.exit("lab/network.py was told to stop"))
         try:
             self.build()
         except BaseException:

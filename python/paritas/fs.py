@@ -439,7 +439,7 @@ class VolumeFileSystem(AbstractFileSystem):
         path = self._strip_protocol(path)
         if self._intrans:
             self._object_info(path)
-            self.transaction.files.append(_Removal(self.volume, path))
+            self.transaction.files.append(_Removal(self, path))
             return
         with self._expecting_object(path):
             self.volume.remove(path)
@@ -532,7 +532,7 @@ class VolumeFileSystem(AbstractFileSystem):
             if not path:
                 raise _is_folder(path)
             self._expect_free(path, "create" if mode == "xb" else "overwrite")
-            return _ObjectWriter(self.volume, path, options.get("autocommit", True))
+            return _ObjectWriter(self, path, options.get("autocommit", True))
         message = f"objects are opened with mode rb, wb or xb; got {mode}"
         raise ParameterError(message)
 
@@ -569,9 +569,9 @@ class _ObjectWriter(_Whole, io.BufferedIOBase):
     """An object that is stored when it is closed, or else by `commit`. After an exception in a `with`
     block it is not."""
 
-    def __init__(self, volume: Volume, name: str, autocommit: bool) -> None:
+    def __init__(self, fs: VolumeFileSystem, name: str, autocommit: bool) -> None:
         super().__init__()
-        self.volume, self.path, self.autocommit = volume, name, autocommit
+        self.fs, self.path, self.autocommit = fs, name, autocommit
         self.mode = "wb"
         self._content = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY)
         self._is_given_up = False
@@ -636,7 +636,7 @@ class _ObjectWriter(_Whole, io.BufferedIOBase):
         if not self._content.closed:
             with self._content as content:
                 content.seek(0)
-                self.volume.put(self.path, content)
+                self.fs.volume.put(self.path, content)
 
 
 class _CompressedWriter(_Whole, io.BufferedIOBase):
@@ -715,12 +715,12 @@ class _TextWriter(_Whole, io.TextIOWrapper):
 class _Removal:
     """An object that is removed when its transaction ends."""
 
-    def __init__(self, volume: Volume, name: str) -> None:
-        self.volume, self.name = volume, name
+    def __init__(self, fs: VolumeFileSystem, name: str) -> None:
+        self.fs, self.name = fs, name
 
     def commit(self) -> None:
         with suppress(NotFoundError):
-            self.volume.remove(self.name)
+            self.fs.volume.remove(self.name)
 
     def discard(self) -> None:
         """Leaves the object as it is."""

@@ -396,8 +396,8 @@ static void *busy(void *unused) {
     return NULL;
 }
 
-/* A child process computes too, although the threads that helped its parent do not exist in it, nor one that
- * was in a call of its own. */
+/* A child process can compute, too. None of its parent's threads exist in it: neither the helpers, nor a
+ * thread that was inside a call while the process was forked. */
 static void after_fork(void) {
     paritas_codec *codec = codec_of("6+3");
     size_t bytes = paritas_codec_strip(codec) << 11;

@@ -188,6 +188,7 @@ static void threads(paritas_volume *volume) {
 
 /* Whether a file on `disk0` hangs when it is read, as a disk does that is failing. */
 static atomic_bool disk0_hangs;
+static atomic_bool has_hung;
 
 /* Stands before the function of the system, which the library calls. */
 ssize_t read(int file, void *bytes, size_t count) {
@@ -198,7 +199,10 @@ ssize_t read(int file, void *bytes, size_t count) {
         snprintf(link, sizeof link, "/proc/self/fd/%d", file);
         ssize_t length = readlink(link, path, sizeof path - 1);
         path[length > 0 ? length : 0] = 0;
-        while (strstr(path, "/disk0/objects/") != NULL) pause();
+        while (strstr(path, "/disk0/objects/") != NULL) {
+            has_hung = true;
+            pause();
+        }
     }
     return next(file, bytes, count);
 }
@@ -213,11 +217,13 @@ static void closing(void) {
         OK(paritas_volume_put(volume, name, object, BYTES, NULL));
     }
     disk0_hangs = true;
+    alarm(600);
     for (int i = 0; i < 2 * DISKS; i++) {
         snprintf(name, sizeof name, "closing/%d", i);
         OK(paritas_volume_get(volume, name, 0, again, BYTES));
         CHECK(memcmp(object, again, BYTES) == 0);
     }
+    CHECK(has_hung);
     alarm(60);
     paritas_volume_free(volume);
     alarm(0);

@@ -29,7 +29,8 @@
  *
  * Handles. A function that makes a handle stores it where its last argument points, or null if it
  * fails. The function of its type that ends in `_free` (for a decoder, paritas_lt_release()) frees
- * it. Nothing else is to be freed: texts, blocks and arrays belong to the handle that was asked.
+ * it. Nothing else is to be freed: texts, blocks and arrays belong to the handle that was asked, the
+ * last message to its thread, and the version to the library.
  *
  * Texts end with a null byte and are UTF-8; paths are whatever the system allows.
  *

@@ -192,7 +192,7 @@ fn verify(object: &Object) -> Result<(Result<()>, paritas_verify_report)> {
     let verdict = match report.status {
         Status::Intact => Ok(()),
         Status::Repairable => Err(Failure::repairable(format!(
-            "{label} is repairable: of its shards {} are damaged, and {} are missing or unreadable",
+            "{label} is repairable; damaged shards: {}; missing or unreadable: {}",
             found.damaged, found.missing
         ))),
         Status::Lost => Err(Failure::lost(format!("{label} is damaged beyond repair{why}"))),

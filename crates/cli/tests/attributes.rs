@@ -11,7 +11,6 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, SystemTime};
 
-use rustix::fs::{CWD, FileType, Mode, makedev, mknodat};
 use rustix::process::geteuid;
 use serde_json::json;
 use tempfile::TempDir;
@@ -145,8 +144,11 @@ fn shards_have_the_mode_of_the_file_at_most() {
 }
 
 /// A disk that only root may read is not open to everybody once it is in shards.
+#[cfg(target_os = "linux")]
 #[test]
 fn shards_have_the_mode_of_a_device_at_most() {
+    use rustix::fs::{CWD, FileType, Mode, makedev, mknodat};
+
     let yard = Yard::new(0o644);
     let device = yard.folder.path().join("device");
     // The device of /dev/null: one that is empty.

@@ -761,7 +761,9 @@ fn many_paths_of_one_protection() {
 /// Returns the program, run by a user who may have one thread and no more.
 fn with_one_thread(arguments: &[OsString]) -> Command {
     let mut command = Command::new("prlimit");
-    command.args(["--nproc=1", "setpriv", "--reuid=65533", "--regid=65533", "--clear-groups"]);
+    // The limit counts all processes of a user, so each run of the tests has a user of its own.
+    let user = format!("--reuid={}", 40_000 + std::process::id() % 20_000);
+    command.args(["--nproc=1", "setpriv", &user, "--regid=65533", "--clear-groups"]);
     command.arg(env!("CARGO_BIN_EXE_paritas")).args(arguments);
     command
 }

@@ -7,6 +7,7 @@ mod common;
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
+use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -16,6 +17,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use walkdir::WalkDir;
@@ -464,6 +466,8 @@ fn objects_can_be_read_while_they_are_replaced() {
                 let puts = contents.iter().cycle().take(300);
                 for content in puts.take_while(|_| !is_over.load(Relaxed)) {
                     tank.put("object", content);
+                    // A read is begun anew four times at most, so each version stays for a while.
+                    thread::sleep(Duration::from_millis(200));
                 }
             });
             for number in 0..15 {
@@ -474,6 +478,27 @@ fn objects_can_be_read_while_they_are_replaced() {
             is_over.store(true, Relaxed);
         });
     }
+}
+
+/// What a pipe was given cannot be taken back, so a get to a pipe does not begin anew.
+#[test]
+fn a_pipe_gets_one_version() {
+    let tank = Tank::new(3, "2+1");
+    let contents = [1, 2].map(|seed| Chance(seed).bytes(40_000_000));
+    tank.put("object", &contents[0]);
+    let pipe = tank.path("pipe");
+    mknodat(CWD, &pipe, FileType::Fifo, Mode::RWXU, 0).unwrap();
+    let (got, read) = thread::scope(|scope| {
+        let getting = scope.spawn(|| tank.run("get", &args!["object", &pipe]));
+        let mut source = fs::File::open(&pipe).unwrap();
+        let mut read = vec![0];
+        source.read_exact(&mut read).unwrap();
+        tank.put("object", &contents[1]);
+        source.read_to_end(&mut read).unwrap();
+        (getting.join().unwrap(), read)
+    });
+    got.expect(exit::IO);
+    assert!(read.len() < contents[0].len() && contents[0].starts_with(&read));
 }
 
 #[test]

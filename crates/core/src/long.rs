@@ -146,7 +146,8 @@ impl LongCode {
 
     /// Begins to add up data blocks for parity blocks of `bytes` bytes, none at first. Use it
     /// instead of [`LongCode::add`] if the data blocks come in several calls and most parity blocks
-    /// are wanted: it takes up to half of the time, and memory for [`LongCode::chunk`] blocks.
+    /// are wanted: it takes as little as half of the time, and memory for [`LongCode::chunk`]
+    /// blocks.
     ///
     /// # Errors
     /// If the system does not have that much memory ([`crate::ErrorKind::Memory`]).

@@ -1,7 +1,5 @@
 //! LT codes: graphs, and the schedules of their decoders.
 
-use std::time::{Duration, Instant};
-
 use paritas::BitMatrix;
 use paritas::graph::{Decoder, Method};
 use paritas::graph::{Graph, Originals, Parameters, Peeling, Selection, Soliton, Variant};
@@ -226,15 +224,13 @@ fn impossible_graphs_are_refused() {
 }
 
 /// A pin may state that nearly every block has all neighbours. Drawing such rows takes time
-/// proportional to their length; proportional to its square, it would take a minute.
+/// proportional to their length; proportional to its square, this test would take a minute.
 #[test]
-fn dense_rows_are_drawn_in_linear_time() {
+fn dense_rows_are_drawn() {
     let soliton = Soliton::from_integers(1 << 16, 1 << 16, 0, 1 << 60).unwrap();
     let variant = Variant { selection: Selection::Uniform, ..PLAIN };
-    let start = Instant::now();
     let graph = Graph::new(&Parameters { soliton, blocks: 128, seed: 0, variant }).unwrap();
     assert!(rows(&graph).iter().all(|row| row.iter().copied().eq(0..1 << 16)));
-    assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
 }
 
 fn fill(data: usize) -> Vec<Vec<u8>> {

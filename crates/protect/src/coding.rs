@@ -26,8 +26,9 @@ pub(crate) fn passes(geometry: &Geometry, rows: u64, memory: u64) -> Vec<Range<u
     if geometry.data == 0 { Vec::new() } else { starts.map(range).collect() }
 }
 
-/// Does what [`passes`] does for all parity blocks: they are made of one sum for each block of a
-/// chunk ([`paritas::LongSums`]), when the memory of the batch is free again.
+/// Cuts the columns of blocks into ranges for computing all parity blocks. While blocks are added,
+/// memory holds a batch and the sums, one for each block of a chunk ([`paritas::LongSums`]). At the
+/// end it holds the sums and all parity blocks, in place of the batch.
 pub(crate) fn passes_for_all(geometry: &Geometry, memory: u64) -> Vec<Range<u64>> {
     let beside = geometry.parity.saturating_sub(batch(geometry));
     passes(geometry, chunk(geometry) + beside, memory)

@@ -380,11 +380,24 @@ impl<'a> Repair<'a> {
             }
         }
         let left = wanted.iter().chain(&self.lost);
-        let needed = self.sources_of(left.filter(|number| !complete.contains_key(*number)));
+        let mut needed = self.sources_of(left.filter(|number| !complete.contains_key(*number)));
+        let is_needed = |number: &usize, needed: &HashSet<PathBuf>| {
+            needed.contains(&self.target.path_of(&self.protection.entries[*number].path))
+        };
+        // A file that is refused is not restored either, so its bytes must stay, too.
+        while let Some(number) = complete.keys().copied().find(|it| is_needed(it, &needed)) {
+            complete.remove(&number);
+            let entry = &self.protection.entries[number];
+            self.note(self.expect_free(entry, &needed), &entry.path, report)?;
+            needed.extend(self.sources_of([number].iter()));
+        }
         self.sync_names(report)?;
         for (number, restored) in complete {
             let entry = &self.protection.entries[number];
             let done = self.expect_free(entry, &needed).and_then(|()| restored.finish());
+            if done.is_err() {
+                needed.extend(self.sources_of([number].iter()));
+            }
             self.note(done, &entry.path, report)?;
         }
         Ok(needed)

@@ -156,9 +156,8 @@ fn refuse_all_gone(protection: &Protection) -> Result<()> {
 /// protected.
 fn emptied_start(folder: &Path, files: u64) -> Error {
     Error::parameters(format!(
-        "{} is empty, but {} in it {} protected; if it is on a disk, that may not be mounted; if \
-         they are gone for good, remove the folder, or its parity if nothing else is protected \
-         with it",
+        "{} is empty, but {} in it {} protected; its disk may not be mounted; if the files are \
+         gone for good, remove the folder, or the parity if it protects nothing else",
         shown(folder),
         counted(files, "file"),
         if files == 1 { "is" } else { "are" }
@@ -247,16 +246,18 @@ impl Changes {
     /// Refuses to take for removed all that was in a folder which was given to protect, if the
     /// folder is there and holds nothing now: perhaps a disk is not mounted on it.
     fn refuse_emptied(&self, protection: &Protection, tree: &Tree) -> Result<()> {
-        let files_in = |start: &[u8]| {
-            let inner = protection.entries[protection.below(start)].iter();
-            inner.filter(|entry| entry.is_file()).collect::<Vec<&Entry>>()
+        let content = |entry: &Entry| match entry.kind {
+            EntryKind::File { size, digest, .. } if size > 0 => Some((size, digest)),
+            _ => None,
         };
+        let alive = protection.entries.iter().filter(|entry| self.is_alive(entry));
+        let kept: HashSet<_> = alive.filter_map(content).collect();
         for start in protection.starts().filter(|start| is_there(protection, start)) {
-            let files = files_in(start);
             // What was moved is under another name now.
-            let is_gone = !files.is_empty() && !files.iter().any(|entry| self.is_alive(entry));
-            if is_gone && !tree.holds_any(start) {
-                return Err(emptied_start(&path_in(&protection.root, start), files.len() as u64));
+            let inner = protection.entries[protection.below(start)].iter().filter_map(content);
+            let gone = inner.filter(|content| !kept.contains(content)).count() as u64;
+            if gone > 0 && !tree.holds_any(start) {
+                return Err(emptied_start(&path_in(&protection.root, start), gone));
             }
         }
         Ok(())

@@ -262,8 +262,8 @@ enum Opened {
 /// A device or pipe that is written to directly.
 struct Device {
     file: fs::File,
-    /// Whether flushing waits until everything is on the device. Without this, a disk could refuse
-    /// what was written when nobody asks any more.
+    /// Whether flushing waits until everything is on the device. Otherwise the disk may fail to
+    /// write after the command has ended, and nobody is told.
     sync: bool,
 }
 

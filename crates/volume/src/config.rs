@@ -54,8 +54,8 @@ pub struct Config {
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Bytes of memory of one put or get. Some blocks of every shard are kept in any case, even if
-    /// they are more.
+    /// Bytes of memory of one put or get. A few blocks of every shard are kept even if they take
+    /// more.
     pub memory: ByteSize,
     /// Number of requests to a node at a time.
     pub requests: NonZeroUsize,
@@ -410,8 +410,7 @@ losses = {losses}
 # unit = "1 MiB"
 
 [limits]
-# Bytes of memory of one put or get. Some blocks of every shard are kept in any case, even if they
-# are more.
+# Bytes of memory of one put or get. A few blocks of every shard are kept even if they take more.
 # memory = "256 MiB"
 
 # Number of requests to a node at a time.

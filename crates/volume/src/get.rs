@@ -371,7 +371,8 @@ async fn read_manifest(
     None
 }
 
-/// Returns the reason why no node shows the manifest of a version whole.
+/// Returns why a version's manifest can be read whole from no node: all copies are damaged, they are
+/// gone, or a node does not answer.
 async fn unreadable(hands: &NameHands<'_>, listed: Listed) -> Error {
     let (name, flaws) = (hands.name, told(&hands.flaws()));
     let path = name.manifest(&listed);
@@ -402,6 +403,11 @@ async fn unreadable(hands: &NameHands<'_>, listed: Listed) -> Error {
 pub(crate) fn replaced(name: &ObjectName) -> Error {
     let message = format!("{name} was replaced or removed while it was read; read it again");
     Error::new(ErrorKind::Busy, message)
+}
+
+/// Returns the error that work on an object was begun anew too often.
+pub(crate) fn keeps_changing(name: &ObjectName) -> Error {
+    Error::new(ErrorKind::Busy, format!("{name}: other processes keep replacing it"))
 }
 
 /// Where an object's bytes go.

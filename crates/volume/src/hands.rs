@@ -234,8 +234,9 @@ impl<'a> NameHands<'a> {
         Ok(Answer::Manifest(shape))
     }
 
-    /// Returns what a manifest describes, and keeps the layout that it states. The code is that of
-    /// the layout, whatever else the manifest says of it: shards are read and made by the layout.
+    /// Returns what a manifest describes, and keeps the layout that it states. The code is
+    /// taken from the header of the shards, by which they are read and made. The manifest's field
+    /// `code` is not used.
     fn keep_shape(&self, manifest: &Manifest) -> Result<Shape> {
         let object = manifest.listed.version.object;
         match manifest.content.as_ref().map(|content| &content.body) {

@@ -285,8 +285,6 @@ impl Volume {
         let storage = self.node(node);
         storage.sweep(ORPHAN_AGE).await?;
         let now = self.clock_of(node).await?;
-        let manifests = self.list_node(node, MANIFESTS).await?.into_iter();
-        let manifests = manifests.map(|(_, listed)| listed.version.object).collect();
         let mut files = Vec::new();
         for folder in [names::OBJECTS, names::RUNNING, OWED, BACKLOG] {
             let mut entries = storage.list(folder);
@@ -303,6 +301,9 @@ impl Volume {
                 files.push((object, age));
             }
         }
+        // After the heartbeats: a put deletes its own once its manifests are written.
+        let manifests = self.list_node(node, MANIFESTS).await?.into_iter();
+        let manifests = manifests.map(|(_, listed)| listed.version.object).collect();
         Ok(Tally { node, manifests, files })
     }
 

@@ -12,6 +12,7 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 
 use crate::driver::Hands;
 use crate::error::{Error, ErrorKind, Result};
+use crate::get::keeps_changing;
 use crate::hands::{NameHands, told};
 use crate::manifest::Body;
 use crate::names::{BACKLOG, MANIFESTS, OBJECTS, OWED, ObjectName, READY, RUNNING, SCRUB};
@@ -79,7 +80,7 @@ impl Volume {
                 return Err(Error::new(ErrorKind::Io, format!("{path} can be read on no node")));
             }
         }
-        Err(Error::new(ErrorKind::Busy, format!("{name}: other processes keep replacing it")))
+        Err(keeps_changing(name))
     }
 
     /// Returns the newest version of a name, with the number of its holders that are not drained.

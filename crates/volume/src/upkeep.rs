@@ -9,7 +9,7 @@ use paritas_shards::blocks::Layout;
 
 use crate::driver::{Hands, drive};
 use crate::error::{Error, ErrorKind, Result};
-use crate::get::{GetOptions, Object, replaced};
+use crate::get::{GetOptions, Object, keeps_changing, replaced};
 use crate::hands::{Flaw, NameHands, now, told};
 use crate::names::{BACKLOG, OWED, ObjectName};
 use crate::protocol::{
@@ -385,7 +385,7 @@ impl Volume {
                 }
             }
         }
-        Err(Error::new(ErrorKind::Busy, format!("{name}: other processes keep replacing it")))
+        Err(keeps_changing(name))
     }
 
     /// Deletes damaged copies of parts that are whole on other nodes. Each is looked at once more

@@ -663,8 +663,8 @@ async fn the_heartbeat_of_a_long_put_ends_with_it() {
     }
     let disks = Disks::new(3);
     let volume = Arc::new(disks.volume("2+1").await);
-    let until_there = async |folder: &str| {
-        while disks.files(folder).is_empty() {
+    let until_there = async |folder: &str, count: usize| {
+        while disks.files(folder).len() < count {
             tokio::task::yield_now().await;
             std::thread::sleep(Duration::from_millis(1));
         }
@@ -675,9 +675,9 @@ async fn the_heartbeat_of_a_long_put_ends_with_it() {
         putting.put(&name("object"), Slow(source), PutOptions::default()).await
     });
     content(9000).into_iter().for_each(|byte| line.send(byte).unwrap());
-    until_there(".paritas-new").await;
+    until_there(".paritas-new", 1).await;
     tokio::time::advance(Duration::from_secs(3601)).await;
-    until_there("running").await;
+    until_there("running", 3).await;
     drop(line);
     putting.await.unwrap().unwrap();
     assert_eq!(disks.files("running"), Vec::<PathBuf>::new());

@@ -434,8 +434,8 @@ Every shard and every manifest is brought to the node where it belongs, and olde
 removed. Without names, the objects that can lose the fewest further nodes come first; then what \
 interrupted commands have left behind is removed if it is older than a day. With --scrub, every block \
 of every object is read, in the order of names; a scrub that was interrupted goes on where it was, \
-and `status` tells how far it is. The exit code is the worst of all objects; 1 means that something could not be \
-repaired now, because a node failed, or because it takes --deep: then a shard was found damaged that is whole elsewhere.
+and `status` tells how far it is. The exit code is the worst of all objects; 1 means that something is left to \
+repair: a node failed, or a shard is damaged on its node and whole on another one, which only --deep repairs.
 JSON: one line an object, type \"volume-repair\", name, stored (shards that were written), manifests \
 (that were written), owed (whether something is left to repair), removed (whether it was only remains of a removed name), \
 read_bytes, flaws [{node, shard, message, count}], seconds. After a collection, type \"volume-collect\", \

@@ -31,7 +31,10 @@ fn objects(paths: &[PathBuf], args: &Info, output: &Output) -> Outcome {
     let mut worst = Worst::default();
     let wanted = args.object.as_deref();
     shards::not_read(&inventory, wanted).for_each(|failure| worst.note(Err(failure), output));
-    for object in &shards::taken(inventory, wanted)? {
+    let unknown = shards::unknown_of(&inventory, wanted);
+    let objects = shards::taken(inventory, wanted)?;
+    unknown.iter().for_each(|warning| output.warn(warning));
+    for object in &objects {
         let missing = object.missing();
         let found: Vec<usize> =
             (0..object.shard_count()).filter(|shard| !missing.contains(shard)).collect();

@@ -179,7 +179,9 @@ impl<'a, H: Handle> Each<'a, H> {
             return Ok(());
         }
         let mut standing = Standing::of(&inventory.objects);
+        let unknown = shards::unknown_of(&inventory, search.object.as_deref());
         let objects = shards::taken(inventory, search.object.as_deref())?;
+        unknown.iter().for_each(|warning| self.output.warn(warning));
         leftovers.retain(|left| search.wants_left(left, &objects));
         for object in objects {
             let outcome = self.handle.object(&object, &place.label(object.label()));

@@ -138,6 +138,18 @@ pub fn not_read(
     paths.into_iter().chain(shards)
 }
 
+/// Returns warnings of the shards that this version cannot read and whose files have the name of the
+/// object that is wanted, if one is.
+pub fn unknown_of(inventory: &Inventory, wanted: Option<&OsStr>) -> Vec<String> {
+    let Some(wanted) = wanted else { return Vec::new() };
+    let start = [wanted.as_encoded_bytes(), b"."].concat();
+    let is_wanted = |path: &Path| {
+        path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(&start))
+    };
+    let unknown = inventory.ignored.iter().filter(|it| it.unknown && is_wanted(&it.path));
+    unknown.map(|it| format!("{} {}", shown(&it.path), shown(&it.reason))).collect()
+}
+
 /// Returns the failure for shards of a later version, or of a code that this version does not know.
 fn unknown_shards(inventory: &Inventory) -> Option<Failure> {
     let shards = list(inventory, |ignored| ignored.unknown)?;

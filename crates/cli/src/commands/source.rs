@@ -97,8 +97,10 @@ fn expect_open_input() -> Result<(), Failure> {
     };
     let is_for_both = fcntl_getfl(&input).is_ok_and(|flags| flags.contains(OFlags::RDWR));
     if is_null && is_for_both {
-        let closed =
-            io::Error::other("it is closed; for an object without bytes, give an empty file");
+        let closed = io::Error::other(
+            "it is closed, or is /dev/null opened for writing as well; for an object without bytes, \
+             give an empty file",
+        );
         return Err(Failure::io("reading standard input", &closed));
     }
     Ok(())
@@ -140,7 +142,7 @@ impl Unchanging {
             _ => return Ok(()),
         };
         Err(io::Error::other(format!(
-            "the file changed while it was read ({what}), so nothing is left of it; take a copy or a \
+            "the file changed while it was read ({what}), so nothing was written; take a copy or a \
              snapshot, or what `cat` reads of it, as in `cat FILE | paritas encode - --name NAME`"
         )))
     }

@@ -230,6 +230,12 @@ fn shards_of_later_versions_exit_with_4() {
     run(args!["verify", &shards, "--object", "object"]).expect(exit::DONE);
     let none = run(args!["verify", &shards, "--object", "later"]);
     told(none).expect(exit::NOT_RECOGNISED);
+    // Some shards of an object may be of a later version.
+    fs::rename(shard(&shards, "later", 0), shard(&shards, "object", 9)).unwrap();
+    for command in ["verify", "info"] {
+        let rest = run(args![command, &shards, "--object", "object"]).expect(exit::DONE);
+        assert_eq!(rest.stderr.matches("is of version 9").count(), 1, "{rest}");
+    }
 }
 
 #[test]

@@ -10,6 +10,7 @@ use crate::limits::{KEPT_OPERANDS, KEPT_PROGRAMS};
 use crate::plan::Plan;
 use crate::plan::combination::Change;
 use crate::run::executable::Executable;
+use crate::run::threads::forks;
 
 /// A question that a codec may be asked.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -38,8 +39,8 @@ pub(super) struct Cache {
 
 #[derive(Default)]
 struct Answers {
-    /// The answers, which are empty while they are prepared.
-    by_question: HashMap<Question, Arc<OnceLock<Answer>>>,
+    /// The answers, which are empty while they are prepared, with the process that prepares them.
+    by_question: HashMap<Question, (usize, Arc<OnceLock<Answer>>)>,
     /// The questions that have been answered, with the operands of their programs.
     oldest_first: VecDeque<(Question, usize)>,
     /// Sum of these operands.
@@ -73,7 +74,8 @@ impl Cache {
     /// Returns the first value that `find` finds in any program.
     pub(super) fn find_map<T>(&self, find: impl Fn(&Executable) -> Option<T>) -> Option<T> {
         let answers = self.answers();
-        let mut programs = answers.by_question.values().filter_map(|kept| kept.get()).flatten();
+        let kept = answers.by_question.values().filter_map(|(_, kept)| kept.get());
+        let mut programs = kept.flatten();
         programs.find_map(|program| find(program))
     }
 
@@ -85,11 +87,15 @@ impl Cache {
 impl Answers {
     /// Returns the place of an answer, which may be empty yet.
     fn kept(&mut self, question: &Question) -> Arc<OnceLock<Answer>> {
-        if let Some(kept) = self.by_question.get(question) {
+        let process = forks::count();
+        // What the parent of a forked process was preparing is never finished here.
+        if let Some((of, kept)) = self.by_question.get(question)
+            && (*of == process || kept.get().is_some())
+        {
             return Arc::clone(kept);
         }
         let kept = Arc::default();
-        self.by_question.insert(question.clone(), Arc::clone(&kept));
+        self.by_question.insert(question.clone(), (process, Arc::clone(&kept)));
         kept
     }
 

@@ -181,3 +181,22 @@ fn emptied_folders_are_not_given_up() {
     fs::remove_file(at("two/b")).unwrap();
     assert_eq!(updated(root.path()).gone, 1);
 }
+
+/// One file of an emptied folder is found elsewhere. That does not make the others removed ones.
+#[test]
+fn a_copy_elsewhere_gives_up_no_emptied_folder() {
+    let root = tempfile::tempdir().unwrap();
+    let at = |name: &str| root.path().join(name);
+    let mut chance = Chance::new(63);
+    ["one", "two"].iter().for_each(|folder| fs::create_dir(at(folder)).unwrap());
+    for name in ["one/a", "one/b", "two/c"] {
+        write(&at(name), &chance.bytes(5_000), 0o644, 1);
+    }
+    make(&ProtectJob::new(vec![at("one"), at("two")]).sync(false));
+    let old = names(&at(".paritas"));
+    fs::rename(at("one/a"), at("two/a")).unwrap();
+    fs::remove_file(at("one/b")).unwrap();
+    let error = update(&only(root.path()), &UpdateJob::default(), &|_| {}).unwrap_err();
+    assert!(error.to_string().contains("1 file in it is protected"), "{error}");
+    assert_eq!(names(&at(".paritas")), old);
+}

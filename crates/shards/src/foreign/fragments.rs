@@ -53,7 +53,7 @@ impl Fragment {
         match facts(&now) == facts(&self.before) {
             true => Ok(()),
             false => Err(io::Error::other(format!(
-                "{} changed while it was read, so nothing is left of it",
+                "{} changed while it was read, so nothing was written",
                 shown(&self.path)
             ))),
         }

@@ -114,9 +114,9 @@ pub trait Node: fmt::Debug + Send + Sync {
     /// If it cannot be deleted.
     async fn delete(&self, path: &str) -> Result<()>;
 
-    /// Deletes the folder of a prefix of which no file is needed any more, where a folder stays
-    /// when its last file is deleted. Files that are in it may go with it. If there is no such
-    /// folder, this is no error.
+    /// Deletes a folder that is no longer needed. Only services that keep empty folders do anything
+    /// here. Files that are still in the folder may be deleted with it. It is no error if the folder
+    /// does not exist.
     ///
     /// # Errors
     /// If it cannot be deleted, for example because it has files.

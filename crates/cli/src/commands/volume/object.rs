@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use paritas_shards::{FileTarget, Preserve};
@@ -135,7 +136,7 @@ async fn get_stream(
 const MOST_AGAIN: usize = 4;
 
 /// Writes an object to a file, which gets its name once it is complete. If the object is replaced
-/// meanwhile, the new version is read instead.
+/// meanwhile, the new version is read instead, unless the target is a pipe or a device.
 pub async fn get_file(
     volume: &Volume,
     mut object: Object,
@@ -148,9 +149,17 @@ pub async fn get_file(
     let start = Instant::now();
     let preserve = if args.no_preserve { Preserve::Nothing } else { Preserve::Usual };
     let target = FileTarget::new(path).force(args.force).sync(!args.no_sync).preserve(preserve);
-    let advance = |bytes| progress.advance(bytes);
-    let mut again = MOST_AGAIN;
+    let told = AtomicU64::new(0);
+    // What a pipe or a device was given cannot be taken back.
+    let is_file = path.metadata().map_or(true, |found| found.is_file());
+    let mut again = if is_file { MOST_AGAIN } else { 0 };
     let object = loop {
+        let read = AtomicU64::new(0);
+        // What an earlier try has told is not told again.
+        let advance = |bytes| {
+            let read = read.fetch_add(bytes, Ordering::Relaxed) + bytes;
+            progress.advance(read.saturating_sub(told.fetch_max(read, Ordering::Relaxed)));
+        };
         match volume.read_to_file(object, target.clone(), &advance).await {
             Err(error) if error.kind() == ErrorKind::Busy && again > 0 => again -= 1,
             read => break read?,

@@ -115,7 +115,12 @@ pub async fn get(args: &Get, output: &Output) -> Outcome {
             found => found?,
         };
         report::warn_if_stale(&item.name, &found, output);
-        object::get_file(&volume, found, &item.name, &item.path, args, &progress, output).await
+        let got = object::get_file(&volume, found, &item.name, &item.path, args, &progress, output);
+        match got.await {
+            // It was removed while it was read.
+            Err(failure) if failure.exit == Exit::NotRecognised => Ok(Exit::Done),
+            got => got,
+        }
     };
     let mut worst = Worst::default();
     all(items, &mut worst, output, get).await;

@@ -9,9 +9,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 static FORKS: AtomicUsize = AtomicUsize::new(0);
 
 /// Returns a number that differs between a process and one that is forked from it.
-pub(super) fn count() -> usize {
+pub(crate) fn count() -> usize {
     static IS_WATCHED: AtomicBool = AtomicBool::new(false);
-    // If two threads come first together, both watch, and a fork counts twice, which is as good.
+    // Two threads that call this first at the same time both register the handler. Each fork then
+    // counts twice, which still tells processes apart.
     if !IS_WATCHED.load(Ordering::Acquire) {
         watch();
         IS_WATCHED.store(true, Ordering::Release);

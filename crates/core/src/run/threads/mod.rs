@@ -7,7 +7,7 @@
 //! of its own, over whole buffers. By node and by row, all threads read all sources, and each
 //! thread repeats the XORs that the programs could share.
 
-mod forks;
+pub(crate) mod forks;
 pub(crate) mod helpers;
 mod place;
 
