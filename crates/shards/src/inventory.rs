@@ -31,8 +31,8 @@ pub struct Ignored {
     /// Whether it could not be opened, so its content is unknown. It may be a shard of any object
     /// that was found; [`crate::verify`] takes this into account.
     pub unreadable: bool,
-    /// Whether it is a shard that this version cannot read: one of a later version of the format, of
-    /// a code that it does not know, or one whose headers are whole but state what cannot be.
+    /// Whether it is a shard that this version cannot read: one of a later version of the format,
+    /// of a code that it does not know, or one whose headers are whole but state what cannot be.
     pub unknown: bool,
 }
 

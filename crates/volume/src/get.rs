@@ -371,8 +371,8 @@ async fn read_manifest(
     None
 }
 
-/// Returns why a version's manifest can be read whole from no node: all copies are damaged, they are
-/// gone, or a node does not answer.
+/// Returns why a version's manifest can be read whole from no node: all copies are damaged, they
+/// are gone, or a node does not answer.
 async fn unreadable(hands: &NameHands<'_>, listed: Listed) -> Error {
     let (name, flaws) = (hands.name, told(&hands.flaws()));
     let path = name.manifest(&listed);

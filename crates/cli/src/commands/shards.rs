@@ -138,8 +138,8 @@ pub fn not_read(
     paths.into_iter().chain(shards)
 }
 
-/// Returns warnings of the shards that this version cannot read and whose files have the name of the
-/// object that is wanted, if one is.
+/// Returns warnings of the shards that this version cannot read and whose files have the name of
+/// the object that is wanted, if one is.
 pub fn unknown_of(inventory: &Inventory, wanted: Option<&OsStr>) -> Vec<String> {
     let Some(wanted) = wanted else { return Vec::new() };
     let start = [wanted.as_encoded_bytes(), b"."].concat();

@@ -115,8 +115,8 @@ pub trait Node: fmt::Debug + Send + Sync {
     async fn delete(&self, path: &str) -> Result<()>;
 
     /// Deletes a folder that is no longer needed. Only services that keep empty folders do anything
-    /// here. Files that are still in the folder may be deleted with it. It is no error if the folder
-    /// does not exist.
+    /// here. Files that are still in the folder may be deleted with it. It is no error if the
+    /// folder does not exist.
     ///
     /// # Errors
     /// If it cannot be deleted, for example because it has files.
