@@ -154,6 +154,33 @@ pub(crate) fn set_mode(file: &File, mode: u32) -> io::Result<()> {
     file.set_permissions(Permissions::from_mode(mode))
 }
 
+/// Drops what the system keeps of files in memory.
+#[derive(Default)]
+pub(crate) struct Dropping {
+    /// The file systems that have written what they had in memory.
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    written: std::collections::BTreeSet<u64>,
+}
+
+impl Dropping {
+    /// Drops what is kept of a file. Its file system writes what it has in memory before its first
+    /// file, because only what is written can be dropped.
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    pub fn drop_cached(&mut self, file: &File) -> io::Result<()> {
+        use rustix::fs::{Advice, fadvise, syncfs};
+        if self.written.insert(file.metadata()?.dev()) {
+            syncfs(file)?;
+        }
+        Ok(fadvise(file, 0, None, Advice::DontNeed)?)
+    }
+
+    /// Refuses: there is no such call.
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    pub fn drop_cached(&mut self, _file: &File) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+}
+
 /// Whether a file is a disk or a part of one, which keeps some of what is written in memory first.
 pub(crate) fn is_disk(file: &Metadata) -> bool {
     file.file_type().is_block_device()

@@ -126,6 +126,16 @@ pub(crate) fn set_mode(_file: &File, _mode: u32) -> io::Result<()> {
     Ok(())
 }
 
+/// Refuses: what the system keeps of files in memory cannot be dropped.
+#[derive(Default)]
+pub(crate) struct Dropping;
+
+impl Dropping {
+    pub fn drop_cached(&mut self, _file: &File) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+}
+
 /// Returns `false`: disks are no files.
 pub(crate) fn is_disk(_file: &Metadata) -> bool {
     false
