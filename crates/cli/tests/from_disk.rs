@@ -39,18 +39,46 @@ fn read_from_disks(arguments: impl IntoIterator<Item = OsString>) -> u64 {
 #[test]
 fn what_is_in_memory_is_read_from_the_disk_if_that_is_asked_for() {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    let mut stat = Command::new("stat");
-    stat.args(["-f", "-c", "%T"]).arg(folder.path());
-    let kind = finish(stat).expect(0).text();
     for (path, bytes) in sets(folder.path()) {
         let cached = read_from_disks(args!["verify", &path]);
         let read = read_from_disks(args!["verify", &path, "--from-disk"]);
-        if ON_DISKS.contains(&kind.trim()) {
-            assert!(cached < 1_000_000 && read >= bytes, "{path:?}: {cached}, {read} of {bytes}");
-        } else {
-            println!("{kind}: not known to count what it reads; {cached} and {read} bytes");
-        }
+        expect(folder.path(), bytes, cached, read);
     }
+}
+
+/// Checks what was read from the disk of a folder when `bytes` bytes were in memory, and when all
+/// of these were to be read from the disk.
+fn expect(folder: &Path, bytes: u64, cached: u64, read: u64) {
+    let mut stat = Command::new("stat");
+    stat.args(["-f", "-c", "%T"]).arg(folder);
+    let kind = finish(stat).expect(0).text();
+    if ON_DISKS.contains(&kind.trim()) {
+        assert!(cached < 1_000_000 && read >= bytes, "{cached} and {read} of {bytes}");
+    } else {
+        println!("{kind}: not known to count what it reads; {cached} and {read} of {bytes}");
+    }
+}
+
+#[cfg(feature = "volume")]
+#[test]
+fn deep_verification_of_a_volume_reads_the_disks() {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let (source, tank) = (folder.path().join("a.jpg"), folder.path().join("tank.toml"));
+    let bytes = 3_000_000;
+    fs::write(&source, Chance(2).bytes(bytes)).unwrap();
+    let mut init = args!["volume", "init", &tank, "--code", "2+1"].to_vec();
+    for disk in ["disk1", "disk2", "disk3"] {
+        let disk = folder.path().join(disk);
+        fs::create_dir(&disk).unwrap();
+        init.extend(args!["--node", disk]);
+    }
+    run(init).expect(exit::DONE);
+    run(args!["volume", "put", &tank, &source, "a.jpg"]).expect(exit::DONE);
+    let out = folder.path().join("out");
+    let cached = read_from_disks(args!["volume", "get", &tank, "a.jpg", out]);
+    let read = read_from_disks(args!["volume", "verify", &tank, "--deep"]);
+    let bytes = bytes as u64;
+    expect(folder.path(), bytes + bytes / 2, cached, read);
 }
 
 #[test]

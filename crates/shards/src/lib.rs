@@ -92,7 +92,7 @@ pub use repair::{RepairJob, RepairReport, RepairedShard, repair};
 pub use scan::{leftovers_of, scan, scan_with};
 pub use shown::{Shown, counted, shown};
 pub use sources::FileReport;
-pub use system::sync_directory;
+pub use system::{drop_cached, sync_directory};
 pub use verify::{
     DigestCheck, ShardReport, ShardState, Status, VerifyReport, WrongLane, verify, verify_deep,
 };

@@ -11,11 +11,11 @@ mod unix;
 mod windows;
 
 #[cfg(unix)]
-pub use unix::sync_directory;
+pub use unix::{drop_cached, sync_directory};
 #[cfg(unix)]
 pub(crate) use unix::*;
 #[cfg(windows)]
-pub use windows::sync_directory;
+pub use windows::{drop_cached, sync_directory};
 #[cfg(windows)]
 pub(crate) use windows::*;
 
