@@ -187,6 +187,11 @@ impl Tree {
         pairs.filter(|(_, is_matched)| !**is_matched).map(|(found, _)| found)
     }
 
+    /// Returns all files that were found.
+    pub fn files(&self) -> impl Iterator<Item = &Found> {
+        self.found.iter().filter(|found| matches!(found.kind, FoundKind::File { .. }))
+    }
+
     /// Whether a walk from `starts` has looked into the folder at a path.
     pub fn enters(&self, starts: &[&[u8]], path: &[u8]) -> bool {
         let is_below = |start: &&[u8]| {

@@ -10,7 +10,7 @@ use std::io;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-use paritas_shards::{Attributes, Progress, setters};
+use paritas_shards::{Attributes, Progress, forget_cached, setters};
 
 use crate::create::threads;
 use crate::error::Result;
@@ -33,6 +33,8 @@ pub struct VerifyOptions {
     /// Whether nothing is read. Then files with the right size and time count as intact, and so do
     /// parity files with the right header, trailer and length.
     pub quick: bool,
+    /// Whether files are read from the disk, even if the system has them in memory.
+    pub from_disk: bool,
     /// Largest number of threads; by default as many as the machine runs at once.
     pub threads: Option<NonZeroUsize>,
 }
@@ -40,6 +42,8 @@ pub struct VerifyOptions {
 setters! { VerifyOptions {
     /// Trusts sizes and times, or reads everything.
     quick: bool,
+    /// Reads files from the disk, or wherever the system has them.
+    from_disk: bool,
     /// Uses at most `threads` threads.
     threads: impl Into<Option<NonZeroUsize>>,
 } }
@@ -154,7 +158,8 @@ impl VerifyReport {
 /// Verifies a protection. `progress` gets the number of bytes as they are read.
 ///
 /// # Errors
-/// If the memory is short ([`crate::ErrorKind::Memory`]). Damage is no error.
+/// If the memory is short ([`crate::ErrorKind::Memory`]), or if files cannot be read from the disk as
+/// they should. Damage is no error.
 pub fn verify(
     protection: &Protection,
     options: &VerifyOptions,
@@ -186,6 +191,9 @@ impl Examination<'_> {
     fn evidence(&self) -> Result<Evidence> {
         let protection = self.protection;
         let tree = look(protection, self.threads)?;
+        if self.options.from_disk {
+            self.forget_cached(&tree)?;
+        }
         let mut states = BTreeMap::new();
         for (number, entry) in protection.entries.iter().enumerate() {
             states.extend(state_by_metadata(entry, tree.of(number)).map(|s| (number, s)));
@@ -208,6 +216,15 @@ impl Examination<'_> {
         }
         set_ranges(protection, &mut evidence);
         Ok(evidence)
+    }
+
+    /// Has the system read all that is protected, and its parity, from the disk.
+    fn forget_cached(&self, tree: &Tree) -> Result<()> {
+        let root = &self.protection.root;
+        let files = tree.files().map(|file| path_in(root, &file.path));
+        let parity = self.protection.parity_files().map(Path::to_path_buf);
+        let paths: Vec<PathBuf> = files.chain(parity).collect();
+        Ok(forget_cached(paths.iter().map(PathBuf::as_path))?)
     }
 
     /// Compares hard links that have become files of their own with the digests of the files that

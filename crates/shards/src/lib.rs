@@ -39,6 +39,7 @@ mod decode;
 mod encode;
 mod error;
 mod folders;
+mod from_disk;
 mod geometries;
 mod geometry;
 mod inventory;
@@ -76,6 +77,7 @@ pub use encode::{EncodeJob, EncodeReport, Expectation, Preparation, encode};
 pub use error::{Error, ErrorKind, Result};
 pub use folders::{BetterSpread, FolderShards, Placement};
 pub use format::{Digest, ObjectId};
+pub use from_disk::forget_cached;
 pub use geometry::{DEFAULT_BLOCK_BYTES, Part};
 pub use inventory::{Ignored, Inventory};
 pub use leftovers::{Leftover, LeftoverState};
@@ -90,7 +92,7 @@ pub use repair::{RepairJob, RepairReport, RepairedShard, repair};
 pub use scan::{leftovers_of, scan, scan_with};
 pub use shown::{Shown, counted, shown};
 pub use sources::FileReport;
-pub use system::sync_directory;
+pub use system::{drop_cached, sync_directory};
 pub use verify::{
     DigestCheck, ShardReport, ShardState, Status, VerifyReport, WrongLane, verify, verify_deep,
 };

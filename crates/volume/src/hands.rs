@@ -318,10 +318,12 @@ impl<'a> NameHands<'a> {
         Ok(Answer::Parts(parts))
     }
 
-    /// Reads a part completely, and returns whether all of it is as it was written.
+    /// Reads a part completely, from the disk where that is on this machine, and returns whether
+    /// all of it is as it was written.
     async fn is_intact(&self, layout: &Layout, part: usize, node: NodeIndex, path: &str) -> bool {
         let Some((length, digest)) = self.total() else { return false };
         let place = Place { node: Arc::clone(self.volume.node(node)), path: path.to_owned() };
+        place.node.forget_cached(path).await;
         let parts = layout.part_count() as u64;
         let progress = |bytes: u64| self.volume.advance(self.name, bytes / parts);
         match check(layout, length, digest, part, &place, &progress).await {

@@ -269,6 +269,7 @@ pub struct Search {
 Examples:
   paritas verify photos || paritas repair photos       a folder that `protect` was given
   paritas verify photos --quick                        compares sizes and times, reads no file
+  paritas verify photos --from-disk                    reads the disk, not what is in memory
   paritas verify photos /disk2/parity                  the same if either was moved
   paritas verify shards || paritas repair shards
   paritas verify --recursive /backup --only-bad        all sets of a tree
@@ -327,6 +328,10 @@ pub struct Verify {
     /// Take protected files that have the right size and time for intact, and read none of them.
     #[arg(long)]
     pub quick: bool,
+    /// Read everything from the disk, even what the system has in memory because it was read or
+    /// written lately. Linux only.
+    #[arg(long, conflicts_with = "quick")]
+    pub from_disk: bool,
     #[command(flatten)]
     pub threads: Threads,
 }

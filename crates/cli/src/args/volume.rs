@@ -399,7 +399,7 @@ Examples:
   paritas volume verify tank.toml backup/ --deep
 
 Without --deep, only the lengths of shards are checked; with it, every block and manifest is read and \
-checked. \
+checked. What lies in folders is then read from the disk, even if this machine has it in memory. \
 If it depends on nodes that do not answer whether an object can be read, its status is unknown, and the \
 exit code 6. \
 The exit code is the worst of all objects.
@@ -433,7 +433,7 @@ Examples:
 Every shard and every manifest is brought to the node where it belongs, and older versions are \
 removed. Without names, the objects that can lose the fewest further nodes come first; then what \
 interrupted commands have left behind is removed if it is older than a day. With --scrub, every block \
-of every object is read, in the order of names; a scrub that was interrupted goes on where it was, \
+of every object is read, in the order of names, and from the disk where nodes are folders; a scrub that was interrupted goes on where it was, \
 and `status` tells how far it is. The exit code is the worst of all objects; 1 means that something is left to \
 repair: a node failed, or a shard is damaged on its node and whole on another one, which only --deep repairs.
 JSON: one line an object, type \"volume-repair\", name, stored (shards that were written), manifests \

@@ -1,7 +1,10 @@
 //! `paritas verify`: reads and checks every block of every shard, and every protected file.
 
 use paritas_protect::Protection;
-use paritas_shards::{DigestCheck, Object, Status, VerifyReport, WrongLane, verify, verify_deep};
+use paritas_shards::{
+    DigestCheck, Object, ShardFile, Status, VerifyReport, WrongLane, forget_cached, verify,
+    verify_deep,
+};
 use serde_json::{Value, json};
 
 use crate::args::Verify;
@@ -37,6 +40,9 @@ impl Handle for Job<'_> {
 
 fn one(object: &Object, label: &str, args: &Verify, output: &Output) -> Result<State, Failure> {
     let progress = output.progress(object.length());
+    if args.from_disk {
+        forget_cached(object.parts().iter().flatten().map(ShardFile::path))?;
+    }
     let verify = if args.deep { verify_deep } else { verify };
     let report = verify(object, args.threads.most(), &|bytes| progress.advance(bytes))?;
     let seconds = progress.finish();

@@ -57,6 +57,7 @@ use crate::plan::combination::Change;
 use crate::plan::cost::Objective;
 use crate::plan::machine::Machine;
 use crate::plan::optimise::matching::{self, Preference};
+use crate::plan::optimise::parts::Parts;
 use crate::plan::optimise::refine::{self, Effort};
 use crate::plan::optimise::rows::Rows;
 use crate::plan::optimise::{direct, fuse, groups, order, slp, smart};
@@ -349,30 +350,40 @@ impl Code {
         Ok((schedule, touched))
     }
 
-    /// Returns the number of rounds of refining: that of the options or, by default, as many as
-    /// pay.
-    fn refining(&self, have: &CellSet, sources: usize, options: PlanOptions) -> Refining {
+    /// Returns how much refining there is: the rounds of the options or, by default, as much as
+    /// pays.
+    fn refining(&self, have: &CellSet, options: PlanOptions) -> Refining {
         let encodes = || self.data_cells().iter().all(|&cell| have.contains(cell));
         match options.rounds {
             Some(rounds) => Refining::Asked(rounds),
-            None if encodes() => Refining::Pays(rounds_for_encoding(sources)),
-            None => Refining::Pays(REFINE_ONCE / sources.max(1)),
+            None if encodes() => Refining::Pays(REFINE_ENCODE),
+            None => Refining::Pays(REFINE_ONCE),
         }
     }
 }
 
-/// Number of rounds of refining.
+/// How much refining there is.
 #[derive(Debug, Clone, Copy)]
 enum Refining {
-    /// The number that the caller asked for.
+    /// The number of rounds that the caller asked for.
     Asked(usize),
-    /// The number that pays, while the budget lasts.
+    /// As many rounds as process this number of sources, while the budget lasts.
     Pays(usize),
+}
+
+impl Refining {
+    /// Returns the number of rounds over rows that have this number of sources together.
+    fn rounds(self, sources: usize) -> usize {
+        match self {
+            Self::Asked(rounds) => rounds,
+            Self::Pays(most) => (most / sources.max(1)).min(REFINE_ROUNDS),
+        }
+    }
 }
 
 /// Returns the number of rounds of refining that pay for encoding.
 fn rounds_for_encoding(sources: usize) -> usize {
-    (REFINE_ENCODE / sources.max(1)).min(REFINE_ROUNDS)
+    Refining::Pays(REFINE_ENCODE).rounds(sources)
 }
 
 /// Returns the schedule of rows whose input `i` belongs to stream `streams[i]`.
@@ -401,8 +412,18 @@ fn reduce_rows(rows: &mut Rows, options: PlanOptions, refining: Refining, budget
         Pass::Unweighted => matching::extract_matchings(rows, Preference::None),
         Pass::Weighted => matching::extract_matchings(rows, Preference::Sparse),
         Pass::Slp => {
-            extract(rows, options.objective, budget);
-            refine_rows(rows, options.objective, refining, budget);
+            let mut parts = Parts::of(rows);
+            let sources = parts.distinct.iter().flat_map(Rows::iter).map(Vec::len).sum();
+            let rounds = refining.rounds(sources);
+            let count = parts.distinct.len();
+            for (number, part) in parts.distinct.iter_mut().enumerate() {
+                budget.share((count - number) as u64, |share| {
+                    extract(part, options.objective, share);
+                    refine_rows(part, options.objective, refining, rounds, share);
+                });
+            }
+            *rows = parts.together();
+            fuse::fuse(rows, quick(options.objective));
         }
     }
 }
@@ -429,11 +450,14 @@ fn extract(rows: &mut Rows, objective: Objective, budget: &mut Budget) {
 }
 
 /// Refines rows, first for an objective that is quick to count.
-fn refine_rows(rows: &mut Rows, objective: Objective, refining: Refining, budget: &mut Budget) {
-    let (rounds, mut asked) = match refining {
-        Refining::Asked(rounds) => (rounds, Some(Budget::unlimited())),
-        Refining::Pays(rounds) => (rounds, None),
-    };
+fn refine_rows(
+    rows: &mut Rows,
+    objective: Objective,
+    refining: Refining,
+    rounds: usize,
+    budget: &mut Budget,
+) {
+    let mut asked = matches!(refining, Refining::Asked(_)).then(Budget::unlimited);
     let effort = Effort { objective: quick(objective), rounds, seed: SEED };
     let draws = asked.as_mut().unwrap_or(budget);
     let mut is_done = refine::refine(rows, effort, draws);

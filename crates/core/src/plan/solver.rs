@@ -192,7 +192,7 @@ impl<'a> Solver<'a> {
                 budget.cut(Cut::Alternatives);
                 break;
             }
-            let refining = code.refining(have, equations.sources(), options);
+            let refining = code.refining(have, options);
             let left = (count - number) as u64;
             budget.share(left, |share| reduce_rows(&mut rows, options, refining, share));
             let schedule = ordered(&rows, &streams(code, &inputs), options.order)?;

@@ -11,13 +11,13 @@ mod unix;
 mod windows;
 
 #[cfg(unix)]
-pub use unix::sync_directory;
-#[cfg(unix)]
 pub(crate) use unix::*;
-#[cfg(windows)]
-pub use windows::sync_directory;
+#[cfg(unix)]
+pub use unix::{drop_cached, sync_directory};
 #[cfg(windows)]
 pub(crate) use windows::*;
+#[cfg(windows)]
+pub use windows::{drop_cached, sync_directory};
 
 use std::fs;
 use std::io;

@@ -154,6 +154,42 @@ pub(crate) fn set_mode(file: &File, mode: u32) -> io::Result<()> {
     file.set_permissions(Permissions::from_mode(mode))
 }
 
+/// Returns what tells the file system of a file from all others.
+pub(crate) fn file_system(file: &File) -> io::Result<u64> {
+    Ok(file.metadata()?.dev())
+}
+
+/// Has the file system of a file write all that it has in memory.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub(crate) fn write_back(file: &File) -> io::Result<()> {
+    Ok(rustix::fs::syncfs(file)?)
+}
+
+/// Has the system drop what it keeps of a file in memory, as far as it is written.
+///
+/// # Errors
+/// Where there is no such call ([`io::ErrorKind::Unsupported`]): everywhere but on Linux.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub fn drop_cached(file: &File) -> io::Result<()> {
+    use rustix::fs::{Advice, fadvise};
+    Ok(fadvise(file, 0, None, Advice::DontNeed)?)
+}
+
+/// Refuses: there is no such call.
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+pub(crate) fn write_back(_file: &File) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// Refuses: there is no such call.
+///
+/// # Errors
+/// Always ([`io::ErrorKind::Unsupported`]).
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+pub fn drop_cached(_file: &File) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
 /// Whether a file is a disk or a part of one, which keeps some of what is written in memory first.
 pub(crate) fn is_disk(file: &Metadata) -> bool {
     file.file_type().is_block_device()

@@ -126,6 +126,24 @@ pub(crate) fn set_mode(_file: &File, _mode: u32) -> io::Result<()> {
     Ok(())
 }
 
+/// Refuses, as [`drop_cached`] does.
+pub(crate) fn file_system(_file: &File) -> io::Result<u64> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// Refuses, as [`drop_cached`] does.
+pub(crate) fn write_back(_file: &File) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// Refuses: what the system keeps of files in memory cannot be dropped.
+///
+/// # Errors
+/// Always ([`io::ErrorKind::Unsupported`]).
+pub fn drop_cached(_file: &File) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
 /// Returns `false`: disks are no files.
 pub(crate) fn is_disk(_file: &Metadata) -> bool {
     false

@@ -323,6 +323,10 @@ impl Node for Faulty {
         self.inner.delete_folder(prefix).await
     }
 
+    async fn forget_cached(&self, path: &str) {
+        self.inner.forget_cached(path).await;
+    }
+
     async fn sweep(&self, age: Duration) -> Result<u64> {
         self.inner.sweep(age).await
     }

@@ -20,7 +20,7 @@ use std::time::{Duration, SystemTime};
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::stream::{self, BoxStream, StreamExt};
-use paritas_shards::sync_directory;
+use paritas_shards::{drop_cached, sync_directory};
 use tempfile::{NamedTempFile, PersistError};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::{self, Sender};
@@ -169,6 +169,17 @@ impl Node for Folder {
     async fn delete(&self, path: &str) -> Result<()> {
         let path = path.to_owned();
         self.blocking(move |inner| inner.delete(&path)).await
+    }
+
+    async fn forget_cached(&self, path: &str) {
+        let path = path.to_owned();
+        let forget = |inner: &Inner, path: &str| {
+            let file = File::open(inner.target(path)?);
+            let forgotten = file.and_then(|file| drop_cached(&file));
+            forgotten.map_err(|error| inner.trouble("open", path, error))
+        };
+        // Whoever reads the file finds out what is wrong with it.
+        let _ = self.blocking(move |inner| forget(inner, &path)).await;
     }
 
     async fn sweep(&self, age: Duration) -> Result<u64> {

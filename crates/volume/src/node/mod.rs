@@ -125,6 +125,12 @@ pub trait Node: fmt::Debug + Send + Sync {
         Ok(())
     }
 
+    /// Has the system drop what it keeps of a file in this machine's memory, so that the file is
+    /// next read from where it is stored. Only folders of this machine do anything here.
+    async fn forget_cached(&self, path: &str) {
+        let _ = path;
+    }
+
     /// Removes the unfinished files of killed writers to which nothing was written for `age`.
     /// Returns the number of files removed.
     ///

@@ -95,6 +95,15 @@ impl Node for Timed {
         self.limit.hold(self.inner.delete_folder(prefix)).await
     }
 
+    async fn forget_cached(&self, path: &str) {
+        let forget = async {
+            self.inner.forget_cached(path).await;
+            Ok(())
+        };
+        // Whoever reads the file finds out that the node does not answer.
+        let _ = self.limit.hold(forget).await;
+    }
+
     async fn sweep(&self, age: Duration) -> Result<u64> {
         self.limit.hold(self.inner.sweep(age)).await
     }

@@ -21,7 +21,8 @@ const RANGES: usize = 4;
 /// Verifies one protection, and reports.
 pub fn run(protection: &Protection, args: &Verify, output: &Output) -> Result<State, Failure> {
     super::warn_of_absent(protection, output);
-    let options = VerifyOptions::default().quick(args.quick).threads(args.threads.most());
+    let options = VerifyOptions::default().quick(args.quick).from_disk(args.from_disk);
+    let options = options.threads(args.threads.most());
     let total = if args.quick { 0 } else { protection.bytes_to_verify() };
     let progress = output.progress(Some(total));
     let report = verify(protection, &options, &|bytes| progress.advance(bytes))?;

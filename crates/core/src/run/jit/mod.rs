@@ -7,7 +7,7 @@
 //!
 //! Compiling takes half a millisecond for 10+4; in that time the tiled kernel runs over some
 //! megabytes. So unless a compiled kernel is asked for by name, it is compiled only after that many
-//! bytes. Before compiled code touches anyone's data, it runs on a small set of bytes and must give
+//! bytes. One thread compiles; the tiled kernel serves the others meanwhile. Before compiled code touches anyone's data, it runs on a small set of bytes and must give
 //! the interpreter's result. If it does not, or cannot be made executable, the tiled kernel of the
 //! same instruction set serves.
 
@@ -30,7 +30,7 @@ mod x86_64;
 
 use std::ops::Range;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use crate::error::{Error, Result};
 use crate::limits::TRIED_BYTES;
@@ -87,7 +87,7 @@ pub(crate) struct Jit {
     /// Bytes of a stripe of all buffers.
     stripe: usize,
     bytes: AtomicUsize,
-    code: OnceLock<Result<Code, Refusal>>,
+    code: Claimed<Result<Code, Refusal>>,
 }
 
 /// The compiled functions of a program.
@@ -96,7 +96,35 @@ struct Code {
     plain: Function,
     /// Functions of the other variants, in the order of [`number`], each compiled when first
     /// needed.
-    others: [OnceLock<Result<Function, Refusal>>; 7],
+    others: [Claimed<Result<Function, Refusal>>; 7],
+}
+
+/// A value that the first who wants it makes. Others do without it until it is made, so nobody
+/// waits: no thread for another one, and no forked process for a thread that only its parent has.
+struct Claimed<T> {
+    claimed: AtomicBool,
+    made: OnceLock<T>,
+}
+
+impl<T> Default for Claimed<T> {
+    fn default() -> Self {
+        Self { claimed: AtomicBool::new(false), made: OnceLock::new() }
+    }
+}
+
+impl<T> Claimed<T> {
+    fn get(&self) -> Option<&T> {
+        self.made.get()
+    }
+
+    /// Returns the value, which this call makes if it is the first; `None` while another call makes
+    /// it.
+    fn get_or_make(&self, make: impl FnOnce() -> T) -> Option<&T> {
+        if self.get().is_none() && !self.claimed.swap(true, Ordering::Relaxed) {
+            return Some(self.made.get_or_init(make));
+        }
+        self.get()
+    }
 }
 
 /// Returns a number from 0 for every variant but the plain one.
@@ -133,11 +161,12 @@ impl Jit {
         }
         let program = variants.program();
         let stripe = (0..program.rows().len()).map(|buffer| program.strip(buffer)).sum();
-        let (bytes, code) = (AtomicUsize::new(0), OnceLock::new());
+        let (bytes, code) = (AtomicUsize::new(0), Claimed::default());
         Some(Box::new(Self { variants, isa, tiled, how, stripe, bytes, code }))
     }
 
-    /// Returns the compiled code, if enough bytes have been run and compiling succeeds.
+    /// Returns the compiled code, if enough bytes have been run, compiling succeeds, and no other
+    /// thread is at it.
     fn code(&self, stripes: usize) -> Option<&Code> {
         if let Some(code) = self.code.get() {
             return code.as_ref().ok();
@@ -147,11 +176,11 @@ impl Jit {
         if total < self.how.after {
             return None;
         }
-        self.code.get_or_init(|| Code::compile(&self.variants, self.isa)).as_ref().ok()
+        self.code.get_or_make(|| Code::compile(&self.variants, self.isa))?.as_ref().ok()
     }
 
-    /// Returns the function that suits a call's memory, or the plain one if that cannot be
-    /// compiled.
+    /// Returns the function that suits a call's memory, or the plain one if that one cannot be
+    /// compiled or is not ready.
     fn function<'c>(
         &self,
         code: &'c Code,
@@ -162,7 +191,8 @@ impl Jit {
         let variant = self.variants.choose(start, memory.nontemporal, self.how.prefetch);
         let Some(number) = number(variant) else { return &code.plain };
         let compile = || Function::compile(&self.variants, self.isa, variant);
-        code.others[number].get_or_init(compile).as_ref().unwrap_or(&code.plain)
+        let function = code.others[number].get_or_make(compile).and_then(|made| made.as_ref().ok());
+        function.unwrap_or(&code.plain)
     }
 }
 

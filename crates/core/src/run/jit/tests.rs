@@ -442,3 +442,17 @@ fn code_that_computes_something_else_is_refused() {
         assert_eq!(variants.each_ref().map(is_right), [true, false, false], "{isa:?}, {packet}");
     }
 }
+
+/// While one thread makes a value, another one that wants it goes on without. It makes none.
+#[test]
+fn nobody_waits_for_a_value_that_another_makes() {
+    let claimed = Claimed::default();
+    let made = claimed.get_or_make(|| {
+        std::thread::scope(|scope| {
+            let other = scope.spawn(|| claimed.get_or_make(|| 2).copied());
+            assert_eq!(other.join().unwrap(), None);
+        });
+        1
+    });
+    assert_eq!((made, claimed.get_or_make(|| 3)), (Some(&1), Some(&1)));
+}
