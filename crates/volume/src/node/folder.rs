@@ -593,12 +593,13 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let [hangs, works] = ["a", "b"].map(|name| Folder::new(name, root.path(), false));
         let gate = Arc::new(Mutex::new(()));
-        let closed = gate.lock().unwrap();
         let runtime = Builder::new_current_thread()
             .enable_all()
             .max_blocking_threads(MOST_THREADS + 1)
             .build()
             .unwrap();
+        // Opened before the runtime ends, which waits for its threads.
+        let closed = gate.lock().unwrap();
         runtime.block_on(async {
             for _ in 0..2 * MOST_THREADS {
                 let gate = Arc::clone(&gate);
