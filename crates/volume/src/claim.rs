@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use paritas_shards::ObjectId;
 
+use crate::cleaning::Unfinished;
 use crate::error::{Error, ErrorKind, Result};
 use crate::hands::now;
 use crate::names::{self, ObjectName};
@@ -38,6 +39,7 @@ pub(crate) struct Claim {
     path: String,
     /// The node that has the claim, or `None` if no node that answers can keep claims apart.
     node: Option<Arc<dyn Node>>,
+    unfinished: Unfinished,
 }
 
 impl Volume {
@@ -47,7 +49,7 @@ impl Volume {
     /// If another process has claimed it ([`ErrorKind::Busy`]).
     pub(crate) async fn claim(&self, name: &ObjectName, object: ObjectId) -> Result<Claim> {
         let (owner, path) = (ObjectId::random()?, names::claim(object));
-        let mut claim = Claim { owner, path, node: None };
+        let mut claim = Claim { owner, path, node: None, unfinished: Unfinished::begin() };
         for node in self.inline_order(object) {
             let Ok(node) = self.writable(node).await else { continue };
             if !node.abilities().create {
@@ -130,10 +132,9 @@ impl Claim {
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        let runtime = tokio::runtime::Handle::try_current();
-        if let (Some(node), Ok(runtime)) = (self.node.take(), runtime) {
+        if let Some(node) = self.node.take() {
             let path = std::mem::take(&mut self.path);
-            runtime.spawn(async move { node.delete(&path).await });
+            self.unfinished.remove(async move { _ = node.delete(&path).await });
         }
     }
 }

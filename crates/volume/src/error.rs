@@ -46,7 +46,7 @@ pub enum ErrorKind {
     Cancelled,
     /// A defect of this program.
     Internal,
-    /// The system lacks the memory.
+    /// The system lacks the memory, or the volume file allows less than is needed.
     Memory,
 }
 

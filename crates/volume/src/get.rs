@@ -282,6 +282,7 @@ impl Volume {
                 range.start, range.end, whole.end
             )));
         }
+        object.layout().map_or(Ok(()), |layout| self.expect_room(name, &layout))?;
         let digest = (range == whole).then(|| Arc::new(PieceDigest::new(whole.end)));
         let mut copy = Copy { sink, digest, left: VecDeque::from([range]), progress };
         match copy.run(&object).await {

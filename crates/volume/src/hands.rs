@@ -295,8 +295,10 @@ impl<'a> NameHands<'a> {
         }
         let mut parts = Vec::new();
         for (found, path, length) in files {
+            // Not every part of a later stage has its stage in the name.
             let is_it = |&part: &usize| {
-                self.volume.part_path(&layout, object, part).is_ok_and(|its| its == path)
+                layout.part(part).shard == found.shard
+                    && self.volume.part_path(&layout, object, part).is_ok_and(|its| its == path)
             };
             let Some(part) = (0..layout.part_count()).find(is_it) else { continue };
             let whole = layout.file_bytes(part, total);
@@ -433,6 +435,7 @@ impl<'a> NameHands<'a> {
     ) -> Result<Vec<Answer>> {
         let nothing = || Error::new(ErrorKind::TooFewShards, "no shard of the object is found");
         let layout = self.layout().ok_or_else(nothing)?;
+        self.volume.expect_room(self.name, &layout)?;
         let (length, digest) = self.total().ok_or_else(nothing)?;
         let mut targets = Vec::new();
         for &(part, node) in wanted {

@@ -17,6 +17,7 @@ pub mod placement;
 pub mod protocol;
 
 mod claim;
+mod cleaning;
 mod driver;
 mod edit;
 mod error;

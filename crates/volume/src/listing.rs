@@ -196,11 +196,22 @@ impl Volume {
         Ok(VolumeStatus { nodes, tolerance: self.tolerance(), owed, backlog, scrub })
     }
 
+    /// Checks that a node bears the mark of this volume and lists manifests.
+    async fn expect_readable(&self, node: NodeIndex) -> Result<()> {
+        self.expect_ready(node).await?;
+        self.node(node).list(MANIFESTS).next().await.transpose().map(drop)
+    }
+
+    /// Returns whether enough nodes answer now to be sure of what there is.
+    pub(crate) async fn is_readable(&self) -> bool {
+        let checks = join_all(self.nodes().map(|node| self.expect_readable(node))).await;
+        checks.iter().filter(|check| check.is_ok()).count() >= self.quorum.to_read()
+    }
+
     /// Checks that a node bears the mark of this volume and lists manifests and, unless it is
     /// drained, that it takes files.
     async fn expect_usable(&self, node: NodeIndex) -> Result<()> {
-        self.expect_ready(node).await?;
-        self.node(node).list(MANIFESTS).next().await.transpose()?;
+        self.expect_readable(node).await?;
         match self.quorum.counts(node) {
             true => self.clock_of(node).await.map(drop),
             false => Ok(()),

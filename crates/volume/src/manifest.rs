@@ -18,13 +18,14 @@ use paritas_shards::{Digest, ObjectId, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::names::{ObjectName, parse_manifest};
+use crate::node::MOST_WHOLE;
 use crate::protocol::{Kind, Listed, Version};
 use crate::{Error, ErrorKind, Result};
 
 /// The number of the format.
 const FORMAT: u32 = 1;
-/// The most bytes of a manifest's file.
-pub const MOST_BYTES: usize = 4 << 20;
+/// The most bytes of a manifest's file, which is read whole.
+pub const MOST_BYTES: usize = MOST_WHOLE as usize;
 /// The most bytes of an object that stands in its manifest.
 pub const MOST_INLINE: usize = 1 << 20;
 /// The most shards whose nodes a manifest names.

@@ -1,5 +1,6 @@
 //! Writing objects.
 
+use std::future::Future;
 use std::io::{Cursor, Read};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,12 +11,13 @@ use futures::future::join_all;
 use paritas_shards::blocks::{Layout, Shape};
 use paritas_shards::{Attributes, Digest, ObjectId, counted};
 
+use crate::cleaning::Unfinished;
 use crate::driver::{Hands, Since, drive};
 use crate::error::{Error, ErrorKind, Result};
 use crate::hands::{Flaw, NameHands, now, told};
 use crate::manifest::{Body, Content, Manifest};
 use crate::names::{self, ObjectName};
-use crate::node::Mode;
+use crate::node::{Mode, Node};
 use crate::protocol::{
     self, Action, Answer, Event, Kind, Listed, NodeIndex, PartIndex, Put, PutOutcome, Request,
     Version,
@@ -107,6 +109,7 @@ impl Volume {
         old: Option<Version>,
     ) -> Result<PutReport> {
         let layout = self.new_layout(name, object, &options)?;
+        self.expect_room(name, &layout)?;
         let spread = self.spread(object, layout.code());
         let first = layout.parts_in(1).len();
         let spread = protocol::Spread { homes: spread.homes[..first].to_vec(), ..spread };
@@ -125,14 +128,12 @@ impl Volume {
         let mut hands = PutHands::new(self, name, options, Box::new(make));
         hands.name.keep_layout(layout);
         hands.source = Mutex::new(Some(source));
-        let pulse = Arc::clone(&hands.pulse);
+        let heartbeat = Heartbeat::new(self, object, &hands.pulse);
         let done = tokio::select! {
             done = self.finish_put(object, content, hands, old) => done,
-            error = self.beat(object, &pulse) => Err(error),
+            error = self.beat(object, &heartbeat.pulse) => Err(error),
         };
-        if pulse.was_written() {
-            self.unmark_object(names::RUNNING, object).await;
-        }
+        heartbeat.end().await;
         done
     }
 
@@ -276,7 +277,49 @@ async fn peek(source: impl Read + Send + 'static, most: usize) -> Result<Source>
     })
 }
 
-/// The heartbeat of a put.
+/// The files of a put's heartbeat. They are removed when the put ends, or soon after it is given up.
+struct Heartbeat {
+    pulse: Arc<Pulse>,
+    nodes: Vec<Arc<dyn Node>>,
+    path: String,
+    unfinished: Unfinished,
+}
+
+impl Heartbeat {
+    fn new(volume: &Volume, object: ObjectId, pulse: &Arc<Pulse>) -> Self {
+        Self {
+            pulse: Arc::clone(pulse),
+            nodes: volume.nodes().map(|node| Arc::clone(volume.node(node))).collect(),
+            path: names::mark(names::RUNNING, object),
+            unfinished: Unfinished::begin(),
+        }
+    }
+
+    async fn end(self) {
+        if let Some(removal) = self.removal() {
+            removal.await;
+            self.pulse.written.store(false, Ordering::Relaxed);
+        }
+    }
+
+    /// Returns what removes the files from all nodes that answer, if there may be any.
+    fn removal(&self) -> Option<impl Future<Output = ()> + Send + use<>> {
+        let (nodes, path) = (self.nodes.clone(), self.path.clone());
+        self.pulse.written.load(Ordering::Relaxed).then_some(async move {
+            join_all(nodes.iter().map(|node| node.delete(&path))).await;
+        })
+    }
+}
+
+impl Drop for Heartbeat {
+    fn drop(&mut self) {
+        if let Some(removal) = self.removal() {
+            self.unfinished.remove(removal);
+        }
+    }
+}
+
+/// When the heartbeat of a put was last renewed.
 struct Pulse {
     /// When it was last renewed, or the put began. Once that is [`PULSELESS`] ago, what the put
     /// stored may have been collected, so no manifest may be written any more.
@@ -292,10 +335,6 @@ impl Pulse {
 
     fn renew(&self) {
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Since::now();
-    }
-
-    fn was_written(&self) -> bool {
-        self.written.load(Ordering::Relaxed)
     }
 
     /// Fails if the heartbeat is too old.
@@ -508,7 +547,12 @@ impl Hands for PutHands<'_> {
 
 #[cfg(test)]
 mod tests {
+    use futures::StreamExt;
+
     use super::*;
+    use crate::node::Endpoint;
+    use crate::placement::Member;
+    use crate::volume::Setup;
 
     #[test]
     fn a_heartbeat_that_stood_still_while_the_machine_slept_is_void() {
@@ -518,5 +562,58 @@ mod tests {
         assert_eq!(pulse.expect().unwrap_err().kind(), ErrorKind::TooFewNodes);
         pulse.renew();
         assert!(pulse.expect().is_ok());
+    }
+
+    /// A source that says when it is asked for more, and then gives none until the other end of its
+    /// line is gone.
+    struct Stalled(Arc<AtomicBool>, std::sync::mpsc::Receiver<()>);
+
+    impl Read for Stalled {
+        fn read(&mut self, _: &mut [u8]) -> std::io::Result<usize> {
+            self.0.store(true, Ordering::Relaxed);
+            let _ = self.1.recv();
+            Ok(0)
+        }
+    }
+
+    /// Lets other tasks run until something holds.
+    async fn until(holds: impl AsyncFn() -> bool) {
+        let begun = std::time::Instant::now();
+        while !holds().await {
+            assert!(begun.elapsed() < Duration::from_secs(20));
+            tokio::task::yield_now().await;
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_put_that_is_given_up_removes_its_heartbeat() {
+        let node = |number: usize| {
+            let name = format!("n{number}");
+            let node: Arc<dyn Node> = Arc::new(Endpoint::memory(&name).unwrap());
+            (Member { domain: name.clone(), name, is_drained: false }, node)
+        };
+        let nodes: Vec<_> = (0..3).map(node).collect();
+        let stores: Vec<_> = nodes.iter().map(|(_, node)| Arc::clone(node)).collect();
+        let code = paritas::Code::new(&"2+1".parse().unwrap()).unwrap();
+        let volume = Volume::new(Setup::new("0".repeat(32), code, nodes)).unwrap();
+        volume.mark_nodes().await.unwrap();
+        let (line, end) = std::sync::mpsc::channel();
+        let is_storing = Arc::new(AtomicBool::new(false));
+        let stalled = Stalled(Arc::clone(&is_storing), end);
+        let put = tokio::spawn(async move {
+            let source = Cursor::new(vec![7; 10_000]).chain(stalled);
+            volume.put(&ObjectName::new("object").unwrap(), source, PutOptions::default()).await
+        });
+        let heartbeats = async || {
+            let beats = async |store: &Arc<dyn Node>| store.list(names::RUNNING).count().await;
+            join_all(stores.iter().map(beats)).await.iter().sum::<usize>()
+        };
+        until(async || is_storing.load(Ordering::Relaxed)).await;
+        assert_eq!(heartbeats().await, 0);
+        tokio::time::advance(HEARTBEAT).await;
+        until(async || heartbeats().await == 3).await;
+        put.abort();
+        until(async || heartbeats().await == 0).await;
+        drop(line);
     }
 }

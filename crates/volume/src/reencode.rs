@@ -48,6 +48,7 @@ impl Volume {
         let id = greater(old.object)?;
         // The source is read once, so its shards must be found before: they may have moved.
         let (object, _) = self.look_everywhere(name, object).await?;
+        object.layout().map_or(Ok(()), |layout| self.expect_room(name, &layout))?;
         let source = Box::new(Source::of(&object));
         Ok(Reencoded::Changed(self.put_shards(name, id, source, options, Some(old)).await?))
     }

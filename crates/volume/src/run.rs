@@ -4,11 +4,13 @@ use std::fmt;
 use std::future::Future;
 use std::io;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::oneshot;
+use tokio::time::timeout;
 
+use crate::cleaning::all_removed;
 use crate::error::{Error, ErrorKind, Result};
 
 /// Time that interrupted work has to remove what it had begun to write.
@@ -23,7 +25,14 @@ const QUESTION: Duration = Duration::from_millis(100);
 
 /// Threads for the asynchronous work of volumes. Connections to servers stay open between two
 /// pieces of work.
-pub struct Runner(Runtime);
+///
+/// When it is dropped, it waits at most three seconds. During this time, what was given up is
+/// removed: unfinished files, heartbeats and claims. A thread that waits for something outside is
+/// left behind. Inside asynchronous work, which must not block, it does not wait.
+pub struct Runner(Threads);
+
+/// The threads, until they are stopped.
+struct Threads(Option<Runtime>);
 
 impl fmt::Debug for Runner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -37,7 +46,14 @@ impl Runner {
     /// # Errors
     /// If the system has none ([`ErrorKind::Io`]).
     pub fn new() -> Result<Self> {
-        Builder::new_multi_thread().enable_all().build().map(Self).map_err(no_threads)
+        let runtime = Builder::new_multi_thread().enable_all().build().map_err(no_threads)?;
+        Ok(Self(Threads(Some(runtime))))
+    }
+
+    fn runtime(&self) -> Result<&Runtime> {
+        // They are stopped when the runner is dropped, not before.
+        let Threads(runtime) = &self.0;
+        runtime.as_ref().ok_or_else(|| Error::new(ErrorKind::Internal, "the threads are stopped"))
     }
 
     /// Runs work to its end, unless `is_interrupted`, which is asked ten times a second, returns
@@ -55,13 +71,24 @@ impl Runner {
                 tokio::time::sleep(QUESTION).await;
             }
         };
-        self.0.block_on(unless(work, interruption))
+        self.runtime()?.block_on(unless(work, interruption))
     }
 
-    /// Stops the threads within three seconds. During this time, tasks remove the unfinished files
-    /// of work that was given up. A thread that waits for something outside is left behind.
+    /// Stops the threads, as dropping the runner does.
     pub fn stop(self) {
-        self.0.shutdown_timeout(CLEANING);
+        drop(self);
+    }
+}
+
+impl Drop for Threads {
+    fn drop(&mut self) {
+        let Some(runtime) = self.0.take() else { return };
+        if Handle::try_current().is_ok() {
+            return runtime.shutdown_background();
+        }
+        let begun = Instant::now();
+        let _ = runtime.block_on(async { timeout(CLEANING, all_removed()).await });
+        runtime.shutdown_timeout(CLEANING.saturating_sub(begun.elapsed()));
     }
 }
 
@@ -72,10 +99,7 @@ impl Runner {
 /// If the work fails, if it was interrupted ([`ErrorKind::Cancelled`]), or if the system has no
 /// threads ([`ErrorKind::Io`]).
 pub fn run<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
-    let runner = Runner::new()?;
-    let result = runner.0.block_on(unless(work, ctrl_c()));
-    runner.stop();
-    result
+    Runner::new()?.runtime()?.block_on(unless(work, ctrl_c()))
 }
 
 /// Runs the work that `begin` begins as [`run`] does, but on a thread of its own, and treats the
@@ -88,21 +112,20 @@ pub fn run_apart<T: Send + 'static, F: Future<Output = Result<T>>>(
     begin: impl FnOnce() -> F + Send + 'static,
 ) -> Result<T> {
     let runner = Runner::new()?;
-    let (handle, (line, outcome)) = (runner.0.handle().clone(), oneshot::channel());
+    let runtime = runner.runtime()?;
+    let (handle, (line, outcome)) = (runtime.handle().clone(), oneshot::channel());
     let work = move || drop(line.send(handle.block_on(unless(begin(), signal()))));
     thread::Builder::new().spawn(work).map_err(no_threads)?;
     let panicked = |_| {
         let message = "this is a bug in paritas; please report it";
         Err(Error::new(ErrorKind::Internal, message))
     };
-    let result = runner.0.block_on(async {
+    runtime.block_on(async {
         tokio::select! {
             result = outcome => result.unwrap_or_else(panicked),
             () = until_stuck() => Err(interrupted()),
         }
-    });
-    runner.stop();
-    result
+    })
 }
 
 /// Runs work unless `interruption` comes first.
@@ -161,4 +184,64 @@ fn interrupted() -> Error {
 
 fn no_threads(error: io::Error) -> Error {
     Error::new(ErrorKind::Io, format!("starting threads: {error}")).because(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use super::*;
+    use crate::cleaning::Unfinished;
+
+    #[test]
+    fn a_runner_is_dropped_in_bounded_time_though_a_thread_hangs() {
+        let (line, hangs) = std::sync::mpsc::channel::<()>();
+        let runner = Runner::new().unwrap();
+        let work = async move {
+            drop(tokio::task::spawn_blocking(move || hangs.recv()));
+            Ok(())
+        };
+        runner.run(work, || false).unwrap();
+        let begun = Instant::now();
+        drop(runner);
+        assert!(begun.elapsed() < 3 * CLEANING);
+        drop(line);
+    }
+
+    #[tokio::test]
+    async fn a_runner_may_be_dropped_inside_asynchronous_work() {
+        drop(Runner::new().unwrap());
+    }
+
+    struct Remains {
+        unfinished: Unfinished,
+        are_removed: Arc<AtomicBool>,
+    }
+
+    impl Drop for Remains {
+        fn drop(&mut self) {
+            let are_removed = Arc::clone(&self.are_removed);
+            self.unfinished.remove(async move {
+                tokio::time::sleep(Duration::from_millis(200)).await;
+                are_removed.store(true, Ordering::Relaxed);
+            });
+        }
+    }
+
+    #[test]
+    fn what_is_given_up_is_removed_before_the_threads_stop() {
+        let [are_removed, is_begun] = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
+        let runner = Runner::new().unwrap();
+        let work = async {
+            let are_removed = Arc::clone(&are_removed);
+            let _remains = Remains { unfinished: Unfinished::begin(), are_removed };
+            is_begun.store(true, Ordering::Relaxed);
+            std::future::pending::<Result<()>>().await
+        };
+        let given_up = runner.run(work, || is_begun.load(Ordering::Relaxed)).unwrap_err();
+        assert_eq!(given_up.kind(), ErrorKind::Cancelled);
+        runner.stop();
+        assert!(are_removed.load(Ordering::Relaxed));
+    }
 }

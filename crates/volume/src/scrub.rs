@@ -147,8 +147,12 @@ impl Scrub<'_> {
     }
 
     /// Reads all blocks of the next object and repairs what is wrong. Returns nothing at the end of
-    /// the pass. If too few nodes answer ([`ErrorKind::TooFewNodes`]), nothing follows, and the
-    /// next scrub goes on with the same object.
+    /// the pass.
+    ///
+    /// If that fails because too few nodes take part ([`ErrorKind::TooFewNodes`]), it matters whether
+    /// this is so for every object. If too few nodes answer at all, nothing follows, and the next
+    /// scrub goes on with the same object. Otherwise the object counts as left, and is tried again
+    /// in the next pass.
     pub async fn next(&mut self) -> Option<(ObjectName, Result<Repaired>)> {
         if self.is_over {
             return None;
@@ -158,12 +162,13 @@ impl Scrub<'_> {
             return None;
         };
         let repaired = self.volume.repair(&name, true).await;
-        match &repaired {
-            Err(error) if error.kind() == ErrorKind::TooFewNodes => {
+        let too_few = repaired.as_ref().is_err_and(|error| error.kind() == ErrorKind::TooFewNodes);
+        match too_few && !self.volume.is_readable().await {
+            true => {
                 self.is_over = true;
                 self.save().await;
             }
-            repaired => self.advance(&name, is_left(repaired)).await,
+            false => self.advance(&name, is_left(&repaired)).await,
         }
         Some((name, repaired))
     }
@@ -173,7 +178,8 @@ impl Scrub<'_> {
         if let Some(pass) = &mut self.cursor.status.pass {
             name.as_str().clone_into(&mut pass.after);
             pass.done += 1;
-            pass.left += usize::from(is_left);
+            // Both this and the number below come from nodes.
+            pass.left = pass.left.saturating_add(usize::from(is_left));
         }
         self.unsaved += 1;
         if self.unsaved >= MOST_AGAIN || self.saved.elapsed() >= SAVED_AFTER {
@@ -195,7 +201,7 @@ impl Scrub<'_> {
     /// Writes the cursor to all nodes. If none takes it, an older one stays.
     async fn save(&mut self) {
         (self.unsaved, self.saved) = (0, Instant::now());
-        self.cursor.saves += 1;
+        self.cursor.saves = self.cursor.saves.saturating_add(1);
         let Ok(text) = serde_json::to_vec(&self.cursor) else { return };
         let text = Bytes::from(text);
         let write = async |node: NodeIndex| {

@@ -31,7 +31,8 @@ pub enum Health {
     Intact,
     /// Something is missing, damaged, or not where it belongs; repair restores it.
     Repairable,
-    /// Too little was found to decode the object, but nodes that did not answer may have more.
+    /// Too little was found to decode the object, but nodes that did not answer may have more; or it
+    /// could not be read for another reason than its blocks.
     Unknown,
     /// Too little is left to decode the object.
     Lost,
@@ -278,15 +279,20 @@ impl Volume {
             true if is_all_there && is_settled && hands.flaws().is_empty() => Health::Intact,
             true => Health::Repairable,
             false if manifests.answered < nodes => Health::Unknown,
-            false if self.is_readable(name).await => Health::Repairable,
-            false => Health::Lost,
+            false => self.health_by_blocks(name).await,
         }
     }
 
-    /// Whether an object can be read block by block although too few of its shards are whole.
-    async fn is_readable(&self, name: &ObjectName) -> bool {
-        let nothing = |_| {};
-        self.get(name, None, &mut std::io::sink(), GetOptions::default(), &nothing).await.is_ok()
+    /// Returns the state of an object of which too few shards are whole: it may still be readable
+    /// block by block. If reading fails for another reason than its blocks, nobody knows.
+    async fn health_by_blocks(&self, name: &ObjectName) -> Health {
+        let (mut sink, options) = (std::io::sink(), GetOptions::default());
+        let read = self.get(name, None, &mut sink, options, &|_| {}).await;
+        match read.map_err(|error| error.kind()) {
+            Ok(_) => Health::Repairable,
+            Err(ErrorKind::TooFewShards | ErrorKind::DigestMismatch) => Health::Lost,
+            Err(_) => Health::Unknown,
+        }
     }
 
     /// Brings one object into order: every part and every manifest on the nodes where they belong,
@@ -616,6 +622,61 @@ mod tests {
             volume.remove_damaged(&hands).await;
             assert_eq!(home.exists(), stays);
         }
+    }
+
+    /// Whoever can write on the nodes can state any length.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_forged_length_costs_neither_memory_nor_time() {
+        let (root, name) = (tempfile::tempdir().unwrap(), ObjectName::new("object").unwrap());
+        let volume = filled(root.path(), &name).await;
+        let object = volume.find(&name, GetOptions::default()).await.unwrap();
+        let path = name.manifest(&object.listed());
+        for disk in 0..4 {
+            let disk = root.path().join(format!("disk{disk}"));
+            let text = std::fs::read(disk.join(&path)).unwrap();
+            let mut manifest = Manifest::from_bytes(&path, &text).unwrap();
+            manifest.listed.length = 1 << 62;
+            std::fs::remove_file(disk.join(&path)).unwrap();
+            std::fs::write(disk.join(manifest.path()), manifest.to_bytes().unwrap()).unwrap();
+        }
+        let object = volume.find(&name, GetOptions::default()).await.unwrap();
+        assert_eq!(object.length(), 1 << 62);
+        let target = paritas_shards::FileTarget::new(root.path().join("copy"));
+        let read = volume.read_to_file(object, target, &|_| {}).await.unwrap_err();
+        assert_eq!(read.kind(), ErrorKind::TooFewShards, "{read}");
+        let verdict = volume.verify(&name, true).await.unwrap();
+        assert_eq!(verdict.health, Health::Lost, "{verdict:?}");
+        let repaired = volume.repair(&name, true).await.unwrap_err();
+        assert_eq!(repaired.kind(), ErrorKind::TooFewShards, "{repaired}");
+    }
+
+    #[tokio::test]
+    async fn an_object_that_does_not_fit_into_the_memory_is_refused_but_not_called_lost() {
+        let (root, name) = (tempfile::tempdir().unwrap(), ObjectName::new("object").unwrap());
+        let mut volume = filled(root.path(), &name).await;
+        volume.setup.settings.memory = 10_000;
+        let refused = |error: Error| {
+            assert_eq!(error.kind(), ErrorKind::Memory, "{error}");
+            assert!(error.to_string().contains("`limits.memory` in the volume file is 10000"));
+        };
+        let source = std::io::Cursor::new(vec![8; 100_000]);
+        refused(volume.put(&name, source, PutOptions::default()).await.unwrap_err());
+        let (mut sink, options) = (Vec::new(), GetOptions::default());
+        refused(volume.get(&name, None, &mut sink, options, &|_| {}).await.unwrap_err());
+        assert_eq!(volume.verify(&name, true).await.unwrap().health, Health::Intact);
+        // Two shards of three are damaged, so the object may be readable block by block or not.
+        let object = volume.find(&name, options).await.unwrap();
+        let (id, layout) = (object.listed().version.object, object.layout().unwrap());
+        for part in 0..2 {
+            let path = volume.part_path(&layout, id, part).unwrap();
+            let files = (0..4).map(|disk| root.path().join(format!("disk{disk}")).join(&path));
+            let file = files.into_iter().find(|file| file.exists()).unwrap();
+            let mut bytes = std::fs::read(&file).unwrap();
+            let middle = bytes.len() / 2;
+            bytes[middle] ^= 1;
+            std::fs::write(file, bytes).unwrap();
+        }
+        assert_eq!(volume.verify(&name, true).await.unwrap().health, Health::Unknown);
     }
 
     #[tokio::test]

@@ -359,6 +359,25 @@ impl Volume {
         order
     }
 
+    /// Checks that the memory which the volume file allows has room for a segment of an object: a
+    /// block of every shard. Otherwise the object could not be written, read or repaired within it.
+    ///
+    /// # Errors
+    /// If it has not ([`ErrorKind::Memory`]).
+    pub(crate) fn expect_room(&self, name: &ObjectName, layout: &Layout) -> Result<()> {
+        let (needed, memory) = (layout.segment_memory(), self.setup.settings.memory);
+        match needed <= memory {
+            true => Ok(()),
+            false => Err(Error::new(
+                ErrorKind::Memory,
+                format!(
+                    "{name}: one block of each of its shards takes {needed} bytes of memory, but \
+                     `limits.memory` in the volume file is {memory}; raise it"
+                ),
+            )),
+        }
+    }
+
     /// Returns the layout that a front header states.
     pub(crate) fn layout_of(&self, header: &[u8]) -> Result<Layout> {
         Ok(Layout::read(header, |_: &Spec| self.setup.options.clone())?.0)

@@ -9,8 +9,8 @@ use futures::TryStreamExt;
 use futures::future::join_all;
 use paritas_volume::config::{Config, NodeEntry};
 use paritas_volume::node::{
-    Call, Counted, Delayed, Endpoint, Fault, Faulty, Folder, Limited, Mode, Node, STAGING, Trigger,
-    conformance, open, probe,
+    Call, Counted, Delayed, Endpoint, Fault, Faulty, Folder, Limited, MOST_WHOLE, Mode, Node,
+    STAGING, Trigger, conformance, open, probe,
 };
 use paritas_volume::{ErrorKind, Result};
 use tempfile::TempDir;
@@ -443,5 +443,21 @@ fn credentials_that_cannot_be_used_are_named_but_not_shown() {
         assert_eq!((error.kind(), error.node()), (ErrorKind::Parameters, Some("n")), "{uri}");
         assert!(shown(&error).contains(part), "{uri}: {error}");
         assert!(!shown(&error).contains("Sentinel"), "{uri}: {}", shown(&error));
+    }
+}
+
+#[tokio::test]
+async fn only_small_files_are_read_whole() {
+    let (_root, folder) = folder(false);
+    for node in [folder, memory()] {
+        for (more, kind) in [(0, None), (1, Some(ErrorKind::Io))] {
+            let bytes = MOST_WHOLE as usize + more;
+            node.write("file", vec![7; bytes].into(), Mode::Replace).await.unwrap();
+            let read = node.read("file", None).await;
+            assert_eq!(read.as_ref().err().map(|error| error.kind()), kind);
+            assert!(read.map_or(kind.is_some(), |read| read.len() == bytes));
+            let range = node.read("file", Some(0..bytes as u64)).await.unwrap();
+            assert_eq!(range.len(), bytes);
+        }
     }
 }

@@ -181,6 +181,15 @@ async fn a_server_that_reads_no_ranges_is_read_whole() {
     }
 }
 
+/// The server says that the file has a tebibyte, and sends ten bytes of it.
+#[tokio::test]
+async fn of_a_server_that_reads_no_ranges_no_more_is_taken_than_is_wanted() {
+    let address = server(answer("200 OK", 1 << 40, "0123456789")).await;
+    for uri in [format!("http://{address}/x"), format!("webdav+http://{address}/x")] {
+        assert_eq!(node(&uri).read("a", Some(2..5)).await.unwrap(), "234", "{uri}");
+    }
+}
+
 #[tokio::test]
 async fn an_answer_that_ends_early_is_an_error() {
     // A connection that ends, and a range that is shorter than what was asked for.

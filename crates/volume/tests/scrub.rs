@@ -4,6 +4,7 @@ mod common;
 
 use common::{Disks, content, name};
 use paritas_volume::{ErrorKind, PutOptions, Scrub, Volume};
+use serde_json::json;
 
 const OBJECTS: usize = 40;
 const SPEC: &str = "2+1";
@@ -105,4 +106,53 @@ async fn a_cursor_that_cannot_be_read_is_as_good_as_none() {
     (0..3)
         .for_each(|disk| std::fs::write(disks.path(disk).join("scrub"), "{\"saves\": -1").unwrap());
     assert_eq!(volume.scrub().await.unwrap().names().count(), OBJECTS);
+}
+
+/// Of one object, two of three nodes cannot say which versions they have.
+#[cfg(unix)]
+#[tokio::test]
+async fn an_object_that_cannot_be_judged_does_not_keep_a_scrub_from_the_others() {
+    let disks = Disks::new(3);
+    let volume = filled(&disks).await;
+    let folder = |disk: usize| disks.path(disk).join("manifests/folder/03@");
+    for disk in 0..2 {
+        std::fs::rename(folder(disk), disks.path(disk).join("away")).unwrap();
+        std::os::unix::fs::symlink("nowhere", folder(disk)).unwrap();
+    }
+    let scrub_all = async || {
+        let mut scrub = volume.scrub().await.unwrap();
+        let mut failed = Vec::new();
+        while let Some((name, repaired)) = scrub.next().await {
+            failed.extend(repaired.err().map(|error| (name.as_str().to_owned(), error.kind())));
+        }
+        let status = volume.status().await.unwrap().scrub;
+        assert_eq!(status.pass, None);
+        (failed, status.last.unwrap())
+    };
+    for _ in 0..2 {
+        let (failed, last) = scrub_all().await;
+        assert_eq!(failed, [(object(3), ErrorKind::TooFewNodes)]);
+        assert_eq!((last.names, last.left), (OBJECTS, 1));
+    }
+    for disk in 0..2 {
+        std::fs::remove_file(folder(disk)).unwrap();
+        std::fs::rename(disks.path(disk).join("away"), folder(disk)).unwrap();
+    }
+    let (failed, last) = scrub_all().await;
+    assert_eq!((failed, last.left), (Vec::new(), 0));
+}
+
+#[tokio::test]
+async fn no_number_in_a_cursor_is_too_great() {
+    let disks = Disks::new(3);
+    let volume = filled(&disks).await;
+    let most = usize::MAX;
+    let pass = json!({"began": most, "after": "", "done": most, "names": most, "left": most});
+    let text = json!({"saves": most, "pass": pass, "last": null}).to_string();
+    (0..3).for_each(|disk| std::fs::write(disks.path(disk).join("scrub"), &text).unwrap());
+    assert_eq!(volume.status().await.unwrap().scrub.pass.unwrap().left, most);
+    let mut again = volume.scrub().await.unwrap();
+    assert_eq!(scrub(&mut again, 100).await.len(), OBJECTS);
+    let status = volume.status().await.unwrap().scrub;
+    assert_eq!((status.pass, status.last.unwrap().names), (None, OBJECTS));
 }

@@ -22,14 +22,15 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures::stream::{self, BoxStream, StreamExt, TryStreamExt};
 use opendal::layers::{RetryLayer, TimeoutLayer};
-use opendal::{Buffer, Metadata, Operator};
+use opendal::{Buffer, BytesRange, Metadata, Operator};
 
 use super::service::Service;
 use super::streamed::Put;
 use super::{
-    Abilities, Entry, Mode, Node, STAGING, Stat, Writer, check_path, check_prefix, range_length,
-    staging_path,
+    Abilities, Entry, MOST_WHOLE, Mode, Node, STAGING, Stat, Writer, check_path, check_prefix,
+    range_length, staging_path, too_long,
 };
+use crate::cleaning::Unfinished;
 use crate::{Error, ErrorKind, Result};
 
 /// Bytes that a bucket's writer sends at a time. A bucket takes 10,000 parts, so 80 GiB.
@@ -208,9 +209,14 @@ impl Node for Endpoint {
         };
         let mut removed = 0;
         for file in files.iter().filter(|file| is_old(file)) {
-            let deleted = self.inner.steady.delete(&file.path).await;
-            deleted.map_err(|error| self.inner.error("delete", &file.path, error))?;
-            removed += 1;
+            match self.inner.steady.delete(&file.path).await {
+                // Another sweep was faster, or its writer has come back.
+                Err(error) if error.kind() == opendal::ErrorKind::NotFound => {}
+                deleted => {
+                    deleted.map_err(|error| self.inner.error("delete", &file.path, error))?;
+                    removed += 1;
+                }
+            }
         }
         Ok(removed)
     }
@@ -264,6 +270,7 @@ impl Endpoint {
             sent: 0,
             sink: Some(sink),
             failed: false,
+            unfinished: Unfinished::begin(),
         })
     }
 }
@@ -344,29 +351,59 @@ impl Inner {
         }
     }
 
+    /// Asks for a part of a file, or for all of it. Of what comes, returns the bytes in `wanted`, and
+    /// the number of all bytes. What comes before `wanted` is dropped; once more has come than to
+    /// the end of `wanted`, nothing more is read, however much the server would send.
+    async fn collect(
+        &self,
+        path: &str,
+        asked: BytesRange,
+        wanted: Range<u64>,
+    ) -> Result<(Buffer, u64)> {
+        let (mut kept, mut come) = (Vec::new(), 0);
+        let read = async {
+            let reader = self.steady.reader(&self.service.stored(path)).await?;
+            let mut pieces = reader.into_stream(asked).await?;
+            while come <= wanted.end
+                && let Some(piece) = pieces.try_next().await?
+            {
+                let end = come + piece.len() as u64;
+                let inside = come.max(wanted.start)..end.min(wanted.end);
+                if inside.start < inside.end {
+                    let inside = (inside.start - come) as usize..(inside.end - come) as usize;
+                    kept.extend(piece.slice(inside));
+                }
+                come = end;
+            }
+            Ok::<(), opendal::Error>(())
+        };
+        read.await.map_err(|error| self.error("read", path, error))?;
+        Ok((Buffer::from(kept), come))
+    }
+
     async fn read_all(&self, path: &str) -> Result<Bytes> {
-        let content = self.steady.read(&self.service.stored(path)).await;
-        Ok(content.map_err(|error| self.error("read", path, error))?.to_bytes())
+        match self.collect(path, (..).into(), 0..MOST_WHOLE).await? {
+            (_, come) if come > MOST_WHOLE => Err(too_long(path).at_node(&self.name)),
+            (content, _) => Ok(content.to_bytes()),
+        }
     }
 
     async fn read(&self, path: &str, range: &Range<u64>) -> Result<Bytes> {
-        let stored = self.service.stored(path);
-        let reading = self.steady.read_with(&stored).range(range.clone());
-        let content = reading.await.map_err(|error| self.error("read", path, error))?;
-        if content.len() as u64 != range.end - range.start {
-            return Err(self.too_short(path, range.start + content.len() as u64, range));
+        let length = range.end - range.start;
+        match self.collect(path, range.clone().into(), 0..length).await? {
+            (_, come) if come != length => Err(self.too_short(path, range.start + come, range)),
+            (content, _) => Ok(content.to_bytes()),
         }
-        Ok(content.to_bytes())
     }
 
-    /// Reads the whole file and cuts the range out of it, where the service cannot read ranges.
+    /// Reads the file from its beginning to the end of the range, where the service cannot read
+    /// ranges.
     async fn read_and_cut(&self, path: &str, range: &Range<u64>) -> Result<Bytes> {
-        let content = self.read_all(path).await?;
-        if range.end > content.len() as u64 {
-            return Err(self.too_short(path, content.len() as u64, range));
+        match self.collect(path, (..).into(), range.clone()).await? {
+            (_, come) if come < range.end => Err(self.too_short(path, come, range)),
+            // A slice would keep all of what has come.
+            (content, _) => Ok(Bytes::copy_from_slice(&content.to_bytes())),
         }
-        // Both are within the content, so within memory. A slice would keep all of the content.
-        Ok(Bytes::copy_from_slice(&content[range.start as usize..range.end as usize]))
     }
 
     async fn stat(&self, path: &str) -> Result<Option<Stat>> {
@@ -452,6 +489,7 @@ struct EndpointWriter {
     /// Nothing after the writer is finished or aborted.
     sink: Option<Sink>,
     failed: bool,
+    unfinished: Unfinished,
 }
 
 /// What takes the bytes of a file.
@@ -611,9 +649,8 @@ impl Writer for EndpointWriter {
 
 impl Drop for EndpointWriter {
     fn drop(&mut self) {
-        if let (Some(work), Ok(runtime)) = (self.clean_up(), tokio::runtime::Handle::try_current())
-        {
-            runtime.spawn(work);
+        if let Some(work) = self.clean_up() {
+            self.unfinished.remove(work);
         }
     }
 }

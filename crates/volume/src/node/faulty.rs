@@ -100,7 +100,11 @@ impl Faulty {
     /// Keeps what is at a path before it changes, if that may be shown later.
     async fn remember(&self, path: &str) {
         if self.script.rules.iter().any(|(_, fault, _)| *fault == Fault::Stale) {
-            let content = self.inner.read(path, None).await.ok();
+            // As a range: a shard may be too long to be read whole.
+            let content = match self.inner.stat(path).await {
+                Ok(Some(found)) => self.inner.read(path, Some(0..found.length)).await.ok(),
+                _ => None,
+            };
             self.script.state().before.insert(path.to_owned(), content);
         }
     }

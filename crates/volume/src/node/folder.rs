@@ -24,11 +24,13 @@ use paritas_shards::{drop_cached, sync_directory};
 use tempfile::{NamedTempFile, PersistError};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::{self, Sender};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use walkdir::{DirEntry, WalkDir};
 
 use super::buffers::Buffers;
 use super::{
-    Abilities, Entry, Mode, Node, STAGING, Stat, Writer, check_path, check_prefix, range_length,
+    Abilities, Entry, MOST_WHOLE, Mode, Node, STAGING, Stat, Writer, check_path, check_prefix,
+    range_length, too_long,
 };
 use crate::{Error, ErrorKind, Result};
 
@@ -38,6 +40,11 @@ const BATCH: usize = 1000;
 /// Number of attempts at giving a file its name. Each but the last fails because another task has
 /// removed the folder, which was empty.
 const NAMING_ATTEMPTS: usize = 64;
+
+/// Number of threads that work in a folder at a time. A disk that hangs keeps its threads, though
+/// nobody waits for them any longer. Without a limit, it would soon have all threads of the process
+/// (512), and no other disk could be used.
+const MOST_THREADS: usize = 32;
 
 /// A directory of this machine that stores files.
 #[derive(Debug, Clone)]
@@ -51,14 +58,16 @@ struct Inner {
     root: PathBuf,
     sync: bool,
     buffers: Arc<Buffers>,
+    threads: Arc<Semaphore>,
 }
 
 impl Folder {
     /// Creates a node in an existing directory. With `sync`, files are durable when they have their
     /// names; otherwise the system writes them to the disk when it likes.
     pub fn new(name: impl Into<String>, root: impl Into<PathBuf>, sync: bool) -> Self {
-        let buffers = Arc::new(Buffers::default());
-        Self { inner: Arc::new(Inner { name: name.into(), root: root.into(), sync, buffers }) }
+        let (name, root, buffers) = (name.into(), root.into(), Arc::new(Buffers::default()));
+        let threads = Arc::new(Semaphore::new(MOST_THREADS));
+        Self { inner: Arc::new(Inner { name, root, sync, buffers, threads }) }
     }
 
     /// Returns the directory.
@@ -75,7 +84,12 @@ impl Folder {
         if may_block() {
             return work(&inner);
         }
-        match tokio::task::spawn_blocking(move || work(&inner)).await {
+        let turn = inner.turn().await;
+        let work = move || {
+            let _turn = turn;
+            work(&inner)
+        };
+        match tokio::task::spawn_blocking(work).await {
             Ok(result) => result,
             Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
             Err(error) => Err(self.inner.error(ErrorKind::Cancelled, "the program ends", error)),
@@ -132,14 +146,19 @@ impl Node for Folder {
     }
 
     fn list<'a>(&'a self, prefix: &'a str) -> BoxStream<'a, Result<Entry>> {
-        let (sender, receiver) = mpsc::channel(2);
         let (inner, prefix) = (self.inner.clone(), prefix.to_owned());
-        tokio::task::spawn_blocking(move || inner.list(&prefix, &sender));
-        stream::unfold(receiver, |mut receiver| async move {
-            receiver.recv().await.map(|batch| (stream::iter(batch), receiver))
-        })
-        .flatten()
-        .boxed()
+        let begin = async move {
+            let (sender, receiver) = mpsc::channel(2);
+            let turn = inner.turn().await;
+            tokio::task::spawn_blocking(move || {
+                let _turn = turn;
+                inner.list(&prefix, &sender);
+            });
+            stream::unfold(receiver, |mut receiver| async move {
+                receiver.recv().await.map(|batch| (stream::iter(batch), receiver))
+            })
+        };
+        stream::once(begin).flatten().flatten().boxed()
     }
 
     async fn write(&self, path: &str, content: Bytes, mode: Mode) -> Result<()> {
@@ -188,6 +207,11 @@ impl Node for Folder {
 }
 
 impl Inner {
+    /// Waits until fewer than [`MOST_THREADS`] threads work here. The semaphore is never closed.
+    async fn turn(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.threads).acquire_owned().await.ok()
+    }
+
     fn error(
         &self,
         kind: ErrorKind,
@@ -246,6 +270,9 @@ impl Inner {
         let found = fs::metadata(&target).map_err(trouble)?;
         if !found.is_file() {
             return Err(self.trouble("read", path, IoErrorKind::NotFound.into()));
+        }
+        if range.is_none() && found.len() > MOST_WHOLE {
+            return Err(too_long(path).at_node(&self.name));
         }
         let range = range.unwrap_or(0..found.len());
         let length = range_length(path, &range)?;
@@ -455,8 +482,14 @@ impl Inner {
         for entry in entries {
             let entry = entry.map_err(trouble)?;
             if is_older(&entry, age) {
-                fs::remove_file(entry.path()).map_err(trouble)?;
-                removed += 1;
+                match fs::remove_file(entry.path()) {
+                    // Another sweep was faster, or its writer has come back.
+                    Err(error) if is_absence(&error) => {}
+                    done => {
+                        done.map_err(trouble)?;
+                        removed += 1;
+                    }
+                }
             }
         }
         Ok(removed)
@@ -555,4 +588,59 @@ fn write_pieces(file: &mut File, pieces: &[Bytes]) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use tokio::runtime::Builder;
+    use tokio::time::timeout;
+
+    use super::*;
+
+    #[test]
+    fn a_disk_that_hangs_does_not_take_the_threads_of_others() {
+        let root = tempfile::tempdir().unwrap();
+        let [hangs, works] = ["a", "b"].map(|name| Folder::new(name, root.path(), false));
+        let gate = Arc::new(Mutex::new(()));
+        let runtime = Builder::new_current_thread()
+            .enable_all()
+            .max_blocking_threads(MOST_THREADS + 1)
+            .build()
+            .unwrap();
+        // Opened before the runtime ends, which waits for its threads.
+        let closed = gate.lock().unwrap();
+        runtime.block_on(async {
+            for _ in 0..2 * MOST_THREADS {
+                let gate = Arc::clone(&gate);
+                let hang = hangs.blocking(move |_| {
+                    drop(gate.lock());
+                    Ok(())
+                });
+                timeout(Duration::from_millis(1), hang).await.unwrap_err();
+            }
+            let found = timeout(Duration::from_secs(20), works.stat("file")).await.unwrap();
+            assert_eq!(found.unwrap(), None);
+            let mut entries = works.list("");
+            assert!(timeout(Duration::from_secs(20), entries.next()).await.unwrap().is_none());
+        });
+        drop(closed);
+    }
+
+    #[test]
+    fn two_sweeps_at_once_are_in_nobody_s_way() {
+        let root = tempfile::tempdir().unwrap();
+        let staging = root.path().join(STAGING);
+        fs::create_dir(&staging).unwrap();
+        let folder = Folder::new("a", root.path(), false);
+        for _ in 0..20 {
+            (0..100).for_each(|file| fs::write(staging.join(file.to_string()), "").unwrap());
+            let removed: u64 = std::thread::scope(|scope| {
+                let sweeps = [0; 4].map(|_| scope.spawn(|| folder.inner.sweep(Duration::ZERO)));
+                sweeps.into_iter().map(|sweep| sweep.join().unwrap().unwrap()).sum()
+            });
+            assert_eq!(removed, 100);
+        }
+    }
 }

@@ -58,6 +58,10 @@ pub use timed::Timed;
 /// it, and no listing shows it.
 pub const STAGING: &str = ".paritas-new";
 
+/// The most bytes of a file that is read whole. Only small files are: manifests, marks and hints. So
+/// a node that shows something large under such a name cannot fill a reader's memory.
+pub const MOST_WHOLE: u64 = 4 << 20;
+
 /// A place that stores files.
 ///
 /// Every method may be called from several tasks at once. Errors name the node
@@ -75,11 +79,11 @@ pub trait Node: fmt::Debug + Send + Sync {
         false
     }
 
-    /// Reads a range of a file, all of it if `range` is `None`.
+    /// Reads a range of a file. If `range` is `None`, reads all of it, at most [`MOST_WHOLE`] bytes.
     ///
     /// # Errors
     /// If there is no such file ([`crate::ErrorKind::NotFound`]), or if it ends before the range
-    /// does or cannot be read ([`crate::ErrorKind::Io`]).
+    /// does, is too long to be read whole, or cannot be read ([`crate::ErrorKind::Io`]).
     async fn read(&self, path: &str, range: Option<Range<u64>>) -> Result<Bytes>;
 
     /// Returns the length and age of a file, or `None` if there is no such file.
@@ -171,6 +175,13 @@ fn check_prefix(prefix: &str) -> Result<()> {
         None if prefix.is_empty() => Ok(()),
         None => Err(Error::parameters(format!("the prefix {prefix:?} does not end in `/`"))),
     }
+}
+
+/// Returns the error that a file has more bytes than are read whole.
+fn too_long(path: &str) -> Error {
+    let message =
+        format!("{path} has more than {MOST_WHOLE} bytes, too many for what it should be");
+    Error::new(crate::ErrorKind::Io, message)
 }
 
 /// Checks that a range does not end before it begins; returns its length.

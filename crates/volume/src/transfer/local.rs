@@ -6,16 +6,17 @@
 //! decodes and keeps it. A folder that hangs holds up such a thread; what is not done after a while
 //! is left to the usual way, which asks others.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use crate::node::run_here;
-use crate::transfer::receive::{Receiver, Wanted};
+use crate::transfer::receive::{Receiver, Units, Wanted};
 
 /// The time after which threads that finish no unit are waited for no longer.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -27,8 +28,9 @@ const UNIT: usize = 1 << 20;
 struct Crew {
     receiver: Arc<Receiver>,
     wanted: Wanted,
-    units: Vec<Range<u64>>,
-    next: AtomicUsize,
+    units: Units,
+    /// The unit that nobody has taken yet.
+    next: AtomicU64,
     is_over: AtomicBool,
 }
 
@@ -47,40 +49,74 @@ impl Receiver {
         progress: &(dyn Fn(u64) + Send + Sync),
     ) -> Vec<Range<u64>> {
         let units = self.units(&wanted.range, UNIT / self.layout.part_count());
-        let mut left: Vec<Option<Range<u64>>> =
-            units.iter().map(|unit| Some(self.bytes_of(unit, &wanted.range))).collect();
-        let (receiver, next) = (Arc::clone(self), AtomicUsize::new(0));
-        let crew = Crew { receiver, wanted, units, next, is_over: AtomicBool::new(false) };
-        let crew = Arc::new(crew);
+        let (range, mut left) = (wanted.range.clone(), Left::new(units.count()));
+        let (receiver, next) = (Arc::clone(self), AtomicU64::new(0));
+        let is_over = AtomicBool::new(false);
+        let crew = Arc::new(Crew { receiver, wanted, units: units.clone(), next, is_over });
         let (line, mut done) = unbounded_channel();
-        for _ in 0..self.settings.threads {
+        for _ in 0..self.settings.threads_for(&self.layout, 0) {
             let (crew, line, runtime) = (Arc::clone(&crew), line.clone(), Handle::current());
             tokio::task::spawn_blocking(move || run_here(&runtime, crew.work(&line)));
         }
         drop(line);
         while let Ok(Some(unit)) = tokio::time::timeout(PATIENCE, done.recv()).await {
-            let bytes = left[unit].take();
+            left.done(unit);
+            let bytes = self.bytes_of(&units, unit..unit + 1, &range);
             bytes.into_iter().for_each(|bytes| progress(bytes.end - bytes.start));
         }
         crew.is_over.store(true, Ordering::Relaxed);
-        left.into_iter().flatten().collect()
+        let left = left.runs().filter_map(|run| self.bytes_of(&units, run, &range));
+        left.collect()
     }
 
-    /// Returns the bytes of a unit that are in `range`.
-    fn bytes_of(&self, unit: &Range<u64>, range: &Range<u64>) -> Range<u64> {
-        let first = self.layout.segment_range(self.length, unit.start);
-        let last = self.layout.segment_range(self.length, unit.end - 1);
-        first.start.max(range.start)..last.end.min(range.end)
+    /// Returns the bytes of adjacent units that are in `range`, or `None` if there are none.
+    fn bytes_of(
+        &self,
+        units: &Units,
+        numbers: Range<u64>,
+        range: &Range<u64>,
+    ) -> Option<Range<u64>> {
+        let (first, last) = (units.get(numbers.start)?, units.get(numbers.end.checked_sub(1)?)?);
+        let start = self.layout.segment_range(self.length, first.start).start.max(range.start);
+        let end = self.layout.segment_range(self.length, last.end - 1).end.min(range.end);
+        (start < end).then_some(start..end)
+    }
+}
+
+/// The units that are not done yet. They are taken in order, so only those are remembered one by one
+/// that threads are still at while others have done later ones.
+struct Left {
+    gaps: BTreeSet<u64>,
+    /// All from here on are left, too.
+    rest: Range<u64>,
+}
+
+impl Left {
+    fn new(count: u64) -> Self {
+        Self { gaps: BTreeSet::new(), rest: 0..count }
+    }
+
+    fn done(&mut self, unit: u64) {
+        if !self.gaps.remove(&unit) && self.rest.contains(&unit) {
+            self.gaps.extend(self.rest.start..unit);
+            self.rest.start = unit + 1;
+        }
+    }
+
+    /// Returns them in order, as runs of adjacent ones.
+    fn runs(self) -> impl Iterator<Item = Range<u64>> {
+        let gaps = self.gaps.into_iter().map(|unit| unit..unit + 1);
+        gaps.chain([self.rest].into_iter().filter(|rest| !rest.is_empty()))
     }
 }
 
 impl Crew {
     /// Keeps one unit after the other, and tells which are done, until none is left or one fails.
-    async fn work(&self, line: &UnboundedSender<usize>) {
+    async fn work(&self, line: &UnboundedSender<u64>) {
         while !self.is_over.load(Ordering::Relaxed) {
             let number = self.next.fetch_add(1, Ordering::Relaxed);
             let Some(unit) = self.units.get(number) else { return };
-            let kept = Arc::clone(&self.receiver).unit(unit.clone(), self.wanted.clone()).await;
+            let kept = Arc::clone(&self.receiver).unit(unit, self.wanted.clone()).await;
             if kept.is_err() || line.send(number).is_err() {
                 self.is_over.store(true, Ordering::Relaxed);
             }

@@ -22,6 +22,8 @@ pub(crate) use pace::Pace;
 
 use std::sync::Arc;
 
+use paritas_shards::blocks::Layout;
+
 use crate::node::Node;
 
 /// A file on a node.
@@ -42,6 +44,15 @@ pub(crate) struct Settings {
     pub threads: usize,
     /// When a second request is sent.
     pub hedge: Hedge,
+}
+
+impl Settings {
+    /// Returns the number of threads that may each hold a segment, beside `others` segments: as many
+    /// as the memory has room for, but at least one.
+    pub fn threads_for(&self, layout: &Layout, others: usize) -> usize {
+        let room = self.memory / layout.segment_memory().max(1);
+        self.threads.min(room.saturating_sub(others)).max(1)
+    }
 }
 
 /// When another node is asked because one is late.

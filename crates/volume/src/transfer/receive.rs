@@ -80,6 +80,27 @@ impl Wanted {
     }
 }
 
+/// The segments of transmission units, by the number of the unit. They are computed, not collected:
+/// a forged manifest may state any length.
+#[derive(Debug, Clone)]
+pub(super) struct Units {
+    segments: Range<u64>,
+    /// Number of segments of each unit, but perhaps the last.
+    step: u64,
+}
+
+impl Units {
+    pub fn count(&self) -> u64 {
+        (self.segments.end - self.segments.start).div_ceil(self.step)
+    }
+
+    pub fn get(&self, number: u64) -> Option<Range<u64>> {
+        let start = self.segments.start.checked_add(number.checked_mul(self.step)?)?;
+        let end = start.saturating_add(self.step).min(self.segments.end);
+        (start < end).then_some(start..end)
+    }
+}
+
 impl Receiver {
     pub fn new(
         layout: Layout,
@@ -95,7 +116,7 @@ impl Receiver {
     pub(super) fn in_units(self: Arc<Self>, wanted: Wanted) -> BoxStream<'static, Result<Pieces>> {
         let units = self.units(&wanted.range, self.settings.unit);
         let ahead = self.ahead();
-        stream::iter(units)
+        stream::iter((0..units.count()).filter_map(move |number| units.get(number)))
             .map(move |unit| Arc::clone(&self).unit(unit, wanted.clone()))
             .buffered(ahead)
             .boxed()
@@ -107,16 +128,15 @@ impl Receiver {
         flaws.iter().map(|(part, flaw)| (*part, flaw.clone())).collect()
     }
 
-    /// Returns the segments of each transmission unit that a range of bytes touches, if a unit has
-    /// about `unit` bytes of each shard.
-    pub(super) fn units(&self, range: &Range<u64>, unit: usize) -> Vec<Range<u64>> {
-        if range.is_empty() {
-            return Vec::new();
-        }
+    /// Returns the transmission units that a range of bytes touches, if a unit has about `unit`
+    /// bytes of each shard.
+    pub(super) fn units(&self, range: &Range<u64>, unit: usize) -> Units {
         let bytes = self.layout.segment_bytes();
-        let (first, end) = (range.start / bytes, range.end.div_ceil(bytes));
-        let step = self.segments_per_unit(unit);
-        (first..end).step_by(step as usize).map(|at| at..(at + step).min(end)).collect()
+        let segments = match range.is_empty() {
+            true => 0..0,
+            false => range.start / bytes..range.end.div_ceil(bytes),
+        };
+        Units { segments, step: self.segments_per_unit(unit) }
     }
 
     fn segments_per_unit(&self, unit: usize) -> u64 {

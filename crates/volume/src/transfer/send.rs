@@ -15,6 +15,7 @@ use futures::future::join_all;
 use paritas_shards::Digest;
 use paritas_shards::blocks::{Layout, Segment, encode_segments};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::task::{AbortHandle, JoinHandle};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::node::Writer;
@@ -47,7 +48,6 @@ pub(crate) async fn send(
 ) -> Result<Sent> {
     let alive = Alive { count: AtomicUsize::new(writers.iter().flatten().count()), needed };
     let alive = Arc::new(alive);
-    let _given_up = GiveUp(Arc::clone(&alive));
     let (mut lines, mut uploads) = (Vec::new(), Vec::new());
     for (part, writer) in writers.into_iter().enumerate() {
         let (line, blocks) = unbounded_channel();
@@ -63,9 +63,11 @@ pub(crate) async fn send(
             result
         }));
     }
+    let tasks = uploads.iter().map(JoinHandle::abort_handle).collect();
+    let _given_up = GiveUp { alive: Arc::clone(&alive), uploads: tasks };
     let coder = Coder { layout: layout.clone(), lines, alive, progress };
-    let (threads, pool) = (settings.threads, Pool::new(layout, settings));
-    let coded = tokio::task::spawn_blocking(move || coder.run(source, threads, &pool));
+    let pool = Pool::new(layout, settings);
+    let coded = tokio::task::spawn_blocking(move || coder.run(source, &pool));
     let coded = coded.await.map_err(|error| Error::internal("encoding", error))?;
     // The coder has dropped its ends of the lines: uploads without an end give up.
     let written = join_all(uploads).await.into_iter();
@@ -103,12 +105,17 @@ impl Alive {
 }
 
 /// Makes the coder and the uploads end when nobody waits for them any longer: they run apart from
-/// the caller, and dropping the caller's future does not stop them.
-struct GiveUp(Arc<Alive>);
+/// the caller, and dropping the caller's future does not stop them. The uploads end at once, however
+/// long the coder waits for its source.
+struct GiveUp {
+    alive: Arc<Alive>,
+    uploads: Vec<AbortHandle>,
+}
 
 impl Drop for GiveUp {
     fn drop(&mut self) {
-        self.0.count.store(0, Ordering::Relaxed);
+        self.alive.count.store(0, Ordering::Relaxed);
+        self.uploads.iter().for_each(AbortHandle::abort);
     }
 }
 
@@ -143,7 +150,7 @@ struct Coder {
 }
 
 impl Coder {
-    fn run(self, source: impl Read + Send, threads: usize, pool: &Pool) -> Result<(u64, Digest)> {
+    fn run(self, source: impl Read + Send, pool: &Pool) -> Result<(u64, Digest)> {
         let parts = 0..self.lines.len();
         let done = |mut segment: Segment, bytes: usize| {
             let wanted = self.lines.iter().enumerate().filter(|(_, line)| line.is_some());
@@ -159,7 +166,7 @@ impl Coder {
             (self.progress)(bytes as u64);
             Ok(())
         };
-        let coded = encode_segments(source, parts, threads, || pool.take(&self.layout), done);
+        let coded = encode_segments(source, parts, pool.threads, || pool.take(&self.layout), done);
         let (length, digest) = match coded {
             Ok(coded) => coded,
             // Stopped by failed uploads, which tell why.
@@ -181,18 +188,21 @@ struct Pool {
     free: Mutex<mpsc::Receiver<Segment>>,
     /// Number of segments that may still be made.
     room: AtomicUsize,
+    /// Number of threads that take segments.
+    threads: usize,
 }
 
 impl Pool {
-    /// Makes room for segments of `memory` bytes together, but at least for what threads hold and
+    /// Makes room for segments of `memory` bytes together, but at least for what one thread holds and
     /// what the upload of the part with the smallest blocks collects for one request.
     fn new(layout: &Layout, settings: &Settings) -> Self {
         let (home, free) = mpsc::channel();
         let block = |part| layout.lanes(part).map(|lane| layout.lane_bytes(lane)).sum::<usize>();
         let smallest = layout.parts_in(1).map(block).min().unwrap_or_default();
-        let least = settings.unit.div_ceil(smallest.max(1)) + settings.threads + 2;
-        let room = (settings.memory / layout.segment_memory()).max(least);
-        Self { home, free: Mutex::new(free), room: AtomicUsize::new(room) }
+        let collected = settings.unit.div_ceil(smallest.max(1)) + 2;
+        let threads = settings.threads_for(layout, collected);
+        let room = (settings.memory / layout.segment_memory().max(1)).max(collected + threads);
+        Self { home, free: Mutex::new(free), room: AtomicUsize::new(room), threads }
     }
 
     /// Takes a free segment, makes a new one while there is room, and otherwise waits for one.

@@ -357,6 +357,71 @@ async fn what_lies_in_folders_is_kept_in_any_order() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_is_left_of_any_length_is_told_in_few_ranges() {
+    let (layout, content) = (layout("4+2", 4 << 10), content(300_000));
+    let nodes = vec![Memory { is_local: true, ..Memory::default() }; 6];
+    put(&layout, &nodes, &content, 6).await.unwrap();
+    // The nodes have the beginning of an object that is said to be far longer.
+    let receiver = receiver(&layout, &nodes, 1 << 62, &[]);
+    let wanted = Wanted { range: 0..1 << 62, keep: Some(Arc::new(|_, _| Ok(()))) };
+    let left = receiver.keep_all(wanted, &|_| {}).await;
+    assert!((1..=settings().threads + 1).contains(&left.len()), "{left:?}");
+    assert_eq!(left.last().map(|range| range.end), Some(1 << 62));
+    assert!(get(receiver, 0..1 << 62).await.is_err());
+}
+
+struct Held(#[allow(dead_code, reason = "it is counted")] Arc<()>);
+
+#[async_trait]
+impl Writer for Held {
+    async fn write(&mut self, _: Vec<Bytes>) -> Result<()> {
+        Ok(())
+    }
+
+    async fn finish(self: Box<Self>) -> Result<()> {
+        Ok(())
+    }
+
+    async fn abort(self: Box<Self>) {}
+}
+
+struct Stalled(std::sync::mpsc::Receiver<()>);
+
+impl std::io::Read for Stalled {
+    fn read(&mut self, _: &mut [u8]) -> std::io::Result<usize> {
+        let _ = self.0.recv();
+        Ok(0)
+    }
+}
+
+#[tokio::test]
+async fn uploads_that_are_given_up_end_though_the_source_stalls() {
+    let (layout, held) = (layout("4+2", 4 << 10), Arc::new(()));
+    let writers = (0..6).map(|_| -> Option<Box<dyn Writer>> { Some(Box::new(Held(held.clone()))) });
+    let (line, end) = std::sync::mpsc::channel();
+    let (settings, writers) = (settings(), writers.collect());
+    let sent = send(&layout, Stalled(end), writers, 4, &settings, Arc::new(|_| {}));
+    assert!(tokio::time::timeout(Duration::from_millis(50), sent).await.is_err());
+    let begun = std::time::Instant::now();
+    while Arc::strong_count(&held) > 1 {
+        assert!(begun.elapsed() < Duration::from_secs(20));
+        tokio::task::yield_now().await;
+    }
+    drop(line);
+}
+
+#[test]
+fn threads_are_limited_by_the_memory() {
+    let layout = layout("4+2", 4 << 10);
+    let segment = layout.segment_memory();
+    let threads = |segments: usize| {
+        let settings = Settings { threads: 8, memory: segments * segment, ..settings() };
+        [0, 4].map(|others| settings.threads_for(&layout, others))
+    };
+    assert_eq!([0, 1, 6, 12, 100].map(threads), [[1, 1], [1, 1], [6, 2], [8, 8], [8, 8]]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_folder_that_holds_up_threads_is_read_in_the_usual_way() {
     let (layout, content) = (layout("4+2", 4 << 10), content(2_000_000));
     let holds_up = Arc::new(AtomicBool::new(false));

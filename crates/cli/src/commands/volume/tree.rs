@@ -195,7 +195,8 @@ fn in_the_way(path: &Path, kind: &str) -> Failure {
 }
 
 fn progress(items: &[Item], output: &Output) -> Progress {
-    output.progress(Some(items.iter().map(|item| item.length).sum()))
+    // The lengths may come from nodes, and may be any.
+    output.progress(Some(items.iter().map(|item| item.length).fold(0, u64::saturating_add)))
 }
 
 /// Runs `act` on all items: on small ones side by side, on large ones one after the other.

@@ -39,7 +39,8 @@ impl Shares {
     /// Begins to follow the work on objects.
     fn of(volume: &mut Volume, items: &[Item], output: &Output) -> Self {
         let left = items.iter().map(|item| (item.name.clone(), item.length)).collect();
-        let total = items.iter().map(|item| item.length).sum();
+        // The lengths come from nodes, and may be any.
+        let total = items.iter().map(|item| item.length).fold(0, u64::saturating_add);
         let left = Arc::new(Mutex::new(left));
         let shares = Self { progress: Arc::new(output.progress(Some(total))), left };
         let told = shares.clone();
