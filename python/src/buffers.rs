@@ -38,7 +38,11 @@ fn export(object: &Bound<'_, PyAny>) -> Result<PyUntypedBuffer> {
     let is_refused = |error: &PyErr| error.is_instance_of::<PyBufferError>(object.py());
     match PyUntypedBuffer::get(object) {
         Err(error) if is_refused(&error) => {
-            Ok(PyUntypedBuffer::get(&PyMemoryView::from(object)?.into_any())?)
+            let view = PyMemoryView::from(object)?.into_any();
+            if view.getattr("ndim")?.eq(0)? {
+                return Err(wrong_argument("a buffer must have a dimension; got a single number"));
+            }
+            Ok(PyUntypedBuffer::get(&view)?)
         }
         buffer => Ok(buffer?),
     }
@@ -86,23 +90,28 @@ struct Place {
 }
 
 impl Shards {
-    /// Exports the memory of a list or tuple of objects, or of the rows of an array of two
-    /// dimensions.
-    pub fn of(object: &Bound<'_, PyAny>) -> Result<Self> {
+    /// Exports the memory of the argument `name`: a list or tuple of objects, or the rows of an
+    /// array of two dimensions.
+    pub fn of(object: &Bound<'_, PyAny>, name: &str) -> Result<Self> {
+        let number = |at| format!("{name}[{at}]");
         if let Ok(list) = object.cast::<PyList>() {
-            return Self::of_each(list.iter());
+            return Self::of_each(list.iter(), number);
         }
         if let Ok(tuple) = object.cast::<PyTuple>() {
-            return Self::of_each(tuple.iter());
+            return Self::of_each(tuple.iter(), number);
         }
-        Self::of_array(object)
+        Self::of_array(object).map_err(|error| error.about(object.py(), name))
     }
 
-    /// Exports the memory of each of several objects.
-    pub fn of_each<'py>(objects: impl Iterator<Item = Bound<'py, PyAny>>) -> Result<Self> {
+    /// Exports the memory of each of several objects. `name` tells what the caller calls one.
+    pub fn of_each<'py>(
+        objects: impl Iterator<Item = Bound<'py, PyAny>>,
+        name: impl Fn(usize) -> String,
+    ) -> Result<Self> {
         let (mut exports, mut places) = (Vec::new(), Vec::new());
-        for object in objects {
-            let Source(export) = Source::of(&object)?;
+        for (at, object) in objects.enumerate() {
+            let exported = Source::of(&object);
+            let Source(export) = exported.map_err(|error| error.about(object.py(), &name(at)))?;
             places.push(Place::of(&export));
             exports.push(export);
         }
@@ -124,6 +133,11 @@ impl Shards {
         Ok(Self { places: (0..rows).map(row).collect(), _exports: vec![export], is_array: true })
     }
 
+    /// No shards.
+    pub fn none() -> Self {
+        Self { _exports: Vec::new(), places: Vec::new(), is_array: false }
+    }
+
     /// Whether the shards are rows of one array.
     pub fn is_array(&self) -> bool {
         self.is_array
@@ -131,7 +145,12 @@ impl Shards {
 
     /// Returns the length of the first shard.
     pub fn first_len(&self) -> usize {
-        self.places.first().map_or(0, |place| place.length)
+        self.lengths().next().unwrap_or(0)
+    }
+
+    /// Returns the length of each shard.
+    pub fn lengths(&self) -> impl Iterator<Item = usize> {
+        self.places.iter().map(|place| place.length)
     }
 
     /// Runs `work` on the bytes of shards to read and shards to write.
@@ -178,20 +197,28 @@ fn expect_apart(sources: &Shards, targets: &Shards) -> Result<()> {
     if let Some(at) = targets.places.iter().position(|place| place.is_readonly) {
         return Err(wrong_argument(format!("target {at} is read-only memory")));
     }
-    let used = |(places, is_written): (&[Place], bool)| -> Vec<(Range<usize>, bool)> {
-        let filled = places.iter().filter(|place| place.length > 0);
-        filled.map(|place| (place.range(), is_written)).collect()
+    let filled = |shards: &Shards, number: fn(usize) -> Option<usize>| -> Vec<_> {
+        let filled = shards.places.iter().enumerate().filter(|(_, place)| place.length > 0);
+        filled.map(|(at, place)| (place.range(), number(at))).collect()
     };
-    let mut all = used((&sources.places, false));
-    all.extend(used((&targets.places, true)));
+    let mut all = filled(sources, |_| None);
+    all.extend(filled(targets, Some));
     all.sort_unstable_by_key(|(range, _)| range.start);
-    let (mut written, mut read) = (0, 0);
-    for (range, is_written) in all {
-        if range.start < written || is_written && range.start < read {
-            return Err(wrong_argument("a shard that is written shares memory with another"));
+    // Where the memory ends that has been passed: that of sources, and that of which target.
+    let (mut read, mut written) = (0, (0, 0));
+    for (range, target) in all {
+        let shared = match target {
+            _ if range.start < written.0 => Some(target.unwrap_or(written.1)),
+            Some(_) if range.start < read => target,
+            _ => None,
+        };
+        if let Some(at) = shared {
+            return Err(wrong_argument(format!("target {at} shares memory with another shard")));
         }
-        let end = if is_written { &mut written } else { &mut read };
-        *end = range.end.max(*end);
+        match target {
+            Some(at) => written = (range.end, at),
+            None => read = range.end.max(read),
+        }
     }
     Ok(())
 }

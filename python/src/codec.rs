@@ -9,7 +9,7 @@ use pyo3::types::{PyByteArray, PyBytes, PyDict, PyList};
 use crate::arrays;
 use crate::buffers::{Shards, Source, new_shards};
 use crate::code::Code;
-use crate::errors::{Result, wrong_argument};
+use crate::errors::{Result, wrong_argument, wrong_type};
 
 /// A code at work on memory: it encodes, reconstructs and updates shards.
 ///
@@ -41,7 +41,10 @@ impl Codec {
     ) -> Result<Self> {
         let code = match code.cast::<Code>() {
             Ok(code) => code.get().0.clone(),
-            Err(_) => Code::parse(py, code.extract()?)?,
+            Err(_) => {
+                let what = "`code` must be a Code or a spec such as '10+4'";
+                Code::parse(py, code.extract().map_err(|_| wrong_type(what, code))?)?
+            }
         };
         if code.graph().is_some() {
             return Err(wrong_argument(format!(
@@ -116,12 +119,12 @@ impl Codec {
         data: &Bound<'py, PyAny>,
         parity: Option<Bound<'py, PyAny>>,
     ) -> Result<Bound<'py, PyAny>> {
-        let sources = Shards::of(data)?;
+        let sources = Shards::of(data, "data")?;
         let parity = match parity {
             Some(parity) => parity,
             None => self.new_parity(py, &sources)?,
         };
-        let targets = Shards::of(&parity)?;
+        let targets = Shards::of(&parity, "parity")?;
         Shards::with(&sources, &targets, |data, parity| {
             Ok(py.detach(|| self.codec.encode(data, parity))?)
         })?;
@@ -132,8 +135,7 @@ impl Codec {
     /// the shards of all nodes, of which the parity rows are overwritten: in a shard of r rows, row
     /// i begins at byte i · length / r. Raises ParameterError if a number or length is wrong.
     fn encode_nodes(&self, py: Python<'_>, nodes: &Bound<'_, PyAny>) -> Result<()> {
-        let none = Shards::of_each(std::iter::empty())?;
-        Shards::with(&none, &Shards::of(nodes)?, |_, nodes| {
+        Shards::with(&Shards::none(), &Shards::of(nodes, "nodes")?, |_, nodes| {
             Ok(py.detach(|| self.codec.encode_nodes(nodes))?)
         })
     }
@@ -154,10 +156,11 @@ impl Codec {
         }
         let (have, lost): (Vec<usize>, Vec<usize>) =
             (0..count).partition(|&node| shards[node].is_some());
-        let sources = Shards::of_each(shards.iter().flatten().cloned())?;
+        let given = shards.iter().flatten().cloned();
+        let sources = Shards::of_each(given, |at| format!("shards[{}]", have[at]))?;
         let made = self.made(py, &have, &lost, &sources)?;
         let made_objects = made.iter().map(|shard| shard.clone().into_any());
-        let targets = Shards::of_each(made_objects)?;
+        let targets = Shards::of_each(made_objects, |at| format!("shards[{}]", lost[at]))?;
         if !lost.is_empty() {
             let reconstructor = self.prepare(py, &have, &lost)?;
             Shards::with(&sources, &targets, |sources, targets| {
@@ -180,8 +183,9 @@ impl Codec {
         new: &Bound<'py, PyAny>,
         parity: &Bound<'py, PyAny>,
     ) -> Result<()> {
-        let sources = Shards::of_each([old.clone(), new.clone()].into_iter())?;
-        let targets = Shards::of(parity)?;
+        let sources = [old.clone(), new.clone()].into_iter();
+        let sources = Shards::of_each(sources, |at| ["old", "new"][at].to_owned())?;
+        let targets = Shards::of(parity, "parity")?;
         Shards::with(&sources, &targets, |sources, parity| {
             Ok(py.detach(|| self.codec.update(node, sources[0], sources[1], parity))?)
         })
@@ -190,9 +194,8 @@ impl Codec {
     /// Recomputes all parity and returns the nodes whose parity differs from that in `shards`, all
     /// shards in node order. The fault may lie in the data instead: then most parity differs.
     fn verify(&self, py: Python<'_>, shards: &Bound<'_, PyAny>) -> Result<Vec<usize>> {
-        let sources = Shards::of(shards)?;
-        let none = Shards::of_each(std::iter::empty())?;
-        Shards::with(&sources, &none, |shards, _| {
+        let sources = Shards::of(shards, "shards")?;
+        Shards::with(&sources, &Shards::none(), |shards, _| {
             let wrong = py.detach(|| self.codec.verify(shards))?;
             Ok(wrong.into_iter().map(NodeId::index).collect())
         })
@@ -237,8 +240,13 @@ impl Codec {
         shards: Vec<Option<Bound<'py, PyAny>>>,
         length: usize,
     ) -> Result<Bound<'py, PyBytes>> {
-        let own = |shard: Bound<'py, PyAny>| Ok(Source::of(&shard)?.as_ref().to_vec());
-        let shards = shards.into_iter().map(|shard| shard.map(own).transpose());
+        let own = |(at, shard): (usize, Option<Bound<'py, PyAny>>)| {
+            let Some(shard) = shard else { return Ok(None) };
+            let source = Source::of(&shard);
+            let source = source.map_err(|error| error.about(py, &format!("shards[{at}]")))?;
+            Ok(Some(source.as_ref().to_vec()))
+        };
+        let shards = shards.into_iter().enumerate().map(own);
         let shards = shards.collect::<Result<Vec<Option<Vec<u8>>>>>()?;
         let object = py.detach(|| self.codec.join(&shards, length))?;
         Ok(PyBytes::new(py, &object))
@@ -269,8 +277,8 @@ impl Codec {
         Ok(PyList::new(py, shards)?.into_any())
     }
 
-    /// Makes memory for the lost shards. Where nodes have different numbers of rows, their shards
-    /// have lengths in the same proportion.
+    /// Makes memory for the lost shards, if all that there are have the right length. Where nodes
+    /// have different numbers of rows, their shards have lengths in the same proportion.
     fn made<'py>(
         &self,
         py: Python<'py>,
@@ -283,6 +291,14 @@ impl Codec {
             Some(&first) => sources.first_len() * rows(node) / rows(first).max(1),
             None => 0,
         };
+        for (&node, given) in have.iter().zip(sources.lengths()) {
+            if given != length(node) {
+                let (expected, first) = (length(node), have[0]);
+                return Err(wrong_argument(format!(
+                    "shard {node} must have {expected} bytes, which fit shard {first}; got {given}"
+                )));
+            }
+        }
         Ok(new_shards(py, lost.iter().map(|&node| length(node)))?)
     }
 
@@ -317,7 +333,7 @@ impl Prepared {
         sources: &Bound<'_, PyAny>,
         targets: &Bound<'_, PyAny>,
     ) -> Result<()> {
-        let (sources, targets) = (Shards::of(sources)?, Shards::of(targets)?);
+        let (sources, targets) = (Shards::of(sources, "sources")?, Shards::of(targets, "targets")?);
         Shards::with(&sources, &targets, |sources, targets| {
             Ok(py.detach(|| self.0.run(sources, targets))?)
         })

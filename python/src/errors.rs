@@ -9,7 +9,7 @@ use std::path::Path;
 
 use paritas_shards::ErrorKind;
 use pyo3::PyErrArguments;
-use pyo3::exceptions::PyKeyboardInterrupt;
+use pyo3::exceptions::{PyKeyboardInterrupt, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::{PyTypeInfo, import_exception};
 
@@ -28,6 +28,15 @@ pub struct Failure(PyErr);
 impl From<Failure> for PyErr {
     fn from(failure: Failure) -> Self {
         failure.0
+    }
+}
+
+impl Failure {
+    /// Notes what of a call's arguments is wrong, as PyO3 does for arguments of a wrong type.
+    pub fn about(self, py: Python<'_>, argument: &str) -> Self {
+        // An exception that takes no note is raised without one.
+        let _ = self.0.add_note(py, format!("while processing '{argument}'"));
+        self
     }
 }
 
@@ -95,6 +104,12 @@ impl From<paritas_volume::Error> for Failure {
 /// Makes an exception for a wrong argument.
 pub fn wrong_argument(message: impl Into<String>) -> Failure {
     raise::<ParameterError>(paritas::ErrorKind::Parameters, message.into())
+}
+
+/// Makes an exception for an argument of a wrong type.
+pub fn wrong_type(what: &str, given: &Bound<'_, PyAny>) -> PyErr {
+    let type_name = given.get_type().name().map(|name| name.to_string());
+    PyTypeError::new_err(format!("{what}; got {}", type_name.unwrap_or_default()))
 }
 
 /// Makes an exception for files that do not include what was looked for.

@@ -1,9 +1,10 @@
 //! Shard files.
 
 use std::ffi::OsString;
-use std::fs::File;
+use std::fs::{File, Metadata};
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
@@ -13,20 +14,18 @@ use paritas_shards::{
 use pyo3::prelude::*;
 
 use crate::codec::number_of_threads;
-use crate::errors::{Result, nothing_found, refused, wrong_argument};
+use crate::errors::{Result, nothing_found, refused, wrong_argument, wrong_type};
 
 /// One path, or several.
-#[derive(FromPyObject)]
-pub enum Paths {
-    One(PathBuf),
-    Several(Vec<PathBuf>),
-}
+pub struct Paths(Vec<PathBuf>);
 
-impl Paths {
-    fn all(self) -> Vec<PathBuf> {
-        match self {
-            Self::One(path) => vec![path],
-            Self::Several(paths) => paths,
+impl FromPyObject<'_, '_> for Paths {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
+        match object.extract().map(|path: PathBuf| vec![path]).or_else(|_| object.extract()) {
+            Ok(paths) => Ok(Self(paths)),
+            Err(_) => Err(wrong_type("a path or a list of paths is needed", &object)),
         }
     }
 }
@@ -50,6 +49,17 @@ fn run<T: Send>(py: Python<'_>, work: impl FnOnce(Progress<'_>) -> Result<T> + S
         (_, Some(error)) => Err(error.into()),
         (Ok(result), None) => result,
         (Err(panic), None) => resume_unwind(panic),
+    }
+}
+
+/// Opens a file to read it.
+pub fn open(path: &Path) -> Result<(File, Metadata)> {
+    let refused = |error: io::Error| refused(path, &error);
+    let file = File::open(path).map_err(refused)?;
+    let metadata = file.metadata().map_err(refused)?;
+    match metadata.is_dir() {
+        true => Err(wrong_argument(format!("{} is a directory", path.display()))),
+        false => Ok((file, metadata)),
     }
 }
 
@@ -77,10 +87,9 @@ pub fn encode_file(
     let name = name.or_else(|| source.file_name().map(OsString::from));
     let name = name.ok_or_else(|| wrong_argument("the source has no name; give one"))?;
     run(py, |progress| {
-        let file = File::open(&source).map_err(|error| refused(&source, &error))?;
-        let metadata = file.metadata()?;
+        let (file, metadata) = open(&source)?;
         let attributes = Attributes::of(&metadata);
-        let job = EncodeJob::new(code, name, directories.all());
+        let job = EncodeJob::new(code, name, directories.0);
         // Pipes and devices have a length of 0 until they are read.
         let length = metadata.is_file().then_some(metadata.len());
         let job = job.length_hint(length).attributes(attributes);
@@ -117,7 +126,7 @@ pub fn decode_file(
     sync: bool,
     threads: Option<usize>,
 ) -> Result<()> {
-    let (paths, threads) = (paths.all(), number_of_threads(threads)?);
+    let (paths, threads) = (paths.0, number_of_threads(threads)?);
     run(py, |progress| {
         let inventory = found(&paths)?;
         let object = inventory.choose(name.as_deref())?;
@@ -170,7 +179,7 @@ pub fn verify_files(
     deep: bool,
     threads: Option<usize>,
 ) -> Result<Vec<VerifyReport>> {
-    let (paths, threads) = (paths.all(), number_of_threads(threads)?);
+    let (paths, threads) = (paths.0, number_of_threads(threads)?);
     let verify = if deep { paritas_shards::verify_deep } else { paritas_shards::verify };
     let reports = run(py, |progress| -> Result<Vec<_>> {
         let objects = found(&paths)?.objects;
@@ -247,7 +256,7 @@ pub fn repair_files(
     sync: bool,
     threads: Option<usize>,
 ) -> Result<Vec<RepairReport>> {
-    let (paths, threads) = (paths.all(), number_of_threads(threads)?);
+    let (paths, threads) = (paths.0, number_of_threads(threads)?);
     run(py, |progress| {
         let job = RepairJob::default().to(to).sync(sync).threads(threads);
         let objects = found(&paths)?.objects;

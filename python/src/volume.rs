@@ -16,6 +16,7 @@ use pyo3::types::{PyBytes, PyString};
 
 use crate::buffers::Source;
 use crate::errors::{Failure, Result, refused, unusable, wrong_argument};
+use crate::files::open;
 
 /// A volume: objects, each cut into shards on several nodes.
 ///
@@ -138,8 +139,7 @@ impl Volume {
 
     /// Stores a file, with its mode and time.
     fn put_file(&self, py: Python<'_>, name: Name, path: PathBuf) -> Result<ObjectInfo> {
-        let file = std::fs::File::open(&path).map_err(|error| refused(&path, &error))?;
-        let metadata = file.metadata()?;
+        let (file, metadata) = open(&path)?;
         let mut options = PutOptions::default();
         options.attributes = Attributes::of(&metadata);
         options.length = metadata.is_file().then_some(metadata.len());

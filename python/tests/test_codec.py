@@ -121,6 +121,41 @@ def test_wrong_arguments_are_refused(act):
     assert isinstance(error.value, ValueError) and error.value.kind
 
 
+@pytest.mark.parametrize(
+    "act, error, message, argument",
+    [
+        (lambda c, d: c.encode([*d[:3], 7]), TypeError, "not 'int'", "data[3]"),
+        (lambda c, d: c.encode(d, (bytearray(12), "x" * 12)), TypeError, "not 'str'", "parity[1]"),
+        (lambda c, d: c.encode(None), TypeError, "not 'NoneType'", "data"),
+        (lambda c, d: c.encode([*d[:3], numpy.uint8(7)]), ValueError, "single number", "data[3]"),
+        (lambda c, d: c.verify([*d, *d[:1], memoryview(bytes(24))[::2]]), ValueError, "contiguous", "shards[5]"),
+        (lambda c, d: c.reconstruct([None, *d[:3], 7, None]), TypeError, "not 'int'", "shards[4]"),
+        (lambda c, d: c.update(0, d[0], 7, d[:2]), TypeError, "not 'int'", "new"),
+        (lambda c, d: c.join([*d[:2], 7, d[3]], 48), TypeError, "not 'int'", "shards[2]"),
+        (lambda c, d: paritas.Codec("4+2", packet=-1), OverflowError, "negative", "packet"),
+    ],
+)
+def test_errors_name_the_argument(act, error, message, argument):
+    codec = paritas.Codec("4+2")
+    with pytest.raises(error, match=message) as raised:
+        act(codec, [bytes(12)] * 4)
+    assert raised.value.__notes__ == [f"while processing '{argument}'"]
+
+
+def test_what_is_no_code_is_told():
+    with pytest.raises(TypeError, match="`code` must be a Code or a spec such as '10[+]4'; got int"):
+        paritas.Codec(4)
+
+
+def test_shards_that_are_not_needed_must_have_the_right_length_too():
+    codec = paritas.Codec("4+2")
+    data = codec.split(os.urandom(1000))
+    shards = [*data, *codec.encode(data)]
+    length = len(data[0])
+    with pytest.raises(paritas.ParameterError, match=f"shard 5 must have {length} bytes.*; got {length - 3}"):
+        codec.reconstruct([None, *shards[1:5], shards[5][:-3]])
+
+
 def test_no_threads_are_too_few():
     with pytest.raises(paritas.ParameterError, match="at least 1; got 0") as error:
         paritas.Codec("4+2", threads=0)
@@ -189,12 +224,14 @@ def test_memory_that_is_written_must_not_be_shared():
     memory = numpy.zeros(12 * 6, numpy.uint8)
     rows = memory.reshape(6, 12)
     codec.encode(rows[:4], rows[4:])
-    for data, parity in [
-        (list(rows[:4]), [rows[4], rows[4]]),
-        (list(rows[:4]), [rows[0], rows[5]]),
-        (list(rows[:4]), [memory[47:59], rows[5]]),
+    for data, parity, target in [
+        (list(rows[:4]), [rows[4], rows[4]], 1),
+        (list(rows[:4]), [rows[0], rows[5]], 0),
+        (list(rows[:4]), [rows[5], memory[47:59]], 1),
+        ([*rows[:3], memory[63:75].copy()], [rows[4], memory[0:12]], 1),
+        ([memory[50:62], *rows[1:4]], [rows[5], rows[4]], 1),
     ]:
-        with pytest.raises(paritas.ParameterError, match="shares memory"):
+        with pytest.raises(paritas.ParameterError, match=f"target {target} shares memory"):
             codec.encode(data, parity)
 
 

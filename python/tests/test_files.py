@@ -47,6 +47,14 @@ def test_too_many_losses_are_told(encoded, tmp_path):
     assert not (tmp_path / "again.raw").exists()
 
 
+def test_wrong_paths_are_told(tmp_path):
+    with pytest.raises(paritas.ParameterError, match=f"{tmp_path} is a directory"):
+        paritas.encode_file(tmp_path, tmp_path)
+    for wrong in (None, 5, [5], {"a": "b"}):
+        with pytest.raises(TypeError, match=f"a path or a list of paths is needed; got {type(wrong).__name__}"):
+            paritas.verify_files(wrong)
+
+
 def test_no_shards_are_an_error(tmp_path):
     missing = tmp_path / "missing"
     for act in [

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from functools import partial
+from itertools import combinations
 from types import SimpleNamespace
 
 import fsspec
@@ -45,6 +46,8 @@ def test_objects_come_back(volume, tmp_path):
     assert volume.list("a/") == [("a/large", 200_000), ("a/small", 5)]
     volume.get_file("a/large", tmp_path / "file")
     assert (tmp_path / "file").read_bytes() == content
+    with pytest.raises(paritas.ParameterError, match=f"{tmp_path} is a directory"):
+        volume.put_file("b", tmp_path)
     volume.put_file("b", tmp_path / "file")
     assert volume.stat("b").digest == info.digest
     volume.remove("b")
@@ -326,6 +329,95 @@ def is_running(pid):
         return False
 
 
+class FakeVolume:
+    """Objects in memory, and the number of lines that were put. It may refuse to remove."""
+
+    def __init__(self):
+        self.objects, self.lines, self.refuses = {}, 0, False
+
+    def put(self, name, content):
+        self.objects[name] = content
+        self.lines += content.count(b"\n")
+
+    def get(self, name):
+        if name not in self.objects:
+            raise paritas.NotFoundError(name)
+        return self.objects[name]
+
+    def remove(self, name):
+        if self.refuses:
+            raise paritas.StorageError("no")
+        del self.objects[name]
+
+
+def outcomes(numbers, state="changed"):
+    return [fleet.Outcome(f"objects/{number:04}", state) for number in numbers]
+
+
+def test_a_journal_costs_little_more_than_what_is_new(monkeypatch):
+    monkeypatch.setattr(fleet, "_WRITING", -1.0)
+    volume, count = FakeVolume(), 1000
+    for half in (range(count // 2), range(count // 2, count)):
+        log = fleet._Journal(volume, "run")
+        assert list(log.outcomes().values()) == outcomes(range(half.start))
+        for number, outcome in zip(half, outcomes(half)):
+            log.note(outcome)
+            assert len(volume.objects) <= (number + 1).bit_length() + 1
+    # Each write has a line with its time. A journal that is written whole has 500,000 lines.
+    assert volume.lines <= count * (count.bit_length() + 1)
+    assert list(fleet._Journal(volume, "run").outcomes().values()) == outcomes(range(count))
+    log.end()
+    assert volume.objects == {}
+
+
+def test_later_outcomes_of_a_journal_win(monkeypatch):
+    monkeypatch.setattr(fleet, "_WRITING", -1.0)
+    volume = FakeVolume()
+    [fleet._Journal(volume, "run").note(outcome) for outcome in outcomes([1, 1], "failed")]
+    log = fleet._Journal(volume, "run")
+    assert log.outcomes() == {}
+    [log.note(outcome) for outcome in outcomes([2, 1])]
+    assert set(fleet._Journal(volume, "run").outcomes()) == {"objects/0001", "objects/0002"}
+
+
+def test_a_journal_that_is_out_of_date_is_removed_whole_or_says_so(monkeypatch):
+    monkeypatch.setattr(fleet, "_WRITING", -1.0)
+    volume = FakeVolume()
+    log = fleet._Journal(volume, "run")
+    [log.note(outcome) for outcome in outcomes(range(7))]
+    assert len(volume.objects) == 3
+    monkeypatch.setattr(fleet, "_STALE", 0.0)
+    volume.refuses = True
+    with pytest.warns(RuntimeWarning, match="the journal .fleet/run cannot be removed"):
+        assert fleet._Journal(volume, "run").outcomes() == {}
+    volume.refuses = False
+    assert fleet._Journal(volume, "run").outcomes() == {} and volume.objects == {}
+
+
+def test_what_a_volume_refused_to_remove_is_removed_later(monkeypatch):
+    monkeypatch.setattr(fleet, "_WRITING", -1.0)
+    volume = FakeVolume()
+    log = fleet._Journal(volume, "run")
+    volume.refuses = True
+    [log.note(outcome) for outcome in outcomes(range(8))]
+    assert len(volume.objects) > len(log.parts) == 1
+    assert len(fleet._Journal(volume, "run").outcomes()) == 8
+    volume.refuses = False
+    log.end()
+    assert volume.objects == {}
+
+
+def test_a_fleet_resumes_from_a_journal_in_one_piece(volume_file, volume):
+    """Journals had one part alone."""
+    [volume.put(name, b"x") for name in ("a", "b")]
+    name = fleet.JOURNALS + fleet._key(None, fleet._digest(volume_file), "scrub", "", None, None)
+    done = '{"name": "a", "state": "unchanged", "detail": "", "source": ""}'
+    volume.put(name, f'{{"written": {time.time()}}}\n{done}\n'.encode())
+    report = fleet.run(volume_file, "scrub", workers=1)
+    assert report.resumed == 1 and report.names("unchanged") == ["a", "b"]
+    assert volume.list(fleet.JOURNALS) == []
+
+
 def test_a_run_that_came_to_its_end_is_finished_even_with_failures(volume_file, volume, tmp_path):
     names = ["o/00", "o/01", "bad//name"]
     [volume.put(name, os.urandom(10_000)) for name in names[:2]]
@@ -362,10 +454,14 @@ def test_an_old_journal_says_nothing_and_is_removed(volume_file, volume, monkeyp
     [volume.put(name, b"x" * 10_000) for name in ("one", "two")]
     with pytest.raises(KeyboardInterrupt):
         fleet.run(volume_file, "scrub", workers=1, journal="run", progress=cut_off)
+    [(run, _)] = volume.list(fleet.JOURNALS)
+    day_before = f'{{"written": {time.time() - 90_000}}}\n'.encode()
+    volume.put(f"{run}.1", volume.get(run))
+    volume.put(run, day_before)
     volume.put(fleet.JOURNALS + "mine", b"no journal")
-    # A run over everything leaves journals alone while they are of use.
+    # A run over everything leaves journals alone while a part of them is of use.
     report = fleet.run(volume_file, "scrub", workers=1)
-    assert sorted(report.outcomes) == ["one", "two"] and len(volume.list(fleet.JOURNALS)) == 2
+    assert sorted(report.outcomes) == ["one", "two"] and len(volume.list(fleet.JOURNALS)) == 3
     monkeypatch.setattr(fleet, "_STALE", 0.0)
     assert fleet.run(volume_file, "promote", names=["one"], workers=1).is_done
     assert [name for name, _ in volume.list(fleet.JOURNALS)] == [fleet.JOURNALS + "mine"]
@@ -384,6 +480,25 @@ def test_wrong_arguments_are_refused(volume_file):
         fleet.run(volume_file, "scrub", journal="a//b")
     with pytest.raises(TypeError, match="list of names; got the single name 'o/01'"):
         fleet.run(volume_file, "scrub", names="o/01")
+    with pytest.raises(TypeError, match="must be of type str; got None"):
+        fleet.run(volume_file, "scrub", names=["o/01", None])
+    for name in ("workers", "rate"):
+        with pytest.raises(TypeError, match="'float' object cannot be interpreted as an integer"):
+            fleet.run(volume_file, "scrub", **{name: 1.5})
+
+
+def test_sources_may_be_a_dictionary(volume_file, volume, tmp_path):
+    (tmp_path / "file").write_bytes(b"content")
+    report = fleet.run(volume_file, "encode", sources={"ab": tmp_path / "file"}, workers=1)
+    assert report.names("changed") == ["ab"] and volume.get("ab") == b"content"
+
+
+def test_objects_are_chosen_by_one_argument(volume_file):
+    chosen = {"prefix": "o/", "names": ["o/01"], "sources": [("o/01", "file")]}
+    for first, second in combinations(chosen, 2):
+        kind = "encode" if second == "sources" else "scrub"
+        with pytest.raises(paritas.ParameterError, match=f"got `{first}` and `{second}`$"):
+            fleet.run(volume_file, kind, **{name: chosen[name] for name in (first, second)})
 
 
 def test_a_worker_that_cannot_open_the_volume_fails(tmp_path):

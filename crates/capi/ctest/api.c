@@ -71,6 +71,7 @@ static void wrong_arguments(void) {
     uint8_t **shards = encoded(codec, bytes), *kept = shards[2];
     const uint8_t *const *data = (const uint8_t *const *)shards;
     CHECK(paritas_encode(NULL, data, shards + K, bytes) == PARITAS_ARGUMENTS);
+    CHECK(strstr(paritas_last_message(), "the codec must not be null") != NULL);
     CHECK(paritas_encode(codec, NULL, shards + K, bytes) == PARITAS_ARGUMENTS);
     CHECK(paritas_encode(codec, data, NULL, bytes) == PARITAS_ARGUMENTS);
     CHECK(paritas_encode(codec, data, shards + K, bytes - 1) == PARITAS_ARGUMENTS);
@@ -98,6 +99,11 @@ static void wrong_arguments(void) {
     CHECK(paritas_prepare_reconstruct(codec, twice, 2, none, 0, &prepared) == PARITAS_ARGUMENTS);
     CHECK(paritas_prepare_reconstruct(codec, twice, 1, none, 1, &prepared) == PARITAS_ARGUMENTS);
     CHECK(paritas_prepare_reconstruct(codec, NULL, 2, none, 1, &prepared) == PARITAS_ARGUMENTS);
+    /* Counts are checked before anything is read. */
+    CHECK(paritas_prepare_reconstruct(codec, twice, SIZE_MAX / 16, none, 0, &prepared) == PARITAS_ARGUMENTS);
+    CHECK(strstr(paritas_last_message(), "has 9 shards; got 1152921504606846975 numbers") != NULL);
+    paritas_schedule *schedule = NULL;
+    CHECK(paritas_schedule_new(codec, none, N + 1, &schedule) == PARITAS_ARGUMENTS && schedule == NULL);
     CHECK(paritas_run(prepared, data, shards + K, bytes) == PARITAS_ARGUMENTS);
     OK(paritas_prepare_encode(codec, &prepared));
     CHECK(paritas_run(prepared, data, shards + K, bytes - 1) == PARITAS_ARGUMENTS);
@@ -307,6 +313,7 @@ static void files(const char *folder) {
     write_file(source, object, BYTES);
     paritas_verify_report report;
     CHECK(paritas_file_verify(&folder, 1, NULL, &report) == PARITAS_NOT_RECOGNISED);
+    CHECK(paritas_file_verify(&folder, 0, NULL, &report) == PARITAS_ARGUMENTS);
     CHECK(paritas_file_encode(output, "4+2", &folder, 1, false) == PARITAS_IO);
     CHECK(paritas_file_encode(source, "4+2", &folder, 0, false) == PARITAS_ARGUMENTS);
     OK(paritas_file_encode(source, "4+2", &folder, 1, false));

@@ -99,6 +99,30 @@ impl Shaped {
         )))
     }
 
+    /// Returns the numbers of shards that a caller lists.
+    ///
+    /// # Errors
+    /// If they are more than there are shards, or `list` is null although there are some.
+    ///
+    /// # Safety
+    /// `list` is null, or valid for reads of `count` numbers during `'a`.
+    pub(crate) unsafe fn listed<'a>(
+        &self,
+        list: *const usize,
+        count: usize,
+        what: &str,
+    ) -> Result<&'a [usize]> {
+        let most = self.nodes();
+        if count > most {
+            let spec = self.codec.code().spec();
+            return Err(Failure::arguments(format!(
+                "{what}: {spec} has {most} shards; got {count} numbers"
+            )));
+        }
+        // SAFETY: as the caller promises.
+        unsafe { memory::values(list, count, what) }
+    }
+
     pub(crate) fn nodes(&self) -> usize {
         self.rows.len()
     }

@@ -101,6 +101,9 @@ unsafe fn on_object<T>(
 ) -> Result<T> {
     // SAFETY: as the caller promises.
     let paths = unsafe { memory::paths(paths, path_count, "paths") }?;
+    if paths.is_empty() {
+        return Err(Failure::arguments("paths: at least one is needed"));
+    }
     let wanted = match object.is_null() {
         true => None,
         // SAFETY: as the caller promises.

@@ -52,12 +52,12 @@ pub(crate) unsafe fn give<H: Handle>(
 pub(crate) unsafe fn open<'a, H: Handle>(handle: *const H) -> Result<&'a H::Value> {
     let name = H::NAME;
     let marked = handle.cast::<Marked<H::Value>>();
-    if marked.is_null() || !marked.is_aligned() {
-        return Err(Failure::arguments(format!("the {name} must not be {handle:p}")));
+    if marked.is_null() {
+        return Err(Failure::arguments(format!("the {name} must not be null")));
     }
     // SAFETY: every handle begins with its mark, of whatever kind it is.
-    let found = unsafe { ptr::addr_of!((*marked).mark).read_volatile() };
-    if found != mark::<H>() {
+    let found = || unsafe { ptr::addr_of!((*marked).mark).read_volatile() };
+    if !marked.is_aligned() || found() != mark::<H>() {
         return Err(Failure::arguments(format!("{handle:p} is no {name}, or has been freed")));
     }
     // SAFETY: the mark says that this is a handle of this kind, and the caller that it lives.

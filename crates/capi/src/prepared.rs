@@ -85,9 +85,9 @@ pub unsafe extern "C" fn paritas_prepare_reconstruct(
         // SAFETY: as the caller promises.
         let codec = unsafe { handle::open(codec) }?;
         // SAFETY: as the caller promises.
-        let present = unsafe { memory::values(present, present_count, "present") }?;
+        let present = unsafe { codec.listed(present, present_count, "present") }?;
         // SAFETY: as the caller promises.
-        let lost = unsafe { memory::values(lost, lost_count, "lost") }?;
+        let lost = unsafe { codec.listed(lost, lost_count, "lost") }?;
         let question = codec.codec.reconstructor(&ids(present), &ids(lost))?;
         Ok(Call::new(codec, question, present, lost))
     };

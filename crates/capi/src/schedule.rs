@@ -131,7 +131,7 @@ pub unsafe extern "C" fn paritas_schedule_new(
         // SAFETY: as the caller promises.
         let codec = unsafe { handle::open(codec) }?;
         // SAFETY: as the caller promises.
-        let lost = unsafe { memory::values(lost, lost_count, "lost") }?;
+        let lost = unsafe { codec.listed(lost, lost_count, "lost") }?;
         plan(codec, lost)
     };
     // SAFETY: as the caller promises.
