@@ -109,8 +109,10 @@ fn bad_arguments_exit_with_3() {
         args!["info"].to_vec(),
         args!["codes", "frobnicate"].to_vec(),
         args!["codes", "--matrix"].to_vec(),
+        args!["codes", "4+2", "--force"].to_vec(),
         args!["schedule"].to_vec(),
         args!["schedule", "4+2", "--erase", "6"].to_vec(),
+        args!["schedule", "4+2", "--align", "0"].to_vec(),
         args!["schedule", "4+2", "--pass", "frobnicate"].to_vec(),
         args!["bench", "--code", "4+2", "--kernel", "frobnicate"].to_vec(),
         args!["bench", "--code", "4+2", "--set", "0"].to_vec(),
@@ -135,6 +137,12 @@ fn refusals_name_what_was_wrong() {
     assert!(encode("rdp:k=4,p=6").contains("prime"));
     assert!(encode("cauchy:k=14,m=4,w=4").contains("16"));
     assert!(encode("frobnicate:k=1").contains("frobnicate"));
+    let named = args!["encode", yard.path("object"), "--out", yard.path("new"), "--name", "a/b"];
+    let message = fails(&named, exit::ARGUMENTS, "arguments");
+    assert!(
+        message.starts_with("a/b cannot be an object's name: it is a name with `/`"),
+        "{message}"
+    );
 }
 
 #[test]
@@ -526,6 +534,90 @@ fn existing_shards_are_refused_unless_forced() {
     assert_eq!(run(decode).expect(exit::DONE).stdout, yard.content);
 }
 
+/// Shards that were renamed stay, and are an object beside the one that replaces the others.
+#[test]
+fn renamed_shards_are_not_replaced() {
+    let yard = Yard::encoded(1000);
+    let renamed: Vec<PathBuf> = (0..6).map(|shard| yard.path(format!("shards/{shard}"))).collect();
+    shards_of(&yard.shards()).iter().zip(&renamed).for_each(|(from, to)| {
+        fs::rename(from, to).unwrap();
+    });
+    fs::write(yard.path("object"), "new").unwrap();
+    let again = args!["encode", yard.path("object"), "--out", yard.shards(), "--code", "3+3"];
+    run([&again[..], &args!["--force"]].concat()).expect(exit::DONE);
+    assert_eq!(names(&yard.shards()).len(), 12);
+    let decode = args!["decode", yard.shards(), "--out", "-"];
+    let message = fails(&decode, exit::ARGUMENTS, "arguments");
+    assert!(message.contains("there are 2 objects; choose one by its name or id"), "{message}");
+    let by_name = [&decode[..], &args!["--object", "object"]].concat();
+    let message = fails(&by_name, exit::ARGUMENTS, "arguments");
+    assert!(message.contains("2 objects are called object; choose one by its id"), "{message}");
+    let old = [args!["decode"].to_vec(), renamed.iter().map(Into::into).collect()].concat();
+    let old = run([old, args!["--out", "-"].to_vec()].concat()).expect(exit::DONE);
+    assert_eq!(old.stdout, yard.content);
+}
+
+/// Paths in reports are those that the user gave, not absolute ones.
+#[test]
+fn paths_are_said_as_they_were_given() {
+    let yard = Yard::encoded(1000);
+    let here = |arguments: &[&str]| {
+        let mut command = paritas(arguments);
+        command.current_dir(yard.folder.path());
+        finish(command)
+    };
+    let again = here(&["encode", "object", "--out", "shards"]).expect(exit::ARGUMENTS);
+    assert!(again.stderr.contains("such as shards/object.0of6.paritas"), "{again}");
+    for folder in ["shards", "./shards"] {
+        yard.lose(1);
+        flip(&yard.path("shards/object.3of6.paritas"));
+        let repaired = here(&["repair", folder]).expect(exit::DONE).text();
+        for shard in [0, 3] {
+            let path = format!(": {folder}/object.{shard}of6.paritas");
+            assert!(repaired.contains(&path), "{repaired}");
+        }
+        assert!(!repaired.contains(yard.folder.path().to_str().unwrap()), "{repaired}");
+    }
+}
+
+/// Pipes in folders of shards and of protected files, whatever their names, keep nobody waiting.
+#[test]
+fn pipes_among_files_are_passed_over() {
+    let yard = Yard::encoded(10_000);
+    yard.lose(1);
+    for name in [
+        "pipe",
+        "object.0of6.paritas",
+        "object.9of6.paritas",
+        ".object.1of6.paritas.0123abcd.tmp",
+        "object.1of6.paritas.0123abcd.old",
+        "object.1of6.paritas.damaged-0123abcd-0123456789abcdef",
+    ] {
+        let pipe = yard.shards().join(name);
+        mknodat(CWD, pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    }
+    let shards = yard.shards();
+    run(args!["verify", &shards]).expect(exit::REPAIRABLE);
+    run(args!["verify", "--recursive", yard.folder.path()]).expect(exit::REPAIRABLE);
+    run(args!["info", &shards]).expect(exit::DONE);
+    run(args!["decode", &shards, "--out", "-"]).expect(exit::DONE);
+    run(args!["promote", &shards]).expect(exit::ARGUMENTS);
+    run(args!["repair", "--clean", "--remove-moved-aside", &shards]).expect(exit::DONE);
+    assert!(shards.join("object.0of6-2.paritas").is_file());
+    run(args!["verify", &shards]).expect(exit::DONE);
+    let again = args!["encode", yard.path("object"), "--out", &shards, "--force"];
+    assert!(run(again).expect(exit::ARGUMENTS).stderr.contains("object.0of6.paritas"));
+    let foreign = ["--format", "jerasure", "--out"].map(OsString::from);
+    run([&args!["import", &shards], &foreign[..], &args![yard.path("new")]].concat())
+        .expect(exit::NOT_RECOGNISED);
+    run(args!["protect", &shards]).expect(exit::DONE);
+    let pipe = shards.join(".paritas").join(&names(&shards.join(".paritas"))[0]);
+    fs::remove_file(&pipe).unwrap();
+    mknodat(CWD, pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    run(args!["verify", &shards]).expect(exit::REPAIRABLE);
+    run(args!["protect", "--update", &shards]).expect(exit::DONE);
+}
+
 #[test]
 fn an_existing_output_is_refused_unless_forced() {
     let yard = Yard::encoded(1000);
@@ -732,6 +824,14 @@ fn a_broken_pipe_is_an_output_failure() {
 }
 
 /// Returns the shards of a folder, in order.
+/// Flips a byte in the middle of a file.
+fn flip(path: &Path) {
+    let mut bytes = fs::read(path).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(path, bytes).unwrap();
+}
+
 fn shards_of(folder: &Path) -> Vec<PathBuf> {
     names(folder).iter().map(|name| folder.join(name)).collect()
 }

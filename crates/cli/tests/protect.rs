@@ -116,7 +116,9 @@ fn damage_is_found_and_repaired() {
     let (start, end) = (ends.next().unwrap(), ends.next().unwrap());
     assert!((start..end).contains(&150_000) && end - start < 20_000, "{line}");
     assert!(verify.contains("\n  missing  deep/er/c.txt, 48.83 KiB"), "{verify}");
+    // In a report, everything in the root is named by its path below the root.
     assert!(verify.contains("1 block damaged") && verify.contains(" is missing"), "{verify}");
+    assert_eq!(verify.matches("\n  parity   .paritas/photos-").count(), 2, "{verify}");
 
     let report = json(args!["verify", yard.root()], exit::REPAIRABLE);
     assert_eq!(states(&report), [("damaged", "a.jpg"), ("missing", "er"), ("missing", "c.txt")]);
@@ -127,6 +129,7 @@ fn damage_is_found_and_repaired() {
     let repair = run(args!["repair", yard.root()]).expect(exit::DONE).text();
     assert!(repair.contains("\n  restored a.jpg\n"), "{repair}");
     assert!(repair.contains("2 parity files written anew"), "{repair}");
+    assert_eq!(repair.matches("\n  parity   .paritas/photos-").count(), 2, "{repair}");
     assert!([snapshot(&yard.root()), snapshot(&yard.photo("deep/er"))] == before);
     run(args!["verify", yard.root()]).expect(exit::DONE);
     let again = run(args!["repair", yard.root()]).expect(exit::DONE).text();
@@ -158,6 +161,20 @@ fn beyond_repair() {
     let verify = run(args!["verify", yard.root()]).expect(exit::NOT_RECOGNISED);
     assert!(verify.stderr.contains("0of5.parity and 4 more are damaged"), "{verify}");
     run(args!["verify", "--recursive", yard.path("")]).expect(exit::NOT_RECOGNISED);
+}
+
+/// One block is lost, and so is the only parity block.
+#[test]
+fn one_block_too_many() {
+    let yard = Yard::new();
+    let file = yard.path("file");
+    fs::write(&file, "byte").unwrap();
+    run(args!["protect", &file]).expect(exit::DONE);
+    fs::remove_file(&file).unwrap();
+    let parity = yard.path(".paritas");
+    fs::remove_file(parity.join(&names(&parity)[0])).unwrap();
+    let verify = run(args!["verify", yard.path("")]).expect(exit::LOST).text();
+    assert!(verify.contains("1 block lost, 0 parity blocks at hand, 1 more is needed"), "{verify}");
 }
 
 #[test]
@@ -388,10 +405,12 @@ fn names_are_any_bytes() {
     let odd = yard.root().join(OsStr::from_bytes(b"caf\xe9\n\x1b[31m"));
     fs::write(&odd, "odd").unwrap();
     yard.protect(&[]).expect(exit::DONE);
+    let label = yard.protect(&["--name", "two\nlines"]).expect(exit::DONE).text();
+    assert!(label.starts_with(r"two\nlines: 7 files"), "{label}");
     fs::remove_file(&odd).unwrap();
     let text = run(args!["verify", yard.root()]).expect(exit::REPAIRABLE).text();
     assert!(text.contains(r"\n\u{1b}[31m") && !text.contains('\u{1b}'), "{text}");
-    let report = json(args!["repair", yard.root()], exit::DONE);
+    let report = json(args!["repair", yard.root(), "--object", "photos"], exit::DONE);
     assert!(report["restored"][0].get("path_bytes").is_some(), "{report}");
     assert_eq!(fs::read(&odd).unwrap(), b"odd");
 }

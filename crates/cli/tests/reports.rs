@@ -571,6 +571,13 @@ fn a_code_is_drawn() {
     assert!(svg.starts_with("<svg") && svg.contains("xcode:n=5: 30 ones") && svg.contains("p4.4"));
     let nowhere = folder.path().join("nowhere").join("matrix.svg");
     run(args!["codes", "4+2", "--svg", &nowhere]).expect(exit::IO);
+    // An existing file is replaced only by force, and as a whole.
+    let refused = run(args!["codes", "4+2", "--svg", &path]).expect(exit::ARGUMENTS);
+    assert!(refused.stderr.contains("matrix.svg exists"), "{refused}");
+    assert_eq!(fs::read_to_string(&path).unwrap(), svg);
+    run(args!["codes", "4+2", "--svg", &path, "--force"]).expect(exit::DONE);
+    assert!(fs::read_to_string(&path).unwrap().contains("k=4,m=2"));
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     let huge = run(args!["codes", "cauchy-orig:k=64,m=64,w=32", "--svg", &path]);
     assert!(huge.expect(exit::ARGUMENTS).stderr.contains("at most 1000000 ones"));
 }

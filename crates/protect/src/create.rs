@@ -22,7 +22,7 @@ use crate::catalogue::{Catalogue, FOLDER, Item, ItemKind, Older, Settings};
 use crate::coding::{Batches, passes_for_all};
 use crate::digest::FileDigest;
 use crate::error::{Error, ErrorKind, Result};
-use crate::find::{Protection, has_generation, in_folders};
+use crate::find::{Protection, folder_in, has_generation, in_folders};
 use crate::folder::Folder;
 use crate::format::{CatalogueShape, Header, Id};
 use crate::geometry::{Geometry, Redundancy};
@@ -185,9 +185,9 @@ pub struct ProtectReport {
 /// Looks through the files of a job and chooses their blocks.
 ///
 /// # Errors
-/// If a path does not exist or cannot be read ([`ErrorKind::Io`]), a setting cannot be used
-/// or the parity would lie inside the protected files ([`ErrorKind::Parameters`]), or the files are
-/// protected already ([`ErrorKind::Exists`]).
+/// If a path does not exist or cannot be read, or `.paritas` in the root is a symbolic link
+/// ([`ErrorKind::Io`]), a setting cannot be used or the parity would lie inside the protected files
+/// ([`ErrorKind::Parameters`]), or the files are protected already ([`ErrorKind::Exists`]).
 pub fn plan(job: &ProtectJob) -> Result<Plan> {
     let (root, starts) = root_of(&job.paths)?;
     plan_in(root, starts, job)
@@ -656,8 +656,9 @@ fn label(job: &ProtectJob, root: &Path, starts: &[Vec<u8>]) -> Result<String> {
 }
 
 fn parity_folders(job: &ProtectJob, root: &Path) -> Result<Vec<PathBuf>> {
+    let inner = folder_in(root)?;
     if job.parity_dirs.is_empty() {
-        return Ok(vec![root.join(FOLDER)]);
+        return Ok(vec![inner]);
     }
     if job.parity_dirs.len() > MOST_FOLDERS {
         return Err(Error::parameters(format!(

@@ -16,7 +16,7 @@ use paritas_shards::{Timestamp, counted, shown};
 
 use crate::catalogue::{Catalogue, FOLDER, Item, ItemKind, Settings, bad, check_path};
 use crate::digest::FileDigest;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::format::{EXTENSION, Header, Id};
 use crate::geometry::{Geometry, Redundancy};
 use crate::parity::{ParityFile, is_refused, read_catalogue};
@@ -333,10 +333,31 @@ impl Protection {
     }
 }
 
+/// Returns the folder for parity in a root, which need not exist.
+///
+/// # Errors
+/// If it is a symbolic link ([`ErrorKind::Io`]). Whoever may write to the root could make a link to
+/// any folder, in which parity files would then be written and removed.
+pub(crate) fn folder_in(root: &Path) -> Result<PathBuf> {
+    let folder = root.join(FOLDER);
+    match fs::read_link(&folder) {
+        Ok(target) => Err(Error::new(
+            ErrorKind::Io,
+            format!(
+                "{} is a symbolic link to {}, and is not followed; put that folder in its place, \
+                 or remove the link and choose a folder by --parity-dir",
+                shown(&folder),
+                shown(&target)
+            ),
+        )),
+        Err(_) => Ok(folder),
+    }
+}
+
 /// Returns the folders in which a protection was put.
 fn stated_folders(settings: &Settings, root: &Path) -> Vec<PathBuf> {
     match settings.folders.is_empty() {
-        true => vec![root.join(FOLDER)],
+        true => folder_in(root).into_iter().collect(),
         false => chosen_folders(settings).collect(),
     }
 }
@@ -377,9 +398,9 @@ fn settings_at(root: &Path, mut settings: Settings) -> Settings {
 /// left out if they belong to other roots.
 ///
 /// # Errors
-/// If a path cannot be read ([`crate::ErrorKind::Io`]), there is no protection
-/// ([`crate::ErrorKind::NotRecognised`]), or a root that was given may belong to several of the
-/// protections ([`crate::ErrorKind::Parameters`]).
+/// If a path cannot be read or `.paritas` in it is a symbolic link ([`crate::ErrorKind::Io`]), there
+/// is no protection ([`crate::ErrorKind::NotRecognised`]), or a root that was given may belong to
+/// several of the protections ([`crate::ErrorKind::Parameters`]).
 pub fn find(paths: &[PathBuf]) -> Result<Vec<Protection>> {
     let mut places = Places::default();
     paths.iter().try_for_each(|path| places.add(path))?;

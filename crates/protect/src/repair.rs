@@ -271,16 +271,23 @@ impl<'a> Repair<'a> {
         Ok(())
     }
 
-    /// Removes what an earlier repair of this protection left when it was killed. If this repair
-    /// did not restore everything, the next one may find bytes there.
+    /// Removes what an earlier repair of this protection left. If this repair did not restore
+    /// everything, the next one may find bytes there. What has bytes of changed files that stay as
+    /// they are is kept as well.
     fn remove_leftovers(&self, wanted: &[usize], report: &RepairReport) {
         if !report.lost.is_empty() || !report.failed.is_empty() {
             return;
         }
         if self.job.to.is_none() {
-            for path in self.evidence.leftovers(self.protection) {
+            let is_left = |(number, state): &(&usize, &FileState)| {
+                matches!(state, FileState::Changed(_)) && wanted.binary_search(number).is_err()
+            };
+            let changed = self.evidence.states.iter().filter(is_left).map(|(number, _)| number);
+            let needed = self.sources_of(changed);
+            let leftovers = self.evidence.leftovers(self.protection);
+            leftovers.filter(|path| !needed.contains(*path)).for_each(|path| {
                 let _ = std::fs::remove_file(path);
-            }
+            });
             return;
         }
         // Hard links are made with their files, whether they are wanted or not.
@@ -392,11 +399,18 @@ impl<'a> Repair<'a> {
             needed.extend(self.sources_of([number].iter()));
         }
         self.sync_names(report)?;
-        for (number, restored) in complete {
+        let mut replaced = HashSet::new();
+        for (number, mut restored) in complete {
             let entry = &self.protection.entries[number];
+            let sources = self.sources_of([number].iter());
+            if !sources.is_disjoint(&replaced) {
+                // Some of its bytes are nowhere else any more.
+                restored.keep();
+            }
             let done = self.expect_free(entry, &needed).and_then(|()| restored.finish());
-            if done.is_err() {
-                needed.extend(self.sources_of([number].iter()));
+            match done.is_ok() {
+                true => _ = replaced.insert(self.target.path_of(&entry.path)),
+                false => needed.extend(sources),
             }
             self.note(done, &entry.path, report)?;
         }

@@ -38,14 +38,16 @@ pub(crate) struct Target {
     unsynced: RefCell<BTreeSet<Vec<u8>>>,
 }
 
-/// A file that is being restored. If it is dropped before it has its name, it is removed.
+/// A file that is being restored. If it is dropped before it has its name, it is removed, unless it
+/// is to stay.
 #[derive(Debug)]
 pub(crate) struct Restoring<'t> {
     target: &'t Target,
     pub path: Vec<u8>,
     temporary: Vec<u8>,
     seen: Seen,
-    is_named: bool,
+    /// Whether the file stays when this is dropped, under the name that it has then.
+    stays: bool,
 }
 
 /// A restored file that has the digest and the attributes of the protected file, and does not have
@@ -103,7 +105,7 @@ impl Target {
         let temporary = self.temporary()?;
         let file = folder.create(&temporary).map_err(failed)?;
         let path = path.to_vec();
-        let restoring = Restoring { target: self, path, temporary, seen, is_named: false };
+        let restoring = Restoring { target: self, path, temporary, seen, stays: false };
         self.note_name(&restoring.path);
         file.set_len(size).map_err(|error| restoring.failed(error))?;
         Ok(restoring)
@@ -294,6 +296,12 @@ impl<'t> Restoring<'t> {
 }
 
 impl Complete<'_> {
+    /// Keeps the file under its temporary name if it does not get its own. The next repair finds
+    /// its bytes there.
+    pub fn keep(&mut self) {
+        self.restoring.stays = true;
+    }
+
     /// Gives the file its name.
     ///
     /// # Errors
@@ -307,7 +315,7 @@ impl Complete<'_> {
         }
         let (folder, name) = target.folder.parent(path, false).map_err(failed)?;
         target.name(&folder, (temporary, &name), path, *seen)?;
-        self.restoring.is_named = true;
+        self.restoring.stays = true;
         Ok(())
     }
 }
@@ -325,7 +333,7 @@ fn set_attributes(folder: &Folder, file: &File, name: &[u8], entry: &Entry) -> i
 
 impl Drop for Restoring<'_> {
     fn drop(&mut self) {
-        if !self.is_named
+        if !self.stays
             && let Ok((folder, _)) = self.target.folder.parent(&self.path, false)
         {
             let _ = folder.remove(&self.temporary);

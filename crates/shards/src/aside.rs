@@ -7,7 +7,7 @@
 //! The digest covers the object's id and the file's content. If a file under such a name still has
 //! that content, repair moved it aside for this object, and may remove it. Any other file stays.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::format::ObjectId;
 use crate::names;
 use crate::shown::shown;
-use crate::system::rename_new;
+use crate::system::{reading, rename_new};
 
 /// The context that separates these digests from all other uses of BLAKE3.
 const CONTEXT: &str = "Paritas: a file that repair moved aside";
@@ -90,6 +90,6 @@ pub(crate) fn move_aside(path: &Path, object: ObjectId) -> Result<PathBuf> {
 fn digest(path: &Path, object: ObjectId) -> io::Result<String> {
     let mut hasher = blake3::Hasher::new_derive_key(CONTEXT);
     hasher.update(object.to_string().as_bytes());
-    hasher.update_reader(File::open(path)?)?;
+    hasher.update_reader(reading().open(path)?)?;
     Ok(hasher.finalize().to_hex()[..16].to_owned())
 }

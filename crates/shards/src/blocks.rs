@@ -103,8 +103,9 @@ impl Layout {
     /// ([`ErrorKind::Parameters`]), or if the system has no random numbers.
     pub fn new(code: Code, name: impl AsRef<OsStr>, shape: Shape) -> Result<Self> {
         let name = name.as_ref();
-        check_name(name_bytes(name))
-            .map_err(|how| Error::parameters(format!("{}: {how}", shown(name))))?;
+        check_name(name_bytes(name)).map_err(|how| {
+            Error::parameters(format!("{} cannot be an object's name: it is {how}", shown(name)))
+        })?;
         let Shape { packet, block_bytes, object, length, attributes, options } = shape;
         let (packet, stripes) = Geometry::choose(&code, packet, block_bytes, length);
         let object = object.map_or_else(ObjectId::random, Ok)?;

@@ -4,7 +4,7 @@
 //! job fails. [`commit`] publishes a set of them: everything is on the disk before the first
 //! name changes; what is to be replaced keeps another name until all new files have theirs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, IoSlice, IoSliceMut};
@@ -22,7 +22,7 @@ use crate::open_files::OpenFiles;
 use crate::recognise::recognise;
 use crate::shown::shown;
 use crate::system::{
-    allow_open_files, create_new, create_unnamed, link_unnamed, rename_new, rename_over,
+    allow_open_files, create_new, create_unnamed, link_unnamed, reading, rename_new, rename_over,
     sync_directory,
 };
 use crate::{names, positional};
@@ -244,7 +244,8 @@ impl Pending {
 
     /// Expects that the file under the final name has the same bytes as this one.
     fn expect_same(&self) -> Result<()> {
-        let is_same = File::open(&self.target)
+        let is_same = reading()
+            .open(&self.target)
             .and_then(|target| self.with_file(|file| positional::are_same(file, &target)));
         match is_same {
             Ok(true) => Ok(()),
@@ -428,12 +429,14 @@ pub(crate) fn directory_of(path: &Path) -> &Path {
 /// that are named after it and state its name themselves. Another file with such a name is the
 /// user's own.
 pub(crate) fn existing(directories: &[PathBuf], name: &OsStr) -> Result<Vec<PathBuf>> {
-    let mut found = Vec::new();
+    let (mut found, mut seen) = (Vec::new(), HashSet::new());
     for directory in directories {
         let failed = |error| Error::io("reading the directory", directory, &error);
         // One directory may be given in several ways.
-        let directory = fs::canonicalize(directory).map_err(failed)?;
-        for entry in fs::read_dir(&directory).map_err(failed)? {
+        if !seen.insert(fs::canonicalize(directory).map_err(failed)?) {
+            continue;
+        }
+        for entry in fs::read_dir(directory).map_err(failed)? {
             let entry = entry.map_err(failed)?;
             let file = entry.file_name();
             let named_so = names::parse(&file).is_some_and(|parsed| parsed.belongs_to(name));
@@ -444,7 +447,6 @@ pub(crate) fn existing(directories: &[PathBuf], name: &OsStr) -> Result<Vec<Path
         }
     }
     found.sort_unstable();
-    found.dedup();
     Ok(found)
 }
 

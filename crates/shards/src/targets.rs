@@ -88,9 +88,7 @@ impl<'a> Targets<'a> {
     fn choose_one(&mut self, part: usize) -> Result<(PathBuf, Replace)> {
         let to = self.to.next();
         if let (None, Some(damaged)) = (to, self.object.parts[part].first()) {
-            // The target of a link is replaced, not the link.
-            let path =
-                fs::canonicalize(damaged.path()).map_err(|error| vanished(damaged, &error))?;
+            let path = place_of(damaged.path()).map_err(|error| vanished(damaged, &error))?;
             return Ok((path, self.replace(part)));
         }
         let directory = to.cloned().or_else(|| self.beside(part)).or_else(|| self.emptiest());
@@ -137,6 +135,14 @@ impl Object {
     /// Returns what has the name that a part is given.
     pub(super) fn occupant(&self, part: usize, path: &Path) -> Occupant {
         Occupant::of(path, &self.identity, self.part(part))
+    }
+}
+
+/// Returns the path at which a file is replaced. The target of a link is replaced, not the link.
+fn place_of(file: &Path) -> io::Result<PathBuf> {
+    match fs::symlink_metadata(file)?.is_symlink() {
+        true => fs::canonicalize(file),
+        false => Ok(file.to_owned()),
     }
 }
 

@@ -390,6 +390,26 @@ fn formats_take_their_codes_alone() {
     }
 }
 
+/// The name stands in one line of Jerasure's description. With a line break in it, nobody could read
+/// the description.
+#[test]
+fn names_with_line_breaks_are_refused() {
+    for (name, is_refused) in [("two words", false), ("two\nlines", true), ("end\r", true)] {
+        let (shards, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let code = Code::new(&spec("reed-solomon:k=2,m=1,w=8")).unwrap();
+        let job = EncodeJob::new(code, name, vec![shards.path().to_owned()]);
+        encode(&job, &b"some bytes"[..], &|_| {}).unwrap();
+        let set = Set { format: Format::Jerasure, ..zfec("full", 8192, 2) };
+        match set.export(shards.path(), to.path()) {
+            Ok(files) => assert!(!is_refused && files.len() == 4, "{files:?}"),
+            Err(error) => {
+                assert!(is_refused && error.to_string().contains("line break"), "{error}");
+                assert_eq!(fs::read_dir(to.path()).unwrap().count(), 0);
+            }
+        }
+    }
+}
+
 /// Any code in the word layout, over more than one chunk, in both directions; words stay whole.
 #[test]
 fn plain_fragments_of_any_code() {

@@ -194,8 +194,9 @@ pub struct Encode {
     /// [default: 64, or fewer if the object does not fill a stripe].
     #[arg(long, value_name = "BYTES")]
     pub packet: Option<usize>,
-    /// Replace existing shards of this name; they are kept until the new ones are complete. Any
-    /// other file stays.
+    /// Replace existing shards of this name, of whatever code; they are kept until the new ones are
+    /// complete. Any other file stays. So do shards that were renamed or lie in other folders: they
+    /// are an object of their own, and `decode` of both asks for an id.
     #[arg(long)]
     pub force: bool,
     #[command(flatten)]
@@ -627,6 +628,9 @@ pub struct Codes {
     /// Draw the bit matrix, grouped by nodes, into an SVG file.
     #[arg(long, requires = "spec", value_name = "FILE")]
     pub svg: Option<PathBuf>,
+    /// Replace an existing SVG file.
+    #[arg(long, requires = "svg")]
+    pub force: bool,
 }
 
 /// `--normalise`.
@@ -783,7 +787,7 @@ pub struct Schedule {
     pub set: Option<usize>,
     /// Report what runs if shards begin at multiples of this many bytes [default: 64].
     #[arg(long, value_name = "BYTES")]
-    pub align: Option<usize>,
+    pub align: Option<NonZeroUsize>,
     /// The compiled kernel whose instructions are counted and listed, and that `fused` refers to;
     /// this processor need not have it [default: jit-avx2, or with --asm the best one here].
     #[arg(long, value_name = "KERNEL")]

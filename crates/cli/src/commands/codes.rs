@@ -155,7 +155,7 @@ fn describe(spec: &Spec, args: &Codes, output: &Output) -> Result<(), Failure> {
         value["matrix"] = rows.collect();
     }
     if let Some(path) = &args.svg {
-        picture::write(&code, path)?;
+        picture::write(&code, path, args.force)?;
         output::insert_name(&mut value, "svg", path.as_os_str());
     }
     output.result(value, || {

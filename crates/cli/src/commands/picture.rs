@@ -5,14 +5,15 @@
 //! a one and none for a zero. Gaps are as wide as squares, so everything lies on the grid of the
 //! pattern.
 
-use std::fmt::Write;
-use std::fs;
+use std::fmt::Write as _;
+use std::io::Write as _;
 use std::ops::Range;
 use std::path::Path;
 
 use paritas::{CellId, Code, Role};
+use paritas_shards::{FileTarget, Output};
 
-use crate::exit::{Exit, Failure};
+use crate::exit::Failure;
 use crate::output::shown;
 
 /// The side of a square with its margin, in pixels.
@@ -24,8 +25,8 @@ const CHARACTER: usize = 6;
 /// The most ones that are drawn: a picture of this many takes about ten megabytes.
 const MOST_ONES: usize = 1_000_000;
 
-/// Draws a code into a file.
-pub(super) fn write(code: &Code, path: &Path) -> Result<(), Failure> {
+/// Draws a code into a file. An existing one is replaced only if `force` is set.
+pub(super) fn write(code: &Code, path: &Path, force: bool) -> Result<(), Failure> {
     if code.ones() > MOST_ONES {
         return Err(Failure::arguments(format!(
             "--svg: {} must have at most {MOST_ONES} ones to be drawn; got {}",
@@ -33,10 +34,15 @@ pub(super) fn write(code: &Code, path: &Path) -> Result<(), Failure> {
             code.ones()
         )));
     }
-    fs::write(path, picture(code)).map_err(|error| Failure {
-        exit: Exit::Io,
-        message: format!("writing {}: {error}", shown(path)),
-    })
+    let mut file = Output::create(FileTarget::new(path).force(force), None, None)?;
+    let picture = picture(code).into_bytes();
+    if file.takes_positions() {
+        file.write_at(&[picture], 0)?;
+    } else {
+        let failed = |error| Failure::io(format!("writing {}", shown(path)), &error);
+        file.write_all(&picture).map_err(failed)?;
+    }
+    Ok(file.commit()?)
 }
 
 /// Returns the stored parity cells, whose generator rows are the bit matrix.

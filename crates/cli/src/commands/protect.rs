@@ -205,7 +205,8 @@ fn value(
 
 fn text((root, label): (&Path, &str), report: &ProtectReport, verbose: bool) -> String {
     let bytes = output::bytes(report.bytes);
-    let mut text = format!("{label}: {}, {bytes} protected", counted(report.files, "file"));
+    let (label, files) = (shown(label), counted(report.files, "file"));
+    let mut text = format!("{label}: {files}, {bytes} protected");
     add_written(&mut text, root, report, verbose);
     text
 }

@@ -1,5 +1,6 @@
 //! `paritas schedule`: shows what a schedule does and costs.
 
+use std::num::NonZeroUsize;
 use std::time::Instant;
 
 use paritas::search::{Found, Limit, Method, Problem};
@@ -234,7 +235,7 @@ fn runs(
     let kernel = chosen.or_else(|| compiled().filter(|_| args.asm));
     let call = Call {
         bytes: args.set.unwrap_or(CACHE_SET),
-        align: args.align.unwrap_or(DEFAULT_ALIGN),
+        align: args.align.map_or(DEFAULT_ALIGN, NonZeroUsize::get),
         kernel,
     };
     let options = CodecOptions::default().plan(plan);

@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use paritas_shards::shown;
 
 use super::{
-    Protection, assemble, chosen_folders, group, named_files_in, newest, parity_files_in,
-    stated_folders, stated_root,
+    Protection, assemble, chosen_folders, folder_in, group, named_files_in, newest,
+    parity_files_in, stated_folders, stated_root,
 };
 use crate::catalogue::{Catalogue, FOLDER, Settings};
 use crate::error::{Error, Result};
@@ -36,14 +36,14 @@ impl Places {
     /// Adds a path that was given, as what it is.
     ///
     /// # Errors
-    /// If it cannot be read ([`crate::ErrorKind::Io`]).
+    /// If it cannot be read, or its folder for parity is a link ([`crate::ErrorKind::Io`]).
     pub fn add(&mut self, path: &Path) -> Result<()> {
         let whole = path.canonicalize().map_err(|error| Error::io("opening", path, error))?;
         if !whole.is_dir() {
             return self.add_file(&whole);
         }
         let has_parity = !parity_files_in(&whole)?.is_empty();
-        let inner = whole.join(FOLDER);
+        let inner = folder_in(&whole)?;
         if has_parity {
             self.folders.push(whole.clone());
         }

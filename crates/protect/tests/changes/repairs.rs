@@ -448,3 +448,82 @@ fn folders_move_with_what_has_no_bytes() {
     fs::remove_file(at("renamed/inner/link")).unwrap();
     assert_eq!(check(root.path()).status, Status::Repairable);
 }
+
+/// A root with three files, each of which has more blocks than the parity can restore.
+fn three_files(paths: [&str; 3], seed: u64) -> (tempfile::TempDir, [PathBuf; 3]) {
+    let root = tempfile::tempdir().unwrap();
+    let paths = paths.map(|path| root.path().join(path));
+    let mut chance = Chance::new(seed);
+    for (path, seconds) in paths.iter().zip(1..) {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        write(path, &chance.bytes(40_000), 0o644, seconds);
+    }
+    make(&job(root.path()));
+    (root, paths)
+}
+
+/// If a file cannot be restored, a file that has its bytes stays, and so does one that has the
+/// bytes of that file.
+#[test]
+fn chains_of_needed_bytes_stay() {
+    let (root, [a, b, c]) = three_files(["folder/a", "b", "c"], 65);
+    let [folder, aside, spare] = ["folder", "aside", "spare"].map(|name| root.path().join(name));
+    let before = snapshot(root.path());
+    fs::rename(&c, &spare).unwrap();
+    fs::rename(&b, &c).unwrap();
+    fs::rename(&a, &b).unwrap();
+    fs::rename(&folder, &aside).unwrap();
+    fs::write(&folder, "in the way").unwrap();
+    let shifted = snapshot(root.path());
+    let job = || RepairJob::default().restore_changed(true);
+    let report = repaired(root.path(), job());
+    let has_bytes = |path: &PathBuf| {
+        let mut failed = report.failed.iter().filter(|failed| failed.path == *path);
+        failed.next().is_some_and(|failed| failed.reason.contains("has bytes of a file"))
+    };
+    assert!(report.restored.is_empty() && has_bytes(&b) && has_bytes(&c), "{report:?}");
+    assert_same(&snapshot(root.path()), &shifted, "leaving the chain");
+    fs::remove_file(&folder).unwrap();
+    fs::rename(&aside, &folder).unwrap();
+    let report = repaired(root.path(), job());
+    assert!(report.failed.is_empty() && report.lost.is_empty(), "{report:?}");
+    fs::remove_file(&spare).unwrap();
+    assert_same(&snapshot(root.path()), &before, "repairing the chain");
+}
+
+/// Files that have each other's bytes in a circle are restored together. If one cannot get its name
+/// when the file with its bytes is replaced already, they stay under a temporary name.
+#[test]
+fn circles_of_files_lose_no_bytes() {
+    let (root, [a, b, c]) = three_files(["a", "b", "c"], 66);
+    let before = snapshot(root.path());
+    let rotate = || {
+        let spare = root.path().join("spare");
+        for (from, to) in [(&a, &spare), (&c, &a), (&b, &c), (&spare, &b)] {
+            fs::rename(from, to).unwrap();
+        }
+    };
+    let repaired = |progress: &(dyn Fn(u64) + Sync)| {
+        let job = RepairJob::default().restore_changed(true).sync(false);
+        repair(&only(root.path()), &job, progress).unwrap()
+    };
+    rotate();
+    let all = AtomicU64::new(0);
+    repaired(&|bytes| _ = all.fetch_add(bytes, Ordering::Relaxed));
+    assert_same(&snapshot(root.path()), &before, "repairing the circle");
+    rotate();
+    let read = AtomicU64::new(0);
+    let report = repaired(&|bytes| {
+        // All has been read, and no file has its name yet.
+        if read.fetch_add(bytes, Ordering::Relaxed) + bytes == all.load(Ordering::Relaxed) {
+            fs::write(&c, "own").unwrap();
+        }
+    });
+    assert_eq!((&report.restored[..], report.failed.len()), (&[a.clone(), b.clone()][..], 1));
+    assert_eq!(fs::read(&c).unwrap(), b"own");
+    // A repair that leaves changed files as they are leaves these bytes, too.
+    assert!(mend(root.path()).restored.is_empty());
+    let report = repaired(&|_| {});
+    assert_eq!((report.restored, report.failed.len()), (vec![c.clone()], 0));
+    assert_same(&snapshot(root.path()), &before, "repairing the last file");
+}

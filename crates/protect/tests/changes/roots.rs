@@ -202,3 +202,32 @@ fn updates_stay_at_what_was_given() {
     assert_eq!(error.kind(), ErrorKind::Parameters, "{error}");
     assert_eq!(only(root.path()).files(), 1);
 }
+
+/// A link in place of the folder for parity could lead to any folder, so it is not followed.
+#[test]
+fn a_link_in_place_of_the_parity_is_refused() {
+    let (root, outside) = (scene(67), tempfile::tempdir().unwrap());
+    let (inner, elsewhere) = (root.path().join(".paritas"), outside.path().join("parity"));
+    fs::rename(&inner, &elsewhere).unwrap();
+    symlink(&elsewhere, &inner).unwrap();
+    let before = names(&elsewhere);
+    let force = || job(root.path()).force(true);
+    let errors = [
+        find(&[root.path().to_owned()]).unwrap_err(),
+        plan(&force()).unwrap_err(),
+        plan(&force().parity_dirs(vec![elsewhere.clone()])).unwrap_err(),
+    ];
+    for error in errors {
+        assert_eq!(error.kind(), ErrorKind::Io);
+        let message = error.to_string();
+        assert!(message.contains(".paritas is a symbolic link"), "{message}");
+        assert!(message.contains(elsewhere.to_str().unwrap()), "{message}");
+    }
+    // Whoever names the parity itself gets no parity behind the link either.
+    let elsewhere = elsewhere.canonicalize().unwrap();
+    assert_eq!(only(&elsewhere).parity_folders(), std::slice::from_ref(&elsewhere));
+    assert_eq!(names(&elsewhere), before);
+    fs::remove_file(&inner).unwrap();
+    fs::rename(&elsewhere, &inner).unwrap();
+    assert_eq!(check(root.path()).status, Status::Intact);
+}

@@ -13,7 +13,6 @@
 //! techniques compute with words, whatever the packet size; the others compute with strips of w
 //! packets.
 
-use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -26,6 +25,7 @@ use crate::foreign::{
     Foreign, Hints, Plan, Survey, by_number, expect_family, file_name, not_recognised,
 };
 use crate::shown::shown;
+use crate::system::reading;
 
 /// Number of bytes of a long: a cell is a multiple of w longs, or of 8 strips of packets.
 const LONG: u64 = 8;
@@ -177,7 +177,8 @@ struct Meta {
 impl Meta {
     fn read(path: &Path) -> Result<Self> {
         let mut bytes = Vec::new();
-        File::open(path)
+        reading()
+            .open(path)
             .and_then(|file| file.take(MAX_META).read_to_end(&mut bytes))
             .map_err(|error| Error::io("reading", path, &error))?;
         Self::parse(&String::from_utf8_lossy(&bytes))?
@@ -252,6 +253,14 @@ impl Foreign for Jerasure {
     }
 
     fn plan(&self, code: &Code, name: &str, length: u64, hints: &Hints) -> Result<Plan> {
+        // NAME_meta.txt has one line for the name.
+        if name.contains(['\n', '\r']) {
+            return Err(Error::parameters(format!(
+                "Jerasure's NAME_meta.txt cannot hold a name with a line break; got {}; to change \
+                 the name, decode the object and encode it again",
+                shown(name)
+            )));
+        }
         let technique = Technique::of(code)?;
         let strips = Strips::of(code, technique, hints.packet.unwrap_or(DEFAULT_PACKET) as u64)?;
         let (n, Strips { k, w, packet }) = (code.node_count(), &strips);

@@ -12,7 +12,6 @@
 //! | as many as a number below k takes | the number of bytes of padding |
 //! | as many as a number below n takes | the number of the share |
 
-use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -24,6 +23,7 @@ use crate::foreign::{
     Foreign, Hints, Plan, Survey, by_number, data_nodes, expect_family, file_name, not_recognised,
 };
 use crate::shown::shown;
+use crate::system::reading;
 
 /// Number of bytes of a share that zfec encodes at a time.
 const CELL: u64 = 4096;
@@ -85,7 +85,8 @@ impl Header {
 
     fn read(path: &Path) -> Result<Self> {
         let mut start = Vec::new();
-        File::open(path)
+        reading()
+            .open(path)
             .and_then(|file| file.take(HEADER as u64).read_to_end(&mut start))
             .map_err(|error| Error::io("reading", path, &error))?;
         let given = start.len();

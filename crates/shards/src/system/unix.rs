@@ -9,7 +9,7 @@ use std::os::unix::fs::{
 };
 use std::path::Path;
 
-use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::fs::{CWD, OFlags, RenameFlags, renameat_with};
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit, setrlimit};
 
@@ -85,6 +85,14 @@ pub fn sync_directory(directory: &Path) -> io::Result<()> {
     }
 }
 
+/// Returns the options for reading a file. A named pipe is opened at once, without waiting for a
+/// writer, and cannot be read at positions.
+pub(crate) fn reading() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.read(true).custom_flags(OFlags::NONBLOCK.bits() as i32);
+    options
+}
+
 /// Creates a file that must not exist, for reading and writing, with these permissions.
 pub(crate) fn create_new(path: &Path, mode: u32) -> io::Result<File> {
     OpenOptions::new().read(true).write(true).create_new(true).mode(mode).open(path)
@@ -93,7 +101,7 @@ pub(crate) fn create_new(path: &Path, mode: u32) -> io::Result<File> {
 /// Makes a file without a name in a directory, where the system can do so and name it later.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(crate) fn create_unnamed(directory: &Path, mode: u32) -> Option<File> {
-    use rustix::fs::{Mode, OFlags, openat};
+    use rustix::fs::{Mode, openat};
     let flags = OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC;
     let file = File::from(openat(CWD, directory, flags, Mode::from_raw_mode(mode)).ok()?);
     fs::symlink_metadata(descriptor_path(&file)).is_ok().then_some(file)
@@ -208,6 +216,17 @@ pub(crate) fn set_owner(file: &File, user: Option<u32>, group: u32) -> io::Resul
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::fs::{FileType, Mode, mknodat};
+
+    /// A pipe may take the place of a file between a look at it and its opening.
+    #[test]
+    fn pipes_are_opened_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("pipe");
+        mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        let opened = reading().open(&pipe).unwrap();
+        assert!(read_once(&opened, &mut [IoSliceMut::new(&mut [0])], 0).is_err());
+    }
 
     #[test]
     fn more_files_may_be_open() {

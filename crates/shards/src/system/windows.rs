@@ -91,6 +91,13 @@ pub fn sync_directory(_directory: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// Returns the options for reading a file.
+pub(crate) fn reading() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.read(true);
+    options
+}
+
 /// Creates a file that must not exist, for reading and writing.
 pub(crate) fn create_new(path: &Path, _mode: u32) -> io::Result<File> {
     OpenOptions::new().read(true).write(true).create_new(true).open(path)

@@ -9,7 +9,7 @@ use super::{add_lines, below, describe, path_value, path_values, skipped_values,
 use crate::args::Repair;
 use crate::commands::many::State;
 use crate::exit::{Exit, Failure};
-use crate::output::{self, Output, counted, shown};
+use crate::output::{self, Output, counted};
 
 /// Repairs one protection, and reports.
 pub fn run(protection: &Protection, args: &Repair, output: &Output) -> Result<State, Failure> {
@@ -117,7 +117,8 @@ fn text(protection: &Protection, report: &RepairReport, state: State, args: &Rep
             format!("moved    {} back to {}", below(root, from), below(root, to))
         }),
     );
-    lines.extend(report.parity.iter().map(|path| format!("parity   {} written anew", shown(path))));
+    let parity = report.parity.iter().map(|path| below(root, path));
+    lines.extend(parity.map(|path| format!("parity   {path} written anew")));
     lines.extend(report.lost.iter().map(|path| format!("lost     {}", below(root, path))));
     lines.extend(report.failed.iter().map(|one| format!("failed   {}", one.reason)));
     add_lines(&mut text, &lines, args.search.verbose);

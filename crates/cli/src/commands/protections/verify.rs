@@ -173,11 +173,14 @@ pub fn verdict(report: &VerifyReport, state: State) -> String {
             let of_lost = |of: fn(&LayerReport) -> u64| -> u64 {
                 report.layers.iter().filter(|layer| layer.needed > 0).map(of).sum()
             };
+            let needed = match of_lost(|layer| layer.needed) {
+                1 => "1 more is needed".to_owned(),
+                more => format!("{more} more are needed"),
+            };
             format!(
-                " — beyond repair: {} lost, {} at hand, {} more are needed",
+                " — beyond repair: {} lost, {} at hand, {needed}",
                 counted(of_lost(|layer| layer.lost), "block"),
                 counted(of_lost(|layer| layer.at_hand), "parity block"),
-                of_lost(|layer| layer.needed),
             )
         }
         _ => {
@@ -223,7 +226,7 @@ fn lines(protection: &Protection, report: &VerifyReport, verbose: bool) -> Vec<S
         let findings = report.findings.iter().filter(|one| word(&one.state) == wanted);
         lines.extend(findings.map(|finding| line(protection, finding)));
     }
-    lines.extend(report.parity.iter().map(parity_line));
+    lines.extend(report.parity.iter().map(|finding| parity_line(protection, finding)));
     let skipped = report.skipped.iter();
     let skipped = skipped
         .map(|one| format!("skipped  {}: {}", below(protection.root(), &one.path), one.reason));
@@ -263,8 +266,8 @@ fn ranges_text(ranges: &[Range<u64>]) -> String {
     format!(": bytes {}{more}", few.join(", "))
 }
 
-fn parity_line(finding: &ParityFinding) -> String {
-    let path = shown(&finding.path);
+fn parity_line(protection: &Protection, finding: &ParityFinding) -> String {
+    let path = below(protection.root(), &finding.path);
     match (finding.missing, finding.damaged_blocks) {
         _ if finding.unreadable => format!("parity   {path} may not be read"),
         (true, _) => format!("parity   {path} is missing"),
