@@ -48,7 +48,8 @@ pub struct ScrubPass {
     pub done: usize,
     /// Number of all names, when it was begun or continued.
     pub names: usize,
-    /// Number of objects of which something was left to repair, or too little was whole.
+    /// Number of objects of which something was left to repair, too little was whole, or too few
+    /// nodes said enough.
     pub left: usize,
 }
 
@@ -62,7 +63,8 @@ pub struct FullPass {
     pub ended: u64,
     /// Number of names.
     pub names: usize,
-    /// Number of objects of which something was left to repair, or too little was whole.
+    /// Number of objects of which something was left to repair, too little was whole, or too few
+    /// nodes said enough.
     pub left: usize,
 }
 
