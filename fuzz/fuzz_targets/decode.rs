@@ -17,7 +17,7 @@ use paritas::{
 };
 
 /// MDS codes: any k shards, and no fewer, determine any other.
-const SPECS: [&str; 14] = [
+const SPECS: [&str; 17] = [
     "1+1",
     "1+3",
     "2+2",
@@ -32,6 +32,9 @@ const SPECS: [&str; 14] = [
     "evenodd:k=1",
     "evenodd:k=4",
     "evenodd:k=5",
+    "isal-cauchy:k=3,m=2",
+    "backblaze:k=4,m=3",
+    "reed-solomon:k=3,m=2,w=16",
 ];
 const PACKETS: [usize; 12] = [1, 3, 8, 15, 16, 31, 32, 33, 64, 65, 100, 300];
 const PASSES: [Pass; 5] = [Pass::Direct, Pass::Smart, Pass::Unweighted, Pass::Weighted, Pass::Slp];

@@ -28,14 +28,17 @@ const PREFIX: usize = 16;
 const CRC: usize = 8;
 const TRAILER: usize = 16;
 
-/// Specs of the seeds. For the first three, one shard is enough to decode.
-const SPECS: [&str; 7] = [
+/// Specs of the seeds. For the first five, one shard is enough to decode.
+const SPECS: [&str; 10] = [
     "1+1",
     "rdp:k=1",
     "evenodd:k=1",
+    "isal-cauchy:k=1,m=1",
+    "lt:k=1,n=4,nodes=2",
     "4+2",
     "rdp:k=3",
     "evenodd:k=3",
+    "reed-solomon:k=2,m=1,w=16",
     "dpg:k=2,m=1,m2=2,interleave=all",
 ];
 const OBJECTS: [&[u8]; 3] = [b"", b"hello, world", &[0x5A; 700]];
