@@ -265,7 +265,8 @@ impl Summary {
     /// Counts an object in this state, of this length where that is known.
     pub fn count(&mut self, state: State, length: Option<u64>) {
         self.counts[state as usize] += 1;
-        self.bytes += length.unwrap_or(0);
+        // Damaged shards may state any length.
+        self.bytes = self.bytes.saturating_add(length.unwrap_or(0));
     }
 
     /// Returns the number of objects that were counted.
