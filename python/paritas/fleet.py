@@ -17,7 +17,7 @@ file was changed or replaced after it was read. An object that was done and has 
 since is left to the next run. A run that came to its end is finished, also if some of its tasks failed: its
 journal is removed, and the next run begins anew.
 
-A run keeps its tasks and outcomes in memory. For a million objects with names of 21 characters, these
+A run keeps its tasks and outcomes in memory. For a million objects with names of 20 characters, these
 take about 500 MB, and the journal has 83 MB in the end (135 MB if it is of sources). It is not written
 whole each time: a run that writes to it 1,000 times writes five times as many bytes as it has then.
 """
