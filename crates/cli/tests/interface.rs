@@ -110,9 +110,11 @@ fn bad_arguments_exit_with_3() {
         args!["codes", "frobnicate"].to_vec(),
         args!["codes", "--matrix"].to_vec(),
         args!["codes", "4+2", "--force"].to_vec(),
+        args!["codes", "lt:k=65536,n=131072", "--matrix"].to_vec(),
         args!["schedule"].to_vec(),
         args!["schedule", "4+2", "--erase", "6"].to_vec(),
         args!["schedule", "4+2", "--align", "0"].to_vec(),
+        args!["schedule", "4+2", "--search", "ga", "--population", usize::MAX.to_string()].to_vec(),
         args!["schedule", "4+2", "--pass", "frobnicate"].to_vec(),
         args!["bench", "--code", "4+2", "--kernel", "frobnicate"].to_vec(),
         args!["bench", "--code", "4+2", "--set", "0"].to_vec(),
@@ -137,6 +139,8 @@ fn refusals_name_what_was_wrong() {
     assert!(encode("rdp:k=4,p=6").contains("prime"));
     assert!(encode("cauchy:k=14,m=4,w=4").contains("16"));
     assert!(encode("frobnicate:k=1").contains("frobnicate"));
+    let stage = fails(&args!["schedule", "4+2", "--stage", "2"], exit::ARGUMENTS, "arguments");
+    assert!(stage.starts_with("--stage must be 1 for cauchy:"), "{stage}");
     let named = args!["encode", yard.path("object"), "--out", yard.path("new"), "--name", "a/b"];
     let message = fails(&named, exit::ARGUMENTS, "arguments");
     assert!(

@@ -229,7 +229,7 @@ fn what_cannot_be_is_refused() {
     for (flags, part) in [
         (&["--op", "update"][..], "stores no data that could change"),
         (&["--op", "promote"], "needs a code with two stages"),
-        (&["--op", "decode", "--stage", "2"], "must be 1 to 1 for lt:k=64"),
+        (&["--op", "decode", "--stage", "2"], "must be 1 for lt:k=64"),
         (&["--op", "decode", "--reception", "1"], "; got 64"),
         (&["--op", "decode", "--reception", "2"], "; got 128"),
         (&["--op", "decode", "--reception", "0.9"], "a multiple of k from 1 to 1000000; got `0.9`"),

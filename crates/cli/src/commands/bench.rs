@@ -19,6 +19,7 @@ use crate::args::against::Against;
 use crate::args::choices::{OrderName, named};
 use crate::args::{Align, Bench, CostName, Operation, Sweep};
 use crate::commands::Outcome;
+use crate::commands::schedule::stage_range;
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 
@@ -513,8 +514,9 @@ fn stage(code: &Code, args: &Bench) -> Result<u8, Failure> {
         return Ok(stage);
     }
     let (given, spec) = (args.stage.unwrap_or(stage), code.spec());
+    let stages = stage_range(last);
     Err(Failure::arguments(format!(
-        "--stage is for --op decode and must be 1 to {last} for {spec}; got {given}"
+        "--stage is for --op decode and must be {stages} for {spec}; got {given}"
     )))
 }
 

@@ -10,6 +10,9 @@ use crate::commands::{Outcome, shards};
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Output};
 
+/// The most bits of a matrix that are printed, a byte each.
+const MOST_BITS: usize = 100_000_000;
+
 /// Number of ones above which a Cauchy code in packets encodes slower than a code in words of the
 /// same k and m, on a processor with GFNI. On AVX2 packets stay faster (128+32: 2.2 and 1.8 GB/s).
 const SLOW_ONES: usize = 20_000;
@@ -151,6 +154,7 @@ fn describe(spec: &Spec, args: &Codes, output: &Output) -> Result<(), Failure> {
     let reception = shards::reception(&code, &all)?;
     reception.iter().for_each(|report| value["reception"] = shards::reception_value(report));
     if args.matrix {
+        expect_printable(&code, &figures)?;
         let rows = parity_rows(&code).map(|cell| row_text(&code, cell, "0", "1", ""));
         value["matrix"] = rows.collect();
     }
@@ -163,6 +167,18 @@ fn describe(spec: &Spec, args: &Codes, output: &Output) -> Result<(), Failure> {
         text(&code, &figures, faster, reception.as_ref(), args.matrix)
     });
     Ok(())
+}
+
+/// Refuses to print a matrix that would take gigabytes of memory.
+fn expect_printable(code: &Code, figures: &Figures) -> Result<(), Failure> {
+    let bits = figures.data.saturating_mul(figures.parity);
+    match bits <= MOST_BITS {
+        true => Ok(()),
+        false => Err(Failure::arguments(format!(
+            "--matrix: {} must have at most {MOST_BITS} bits to be printed; got {bits}",
+            code.spec()
+        ))),
+    }
 }
 
 fn text(

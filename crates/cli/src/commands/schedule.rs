@@ -345,8 +345,13 @@ fn stage(code: &Code, args: &Schedule) -> Result<u8, Failure> {
     if (1..=last).contains(&stage) {
         return Ok(stage);
     }
-    let spec = code.spec();
-    Err(Failure::arguments(format!("--stage must be 1 to {last} for {spec}; got {stage}")))
+    let (spec, stages) = (code.spec(), stage_range(last));
+    Err(Failure::arguments(format!("--stage must be {stages} for {spec}; got {stage}")))
+}
+
+/// Says which stages a code has.
+pub fn stage_range(last: u8) -> String {
+    if last == 1 { "1".to_owned() } else { format!("1 to {last}") }
 }
 
 /// Returns the cells at hand and the wanted cells. For encoding they are all data and the parity of
