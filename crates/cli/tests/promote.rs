@@ -146,6 +146,11 @@ fn what_is_added_and_read_is_told() {
     let text = run(args!["promote", yard.shards(), "--no-sync"]).expect(exit::DONE).text();
     assert!(text.contains("stage 2 of 2, any 4 of 10 shards may be lost; 2 files added"), "{text}");
     assert!(text.contains("shard 8: ") && text.contains("object.09of10.paritas"), "{text}");
+
+    let yard = Yard::new(&spec("none"));
+    yard.lose(&[1]);
+    let text = run(args!["promote", yard.shards(), "--no-sync"]).expect(exit::DONE).text();
+    assert!(text.contains("any 4 of 10 shards may be lost, 1 is missing; 2 files"), "{text}");
 }
 
 #[test]

@@ -10,9 +10,6 @@ use crate::exit::Failure;
 /// Number of schedules that a search evaluates by default.
 const DEFAULT_EVALUATIONS: usize = 2000;
 
-/// The largest population, which takes some hundred megabytes of memory.
-const MOST_PEOPLE: usize = 1_000_000;
-
 /// The default seed of a search.
 const DEFAULT_SEED: u64 = 1;
 
@@ -71,7 +68,7 @@ pub struct MatrixSearch {
     #[arg(long, value_name = "RATE")]
     pub mutation: Option<f64>,
     /// For ga, the largest number of people [default: 60].
-    #[arg(long, value_name = "N", value_parser = parse_population)]
+    #[arg(long, value_name = "N")]
     pub population: Option<usize>,
 }
 
@@ -172,13 +169,6 @@ fn whose(name: &str) -> &'static str {
 fn set<T>(parameter: &mut T, given: Option<T>) {
     if let Some(given) = given {
         *parameter = given;
-    }
-}
-
-fn parse_population(text: &str) -> Result<usize, String> {
-    match text.parse() {
-        Ok(people) if people <= MOST_PEOPLE => Ok(people),
-        _ => Err(format!("must be a number of people up to {MOST_PEOPLE}; got `{text}`")),
     }
 }
 

@@ -82,9 +82,14 @@ fn text(object: &Object, report: &PromoteReport) -> String {
             counted(tolerance, "shard")
         );
     }
+    let gone = match report.missing.len() {
+        0 => String::new(),
+        1 => ", 1 is missing".to_owned(),
+        gone => format!(", {gone} are missing"),
+    };
     let mut text = format!(
-        "{name}: stage {stage} of {stages}, any {tolerance} of {} shards may be lost; {} added, \
-         {} read",
+        "{name}: stage {stage} of {stages}, any {tolerance} of {} shards may be lost{gone}; {} \
+         added, {} read",
         object.shard_count(),
         counted(report.added.len(), "file"),
         output::bytes(report.read_payload)

@@ -42,12 +42,15 @@ pub struct Genetic {
     pub birth: f64,
     /// Probability that a person mutates in a generation, from 0 to 1.
     pub mutation: f64,
-    /// Largest number of people, at least 2.
+    /// Largest number of people, from 2 to a million.
     pub population: usize,
     /// Number of generations without a new minimum after which a population ends: the
     /// dissertation's S.
     pub patience: usize,
 }
+
+/// The largest population, which takes some hundred megabytes of memory.
+const MOST_PEOPLE: usize = 1_000_000;
 
 impl Default for Genetic {
     fn default() -> Self {
@@ -64,9 +67,10 @@ impl Genetic {
         check_rate("the probability of a child", self.birth)?;
         check_rate("the probability of a mutation", self.mutation)?;
         check_patience(self.patience)?;
-        if self.select == 0.0 || self.population < 2 {
+        if self.select == 0.0 || !(2..=MOST_PEOPLE).contains(&self.population) {
             return Err(Error::parameters(format!(
-                "a population needs a positive fraction of parents and at least 2 people; got {} and {}",
+                "a population needs a positive fraction of parents and 2 to {MOST_PEOPLE} people; \
+                 got {} and {}",
                 self.select, self.population
             )));
         }

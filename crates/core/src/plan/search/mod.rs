@@ -320,6 +320,7 @@ mod tests {
             Method::Genetic(Genetic { birth: -1.0, ..genetic }),
             Method::Genetic(Genetic { mutation: f64::NAN, ..genetic }),
             Method::Genetic(Genetic { population: 1, ..genetic }),
+            Method::Genetic(Genetic { population: usize::MAX, ..genetic }),
             Method::Genetic(Genetic { patience: 0, ..genetic }),
         ];
         for method in refused {
