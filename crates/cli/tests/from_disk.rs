@@ -26,14 +26,19 @@ fn sets(folder: &Path) -> [(OsString, u64); 2] {
     [(photos.into(), bytes + bytes / 10), (shards.into(), bytes + bytes / 2)]
 }
 
-/// Runs the program, and returns the number of bytes that it read from disks.
-fn read_from_disks(arguments: impl IntoIterator<Item = OsString>) -> u64 {
+/// Runs the program, and returns the number of bytes that it read from disks, if the system counts
+/// them.
+fn read_from_disks(arguments: impl IntoIterator<Item = OsString>) -> Option<u64> {
     let mut command = Command::new("sh");
-    command.args(["-c", "\"$0\" \"$@\" && cat /proc/$$/io", env!("CARGO_BIN_EXE_paritas")]);
+    command.args([
+        "-c",
+        "\"$0\" \"$@\" || exit; cat /proc/$$/io || true",
+        env!("CARGO_BIN_EXE_paritas"),
+    ]);
     command.args(arguments);
     let text = finish(command).expect(exit::DONE).text();
     let line = text.lines().find_map(|line| line.strip_prefix("read_bytes: "));
-    line.unwrap().parse().unwrap()
+    line.map(|bytes| bytes.parse().unwrap())
 }
 
 #[test]
@@ -48,14 +53,15 @@ fn what_is_in_memory_is_read_from_the_disk_if_that_is_asked_for() {
 
 /// Checks what was read from the disk of a folder when `bytes` bytes were in memory, and when all
 /// of these were to be read from the disk.
-fn expect(folder: &Path, bytes: u64, cached: u64, read: u64) {
+fn expect(folder: &Path, bytes: u64, cached: Option<u64>, read: Option<u64>) {
     let mut stat = Command::new("stat");
     stat.args(["-f", "-c", "%T"]).arg(folder);
     let kind = finish(stat).expect(0).text();
-    if ON_DISKS.contains(&kind.trim()) {
-        assert!(cached < 1_000_000 && read >= bytes, "{cached} and {read} of {bytes}");
-    } else {
-        println!("{kind}: not known to count what it reads; {cached} and {read} of {bytes}");
+    match (cached, read) {
+        (Some(cached), Some(read)) if ON_DISKS.contains(&kind.trim()) => {
+            assert!(cached + bytes / 2 < read && read >= bytes, "{cached}, {read} of {bytes}");
+        }
+        _ => println!("{kind}: not known to count what it reads; {cached:?}, {read:?} of {bytes}"),
     }
 }
 

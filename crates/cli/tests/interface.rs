@@ -827,7 +827,6 @@ fn a_broken_pipe_is_an_output_failure() {
     assert!(start == yard.content[..65_536]);
 }
 
-/// Returns the shards of a folder, in order.
 /// Flips a byte in the middle of a file.
 fn flip(path: &Path) {
     let mut bytes = fs::read(path).unwrap();
@@ -836,6 +835,7 @@ fn flip(path: &Path) {
     fs::write(path, bytes).unwrap();
 }
 
+/// Returns the shards of a folder, in order.
 fn shards_of(folder: &Path) -> Vec<PathBuf> {
     names(folder).iter().map(|name| folder.join(name)).collect()
 }

@@ -368,6 +368,22 @@ fn changed_and_moved_files_go_back_if_asked() {
     assert!(snapshot(&yard.root()) == before);
 }
 
+/// A link in place of one root's parity is named, also when a file is asked for, and the other root
+/// is verified.
+#[test]
+fn a_link_in_place_of_parity_hides_no_other_protection() {
+    let (whole, linked) = (Yard::protected(&[]), Yard::protected(&[]));
+    let (parity, moved) = (linked.root().join(".paritas"), linked.path("moved"));
+    fs::rename(&parity, &moved).unwrap();
+    std::os::unix::fs::symlink(&moved, &parity).unwrap();
+    let both = run(args!["verify", whole.root(), linked.root()]).expect(exit::IO);
+    assert!(both.text().contains(": intact"), "{}", both.text());
+    let file = run(args!["verify", linked.photo("a.jpg")]).expect(exit::IO);
+    for stderr in [&both.stderr, &file.stderr] {
+        assert!(stderr.contains(".paritas") && stderr.contains("link"), "{stderr}");
+    }
+}
+
 #[test]
 fn quick_reads_no_file() {
     let yard = Yard::protected(&[]);

@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::format::ObjectId;
 use crate::names;
 use crate::shown::shown;
-use crate::system::{reading, rename_new};
+use crate::system::{open_to_read, rename_new};
 
 /// The context that separates these digests from all other uses of BLAKE3.
 const CONTEXT: &str = "Paritas: a file that repair moved aside";
@@ -90,6 +90,6 @@ pub(crate) fn move_aside(path: &Path, object: ObjectId) -> Result<PathBuf> {
 fn digest(path: &Path, object: ObjectId) -> io::Result<String> {
     let mut hasher = blake3::Hasher::new_derive_key(CONTEXT);
     hasher.update(object.to_string().as_bytes());
-    hasher.update_reader(reading().open(path)?)?;
+    hasher.update_reader(open_to_read(path)?)?;
     Ok(hasher.finalize().to_hex()[..16].to_owned())
 }

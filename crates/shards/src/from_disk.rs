@@ -2,12 +2,11 @@
 //! written or read lately, and reading it from there says nothing about the disk.
 
 use std::collections::BTreeSet;
-use std::fs::File;
 use std::io;
 use std::path::Path;
 
 use crate::error::{Error, Result};
-use crate::system::{drop_cached, file_system, write_back};
+use crate::system::{drop_cached, file_system, open_to_read, write_back};
 
 /// Has the system drop what it keeps of these files in memory, so that they are next read from
 /// where they are stored. What is not written yet is written before that. What a process has mapped
@@ -20,7 +19,7 @@ pub fn forget_cached<'a>(paths: impl IntoIterator<Item = &'a Path>) -> Result<()
     // Only what is written can be dropped.
     let mut written = BTreeSet::new();
     for path in paths {
-        let Ok(file) = File::open(path) else { continue };
+        let Ok(file) = open_to_read(path) else { continue };
         let mut forget = || {
             if written.insert(file_system(&file)?) {
                 write_back(&file)?;
@@ -31,7 +30,7 @@ pub fn forget_cached<'a>(paths: impl IntoIterator<Item = &'a Path>) -> Result<()
             io::ErrorKind::Unsupported => {
                 Error::parameters("only Linux can be told to read from the disk")
             }
-            _ => Error::io("writing to the disk", path, &error),
+            _ => Error::io("having the system read from the disk", path, &error),
         })?;
     }
     Ok(())

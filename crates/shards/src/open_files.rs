@@ -2,14 +2,14 @@
 //! allows, because an object may have more shards than a process may have descriptors.
 
 use std::collections::VecDeque;
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{self, IoSliceMut};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::positional::read_at;
-use crate::system::{is_scarcity, reading};
+use crate::system::{is_scarcity, open};
 
 /// The files that are open.
 #[derive(Debug)]
@@ -75,7 +75,7 @@ impl OpenFiles {
             if state.open.len() >= state.most {
                 state.close_one();
             }
-            let opened = reading().write(self.writable).open(path);
+            let opened = open(path, OpenOptions::new().read(true).write(self.writable));
             let error = match opened {
                 Ok(file) => return Ok(state.add(number, file)),
                 Err(error) => error,

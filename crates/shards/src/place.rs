@@ -22,8 +22,8 @@ use crate::open_files::OpenFiles;
 use crate::recognise::recognise;
 use crate::shown::shown;
 use crate::system::{
-    allow_open_files, create_new, create_unnamed, link_unnamed, reading, rename_new, rename_over,
-    sync_directory,
+    allow_open_files, create_new, create_unnamed, link_unnamed, open_to_read, rename_new,
+    rename_over, sync_directory,
 };
 use crate::{names, positional};
 
@@ -244,8 +244,7 @@ impl Pending {
 
     /// Expects that the file under the final name has the same bytes as this one.
     fn expect_same(&self) -> Result<()> {
-        let is_same = reading()
-            .open(&self.target)
+        let is_same = open_to_read(&self.target)
             .and_then(|target| self.with_file(|file| positional::are_same(file, &target)));
         match is_same {
             Ok(true) => Ok(()),

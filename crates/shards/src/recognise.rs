@@ -13,7 +13,7 @@ use crate::geometry::Part;
 use crate::names;
 use crate::open_files::is_unreadable;
 use crate::positional::{read_at, read_exact_at};
-use crate::system::reading;
+use crate::system::open_to_read;
 
 /// Number of bytes of a file that are searched for a footer at a time.
 const WINDOW: u64 = 1 << 20;
@@ -115,7 +115,7 @@ pub(crate) fn recognise(path: &Path) -> Result<Recognised, NoShard> {
     if !fs::metadata(path).map_err(cannot)?.is_file() {
         return Err(NoShard::is("is not a regular file"));
     }
-    let file = reading().open(path).map_err(cannot)?;
+    let file = open_to_read(path).map_err(cannot)?;
     let metadata = file.metadata().map_err(cannot)?;
     let (length, front) = (metadata.len(), read_front(&file));
     let record = front.as_ref().ok().map(|(record, _)| record);
@@ -211,13 +211,13 @@ impl ShardFile {
     /// Returns the footer that ends at offset `end` of the file, if it is the footer of `part` of
     /// the object.
     pub(crate) fn footer_at(&self, identity: &Identity, part: Part, end: u64) -> Option<Footer> {
-        let found = footer_ending_at(&reading().open(&self.path).ok()?, end);
+        let found = footer_ending_at(&open_to_read(&self.path).ok()?, end);
         found.filter(|(record, _)| is_of(record, identity, part)).map(|(_, footer)| footer)
     }
 
     /// Returns the last footer of a part of an object, wherever it is: the whole file is read.
     pub(crate) fn footer_anywhere(&self, identity: &Identity, part: Part) -> Option<Footer> {
-        let file = reading().open(&self.path).ok()?;
+        let file = open_to_read(&self.path).ok()?;
         let is_right = |(record, _): &(Record, Footer)| is_of(record, identity, part);
         search(&file, self.length, self.length, is_right).map(|(_, footer)| footer)
     }

@@ -53,7 +53,7 @@ pub fn among(paths: &[PathBuf], wanted: Option<&OsStr>) -> Result<Found, Failure
         paths.iter().cloned().partition(|path| has_parity(path));
     let mut found = Found::default();
     if !homes.is_empty() {
-        found.take(find(&homes));
+        found.find_all(&homes);
         if found.protections.iter().any(lies_elsewhere) {
             let roots: Vec<PathBuf> =
                 others.extract_if(.., |path| is_root(path, &found.protections)).collect();
@@ -64,7 +64,7 @@ pub fn among(paths: &[PathBuf], wanted: Option<&OsStr>) -> Result<Found, Failure
             }
             homes.extend(roots);
             found = Found::default();
-            found.take(find(&homes));
+            found.find_all(&homes);
         }
         let lost = homes.iter().filter(|home| has_parity(home) && !found.covers(home));
         let lost: Vec<Failure> = lost.filter_map(|home| cause(home)).collect();
@@ -101,6 +101,16 @@ pub fn warn_of_absent(protection: &Protection, output: &Output) {
 }
 
 impl Found {
+    /// Takes what is found at some paths together, or, where the system refuses one, at each.
+    fn find_all(&mut self, homes: &[PathBuf]) {
+        match find(homes) {
+            Err(error) if error.kind() == paritas_protect::ErrorKind::Io => {
+                homes.iter().for_each(|home| self.take(find(std::slice::from_ref(home))));
+            }
+            result => self.take(result),
+        }
+    }
+
     fn take(&mut self, result: paritas_protect::Result<Vec<Protection>>) {
         match result {
             Ok(protections) => protections.into_iter().for_each(|one| self.push(one)),
@@ -171,11 +181,17 @@ impl Found {
         let Some(folder) = whole.and_then(|whole| whole.parent().map(Path::to_owned)) else {
             return false;
         };
+        let failures = &mut self.failures;
         let known = beside.entry(folder).or_insert_with_key(|folder| {
-            match has_parity(&folder.join(FOLDER)) {
-                true => find(std::slice::from_ref(folder)).unwrap_or_default(),
-                false => Vec::new(),
+            if !has_parity(&folder.join(FOLDER)) {
+                return Vec::new();
             }
+            find(std::slice::from_ref(folder)).unwrap_or_else(|error| {
+                if error.kind() == paritas_protect::ErrorKind::Io {
+                    failures.push(error.into());
+                }
+                Vec::new()
+            })
         });
         let mut protecting = known.iter().filter(|one| one.protects(path)).peekable();
         if protecting.peek().is_none() || is_shard() {

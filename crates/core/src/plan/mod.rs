@@ -416,7 +416,10 @@ fn reduce_rows(rows: &mut Rows, options: PlanOptions, refining: Refining, budget
             let sources = parts.distinct.iter().flat_map(Rows::iter).map(Vec::len).sum();
             let rounds = refining.rounds(sources);
             let count = parts.distinct.len();
-            for (number, part) in parts.distinct.iter_mut().enumerate() {
+            // What small parts leave of the budget is for the large ones.
+            let mut by_size: Vec<&mut Rows> = parts.distinct.iter_mut().collect();
+            by_size.sort_by_key(|part| part.iter().map(Vec::len).sum::<usize>());
+            for (number, part) in by_size.into_iter().enumerate() {
                 budget.share((count - number) as u64, |share| {
                     extract(part, options.objective, share);
                     refine_rows(part, options.objective, refining, rounds, share);

@@ -15,7 +15,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::foreign::layout::{Layout, Run};
 use crate::positional::read_at;
 use crate::shown::shown;
-use crate::system::reading;
+use crate::system::open_to_read;
 
 /// Number of bytes of a fragment that are handled at once, unless a strip is longer: enough for a
 /// system call, and little enough for the cache.
@@ -38,7 +38,7 @@ pub(crate) struct Fragment {
 impl Fragment {
     /// Opens a file.
     pub fn open(path: PathBuf) -> Result<Self> {
-        let file = reading().open(&path).map_err(|error| Error::io("opening", &path, &error))?;
+        let file = open_to_read(&path).map_err(|error| Error::io("opening", &path, &error))?;
         let before = file.metadata().map_err(|error| Error::io("reading", &path, &error))?;
         Ok(Self { path, file, before })
     }

@@ -25,7 +25,7 @@ use crate::foreign::{
     Foreign, Hints, Plan, Survey, by_number, expect_family, file_name, not_recognised,
 };
 use crate::shown::shown;
-use crate::system::reading;
+use crate::system::open_to_read;
 
 /// Number of bytes of a long: a cell is a multiple of w longs, or of 8 strips of packets.
 const LONG: u64 = 8;
@@ -177,8 +177,7 @@ struct Meta {
 impl Meta {
     fn read(path: &Path) -> Result<Self> {
         let mut bytes = Vec::new();
-        reading()
-            .open(path)
+        open_to_read(path)
             .and_then(|file| file.take(MAX_META).read_to_end(&mut bytes))
             .map_err(|error| Error::io("reading", path, &error))?;
         Self::parse(&String::from_utf8_lossy(&bytes))?

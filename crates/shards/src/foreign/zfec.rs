@@ -23,7 +23,7 @@ use crate::foreign::{
     Foreign, Hints, Plan, Survey, by_number, data_nodes, expect_family, file_name, not_recognised,
 };
 use crate::shown::shown;
-use crate::system::reading;
+use crate::system::open_to_read;
 
 /// Number of bytes of a share that zfec encodes at a time.
 const CELL: u64 = 4096;
@@ -85,8 +85,7 @@ impl Header {
 
     fn read(path: &Path) -> Result<Self> {
         let mut start = Vec::new();
-        reading()
-            .open(path)
+        open_to_read(path)
             .and_then(|file| file.take(HEADER as u64).read_to_end(&mut start))
             .map_err(|error| Error::io("reading", path, &error))?;
         let given = start.len();

@@ -85,12 +85,20 @@ pub fn sync_directory(directory: &Path) -> io::Result<()> {
     }
 }
 
-/// Returns the options for reading a file. A named pipe is opened at once, without waiting for a
-/// writer, and cannot be read at positions.
-pub(crate) fn reading() -> OpenOptions {
-    let mut options = OpenOptions::new();
-    options.read(true).custom_flags(OFlags::NONBLOCK.bits() as i32);
-    options
+/// Opens a file for reading.
+pub(crate) fn open_to_read(path: &Path) -> io::Result<File> {
+    open(path, OpenOptions::new().read(true))
+}
+
+/// Opens a file. A named pipe is opened at once, without waiting for a writer, and cannot be read
+/// at positions. A file that another program has leased, as file servers do, is waited for.
+pub(crate) fn open(path: &Path, options: &OpenOptions) -> io::Result<File> {
+    match options.clone().custom_flags(OFlags::NONBLOCK.bits() as i32).open(path) {
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock && path.is_file() => {
+            options.open(path)
+        }
+        opened => opened,
+    }
 }
 
 /// Creates a file that must not exist, for reading and writing, with these permissions.
@@ -224,7 +232,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let pipe = folder.path().join("pipe");
         mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
-        let opened = reading().open(&pipe).unwrap();
+        let opened = open_to_read(&pipe).unwrap();
         assert!(read_once(&opened, &mut [IoSliceMut::new(&mut [0])], 0).is_err());
     }
 

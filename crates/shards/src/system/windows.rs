@@ -91,11 +91,14 @@ pub fn sync_directory(_directory: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns the options for reading a file.
-pub(crate) fn reading() -> OpenOptions {
-    let mut options = OpenOptions::new();
-    options.read(true);
-    options
+/// Opens a file for reading.
+pub(crate) fn open_to_read(path: &Path) -> io::Result<File> {
+    File::open(path)
+}
+
+/// Opens a file.
+pub(crate) fn open(path: &Path, options: &OpenOptions) -> io::Result<File> {
+    options.open(path)
 }
 
 /// Creates a file that must not exist, for reading and writing.

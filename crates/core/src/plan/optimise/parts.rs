@@ -27,11 +27,12 @@ pub(crate) struct Parts {
 impl Parts {
     /// Takes rows apart.
     pub(crate) fn of(rows: &Rows) -> Self {
-        let mut known: HashMap<Vec<Columns>, usize> = HashMap::new();
+        let mut known: HashMap<(usize, usize, Vec<Columns>), usize> = HashMap::new();
         let (mut places, mut distinct) = (Vec::new(), Vec::new());
         for part in Part::all(rows) {
             let own = part.own_rows(rows);
-            let number = *known.entry(own.clone()).or_insert(distinct.len());
+            let key = (part.inputs.len(), part.results.len(), own.clone());
+            let number = *known.entry(key).or_insert(distinct.len());
             if number == distinct.len() {
                 distinct.push(Rows::of_columns(part.inputs.len(), part.results.len(), own));
             }
@@ -181,7 +182,7 @@ impl Groups {
             }
         }
         for (user, used) in links {
-            if waits.contains_key(&user) {
+            if waits.contains_key(&user) && waits.contains_key(&used) {
                 self.join(user, used);
             }
         }
@@ -239,6 +240,33 @@ mod tests {
         assert_eq!(Parts::of(&rows(text)).distinct.len(), 1);
         let text = text.replace("^ t1", "^ i3");
         assert_eq!(Parts::of(&rows(&text)).distinct.len(), 2);
+    }
+
+    /// The rows of these parts are alike in numbers alone: in the second one, column 2 is an output.
+    #[test]
+    fn parts_of_other_inputs_are_not_alike() {
+        let text = "inputs 7 temps 0 outputs 4\no0 = i0 ^ i1 ^ i2\no1 = i0 ^ i1 ^ i3\n\
+                    o2 = i4 ^ i5 ^ i6\no3 = i4 ^ i5 ^ o2\n";
+        let mut parts = Parts::of(&rows(text));
+        assert_eq!(parts.distinct.len(), 2);
+        for part in &mut parts.distinct {
+            slp::extract_pairs(part, None, &mut Budget::unlimited());
+        }
+        let text = "inputs 7 temps 2 outputs 4\nt0 = i0 ^ i1\no0 = i2 ^ t0\no1 = i3 ^ t0\n\
+                    t1 = i4 ^ i5\no2 = i6 ^ t1\no3 = t1 ^ o2\n";
+        assert_eq!(parts.together().schedule().unwrap().to_string(), text);
+    }
+
+    /// The parts of `o0` and of `o1` wait for each other, and for those of `t0` and `t1`, of `t2`,
+    /// and of `t3`, which wait for none of them.
+    #[test]
+    fn what_a_circle_waits_for_stays_out_of_it() {
+        let text = "inputs 9 temps 6 outputs 2\nt0 = i0 ^ i1\nt1 = i0 ^ i2\nt2 = i3 ^ t1\n\
+                    t3 = i4 ^ t2\nt4 = i7 ^ i8\nt5 = i5 ^ i6\n\
+                    o0 = i5 ^ i6 ^ t0 ^ t3 ^ t4\no1 = i7 ^ t5\n";
+        let parts = Parts::of(&rows(text));
+        assert_eq!((parts.places.len(), parts.distinct.len()), (4, 3));
+        parts.together().schedule().unwrap();
     }
 
     #[test]

@@ -42,15 +42,16 @@ pub struct Genetic {
     pub birth: f64,
     /// Probability that a person mutates in a generation, from 0 to 1.
     pub mutation: f64,
-    /// Largest number of people, from 2 to a million.
+    /// Largest number of people, from 2 to 1000.
     pub population: usize,
     /// Number of generations without a new minimum after which a population ends: the
     /// dissertation's S.
     pub patience: usize,
 }
 
-/// The largest population, which takes some hundred megabytes of memory.
-const MOST_PEOPLE: usize = 1_000_000;
+/// The largest population. In GF(2^16) a person takes 256 KiB, and there may be nine children for
+/// each.
+const MOST_PEOPLE: usize = 1000;
 
 impl Default for Genetic {
     fn default() -> Self {
