@@ -44,7 +44,8 @@ from multiprocessing.connection import wait as wait_for
 from multiprocessing.context import SpawnContext
 from operator import index
 from threading import Thread
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
+from uuid import uuid4
 
 from . import ObjectInfo, RepairedObject, Volume
 from .errors import LossError, NotFoundError, ParameterError, ParitasError
@@ -375,13 +376,15 @@ class _Journal:
     def __init__(self, volume: Volume, key: str) -> None:
         self.volume, self.key = volume, key
         found = _read_parts(volume, key)
-        self.parts = [outcomes for _, outcomes in found]
+        self.parts = [part.outcomes for part in found]
+        #: What the parts of one journal have in common, which those of another run do not have.
+        self.run = found[0].run if found else uuid4().hex
         self.new: list[Outcome] = []
         #: Number of objects that the journal may have.
         self.stored = len(found)
         self.written = time.monotonic()
-        if all(_is_stale(written) for written, _ in found):
-            self.parts = []
+        if all(_is_stale(part.written) for part in found):
+            self.parts, self.run = [], uuid4().hex
             self.end()
 
     def outcomes(self) -> dict[str, Outcome]:
@@ -413,7 +416,7 @@ class _Journal:
         parts, last = list(self.parts), self.new
         while parts and len(parts[-1]) <= len(last):
             last = parts.pop() + last
-        entries = [{"written": time.time()}, *map(asdict, last)]
+        entries = [{"written": time.time(), "run": self.run}, *map(asdict, last)]
         lines = "".join(json.dumps(entry) + "\n" for entry in entries)
         parts.append(last)
         self.stored = max(self.stored, len(parts))
@@ -434,29 +437,41 @@ def _part_name(key: str, number: int) -> str:
     return f"{JOURNALS}{key}.{number}" if number else f"{JOURNALS}{key}"
 
 
-def _read_parts(volume: Volume, key: str) -> list[tuple[float, list[Outcome]]]:
-    """Returns when each part of a journal was written, in seconds since 1970, and its outcomes."""
-    found: list[tuple[float, list[Outcome]]] = []
+class _Part(NamedTuple):
+    """A part of a journal."""
+
+    #: When it was written, in seconds since 1970.
+    written: float
+    run: str
+    outcomes: list[Outcome]
+
+
+def _read_parts(volume: Volume, key: str) -> list[_Part]:
+    """Returns the parts of a journal, up to the first one that another run has left."""
+    found: list[_Part] = []
     for number in count():
         try:
-            found.append(_read_part(volume, _part_name(key, number)))
+            part = _read_part(volume, _part_name(key, number))
         except NotFoundError:
             break
         except ParameterError:
             # No object can have this name.
             raise
         except _NO_JOURNAL:
-            found.append((0.0, []))
+            part = _Part(0.0, found[0].run if found else uuid4().hex, [])
+        if found and part.run != found[0].run:
+            break
+        found.append(part)
     return found
 
 
-def _read_part(volume: Volume, name: str) -> tuple[float, list[Outcome]]:
-    """Returns when one part was written, and its outcomes."""
+def _read_part(volume: Volume, name: str) -> _Part:
+    """Reads one part. A journal of an earlier version has one part, and tells no run."""
     head, *lines = volume.get(name).decode().splitlines()
     outcomes = [Outcome(**json.loads(line)) for line in lines]
     if not all(isinstance(text, str) for outcome in outcomes for text in astuple(outcome)):
         raise ValueError(f"{name} is no journal")
-    return _time_of(head), outcomes
+    return _Part(_time_of(head), str(json.loads(head).get("run", "")), outcomes)
 
 
 def _time_of(head: str) -> float:

@@ -380,6 +380,20 @@ def test_later_outcomes_of_a_journal_win(monkeypatch):
     assert set(fleet._Journal(volume, "run").outcomes()) == {"objects/0001", "objects/0002"}
 
 
+def test_parts_that_another_run_has_left_do_not_count(monkeypatch):
+    monkeypatch.setattr(fleet, "_WRITING", -1.0)
+    volume = FakeVolume()
+    log = fleet._Journal(volume, "run")
+    [log.note(outcome) for outcome in outcomes(range(7))]
+    assert len(volume.objects) == 3
+    left = volume.objects[".fleet/run.1"]
+    log.end()
+    log = fleet._Journal(volume, "run")
+    [log.note(outcome) for outcome in outcomes([9])]
+    volume.objects[".fleet/run.1"] = left
+    assert set(fleet._Journal(volume, "run").outcomes()) == {"objects/0009"}
+
+
 def test_a_journal_that_is_out_of_date_is_removed_whole_or_says_so(monkeypatch):
     monkeypatch.setattr(fleet, "_WRITING", -1.0)
     volume = FakeVolume()

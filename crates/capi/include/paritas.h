@@ -87,7 +87,7 @@ typedef enum {
      */
     PARITAS_INTERNAL = 7,
     /**
-     * The system does not have enough memory.
+     * The system does not have enough memory, or the volume file allows too little.
      */
     PARITAS_MEMORY = 8,
 } paritas_status;

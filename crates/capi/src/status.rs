@@ -25,7 +25,7 @@ pub enum paritas_status {
     PARITAS_IO = 6,
     /// A fault of Paritas.
     PARITAS_INTERNAL = 7,
-    /// The system does not have enough memory.
+    /// The system does not have enough memory, or the volume file allows too little.
     PARITAS_MEMORY = 8,
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
 use futures::future::{join_all, try_join_all};
-use futures::stream::{self, StreamExt, TryStreamExt};
+use futures::stream::{self, StreamExt};
 use paritas_shards::ObjectId;
 
 use crate::error::{Error, ErrorKind, Result};
@@ -252,17 +252,16 @@ impl Volume {
         while let Some(entry) = entries.next().await {
             objects.extend(names::parse_mark(folder, &entry?.path));
         }
-        let read = async |object: ObjectId| -> Result<Option<(ObjectId, (u64, ObjectName))>> {
+        let read = async |object: ObjectId| {
             let text = match storage.read(&names::mark(folder, object), None).await {
-                // Somebody has just done what it hinted at.
-                Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-                text => text?,
+                Ok(text) => text,
+                // Somebody has just done what it hinted at, or it is damaged. The others count.
+                Err(_) => return None,
             };
-            Ok(parse_hint(&String::from_utf8_lossy(&text)).map(|hint| (object, hint)))
+            parse_hint(&String::from_utf8_lossy(&text)).map(|hint| (object, hint))
         };
         let hints = stream::iter(objects).map(read).buffer_unordered(HINTS_AT_ONCE);
-        let hints: Vec<Option<_>> = hints.try_collect().await?;
-        Ok(hints.into_iter().flatten().collect())
+        Ok(hints.filter_map(std::future::ready).collect().await)
     }
 
     /// Removes the objects that no manifest names and that are older than a day: what interrupted

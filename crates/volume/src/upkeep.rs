@@ -143,11 +143,13 @@ impl Volume {
     /// every manifest is read and checked; otherwise only the lengths of parts are looked at.
     ///
     /// # Errors
-    /// As [`Volume::find`]; if others keep replacing the object ([`ErrorKind::Busy`]).
+    /// As [`Volume::find`]; if others keep replacing the object ([`ErrorKind::Busy`]); if too few
+    /// shards are whole, and reading block by block takes more memory than is allowed
+    /// ([`ErrorKind::Memory`]).
     pub async fn verify(&self, name: &ObjectName, is_deep: bool) -> Result<Verdict> {
         for _ in 0..MOST_ATTEMPTS {
             let object = self.find(name, GetOptions::default()).await?;
-            let verdict = self.judge(name, &object, is_deep).await;
+            let verdict = self.judge(name, &object, is_deep).await?;
             // What is missing of a version that was replaced or removed meanwhile is not lost.
             let hands = NameHands::new(self, name);
             if verdict.health == Health::Intact
@@ -160,7 +162,7 @@ impl Volume {
     }
 
     /// Looks for all parts and manifests of a version.
-    async fn judge(&self, name: &ObjectName, object: &Object, is_deep: bool) -> Verdict {
+    async fn judge(&self, name: &ObjectName, object: &Object, is_deep: bool) -> Result<Verdict> {
         let mut hands = NameHands::new(self, name);
         hands.is_deep = is_deep;
         let manifests = self.count_manifests(&hands, object.listed()).await;
@@ -184,7 +186,7 @@ impl Volume {
             let order = self.inline_order(object.listed().version.object).into_iter();
             let should = order.filter(|node| manifests.lacking.contains(node)).take(missing);
             should.for_each(|node| hands.note(node, None, NO_MANIFEST));
-            return Verdict { health, flaws: hands.flaws(), ..verdict };
+            return Ok(Verdict { health, flaws: hands.flaws(), ..verdict });
         };
         hands.keep_layout(layout.clone());
         hands.keep_total(object.length(), object.digest());
@@ -196,12 +198,12 @@ impl Volume {
         let manifests = Manifests { answered: manifests.answered.min(answered), ..manifests };
         let homes = self.spread(id, layout.code()).homes;
         let found = Found::new(&hands, &layout, &homes);
-        let health = self.health(name, &found, &manifests, &hands).await;
+        let health = self.health(name, &found, &manifests, &hands).await?;
         manifests.lacking.iter().for_each(|&node| hands.note(node, None, NO_MANIFEST));
         self.note_strayed(&hands, &layout, &found, &homes);
         let stage = found.stage as u8;
         let spare = self.losable_nodes(layout.code(), stage, &found.places, manifests.holders);
-        Verdict {
+        Ok(Verdict {
             health,
             stage,
             stages: layout.code().stages(),
@@ -210,7 +212,7 @@ impl Volume {
             flaws: hands.flaws(),
             read_bytes: hands.read_bytes(),
             ..verdict
-        }
+        })
     }
 
     /// Notes where the parts are that are not on their homes.
@@ -271,27 +273,31 @@ impl Volume {
         found: &Found,
         manifests: &Manifests,
         hands: &NameHands<'_>,
-    ) -> Health {
+    ) -> Result<Health> {
         let nodes = self.node_count();
         let is_settled = manifests.holders == self.quorum.serving();
         let is_all_there = found.missing.is_empty() && found.is_placed;
-        match found.is_solvable {
+        Ok(match found.is_solvable {
             true if is_all_there && is_settled && hands.flaws().is_empty() => Health::Intact,
             true => Health::Repairable,
             false if manifests.answered < nodes => Health::Unknown,
-            false => self.health_by_blocks(name).await,
-        }
+            false => self.health_by_blocks(name).await?,
+        })
     }
 
     /// Returns the state of an object of which too few shards are whole: it may still be readable
     /// block by block. If reading fails for another reason than its blocks, nobody knows.
-    async fn health_by_blocks(&self, name: &ObjectName) -> Health {
+    ///
+    /// # Errors
+    /// If too little memory is allowed to read it.
+    async fn health_by_blocks(&self, name: &ObjectName) -> Result<Health> {
         let (mut sink, options) = (std::io::sink(), GetOptions::default());
         let read = self.get(name, None, &mut sink, options, &|_| {}).await;
-        match read.map_err(|error| error.kind()) {
-            Ok(_) => Health::Repairable,
-            Err(ErrorKind::TooFewShards | ErrorKind::DigestMismatch) => Health::Lost,
-            Err(_) => Health::Unknown,
+        let Err(error) = read else { return Ok(Health::Repairable) };
+        match error.kind() {
+            ErrorKind::TooFewShards | ErrorKind::DigestMismatch => Ok(Health::Lost),
+            ErrorKind::Memory => Err(error),
+            _ => Ok(Health::Unknown),
         }
     }
 
@@ -676,7 +682,7 @@ mod tests {
             bytes[middle] ^= 1;
             std::fs::write(file, bytes).unwrap();
         }
-        assert_eq!(volume.verify(&name, true).await.unwrap().health, Health::Unknown);
+        refused(volume.verify(&name, true).await.unwrap_err());
     }
 
     #[tokio::test]

@@ -352,19 +352,20 @@ impl Inner {
     }
 
     /// Asks for a part of a file, or for all of it. Of what comes, returns the bytes in `wanted`, and
-    /// the number of all bytes. What comes before `wanted` is dropped; once more has come than to
-    /// the end of `wanted`, nothing more is read, however much the server would send.
+    /// the number of all bytes. What comes before `wanted` is dropped; once `enough` bytes have
+    /// come, nothing more is read, however much the server would send.
     async fn collect(
         &self,
         path: &str,
         asked: BytesRange,
         wanted: Range<u64>,
+        enough: u64,
     ) -> Result<(Buffer, u64)> {
         let (mut kept, mut come) = (Vec::new(), 0);
         let read = async {
             let reader = self.steady.reader(&self.service.stored(path)).await?;
             let mut pieces = reader.into_stream(asked).await?;
-            while come <= wanted.end
+            while come < enough
                 && let Some(piece) = pieces.try_next().await?
             {
                 let end = come + piece.len() as u64;
@@ -382,7 +383,7 @@ impl Inner {
     }
 
     async fn read_all(&self, path: &str) -> Result<Bytes> {
-        match self.collect(path, (..).into(), 0..MOST_WHOLE).await? {
+        match self.collect(path, (..).into(), 0..MOST_WHOLE, MOST_WHOLE + 1).await? {
             (_, come) if come > MOST_WHOLE => Err(too_long(path).at_node(&self.name)),
             (content, _) => Ok(content.to_bytes()),
         }
@@ -390,8 +391,12 @@ impl Inner {
 
     async fn read(&self, path: &str, range: &Range<u64>) -> Result<Bytes> {
         let length = range.end - range.start;
-        match self.collect(path, range.clone().into(), 0..length).await? {
-            (_, come) if come != length => Err(self.too_short(path, range.start + come, range)),
+        match self.collect(path, range.clone().into(), 0..length, length + 1).await? {
+            (_, come) if come > length => {
+                let message = format!("{path}: more than the {length} bytes asked for have come");
+                Err(Error::new(ErrorKind::Io, message).at_node(&self.name))
+            }
+            (_, come) if come < length => Err(self.too_short(path, range.start + come, range)),
             (content, _) => Ok(content.to_bytes()),
         }
     }
@@ -399,7 +404,7 @@ impl Inner {
     /// Reads the file from its beginning to the end of the range, where the service cannot read
     /// ranges.
     async fn read_and_cut(&self, path: &str, range: &Range<u64>) -> Result<Bytes> {
-        match self.collect(path, (..).into(), range.clone()).await? {
+        match self.collect(path, (..).into(), range.clone(), range.end).await? {
             (_, come) if come < range.end => Err(self.too_short(path, come, range)),
             // A slice would keep all of what has come.
             (content, _) => Ok(Bytes::copy_from_slice(&content.to_bytes())),

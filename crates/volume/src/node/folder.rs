@@ -193,7 +193,9 @@ impl Node for Folder {
     async fn forget_cached(&self, path: &str) {
         let path = path.to_owned();
         let forget = |inner: &Inner, path: &str| {
-            let file = File::open(inner.target(path)?);
+            let target = inner.target(path)?;
+            let is_file = fs::metadata(&target).is_ok_and(|found| found.is_file());
+            let file = if is_file { File::open(&target) } else { return Ok(()) };
             let forgotten = file.and_then(|file| drop_cached(&file));
             forgotten.map_err(|error| inner.trouble("open", path, error))
         };

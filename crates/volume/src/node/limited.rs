@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::{Call, Meter, Metered, Node};
+use super::{Call, Meter, Metered, Node, may_block};
 
 /// A node whose load is limited.
 pub type Limited = Metered<Limit>;
@@ -72,8 +72,13 @@ impl Rate {
 impl Meter for Limit {
     type Guard = Option<OwnedSemaphorePermit>;
 
-    /// Waits until fewer requests are under way. The semaphore is never closed.
+    /// Waits until fewer requests are under way. The semaphore is never closed. A thread that may
+    /// block needs no permit, because there are few such threads; it could keep one as long as a
+    /// disk hangs, and no time limit would end that.
     async fn begin(&self, _call: Call) -> Self::Guard {
+        if may_block() {
+            return None;
+        }
         self.requests.clone().acquire_owned().await.ok()
     }
 
@@ -82,5 +87,24 @@ impl Meter for Limit {
         if let Some(rate) = rate {
             rate.wait(bytes).await;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::runtime::Handle;
+
+    use super::*;
+    use crate::node::{Folder, run_here};
+
+    /// Such a thread may hang with its disk, and the disk's other callers have time limits.
+    #[tokio::test]
+    async fn a_thread_that_may_block_takes_no_permit() {
+        let folder = Arc::new(Folder::new("disk", "nowhere", false));
+        let meter = Arc::clone(Metered::to(folder, 1, None).meter());
+        let (blocking, runtime) = (Arc::clone(&meter), Handle::current());
+        let begin = move || run_here(&runtime, blocking.begin(Call::Read));
+        assert!(tokio::task::spawn_blocking(begin).await.unwrap().is_none());
+        assert!(meter.begin(Call::Read).await.is_some());
     }
 }
