@@ -398,9 +398,9 @@ fn settings_at(root: &Path, mut settings: Settings) -> Settings {
 /// left out if they belong to other roots.
 ///
 /// # Errors
-/// If a path cannot be read or `.paritas` in it is a symbolic link ([`crate::ErrorKind::Io`]), there
-/// is no protection ([`crate::ErrorKind::NotRecognised`]), or a root that was given may belong to
-/// several of the protections ([`crate::ErrorKind::Parameters`]).
+/// If a path cannot be read or `.paritas` in it is a symbolic link ([`crate::ErrorKind::Io`]),
+/// there is no protection ([`crate::ErrorKind::NotRecognised`]), or a root that was given may
+/// belong to several of the protections ([`crate::ErrorKind::Parameters`]).
 pub fn find(paths: &[PathBuf]) -> Result<Vec<Protection>> {
     let mut places = Places::default();
     paths.iter().try_for_each(|path| places.add(path))?;

@@ -158,8 +158,8 @@ impl VerifyReport {
 /// Verifies a protection. `progress` gets the number of bytes as they are read.
 ///
 /// # Errors
-/// If the memory is short ([`crate::ErrorKind::Memory`]), or if files cannot be read from the disk as
-/// they should. Damage is no error.
+/// If the memory is short ([`crate::ErrorKind::Memory`]), or if files cannot be read from the disk
+/// as they should. Damage is no error.
 pub fn verify(
     protection: &Protection,
     options: &VerifyOptions,

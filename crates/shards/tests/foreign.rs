@@ -390,8 +390,8 @@ fn formats_take_their_codes_alone() {
     }
 }
 
-/// The name stands in one line of Jerasure's description. With a line break in it, nobody could read
-/// the description.
+/// The name stands in one line of Jerasure's description. With a line break in it, nobody could
+/// read the description.
 #[test]
 fn names_with_line_breaks_are_refused() {
     for (name, is_refused) in [("two words", false), ("two\nlines", true), ("end\r", true)] {

@@ -1,9 +1,9 @@
 //! Removing what work leaves that is given up: unfinished files on servers, heartbeats, claims.
 //!
 //! When a future is dropped, its nodes can no longer be asked from within it. So whoever may leave
-//! something holds an [`Unfinished`] from the beginning. When it is dropped before its end, it hands
-//! over what is still to be done, as a task of the runtime. A runtime that is stopped drops its
-//! tasks, so [`crate::Runner`] waits for these first.
+//! something holds an [`Unfinished`] from the beginning. When it is dropped before its end, it
+//! hands over what is still to be done, as a task of the runtime. A runtime that is stopped drops
+//! its tasks, so [`crate::Runner`] waits for these first.
 
 use std::future::Future;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -54,10 +54,10 @@ pub struct Config {
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Bytes of memory of one put or get. It must have room for one block of every shard of an object;
-    /// a put keeps at least four such sets of blocks, and a get two, even if they take more. A put
-    /// needs 8 MiB more for each shard that goes to a bucket, and for a node that takes files only
-    /// whole ([`Abilities::streams`]) its shards.
+    /// Bytes of memory of one put or get. It must have room for one block of every shard of an
+    /// object; a put keeps at least four such sets of blocks, and a get two, even if they take
+    /// more. A put needs 8 MiB more for each shard that goes to a bucket, and for a node that takes
+    /// files only whole ([`Abilities::streams`]) its shards.
     pub memory: ByteSize,
     /// Number of requests to a node at a time.
     pub requests: NonZeroUsize,

@@ -277,7 +277,8 @@ async fn peek(source: impl Read + Send + 'static, most: usize) -> Result<Source>
     })
 }
 
-/// The files of a put's heartbeat. They are removed when the put ends, or soon after it is given up.
+/// The files of a put's heartbeat. They are removed when the put ends, or soon after it is given
+/// up.
 struct Heartbeat {
     pulse: Arc<Pulse>,
     nodes: Vec<Arc<dyn Node>>,

@@ -151,10 +151,10 @@ impl Scrub<'_> {
     /// Reads all blocks of the next object and repairs what is wrong. Returns nothing at the end of
     /// the pass.
     ///
-    /// If that fails because too few nodes take part ([`ErrorKind::TooFewNodes`]), it matters whether
-    /// this is so for every object. If too few nodes answer at all, nothing follows, and the next
-    /// scrub goes on with the same object. Otherwise the object counts as left, and is tried again
-    /// in the next pass.
+    /// If that fails because too few nodes take part ([`ErrorKind::TooFewNodes`]), it matters
+    /// whether this is so for every object. If too few nodes answer at all, nothing follows, and
+    /// the next scrub goes on with the same object. Otherwise the object counts as left, and is
+    /// tried again in the next pass.
     pub async fn next(&mut self) -> Option<(ObjectName, Result<Repaired>)> {
         if self.is_over {
             return None;

@@ -31,8 +31,8 @@ pub enum Health {
     Intact,
     /// Something is missing, damaged, or not where it belongs; repair restores it.
     Repairable,
-    /// Too little was found to decode the object, but nodes that did not answer may have more; or it
-    /// could not be read for another reason than its blocks.
+    /// Too little was found to decode the object, but nodes that did not answer may have more; or
+    /// it could not be read for another reason than its blocks.
     Unknown,
     /// Too little is left to decode the object.
     Lost,

@@ -351,8 +351,8 @@ impl Inner {
         }
     }
 
-    /// Asks for a part of a file, or for all of it. Of what comes, returns the bytes in `wanted`, and
-    /// the number of all bytes. What comes before `wanted` is dropped; once `enough` bytes have
+    /// Asks for a part of a file, or for all of it. Of what comes, returns the bytes in `wanted`,
+    /// and the number of all bytes. What comes before `wanted` is dropped; once `enough` bytes have
     /// come, nothing more is read, however much the server would send.
     async fn collect(
         &self,

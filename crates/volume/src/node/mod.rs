@@ -58,8 +58,8 @@ pub use timed::Timed;
 /// it, and no listing shows it.
 pub const STAGING: &str = ".paritas-new";
 
-/// The most bytes of a file that is read whole. Only small files are: manifests, marks and hints. So
-/// a node that shows something large under such a name cannot fill a reader's memory.
+/// The most bytes of a file that is read whole. Only small files are: manifests, marks and hints.
+/// So a node that shows something large under such a name cannot fill a reader's memory.
 pub const MOST_WHOLE: u64 = 4 << 20;
 
 /// A place that stores files.
@@ -79,7 +79,8 @@ pub trait Node: fmt::Debug + Send + Sync {
         false
     }
 
-    /// Reads a range of a file. If `range` is `None`, reads all of it, at most [`MOST_WHOLE`] bytes.
+    /// Reads a range of a file. If `range` is `None`, reads all of it, at most [`MOST_WHOLE`]
+    /// bytes.
     ///
     /// # Errors
     /// If there is no such file ([`crate::ErrorKind::NotFound`]), or if it ends before the range

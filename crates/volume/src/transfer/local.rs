@@ -83,8 +83,8 @@ impl Receiver {
     }
 }
 
-/// The units that are not done yet. They are taken in order, so only those are remembered one by one
-/// that threads are still at while others have done later ones.
+/// The units that are not done yet. They are taken in order, so only those are remembered one by
+/// one that threads are still at while others have done later ones.
 struct Left {
     gaps: BTreeSet<u64>,
     /// All from here on are left, too.

@@ -47,8 +47,8 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// Returns the number of threads that may each hold a segment, beside `others` segments: as many
-    /// as the memory has room for, but at least one.
+    /// Returns the number of threads that may each hold a segment, beside `others` segments: as
+    /// many as the memory has room for, but at least one.
     pub fn threads_for(&self, layout: &Layout, others: usize) -> usize {
         let room = self.memory / layout.segment_memory().max(1);
         self.threads.min(room.saturating_sub(others)).max(1)

@@ -105,8 +105,8 @@ impl Alive {
 }
 
 /// Makes the coder and the uploads end when nobody waits for them any longer: they run apart from
-/// the caller, and dropping the caller's future does not stop them. The uploads end at once, however
-/// long the coder waits for its source.
+/// the caller, and dropping the caller's future does not stop them. The uploads end at once,
+/// however long the coder waits for its source.
 struct GiveUp {
     alive: Arc<Alive>,
     uploads: Vec<AbortHandle>,
@@ -193,8 +193,8 @@ struct Pool {
 }
 
 impl Pool {
-    /// Makes room for segments of `memory` bytes together, but at least for what one thread holds and
-    /// what the upload of the part with the smallest blocks collects for one request.
+    /// Makes room for segments of `memory` bytes together, but at least for what one thread holds
+    /// and what the upload of the part with the smallest blocks collects for one request.
     fn new(layout: &Layout, settings: &Settings) -> Self {
         let (home, free) = mpsc::channel();
         let block = |part| layout.lanes(part).map(|lane| layout.lane_bytes(lane)).sum::<usize>();

@@ -1,9 +1,9 @@
-//! Parts: rows that have nothing in common are shortened part by part, and parts that are alike only
-//! once.
+//! Parts: rows that have nothing in common are shortened part by part, and parts that are alike
+//! only once.
 //!
-//! A code that is made of stripes of another one has such rows: with delayed parity, 16+4 that is to
-//! become 16+8 has eight stripes, of which the first four are alike, and so are the others. They are
-//! shortened in a tenth of the time, so that more refining pays. The two kinds are connected by
+//! A code that is made of stripes of another one has such rows: with delayed parity, 16+4 that is
+//! to become 16+8 has eight stripes, of which the first four are alike, and so are the others. They
+//! are shortened in a tenth of the time, so that more refining pays. The two kinds are connected by
 //! cells of the first that are added to parity of the second. But a temporary that a single row
 //! uses is in no pair that two rows share; so it connects nothing, and is a result of one part and
 //! an input of the other.
@@ -242,7 +242,8 @@ mod tests {
         assert_eq!(Parts::of(&rows(&text)).distinct.len(), 2);
     }
 
-    /// The rows of these parts are alike in numbers alone: in the second one, column 2 is an output.
+    /// The rows of these parts are alike in numbers alone: in the second one, column 2 is an
+    /// output.
     #[test]
     fn parts_of_other_inputs_are_not_alike() {
         let text = "inputs 7 temps 0 outputs 4\no0 = i0 ^ i1 ^ i2\no1 = i0 ^ i1 ^ i3\n\

@@ -7,9 +7,10 @@
 //!
 //! Compiling takes half a millisecond for 10+4; in that time the tiled kernel runs over some
 //! megabytes. So unless a compiled kernel is asked for by name, it is compiled only after that many
-//! bytes. One thread compiles; the tiled kernel serves the others meanwhile. Before compiled code touches anyone's data, it runs on a small set of bytes and must give
-//! the interpreter's result. If it does not, or cannot be made executable, the tiled kernel of the
-//! same instruction set serves.
+//! bytes. One thread compiles; the tiled kernel serves the others meanwhile. Before compiled code
+//! touches anyone's data, it runs on a small set of bytes and must give the interpreter's result.
+//! If it does not, or cannot be made executable, the tiled kernel of the same instruction set
+//! serves.
 
 #![allow(unsafe_code)]
 
