@@ -16,7 +16,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::folders::encoded_placement;
 use crate::format::{Digest, ObjectId, Total};
 use crate::geometry::DEFAULT_BLOCK_BYTES;
-use crate::place::{NewFile, Pending, Replace, commit_over, existing};
+use crate::place::{NewFile, Pending, Replace, commit_over, directory_of, existing};
 use crate::setters::setters;
 use crate::shown::{counted, shown};
 
@@ -258,8 +258,12 @@ fn layout(job: &EncodeJob) -> Result<Layout> {
 
 /// Refuses names that belong to files that encoding did not make: those are never replaced.
 fn refuse_taken(paths: &[PathBuf], old: &[PathBuf], name: &OsStr) -> Result<()> {
-    let old: Vec<_> = old.iter().filter_map(|path| fs::canonicalize(path).ok()).collect();
-    let is_ours = |path: &PathBuf| fs::canonicalize(path).is_ok_and(|path| old.contains(&path));
+    // Another process may be replacing the files, so only their folders are looked at.
+    let place = |path: &PathBuf| {
+        Some((directory_of(path).canonicalize().ok()?, path.file_name()?.to_owned()))
+    };
+    let old: Vec<_> = old.iter().filter_map(place).collect();
+    let is_ours = |path: &PathBuf| place(path).is_some_and(|place| old.contains(&place));
     let is_taken = |path: &&PathBuf| fs::symlink_metadata(path).is_ok() && !is_ours(path);
     let Some(taken) = paths.iter().find(is_taken) else { return Ok(()) };
     let message = format!(
