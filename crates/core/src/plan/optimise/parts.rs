@@ -2,9 +2,9 @@
 //! only once.
 //!
 //! A code that is made of stripes of another one has such rows: with delayed parity, 16+4 that is
-//! to become 16+8 has eight stripes, of which the first four are alike, and so are the others. They
-//! are shortened in a tenth of the time, so that more refining pays. The two kinds are connected by
-//! cells of the first that are added to parity of the second. But a temporary that a single row
+//! to become 16+8 has eight stripes, of which the first four are alike, and so are the others. Two
+//! of them are shortened instead of eight, and refined for more rounds. The two kinds are connected
+//! by cells of the first that are added to parity of the second. But a temporary that a single row
 //! uses is in no pair that two rows share; so it connects nothing, and is a result of one part and
 //! an input of the other.
 
