@@ -354,6 +354,15 @@ def outcomes(numbers, state="changed"):
     return [fleet.Outcome(f"objects/{number:04}", state) for number in numbers]
 
 
+def journal_of_three_parts():
+    """Returns a volume and its journal, if each outcome is written at once."""
+    volume = FakeVolume()
+    log = fleet._Journal(volume, "run")
+    [log.note(outcome) for outcome in outcomes(range(7))]
+    assert len(volume.objects) == 3
+    return volume, log
+
+
 def test_a_journal_costs_little_more_than_what_is_new(monkeypatch):
     monkeypatch.setattr(fleet, "_WRITING", -1.0)
     volume, count = FakeVolume(), 1000
@@ -382,10 +391,7 @@ def test_later_outcomes_of_a_journal_win(monkeypatch):
 
 def test_parts_that_another_run_has_left_do_not_count(monkeypatch):
     monkeypatch.setattr(fleet, "_WRITING", -1.0)
-    volume = FakeVolume()
-    log = fleet._Journal(volume, "run")
-    [log.note(outcome) for outcome in outcomes(range(7))]
-    assert len(volume.objects) == 3
+    volume, log = journal_of_three_parts()
     left = volume.objects[".fleet/run.1"]
     log.end()
     log = fleet._Journal(volume, "run")
@@ -396,10 +402,7 @@ def test_parts_that_another_run_has_left_do_not_count(monkeypatch):
 
 def test_a_journal_that_is_out_of_date_is_removed_whole_or_says_so(monkeypatch):
     monkeypatch.setattr(fleet, "_WRITING", -1.0)
-    volume = FakeVolume()
-    log = fleet._Journal(volume, "run")
-    [log.note(outcome) for outcome in outcomes(range(7))]
-    assert len(volume.objects) == 3
+    volume, _ = journal_of_three_parts()
     monkeypatch.setattr(fleet, "_STALE", 0.0)
     volume.refuses = True
     with pytest.warns(RuntimeWarning, match="the journal .fleet/run cannot be removed"):

@@ -414,7 +414,6 @@ fn reduce_rows(rows: &mut Rows, options: PlanOptions, refining: Refining, budget
         Pass::Slp => {
             let mut parts = Parts::of(rows);
             let sources = parts.distinct.iter().flat_map(Rows::iter).map(Vec::len).sum();
-            let rounds = refining.rounds(sources);
             let count = parts.distinct.len();
             // What small parts leave of the budget is for the large ones.
             let mut by_size: Vec<&mut Rows> = parts.distinct.iter_mut().collect();
@@ -422,7 +421,7 @@ fn reduce_rows(rows: &mut Rows, options: PlanOptions, refining: Refining, budget
             for (number, part) in by_size.into_iter().enumerate() {
                 budget.share((count - number) as u64, |share| {
                     extract(part, options.objective, share);
-                    refine_rows(part, options.objective, refining, rounds, share);
+                    refine_rows(part, options.objective, refining, sources, share);
                 });
             }
             *rows = parts.together();
@@ -452,14 +451,16 @@ fn extract(rows: &mut Rows, objective: Objective, budget: &mut Budget) {
     fuse::fuse(rows, quick(objective));
 }
 
-/// Refines rows, first for an objective that is quick to count.
+/// Refines rows, first for an objective that is quick to count. All rows that are refined for the
+/// same question have `sources` sources together.
 fn refine_rows(
     rows: &mut Rows,
     objective: Objective,
     refining: Refining,
-    rounds: usize,
+    sources: usize,
     budget: &mut Budget,
 ) {
+    let rounds = refining.rounds(sources);
     let mut asked = matches!(refining, Refining::Asked(_)).then(Budget::unlimited);
     let effort = Effort { objective: quick(objective), rounds, seed: SEED };
     let draws = asked.as_mut().unwrap_or(budget);
