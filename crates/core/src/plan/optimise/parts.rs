@@ -10,6 +10,10 @@
 
 use std::collections::HashMap;
 
+use rustworkx_core::petgraph::algo::kosaraju_scc;
+use rustworkx_core::petgraph::graphmap::DiGraphMap;
+use rustworkx_core::petgraph::unionfind::UnionFind;
+
 use crate::plan::optimise::rows::{Columns, Rows};
 
 /// Rows that were taken apart.
@@ -72,22 +76,23 @@ impl Part {
             columns.iter().for_each(|&column| users[column as usize].push(rows.column_of(row)));
         }
         let is_temp = |column: u32| rows.row_of(column).is_some_and(|row| rows.is_temp(row));
-        let mut groups = Groups::new(rows.columns());
+        let mut groups: UnionFind<u32> = UnionFind::new(rows.columns());
         let mut links = Vec::new();
         for (column, users) in (0..).zip(&users) {
             match users[..] {
                 [user] if is_temp(column) => links.push((user, column)),
-                _ => users.iter().for_each(|&user| groups.join(user, column)),
+                _ => users.iter().for_each(|&user| _ = groups.union(user, column)),
             }
         }
-        groups.join_circles(&links);
+        join_circles(&mut groups, &links);
         let mut numbers: HashMap<u32, usize> = HashMap::new();
         let mut parts: Vec<Self> = Vec::new();
         for column in (rows.inputs()..rows.columns()).map(|column| column as u32) {
-            let group = groups.of(column);
+            let group = groups.find(column);
             let number = *numbers.entry(group).or_insert(parts.len());
             parts.resize_with(parts.len().max(number + 1), Self::default);
-            let mut elsewhere = users[column as usize].iter().filter(|&&at| groups.of(at) != group);
+            let mut elsewhere =
+                users[column as usize].iter().filter(|&&at| groups.find(at) != group);
             match is_temp(column) && elsewhere.next().is_none() {
                 true => parts[number].temps.push(column),
                 false => parts[number].results.push(column),
@@ -95,8 +100,8 @@ impl Part {
         }
         for (column, users) in (0..).zip(&users) {
             let Some(&user) = users.first() else { continue };
-            let group = groups.of(user);
-            if rows.row_of(column).is_none() || groups.of(column) != group {
+            let group = groups.find(user);
+            if rows.row_of(column).is_none() || groups.find(column) != group {
                 parts[numbers[&group]].inputs.push(column);
             }
         }
@@ -134,58 +139,14 @@ fn sorted(columns: impl Iterator<Item = u32>) -> Columns {
     columns
 }
 
-/// Columns in disjoint groups: each names one of its group, the first names itself (union-find).
-struct Groups(Vec<u32>);
-
-impl Groups {
-    fn new(columns: usize) -> Self {
-        Self((0..columns as u32).collect())
-    }
-
-    /// Returns the column that stands for the group of a column.
-    fn of(&mut self, mut column: u32) -> u32 {
-        while self.0[column as usize] != column {
-            let next = self.0[self.0[column as usize] as usize];
-            self.0[column as usize] = next;
-            column = next;
-        }
-        column
-    }
-
-    fn join(&mut self, one: u32, other: u32) {
-        let (one, other) = (self.of(one), self.of(other));
-        self.0[one.max(other) as usize] = one.min(other);
-    }
-
-    /// Joins groups that would wait for each other. By a link, the group of its first column waits
-    /// for that of the second. Any result of a part may come to depend on any of its inputs, when
-    /// its row is expressed by another row of the part.
-    fn join_circles(&mut self, links: &[(u32, u32)]) {
-        let links = links.iter().map(|&(user, used)| (self.of(user), self.of(used)));
-        let links: Vec<(u32, u32)> = links.filter(|(user, used)| user != used).collect();
-        let mut users: HashMap<u32, Vec<u32>> = HashMap::new();
-        let mut waits: HashMap<u32, usize> = HashMap::new();
-        for &(user, used) in &links {
-            users.entry(used).or_default().push(user);
-            *waits.entry(user).or_default() += 1;
-        }
-        let is_free = |group: &u32| !waits.contains_key(group);
-        let mut free: Vec<u32> = users.keys().copied().filter(is_free).collect();
-        while let Some(group) = free.pop() {
-            for user in users.remove(&group).unwrap_or_default() {
-                let left = waits.entry(user).or_default();
-                *left = left.saturating_sub(1);
-                if *left == 0 {
-                    waits.remove(&user);
-                    free.push(user);
-                }
-            }
-        }
-        for (user, used) in links {
-            if waits.contains_key(&user) && waits.contains_key(&used) {
-                self.join(user, used);
-            }
-        }
+/// Joins groups of columns that would wait for each other. By a link, the group of its first column
+/// waits for that of the second. Any result of a part may come to depend on any of its inputs, when
+/// its row is expressed by another row of the part.
+fn join_circles(groups: &mut UnionFind<u32>, links: &[(u32, u32)]) {
+    let links = links.iter().map(|&(user, used)| (groups.find(user), groups.find(used)));
+    let waiting: DiGraphMap<u32, ()> = links.collect();
+    for circle in kosaraju_scc(&waiting) {
+        circle.iter().for_each(|&group| _ = groups.union(circle[0], group));
     }
 }
 
