@@ -103,7 +103,7 @@ impl Left {
         }
     }
 
-    /// Returns them in order, as runs of adjacent ones.
+    /// Returns them in order: the gaps one by one, the rest as one run.
     fn runs(self) -> impl Iterator<Item = Range<u64>> {
         let gaps = self.gaps.into_iter().map(|unit| unit..unit + 1);
         gaps.chain([self.rest].into_iter().filter(|rest| !rest.is_empty()))
