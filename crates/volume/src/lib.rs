@@ -32,6 +32,7 @@ mod reencode;
 mod replace;
 mod run;
 mod scrub;
+mod shortened;
 mod transfer;
 mod upkeep;
 mod volume;

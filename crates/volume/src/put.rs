@@ -462,7 +462,7 @@ impl<'a> PutHands<'a> {
             let layout = &layout;
             async move {
                 let Request::StorePart { object, part } = action.request else { return None };
-                let path = volume.part_path(layout, object, part.0).ok()?;
+                let path = self.name.name.part(object, &layout.file_suffix(part.0));
                 let writer = async { volume.writable(action.node).await?.writer(&path).await };
                 Some((part.0, action.node, path.clone(), writer.await))
             }

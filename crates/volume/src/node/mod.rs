@@ -8,12 +8,13 @@
 //!
 //! [`open`] makes a node from its entry in the volume file. There are two kinds: a [`Folder`], and
 //! an [`Endpoint`] of a service. Whatever else a node does is a decorator over any node: limits
-//! ([`Limited`], [`Timed`]), counters ([`Counted`]), slowness ([`Delayed`]), faults ([`Faulty`]).
+//! ([`Limited`], [`Timed`]), names ([`Caseless`]), counters ([`Counted`]), slowness ([`Delayed`]), faults ([`Faulty`]).
 //! [`conformance`] checks what the trait promises, [`probe`] finds out what an endpoint can do.
 
 pub mod conformance;
 
 mod buffers;
+mod caseless;
 mod counted;
 mod delayed;
 mod endpoint;
@@ -39,6 +40,7 @@ use futures::stream::BoxStream;
 
 use crate::{Error, Result};
 
+pub use caseless::Caseless;
 pub use counted::{Counted, Counters, Tally};
 pub use delayed::{Delay, Delayed};
 pub use endpoint::Endpoint;
@@ -50,7 +52,7 @@ pub use location::{KnownHosts, Location};
 pub use metered::{Call, Meter, Metered};
 pub use open::open;
 pub use probe::{Probe, probe};
-pub(crate) use probe::{is_refusal, remove_probes};
+pub(crate) use probe::{is_refusal, remove_probes, tells_cases};
 pub use redact::Secret;
 pub use timed::Timed;
 
@@ -240,6 +242,14 @@ pub struct Abilities {
     /// Whether a writer sends bytes as they come. Otherwise it keeps them in memory until it is
     /// finished.
     pub streams: bool,
+    /// Whether names that differ only in upper and lower case are different files. If not, a
+    /// [`Caseless`] keeps them apart.
+    #[serde(default = "yes")]
+    pub cases: bool,
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// How a file is written if there may be one of its path already.

@@ -126,6 +126,7 @@ impl Service {
                 create: all.create && known.create,
                 ranges: all.ranges && known.ranges,
                 streams: all.streams && known.streams,
+                cases: all.cases && known.cases,
             };
         }
         self
@@ -134,7 +135,14 @@ impl Service {
 
 /// Returns what a service can do by its nature.
 fn abilities(location: &Location) -> Abilities {
-    let all = Abilities { write: true, list: true, create: true, ranges: true, streams: true };
+    let all = Abilities {
+        write: true,
+        list: true,
+        create: true,
+        ranges: true,
+        streams: true,
+        cases: true,
+    };
     match location {
         Location::Folder(_) | Location::S3 { .. } => all,
         Location::Memory => Abilities { streams: false, ..all },
