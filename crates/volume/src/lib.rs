@@ -27,6 +27,7 @@ mod listing;
 mod members;
 mod open;
 mod plain;
+mod process;
 mod put;
 mod reencode;
 mod replace;
@@ -34,6 +35,7 @@ mod run;
 mod scrub;
 mod shortened;
 mod transfer;
+mod unfinished;
 mod upkeep;
 mod volume;
 

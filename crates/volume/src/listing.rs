@@ -14,6 +14,7 @@ use crate::names::{self, BACKLOG, MANIFESTS, OBJECTS, OBJECTS_2, OWED, ObjectNam
 use crate::protocol::{Census, Kind, Listed, NodeIndex};
 use crate::scrub::ScrubStatus;
 use crate::shortened::Shortened;
+use crate::unfinished::of_the_past;
 use crate::volume::Volume;
 
 /// All objects of a volume, or those whose names begin with a prefix.
@@ -277,14 +278,20 @@ impl Volume {
         Ok(hints.filter_map(std::future::ready).collect().await)
     }
 
-    /// Removes the objects that no manifest names and that are older than a day: what interrupted
-    /// puts left behind. Returns their number. It is 0 as long as any node does not answer, because
-    /// that node may have a manifest of them.
+    /// Removes what interrupted puts left behind: the objects that no manifest names, and whose put
+    /// was on this machine and its process is over, or that are older than a day. Returns their
+    /// number. Of other machines' puts nothing is removed as long as any node does not answer,
+    /// because that node may have a manifest of them.
     ///
     /// # Errors
     /// If an object cannot be deleted ([`ErrorKind::Io`]).
     pub async fn collect(&self) -> Result<usize> {
         let mut census = Census::new(self.quorum);
+        // Before the nodes are listed: what began later is not looked for.
+        let id = self.setup.id.clone();
+        let records = tokio::task::spawn_blocking(move || of_the_past(&id)).await;
+        let records = records.map_err(|error| Error::internal("reading records", error))?;
+        records.iter().for_each(|(object, _)| census.given_up(*object));
         let mut tallies = Vec::new();
         for tally in join_all(self.nodes().map(|node| self.count_on(node))).await {
             // A node that does not answer is missing in the census, which then finds nothing.
@@ -302,6 +309,10 @@ impl Volume {
                 let delete = |node| self.delete_object(node, orphan, &folder);
                 try_join_all(self.nodes().map(delete)).await?;
             }
+        }
+        if census.is_complete() {
+            // A record that cannot be removed does no harm: its object is gone.
+            records.into_iter().for_each(|(_, mut record)| _ = record.end());
         }
         Ok(orphans.len())
     }

@@ -27,6 +27,8 @@ mod open;
 mod probe;
 mod redact;
 mod service;
+#[cfg(all(feature = "sftp", unix))]
+mod sftp;
 mod streamed;
 mod timed;
 
@@ -38,6 +40,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures::stream::BoxStream;
 
+use crate::process;
 use crate::{Error, Result};
 
 pub use caseless::Caseless;
@@ -138,7 +141,8 @@ pub trait Node: fmt::Debug + Send + Sync {
         let _ = path;
     }
 
-    /// Removes the unfinished files of killed writers to which nothing was written for `age`.
+    /// Removes the unfinished files of killed writers: those of this machine, and others to which
+    /// nothing was written for `age`.
     /// Returns the number of files removed.
     ///
     /// # Errors
@@ -197,12 +201,23 @@ fn range_length(path: &str, range: &Range<u64>) -> Result<u64> {
     })
 }
 
+/// Returns what the name of a file in the folder of unfinished files begins with.
+fn staging_prefix() -> String {
+    process::tag().map(|tag| format!("{tag}-")).unwrap_or_default()
+}
+
+/// Whether a file in the folder of unfinished files is one of a process of this machine that is
+/// over.
+fn is_abandoned(name: &str) -> bool {
+    name.rsplit_once('-').is_some_and(|(tag, _)| process::is_over(tag))
+}
+
 /// Returns a new name in the folder of unfinished files.
 fn staging_path() -> Result<String> {
     let number = getrandom::u64().map_err(|error| {
         Error::new(crate::ErrorKind::Io, "cannot draw a random number").because(error)
     })?;
-    Ok(format!("{STAGING}/{number:016x}"))
+    Ok(format!("{STAGING}/{}{number:016x}", staging_prefix()))
 }
 
 /// A file that is being written.

@@ -186,9 +186,12 @@ fn operator(location: &Location, credentials: &Credentials) -> Result<opendal::R
         }
         #[cfg(all(feature = "sftp", unix))]
         Location::Sftp { endpoint, root, known_hosts } => {
-            let builder = opendal_service_sftp::Sftp::default().endpoint(endpoint).root(root);
-            let key = credentials.key.as_ref().map_or("".into(), |key| key.to_string_lossy());
-            Ok(Operator::new(builder.key(&key).known_hosts_strategy(known_hosts.name())))
+            Ok(Operator::new(super::sftp::SftpFolder {
+                endpoint: endpoint.clone(),
+                root: root.clone(),
+                key: credentials.key.clone(),
+                host_key_checking: known_hosts.checking(),
+            }))
         }
         #[cfg(feature = "http")]
         Location::Http { endpoint, root } => {
