@@ -23,7 +23,6 @@ use crate::coding::{Batches, passes_for_all};
 use crate::digest::FileDigest;
 use crate::error::{Error, ErrorKind, Result};
 use crate::find::{Protection, folder_in, has_generation, in_folders};
-use crate::folder::Folder;
 use crate::format::{CatalogueShape, Header, Id};
 use crate::geometry::{Geometry, Redundancy};
 use crate::label;
@@ -31,6 +30,7 @@ use crate::parity::{write_catalogue, write_row};
 use crate::stream::{Gathered, Reading, Scanned, Source, Stream, Trouble};
 use crate::system::{name_bytes, path_bytes, path_in};
 use crate::tree::{Excludes, Found, FoundKind, Skipped, Tree, first_names, in_threads, root_of};
+use paritas_store::place::folder::Folder;
 
 /// Memory that a job uses by default, in bytes.
 pub const DEFAULT_MEMORY: u64 = 1 << 30;

@@ -37,7 +37,6 @@ mod digest;
 mod error;
 mod evidence;
 mod find;
-mod folder;
 mod format;
 mod geometry;
 mod label;

@@ -22,12 +22,12 @@ use crate::create::DEFAULT_MEMORY;
 use crate::error::{Error, ErrorKind, Result};
 use crate::evidence::{Evidence, FileState};
 use crate::find::{Entry, EntryKind, Protection};
-use crate::folder::Room;
 use crate::restore::{Complete, Restoring, Seen, Target};
 use crate::scan::digest_of;
 use crate::system::{name_bytes, path_bytes};
 use crate::tree::{Skipped, folder_of};
 use crate::verify::{Status, VerifyOptions, VerifyReport, examine};
+use paritas_store::place::space::{NoRoom, Room};
 
 /// The settings of a repair.
 #[derive(Debug, Clone)]
@@ -255,7 +255,7 @@ impl<'a> Repair<'a> {
         let root = self.job.to.as_ref().unwrap_or(&self.protection.root);
         let bytes = wanted.iter().map(|&number| self.protection.entries[number].size()).sum();
         let mut room = Room::default();
-        room.take(&[(root.clone(), bytes)])?;
+        room.take(&[(root.clone(), bytes)]).map_err(no_room)?;
         let protection = self.protection;
         for (number, layer) in protection.layers.iter().enumerate() {
             let need = |index| {
@@ -263,7 +263,7 @@ impl<'a> Repair<'a> {
                 (path.parent().unwrap_or(&path).to_owned(), layer.header.file_length(index))
             };
             let needs: Vec<(PathBuf, u64)> = self.broken(number).into_iter().map(need).collect();
-            if let Err(error) = room.take(&needs) {
+            if let Err(error) = room.take(&needs).map_err(no_room) {
                 self.note_parity(number, error, report)?;
                 self.without_room.push(number);
             }
@@ -593,6 +593,18 @@ impl<'a> Repair<'a> {
         }
         Ok(())
     }
+}
+
+/// Returns the error for a disk that has too little room.
+fn no_room(NoRoom { path, needed, left }: NoRoom) -> Error {
+    Error::new(
+        ErrorKind::Io,
+        format!(
+            "the repair writes before it removes anything, and the disk of {} has room for {left} \
+             of the {needed} bytes",
+            shown(&path)
+        ),
+    )
 }
 
 /// Returns an error that concerns one file or one layer, so that the repair can go on.

@@ -11,11 +11,11 @@ use std::path::{Path, PathBuf};
 use crate::digest::{FileDigest, shorten};
 use crate::error::{Error, ErrorKind, Result};
 use crate::find::Entry;
-use crate::folder::{Folder, set_modified};
 use crate::stream::read_at;
 use crate::system::path_in;
 use crate::tree::{folder_of, is_temporary, temporary_name};
 use paritas_shards::{Attributes, Digest, Timestamp, shown};
+use paritas_store::place::folder::{Folder, set_modified};
 
 /// Number of bytes that are read back at once.
 const STEP: u64 = 1 << 20;

@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::Progress;
-use crate::attributes::{Access, PERMISSIONS, Timestamp};
 use crate::crew::Crew;
 use crate::error::{Error, Result};
 use crate::format::{Digest, ObjectId};
@@ -17,7 +16,8 @@ use crate::segment::Segment;
 use crate::setters::setters;
 use crate::shown::shown;
 use crate::sources::{Depth, FileReport, Sources};
-use crate::system::is_disk;
+use paritas_store::place::attributes::{Access, PERMISSIONS, Timestamp};
+use paritas_store::place::system::is_disk;
 
 /// The destination of a decoded object.
 #[non_exhaustive]

@@ -10,7 +10,6 @@ use std::sync::{Mutex, PoisonError};
 use paritas::{Code, CodecOptions};
 
 use crate::Progress;
-use crate::attributes::{Access, Attributes};
 use crate::blocks::{Layout, Segment, Shape, encode_segments};
 use crate::error::{Error, ErrorKind, Result};
 use crate::folders::encoded_placement;
@@ -19,6 +18,7 @@ use crate::geometry::DEFAULT_BLOCK_BYTES;
 use crate::place::{NewFile, Pending, Replace, commit_over, directory_of, existing};
 use crate::setters::setters;
 use crate::shown::{counted, shown};
+use paritas_store::place::attributes::{Access, Attributes};
 
 /// The settings of an encoding: those of [`EncodeJob::new`], changed by setters of the same names.
 ///

@@ -21,7 +21,7 @@ use crate::geometry::Geometry;
 use crate::place::directory_of;
 use crate::rateless;
 use crate::shown::{counted, shown};
-use crate::system::{FileId, file_id};
+use paritas_store::place::system::{FileId, file_id};
 
 /// The largest number of folders for which all sets are tried, to list those that may be lost
 /// together: the list has at most 20 sets.

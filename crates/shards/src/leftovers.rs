@@ -27,7 +27,7 @@ use crate::object::Object;
 use crate::place::directory_of;
 use crate::recognise::{Recognised, ShardFile};
 use crate::staged::has_temporary_name;
-use crate::system::{FileId, file_id, name_of};
+use paritas_store::place::system::{FileId, file_id, name_of};
 
 /// Files of one object that a process left behind when it was killed.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -32,7 +32,6 @@ pub mod format;
 pub mod staged;
 
 mod aside;
-mod attributes;
 mod choose;
 mod crew;
 mod decode;
@@ -64,14 +63,12 @@ mod segment;
 mod setters;
 mod shown;
 mod sources;
-mod system;
 mod targets;
 mod unread;
 mod verify;
 mod wrecks;
 
 pub use aside::AsideFile;
-pub use attributes::{Attributes, Owner, Timestamp};
 pub use decode::{DecodeReport, DecodeTarget, FileTarget, Output, Preserve, decode};
 pub use encode::{EncodeJob, EncodeReport, Expectation, Preparation, encode};
 pub use error::{Error, ErrorKind, Result};
@@ -82,6 +79,8 @@ pub use geometry::{DEFAULT_BLOCK_BYTES, Part};
 pub use inventory::{Ignored, Inventory};
 pub use leftovers::{Leftover, LeftoverState};
 pub use object::Object;
+pub use paritas_store::place::attributes::{Attributes, Owner, Timestamp};
+pub use paritas_store::place::system::{drop_cached, sync_directory};
 pub use pieces::PieceDigest;
 pub use place::MovedAside;
 pub use promote::{AddedPart, PromoteJob, PromoteReport, promote};
@@ -92,7 +91,6 @@ pub use repair::{RepairJob, RepairReport, RepairedShard, repair};
 pub use scan::{leftovers_of, scan, scan_with};
 pub use shown::{Shown, counted, shown};
 pub use sources::FileReport;
-pub use system::{drop_cached, sync_directory};
 pub use verify::{
     DigestCheck, ShardReport, ShardState, Status, VerifyReport, WrongLane, verify, verify_deep,
 };

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
 use crate::shown::shown;
-use crate::system::{FileId, file_id};
+use paritas_store::place::system::{FileId, file_id};
 
 /// Time to wait for another process. Naming files takes milliseconds, syncing a folder on a
 /// busy disk a few seconds.

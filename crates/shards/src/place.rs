@@ -13,7 +13,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::aside::move_aside;
-use crate::attributes::Access;
 use crate::error::{Error, Result};
 use crate::format::Identity;
 use crate::geometry::Part;
@@ -21,11 +20,12 @@ use crate::lock::FolderLocks;
 use crate::open_files::OpenFiles;
 use crate::recognise::recognise;
 use crate::shown::shown;
-use crate::system::{
+use crate::{names, positional};
+use paritas_store::place::attributes::Access;
+use paritas_store::place::system::{
     allow_open_files, create_new, create_unnamed, link_unnamed, open_to_read, rename_new,
     rename_over, sync_directory,
 };
-use crate::{names, positional};
 
 /// What may become of a file that already has the name of a new one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -456,7 +456,7 @@ fn random() -> Result<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::system::link_and_remove;
+    use paritas_store::place::system::link_and_remove;
 
     /// A directory with an old file and a way to look at it.
     fn directory() -> (tempfile::TempDir, PathBuf, PathBuf) {

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, IoSlice, IoSliceMut};
 
-use crate::system::{read_once, write_once};
+use paritas_store::place::system::{read_once, write_once};
 
 /// Largest number of slices that one system call takes.
 const MAX_SLICES: usize = 1024;

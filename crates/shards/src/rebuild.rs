@@ -17,7 +17,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use paritas::{Pass, PlanOptions, Reads};
 
 use crate::Progress;
-use crate::attributes::Access;
 use crate::crew::Crew;
 use crate::error::{Error, Result};
 use crate::geometry::Geometry;
@@ -28,6 +27,7 @@ use crate::place::{
 use crate::recognise::ShardFile;
 use crate::segment::{BlockId, Segment};
 use crate::sources::Sources;
+use paritas_store::place::attributes::Access;
 
 /// A part that is being written.
 pub(super) struct Rebuild {

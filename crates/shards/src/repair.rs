@@ -22,9 +22,9 @@ use crate::rebuild::{Rebuild, make_from, needed_buffers};
 use crate::segment::Segment;
 use crate::setters::setters;
 use crate::sources::{Depth, Sources};
-use crate::system::{rename_new, rename_over};
 use crate::targets::Targets;
 use crate::verify::{DigestCheck, ShardState, Status, VerifyReport, verify};
+use paritas_store::place::system::{rename_new, rename_over};
 
 /// The settings of a repair: a default, changed by setters of the same names.
 #[derive(Debug, Clone)]

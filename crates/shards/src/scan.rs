@@ -21,7 +21,7 @@ use crate::leftovers::{self, Leftover, LeftoverState};
 use crate::names;
 use crate::object::{Object, Unread};
 use crate::recognise::{NoShard, Recognised, recognise};
-use crate::system::{FileId, file_id};
+use paritas_store::place::system::{FileId, file_id};
 
 /// Finds shards in files and directories (but not in subdirectories). Codecs of the objects found
 /// are run with [`CodecOptions::default`].

@@ -15,7 +15,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::foreign::layout::{Layout, Run};
 use crate::positional::read_at;
 use crate::shown::shown;
-use crate::system::open_to_read;
+use paritas_store::place::system::open_to_read;
 
 /// Number of bytes of a fragment that are handled at once, unless a strip is longer: enough for a
 /// system call, and little enough for the cache.

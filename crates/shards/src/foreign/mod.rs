@@ -27,7 +27,6 @@ use std::path::{Path, PathBuf};
 
 use paritas::{Code, Codec, CodecOptions, Spec};
 
-use crate::attributes::{Access, Attributes};
 use crate::error::{Error, ErrorKind, Result};
 use crate::foreign::fragments::{Fragment, Fragments};
 use crate::foreign::layout::Layout;
@@ -35,8 +34,9 @@ use crate::foreign::spread::Spread;
 use crate::place::{NewFile, Pending, Replace, commit};
 use crate::setters::setters;
 use crate::shown::shown;
-use crate::system::allow_open_files;
 use crate::{DecodeTarget, EncodeJob, EncodeReport, Object, Progress, decode, encode};
+use paritas_store::place::attributes::{Access, Attributes};
+use paritas_store::place::system::allow_open_files;
 
 /// A tool's way to store fragments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,19 +2,15 @@
 //! and links are refused. So a folder that somebody replaces by a link meanwhile does not redirect
 //! a write.
 
-use std::collections::BTreeMap;
 use std::fs::{File, FileTimes};
 use std::io;
-use std::path::{Path, PathBuf};
 
-use paritas_shards::{Timestamp, shown};
-
-use crate::error::{Error, ErrorKind, Result};
+use crate::place::attributes::Timestamp;
 
 #[cfg(not(unix))]
-pub(crate) use other::Folder;
+pub use other::Folder;
 #[cfg(unix)]
-pub(crate) use unix::Folder;
+pub use unix::Folder;
 
 impl Folder {
     /// Opens the folder that a path relative to this one is in, and returns it with the last name.
@@ -31,59 +27,9 @@ impl Folder {
 }
 
 /// Sets the time at which a file or folder last changed.
-pub(crate) fn set_modified(file: &File, modified: Timestamp) -> io::Result<()> {
+pub fn set_modified(file: &File, modified: Timestamp) -> io::Result<()> {
     let time = modified.system_time();
     time.map_or(Ok(()), |time| file.set_times(FileTimes::new().set_modified(time)))
-}
-
-/// The room on disks, less what was taken of it.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Room {
-    /// Number of bytes that are left, by device.
-    left: BTreeMap<u64, u64>,
-}
-
-impl Room {
-    /// Takes room for files: for each, its folder and its number of bytes.
-    ///
-    /// # Errors
-    /// If a disk has less room ([`ErrorKind::Io`]). Then nothing is taken.
-    pub fn take(&mut self, needs: &[(PathBuf, u64)]) -> Result<()> {
-        let mut after = self.clone();
-        for (folder, bytes) in needs {
-            let Some((device, free)) = free_bytes(folder) else { continue };
-            let left = after.left.entry(device).or_insert(free);
-            *left = left.checked_sub(*bytes).ok_or_else(|| no_room(folder, *bytes, *left))?;
-        }
-        *self = after;
-        Ok(())
-    }
-}
-
-fn no_room(folder: &Path, bytes: u64, left: u64) -> Error {
-    Error::new(
-        ErrorKind::Io,
-        format!(
-            "the repair writes before it removes anything, and the disk of {} has room for {left} \
-             of the {bytes} bytes",
-            shown(folder)
-        ),
-    )
-}
-
-/// Returns the device of the file system that a folder is on, and the number of free bytes there.
-#[cfg(unix)]
-fn free_bytes(folder: &Path) -> Option<(u64, u64)> {
-    use std::os::unix::fs::MetadataExt;
-    let system = rustix::fs::statvfs(folder).ok()?;
-    let device = std::fs::metadata(folder).ok()?.dev();
-    Some((device, system.f_bavail.saturating_mul(system.f_frsize)))
-}
-
-/// Returns `None`: the free space is not known here.
-#[cfg(not(unix))]
-fn free_bytes(_folder: &Path) -> Option<(u64, u64)> {
-    None
 }
 
 #[cfg(unix)]
@@ -94,7 +40,7 @@ mod unix {
     use std::os::unix::fs::{PermissionsExt, fchown};
     use std::path::Path;
 
-    use paritas_shards::Timestamp;
+    use crate::place::attributes::Timestamp;
     use rustix::fs::{
         AtFlags, CWD, Dir, FileType, Mode, OFlags, RenameFlags, Timespec, Timestamps, fstat,
         linkat, mkdirat, openat, renameat, renameat_with, statat, symlinkat, unlinkat, utimensat,
@@ -105,7 +51,7 @@ mod unix {
 
     /// An open folder.
     #[derive(Debug)]
-    pub(crate) struct Folder(OwnedFd);
+    pub struct Folder(OwnedFd);
 
     impl Folder {
         /// Opens a folder by its path, which may lead through links.
@@ -208,6 +154,7 @@ mod unix {
             entries.map(|entry| Ok(entry?.file_name().to_bytes().to_vec())).collect()
         }
 
+        /// Removes a file or a link.
         pub fn remove(&self, name: &[u8]) -> io::Result<()> {
             Ok(unlinkat(&self.0, name, AtFlags::empty())?)
         }
@@ -255,14 +202,14 @@ mod other {
     use std::io;
     use std::path::{Path, PathBuf};
 
-    use paritas_shards::Timestamp;
+    use crate::place::attributes::Timestamp;
 
-    use crate::system::{name_bytes, owned_name};
+    use crate::place::system::{name_bytes, owned_name};
 
     /// A folder by its path, which is checked before each use, because a folder cannot be held open
     /// here.
     #[derive(Debug)]
-    pub(crate) struct Folder(PathBuf);
+    pub struct Folder(PathBuf);
 
     impl Folder {
         pub fn open(path: &Path) -> io::Result<Self> {

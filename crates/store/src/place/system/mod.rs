@@ -11,13 +11,9 @@ mod unix;
 mod windows;
 
 #[cfg(unix)]
-pub(crate) use unix::*;
-#[cfg(unix)]
-pub use unix::{drop_cached, sync_directory};
+pub use unix::*;
 #[cfg(windows)]
-pub(crate) use windows::*;
-#[cfg(windows)]
-pub use windows::{drop_cached, sync_directory};
+pub use windows::*;
 
 use std::fs;
 use std::io;
@@ -25,7 +21,7 @@ use std::path::Path;
 
 /// Renames without replacing anything, by a hard link, which is refused where the name is taken.
 /// File systems without links (FAT) leave a moment between the look and the renaming.
-pub(crate) fn link_and_remove(from: &Path, to: &Path) -> io::Result<()> {
+pub fn link_and_remove(from: &Path, to: &Path) -> io::Result<()> {
     match fs::hard_link(from, to) {
         Ok(()) => fs::remove_file(from),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(error),

@@ -13,55 +13,51 @@ use rustix::fs::{CWD, OFlags, RenameFlags, renameat_with};
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit, setrlimit};
 
-use crate::system::link_and_remove;
+use crate::place::system::link_and_remove;
 
 /// The device of a file or folder, and its number there.
-pub(crate) type FileId = (u64, u64);
+pub type FileId = (u64, u64);
 
 /// Number of files that this process has open besides those that it counts.
 const OTHER_FILES: u64 = 64;
 
 /// Returns the bytes of a name.
-pub(crate) fn name_bytes(name: &OsStr) -> &[u8] {
+pub fn name_bytes(name: &OsStr) -> &[u8] {
     name.as_bytes()
 }
 
 /// Returns the name that has these bytes.
-pub(crate) fn name_of(bytes: &[u8]) -> &OsStr {
+pub fn name_of(bytes: &[u8]) -> &OsStr {
     OsStr::from_bytes(bytes)
 }
 
 /// Returns the name that has these bytes.
-pub(crate) fn owned_name(bytes: Vec<u8>) -> OsString {
+pub fn owned_name(bytes: Vec<u8>) -> OsString {
     OsString::from_vec(bytes)
 }
 
 /// Returns what tells the file or folder that a path leads to from all others.
-pub(crate) fn file_id(path: &Path) -> Option<FileId> {
+pub fn file_id(path: &Path) -> Option<FileId> {
     fs::metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino()))
 }
 
 /// Returns the number of a file in its folder.
-pub(crate) fn entry_number(entry: &DirEntry) -> u64 {
+pub fn entry_number(entry: &DirEntry) -> u64 {
     entry.ino()
 }
 
 /// Reads once at a position; returns the number of bytes read.
-pub(crate) fn read_once(
-    file: &File,
-    slices: &mut [IoSliceMut<'_>],
-    offset: u64,
-) -> io::Result<usize> {
+pub fn read_once(file: &File, slices: &mut [IoSliceMut<'_>], offset: u64) -> io::Result<usize> {
     Ok(rustix::io::preadv(file, slices, offset)?)
 }
 
 /// Writes once at a position; returns the number of bytes written.
-pub(crate) fn write_once(file: &File, slices: &[IoSlice<'_>], offset: u64) -> io::Result<usize> {
+pub fn write_once(file: &File, slices: &[IoSlice<'_>], offset: u64) -> io::Result<usize> {
     Ok(rustix::io::pwritev(file, slices, offset)?)
 }
 
 /// Renames without replacing anything, also where the file system cannot do so by itself.
-pub(crate) fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
+pub fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
     match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
         Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => link_and_remove(from, to),
         result => Ok(result?),
@@ -69,7 +65,7 @@ pub(crate) fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
 }
 
 /// Renames over what has the name.
-pub(crate) fn rename_over(from: &Path, to: &Path) -> io::Result<()> {
+pub fn rename_over(from: &Path, to: &Path) -> io::Result<()> {
     fs::rename(from, to)
 }
 
@@ -86,13 +82,13 @@ pub fn sync_directory(directory: &Path) -> io::Result<()> {
 }
 
 /// Opens a file for reading.
-pub(crate) fn open_to_read(path: &Path) -> io::Result<File> {
+pub fn open_to_read(path: &Path) -> io::Result<File> {
     open(path, OpenOptions::new().read(true))
 }
 
 /// Opens a file. A named pipe is opened at once, without waiting for a writer, and cannot be read
 /// at positions. A file that another program has leased, as file servers do, is waited for.
-pub(crate) fn open(path: &Path, options: &OpenOptions) -> io::Result<File> {
+pub fn open(path: &Path, options: &OpenOptions) -> io::Result<File> {
     match options.clone().custom_flags(OFlags::NONBLOCK.bits() as i32).open(path) {
         Err(error) if error.kind() == io::ErrorKind::WouldBlock && path.is_file() => {
             options.open(path)
@@ -102,13 +98,13 @@ pub(crate) fn open(path: &Path, options: &OpenOptions) -> io::Result<File> {
 }
 
 /// Creates a file that must not exist, for reading and writing, with these permissions.
-pub(crate) fn create_new(path: &Path, mode: u32) -> io::Result<File> {
+pub fn create_new(path: &Path, mode: u32) -> io::Result<File> {
     OpenOptions::new().read(true).write(true).create_new(true).mode(mode).open(path)
 }
 
 /// Makes a file without a name in a directory, where the system can do so and name it later.
 #[cfg(any(target_os = "linux", target_os = "android"))]
-pub(crate) fn create_unnamed(directory: &Path, mode: u32) -> Option<File> {
+pub fn create_unnamed(directory: &Path, mode: u32) -> Option<File> {
     use rustix::fs::{Mode, openat};
     let flags = OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC;
     let file = File::from(openat(CWD, directory, flags, Mode::from_raw_mode(mode)).ok()?);
@@ -117,7 +113,7 @@ pub(crate) fn create_unnamed(directory: &Path, mode: u32) -> Option<File> {
 
 /// Gives a file from [`create_unnamed`] a name.
 #[cfg(any(target_os = "linux", target_os = "android"))]
-pub(crate) fn link_unnamed(file: &File, path: &Path) -> io::Result<()> {
+pub fn link_unnamed(file: &File, path: &Path) -> io::Result<()> {
     use rustix::fs::{AtFlags, linkat};
     Ok(linkat(CWD, descriptor_path(file), CWD, path, AtFlags::SYMLINK_FOLLOW)?)
 }
@@ -131,19 +127,19 @@ fn descriptor_path(file: &File) -> std::path::PathBuf {
 
 /// Returns `None`: files have names from the beginning.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
-pub(crate) fn create_unnamed(_directory: &Path, _mode: u32) -> Option<File> {
+pub fn create_unnamed(_directory: &Path, _mode: u32) -> Option<File> {
     None
 }
 
 /// Never called, because there are no files without names.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
-pub(crate) fn link_unnamed(_file: &File, _path: &Path) -> io::Result<()> {
+pub fn link_unnamed(_file: &File, _path: &Path) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
 /// Lets this process have `count` more files open, as far as the system allows. Returns how many of
 /// them are allowed, which may be none where few are.
-pub(crate) fn allow_open_files(count: usize) -> usize {
+pub fn allow_open_files(count: usize) -> usize {
     let mut limit = getrlimit(Resource::Nofile);
     let wanted = count as u64 + OTHER_FILES;
     if limit.current.is_some_and(|current| current < wanted) {
@@ -155,29 +151,29 @@ pub(crate) fn allow_open_files(count: usize) -> usize {
 }
 
 /// Whether a file could not be opened because this process or the system has too many open.
-pub(crate) fn is_scarcity(error: &io::Error) -> bool {
+pub fn is_scarcity(error: &io::Error) -> bool {
     let scarce = [Errno::MFILE, Errno::NFILE].map(Errno::raw_os_error);
     error.raw_os_error().is_some_and(|code| scarce.contains(&code))
 }
 
 /// Returns the permissions, set-id bits and sticky bit of a file.
-pub(crate) fn mode(file: &Metadata) -> Option<u32> {
+pub fn mode(file: &Metadata) -> Option<u32> {
     Some(file.mode() & 0o7777)
 }
 
 /// Sets what [`mode`] returns.
-pub(crate) fn set_mode(file: &File, mode: u32) -> io::Result<()> {
+pub fn set_mode(file: &File, mode: u32) -> io::Result<()> {
     file.set_permissions(Permissions::from_mode(mode))
 }
 
 /// Returns what tells the file system of a file from all others.
-pub(crate) fn file_system(file: &File) -> io::Result<u64> {
+pub fn file_system(file: &File) -> io::Result<u64> {
     Ok(file.metadata()?.dev())
 }
 
 /// Has the file system of a file write all that it has in memory.
 #[cfg(any(target_os = "linux", target_os = "android"))]
-pub(crate) fn write_back(file: &File) -> io::Result<()> {
+pub fn write_back(file: &File) -> io::Result<()> {
     Ok(rustix::fs::syncfs(file)?)
 }
 
@@ -193,7 +189,7 @@ pub fn drop_cached(file: &File) -> io::Result<()> {
 
 /// Refuses: there is no such call.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
-pub(crate) fn write_back(_file: &File) -> io::Result<()> {
+pub fn write_back(_file: &File) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
@@ -207,17 +203,17 @@ pub fn drop_cached(_file: &File) -> io::Result<()> {
 }
 
 /// Whether a file is a disk or a part of one, which keeps some of what is written in memory first.
-pub(crate) fn is_disk(file: &Metadata) -> bool {
+pub fn is_disk(file: &Metadata) -> bool {
     file.file_type().is_block_device()
 }
 
 /// Returns the numbers of the user and the group that a file belongs to.
-pub(crate) fn owner(file: &Metadata) -> Option<(u32, u32)> {
+pub fn owner(file: &Metadata) -> Option<(u32, u32)> {
     Some((file.uid(), file.gid()))
 }
 
 /// Gives a file to a user, if one is given, and to a group.
-pub(crate) fn set_owner(file: &File, user: Option<u32>, group: u32) -> io::Result<()> {
+pub fn set_owner(file: &File, user: Option<u32>, group: u32) -> io::Result<()> {
     fchown(file, user, Some(group))
 }
 

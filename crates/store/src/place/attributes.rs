@@ -8,12 +8,12 @@ use std::time::{Duration, SystemTime};
 
 use minicbor::{Decode, Encode};
 
-use crate::system;
+use crate::place::system;
 
 /// The bits of a mode that are stored: permissions, set-user-ID, set-group-ID and sticky bit.
-pub(crate) const STORED_MODE: u32 = 0o7777;
+pub const STORED_MODE: u32 = 0o7777;
 /// The bits that say who may read, write and execute.
-pub(crate) const PERMISSIONS: u32 = 0o777;
+pub const PERMISSIONS: u32 = 0o777;
 /// The permission bits that a shard may have: nobody executes shards.
 const SHARD_MODE: u32 = 0o666;
 /// The permissions that the writer of a file needs until it is complete.
@@ -66,7 +66,7 @@ impl Attributes {
 
     /// Returns what is known of something that some files hold together: the permissions that all
     /// of them give, and the owner of the first.
-    pub(crate) fn common(files: impl IntoIterator<Item = Metadata>) -> Self {
+    pub fn common(files: impl IntoIterator<Item = Metadata>) -> Self {
         let joined = files.into_iter().map(|file| Self::of(&file)).reduce(|all, file| {
             let mode = all.mode.zip(file.mode).map(|(all, mode)| all & mode);
             Self { mode, ..all }
@@ -117,7 +117,7 @@ impl Timestamp {
 
 /// Mode, owner and time that a new file gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Access {
+pub struct Access {
     mode: u32,
     /// Whether the umask takes permissions away from `mode`, as it does from any new file's.
     masked: bool,

@@ -1,0 +1,7 @@
+//! Where files lie. Everything here is told of files and folders alone, and knows nothing of codes
+//! or formats. Functions return [`std::io::Error`]; callers say what they were doing.
+
+pub mod attributes;
+pub mod folder;
+pub mod space;
+pub mod system;
