@@ -3,5 +3,7 @@
 
 pub mod attributes;
 pub mod folder;
+pub mod identity;
+pub mod positional;
 pub mod space;
 pub mod system;
