@@ -13,9 +13,9 @@ use paritas::{Buffer, Codec, NodeId};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::foreign::layout::{Layout, Run};
-use crate::positional::read_at;
 use crate::shown::shown;
 use paritas_store::place::attributes::Attributes;
+use paritas_store::place::positional::read_at;
 use paritas_store::place::system::open_to_read;
 
 /// Number of bytes of a fragment that are handled at once, unless a strip is longer: enough for a

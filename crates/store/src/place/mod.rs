@@ -4,6 +4,8 @@
 pub mod attributes;
 pub mod extended;
 pub mod folder;
+pub mod identity;
+pub mod positional;
 pub mod refused;
 pub mod space;
 pub mod system;
