@@ -11,10 +11,12 @@ use std::path::{Path, PathBuf};
 use crate::digest::{FileDigest, shorten};
 use crate::error::{Error, ErrorKind, Result};
 use crate::find::Entry;
-use crate::stream::read_at;
+use crate::sparse::copy_bytes;
+use crate::stream::{open, read_at};
 use crate::system::path_in;
 use crate::tree::{folder_of, is_temporary, temporary_name};
 use paritas_shards::{Attributes, Digest, Timestamp, shown};
+use paritas_store::place::attributes::Access;
 use paritas_store::place::folder::{Folder, set_modified};
 
 /// Number of bytes that are read back at once.
@@ -57,6 +59,15 @@ pub(crate) struct Complete<'t> {
     restoring: Restoring<'t>,
     /// The mode that it will have.
     mode: u32,
+}
+
+/// Where something is that moves back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// It has its name.
+    Here,
+    /// It is on another disk, from which it can only be copied.
+    OtherDisk,
 }
 
 /// The time of what has a name that is restored, as it was when that was read. It may be replaced
@@ -230,14 +241,79 @@ impl Target {
         Ok(())
     }
 
-    /// Moves a file in the tree to a name that must be free.
-    pub fn take(&self, from: &[u8], to: &[u8]) -> Result<()> {
+    /// Moves a file in the tree to a name that must be free. If the file is on another disk,
+    /// nothing is done, and [`Place::OtherDisk`] is returned.
+    pub fn take(&self, from: &[u8], to: &[u8]) -> Result<Place> {
         let failed = |error| self.failed("moving back", to)(error);
         let (source, old) = self.folder.parent(from, false).map_err(failed)?;
         let (folder, new) = self.folder.parent(to, true).map_err(failed)?;
-        folder.take(&source, &old, &new).map_err(failed)?;
+        match folder.take(&source, &old, &new) {
+            Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {
+                return Ok(Place::OtherDisk);
+            }
+            taken => taken.map_err(failed)?,
+        }
         self.note_name(from);
         self.note_name(to);
+        Ok(Place::Here)
+    }
+
+    /// Moves a file in the tree from another disk to a name that must be free: copies it, compares
+    /// the copy with the digest, and removes the file. The copy gets mode, owner and time of the
+    /// file.
+    ///
+    /// # Errors
+    /// If the file has other bytes by now ([`ErrorKind::CheckFailed`]), or as for
+    /// [`Complete::finish`].
+    pub fn copy(&self, from: &[u8], to: &[u8], size: u64, digest: FileDigest) -> Result<()> {
+        let failed = |error| self.failed("moving back", to)(error);
+        let source = open(&self.path_of(from)).map_err(failed)?;
+        let like = source.metadata().map_err(failed)?;
+        let restoring = self.begin(to, size, None)?;
+        let file = restoring.open()?;
+        copy_bytes(&source, &file, size).map_err(failed)?;
+        restoring.expect_digest(&file, size, digest)?;
+        let access = Access::like([like.clone()]);
+        access.begin(&file).and_then(|()| access.settle(&file)).map_err(failed)?;
+        if let Some(modified) = Attributes::of(&like).modified {
+            set_modified(&file, modified).map_err(failed)?;
+        }
+        restoring.sync(&file)?;
+        // Whoever may read the copy may read it already, so it needs no other mode.
+        Complete { restoring, mode: READABLE }.finish()?;
+        self.sync_names().into_iter().next().map_or(Ok(()), |(_, error)| Err(error))?;
+        let now = std::fs::symlink_metadata(self.path_of(from)).ok();
+        match now.map(|now| (now.len(), now.modified().ok()))
+            == Some((like.len(), like.modified().ok()))
+        {
+            true => self.remove(from),
+            false => Err(Error::new(
+                ErrorKind::Busy,
+                format!(
+                    "{} was changed while it was copied, and stays",
+                    shown(&self.path_of(from))
+                ),
+            )),
+        }
+    }
+
+    /// Removes a file or a link that was made anew elsewhere.
+    pub fn remove(&self, path: &[u8]) -> Result<()> {
+        let failed = |error| self.failed("removing", path)(error);
+        let (folder, name) = self.folder.parent(path, false).map_err(failed)?;
+        folder.remove(&name).map_err(failed)?;
+        self.note_name(path);
+        Ok(())
+    }
+
+    /// Renames something from `name` to the last name of `path`. It is in the same folder, and the
+    /// file system takes both names for the same.
+    pub fn rename_alike(&self, name: &[u8], path: &[u8]) -> Result<()> {
+        let failed = |error| self.failed("moving back", path)(error);
+        let (folder, new) = self.folder.parent(path, false).map_err(failed)?;
+        let temporary = self.temporary()?;
+        folder.rename_alike(name, &new, &temporary).map_err(failed)?;
+        self.note_name(path);
         Ok(())
     }
 
@@ -253,7 +329,7 @@ impl Target {
 }
 
 impl Restoring<'_> {
-    fn failed(&self, error: io::Error) -> Error {
+    pub fn failed(&self, error: io::Error) -> Error {
         Error::io("restoring", &self.target.path_of(&self.path), error)
     }
 
@@ -276,22 +352,33 @@ impl<'t> Restoring<'t> {
     pub fn complete(self, entry: &Entry, expected: FileDigest) -> Result<Complete<'t>> {
         let failed = |error| self.failed(error);
         let file = self.open()?;
-        if digest_of(&file, entry.size()).map_err(failed)? != expected {
-            return Err(Error::new(
+        self.expect_digest(&file, entry.size(), expected)?;
+        let (folder, name) = self.target.folder.parent(&self.path, false).map_err(failed)?;
+        let mode = set_attributes(&folder, &file, &name, entry).map_err(failed)?;
+        self.sync(&file)?;
+        Ok(Complete { restoring: self, mode })
+    }
+
+    fn expect_digest(&self, file: &File, size: u64, expected: FileDigest) -> Result<()> {
+        match digest_of(file, size).map_err(|error| self.failed(error))? == expected {
+            true => Ok(()),
+            false => Err(Error::new(
                 ErrorKind::CheckFailed,
                 format!(
                     "{} was computed and does not have the digest of the protected file; nothing \
                      was replaced",
                     shown(&self.target.path_of(&self.path))
                 ),
-            ));
+            )),
         }
-        let (folder, name) = self.target.folder.parent(&self.path, false).map_err(failed)?;
-        let mode = set_attributes(&folder, &file, &name, entry).map_err(failed)?;
-        if self.target.sync {
-            file.sync_all().map_err(failed)?;
+    }
+
+    /// Writes the file to the disk, if this is wanted.
+    fn sync(&self, file: &File) -> Result<()> {
+        match self.target.sync {
+            true => file.sync_all().map_err(|error| self.failed(error)),
+            false => Ok(()),
         }
-        Ok(Complete { restoring: self, mode })
     }
 }
 
