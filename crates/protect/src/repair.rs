@@ -25,6 +25,7 @@ use crate::evidence::{Evidence, FileState};
 use crate::find::{Entry, EntryKind, Protection};
 use crate::restore::{Complete, Restoring, Seen, Target};
 use crate::scan::digest_of;
+use crate::sparse;
 use crate::system::{name_bytes, path_bytes};
 use crate::tree::{Skipped, folder_of};
 use crate::verify::{Status, VerifyOptions, VerifyReport, examine};
@@ -111,10 +112,9 @@ impl RepairReport {
 /// Repairs a protection. `progress` gets the number of bytes as they are read.
 ///
 /// # Errors
-/// If the root does not exist, the target folder cannot be opened, or the disk is too small for the
-/// restored files ([`ErrorKind::Io`]), or if the memory is short ([`ErrorKind::Memory`]).
-/// What goes wrong with a single file or with parity is no error, but is in
-/// [`RepairReport::failed`].
+/// If the root does not exist or the target folder cannot be opened ([`ErrorKind::Io`]), or if the
+/// memory is short ([`ErrorKind::Memory`]). What goes wrong with a single file or with parity is no
+/// error, but is in [`RepairReport::failed`]; so are all files of a disk that has no room for them.
 pub fn repair(
     protection: &Protection,
     job: &RepairJob,
@@ -152,9 +152,17 @@ pub fn repair(
     let target = Target::open(&root, protection.id.to_string(), job.sync)?;
     let paths = lost.iter().map(|&lost| target.path_of(&protection.entries[lost].path));
     report.lost = paths.collect();
-    let without_room = Vec::new();
-    let repair =
-        Repair { protection, job, progress, evidence, short, lost, without_room, target: &target };
+    let repair = Repair {
+        protection,
+        job,
+        progress,
+        evidence,
+        short,
+        lost,
+        crowded: BTreeMap::new(),
+        without_room: Vec::new(),
+        target: &target,
+    };
     repair.run(&wanted, &mut report)?;
     Ok(report)
 }
@@ -223,6 +231,8 @@ struct Repair<'a> {
     short: Vec<usize>,
     /// The entries that cannot be restored for that reason.
     lost: Vec<usize>,
+    /// The entries that find no room on their disks.
+    crowded: BTreeMap<usize, NoRoom>,
     /// The layers whose parity finds no room on its disk.
     without_room: Vec<usize>,
     target: &'a Target,
@@ -260,26 +270,39 @@ impl<'a> Repair<'a> {
         Ok(())
     }
 
-    /// Refuses to begin if the disk has no room for the files that will be restored. If a disk has
-    /// no room for the parity of a layer, notes that, and this parity is not written.
+    /// Notes the files whose disk has no room for all that is to be restored there, each disk by
+    /// itself, and the layers whose parity has no room. None of these are written.
     fn expect_space(&mut self, wanted: &[usize], report: &mut RepairReport) -> Result<()> {
-        let root = self.job.to.as_ref().unwrap_or(&self.protection.root);
-        let bytes = wanted.iter().map(|&number| self.protection.entries[number].size()).sum();
         let mut room = Room::default();
-        room.take(&[(root.clone(), bytes)]).map_err(no_room)?;
+        let needs =
+            |&number: &usize| (self.target.path_of(self.path_at(number)), self.room_of(number));
+        let needs: Vec<(PathBuf, u64)> = wanted.iter().map(needs).collect();
+        let refused = room.take(&needs).into_iter();
+        self.crowded = refused.map(|(at, no_room)| (wanted[at], no_room)).collect();
         let protection = self.protection;
         for (number, layer) in protection.layers.iter().enumerate() {
             let need = |index| {
                 let path = protection.place_of(layer, index);
-                (path.parent().unwrap_or(&path).to_owned(), layer.header.file_length(index))
+                (path, layer.header.file_length(index))
             };
             let needs: Vec<(PathBuf, u64)> = self.broken(number).into_iter().map(need).collect();
-            if let Err(error) = room.take(&needs).map_err(no_room) {
-                self.note_parity(number, error, report)?;
+            if let Err(refused) = room.take_all(&needs) {
+                self.note_parity(number, no_room(&refused), report)?;
                 self.without_room.push(number);
             }
         }
         Ok(())
+    }
+
+    /// Returns the number of bytes that an entry takes on its disk. Blocks of zeros take nothing.
+    fn room_of(&self, number: usize) -> u64 {
+        let EntryKind::File { layer, piece, size, .. } = self.protection.entries[number].kind
+        else {
+            return 0;
+        };
+        let start = self.evidence.layers[layer].stream.pieces()[piece].start;
+        let layer = &self.protection.layers[layer];
+        sparse::room(start..start + size, &layer.header.geometry, &layer.checksums)
     }
 
     /// Removes what an earlier repair of this protection left. If this repair did not restore
@@ -354,6 +377,10 @@ impl<'a> Repair<'a> {
             let path = self.path_at(number);
             if self.was_restored(entry) {
                 self.note(Ok(()), path, report)?;
+                continue;
+            }
+            if let Some(refused) = self.crowded.get(&number) {
+                self.note(Err(no_room(refused)), path, report)?;
                 continue;
             }
             match self.target.begin(path, size, self.seen(number)) {
@@ -600,12 +627,12 @@ impl<'a> Repair<'a> {
 }
 
 /// Returns the error for a disk that has too little room.
-fn no_room(NoRoom { path, needed, left }: NoRoom) -> Error {
+fn no_room(NoRoom { path, needed, left }: &NoRoom) -> Error {
     Error::new(
         ErrorKind::Io,
         format!(
             "the repair writes before it removes anything, and the disk of {} has room for {left} \
-             of the {needed} bytes",
+             of the {needed} bytes that would be restored there",
             shown(&path)
         ),
     )

@@ -16,7 +16,8 @@ use crate::stream::{open, read_at};
 use crate::system::path_in;
 use crate::tree::{folder_of, is_temporary, temporary_name};
 use paritas_shards::{Attributes, Digest, Timestamp, shown};
-use paritas_store::place::attributes::Access;
+use paritas_store::place::attributes::{self, Access};
+use paritas_store::place::extended::Extended;
 use paritas_store::place::folder::{Folder, set_modified};
 
 /// Number of bytes that are read back at once.
@@ -94,7 +95,7 @@ impl Target {
     ) -> impl FnOnce(io::Error) -> Error + 'a {
         move |error| match error.kind() {
             io::ErrorKind::NotADirectory | io::ErrorKind::IsADirectory => self.in_the_way(path),
-            _ => Error::io(doing, &self.path_of(path), error),
+            _ => Error::making(doing, &self.path_of(path), error),
         }
     }
 
@@ -273,11 +274,7 @@ impl Target {
         let file = restoring.open()?;
         copy_bytes(&source, &file, size).map_err(failed)?;
         restoring.expect_digest(&file, size, digest)?;
-        let access = Access::like([like.clone()]);
-        access.begin(&file).and_then(|()| access.settle(&file)).map_err(failed)?;
-        if let Some(modified) = Attributes::of(&like).modified {
-            set_modified(&file, modified).map_err(failed)?;
-        }
+        copy_attributes(&source, &file).map_err(failed)?;
         restoring.sync(&file)?;
         // Whoever may read the copy may read it already, so it needs no other mode.
         Complete { restoring, mode: READABLE }.finish()?;
@@ -426,6 +423,18 @@ impl Drop for Restoring<'_> {
             let _ = folder.remove(&self.temporary);
         }
     }
+}
+
+/// Gives a new file the attributes of another one, as far as its file system keeps them. Nobody gets
+/// more rights.
+fn copy_attributes(from: &File, to: &File) -> io::Result<()> {
+    let known = Attributes::of(&from.metadata()?);
+    Access::like([known]).begin(to)?;
+    let refused = Extended::of_open(from).apply(to);
+    let known = if refused.lists { Attributes::of_open(from)? } else { known };
+    Access::like([known]).settle(to)?;
+    known.modified.map_or(Ok(false), |modified| attributes::set_modified(to, modified))?;
+    Ok(())
 }
 
 #[cfg(unix)]
