@@ -16,6 +16,7 @@ use crate::create::threads;
 use crate::error::Result;
 use crate::evidence::{Evidence, FileState, LayerEvidence, is_left_by, lost_ranges};
 use crate::find::{Entry, EntryKind, Layer, Protection};
+use crate::folding::match_folded;
 use crate::geometry::Geometry;
 use crate::mounts;
 use crate::parity::{Checked, ParityFile, check_all, refusal};
@@ -220,6 +221,7 @@ impl Examination<'_> {
                 false => self.read(layer, &tree, times, &mut states)?,
             });
         }
+        set_renamed(protection, &tree, &mut states);
         let mut evidence = Evidence { tree, states, layers };
         if !self.options.quick {
             scan::find_moved(protection, &mut evidence, self.threads);
@@ -245,12 +247,15 @@ impl Examination<'_> {
         let entries = &self.protection.entries;
         for (number, entry) in entries.iter().enumerate() {
             let EntryKind::HardLink { target } = &entry.kind else { continue };
-            let Some((size, own)) = file_at(tree, &entry.path) else { continue };
+            let Some((size, own)) = file_of(tree.of(number)) else { continue };
             let path = self.protection.path_of(entry);
+            let target = self.protection.entry_at(target);
+            let other = target.and_then(|target| file_of(tree.of(target)));
             let is_linked = own.is_some()
-                && file_at(tree, target).is_some_and(|(_, links)| links == own)
-                && are_linked(&path_in(&self.protection.root, target), &path);
-            let file = self.protection.entry_at(target).map(|at| &entries[at].kind);
+                && other.is_some_and(|(_, links)| links == own)
+                && target
+                    .is_some_and(|it| are_linked(&self.protection.path_of(&entries[it]), &path));
+            let file = target.map(|target| &entries[target].kind);
             let Some(EntryKind::File { digest, .. }) = file else { continue };
             if !is_linked {
                 if let Some(why) = refusal(&path) {
@@ -357,13 +362,14 @@ impl Examination<'_> {
     fn stream(&self, layer: &Layer, tree: &Tree) -> Stream {
         let mut stream = Stream::default();
         for piece in &layer.pieces {
-            let found = |entry: usize| match tree.of(entry)?.kind {
-                FoundKind::File { size, .. } => Some((entry, size)),
+            let found = piece.entry.and_then(|entry| tree.of(entry));
+            let file = found.and_then(|found| match found.kind {
+                FoundKind::File { size, .. } => Some((&found.path, size)),
                 _ => None,
-            };
-            match piece.entry.and_then(found) {
-                Some((entry, size)) => {
-                    let path = self.protection.path_of(&self.protection.entries[entry]);
+            });
+            match file {
+                Some((path, size)) => {
+                    let path = path_in(&self.protection.root, path);
                     stream.push_file(piece.size, Source { path, expected: None }, size);
                 }
                 None => stream.push(piece.size, None),
@@ -441,10 +447,10 @@ impl Examination<'_> {
     }
 }
 
-/// Returns the size of the file at a path, and what its names have in common if it has several.
-/// Returns `None` if there is no file.
-fn file_at(tree: &Tree, path: &[u8]) -> Option<(u64, Option<Links>)> {
-    match tree.at(path)?.kind {
+/// Returns the size of a file, and what its names have in common if it has several. Returns `None`
+/// for what is no file.
+fn file_of(found: Option<&Found>) -> Option<(u64, Option<Links>)> {
+    match found?.kind {
         FoundKind::File { size, links } => Some((size, links)),
         _ => None,
     }
@@ -464,6 +470,7 @@ pub(crate) fn look(protection: &Protection, threads: usize) -> Result<Tree> {
     let starts: Vec<Vec<u8>> = protection.starts().map(<[u8]>::to_vec).collect();
     add_leftovers_beside(&starts, protection, &mut tree);
     tree.match_paths(protection.entries.iter().map(|entry| entry.path.as_slice()));
+    match_folded(protection, &mut tree);
     Ok(tree)
 }
 
@@ -574,6 +581,17 @@ fn set_absent(protection: &Protection, evidence: &mut Evidence) {
     }
 }
 
+/// Takes what is as it was, but has a name that the file system takes for the same, for moved.
+fn set_renamed(protection: &Protection, tree: &Tree, states: &mut BTreeMap<usize, FileState>) {
+    for number in 0..protection.entries.len() {
+        if let Some(path) = protection.renamed(number, tree)
+            && matches!(states.get(&number), None | Some(FileState::Touched))
+        {
+            states.insert(number, FileState::Moved(path_in(&protection.root, path)));
+        }
+    }
+}
+
 /// States which bytes of damaged and changed files are in lost blocks.
 fn set_ranges(protection: &Protection, evidence: &mut Evidence) {
     for (&number, state) in &mut evidence.states {
@@ -599,10 +617,7 @@ fn report(protection: &Protection, evidence: &Evidence) -> VerifyReport {
     let findings: Vec<FileFinding> = evidence
         .states
         .iter()
-        .map(|(&number, state)| {
-            let entry = &protection.entries[number];
-            finding(protection, entry, state, evidence.tree.of(number))
-        })
+        .map(|(&number, state)| finding(protection, (number, state), &evidence.tree))
         .collect();
     let parity = parity_findings(protection, evidence);
     let is_whole = |number: usize| {
@@ -681,10 +696,13 @@ fn layer_report(layer: &Layer, evidence: &LayerEvidence) -> LayerReport {
 
 fn finding(
     protection: &Protection,
-    entry: &Entry,
-    state: &FileState,
-    found: Option<&Found>,
+    (number, state): (usize, &FileState),
+    tree: &Tree,
 ) -> FileFinding {
+    let entry = &protection.entries[number];
+    // What has moved is named as it was; the state says where it is.
+    let now = protection.renamed(number, tree);
+    let now = now.filter(|_| !matches!(state, FileState::Moved(_))).unwrap_or(&entry.path);
     let kind = match entry.kind {
         EntryKind::File { .. } => Protected::File,
         EntryKind::Folder => Protected::Folder,
@@ -692,12 +710,12 @@ fn finding(
         EntryKind::HardLink { .. } => Protected::HardLink,
     };
     FileFinding {
-        path: protection.path_of(entry),
-        name: path_in(Path::new(""), &entry.path),
+        path: path_in(&protection.root, now),
+        name: path_in(Path::new(""), now),
         kind,
         size: entry.size(),
         state: state.clone(),
-        has_time: found.is_some_and(|found| found.modified == entry.modified),
+        has_time: tree.of(number).is_some_and(|found| found.modified == entry.modified),
     }
 }
 
