@@ -4,11 +4,12 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use super::{Examination, look, replaced, state_by_metadata};
+use super::{Examination, look, replaced, set_unreadable, state_by_metadata};
 use crate::error::Result;
 use crate::evidence::{Evidence, FileState};
 use crate::find::EntryKind;
 use crate::scan::digest_of;
+use crate::times::ChangeTimes;
 use crate::tree::{Found, FoundKind, in_threads};
 
 impl Examination<'_> {
@@ -23,17 +24,17 @@ impl Examination<'_> {
         if self.options.from_disk {
             self.forget_cached(&tree)?;
         }
+        let times = ChangeTimes::of(protection, &tree);
         let mut states = BTreeMap::new();
         self.compare_names(&tree, &mut states);
         states.extend(replaced(protection, &tree));
-        states.retain(|&number, _| protection.covers(number));
         let mut files = Vec::new();
         for (number, entry) in protection.entries.iter().enumerate() {
             if !protection.covers(number) {
                 continue;
             }
             let found = tree.of(number);
-            let state = state_by_metadata(entry, found);
+            let state = state_by_metadata(entry, found, times);
             match (&entry.kind, found) {
                 (EntryKind::File { size, .. }, Some(found)) if has_size(found, *size) => {
                     files.push(number);
@@ -43,6 +44,7 @@ impl Examination<'_> {
                 _ => states.extend(state.map(|state| (number, state))),
             }
         }
+        set_unreadable(protection, &tree, &mut states);
         let is_intact =
             states.values().all(|state| *state == FileState::Touched) && self.have_digests(&files);
         Ok(is_intact.then(|| Evidence { tree, states, layers: Vec::new() }))

@@ -34,14 +34,49 @@ pub fn owned_name(bytes: Vec<u8>) -> OsString {
 }
 
 /// Returns what tells the file or folder that a path leads to from all others.
-pub fn file_id(path: &Path) -> Option<FileId> {
+pub fn id_of(path: &Path, _metadata: &Metadata) -> Option<FileId> {
     fs::canonicalize(path).ok()
+}
+
+/// Returns 1: the number of names is not known here.
+pub fn link_count(_metadata: &Metadata) -> u64 {
+    1
+}
+
+/// Returns `None`: mounts have no numbers.
+pub fn mount_of(_path: &Path) -> Option<u64> {
+    None
 }
 
 /// Returns something that changes when another file gets the name: when it was made.
 pub fn entry_number(entry: &DirEntry) -> u64 {
     use std::os::windows::fs::MetadataExt;
     entry.metadata().map_or(0, |metadata| metadata.creation_time())
+}
+
+/// Returns `false`: what is mounted in a folder is behind a link.
+pub fn is_mount(_folder: &Path) -> bool {
+    false
+}
+
+/// Returns `false`: there are no such file systems.
+pub fn is_of_kernel(_path: &Path) -> bool {
+    false
+}
+
+/// Returns `false`: nothing is known of the file system.
+pub fn numbers_files(_path: &Path) -> bool {
+    false
+}
+
+/// Returns `None`: this time is not told.
+pub fn changed(_file: &Metadata) -> Option<(i64, u32)> {
+    None
+}
+
+/// Returns `None`: numbers are not told.
+pub fn number(_file: &Metadata) -> Option<u64> {
+    None
 }
 
 /// Reads once at a position; returns the number of bytes read.
