@@ -2,6 +2,8 @@
 //! may not be read or written is in `permissions`.
 
 mod common;
+#[path = "protect/parts.rs"]
+mod parts;
 #[path = "protect/permissions.rs"]
 mod permissions;
 
@@ -648,7 +650,7 @@ fn messages_name_what_is_meant() {
     let parity = yard.path("parity");
     fs::create_dir(&parity).unwrap();
     yard.protect(&["--redundancy", "100%"]).expect(exit::DONE);
-    let update = run(args!["protect", "--update", yard.photo("deep")]).expect(exit::NOT_RECOGNISED);
+    let update = run(args!["protect", "--update", yard.photo("deep")]).expect(exit::ARGUMENTS);
     assert!(update.stderr.contains("deep is protected as part of "), "{update}");
     assert!(!update.stderr.contains("not protected yet"), "{update}");
     // Files that are gone on purpose are no loss.

@@ -27,8 +27,8 @@ lost parity files. Small files share blocks. Names, modes, times, links, empty f
 protected, too. Links are not followed.
 
 The root of a protection is the folder that is given, or the deepest folder that has all PATHs in \
-it. `verify`, `repair` and `info` take the root, a protected file in it, the folders of its parity, \
-or all of these. Parity lies in `.paritas` in the root, or in the folders given with --parity-dir: \
+it. `verify`, `repair` and `info` take the root, the folders of its parity, or both; a protected file \
+or folder, even one that is gone, stands for that part. Parity lies in `.paritas` in the root, or in the folders given with --parity-dir: \
 give one for each disk, and what is left of the parity when a disk is lost still repairs as many \
 blocks as it has. Names of parity files begin with LABEL. Other \
 protections of the same files may have other labels.

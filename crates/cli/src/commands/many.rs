@@ -104,6 +104,11 @@ pub trait Handle {
     /// Returns the options that were given and are only for one kind of things.
     fn limited(&self) -> Limited;
 
+    /// Refuses paths that belong to no protection and cannot be searched for shards.
+    fn expect(&self, _others: &[PathBuf]) -> Result<(), Failure> {
+        Ok(())
+    }
+
     /// Handles an object that is called `label` in reports.
     fn object(&self, object: &Object, label: &str) -> Result<State, Failure>;
 
@@ -122,6 +127,7 @@ pub trait Handle {
 pub fn each_found(search: &Search, output: &Output, handle: &impl Handle) -> Outcome {
     let mut found = protections::search(search)?;
     handle.limited().expect(&found, search.recursive)?;
+    handle.expect(&found.others)?;
     let mut each = Each::new(output, handle);
     found.failures.drain(..).for_each(|failure| each.worst.note(Err(failure), output));
     found.protections.iter().for_each(|protection| each.protection(protection));

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use paritas_protect::{
     Geometry, Plan, ProtectJob, ProtectReport, Protection, Skipped, UpdateJob, UpdateReport,
-    Updated, find, has_parity,
+    Updated,
 };
 use serde_json::{Value, json};
 
@@ -114,32 +114,17 @@ fn update_all(args: &Protect, output: &Output) -> Outcome {
     let mut worst = Worst::default();
     found.failures.drain(..).for_each(|failure| worst.note(Err(failure), output));
     if let Some(path) = found.others.first() {
-        let message = match protected_as_part(path) {
-            Some(root) => {
-                let root = shown(&root);
-                format!("{} is protected as part of {root}: name {root}", shown(path))
-            }
-            None => format!(
-                "{} is not protected yet; leave out --update, or if its parity is elsewhere, name \
-                 the folder of the parity instead",
-                shown(path)
-            ),
-        };
+        let message = format!(
+            "{} is not protected yet; leave out --update, or if its parity is elsewhere, name \
+             the folder of the parity instead",
+            shown(path)
+        );
         worst.note(Err(Failure::not_recognised(message)), output);
     }
     for protection in &found.protections {
         worst.note(update(protection, args, output), output);
     }
     worst.end(output)
-}
-
-/// Returns the root above a path as part of which the path is protected.
-fn protected_as_part(path: &Path) -> Option<PathBuf> {
-    let whole = path.canonicalize().ok()?;
-    let above = whole.ancestors().skip(1).find(|folder| has_parity(folder))?;
-    let found = find(&[above.to_owned()]).ok()?;
-    let part = found.iter().find(|protection| protection.protects(&whole))?;
-    Some(part.root().to_owned())
 }
 
 fn update(protection: &Protection, args: &Protect, output: &Output) -> Outcome {

@@ -23,7 +23,6 @@ use crate::output::{self, Output, Progress, counted, shown};
 pub fn run(args: &Repair, output: &Output) -> Outcome {
     args.to.iter().try_for_each(|to| exit::require_folder("--to", to))?;
     expect_one_folder(args)?;
-    expect_all_there(&args.search.paths)?;
     many::each_found(&args.search, output, &Job { args, output })
 }
 
@@ -47,6 +46,13 @@ impl Handle for Job<'_> {
             ("--memory", args.memory.memory.is_some()),
         ];
         Limited::new(for_shards, for_protections)
+    }
+
+    fn expect(&self, others: &[PathBuf]) -> Result<(), Failure> {
+        match self.args.search.paths.len() {
+            1 => Ok(()),
+            _ => others.iter().try_for_each(|path| expect_there(path)),
+        }
     }
 
     fn object(&self, object: &Object, label: &str) -> Result<State, Failure> {
@@ -83,13 +89,6 @@ fn expect_one_folder(args: &Repair) -> Result<(), Failure> {
 
 /// Refuses a path that does not exist among several: its shards would be written to the other
 /// disks, although it may only have to be mounted.
-fn expect_all_there(paths: &[PathBuf]) -> Result<(), Failure> {
-    match paths {
-        [_] => Ok(()),
-        several => several.iter().try_for_each(|path| expect_there(path)),
-    }
-}
-
 fn expect_there(path: &Path) -> Result<(), Failure> {
     match fs::metadata(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => Err(Failure::arguments(format!(

@@ -153,6 +153,8 @@ pub fn verdict(report: &VerifyReport, state: State) -> String {
     let layers = counted(report.unreadable_layers, "catalogue");
     match state {
         State::Unknown => "; some of it cannot be read now".to_owned(),
+        // This is a part, of which only the files were read.
+        _ if report.layers.is_empty() => "; nothing else was read".to_owned(),
         State::Lost if report.unreadable_layers > 0 => {
             format!(" — beyond repair: {layers} cannot be read")
         }
