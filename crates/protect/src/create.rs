@@ -30,10 +30,11 @@ use crate::parity::{write_catalogue, write_row};
 use crate::stream::{Gathered, Reading, Scanned, Source, Stream, Trouble};
 use crate::system::{name_bytes, path_bytes, path_in};
 use crate::tree::{Excludes, Found, FoundKind, Skipped, Tree, first_names, in_threads, root_of};
+use paritas_store::memory::by_default;
 use paritas_store::place::folder::Folder;
 
-/// Memory that a job uses by default, in bytes.
-pub const DEFAULT_MEMORY: u64 = 1 << 30;
+/// Most memory that a job uses by default, in bytes.
+const MOST_MEMORY: u64 = 1 << 30;
 /// Number of parity files if all are in one folder. Any two of them may be lost.
 const FILES: usize = 5;
 /// Number of parity files in each folder if there are several folders.
@@ -69,6 +70,12 @@ pub struct ProtectJob {
     pub sync: bool,
 }
 
+/// Returns the memory that a job uses by default, in bytes: 1 GiB, or a quarter of what this process
+/// may use if that is less.
+pub fn default_memory() -> u64 {
+    by_default(MOST_MEMORY)
+}
+
 impl ProtectJob {
     /// Creates a job with the usual settings: a tenth of parity beside the files.
     pub fn new(paths: Vec<PathBuf>) -> Self {
@@ -77,7 +84,7 @@ impl ProtectJob {
             redundancy: Redundancy::USUAL,
             parity_dirs: Vec::new(),
             excludes: Vec::new(),
-            memory: DEFAULT_MEMORY,
+            memory: default_memory(),
             threads: None,
             label: None,
             force: false,

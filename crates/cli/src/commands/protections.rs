@@ -11,9 +11,11 @@ use std::path::{Path, PathBuf};
 
 use paritas_protect::{FOLDER, Geometry, Protection, Skipped, find, has_parity, parity_at};
 use paritas_shards::scan_with;
+use paritas_store::memory::usable;
 use serde_json::{Value, json};
 
 use crate::args::Search;
+use crate::args::protect::Memory;
 use crate::commands::places::folders_below;
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Output, counted, shown};
@@ -96,6 +98,19 @@ pub fn warn_of_absent(protection: &Protection, output: &Output) {
              count as missing, and new ones go to the other folders",
             shown(&folder),
             title(protection)
+        ));
+    }
+}
+
+/// Warns if more memory is asked for than this process may use.
+pub fn warn_of_memory(memory: Memory, output: &Output) {
+    if let (Some(asked), Some(usable)) = (memory.memory, usable())
+        && asked > usable
+    {
+        output.warn(&format!(
+            "--memory {} is more than the {} that this process may use; the system may end it",
+            output::bytes(asked),
+            output::bytes(usable)
         ));
     }
 }
