@@ -51,7 +51,6 @@ mod open_files;
 mod pieces;
 mod place;
 mod placement;
-mod positional;
 mod promote;
 mod rateless;
 mod rebalance;

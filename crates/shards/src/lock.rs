@@ -6,15 +6,14 @@
 //! gone with its process. Where a file system has none, nothing is held; then only the renamings
 //! themselves, which replace nothing, keep processes apart.
 
-use std::collections::BTreeMap;
-use std::fs::{File, TryLockError};
-use std::path::Path;
+use std::fs::{self, File, TryLockError};
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
 use crate::shown::shown;
-use paritas_store::place::system::{FileId, file_id};
+use paritas_store::place::identity::Inode;
 
 /// Time to wait for another process. Naming files takes milliseconds, syncing a folder on a
 /// busy disk a few seconds.
@@ -42,10 +41,15 @@ impl FolderLocks {
         patience: Duration,
         folders: impl IntoIterator<Item = &'p Path>,
     ) -> Result<Self> {
-        let folders = folders.into_iter().filter_map(|folder| Some((file_id(folder)?, folder)));
-        let folders: BTreeMap<FileId, &Path> = folders.collect();
+        let inode = |folder: &'p Path| Some((Inode::at(folder)?, fs::canonicalize(folder).ok()?));
+        let mut folders: Vec<(Inode, PathBuf)> = folders.into_iter().filter_map(inode).collect();
+        folders.sort_by(|(one, path), (other, place)| {
+            one.id().cmp(other.id()).then_with(|| path.cmp(place))
+        });
+        // A folder that two paths lead to is locked once: this process would wait for itself.
+        folders.dedup_by(|(one, _), (other, _)| one.is_same(other));
         let deadline = Instant::now() + patience;
-        let locks = folders.into_values().map(|folder| lock(folder, deadline));
+        let locks = folders.iter().map(|(_, folder)| lock(folder, deadline));
         Ok(Self(locks.filter_map(Result::transpose).collect::<Result<_>>()?))
     }
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use crate::positional::read_at;
+use paritas_store::place::positional::read_at;
 use paritas_store::place::system::{is_scarcity, open};
 
 /// The files that are open.

@@ -17,11 +17,12 @@ use crate::error::{Error, Result};
 use crate::format::Identity;
 use crate::geometry::Part;
 use crate::lock::FolderLocks;
+use crate::names;
 use crate::open_files::OpenFiles;
 use crate::recognise::recognise;
 use crate::shown::shown;
-use crate::{names, positional};
 use paritas_store::place::attributes::Access;
+use paritas_store::place::positional;
 use paritas_store::place::system::{
     allow_open_files, create_new, create_unnamed, link_unnamed, open_to_read, rename_new,
     rename_over, sync_directory,

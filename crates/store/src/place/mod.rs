@@ -2,6 +2,10 @@
 //! or formats. Functions return [`std::io::Error`]; callers say what they were doing.
 
 pub mod attributes;
+pub mod extended;
 pub mod folder;
+pub mod identity;
+pub mod positional;
+pub mod refused;
 pub mod space;
 pub mod system;

@@ -36,9 +36,29 @@ pub fn owned_name(bytes: Vec<u8>) -> OsString {
     OsString::from_vec(bytes)
 }
 
-/// Returns what tells the file or folder that a path leads to from all others.
-pub fn file_id(path: &Path) -> Option<FileId> {
-    fs::metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino()))
+/// Returns the numbers of the file or folder that a path leads to.
+pub fn id_of(_path: &Path, metadata: &Metadata) -> Option<FileId> {
+    Some((metadata.dev(), metadata.ino()))
+}
+
+/// Returns the number of names that a file has.
+pub fn link_count(metadata: &Metadata) -> u64 {
+    metadata.nlink()
+}
+
+/// Returns the number of the mount through which a path leads to something, if the system tells.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub fn mount_of(path: &Path) -> Option<u64> {
+    use rustix::fs::{AtFlags, StatxFlags, statx};
+    let told = statx(CWD, path, AtFlags::empty(), StatxFlags::MNT_ID).ok()?;
+    let has_it = told.stx_mask & StatxFlags::MNT_ID.bits() != 0;
+    has_it.then_some(told.stx_mnt_id)
+}
+
+/// Returns `None`: mounts have no numbers.
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+pub fn mount_of(_path: &Path) -> Option<u64> {
+    None
 }
 
 /// Returns the number of a file in its folder.

@@ -34,8 +34,18 @@ pub fn owned_name(bytes: Vec<u8>) -> OsString {
 }
 
 /// Returns what tells the file or folder that a path leads to from all others.
-pub fn file_id(path: &Path) -> Option<FileId> {
+pub fn id_of(path: &Path, _metadata: &Metadata) -> Option<FileId> {
     fs::canonicalize(path).ok()
+}
+
+/// Returns 1: the number of names is not known here.
+pub fn link_count(_metadata: &Metadata) -> u64 {
+    1
+}
+
+/// Returns `None`: mounts have no numbers.
+pub fn mount_of(_path: &Path) -> Option<u64> {
+    None
 }
 
 /// Returns something that changes when another file gets the name: when it was made.
