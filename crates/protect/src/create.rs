@@ -634,9 +634,10 @@ pub(crate) fn refuse_inside(
     match folders.iter().find(is_inside) {
         Some(folder) => Err(Error::parameters(format!(
             "the parity in {} would be protected itself, because the folder is among the protected \
-             ones; choose another folder, or leave this one out by --exclude",
+             ones; choose another folder, or leave this one out by `excludes`",
             shown(folder)
-        ))),
+        ))
+        .naming(&["excludes"])),
         None => Ok(()),
     }
 }
@@ -712,12 +713,13 @@ fn protected_already(
         Some(first) if !force => Err(Error::new(
             ErrorKind::Exists,
             format!(
-                "{} is protected already (id {}); --update updates that protection, --force \
-                 replaces it, and --name makes another one beside it",
+                "{} is protected already (id {}); `update` updates that protection, `force` \
+                 replaces it, and `label` makes another one beside it",
                 shown(root),
                 first.id()
             ),
-        )),
+        )
+        .naming(&["update", "force", "label"])),
         _ => Ok(old),
     }
 }

@@ -230,10 +230,11 @@ fn text((root, label): (&Path, &str), report: &ProtectReport, verbose: bool) -> 
 fn add_written(text: &mut String, root: &Path, report: &ProtectReport, verbose: bool) {
     let Geometry { block, data, parity, .. } = report.geometry;
     if data > 0 {
+        let left = parity.saturating_sub(report.gap_blocks);
         text.push_str(&format!(
-            "\n  repairs  any {} lost or damaged of {} blocks of {block} bytes",
-            parity.saturating_sub(report.gap_blocks),
-            data + parity - report.gap_blocks
+            "\n  repairs  any {left} lost or damaged of {} blocks, about {}, wherever they are",
+            data + parity - report.gap_blocks,
+            output::bytes(left * block)
         ));
     }
     let folders: BTreeSet<&Path> =

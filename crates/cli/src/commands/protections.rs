@@ -1,6 +1,7 @@
 //! Protections: finding them among the paths of a command, and the parts that reports share.
 
 pub mod info;
+pub mod kinds;
 pub mod repair;
 pub mod verify;
 
@@ -16,6 +17,7 @@ use serde_json::{Value, json};
 
 use crate::args::Search;
 use crate::args::protect::Memory;
+use crate::commands::leftovers;
 use crate::commands::places::folders_below;
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Output, counted, shown};
@@ -327,6 +329,16 @@ pub fn title(protection: &Protection) -> String {
         true => shown(root).to_string(),
         false => format!("{} ({})", shown(root), shown(&label)),
     }
+}
+
+/// Returns a command on a protection as a user types it: with its root, and with the folders of its
+/// parity if the root does not lead to them.
+pub fn command(verb: &str, protection: &Protection) -> String {
+    let parity = lies_elsewhere(protection).then(|| protection.parity_folders());
+    let folders = parity.unwrap_or_default();
+    let folders = std::iter::once(protection.root()).chain(folders.iter().map(PathBuf::as_path));
+    let folders: Vec<String> = folders.map(leftovers::quoted).collect();
+    format!("`paritas {verb} {}`", folders.join(" "))
 }
 
 /// Returns the fields that every report about a protection begins with.
