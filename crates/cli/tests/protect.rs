@@ -468,6 +468,7 @@ fn info_says_what_is_there() {
     let stored: u64 = yard.parity().iter().map(|path| path.metadata().unwrap().len()).sum();
     assert_eq!(report["stored_bytes"], stored);
     let text = run(args!["info", yard.root()]).expect(exit::DONE).text();
+    assert!(text.contains(" bytes may be lost, about "), "{text}");
     assert!(text.contains("20% asked for") && text.contains("without  *.tmp"), "{text}");
 }
 

@@ -180,6 +180,10 @@ fn list(inventory: &Inventory, is_listed: impl Fn(&Ignored) -> bool) -> Option<S
     (!notes.is_empty()).then(|| notes.join(", "))
 }
 
+/// What to do about an object of which too few shards were found.
+pub const FIND_MORE: &str =
+    "find more of its shards, and name all folders that have some: their shards count together";
+
 /// Reports an object of which no shard can be read.
 pub fn report_wreck(label: &str, wreck: &Wreck, output: &Output) {
     let file = |path: &PathBuf| {
@@ -193,7 +197,7 @@ pub fn report_wreck(label: &str, wreck: &Wreck, output: &Output) {
     output.result(value, || {
         let files = wreck.files.iter().map(|path| format!("\n  {}", shown(path)));
         let head = format!("{label}: lost — beyond repair\n  {}", wreck_text(wreck));
-        files.fold(head, |text, line| text + &line)
+        files.fold(head, |text, line| text + &line) + &format!("\n  next: {FIND_MORE}")
     });
 }
 

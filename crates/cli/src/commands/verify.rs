@@ -139,11 +139,7 @@ fn next_step(report: &VerifyReport) -> Option<String> {
             "{} writes anew what is damaged or missing",
             shards::command("repair", &report.placement)
         )),
-        Status::Lost => Some(
-            "find more of its shards, and name all folders that have some; `paritas verify` counts \
-             them together"
-                .to_owned(),
-        ),
+        Status::Lost => Some(shards::FIND_MORE.to_owned()),
         Status::Unknown => Some(format!(
             "make readable what cannot be read, or mount its disk; then {}",
             shards::command("verify", &report.placement)
