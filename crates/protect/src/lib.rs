@@ -42,6 +42,7 @@ mod find;
 mod format;
 mod geometry;
 mod label;
+mod mounts;
 mod parity;
 mod pieces;
 mod repair;
