@@ -373,11 +373,12 @@ pub(crate) fn folder_in(root: &Path) -> Result<PathBuf> {
             ErrorKind::Io,
             format!(
                 "{} is a symbolic link to {}, and is not followed; put that folder in its place, \
-                 or remove the link and choose a folder by --parity-dir",
+                 or remove the link and choose a folder by `parity_dirs`",
                 shown(&folder),
                 shown(&target)
             ),
-        )),
+        )
+        .naming(&["parity_dirs"])),
         Err(_) => Ok(folder),
     }
 }

@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use paritas_shards::staged::{StagedFile, publish};
 use paritas_shards::{Progress, setters, shown};
 
-use crate::create::DEFAULT_MEMORY;
+use crate::create::default_memory;
 use crate::error::{Error, ErrorKind, Result};
 use crate::evidence::{Evidence, FileState};
 use crate::find::{Entry, EntryKind, Protection};
@@ -57,7 +57,7 @@ impl Default for RepairJob {
             to: None,
             restore_changed: false,
             move_back: false,
-            memory: DEFAULT_MEMORY,
+            memory: default_memory(),
             threads: None,
             sync: true,
         }

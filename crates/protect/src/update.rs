@@ -14,7 +14,7 @@ use paritas_shards::{Progress, counted, setters, shown};
 
 use crate::catalogue::{Item, ItemKind, Older};
 use crate::create::{
-    DEFAULT_MEMORY, Order, Plan, ProtectJob, ProtectReport, common_mode, items, now, plan_in,
+    Order, Plan, ProtectJob, ProtectReport, common_mode, default_memory, items, now, plan_in,
     protect, refuse_inside, stream, threads,
 };
 use crate::digest::FileDigest;
@@ -50,7 +50,7 @@ pub struct UpdateJob {
 impl Default for UpdateJob {
     /// Trusts sizes and times, and makes as little parity as suffices.
     fn default() -> Self {
-        let memory = DEFAULT_MEMORY;
+        let memory = default_memory();
         Self { checksum: false, anew: false, memory, threads: None, sync: true }
     }
 }

@@ -257,7 +257,7 @@ pub struct Search {
     /// are not followed.
     #[arg(long, short)]
     pub recursive: bool,
-    /// Report only objects that are not intact; the summary counts all.
+    /// Report only objects that are not intact. If all are, nothing is printed, as cron expects.
     #[arg(long)]
     pub only_bad: bool,
     /// List everything that is wrong with protected files, not only the first dozen.

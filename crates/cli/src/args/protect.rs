@@ -94,7 +94,8 @@ pub struct Protect {
 /// The option that limits memory.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub struct Memory {
-    /// The memory for parity and data of protections, about [default: 1GiB].
+    /// The memory for parity and data of protections, about [default: 1GiB, or a quarter of what
+    /// the machine and its container leave if that is less].
     #[arg(long, value_name = "SIZE", value_parser = parse_memory)]
     pub memory: Option<u64>,
 }
@@ -102,7 +103,7 @@ pub struct Memory {
 impl Memory {
     /// Returns the number of bytes.
     pub fn bytes(self) -> u64 {
-        self.memory.unwrap_or(paritas_protect::DEFAULT_MEMORY)
+        self.memory.unwrap_or_else(paritas_protect::default_memory)
     }
 }
 
