@@ -11,6 +11,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::shown::shown;
+use paritas_store::place::lock::Busy;
 
 /// An error on the way from an object to its shards, or back.
 #[derive(Debug)]
@@ -195,6 +196,15 @@ fn kind_of(error: &io::Error) -> ErrorKind {
     match error.kind() {
         io::ErrorKind::OutOfMemory => ErrorKind::Memory,
         _ => ErrorKind::Io,
+    }
+}
+
+impl From<Busy> for Error {
+    fn from(Busy(folder): Busy) -> Self {
+        Self::busy(format!(
+            "another process is writing in {} and does not end; try again later",
+            shown(&folder)
+        ))
     }
 }
 

@@ -16,12 +16,12 @@ use crate::aside::move_aside;
 use crate::error::{Error, Result};
 use crate::format::Identity;
 use crate::geometry::Part;
-use crate::lock::FolderLocks;
 use crate::names;
 use crate::open_files::OpenFiles;
 use crate::recognise::recognise;
 use crate::shown::shown;
 use paritas_store::place::attributes::Access;
+use paritas_store::place::lock::FolderLocks;
 use paritas_store::place::positional;
 use paritas_store::place::system::{
     allow_open_files, create_new, create_unnamed, link_unnamed, open_to_read, rename_new,
@@ -319,7 +319,8 @@ pub(crate) fn commit_over<E: From<Error>>(
         false => files.iter().try_for_each(|file| file.finish(false))?,
     }
     let targets = files.iter().map(|file| directory_of(&file.target));
-    let _locks = FolderLocks::acquire(targets.chain(folders.iter().map(PathBuf::as_path)))?;
+    let _locks = FolderLocks::acquire(targets.chain(folders.iter().map(PathBuf::as_path)))
+        .map_err(Error::from)?;
     let old = find_old()?;
     // All files have temporary names before the first gets its own: a set that a crash leaves half
     // named is still complete.
@@ -457,7 +458,7 @@ fn random() -> Result<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use paritas_store::place::system::link_and_remove;
+    use paritas_store::place::system::{link_and_remove, look_and_rename};
 
     /// A directory with an old file and a way to look at it.
     fn directory() -> (tempfile::TempDir, PathBuf, PathBuf) {
@@ -490,7 +491,8 @@ mod tests {
 
     #[test]
     fn nothing_is_replaced_unless_asked_for() {
-        for rename in [rename_new, link_and_remove] {
+        let link = |from: &Path, to: &Path| link_and_remove(from, to).map(|done| assert!(done));
+        for rename in [rename_new, link, look_and_rename] {
             let (directory, old, new) = directory();
             fs::write(&new, "new").unwrap();
             let error = rename(&new, &old).unwrap_err();

@@ -16,7 +16,6 @@ use crate::error::{Error, Result};
 use crate::folders::Placement;
 use crate::geometry::Part;
 use crate::level::{Layout, Step, Whole};
-use crate::lock::FolderLocks;
 use crate::object::Object;
 use crate::place::{MovedAside, Replace, directory_of, sync_directories_of};
 use crate::rebuild::{Rebuild, make_from};
@@ -24,6 +23,7 @@ use crate::recognise::{ShardFile, recognise};
 use crate::shown::shown;
 use crate::sources::{Depth, Sources};
 use crate::targets::Targets;
+use paritas_store::place::lock::FolderLocks;
 
 /// The result of rebalancing.
 #[derive(Debug, Clone)]

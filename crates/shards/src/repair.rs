@@ -14,7 +14,6 @@ use crate::folders::Placement;
 use crate::format::Digest;
 use crate::geometry::Part;
 use crate::leftovers::is_set_aside;
-use crate::lock::FolderLocks;
 use crate::names;
 use crate::object::Object;
 use crate::place::{MovedAside, Occupant, Replace, directory_of, sync_directories_of};
@@ -24,6 +23,7 @@ use crate::setters::setters;
 use crate::sources::{Depth, Sources};
 use crate::targets::Targets;
 use crate::verify::{DigestCheck, ShardState, Status, VerifyReport, verify};
+use paritas_store::place::lock::FolderLocks;
 use paritas_store::place::system::{rename_new, rename_over};
 
 /// The settings of a repair: a default, changed by setters of the same names.

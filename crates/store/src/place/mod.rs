@@ -4,6 +4,7 @@
 pub mod attributes;
 pub mod folder;
 pub mod identity;
+pub mod lock;
 pub mod positional;
 pub mod space;
 pub mod system;

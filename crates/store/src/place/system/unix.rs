@@ -76,11 +76,14 @@ pub fn write_once(file: &File, slices: &[IoSlice<'_>], offset: u64) -> io::Resul
     Ok(rustix::io::pwritev(file, slices, offset)?)
 }
 
-/// Renames without replacing anything, also where the file system cannot do so by itself.
-pub fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
+/// Gives a file a name that must be free. Returns `false` if the file system cannot do so at once.
+///
+/// # Errors
+/// If the name is taken ([`io::ErrorKind::AlreadyExists`]), or if the system refuses.
+pub fn rename_at_once(from: &Path, to: &Path) -> io::Result<bool> {
     match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
-        Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => link_and_remove(from, to),
-        result => Ok(result?),
+        Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP | Errno::PERM) => link_and_remove(from, to),
+        renamed => Ok(renamed.map(|()| true)?),
     }
 }
 

@@ -66,8 +66,11 @@ pub fn write_once(file: &File, slices: &[IoSlice<'_>], offset: u64) -> io::Resul
     first.map_or(Ok(0), |slice| file.seek_write(slice, offset))
 }
 
-/// Renames without replacing anything.
-pub fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
+/// Gives a file a name that must be free. Returns `false` if the file system cannot do so at once.
+///
+/// # Errors
+/// If the name is taken ([`io::ErrorKind::AlreadyExists`]), or if the system refuses.
+pub fn rename_at_once(from: &Path, to: &Path) -> io::Result<bool> {
     link_and_remove(from, to)
 }
 
