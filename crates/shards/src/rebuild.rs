@@ -27,7 +27,7 @@ use crate::place::{
 use crate::recognise::ShardFile;
 use crate::segment::{BlockId, Segment};
 use crate::sources::Sources;
-use paritas_store::place::attributes::Access;
+use paritas_store::place::attributes::{Access, Attributes};
 
 /// A part that is being written.
 pub(super) struct Rebuild {
@@ -47,10 +47,10 @@ impl Rebuild {
         parts: &[usize],
     ) -> Result<Vec<Self>> {
         let sources = object.parts().iter().map(Vec::len).sum();
-        let siblings = Access::like(object.parts().iter().flatten().filter_map(metadata));
+        let siblings = Access::like(object.parts().iter().flatten().filter_map(attributes));
         let new = |((target, replace), &part): ((PathBuf, Replace), &usize)| {
             let is_copy = object.occupant(part, &target) == Occupant::SamePart;
-            let replaced = is_copy.then(|| fs::metadata(&target).ok()).flatten();
+            let replaced = is_copy.then(|| Attributes::of_path(&target).ok()).flatten();
             let access = replaced.map_or(siblings, |file| Access::like([file]));
             NewFile { target, replace, access }
         };
@@ -95,8 +95,8 @@ impl Rebuild {
     }
 }
 
-fn metadata(file: &ShardFile) -> Option<fs::Metadata> {
-    fs::metadata(file.path()).ok()
+fn attributes(file: &ShardFile) -> Option<Attributes> {
+    Attributes::of_path(file.path()).ok()
 }
 
 /// Makes those folders for new files that were offered to the scan and do not exist. Their names

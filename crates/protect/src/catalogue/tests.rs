@@ -2,7 +2,7 @@ use super::*;
 
 fn item(path: &str, kind: ItemKind) -> Item {
     let modified = Timestamp { seconds: -5, nanoseconds: 999_999_999 };
-    Item { path: path.into(), mode: 0o644, modified, kind }
+    Item { path: path.into(), mode: 0o644, modified, details: Details::default(), kind }
 }
 
 fn sample() -> (Catalogue, Geometry) {
@@ -14,6 +14,9 @@ fn sample() -> (Catalogue, Geometry) {
         redundancy: 100_000,
         created: Timestamp { seconds: 1 << 40, nanoseconds: 1 },
         folders: Vec::new(),
+        mounts: vec![b"a".to_vec().into()],
+        one_file_system: true,
+        root_number: Some(2),
     };
     let items = vec![
         item("a", ItemKind::Folder),

@@ -164,7 +164,7 @@ pub fn import(
     allow_open_files(survey.files.len());
     let files = survey.files.into_iter().map(|path| path.map(Fragment::open).transpose());
     let files = files.collect::<Result<Vec<_>>>()?;
-    let attributes = Attributes::common(files.iter().flatten().map(Fragment::metadata));
+    let attributes = Attributes::common(files.iter().flatten().map(Fragment::attributes));
     let codec = codec(&survey.code, survey.packet)?;
     let fragments = Fragments::new(codec, survey.layout, survey.header, files)?;
     fragments.check()?;

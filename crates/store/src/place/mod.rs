@@ -2,9 +2,11 @@
 //! or formats. Functions return [`std::io::Error`]; callers say what they were doing.
 
 pub mod attributes;
+pub mod extended;
 pub mod folder;
 pub mod identity;
 pub mod lock;
 pub mod positional;
+pub mod refused;
 pub mod space;
 pub mod system;
