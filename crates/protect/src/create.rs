@@ -27,9 +27,10 @@ use crate::format::{CatalogueShape, Header, Id};
 use crate::geometry::{Geometry, Redundancy};
 use crate::label;
 use crate::parity::{write_catalogue, write_row};
-use crate::stream::{Gathered, Reading, Scanned, Source, Stream, Trouble};
+use crate::stream::{Gathered, Reading, Scanned, Source, Stream};
 use crate::system::{name_bytes, path_bytes, path_in};
 use crate::tree::{Excludes, Found, FoundKind, Skipped, Tree, first_names, in_threads, root_of};
+use crate::trouble::Trouble;
 use paritas_store::place::folder::Folder;
 
 /// Memory that a job uses by default, in bytes.
@@ -462,7 +463,8 @@ fn write_rows(
 fn refuse_changes(order: &Order, scanned: &Scanned, different: Option<u64>) -> Result<()> {
     let source = |piece: usize| order.stream.pieces()[piece].source.as_ref();
     let mut troubles = scanned.troubles.iter();
-    let changed = troubles.find(|(_, trouble)| !matches!(trouble, Trouble::Refused(..)));
+    let changed =
+        troubles.find(|(_, trouble)| !matches!(trouble, Trouble::Refused(_) | Trouble::Broken(_)));
     let changed = changed.and_then(|(&piece, _)| source(piece)).map(|file| shown(&file.path));
     let beside = different.and_then(|block| order.stream.first_in(&order.geometry, block));
     let beside = beside.and_then(source).map(|file| shown(&file.path));
@@ -540,7 +542,7 @@ fn refuse_damaged(order: &Order, items: &[Item]) -> Result<()> {
 
 fn reason(trouble: Option<&Trouble>) -> String {
     match trouble {
-        Some(Trouble::Refused(_, why)) => why.clone(),
+        Some(Trouble::Refused(why) | Trouble::Broken(why)) => why.clone(),
         _ => "it changed while it was read".to_owned(),
     }
 }

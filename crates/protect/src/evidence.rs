@@ -27,7 +27,8 @@ pub enum FileState {
     /// It is not there, but the file at this path has its bytes; or all that was in the folder is
     /// in the folder at this path.
     Moved(PathBuf),
-    /// It may not be read, for the reason that the system gives.
+    /// It, or a folder above it, cannot be read now, for the reason that the system gives. It may be
+    /// intact.
     Unreadable(String),
 }
 

@@ -19,7 +19,7 @@ use crate::digest::FileDigest;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{EXTENSION, Header, Id};
 use crate::geometry::{Geometry, Redundancy};
-use crate::parity::{ParityFile, is_refused, read_catalogue};
+use crate::parity::{ParityFile, read_catalogue, refusal};
 use crate::system::{name_bytes, owned_name, path_bytes, path_in};
 use crate::tree::{Excludes, Tree, joined};
 use places::{Known, Places};
@@ -223,7 +223,7 @@ impl Protection {
         let name = layer.header.name(&self.settings.label, index);
         let places = self.parity_folders().into_iter().map(|folder| folder.join(&name));
         let mut places = places.filter(|_| layer.files[usize::from(index)].is_none());
-        places.find(|place| is_refused(place))
+        places.find(|place| refusal(place).is_some())
     }
 
     /// Returns the folder for a missing file of a layer. Missing files go where the fewest files of
@@ -444,7 +444,7 @@ pub fn has_parity(path: &Path) -> bool {
     match path.is_dir() {
         true => {
             let inner = path.join(FOLDER);
-            let is_closed = inner.is_dir() && is_refused(&inner);
+            let is_closed = inner.is_dir() && refusal(&inner).is_some();
             is_closed || named_files_in(&inner).is_ok_and(|it| !it.is_empty()) || holds_some(path)
         }
         false => ParityFile::recognise(path).is_some(),

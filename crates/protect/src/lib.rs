@@ -48,6 +48,7 @@ mod scan;
 mod stream;
 mod system;
 mod tree;
+mod trouble;
 mod update;
 mod verify;
 

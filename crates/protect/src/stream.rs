@@ -21,6 +21,7 @@ use crate::digest::{FileDigest, digest, shorten};
 use crate::format::{after_zeros, block_checksum, checksum_of_zeros, resumed_block_checksum};
 use crate::geometry::Geometry;
 use crate::tree::in_threads;
+use crate::trouble::{Trouble, is_bad_place};
 
 /// Number of bytes that a thread reads at once. They fit into its cache beside what it makes of
 /// them.
@@ -65,17 +66,6 @@ pub(crate) struct Source {
     /// The size and time of the file when it was found, if it must still have them after it was
     /// read.
     pub expected: Option<(u64, Timestamp)>,
-}
-
-/// Why a piece was not read as it should have been.
-#[derive(Debug, Clone)]
-pub(crate) enum Trouble {
-    /// The system refused.
-    Refused(io::ErrorKind, String),
-    /// The file has fewer bytes than the piece.
-    Short,
-    /// The file was replaced or written since it was found.
-    Changed,
 }
 
 /// The findings of a scan.
@@ -241,21 +231,10 @@ impl Piece {
             }
             Err(Err(error)) => {
                 bytes.fill(0);
-                Some(Trouble::Refused(error.kind(), error.to_string()))
+                Some(Trouble::of(&error))
             }
         }
     }
-}
-
-/// Whether a disk could not read some sectors.
-#[cfg(unix)]
-fn is_bad_place(error: &io::Error) -> bool {
-    error.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error())
-}
-
-#[cfg(not(unix))]
-fn is_bad_place(_error: &io::Error) -> bool {
-    false
 }
 
 impl Source {

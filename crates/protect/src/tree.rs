@@ -124,6 +124,7 @@ impl Tree {
         tree.found.sort_unstable_by(|one, other| one.path.cmp(&other.path));
         tree.found.dedup_by(|one, other| one.path == other.path);
         tree.skipped.sort_unstable_by(|one, other| one.path.cmp(&other.path));
+        tree.skipped.dedup_by(|one, other| one.path == other.path);
         tree
     }
 
@@ -369,13 +370,16 @@ impl<'a> Walk<'a> {
             }
         };
         for entry in entries {
-            let listed = entry.and_then(|entry| {
-                let name = entry.file_name();
-                let path = joined(folder, name_bytes(&name));
-                self.add(&entry, path, tree, &mut inner)
-            });
-            if let Err(error) = listed {
-                tree.skipped.push(Skipped { path: path.clone(), reason: error.to_string() });
+            // If there is no entry, the folder could not be listed to its end.
+            let (path, added) = match entry {
+                Ok(entry) => {
+                    let inside = joined(folder, name_bytes(&entry.file_name()));
+                    (entry.path(), self.add(&entry, inside, tree, &mut inner))
+                }
+                Err(error) => (path.clone(), Err(error)),
+            };
+            if let Err(error) = added {
+                tree.skipped.push(Skipped { path, reason: error.to_string() });
             }
         }
         inner

@@ -17,11 +17,12 @@ use crate::error::Result;
 use crate::evidence::{Evidence, FileState, LayerEvidence, is_left_by, lost_ranges};
 use crate::find::{Entry, EntryKind, Layer, Protection};
 use crate::geometry::Geometry;
-use crate::parity::{Checked, ParityFile, check_all};
+use crate::parity::{Checked, ParityFile, check_all, refusal};
 use crate::scan;
-use crate::stream::{Gathered, Reading, Scanned, Source, Stream, Trouble};
+use crate::stream::{Gathered, Reading, Scanned, Source, Stream};
 use crate::system::{path_bytes, path_in};
 use crate::tree::{Found, FoundKind, Skipped, Tree, folder_of};
+use crate::trouble::Trouble;
 
 /// Number of bytes after which threads hand over their findings, so that these take little memory.
 const ROUND: u64 = 1 << 30;
@@ -199,6 +200,7 @@ impl Examination<'_> {
             states.extend(state_by_metadata(entry, tree.of(number)).map(|s| (number, s)));
         }
         states.extend(replaced(protection, &tree));
+        set_unreadable(protection, &tree, &mut states);
         if !self.options.quick {
             self.compare_names(&tree, &mut states);
         }
@@ -238,8 +240,12 @@ impl Examination<'_> {
             let file = self.protection.entry_at(target).map(|at| &entries[at].kind);
             let Some(EntryKind::File { digest, .. }) = file else { continue };
             if !is_linked {
-                let is_same =
-                    scan::digest_of(&self.protection.path_of(entry), size) == Some(*digest);
+                let path = self.protection.path_of(entry);
+                if let Some(why) = refusal(&path) {
+                    states.insert(number, FileState::Unreadable(why.to_string()));
+                    continue;
+                }
+                let is_same = scan::digest_of(&path, size) == Some(*digest);
                 let is_on_time =
                     tree.of(number).is_some_and(|found| found.modified == entry.modified);
                 let state = match (is_same, is_on_time) {
@@ -366,9 +372,7 @@ impl Examination<'_> {
         else {
             return states.get(&number).cloned();
         };
-        if let Some(Trouble::Refused(io::ErrorKind::PermissionDenied, why)) =
-            scanned.troubles.get(&piece)
-        {
+        if let Some(Trouble::Refused(why)) = scanned.troubles.get(&piece) {
             return Some(FileState::Unreadable(why.clone()));
         }
         let EntryKind::File { digest, .. } = entry.kind else { return None };
@@ -477,6 +481,27 @@ fn replaced<'p>(
         let number = protection.entry_at(&path_bytes(path))?;
         Some((number, FileState::Changed(Vec::new())))
     })
+}
+
+/// Takes what only seems to be missing for unreadable, because it or a folder above it cannot be
+/// looked at. Where nothing but an empty folder was protected, nothing can be lost.
+fn set_unreadable(protection: &Protection, tree: &Tree, states: &mut BTreeMap<usize, FileState>) {
+    for skipped in tree.skipped.iter().filter(|skipped| !skipped.is_special()) {
+        let Ok(path) = skipped.path.strip_prefix(&protection.root).map(path_bytes) else {
+            continue;
+        };
+        let hidden = protection.entry_at(&path).into_iter().chain(protection.below(&path));
+        let is_needed = protection.needs(&path);
+        for number in hidden {
+            match states.get(&number) {
+                Some(FileState::Missing) if is_needed => {
+                    states.insert(number, FileState::Unreadable(skipped.reason.clone()));
+                }
+                Some(FileState::Missing) => _ = states.remove(&number),
+                _ => {}
+            }
+        }
+    }
 }
 
 /// States which bytes of damaged and changed files are in lost blocks.

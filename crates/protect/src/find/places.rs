@@ -5,7 +5,6 @@
 //! were given are compared with the roots that the catalogues state.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::io;
 use std::path::{Path, PathBuf};
 
 use paritas_shards::shown;
@@ -17,7 +16,7 @@ use super::{
 use crate::catalogue::{Catalogue, FOLDER, Settings};
 use crate::error::{Error, Result};
 use crate::format::{Header, Id};
-use crate::parity::{ParityFile, is_refused};
+use crate::parity::{ParityFile, refusal};
 
 /// Where parity may be, and which roots were given.
 #[derive(Debug, Default)]
@@ -149,8 +148,10 @@ impl Places {
     pub fn nothing(&self, paths: &[PathBuf]) -> Error {
         let paths: Vec<String> = paths.iter().map(|path| shown(path).to_string()).collect();
         let paths = paths.join(", ");
-        if let Some(path) = self.named().into_iter().find(|path| is_refused(path)) {
-            return Error::io("reading", &path, io::ErrorKind::PermissionDenied.into());
+        let refused =
+            |path: PathBuf| refusal(&path).map(|error| Error::io("reading", &path, error));
+        if let Some(error) = self.named().into_iter().find_map(refused) {
+            return error;
         }
         match self.folders.is_empty() {
             true => Error::not_recognised(format!(

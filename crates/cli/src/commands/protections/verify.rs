@@ -1,10 +1,9 @@
 //! Verifying protected files.
 
 use std::ops::Range;
-use std::path::Path;
 
 use paritas_protect::{
-    FileFinding, FileState, LayerReport, ParityFinding, Protected, Protection, Skipped, Status,
+    FileFinding, FileState, LayerReport, ParityFinding, Protected, Protection, Status,
     VerifyOptions, VerifyReport, verify,
 };
 use serde_json::{Value, json};
@@ -38,22 +37,11 @@ pub fn run(protection: &Protection, args: &Verify, output: &Output) -> Result<St
 /// Returns the state of a protection. What may not be read could be intact, so nothing is known.
 pub fn state(report: &VerifyReport) -> State {
     match report.status {
-        _ if report.findings.iter().any(|finding| is_unread(report, finding)) => State::Unknown,
+        _ if report.count(|state| matches!(state, FileState::Unreadable(_))) > 0 => State::Unknown,
         _ if report.parity.iter().any(|finding| finding.unreadable) => State::Unknown,
         Status::Intact => State::Intact,
         Status::Repairable => State::Repairable,
         Status::BeyondRepair => State::Lost,
-    }
-}
-
-/// Whether nothing is known of a file, because it or the folder that it is in may not be read.
-fn is_unread(report: &VerifyReport, finding: &FileFinding) -> bool {
-    let is_in = |folder: &Path| finding.path.starts_with(folder);
-    let hides = |skipped: &Skipped| is_in(&skipped.path) && !skipped.is_special();
-    match finding.state {
-        FileState::Unreadable(_) => true,
-        FileState::Missing => report.skipped.iter().any(hides),
-        _ => false,
     }
 }
 
@@ -164,7 +152,7 @@ pub fn verdict(report: &VerifyReport, state: State) -> String {
     let lost = sum(|layer| layer.lost);
     let layers = counted(report.unreadable_layers, "catalogue");
     match state {
-        State::Unknown => "; some of it may not be read".to_owned(),
+        State::Unknown => "; some of it cannot be read now".to_owned(),
         State::Lost if report.unreadable_layers > 0 => {
             format!(" — beyond repair: {layers} cannot be read")
         }
