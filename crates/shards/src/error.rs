@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 
 use crate::shown::shown;
 use paritas_store::place::lock::Busy;
+use paritas_store::place::space::NoRoom;
 
 /// An error on the way from an object to its shards, or back.
 #[derive(Debug)]
@@ -205,6 +206,16 @@ impl From<Busy> for Error {
             "another process is writing in {} and does not end; try again later",
             shown(&folder)
         ))
+    }
+}
+
+impl From<NoRoom> for Error {
+    fn from(NoRoom { path, needed, left }: NoRoom) -> Self {
+        let message = format!(
+            "the disk of {} has room for {left} of the {needed} bytes that are to be written there",
+            shown(&path)
+        );
+        Self::new(ErrorKind::Io, message)
     }
 }
 

@@ -27,6 +27,8 @@ const GROUP: u32 = 0o070;
 /// The distance between the bits of others and those of the group.
 const GROUP_SHIFT: u32 = 3;
 const NANOSECONDS: u32 = 1_000_000_000;
+/// The coarsest step in which a file system counts times: that of FAT.
+const COARSEST: Duration = Duration::from_secs(2);
 
 /// What is known about a source that is a file; for a pipe, all fields are `None`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -216,9 +218,16 @@ impl Access {
         let metadata = file.metadata()?;
         let allowed = self.allowed(&metadata);
         let change = |mode| if self.masked { mode & allowed } else { allowed };
-        let modes = set_mode(file, &metadata, change)?;
+        let modes = set_mode(file, &metadata, change)? && self.is_made_from_a_file();
         let times = self.modified.map_or(Ok(false), |time| set_modified(file, time))?;
-        Ok(Refused { modes, times, ..Refused::default() })
+        let is_foreign = self.owner.is_some() && self.owner != Owner::of(&metadata);
+        let owners = is_foreign && system::may_give_files_away();
+        Ok(Refused { modes, times, owners, ..Refused::default() })
+    }
+
+    /// Whether the mode is that of a known file, and not one that any new file gets.
+    fn is_made_from_a_file(&self) -> bool {
+        !self.inherits
     }
 
     /// Returns the mode. If the file could not be given to its group, the members of that group are
@@ -246,24 +255,36 @@ fn give(file: &File, owner: Owner) -> io::Result<()> {
     Ok(())
 }
 
-/// Changes the mode of a file, where files have modes. Returns whether the file system refused it.
+/// Changes the mode of a file, where files have modes. Returns whether the file system refused it,
+/// in words or by keeping another mode.
 fn set_mode(file: &File, now: &Metadata, change: impl Fn(u32) -> u32) -> io::Result<bool> {
     let Some(now) = system::mode(now) else { return Ok(false) };
-    match change(now) & STORED_MODE {
-        same if same == now => Ok(false),
-        mode => refusal(system::set_mode(file, mode)),
+    let wanted = change(now) & STORED_MODE;
+    if wanted == now {
+        return Ok(false);
     }
+    let is_refused = refusal(system::set_mode(file, wanted))?;
+    let kept = system::mode(&file.metadata()?);
+    Ok(is_refused || kept.is_some_and(|kept| (kept ^ wanted) & PERMISSIONS != 0))
 }
 
 /// Sets the time at which a file or folder last changed, if the system can count it. Returns
-/// whether the file system refused it.
+/// whether the file system refused it, in words or by keeping another time.
 ///
 /// # Errors
 /// If the system fails for another reason.
 pub fn set_modified(file: &File, modified: Timestamp) -> io::Result<bool> {
-    let time = modified.system_time();
-    let set = |time| refusal(file.set_times(FileTimes::new().set_modified(time)));
-    time.map_or(Ok(false), set)
+    let Some(time) = modified.system_time() else { return Ok(false) };
+    // FUSE file systems made with version 2 of its library (exFAT, bindfs) ignore a request to set
+    // one of the two times, and report success.
+    let accessed = file.metadata()?.accessed().unwrap_or(time);
+    let times = FileTimes::new().set_accessed(accessed).set_modified(time);
+    if refusal(file.set_times(times))? {
+        return Ok(true);
+    }
+    let kept = file.metadata()?.modified()?;
+    let away = kept.duration_since(time).unwrap_or_else(|earlier| earlier.duration());
+    Ok(away > COARSEST)
 }
 
 #[cfg(all(test, unix))]

@@ -28,26 +28,38 @@ impl Folder {
 
 /// Sets the time at which a file or folder last changed.
 pub fn set_modified(file: &File, modified: Timestamp) -> io::Result<()> {
-    let time = modified.system_time();
-    time.map_or(Ok(()), |time| file.set_times(FileTimes::new().set_modified(time)))
+    let Some(time) = modified.system_time() else { return Ok(()) };
+    // Some file systems set both times or none; see `attributes::set_modified`.
+    let accessed = file.metadata()?.accessed().unwrap_or(time);
+    file.set_times(FileTimes::new().set_accessed(accessed).set_modified(time))
 }
 
 #[cfg(unix)]
 mod unix {
     use std::fs::{File, Permissions};
     use std::io;
-    use std::os::fd::OwnedFd;
+    use std::os::fd::{AsFd, OwnedFd};
     use std::os::unix::fs::{PermissionsExt, fchown};
     use std::path::Path;
 
     use crate::place::attributes::Timestamp;
+    use crate::place::refused::refusal;
     use rustix::fs::{
-        AtFlags, CWD, Dir, FileType, Mode, OFlags, RenameFlags, Timespec, Timestamps, fstat,
+        AtFlags, CWD, Dir, FileType, Mode, OFlags, RenameFlags, Stat, Timespec, Timestamps, fstat,
         linkat, mkdirat, openat, renameat, renameat_with, statat, symlinkat, unlinkat, utimensat,
     };
     use rustix::io::Errno;
 
     const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+
+    /// Returns both times of something, to set them again.
+    fn times_of(found: &Stat) -> Timestamps {
+        let time = |seconds, nanoseconds| Timespec { tv_sec: seconds, tv_nsec: nanoseconds };
+        Timestamps {
+            last_access: time(found.st_atime, found.st_atime_nsec as _),
+            last_modification: time(found.st_mtime, found.st_mtime_nsec as _),
+        }
+    }
 
     /// An open folder.
     #[derive(Debug)]
@@ -68,13 +80,15 @@ mod unix {
         pub fn inner(&self, name: &[u8], make: bool) -> io::Result<Self> {
             let open = || openat(&self.0, name, FOLDER | OFlags::NOFOLLOW, Mode::empty());
             match open() {
-                Err(Errno::NOENT) if make => {
-                    match mkdirat(&self.0, name, Mode::RWXU) {
-                        Err(Errno::EXIST) | Ok(()) => {}
-                        Err(error) => return Err(error.into()),
+                Err(Errno::NOENT) if make => match mkdirat(&self.0, name, Mode::RWXU) {
+                    Ok(()) => {
+                        let made = Self(open()?);
+                        self.give(&made.0);
+                        Ok(made)
                     }
-                    Ok(Self(open()?))
-                }
+                    Err(Errno::EXIST) => Ok(Self(open()?)),
+                    Err(error) => Err(error.into()),
+                },
                 opened => Ok(Self(opened?)),
             }
         }
@@ -87,9 +101,16 @@ mod unix {
                 Err(error) => Err(error.into()),
                 Ok(()) => {
                     let folder = File::from(self.inner(name, false)?.0);
+                    self.give(&folder);
                     folder.set_permissions(Permissions::from_mode(mode | 0o700))
                 }
             }
+        }
+
+        /// Gives a new folder in this one to whom this one belongs. Few processes may do so. For
+        /// the others, it keeps its owner.
+        fn give(&self, new: impl AsFd) {
+            let _ = fstat(&self.0).map(|above| fchown(new, Some(above.st_uid), Some(above.st_gid)));
         }
 
         /// Makes a file that must not exist, for its owner alone.
@@ -126,7 +147,7 @@ mod unix {
         /// Moves something from another folder to a name that must be free.
         pub fn take(&self, folder: &Self, from: &[u8], to: &[u8]) -> io::Result<()> {
             match renameat_with(&folder.0, from, &self.0, to, RenameFlags::NOREPLACE) {
-                Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
+                Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP | Errno::PERM) => {
                     self.take_in_steps(folder, from, to)
                 }
                 taken => Ok(taken?),
@@ -138,7 +159,7 @@ mod unix {
             match linkat(&folder.0, from, &self.0, to, AtFlags::empty()) {
                 Ok(()) => Ok(unlinkat(&folder.0, from, AtFlags::empty())?),
                 // A file system without hard links: the name is looked up first.
-                Err(Errno::PERM | Errno::NOSYS | Errno::NOTSUP) => {
+                Err(Errno::PERM | Errno::NOSYS | Errno::NOTSUP | Errno::INVAL | Errno::MLINK) => {
                     match statat(&self.0, to, AtFlags::SYMLINK_NOFOLLOW) {
                         Err(Errno::NOENT) => Ok(renameat(&folder.0, from, &self.0, to)?),
                         found => Err(found.err().unwrap_or(Errno::EXIST).into()),
@@ -164,8 +185,16 @@ mod unix {
             symlinkat(target, &self.0, name)?;
             let time = Timespec { tv_sec: modified.seconds, tv_nsec: modified.nanoseconds.into() };
             let times = Timestamps { last_access: time, last_modification: time };
+            let behind = || statat(&self.0, name, AtFlags::empty()).ok();
+            let before = behind();
             // If the time cannot be set, the link is still right.
             let _ = utimensat(&self.0, name, &times, AtFlags::SYMLINK_NOFOLLOW);
+            // Over SFTP, what the link leads to gets the time instead.
+            if let (Some(before), Some(after)) = (before, behind())
+                && (before.st_mtime, before.st_mtime_nsec) != (after.st_mtime, after.st_mtime_nsec)
+            {
+                let _ = utimensat(&self.0, name, &times_of(&before), AtFlags::empty());
+            }
             Ok(())
         }
 
@@ -186,12 +215,9 @@ mod unix {
             super::set_modified(&File::from(self.0), modified)
         }
 
-        /// Makes the names in the folder durable.
+        /// Makes the names in the folder durable, where the file system can sync folders.
         pub fn sync(&self) -> io::Result<()> {
-            match rustix::fs::fsync(&self.0) {
-                Err(Errno::INVAL) => Ok(()),
-                done => Ok(done?),
-            }
+            refusal(rustix::fs::fsync(&self.0).map_err(Into::into)).map(|_| ())
         }
     }
 }

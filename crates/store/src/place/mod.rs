@@ -6,6 +6,7 @@ pub mod extended;
 pub mod folder;
 pub mod identity;
 pub mod lock;
+pub mod names;
 pub mod positional;
 pub mod refused;
 pub mod space;

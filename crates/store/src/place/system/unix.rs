@@ -13,6 +13,7 @@ use rustix::fs::{CWD, OFlags, RenameFlags, renameat_with};
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit, setrlimit};
 
+use crate::place::refused::refusal;
 use crate::place::system::link_and_remove;
 
 /// The device of a file or folder, and its number there.
@@ -92,16 +93,13 @@ pub fn rename_over(from: &Path, to: &Path) -> io::Result<()> {
     fs::rename(from, to)
 }
 
-/// Makes the names in a directory durable. Does nothing on network file systems that cannot sync a
-/// directory.
+/// Makes the names in a directory durable. Does nothing on file systems that cannot sync a
+/// directory, as some of networks.
 ///
 /// # Errors
-/// If the directory cannot be opened or synced.
+/// If the directory does not exist, or if syncing fails.
 pub fn sync_directory(directory: &Path) -> io::Result<()> {
-    match File::open(directory).and_then(|opened| opened.sync_all()) {
-        Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(()),
-        done => done,
-    }
+    refusal(File::open(directory).and_then(|opened| opened.sync_all())).map(|_| ())
 }
 
 /// Opens a file for reading.
@@ -233,6 +231,11 @@ pub fn is_disk(file: &Metadata) -> bool {
 /// Returns the numbers of the user and the group that a file belongs to.
 pub fn owner(file: &Metadata) -> Option<(u32, u32)> {
     Some((file.uid(), file.gid()))
+}
+
+/// Whether this process may give any file to anybody.
+pub fn may_give_files_away() -> bool {
+    rustix::process::geteuid().is_root()
 }
 
 /// Gives a file to a user, if one is given, and to a group.
