@@ -28,7 +28,7 @@ const GROUP: u32 = 0o070;
 const GROUP_SHIFT: u32 = 3;
 const NANOSECONDS: u32 = 1_000_000_000;
 /// The coarsest step in which a file system counts times: that of FAT.
-const COARSEST: Duration = Duration::from_secs(2);
+pub const COARSEST: Duration = Duration::from_secs(2);
 
 /// What is known about a source that is a file; for a pipe, all fields are `None`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -225,6 +225,15 @@ impl Access {
         Ok(Refused { modes, times, owners, ..Refused::default() })
     }
 
+    /// Gives a file its time again if it has lost it with its temporary name, as on some FAT drivers.
+    pub fn keep_time(&self, file: &File) {
+        let Some(wanted) = self.modified else { return };
+        let is_lost = |time| has_time(file, time).is_ok_and(|has_it| !has_it);
+        if wanted.system_time().is_some_and(is_lost) {
+            let _ = set_modified(file, wanted);
+        }
+    }
+
     /// Whether the mode is that of a known file, and not one that any new file gets.
     fn is_made_from_a_file(&self) -> bool {
         !self.inherits
@@ -279,12 +288,13 @@ pub fn set_modified(file: &File, modified: Timestamp) -> io::Result<bool> {
     // one of the two times, and report success.
     let accessed = file.metadata()?.accessed().unwrap_or(time);
     let times = FileTimes::new().set_accessed(accessed).set_modified(time);
-    if refusal(file.set_times(times))? {
-        return Ok(true);
-    }
+    Ok(refusal(file.set_times(times))? || !has_time(file, time)?)
+}
+
+/// Whether a file has a time, as far as file systems count.
+fn has_time(file: &File, time: SystemTime) -> io::Result<bool> {
     let kept = file.metadata()?.modified()?;
-    let away = kept.duration_since(time).unwrap_or_else(|earlier| earlier.duration());
-    Ok(away > COARSEST)
+    Ok(kept.duration_since(time).unwrap_or_else(|earlier| earlier.duration()) <= COARSEST)
 }
 
 #[cfg(all(test, unix))]

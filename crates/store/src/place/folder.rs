@@ -42,7 +42,7 @@ mod unix {
     use std::os::unix::fs::{PermissionsExt, fchown};
     use std::path::Path;
 
-    use crate::place::attributes::Timestamp;
+    use crate::place::attributes::{COARSEST, Timestamp};
     use crate::place::refused::refusal;
     use rustix::fs::{
         AtFlags, CWD, Dir, FileType, Mode, OFlags, RenameFlags, Stat, Timespec, Timestamps, fstat,
@@ -185,15 +185,15 @@ mod unix {
             symlinkat(target, &self.0, name)?;
             let time = Timespec { tv_sec: modified.seconds, tv_nsec: modified.nanoseconds.into() };
             let times = Timestamps { last_access: time, last_modification: time };
-            let behind = || statat(&self.0, name, AtFlags::empty()).ok();
-            let before = behind();
+            let behind = statat(&self.0, name, AtFlags::empty()).ok();
             // If the time cannot be set, the link is still right.
-            let _ = utimensat(&self.0, name, &times, AtFlags::SYMLINK_NOFOLLOW);
+            let set = utimensat(&self.0, name, &times, AtFlags::SYMLINK_NOFOLLOW);
+            let link = statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW)?;
             // Over SFTP, what the link leads to gets the time instead.
-            if let (Some(before), Some(after)) = (before, behind())
-                && (before.st_mtime, before.st_mtime_nsec) != (after.st_mtime, after.st_mtime_nsec)
+            if let (Ok(()), Some(behind)) = (set, behind)
+                && link.st_mtime.abs_diff(modified.seconds) > COARSEST.as_secs()
             {
-                let _ = utimensat(&self.0, name, &times_of(&before), AtFlags::empty());
+                let _ = utimensat(&self.0, name, &times_of(&behind), AtFlags::empty());
             }
             Ok(())
         }
