@@ -281,12 +281,8 @@ impl Pending {
         let replaces = self.replace == Replace::Always || occupant == Occupant::SamePart;
         let rename = if replaces { rename_over } else { rename_new };
         match rename(self.temporary.as_deref().unwrap_or(&self.target), &self.target) {
-            Ok(()) => {
-                self.published = Some(if replaces { Published::Replacing } else { Published::New });
-                if let Handle::Open(file) = &self.file {
-                    self.access.keep_time(file);
-                }
-            }
+            Ok(()) if replaces => self.published = Some(Published::Replacing),
+            Ok(()) => self.published = Some(Published::New),
             Err(error) if is_race(&error) => self.expect_same()?,
             Err(error) => {
                 return Err(Error::io("renaming a finished file to", &self.target, &error));

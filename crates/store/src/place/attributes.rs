@@ -225,15 +225,6 @@ impl Access {
         Ok(Refused { modes, times, owners, ..Refused::default() })
     }
 
-    /// Gives a file its time again if it has lost it with its temporary name, as on some FAT drivers.
-    pub fn keep_time(&self, file: &File) {
-        let Some(wanted) = self.modified else { return };
-        let is_lost = |time| has_time(file, time).is_ok_and(|has_it| !has_it);
-        if wanted.system_time().is_some_and(is_lost) {
-            let _ = set_modified(file, wanted);
-        }
-    }
-
     /// Whether the mode is that of a known file, and not one that any new file gets.
     fn is_made_from_a_file(&self) -> bool {
         !self.inherits
