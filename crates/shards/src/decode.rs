@@ -352,6 +352,17 @@ impl Output {
         Ok(Self { target: Opened::open(file, access, |_| Ok(()))?, written: 0 })
     }
 
+    /// Refuses a file for whose `length` bytes its disk has no room.
+    ///
+    /// # Errors
+    /// If there is less room ([`crate::ErrorKind::Io`]).
+    pub fn expect_room(&self, length: u64) -> Result<()> {
+        match &self.target {
+            Opened::New(file, _) => expect_room([(file.target(), length)]),
+            Opened::Device(_) => Ok(()),
+        }
+    }
+
     /// Whether [`Output::write_at`] can be used: devices and pipes are written in order.
     pub fn takes_positions(&self) -> bool {
         matches!(self.target, Opened::New(..))

@@ -27,8 +27,8 @@ use paritas_store::place::positional;
 use paritas_store::place::refused::Refused;
 use paritas_store::place::space::Room;
 use paritas_store::place::system::{
-    allow_open_files, create_new, create_unnamed, link_unnamed, open_to_read, rename_new,
-    rename_over, sync_directory,
+    allow_open_files, create_new, create_unnamed, link_unnamed, mount_point, open_to_read,
+    rename_new, rename_over, sync_directory,
 };
 
 /// What may become of a file that already has the name of a new one.
@@ -115,8 +115,8 @@ impl Committed {
     /// Returns a warning of each kind that was refused.
     pub fn refusals(&self) -> Vec<String> {
         let warnings = |(folder, refused): &(PathBuf, Refused)| {
-            let folder = shown(folder).to_string();
-            refused.warnings(&folder).collect::<Vec<_>>()
+            let mount = shown(&mount_point(folder)).to_string();
+            refused.warnings(&mount).collect::<Vec<_>>()
         };
         self.refused.iter().flat_map(warnings).collect()
     }
@@ -210,6 +210,11 @@ impl Pending {
         let begun = pending.with_file(|file| access.begin(file));
         begun.map_err(|error| Error::io("creating", &pending.target, &error))?;
         Ok(pending)
+    }
+
+    /// Returns the path that the file will have.
+    pub fn target(&self) -> &Path {
+        &self.target
     }
 
     /// Gives the complete file a temporary name, if it has none yet.

@@ -64,10 +64,10 @@ impl Refused {
         kinds.into_iter().filter_map(|(is_refused, kind)| is_refused.then_some(kind))
     }
 
-    /// Returns a warning for each kind, about files that were written in `folder`.
-    pub fn warnings(self, folder: &str) -> impl Iterator<Item = String> {
+    /// Returns a warning for each kind, about a file system that is mounted at `mount`.
+    pub fn warnings(self, mount: &str) -> impl Iterator<Item = String> {
         self.kinds().map(move |kind| {
-            format!("all bytes are written, but the file system of {folder} refuses {kind}")
+            format!("all bytes are written, but the file system at {mount} refuses {kind}")
         })
     }
 

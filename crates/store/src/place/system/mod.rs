@@ -17,7 +17,15 @@ pub use windows::*;
 
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+/// Returns the folder at which the file system of a folder is mounted, as far as that is known.
+pub fn mount_point(folder: &Path) -> PathBuf {
+    let folder = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
+    let device = |path: &Path| device_of(path).ok();
+    let inside = folder.ancestors().take_while(|above| device(above) == device(&folder));
+    inside.last().unwrap_or(&folder).to_owned()
+}
 
 /// Gives a file a name that must be free, also where the file system cannot do so at once. Then a
 /// moment is left between the look at the name and the renaming.

@@ -187,6 +187,11 @@ pub fn set_mode(file: &File, mode: u32) -> io::Result<()> {
     file.set_permissions(Permissions::from_mode(mode))
 }
 
+/// Returns what tells the file system at a path from all others.
+pub fn device_of(path: &Path) -> io::Result<u64> {
+    Ok(fs::metadata(path)?.dev())
+}
+
 /// Returns what tells the file system of a file from all others.
 pub fn file_system(file: &File) -> io::Result<u64> {
     Ok(file.metadata()?.dev())

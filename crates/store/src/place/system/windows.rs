@@ -146,6 +146,11 @@ pub fn set_mode(_file: &File, _mode: u32) -> io::Result<()> {
 }
 
 /// Refuses, as [`drop_cached`] does.
+pub fn device_of(_path: &Path) -> io::Result<u64> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// Refuses, as [`drop_cached`] does.
 pub fn file_system(_file: &File) -> io::Result<u64> {
     Err(io::ErrorKind::Unsupported.into())
 }
