@@ -18,8 +18,9 @@ use paritas::{LongCode, LongSums, Pages};
 use paritas_shards::staged::{StagedFile, has_temporary_name, publish};
 use paritas_shards::{Attributes, Progress, Timestamp, setters, shown};
 
-use crate::catalogue::{Catalogue, FOLDER, Item, ItemKind, Older, Settings};
+use crate::catalogue::{Catalogue, Details, FOLDER, Item, ItemKind, Older, Settings};
 use crate::coding::{Batches, passes_for_all};
+use crate::details;
 use crate::digest::FileDigest;
 use crate::error::{Error, ErrorKind, Result};
 use crate::find::{Protection, folder_in, has_generation, in_folders};
@@ -29,9 +30,12 @@ use crate::label;
 use crate::parity::{write_catalogue, write_row};
 use crate::stream::{Gathered, Reading, Scanned, Source, Stream};
 use crate::system::{name_bytes, path_bytes, path_in};
-use crate::tree::{Excludes, Found, FoundKind, Skipped, Tree, first_names, in_threads, root_of};
+use crate::tree::{
+    Excludes, Found, FoundKind, Scope, Skipped, Tree, further_names, in_threads, root_of,
+};
 use crate::trouble::Trouble;
 use paritas_store::place::folder::Folder;
+use paritas_store::place::system::set_owner;
 
 /// Memory that a job uses by default, in bytes.
 pub const DEFAULT_MEMORY: u64 = 1 << 30;
@@ -61,6 +65,8 @@ pub struct ProtectJob {
     pub memory: u64,
     /// Largest number of threads; by default as many as the machine runs at once.
     pub threads: Option<NonZeroUsize>,
+    /// Whether folders at which another file system is mounted are left out.
+    pub one_file_system: bool,
     /// The beginning of the parity files' names; by default the name of the root or of the only
     /// file.
     pub label: Option<String>,
@@ -80,6 +86,7 @@ impl ProtectJob {
             excludes: Vec::new(),
             memory: DEFAULT_MEMORY,
             threads: None,
+            one_file_system: false,
             label: None,
             force: false,
             sync: true,
@@ -98,6 +105,8 @@ setters! { ProtectJob {
     memory: u64,
     /// Uses at most `threads` threads.
     threads: impl Into<Option<NonZeroUsize>>,
+    /// Leaves out folders at which another file system is mounted, or looks into them.
+    one_file_system: bool,
     /// Begins the names of parity files with `label`.
     label: impl Into<Option<String>>,
     /// Replaces a protection of the same label, or refuses to.
@@ -196,11 +205,12 @@ pub fn plan(job: &ProtectJob) -> Result<Plan> {
 
 /// Does what [`plan`] does for paths relative to a root, instead of those of the job.
 pub(crate) fn plan_in(root: PathBuf, starts: Vec<Vec<u8>>, job: &ProtectJob) -> Result<Plan> {
-    let excludes = Excludes::new(&job.excludes)?;
+    let scope =
+        Scope { excludes: Excludes::new(&job.excludes)?, one_file_system: job.one_file_system };
     let threads = threads(job.threads);
     let label = label(job, &root, &starts)?;
     let folders = parity_folders(job, &root)?;
-    let tree = Tree::walk(&root, &starts, &excludes, threads);
+    let tree = Tree::walk(&root, &starts, &scope, threads);
     refuse_skipped(&root, &starts, &tree)?;
     let bytes: Vec<&[u8]> = starts.iter().map(Vec::as_slice).collect();
     refuse_inside(&root, &bytes, &tree, &folders)?;
@@ -216,8 +226,10 @@ pub(crate) fn plan_in(root: PathBuf, starts: Vec<Vec<u8>>, job: &ProtectJob) -> 
             true => Vec::new(),
             false => folders.iter().map(|folder| whole_bytes(folder).into()).collect(),
         },
+        mounts: tree.mounts.iter().cloned().map(Into::into).collect(),
+        one_file_system: job.one_file_system,
     };
-    let items = items(&tree.found);
+    let items = items(&root, &tree.found, |_| None, threads);
     let mode = common_mode(&items);
     let order = Order {
         settings,
@@ -316,7 +328,7 @@ pub fn protect(plan: &Plan, progress: Progress<'_>) -> Result<ProtectReport> {
     let order = &plan.order;
     order.folders.iter().try_for_each(|folder| make_folder(folder, order))?;
     let header = order.header(order.targets.len() as u16, random_id()?, 0);
-    let attributes = Attributes { mode: Some(order.mode), ..Attributes::default() };
+    let attributes = parity_attributes(&order.root, order.mode);
     let files = StagedFile::create_all(order.targets.iter().cloned(), &attributes, false)?;
     let scanned = code_blocks(order, &header, &files, progress)?;
     let (items, mut skipped) = settled(order, &scanned);
@@ -547,23 +559,31 @@ fn reason(trouble: Option<&Trouble>) -> String {
     }
 }
 
-/// Turns what was found in a tree into items of a catalogue.
-pub(crate) fn items(found: &[Found]) -> Vec<Item> {
-    let first = first_names(found);
-    let item = |found: &Found| {
+/// Turns what was found in a tree into items of a catalogue. Details that `known` returns are not
+/// read again.
+pub(crate) fn items(
+    root: &Path,
+    found: &[Found],
+    known: impl Fn(&Found) -> Option<Details> + Sync,
+    threads: usize,
+) -> Vec<Item> {
+    let further = further_names(root, found);
+    let item = |(found, details): (&Found, Details)| {
         let kind = match &found.kind {
             FoundKind::Folder => ItemKind::Folder,
             FoundKind::Symlink { target } => ItemKind::Symlink { target: target.clone() },
-            FoundKind::File { size, links } => {
-                match links.and_then(|id| first.get(&id)).filter(|name| **name != found.path) {
-                    Some(target) => ItemKind::HardLink { target: target.to_vec() },
-                    None => ItemKind::File { size: *size, digest: [0; 16] },
-                }
-            }
+            FoundKind::File { size, .. } => match further.get(&found.path[..]) {
+                Some(target) => ItemKind::HardLink { target: target.to_vec() },
+                None => ItemKind::File { size: *size, digest: [0; 16] },
+            },
         };
-        Item { path: found.path.clone(), mode: found.mode, modified: found.modified, kind }
+        // A further name has the details of its file.
+        let is_further = matches!(kind, ItemKind::HardLink { .. });
+        let details = if is_further { Details::default() } else { details };
+        let Found { path, mode, modified, .. } = found.clone();
+        Item { path, mode, modified, details, kind }
     };
-    found.iter().map(item).collect()
+    found.iter().zip(details::of_all(root, found, known, threads)).map(item).collect()
 }
 
 /// Returns the stream of some items.
@@ -581,12 +601,19 @@ pub(crate) fn stream(root: &Path, items: &[Item]) -> Stream {
 /// Returns the permissions that all files give; the owner may read and write in any case.
 pub(crate) fn common_mode(items: &[Item]) -> u32 {
     let is_file = |item: &&Item| item.size().is_some();
-    parity_mode(items.iter().filter(is_file).map(|item| item.mode))
+    parity_mode(items.iter().filter(is_file).map(|item| item.details.narrowed(item.mode)))
 }
 
 /// Returns the mode for the parity of files with these modes.
 pub(crate) fn parity_mode(modes: impl Iterator<Item = u32>) -> u32 {
     modes.fold(0o666, |all, mode| all & mode) | 0o600
+}
+
+/// Returns the attributes of the parity of files below a root. It belongs to the root's owner, also
+/// if somebody else makes it.
+pub(crate) fn parity_attributes(root: &Path, mode: u32) -> Attributes {
+    let owner = fs::metadata(root).ok().and_then(|root| Attributes::of(&root).owner);
+    Attributes { mode: Some(mode), modified: None, owner }
 }
 
 /// Returns the number of threads to use.
@@ -682,14 +709,25 @@ fn make_folder(folder: &Path, order: &Order) -> Result<()> {
         return Ok(());
     }
     match fs::create_dir(folder) {
-        // The names of the parity files are of use only if that of their folder is durable, too.
-        Ok(()) if order.sync => Folder::open(&order.root)
-            .and_then(|root| root.sync())
-            .map_err(|error| Error::io("syncing", &order.root, error)),
+        Ok(()) => {
+            give_to_owner(&order.root, folder);
+            // The names of the parity files are of use only if that of their folder is durable, too.
+            let sync = || Folder::open(&order.root).and_then(|root| root.sync());
+            let synced = if order.sync { sync() } else { Ok(()) };
+            synced.map_err(|error| Error::io("syncing", &order.root, error))
+        }
         Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
             Err(Error::io("making", folder, error))
         }
         _ => Ok(()),
+    }
+}
+
+/// Gives a new folder to the owner of the root, if this process may give it away.
+fn give_to_owner(root: &Path, folder: &Path) {
+    let owner = fs::metadata(root).ok().and_then(|root| Attributes::of(&root).owner);
+    if let (Some(owner), Ok(folder)) = (owner, fs::File::open(folder)) {
+        let _ = set_owner(&folder, Some(owner.user), owner.group);
     }
 }
 

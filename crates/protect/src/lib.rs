@@ -30,9 +30,11 @@
 //! parity files. `format.rs` has the bytes of parity files, and `catalogue.rs` those of the
 //! catalogue, which says what is protected.
 
+mod aside;
 mod catalogue;
 mod coding;
 mod create;
+mod details;
 mod digest;
 mod error;
 mod evidence;
@@ -40,6 +42,7 @@ mod find;
 mod format;
 mod geometry;
 mod label;
+mod mounts;
 mod parity;
 mod pieces;
 mod repair;
@@ -47,6 +50,7 @@ mod restore;
 mod scan;
 mod stream;
 mod system;
+mod times;
 mod tree;
 mod trouble;
 mod update;

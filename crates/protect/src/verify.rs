@@ -10,18 +10,20 @@ use std::io;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-use paritas_shards::{Attributes, Progress, forget_cached, setters};
+use paritas_shards::{Attributes, Progress, Timestamp, forget_cached, setters, shown};
 
 use crate::create::threads;
 use crate::error::Result;
 use crate::evidence::{Evidence, FileState, LayerEvidence, is_left_by, lost_ranges};
 use crate::find::{Entry, EntryKind, Layer, Protection};
 use crate::geometry::Geometry;
+use crate::mounts;
 use crate::parity::{Checked, ParityFile, check_all, refusal};
 use crate::scan;
 use crate::stream::{Gathered, Reading, Scanned, Source, Stream};
 use crate::system::{path_bytes, path_in};
-use crate::tree::{Found, FoundKind, Skipped, Tree, folder_of};
+use crate::times::ChangeTimes;
+use crate::tree::{Found, FoundKind, Links, Skipped, Tree, are_linked, folder_of};
 use crate::trouble::Trouble;
 
 /// Number of bytes after which threads hand over their findings, so that these take little memory.
@@ -75,6 +77,8 @@ pub struct FileFinding {
     pub size: u64,
     /// Its state.
     pub state: FileState,
+    /// Whether it has the time that it had when it was protected.
+    pub has_time: bool,
 }
 
 /// The kinds of things that can be protected.
@@ -145,6 +149,8 @@ pub struct VerifyReport {
     pub unreadable_layers: usize,
     /// Files that are not protected yet.
     pub new: Vec<PathBuf>,
+    /// Copies of what repairs have replaced.
+    pub replaced: Vec<PathBuf>,
     /// Paths in the tree that cannot be protected.
     pub skipped: Vec<Skipped>,
 }
@@ -195,20 +201,23 @@ impl Examination<'_> {
         if self.options.from_disk {
             self.forget_cached(&tree)?;
         }
+        let times = ChangeTimes::of(protection, &tree);
         let mut states = BTreeMap::new();
         for (number, entry) in protection.entries.iter().enumerate() {
-            states.extend(state_by_metadata(entry, tree.of(number)).map(|s| (number, s)));
+            let state = state_by_metadata(entry, tree.of(number), times);
+            states.extend(state.map(|state| (number, state)));
         }
         states.extend(replaced(protection, &tree));
         set_unreadable(protection, &tree, &mut states);
-        if !self.options.quick {
-            self.compare_names(&tree, &mut states);
+        match self.options.quick {
+            true => self.compare_touched(&tree, times, &mut states),
+            false => self.compare_names(&tree, &mut states),
         }
         let mut layers = Vec::new();
         for layer in &protection.layers {
             layers.push(match self.options.quick {
                 true => self.trust(layer, &tree, &states),
-                false => self.read(layer, &tree, &mut states)?,
+                false => self.read(layer, &tree, times, &mut states)?,
             });
         }
         let mut evidence = Evidence { tree, states, layers };
@@ -216,6 +225,7 @@ impl Examination<'_> {
             scan::find_moved(protection, &mut evidence, self.threads);
             scan::find_shifted(protection, &mut evidence, self.threads);
         }
+        set_absent(protection, &mut evidence);
         set_ranges(protection, &mut evidence);
         Ok(evidence)
     }
@@ -236,11 +246,13 @@ impl Examination<'_> {
         for (number, entry) in entries.iter().enumerate() {
             let EntryKind::HardLink { target } = &entry.kind else { continue };
             let Some((size, own)) = file_at(tree, &entry.path) else { continue };
-            let is_linked = own.is_some() && file_at(tree, target).is_some_and(|(_, id)| id == own);
+            let path = self.protection.path_of(entry);
+            let is_linked = own.is_some()
+                && file_at(tree, target).is_some_and(|(_, links)| links == own)
+                && are_linked(&path_in(&self.protection.root, target), &path);
             let file = self.protection.entry_at(target).map(|at| &entries[at].kind);
             let Some(EntryKind::File { digest, .. }) = file else { continue };
             if !is_linked {
-                let path = self.protection.path_of(entry);
                 if let Some(why) = refusal(&path) {
                     states.insert(number, FileState::Unreadable(why.to_string()));
                     continue;
@@ -263,13 +275,16 @@ impl Examination<'_> {
         &self,
         layer: &Layer,
         tree: &Tree,
+        times: ChangeTimes,
         states: &mut BTreeMap<usize, FileState>,
     ) -> Result<LayerEvidence> {
         let stream = self.stream(layer, tree);
         let scanned = self.scan(&stream, &layer.header.geometry);
         for (number, piece) in layer.pieces.iter().enumerate() {
             if let Some(entry) = piece.entry {
-                let state = self.state_by_bytes(entry, number, &scanned, tree, states);
+                let known = states.get(&entry).cloned();
+                let found = tree.of(entry);
+                let state = self.state_by_bytes(entry, number, &scanned, found, times, known);
                 match state {
                     Some(state) => _ = states.insert(entry, state),
                     None => _ = states.remove(&entry),
@@ -363,14 +378,13 @@ impl Examination<'_> {
         number: usize,
         piece: usize,
         scanned: &Scanned,
-        tree: &Tree,
-        states: &BTreeMap<usize, FileState>,
+        found: Option<&Found>,
+        times: ChangeTimes,
+        known: Option<FileState>,
     ) -> Option<FileState> {
         let entry = &self.protection.entries[number];
-        let Some(Found { kind: FoundKind::File { size, .. }, modified, mode, .. }) =
-            tree.of(number)
-        else {
-            return states.get(&number).cloned();
+        let Some(Found { kind: FoundKind::File { size, .. }, modified, mode, .. }) = found else {
+            return known;
         };
         if let Some(Trouble::Refused(why)) = scanned.troubles.get(&piece) {
             return Some(FileState::Unreadable(why.clone()));
@@ -382,23 +396,54 @@ impl Examination<'_> {
             (true, true) if *mode == entry.mode => None,
             (true, _) => Some(FileState::Touched),
             // It may have been changed since the tree was looked through.
-            (false, true) if self.has_time(entry) => Some(FileState::Damaged(Vec::new())),
+            (false, true) if self.is_untouched(entry, times) => {
+                Some(FileState::Damaged(Vec::new()))
+            }
             (false, _) => Some(FileState::Changed(Vec::new())),
         }
     }
 }
 
 impl Examination<'_> {
-    /// Whether a file has, at this moment, the time that it had when it was protected.
-    fn has_time(&self, entry: &Entry) -> bool {
+    /// Whether a file has, at this moment, the time that it had when it was protected, and nothing
+    /// says that it was touched since.
+    fn is_untouched(&self, entry: &Entry, times: ChangeTimes) -> bool {
         let metadata = std::fs::symlink_metadata(self.protection.path_of(entry));
-        metadata.is_ok_and(|found| Attributes::of(&found).modified == Some(entry.modified))
+        metadata.is_ok_and(|found| {
+            let has_time = Attributes::of(&found).modified == Some(entry.modified);
+            has_time && !times.was_touched(entry, Timestamp::changed(&found))
+        })
+    }
+
+    /// Reads the files that have the right size and time, but were touched, although otherwise
+    /// nothing is read: a program may have written them, and set their time back.
+    fn compare_touched(
+        &self,
+        tree: &Tree,
+        times: ChangeTimes,
+        states: &mut BTreeMap<usize, FileState>,
+    ) {
+        for (number, entry) in self.protection.entries.iter().enumerate() {
+            let EntryKind::File { size, digest, .. } = entry.kind else { continue };
+            let is_whole = matches!(states.get(&number), None | Some(FileState::Touched));
+            let changed = tree.of(number).and_then(|found| found.changed);
+            if is_whole && times.was_touched(entry, changed) {
+                let path = self.protection.path_of(entry);
+                match scan::digest_of(&path, size) {
+                    Some(now) if now == digest => continue,
+                    Some(_) => states.insert(number, FileState::Changed(Vec::new())),
+                    None => refusal(&path).and_then(|why| {
+                        states.insert(number, FileState::Unreadable(why.to_string()))
+                    }),
+                };
+            }
+        }
     }
 }
 
-/// Returns the size of the file at a path, and its device and inode if it has several names.
+/// Returns the size of the file at a path, and what its names have in common if it has several.
 /// Returns `None` if there is no file.
-fn file_at(tree: &Tree, path: &[u8]) -> Option<(u64, Option<(u64, u64)>)> {
+fn file_at(tree: &Tree, path: &[u8]) -> Option<(u64, Option<Links>)> {
     match tree.at(path)?.kind {
         FoundKind::File { size, links } => Some((size, links)),
         _ => None,
@@ -448,7 +493,11 @@ fn add_leftovers_beside(starts: &[Vec<u8>], protection: &Protection, tree: &mut 
 }
 
 /// Returns the state of an entry by what the system says about it.
-fn state_by_metadata(entry: &Entry, found: Option<&Found>) -> Option<FileState> {
+fn state_by_metadata(
+    entry: &Entry,
+    found: Option<&Found>,
+    times: ChangeTimes,
+) -> Option<FileState> {
     let Some(found) = found else { return Some(FileState::Missing) };
     let is_same = match (&entry.kind, &found.kind) {
         (EntryKind::File { size, .. }, FoundKind::File { size: now, .. }) => size == now,
@@ -460,10 +509,11 @@ fn state_by_metadata(entry: &Entry, found: Option<&Found>) -> Option<FileState> 
     let has_mode = entry.mode == found.mode || matches!(entry.kind, EntryKind::Symlink { .. });
     // Only the times of files count. Those of folders change whenever something in them does.
     let has_time = entry.modified == found.modified || !entry.is_file();
+    let is_on_time = has_time && !times.was_touched(entry, found.changed);
     match (is_same, has_mode && has_time) {
         (true, true) => None,
         (true, false) if has_time => Some(FileState::Touched),
-        (false, _) if has_time && entry.is_file() && is_file(Some(found)) => {
+        (false, _) if is_on_time && entry.is_file() && is_file(Some(found)) => {
             Some(FileState::Damaged(Vec::new()))
         }
         _ => Some(FileState::Changed(Vec::new())),
@@ -504,6 +554,26 @@ fn set_unreadable(protection: &Protection, tree: &Tree, states: &mut BTreeMap<us
     }
 }
 
+/// Takes what only seems to be missing for unreadable, because the disk that had it is not mounted.
+/// If it was moved to another place in the tree, it has been found there.
+fn set_absent(protection: &Protection, evidence: &mut Evidence) {
+    for (mount, reason) in mounts::absent(protection, &evidence.tree) {
+        let point = protection.entry_at(mount);
+        if let Some(point) = point.filter(|it| evidence.states.get(it) == Some(&FileState::Touched))
+        {
+            // The folder at which the disk is mounted has a mode of its own.
+            evidence.states.remove(&point);
+        }
+        for number in point.into_iter().chain(protection.below(mount)) {
+            if evidence.states.get(&number) == Some(&FileState::Missing) {
+                let place = path_in(&protection.root, mount);
+                let reason = format!("{}: {reason}", shown(&place));
+                evidence.states.insert(number, FileState::Unreadable(reason));
+            }
+        }
+    }
+}
+
 /// States which bytes of damaged and changed files are in lost blocks.
 fn set_ranges(protection: &Protection, evidence: &mut Evidence) {
     for (&number, state) in &mut evidence.states {
@@ -529,7 +599,10 @@ fn report(protection: &Protection, evidence: &Evidence) -> VerifyReport {
     let findings: Vec<FileFinding> = evidence
         .states
         .iter()
-        .map(|(&number, state)| finding(protection, &protection.entries[number], state))
+        .map(|(&number, state)| {
+            let entry = &protection.entries[number];
+            finding(protection, entry, state, evidence.tree.of(number))
+        })
         .collect();
     let parity = parity_findings(protection, evidence);
     let is_whole = |number: usize| {
@@ -550,6 +623,7 @@ fn report(protection: &Protection, evidence: &Evidence) -> VerifyReport {
         layers,
         unreadable_layers: protection.unreadable_layers,
         new,
+        replaced: evidence.replaced(protection).cloned().collect(),
         skipped: evidence.tree.skipped.clone(),
     }
 }
@@ -605,7 +679,12 @@ fn layer_report(layer: &Layer, evidence: &LayerEvidence) -> LayerReport {
     }
 }
 
-fn finding(protection: &Protection, entry: &Entry, state: &FileState) -> FileFinding {
+fn finding(
+    protection: &Protection,
+    entry: &Entry,
+    state: &FileState,
+    found: Option<&Found>,
+) -> FileFinding {
     let kind = match entry.kind {
         EntryKind::File { .. } => Protected::File,
         EntryKind::Folder => Protected::Folder,
@@ -618,6 +697,7 @@ fn finding(protection: &Protection, entry: &Entry, state: &FileState) -> FileFin
         kind,
         size: entry.size(),
         state: state.clone(),
+        has_time: found.is_some_and(|found| found.modified == entry.modified),
     }
 }
 

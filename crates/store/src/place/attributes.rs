@@ -43,11 +43,14 @@ pub struct Attributes {
 }
 
 /// The user and the group that a file belongs to, by number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
+#[cbor(array)]
 pub struct Owner {
     /// The user.
+    #[n(0)]
     pub user: u32,
     /// The group.
+    #[n(1)]
     pub group: u32,
 }
 
@@ -131,6 +134,13 @@ impl Timestamp {
                 }
             }
         };
+        Some(Self { seconds, nanoseconds })
+    }
+
+    /// Returns when the system last changed anything about a file: its bytes, its name, its mode or
+    /// its times (ctime). Programs cannot set this time.
+    pub fn changed(file: &Metadata) -> Option<Self> {
+        let (seconds, nanoseconds) = system::changed(file)?;
         Some(Self { seconds, nanoseconds })
     }
 
@@ -220,8 +230,7 @@ impl Access {
         let change = |mode| if self.masked { mode & allowed } else { allowed };
         let modes = set_mode(file, &metadata, change)? && self.is_made_from_a_file();
         let times = self.modified.map_or(Ok(false), |time| set_modified(file, time))?;
-        let is_foreign = self.owner.is_some() && self.owner != Owner::of(&metadata);
-        let owners = is_foreign && system::may_give_files_away();
+        let owners = is_refused(self.owner, &metadata);
         Ok(Refused { modes, times, owners, ..Refused::default() })
     }
 
@@ -230,17 +239,56 @@ impl Access {
         !self.inherits
     }
 
-    /// Returns the mode. If the file could not be given to its group, the members of that group are
-    /// others now, and whoever is in the group that it has instead was one of the others. So both
-    /// get no more than either had.
     fn allowed(&self, file: &Metadata) -> u32 {
-        match self.owner.zip(Owner::of(file)) {
-            Some((owner, now)) if owner.group != now.group => {
-                let both = self.mode & (self.mode << GROUP_SHIFT) & GROUP;
-                self.mode & !OTHERS | both | both >> GROUP_SHIFT
-            }
-            _ => self.mode,
+        allowed(self.mode, self.owner, file)
+    }
+}
+
+/// The attributes that a restored file or folder is to have.
+#[derive(Debug, Clone, Copy)]
+pub struct Wanted<'a> {
+    /// The mode.
+    pub mode: u32,
+    /// The time of change.
+    pub modified: Timestamp,
+    /// The owner, if one is known.
+    pub owner: Option<Owner>,
+    /// Access control lists and extended attributes.
+    pub extended: &'a Extended,
+}
+
+impl Wanted<'_> {
+    /// Gives these attributes to a file or folder. Where it cannot be given to its owner, or cannot
+    /// have its access control list, its mode gives nobody more than the list and the mode do
+    /// together. Returns what the file system refused.
+    ///
+    /// # Errors
+    /// If the system fails for another reason.
+    pub fn give(&self, file: &File) -> io::Result<Refused> {
+        if let Some(owner) = self.owner {
+            give(file, owner)?;
         }
+        let mut refused = self.extended.apply(file);
+        let mode = if refused.lists { self.extended.narrowed(self.mode) } else { self.mode };
+        let now = file.metadata()?;
+        let mode = allowed(mode, self.owner, &now);
+        refused.owners |= is_refused(self.owner, &now);
+        refused.modes |= set_mode(file, &now, |_| mode)?;
+        refused.times |= set_modified(file, self.modified)?;
+        Ok(refused)
+    }
+}
+
+/// Returns the part of a mode that a file may have which should belong to `owner`. If it could not
+/// be given to its group, the members of that group are others now, and whoever is in the group
+/// that it has instead was one of the others. So both get no more than either had.
+fn allowed(mode: u32, owner: Option<Owner>, file: &Metadata) -> u32 {
+    match owner.zip(Owner::of(file)) {
+        Some((owner, now)) if owner.group != now.group => {
+            let both = mode & (mode << GROUP_SHIFT) & GROUP;
+            mode & !OTHERS | both | both >> GROUP_SHIFT
+        }
+        _ => mode,
     }
 }
 
@@ -253,6 +301,11 @@ fn give(file: &File, owner: Owner) -> io::Result<()> {
         let _ = system::set_owner(file, None, owner.group);
     }
     Ok(())
+}
+
+/// Whether a file was not given to its owner although this process may give files away.
+fn is_refused(wanted: Option<Owner>, file: &Metadata) -> bool {
+    wanted.is_some() && wanted != Owner::of(file) && system::may_give_files_away()
 }
 
 /// Changes the mode of a file, where files have modes. Returns whether the file system refused it,
