@@ -126,7 +126,9 @@ impl Prober<'_> {
         }
         // A node notices by itself if it got the whole file for a range.
         abilities.ranges &= self.node.abilities().ranges;
-        abilities.create = abilities.create && self.creates_once().await?;
+        // A folder notices by itself if its file system cannot create a file only if there is none.
+        abilities.create =
+            abilities.create && self.creates_once().await? && self.node.abilities().create;
         abilities.streams = abilities.streams && self.streams().await;
         Ok(Probe { abilities, clock_ahead })
     }
