@@ -1,7 +1,7 @@
 //! Shard files.
 
 use std::ffi::OsString;
-use std::fs::{File, Metadata};
+use std::fs::File;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
@@ -52,14 +52,19 @@ fn run<T: Send>(py: Python<'_>, work: impl FnOnce(Progress<'_>) -> Result<T> + S
     }
 }
 
-/// Opens a file to read it.
-pub fn open(path: &Path) -> Result<(File, Metadata)> {
+/// Opens a file to read it. Returns it with its attributes, and with its length if it has one.
+pub fn open(path: &Path) -> Result<(File, Attributes, Option<u64>)> {
     let refused = |error: io::Error| refused(path, &error);
     let file = File::open(path).map_err(refused)?;
     let metadata = file.metadata().map_err(refused)?;
     match metadata.is_dir() {
         true => Err(wrong_argument(format!("{} is a directory", path.display()))),
-        false => Ok((file, metadata)),
+        // Pipes and devices have a length of 0 until they are read.
+        false => {
+            let length = metadata.is_file().then_some(metadata.len());
+            let attributes = Attributes::of_open(&file).map_err(refused)?;
+            Ok((file, attributes, length))
+        }
     }
 }
 
@@ -87,11 +92,8 @@ pub fn encode_file(
     let name = name.or_else(|| source.file_name().map(OsString::from));
     let name = name.ok_or_else(|| wrong_argument("the source has no name; give one"))?;
     run(py, |progress| {
-        let (file, metadata) = open(&source)?;
-        let attributes = Attributes::of(&metadata);
+        let (file, attributes, length) = open(&source)?;
         let job = EncodeJob::new(code, name, directories.0);
-        // Pipes and devices have a length of 0 until they are read.
-        let length = metadata.is_file().then_some(metadata.len());
         let job = job.length_hint(length).attributes(attributes);
         let job = job.force(force).sync(sync).threads(threads);
         Ok(paritas_shards::encode(&job, file, progress)?.shards)

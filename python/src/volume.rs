@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use paritas::CodecOptions;
-use paritas_shards::{Attributes, FileTarget, Timestamp};
+use paritas_shards::{FileTarget, Timestamp};
 use paritas_volume::config::Config;
 use paritas_volume::names::ObjectName;
 use paritas_volume::{ErrorKind, GetOptions, Health, Object, PutOptions, Rate, Reencoded, Runner};
@@ -139,10 +139,10 @@ impl Volume {
 
     /// Stores a file, with its mode and time.
     fn put_file(&self, py: Python<'_>, name: Name, path: PathBuf) -> Result<ObjectInfo> {
-        let (file, metadata) = open(&path)?;
+        let (file, attributes, length) = open(&path)?;
         let mut options = PutOptions::default();
-        options.attributes = Attributes::of(&metadata);
-        options.length = metadata.is_file().then_some(metadata.len());
+        options.attributes = attributes;
+        options.length = length;
         self.put_from(py, name, file, options)
     }
 

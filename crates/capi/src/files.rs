@@ -56,7 +56,7 @@ fn encode(path: &PathBuf, code: Code, folders: Vec<PathBuf>, force: bool) -> Res
     let length = metadata.is_file().then_some(metadata.len());
     let job = EncodeJob::new(code, name, folders)
         .length_hint(length)
-        .attributes(Attributes::of(&metadata))
+        .attributes(Attributes::of_open(&file).map_err(failed)?)
         .force(force);
     paritas_shards::encode(&job, file, SILENT)?;
     Ok(())

@@ -159,7 +159,7 @@ pub unsafe extern "C" fn paritas_volume_put_file(
         let file = File::open(&path).map_err(failed)?;
         let metadata = file.metadata().map_err(failed)?;
         let mut options = PutOptions::default();
-        options.attributes = Attributes::of(&metadata);
+        options.attributes = Attributes::of_open(&file).map_err(failed)?;
         options.length = metadata.is_file().then_some(metadata.len());
         let report = volume.run(volume.volume.put(&name, file, options))?;
         // SAFETY: as the caller promises.

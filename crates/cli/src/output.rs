@@ -1,5 +1,6 @@
 //! The output of a run: results for people or as JSON lines, progress, and failures.
 
+use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -30,13 +31,21 @@ pub struct Output {
     stdout_is_taken: bool,
     /// The first failure to print anything.
     failure: Arc<Mutex<Option<Failure>>>,
+    /// The warnings so far: none is printed twice.
+    warned: Arc<Mutex<HashSet<String>>>,
 }
 
 impl Output {
     /// Creates the output that the arguments ask for.
     pub fn new(args: &Args) -> Self {
         let stdout_is_taken = args.command.takes_stdout();
-        Self { json: args.json, quiet: args.quiet, stdout_is_taken, failure: Arc::default() }
+        Self {
+            json: args.json,
+            quiet: args.quiet,
+            stdout_is_taken,
+            failure: Arc::default(),
+            warned: Arc::default(),
+        }
     }
 
     /// Prints a result: `value` in JSON, or the text for people, which is made only if it is
@@ -60,15 +69,19 @@ impl Output {
     }
 
     /// Prints a result that is of no interest to people.
-    #[cfg(feature = "volume")]
     pub fn result_if_json(&self, value: Value) {
         if self.json {
             self.line(&value.to_string());
         }
     }
 
-    /// Prints a warning on standard error.
+    /// Prints a warning on standard error, unless it has been printed before.
     pub fn warn(&self, message: &str) {
+        let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
+        if !warned.insert(message.to_owned()) {
+            return;
+        }
+        drop(warned);
         if self.json {
             self.error_line(&json!({"type": "warning", "message": message}).to_string());
         } else if !self.quiet {

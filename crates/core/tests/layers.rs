@@ -12,7 +12,7 @@ const LAYERS: [&[&str]; 5] =
     [&["error", "limits"], &["define"], &["plan"], &["run"], &["codec", "long", "lt"]];
 
 /// The crates, by their folders.
-const CRATES: [&str; 11] = [
+const CRATES: [&str; 12] = [
     "capi",
     "cli",
     "core",
@@ -22,6 +22,7 @@ const CRATES: [&str; 11] = [
     "protect",
     "reference",
     "shards",
+    "store",
     "tune",
     "volume",
 ];

@@ -6,7 +6,7 @@
 //!
 //! | key | value |
 //! | --- | --- |
-//! | 0 | the settings, a map: 0 the label; 1 the path of the root when it was protected; 2 an array of the protected paths, relative to the root; 3 an array of the patterns of excluded paths; 4 the redundancy in millionths; 5 the time, an array of seconds and nanoseconds; 6 an array of the paths of the folders for parity, empty if it is in the root |
+//! | 0 | the settings, a map: 0 the label; 1 the path of the root when it was protected; 2 an array of the protected paths, relative to the root; 3 an array of the patterns of excluded paths; 4 the redundancy in millionths; 5 the time, an array of seconds and nanoseconds; 6 an array of the paths of the folders for parity, empty if it is in the root; 8 an array of the paths at which other file systems were mounted, relative to the root (empty for the root itself); 9 whether these were left out |
 //! | 1 | an array of the older layers that count, oldest first, at most 64: each an array of the layer's id and an array of the numbers of its pieces that are dead |
 //! | 2 | number of bytes of the columns |
 //! | 3 | the columns, compressed |
@@ -24,19 +24,31 @@
 //! | 6 | for files and gaps: the size in bytes |
 //! | 7 | bytes: for each link its target, and a zero byte; that of a hard link is the path of a file |
 //! | 8 | for files of older layers: an array of the number of the layer (in key 1) and of the piece |
+//! | 9 | for each item but gaps: the seconds of the time at which the system last changed anything about it (ctime), less those of its time of change; null if it is not known. Missing if it is known of none |
+//! | 10 | for each item with such a time: its nanoseconds less those of the time of change |
+//! | 11 | an array of the sets of extended attributes that occur, each a map of names and values |
+//! | 12 | for each item but gaps: 0, or 1 more than the number of its set in column 11. Missing if there are none |
+//! | 13 | an array of the owners that occur, each an array of the numbers of user and group |
+//! | 14 | for each item but gaps: 0, or 1 more than the number of its owner in column 13. Missing if there are none |
+//!
+//! Keys 8 and 9 and columns 9 to 14 are missing from catalogues of earlier versions of Paritas, which
+//! ignore them.
 //!
 //! All items but gaps are in ascending order of the bytes of their paths. Paths are relative to the
 //! root, and have no empty, `.`, `..` or `.paritas` component. Files and gaps are the *pieces* of
 //! the layer's stream, in order, with nothing between them. A gap stands for bytes that belong to
 //! no file any more, because the file changed while it was read.
 
+use std::collections::BTreeMap;
 use std::io::Read;
+use std::sync::Arc;
 
 use flate2::Compression;
 use flate2::read::{DeflateDecoder, DeflateEncoder};
 use minicbor::bytes::ByteVec;
 use minicbor::{Decode, Encode};
-use paritas_shards::Timestamp;
+use paritas_shards::{Owner, Timestamp};
+use paritas_store::place::extended::Extended;
 
 use crate::digest::FileDigest;
 use crate::error::{Error, Result};
@@ -107,6 +119,29 @@ pub(crate) struct Settings {
     /// The folders for parity. If there are none, the parity is in the root.
     #[n(6)]
     pub folders: Vec<ByteVec>,
+    /// The paths, relative to the root, at which other file systems were mounted. An empty path
+    /// stands for the root.
+    #[cbor(n(8), default, skip_if = "Vec::is_empty")]
+    pub mounts: Vec<ByteVec>,
+    /// Whether what is on other file systems than the root is left out.
+    #[cbor(n(9), default, skip_if = "is_false")]
+    pub one_file_system: bool,
+}
+
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
+/// What systems keep of a file or folder beside its mode and its time of change.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Details {
+    /// When the system last changed anything about it. Programs cannot set this time, so a file
+    /// that has it still was not written. Only files have it.
+    pub changed: Option<Timestamp>,
+    /// Its access control lists and extended attributes, if it has any. Many files share a set.
+    pub extended: Option<Arc<Extended>>,
+    /// The user and the group that it belongs to.
+    pub owner: Option<Owner>,
 }
 
 /// An older layer that still counts.
@@ -136,6 +171,7 @@ pub(crate) struct Item {
     pub path: Vec<u8>,
     pub mode: u32,
     pub modified: Timestamp,
+    pub details: Details,
     pub kind: ItemKind,
 }
 
@@ -164,11 +200,19 @@ pub(crate) enum ItemKind {
     },
 }
 
+impl Details {
+    /// Returns a mode that gives nobody more than `mode` and the access control list do together.
+    pub fn narrowed(&self, mode: u32) -> u32 {
+        self.extended.as_ref().map_or(mode, |extended| extended.narrowed(mode))
+    }
+}
+
 impl Item {
     /// Returns the item for bytes that belong to no file.
     pub fn gap(size: u64) -> Self {
         let modified = Timestamp { seconds: 0, nanoseconds: 0 };
-        Self { path: Vec::new(), mode: 0, modified, kind: ItemKind::Gap { size } }
+        let details = Details::default();
+        Self { path: Vec::new(), mode: 0, modified, details, kind: ItemKind::Gap { size } }
     }
 
     /// Returns the number of bytes that the item has in the layer's stream, or `None` if it has no
@@ -219,6 +263,18 @@ struct Columns {
     targets: Vec<u8>,
     #[n(8)]
     kept: Vec<(u32, u32)>,
+    #[cbor(n(9), default, skip_if = "Vec::is_empty")]
+    changed_seconds: Vec<Option<i64>>,
+    #[cbor(n(10), default, skip_if = "Vec::is_empty")]
+    changed_nanoseconds: Vec<i64>,
+    #[cbor(n(11), default, skip_if = "Vec::is_empty")]
+    attributes: Vec<Extended>,
+    #[cbor(n(12), default, skip_if = "Vec::is_empty")]
+    attributes_of: Vec<u32>,
+    #[cbor(n(13), default, skip_if = "Vec::is_empty")]
+    owners: Vec<Owner>,
+    #[cbor(n(14), default, skip_if = "Vec::is_empty")]
+    owner_of: Vec<u32>,
 }
 
 impl Catalogue {
@@ -289,11 +345,12 @@ impl Catalogue {
         if stored.older.len() > MOST_OLDER {
             return Err(bad(format!("it lists {} older layers", stored.older.len())));
         }
-        for start in &stored.settings.starts {
-            match start.is_empty() {
-                true => {}
-                false => check_path(start)?,
-            }
+        let Settings { starts, mounts, .. } = &stored.settings;
+        for path in starts.iter().chain(mounts).filter(|path| !path.is_empty()) {
+            check_path(path)?;
+        }
+        if !columns.attributes.iter().all(Extended::is_possible) {
+            return Err(bad("a set of attributes is not allowed"));
         }
         let items = columns.items(digests, &most)?;
         check_length(&items, geometry)?;
@@ -324,9 +381,26 @@ impl Columns {
             columns.modes.push(item.mode);
             columns.seconds.push(item.modified.seconds.wrapping_sub(second));
             columns.nanoseconds.push(item.modified.nanoseconds);
+            columns.put_changed(item);
             (before, second) = (&item.path, item.modified.seconds);
         }
+        if columns.changed_nanoseconds.is_empty() {
+            columns.changed_seconds.clear();
+        }
+        let all = || items.iter().filter(|item| !matches!(item.kind, ItemKind::Gap { .. }));
+        let sets = all().map(|item| item.details.extended.as_deref());
+        (columns.attributes, columns.attributes_of) = numbered(sets);
+        let owners = all().map(|item| item.details.owner.as_ref());
+        (columns.owners, columns.owner_of) = numbered(owners);
         columns
+    }
+
+    fn put_changed(&mut self, item: &Item) {
+        let Timestamp { seconds, nanoseconds } = item.modified;
+        let changed = item.details.changed;
+        self.changed_seconds.push(changed.map(|time| time.seconds.wrapping_sub(seconds)));
+        let difference = |time: Timestamp| i64::from(time.nanoseconds) - i64::from(nanoseconds);
+        self.changed_nanoseconds.extend(changed.map(difference));
     }
 
     fn items(&self, digests: &[FileDigest], most: &Expansion) -> Result<Vec<Item>> {
@@ -363,6 +437,12 @@ struct Left<'a> {
     sizes: std::slice::Iter<'a, u64>,
     targets: &'a [u8],
     kept: std::slice::Iter<'a, (u32, u32)>,
+    changed_seconds: Option<std::slice::Iter<'a, Option<i64>>>,
+    changed_nanoseconds: std::slice::Iter<'a, i64>,
+    attributes: Vec<Arc<Extended>>,
+    attributes_of: Option<std::slice::Iter<'a, u32>>,
+    owners: &'a [Owner],
+    owner_of: Option<std::slice::Iter<'a, u32>>,
     digests: std::slice::Iter<'a, FileDigest>,
     path: Vec<u8>,
     second: i64,
@@ -381,6 +461,12 @@ impl<'a> Left<'a> {
             sizes: columns.sizes.iter(),
             targets: &columns.targets,
             kept: columns.kept.iter(),
+            changed_seconds: some_of(&columns.changed_seconds),
+            changed_nanoseconds: columns.changed_nanoseconds.iter(),
+            attributes: columns.attributes.iter().cloned().map(Arc::new).collect(),
+            attributes_of: some_of(&columns.attributes_of),
+            owners: &columns.owners,
+            owner_of: some_of(&columns.owner_of),
             digests: digests.iter(),
             path: Vec::new(),
             second: 0,
@@ -418,7 +504,26 @@ impl<'a> Left<'a> {
             }
             other => return Err(bad(format!("kind {other} is unknown"))),
         };
-        Ok(Item { path, mode, modified, kind })
+        let details = Details {
+            changed: self.changed(modified)?,
+            extended: numbered_of(&self.attributes, &mut self.attributes_of)?,
+            owner: numbered_of(self.owners, &mut self.owner_of)?,
+        };
+        Ok(Item { path, mode, modified, details, kind })
+    }
+
+    fn changed(&mut self, modified: Timestamp) -> Result<Option<Timestamp>> {
+        let Some(column) = &mut self.changed_seconds else { return Ok(None) };
+        let Some(seconds) = next(column, "time")? else { return Ok(None) };
+        let difference = next(&mut self.changed_nanoseconds, "time")?;
+        let nanoseconds = i64::from(modified.nanoseconds).checked_add(difference);
+        let nanoseconds = nanoseconds.and_then(|nanoseconds| u32::try_from(nanoseconds).ok());
+        let seconds = modified.seconds.wrapping_add(seconds);
+        let time = nanoseconds.map(|nanoseconds| Timestamp { seconds, nanoseconds });
+        match time.filter(|time| time.is_normal()) {
+            Some(time) => Ok(Some(time)),
+            None => Err(bad("a time is out of range")),
+        }
     }
 
     fn next_path(&mut self) -> Result<Vec<u8>> {
@@ -448,6 +553,10 @@ impl<'a> Left<'a> {
             self.nanoseconds.len(),
             self.sizes.len(),
             self.kept.len(),
+            self.changed_seconds.map_or(0, |left| left.len()),
+            self.changed_nanoseconds.len(),
+            self.attributes_of.map_or(0, |left| left.len()),
+            self.owner_of.map_or(0, |left| left.len()),
             self.digests.len(),
         ];
         let is_empty = lists.iter().all(|&left| left == 0);
@@ -456,6 +565,43 @@ impl<'a> Left<'a> {
             false => Err(bad("its columns are longer than its items")),
         }
     }
+}
+
+/// Returns the values that occur, and for each item 1 more than the number of its value, or 0 if it
+/// has none. If nothing has one, both are empty.
+fn numbered<'v, T: Clone + Ord + 'v>(
+    values: impl Iterator<Item = Option<&'v T>>,
+) -> (Vec<T>, Vec<u32>) {
+    let (mut all, mut numbers) = (Vec::new(), BTreeMap::new());
+    let mut number = |value: &'v T| {
+        *numbers.entry(value).or_insert_with(|| {
+            all.push(value.clone());
+            all.len() as u32
+        })
+    };
+    let of: Vec<u32> = values.map(|value| value.map_or(0, &mut number)).collect();
+    let is_empty = all.is_empty();
+    (all, if is_empty { Vec::new() } else { of })
+}
+
+/// Returns the next value of a column that [`numbered`] has made.
+fn numbered_of<T: Clone>(
+    all: &[T],
+    column: &mut Option<std::slice::Iter<'_, u32>>,
+) -> Result<Option<T>> {
+    let Some(column) = column else { return Ok(None) };
+    match next(column, "number")?.checked_sub(1) {
+        None => Ok(None),
+        Some(number) => match all.get(number as usize) {
+            Some(value) => Ok(Some(value.clone())),
+            None => Err(bad("a set of attributes or an owner is missing")),
+        },
+    }
+}
+
+/// Returns the values of a column that is missing if it would say nothing.
+fn some_of<T>(column: &[T]) -> Option<std::slice::Iter<'_, T>> {
+    (!column.is_empty()).then(|| column.iter())
 }
 
 fn next<T: Copy>(column: &mut std::slice::Iter<'_, T>, what: &str) -> Result<T> {

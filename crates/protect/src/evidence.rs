@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use crate::aside;
 use crate::find::{EntryKind, Protection};
 use crate::parity::Checked;
 use crate::stream::Stream;
@@ -27,7 +28,8 @@ pub enum FileState {
     /// It is not there, but the file at this path has its bytes; or all that was in the folder is
     /// in the folder at this path.
     Moved(PathBuf),
-    /// It may not be read, for the reason that the system gives.
+    /// It, or a folder above it, cannot be read now, for the reason that the system gives. It may be
+    /// intact.
     Unreadable(String),
 }
 
@@ -68,6 +70,12 @@ impl Evidence {
     pub fn leftovers(&self, protection: &Protection) -> impl Iterator<Item = &PathBuf> {
         let id = protection.id.to_string();
         self.tree.leftovers.iter().filter(move |path| is_left_by(path, &id))
+    }
+
+    /// Returns the copies of what repairs of this protection have replaced.
+    pub fn replaced(&self, protection: &Protection) -> impl Iterator<Item = &PathBuf> {
+        let id = protection.id.to_string();
+        self.tree.replaced.iter().filter(move |path| aside::is_of(path, &id))
     }
 
     /// Whether any of these entries has bytes in lost blocks of a layer.

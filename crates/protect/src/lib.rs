@@ -30,33 +30,39 @@
 //! parity files. `format.rs` has the bytes of parity files, and `catalogue.rs` those of the
 //! catalogue, which says what is protected.
 
+mod aside;
 mod catalogue;
 mod coding;
 mod create;
+mod details;
 mod digest;
 mod error;
 mod evidence;
 mod find;
-mod folder;
+mod folding;
 mod format;
 mod geometry;
 mod label;
+mod mounts;
 mod parity;
 mod pieces;
 mod repair;
 mod restore;
 mod scan;
+mod sparse;
 mod stream;
 mod system;
+mod times;
 mod tree;
+mod trouble;
 mod update;
 mod verify;
 
 pub use catalogue::FOLDER;
-pub use create::{DEFAULT_MEMORY, Plan, ProtectJob, ProtectReport, plan, protect};
+pub use create::{Plan, ProtectJob, ProtectReport, default_memory, plan, protect};
 pub use error::{Error, ErrorKind, Result};
 pub use evidence::FileState;
-pub use find::{Protection, find, has_parity, parity_at};
+pub use find::{IsWanted, Other, Protection, find, find_among, has_parity, parity_at};
 pub use format::Id;
 pub use geometry::{Geometry, Redundancy};
 pub use repair::{RepairJob, RepairReport, repair};

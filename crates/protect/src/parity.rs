@@ -16,6 +16,7 @@ use crate::format::{CHECK, Header, Kind, RECORD};
 use crate::pieces;
 use crate::stream::{open, read_at};
 use crate::tree::in_threads;
+use crate::trouble::Trouble;
 
 /// Number of bytes that are read at once.
 const STEP: usize = 1 << 20;
@@ -115,9 +116,9 @@ impl ParityFile {
     }
 }
 
-/// Whether the system does not let this process read a file.
-pub(crate) fn is_refused(path: &Path) -> bool {
-    open(path).is_err_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied)
+/// Returns why the system does not let this process read a file that may be intact.
+pub(crate) fn refusal(path: &Path) -> Option<std::io::Error> {
+    open(path).err().filter(|error| matches!(Trouble::of(error), Trouble::Refused(_)))
 }
 
 fn read_exact(file: &File, mut bytes: &mut [u8], mut offset: u64) -> bool {

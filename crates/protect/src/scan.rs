@@ -21,7 +21,7 @@ use crate::find::{Entry, EntryKind, Layer, Protection};
 use crate::format::{after_zeros, block_checksum, checksum_of_zeros};
 use crate::stream::{Patch, Source, Stream};
 use crate::system::{path_bytes, path_in};
-use crate::tree::{FoundKind, Tree, in_threads};
+use crate::tree::{FoundKind, Links, Tree, in_threads};
 
 /// Number of bytes that are read at once.
 const STEP: usize = 1 << 20;
@@ -79,7 +79,7 @@ fn find_moved_links(protection: &Protection, evidence: &mut Evidence) {
     });
     let places: HashMap<usize, PathBuf> = places.collect();
     let taken: HashSet<&PathBuf> = places.values().collect();
-    let mut names: HashMap<(u64, u64), VecDeque<PathBuf>> = HashMap::new();
+    let mut names: HashMap<Links, VecDeque<PathBuf>> = HashMap::new();
     for found in evidence.tree.others() {
         let FoundKind::File { links: Some(id), .. } = found.kind else { continue };
         let path = path_in(&protection.root, &found.path);
@@ -193,12 +193,14 @@ fn copies(
     copies
 }
 
-/// Returns size and path of the files that a killed repair has left.
+/// Returns size and path of the files that a killed repair has left, and of the copies of what
+/// repairs have replaced.
 fn leftovers<'a>(
     protection: &'a Protection,
     evidence: &'a Evidence,
 ) -> impl Iterator<Item = (u64, PathBuf)> + 'a {
-    evidence.leftovers(protection).filter_map(|path| {
+    let copies = evidence.replaced(protection);
+    evidence.leftovers(protection).chain(copies).filter_map(|path| {
         let found = std::fs::symlink_metadata(path).ok().filter(Metadata::is_file)?;
         Some((found.len(), path.clone()))
     })
@@ -323,9 +325,9 @@ fn suspects(protection: &Protection, evidence: &Evidence, block: u64) -> Vec<Pat
     };
     let damaged = evidence.states.iter().filter(is_suspect);
     let damaged = damaged.filter_map(|(&number, _)| {
-        let path = &protection.entries[number].path;
-        match evidence.tree.of(number)?.kind {
-            FoundKind::File { size, .. } => Some((size, path_in(&protection.root, path))),
+        let found = evidence.tree.of(number)?;
+        match found.kind {
+            FoundKind::File { size, .. } => Some((size, path_in(&protection.root, &found.path))),
             _ => None,
         }
     });

@@ -6,7 +6,7 @@
 //! repaired. When that takes more than half of a layer's parity, or there are many layers,
 //! everything is made anew. The old parity stands until the new one has its names.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
@@ -14,16 +14,18 @@ use paritas_shards::{Progress, counted, setters, shown};
 
 use crate::catalogue::{Item, ItemKind, Older};
 use crate::create::{
-    DEFAULT_MEMORY, Order, Plan, ProtectJob, ProtectReport, common_mode, items, now, plan_in,
+    Order, Plan, ProtectJob, ProtectReport, common_mode, default_memory, items, now, plan_in,
     protect, refuse_inside, stream, threads,
 };
 use crate::digest::FileDigest;
 use crate::error::{Error, ErrorKind, Result};
 use crate::find::{Entry, EntryKind, Layer, Protection};
 use crate::geometry::Geometry;
+use crate::mounts;
 use crate::scan::{digest_of, digests};
 use crate::system::{path_bytes, path_in};
-use crate::tree::{Skipped, Tree};
+use crate::times::ChangeTimes;
+use crate::tree::{Found, Skipped, Tree};
 
 /// Largest number of layers.
 const MOST_LAYERS: usize = 8;
@@ -48,7 +50,7 @@ pub struct UpdateJob {
 impl Default for UpdateJob {
     /// Trusts sizes and times, and makes as little parity as suffices.
     fn default() -> Self {
-        let memory = DEFAULT_MEMORY;
+        let memory = default_memory();
         Self { checksum: false, anew: false, memory, threads: None, sync: true }
     }
 }
@@ -93,6 +95,9 @@ pub struct UpdateReport {
     pub gone: u64,
     /// The report on the new parity, if any was written.
     pub protected: Option<ProtectReport>,
+    /// Places that cannot be looked at now: disks that are not mounted, and what cannot be read.
+    /// What is protected there stays protected as it was.
+    pub held: Vec<Skipped>,
     /// Paths that are not protected, as in [`ProtectReport::skipped`], also if no parity was
     /// written.
     pub skipped: Vec<Skipped>,
@@ -104,23 +109,29 @@ pub struct UpdateReport {
 /// # Errors
 /// If a file has the right time but other bytes or another size, so that it is damaged and must be
 /// repaired first ([`ErrorKind::CheckFailed`]); if a protected file, or the folder that it is in,
-/// cannot be read ([`ErrorKind::Io`]); if the parity lies inside the protected files, or none of
-/// the paths that were given to protect exists any more ([`ErrorKind::Parameters`]); or as for
-/// [`protect`].
+/// cannot be read ([`ErrorKind::Io`]); if only a part of the protection was asked for, the parity
+/// lies inside the protected files, or none of the paths that were given to protect exists any more
+/// ([`ErrorKind::Parameters`]); or as for [`protect`].
 pub fn update(
     protection: &Protection,
     job: &UpdateJob,
     progress: Progress<'_>,
 ) -> Result<UpdateReport> {
+    protection.expect_whole()?;
     let tree = protection.walk(threads(job.threads))?;
-    refuse_unread(protection, &tree)?;
     refuse_all_gone(protection)?;
     let starts: Vec<&[u8]> = protection.starts().collect();
     refuse_inside(&protection.root, &starts, &tree, &protection.parity_folders())?;
-    let mut changes = Changes::new(protection, items(&tree.found), job)?;
+    let times = ChangeTimes::of(protection, &tree);
+    let mut changes = Changes::new(protection, present(protection, &tree, job), times, job)?;
+    let held = Held::new(protection, &tree);
+    changes.hold(protection, &held);
     changes.refuse_emptied(protection, &tree)?;
     let updated = match () {
-        () if job.anew || changes.needs_all(protection) => Updated::Anew,
+        () if job.anew || changes.needs_all(protection) && held.is_nothing() => {
+            held.refuse_anew()?;
+            Updated::Anew
+        }
         () if changes.is_nothing(protection) => Updated::Nothing,
         () => Updated::Layer,
     };
@@ -129,13 +140,19 @@ pub fn update(
             protection.remove_left();
             None
         }
-        Updated::Layer => Some(changes.layer(protection, job, tree.skipped.clone())?),
+        Updated::Layer => {
+            let mut mounts = tree.mounts.clone();
+            mounts.extend(held.mounts.iter().cloned());
+            mounts.sort_unstable();
+            Some(changes.layer(protection, job, &mounts, tree.skipped.clone())?)
+        }
         Updated::Anew => Some(changes.anew(protection, job)?),
     };
     let protected = plan.map(|plan| protect(&plan, progress)).transpose()?;
     let skipped = protected.as_ref().map_or(tree.skipped, |report| report.skipped.clone());
     let Changes { kept, added, changed, gone, .. } = changes;
-    Ok(UpdateReport { updated, kept, added, changed, gone, protected, skipped })
+    let held = held.places;
+    Ok(UpdateReport { updated, kept, added, changed, gone, protected, held, skipped })
 }
 
 /// Refuses to take everything for removed: perhaps a disk is not mounted.
@@ -169,23 +186,61 @@ fn is_there(protection: &Protection, start: &[u8]) -> bool {
     path_in(&protection.root, start).symlink_metadata().is_ok()
 }
 
-/// Refuses to take protected files for removed that may still be there, because they or a folder
-/// above them cannot be looked at.
-fn refuse_unread(protection: &Protection, tree: &Tree) -> Result<()> {
-    let hides_some = |skipped: &&Skipped| {
-        let path = skipped.path.strip_prefix(&protection.root).map(path_bytes);
-        path.is_ok_and(|path| protection.needs(&path)) && !skipped.is_special()
-    };
-    match tree.skipped.iter().find(hides_some) {
-        Some(Skipped { path, reason }) => Err(Error::new(
-            ErrorKind::Io,
-            format!(
-                "{} cannot be read ({reason}), but files there are protected; make it readable \
-                 first, or mount its disk",
-                shown(path)
-            ),
-        )),
-        None => Ok(()),
+/// What is protected and cannot be looked at now. It may be there, so it is not given up.
+struct Held {
+    /// Where it is, and why it cannot be looked at.
+    places: Vec<Skipped>,
+    /// The paths of disks that are not mounted.
+    mounts: Vec<Vec<u8>>,
+    /// The numbers of the entries at these places, and of the folders that lead to them.
+    entries: BTreeSet<usize>,
+}
+
+impl Held {
+    fn new(protection: &Protection, tree: &Tree) -> Self {
+        let absent = mounts::absent(protection, tree);
+        let not_mounted =
+            absent.iter().filter(|(path, _)| !tree.mounts.iter().any(|it| it == path));
+        let mounts = not_mounted.map(|(path, _)| path.to_vec()).collect();
+        let mut held = Self { places: Vec::new(), mounts, entries: BTreeSet::new() };
+        for place in mounts::as_skipped(&protection.root, &absent) {
+            held.add(protection, place);
+        }
+        for skipped in tree.skipped.iter().filter(|skipped| !skipped.is_special()) {
+            let path = skipped.path.strip_prefix(&protection.root).map(path_bytes);
+            if path.is_ok_and(|path| protection.needs(&path)) {
+                held.add(protection, skipped.clone());
+            }
+        }
+        held
+    }
+
+    fn add(&mut self, protection: &Protection, place: Skipped) {
+        let path =
+            place.path.strip_prefix(&protection.root).map_or_else(|_| Vec::new(), path_bytes);
+        let ends = (0..path.len()).filter(|&at| path[at] == b'/').chain([path.len()]);
+        self.entries.extend(ends.filter_map(|end| protection.entry_at(&path[..end])));
+        self.entries.extend(protection.below(&path));
+        self.places.push(place);
+    }
+
+    fn is_nothing(&self) -> bool {
+        self.places.is_empty()
+    }
+
+    /// Refuses to make everything anew without what cannot be read.
+    fn refuse_anew(&self) -> Result<()> {
+        match self.places.first() {
+            None => Ok(()),
+            Some(Skipped { path, reason }) => Err(Error::new(
+                ErrorKind::Io,
+                format!(
+                    "{} cannot be read ({reason}), so its parity cannot be made anew; make it \
+                     readable first, or mount its disk",
+                    shown(path)
+                ),
+            )),
+        }
     }
 }
 
@@ -194,6 +249,7 @@ type Place = (usize, usize);
 
 /// The changes since a protection was made or updated.
 struct Changes {
+    times: ChangeTimes,
     /// Everything that is there, with [`ItemKind::Kept`] for files whose bytes are protected.
     items: Vec<Item>,
     kept: u64,
@@ -209,8 +265,14 @@ struct Changes {
 }
 
 impl Changes {
-    fn new(protection: &Protection, items: Vec<Item>, job: &UpdateJob) -> Result<Self> {
+    fn new(
+        protection: &Protection,
+        items: Vec<Item>,
+        times: ChangeTimes,
+        job: &UpdateJob,
+    ) -> Result<Self> {
         let mut changes = Self {
+            times,
             items,
             kept: 0,
             added: 0,
@@ -222,7 +284,7 @@ impl Changes {
         let mut items = std::mem::take(&mut changes.items);
         for item in &mut items {
             if matches!(item.kind, ItemKind::File { .. })
-                && let Some(entry) = same_file(protection, item, job.checksum)?
+                && let Some(entry) = same_file(protection, item, times, job.checksum)?
             {
                 changes.keep(item, entry);
             }
@@ -280,6 +342,40 @@ impl Changes {
         }
     }
 
+    /// Keeps what is protected and cannot be looked at, as it is protected. What was found under
+    /// its own name, or moved to another one, is kept already.
+    fn hold(&mut self, protection: &Protection, held: &Held) {
+        let there: HashSet<Vec<u8>> = self.items.iter().map(|item| item.path.clone()).collect();
+        for &number in &held.entries {
+            let entry = &protection.entries[number];
+            if there.contains(&entry.path) || self.is_alive(entry) {
+                continue;
+            }
+            let Entry { path, mode, modified, details, .. } = entry.clone();
+            let kind = match entry.kind.clone() {
+                EntryKind::Folder => ItemKind::Folder,
+                EntryKind::Symlink { target } => ItemKind::Symlink { target },
+                EntryKind::HardLink { target } => ItemKind::HardLink { target },
+                EntryKind::File { layer, piece, .. } => {
+                    self.kept += 1;
+                    self.gone -= 1;
+                    self.alive.insert((layer, piece));
+                    ItemKind::Kept { layer: layer as u32, piece: piece as u32 }
+                }
+            };
+            self.items.push(Item { path, mode, modified, details, kind });
+        }
+        self.items.sort_unstable_by(|one, other| one.path.cmp(&other.path));
+        let is_file =
+            |item: &&Item| matches!(item.kind, ItemKind::File { .. } | ItemKind::Kept { .. });
+        let files: HashSet<Vec<u8>> =
+            self.items.iter().filter(is_file).map(|item| item.path.clone()).collect();
+        self.items.retain(|item| match &item.kind {
+            ItemKind::HardLink { target } => files.contains(target),
+            _ => true,
+        });
+    }
+
     fn is_alive(&self, entry: &Entry) -> bool {
         place_of(entry).is_some_and(|place| self.alive.contains(&place))
     }
@@ -305,7 +401,11 @@ impl Changes {
 
     fn is_nothing(&self, protection: &Protection) -> bool {
         self.items.len() == protection.entries.len()
-            && self.items.iter().zip(&protection.entries).all(|(item, entry)| is_same(item, entry))
+            && self
+                .items
+                .iter()
+                .zip(&protection.entries)
+                .all(|(item, entry)| self.is_same(item, entry))
     }
 
     /// Plans a layer for what is new or changed.
@@ -313,6 +413,7 @@ impl Changes {
         &mut self,
         protection: &Protection,
         job: &UpdateJob,
+        mounts: &[Vec<u8>],
         skipped: Vec<Skipped>,
     ) -> Result<Plan> {
         let emptied = emptied(protection);
@@ -323,6 +424,7 @@ impl Changes {
         let (items, folders) = (self.new_items(protection), protection.parity_folders());
         let mut settings = protection.settings.clone();
         settings.created = now();
+        settings.mounts = mounts.iter().cloned().map(Into::into).collect();
         let order = Order {
             root: protection.root.clone(),
             settings,
@@ -354,7 +456,10 @@ impl Changes {
         let is_said = |item: &Item| match item.kind {
             ItemKind::Kept { layer, piece } => {
                 let original = &protection.layers[layer as usize].originals[piece as usize];
-                *original == (item.path.clone(), item.mode, item.modified)
+                let facts = |item: &Item| {
+                    (item.path.clone(), item.mode, item.modified, item.details.clone())
+                };
+                facts(original) == facts(item)
             }
             _ => false,
         };
@@ -373,6 +478,7 @@ impl Changes {
             .redundancy(protection.redundancy())
             .parity_dirs(folders)
             .excludes(settings.excludes.clone())
+            .one_file_system(settings.one_file_system)
             // An old protection of a file whose name has only dots has an empty label.
             .label(Some(protection.label()).filter(|label| !label.is_empty()))
             .memory(job.memory)
@@ -405,11 +511,24 @@ fn emptied(protection: &Protection) -> Option<Vec<PathBuf>> {
     is_empty.then(|| files.collect())
 }
 
+/// Returns everything that is there, before it is compared with what is protected. The attributes
+/// of files about which the system has changed nothing are not read again.
+fn present(protection: &Protection, tree: &Tree, job: &UpdateJob) -> Vec<Item> {
+    let known = |found: &Found| {
+        let entry = &protection.entries[protection.entry_at(&found.path)?];
+        let is_untouched = found.changed.is_some() && found.changed == entry.details.changed;
+        is_untouched.then(|| entry.details.clone())
+    };
+    items(&protection.root, &tree.found, known, threads(job.threads))
+}
+
 /// Returns the entry with the path of a file, if the file still has the bytes of the entry. A file
-/// that has the time of the entry must have its bytes, too.
+/// that has the time of the entry must have its bytes, too, unless the system says that it was
+/// touched since.
 fn same_file<'p>(
     protection: &'p Protection,
     item: &Item,
+    times: ChangeTimes,
     checksum: bool,
 ) -> Result<Option<&'p Entry>> {
     let Some(entry) = protection.entry_at(&item.path).map(|at| &protection.entries[at]) else {
@@ -417,7 +536,8 @@ fn same_file<'p>(
     };
     let EntryKind::File { size, digest, .. } = entry.kind else { return Ok(None) };
     let path = || path_in(&protection.root, &item.path);
-    let is_on_time = entry.modified == item.modified;
+    let has_time = entry.modified == item.modified;
+    let is_on_time = has_time && !times.was_touched(entry, item.details.changed);
     match item.size() == Some(size) {
         false if is_on_time => return Err(Error::damaged(&path())),
         false => return Ok(None),
@@ -427,7 +547,7 @@ fn same_file<'p>(
     match digest_of(&path(), size) {
         Some(now) if now == digest => Ok(Some(entry)),
         Some(_) if is_on_time => Err(Error::damaged(&path())),
-        None if is_on_time => Err(Error::unreadable(&path())),
+        None if has_time => Err(Error::unreadable(&path())),
         _ => Ok(None),
     }
 }
@@ -464,18 +584,28 @@ fn moved<'p>(
         .collect()
 }
 
-/// Whether an item is what an entry says.
-fn is_same(item: &Item, entry: &Entry) -> bool {
-    let is_kind = match (&item.kind, &entry.kind) {
-        (ItemKind::Folder, EntryKind::Folder) => true,
-        (ItemKind::Symlink { target }, EntryKind::Symlink { target: then })
-        | (ItemKind::HardLink { target }, EntryKind::HardLink { target: then }) => target == then,
-        (&ItemKind::Kept { layer, piece }, &EntryKind::File { layer: of, piece: then, .. }) => {
-            (layer as usize, piece as usize) == (of, then)
-        }
-        _ => false,
-    };
-    // The time of a folder changes whenever something in it is made anew.
-    let has_time = item.modified == entry.modified || entry.kind == EntryKind::Folder;
-    is_kind && item.path == entry.path && item.mode == entry.mode && has_time
+impl Changes {
+    /// Whether an item is what an entry says.
+    fn is_same(&self, item: &Item, entry: &Entry) -> bool {
+        let is_kind = match (&item.kind, &entry.kind) {
+            (ItemKind::Folder, EntryKind::Folder) => true,
+            (ItemKind::Symlink { target }, EntryKind::Symlink { target: then })
+            | (ItemKind::HardLink { target }, EntryKind::HardLink { target: then }) => {
+                target == then
+            }
+            (&ItemKind::Kept { layer, piece }, &EntryKind::File { layer: of, piece: then, .. }) => {
+                (layer as usize, piece as usize) == (of, then)
+            }
+            _ => false,
+        };
+        // The time of a folder changes whenever something in it is made anew.
+        let has_time = item.modified == entry.modified || entry.kind == EntryKind::Folder;
+        is_kind
+            && item.path == entry.path
+            && item.mode == entry.mode
+            && item.details.extended == entry.details.extended
+            && (entry.details.owner.is_none() || item.details.owner == entry.details.owner)
+            && has_time
+            && !self.times.was_touched(entry, item.details.changed)
+    }
 }

@@ -5,23 +5,29 @@
 //! are looked for among those that are new, and lost blocks in files that are damaged or new (see
 //! `scan.rs`). Each parity block at hand repairs any one lost block, so the verdict is exact.
 
+mod part;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-use paritas_shards::{Attributes, Progress, forget_cached, setters};
+use paritas_shards::{Attributes, Progress, Timestamp, forget_cached, setters, shown};
 
 use crate::create::threads;
 use crate::error::Result;
 use crate::evidence::{Evidence, FileState, LayerEvidence, is_left_by, lost_ranges};
 use crate::find::{Entry, EntryKind, Layer, Protection};
+use crate::folding::match_folded;
 use crate::geometry::Geometry;
-use crate::parity::{Checked, ParityFile, check_all};
+use crate::mounts;
+use crate::parity::{Checked, ParityFile, check_all, refusal};
 use crate::scan;
-use crate::stream::{Gathered, Reading, Scanned, Source, Stream, Trouble};
+use crate::stream::{Gathered, Reading, Scanned, Source, Stream};
 use crate::system::{path_bytes, path_in};
-use crate::tree::{Found, FoundKind, Skipped, Tree, folder_of};
+use crate::times::ChangeTimes;
+use crate::tree::{Found, FoundKind, Links, Skipped, Tree, are_linked, folder_of};
+use crate::trouble::Trouble;
 
 /// Number of bytes after which threads hand over their findings, so that these take little memory.
 const ROUND: u64 = 1 << 30;
@@ -74,6 +80,8 @@ pub struct FileFinding {
     pub size: u64,
     /// Its state.
     pub state: FileState,
+    /// Whether it has the time that it had when it was protected.
+    pub has_time: bool,
 }
 
 /// The kinds of things that can be protected.
@@ -144,6 +152,8 @@ pub struct VerifyReport {
     pub unreadable_layers: usize,
     /// Files that are not protected yet.
     pub new: Vec<PathBuf>,
+    /// Copies of what repairs have replaced.
+    pub replaced: Vec<PathBuf>,
     /// Paths in the tree that cannot be protected.
     pub skipped: Vec<Skipped>,
 }
@@ -176,7 +186,10 @@ pub(crate) fn examine(
 ) -> Result<(VerifyReport, Evidence)> {
     let examination =
         Examination { protection, options, progress, threads: threads(options.threads) };
-    let evidence = examination.evidence()?;
+    let evidence = match examination.intact_part()? {
+        Some(evidence) => evidence,
+        None => examination.evidence()?,
+    };
     Ok((report(protection, &evidence), evidence))
 }
 
@@ -194,26 +207,32 @@ impl Examination<'_> {
         if self.options.from_disk {
             self.forget_cached(&tree)?;
         }
+        let times = ChangeTimes::of(protection, &tree);
         let mut states = BTreeMap::new();
         for (number, entry) in protection.entries.iter().enumerate() {
-            states.extend(state_by_metadata(entry, tree.of(number)).map(|s| (number, s)));
+            let state = state_by_metadata(entry, tree.of(number), times);
+            states.extend(state.map(|state| (number, state)));
         }
         states.extend(replaced(protection, &tree));
-        if !self.options.quick {
-            self.compare_names(&tree, &mut states);
+        set_unreadable(protection, &tree, &mut states);
+        match self.options.quick {
+            true => self.compare_touched(&tree, times, &mut states),
+            false => self.compare_names(&tree, &mut states),
         }
         let mut layers = Vec::new();
         for layer in &protection.layers {
             layers.push(match self.options.quick {
                 true => self.trust(layer, &tree, &states),
-                false => self.read(layer, &tree, &mut states)?,
+                false => self.read(layer, &tree, times, &mut states)?,
             });
         }
+        set_renamed(protection, &tree, &mut states);
         let mut evidence = Evidence { tree, states, layers };
         if !self.options.quick {
             scan::find_moved(protection, &mut evidence, self.threads);
             scan::find_shifted(protection, &mut evidence, self.threads);
         }
+        set_absent(protection, &mut evidence);
         set_ranges(protection, &mut evidence);
         Ok(evidence)
     }
@@ -233,13 +252,22 @@ impl Examination<'_> {
         let entries = &self.protection.entries;
         for (number, entry) in entries.iter().enumerate() {
             let EntryKind::HardLink { target } = &entry.kind else { continue };
-            let Some((size, own)) = file_at(tree, &entry.path) else { continue };
-            let is_linked = own.is_some() && file_at(tree, target).is_some_and(|(_, id)| id == own);
-            let file = self.protection.entry_at(target).map(|at| &entries[at].kind);
+            let Some((size, own)) = file_of(tree.of(number)) else { continue };
+            let path = self.protection.path_of(entry);
+            let target = self.protection.entry_at(target);
+            let other = target.and_then(|target| file_of(tree.of(target)));
+            let is_linked = own.is_some()
+                && other.is_some_and(|(_, links)| links == own)
+                && target
+                    .is_some_and(|it| are_linked(&self.protection.path_of(&entries[it]), &path));
+            let file = target.map(|target| &entries[target].kind);
             let Some(EntryKind::File { digest, .. }) = file else { continue };
             if !is_linked {
-                let is_same =
-                    scan::digest_of(&self.protection.path_of(entry), size) == Some(*digest);
+                if let Some(why) = refusal(&path) {
+                    states.insert(number, FileState::Unreadable(why.to_string()));
+                    continue;
+                }
+                let is_same = scan::digest_of(&path, size) == Some(*digest);
                 let is_on_time =
                     tree.of(number).is_some_and(|found| found.modified == entry.modified);
                 let state = match (is_same, is_on_time) {
@@ -257,13 +285,16 @@ impl Examination<'_> {
         &self,
         layer: &Layer,
         tree: &Tree,
+        times: ChangeTimes,
         states: &mut BTreeMap<usize, FileState>,
     ) -> Result<LayerEvidence> {
         let stream = self.stream(layer, tree);
         let scanned = self.scan(&stream, &layer.header.geometry);
         for (number, piece) in layer.pieces.iter().enumerate() {
             if let Some(entry) = piece.entry {
-                let state = self.state_by_bytes(entry, number, &scanned, tree, states);
+                let known = states.get(&entry).cloned();
+                let found = tree.of(entry);
+                let state = self.state_by_bytes(entry, number, &scanned, found, times, known);
                 match state {
                     Some(state) => _ = states.insert(entry, state),
                     None => _ = states.remove(&entry),
@@ -336,13 +367,14 @@ impl Examination<'_> {
     fn stream(&self, layer: &Layer, tree: &Tree) -> Stream {
         let mut stream = Stream::default();
         for piece in &layer.pieces {
-            let found = |entry: usize| match tree.of(entry)?.kind {
-                FoundKind::File { size, .. } => Some((entry, size)),
+            let found = piece.entry.and_then(|entry| tree.of(entry));
+            let file = found.and_then(|found| match found.kind {
+                FoundKind::File { size, .. } => Some((&found.path, size)),
                 _ => None,
-            };
-            match piece.entry.and_then(found) {
-                Some((entry, size)) => {
-                    let path = self.protection.path_of(&self.protection.entries[entry]);
+            });
+            match file {
+                Some((path, size)) => {
+                    let path = path_in(&self.protection.root, path);
                     stream.push_file(piece.size, Source { path, expected: None }, size);
                 }
                 None => stream.push(piece.size, None),
@@ -357,18 +389,15 @@ impl Examination<'_> {
         number: usize,
         piece: usize,
         scanned: &Scanned,
-        tree: &Tree,
-        states: &BTreeMap<usize, FileState>,
+        found: Option<&Found>,
+        times: ChangeTimes,
+        known: Option<FileState>,
     ) -> Option<FileState> {
         let entry = &self.protection.entries[number];
-        let Some(Found { kind: FoundKind::File { size, .. }, modified, mode, .. }) =
-            tree.of(number)
-        else {
-            return states.get(&number).cloned();
+        let Some(Found { kind: FoundKind::File { size, .. }, modified, mode, .. }) = found else {
+            return known;
         };
-        if let Some(Trouble::Refused(io::ErrorKind::PermissionDenied, why)) =
-            scanned.troubles.get(&piece)
-        {
+        if let Some(Trouble::Refused(why)) = scanned.troubles.get(&piece) {
             return Some(FileState::Unreadable(why.clone()));
         }
         let EntryKind::File { digest, .. } = entry.kind else { return None };
@@ -378,24 +407,55 @@ impl Examination<'_> {
             (true, true) if *mode == entry.mode => None,
             (true, _) => Some(FileState::Touched),
             // It may have been changed since the tree was looked through.
-            (false, true) if self.has_time(entry) => Some(FileState::Damaged(Vec::new())),
+            (false, true) if self.is_untouched(entry, times) => {
+                Some(FileState::Damaged(Vec::new()))
+            }
             (false, _) => Some(FileState::Changed(Vec::new())),
         }
     }
 }
 
 impl Examination<'_> {
-    /// Whether a file has, at this moment, the time that it had when it was protected.
-    fn has_time(&self, entry: &Entry) -> bool {
+    /// Whether a file has, at this moment, the time that it had when it was protected, and nothing
+    /// says that it was touched since.
+    fn is_untouched(&self, entry: &Entry, times: ChangeTimes) -> bool {
         let metadata = std::fs::symlink_metadata(self.protection.path_of(entry));
-        metadata.is_ok_and(|found| Attributes::of(&found).modified == Some(entry.modified))
+        metadata.is_ok_and(|found| {
+            let has_time = Attributes::of(&found).modified == Some(entry.modified);
+            has_time && !times.was_touched(entry, Timestamp::changed(&found))
+        })
+    }
+
+    /// Reads the files that have the right size and time, but were touched, although otherwise
+    /// nothing is read: a program may have written them, and set their time back.
+    fn compare_touched(
+        &self,
+        tree: &Tree,
+        times: ChangeTimes,
+        states: &mut BTreeMap<usize, FileState>,
+    ) {
+        for (number, entry) in self.protection.entries.iter().enumerate() {
+            let EntryKind::File { size, digest, .. } = entry.kind else { continue };
+            let is_whole = matches!(states.get(&number), None | Some(FileState::Touched));
+            let changed = tree.of(number).and_then(|found| found.changed);
+            if is_whole && times.was_touched(entry, changed) {
+                let path = self.protection.path_of(entry);
+                match scan::digest_of(&path, size) {
+                    Some(now) if now == digest => continue,
+                    Some(_) => states.insert(number, FileState::Changed(Vec::new())),
+                    None => refusal(&path).and_then(|why| {
+                        states.insert(number, FileState::Unreadable(why.to_string()))
+                    }),
+                };
+            }
+        }
     }
 }
 
-/// Returns the size of the file at a path, and its device and inode if it has several names.
-/// Returns `None` if there is no file.
-fn file_at(tree: &Tree, path: &[u8]) -> Option<(u64, Option<(u64, u64)>)> {
-    match tree.at(path)?.kind {
+/// Returns the size of a file, and what its names have in common if it has several. Returns `None`
+/// for what is no file.
+fn file_of(found: Option<&Found>) -> Option<(u64, Option<Links>)> {
+    match found?.kind {
         FoundKind::File { size, links } => Some((size, links)),
         _ => None,
     }
@@ -415,6 +475,7 @@ pub(crate) fn look(protection: &Protection, threads: usize) -> Result<Tree> {
     let starts: Vec<Vec<u8>> = protection.starts().map(<[u8]>::to_vec).collect();
     add_leftovers_beside(&starts, protection, &mut tree);
     tree.match_paths(protection.entries.iter().map(|entry| entry.path.as_slice()));
+    match_folded(protection, &mut tree);
     Ok(tree)
 }
 
@@ -444,7 +505,11 @@ fn add_leftovers_beside(starts: &[Vec<u8>], protection: &Protection, tree: &mut 
 }
 
 /// Returns the state of an entry by what the system says about it.
-fn state_by_metadata(entry: &Entry, found: Option<&Found>) -> Option<FileState> {
+fn state_by_metadata(
+    entry: &Entry,
+    found: Option<&Found>,
+    times: ChangeTimes,
+) -> Option<FileState> {
     let Some(found) = found else { return Some(FileState::Missing) };
     let is_same = match (&entry.kind, &found.kind) {
         (EntryKind::File { size, .. }, FoundKind::File { size: now, .. }) => size == now,
@@ -456,10 +521,11 @@ fn state_by_metadata(entry: &Entry, found: Option<&Found>) -> Option<FileState> 
     let has_mode = entry.mode == found.mode || matches!(entry.kind, EntryKind::Symlink { .. });
     // Only the times of files count. Those of folders change whenever something in them does.
     let has_time = entry.modified == found.modified || !entry.is_file();
+    let is_on_time = has_time && !times.was_touched(entry, found.changed);
     match (is_same, has_mode && has_time) {
         (true, true) => None,
         (true, false) if has_time => Some(FileState::Touched),
-        (false, _) if has_time && entry.is_file() && is_file(Some(found)) => {
+        (false, _) if is_on_time && entry.is_file() && is_file(Some(found)) => {
             Some(FileState::Damaged(Vec::new()))
         }
         _ => Some(FileState::Changed(Vec::new())),
@@ -477,6 +543,58 @@ fn replaced<'p>(
         let number = protection.entry_at(&path_bytes(path))?;
         Some((number, FileState::Changed(Vec::new())))
     })
+}
+
+/// Takes what only seems to be missing for unreadable, because it or a folder above it cannot be
+/// looked at. Where nothing but an empty folder was protected, nothing can be lost.
+fn set_unreadable(protection: &Protection, tree: &Tree, states: &mut BTreeMap<usize, FileState>) {
+    for skipped in tree.skipped.iter().filter(|skipped| !skipped.is_special()) {
+        let Ok(path) = skipped.path.strip_prefix(&protection.root).map(path_bytes) else {
+            continue;
+        };
+        let hidden = protection.entry_at(&path).into_iter().chain(protection.below(&path));
+        let is_needed = protection.needs(&path);
+        for number in hidden {
+            match states.get(&number) {
+                Some(FileState::Missing) if is_needed => {
+                    states.insert(number, FileState::Unreadable(skipped.reason.clone()));
+                }
+                Some(FileState::Missing) => _ = states.remove(&number),
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Takes what only seems to be missing for unreadable, because the disk that had it is not mounted.
+/// If it was moved to another place in the tree, it has been found there.
+fn set_absent(protection: &Protection, evidence: &mut Evidence) {
+    for (mount, reason) in mounts::absent(protection, &evidence.tree) {
+        let point = protection.entry_at(mount);
+        if let Some(point) = point.filter(|it| evidence.states.get(it) == Some(&FileState::Touched))
+        {
+            // The folder at which the disk is mounted has a mode of its own.
+            evidence.states.remove(&point);
+        }
+        for number in point.into_iter().chain(protection.below(mount)) {
+            if evidence.states.get(&number) == Some(&FileState::Missing) {
+                let place = path_in(&protection.root, mount);
+                let reason = format!("{}: {reason}", shown(&place));
+                evidence.states.insert(number, FileState::Unreadable(reason));
+            }
+        }
+    }
+}
+
+/// Takes what is as it was, but has a name that the file system takes for the same, for moved.
+fn set_renamed(protection: &Protection, tree: &Tree, states: &mut BTreeMap<usize, FileState>) {
+    for number in 0..protection.entries.len() {
+        if let Some(path) = protection.renamed(number, tree)
+            && matches!(states.get(&number), None | Some(FileState::Touched))
+        {
+            states.insert(number, FileState::Moved(path_in(&protection.root, path)));
+        }
+    }
 }
 
 /// States which bytes of damaged and changed files are in lost blocks.
@@ -501,12 +619,15 @@ fn report(protection: &Protection, evidence: &Evidence) -> VerifyReport {
         .zip(&evidence.layers)
         .map(|(layer, evidence)| layer_report(layer, evidence))
         .collect();
-    let findings: Vec<FileFinding> = evidence
-        .states
-        .iter()
-        .map(|(&number, state)| finding(protection, &protection.entries[number], state))
+    let states = evidence.states.iter().filter(|(number, _)| protection.covers(**number));
+    let findings: Vec<FileFinding> = states
+        .map(|(&number, state)| finding(protection, (number, state), &evidence.tree))
         .collect();
-    let parity = parity_findings(protection, evidence);
+    // The parity belongs to no part.
+    let parity = match protection.is_part() {
+        true => Vec::new(),
+        false => parity_findings(protection, evidence),
+    };
     let is_whole = |number: usize| {
         matches!(
             evidence.states.get(&number),
@@ -514,7 +635,8 @@ fn report(protection: &Protection, evidence: &Evidence) -> VerifyReport {
         )
     };
     let files = protection.entries.iter().enumerate().filter(|(_, entry)| entry.is_file());
-    let intact_files = files.filter(|&(number, _)| is_whole(number)).count() as u64;
+    let files = files.map(|(number, _)| number).filter(|&number| protection.covers(number));
+    let intact_files = files.filter(|&number| is_whole(number)).count() as u64;
     let new = new_files(protection, evidence);
     VerifyReport {
         status: status(protection, evidence, &layers, &parity),
@@ -523,9 +645,13 @@ fn report(protection: &Protection, evidence: &Evidence) -> VerifyReport {
         findings,
         parity,
         layers,
-        unreadable_layers: protection.unreadable_layers,
+        unreadable_layers: match protection.may_lack_entries() {
+            true => protection.unreadable_layers,
+            false => 0,
+        },
         new,
-        skipped: evidence.tree.skipped.clone(),
+        replaced: evidence.replaced(protection).cloned().collect(),
+        skipped: skipped(protection, evidence),
     }
 }
 
@@ -537,18 +663,19 @@ fn status(
 ) -> Status {
     let is_good = |state: &FileState| matches!(state, FileState::Touched | FileState::Moved(_));
     let is_lost = |state: &FileState| matches!(state, FileState::Damaged(_) | FileState::Missing);
-    let lost = evidence.states.iter().filter(|(_, state)| is_lost(state));
+    let mut states = evidence.states.iter().filter(|(number, _)| protection.covers(**number));
+    let lost = states.clone().filter(|(_, state)| is_lost(state));
     let mut short =
         (0..).zip(layers).filter(|(_, layer)| layer.needed > 0).map(|(number, _)| number);
     let lost: Vec<usize> = lost.map(|(&number, _)| number).collect();
     let is_beyond = |layer| {
         evidence.needs_parity(protection, layer, &lost)
-            || !evidence.broken_parity(protection, layer).is_empty()
+            || !protection.is_part() && !evidence.broken_parity(protection, layer).is_empty()
     };
-    if short.any(is_beyond) || protection.unreadable_layers > 0 {
+    if short.any(is_beyond) || protection.may_lack_entries() {
         return Status::BeyondRepair;
     }
-    match evidence.states.values().all(is_good) && parity.is_empty() {
+    match states.all(|(_, state)| is_good(state)) && parity.is_empty() {
         true => Status::Intact,
         false => Status::Repairable,
     }
@@ -580,7 +707,15 @@ fn layer_report(layer: &Layer, evidence: &LayerEvidence) -> LayerReport {
     }
 }
 
-fn finding(protection: &Protection, entry: &Entry, state: &FileState) -> FileFinding {
+fn finding(
+    protection: &Protection,
+    (number, state): (usize, &FileState),
+    tree: &Tree,
+) -> FileFinding {
+    let entry = &protection.entries[number];
+    // What has moved is named as it was; the state says where it is.
+    let now = protection.renamed(number, tree);
+    let now = now.filter(|_| !matches!(state, FileState::Moved(_))).unwrap_or(&entry.path);
     let kind = match entry.kind {
         EntryKind::File { .. } => Protected::File,
         EntryKind::Folder => Protected::Folder,
@@ -588,11 +723,12 @@ fn finding(protection: &Protection, entry: &Entry, state: &FileState) -> FileFin
         EntryKind::HardLink { .. } => Protected::HardLink,
     };
     FileFinding {
-        path: protection.path_of(entry),
-        name: path_in(Path::new(""), &entry.path),
+        path: path_in(&protection.root, now),
+        name: path_in(Path::new(""), now),
         kind,
         size: entry.size(),
         state: state.clone(),
+        has_time: tree.of(number).is_some_and(|found| found.modified == entry.modified),
     }
 }
 
@@ -639,6 +775,15 @@ fn parity_finding(
     })
 }
 
+/// Returns what cannot be protected in the part that was asked for, or above it.
+fn skipped(protection: &Protection, evidence: &Evidence) -> Vec<Skipped> {
+    let is_asked_for = |skipped: &&Skipped| {
+        let path = skipped.path.strip_prefix(&protection.root).map(path_bytes);
+        path.is_ok_and(|path| protection.covers_path(&path) || protection.has_part_below(&path))
+    };
+    evidence.tree.skipped.iter().filter(is_asked_for).cloned().collect()
+}
+
 /// Returns the files that are not protected, without those to which a protected file was moved.
 fn new_files(protection: &Protection, evidence: &Evidence) -> Vec<PathBuf> {
     let moved = |state: &FileState| match state {
@@ -647,6 +792,7 @@ fn new_files(protection: &Protection, evidence: &Evidence) -> Vec<PathBuf> {
     };
     let moved: BTreeSet<PathBuf> = evidence.states.values().filter_map(moved).collect();
     let new = evidence.tree.others().filter(|found| found.kind != FoundKind::Folder);
+    let new = new.filter(|found| protection.covers_path(&found.path));
     let new = new.map(|found| path_in(&protection.root, &found.path));
     new.filter(|path| !moved.contains(path)).collect()
 }

@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::format::ObjectId;
 use crate::names;
 use crate::shown::shown;
-use crate::system::{open_to_read, rename_new};
+use paritas_store::place::system::{open_to_read, rename_new};
 
 /// The context that separates these digests from all other uses of BLAKE3.
 const CONTEXT: &str = "Paritas: a file that repair moved aside";

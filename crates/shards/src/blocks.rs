@@ -34,7 +34,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use paritas::{Code, CodecOptions, Spec};
 
-use crate::attributes::{Attributes, STORED_MODE, Timestamp};
 use crate::crew::Crew;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{
@@ -46,7 +45,8 @@ use crate::geometry::{CHECKSUM, DEFAULT_BLOCK_BYTES, Geometry, Part};
 use crate::rebuild::needed_buffers;
 use crate::segment::{self, BlockId};
 use crate::shown::shown;
-use crate::system::name_bytes;
+use paritas_store::place::attributes::{Attributes, STORED_MODE, Timestamp};
+use paritas_store::place::system::name_bytes;
 
 /// The most bytes of a header at either end of a shard.
 pub const MOST_HEADER: usize = MAX_RECORD + TRAILER;
@@ -278,7 +278,8 @@ impl Layout {
 
     /// Returns the number of threads to use for an object of `length` bytes, if its length is known
     /// and at most `wanted` are wanted (`None`: as many as the machine runs at once). It is limited
-    /// so that all segments together take at most 128 MiB of memory.
+    /// so that all segments together take at most 128 MiB of memory, or a quarter of what this
+    /// process may use if that is less.
     pub fn threads(&self, wanted: Option<NonZeroUsize>, length: Option<u64>) -> usize {
         let threads = self.geometry.threads(wanted);
         length.map_or(threads, |length| threads.min(self.segments(length).max(1) as usize))

@@ -21,7 +21,7 @@ use crate::geometry::Geometry;
 use crate::place::directory_of;
 use crate::rateless;
 use crate::shown::{counted, shown};
-use crate::system::{FileId, file_id};
+use paritas_store::place::identity::Inode;
 
 /// The largest number of folders for which all sets are tried, to list those that may be lost
 /// together: the list has at most 20 sets.
@@ -106,7 +106,7 @@ impl GivenFolder {
 #[derive(Debug)]
 pub(crate) struct Domains<'a> {
     given: &'a [GivenFolder],
-    known: Vec<(Option<FileId>, PathBuf)>,
+    known: Vec<(Option<Inode>, PathBuf)>,
 }
 
 impl<'a> Domains<'a> {
@@ -126,13 +126,15 @@ impl<'a> Domains<'a> {
 
     /// Returns the number of a folder.
     pub fn of_folder(&mut self, folder: &Path) -> usize {
-        let id = file_id(folder);
-        let is_same = |(known_id, known): &(Option<FileId>, PathBuf)| match id {
-            Some(_) => *known_id == id,
-            None => known == folder,
+        if let Some(number) = self.known.iter().position(|(_, known)| known == folder) {
+            return number;
+        }
+        let inode = Inode::at(folder);
+        let is_same = |(known, _): &(Option<Inode>, PathBuf)| {
+            inode.as_ref().zip(known.as_ref()).is_some_and(|(inode, known)| inode.is_same(known))
         };
         self.known.iter().position(is_same).unwrap_or_else(|| {
-            self.known.push((id, folder.to_owned()));
+            self.known.push((inode, folder.to_owned()));
             self.known.len() - 1
         })
     }

@@ -145,10 +145,10 @@ use std::str::FromStr;
 use crc_fast::{CrcAlgorithm, checksum};
 use minicbor::{Decode, Encode};
 
-use crate::attributes::{STORED_MODE, Timestamp};
 use crate::error::{Error, Result};
 use crate::geometry::MAX_PACKET;
-use crate::system::{name_bytes, name_of};
+use paritas_store::place::attributes::{STORED_MODE, Timestamp};
+use paritas_store::place::system::{name_bytes, name_of};
 
 const MAGIC: [u8; 8] = *b"\x89PRTS\r\n\x1a";
 pub(crate) const END_MAGIC: [u8; 8] = *b"\x1a\n\rSTRP\x89";

@@ -6,7 +6,7 @@ use std::io;
 use std::path::Path;
 
 use crate::error::{Error, Result};
-use crate::system::{drop_cached, file_system, open_to_read, write_back};
+use paritas_store::place::system::{drop_cached, file_system, open_to_read, write_back};
 
 /// Has the system drop what it keeps of these files in memory, so that they are next read from
 /// where they are stored. What is not written yet is written before that. What a process has mapped

@@ -16,7 +16,7 @@
 //! names is an object then, and as long as any of its files has such a name,
 //! [`LeftoverState::Nameless`] says so.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -27,7 +27,8 @@ use crate::object::Object;
 use crate::place::directory_of;
 use crate::recognise::{Recognised, ShardFile};
 use crate::staged::has_temporary_name;
-use crate::system::{FileId, file_id, name_of};
+use paritas_store::place::identity::Inodes;
+use paritas_store::place::system::name_of;
 
 /// Files of one object that a process left behind when it was killed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -125,13 +126,15 @@ pub(super) fn nameless(objects: &[Object]) -> Vec<Leftover> {
 
 /// Returns the folders that files are in. Only files in the same folder can have been set aside for
 /// each other: objects of one name in different folders have nothing to do with each other.
-pub(super) fn folders_of(files: &[PathBuf]) -> HashSet<FileId> {
-    files.iter().filter_map(|file| file_id(directory_of(file))).collect()
+pub(super) fn folders_of(files: &[PathBuf]) -> Inodes {
+    let mut folders = Inodes::default();
+    files.iter().for_each(|file| _ = folders.add(directory_of(file)));
+    folders
 }
 
 /// Whether a file is in one of these folders.
-pub(super) fn is_in(file: &Path, folders: &HashSet<FileId>) -> bool {
-    file_id(directory_of(file)).is_some_and(|folder| folders.contains(&folder))
+pub(super) fn is_in(file: &Path, folders: &Inodes) -> bool {
+    folders.has(directory_of(file))
 }
 
 fn all_paths(object: &Object) -> impl Iterator<Item = PathBuf> {

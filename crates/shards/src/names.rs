@@ -20,7 +20,7 @@ use std::path::PathBuf;
 
 use crate::error::{Error, Result};
 use crate::shown::shown;
-use crate::system::{entry_number, name_bytes, name_of, owned_name};
+use paritas_store::place::system::{entry_number, name_bytes, name_of, owned_name};
 
 /// Number of bytes in the longest name of a file on common file systems.
 const MAX_FILE_NAME: usize = 255;

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use paritas::Code;
 
 use crate::aside::AsideFile;
-use crate::attributes::Timestamp;
 use crate::error::{Error, Result};
 use crate::folders::GivenFolder;
 use crate::format::{Digest, Identity, ObjectId, Record, Total};
@@ -16,6 +15,7 @@ use crate::geometry::{Extent, Geometry, Part};
 use crate::names::ShardName;
 use crate::recognise::{ShardFile, recognise};
 use crate::shown::{counted, shown};
+use paritas_store::place::attributes::Timestamp;
 
 /// A path that should be searched for shards and could not be opened.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -8,8 +8,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use crate::positional::read_at;
-use crate::system::{is_scarcity, open};
+use paritas_store::place::positional::read_at;
+use paritas_store::place::system::{is_scarcity, open};
 
 /// The files that are open.
 #[derive(Debug)]

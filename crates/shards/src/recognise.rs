@@ -12,8 +12,8 @@ use crate::format::{
 use crate::geometry::Part;
 use crate::names;
 use crate::open_files::is_unreadable;
-use crate::positional::{read_at, read_exact_at};
-use crate::system::open_to_read;
+use paritas_store::place::positional::{read_at, read_exact_at};
+use paritas_store::place::system::open_to_read;
 
 /// Number of bytes of a file that are searched for a footer at a time.
 const WINDOW: u64 = 1 << 20;

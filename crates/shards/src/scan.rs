@@ -21,7 +21,7 @@ use crate::leftovers::{self, Leftover, LeftoverState};
 use crate::names;
 use crate::object::{Object, Unread};
 use crate::recognise::{NoShard, Recognised, recognise};
-use crate::system::{FileId, file_id};
+use paritas_store::place::identity::Inodes;
 
 /// Finds shards in files and directories (but not in subdirectories). Codecs of the objects found
 /// are run with [`CodecOptions::default`].
@@ -106,7 +106,8 @@ fn scan_files(mut files: Vec<PathBuf>, options: Options<'_>) -> Inventory {
 /// The findings of a scan so far.
 #[derive(Default)]
 struct Gathering {
-    seen: HashSet<FileId>,
+    /// The files that were looked at. One that is reached on two paths is one copy, not two.
+    seen: Inodes,
     /// Shards, each with whether the path itself was given.
     found: Vec<(Recognised, bool)>,
     /// Files in directories that have temporary names.
@@ -139,8 +140,7 @@ impl Gathering {
     }
 
     fn add_file(&mut self, path: &Path, named: bool) {
-        // A file that is reached on two paths is one copy, not two.
-        if file_id(path).is_some_and(|id| !self.seen.insert(id)) {
+        if !self.seen.add(path) {
             return;
         }
         match recognise(path) {

@@ -14,7 +14,7 @@ use crate::rateless;
 use crate::recognise::ShardFile;
 use crate::segment::{BlockId, LaneFlaw, Segment};
 use crate::shown::shown;
-use crate::system::allow_open_files;
+use paritas_store::place::system::allow_open_files;
 
 /// All files of an object.
 #[derive(Debug)]

@@ -4,10 +4,10 @@
 use std::io::IoSlice;
 use std::path::{Path, PathBuf};
 
-use crate::attributes::{Access, Attributes};
 use crate::error::{Error, Result};
 use crate::names;
 use crate::place::{NewFile, Pending, Replace, commit_over};
+use paritas_store::place::attributes::{Access, Attributes};
 
 /// A file that is being written. If it is dropped before [`publish`] has named it, it is removed.
 /// On a file system that can make files without names, even a killed process leaves nothing of it

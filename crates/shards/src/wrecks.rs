@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use crate::inventory::{Ignored, Inventory};
 use crate::names;
 use crate::object::Object;
-use crate::system::name_of;
+use paritas_store::place::system::name_of;
 
 /// All that is left of an object: files that have the names of its shards, but cannot be read as
 /// shards. No shard of an object of that name was found.

@@ -31,6 +31,7 @@ pub struct Object {
     content: Content,
     flaws: Vec<Flaw>,
     is_sure: bool,
+    warnings: Vec<String>,
 }
 
 /// Where an object's bytes come from.
@@ -92,7 +93,14 @@ impl Volume {
             Body::Inline(bytes) => Content::Inline(bytes.clone().into()),
             Body::Shards { placement, .. } => self.receiver(hands, &manifest, placement).await?,
         };
-        Ok(Object { digest, content, flaws: hands.flaws(), is_sure, manifest })
+        Ok(Object {
+            digest,
+            content,
+            flaws: hands.flaws(),
+            is_sure,
+            manifest,
+            warnings: Vec::new(),
+        })
     }
 
     async fn survey(
@@ -248,6 +256,7 @@ impl Volume {
         progress: &(dyn Fn(u64) + Send + Sync),
     ) -> Result<Object> {
         let mut output = Output::create(target, object.mode(), object.modified())?;
+        output.expect_room(object.length())?;
         if !output.takes_positions() {
             let object = self.read(object, None, &mut output, progress).await?;
             output.commit()?;
@@ -256,8 +265,8 @@ impl Volume {
         let output = Arc::new(output);
         let object = self.copy(object, None, Sink::File(Arc::clone(&output)), progress).await?;
         let output = alone(output).await;
-        run_blocking(move || output.commit()).await??;
-        Ok(object)
+        let warnings = run_blocking(move || output.commit()).await??;
+        Ok(Object { warnings, ..object })
     }
 
     async fn copy<'a>(
@@ -610,6 +619,11 @@ impl Object {
     /// Returns what went wrong on nodes.
     pub fn flaws(&self) -> &[Flaw] {
         &self.flaws
+    }
+
+    /// Returns warnings about the file that the object was read to.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
     }
 
     /// Whether enough nodes answered to be sure that this is the newest version.

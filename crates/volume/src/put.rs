@@ -473,7 +473,7 @@ impl<'a> PutHands<'a> {
         let volume = self.name.volume;
         let layout =
             self.name.layout().ok_or_else(|| Error::new(ErrorKind::Internal, "no layout"))?;
-        let (mut writers, mut places) = (Vec::new(), Vec::new());
+        let (mut writers, mut places, mut refusals) = (Vec::new(), Vec::new(), Vec::new());
         writers.resize_with(layout.parts_in(1).len(), || None);
         let open = |&action: &Action| {
             let layout = &layout;
@@ -489,14 +489,21 @@ impl<'a> PutHands<'a> {
         {
             match writer {
                 Ok(writer) => writers[part] = Some(writer),
-                Err(error) => self.name.note(node, Some(layout.part(part).shard), error.message()),
+                Err(error) => {
+                    self.name.note(node, Some(layout.part(part).shard), error.message());
+                    refusals.push(error.to_string());
+                }
             }
             places.push((part, node, path));
         }
         let progress = self.options.progress.clone().unwrap_or_else(|| Arc::new(|_| {}));
         let needed = enough_parts(&layout);
         let settings = &volume.setup.settings;
-        let sent = send(&layout, source, writers, needed, settings, progress).await?;
+        let sent = send(&layout, source, writers, needed, settings, progress).await;
+        let sent = sent.map_err(|error| match error.kind() {
+            ErrorKind::TooFewNodes => error.with_reasons(&refusals),
+            _ => error,
+        })?;
         self.name.keep_total(sent.length, sent.digest);
         let answer = |(part, node, path): (usize, NodeIndex, String)| match &sent.parts[part] {
             Ok(()) => {

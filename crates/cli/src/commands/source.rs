@@ -47,7 +47,8 @@ impl Source {
             };
             return Ok(Self::pipe(file, attributes));
         }
-        let (length, attributes) = (Some(metadata.len()), Attributes::of(&metadata));
+        let attributes = Attributes::of_open(&file).map_err(failed)?;
+        let length = Some(metadata.len());
         let stream = Box::new(Unchanging { file, before: metadata, read: 0 });
         Ok(Self { stream, length, attributes })
     }

@@ -92,3 +92,59 @@ fn no_permission_for_parity() {
     forbid(&folder, 0o755);
     assert!(snapshot(&folder) == before);
 }
+
+/// Something that cannot be looked at is named itself, not the folder that it is in. It is unread,
+/// not missing, and everything else is repaired. A folder that can be listed, but in which nothing
+/// can be looked at, behaves like one with a network mount that does not answer.
+#[test]
+fn one_bad_entry_stops_nothing_else() {
+    let yard = Yard::protected(&["--redundancy", "150%"]);
+    let forbid = |path: &Path, mode| {
+        fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+    };
+    let mode = fs::metadata(yard.photo("deep/er")).unwrap().permissions();
+    let whole = snapshot(&yard.root());
+    forbid(&yard.photo("deep/er"), 0o444);
+    fs::remove_file(yard.photo("a.jpg")).unwrap();
+    let verify = run_as_user(args!["verify", yard.root()]).expect(exit::IO);
+    assert!(verify.text().contains("unread   deep/er/c.txt"), "{verify}");
+    assert!(verify.text().contains("skipped  deep/er/c.txt: Permission denied"), "{verify}");
+    assert!(verify.text().contains("missing  a.jpg"), "{verify}");
+    let repair = run_as_user(args!["repair", yard.root()]).expect(exit::IO);
+    assert!(repair.text().contains("1 restored") && !repair.text().contains("failed"), "{repair}");
+    fs::set_permissions(yard.photo("deep/er"), mode).unwrap();
+    assert!(snapshot(&yard.root()) == whole);
+    run(args!["verify", yard.root()]).expect(exit::DONE);
+}
+
+/// Where nothing is protected, something that cannot be looked at makes no verdict unknown, and
+/// does not keep the rest from being protected or updated.
+#[test]
+fn bad_entries_without_protection_are_skipped() {
+    let yard = Yard::new();
+    let forbid = |path: &Path, mode| {
+        fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+    };
+    let hidden = yard.photo("deep/hidden");
+    fs::create_dir(&hidden).unwrap();
+    fs::write(hidden.join("x"), "unknown").unwrap();
+    forbid(&hidden, 0o444);
+    let protect = run_as_user(args!["protect", yard.root()]).expect(exit::IO);
+    assert!(protect.stderr.contains("deep/hidden/x is not protected"), "{protect}");
+    assert!(protect.text().starts_with("photos: 6 files"), "{protect}");
+    fs::write(yard.photo("new"), "new").unwrap();
+    let verify = run_as_user(args!["verify", yard.root()]).expect(exit::DONE);
+    assert!(verify.text().contains("skipped  deep/hidden/x: Permission denied"), "{verify}");
+    let update = run_as_user(args!["protect", "--update", yard.root()]).expect(exit::IO);
+    assert!(update.text().contains("6 files kept, 1 new"), "{update}");
+    // The same holds for an empty folder, if something else is mounted on it later.
+    fs::remove_file(yard.photo("cache/x.tmp")).unwrap();
+    forbid(&hidden, 0o755);
+    fs::remove_file(hidden.join("x")).unwrap();
+    run(args!["protect", "--update", yard.root()]).expect(exit::DONE);
+    forbid(&yard.photo("deep"), 0o444);
+    let verify = run_as_user(args!["verify", yard.root()]).expect(exit::IO);
+    let unread = |name| verify.text().contains(&format!("unread   {name}"));
+    assert!(!unread("deep/hidden") && unread("deep/empty"), "{verify}");
+    forbid(&yard.photo("deep"), 0o755);
+}

@@ -13,9 +13,10 @@ use paritas::{Buffer, Codec, NodeId};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::foreign::layout::{Layout, Run};
-use crate::positional::read_at;
 use crate::shown::shown;
-use crate::system::open_to_read;
+use paritas_store::place::attributes::Attributes;
+use paritas_store::place::positional::read_at;
+use paritas_store::place::system::open_to_read;
 
 /// Number of bytes of a fragment that are handled at once, unless a strip is longer: enough for a
 /// system call, and little enough for the cache.
@@ -43,9 +44,9 @@ impl Fragment {
         Ok(Self { path, file, before })
     }
 
-    /// Returns what the system knew of the file when it was opened.
-    pub fn metadata(&self) -> Metadata {
-        self.before.clone()
+    /// Returns the file's attributes, as far as the system tells them.
+    pub fn attributes(&self) -> Attributes {
+        Attributes::of_open(&self.file).unwrap_or_default()
     }
 
     fn expect_unchanged(&self) -> io::Result<()> {

@@ -25,7 +25,7 @@ use crate::foreign::{
     Foreign, Hints, Plan, Survey, by_number, expect_family, file_name, not_recognised,
 };
 use crate::shown::shown;
-use crate::system::open_to_read;
+use paritas_store::place::system::open_to_read;
 
 /// Number of bytes of a long: a cell is a multiple of w longs, or of 8 strips of packets.
 const LONG: u64 = 8;

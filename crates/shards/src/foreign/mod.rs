@@ -27,7 +27,6 @@ use std::path::{Path, PathBuf};
 
 use paritas::{Code, Codec, CodecOptions, Spec};
 
-use crate::attributes::{Access, Attributes};
 use crate::error::{Error, ErrorKind, Result};
 use crate::foreign::fragments::{Fragment, Fragments};
 use crate::foreign::layout::Layout;
@@ -35,8 +34,9 @@ use crate::foreign::spread::Spread;
 use crate::place::{NewFile, Pending, Replace, commit};
 use crate::setters::setters;
 use crate::shown::shown;
-use crate::system::allow_open_files;
 use crate::{DecodeTarget, EncodeJob, EncodeReport, Object, Progress, decode, encode};
+use paritas_store::place::attributes::{Access, Attributes};
+use paritas_store::place::system::allow_open_files;
 
 /// A tool's way to store fragments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -164,7 +164,7 @@ pub fn import(
     allow_open_files(survey.files.len());
     let files = survey.files.into_iter().map(|path| path.map(Fragment::open).transpose());
     let files = files.collect::<Result<Vec<_>>>()?;
-    let attributes = Attributes::common(files.iter().flatten().map(Fragment::metadata));
+    let attributes = Attributes::common(files.iter().flatten().map(Fragment::attributes));
     let codec = codec(&survey.code, survey.packet)?;
     let fragments = Fragments::new(codec, survey.layout, survey.header, files)?;
     fragments.check()?;
@@ -307,7 +307,8 @@ fn refuse_existing<'a>(
     mut paths: impl Iterator<Item = &'a PathBuf>,
 ) -> Result<()> {
     match paths.find(|path| !job.force && fs::symlink_metadata(path).is_ok()) {
-        Some(path) => Err(Error::exists(format!("{} exists; `force` replaces it", shown(path)))),
+        Some(path) => Err(Error::exists(format!("{} exists; `force` replaces it", shown(path)))
+            .naming(&["force"])),
         None => Ok(()),
     }
 }

@@ -23,7 +23,7 @@ use crate::foreign::{
     Foreign, Hints, Plan, Survey, by_number, data_nodes, expect_family, file_name, not_recognised,
 };
 use crate::shown::shown;
-use crate::system::open_to_read;
+use paritas_store::place::system::open_to_read;
 
 /// Number of bytes of a share that zfec encodes at a time.
 const CELL: u64 = 4096;

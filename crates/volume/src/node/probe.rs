@@ -143,7 +143,9 @@ impl<'a> Prober<'a> {
         }
         // A node notices by itself if it got the whole file for a range.
         abilities.ranges &= self.node.abilities().ranges;
-        abilities.create = abilities.create && self.creates_once().await?;
+        // A folder notices by itself if its file system cannot create a file only if there is none.
+        abilities.create =
+            abilities.create && self.creates_once().await? && self.node.abilities().create;
         abilities.cases = abilities.cases && self.node.stat(&self.path("FILE")).await?.is_none();
         abilities.streams = abilities.streams && self.streams().await;
         Ok(Probe { abilities, clock_ahead })

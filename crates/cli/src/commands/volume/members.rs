@@ -82,7 +82,9 @@ fn report_added(
 ) {
     let added = || nodes.iter().zip(probes);
     let mut warnings = init::placement_warnings(volume);
-    warnings.extend(added().flat_map(|(node, probe)| init::node_warnings(&node.name, probe)));
+    let named: Vec<(&str, &Probe)> =
+        added().map(|(node, probe)| (node.name.as_str(), probe)).collect();
+    warnings.extend(init::node_warnings(&named));
     warnings.iter().for_each(|warning| output.warn(warning));
     let values: Vec<Value> =
         added().map(|(node, probe)| init::node_value(&node.name, node.domain(), probe)).collect();

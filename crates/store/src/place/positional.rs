@@ -3,7 +3,8 @@
 use std::fs::File;
 use std::io::{self, IoSlice, IoSliceMut};
 
-use crate::system::{read_once, write_once};
+use crate::place::refused::is_refusal;
+use crate::place::system::{read_once, write_once};
 
 /// Largest number of slices that one system call takes.
 const MAX_SLICES: usize = 1024;
@@ -12,11 +13,10 @@ const MAX_SLICES: usize = 1024;
 const COMPARED: usize = 1 << 20;
 
 /// Reads until the slices are full or the file ends. Returns the number of bytes read.
-pub(crate) fn read_at(
-    file: &File,
-    slices: &mut [IoSliceMut<'_>],
-    mut offset: u64,
-) -> io::Result<usize> {
+///
+/// # Errors
+/// If the system cannot read.
+pub fn read_at(file: &File, slices: &mut [IoSliceMut<'_>], mut offset: u64) -> io::Result<usize> {
     let start = offset;
     let mut left = slices;
     IoSliceMut::advance_slices(&mut left, 0);
@@ -35,8 +35,11 @@ pub(crate) fn read_at(
     Ok((offset - start) as usize)
 }
 
-/// Fills the buffer, or fails if the file ends before.
-pub(crate) fn read_exact_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+/// Fills the buffer.
+///
+/// # Errors
+/// If the file ends before ([`io::ErrorKind::UnexpectedEof`]), or if the system cannot read.
+pub fn read_exact_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<()> {
     let wanted = buffer.len();
     match read_at(file, &mut [IoSliceMut::new(buffer)], offset)? {
         read if read == wanted => Ok(()),
@@ -45,7 +48,10 @@ pub(crate) fn read_exact_at(file: &File, buffer: &mut [u8], offset: u64) -> io::
 }
 
 /// Whether two files have the same bytes.
-pub(crate) fn are_same(one: &File, other: &File) -> io::Result<bool> {
+///
+/// # Errors
+/// If the system cannot read.
+pub fn are_same(one: &File, other: &File) -> io::Result<bool> {
     let length = one.metadata()?.len();
     if other.metadata()?.len() != length {
         return Ok(false);
@@ -63,8 +69,27 @@ pub(crate) fn are_same(one: &File, other: &File) -> io::Result<bool> {
     Ok(true)
 }
 
+/// Sets the length of a file, with zeros where nothing was written. A file system that does not set
+/// lengths still takes a last byte.
+///
+/// # Errors
+/// If the system cannot write, or if it refuses to shorten the file.
+pub fn set_length(file: &File, length: u64) -> io::Result<()> {
+    match file.set_len(length) {
+        Err(error) if is_refusal(&error) => match file.metadata()?.len() {
+            same if same == length => Ok(()),
+            shorter if shorter < length => write_at(file, &mut [IoSlice::new(&[0])], length - 1),
+            _ => Err(error),
+        },
+        done => done,
+    }
+}
+
 /// Writes all slices.
-pub(crate) fn write_at(file: &File, slices: &mut [IoSlice<'_>], mut offset: u64) -> io::Result<()> {
+///
+/// # Errors
+/// If the system cannot write.
+pub fn write_at(file: &File, slices: &mut [IoSlice<'_>], mut offset: u64) -> io::Result<()> {
     let mut left = slices;
     IoSlice::advance_slices(&mut left, 0);
     while !left.is_empty() {

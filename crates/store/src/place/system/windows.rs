@@ -6,10 +6,10 @@ use std::io::{self, IoSlice, IoSliceMut};
 use std::os::windows::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use crate::system::link_and_remove;
+use crate::place::system::link_and_remove;
 
 /// The path of a file or folder without links and detours.
-pub(crate) type FileId = PathBuf;
+pub type FileId = PathBuf;
 
 /// `ERROR_TOO_MANY_OPEN_FILES`.
 const TOO_MANY_OPEN_FILES: i32 = 4;
@@ -19,55 +19,84 @@ const TOO_MANY_OPEN_FILES: i32 = 4;
 const UNNAMEABLE: &str = "not-utf-8";
 
 /// Returns the bytes of a name.
-pub(crate) fn name_bytes(name: &OsStr) -> &[u8] {
+pub fn name_bytes(name: &OsStr) -> &[u8] {
     name.as_encoded_bytes()
 }
 
 /// Returns the name that has these bytes.
-pub(crate) fn name_of(bytes: &[u8]) -> &OsStr {
+pub fn name_of(bytes: &[u8]) -> &OsStr {
     OsStr::new(std::str::from_utf8(bytes).unwrap_or(UNNAMEABLE))
 }
 
-/// Returns the name that has these bytes.
-pub(crate) fn owned_name(bytes: Vec<u8>) -> OsString {
-    name_of(&bytes).to_owned()
+/// Returns the name that has these bytes, with U+FFFD for what is not UTF-8.
+pub fn owned_name(bytes: Vec<u8>) -> OsString {
+    String::from_utf8_lossy(&bytes).into_owned().into()
 }
 
 /// Returns what tells the file or folder that a path leads to from all others.
-pub(crate) fn file_id(path: &Path) -> Option<FileId> {
+pub fn id_of(path: &Path, _metadata: &Metadata) -> Option<FileId> {
     fs::canonicalize(path).ok()
 }
 
+/// Returns 1: the number of names is not known here.
+pub fn link_count(_metadata: &Metadata) -> u64 {
+    1
+}
+
+/// Returns `None`: mounts have no numbers.
+pub fn mount_of(_path: &Path) -> Option<u64> {
+    None
+}
+
 /// Returns something that changes when another file gets the name: when it was made.
-pub(crate) fn entry_number(entry: &DirEntry) -> u64 {
+pub fn entry_number(entry: &DirEntry) -> u64 {
     use std::os::windows::fs::MetadataExt;
     entry.metadata().map_or(0, |metadata| metadata.creation_time())
 }
 
+/// Returns `false`: what is mounted in a folder is behind a link.
+pub fn is_mount(_folder: &Path) -> bool {
+    false
+}
+
+/// Returns `false`: there are no such file systems.
+pub fn is_of_kernel(_path: &Path) -> bool {
+    false
+}
+
+/// Returns `false`: nothing is known of the file system.
+pub fn numbers_files(_path: &Path) -> bool {
+    false
+}
+
+/// Returns `None`: this time is not told.
+pub fn changed(_file: &Metadata) -> Option<(i64, u32)> {
+    None
+}
+
 /// Reads once at a position; returns the number of bytes read.
-pub(crate) fn read_once(
-    file: &File,
-    slices: &mut [IoSliceMut<'_>],
-    offset: u64,
-) -> io::Result<usize> {
+pub fn read_once(file: &File, slices: &mut [IoSliceMut<'_>], offset: u64) -> io::Result<usize> {
     let first = slices.iter_mut().find(|slice| !slice.is_empty());
     first.map_or(Ok(0), |slice| file.seek_read(slice, offset))
 }
 
 /// Writes once at a position; returns the number of bytes written.
-pub(crate) fn write_once(file: &File, slices: &[IoSlice<'_>], offset: u64) -> io::Result<usize> {
+pub fn write_once(file: &File, slices: &[IoSlice<'_>], offset: u64) -> io::Result<usize> {
     let first = slices.iter().find(|slice| !slice.is_empty());
     first.map_or(Ok(0), |slice| file.seek_write(slice, offset))
 }
 
-/// Renames without replacing anything.
-pub(crate) fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
+/// Gives a file a name that must be free. Returns `false` if the file system cannot do so at once.
+///
+/// # Errors
+/// If the name is taken ([`io::ErrorKind::AlreadyExists`]), or if the system refuses.
+pub fn rename_at_once(from: &Path, to: &Path) -> io::Result<bool> {
     link_and_remove(from, to)
 }
 
 /// Renames over the file that has the name. If that file is still open, it is first given the name
 /// of an old shard (see `names.rs`), and is removed when it is closed.
-pub(crate) fn rename_over(from: &Path, to: &Path) -> io::Result<()> {
+pub fn rename_over(from: &Path, to: &Path) -> io::Result<()> {
     match fs::rename(from, to) {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
             let mut aside = to.as_os_str().to_owned();
@@ -92,57 +121,62 @@ pub fn sync_directory(_directory: &Path) -> io::Result<()> {
 }
 
 /// Opens a file for reading.
-pub(crate) fn open_to_read(path: &Path) -> io::Result<File> {
+pub fn open_to_read(path: &Path) -> io::Result<File> {
     File::open(path)
 }
 
 /// Opens a file.
-pub(crate) fn open(path: &Path, options: &OpenOptions) -> io::Result<File> {
+pub fn open(path: &Path, options: &OpenOptions) -> io::Result<File> {
     options.open(path)
 }
 
 /// Creates a file that must not exist, for reading and writing.
-pub(crate) fn create_new(path: &Path, _mode: u32) -> io::Result<File> {
+pub fn create_new(path: &Path, _mode: u32) -> io::Result<File> {
     OpenOptions::new().read(true).write(true).create_new(true).open(path)
 }
 
 /// Returns `None`: files have names from the beginning.
-pub(crate) fn create_unnamed(_directory: &Path, _mode: u32) -> Option<File> {
+pub fn create_unnamed(_directory: &Path, _mode: u32) -> Option<File> {
     None
 }
 
 /// Never called, because there are no files without names.
-pub(crate) fn link_unnamed(_file: &File, _path: &Path) -> io::Result<()> {
+pub fn link_unnamed(_file: &File, _path: &Path) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
 /// Returns `count`: a process may have millions of files open.
-pub(crate) fn allow_open_files(count: usize) -> usize {
+pub fn allow_open_files(count: usize) -> usize {
     count
 }
 
 /// Whether a file could not be opened because this process has too many open.
-pub(crate) fn is_scarcity(error: &io::Error) -> bool {
+pub fn is_scarcity(error: &io::Error) -> bool {
     error.raw_os_error() == Some(TOO_MANY_OPEN_FILES)
 }
 
 /// Returns `None`: files have no modes.
-pub(crate) fn mode(_file: &Metadata) -> Option<u32> {
+pub fn mode(_file: &Metadata) -> Option<u32> {
     None
 }
 
 /// Does nothing: files have no modes.
-pub(crate) fn set_mode(_file: &File, _mode: u32) -> io::Result<()> {
+pub fn set_mode(_file: &File, _mode: u32) -> io::Result<()> {
     Ok(())
 }
 
 /// Refuses, as [`drop_cached`] does.
-pub(crate) fn file_system(_file: &File) -> io::Result<u64> {
+pub fn device_of(_path: &Path) -> io::Result<u64> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
 /// Refuses, as [`drop_cached`] does.
-pub(crate) fn write_back(_file: &File) -> io::Result<()> {
+pub fn file_system(_file: &File) -> io::Result<u64> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// Refuses, as [`drop_cached`] does.
+pub fn write_back(_file: &File) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
@@ -155,16 +189,21 @@ pub fn drop_cached(_file: &File) -> io::Result<()> {
 }
 
 /// Returns `false`: disks are no files.
-pub(crate) fn is_disk(_file: &Metadata) -> bool {
+pub fn is_disk(_file: &Metadata) -> bool {
     false
 }
 
 /// Returns `None`: users and groups have no numbers.
-pub(crate) fn owner(_file: &Metadata) -> Option<(u32, u32)> {
+pub fn owner(_file: &Metadata) -> Option<(u32, u32)> {
     None
 }
 
+/// Returns `false`: no file has an owner with a number.
+pub fn may_give_files_away() -> bool {
+    false
+}
+
 /// Never called, because no file has an owner with a number.
-pub(crate) fn set_owner(_file: &File, _user: Option<u32>, _group: u32) -> io::Result<()> {
+pub fn set_owner(_file: &File, _user: Option<u32>, _group: u32) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }

@@ -2,19 +2,12 @@
 //! and links are refused. So a folder that somebody replaces by a link meanwhile does not redirect
 //! a write.
 
-use std::collections::BTreeMap;
-use std::fs::{File, FileTimes};
 use std::io;
-use std::path::{Path, PathBuf};
-
-use paritas_shards::{Timestamp, shown};
-
-use crate::error::{Error, ErrorKind, Result};
 
 #[cfg(not(unix))]
-pub(crate) use other::Folder;
+pub use other::Folder;
 #[cfg(unix)]
-pub(crate) use unix::Folder;
+pub use unix::Folder;
 
 impl Folder {
     /// Opens the folder that a path relative to this one is in, and returns it with the last name.
@@ -30,82 +23,36 @@ impl Folder {
     }
 }
 
-/// Sets the time at which a file or folder last changed.
-pub(crate) fn set_modified(file: &File, modified: Timestamp) -> io::Result<()> {
-    let time = modified.system_time();
-    time.map_or(Ok(()), |time| file.set_times(FileTimes::new().set_modified(time)))
-}
-
-/// The room on disks, less what was taken of it.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Room {
-    /// Number of bytes that are left, by device.
-    left: BTreeMap<u64, u64>,
-}
-
-impl Room {
-    /// Takes room for files: for each, its folder and its number of bytes.
-    ///
-    /// # Errors
-    /// If a disk has less room ([`ErrorKind::Io`]). Then nothing is taken.
-    pub fn take(&mut self, needs: &[(PathBuf, u64)]) -> Result<()> {
-        let mut after = self.clone();
-        for (folder, bytes) in needs {
-            let Some((device, free)) = free_bytes(folder) else { continue };
-            let left = after.left.entry(device).or_insert(free);
-            *left = left.checked_sub(*bytes).ok_or_else(|| no_room(folder, *bytes, *left))?;
-        }
-        *self = after;
-        Ok(())
-    }
-}
-
-fn no_room(folder: &Path, bytes: u64, left: u64) -> Error {
-    Error::new(
-        ErrorKind::Io,
-        format!(
-            "the repair writes before it removes anything, and the disk of {} has room for {left} \
-             of the {bytes} bytes",
-            shown(folder)
-        ),
-    )
-}
-
-/// Returns the device of the file system that a folder is on, and the number of free bytes there.
-#[cfg(unix)]
-fn free_bytes(folder: &Path) -> Option<(u64, u64)> {
-    use std::os::unix::fs::MetadataExt;
-    let system = rustix::fs::statvfs(folder).ok()?;
-    let device = std::fs::metadata(folder).ok()?.dev();
-    Some((device, system.f_bavail.saturating_mul(system.f_frsize)))
-}
-
-/// Returns `None`: the free space is not known here.
-#[cfg(not(unix))]
-fn free_bytes(_folder: &Path) -> Option<(u64, u64)> {
-    None
-}
-
 #[cfg(unix)]
 mod unix {
     use std::fs::{File, Permissions};
     use std::io;
-    use std::os::fd::OwnedFd;
+    use std::os::fd::{AsFd, OwnedFd};
     use std::os::unix::fs::{PermissionsExt, fchown};
     use std::path::Path;
 
-    use paritas_shards::Timestamp;
+    use crate::place::attributes::{COARSEST, Owner, Timestamp, Wanted, set_modified};
+    use crate::place::refused::{Refused, is_refusal, refusal};
     use rustix::fs::{
-        AtFlags, CWD, Dir, FileType, Mode, OFlags, RenameFlags, Timespec, Timestamps, fstat,
+        AtFlags, CWD, Dir, FileType, Mode, OFlags, RenameFlags, Stat, Timespec, Timestamps, fstat,
         linkat, mkdirat, openat, renameat, renameat_with, statat, symlinkat, unlinkat, utimensat,
     };
     use rustix::io::Errno;
 
     const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
+    /// Returns both times of something, to set them again.
+    fn times_of(found: &Stat) -> Timestamps {
+        let time = |seconds, nanoseconds| Timespec { tv_sec: seconds, tv_nsec: nanoseconds };
+        Timestamps {
+            last_access: time(found.st_atime, found.st_atime_nsec as _),
+            last_modification: time(found.st_mtime, found.st_mtime_nsec as _),
+        }
+    }
+
     /// An open folder.
     #[derive(Debug)]
-    pub(crate) struct Folder(OwnedFd);
+    pub struct Folder(OwnedFd);
 
     impl Folder {
         /// Opens a folder by its path, which may lead through links.
@@ -122,28 +69,38 @@ mod unix {
         pub fn inner(&self, name: &[u8], make: bool) -> io::Result<Self> {
             let open = || openat(&self.0, name, FOLDER | OFlags::NOFOLLOW, Mode::empty());
             match open() {
-                Err(Errno::NOENT) if make => {
-                    match mkdirat(&self.0, name, Mode::RWXU) {
-                        Err(Errno::EXIST) | Ok(()) => {}
-                        Err(error) => return Err(error.into()),
+                Err(Errno::NOENT) if make => match mkdirat(&self.0, name, Mode::RWXU) {
+                    Ok(()) => {
+                        let made = Self(open()?);
+                        self.give(&made.0);
+                        Ok(made)
                     }
-                    Ok(Self(open()?))
-                }
+                    Err(Errno::EXIST) => Ok(Self(open()?)),
+                    Err(error) => Err(error.into()),
+                },
                 opened => Ok(Self(opened?)),
             }
         }
 
-        /// Makes a folder in this one, unless there is one. A new folder has its mode at once, but
-        /// may be changed by its owner in any case.
+        /// Makes a folder in this one, unless there is one. A new folder has its mode at once, as
+        /// far as the file system has modes, but may be changed by its owner in any case.
         pub fn make(&self, name: &[u8], mode: u32) -> io::Result<()> {
             match mkdirat(&self.0, name, Mode::RWXU) {
                 Err(Errno::EXIST) => self.inner(name, false).map(|_| ()),
                 Err(error) => Err(error.into()),
                 Ok(()) => {
                     let folder = File::from(self.inner(name, false)?.0);
-                    folder.set_permissions(Permissions::from_mode(mode | 0o700))
+                    self.give(&folder);
+                    let mode = Permissions::from_mode(mode | 0o700);
+                    refusal(folder.set_permissions(mode)).map(|_| ())
                 }
             }
+        }
+
+        /// Gives a new folder in this one to whom this one belongs. Few processes may do so. For
+        /// the others, it keeps its owner.
+        fn give(&self, new: impl AsFd) {
+            let _ = fstat(&self.0).map(|above| fchown(new, Some(above.st_uid), Some(above.st_gid)));
         }
 
         /// Makes a file that must not exist, for its owner alone.
@@ -158,18 +115,18 @@ mod unix {
             Ok(File::from(openat(&self.0, name, flags, Mode::empty())?))
         }
 
-        /// Gives a new file to the owner of the file that it will replace, or else of the folder.
-        /// Returns the mode of the file that it will replace, if there is one.
-        pub fn adopt(&self, new: &File, name: &[u8]) -> io::Result<Option<u32>> {
-            let old = statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW).ok();
-            let old = old.filter(|old| FileType::from_raw_mode(old.st_mode).is_file());
-            let owner = old.map_or_else(|| fstat(&self.0), Ok)?;
-            let now = fstat(new)?;
-            if (now.st_uid, now.st_gid) != (owner.st_uid, owner.st_gid) {
-                // Few processes may give files away. For the others, the file keeps its owner.
-                let _ = fchown(new, Some(owner.st_uid), Some(owner.st_gid));
-            }
-            Ok(old.map(|old| old.st_mode & 0o7777))
+        /// Returns the mode and the owner of the file of a name, if there is a file.
+        pub fn about(&self, name: &[u8]) -> Option<(u32, Option<Owner>)> {
+            let found = statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+            let owner = Owner { user: found.st_uid, group: found.st_gid };
+            let is_file = FileType::from_raw_mode(found.st_mode).is_file();
+            is_file.then_some((found.st_mode & 0o7777, Some(owner)))
+        }
+
+        /// Returns the owner of the folder.
+        pub fn owner(&self) -> Option<Owner> {
+            let found = fstat(&self.0).ok()?;
+            Some(Owner { user: found.st_uid, group: found.st_gid })
         }
 
         /// Renames a file in this folder, over what has the new name.
@@ -177,12 +134,29 @@ mod unix {
             Ok(renameat(&self.0, from, &self.0, to)?)
         }
 
+        /// Renames something to a name that the file system takes for the same, such as one that
+        /// differs in case only. `temporary` must be free.
+        ///
+        /// # Errors
+        /// If something has exactly that name already ([`io::ErrorKind::AlreadyExists`]).
+        pub fn rename_alike(&self, from: &[u8], to: &[u8], temporary: &[u8]) -> io::Result<()> {
+            let has = |name: &[u8]| self.names().map(|names| names.iter().any(|one| one == name));
+            if has(to)? {
+                return Err(io::ErrorKind::AlreadyExists.into());
+            }
+            self.replace(from, to)?;
+            if has(to)? {
+                return Ok(());
+            }
+            // The system has found one file under both names, and done nothing.
+            self.replace(from, temporary)?;
+            self.take(self, temporary, to).inspect_err(|_| _ = self.take(self, temporary, from))
+        }
+
         /// Moves something from another folder to a name that must be free.
         pub fn take(&self, folder: &Self, from: &[u8], to: &[u8]) -> io::Result<()> {
             match renameat_with(&folder.0, from, &self.0, to, RenameFlags::NOREPLACE) {
-                Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
-                    self.take_in_steps(folder, from, to)
-                }
+                Err(error) if is_refusal(&error.into()) => self.take_in_steps(folder, from, to),
                 taken => Ok(taken?),
             }
         }
@@ -192,7 +166,7 @@ mod unix {
             match linkat(&folder.0, from, &self.0, to, AtFlags::empty()) {
                 Ok(()) => Ok(unlinkat(&folder.0, from, AtFlags::empty())?),
                 // A file system without hard links: the name is looked up first.
-                Err(Errno::PERM | Errno::NOSYS | Errno::NOTSUP) => {
+                Err(error) if is_refusal(&error.into()) => {
                     match statat(&self.0, to, AtFlags::SYMLINK_NOFOLLOW) {
                         Err(Errno::NOENT) => Ok(renameat(&folder.0, from, &self.0, to)?),
                         found => Err(found.err().unwrap_or(Errno::EXIST).into()),
@@ -208,6 +182,7 @@ mod unix {
             entries.map(|entry| Ok(entry?.file_name().to_bytes().to_vec())).collect()
         }
 
+        /// Removes a file or a link.
         pub fn remove(&self, name: &[u8]) -> io::Result<()> {
             Ok(unlinkat(&self.0, name, AtFlags::empty())?)
         }
@@ -217,8 +192,16 @@ mod unix {
             symlinkat(target, &self.0, name)?;
             let time = Timespec { tv_sec: modified.seconds, tv_nsec: modified.nanoseconds.into() };
             let times = Timestamps { last_access: time, last_modification: time };
+            let behind = statat(&self.0, name, AtFlags::empty()).ok();
             // If the time cannot be set, the link is still right.
-            let _ = utimensat(&self.0, name, &times, AtFlags::SYMLINK_NOFOLLOW);
+            let set = utimensat(&self.0, name, &times, AtFlags::SYMLINK_NOFOLLOW);
+            let link = statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW)?;
+            // Over SFTP, what the link leads to gets the time instead.
+            if let (Ok(()), Some(behind)) = (set, behind)
+                && link.st_mtime.abs_diff(modified.seconds) > COARSEST.as_secs()
+            {
+                let _ = utimensat(&self.0, name, &times_of(&behind), AtFlags::empty());
+            }
             Ok(())
         }
 
@@ -227,24 +210,20 @@ mod unix {
             Ok(linkat(&folder.0, from, &self.0, to, AtFlags::empty())?)
         }
 
-        /// Gives the folder its mode and time.
-        pub fn finish(self, mode: u32, modified: Timestamp) -> io::Result<()> {
-            let file = File::from(self.0);
-            file.set_permissions(Permissions::from_mode(mode))?;
-            super::set_modified(&file, modified)
+        /// Gives the folder attributes. Returns what the file system refused.
+        pub fn finish(self, wanted: &Wanted<'_>) -> io::Result<Refused> {
+            wanted.give(&File::from(self.0))
         }
 
-        /// Sets the time at which the folder last changed.
-        pub fn set_modified(self, modified: Timestamp) -> io::Result<()> {
-            super::set_modified(&File::from(self.0), modified)
+        /// Sets the time at which the folder last changed. Returns whether the file system refused
+        /// it.
+        pub fn set_modified(self, modified: Timestamp) -> io::Result<bool> {
+            set_modified(&File::from(self.0), modified)
         }
 
-        /// Makes the names in the folder durable.
+        /// Makes the names in the folder durable, where the file system can do that.
         pub fn sync(&self) -> io::Result<()> {
-            match rustix::fs::fsync(&self.0) {
-                Err(Errno::INVAL) => Ok(()),
-                done => Ok(done?),
-            }
+            refusal(rustix::fs::fsync(&self.0).map_err(Into::into)).map(|_| ())
         }
     }
 }
@@ -255,14 +234,15 @@ mod other {
     use std::io;
     use std::path::{Path, PathBuf};
 
-    use paritas_shards::Timestamp;
+    use crate::place::attributes::{Owner, Timestamp, Wanted};
+    use crate::place::refused::Refused;
 
-    use crate::system::{name_bytes, owned_name};
+    use crate::place::system::{name_bytes, owned_name};
 
     /// A folder by its path, which is checked before each use, because a folder cannot be held open
     /// here.
     #[derive(Debug)]
-    pub(crate) struct Folder(PathBuf);
+    pub struct Folder(PathBuf);
 
     impl Folder {
         pub fn open(path: &Path) -> io::Result<Self> {
@@ -302,12 +282,20 @@ mod other {
             OpenOptions::new().read(true).write(true).open(self.at(name))
         }
 
-        pub fn adopt(&self, _new: &File, _name: &[u8]) -> io::Result<Option<u32>> {
-            Ok(None)
+        pub fn about(&self, _name: &[u8]) -> Option<(u32, Option<Owner>)> {
+            None
+        }
+
+        pub fn owner(&self) -> Option<Owner> {
+            None
         }
 
         pub fn replace(&self, from: &[u8], to: &[u8]) -> io::Result<()> {
             fs::rename(self.at(from), self.at(to))
+        }
+
+        pub fn rename_alike(&self, from: &[u8], to: &[u8], _temporary: &[u8]) -> io::Result<()> {
+            self.replace(from, to)
         }
 
         pub fn take(&self, folder: &Self, from: &[u8], to: &[u8]) -> io::Result<()> {
@@ -332,12 +320,12 @@ mod other {
             fs::hard_link(folder.at(from), self.at(to))
         }
 
-        pub fn finish(self, _mode: u32, _modified: Timestamp) -> io::Result<()> {
-            Ok(())
+        pub fn finish(self, _wanted: &Wanted<'_>) -> io::Result<Refused> {
+            Ok(Refused::default())
         }
 
-        pub fn set_modified(self, _modified: Timestamp) -> io::Result<()> {
-            Ok(())
+        pub fn set_modified(self, _modified: Timestamp) -> io::Result<bool> {
+            Ok(false)
         }
 
         pub fn sync(&self) -> io::Result<()> {

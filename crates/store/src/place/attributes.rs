@@ -2,26 +2,33 @@
 //! object keeps the first two of its source, and a new file is never open to more people than the
 //! file that it is made from.
 
-use std::fs::{File, FileTimes, Metadata};
+use std::fs::{self, File, FileTimes, Metadata};
 use std::io;
+use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use minicbor::{Decode, Encode};
 
-use crate::system;
+use crate::place::extended::Extended;
+use crate::place::refused::{Refused, refusal};
+use crate::place::system;
 
 /// The bits of a mode that are stored: permissions, set-user-ID, set-group-ID and sticky bit.
-pub(crate) const STORED_MODE: u32 = 0o7777;
+pub const STORED_MODE: u32 = 0o7777;
 /// The bits that say who may read, write and execute.
-pub(crate) const PERMISSIONS: u32 = 0o777;
+pub const PERMISSIONS: u32 = 0o777;
 /// The permission bits that a shard may have: nobody executes shards.
 const SHARD_MODE: u32 = 0o666;
 /// The permissions that the writer of a file needs until it is complete.
 const WRITER: u32 = 0o600;
+/// The bits for everybody but the owner.
+const OTHERS: u32 = 0o077;
 const GROUP: u32 = 0o070;
 /// The distance between the bits of others and those of the group.
 const GROUP_SHIFT: u32 = 3;
 const NANOSECONDS: u32 = 1_000_000_000;
+/// The coarsest step in which a file system counts times: that of FAT.
+pub const COARSEST: Duration = Duration::from_secs(2);
 
 /// What is known about a source that is a file; for a pipe, all fields are `None`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -36,11 +43,14 @@ pub struct Attributes {
 }
 
 /// The user and the group that a file belongs to, by number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
+#[cbor(array)]
 pub struct Owner {
     /// The user.
+    #[n(0)]
     pub user: u32,
     /// The group.
+    #[n(1)]
     pub group: u32,
 }
 
@@ -64,10 +74,38 @@ impl Attributes {
         Self { mode, modified, owner: Owner::of(metadata) }
     }
 
+    /// Returns the attributes of the file at a path, as [`Attributes::of_open`] does.
+    ///
+    /// # Errors
+    /// If the system does not tell.
+    pub fn of_path(path: &Path) -> io::Result<Self> {
+        let known = Self::of(&fs::metadata(path)?);
+        Ok(known.narrowed(|| Extended::of(path)))
+    }
+
+    /// Returns the attributes of an open file. If it has an access control list, the mode is one
+    /// that gives nobody more than the list does.
+    ///
+    /// # Errors
+    /// If the system does not tell.
+    pub fn of_open(file: &File) -> io::Result<Self> {
+        let known = Self::of(&file.metadata()?);
+        Ok(known.narrowed(|| Extended::of_open(file)))
+    }
+
+    fn narrowed(self, extended: impl Fn() -> Extended) -> Self {
+        let narrowed = |mode| match mode & OTHERS {
+            // Without rights for others there is nothing that a list could narrow.
+            0 => mode,
+            _ => extended().narrowed(mode),
+        };
+        Self { mode: self.mode.map(narrowed), ..self }
+    }
+
     /// Returns what is known of something that some files hold together: the permissions that all
     /// of them give, and the owner of the first.
-    pub(crate) fn common(files: impl IntoIterator<Item = Metadata>) -> Self {
-        let joined = files.into_iter().map(|file| Self::of(&file)).reduce(|all, file| {
+    pub fn common(files: impl IntoIterator<Item = Self>) -> Self {
+        let joined = files.into_iter().reduce(|all, file| {
             let mode = all.mode.zip(file.mode).map(|(all, mode)| all & mode);
             Self { mode, ..all }
         });
@@ -99,6 +137,13 @@ impl Timestamp {
         Some(Self { seconds, nanoseconds })
     }
 
+    /// Returns when the system last changed anything about a file: its bytes, its name, its mode or
+    /// its times (ctime). Programs cannot set this time.
+    pub fn changed(file: &Metadata) -> Option<Self> {
+        let (seconds, nanoseconds) = system::changed(file)?;
+        Some(Self { seconds, nanoseconds })
+    }
+
     /// Whether the nanoseconds are less than a second.
     pub fn is_normal(self) -> bool {
         self.nanoseconds < NANOSECONDS
@@ -117,37 +162,41 @@ impl Timestamp {
 
 /// Mode, owner and time that a new file gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Access {
+pub struct Access {
     mode: u32,
     /// Whether the umask takes permissions away from `mode`, as it does from any new file's.
     masked: bool,
     owner: Option<Owner>,
     modified: Option<Timestamp>,
+    /// Whether the file may inherit an access control list from its folder. One that is made from
+    /// a known file may not: the list could give somebody more than that file does.
+    inherits: bool,
 }
 
 impl Access {
     /// The access that the process gives to any new file.
-    pub const USUAL: Self = Self { mode: SHARD_MODE, masked: true, owner: None, modified: None };
+    pub const USUAL: Self =
+        Self { mode: SHARD_MODE, masked: true, owner: None, modified: None, inherits: true };
 
     /// Returns the access to the shards of a source.
     pub fn of_shards(source: &Attributes) -> Self {
         let mode = source.mode.map_or(SHARD_MODE, |mode| mode & SHARD_MODE);
-        Self { mode, owner: source.owner, ..Self::USUAL }
+        Self { mode, owner: source.owner, inherits: source.mode.is_none(), ..Self::USUAL }
     }
 
     /// Returns the access to a decoded file: exactly this mode, if it is known.
     pub fn of_decoded(mode: Option<u32>, modified: Option<Timestamp>) -> Self {
-        let mode = mode.map_or(Self::USUAL, |mode| Self { mode, masked: false, ..Self::USUAL });
-        Self { modified, ..mode }
+        let exact = |mode| Self { mode, masked: false, inherits: false, ..Self::USUAL };
+        Self { modified, ..mode.map_or(Self::USUAL, exact) }
     }
 
     /// Returns the access to a file that replaces these or joins them: the permissions that all of
     /// them give, and the owner of the first.
-    pub fn like(files: impl IntoIterator<Item = Metadata>) -> Self {
+    pub fn like(files: impl IntoIterator<Item = Attributes>) -> Self {
         let Attributes { mode, owner, .. } = Attributes::common(files);
         mode.map_or(Self::USUAL, |mode| {
             let mode = mode & PERMISSIONS;
-            Self { mode, masked: false, owner, modified: None }
+            Self { mode, masked: false, owner, modified: None, inherits: false }
         })
     }
 
@@ -161,34 +210,85 @@ impl Access {
     /// # Errors
     /// If the permissions cannot be restricted.
     pub fn begin(&self, file: &File) -> io::Result<()> {
+        if !self.inherits {
+            Extended::default().apply(file);
+        }
         let Some(owner) = self.owner else { return Ok(()) };
         give(file, owner)?;
         let metadata = file.metadata()?;
         let allowed = self.allowed(&metadata) | WRITER;
-        set_mode(file, &metadata, |mode| mode & allowed)
+        set_mode(file, &metadata, |mode| mode & allowed).map(|_| ())
     }
 
-    /// Gives a complete file its mode and time.
+    /// Gives a complete file its mode and time. Returns what the file system refused.
     ///
     /// # Errors
-    /// If the system refuses, and not because the file system has no modes or times like these.
-    pub fn settle(&self, file: &File) -> io::Result<()> {
+    /// If the system fails, and not because the file system has no modes or times like these.
+    pub fn settle(&self, file: &File) -> io::Result<Refused> {
         let metadata = file.metadata()?;
         let allowed = self.allowed(&metadata);
-        set_mode(file, &metadata, |mode| if self.masked { mode & allowed } else { allowed })?;
-        let time = self.modified.and_then(Timestamp::system_time);
-        time.map_or(Ok(()), |time| tolerate(file.set_times(FileTimes::new().set_modified(time))))
+        let change = |mode| if self.masked { mode & allowed } else { allowed };
+        let modes = set_mode(file, &metadata, change)? && self.is_made_from_a_file();
+        let times = self.modified.map_or(Ok(false), |time| set_modified(file, time))?;
+        let owners = is_refused(self.owner, &metadata);
+        Ok(Refused { modes, times, owners, ..Refused::default() })
     }
 
-    /// Returns the mode. If the file could not be given to its group, whoever is in the group that
-    /// it has instead gets no more than others get.
+    /// Whether the mode is that of a known file, and not one that any new file gets.
+    fn is_made_from_a_file(&self) -> bool {
+        !self.inherits
+    }
+
     fn allowed(&self, file: &Metadata) -> u32 {
-        match self.owner.zip(Owner::of(file)) {
-            Some((owner, now)) if owner.group != now.group => {
-                self.mode & (!GROUP | self.mode << GROUP_SHIFT)
-            }
-            _ => self.mode,
+        allowed(self.mode, self.owner, file)
+    }
+}
+
+/// The attributes that a restored file or folder is to have.
+#[derive(Debug, Clone, Copy)]
+pub struct Wanted<'a> {
+    /// The mode.
+    pub mode: u32,
+    /// The time of change.
+    pub modified: Timestamp,
+    /// The owner, if one is known.
+    pub owner: Option<Owner>,
+    /// Access control lists and extended attributes.
+    pub extended: &'a Extended,
+}
+
+impl Wanted<'_> {
+    /// Gives these attributes to a file or folder. Where it cannot be given to its owner, or cannot
+    /// have its access control list, its mode gives nobody more than the list and the mode do
+    /// together. Returns what the file system refused.
+    ///
+    /// # Errors
+    /// If the system fails for another reason.
+    pub fn give(&self, file: &File) -> io::Result<Refused> {
+        if let Some(owner) = self.owner {
+            give(file, owner)?;
         }
+        let mut refused = self.extended.apply(file);
+        let mode = if refused.lists { self.extended.narrowed(self.mode) } else { self.mode };
+        let now = file.metadata()?;
+        let mode = allowed(mode, self.owner, &now);
+        refused.owners |= is_refused(self.owner, &now);
+        refused.modes |= set_mode(file, &now, |_| mode)?;
+        refused.times |= set_modified(file, self.modified)?;
+        Ok(refused)
+    }
+}
+
+/// Returns the part of a mode that a file may have which should belong to `owner`. If it could not
+/// be given to its group, the members of that group are others now, and whoever is in the group
+/// that it has instead was one of the others. So both get no more than either had.
+fn allowed(mode: u32, owner: Option<Owner>, file: &Metadata) -> u32 {
+    match owner.zip(Owner::of(file)) {
+        Some((owner, now)) if owner.group != now.group => {
+            let both = mode & (mode << GROUP_SHIFT) & GROUP;
+            mode & !OTHERS | both | both >> GROUP_SHIFT
+        }
+        _ => mode,
     }
 }
 
@@ -203,30 +303,42 @@ fn give(file: &File, owner: Owner) -> io::Result<()> {
     Ok(())
 }
 
-/// Changes the mode of a file, where files have modes.
-fn set_mode(file: &File, now: &Metadata, change: impl Fn(u32) -> u32) -> io::Result<()> {
-    let Some(now) = system::mode(now) else { return Ok(()) };
-    match change(now) & STORED_MODE {
-        same if same == now => Ok(()),
-        mode => tolerate(system::set_mode(file, mode)),
-    }
+/// Whether a file was not given to its owner although this process may give files away.
+fn is_refused(wanted: Option<Owner>, file: &Metadata) -> bool {
+    wanted.is_some() && wanted != Owner::of(file) && system::may_give_files_away()
 }
 
-/// Ignores the refusal of a file system that has no modes or times, or not these.
-fn tolerate(done: io::Result<()>) -> io::Result<()> {
-    match done {
-        Err(error)
-            if matches!(
-                error.kind(),
-                io::ErrorKind::PermissionDenied
-                    | io::ErrorKind::Unsupported
-                    | io::ErrorKind::InvalidInput
-            ) =>
-        {
-            Ok(())
-        }
-        done => done,
+/// Changes the mode of a file, where files have modes. Returns whether the file system refused it,
+/// in words or by keeping another mode.
+fn set_mode(file: &File, now: &Metadata, change: impl Fn(u32) -> u32) -> io::Result<bool> {
+    let Some(now) = system::mode(now) else { return Ok(false) };
+    let wanted = change(now) & STORED_MODE;
+    if wanted == now {
+        return Ok(false);
     }
+    let is_refused = refusal(system::set_mode(file, wanted))?;
+    let kept = system::mode(&file.metadata()?);
+    Ok(is_refused || kept.is_some_and(|kept| (kept ^ wanted) & PERMISSIONS != 0))
+}
+
+/// Sets the time at which a file or folder last changed, if the system can count it. Returns
+/// whether the file system refused it, in words or by keeping another time.
+///
+/// # Errors
+/// If the system fails for another reason.
+pub fn set_modified(file: &File, modified: Timestamp) -> io::Result<bool> {
+    let Some(time) = modified.system_time() else { return Ok(false) };
+    // FUSE file systems made with version 2 of its library (exFAT, bindfs) ignore a request to set
+    // one of the two times, and report success.
+    let accessed = file.metadata()?.accessed().unwrap_or(time);
+    let times = FileTimes::new().set_accessed(accessed).set_modified(time);
+    Ok(refusal(file.set_times(times))? || !has_time(file, time)?)
+}
+
+/// Whether a file has a time, as far as file systems count.
+fn has_time(file: &File, time: SystemTime) -> io::Result<bool> {
+    let kept = file.metadata()?.modified()?;
+    Ok(kept.duration_since(time).unwrap_or_else(|earlier| earlier.duration()) <= COARSEST)
 }
 
 #[cfg(all(test, unix))]
@@ -263,10 +375,10 @@ mod tests {
     fn another_group_gets_what_others_get() {
         let folder = tempfile::tempdir().unwrap();
         let file = File::create(folder.path().join("file")).unwrap().metadata().unwrap();
-        for (mode, foreign) in [(0o640, 0o600), (0o664, 0o644), (0o647, 0o647), (0o607, 0o607)] {
+        for (mode, foreign) in [(0o640, 0o600), (0o664, 0o644), (0o647, 0o644), (0o607, 0o600)] {
             for (group, mode_then) in [(file.gid(), mode), (file.gid() + 1, foreign)] {
                 let owner = Some(Owner { user: file.uid(), group });
-                let access = Access { mode, owner, masked: false, modified: None };
+                let access = Access { owner, ..Access::of_decoded(Some(mode), None) };
                 assert_eq!(access.allowed(&file), mode_then, "{mode:o} of group {group}");
             }
         }
@@ -279,9 +391,9 @@ mod tests {
             let path = folder.path().join(format!("{mode:o}"));
             fs::write(&path, "").unwrap();
             fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
-            fs::metadata(&path).unwrap()
+            Attributes::of_path(&path).unwrap()
         });
-        let access = Access::like(files.clone());
+        let access = Access::like(files);
         assert_eq!((access.mode, access.masked), (0o644, false));
         assert_eq!(Access::like(files[2..].to_vec()).mode, 0o755);
         assert_eq!(Access::like([]), Access::USUAL);

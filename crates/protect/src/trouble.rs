@@ -1,0 +1,82 @@
+//! Why bytes that are expected at a path could not be read, and what that says about them.
+
+use std::io;
+
+/// Why a file was not read as it should have been.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Trouble {
+    /// The system refused, for this reason: no permission, a network mount that does not answer, a
+    /// damaged file system. The bytes may be intact.
+    Refused(String),
+    /// The disk cannot read them, for this reason.
+    Broken(String),
+    /// The file is not there any more, or has become something else.
+    Gone,
+    /// The file has fewer bytes than are expected.
+    Short,
+    /// The file was replaced or written since it was found.
+    Changed,
+}
+
+impl Trouble {
+    /// Returns what an error in opening or reading a file says about its bytes.
+    pub fn of(error: &io::Error) -> Self {
+        match error.kind() {
+            _ if is_bad_place(error) => Self::Broken(error.to_string()),
+            io::ErrorKind::NotFound
+            | io::ErrorKind::NotADirectory
+            | io::ErrorKind::IsADirectory => Self::Gone,
+            _ if is_other_kind(error) => Self::Gone,
+            _ => Self::Refused(error.to_string()),
+        }
+    }
+}
+
+/// Whether a disk could not read some sectors.
+#[cfg(unix)]
+pub(crate) fn is_bad_place(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    has_code(error, &[Errno::IO, Errno::NODATA])
+}
+
+/// Whether a link or a socket is in the place of a file.
+#[cfg(unix)]
+fn is_other_kind(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    has_code(error, &[Errno::LOOP, Errno::NXIO])
+}
+
+#[cfg(unix)]
+fn has_code(error: &io::Error, codes: &[rustix::io::Errno]) -> bool {
+    codes.iter().any(|code| error.raw_os_error() == Some(code.raw_os_error()))
+}
+
+#[cfg(not(unix))]
+pub(crate) fn is_bad_place(_error: &io::Error) -> bool {
+    false
+}
+
+#[cfg(not(unix))]
+fn is_other_kind(_error: &io::Error) -> bool {
+    false
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+    use rustix::io::Errno;
+
+    /// Only a disk's own error says that bytes are damaged, and only an absent name that they are
+    /// missing. What does not answer today may be intact.
+    #[test]
+    fn refusals_say_nothing_about_bytes() {
+        let of = |code: Errno| Trouble::of(&io::Error::from(code));
+        for code in [Errno::NOTCONN, Errno::UCLEAN, Errno::STALE, Errno::ACCESS, Errno::MFILE] {
+            assert!(matches!(of(code), Trouble::Refused(_)), "{code}");
+        }
+        for code in [Errno::NOENT, Errno::NOTDIR, Errno::LOOP, Errno::NXIO] {
+            assert_eq!(of(code), Trouble::Gone, "{code}");
+        }
+        assert!(matches!(of(Errno::IO), Trouble::Broken(_)));
+    }
+}

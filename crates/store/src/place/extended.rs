@@ -1,0 +1,220 @@
+//! Access control lists and extended attributes.
+//!
+//! Linux keeps a POSIX access control list as the extended attribute `system.posix_acl_access`:
+//! 4 bytes of version, then 8 bytes an entry: tag (2), permissions (2), id (4), little-endian
+//! (`linux/posix_acl_xattr.h`). A folder may have a second list, which new files in it inherit.
+//!
+//! Where a file has such a list, the group bits of its mode are no longer the rights of its group.
+//! They are the *mask*: the most that any entry gives to anybody but the owner. So a file that is
+//! made with the same mode, and without the list, would be open to the whole group.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io;
+use std::path::Path;
+
+use minicbor::bytes::{ByteSlice, ByteVec};
+use minicbor::{Decode, Encode};
+use xattr::FileExt;
+
+use crate::place::refused::Refused;
+use crate::place::system::{name_bytes, name_of};
+
+/// The attribute that has a file's access control list.
+const ACCESS: &[u8] = b"system.posix_acl_access";
+/// The attribute that has the list for new files in a folder.
+const INHERITED: &[u8] = b"system.posix_acl_default";
+/// The beginning of the names of attributes that users set.
+const USER: &[u8] = b"user.";
+/// Largest number of bytes of the names and values that are kept of one file. Linux allows 64 KiB
+/// for one value.
+const MOST_BYTES: usize = 64 << 10;
+/// Number of bytes of a list before its entries.
+const HEAD: usize = 4;
+/// The tags of entries: for a named user, for the owning group, for a named group, and the mask.
+const NAMED_USER: u16 = 2;
+const OWNING_GROUP: u16 = 4;
+const NAMED_GROUP: u16 = 8;
+const MASK: u16 = 16;
+/// All permissions of an entry.
+const ALL: u32 = 7;
+
+/// The access control lists and the users' attributes of a file or folder, by name.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
+#[cbor(transparent)]
+pub struct Extended(#[n(0)] BTreeMap<ByteVec, ByteVec>);
+
+impl Extended {
+    /// Reads the attributes of what is at a path. Links have none. What cannot be read counts as
+    /// absent.
+    pub fn of(path: &Path) -> Self {
+        let names = xattr::list(path);
+        Self::collect(names.into_iter().flatten(), |name| xattr::get(path, name))
+    }
+
+    /// Reads the attributes of an open file or folder.
+    pub fn of_open(file: &File) -> Self {
+        let names = file.list_xattr();
+        Self::collect(names.into_iter().flatten(), |name| file.get_xattr(name))
+    }
+
+    fn collect(
+        names: impl Iterator<Item = std::ffi::OsString>,
+        get: impl Fn(&OsStr) -> io::Result<Option<Vec<u8>>>,
+    ) -> Self {
+        let mut kept = BTreeMap::new();
+        let mut left = MOST_BYTES;
+        for name in names.filter(|name| is_kept(name_bytes(name))) {
+            let Ok(Some(value)) = get(&name) else { continue };
+            let bytes = name_bytes(&name);
+            if let Some(rest) = left.checked_sub(bytes.len() + value.len()) {
+                left = rest;
+                kept.insert(bytes.to_vec().into(), value.into());
+            }
+        }
+        Self(kept)
+    }
+
+    /// Whether there are no attributes.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether every name and size is one that [`Extended::of`] returns.
+    pub fn is_possible(&self) -> bool {
+        let bytes = self.0.iter().map(|(name, value)| name.len() + value.len()).sum::<usize>();
+        bytes <= MOST_BYTES && self.0.keys().all(|name| is_kept(name))
+    }
+
+    /// Gives a file these attributes, and takes away its access control list if these have none: it
+    /// may have inherited one from its folder. Set the mode after that. Returns what the file
+    /// system refused.
+    pub fn apply(&self, file: &File) -> Refused {
+        let mut refused = Refused::default();
+        if !self.0.contains_key(<&ByteSlice>::from(ACCESS)) {
+            // Most file systems say that there was none. Some do not know of lists.
+            let _ = file.remove_xattr(name_of(ACCESS));
+        }
+        for (name, value) in &self.0 {
+            if file.set_xattr(name_of(name), value).is_err() {
+                match is_list(name) {
+                    true => refused.lists = true,
+                    false => refused.extended = true,
+                }
+            }
+        }
+        refused
+    }
+
+    /// Returns a mode that gives nobody more than `mode` and the access control list do together.
+    /// A file with that mode and without the list is as closed as this one. Named users and groups
+    /// may lose their rights.
+    pub fn narrowed(&self, mode: u32) -> u32 {
+        match self.0.get(<&ByteSlice>::from(ACCESS)).map(|list| Rights::of(list)) {
+            Some(rights) => rights.narrow(mode),
+            None => mode,
+        }
+    }
+}
+
+/// The permissions that an access control list gives to others than the owner, as bits 4, 2, 1.
+#[derive(Debug, Clone, Copy)]
+struct Rights {
+    /// Those of the owning group.
+    group: u32,
+    /// Those that every named user has.
+    users: u32,
+    /// Those that every named group has.
+    groups: u32,
+}
+
+impl Rights {
+    fn of(list: &[u8]) -> Self {
+        let entries = list.get(HEAD..).unwrap_or_default().chunks_exact(8);
+        let entries = entries.map(|entry| {
+            let short = |at: usize| u16::from_le_bytes([entry[at], entry[at + 1]]);
+            (short(0), u32::from(short(2)))
+        });
+        let common = |wanted: u16| {
+            let allowed = entries.clone().filter(|(tag, _)| *tag == wanted);
+            allowed.map(|(_, allowed)| allowed).reduce(|all, allowed| all & allowed)
+        };
+        let mask = common(MASK).unwrap_or(ALL);
+        let masked = |tag| common(tag).map_or(ALL, |allowed| allowed & mask);
+        Self { group: masked(OWNING_GROUP), users: masked(NAMED_USER), groups: masked(NAMED_GROUP) }
+    }
+
+    /// Takes from a mode what the list does not give: to the owning group, of which a named user
+    /// may be a member, and to others, who may be named users or members of named groups.
+    fn narrow(self, mode: u32) -> u32 {
+        let group = (mode >> 3) & self.group & self.users;
+        let other = mode & self.users & self.groups & ALL;
+        mode & !0o077 | group << 3 | other
+    }
+}
+
+fn is_list(name: &[u8]) -> bool {
+    name == ACCESS || name == INHERITED
+}
+
+/// Whether an attribute of this name belongs to the file's owner. Others grant rights to programs,
+/// or belong to the system.
+fn is_kept(name: &[u8]) -> bool {
+    cfg!(target_os = "macos") || is_list(name) || name.starts_with(USER)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn list(entries: &[(u16, u16)]) -> Extended {
+        let mut bytes = vec![2, 0, 0, 0];
+        for (tag, allowed) in entries {
+            bytes.extend([tag.to_le_bytes(), allowed.to_le_bytes()].concat());
+            bytes.extend([0; 4]);
+        }
+        Extended(BTreeMap::from([(ACCESS.to_vec().into(), bytes.into())]))
+    }
+
+    #[test]
+    fn a_list_takes_from_the_mode_what_it_does_not_give() {
+        // 1: the owner, 32: others.
+        let colleague = [(1, 6), (NAMED_USER, 6), (OWNING_GROUP, 0), (MASK, 6), (32, 0)];
+        assert_eq!(list(&colleague).narrowed(0o660), 0o600);
+        let group = [(1, 6), (NAMED_USER, 7), (OWNING_GROUP, 7), (MASK, 4), (32, 4)];
+        assert_eq!(list(&group).narrowed(0o4644), 0o4644);
+        let shut_out = [(1, 6), (NAMED_USER, 0), (OWNING_GROUP, 4), (MASK, 4), (32, 4)];
+        assert_eq!(list(&shut_out).narrowed(0o644), 0o600);
+        let groups = [(1, 6), (OWNING_GROUP, 4), (NAMED_GROUP, 0), (MASK, 4), (32, 4)];
+        assert_eq!(list(&groups).narrowed(0o644), 0o640);
+        assert_eq!(list(&[]).narrowed(0o644), 0o644);
+        assert_eq!(Extended::default().narrowed(0o664), 0o664);
+    }
+
+    #[test]
+    fn damaged_lists_are_read() {
+        for length in 0..14 {
+            let list =
+                Extended(BTreeMap::from([(ACCESS.to_vec().into(), vec![255; length].into())]));
+            assert!(list.is_possible() && list.narrowed(0o777) & !0o777 == 0);
+        }
+        let foreign = BTreeMap::from([(b"security.capability".to_vec().into(), vec![0].into())]);
+        assert_eq!(Extended(foreign).is_possible(), cfg!(target_os = "macos"));
+    }
+
+    /// Attributes of users are kept where the file system has them.
+    #[test]
+    fn attributes_are_given_and_read() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let given = BTreeMap::from([(b"user.note".to_vec().into(), b"x".to_vec().into())]);
+        let given = Extended(given);
+        match given.apply(file.as_file()) {
+            Refused { extended: true, .. } => eprintln!("not run: no extended attributes here"),
+            _ => {
+                assert_eq!(Extended::of_open(file.as_file()), given);
+                assert_eq!(Extended::of(file.path()), given);
+            }
+        }
+    }
+}

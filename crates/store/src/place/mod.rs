@@ -1,0 +1,13 @@
+//! Where files lie. Everything here is told of files and folders alone, and knows nothing of codes
+//! or formats. Functions return [`std::io::Error`]; callers say what they were doing.
+
+pub mod attributes;
+pub mod extended;
+pub mod folder;
+pub mod identity;
+pub mod lock;
+pub mod names;
+pub mod positional;
+pub mod refused;
+pub mod space;
+pub mod system;
