@@ -199,6 +199,13 @@ pub(crate) enum ItemKind {
     },
 }
 
+impl Details {
+    /// Returns a mode that gives nobody more than `mode` and the access control list do together.
+    pub fn narrowed(&self, mode: u32) -> u32 {
+        self.extended.as_ref().map_or(mode, |extended| extended.narrowed(mode))
+    }
+}
+
 impl Item {
     /// Returns the item for bytes that belong to no file.
     pub fn gap(size: u64) -> Self {

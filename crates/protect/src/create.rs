@@ -18,8 +18,9 @@ use paritas::{LongCode, LongSums, Pages};
 use paritas_shards::staged::{StagedFile, has_temporary_name, publish};
 use paritas_shards::{Attributes, Progress, Timestamp, setters, shown};
 
-use crate::catalogue::{Catalogue, FOLDER, Item, ItemKind, Older, Settings};
+use crate::catalogue::{Catalogue, Details, FOLDER, Item, ItemKind, Older, Settings};
 use crate::coding::{Batches, passes_for_all};
+use crate::details;
 use crate::digest::FileDigest;
 use crate::error::{Error, ErrorKind, Result};
 use crate::find::{Protection, folder_in, has_generation, in_folders};
@@ -30,10 +31,13 @@ use crate::parity::{write_catalogue, write_row};
 use crate::scan::digest_of;
 use crate::stream::{Gathered, Piece, Reading, Scanned, Source, Stream};
 use crate::system::{name_bytes, path_bytes, path_in};
-use crate::tree::{Excludes, Found, FoundKind, Skipped, Tree, first_names, in_threads, root_of};
+use crate::tree::{
+    Excludes, Found, FoundKind, Scope, Skipped, Tree, further_names, in_threads, root_of,
+};
 use crate::trouble::Trouble;
 use paritas_store::place::folder::Folder;
 use paritas_store::place::space::{NoRoom, Room};
+use paritas_store::place::system::number;
 
 /// Memory that a job uses by default, in bytes.
 pub const DEFAULT_MEMORY: u64 = 1 << 30;
@@ -63,6 +67,8 @@ pub struct ProtectJob {
     pub memory: u64,
     /// Largest number of threads; by default as many as the machine runs at once.
     pub threads: Option<NonZeroUsize>,
+    /// Whether folders at which another file system is mounted are left out.
+    pub one_file_system: bool,
     /// The beginning of the parity files' names; by default the name of the root or of the only
     /// file.
     pub label: Option<String>,
@@ -82,6 +88,7 @@ impl ProtectJob {
             excludes: Vec::new(),
             memory: DEFAULT_MEMORY,
             threads: None,
+            one_file_system: false,
             label: None,
             force: false,
             sync: true,
@@ -100,6 +107,8 @@ setters! { ProtectJob {
     memory: u64,
     /// Uses at most `threads` threads.
     threads: impl Into<Option<NonZeroUsize>>,
+    /// Leaves out folders at which another file system is mounted, or looks into them.
+    one_file_system: bool,
     /// Begins the names of parity files with `label`.
     label: impl Into<Option<String>>,
     /// Replaces a protection of the same label, or refuses to.
@@ -198,11 +207,12 @@ pub fn plan(job: &ProtectJob) -> Result<Plan> {
 
 /// Does what [`plan`] does for paths relative to a root, instead of those of the job.
 pub(crate) fn plan_in(root: PathBuf, starts: Vec<Vec<u8>>, job: &ProtectJob) -> Result<Plan> {
-    let excludes = Excludes::new(&job.excludes)?;
+    let scope =
+        Scope { excludes: Excludes::new(&job.excludes)?, one_file_system: job.one_file_system };
     let threads = threads(job.threads);
     let label = label(job, &root, &starts)?;
     let folders = parity_folders(job, &root)?;
-    let tree = Tree::walk(&root, &starts, &excludes, threads);
+    let tree = Tree::walk(&root, &starts, &scope, threads);
     refuse_skipped(&root, &starts, &tree)?;
     let bytes: Vec<&[u8]> = starts.iter().map(Vec::as_slice).collect();
     refuse_inside(&root, &bytes, &tree, &folders)?;
@@ -218,11 +228,11 @@ pub(crate) fn plan_in(root: PathBuf, starts: Vec<Vec<u8>>, job: &ProtectJob) -> 
             true => Vec::new(),
             false => folders.iter().map(|folder| whole_bytes(folder).into()).collect(),
         },
-        mounts: Vec::new(),
-        one_file_system: false,
-        root_number: None,
+        mounts: tree.mounts.iter().cloned().map(Into::into).collect(),
+        one_file_system: job.one_file_system,
+        root_number: root_number(&root),
     };
-    let items = items(&tree.found);
+    let items = items(&root, &tree.found, |_| None, threads);
     let mode = common_mode(&items);
     let order = Order {
         settings,
@@ -585,29 +595,36 @@ fn reason(trouble: Option<&Trouble>) -> String {
     }
 }
 
-/// Turns what was found in a tree into items of a catalogue.
-pub(crate) fn items(found: &[Found]) -> Vec<Item> {
-    let first = first_names(found);
-    let item = |found: &Found| {
+/// Returns the number that the file system has given to a root.
+pub(crate) fn root_number(root: &Path) -> Option<u64> {
+    fs::metadata(root).ok().as_ref().and_then(number)
+}
+
+/// Turns what was found in a tree into items of a catalogue. Details that `known` returns are not
+/// read again.
+pub(crate) fn items(
+    root: &Path,
+    found: &[Found],
+    known: impl Fn(&Found) -> Option<Details> + Sync,
+    threads: usize,
+) -> Vec<Item> {
+    let further = further_names(root, found);
+    let item = |(found, details): (&Found, Details)| {
         let kind = match &found.kind {
             FoundKind::Folder => ItemKind::Folder,
             FoundKind::Symlink { target } => ItemKind::Symlink { target: target.clone() },
-            FoundKind::File { size, links } => {
-                match links.and_then(|id| first.get(&id)).filter(|name| **name != found.path) {
-                    Some(target) => ItemKind::HardLink { target: target.to_vec() },
-                    None => ItemKind::File { size: *size, digest: [0; 16] },
-                }
-            }
+            FoundKind::File { size, .. } => match further.get(&found.path[..]) {
+                Some(target) => ItemKind::HardLink { target: target.to_vec() },
+                None => ItemKind::File { size: *size, digest: [0; 16] },
+            },
         };
-        Item {
-            path: found.path.clone(),
-            mode: found.mode,
-            modified: found.modified,
-            details: Default::default(),
-            kind,
-        }
+        // A further name has the details of its file.
+        let is_further = matches!(kind, ItemKind::HardLink { .. });
+        let details = if is_further { Details::default() } else { details };
+        let Found { path, mode, modified, .. } = found.clone();
+        Item { path, mode, modified, details, kind }
     };
-    found.iter().map(item).collect()
+    found.iter().zip(details::of_all(root, found, known, threads)).map(item).collect()
 }
 
 /// Returns the stream of some items.
@@ -625,7 +642,7 @@ pub(crate) fn stream(root: &Path, items: &[Item]) -> Stream {
 /// Returns the permissions that all files give; the owner may read and write in any case.
 pub(crate) fn common_mode(items: &[Item]) -> u32 {
     let is_file = |item: &&Item| item.size().is_some();
-    parity_mode(items.iter().filter(is_file).map(|item| item.mode))
+    parity_mode(items.iter().filter(is_file).map(|item| item.details.narrowed(item.mode)))
 }
 
 /// Returns the mode for the parity of files with these modes.

@@ -14,14 +14,14 @@ use std::path::{Path, PathBuf};
 use paritas_shards::staged::{has_temporary_name, publish};
 use paritas_shards::{Timestamp, counted, shown};
 
-use crate::catalogue::{Catalogue, FOLDER, Item, ItemKind, Settings, bad, check_path};
+use crate::catalogue::{Catalogue, Details, FOLDER, Item, ItemKind, Settings, bad, check_path};
 use crate::digest::FileDigest;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{EXTENSION, Header, Id};
 use crate::geometry::{Geometry, Redundancy};
 use crate::parity::{ParityFile, read_catalogue, refusal};
 use crate::system::{name_bytes, owned_name, path_bytes, path_in};
-use crate::tree::{Excludes, Tree, joined};
+use crate::tree::{Excludes, Scope, Tree, joined};
 use places::{Known, Places};
 
 /// Files and the parity that protects them, as the newest catalogue says.
@@ -57,8 +57,8 @@ pub(crate) struct Layer {
     pub checksums: Vec<u64>,
     /// The pieces of the stream.
     pub pieces: Vec<LayerPiece>,
-    /// Path, mode and time of each piece as this layer's catalogue says them.
-    pub originals: Vec<(Vec<u8>, u32, Timestamp)>,
+    /// Each piece as this layer's catalogue says it.
+    pub originals: Vec<Item>,
 }
 
 /// A piece of a layer's stream.
@@ -75,6 +75,7 @@ pub(crate) struct Entry {
     pub path: Vec<u8>,
     pub mode: u32,
     pub modified: Timestamp,
+    pub details: Details,
     pub kind: EntryKind,
 }
 
@@ -293,8 +294,11 @@ impl Protection {
     /// Looks through what is protected now.
     pub(crate) fn walk(&self, threads: usize) -> Result<Tree> {
         let starts: Vec<Vec<u8>> = self.starts().map(<[u8]>::to_vec).collect();
-        let excludes = Excludes::new(&self.settings.excludes)?;
-        Ok(Tree::walk(&self.root, &starts, &excludes, threads))
+        let scope = Scope {
+            excludes: Excludes::new(&self.settings.excludes)?,
+            one_file_system: self.settings.one_file_system,
+        };
+        Ok(Tree::walk(&self.root, &starts, &scope, threads))
     }
 
     /// Returns the numbers of the entries below a folder; an empty path stands for the root.
@@ -571,14 +575,13 @@ fn assemble(known: Known<'_>, root: PathBuf) -> Result<Protection> {
             continue;
         };
         let dead: HashSet<u32> = older.dead.iter().copied().collect();
-        let file = |piece: u32, item: &Item| match kept.get(&(number, piece)) {
+        let file = |piece: u32, item| match kept.get(&(number, piece)) {
             _ if dead.contains(&piece) => None,
-            Some(newer) => Some((newer.path.clone(), newer.mode, newer.modified)),
-            None => Some((item.path.clone(), item.mode, item.modified)),
+            newer => Some(newer.copied().unwrap_or(item)),
         };
         builder.add_layer(&header, files_of(older.layer), bytes, &catalogue, file)?;
     }
-    let file = |_, item: &Item| Some((item.path.clone(), item.mode, item.modified));
+    let file = |_, item| Some(item);
     builder.add_layer(&header, files_of(header.layer), bytes, &newest, file)?;
     builder.add_others(&newest);
     if unreadable_layers > 0 {
@@ -622,33 +625,38 @@ fn kept(newest: &Catalogue) -> HashMap<(u32, u32), &Item> {
     newest.items.iter().filter_map(kept).collect()
 }
 
+/// Returns the entry of an item.
+fn entry(item: &Item, kind: EntryKind) -> Entry {
+    let Item { path, mode, modified, details, .. } = item.clone();
+    Entry { path, mode, modified, details, kind }
+}
+
 struct Builder {
     entries: Vec<Entry>,
     layers: Vec<Layer>,
 }
 
 impl Builder {
-    /// Adds a layer and its files. `file` returns the path, mode and time of a piece that still
-    /// belongs to a file.
-    fn add_layer(
+    /// Adds a layer and its files. `file` returns the newest item of a piece that still belongs to
+    /// a file.
+    fn add_layer<'i>(
         &mut self,
         header: &Header,
         files: Option<&Vec<&ParityFile>>,
         bytes: Vec<u8>,
-        catalogue: &Catalogue,
-        file: impl Fn(u32, &Item) -> Option<(Vec<u8>, u32, Timestamp)>,
+        catalogue: &'i Catalogue,
+        file: impl Fn(u32, &'i Item) -> Option<&'i Item>,
     ) -> Result<()> {
         let layer = self.layers.len();
         let (mut pieces, mut originals) = (Vec::new(), Vec::new());
         for item in &catalogue.items {
             let Some(size) = item.size() else { continue };
-            originals.push((item.path.clone(), item.mode, item.modified));
+            originals.push(item.clone());
             let piece = pieces.len();
             pieces.push(LayerPiece { size, entry: None });
             let ItemKind::File { digest, .. } = item.kind else { continue };
-            if let Some((path, mode, modified)) = file(piece as u32, item) {
-                let kind = EntryKind::File { size, digest, layer, piece };
-                self.entries.push(Entry { path, mode, modified, kind });
+            if let Some(item) = file(piece as u32, item) {
+                self.entries.push(entry(item, EntryKind::File { size, digest, layer, piece }));
             }
         }
         let mut by_index = vec![None; header.count.into()];
@@ -678,8 +686,7 @@ impl Builder {
                 ItemKind::HardLink { target } => EntryKind::HardLink { target: target.clone() },
                 _ => continue,
             };
-            let Item { path, mode, modified, .. } = item.clone();
-            self.entries.push(Entry { path, mode, modified, kind });
+            self.entries.push(entry(item, kind));
         }
     }
 

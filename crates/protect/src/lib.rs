@@ -30,9 +30,11 @@
 //! parity files. `format.rs` has the bytes of parity files, and `catalogue.rs` those of the
 //! catalogue, which says what is protected.
 
+mod aside;
 mod catalogue;
 mod coding;
 mod create;
+mod details;
 mod digest;
 mod error;
 mod evidence;
@@ -49,6 +51,7 @@ mod scan;
 mod sparse;
 mod stream;
 mod system;
+mod times;
 mod tree;
 mod trouble;
 mod update;

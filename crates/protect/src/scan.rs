@@ -21,7 +21,7 @@ use crate::find::{Entry, EntryKind, Layer, Protection};
 use crate::format::{after_zeros, block_checksum, checksum_of_zeros};
 use crate::stream::{Patch, Source, Stream};
 use crate::system::{path_bytes, path_in};
-use crate::tree::{FoundKind, Tree, in_threads};
+use crate::tree::{FoundKind, Links, Tree, in_threads};
 
 /// Number of bytes that are read at once.
 const STEP: usize = 1 << 20;
@@ -79,7 +79,7 @@ fn find_moved_links(protection: &Protection, evidence: &mut Evidence) {
     });
     let places: HashMap<usize, PathBuf> = places.collect();
     let taken: HashSet<&PathBuf> = places.values().collect();
-    let mut names: HashMap<(u64, u64), VecDeque<PathBuf>> = HashMap::new();
+    let mut names: HashMap<Links, VecDeque<PathBuf>> = HashMap::new();
     for found in evidence.tree.others() {
         let FoundKind::File { links: Some(id), .. } = found.kind else { continue };
         let path = path_in(&protection.root, &found.path);

@@ -2,20 +2,26 @@
 
 use std::collections::HashMap;
 use std::fs::{self, FileType, Metadata};
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread;
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use paritas_shards::{Attributes, Timestamp, shown};
+use paritas_store::place::identity::Inode;
+use paritas_store::place::system::{is_mount, is_of_kernel, numbers_files, open_to_read};
 
+use crate::aside;
 use crate::catalogue::{FOLDER, check_path};
 use crate::error::{Error, Result};
 use crate::system::{name_bytes, path_bytes, path_in};
 
 /// The beginning and the end of the names of files that a repair writes.
 const TEMPORARY: (&[u8], &[u8]) = (b".paritas-", b".tmp");
+
+/// Why a folder is left out at which the kernel shows its own state.
+const OF_KERNEL: &str = "a file system of the kernel, whose files are made when they are read";
 
 /// Something that was found in a tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,6 +30,8 @@ pub(crate) struct Found {
     pub path: Vec<u8>,
     pub mode: u32,
     pub modified: Timestamp,
+    /// When the system last changed anything about it, if it is a file.
+    pub changed: Option<Timestamp>,
     pub kind: FoundKind,
 }
 
@@ -35,9 +43,22 @@ pub(crate) enum FoundKind {
     },
     File {
         size: u64,
-        /// The file's device and inode, if it has several names.
-        links: Option<(u64, u64)>,
+        /// What all names of the file have in common, if it has several.
+        links: Option<Links>,
     },
+}
+
+/// What the names of one file have in common. Device and number alone are no proof of one file:
+/// file systems that show several disks as one pass the numbers through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Links {
+    device: u64,
+    number: u64,
+    /// How many names the file has.
+    count: u64,
+    size: u64,
+    modified: Option<Timestamp>,
+    changed: Option<Timestamp>,
 }
 
 /// A path that is not protected, and why.
@@ -51,12 +72,14 @@ pub struct Skipped {
 }
 
 impl Skipped {
-    /// Whether a socket, a pipe or a device is at the path. Nobody expects that these are
-    /// protected; if something was protected at the path, they have replaced it.
+    /// Whether a socket, a pipe, a device or a file system of the kernel is at the path. Nobody
+    /// expects that these are protected; if something was protected at the path, they have replaced
+    /// it.
     pub fn is_special(&self) -> bool {
         fs::symlink_metadata(&self.path).is_ok_and(|found| {
             let kind = found.file_type();
-            !(kind.is_file() || kind.is_dir() || kind.is_symlink())
+            let is_usual = kind.is_file() || kind.is_dir() || kind.is_symlink();
+            !is_usual || kind.is_dir() && is_of_kernel(&self.path)
         })
     }
 }
@@ -70,10 +93,22 @@ pub(crate) struct Tree {
     pub skipped: Vec<Skipped>,
     /// Files that a repair left when it was killed.
     pub leftovers: Vec<PathBuf>,
+    /// Copies of what a repair has replaced.
+    pub replaced: Vec<PathBuf>,
+    /// The paths of folders at which another file system is mounted.
+    pub mounts: Vec<Vec<u8>>,
     /// For each path that was matched, the index in `found` of what is there.
     places: Vec<Option<usize>>,
     /// For each of `found`, whether it is at a path that was matched.
     is_matched: Vec<bool>,
+}
+
+/// What a walk leaves out.
+#[derive(Debug, Clone)]
+pub(crate) struct Scope {
+    pub excludes: Excludes,
+    /// Whether folders at which another file system begins are not looked into.
+    pub one_file_system: bool,
 }
 
 /// Patterns of paths that are left out.
@@ -109,18 +144,22 @@ impl Tree {
     /// Looks through the files and folders at `starts`, which are relative to `root`; an empty one
     /// is the root itself. The folders between the root and a start are found, too. What cannot be
     /// read is skipped.
-    pub fn walk(root: &Path, starts: &[Vec<u8>], excludes: &Excludes, threads: usize) -> Self {
+    pub fn walk(root: &Path, starts: &[Vec<u8>], scope: &Scope, threads: usize) -> Self {
         let mut tree = Self::default();
         let mut folders = Vec::new();
         for start in starts {
             tree.begin(root, start, &mut folders);
         }
-        let walk = Walk::new(root, excludes, folders);
+        let walk = Walk::new(root, scope, folders);
         for part in in_threads(threads, || walk.work()) {
             tree.found.extend(part.found);
             tree.skipped.extend(part.skipped);
             tree.leftovers.extend(part.leftovers);
+            tree.replaced.extend(part.replaced);
+            tree.mounts.extend(part.mounts);
         }
+        tree.mounts.sort_unstable();
+        tree.replaced.sort_unstable();
         tree.found.sort_unstable_by(|one, other| one.path.cmp(&other.path));
         tree.found.dedup_by(|one, other| one.path == other.path);
         tree.skipped.sort_unstable_by(|one, other| one.path.cmp(&other.path));
@@ -135,6 +174,15 @@ impl Tree {
         if ends.all(|end| self.look(root, &start[..end]))
             && (start.is_empty() || self.look(root, start))
         {
+            let path = path_in(root, start);
+            if is_of_kernel(&path) {
+                let reason = OF_KERNEL.to_owned();
+                self.skipped.push(Skipped { path, reason });
+                return;
+            }
+            if is_mount(&path) {
+                self.mounts.push(start.to_vec());
+            }
             folders.push(start.to_vec());
         }
     }
@@ -235,8 +283,8 @@ impl Tree {
         inner.any(|found| found.kind != FoundKind::Folder)
     }
 
-    /// Returns the device and inode of the file at a path below `root`, if it has several names.
-    pub fn links_at(&self, root: &Path, path: &Path) -> Option<(u64, u64)> {
+    /// Returns what the names of the file at a path below `root` have in common, if it has several.
+    pub fn links_at(&self, root: &Path, path: &Path) -> Option<Links> {
         match self.at(&path_bytes(path.strip_prefix(root).ok()?))?.kind {
             FoundKind::File { links, .. } => links,
             _ => None,
@@ -259,7 +307,9 @@ impl Found {
         let attributes = Attributes::of(metadata);
         let never = Timestamp { seconds: 0, nanoseconds: 0 };
         let modified = attributes.modified.unwrap_or(never);
-        Self { path, mode: attributes.mode.unwrap_or(0o644), modified, kind }
+        let changed =
+            Timestamp::changed(metadata).filter(|_| matches!(kind, FoundKind::File { .. }));
+        Self { path, mode: attributes.mode.unwrap_or(0o644), modified, changed, kind }
     }
 
     /// Returns what is at a path relative to a root, if it can be protected.
@@ -290,6 +340,8 @@ fn kind_of(path: &Path, metadata: &Metadata) -> io::Result<Result<FoundKind, &'s
         Ok(FoundKind::Folder)
     } else if kind.is_symlink() {
         Ok(FoundKind::Symlink { target: name_bytes(fs::read_link(path)?.as_os_str()).to_vec() })
+    } else if kind.is_file() && metadata.len() == 0 && has_content(path) {
+        Err("its size is stated as 0 bytes, but it has content; copy it to protect that")
     } else if kind.is_file() {
         Ok(FoundKind::File { size: metadata.len(), links: links(metadata) })
     } else {
@@ -297,16 +349,40 @@ fn kind_of(path: &Path, metadata: &Metadata) -> io::Result<Result<FoundKind, &'s
     })
 }
 
-/// Returns the device and inode of a file, if it has several names.
+/// Whether a file that is said to be empty has bytes, as those have that programs or the kernel
+/// make when they are read.
+fn has_content(path: &Path) -> bool {
+    open_to_read(path).and_then(|mut file| file.read(&mut [0])).is_ok_and(|read| read > 0)
+}
+
+/// Returns what the names of a file have in common, if it has several.
 #[cfg(unix)]
-fn links(metadata: &Metadata) -> Option<(u64, u64)> {
+fn links(metadata: &Metadata) -> Option<Links> {
     use std::os::unix::fs::MetadataExt;
-    (metadata.nlink() > 1).then(|| (metadata.dev(), metadata.ino()))
+    (metadata.nlink() > 1).then(|| Links {
+        device: metadata.dev(),
+        number: metadata.ino(),
+        count: metadata.nlink(),
+        size: metadata.len(),
+        modified: Attributes::of(metadata).modified,
+        changed: Timestamp::changed(metadata),
+    })
 }
 
 #[cfg(not(unix))]
-fn links(_metadata: &Metadata) -> Option<(u64, u64)> {
+fn links(_metadata: &Metadata) -> Option<Links> {
     None
+}
+
+/// Whether two paths that have the same [`Links`] lead to one file. Where the file system does not
+/// number files by itself, their bytes decide.
+pub(crate) fn are_linked(one: &Path, other: &Path) -> bool {
+    let inodes = [one, other].map(Inode::at);
+    match inodes {
+        _ if numbers_files(one) && numbers_files(other) => true,
+        [Some(one), Some(other)] => one.is_same(&other),
+        _ => false,
+    }
 }
 
 #[cfg(unix)]
@@ -326,15 +402,21 @@ fn special(_kind: FileType) -> &'static str {
     "no file"
 }
 
-/// Returns the first name of each file that has several names, by device and inode.
-pub(crate) fn first_names(found: &[Found]) -> HashMap<(u64, u64), &[u8]> {
-    let mut first = HashMap::new();
+/// Returns, for each further name of a file that has several, the first one.
+pub(crate) fn further_names<'f>(root: &Path, found: &'f [Found]) -> HashMap<&'f [u8], &'f [u8]> {
+    let mut firsts: HashMap<Links, Vec<&[u8]>> = HashMap::new();
+    let mut further = HashMap::new();
     for found in found {
-        if let FoundKind::File { links: Some(id), .. } = found.kind {
-            first.entry(id).or_insert(&found.path[..]);
+        let FoundKind::File { links: Some(links), .. } = found.kind else { continue };
+        let firsts = firsts.entry(links).or_default();
+        let path = path_in(root, &found.path);
+        let is_name = |first: &&&[u8]| are_linked(&path_in(root, first), &path);
+        match firsts.iter().find(is_name) {
+            Some(first) => _ = further.insert(&found.path[..], *first),
+            None => firsts.push(&found.path),
         }
     }
-    first
+    further
 }
 
 /// Returns the name under which a repair of the protection `id` writes a file.
@@ -359,7 +441,7 @@ pub(crate) fn is_temporary(name: &[u8], id: &str) -> bool {
 /// Folders that are looked through by several threads.
 struct Walk<'a> {
     root: &'a Path,
-    excludes: &'a Excludes,
+    scope: &'a Scope,
     queue: Mutex<Queue>,
     changed: Condvar,
 }
@@ -371,9 +453,9 @@ struct Queue {
 }
 
 impl<'a> Walk<'a> {
-    fn new(root: &'a Path, excludes: &'a Excludes, folders: Vec<Vec<u8>>) -> Self {
+    fn new(root: &'a Path, scope: &'a Scope, folders: Vec<Vec<u8>>) -> Self {
         let queue = Mutex::new(Queue { folders, busy: 0 });
-        Self { root, excludes, queue, changed: Condvar::new() }
+        Self { root, scope, queue, changed: Condvar::new() }
     }
 
     fn work(&self) -> Tree {
@@ -440,7 +522,7 @@ impl<'a> Walk<'a> {
         inner: &mut Vec<Vec<u8>>,
     ) -> io::Result<()> {
         let name = entry.file_name();
-        if name == FOLDER || self.excludes.has(&path) {
+        if name == FOLDER || self.scope.excludes.has(&path) {
             return Ok(());
         }
         if has_temporary_name(name_bytes(&name)) {
@@ -452,9 +534,13 @@ impl<'a> Walk<'a> {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             metadata => metadata?,
         };
+        if aside::is_copy(&entry.path(), &metadata) {
+            tree.replaced.push(entry.path());
+            return Ok(());
+        }
         match kind_of(&entry.path(), &metadata)? {
             Ok(kind) => {
-                if kind == FoundKind::Folder {
+                if kind == FoundKind::Folder && self.enters(&path, tree) {
                     inner.push(path.clone());
                 }
                 tree.found.push(Found::new(path, &metadata, kind));
@@ -464,6 +550,23 @@ impl<'a> Walk<'a> {
             }
         }
         Ok(())
+    }
+}
+
+impl Walk<'_> {
+    /// Whether a folder is looked into. Notes whether another file system begins there.
+    fn enters(&self, folder: &[u8], tree: &mut Tree) -> bool {
+        let path = path_in(self.root, folder);
+        if !is_mount(&path) {
+            return true;
+        }
+        if is_of_kernel(&path) {
+            let reason = OF_KERNEL.to_owned();
+            tree.skipped.push(Skipped { path, reason });
+            return false;
+        }
+        tree.mounts.push(folder.to_vec());
+        !self.scope.one_file_system
     }
 }
 

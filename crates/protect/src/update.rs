@@ -23,7 +23,8 @@ use crate::find::{Entry, EntryKind, Layer, Protection};
 use crate::geometry::Geometry;
 use crate::scan::{digest_of, digests};
 use crate::system::{path_bytes, path_in};
-use crate::tree::{Skipped, Tree};
+use crate::times::ChangeTimes;
+use crate::tree::{Found, Skipped, Tree};
 
 /// Largest number of layers.
 const MOST_LAYERS: usize = 8;
@@ -117,7 +118,8 @@ pub fn update(
     refuse_all_gone(protection)?;
     let starts: Vec<&[u8]> = protection.starts().collect();
     refuse_inside(&protection.root, &starts, &tree, &protection.parity_folders())?;
-    let mut changes = Changes::new(protection, items(&tree.found), job)?;
+    let times = ChangeTimes::of(protection, &tree);
+    let mut changes = Changes::new(protection, present(protection, &tree, job), times, job)?;
     changes.refuse_emptied(protection, &tree)?;
     let updated = match () {
         () if job.anew || changes.needs_all(protection) => Updated::Anew,
@@ -194,6 +196,7 @@ type Place = (usize, usize);
 
 /// The changes since a protection was made or updated.
 struct Changes {
+    times: ChangeTimes,
     /// Everything that is there, with [`ItemKind::Kept`] for files whose bytes are protected.
     items: Vec<Item>,
     kept: u64,
@@ -209,8 +212,14 @@ struct Changes {
 }
 
 impl Changes {
-    fn new(protection: &Protection, items: Vec<Item>, job: &UpdateJob) -> Result<Self> {
+    fn new(
+        protection: &Protection,
+        items: Vec<Item>,
+        times: ChangeTimes,
+        job: &UpdateJob,
+    ) -> Result<Self> {
         let mut changes = Self {
+            times,
             items,
             kept: 0,
             added: 0,
@@ -222,7 +231,7 @@ impl Changes {
         let mut items = std::mem::take(&mut changes.items);
         for item in &mut items {
             if matches!(item.kind, ItemKind::File { .. })
-                && let Some(entry) = same_file(protection, item, job.checksum)?
+                && let Some(entry) = same_file(protection, item, times, job.checksum)?
             {
                 changes.keep(item, entry);
             }
@@ -305,7 +314,11 @@ impl Changes {
 
     fn is_nothing(&self, protection: &Protection) -> bool {
         self.items.len() == protection.entries.len()
-            && self.items.iter().zip(&protection.entries).all(|(item, entry)| is_same(item, entry))
+            && self
+                .items
+                .iter()
+                .zip(&protection.entries)
+                .all(|(item, entry)| self.is_same(item, entry))
     }
 
     /// Plans a layer for what is new or changed.
@@ -354,7 +367,10 @@ impl Changes {
         let is_said = |item: &Item| match item.kind {
             ItemKind::Kept { layer, piece } => {
                 let original = &protection.layers[layer as usize].originals[piece as usize];
-                *original == (item.path.clone(), item.mode, item.modified)
+                let facts = |item: &Item| {
+                    (item.path.clone(), item.mode, item.modified, item.details.clone())
+                };
+                facts(original) == facts(item)
             }
             _ => false,
         };
@@ -373,6 +389,7 @@ impl Changes {
             .redundancy(protection.redundancy())
             .parity_dirs(folders)
             .excludes(settings.excludes.clone())
+            .one_file_system(settings.one_file_system)
             // An old protection of a file whose name has only dots has an empty label.
             .label(Some(protection.label()).filter(|label| !label.is_empty()))
             .memory(job.memory)
@@ -405,11 +422,24 @@ fn emptied(protection: &Protection) -> Option<Vec<PathBuf>> {
     is_empty.then(|| files.collect())
 }
 
+/// Returns everything that is there, before it is compared with what is protected. The attributes
+/// of files about which the system has changed nothing are not read again.
+fn present(protection: &Protection, tree: &Tree, job: &UpdateJob) -> Vec<Item> {
+    let known = |found: &Found| {
+        let entry = &protection.entries[protection.entry_at(&found.path)?];
+        let is_untouched = found.changed.is_some() && found.changed == entry.details.changed;
+        is_untouched.then(|| entry.details.clone())
+    };
+    items(&protection.root, &tree.found, known, threads(job.threads))
+}
+
 /// Returns the entry with the path of a file, if the file still has the bytes of the entry. A file
-/// that has the time of the entry must have its bytes, too.
+/// that has the time of the entry must have its bytes, too, unless the system says that it was
+/// touched since.
 fn same_file<'p>(
     protection: &'p Protection,
     item: &Item,
+    times: ChangeTimes,
     checksum: bool,
 ) -> Result<Option<&'p Entry>> {
     let Some(entry) = protection.entry_at(&item.path).map(|at| &protection.entries[at]) else {
@@ -417,7 +447,8 @@ fn same_file<'p>(
     };
     let EntryKind::File { size, digest, .. } = entry.kind else { return Ok(None) };
     let path = || path_in(&protection.root, &item.path);
-    let is_on_time = entry.modified == item.modified;
+    let has_time = entry.modified == item.modified;
+    let is_on_time = has_time && !times.was_touched(entry, item.details.changed);
     match item.size() == Some(size) {
         false if is_on_time => return Err(Error::damaged(&path())),
         false => return Ok(None),
@@ -427,7 +458,7 @@ fn same_file<'p>(
     match digest_of(&path(), size) {
         Some(now) if now == digest => Ok(Some(entry)),
         Some(_) if is_on_time => Err(Error::damaged(&path())),
-        None if is_on_time => Err(Error::unreadable(&path())),
+        None if has_time => Err(Error::unreadable(&path())),
         _ => Ok(None),
     }
 }
@@ -464,18 +495,27 @@ fn moved<'p>(
         .collect()
 }
 
-/// Whether an item is what an entry says.
-fn is_same(item: &Item, entry: &Entry) -> bool {
-    let is_kind = match (&item.kind, &entry.kind) {
-        (ItemKind::Folder, EntryKind::Folder) => true,
-        (ItemKind::Symlink { target }, EntryKind::Symlink { target: then })
-        | (ItemKind::HardLink { target }, EntryKind::HardLink { target: then }) => target == then,
-        (&ItemKind::Kept { layer, piece }, &EntryKind::File { layer: of, piece: then, .. }) => {
-            (layer as usize, piece as usize) == (of, then)
-        }
-        _ => false,
-    };
-    // The time of a folder changes whenever something in it is made anew.
-    let has_time = item.modified == entry.modified || entry.kind == EntryKind::Folder;
-    is_kind && item.path == entry.path && item.mode == entry.mode && has_time
+impl Changes {
+    /// Whether an item is what an entry says.
+    fn is_same(&self, item: &Item, entry: &Entry) -> bool {
+        let is_kind = match (&item.kind, &entry.kind) {
+            (ItemKind::Folder, EntryKind::Folder) => true,
+            (ItemKind::Symlink { target }, EntryKind::Symlink { target: then })
+            | (ItemKind::HardLink { target }, EntryKind::HardLink { target: then }) => {
+                target == then
+            }
+            (&ItemKind::Kept { layer, piece }, &EntryKind::File { layer: of, piece: then, .. }) => {
+                (layer as usize, piece as usize) == (of, then)
+            }
+            _ => false,
+        };
+        // The time of a folder changes whenever something in it is made anew.
+        let has_time = item.modified == entry.modified || entry.kind == EntryKind::Folder;
+        is_kind
+            && item.path == entry.path
+            && item.mode == entry.mode
+            && item.details.extended == entry.details.extended
+            && has_time
+            && !self.times.was_touched(entry, item.details.changed)
+    }
 }

@@ -10,7 +10,7 @@ use std::io;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-use paritas_shards::{Attributes, Progress, forget_cached, setters};
+use paritas_shards::{Attributes, Progress, Timestamp, forget_cached, setters};
 
 use crate::create::threads;
 use crate::error::Result;
@@ -22,7 +22,8 @@ use crate::parity::{Checked, ParityFile, check_all, refusal};
 use crate::scan;
 use crate::stream::{Gathered, Reading, Scanned, Source, Stream};
 use crate::system::{path_bytes, path_in};
-use crate::tree::{Found, FoundKind, Skipped, Tree, folder_of};
+use crate::times::ChangeTimes;
+use crate::tree::{Found, FoundKind, Links, Skipped, Tree, are_linked, folder_of};
 use crate::trouble::Trouble;
 
 /// Number of bytes after which threads hand over their findings, so that these take little memory.
@@ -76,6 +77,8 @@ pub struct FileFinding {
     pub size: u64,
     /// Its state.
     pub state: FileState,
+    /// Whether it has the time that it had when it was protected.
+    pub has_time: bool,
 }
 
 /// The kinds of things that can be protected.
@@ -196,20 +199,23 @@ impl Examination<'_> {
         if self.options.from_disk {
             self.forget_cached(&tree)?;
         }
+        let times = ChangeTimes::of(protection, &tree);
         let mut states = BTreeMap::new();
         for (number, entry) in protection.entries.iter().enumerate() {
-            states.extend(state_by_metadata(entry, tree.of(number)).map(|s| (number, s)));
+            let state = state_by_metadata(entry, tree.of(number), times);
+            states.extend(state.map(|state| (number, state)));
         }
         states.extend(replaced(protection, &tree));
         set_unreadable(protection, &tree, &mut states);
-        if !self.options.quick {
-            self.compare_names(&tree, &mut states);
+        match self.options.quick {
+            true => self.compare_touched(&tree, times, &mut states),
+            false => self.compare_names(&tree, &mut states),
         }
         let mut layers = Vec::new();
         for layer in &protection.layers {
             layers.push(match self.options.quick {
                 true => self.trust(layer, &tree, &states),
-                false => self.read(layer, &tree, &mut states)?,
+                false => self.read(layer, &tree, times, &mut states)?,
             });
         }
         set_renamed(protection, &tree, &mut states);
@@ -238,13 +244,15 @@ impl Examination<'_> {
         for (number, entry) in entries.iter().enumerate() {
             let EntryKind::HardLink { target } = &entry.kind else { continue };
             let Some((size, own)) = file_of(tree.of(number)) else { continue };
-            let target = self.protection.entry_at(target);
-            let other = target.and_then(|target| file_of(tree.of(target)));
-            let is_linked = own.is_some() && other.is_some_and(|(_, id)| id == own);
-            let file = target.map(|target| &entries[target].kind);
+            let path = self.protection.path_of(entry);
+            let target_entry = self.protection.entry_at(target);
+            let other = target_entry.and_then(|target| file_of(tree.of(target)));
+            let is_linked = own.is_some()
+                && other.is_some_and(|(_, links)| links == own)
+                && are_linked(&path_in(&self.protection.root, target), &path);
+            let file = target_entry.map(|target| &entries[target].kind);
             let Some(EntryKind::File { digest, .. }) = file else { continue };
             if !is_linked {
-                let path = self.protection.path_of(entry);
                 if let Some(why) = refusal(&path) {
                     states.insert(number, FileState::Unreadable(why.to_string()));
                     continue;
@@ -267,13 +275,16 @@ impl Examination<'_> {
         &self,
         layer: &Layer,
         tree: &Tree,
+        times: ChangeTimes,
         states: &mut BTreeMap<usize, FileState>,
     ) -> Result<LayerEvidence> {
         let stream = self.stream(layer, tree);
         let scanned = self.scan(&stream, &layer.header.geometry);
         for (number, piece) in layer.pieces.iter().enumerate() {
             if let Some(entry) = piece.entry {
-                let state = self.state_by_bytes(entry, number, &scanned, tree, states);
+                let known = states.get(&entry).cloned();
+                let found = tree.of(entry);
+                let state = self.state_by_bytes(entry, number, &scanned, found, times, known);
                 match state {
                     Some(state) => _ = states.insert(entry, state),
                     None => _ = states.remove(&entry),
@@ -368,14 +379,13 @@ impl Examination<'_> {
         number: usize,
         piece: usize,
         scanned: &Scanned,
-        tree: &Tree,
-        states: &BTreeMap<usize, FileState>,
+        found: Option<&Found>,
+        times: ChangeTimes,
+        known: Option<FileState>,
     ) -> Option<FileState> {
         let entry = &self.protection.entries[number];
-        let Some(Found { kind: FoundKind::File { size, .. }, modified, mode, .. }) =
-            tree.of(number)
-        else {
-            return states.get(&number).cloned();
+        let Some(Found { kind: FoundKind::File { size, .. }, modified, mode, .. }) = found else {
+            return known;
         };
         if let Some(Trouble::Refused(why)) = scanned.troubles.get(&piece) {
             return Some(FileState::Unreadable(why.clone()));
@@ -387,23 +397,54 @@ impl Examination<'_> {
             (true, true) if *mode == entry.mode => None,
             (true, _) => Some(FileState::Touched),
             // It may have been changed since the tree was looked through.
-            (false, true) if self.has_time(entry) => Some(FileState::Damaged(Vec::new())),
+            (false, true) if self.is_untouched(entry, times) => {
+                Some(FileState::Damaged(Vec::new()))
+            }
             (false, _) => Some(FileState::Changed(Vec::new())),
         }
     }
 }
 
 impl Examination<'_> {
-    /// Whether a file has, at this moment, the time that it had when it was protected.
-    fn has_time(&self, entry: &Entry) -> bool {
+    /// Whether a file has, at this moment, the time that it had when it was protected, and nothing
+    /// says that it was touched since.
+    fn is_untouched(&self, entry: &Entry, times: ChangeTimes) -> bool {
         let metadata = std::fs::symlink_metadata(self.protection.path_of(entry));
-        metadata.is_ok_and(|found| Attributes::of(&found).modified == Some(entry.modified))
+        metadata.is_ok_and(|found| {
+            let has_time = Attributes::of(&found).modified == Some(entry.modified);
+            has_time && !times.was_touched(entry, Timestamp::changed(&found))
+        })
+    }
+
+    /// Reads the files that have the right size and time, but were touched, although otherwise
+    /// nothing is read: a program may have written them, and set their time back.
+    fn compare_touched(
+        &self,
+        tree: &Tree,
+        times: ChangeTimes,
+        states: &mut BTreeMap<usize, FileState>,
+    ) {
+        for (number, entry) in self.protection.entries.iter().enumerate() {
+            let EntryKind::File { size, digest, .. } = entry.kind else { continue };
+            let is_whole = matches!(states.get(&number), None | Some(FileState::Touched));
+            let changed = tree.of(number).and_then(|found| found.changed);
+            if is_whole && times.was_touched(entry, changed) {
+                let path = self.protection.path_of(entry);
+                match scan::digest_of(&path, size) {
+                    Some(now) if now == digest => continue,
+                    Some(_) => states.insert(number, FileState::Changed(Vec::new())),
+                    None => refusal(&path).and_then(|why| {
+                        states.insert(number, FileState::Unreadable(why.to_string()))
+                    }),
+                };
+            }
+        }
     }
 }
 
-/// Returns the size of a file, and its device and inode if it has several names. Returns `None` for
-/// what is no file.
-fn file_of(found: Option<&Found>) -> Option<(u64, Option<(u64, u64)>)> {
+/// Returns the size of a file, and what its names have in common if it has several. Returns `None`
+/// for what is no file.
+fn file_of(found: Option<&Found>) -> Option<(u64, Option<Links>)> {
     match found?.kind {
         FoundKind::File { size, links } => Some((size, links)),
         _ => None,
@@ -454,7 +495,11 @@ fn add_leftovers_beside(starts: &[Vec<u8>], protection: &Protection, tree: &mut 
 }
 
 /// Returns the state of an entry by what the system says about it.
-fn state_by_metadata(entry: &Entry, found: Option<&Found>) -> Option<FileState> {
+fn state_by_metadata(
+    entry: &Entry,
+    found: Option<&Found>,
+    times: ChangeTimes,
+) -> Option<FileState> {
     let Some(found) = found else { return Some(FileState::Missing) };
     let is_same = match (&entry.kind, &found.kind) {
         (EntryKind::File { size, .. }, FoundKind::File { size: now, .. }) => size == now,
@@ -466,10 +511,11 @@ fn state_by_metadata(entry: &Entry, found: Option<&Found>) -> Option<FileState> 
     let has_mode = entry.mode == found.mode || matches!(entry.kind, EntryKind::Symlink { .. });
     // Only the times of files count. Those of folders change whenever something in them does.
     let has_time = entry.modified == found.modified || !entry.is_file();
+    let is_on_time = has_time && !times.was_touched(entry, found.changed);
     match (is_same, has_mode && has_time) {
         (true, true) => None,
         (true, false) if has_time => Some(FileState::Touched),
-        (false, _) if has_time && entry.is_file() && is_file(Some(found)) => {
+        (false, _) if is_on_time && entry.is_file() && is_file(Some(found)) => {
             Some(FileState::Damaged(Vec::new()))
         }
         _ => Some(FileState::Changed(Vec::new())),
@@ -637,12 +683,14 @@ fn finding(
         EntryKind::Symlink { .. } => Protected::Symlink,
         EntryKind::HardLink { .. } => Protected::HardLink,
     };
+    let found = tree.of(number);
     FileFinding {
         path: path_in(&protection.root, now),
         name: path_in(Path::new(""), now),
         kind,
         size: entry.size(),
         state: state.clone(),
+        has_time: found.is_some_and(|found| found.modified == entry.modified),
     }
 }
 

@@ -132,6 +132,13 @@ impl Timestamp {
         Some(Self { seconds, nanoseconds })
     }
 
+    /// Returns when the system last changed anything about a file: its bytes, its name, its mode or
+    /// its times (ctime). Programs cannot set this time.
+    pub fn changed(file: &Metadata) -> Option<Self> {
+        let (seconds, nanoseconds) = system::changed(file)?;
+        Some(Self { seconds, nanoseconds })
+    }
+
     /// Whether the nanoseconds are less than a second.
     pub fn is_normal(self) -> bool {
         self.nanoseconds < NANOSECONDS

@@ -61,6 +61,111 @@ pub fn mount_of(_path: &Path) -> Option<u64> {
     None
 }
 
+/// Whether another file system begins at a folder: something is mounted there, or it is a part of
+/// its own, as a subvolume is.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub fn is_mount(folder: &Path) -> bool {
+    use rustix::fs::{AtFlags, StatxFlags, statx};
+    let place = |path: &Path| {
+        let told = statx(CWD, path, AtFlags::empty(), StatxFlags::MNT_ID).ok()?;
+        Some((told.stx_mnt_id, told.stx_dev_major, told.stx_dev_minor))
+    };
+    let (here, above) = (place(folder), place(&folder.join("..")));
+    here.is_some() && above.is_some() && here != above
+}
+
+/// Whether another file system begins at a folder.
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+pub fn is_mount(folder: &Path) -> bool {
+    let device = |path: &Path| fs::metadata(path).ok().map(|found| found.dev());
+    let (here, above) = (device(folder), device(&folder.join("..")));
+    here.is_some() && above.is_some() && here != above
+}
+
+/// File systems through which the kernel shows its own state (`linux/magic.h`): proc, sysfs, cgroup
+/// and cgroup2, debugfs, tracefs, securityfs, bpf, pstore, devpts, efivarfs, configfs, mqueue,
+/// binfmt_misc, selinuxfs, fusectl, rpc_pipefs, nsfs.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+const OF_KERNEL: [u32; 18] = [
+    0x9fa0,
+    0x6265_6572,
+    0x0027_e0eb,
+    0x6367_7270,
+    0x6462_6720,
+    0x7472_6163,
+    0x7363_6673,
+    0xcafe_4a11,
+    0x6165_676c,
+    0x1cd1,
+    0xde5e_81e4,
+    0x6265_6570,
+    0x1980_0202,
+    0x4249_4e4d,
+    0xf97c_ff8c,
+    0x6573_5543,
+    0x6759_6969,
+    0x6e73_6673,
+];
+
+/// File systems of the kernel for disks of its own and for memory, which give each file a number:
+/// ext2 to ext4, XFS, Btrfs, tmpfs, ramfs, F2FS, JFS, NILFS, ZFS, bcachefs.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+const WITH_NUMBERS: [u32; 10] = [
+    0xef53,
+    0x5846_5342,
+    0x9123_683e,
+    0x0102_1994,
+    0x8584_58f6,
+    0xf2f5_2010,
+    0x3153_464a,
+    0x3434,
+    0x2fc1_2fc1,
+    0xca45_1a4e,
+];
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn is_one_of(path: &Path, kinds: &[u32]) -> bool {
+    // The type of the field depends on the architecture; the numbers have 32 bits.
+    rustix::fs::statfs(path).is_ok_and(|told| kinds.contains(&(told.f_type as u32)))
+}
+
+/// Whether a path is on a file system through which the kernel shows its own state. Its files are
+/// made when they are read.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub fn is_of_kernel(path: &Path) -> bool {
+    is_one_of(path, &OF_KERNEL)
+}
+
+/// Whether the file system at a path is known to give each of its files a number of its own. Others
+/// may pass on the numbers of several disks.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub fn numbers_files(path: &Path) -> bool {
+    is_one_of(path, &WITH_NUMBERS)
+}
+
+/// Returns `false`: no such file systems are known here.
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+pub fn is_of_kernel(_path: &Path) -> bool {
+    false
+}
+
+/// Returns `false`: nothing is known of the file system.
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+pub fn numbers_files(_path: &Path) -> bool {
+    false
+}
+
+/// Returns when the system last changed anything about a file (ctime). Programs cannot set it.
+/// Returns its seconds since 1970 and its nanoseconds.
+pub fn changed(file: &Metadata) -> Option<(i64, u32)> {
+    Some((file.ctime(), u32::try_from(file.ctime_nsec()).ok()?))
+}
+
+/// Returns the number of a file or folder on its file system.
+pub fn number(file: &Metadata) -> Option<u64> {
+    Some(file.ino())
+}
+
 /// Returns the number of a file in its folder.
 pub fn entry_number(entry: &DirEntry) -> u64 {
     entry.ino()

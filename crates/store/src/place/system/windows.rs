@@ -54,6 +54,31 @@ pub fn entry_number(entry: &DirEntry) -> u64 {
     entry.metadata().map_or(0, |metadata| metadata.creation_time())
 }
 
+/// Returns `false`: what is mounted in a folder is behind a link.
+pub fn is_mount(_folder: &Path) -> bool {
+    false
+}
+
+/// Returns `false`: there are no such file systems.
+pub fn is_of_kernel(_path: &Path) -> bool {
+    false
+}
+
+/// Returns `false`: nothing is known of the file system.
+pub fn numbers_files(_path: &Path) -> bool {
+    false
+}
+
+/// Returns `None`: this time is not told.
+pub fn changed(_file: &Metadata) -> Option<(i64, u32)> {
+    None
+}
+
+/// Returns `None`: numbers are not told.
+pub fn number(_file: &Metadata) -> Option<u64> {
+    None
+}
+
 /// Reads once at a position; returns the number of bytes read.
 pub fn read_once(file: &File, slices: &mut [IoSliceMut<'_>], offset: u64) -> io::Result<usize> {
     let first = slices.iter_mut().find(|slice| !slice.is_empty());

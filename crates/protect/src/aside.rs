@@ -1,0 +1,114 @@
+//! Copies of what a repair has replaced.
+//!
+//! A file whose time was kept may have been written on purpose: containers, mail boxes and trees
+//! whose times are all equal are. So what a repair replaces stays beside it, under a name like
+//! those that repair gives to damaged shards:
+//!
+//! `NAME.damaged-<8 hex of the protection's id>-<16 hex of a digest>`
+//!
+//! The digest covers the rest of the name, and the size and the time of the file. A file under such
+//! a name whose size or time has changed since is somebody's own: it is protected as any other, and
+//! is never removed.
+
+use std::fs::Metadata;
+use std::path::Path;
+
+use paritas_shards::Attributes;
+
+use crate::system::name_bytes;
+
+/// The context that separates these digests from all other uses of BLAKE3.
+const CONTEXT: &str = "Paritas: a file that the repair of a protection replaced";
+const MARK: &[u8] = b".damaged-";
+/// Numbers of hexadecimal digits: of the protection's id, and of the digest.
+const DIGITS: (usize, usize) = (8, 16);
+/// Number of bytes that follow the file's name.
+const SUFFIX: usize = MARK.len() + DIGITS.0 + 1 + DIGITS.1;
+/// Number of bytes in the longest name of a file on common file systems.
+const MOST_NAME: usize = 255;
+/// Largest number of copies of one file that have the same size and time.
+const MOST_ALIKE: u8 = 16;
+/// File systems keep times to this many seconds at least.
+const GRANULE: i64 = 2;
+
+/// Returns the names that a copy of a file called `name` may have, for a protection of the id `id`.
+/// The first one that is free is used.
+pub(crate) fn names(id: &str, name: &[u8], file: &Metadata) -> impl Iterator<Item = Vec<u8>> {
+    // Of a very long name, the end goes.
+    let name = name[..name.len().min(MOST_NAME - SUFFIX)].to_vec();
+    let id = id[..DIGITS.0].to_owned();
+    let facts = facts(file);
+    (0..MOST_ALIKE).map(move |number| {
+        let digest = digest(&id, &name, facts, number);
+        [&name, MARK, id.as_bytes(), b"-", digest.as_bytes()].concat()
+    })
+}
+
+/// Whether the file at a path is a copy that the repair of a protection has made, and nobody has
+/// changed it since.
+pub(crate) fn is_copy(path: &Path, file: &Metadata) -> bool {
+    parse(path).is_some_and(|(name, id, stated)| {
+        let facts = facts(file);
+        (0..MOST_ALIKE).any(|number| digest(id, name, facts, number) == stated)
+    })
+}
+
+/// Whether the name of a copy says that the protection of this id has replaced the file.
+pub(crate) fn is_of(path: &Path, id: &str) -> bool {
+    parse(path).is_some_and(|(_, stated, _)| id.starts_with(stated))
+}
+
+/// Returns the name of the file, the beginning of the id and the digest, as the name of a copy
+/// states them.
+fn parse(path: &Path) -> Option<(&[u8], &str, &str)> {
+    let name = name_bytes(path.file_name()?);
+    let (rest, suffix) = name.split_at_checked(name.len().checked_sub(SUFFIX)?)?;
+    let stated = std::str::from_utf8(suffix.strip_prefix(MARK)?).ok()?;
+    let (id, digest) = stated.split_once('-')?;
+    let is_hex = |text: &str| text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let fits = (id.len(), digest.len()) == DIGITS && is_hex(id) && is_hex(digest);
+    (fits && !rest.is_empty()).then_some((rest, id, digest))
+}
+
+/// Returns the size of a file, and its time as every file system keeps it.
+fn facts(file: &Metadata) -> (u64, i64) {
+    let seconds = Attributes::of(file).modified.map_or(0, |time| time.seconds);
+    (file.len(), seconds.div_euclid(GRANULE))
+}
+
+fn digest(id: &str, name: &[u8], (size, time): (u64, i64), number: u8) -> String {
+    let mut hasher = blake3::Hasher::new_derive_key(CONTEXT);
+    hasher.update(id.as_bytes()).update(&size.to_le_bytes()).update(&time.to_le_bytes());
+    hasher.update(&[number]).update(name);
+    hasher.finalize().to_hex()[..DIGITS.1].to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::system::owned_name;
+    use std::fs;
+
+    #[test]
+    fn only_unchanged_copies_are_known() {
+        let folder = tempfile::tempdir().unwrap();
+        let id = "0123456789abcdef";
+        for length in [1, 100, 255] {
+            let old = folder.path().join("x".repeat(length));
+            fs::write(&old, "content").unwrap();
+            let name = name_bytes(old.file_name().unwrap());
+            let names: Vec<_> = names(id, name, &fs::metadata(&old).unwrap()).collect();
+            assert!(names.iter().all(|name| name.len() <= MOST_NAME));
+            let copies =
+                [&names[0], &names[15]].map(|it| folder.path().join(owned_name(it.clone())));
+            fs::rename(&old, &copies[0]).unwrap();
+            let file = fs::metadata(&copies[0]).unwrap();
+            for copy in &copies {
+                assert!(is_copy(copy, &file) && is_of(copy, id) && !is_of(copy, "1123456789"));
+            }
+            fs::write(&copies[0], "other content").unwrap();
+            assert!(!is_copy(&copies[0], &fs::metadata(&copies[0]).unwrap()));
+            assert!(!is_copy(folder.path(), &file));
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! Reading what systems keep of files and folders beside modes and times.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use paritas_store::place::extended::Extended;
+
+use crate::catalogue::Details;
+use crate::system::path_in;
+use crate::tree::{Found, FoundKind, in_threads};
+
+/// Number of files that a thread takes at a time.
+const BATCH: usize = 256;
+
+/// Returns the details of everything that was found, in order. Those that `known` returns are not
+/// read again.
+pub(crate) fn of_all(
+    root: &Path,
+    found: &[Found],
+    known: impl Fn(&Found) -> Option<Details> + Sync,
+    threads: usize,
+) -> Vec<Details> {
+    let batches = Mutex::new(found.chunks(BATCH).enumerate());
+    let parts = in_threads(threads, || {
+        let mut mine = Vec::new();
+        loop {
+            let next = batches.lock().unwrap_or_else(PoisonError::into_inner).next();
+            let Some((number, batch)) = next else { return mine };
+            let read = |found: &Found| known(found).unwrap_or_else(|| read(root, found));
+            mine.push((number, batch.iter().map(read).collect::<Vec<_>>()));
+        }
+    });
+    let mut parts: Vec<_> = parts.into_iter().flatten().collect();
+    parts.sort_unstable_by_key(|(number, _)| *number);
+    let mut all: Vec<Details> = parts.into_iter().flat_map(|(_, details)| details).collect();
+    share(&mut all);
+    all
+}
+
+fn read(root: &Path, found: &Found) -> Details {
+    let extended = match found.kind {
+        FoundKind::Symlink { .. } => Extended::default(),
+        _ => Extended::of(&path_in(root, &found.path)),
+    };
+    let extended = (!extended.is_empty()).then(|| Arc::new(extended));
+    Details { changed: found.changed, extended }
+}
+
+/// Keeps equal sets of attributes once.
+fn share(all: &mut [Details]) {
+    let mut sets: HashMap<Arc<Extended>, Arc<Extended>> = HashMap::new();
+    for set in all.iter_mut().filter_map(|details| details.extended.as_mut()) {
+        *set = Arc::clone(sets.entry(Arc::clone(set)).or_insert_with(|| Arc::clone(set)));
+    }
+}

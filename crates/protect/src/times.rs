@@ -1,0 +1,66 @@
+//! What the times tell at which the system last changed anything about a file (ctime).
+//!
+//! A disk that loses bits does not change this time, and a program that writes to a file does, even
+//! if it sets the file's own time back afterwards. So it tells rot from work. But whatever changes
+//! names or modes changes it as well: a tree that was copied has new times everywhere. Therefore
+//! these times count only where most files still have theirs.
+
+use std::path::Path;
+
+use paritas_shards::Timestamp;
+
+use crate::catalogue::Settings;
+use crate::create::root_number;
+use crate::find::{Entry, Protection};
+use crate::tree::{Found, FoundKind, Tree};
+
+/// Largest number of files with new times that may be all there are, if the root is the same
+/// folder as before: a single file has no others to be compared with.
+const FEW: usize = 3;
+
+/// Whether the times tell which files were written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ChangeTimes {
+    tell: bool,
+}
+
+impl ChangeTimes {
+    /// Compares the times of all files that have the size and the time of change that they had.
+    pub fn of(protection: &Protection, tree: &Tree) -> Self {
+        let (mut kept, mut new) = (0, 0);
+        for entry in &protection.entries {
+            let found = tree.at(&entry.path).filter(|found| has_size_and_time(entry, found));
+            let Some((now, then)) = found.and_then(|it| it.changed).zip(entry.details.changed)
+            else {
+                continue;
+            };
+            match now == then {
+                true => kept += 1,
+                false => new += 1,
+            }
+        }
+        let tell = match kept {
+            0 => new <= FEW && is_same_folder(&protection.root, &protection.settings),
+            _ => kept >= new,
+        };
+        Self { tell }
+    }
+
+    /// Whether a file was certainly touched since it was protected, whatever time it has itself.
+    pub fn was_touched(self, entry: &Entry, changed: Option<Timestamp>) -> bool {
+        let times = entry.details.changed.zip(changed);
+        self.tell && times.is_some_and(|(then, now)| then != now)
+    }
+}
+
+fn has_size_and_time(entry: &Entry, found: &Found) -> bool {
+    let has_size = match found.kind {
+        FoundKind::File { size, .. } => entry.is_file() && size == entry.size(),
+        _ => false,
+    };
+    has_size && found.modified == entry.modified
+}
+
+fn is_same_folder(root: &Path, settings: &Settings) -> bool {
+    settings.root_number.is_some() && settings.root_number == root_number(root)
+}
