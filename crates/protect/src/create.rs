@@ -37,7 +37,7 @@ use crate::tree::{
 use crate::trouble::Trouble;
 use paritas_store::place::folder::Folder;
 use paritas_store::place::space::{NoRoom, Room};
-use paritas_store::place::system::number;
+use paritas_store::place::system::set_owner;
 
 /// Memory that a job uses by default, in bytes.
 pub const DEFAULT_MEMORY: u64 = 1 << 30;
@@ -230,7 +230,6 @@ pub(crate) fn plan_in(root: PathBuf, starts: Vec<Vec<u8>>, job: &ProtectJob) -> 
         },
         mounts: tree.mounts.iter().cloned().map(Into::into).collect(),
         one_file_system: job.one_file_system,
-        root_number: root_number(&root),
     };
     let items = items(&root, &tree.found, |_| None, threads);
     let mode = common_mode(&items);
@@ -331,7 +330,7 @@ pub fn protect(plan: &Plan, progress: Progress<'_>) -> Result<ProtectReport> {
     expect_room(order)?;
     order.folders.iter().try_for_each(|folder| make_folder(folder, order))?;
     let header = order.header(order.targets.len() as u16, random_id()?, 0);
-    let attributes = Attributes { mode: Some(order.mode), ..Attributes::default() };
+    let attributes = parity_attributes(&order.root, order.mode);
     let files = StagedFile::create_all(order.targets.iter().cloned(), &attributes, false)?;
     let scanned = code_blocks(order, &header, &files, progress)?;
     let (items, mut skipped) = settled(order, &scanned);
@@ -595,11 +594,6 @@ fn reason(trouble: Option<&Trouble>) -> String {
     }
 }
 
-/// Returns the number that the file system has given to a root.
-pub(crate) fn root_number(root: &Path) -> Option<u64> {
-    fs::metadata(root).ok().as_ref().and_then(number)
-}
-
 /// Turns what was found in a tree into items of a catalogue. Details that `known` returns are not
 /// read again.
 pub(crate) fn items(
@@ -648,6 +642,13 @@ pub(crate) fn common_mode(items: &[Item]) -> u32 {
 /// Returns the mode for the parity of files with these modes.
 pub(crate) fn parity_mode(modes: impl Iterator<Item = u32>) -> u32 {
     modes.fold(0o666, |all, mode| all & mode) | 0o600
+}
+
+/// Returns the attributes of the parity of files below a root. It belongs to the root's owner, also
+/// if somebody else makes it.
+pub(crate) fn parity_attributes(root: &Path, mode: u32) -> Attributes {
+    let owner = fs::metadata(root).ok().and_then(|root| Attributes::of(&root).owner);
+    Attributes { mode: Some(mode), modified: None, owner }
 }
 
 /// Returns the number of threads to use.
@@ -743,14 +744,25 @@ fn make_folder(folder: &Path, order: &Order) -> Result<()> {
         return Ok(());
     }
     match fs::create_dir(folder) {
-        // The names of the parity files are of use only if that of their folder is durable, too.
-        Ok(()) if order.sync => Folder::open(&order.root)
-            .and_then(|root| root.sync())
-            .map_err(|error| Error::io("syncing", &order.root, error)),
+        Ok(()) => {
+            give_to_owner(&order.root, folder);
+            // The names of the parity files are of use only if that of their folder is durable, too.
+            let sync = || Folder::open(&order.root).and_then(|root| root.sync());
+            let synced = if order.sync { sync() } else { Ok(()) };
+            synced.map_err(|error| Error::io("syncing", &order.root, error))
+        }
         Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
             Err(Error::io("making", folder, error))
         }
         _ => Ok(()),
+    }
+}
+
+/// Gives a new folder to the owner of the root, if this process may give it away.
+fn give_to_owner(root: &Path, folder: &Path) {
+    let owner = fs::metadata(root).ok().and_then(|root| Attributes::of(&root).owner);
+    if let (Some(owner), Ok(folder)) = (owner, fs::File::open(folder)) {
+        let _ = set_owner(&folder, Some(owner.user), owner.group);
     }
 }
 

@@ -102,7 +102,7 @@ mod tests {
             None => FoundKind::Folder,
         };
         let modified = Timestamp { seconds: 1, nanoseconds: 2 };
-        Found { path: path.into(), mode: 0o755, modified, changed: None, kind }
+        Found { path: path.into(), mode: 0o755, modified, changed: None, owner: None, kind }
     }
 
     /// Returns the listed path of each recorded one, on a file system that folds names or not.

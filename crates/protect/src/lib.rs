@@ -43,6 +43,7 @@ mod folding;
 mod format;
 mod geometry;
 mod label;
+mod mounts;
 mod parity;
 mod pieces;
 mod repair;

@@ -92,6 +92,11 @@ pub struct RepairReport {
     pub moved_back: Vec<(PathBuf, PathBuf)>,
     /// Parity files that were written anew.
     pub parity: Vec<PathBuf>,
+    /// What was replaced: the path that it had, and the one that it has now. `repair --clean` of
+    /// the command removes such copies.
+    pub kept: Vec<(PathBuf, PathBuf)>,
+    /// Kinds of attributes that a file system did not take over, such as `modes`.
+    pub not_kept: Vec<&'static str>,
     /// Files that cannot be computed, because too few blocks are at hand.
     pub lost: Vec<PathBuf>,
     /// Paths that could not be restored for other reasons, and these reasons.
@@ -131,6 +136,8 @@ pub fn repair(
         restored: Vec::new(),
         moved_back: Vec::new(),
         parity: Vec::new(),
+        kept: Vec::new(),
+        not_kept: Vec::new(),
         lost: Vec::new(),
         failed: Vec::new(),
         check_failed: false,
@@ -164,6 +171,8 @@ pub fn repair(
         target: &target,
     };
     repair.run(&wanted, &mut report)?;
+    report.kept = target.kept();
+    report.not_kept = target.refused().kinds().collect();
     Ok(report)
 }
 
@@ -391,10 +400,12 @@ impl<'a> Repair<'a> {
         Ok(files)
     }
 
-    /// Returns the time of what has the name of an entry, if it may be replaced.
-    fn seen(&self, number: usize) -> Seen {
-        let found = self.evidence.tree.of(number).filter(|_| self.job.to.is_none());
-        found.map(|found| found.modified)
+    /// Returns what has the name of an entry, if it may be replaced.
+    fn seen(&self, number: usize) -> Option<Seen> {
+        let found = self.evidence.tree.of(number).filter(|_| self.job.to.is_none())?;
+        let state = self.evidence.states.get(&number);
+        let is_kept = matches!(state, Some(FileState::Damaged(_) | FileState::Changed(_)));
+        Some(Seen { modified: found.modified, is_kept })
     }
 
     /// Whether an earlier repair to the same folder has restored an entry.

@@ -193,12 +193,14 @@ fn copies(
     copies
 }
 
-/// Returns size and path of the files that a killed repair has left.
+/// Returns size and path of the files that a killed repair has left, and of the copies of what
+/// repairs have replaced.
 fn leftovers<'a>(
     protection: &'a Protection,
     evidence: &'a Evidence,
 ) -> impl Iterator<Item = (u64, PathBuf)> + 'a {
-    evidence.leftovers(protection).filter_map(|path| {
+    let copies = evidence.replaced(protection);
+    evidence.leftovers(protection).chain(copies).filter_map(|path| {
         let found = std::fs::symlink_metadata(path).ok().filter(Metadata::is_file)?;
         Some((found.len(), path.clone()))
     })

@@ -8,7 +8,7 @@ use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread;
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
-use paritas_shards::{Attributes, Timestamp, shown};
+use paritas_shards::{Attributes, Owner, Timestamp, shown};
 use paritas_store::place::identity::Inode;
 use paritas_store::place::system::{is_mount, is_of_kernel, numbers_files, open_to_read};
 
@@ -32,6 +32,7 @@ pub(crate) struct Found {
     pub modified: Timestamp,
     /// When the system last changed anything about it, if it is a file.
     pub changed: Option<Timestamp>,
+    pub owner: Option<Owner>,
     pub kind: FoundKind,
 }
 
@@ -309,7 +310,14 @@ impl Found {
         let modified = attributes.modified.unwrap_or(never);
         let changed =
             Timestamp::changed(metadata).filter(|_| matches!(kind, FoundKind::File { .. }));
-        Self { path, mode: attributes.mode.unwrap_or(0o644), modified, changed, kind }
+        Self {
+            path,
+            mode: attributes.mode.unwrap_or(0o644),
+            modified,
+            changed,
+            owner: attributes.owner,
+            kind,
+        }
     }
 
     /// Returns what is at a path relative to a root, if it can be protected.

@@ -10,7 +10,7 @@ use std::io;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-use paritas_shards::{Attributes, Progress, Timestamp, forget_cached, setters};
+use paritas_shards::{Attributes, Progress, Timestamp, forget_cached, setters, shown};
 
 use crate::create::threads;
 use crate::error::Result;
@@ -18,6 +18,7 @@ use crate::evidence::{Evidence, FileState, LayerEvidence, is_left_by, lost_range
 use crate::find::{Entry, EntryKind, Layer, Protection};
 use crate::folding::match_folded;
 use crate::geometry::Geometry;
+use crate::mounts;
 use crate::parity::{Checked, ParityFile, check_all, refusal};
 use crate::scan;
 use crate::stream::{Gathered, Reading, Scanned, Source, Stream};
@@ -149,6 +150,8 @@ pub struct VerifyReport {
     pub unreadable_layers: usize,
     /// Files that are not protected yet.
     pub new: Vec<PathBuf>,
+    /// Copies of what repairs have replaced.
+    pub replaced: Vec<PathBuf>,
     /// Paths in the tree that cannot be protected.
     pub skipped: Vec<Skipped>,
 }
@@ -224,6 +227,7 @@ impl Examination<'_> {
             scan::find_moved(protection, &mut evidence, self.threads);
             scan::find_shifted(protection, &mut evidence, self.threads);
         }
+        set_absent(protection, &mut evidence);
         set_ranges(protection, &mut evidence);
         Ok(evidence)
     }
@@ -567,6 +571,26 @@ fn set_renamed(protection: &Protection, tree: &Tree, states: &mut BTreeMap<usize
     }
 }
 
+/// Takes what only seems to be missing for unreadable, because the disk that had it is not mounted.
+/// If it was moved to another place in the tree, it has been found there.
+fn set_absent(protection: &Protection, evidence: &mut Evidence) {
+    for (mount, reason) in mounts::absent(protection, &evidence.tree) {
+        let point = protection.entry_at(mount);
+        if let Some(point) = point.filter(|it| evidence.states.get(it) == Some(&FileState::Touched))
+        {
+            // The folder at which the disk is mounted has a mode of its own.
+            evidence.states.remove(&point);
+        }
+        for number in point.into_iter().chain(protection.below(mount)) {
+            if evidence.states.get(&number) == Some(&FileState::Missing) {
+                let place = path_in(&protection.root, mount);
+                let reason = format!("{}: {reason}", shown(&place));
+                evidence.states.insert(number, FileState::Unreadable(reason));
+            }
+        }
+    }
+}
+
 /// States which bytes of damaged and changed files are in lost blocks.
 fn set_ranges(protection: &Protection, evidence: &mut Evidence) {
     for (&number, state) in &mut evidence.states {
@@ -613,6 +637,7 @@ fn report(protection: &Protection, evidence: &Evidence) -> VerifyReport {
         layers,
         unreadable_layers: protection.unreadable_layers,
         new,
+        replaced: evidence.replaced(protection).cloned().collect(),
         skipped: evidence.tree.skipped.clone(),
     }
 }

@@ -20,8 +20,8 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use common::{
-    Chance, age, assert_same, check, damage, flip, job, make, make_tree, mend, only, snapshot,
-    write,
+    Chance, age, assert_same, check, damage, flip, job, make, make_tree, mend, only, remove_copies,
+    renew_times, snapshot, write,
 };
 use paritas_protect::{
     ErrorKind, FileState, ProtectJob, RepairJob, RepairReport, Status, UpdateJob, UpdateReport,
@@ -76,7 +76,9 @@ fn parity_files(root: &Path) -> Vec<PathBuf> {
 }
 
 fn updated(root: &Path) -> UpdateReport {
-    update(&only(root), &UpdateJob::default().sync(false), &|_| {}).unwrap()
+    let report = update(&only(root), &UpdateJob::default().sync(false), &|_| {}).unwrap();
+    renew_times(root);
+    report
 }
 
 #[test]

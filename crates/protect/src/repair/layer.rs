@@ -11,12 +11,12 @@ use std::ops::Range;
 use std::path::Path;
 
 use paritas::Pages;
+use paritas_shards::shown;
 use paritas_shards::staged::StagedFile;
-use paritas_shards::{Attributes, shown};
 
 use super::{Files, Parity, Repair, RepairReport, expect_survivable};
 use crate::coding::{Batches, passes};
-use crate::create::{parity_mode, threads};
+use crate::create::{parity_attributes, parity_mode, threads};
 use crate::error::{Error, ErrorKind, Result};
 use crate::evidence::LayerEvidence;
 use crate::find::{EntryKind, Layer};
@@ -283,8 +283,8 @@ impl<'a> Repair<'a> {
         let broken = self.broken(number);
         let places = broken.iter().map(|&index| self.protection.place_of(layer, index));
         let files = self.protection.entries.iter().filter(|entry| entry.is_file());
-        let mode = parity_mode(files.map(|entry| entry.mode));
-        let attributes = Attributes { mode: Some(mode), ..Attributes::default() };
+        let mode = parity_mode(files.map(|entry| entry.details.narrowed(entry.mode)));
+        let attributes = parity_attributes(&self.protection.root, mode);
         let files = StagedFile::create_all(places, &attributes, true)?;
         let files: Parity = broken.into_iter().zip(files).collect();
         write_catalogue(&layer.header, &layer.catalogue, |index| files.get(&index))?;
