@@ -70,15 +70,6 @@ pub(crate) struct Complete<'t> {
     is_hidden: bool,
 }
 
-/// Where something is that moves back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
-    /// It has its name.
-    Here,
-    /// It is on another disk, from which it can only be copied.
-    OtherDisk,
-}
-
 /// What has a name that is restored, as it was when that was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Seen {
@@ -86,6 +77,15 @@ pub(crate) struct Seen {
     pub modified: Timestamp,
     /// Whether it has bytes or a target of its own, which stay beside the name ([`crate::aside`]).
     pub is_kept: bool,
+}
+
+/// Where something is that moves back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// It has its name.
+    Here,
+    /// It is on another disk, from which it can only be copied.
+    OtherDisk,
 }
 
 impl Target {
@@ -245,7 +245,12 @@ impl Target {
         let temporary = self.temporary()?;
         if refusal(folder.link(&from, &file, &temporary)).map_err(failed)? {
             self.refuse(Refused { links: true, ..Refused::default() });
-            self.copy(&from, &file, &folder, &temporary).map_err(failed)?;
+            let copied = || {
+                let copy = folder.create(&temporary)?;
+                self.copy(&from.file(&file)?, &copy)?;
+                if self.sync { copy.sync_all() } else { Ok(()) }
+            };
+            copied().map_err(failed)?;
         }
         let named = self.name(&folder, (&temporary, &name), path, seen);
         // It also goes if both names led to the same file already: then the system renames nothing.
@@ -316,21 +321,15 @@ impl Target {
         ))
     }
 
-    /// Copies a restored file.
-    fn copy(&self, from: &Folder, file: &[u8], to: &Folder, name: &[u8]) -> io::Result<()> {
-        let (mut old, mut new) = (from.file(file)?, to.create(name)?);
-        io::copy(&mut old, &mut new)?;
-        self.copy_attributes(&old, &new)?;
-        if self.sync { new.sync_all() } else { Ok(()) }
-    }
-
-    fn copy_attributes(&self, old: &File, new: &File) -> io::Result<()> {
-        let known = old.metadata()?;
-        let attributes = Attributes::of(&known);
+    /// Copies the bytes and the attributes of a file to a new one. Nobody gets more rights.
+    fn copy(&self, from: &File, to: &File) -> io::Result<()> {
+        let like = from.metadata()?;
+        copy_bytes(from, to, like.len())?;
+        let attributes = Attributes::of(&like);
         if let Some((mode, modified)) = attributes.mode.zip(attributes.modified) {
-            let extended = &Extended::of_open(old);
+            let extended = &Extended::of_open(from);
             let wanted = Wanted { mode, modified, owner: attributes.owner, extended };
-            self.refuse(wanted.give(new)?);
+            self.refuse(wanted.give(to)?);
         }
         Ok(())
     }
@@ -359,18 +358,23 @@ impl Target {
     /// # Errors
     /// If the file has other bytes by now ([`ErrorKind::CheckFailed`]), or as for
     /// [`Complete::finish`].
-    pub fn take_across(&self, from: &[u8], to: &[u8], size: u64, digest: FileDigest) -> Result<()> {
+    pub fn take_from_disk(
+        &self,
+        from: &[u8],
+        to: &[u8],
+        size: u64,
+        digest: FileDigest,
+    ) -> Result<()> {
         let failed = |error| self.failed("moving back", to)(error);
         let source = open(&self.path_of(from)).map_err(failed)?;
         let stamp = |found: &Metadata| (found.len(), found.modified().ok());
         let then = stamp(&source.metadata().map_err(failed)?);
         let restoring = self.begin(to, size, None)?;
         let file = restoring.open()?;
-        copy_bytes(&source, &file, size).map_err(failed)?;
-        restoring.expect_digest(&file, size, digest)?;
-        self.copy_attributes(&source, &file).map_err(failed)?;
+        self.copy(&source, &file).map_err(failed)?;
+        let copied = file.metadata().map_err(failed)?.len();
+        restoring.expect_digest(&file, copied.max(size), digest)?;
         restoring.sync(&file)?;
-        // It has its mode already, whether its owner may read it or not.
         Complete { restoring, is_hidden: false }.finish()?;
         self.sync_names().into_iter().next().map_or(Ok(()), |(_, error)| Err(error))?;
         let now = std::fs::symlink_metadata(self.path_of(from));

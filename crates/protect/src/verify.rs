@@ -18,7 +18,7 @@ use crate::evidence::{Evidence, FileState, LayerEvidence, is_left_by, lost_range
 use crate::find::{Entry, EntryKind, Layer, Protection};
 use crate::folding::match_folded;
 use crate::geometry::Geometry;
-use crate::mounts;
+use crate::mounts::{self, Absence};
 use crate::parity::{Checked, ParityFile, check_all, refusal};
 use crate::scan;
 use crate::stream::{Gathered, Reading, Scanned, Source, Stream};
@@ -249,12 +249,13 @@ impl Examination<'_> {
             let EntryKind::HardLink { target } = &entry.kind else { continue };
             let Some((size, own)) = file_of(tree.of(number)) else { continue };
             let path = self.protection.path_of(entry);
-            let target_entry = self.protection.entry_at(target);
-            let other = target_entry.and_then(|target| file_of(tree.of(target)));
+            let target = self.protection.entry_at(target);
+            let other = target.and_then(|target| file_of(tree.of(target)));
             let is_linked = own.is_some()
                 && other.is_some_and(|(_, links)| links == own)
-                && are_linked(&path_in(&self.protection.root, target), &path);
-            let file = target_entry.map(|target| &entries[target].kind);
+                && target
+                    .is_some_and(|it| are_linked(&self.protection.path_of(&entries[it]), &path));
+            let file = target.map(|target| &entries[target].kind);
             let Some(EntryKind::File { digest, .. }) = file else { continue };
             if !is_linked {
                 if let Some(why) = refusal(&path) {
@@ -560,21 +561,12 @@ fn set_unreadable(protection: &Protection, tree: &Tree, states: &mut BTreeMap<us
     }
 }
 
-/// Takes what is as it was, but has a name that the file system takes for the same, for moved.
-fn set_renamed(protection: &Protection, tree: &Tree, states: &mut BTreeMap<usize, FileState>) {
-    for number in 0..protection.entries.len() {
-        if let Some(path) = protection.renamed(number, tree)
-            && matches!(states.get(&number), None | Some(FileState::Touched))
-        {
-            states.insert(number, FileState::Moved(path_in(&protection.root, path)));
-        }
-    }
-}
-
 /// Takes what only seems to be missing for unreadable, because the disk that had it is not mounted.
 /// If it was moved to another place in the tree, it has been found there.
 fn set_absent(protection: &Protection, evidence: &mut Evidence) {
-    for (mount, reason) in mounts::absent(protection, &evidence.tree) {
+    // What was on a disk that is there and empty is missing: perhaps the disk is a new one.
+    let absent = mounts::absent(protection, &evidence.tree).into_iter();
+    for (mount, absence) in absent.filter(|(_, absence)| *absence == Absence::NotMounted) {
         let point = protection.entry_at(mount);
         if let Some(point) = point.filter(|it| evidence.states.get(it) == Some(&FileState::Touched))
         {
@@ -584,9 +576,20 @@ fn set_absent(protection: &Protection, evidence: &mut Evidence) {
         for number in point.into_iter().chain(protection.below(mount)) {
             if evidence.states.get(&number) == Some(&FileState::Missing) {
                 let place = path_in(&protection.root, mount);
-                let reason = format!("{}: {reason}", shown(&place));
+                let reason = format!("{}: {}", shown(&place), absence.reason());
                 evidence.states.insert(number, FileState::Unreadable(reason));
             }
+        }
+    }
+}
+
+/// Takes what is as it was, but has a name that the file system takes for the same, for moved.
+fn set_renamed(protection: &Protection, tree: &Tree, states: &mut BTreeMap<usize, FileState>) {
+    for number in 0..protection.entries.len() {
+        if let Some(path) = protection.renamed(number, tree)
+            && matches!(states.get(&number), None | Some(FileState::Touched))
+        {
+            states.insert(number, FileState::Moved(path_in(&protection.root, path)));
         }
     }
 }
@@ -708,14 +711,13 @@ fn finding(
         EntryKind::Symlink { .. } => Protected::Symlink,
         EntryKind::HardLink { .. } => Protected::HardLink,
     };
-    let found = tree.of(number);
     FileFinding {
         path: path_in(&protection.root, now),
         name: path_in(Path::new(""), now),
         kind,
         size: entry.size(),
         state: state.clone(),
-        has_time: found.is_some_and(|found| found.modified == entry.modified),
+        has_time: tree.of(number).is_some_and(|found| found.modified == entry.modified),
     }
 }
 

@@ -4,10 +4,11 @@
 
 mod common;
 
-use std::fs::{self, Permissions};
+use std::fs::{self, FileTimes, Permissions};
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::{Duration, SystemTime};
 
 use common::{Chance, assert_same, check, flip, job, make, only, snapshot, write};
 use paritas_protect::{
@@ -173,16 +174,16 @@ fn names_in_another_case_are_known() {
         return skip("a disk that folds names");
     };
     fs::create_dir(root.join("dcim")).unwrap();
-    for (number, name) in
-        ["dcim/1.jpg", "dcim/2.jpg", "dcim/3.jpg", "Notes"].into_iter().enumerate()
-    {
-        fs::write(root.join(name), Chance::new(number as u64).bytes(30_000)).unwrap();
+    let files = ["dcim/1.jpg", "dcim/2.jpg", "dcim/3.jpg", "Notes"];
+    // The disk keeps even seconds, and the system remembers others for a while.
+    let time = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
+    for (number, name) in (0..).zip(files) {
+        fs::write(root.join(name), Chance::new(number).bytes(30_000)).unwrap();
+        let file = fs::File::options().write(true).open(root.join(name)).unwrap();
+        file.set_times(FileTimes::new().set_modified(time)).unwrap();
     }
     make(&job(&root).redundancy("50%".parse().unwrap()));
-    let contents = || {
-        ["dcim/1.jpg", "dcim/2.jpg", "dcim/3.jpg", "Notes"]
-            .map(|name| fs::read(root.join(name)).unwrap())
-    };
+    let contents = || files.map(|name| fs::read(root.join(name)).unwrap());
     let before = contents();
     let rename = |from: &str, to: &str| fs::rename(root.join(from), root.join(to)).unwrap();
     rename("dcim/1.jpg", "dcim/1.JPG");
@@ -205,6 +206,8 @@ fn names_in_another_case_are_known() {
     let names = |folder: &str| {
         let entries = fs::read_dir(root.join(folder)).unwrap();
         let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name()).collect();
+        // What was replaced stays beside.
+        names.retain(|name| !name.to_string_lossy().contains(".damaged-"));
         names.sort();
         names
     };
@@ -218,7 +221,10 @@ fn names_in_another_case_are_known() {
             ["1.jpg", "2.jpg", "3.jpg"].map(Into::into).to_vec(),
         )
     );
-    assert!(check(&root).findings.is_empty() && contents() == before);
+    let found = check(&root);
+    // The driver does not keep every time.
+    assert_eq!(found.count(|state| *state != FileState::Touched), 0, "{found:?}");
+    assert!(contents() == before);
 }
 
 /// A name that the file system refuses is explained. Names of parity files have no such characters,

@@ -49,7 +49,7 @@ impl Repair<'_> {
     fn copy_back(&self, entry: &Entry, from: &[u8]) -> Result<()> {
         match &entry.kind {
             EntryKind::File { size, digest, .. } => {
-                return self.target.take_across(from, &entry.path, *size, *digest);
+                return self.target.take_from_disk(from, &entry.path, *size, *digest);
             }
             EntryKind::Symlink { target } => self.target.symlink(entry, target, None)?,
             EntryKind::HardLink { target } => self.target.hard_link(target, &entry.path, None)?,
