@@ -59,10 +59,10 @@ mod update;
 mod verify;
 
 pub use catalogue::FOLDER;
-pub use create::{DEFAULT_MEMORY, Plan, ProtectJob, ProtectReport, plan, protect};
+pub use create::{Plan, ProtectJob, ProtectReport, default_memory, plan, protect};
 pub use error::{Error, ErrorKind, Result};
 pub use evidence::FileState;
-pub use find::{Protection, find, has_parity, parity_at};
+pub use find::{IsWanted, Other, Protection, find, find_among, has_parity, parity_at};
 pub use format::Id;
 pub use geometry::{Geometry, Redundancy};
 pub use repair::{RepairJob, RepairReport, repair};

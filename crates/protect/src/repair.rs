@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use paritas_shards::staged::{StagedFile, publish};
 use paritas_shards::{Progress, setters, shown};
 
-use crate::create::DEFAULT_MEMORY;
+use crate::create::default_memory;
 use crate::error::{Error, ErrorKind, Result};
 use crate::evidence::{Evidence, FileState};
 use crate::find::{Entry, EntryKind, Protection};
@@ -57,7 +57,7 @@ impl Default for RepairJob {
             to: None,
             restore_changed: false,
             move_back: false,
-            memory: DEFAULT_MEMORY,
+            memory: default_memory(),
             threads: None,
             sync: true,
         }
@@ -149,11 +149,16 @@ pub fn repair(
         let is_folder = protection.entries[number].kind == EntryKind::Folder;
         is_folder && protection.renamed(number, &evidence.tree).is_none()
     };
-    let wanted = wanted(job, &evidence, is_elsewhere);
+    if evidence.layers.is_empty() && protection.is_part() {
+        // The part is intact, and nothing else was read.
+        return Ok(report);
+    }
+    let wanted = in_part(protection, &evidence, wanted(job, &evidence, is_elsewhere));
     let (wanted, lost) = split(protection, &evidence, &short, wanted);
     let is_broken = |&layer: &usize| !evidence.broken_parity(protection, layer).is_empty();
-    let has_broken = job.to.is_none() && short.iter().any(is_broken);
-    if !lost.is_empty() || has_broken || protection.unreadable_layers > 0 {
+    let writes_parity = job.to.is_none() && !protection.is_part();
+    let has_broken = writes_parity && short.iter().any(is_broken);
+    if !lost.is_empty() || has_broken || protection.may_lack_entries() {
         report.found.status = Status::BeyondRepair;
     }
     let target = Target::open(&root, protection.id.to_string(), job.sync)?;
@@ -210,6 +215,26 @@ fn wanted(
     states.filter(|(number, state)| is_wanted(**number, state)).map(|(&number, _)| number).collect()
 }
 
+/// Returns those of some entries that belong to the part that was asked for, and the missing folders
+/// above them.
+fn in_part(protection: &Protection, evidence: &Evidence, wanted: Vec<usize>) -> Vec<usize> {
+    if !protection.is_part() {
+        return wanted;
+    }
+    let wanted: Vec<usize> =
+        wanted.into_iter().filter(|&number| protection.covers(number)).collect();
+    let mut all: BTreeSet<usize> = wanted.iter().copied().collect();
+    for number in wanted {
+        let mut folder = folder_of(&protection.entries[number].path);
+        while let Some(above) = protection.entry_at(folder) {
+            let is_missing = evidence.states.get(&above) == Some(&FileState::Missing);
+            all.extend(is_missing.then_some(above));
+            folder = folder_of(folder);
+        }
+    }
+    all.into_iter().collect()
+}
+
 /// Splits entries into those that can be restored, and those that need the blocks of layers that
 /// are short of blocks.
 fn split(
@@ -256,7 +281,7 @@ type Parity = BTreeMap<u16, StagedFile>;
 impl<'a> Repair<'a> {
     fn run(mut self, wanted: &[usize], report: &mut RepairReport) -> Result<()> {
         self.expect_space(wanted, report)?;
-        if self.job.to.is_none() {
+        if self.writes_parity() {
             self.protection.remove_left();
         }
         self.make_folders(wanted, report)?;
@@ -318,7 +343,8 @@ impl<'a> Repair<'a> {
     /// everything, the next one may find bytes there. What has bytes of changed files that stay as
     /// they are is kept as well.
     fn remove_leftovers(&self, wanted: &[usize], report: &RepairReport) {
-        if !report.lost.is_empty() || !report.failed.is_empty() {
+        let is_all = !self.protection.is_part();
+        if !report.lost.is_empty() || !report.failed.is_empty() || !is_all {
             return;
         }
         if self.job.to.is_none() {
@@ -445,7 +471,10 @@ impl<'a> Repair<'a> {
                 Err(error) => self.note(Err(error), self.path_at(number), report)?,
             }
         }
-        let left = wanted.iter().chain(&self.lost);
+        // What is not of the part that was asked for may be restored later.
+        let is_other = |number: &&usize| !self.protection.covers(**number);
+        let others = self.evidence.states.keys().filter(is_other);
+        let left = wanted.iter().chain(&self.lost).chain(others);
         let mut needed = self.sources_of(left.filter(|number| !complete.contains_key(*number)));
         let is_needed = |number: &usize, needed: &HashSet<PathBuf>| {
             needed.contains(&self.target.path_of(self.path_at(*number)))
@@ -510,10 +539,15 @@ impl<'a> Repair<'a> {
         Ok(())
     }
 
+    /// Whether parity is written anew: not for a part, and not if all goes to another folder.
+    fn writes_parity(&self) -> bool {
+        self.job.to.is_none() && !self.protection.is_part()
+    }
+
     /// Returns the numbers of the parity files of a layer that are to be written anew.
     fn broken(&self, number: usize) -> Vec<u16> {
         let is_left = self.short.contains(&number) || self.without_room.contains(&number);
-        if self.job.to.is_some() || is_left {
+        if !self.writes_parity() || is_left {
             return Vec::new();
         }
         self.evidence.broken_parity(self.protection, number)

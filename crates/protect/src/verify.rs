@@ -5,6 +5,8 @@
 //! are looked for among those that are new, and lost blocks in files that are damaged or new (see
 //! `scan.rs`). Each parity block at hand repairs any one lost block, so the verdict is exact.
 
+mod part;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::num::NonZeroUsize;
@@ -184,7 +186,10 @@ pub(crate) fn examine(
 ) -> Result<(VerifyReport, Evidence)> {
     let examination =
         Examination { protection, options, progress, threads: threads(options.threads) };
-    let evidence = examination.evidence()?;
+    let evidence = match examination.intact_part()? {
+        Some(evidence) => evidence,
+        None => examination.evidence()?,
+    };
     Ok((report(protection, &evidence), evidence))
 }
 
@@ -616,12 +621,15 @@ fn report(protection: &Protection, evidence: &Evidence) -> VerifyReport {
         .zip(&evidence.layers)
         .map(|(layer, evidence)| layer_report(layer, evidence))
         .collect();
-    let findings: Vec<FileFinding> = evidence
-        .states
-        .iter()
+    let states = evidence.states.iter().filter(|(number, _)| protection.covers(**number));
+    let findings: Vec<FileFinding> = states
         .map(|(&number, state)| finding(protection, (number, state), &evidence.tree))
         .collect();
-    let parity = parity_findings(protection, evidence);
+    // The parity belongs to no part.
+    let parity = match protection.is_part() {
+        true => Vec::new(),
+        false => parity_findings(protection, evidence),
+    };
     let is_whole = |number: usize| {
         matches!(
             evidence.states.get(&number),
@@ -629,7 +637,8 @@ fn report(protection: &Protection, evidence: &Evidence) -> VerifyReport {
         )
     };
     let files = protection.entries.iter().enumerate().filter(|(_, entry)| entry.is_file());
-    let intact_files = files.filter(|&(number, _)| is_whole(number)).count() as u64;
+    let files = files.map(|(number, _)| number).filter(|&number| protection.covers(number));
+    let intact_files = files.filter(|&number| is_whole(number)).count() as u64;
     let new = new_files(protection, evidence);
     VerifyReport {
         status: status(protection, evidence, &layers, &parity),
@@ -638,10 +647,13 @@ fn report(protection: &Protection, evidence: &Evidence) -> VerifyReport {
         findings,
         parity,
         layers,
-        unreadable_layers: protection.unreadable_layers,
+        unreadable_layers: match protection.may_lack_entries() {
+            true => protection.unreadable_layers,
+            false => 0,
+        },
         new,
         replaced: evidence.replaced(protection).cloned().collect(),
-        skipped: evidence.tree.skipped.clone(),
+        skipped: skipped(protection, evidence),
     }
 }
 
@@ -653,18 +665,19 @@ fn status(
 ) -> Status {
     let is_good = |state: &FileState| matches!(state, FileState::Touched | FileState::Moved(_));
     let is_lost = |state: &FileState| matches!(state, FileState::Damaged(_) | FileState::Missing);
-    let lost = evidence.states.iter().filter(|(_, state)| is_lost(state));
+    let mut states = evidence.states.iter().filter(|(number, _)| protection.covers(**number));
+    let lost = states.clone().filter(|(_, state)| is_lost(state));
     let mut short =
         (0..).zip(layers).filter(|(_, layer)| layer.needed > 0).map(|(number, _)| number);
     let lost: Vec<usize> = lost.map(|(&number, _)| number).collect();
     let is_beyond = |layer| {
         evidence.needs_parity(protection, layer, &lost)
-            || !evidence.broken_parity(protection, layer).is_empty()
+            || !protection.is_part() && !evidence.broken_parity(protection, layer).is_empty()
     };
-    if short.any(is_beyond) || protection.unreadable_layers > 0 {
+    if short.any(is_beyond) || protection.may_lack_entries() {
         return Status::BeyondRepair;
     }
-    match evidence.states.values().all(is_good) && parity.is_empty() {
+    match states.all(|(_, state)| is_good(state)) && parity.is_empty() {
         true => Status::Intact,
         false => Status::Repairable,
     }
@@ -764,6 +777,15 @@ fn parity_finding(
     })
 }
 
+/// Returns what cannot be protected in the part that was asked for, or above it.
+fn skipped(protection: &Protection, evidence: &Evidence) -> Vec<Skipped> {
+    let is_asked_for = |skipped: &&Skipped| {
+        let path = skipped.path.strip_prefix(&protection.root).map(path_bytes);
+        path.is_ok_and(|path| protection.covers_path(&path) || protection.has_part_below(&path))
+    };
+    evidence.tree.skipped.iter().filter(is_asked_for).cloned().collect()
+}
+
 /// Returns the files that are not protected, without those to which a protected file was moved.
 fn new_files(protection: &Protection, evidence: &Evidence) -> Vec<PathBuf> {
     let moved = |state: &FileState| match state {
@@ -772,6 +794,7 @@ fn new_files(protection: &Protection, evidence: &Evidence) -> Vec<PathBuf> {
     };
     let moved: BTreeSet<PathBuf> = evidence.states.values().filter_map(moved).collect();
     let new = evidence.tree.others().filter(|found| found.kind != FoundKind::Folder);
+    let new = new.filter(|found| protection.covers_path(&found.path));
     let new = new.map(|found| path_in(&protection.root, &found.path));
     new.filter(|path| !moved.contains(path)).collect()
 }

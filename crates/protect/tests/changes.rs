@@ -4,6 +4,8 @@
 #![cfg(unix)]
 
 mod common;
+#[path = "changes/parts.rs"]
+mod parts;
 #[path = "changes/repairs.rs"]
 mod repairs;
 #[path = "changes/roots.rs"]

@@ -25,6 +25,7 @@ struct Inner {
     path: Option<PathBuf>,
     offset: Option<u64>,
     counts: Option<Counts>,
+    fields: &'static [&'static str],
     source: Option<Box<dyn StdError + Send + Sync>>,
 }
 
@@ -100,6 +101,12 @@ impl Error {
         self.0.counts.map(|counts| counts.given).or_else(|| self.core()?.given())
     }
 
+    /// Returns the fields of the job that the message names, in backquotes. A program whose users set
+    /// them by other names can put those in their place.
+    pub fn fields(&self) -> &'static [&'static str] {
+        self.0.fields
+    }
+
     /// Returns how the operating system classifies its refusal, if this is one.
     pub fn io_kind(&self) -> Option<io::ErrorKind> {
         let source = self.0.source.as_deref()?;
@@ -115,7 +122,7 @@ impl Error {
     pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         let message = message.into();
         let (path, offset, counts, source) = (None, None, None, None);
-        Self(Box::new(Inner { kind, message, path, offset, counts, source }))
+        Self(Box::new(Inner { kind, message, path, offset, counts, fields: &[], source }))
     }
 
     /// Adds the cause: the error of the system or of the codec.
@@ -127,6 +134,12 @@ impl Error {
     /// Adds the byte of the object at which the work failed.
     pub(crate) fn at_byte(mut self, offset: u64) -> Self {
         self.0.offset = Some(offset);
+        self
+    }
+
+    /// Adds the fields of the job that the message names.
+    pub(crate) fn naming(mut self, fields: &'static [&'static str]) -> Self {
+        self.0.fields = fields;
         self
     }
 

@@ -16,7 +16,8 @@ impl Repair<'_> {
     /// Moves back files and links that are elsewhere, and gives names back that differ from the
     /// recorded ones, but not for the file system.
     pub(super) fn move_back(&self, report: &mut RepairReport) -> Result<()> {
-        for (&number, state) in &self.evidence.states {
+        let states = self.evidence.states.iter();
+        for (&number, state) in states.filter(|(number, _)| self.protection.covers(**number)) {
             let entry = &self.protection.entries[number];
             let renamed = self.protection.renamed(number, &self.evidence.tree);
             match (renamed, state) {
