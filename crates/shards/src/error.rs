@@ -13,6 +13,8 @@ use std::path::{Path, PathBuf};
 use paritas_store::place::names::{RefusedName, refused_name};
 
 use crate::shown::shown;
+use paritas_store::place::lock::Busy;
+use paritas_store::place::space::NoRoom;
 
 /// An error on the way from an object to its shards, or back.
 #[derive(Debug)]
@@ -220,6 +222,25 @@ fn kind_of(error: &io::Error) -> ErrorKind {
     match error.kind() {
         io::ErrorKind::OutOfMemory => ErrorKind::Memory,
         _ => ErrorKind::Io,
+    }
+}
+
+impl From<Busy> for Error {
+    fn from(Busy(folder): Busy) -> Self {
+        Self::busy(format!(
+            "another process is writing in {} and does not end; try again later",
+            shown(&folder)
+        ))
+    }
+}
+
+impl From<NoRoom> for Error {
+    fn from(NoRoom { path, needed, left }: NoRoom) -> Self {
+        let message = format!(
+            "the disk of {} has room for {left} of the {needed} bytes that are to be written there",
+            shown(&path)
+        );
+        Self::new(ErrorKind::Io, message)
     }
 }
 

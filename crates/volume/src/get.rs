@@ -17,7 +17,7 @@ use crate::driver::{Hands, drive};
 use crate::error::{Error, ErrorKind, Result};
 use crate::hands::{Flaw, NameHands, told};
 use crate::manifest::{Body, Manifest};
-use crate::names::{self, ObjectName};
+use crate::names::ObjectName;
 use crate::protocol::{Action, Answer, Get, GetOutcome, Kind, Listed, NodeIndex, Request, Version};
 use crate::transfer::receive::{Keep, Pieces, Receiver, Wanted, kept, run_blocking};
 use crate::transfer::{Pace, Place};
@@ -31,6 +31,7 @@ pub struct Object {
     content: Content,
     flaws: Vec<Flaw>,
     is_sure: bool,
+    warnings: Vec<String>,
 }
 
 /// Where an object's bytes come from.
@@ -92,7 +93,14 @@ impl Volume {
             Body::Inline(bytes) => Content::Inline(bytes.clone().into()),
             Body::Shards { placement, .. } => self.receiver(hands, &manifest, placement).await?,
         };
-        Ok(Object { digest, content, flaws: hands.flaws(), is_sure, manifest })
+        Ok(Object {
+            digest,
+            content,
+            flaws: hands.flaws(),
+            is_sure,
+            manifest,
+            warnings: Vec::new(),
+        })
     }
 
     async fn survey(
@@ -143,7 +151,7 @@ impl Volume {
             .collect();
         let (mut places, mut paces) = (Vec::new(), Vec::new());
         for (part, node) in nodes.iter().enumerate() {
-            let path = self.part_path(&layout, object, part)?;
+            let path = hands.name.part(object, &layout.file_suffix(part));
             places.push(node.map(|node| Place { node: Arc::clone(self.node(node)), path }));
             paces.push(match node {
                 Some(node) => Arc::clone(&self.paces[node.0]),
@@ -248,6 +256,7 @@ impl Volume {
         progress: &(dyn Fn(u64) + Send + Sync),
     ) -> Result<Object> {
         let mut output = Output::create(target, object.mode(), object.modified())?;
+        output.expect_room(object.length())?;
         if !output.takes_positions() {
             let object = self.read(object, None, &mut output, progress).await?;
             output.commit()?;
@@ -256,8 +265,8 @@ impl Volume {
         let output = Arc::new(output);
         let object = self.copy(object, None, Sink::File(Arc::clone(&output)), progress).await?;
         let output = alone(output).await;
-        run_blocking(move || output.commit()).await??;
-        Ok(object)
+        let warnings = run_blocking(move || output.commit()).await??;
+        Ok(Object { warnings, ..object })
     }
 
     async fn copy<'a>(
@@ -392,7 +401,7 @@ async fn unreadable(hands: &NameHands<'_>, listed: Listed) -> Error {
             format!(
                 "{name}: every copy of its manifest is damaged; what is left of its shards is in \
                  the folders {} of the nodes, where they may still be decoded. {flaws}",
-                names::object_folder(listed.version.object)
+                name.object_folder(listed.version.object)
             ),
         ),
         Ok(false) => replaced(name),
@@ -610,6 +619,11 @@ impl Object {
     /// Returns what went wrong on nodes.
     pub fn flaws(&self) -> &[Flaw] {
         &self.flaws
+    }
+
+    /// Returns warnings about the file that the object was read to.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
     }
 
     /// Whether enough nodes answered to be sure that this is the newest version.

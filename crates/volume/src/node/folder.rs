@@ -5,6 +5,10 @@
 //! and symbolic links below the root are refused, be they folders or files (the root itself may be
 //! one).
 //!
+//! A file that must be new is renamed without replacing anything, or linked. A file system that can
+//! do neither (exFAT, some network shares) is looked at first, under a lock that keeps other
+//! processes of this machine away; from then on the node does not claim that it can create files.
+//!
 //! If the root is missing, every call fails, and none says that a file does not exist: a disk that
 //! is not mounted has not lost its files.
 
@@ -15,12 +19,15 @@ use std::io::{self, ErrorKind as IoErrorKind, IoSlice, Read, Seek, SeekFrom, Wri
 use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::stream::{self, BoxStream, StreamExt};
 use paritas_shards::{drop_cached, sync_directory};
+use paritas_store::place::lock::{Busy, FolderLocks};
+use paritas_store::place::system::{look_and_rename, rename_at_once};
 use tempfile::{NamedTempFile, PersistError};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::{self, Sender};
@@ -30,7 +37,7 @@ use walkdir::{DirEntry, WalkDir};
 use super::buffers::Buffers;
 use super::{
     Abilities, Entry, MOST_WHOLE, Mode, Node, STAGING, Stat, Writer, check_path, check_prefix,
-    range_length, too_long,
+    is_abandoned, range_length, staging_prefix, too_long,
 };
 use crate::{Error, ErrorKind, Result};
 
@@ -59,6 +66,8 @@ struct Inner {
     sync: bool,
     buffers: Arc<Buffers>,
     threads: Arc<Semaphore>,
+    /// Whether it turned out that the file system cannot create a file only if there is none.
+    looks_first: AtomicBool,
 }
 
 impl Folder {
@@ -67,7 +76,8 @@ impl Folder {
     pub fn new(name: impl Into<String>, root: impl Into<PathBuf>, sync: bool) -> Self {
         let (name, root, buffers) = (name.into(), root.into(), Arc::new(Buffers::default()));
         let threads = Arc::new(Semaphore::new(MOST_THREADS));
-        Self { inner: Arc::new(Inner { name, root, sync, buffers, threads }) }
+        let looks_first = AtomicBool::new(false);
+        Self { inner: Arc::new(Inner { name, root, sync, buffers, threads, looks_first }) }
     }
 
     /// Returns the directory.
@@ -128,7 +138,8 @@ impl Node for Folder {
     }
 
     fn abilities(&self) -> Abilities {
-        Abilities { write: true, list: true, create: true, ranges: true, streams: true }
+        let create = !self.inner.looks_first.load(Ordering::Relaxed);
+        Abilities { write: true, list: true, create, ranges: true, streams: true, cases: true }
     }
 
     fn is_local(&self) -> bool {
@@ -436,8 +447,35 @@ impl Inner {
         }
         match mode {
             Mode::Replace => file.persist(target).map(drop),
-            Mode::Create => file.persist_noclobber(target).map(drop),
+            Mode::Create => self.create(file, target),
         }
+    }
+
+    /// Gives a complete file a name that must be free.
+    fn create(&self, file: NamedTempFile, target: &Path) -> Result<(), PersistError> {
+        let (opened, path) = file.into_parts();
+        let named = match rename_at_once(&path, target) {
+            Ok(false) => self.look_and_create(&path, target),
+            named => named.map(drop),
+        };
+        match named {
+            // The temporary name is gone already.
+            Ok(()) => path.keep().map(drop).map_err(|failed| PersistError {
+                error: failed.error,
+                file: NamedTempFile::from_parts(opened, failed.path),
+            }),
+            Err(error) => {
+                Err(PersistError { error, file: NamedTempFile::from_parts(opened, path) })
+            }
+        }
+    }
+
+    /// Does the same on a file system that cannot do it at once.
+    fn look_and_create(&self, path: &Path, target: &Path) -> io::Result<()> {
+        self.looks_first.store(true, Ordering::Relaxed);
+        let turn = FolderLocks::acquire([self.root.join(STAGING).as_path()]);
+        let _turn = turn.map_err(|Busy(_)| io::Error::from(IoErrorKind::ResourceBusy))?;
+        look_and_rename(path, target)
     }
 
     /// Makes the folders that a path needs below the root.
@@ -483,7 +521,8 @@ impl Inner {
         let mut removed = 0;
         for entry in entries {
             let entry = entry.map_err(trouble)?;
-            if is_older(&entry, age) {
+            let is_abandoned = entry.file_name().to_str().is_some_and(is_abandoned);
+            if is_abandoned || is_older(&entry, age) {
                 match fs::remove_file(entry.path()) {
                     // Another sweep was faster, or its writer has come back.
                     Err(error) if is_absence(&error) => {}
@@ -529,7 +568,8 @@ fn create_folder(folder: &Path) -> io::Result<()> {
 /// it may hold bytes of a source that nobody else may read.
 fn new_file(folder: &Path) -> io::Result<NamedTempFile> {
     let mut builder = tempfile::Builder::new();
-    builder.prefix("");
+    let prefix = staging_prefix();
+    builder.prefix(&prefix);
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600));
     builder.tempfile_in(folder)
