@@ -148,9 +148,10 @@ mod unix {
             if has(to)? {
                 return Ok(());
             }
-            // The system has found one file under both names, and done nothing.
+            // The system has found one file under both names, and done nothing. It may remember for
+            // a moment that there is something under the second name, so no free name is asked for.
             self.replace(from, temporary)?;
-            self.take(self, temporary, to).inspect_err(|_| _ = self.take(self, temporary, from))
+            self.replace(temporary, to).inspect_err(|_| _ = self.replace(temporary, from))
         }
 
         /// Moves something from another folder to a name that must be free.
