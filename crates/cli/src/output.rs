@@ -59,7 +59,6 @@ impl Output {
     }
 
     /// Prints a result that is of no interest to people.
-    #[cfg(feature = "volume")]
     pub fn result_if_json(&self, value: Value) {
         if self.json {
             self.line(&value.to_string());

@@ -5,7 +5,7 @@
 //! memory that the job allows. If it does not, the first pass hashes everything and codes as many
 //! columns of the blocks as fit, and further passes read the other columns, each byte once more.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
 use std::num::NonZeroUsize;
 use std::ops::Range;
@@ -28,17 +28,20 @@ use crate::format::{CatalogueShape, Header, Id};
 use crate::geometry::{Geometry, Redundancy};
 use crate::label;
 use crate::parity::{write_catalogue, write_row};
-use crate::stream::{Gathered, Reading, Scanned, Source, Stream};
+use crate::scan::digest_of;
+use crate::stream::{Gathered, Piece, Reading, Scanned, Source, Stream};
 use crate::system::{name_bytes, path_bytes, path_in};
 use crate::tree::{
     Excludes, Found, FoundKind, Scope, Skipped, Tree, further_names, in_threads, root_of,
 };
 use crate::trouble::Trouble;
+use paritas_store::memory::by_default;
 use paritas_store::place::folder::Folder;
+use paritas_store::place::space::{NoRoom, Room};
 use paritas_store::place::system::set_owner;
 
-/// Memory that a job uses by default, in bytes.
-pub const DEFAULT_MEMORY: u64 = 1 << 30;
+/// Most memory that a job uses by default, in bytes.
+const MOST_MEMORY: u64 = 1 << 30;
 /// Number of parity files if all are in one folder. Any two of them may be lost.
 const FILES: usize = 5;
 /// Number of parity files in each folder if there are several folders.
@@ -76,6 +79,12 @@ pub struct ProtectJob {
     pub sync: bool,
 }
 
+/// Returns the memory that a job uses by default, in bytes: 1 GiB, or a quarter of what this process
+/// may use if that is less.
+pub fn default_memory() -> u64 {
+    by_default(MOST_MEMORY)
+}
+
 impl ProtectJob {
     /// Creates a job with the usual settings: a tenth of parity beside the files.
     pub fn new(paths: Vec<PathBuf>) -> Self {
@@ -84,7 +93,7 @@ impl ProtectJob {
             redundancy: Redundancy::USUAL,
             parity_dirs: Vec::new(),
             excludes: Vec::new(),
-            memory: DEFAULT_MEMORY,
+            memory: default_memory(),
             threads: None,
             one_file_system: false,
             label: None,
@@ -214,7 +223,7 @@ pub(crate) fn plan_in(root: PathBuf, starts: Vec<Vec<u8>>, job: &ProtectJob) -> 
     refuse_skipped(&root, &starts, &tree)?;
     let bytes: Vec<&[u8]> = starts.iter().map(Vec::as_slice).collect();
     refuse_inside(&root, &bytes, &tree, &folders)?;
-    let old = protected_already(&root, &folders, &label, job.force)?;
+    let old = protected_already(&root, &folders, job, &label)?;
     let settings = Settings {
         label: label.clone().into_bytes().into(),
         root: whole_bytes(&root).into(),
@@ -322,10 +331,10 @@ impl Order {
 ///
 /// # Errors
 /// If a parity file cannot be written ([`ErrorKind::Io`]), the memory is short
-/// ([`ErrorKind::Memory`]), files change between passes, or another process protects the same files
-/// ([`ErrorKind::Busy`]). Then there is no new parity, and what was there before stays.
+/// ([`ErrorKind::Memory`]), or another process protects the same files ([`ErrorKind::Busy`]). Then there is no new parity, and what was there before stays.
 pub fn protect(plan: &Plan, progress: Progress<'_>) -> Result<ProtectReport> {
     let order = &plan.order;
+    expect_room(order)?;
     order.folders.iter().try_for_each(|folder| make_folder(folder, order))?;
     let header = order.header(order.targets.len() as u16, random_id()?, 0);
     let attributes = parity_attributes(&order.root, order.mode);
@@ -366,12 +375,37 @@ pub fn protect(plan: &Plan, progress: Progress<'_>) -> Result<ProtectReport> {
     })
 }
 
+/// Refuses to begin if a disk has no room for its parity files. What they will replace stands until
+/// they are complete. The names in the catalogue are left out, because nobody knows yet how well
+/// they compress.
+fn expect_room(order: &Order) -> Result<()> {
+    let count = order.targets.len() as u16;
+    let header = order.header(count, Id::new([0; 16]), 0);
+    let files = order.items.iter().filter(|item| item.size().is_some()).count();
+    let sums = files * size_of::<FileDigest>() + order.geometry.data as usize * size_of::<u64>();
+    let each = sums as u64 / u64::from(count);
+    let targets = (0..count).zip(&order.targets);
+    let needs = targets.map(|(index, path)| (path.clone(), header.file_length(index) + each));
+    Room::default().take_all(&needs.collect::<Vec<_>>()).map_err(|refused| {
+        let NoRoom { path, needed, left } = refused;
+        let folder = shown(path.parent().unwrap_or(&path)).to_string();
+        Error::new(
+            ErrorKind::Io,
+            format!(
+                "the parity in {folder} takes about {needed} bytes, and its disk has room for \
+                 {left}; make room, choose another disk by --parity-dir, or a lower --redundancy"
+            ),
+        )
+    })
+}
+
 /// Refuses to go on if another process has protected the same files since this was planned.
 fn refuse_rivals(order: &Order) -> Result<()> {
     let is_rival = match order.generation {
         0 => {
             let label = String::from_utf8_lossy(&order.settings.label);
-            let others = of_root(&order.root, &order.folders, &label)?;
+            let mut others = at_root(&order.root, &order.folders)?;
+            others.retain(|other| other.label() == label);
             let is_named = |other: &Protection| !other.parity_files().all(has_temporary_name);
             others.iter().any(|other| other.id() != order.protection && is_named(other))
         }
@@ -421,11 +455,11 @@ fn code_blocks(
         };
         write_rows(&code, &reading, &mut sums, &mut checks, header, files)?;
     }
-    let different = if is_single { None } else { gathered.first_difference() };
-    let scanned = gathered.finish();
-    if !is_single {
-        refuse_changes(order, &scanned, different)?;
+    if is_single {
+        return Ok(gathered.finish());
     }
+    let (mut scanned, mixed) = gathered.finish_coded();
+    leave_out_changed(order, &mut scanned, &mixed);
     Ok(scanned)
 }
 
@@ -470,28 +504,36 @@ fn write_rows(
     in_threads(threads.min(files.len()), write).into_iter().collect()
 }
 
-/// Refuses to go on if a file changed, because passes would have coded different bytes of it.
-/// `different` is a block of which the passes have read different bytes.
-fn refuse_changes(order: &Order, scanned: &Scanned, different: Option<u64>) -> Result<()> {
-    let source = |piece: usize| order.stream.pieces()[piece].source.as_ref();
-    let mut troubles = scanned.troubles.iter();
-    let changed =
-        troubles.find(|(_, trouble)| !matches!(trouble, Trouble::Refused(_) | Trouble::Broken(_)));
-    let changed = changed.and_then(|(&piece, _)| source(piece)).map(|file| shown(&file.path));
-    let beside = different.and_then(|block| order.stream.first_in(&order.geometry, block));
-    let beside = beside.and_then(source).map(|file| shown(&file.path));
-    let what = match (changed, beside) {
-        (Some(file), _) => file.to_string(),
-        (None, Some(file)) => format!("{file}, or a file that shares a block with it,"),
-        (None, None) => return Ok(()),
+/// Leaves out the files that changed between the passes. `mixed` are the blocks of which the passes
+/// have coded different versions. Such a block is consistent with the parity and with its own
+/// checksum, but it is no part of any file, so it counts as lost.
+///
+/// The files in it that still are what the scan has read stay. If all of them are, one was changed
+/// for a moment, and nobody knows which.
+fn leave_out_changed(order: &Order, scanned: &mut Scanned, mixed: &[u64]) {
+    let Order { stream, geometry, .. } = order;
+    let is_same = |piece: usize, digest: Option<FileDigest>| {
+        let Piece { source, length, .. } = &stream.pieces()[piece];
+        source.as_ref().is_some_and(|source| {
+            source.is_expected() && digest.is_some() && digest_of(&source.path, *length) == digest
+        })
     };
-    Err(Error::new(
-        ErrorKind::Busy,
-        format!(
-            "{what} changed while it was read; run the command again, or with more memory, so that \
-             one pass suffices"
-        ),
-    ))
+    let mut same: BTreeMap<usize, bool> = BTreeMap::new();
+    for &block in mixed {
+        let start = block * geometry.block;
+        let pieces = || stream.pieces_in(start..start + geometry.bytes_of(block));
+        for piece in pieces() {
+            let is_whole = || !scanned.troubles.contains_key(&piece);
+            let is_same = || is_whole() && is_same(piece, scanned.digests[piece]);
+            same.entry(piece).or_insert_with(is_same);
+        }
+        if pieces().all(|piece| same[&piece]) {
+            same.extend(pieces().map(|piece| (piece, false)));
+        }
+    }
+    for (piece, _) in same.into_iter().filter(|(_, is_same)| !is_same) {
+        scanned.troubles.entry(piece).or_insert(Trouble::Changed);
+    }
 }
 
 /// Returns the items with their digests, and the files that could not be read as they were planned.
@@ -654,9 +696,10 @@ pub(crate) fn refuse_inside(
     match folders.iter().find(is_inside) {
         Some(folder) => Err(Error::parameters(format!(
             "the parity in {} would be protected itself, because the folder is among the protected \
-             ones; choose another folder, or leave this one out by --exclude",
+             ones; choose another folder, or leave this one out by `excludes`",
             shown(folder)
-        ))),
+        ))
+        .naming(&["excludes"])),
         None => Ok(()),
     }
 }
@@ -735,30 +778,37 @@ fn give_to_owner(root: &Path, folder: &Path) {
 fn protected_already(
     root: &Path,
     folders: &[PathBuf],
+    job: &ProtectJob,
     label: &str,
-    force: bool,
 ) -> Result<Vec<Protection>> {
-    let old = of_root(root, folders, label)?;
+    let mut old = at_root(root, folders)?;
+    // Labels that were made after the root once had characters that some file systems refuse.
+    let is_older = job.label.is_none() && old.iter().all(|one| one.label() != label);
+    old.retain(|one| match is_older {
+        true => label::portable(&one.label()) == label,
+        false => one.label() == label,
+    });
     match old.first() {
-        Some(first) if !force => Err(Error::new(
+        Some(first) if !job.force => Err(Error::new(
             ErrorKind::Exists,
             format!(
-                "{} is protected already (id {}); --update updates that protection, --force \
-                 replaces it, and --name makes another one beside it",
+                "{} is protected already (id {}); `update` updates that protection, `force` \
+                 replaces it, and `label` makes another one beside it",
                 shown(root),
                 first.id()
             ),
-        )),
+        )
+        .naming(&["update", "force", "label"])),
         _ => Ok(old),
     }
 }
 
-/// Returns the protections of a root that have this label, with parity in some folders, in the
-/// root, or in folders that the parity there names.
-fn of_root(root: &Path, folders: &[PathBuf], label: &str) -> Result<Vec<Protection>> {
+/// Returns the protections of a root with parity in some folders, in the root, or in folders that
+/// the parity there names.
+fn at_root(root: &Path, folders: &[PathBuf]) -> Result<Vec<Protection>> {
     let mut folders = folders.to_vec();
     folders.push(root.join(FOLDER));
     let mut found = in_folders(&folders)?;
-    found.retain(|one| one.label() == label && one.was_at(root));
+    found.retain(|one| one.was_at(root));
     Ok(found)
 }

@@ -7,6 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use paritas_shards::shown;
+use paritas_store::place::names::{RefusedName, refused_name};
 
 /// An error in protecting files, or in finding, verifying, repairing or updating a protection.
 #[derive(Debug)]
@@ -17,6 +18,7 @@ struct Inner {
     kind: ErrorKind,
     message: String,
     path: Option<PathBuf>,
+    fields: &'static [&'static str],
     source: Option<Box<dyn StdError + Send + Sync>>,
 }
 
@@ -59,8 +61,26 @@ impl Error {
         self.0.path.as_deref()
     }
 
+    /// Returns the fields of the job that the message names, in backquotes, and the functions. A
+    /// program whose users know them by other names can put those in their place.
+    pub fn fields(&self) -> &'static [&'static str] {
+        self.0.fields
+    }
+
+    /// Adds the fields of the job, and the functions, that the message names.
+    pub(crate) fn naming(mut self, fields: &'static [&'static str]) -> Self {
+        self.0.fields = fields;
+        self
+    }
+
     pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self(Box::new(Inner { kind, message: message.into(), path: None, source: None }))
+        Self(Box::new(Inner {
+            kind,
+            message: message.into(),
+            path: None,
+            fields: &[],
+            source: None,
+        }))
     }
 
     pub(crate) fn parameters(message: impl Into<String>) -> Self {
@@ -81,6 +101,17 @@ impl Error {
         let mut error = Self::new(kind, format!("{doing} {}: {source}", shown(path)));
         error.0.path = Some(path.to_owned());
         error.0.source = Some(source.into());
+        error
+    }
+
+    /// Creates the error for something that could not be made at a path. If the file system refuses
+    /// its name, says what in it.
+    pub(crate) fn making(doing: &str, path: &Path, source: io::Error) -> Self {
+        let refused = refused_name(path, &source);
+        let mut error = Self::io(doing, path, source);
+        if let Some(RefusedName { folder, refusal }) = refused {
+            error.0.message += &format!("; the file system of {} {refusal}", shown(&folder));
+        }
         error
     }
 
@@ -151,6 +182,7 @@ impl From<paritas_shards::Error> for Error {
         };
         let mut own = Self::new(kind, error.to_string());
         own.0.path = error.path().map(Path::to_owned);
+        own.0.fields = error.fields();
         own.because(error)
     }
 }

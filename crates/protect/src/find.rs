@@ -4,6 +4,10 @@
 //! layer whose catalogue can be read says which older layers count, and which files there should
 //! be.
 
+mod files;
+mod given;
+mod meaning;
+mod part;
 mod places;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -17,11 +21,14 @@ use paritas_shards::{Timestamp, counted, shown};
 use crate::catalogue::{Catalogue, Details, FOLDER, Item, ItemKind, Settings, bad, check_path};
 use crate::digest::FileDigest;
 use crate::error::{Error, ErrorKind, Result};
-use crate::format::{EXTENSION, Header, Id};
+use crate::format::{Header, Id};
 use crate::geometry::{Geometry, Redundancy};
 use crate::parity::{ParityFile, read_catalogue, refusal};
-use crate::system::{name_bytes, owned_name, path_bytes, path_in};
+use crate::system::{name_bytes, owned_name, path_in};
 use crate::tree::{Excludes, Scope, Tree, joined};
+use files::{holds_named, named_files_in, parity_files_in};
+use part::Part;
+pub use places::{IsWanted, Other};
 use places::{Known, Places};
 
 /// Files and the parity that protects them, as the newest catalogue says.
@@ -43,6 +50,8 @@ pub struct Protection {
     pub(crate) left: Vec<PathBuf>,
     /// The generation of the next layer, later than that of any parity file that was found.
     pub(crate) next_generation: u32,
+    /// The part that was asked for, if it is not all.
+    pub(crate) part: Option<Part>,
 }
 
 /// A stream, its blocks and its parity.
@@ -142,19 +151,25 @@ impl Protection {
         &self.settings.excludes
     }
 
-    /// Returns the number of protected files. A file with several names counts once.
+    /// Returns the number of protected files, here and in what follows of the part that was asked
+    /// for. A file with several names counts once.
     pub fn files(&self) -> u64 {
-        self.entries.iter().filter(|entry| entry.is_file()).count() as u64
+        self.covered().filter(|entry| entry.is_file()).count() as u64
     }
 
     /// Returns the number of protected folders, symbolic links and hard links.
     pub fn others(&self) -> u64 {
-        self.entries.len() as u64 - self.files()
+        self.covered().filter(|entry| !entry.is_file()).count() as u64
     }
 
     /// Returns the number of bytes of all protected files.
     pub fn bytes(&self) -> u64 {
-        self.entries.iter().map(Entry::size).sum()
+        self.covered().map(Entry::size).sum()
+    }
+
+    fn covered(&self) -> impl Iterator<Item = &Entry> {
+        let numbered = self.entries.iter().enumerate();
+        numbered.filter(|(number, _)| self.covers(*number)).map(|(_, entry)| entry)
     }
 
     /// Returns the number of bytes of all parity blocks.
@@ -163,8 +178,11 @@ impl Protection {
     }
 
     /// Returns the number of bytes that a verification reads: those of the files and the parity
-    /// blocks, both in full.
+    /// blocks, both in full, or those of the files of an intact part.
     pub fn bytes_to_verify(&self) -> u64 {
+        if self.is_part() {
+            return self.bytes();
+        }
         self.geometries().map(|geometry| geometry.length).sum::<u64>() + self.parity_bytes()
     }
 
@@ -263,13 +281,6 @@ impl Protection {
         paths.find(|path| !is_other(path)).expect("a folder does not have all names")
     }
 
-    /// Whether a file or folder is protected, judging by its path.
-    pub fn protects(&self, path: &Path) -> bool {
-        let Ok(whole) = path.canonicalize() else { return false };
-        let relative = whole.strip_prefix(&self.root).map(path_bytes);
-        relative.is_ok_and(|path| path.is_empty() || self.entry_at(&path).is_some())
-    }
-
     /// Removes the parity files that a killed process has left. While the folders are locked, it
     /// looks again for what is left, because another process may be naming its files there. What
     /// cannot be removed stays, and the next command finds it.
@@ -321,14 +332,27 @@ impl Protection {
         self.root == root
     }
 
-    fn has_file(&self, path: &Path) -> bool {
-        let relative = path.strip_prefix(&self.root).map(path_bytes);
-        relative.is_ok_and(|path| self.entry_at(&path).is_some())
+    /// Takes a folder for the root.
+    fn move_to(&mut self, root: PathBuf) {
+        self.settings = settings_at(&root, self.settings.clone());
+        self.root = root;
     }
 
     /// Returns the path of an entry.
     pub(crate) fn path_of(&self, entry: &Entry) -> PathBuf {
         path_in(&self.root, &entry.path)
+    }
+
+    /// Returns the path at which an entry was found, if the file system takes it for the same as
+    /// the recorded one although its bytes differ.
+    pub(crate) fn renamed<'t>(&self, number: usize, tree: &'t Tree) -> Option<&'t [u8]> {
+        let found = tree.of(number).map(|found| found.path.as_slice());
+        found.filter(|path| *path != self.entries[number].path)
+    }
+
+    /// Returns the path in the tree of what an entry is, or should be.
+    pub(crate) fn path_now<'t>(&'t self, number: usize, tree: &'t Tree) -> &'t [u8] {
+        self.renamed(number, tree).unwrap_or(&self.entries[number].path)
     }
 
     /// Returns the number of the entry at a path.
@@ -349,11 +373,12 @@ pub(crate) fn folder_in(root: &Path) -> Result<PathBuf> {
             ErrorKind::Io,
             format!(
                 "{} is a symbolic link to {}, and is not followed; put that folder in its place, \
-                 or remove the link and choose a folder by --parity-dir",
+                 or remove the link and choose a folder by `parity_dirs`",
                 shown(&folder),
                 shown(&target)
             ),
-        )),
+        )
+        .naming(&["parity_dirs"])),
         Err(_) => Ok(folder),
     }
 }
@@ -394,28 +419,47 @@ fn settings_at(root: &Path, mut settings: Settings) -> Settings {
     settings
 }
 
-/// Finds the protections at some paths: protected roots or files, folders with parity files, parity
-/// files, or roots together with the folders of their parity.
+/// Finds the protections at some paths: protected roots, files and folders in them, folders with
+/// parity files, parity files, or roots together with the folders of their parity.
 ///
-/// Each copy of a root that has a copy of the parity in it is a protection of its own, with the
-/// same id. If roots are given together with folders of parity, protections in these folders are
-/// left out if they belong to other roots.
+/// A file or folder in a root stands for that part of the protection, whether it exists or not:
+/// [`crate::verify`] and [`crate::repair`] speak of it alone. Each copy of a root that has a copy of
+/// the parity in it is a protection of its own, with the same id. If roots are given together with
+/// folders of parity, protections in these folders are left out if they belong to other roots.
 ///
 /// # Errors
-/// If a path cannot be read or `.paritas` in it is a symbolic link ([`crate::ErrorKind::Io`]),
-/// there is no protection ([`crate::ErrorKind::NotRecognised`]), or a root that was given may
-/// belong to several of the protections ([`crate::ErrorKind::Parameters`]).
+/// If a path cannot be read or `.paritas` in it is a symbolic link ([`crate::ErrorKind::Io`]), a
+/// path belongs to no protection ([`crate::ErrorKind::NotRecognised`]), or a root that was given
+/// may belong to several of the protections ([`crate::ErrorKind::Parameters`]).
 pub fn find(paths: &[PathBuf]) -> Result<Vec<Protection>> {
     let mut places = Places::default();
     paths.iter().try_for_each(|path| places.add(path))?;
-    let mut found = places.protections()?;
-    if !places.files.is_empty() {
-        found.retain(|protection| places.files.iter().any(|path| protection.has_file(path)));
+    let (found, others) = places.meant(None)?;
+    match others.into_iter().next() {
+        Some(Other { error: Some(error), .. }) => Err(error),
+        Some(Other { path, .. }) => Err(places.nothing(&[path])),
+        None if found.is_empty() => Err(places.nothing(paths)),
+        None => Ok(found),
     }
-    match found.is_empty() {
-        false => Ok(found),
-        true => Err(places.nothing(paths)),
+}
+
+/// Finds the protections at some paths, as [`find`] does, and the paths that belong to none. If
+/// `is_wanted` is given, only protections that it accepts count.
+///
+/// # Errors
+/// If parity cannot be read ([`crate::ErrorKind::Io`]), or no protection can be used
+/// ([`crate::ErrorKind::NotRecognised`]).
+pub fn find_among(
+    paths: &[PathBuf],
+    is_wanted: Option<IsWanted<'_>>,
+) -> Result<(Vec<Protection>, Vec<Other>)> {
+    let (mut places, mut refused) = (Places::default(), Vec::new());
+    for path in paths {
+        let error = places.add(path).err();
+        refused.extend(error.map(|error| Other { path: path.clone(), error: Some(error) }));
     }
+    let (found, others) = places.meant(is_wanted)?;
+    Ok((found, refused.into_iter().chain(others).collect()))
 }
 
 /// Returns the parity files at some paths, grouped by the protection that they belong to. The
@@ -426,10 +470,7 @@ pub fn find(paths: &[PathBuf]) -> Result<Vec<Protection>> {
 pub fn parity_at(paths: &[PathBuf]) -> Result<BTreeMap<Id, Vec<PathBuf>>> {
     let mut places = Places::default();
     paths.iter().try_for_each(|path| places.add(path))?;
-    let mut files = Vec::new();
-    for folder in BTreeSet::from_iter(&places.folders) {
-        files.extend(parity_files_in(folder)?);
-    }
+    let files = places.parity_files()?;
     let is_wanted = |id: &Id| places.wanted.as_ref().is_none_or(|wanted| wanted.contains(id));
     let finished = |files: Vec<&ParityFile>| {
         let files = layers(&files).into_iter().flatten();
@@ -440,16 +481,19 @@ pub fn parity_at(paths: &[PathBuf]) -> Result<BTreeMap<Id, Vec<PathBuf>>> {
     Ok(groups.filter(|(_, files)| !files.is_empty()).collect())
 }
 
-/// Whether a path is a parity file, a folder with parity files in it, or a folder with the folder
-/// of its parity in it. In that folder, files with names of parity files count even if their
-/// contents are destroyed, and if it may not be read, it counts as well.
+/// Whether a path is a parity file, a folder with parity files in it that have names of such, or a
+/// folder with the folder of its parity in it. In that folder, files with names of parity files
+/// count even if their contents are destroyed, and if it may not be read, it counts as well.
 pub fn has_parity(path: &Path) -> bool {
-    let holds_some = |folder: &Path| parity_files_in(folder).is_ok_and(|files| !files.is_empty());
     match path.is_dir() {
         true => {
             let inner = path.join(FOLDER);
             let is_closed = inner.is_dir() && refusal(&inner).is_some();
-            is_closed || named_files_in(&inner).is_ok_and(|it| !it.is_empty()) || holds_some(path)
+            let holds_nameless = || parity_files_in(&inner).is_ok_and(|files| !files.is_empty());
+            is_closed
+                || named_files_in(&inner).is_ok_and(|it| !it.is_empty())
+                || holds_nameless()
+                || holds_named(path).unwrap_or(false)
         }
         false => ParityFile::recognise(path).is_some(),
     }
@@ -458,8 +502,7 @@ pub fn has_parity(path: &Path) -> bool {
 /// Returns the protections whose parity is in some folders.
 pub(crate) fn in_folders(folders: &[PathBuf]) -> Result<Vec<Protection>> {
     let folders = folders.iter().filter(|folder| folder.is_dir()).cloned().collect();
-    let places = Places { folders, ..Places::default() };
-    places.protections()
+    Places::in_folders(folders).protections()
 }
 
 /// Whether parity files of protection `id`, of this generation or a later one, have their final
@@ -475,27 +518,6 @@ pub(crate) fn has_generation(folders: &[PathBuf], id: Id, generation: u32) -> Re
         }
     }
     Ok(false)
-}
-
-/// Returns the parity files in a folder.
-fn parity_files_in(folder: &Path) -> Result<Vec<ParityFile>> {
-    let named = named_files_in(folder)?;
-    Ok(named.iter().filter_map(|path| ParityFile::recognise(path)).collect())
-}
-
-/// Returns the files in a folder that have names of parity files.
-fn named_files_in(folder: &Path) -> Result<Vec<PathBuf>> {
-    let failed = |error| Error::io("reading the folder", folder, error);
-    let mark = format!(".{EXTENSION}");
-    let mut files = Vec::new();
-    for entry in fs::read_dir(folder).map_err(failed)? {
-        let name = entry.map_err(failed)?.file_name();
-        if name_bytes(&name).windows(mark.len()).any(|part| part == mark.as_bytes()) {
-            files.push(folder.join(name));
-        }
-    }
-    files.sort();
-    Ok(files)
 }
 
 fn group(files: &[ParityFile]) -> BTreeMap<Id, Vec<&ParityFile>> {
@@ -601,6 +623,7 @@ fn assemble(known: Known<'_>, root: PathBuf) -> Result<Protection> {
         stray,
         left,
         next_generation,
+        part: None,
     })
 }
 

@@ -9,6 +9,7 @@
 //!
 //! An error that concerns one file or one layer is noted, and the repair goes on without it.
 
+mod back;
 mod layer;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -18,12 +19,13 @@ use std::path::{Path, PathBuf};
 use paritas_shards::staged::{StagedFile, publish};
 use paritas_shards::{Progress, setters, shown};
 
-use crate::create::DEFAULT_MEMORY;
+use crate::create::default_memory;
 use crate::error::{Error, ErrorKind, Result};
 use crate::evidence::{Evidence, FileState};
 use crate::find::{Entry, EntryKind, Protection};
 use crate::restore::{Complete, Restoring, Seen, Target};
 use crate::scan::digest_of;
+use crate::sparse;
 use crate::system::{name_bytes, path_bytes};
 use crate::tree::{Skipped, folder_of};
 use crate::verify::{Status, VerifyOptions, VerifyReport, examine};
@@ -55,7 +57,7 @@ impl Default for RepairJob {
             to: None,
             restore_changed: false,
             move_back: false,
-            memory: DEFAULT_MEMORY,
+            memory: default_memory(),
             threads: None,
             sync: true,
         }
@@ -115,10 +117,9 @@ impl RepairReport {
 /// Repairs a protection. `progress` gets the number of bytes as they are read.
 ///
 /// # Errors
-/// If the root does not exist, the target folder cannot be opened, or the disk is too small for the
-/// restored files ([`ErrorKind::Io`]), or if the memory is short ([`ErrorKind::Memory`]).
-/// What goes wrong with a single file or with parity is no error, but is in
-/// [`RepairReport::failed`].
+/// If the root does not exist or the target folder cannot be opened ([`ErrorKind::Io`]), or if the
+/// memory is short ([`ErrorKind::Memory`]). What goes wrong with a single file or with parity is no
+/// error, but is in [`RepairReport::failed`]; so are all files of a disk that has no room for them.
 pub fn repair(
     protection: &Protection,
     job: &RepairJob,
@@ -143,19 +144,37 @@ pub fn repair(
     };
     let short = (0..).zip(&report.found.layers).filter(|(_, layer)| layer.needed > 0);
     let short: Vec<usize> = short.map(|(number, _)| number).collect();
-    let is_folder = |number: usize| protection.entries[number].kind == EntryKind::Folder;
-    let (wanted, lost) = split(protection, &evidence, &short, wanted(job, &evidence, is_folder));
+    // A folder whose name only differs in case is there. It is renamed in the end.
+    let is_elsewhere = |number: usize| {
+        let is_folder = protection.entries[number].kind == EntryKind::Folder;
+        is_folder && protection.renamed(number, &evidence.tree).is_none()
+    };
+    if evidence.layers.is_empty() && protection.is_part() {
+        // The part is intact, and nothing else was read.
+        return Ok(report);
+    }
+    let wanted = in_part(protection, &evidence, wanted(job, &evidence, is_elsewhere));
+    let (wanted, lost) = split(protection, &evidence, &short, wanted);
     let is_broken = |&layer: &usize| !evidence.broken_parity(protection, layer).is_empty();
-    let has_broken = job.to.is_none() && short.iter().any(is_broken);
-    if !lost.is_empty() || has_broken || protection.unreadable_layers > 0 {
+    let writes_parity = job.to.is_none() && !protection.is_part();
+    let has_broken = writes_parity && short.iter().any(is_broken);
+    if !lost.is_empty() || has_broken || protection.may_lack_entries() {
         report.found.status = Status::BeyondRepair;
     }
     let target = Target::open(&root, protection.id.to_string(), job.sync)?;
     let paths = lost.iter().map(|&lost| target.path_of(&protection.entries[lost].path));
     report.lost = paths.collect();
-    let without_room = Vec::new();
-    let repair =
-        Repair { protection, job, progress, evidence, short, lost, without_room, target: &target };
+    let repair = Repair {
+        protection,
+        job,
+        progress,
+        evidence,
+        short,
+        lost,
+        crowded: BTreeMap::new(),
+        without_room: Vec::new(),
+        target: &target,
+    };
     repair.run(&wanted, &mut report)?;
     report.kept = target.kept();
     report.not_kept = target.refused().kinds().collect();
@@ -176,7 +195,12 @@ fn absent(folder: &Path) -> Error {
 }
 
 /// Returns the entries that are to be restored.
-fn wanted(job: &RepairJob, evidence: &Evidence, is_folder: impl Fn(usize) -> bool) -> Vec<usize> {
+/// `is_elsewhere` tells of what has moved whether it is a folder that lies somewhere else.
+fn wanted(
+    job: &RepairJob,
+    evidence: &Evidence,
+    is_elsewhere: impl Fn(usize) -> bool,
+) -> Vec<usize> {
     let is_wanted = |number: usize, state: &FileState| match state {
         FileState::Damaged(_) | FileState::Missing => true,
         FileState::Changed(_) => job.restore_changed || job.to.is_some(),
@@ -185,10 +209,30 @@ fn wanted(job: &RepairJob, evidence: &Evidence, is_folder: impl Fn(usize) -> boo
         // wanted as it was.
         FileState::Unreadable(_) => job.to.is_some(),
         // Files that are moved back need their folder.
-        FileState::Moved(_) => job.to.is_some() || job.move_back && is_folder(number),
+        FileState::Moved(_) => job.to.is_some() || job.move_back && is_elsewhere(number),
     };
     let states = evidence.states.iter();
     states.filter(|(number, state)| is_wanted(**number, state)).map(|(&number, _)| number).collect()
+}
+
+/// Returns those of some entries that belong to the part that was asked for, and the missing folders
+/// above them.
+fn in_part(protection: &Protection, evidence: &Evidence, wanted: Vec<usize>) -> Vec<usize> {
+    if !protection.is_part() {
+        return wanted;
+    }
+    let wanted: Vec<usize> =
+        wanted.into_iter().filter(|&number| protection.covers(number)).collect();
+    let mut all: BTreeSet<usize> = wanted.iter().copied().collect();
+    for number in wanted {
+        let mut folder = folder_of(&protection.entries[number].path);
+        while let Some(above) = protection.entry_at(folder) {
+            let is_missing = evidence.states.get(&above) == Some(&FileState::Missing);
+            all.extend(is_missing.then_some(above));
+            folder = folder_of(folder);
+        }
+    }
+    all.into_iter().collect()
 }
 
 /// Splits entries into those that can be restored, and those that need the blocks of layers that
@@ -221,6 +265,8 @@ struct Repair<'a> {
     short: Vec<usize>,
     /// The entries that cannot be restored for that reason.
     lost: Vec<usize>,
+    /// The entries that find no room on their disks.
+    crowded: BTreeMap<usize, NoRoom>,
     /// The layers whose parity finds no room on its disk.
     without_room: Vec<usize>,
     target: &'a Target,
@@ -235,7 +281,7 @@ type Parity = BTreeMap<u16, StagedFile>;
 impl<'a> Repair<'a> {
     fn run(mut self, wanted: &[usize], report: &mut RepairReport) -> Result<()> {
         self.expect_space(wanted, report)?;
-        if self.job.to.is_none() {
+        if self.writes_parity() {
             self.protection.remove_left();
         }
         self.make_folders(wanted, report)?;
@@ -258,33 +304,47 @@ impl<'a> Repair<'a> {
         Ok(())
     }
 
-    /// Refuses to begin if the disk has no room for the files that will be restored. If a disk has
-    /// no room for the parity of a layer, notes that, and this parity is not written.
+    /// Notes the files whose disk has no room for all that is to be restored there, each disk by
+    /// itself, and the layers whose parity has no room. None of these are written.
     fn expect_space(&mut self, wanted: &[usize], report: &mut RepairReport) -> Result<()> {
-        let root = self.job.to.as_ref().unwrap_or(&self.protection.root);
-        let bytes = wanted.iter().map(|&number| self.protection.entries[number].size()).sum();
         let mut room = Room::default();
-        room.take(&[(root.clone(), bytes)]).map_err(no_room)?;
+        let needs =
+            |&number: &usize| (self.target.path_of(self.path_at(number)), self.room_of(number));
+        let needs: Vec<(PathBuf, u64)> = wanted.iter().map(needs).collect();
+        let refused = room.take(&needs).into_iter();
+        self.crowded = refused.map(|(at, no_room)| (wanted[at], no_room)).collect();
         let protection = self.protection;
         for (number, layer) in protection.layers.iter().enumerate() {
             let need = |index| {
                 let path = protection.place_of(layer, index);
-                (path.parent().unwrap_or(&path).to_owned(), layer.header.file_length(index))
+                (path, layer.header.file_length(index))
             };
             let needs: Vec<(PathBuf, u64)> = self.broken(number).into_iter().map(need).collect();
-            if let Err(error) = room.take(&needs).map_err(no_room) {
-                self.note_parity(number, error, report)?;
+            if let Err(refused) = room.take_all(&needs) {
+                self.note_parity(number, no_room(&refused), report)?;
                 self.without_room.push(number);
             }
         }
         Ok(())
     }
 
+    /// Returns the number of bytes that an entry takes on its disk. Blocks of zeros take nothing.
+    fn room_of(&self, number: usize) -> u64 {
+        let EntryKind::File { layer, piece, size, .. } = self.protection.entries[number].kind
+        else {
+            return 0;
+        };
+        let start = self.evidence.layers[layer].stream.pieces()[piece].start;
+        let layer = &self.protection.layers[layer];
+        sparse::room(start..start + size, &layer.header.geometry, &layer.checksums)
+    }
+
     /// Removes what an earlier repair of this protection left. If this repair did not restore
     /// everything, the next one may find bytes there. What has bytes of changed files that stay as
     /// they are is kept as well.
     fn remove_leftovers(&self, wanted: &[usize], report: &RepairReport) {
-        if !report.lost.is_empty() || !report.failed.is_empty() {
+        let is_all = !self.protection.is_part();
+        if !report.lost.is_empty() || !report.failed.is_empty() || !is_all {
             return;
         }
         if self.job.to.is_none() {
@@ -335,18 +395,32 @@ impl<'a> Repair<'a> {
         Ok(())
     }
 
+    /// Returns the path in the target at which an entry is restored: where it is now, if the file
+    /// system takes that name for the recorded one.
+    fn path_at(&self, number: usize) -> &[u8] {
+        match self.job.to.is_none() {
+            true => self.protection.path_now(number, &self.evidence.tree),
+            false => &self.protection.entries[number].path,
+        }
+    }
+
     fn begin(&self, wanted: &[usize], report: &mut RepairReport) -> Result<Files<'a>> {
         let mut files = Files::new();
         for &number in wanted {
             let entry = &self.protection.entries[number];
             let EntryKind::File { size, .. } = entry.kind else { continue };
+            let path = self.path_at(number);
             if self.was_restored(entry) {
-                self.note(Ok(()), &entry.path, report)?;
+                self.note(Ok(()), path, report)?;
                 continue;
             }
-            match self.target.begin(&entry.path, size, self.seen(number)) {
+            if let Some(refused) = self.crowded.get(&number) {
+                self.note(Err(no_room(refused)), path, report)?;
+                continue;
+            }
+            match self.target.begin(path, size, self.seen(number)) {
                 Ok(restoring) => _ = files.insert(number, restoring),
-                Err(error) => self.note(Err(error), &entry.path, report)?,
+                Err(error) => self.note(Err(error), path, report)?,
             }
         }
         Ok(files)
@@ -394,36 +468,39 @@ impl<'a> Repair<'a> {
             let EntryKind::File { digest, .. } = entry.kind else { continue };
             match restoring.complete(entry, digest) {
                 Ok(restored) => _ = complete.insert(number, restored),
-                Err(error) => self.note(Err(error), &entry.path, report)?,
+                Err(error) => self.note(Err(error), self.path_at(number), report)?,
             }
         }
-        let left = wanted.iter().chain(&self.lost);
+        // What is not of the part that was asked for may be restored later.
+        let is_other = |number: &&usize| !self.protection.covers(**number);
+        let others = self.evidence.states.keys().filter(is_other);
+        let left = wanted.iter().chain(&self.lost).chain(others);
         let mut needed = self.sources_of(left.filter(|number| !complete.contains_key(*number)));
         let is_needed = |number: &usize, needed: &HashSet<PathBuf>| {
-            needed.contains(&self.target.path_of(&self.protection.entries[*number].path))
+            needed.contains(&self.target.path_of(self.path_at(*number)))
         };
         // A file that is refused is not restored either, so its bytes must stay, too.
         while let Some(number) = complete.keys().copied().find(|it| is_needed(it, &needed)) {
             complete.remove(&number);
-            let entry = &self.protection.entries[number];
-            self.note(self.expect_free(entry, &needed), &entry.path, report)?;
+            let path = self.path_at(number);
+            self.note(self.expect_free(path, &needed), path, report)?;
             needed.extend(self.sources_of([number].iter()));
         }
         self.sync_names(report)?;
         let mut replaced = HashSet::new();
         for (number, mut restored) in complete {
-            let entry = &self.protection.entries[number];
+            let path = self.path_at(number);
             let sources = self.sources_of([number].iter());
             if !sources.is_disjoint(&replaced) {
                 // Some of its bytes are nowhere else any more.
                 restored.keep();
             }
-            let done = self.expect_free(entry, &needed).and_then(|()| restored.finish());
+            let done = self.expect_free(path, &needed).and_then(|()| restored.finish());
             match done.is_ok() {
-                true => _ = replaced.insert(self.target.path_of(&entry.path)),
+                true => _ = replaced.insert(self.target.path_of(path)),
                 false => needed.extend(sources),
             }
-            self.note(done, &entry.path, report)?;
+            self.note(done, path, report)?;
         }
         Ok(needed)
     }
@@ -440,8 +517,8 @@ impl<'a> Repair<'a> {
     }
 
     /// Refuses to replace a file if it has bytes of another one that could not be restored.
-    fn expect_free(&self, entry: &Entry, needed: &HashSet<PathBuf>) -> Result<()> {
-        let path = self.target.path_of(&entry.path);
+    fn expect_free(&self, path: &[u8], needed: &HashSet<PathBuf>) -> Result<()> {
+        let path = self.target.path_of(path);
         match needed.contains(&path) {
             false => Ok(()),
             true => Err(Error::new(
@@ -462,10 +539,15 @@ impl<'a> Repair<'a> {
         Ok(())
     }
 
+    /// Whether parity is written anew: not for a part, and not if all goes to another folder.
+    fn writes_parity(&self) -> bool {
+        self.job.to.is_none() && !self.protection.is_part()
+    }
+
     /// Returns the numbers of the parity files of a layer that are to be written anew.
     fn broken(&self, number: usize) -> Vec<u16> {
         let is_left = self.short.contains(&number) || self.without_room.contains(&number);
-        if self.job.to.is_some() || is_left {
+        if !self.writes_parity() || is_left {
             return Vec::new();
         }
         self.evidence.broken_parity(self.protection, number)
@@ -492,24 +574,6 @@ impl<'a> Repair<'a> {
         Ok(())
     }
 
-    fn move_back(&self, report: &mut RepairReport) -> Result<()> {
-        for (&number, state) in &self.evidence.states {
-            let FileState::Moved(from) = state else { continue };
-            let entry = &self.protection.entries[number];
-            if entry.kind == EntryKind::Folder {
-                continue;
-            }
-            let Ok(relative) = from.strip_prefix(&self.protection.root) else { continue };
-            match self.target.take(&path_bytes(relative), &entry.path) {
-                Ok(()) => {
-                    report.moved_back.push((from.clone(), self.target.path_of(&entry.path)));
-                }
-                Err(error) => self.note(Err(error), &entry.path, report)?,
-            }
-        }
-        Ok(())
-    }
-
     /// Restores symbolic links, and hard links to files that were restored.
     fn make_links(
         &self,
@@ -518,22 +582,23 @@ impl<'a> Repair<'a> {
         report: &mut RepairReport,
     ) -> Result<()> {
         let restored: HashSet<PathBuf> = report.restored.iter().cloned().collect();
+        let is_restored = |file: usize| restored.contains(&self.target.path_of(self.path_at(file)));
         let is_wanted = |number: &usize| wanted.binary_search(number).is_ok();
         for (number, entry) in self.protection.entries.iter().enumerate() {
             let is_due = match &entry.kind {
                 EntryKind::Symlink { .. } => is_wanted(&number),
                 EntryKind::HardLink { target } => {
-                    let is_new = restored.contains(&self.target.path_of(target));
+                    let is_new = self.protection.entry_at(target).is_some_and(is_restored);
                     is_wanted(&number) || is_new && !self.is_own(number)
                 }
                 EntryKind::File { .. } | EntryKind::Folder => false,
             };
             if is_due {
                 let is_missing = |file: &[u8]| {
-                    let is_wanted = self.protection.entry_at(file).as_ref().is_some_and(is_wanted);
-                    is_wanted && !restored.contains(&self.target.path_of(file))
+                    let file = self.protection.entry_at(file);
+                    file.is_some_and(|file| is_wanted(&file) && !is_restored(file))
                 };
-                let done = self.expect_free(entry, needed);
+                let done = self.expect_free(&entry.path, needed);
                 let done = done.and_then(|()| self.make_link(number, is_missing));
                 self.note(done, &entry.path, report)?;
             }
@@ -607,12 +672,12 @@ impl<'a> Repair<'a> {
 }
 
 /// Returns the error for a disk that has too little room.
-fn no_room(NoRoom { path, needed, left }: NoRoom) -> Error {
+fn no_room(NoRoom { path, needed, left }: &NoRoom) -> Error {
     Error::new(
         ErrorKind::Io,
         format!(
             "the repair writes before it removes anything, and the disk of {} has room for {left} \
-             of the {needed} bytes",
+             of the {needed} bytes that would be restored there",
             shown(&path)
         ),
     )

@@ -12,7 +12,8 @@ use crate::aside;
 use crate::digest::{FileDigest, shorten};
 use crate::error::{Error, ErrorKind, Result};
 use crate::find::Entry;
-use crate::stream::read_at;
+use crate::sparse::copy_bytes;
+use crate::stream::{open, read_at};
 use crate::system::{owned_name, path_in};
 use crate::tree::{folder_of, is_temporary, temporary_name};
 use paritas_shards::{Attributes, Digest, Timestamp, shown};
@@ -78,6 +79,15 @@ pub(crate) struct Seen {
     pub is_kept: bool,
 }
 
+/// Where something is that moves back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// It has its name.
+    Here,
+    /// It is on another disk, from which it can only be copied.
+    OtherDisk,
+}
+
 impl Target {
     /// Opens the folder that restored paths are relative to.
     pub fn open(root: &Path, id: String, sync: bool) -> Result<Self> {
@@ -112,7 +122,7 @@ impl Target {
     ) -> impl FnOnce(io::Error) -> Error + 'a {
         move |error| match error.kind() {
             io::ErrorKind::NotADirectory | io::ErrorKind::IsADirectory => self.in_the_way(path),
-            _ => Error::io(doing, &self.path_of(path), error),
+            _ => Error::making(doing, &self.path_of(path), error),
         }
     }
 
@@ -235,7 +245,12 @@ impl Target {
         let temporary = self.temporary()?;
         if refusal(folder.link(&from, &file, &temporary)).map_err(failed)? {
             self.refuse(Refused { links: true, ..Refused::default() });
-            self.copy(&from, &file, &folder, &temporary).map_err(failed)?;
+            let copied = || {
+                let copy = folder.create(&temporary)?;
+                self.copy(&from.file(&file)?, &copy)?;
+                if self.sync { copy.sync_all() } else { Ok(()) }
+            };
+            copied().map_err(failed)?;
         }
         let named = self.name(&folder, (&temporary, &name), path, seen);
         // It also goes if both names led to the same file already: then the system renames nothing.
@@ -306,28 +321,92 @@ impl Target {
         ))
     }
 
-    /// Copies a restored file.
-    fn copy(&self, from: &Folder, file: &[u8], to: &Folder, name: &[u8]) -> io::Result<()> {
-        let (mut old, mut new) = (from.file(file)?, to.create(name)?);
-        io::copy(&mut old, &mut new)?;
-        let known = old.metadata()?;
-        let attributes = Attributes::of(&known);
+    /// Copies the bytes and the attributes of a file to a new one. Nobody gets more rights.
+    fn copy(&self, from: &File, to: &File) -> io::Result<()> {
+        let like = from.metadata()?;
+        copy_bytes(from, to, like.len())?;
+        let attributes = Attributes::of(&like);
         if let Some((mode, modified)) = attributes.mode.zip(attributes.modified) {
-            let extended = &Extended::of_open(&old);
+            let extended = &Extended::of_open(from);
             let wanted = Wanted { mode, modified, owner: attributes.owner, extended };
-            self.refuse(wanted.give(&new)?);
+            self.refuse(wanted.give(to)?);
         }
-        if self.sync { new.sync_all() } else { Ok(()) }
+        Ok(())
     }
 
-    /// Moves a file in the tree to a name that must be free.
-    pub fn take(&self, from: &[u8], to: &[u8]) -> Result<()> {
+    /// Moves a file in the tree to a name that must be free. If the file is on another disk,
+    /// nothing is done, and [`Place::OtherDisk`] is returned.
+    pub fn take(&self, from: &[u8], to: &[u8]) -> Result<Place> {
         let failed = |error| self.failed("moving back", to)(error);
         let (source, old) = self.folder.parent(from, false).map_err(failed)?;
         let (folder, new) = self.folder.parent(to, true).map_err(failed)?;
-        folder.take(&source, &old, &new).map_err(failed)?;
+        match folder.take(&source, &old, &new) {
+            Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {
+                return Ok(Place::OtherDisk);
+            }
+            taken => taken.map_err(failed)?,
+        }
         self.note_name(from);
         self.note_name(to);
+        Ok(Place::Here)
+    }
+
+    /// Moves a file in the tree from another disk to a name that must be free: copies it, compares
+    /// the copy with the digest, and removes the file. The copy gets mode, owner and time of the
+    /// file.
+    ///
+    /// # Errors
+    /// If the file has other bytes by now ([`ErrorKind::CheckFailed`]), or as for
+    /// [`Complete::finish`].
+    pub fn take_from_disk(
+        &self,
+        from: &[u8],
+        to: &[u8],
+        size: u64,
+        digest: FileDigest,
+    ) -> Result<()> {
+        let failed = |error| self.failed("moving back", to)(error);
+        let source = open(&self.path_of(from)).map_err(failed)?;
+        let like = source.metadata().map_err(failed)?;
+        let restoring = self.begin(to, size, None)?;
+        let file = restoring.open()?;
+        self.copy(&source, &file).map_err(failed)?;
+        restoring.expect_digest(&file, size, digest)?;
+        restoring.sync(&file)?;
+        Complete { restoring, is_hidden: false }.finish()?;
+        self.sync_names().into_iter().next().map_or(Ok(()), |(_, error)| Err(error))?;
+        let now = std::fs::symlink_metadata(self.path_of(from)).ok();
+        match now.map(|now| (now.len(), now.modified().ok()))
+            == Some((like.len(), like.modified().ok()))
+        {
+            true => self.remove(from),
+            false => Err(Error::new(
+                ErrorKind::Busy,
+                format!(
+                    "{} was changed while it was copied, and stays",
+                    shown(&self.path_of(from))
+                ),
+            )),
+        }
+    }
+
+    /// Removes a file or a link that was made anew elsewhere.
+    pub fn remove(&self, path: &[u8]) -> Result<()> {
+        let failed = |error| self.failed("removing", path)(error);
+        let (folder, name) = self.folder.parent(path, false).map_err(failed)?;
+        folder.remove(&name).map_err(failed)?;
+        self.note_name(path);
+        Ok(())
+    }
+
+    /// Renames something from `name` to the last name of `path`. It is in the same folder, and the
+    /// file system takes both names for the same.
+    pub fn rename_alike(&self, name: &[u8], path: &[u8]) -> Result<()> {
+        let failed = |error| self.failed("moving back", path)(error);
+        let (folder, new) = self.folder.parent(path, false).map_err(failed)?;
+        let temporary = self.temporary()?;
+        folder.rename_alike(name, &new, &temporary).map_err(failed)?;
+        self.note_name(path);
         Ok(())
     }
 
@@ -343,7 +422,7 @@ impl Target {
 }
 
 impl Restoring<'_> {
-    fn failed(&self, error: io::Error) -> Error {
+    pub fn failed(&self, error: io::Error) -> Error {
         Error::io("restoring", &self.target.path_of(&self.path), error)
     }
 
@@ -366,21 +445,32 @@ impl<'t> Restoring<'t> {
     pub fn complete(self, entry: &Entry, expected: FileDigest) -> Result<Complete<'t>> {
         let failed = |error| self.failed(error);
         let file = self.open()?;
-        if digest_of(&file, entry.size()).map_err(failed)? != expected {
-            return Err(Error::new(
+        self.expect_digest(&file, entry.size(), expected)?;
+        let is_hidden = self.target.set_attributes(&file, entry).map_err(failed)?;
+        self.sync(&file)?;
+        Ok(Complete { restoring: self, is_hidden })
+    }
+
+    fn expect_digest(&self, file: &File, size: u64, expected: FileDigest) -> Result<()> {
+        match digest_of(file, size).map_err(|error| self.failed(error))? == expected {
+            true => Ok(()),
+            false => Err(Error::new(
                 ErrorKind::CheckFailed,
                 format!(
                     "{} was computed and does not have the digest of the protected file; nothing \
                      was replaced",
                     shown(&self.target.path_of(&self.path))
                 ),
-            ));
+            )),
         }
-        let is_hidden = self.target.set_attributes(&file, entry).map_err(failed)?;
-        if self.target.sync {
-            file.sync_all().map_err(failed)?;
+    }
+
+    /// Writes the file to the disk, if this is wanted.
+    fn sync(&self, file: &File) -> Result<()> {
+        match self.target.sync {
+            true => file.sync_all().map_err(|error| self.failed(error)),
+            false => Ok(()),
         }
-        Ok(Complete { restoring: self, is_hidden })
     }
 }
 

@@ -325,9 +325,9 @@ fn suspects(protection: &Protection, evidence: &Evidence, block: u64) -> Vec<Pat
     };
     let damaged = evidence.states.iter().filter(is_suspect);
     let damaged = damaged.filter_map(|(&number, _)| {
-        let path = &protection.entries[number].path;
-        match evidence.tree.of(number)?.kind {
-            FoundKind::File { size, .. } => Some((size, path_in(&protection.root, path))),
+        let found = evidence.tree.of(number)?;
+        match found.kind {
+            FoundKind::File { size, .. } => Some((size, path_in(&protection.root, &found.path))),
             _ => None,
         }
     });

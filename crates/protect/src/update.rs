@@ -14,7 +14,7 @@ use paritas_shards::{Progress, counted, setters, shown};
 
 use crate::catalogue::{Item, ItemKind, Older};
 use crate::create::{
-    DEFAULT_MEMORY, Order, Plan, ProtectJob, ProtectReport, common_mode, items, now, plan_in,
+    Order, Plan, ProtectJob, ProtectReport, common_mode, default_memory, items, now, plan_in,
     protect, refuse_inside, stream, threads,
 };
 use crate::digest::FileDigest;
@@ -50,7 +50,7 @@ pub struct UpdateJob {
 impl Default for UpdateJob {
     /// Trusts sizes and times, and makes as little parity as suffices.
     fn default() -> Self {
-        let memory = DEFAULT_MEMORY;
+        let memory = default_memory();
         Self { checksum: false, anew: false, memory, threads: None, sync: true }
     }
 }
@@ -109,14 +109,15 @@ pub struct UpdateReport {
 /// # Errors
 /// If a file has the right time but other bytes or another size, so that it is damaged and must be
 /// repaired first ([`ErrorKind::CheckFailed`]); if a protected file, or the folder that it is in,
-/// cannot be read ([`ErrorKind::Io`]); if the parity lies inside the protected files, or none of
-/// the paths that were given to protect exists any more ([`ErrorKind::Parameters`]); or as for
-/// [`protect`].
+/// cannot be read ([`ErrorKind::Io`]); if only a part of the protection was asked for, the parity
+/// lies inside the protected files, or none of the paths that were given to protect exists any more
+/// ([`ErrorKind::Parameters`]); or as for [`protect`].
 pub fn update(
     protection: &Protection,
     job: &UpdateJob,
     progress: Progress<'_>,
 ) -> Result<UpdateReport> {
+    protection.expect_whole()?;
     let tree = protection.walk(threads(job.threads))?;
     refuse_all_gone(protection)?;
     let starts: Vec<&[u8]> = protection.starts().collect();

@@ -5,6 +5,8 @@
 //! are looked for among those that are new, and lost blocks in files that are damaged or new (see
 //! `scan.rs`). Each parity block at hand repairs any one lost block, so the verdict is exact.
 
+mod part;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::num::NonZeroUsize;
@@ -16,6 +18,7 @@ use crate::create::threads;
 use crate::error::Result;
 use crate::evidence::{Evidence, FileState, LayerEvidence, is_left_by, lost_ranges};
 use crate::find::{Entry, EntryKind, Layer, Protection};
+use crate::folding::match_folded;
 use crate::geometry::Geometry;
 use crate::mounts;
 use crate::parity::{Checked, ParityFile, check_all, refusal};
@@ -183,7 +186,10 @@ pub(crate) fn examine(
 ) -> Result<(VerifyReport, Evidence)> {
     let examination =
         Examination { protection, options, progress, threads: threads(options.threads) };
-    let evidence = examination.evidence()?;
+    let evidence = match examination.intact_part()? {
+        Some(evidence) => evidence,
+        None => examination.evidence()?,
+    };
     Ok((report(protection, &evidence), evidence))
 }
 
@@ -220,6 +226,7 @@ impl Examination<'_> {
                 false => self.read(layer, &tree, times, &mut states)?,
             });
         }
+        set_renamed(protection, &tree, &mut states);
         let mut evidence = Evidence { tree, states, layers };
         if !self.options.quick {
             scan::find_moved(protection, &mut evidence, self.threads);
@@ -245,12 +252,15 @@ impl Examination<'_> {
         let entries = &self.protection.entries;
         for (number, entry) in entries.iter().enumerate() {
             let EntryKind::HardLink { target } = &entry.kind else { continue };
-            let Some((size, own)) = file_at(tree, &entry.path) else { continue };
+            let Some((size, own)) = file_of(tree.of(number)) else { continue };
             let path = self.protection.path_of(entry);
+            let target = self.protection.entry_at(target);
+            let other = target.and_then(|target| file_of(tree.of(target)));
             let is_linked = own.is_some()
-                && file_at(tree, target).is_some_and(|(_, links)| links == own)
-                && are_linked(&path_in(&self.protection.root, target), &path);
-            let file = self.protection.entry_at(target).map(|at| &entries[at].kind);
+                && other.is_some_and(|(_, links)| links == own)
+                && target
+                    .is_some_and(|it| are_linked(&self.protection.path_of(&entries[it]), &path));
+            let file = target.map(|target| &entries[target].kind);
             let Some(EntryKind::File { digest, .. }) = file else { continue };
             if !is_linked {
                 if let Some(why) = refusal(&path) {
@@ -357,13 +367,14 @@ impl Examination<'_> {
     fn stream(&self, layer: &Layer, tree: &Tree) -> Stream {
         let mut stream = Stream::default();
         for piece in &layer.pieces {
-            let found = |entry: usize| match tree.of(entry)?.kind {
-                FoundKind::File { size, .. } => Some((entry, size)),
+            let found = piece.entry.and_then(|entry| tree.of(entry));
+            let file = found.and_then(|found| match found.kind {
+                FoundKind::File { size, .. } => Some((&found.path, size)),
                 _ => None,
-            };
-            match piece.entry.and_then(found) {
-                Some((entry, size)) => {
-                    let path = self.protection.path_of(&self.protection.entries[entry]);
+            });
+            match file {
+                Some((path, size)) => {
+                    let path = path_in(&self.protection.root, path);
                     stream.push_file(piece.size, Source { path, expected: None }, size);
                 }
                 None => stream.push(piece.size, None),
@@ -441,10 +452,10 @@ impl Examination<'_> {
     }
 }
 
-/// Returns the size of the file at a path, and what its names have in common if it has several.
-/// Returns `None` if there is no file.
-fn file_at(tree: &Tree, path: &[u8]) -> Option<(u64, Option<Links>)> {
-    match tree.at(path)?.kind {
+/// Returns the size of a file, and what its names have in common if it has several. Returns `None`
+/// for what is no file.
+fn file_of(found: Option<&Found>) -> Option<(u64, Option<Links>)> {
+    match found?.kind {
         FoundKind::File { size, links } => Some((size, links)),
         _ => None,
     }
@@ -464,6 +475,7 @@ pub(crate) fn look(protection: &Protection, threads: usize) -> Result<Tree> {
     let starts: Vec<Vec<u8>> = protection.starts().map(<[u8]>::to_vec).collect();
     add_leftovers_beside(&starts, protection, &mut tree);
     tree.match_paths(protection.entries.iter().map(|entry| entry.path.as_slice()));
+    match_folded(protection, &mut tree);
     Ok(tree)
 }
 
@@ -574,6 +586,17 @@ fn set_absent(protection: &Protection, evidence: &mut Evidence) {
     }
 }
 
+/// Takes what is as it was, but has a name that the file system takes for the same, for moved.
+fn set_renamed(protection: &Protection, tree: &Tree, states: &mut BTreeMap<usize, FileState>) {
+    for number in 0..protection.entries.len() {
+        if let Some(path) = protection.renamed(number, tree)
+            && matches!(states.get(&number), None | Some(FileState::Touched))
+        {
+            states.insert(number, FileState::Moved(path_in(&protection.root, path)));
+        }
+    }
+}
+
 /// States which bytes of damaged and changed files are in lost blocks.
 fn set_ranges(protection: &Protection, evidence: &mut Evidence) {
     for (&number, state) in &mut evidence.states {
@@ -596,15 +619,15 @@ fn report(protection: &Protection, evidence: &Evidence) -> VerifyReport {
         .zip(&evidence.layers)
         .map(|(layer, evidence)| layer_report(layer, evidence))
         .collect();
-    let findings: Vec<FileFinding> = evidence
-        .states
-        .iter()
-        .map(|(&number, state)| {
-            let entry = &protection.entries[number];
-            finding(protection, entry, state, evidence.tree.of(number))
-        })
+    let states = evidence.states.iter().filter(|(number, _)| protection.covers(**number));
+    let findings: Vec<FileFinding> = states
+        .map(|(&number, state)| finding(protection, (number, state), &evidence.tree))
         .collect();
-    let parity = parity_findings(protection, evidence);
+    // The parity belongs to no part.
+    let parity = match protection.is_part() {
+        true => Vec::new(),
+        false => parity_findings(protection, evidence),
+    };
     let is_whole = |number: usize| {
         matches!(
             evidence.states.get(&number),
@@ -612,7 +635,8 @@ fn report(protection: &Protection, evidence: &Evidence) -> VerifyReport {
         )
     };
     let files = protection.entries.iter().enumerate().filter(|(_, entry)| entry.is_file());
-    let intact_files = files.filter(|&(number, _)| is_whole(number)).count() as u64;
+    let files = files.map(|(number, _)| number).filter(|&number| protection.covers(number));
+    let intact_files = files.filter(|&number| is_whole(number)).count() as u64;
     let new = new_files(protection, evidence);
     VerifyReport {
         status: status(protection, evidence, &layers, &parity),
@@ -621,10 +645,13 @@ fn report(protection: &Protection, evidence: &Evidence) -> VerifyReport {
         findings,
         parity,
         layers,
-        unreadable_layers: protection.unreadable_layers,
+        unreadable_layers: match protection.may_lack_entries() {
+            true => protection.unreadable_layers,
+            false => 0,
+        },
         new,
         replaced: evidence.replaced(protection).cloned().collect(),
-        skipped: evidence.tree.skipped.clone(),
+        skipped: skipped(protection, evidence),
     }
 }
 
@@ -636,18 +663,19 @@ fn status(
 ) -> Status {
     let is_good = |state: &FileState| matches!(state, FileState::Touched | FileState::Moved(_));
     let is_lost = |state: &FileState| matches!(state, FileState::Damaged(_) | FileState::Missing);
-    let lost = evidence.states.iter().filter(|(_, state)| is_lost(state));
+    let mut states = evidence.states.iter().filter(|(number, _)| protection.covers(**number));
+    let lost = states.clone().filter(|(_, state)| is_lost(state));
     let mut short =
         (0..).zip(layers).filter(|(_, layer)| layer.needed > 0).map(|(number, _)| number);
     let lost: Vec<usize> = lost.map(|(&number, _)| number).collect();
     let is_beyond = |layer| {
         evidence.needs_parity(protection, layer, &lost)
-            || !evidence.broken_parity(protection, layer).is_empty()
+            || !protection.is_part() && !evidence.broken_parity(protection, layer).is_empty()
     };
-    if short.any(is_beyond) || protection.unreadable_layers > 0 {
+    if short.any(is_beyond) || protection.may_lack_entries() {
         return Status::BeyondRepair;
     }
-    match evidence.states.values().all(is_good) && parity.is_empty() {
+    match states.all(|(_, state)| is_good(state)) && parity.is_empty() {
         true => Status::Intact,
         false => Status::Repairable,
     }
@@ -681,10 +709,13 @@ fn layer_report(layer: &Layer, evidence: &LayerEvidence) -> LayerReport {
 
 fn finding(
     protection: &Protection,
-    entry: &Entry,
-    state: &FileState,
-    found: Option<&Found>,
+    (number, state): (usize, &FileState),
+    tree: &Tree,
 ) -> FileFinding {
+    let entry = &protection.entries[number];
+    // What has moved is named as it was; the state says where it is.
+    let now = protection.renamed(number, tree);
+    let now = now.filter(|_| !matches!(state, FileState::Moved(_))).unwrap_or(&entry.path);
     let kind = match entry.kind {
         EntryKind::File { .. } => Protected::File,
         EntryKind::Folder => Protected::Folder,
@@ -692,12 +723,12 @@ fn finding(
         EntryKind::HardLink { .. } => Protected::HardLink,
     };
     FileFinding {
-        path: protection.path_of(entry),
-        name: path_in(Path::new(""), &entry.path),
+        path: path_in(&protection.root, now),
+        name: path_in(Path::new(""), now),
         kind,
         size: entry.size(),
         state: state.clone(),
-        has_time: found.is_some_and(|found| found.modified == entry.modified),
+        has_time: tree.of(number).is_some_and(|found| found.modified == entry.modified),
     }
 }
 
@@ -744,6 +775,15 @@ fn parity_finding(
     })
 }
 
+/// Returns what cannot be protected in the part that was asked for, or above it.
+fn skipped(protection: &Protection, evidence: &Evidence) -> Vec<Skipped> {
+    let is_asked_for = |skipped: &&Skipped| {
+        let path = skipped.path.strip_prefix(&protection.root).map(path_bytes);
+        path.is_ok_and(|path| protection.covers_path(&path) || protection.has_part_below(&path))
+    };
+    evidence.tree.skipped.iter().filter(is_asked_for).cloned().collect()
+}
+
 /// Returns the files that are not protected, without those to which a protected file was moved.
 fn new_files(protection: &Protection, evidence: &Evidence) -> Vec<PathBuf> {
     let moved = |state: &FileState| match state {
@@ -752,6 +792,7 @@ fn new_files(protection: &Protection, evidence: &Evidence) -> Vec<PathBuf> {
     };
     let moved: BTreeSet<PathBuf> = evidence.states.values().filter_map(moved).collect();
     let new = evidence.tree.others().filter(|found| found.kind != FoundKind::Folder);
+    let new = new.filter(|found| protection.covers_path(&found.path));
     let new = new.map(|found| path_in(&protection.root, &found.path));
     new.filter(|path| !moved.contains(path)).collect()
 }

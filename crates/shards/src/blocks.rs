@@ -272,7 +272,8 @@ impl Layout {
 
     /// Returns the number of threads to use for an object of `length` bytes, if its length is known
     /// and at most `wanted` are wanted (`None`: as many as the machine runs at once). It is limited
-    /// so that all segments together take at most 128 MiB of memory.
+    /// so that all segments together take at most 128 MiB of memory, or a quarter of what this
+    /// process may use if that is less.
     pub fn threads(&self, wanted: Option<NonZeroUsize>, length: Option<u64>) -> usize {
         let threads = self.geometry.threads(wanted);
         length.map_or(threads, |length| threads.min(self.segments(length).max(1) as usize))

@@ -301,7 +301,8 @@ impl Opened {
             }
             Ok(found) if !found.is_file() => Self::open_device(&path, sync && is_disk(&found)),
             Ok(_) if !force => {
-                Err(Error::exists(format!("{} exists; `force` replaces it", shown(&path))))
+                Err(Error::exists(format!("{} exists; `force` replaces it", shown(&path)))
+                    .naming(&["force"]))
             }
             // The target of a link is replaced, not the link.
             Ok(_) => {
@@ -318,7 +319,8 @@ impl Opened {
                 Err(Error::exists(format!(
                     "{} is a link that cannot be followed ({error}); `force` replaces it",
                     shown(&path)
-                )))
+                ))
+                .naming(&["force"]))
             }
             Err(_) => create(path),
         }

@@ -177,7 +177,8 @@ impl EncodeJob {
                 "{} of that name already exist, such as {}; `force` replaces them",
                 counted(old.len(), "shard file"),
                 shown(first)
-            )));
+            ))
+            .naming(&["force"]));
         }
         refuse_taken(&paths, &old, &self.name)?;
         if let Some(length) = self.length_hint {
@@ -289,7 +290,8 @@ fn find_old(job: &EncodeJob) -> Result<Vec<PathBuf>> {
             "another process has written shards of that name in the meantime, such as {}; `force` \
              replaces them",
             shown(first)
-        ))),
+        ))
+        .naming(&["force"])),
         _ => Ok(old),
     }
 }

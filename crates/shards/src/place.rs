@@ -22,7 +22,6 @@ use crate::recognise::recognise;
 use crate::shown::shown;
 use paritas_store::place::attributes::Access;
 use paritas_store::place::lock::FolderLocks;
-use paritas_store::place::names::refused_in;
 use paritas_store::place::positional;
 use paritas_store::place::refused::Refused;
 use paritas_store::place::space::Room;
@@ -345,25 +344,8 @@ fn under_temporary_name<T>(
         match make(&temporary) {
             Ok(made) => return Ok((made, temporary)),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(cannot_create(target, &error)),
+            Err(error) => return Err(Error::creating(target, &error)),
         }
-    }
-}
-
-/// Returns the error for a file that cannot be created, with what its file system refuses in the
-/// name, if that is the reason.
-fn cannot_create(target: &Path, error: &io::Error) -> Error {
-    let refused = match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::ReadOnlyFilesystem => Vec::new(),
-        _ => refused_in(directory_of(target), target.file_name().unwrap_or_default()),
-    };
-    match refused.is_empty() {
-        true => Error::io("creating", target, error),
-        false => Error::parameters(format!(
-            "{} cannot be created: its file system refuses {} in names; give another name",
-            shown(target),
-            refused.join(" and ")
-        )),
     }
 }
 
@@ -497,13 +479,11 @@ pub(crate) fn sync_directories_of<'a>(files: impl Iterator<Item = &'a Path>) -> 
 
 /// Refuses files for which their disks have no room: each is a path and a number of bytes.
 pub(crate) fn expect_room<'a>(files: impl IntoIterator<Item = (&'a Path, u64)>) -> Result<()> {
-    let mut needed: BTreeMap<&Path, u64> = BTreeMap::new();
-    for (path, bytes) in files {
-        let sum = needed.entry(directory_of(path)).or_default();
-        *sum = sum.saturating_add(bytes);
+    let files: Vec<_> = files.into_iter().map(|(path, bytes)| (path.to_owned(), bytes)).collect();
+    match Room::default().take(&files).into_values().next() {
+        Some(no_room) => Err(no_room.into()),
+        None => Ok(()),
     }
-    let needed: Vec<_> = needed.into_iter().map(|(path, sum)| (path.to_owned(), sum)).collect();
-    Ok(Room::default().take(&needed)?)
 }
 
 /// Returns the directory that a file is in.

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use bytesize::ByteSize;
 use paritas::{Code, Spec};
+use paritas_store::memory::by_default;
 use serde::Deserialize;
 use tempfile::NamedTempFile;
 
@@ -54,7 +55,8 @@ pub struct Config {
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Bytes of memory of one put or get. It must have room for one block of every shard of an
+    /// Bytes of memory of one put or get; by default 256 MiB, or a quarter of what this process may
+    /// use if that is less. It must have room for one block of every shard of an
     /// object; a put keeps at least four such sets of blocks, and a get two, even if they take
     /// more. A put needs 8 MiB more for each shard that goes to a bucket, and for a node that takes
     /// files only whole ([`Abilities::streams`]) its shards.
@@ -158,7 +160,7 @@ fn default_unit() -> ByteSize {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            memory: ByteSize::mib(256),
+            memory: ByteSize(by_default(256 << 20)),
             requests: const { NonZeroUsize::new(4).unwrap() },
             rate: None,
             background_rate: None,
@@ -416,6 +418,7 @@ losses = {losses}
 # put keeps at least four such sets of blocks, and a get two, even if they take more. A put needs
 # 8 MiB more for each shard that goes to a bucket, and for a node that takes files only whole (its
 # abilities have `streams = false`) its shards.
+# The default is 256 MiB, or a quarter of what the process may use if that is less.
 # memory = "256 MiB"
 
 # Number of requests to a node at a time.
@@ -488,7 +491,7 @@ mod tests {
     fn what_is_not_said_has_its_default() {
         let config = parse("[[node]]\nname = \"a\"\nuri = \"/a\"\n").unwrap();
         assert_eq!((config.block.as_u64(), config.unit.as_u64()), (256 << 10, 1 << 20));
-        assert_eq!(config.limits.memory.as_u64(), 256 << 20);
+        assert_eq!(config.limits.memory.as_u64(), by_default(256 << 20));
         assert_eq!((config.limits.requests.get(), config.limits.retries), (4, 3));
         assert_eq!(config.limits.timeout(), Duration::from_secs(30));
         assert_eq!((config.limits.rate, config.limits.background_rate), (None, None));

@@ -663,7 +663,9 @@ mod tests {
         volume.setup.settings.memory = 10_000;
         let refused = |error: Error| {
             assert_eq!(error.kind(), ErrorKind::Memory, "{error}");
-            assert!(error.to_string().contains("`limits.memory` in the volume file is 10000"));
+            assert!(
+                error.to_string().contains("`limits.memory` is 10000; raise it in the volume file")
+            );
         };
         let source = std::io::Cursor::new(vec![8; 100_000]);
         refused(volume.put(&name, source, PutOptions::default()).await.unwrap_err());

@@ -257,7 +257,7 @@ pub struct Search {
     /// are not followed.
     #[arg(long, short)]
     pub recursive: bool,
-    /// Report only objects that are not intact; the summary counts all.
+    /// Report only objects that are not intact. If all are, nothing is printed, as cron expects.
     #[arg(long)]
     pub only_bad: bool,
     /// List everything that is wrong with protected files, not only the first dozen.
@@ -272,6 +272,7 @@ Examples:
   paritas verify photos --quick                        compares sizes and times, reads no file
   paritas verify photos --from-disk                    reads the disk, not what is in memory
   paritas verify photos /disk2/parity                  the same if either was moved
+  paritas verify photos/2005                           one folder or file of a protection
   paritas verify shards || paritas repair shards
   paritas verify --recursive /backup --only-bad        all sets of a tree
   paritas verify --recursive /disk1 /disk2 /disk3      all sets that are spread over these
@@ -310,7 +311,7 @@ aside [{path, bytes}] (files that repair has moved aside), lost_ranges [{start, 
 unless lost, unknown or inconsistent), recomputed_segments (null without --deep), wrong_lanes \
 [{index, stage, lane, first_segment, segments}]. For an LT code also blocks (of a segment), \
 good_blocks (in the segment with the fewest), likely_needed (more blocks, if a segment is lost). \
-For protected files, type \"protect-verify\", id, label, root, status (intact, repairable, lost, unknown), \
+For protected files, type \"protect-verify\", id, label, root, parts [{path}] (empty for all), status (intact, repairable, lost, unknown), \
 quick, files, intact_files, bytes, findings [{path, kind (file, folder, symlink, hard-link), state \
 (damaged, changed, missing, moved, touched, unreadable), size, ranges [{start, end}], moved_to, reason}], \
 parity [{path, missing, unreadable, damaged_blocks, damaged_pieces}], layers [{generation, data_blocks, \
@@ -341,6 +342,7 @@ pub struct Verify {
 #[command(after_help = "\
 Examples:
   paritas repair photos                                a folder that `protect` was given
+  paritas repair photos/2005/a.jpg                     one file or folder of it, also one that is gone
   paritas repair photos --to rescued                   what is damaged or missing goes there
   paritas repair photos --restore-changed --move-back  changed and moved files go back, too
   paritas repair shards
@@ -380,7 +382,7 @@ folders [{path, shards}], folder_tolerance (any this many folders may be lost on
 folder_tolerance_certain (false if only some losses were tried), losable_folders (the largest sets \
 that may be lost together, as indices into folders; null if there are more than six), \
 better_folder_tolerance (what repair --rebalance would make of it; null if that is no more), \
-warnings. For protected files, type \"protect-repair\", id, label, root, status (intact, repaired, repairable, \
+warnings. For protected files, type \"protect-repair\", id, label, root, parts [{path}] (empty for all), status (intact, repaired, repairable, \
 lost, unknown), files, bytes, restored [{path}], moved_back [{from, path}], parity [{path}] (written anew), \
 changed [{path}] (left as they are), lost [{path}] (too few blocks are at hand), failed [{path, reason}], lost_blocks, \
 needed (further blocks without which no lost block can be computed), seconds. With --clean also type \"clean\", name, object (null if unknown), removed [{path}]. For an \
@@ -475,7 +477,7 @@ tolerance is null, and reception tells how many blocks of the shards found decod
 (how many there are), average and p999 (99.9th percentile, or the most if there are fewer than a \
 thousand runs; both as multiples of k), runs (2000, or fewer if k is above 1024, so that it takes \
 some seconds at most), failures. These figures are simulated, and remembered in the user's cache \
-directory. For protected files, type \"protect-info\", id, label, root, created {seconds (since 1970), \
+directory. For protected files, type \"protect-info\", id, label, root, parts (always empty), created {seconds (since 1970), \
 nanoseconds}, redundancy (as a share), excludes, files, others (folders, links and further names of \
 files), bytes, parity_bytes, stored_bytes (of all parity files), layers [{data_blocks, parity_blocks, \
 block_bytes}], parity_files [{path, bytes}].")]

@@ -27,8 +27,8 @@ lost parity files. Small files share blocks. Names, modes, times, links, empty f
 protected, too. Links are not followed.
 
 The root of a protection is the folder that is given, or the deepest folder that has all PATHs in \
-it. `verify`, `repair` and `info` take the root, a protected file in it, the folders of its parity, \
-or all of these. Parity lies in `.paritas` in the root, or in the folders given with --parity-dir: \
+it. `verify`, `repair` and `info` take the root, the folders of its parity, or both; a protected file \
+or folder, even one that is gone, stands for that part. Parity lies in `.paritas` in the root, or in the folders given with --parity-dir: \
 give one for each disk, and what is left of the parity when a disk is lost still repairs as many \
 blocks as it has. Names of parity files begin with LABEL. Other \
 protections of the same files may have other labels.
@@ -94,7 +94,8 @@ pub struct Protect {
 /// The option that limits memory.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub struct Memory {
-    /// The memory for parity and data of protections, about [default: 1GiB].
+    /// The memory for parity and data of protections, about [default: 1GiB, or a quarter of what
+    /// the machine and its container leave if that is less].
     #[arg(long, value_name = "SIZE", value_parser = parse_memory)]
     pub memory: Option<u64>,
 }
@@ -102,7 +103,7 @@ pub struct Memory {
 impl Memory {
     /// Returns the number of bytes.
     pub fn bytes(self) -> u64 {
-        self.memory.unwrap_or(paritas_protect::DEFAULT_MEMORY)
+        self.memory.unwrap_or_else(paritas_protect::default_memory)
     }
 }
 

@@ -418,7 +418,7 @@ pub struct Verify {
     /// Read and check every block and manifest.
     #[arg(long)]
     pub deep: bool,
-    /// Report only objects that are not intact; the summary counts all.
+    /// Report only objects that are not intact. If all are, nothing is printed, as cron expects.
     #[arg(long)]
     pub only_bad: bool,
 }

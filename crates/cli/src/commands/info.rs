@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use paritas_protect::Protection;
 use paritas_shards::{Object, Part, Placement, ReceptionReport, ShardFile, Timestamp};
 use serde_json::{Value, json};
 
@@ -14,7 +15,8 @@ use crate::output::{self, Output, mode_text, shown, time_text};
 /// Reports every object and every protection.
 pub fn run(args: &Info, output: &Output) -> Outcome {
     let mut found = protections::among(&args.paths, args.object.as_deref())?;
-    found.protections.iter().for_each(|protection| protections::info::run(protection, output));
+    let wholes = found.protections.iter().map(Protection::whole);
+    wholes.for_each(|protection| protections::info::run(&protection, output));
     let mut worst = Worst::default();
     found.failures.drain(..).for_each(|failure| worst.note(Err(failure), output));
     if !found.others.is_empty() {

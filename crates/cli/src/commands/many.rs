@@ -104,6 +104,11 @@ pub trait Handle {
     /// Returns the options that were given and are only for one kind of things.
     fn limited(&self) -> Limited;
 
+    /// Refuses paths that belong to no protection and cannot be searched for shards.
+    fn expect(&self, _others: &[PathBuf]) -> Result<(), Failure> {
+        Ok(())
+    }
+
     /// Handles an object that is called `label` in reports.
     fn object(&self, object: &Object, label: &str) -> Result<State, Failure>;
 
@@ -122,7 +127,8 @@ pub trait Handle {
 pub fn each_found(search: &Search, output: &Output, handle: &impl Handle) -> Outcome {
     let mut found = protections::search(search)?;
     handle.limited().expect(&found, search.recursive)?;
-    let mut each = Each::new(output, handle);
+    handle.expect(&found.others)?;
+    let mut each = Each::new(search, output, handle);
     found.failures.drain(..).for_each(|failure| each.worst.note(Err(failure), output));
     found.protections.iter().for_each(|protection| each.protection(protection));
     let paths = if search.recursive { &search.paths } else { &found.others };
@@ -144,8 +150,8 @@ struct Each<'a, H> {
 }
 
 impl<'a, H: Handle> Each<'a, H> {
-    fn new(output: &'a Output, handle: &'a H) -> Self {
-        let (summary, worst) = (Summary::new(), Worst::default());
+    fn new(search: &Search, output: &'a Output, handle: &'a H) -> Self {
+        let (summary, worst) = (Summary::new(search.only_bad), Worst::default());
         Self { output, handle, summary, worst, cleaned: 0, wrecks: Vec::new() }
     }
 
@@ -253,13 +259,14 @@ pub struct Summary {
     /// Counts in the order of [`State::ALL`].
     counts: [u64; State::ALL.len()],
     bytes: u64,
+    only_bad: bool,
     start: Instant,
 }
 
 impl Summary {
     /// Begins to count, and to take the time.
-    pub fn new() -> Self {
-        Self { counts: [0; State::ALL.len()], bytes: 0, start: Instant::now() }
+    pub fn new(only_bad: bool) -> Self {
+        Self { counts: [0; State::ALL.len()], bytes: 0, only_bad, start: Instant::now() }
     }
 
     /// Counts an object in this state, of this length where that is known.
@@ -274,7 +281,7 @@ impl Summary {
         self.counts.iter().sum()
     }
 
-    /// Prints the counts.
+    /// Prints the counts. If only bad objects are reported and there are none, people read nothing.
     pub fn report(&self, output: &Output) {
         let seconds = self.start.elapsed().as_secs_f64();
         let rate = self.bytes as f64 / seconds.max(f64::MIN_POSITIVE);
@@ -284,6 +291,9 @@ impl Summary {
         });
         let counts = State::ALL.map(|state| (state.name(), self.counts[state as usize]));
         counts.iter().for_each(|&(name, count)| value[name] = json!(count));
+        if self.only_bad && self.counts[State::Intact as usize] == self.objects() {
+            return output.result_if_json(value);
+        }
         output.result(value, || {
             let counts = counts.iter().filter(|(_, count)| *count > 0);
             let counts: Vec<String> =

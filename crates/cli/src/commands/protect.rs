@@ -5,15 +5,16 @@ use std::path::{Path, PathBuf};
 
 use paritas_protect::{
     Geometry, Plan, ProtectJob, ProtectReport, Protection, Skipped, UpdateJob, UpdateReport,
-    Updated, find, has_parity,
+    Updated,
 };
+use paritas_store::memory::usable;
 use serde_json::{Value, json};
 
-use crate::args::protect::Protect;
+use crate::args::protect::{Memory, Protect};
 use crate::commands::many::Worst;
 use crate::commands::protections::{
     self, add_lines, below, geometry_value, path_values, share, skipped_values, title,
-    warn_of_absent,
+    warn_of_absent, warn_of_memory,
 };
 use crate::commands::{Outcome, leftovers};
 use crate::exit::{self, Exit, Failure};
@@ -21,6 +22,7 @@ use crate::output::{self, Output, counted, shown};
 
 /// Protects files, or brings their protections up to date.
 pub fn run(args: &Protect, output: &Output) -> Outcome {
+    warn_of_memory(args.memory, output);
     match args.update {
         true => update_all(args, output),
         false => protect(args, output),
@@ -68,15 +70,28 @@ fn expect_files(plan: &Plan) -> Result<(), Failure> {
 fn cost(plan: &Plan, args: &Protect) -> Option<String> {
     (plan.passes > 1).then(|| {
         format!(
-            "{} of parity do not fit into --memory {}: the files are read in {} passes, {} instead \
-             of {}",
+            "{} of parity do not fit into {}: the files are read in {} passes, {} instead of {}",
             output::bytes(plan.parity_bytes),
-            output::bytes(args.memory.bytes()),
+            limit(args.memory),
             plan.passes,
             output::bytes(plan.bytes_to_read),
             output::bytes(plan.geometry.length),
         )
     })
+}
+
+/// Describes the limit of memory, and where it is from.
+fn limit(memory: Memory) -> String {
+    let bytes = output::bytes(memory.bytes());
+    match (memory.memory, usable()) {
+        (Some(_), _) => format!("--memory {bytes}"),
+        (None, Some(usable)) if memory.bytes() == usable / 4 => format!(
+            "{bytes} of memory, a quarter of the {} that this process may use (--memory allows \
+             more)",
+            output::bytes(usable)
+        ),
+        (None, _) => format!("{bytes} of memory, the default of --memory"),
+    }
 }
 
 /// Says when most of the parity is spent on files that could not be read.
@@ -114,32 +129,17 @@ fn update_all(args: &Protect, output: &Output) -> Outcome {
     let mut worst = Worst::default();
     found.failures.drain(..).for_each(|failure| worst.note(Err(failure), output));
     if let Some(path) = found.others.first() {
-        let message = match protected_as_part(path) {
-            Some(root) => {
-                let root = shown(&root);
-                format!("{} is protected as part of {root}: name {root}", shown(path))
-            }
-            None => format!(
-                "{} is not protected yet; leave out --update, or if its parity is elsewhere, name \
-                 the folder of the parity instead",
-                shown(path)
-            ),
-        };
+        let message = format!(
+            "{} is not protected yet; leave out --update, or if its parity is elsewhere, name \
+             the folder of the parity instead",
+            shown(path)
+        );
         worst.note(Err(Failure::not_recognised(message)), output);
     }
     for protection in &found.protections {
         worst.note(update(protection, args, output), output);
     }
     worst.end(output)
-}
-
-/// Returns the root above a path as part of which the path is protected.
-fn protected_as_part(path: &Path) -> Option<PathBuf> {
-    let whole = path.canonicalize().ok()?;
-    let above = whole.ancestors().skip(1).find(|folder| has_parity(folder))?;
-    let found = find(&[above.to_owned()]).ok()?;
-    let part = found.iter().find(|protection| protection.protects(&whole))?;
-    Some(part.root().to_owned())
 }
 
 fn update(protection: &Protection, args: &Protect, output: &Output) -> Outcome {
@@ -215,10 +215,11 @@ fn text((root, label): (&Path, &str), report: &ProtectReport, verbose: bool) -> 
 fn add_written(text: &mut String, root: &Path, report: &ProtectReport, verbose: bool) {
     let Geometry { block, data, parity, .. } = report.geometry;
     if data > 0 {
+        let left = parity.saturating_sub(report.gap_blocks);
         text.push_str(&format!(
-            "\n  repairs  any {} lost or damaged of {} blocks of {block} bytes",
-            parity.saturating_sub(report.gap_blocks),
-            data + parity - report.gap_blocks
+            "\n  repairs  any {left} lost or damaged of {} blocks, about {}, wherever they are",
+            data + parity - report.gap_blocks,
+            output::bytes(left * block)
         ));
     }
     let folders: BTreeSet<&Path> =

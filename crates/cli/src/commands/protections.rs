@@ -1,21 +1,28 @@
 //! Protections: finding them among the paths of a command, and the parts that reports share.
 
 pub mod info;
+pub mod kinds;
 pub mod repair;
 pub mod verify;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use paritas_protect::{FOLDER, Geometry, Protection, Skipped, find, has_parity, parity_at};
+use paritas_protect::{
+    ErrorKind, Geometry, IsWanted, Other, Protection, Skipped, find, find_among, has_parity,
+    parity_at,
+};
 use paritas_shards::scan_with;
+use paritas_store::memory::usable;
 use serde_json::{Value, json};
 
 use crate::args::Search;
+use crate::args::protect::Memory;
+use crate::commands::leftovers;
 use crate::commands::places::folders_below;
-use crate::exit::{Exit, Failure};
+use crate::exit::Failure;
 use crate::output::{self, Output, counted, shown};
 
 /// Number of lines about single files in a report that is not verbose.
@@ -27,8 +34,10 @@ const SHORTEST_ID: usize = 4;
 #[derive(Debug, Default)]
 pub struct Found {
     pub protections: Vec<Protection>,
-    /// The paths that belong to no protection.
+    /// The paths that belong to no protection, and may have shards.
     pub others: Vec<PathBuf>,
+    /// The paths that belong to no protection, and why.
+    refused: Vec<Other>,
     /// Why there is parity of which nothing is known.
     pub failures: Vec<Failure>,
 }
@@ -46,38 +55,29 @@ pub fn search(search: &Search) -> Result<Found, Failure> {
     Ok(found)
 }
 
-/// Finds the protections at some paths: their roots, protected files, and parity. Other folders
-/// are roots, too, if there is parity for which no root is given and no shards are in them.
+/// Finds the protections at some paths: their roots, files and folders in them, and parity. A path
+/// with shards is a part of a protection only if it is the root.
 pub fn among(paths: &[PathBuf], wanted: Option<&OsStr>) -> Result<Found, Failure> {
-    let (mut homes, mut others): (Vec<PathBuf>, Vec<PathBuf>) =
-        paths.iter().cloned().partition(|path| has_parity(path));
     let mut found = Found::default();
-    if !homes.is_empty() {
-        found.find_all(&homes);
-        if found.protections.iter().any(lies_elsewhere) {
-            let roots: Vec<PathBuf> =
-                others.extract_if(.., |path| is_root(path, &found.protections)).collect();
-            if let Some(wanted) = wanted {
-                // A parity file stands for its protection, so the roots belong to no other one.
-                let named = found.protections.iter().filter(|one| is_named(one, wanted));
-                homes.extend(named.filter_map(first_parity_file));
-            }
-            homes.extend(roots);
-            found = Found::default();
-            found.find_all(&homes);
-        }
-        let lost = homes.iter().filter(|home| has_parity(home) && !found.covers(home));
-        let lost: Vec<Failure> = lost.filter_map(|home| cause(home)).collect();
-        found.failures.extend(lost);
-        // Who names one asks for no other.
-        if wanted.is_none() {
-            found.add_unusable(&homes);
-        }
+    found.find_all(paths, None);
+    let of_shards = found.parts_of_shards(paths);
+    let paths: Vec<PathBuf> =
+        paths.iter().filter(|path| !of_shards.contains(path)).cloned().collect();
+    if !of_shards.is_empty() {
+        found = Found::default();
+        found.find_all(&paths, None);
     }
-    let mut beside = HashMap::new();
-    others.retain(|path| !found.add_protected(path, &mut beside));
-    found.others = others;
-    found.choose(wanted)?;
+    let homes: Vec<PathBuf> = paths.iter().filter(|path| has_parity(path)).cloned().collect();
+    let lost = homes.iter().filter(|home| !found.covers(home) && !found.refuses(home));
+    let lost: Vec<Failure> = lost.filter_map(|home| cause(home)).collect();
+    found.failures.extend(lost);
+    match wanted {
+        // Who names one asks for no other.
+        Some(wanted) => found.choose(&paths, wanted)?,
+        None => found.add_unusable(&homes),
+    }
+    found.sort_refused();
+    found.others.extend(of_shards);
     Ok(found)
 }
 
@@ -100,26 +100,62 @@ pub fn warn_of_absent(protection: &Protection, output: &Output) {
     }
 }
 
+/// Warns if more memory is asked for than this process may use.
+pub fn warn_of_memory(memory: Memory, output: &Output) {
+    if let (Some(asked), Some(usable)) = (memory.memory, usable())
+        && asked > usable
+    {
+        output.warn(&format!(
+            "--memory {} is more than the {} that this process may use; the system may end it",
+            output::bytes(asked),
+            output::bytes(usable)
+        ));
+    }
+}
+
 impl Found {
-    /// Takes what is found at some paths together, or, where the system refuses one, at each.
-    fn find_all(&mut self, homes: &[PathBuf]) {
-        match find(homes) {
-            Err(error) if error.kind() == paritas_protect::ErrorKind::Io => {
-                homes.iter().for_each(|home| self.take(find(std::slice::from_ref(home))));
+    /// Takes what is found at some paths together.
+    fn find_all(&mut self, paths: &[PathBuf], is_wanted: Option<IsWanted<'_>>) {
+        match find_among(paths, is_wanted) {
+            Ok((protections, others)) => {
+                self.protections = protections;
+                self.refused = others;
             }
-            result => self.take(result),
+            // Each path is asked once more for what is wrong with it.
+            Err(error) if error.kind() == ErrorKind::NotRecognised => {}
+            Err(error) => self.failures.push(error.into()),
         }
     }
 
-    fn take(&mut self, result: paritas_protect::Result<Vec<Protection>>) {
-        match result {
-            Ok(protections) => protections.into_iter().for_each(|one| self.push(one)),
-            // Each path is asked once more for what is wrong with it.
-            Err(error) if error.kind() == paritas_protect::ErrorKind::NotRecognised => {}
-            Err(error) if error.kind() == paritas_protect::ErrorKind::Parameters => self
-                .failures
-                .push(Failure::arguments(format!("{error}, or choose one with --object"))),
-            Err(error) => self.failures.push(error.into()),
+    /// Returns those of some paths that would be parts of protections, and hold shards.
+    fn parts_of_shards(&self, paths: &[PathBuf]) -> Vec<PathBuf> {
+        let refused: HashSet<&PathBuf> = self.refused.iter().map(|other| &other.path).collect();
+        let is_root = |path: &PathBuf| {
+            let whole = path.canonicalize().ok();
+            whole.is_some_and(|whole| self.protections.iter().any(|one| one.root() == whole))
+        };
+        let paths = paths.iter().filter(|path| !refused.contains(path));
+        let parts = paths.filter(|path| !has_parity(path) && !is_root(path));
+        let parts = parts.filter(|_| !self.protections.is_empty());
+        parts.filter(|path| holds_shards(path)).cloned().collect()
+    }
+
+    /// Sorts out the paths that belong to no protection: those that may have shards, and those of
+    /// which it must be said why they belong to none.
+    fn sort_refused(&mut self) {
+        for Other { path, error, .. } in std::mem::take(&mut self.refused) {
+            match error {
+                Some(error) if !holds_shards(&path) => {
+                    let hint = match error.kind() {
+                        ErrorKind::Parameters => ", or choose one with --object",
+                        _ => "",
+                    };
+                    let failure = Failure::from(error);
+                    let message = failure.message + hint;
+                    self.failures.push(Failure { message, ..failure });
+                }
+                _ => self.others.push(path),
+            }
         }
     }
 
@@ -167,41 +203,6 @@ impl Found {
         }
     }
 
-    /// Adds the protections that a file is protected by. Returns whether there are any. `beside`
-    /// keeps the protections that have their parity beside files, by folder, because there may be
-    /// many files of the same folder.
-    fn add_protected(
-        &mut self,
-        path: &Path,
-        beside: &mut HashMap<PathBuf, Vec<Protection>>,
-    ) -> bool {
-        let is_shard =
-            || !scan_with(&[path.to_owned()], paritas_tune::codec_options).objects.is_empty();
-        let whole = path.canonicalize().ok().filter(|whole| whole.is_file());
-        let Some(folder) = whole.and_then(|whole| whole.parent().map(Path::to_owned)) else {
-            return false;
-        };
-        let failures = &mut self.failures;
-        let known = beside.entry(folder).or_insert_with_key(|folder| {
-            if !has_parity(&folder.join(FOLDER)) {
-                return Vec::new();
-            }
-            find(std::slice::from_ref(folder)).unwrap_or_else(|error| {
-                if error.kind() == paritas_protect::ErrorKind::Io {
-                    failures.push(error.into());
-                }
-                Vec::new()
-            })
-        });
-        let mut protecting = known.iter().filter(|one| one.protects(path)).peekable();
-        if protecting.peek().is_none() || is_shard() {
-            return false;
-        }
-        let new: Vec<&Protection> = protecting.filter(|one| !self.has(one)).collect();
-        self.protections.extend(new.into_iter().cloned());
-        true
-    }
-
     /// Whether a path has to do with any of the protections.
     fn covers(&self, path: &Path) -> bool {
         let Ok(whole) = path.canonicalize() else { return false };
@@ -209,11 +210,23 @@ impl Found {
         parity.into_iter().any(|file| file.starts_with(&whole))
     }
 
-    /// Keeps the protection that is wanted.
-    fn choose(&mut self, wanted: Option<&OsStr>) -> Result<(), Failure> {
-        let Some(wanted) = wanted.filter(|_| !self.protections.is_empty()) else { return Ok(()) };
-        self.protections.retain(|one| is_named(one, wanted));
-        match self.protections.is_empty() && self.others.is_empty() {
+    /// Whether it is known why a path belongs to no protection.
+    fn refuses(&self, path: &Path) -> bool {
+        self.refused.iter().any(|other| other.path == path)
+    }
+
+    /// Keeps the protection that is wanted. Of several that a root may belong to, it is meant.
+    fn choose(&mut self, paths: &[PathBuf], wanted: &OsStr) -> Result<(), Failure> {
+        if self.protections.is_empty() && self.refused.is_empty() {
+            return Ok(());
+        }
+        let mut chosen = Self::default();
+        chosen.find_all(paths, Some(&|one| is_named(one, wanted)));
+        let refused: HashSet<&PathBuf> = chosen.refused.iter().map(|other| &other.path).collect();
+        self.refused.retain(|other| refused.contains(&other.path));
+        let had_some = !self.protections.is_empty();
+        self.protections = chosen.protections;
+        match self.protections.is_empty() && self.refused.is_empty() && had_some {
             false => Ok(()),
             true => Err(Failure::not_recognised(format!(
                 "there is no protection {} here",
@@ -230,9 +243,7 @@ fn parity_of(protections: &[Protection]) -> HashSet<PathBuf> {
 
 /// Returns what is wrong with parity of which nothing is known.
 fn cause(home: &Path) -> Option<Failure> {
-    let known = find(&[home.to_owned()]);
-    let error = known.err().map(Failure::from);
-    error.filter(|failure| failure.exit == Exit::NotRecognised)
+    find(&[home.to_owned()]).err().map(Failure::from)
 }
 
 /// Whether a protection has this label, or an id that begins so.
@@ -242,22 +253,8 @@ fn is_named(protection: &Protection, wanted: &OsStr) -> bool {
     by_id || protection.label() == text
 }
 
-fn first_parity_file(protection: &Protection) -> Option<PathBuf> {
-    protection.parity_files().next().map(Path::to_owned)
-}
-
-/// Whether the parity is not in the folder that is protected.
-fn lies_elsewhere(protection: &Protection) -> bool {
-    let inner = protection.root().join(FOLDER);
-    !protection.parity_files().any(|file| file.starts_with(&inner))
-}
-
-/// Whether a folder is the root of a protection, or can only be one.
-fn is_root(path: &Path, protections: &[Protection]) -> bool {
-    let Ok(whole) = path.canonicalize() else { return false };
-    let has_shards =
-        || !scan_with(&[path.to_owned()], paritas_tune::codec_options).objects.is_empty();
-    whole.is_dir() && (protections.iter().any(|one| one.root() == whole) || !has_shards())
+fn holds_shards(path: &Path) -> bool {
+    !scan_with(&[path.to_owned()], paritas_tune::codec_options).objects.is_empty()
 }
 
 /// The options that were given and are only for shards, or only for protections.
@@ -305,13 +302,38 @@ fn given(options: impl IntoIterator<Item = (&'static str, bool)>) -> Option<&'st
 }
 
 /// Returns the name of a protection in reports: its root, and its label unless that is the root's
-/// name.
+/// name; and the part that was asked for, if it is not all.
 pub fn title(protection: &Protection) -> String {
     let (root, label) = (protection.root(), protection.label());
-    match root.file_name().is_some_and(|name| name.to_string_lossy() == label) {
+    let mut title = match root.file_name().is_some_and(|name| name.to_string_lossy() == label) {
         true => shown(root).to_string(),
         false => format!("{} ({})", shown(root), shown(&label)),
+    };
+    let mut parts = protection.parts();
+    if let Some(first) = parts.next() {
+        title.push_str(&format!(": part {}", shown(&first)));
+        match parts.count() {
+            0 => {}
+            more => title.push_str(&format!(" and {more} more")),
+        }
     }
+    title
+}
+
+/// Returns a command on a protection as a user types it: with its root, and with the folders of its
+/// parity if the root does not lead to them.
+pub fn command(verb: &str, protection: &Protection) -> String {
+    let parity = lies_elsewhere(protection).then(|| protection.parity_folders());
+    let folders = parity.unwrap_or_default();
+    let folders = std::iter::once(protection.root()).chain(folders.iter().map(PathBuf::as_path));
+    let folders: Vec<String> = folders.map(leftovers::quoted).collect();
+    format!("`paritas {verb} {}`", folders.join(" "))
+}
+
+/// Whether the parity is not in the folder that is protected.
+fn lies_elsewhere(protection: &Protection) -> bool {
+    let inner = protection.root().join(FOLDER);
+    !protection.parity_files().any(|file| file.starts_with(&inner))
 }
 
 /// Returns the fields that every report about a protection begins with.
@@ -321,6 +343,8 @@ pub fn describe(kind: &str, protection: &Protection) -> Value {
         "files": protection.files(), "bytes": protection.bytes(),
     });
     output::insert_name(&mut value, "root", protection.root().as_os_str());
+    let parts: Vec<PathBuf> = protection.parts().map(|part| protection.root().join(part)).collect();
+    value["parts"] = path_values(&parts);
     value
 }
 

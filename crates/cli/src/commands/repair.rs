@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::args::Repair;
 use crate::commands::leftovers::Standing;
 use crate::commands::many::{self, Handle, State};
-use crate::commands::protections::Limited;
+use crate::commands::protections::{Limited, warn_of_memory};
 use crate::commands::{Outcome, leftovers, protections, shards};
 use crate::exit::{self, Exit, Failure};
 use crate::output::{self, Output, Progress, counted, shown};
@@ -23,7 +23,7 @@ use crate::output::{self, Output, Progress, counted, shown};
 pub fn run(args: &Repair, output: &Output) -> Outcome {
     args.to.iter().try_for_each(|to| exit::require_folder("--to", to))?;
     expect_one_folder(args)?;
-    expect_all_there(&args.search.paths)?;
+    warn_of_memory(args.memory, output);
     many::each_found(&args.search, output, &Job { args, output })
 }
 
@@ -47,6 +47,13 @@ impl Handle for Job<'_> {
             ("--memory", args.memory.memory.is_some()),
         ];
         Limited::new(for_shards, for_protections)
+    }
+
+    fn expect(&self, others: &[PathBuf]) -> Result<(), Failure> {
+        match self.args.search.paths.len() {
+            1 => Ok(()),
+            _ => others.iter().try_for_each(|path| expect_there(path)),
+        }
     }
 
     fn object(&self, object: &Object, label: &str) -> Result<State, Failure> {
@@ -83,13 +90,6 @@ fn expect_one_folder(args: &Repair) -> Result<(), Failure> {
 
 /// Refuses a path that does not exist among several: its shards would be written to the other
 /// disks, although it may only have to be mounted.
-fn expect_all_there(paths: &[PathBuf]) -> Result<(), Failure> {
-    match paths {
-        [_] => Ok(()),
-        several => several.iter().try_for_each(|path| expect_there(path)),
-    }
-}
-
 fn expect_there(path: &Path) -> Result<(), Failure> {
     match fs::metadata(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => Err(Failure::arguments(format!(

@@ -1,82 +1,147 @@
-//! Which protections there are at some paths, and which root each of them has.
+//! Which protections there are at some paths, and what each path means to them.
 //!
 //! A protection is known by its id and its root, because a copy of a root with the parity in it has
-//! the same id. Parity in a root says where the root is. For parity elsewhere, the folders that
-//! were given are compared with the roots that the catalogues state.
+//! the same id. Parity in a root says where the root is. Of parity elsewhere, the catalogue states
+//! the root. A path that is given beside it means one of these, in this order:
+//!
+//! 1. *The protection*, if it is the stated root, or a folder above it, whether the root exists or
+//!    not.
+//! 2. *A part of the protection*, if it lies inside the stated root and something is protected
+//!    there, whether any of it exists or not. No path inside a folder that was given to protect
+//!    ever counts as the root.
+//! 3. *The root, in a new place*, if it is a folder, nothing that was given to protect exists any
+//!    more at the stated root, and the folder looks like it: something protected is there, or
+//!    nothing at all, as on a new disk. A file means its folder, and of that the file. While the
+//!    stated root exists, it may have a copy; that counts as the root only if the protection is
+//!    named, by a parity file for example.
+//!
+//! Of any other path, and of each if no parity is given, it is looked for further:
+//!
+//! 4. The nearest folder above it whose `.paritas` protects something there: the path is *a part of
+//!    that protection*, again whether it exists or not.
+//! 5. If it is a folder, parity files in it that have lost their names.
+//!
+//! If a path may mean the new places of several roots, or lies in a root and nothing there is
+//! protected, it means nothing, and the caller is told why.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use paritas_shards::shown;
 
+use super::files::{holds_named, named_files_in, parity_files_in};
+use super::given::Given;
+use super::meaning::{Candidate, claim, claim_new_place};
 use super::{
-    Protection, assemble, chosen_folders, folder_in, group, named_files_in, newest,
-    parity_files_in, stated_folders, stated_root,
+    Protection, assemble, chosen_folders, folder_in, group, newest, stated_folders, stated_root,
 };
 use crate::catalogue::{Catalogue, FOLDER, Settings};
 use crate::error::{Error, Result};
 use crate::format::{Header, Id};
 use crate::parity::{ParityFile, refusal};
 
-/// Where parity may be, and which roots were given.
+/// Where parity may be, and what was given beside it.
 #[derive(Debug, Default)]
 pub(super) struct Places {
     /// Folders with parity files.
     pub folders: Vec<PathBuf>,
-    /// Folders without parity, which may be the roots of parity elsewhere.
-    pub roots: Vec<PathBuf>,
-    /// Files that may be protected.
-    pub files: Vec<PathBuf>,
+    /// Parity files that were given.
+    files: Vec<ParityFile>,
+    /// Everything else that was given, and the folders that have their parity in them.
+    given: Vec<Given>,
+    /// The folders with parity that were not given, but lie above given paths.
+    above: HashSet<PathBuf>,
     /// The protections of parity files that were given, if any were.
     pub wanted: Option<BTreeSet<Id>>,
 }
 
+/// A path that belongs to no protection.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Other {
+    /// The path as it was given.
+    pub path: PathBuf,
+    /// Why it belongs to none, if there is parity that it may have to do with, or the system
+    /// refuses to look.
+    pub error: Option<Error>,
+}
+
+/// Tells whether a protection is the one that is asked for.
+pub type IsWanted<'w> = &'w dyn Fn(&Protection) -> bool;
+
 impl Places {
+    /// Returns the places of parity in some folders.
+    pub fn in_folders(folders: Vec<PathBuf>) -> Self {
+        Self { folders, ..Self::default() }
+    }
+
     /// Adds a path that was given, as what it is.
     ///
     /// # Errors
-    /// If it cannot be read, or its folder for parity is a link ([`crate::ErrorKind::Io`]).
+    /// If it cannot be looked at, or its folder for parity is a link
+    /// ([`crate::ErrorKind::Io`]).
     pub fn add(&mut self, path: &Path) -> Result<()> {
-        let whole = path.canonicalize().map_err(|error| Error::io("opening", path, error))?;
-        if !whole.is_dir() {
-            return self.add_file(&whole);
+        let mut given = Given::of(path)?;
+        match given.is_folder {
+            true => given.has_parity = self.add_folder(&given.target)?,
+            false => given.has_parity = self.add_file(&given.target),
         }
-        let has_parity = !parity_files_in(&whole)?.is_empty();
-        let inner = folder_in(&whole)?;
-        if has_parity {
-            self.folders.push(whole.clone());
-        }
-        let has_inner = inner.is_dir();
-        if has_inner {
-            self.folders.push(inner);
-        }
-        if !has_parity && !has_inner {
-            self.roots.push(whole);
-        }
+        self.given.push(given);
         Ok(())
     }
 
-    fn add_file(&mut self, path: &Path) -> Result<()> {
-        let folder = path.parent().unwrap_or(path);
-        match ParityFile::recognise(path) {
-            Some(file) => {
-                self.wanted.get_or_insert_default().insert(file.header.protection);
-                self.folders.push(folder.to_owned());
-                Ok(())
-            }
-            None => {
-                self.files.push(path.to_owned());
-                self.add(folder)
-            }
+    /// Adds the parity of a folder: the folder itself, or `.paritas` in it. Returns whether there
+    /// is any.
+    fn add_folder(&mut self, folder: &Path) -> Result<bool> {
+        let before = self.folders.len();
+        if holds_named(folder)? {
+            self.folders.push(folder.to_owned());
         }
+        let inner = folder_in(folder)?;
+        if inner.is_dir() {
+            named_files_in(&inner)?;
+            self.folders.push(inner);
+        }
+        Ok(self.folders.len() > before)
     }
 
-    /// Reads the protections of the folders, and of those folders that they name.
-    pub fn protections(&self) -> Result<Vec<Protection>> {
-        let mut given = Vec::new();
+    fn add_file(&mut self, path: &Path) -> bool {
+        let Some(file) = ParityFile::recognise(path) else { return false };
+        self.wanted.get_or_insert_default().insert(file.header.protection);
+        self.folders.extend(path.parent().map(Path::to_owned));
+        self.files.push(file);
+        true
+    }
+
+    /// Returns all parity files of the folders, and those that were given.
+    pub fn parity_files(&self) -> Result<Vec<ParityFile>> {
+        let mut files = Vec::new();
         for folder in BTreeSet::from_iter(&self.folders) {
-            given.extend(parity_files_in(folder)?);
+            files.extend(parity_files_in(folder)?);
         }
+        let is_new = |file: &&ParityFile| files.iter().all(|known| known.path != file.path);
+        let more: Vec<ParityFile> = self.files.iter().filter(is_new).cloned().collect();
+        files.extend(more);
+        Ok(files)
+    }
+
+    /// Returns the protections of the folders, and of those folders that they name. Each is at the
+    /// root that has its parity in it, or else at the one that it states.
+    pub fn protections(&self) -> Result<Vec<Protection>> {
+        let (found, refused) = self.candidates(None)?;
+        let found: Vec<Protection> = found.into_iter().map(|one| one.protection).collect();
+        // A protection that cannot be used must not hide the others.
+        refused.filter(|_| found.is_empty()).map_or(Ok(found), Err)
+    }
+
+    /// Returns the wanted protections whose files and trees are in order, and an error for the last
+    /// one of the others.
+    fn candidates(
+        &self,
+        is_wanted: Option<IsWanted<'_>>,
+    ) -> Result<(Vec<Candidate>, Option<Error>)> {
+        let given = self.parity_files()?;
         let all: Vec<ParityFile>;
         let mut known = known_in(&given);
         let named = self.named_files(&known);
@@ -87,22 +152,30 @@ impl Places {
             known.retain(|one| one.files.iter().any(|file| self.has(file)));
         }
         known.retain(|one| self.wanted.as_ref().is_none_or(|ids| ids.contains(&one.id)));
-        let roots = self.roots(&known)?;
         let (mut found, mut refused) = (Vec::new(), None);
-        for (known, root) in known.into_iter().zip(roots) {
-            match root.map(|root| assemble(known, root)) {
-                Some(Ok(protection)) => found.push(protection),
-                Some(Err(error)) => refused = Some(error),
-                None => {}
+        for one in known {
+            let (stated, home) = (stated_root(one.settings()), one.home.clone());
+            let for_parity = stated_folders(one.settings(), &stated);
+            let is_given = one.files.iter().any(|file| !self.is_above(file));
+            match assemble(one, home.clone().unwrap_or(stated)) {
+                Ok(protection) if is_wanted.is_none_or(|is_wanted| is_wanted(&protection)) => {
+                    found.push(Candidate::new(protection, (home.is_some(), is_given), for_parity));
+                }
+                Ok(_) => {}
+                Err(error) => refused = Some(error),
             }
         }
-        // A protection that cannot be used must not hide the others.
-        refused.filter(|_| found.is_empty()).map_or(Ok(found), Err)
+        Ok((found, refused))
     }
 
     /// Whether a parity file is in one of the folders.
     fn has(&self, file: &ParityFile) -> bool {
         self.folders.iter().any(|folder| file.path.parent() == Some(folder))
+    }
+
+    /// Whether a parity file is in a folder that was not given, but lies above a given path.
+    fn is_above(&self, file: &ParityFile) -> bool {
+        file.path.parent().is_some_and(|folder| self.above.contains(folder))
     }
 
     /// Returns the parity files in those folders that the catalogues name beside the given ones.
@@ -113,39 +186,94 @@ impl Places {
         others.flat_map(|folder| parity_files_in(folder).unwrap_or_default()).collect()
     }
 
-    /// Returns the root of each protection: the folder that has the parity in it, else a folder
-    /// that was given besides those for parity, else the one that the catalogue states. Returns
-    /// `None` for a protection that has nothing to do with the folders that were given.
+    /// Returns the protections that the paths mean, and the paths that mean none.
     ///
     /// # Errors
-    /// If a folder that was given may be the root of several protections
-    /// ([`crate::ErrorKind::Parameters`]).
-    fn roots(&self, known: &[Known<'_>]) -> Result<Vec<Option<PathBuf>>> {
+    /// If parity cannot be read ([`crate::ErrorKind::Io`]), or no protection can be used, for the
+    /// reason that one of them gives ([`crate::ErrorKind::NotRecognised`]).
+    pub fn meant(
+        &mut self,
+        is_wanted: Option<IsWanted<'_>>,
+    ) -> Result<(Vec<Protection>, Vec<Other>)> {
+        let is_named = is_wanted.is_some() || self.wanted.is_some();
+        let (mut candidates, mut refused) = self.candidates(is_wanted)?;
+        let mut others = Vec::new();
+        if self.look_further(&mut candidates, is_named, &mut others) {
+            (candidates, refused) = self.candidates(is_wanted)?;
+        }
         // A folder for parity may be empty, because it replaces a lost one.
-        let for_parity: HashSet<PathBuf> = known
-            .iter()
-            .flat_map(|one| stated_folders(one.settings(), &stated_root(one.settings())))
-            .collect();
-        let given: Vec<&PathBuf> =
-            self.roots.iter().filter(|root| !for_parity.contains(*root)).collect();
-        let stated = |one: &Known| Some(stated_root(one.settings())).filter(|_| given.is_empty());
-        let mut roots: Vec<Option<PathBuf>> =
-            known.iter().map(|one| one.home.clone().or_else(|| stated(one))).collect();
-        let elsewhere: Vec<(usize, PathBuf)> = (0..)
-            .zip(known)
-            .filter(|(_, one)| one.home.is_none())
-            .map(|(number, one)| (number, stated_root(one.settings())))
-            .collect();
-        for &root in &given {
-            for number in at_root(root, &given, &elsewhere, known)? {
-                roots[number] = Some(root.clone());
+        let is_for_parity =
+            |given: &Given| candidates.iter().any(|one| one.for_parity.contains(&given.target));
+        let given: Vec<&Given> = self.given.iter().filter(|given| !is_for_parity(given)).collect();
+        // What is given beside parity tells which of the protections there are meant.
+        let chooses = given.iter().any(|given| !given.has_parity);
+        // What is known comes first, so that a new place is not taken for one of the known roots.
+        let unclaimed: Vec<&Given> =
+            given.into_iter().filter(|given| !claim(given, &mut candidates)).collect();
+        for given in unclaimed.into_iter().filter(|given| !given.has_parity) {
+            let claimed = claim_new_place(given, &mut candidates, is_named);
+            if !matches!(claimed, Ok(true)) {
+                others.push(Other { path: given.named.clone(), error: claimed.err() });
             }
         }
-        Ok(roots)
+        let found = candidates.into_iter().filter_map(|one| one.meant(chooses));
+        let found: Vec<Protection> = found.collect();
+        match refused.filter(|_| found.is_empty()) {
+            Some(error) => Err(error),
+            None => Ok((found, others)),
+        }
+    }
+
+    /// Looks for parity above and in the given paths that mean nothing to the known protections.
+    /// Paths above which the system refuses to look become others. Returns whether there is more
+    /// parity.
+    fn look_further(
+        &mut self,
+        known: &mut [Candidate],
+        is_named: bool,
+        others: &mut Vec<Other>,
+    ) -> bool {
+        let mut above = Above::default();
+        let before = self.folders.len();
+        for mut given in std::mem::take(&mut self.given) {
+            let is_known = given.has_parity
+                || known.iter().any(|one| one.for_parity.contains(&given.target))
+                || claim(&given, known)
+                || matches!(claim_new_place(&given, known, is_named), Ok(true));
+            if is_known && !given.is_of_the_disk() {
+                self.given.push(given);
+                continue;
+            }
+            match above.nearest(&given) {
+                Err(error) => {
+                    others.push(Other { path: given.named, error: Some(error) });
+                    continue;
+                }
+                Ok(Some(folder)) if !self.folders.contains(&folder) => {
+                    self.above.insert(folder.clone());
+                    self.folders.push(folder);
+                }
+                Ok(_) if given.is_folder => given.has_parity = self.add_nameless(&given.target),
+                Ok(_) => {}
+            }
+            self.given.push(given);
+        }
+        self.folders.len() > before
+    }
+
+    /// Adds a folder if there are parity files in it. None of them has the name of one.
+    fn add_nameless(&mut self, folder: &Path) -> bool {
+        let has_parity = parity_files_in(folder).is_ok_and(|files| !files.is_empty());
+        self.folders.extend(has_parity.then(|| folder.to_owned()));
+        has_parity
     }
 
     /// Returns the error for paths at which there is no protection.
     pub fn nothing(&self, paths: &[PathBuf]) -> Error {
+        let absent = self.given.iter().find(|given| !given.is_there());
+        if let Some(given) = absent {
+            return Error::io("opening", &given.named, io::ErrorKind::NotFound.into());
+        }
         let paths: Vec<String> = paths.iter().map(|path| shown(path).to_string()).collect();
         let paths = paths.join(", ");
         let refused =
@@ -186,11 +314,37 @@ impl Places {
     }
 }
 
+/// The protections of the folders above some paths, each looked for once.
+#[derive(Default)]
+struct Above {
+    folders: HashMap<PathBuf, Vec<Candidate>>,
+}
+
+impl Above {
+    /// Returns the folder of parity in the nearest folder above a path that protects something
+    /// there.
+    fn nearest(&mut self, given: &Given) -> Result<Option<PathBuf>> {
+        let above = given.own.ancestors().skip(1).chain(given.target.ancestors().skip(1));
+        for folder in above.filter(|folder| folder.join(FOLDER).is_dir()) {
+            let inner = folder_in(folder)?;
+            if !self.folders.contains_key(folder) {
+                let places = Places::in_folders(vec![inner.clone()]);
+                let found = places.candidates(None).map_or_else(|_| Vec::new(), |(found, _)| found);
+                self.folders.insert(folder.to_owned(), found);
+            }
+            if self.folders[folder].iter().any(|one| one.holds(given)) {
+                return Ok(Some(inner));
+            }
+        }
+        Ok(None)
+    }
+}
+
 /// A protection whose newest catalogue can be read.
 pub(super) struct Known<'f> {
     pub id: Id,
     /// The root, if the parity is in it.
-    home: Option<PathBuf>,
+    pub home: Option<PathBuf>,
     pub files: Vec<&'f ParityFile>,
     pub header: Header,
     /// The bytes of the newest catalogue.
@@ -201,12 +355,6 @@ pub(super) struct Known<'f> {
 impl Known<'_> {
     fn settings(&self) -> &Settings {
         &self.newest.settings
-    }
-
-    /// Describes the protection by its label and the root that it states.
-    fn name(&self) -> String {
-        let label = String::from_utf8_lossy(&self.settings().label).into_owned();
-        format!("{} of {}", shown(&label), shown(&stated_root(self.settings())))
     }
 }
 
@@ -259,47 +407,4 @@ fn home_of(file: &ParityFile, settings: &Settings) -> Option<PathBuf> {
         // The parity was put into the root itself, which has been moved or copied.
         false => is_chosen(&stated_root(settings)).then(|| folder.to_owned()),
     }
-}
-
-/// Returns the numbers of the protections that belong to a root that was given: those that state
-/// it, else those of the one root that does not exist any more, because it was moved, else those
-/// of the only root. `elsewhere` has the numbers and the stated roots of the protections whose
-/// parity lies elsewhere.
-///
-/// # Errors
-/// If there are several such roots ([`crate::ErrorKind::Parameters`]).
-fn at_root(
-    root: &PathBuf,
-    given: &[&PathBuf],
-    elsewhere: &[(usize, PathBuf)],
-    known: &[Known<'_>],
-) -> Result<Vec<usize>> {
-    let those = |is_wanted: &dyn Fn(&PathBuf) -> bool| -> Vec<usize> {
-        let those = elsewhere.iter().filter(|(_, stated)| is_wanted(stated));
-        those.map(|(number, _)| *number).collect()
-    };
-    let are_one = |numbers: &[usize]| {
-        let roots: HashSet<&[u8]> =
-            numbers.iter().map(|&number| known[number].settings().root.as_slice()).collect();
-        roots.len() == 1
-    };
-    let stating = those(&|stated| stated == root);
-    let others = those(&|stated| !given.contains(&stated));
-    let gone = those(&|stated| !given.contains(&stated) && !stated.is_dir());
-    if !stating.is_empty() {
-        return Ok(stating);
-    }
-    if are_one(&gone) {
-        return Ok(gone);
-    }
-    if others.is_empty() || others.len() == elsewhere.len() && are_one(&others) {
-        return Ok(others);
-    }
-    let names: Vec<String> = others.iter().map(|&number| known[number].name()).collect();
-    Err(Error::parameters(format!(
-        "no protection there states the root {}; it may be the new place of {}; name one of them \
-         by a parity file",
-        shown(root),
-        names.join(", or of ")
-    )))
 }

@@ -14,8 +14,9 @@ fn what_cannot_be_protected_is_said() {
 
     let none: Vec<PathBuf> = Vec::new();
     let kind = |error: paritas_protect::Error| error.kind();
+    fs::create_dir(root.path().join("new")).unwrap();
     assert_eq!(
-        find(&[root.path().join("one")]).map(drop).map_err(kind),
+        find(&[root.path().join("new")]).map(drop).map_err(kind),
         Err(ErrorKind::NotRecognised)
     );
     assert_eq!(find(&[root.path().join("none")]).map(drop).map_err(kind), Err(ErrorKind::Io));

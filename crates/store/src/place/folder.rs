@@ -134,6 +134,25 @@ mod unix {
             Ok(renameat(&self.0, from, &self.0, to)?)
         }
 
+        /// Renames something to a name that the file system takes for the same, such as one that
+        /// differs in case only. `temporary` must be free.
+        ///
+        /// # Errors
+        /// If something has exactly that name already ([`io::ErrorKind::AlreadyExists`]).
+        pub fn rename_alike(&self, from: &[u8], to: &[u8], temporary: &[u8]) -> io::Result<()> {
+            let has = |name: &[u8]| self.names().map(|names| names.iter().any(|one| one == name));
+            if has(to)? {
+                return Err(io::ErrorKind::AlreadyExists.into());
+            }
+            self.replace(from, to)?;
+            if has(to)? {
+                return Ok(());
+            }
+            // The system has found one file under both names, and done nothing.
+            self.replace(from, temporary)?;
+            self.take(self, temporary, to).inspect_err(|_| _ = self.take(self, temporary, from))
+        }
+
         /// Moves something from another folder to a name that must be free.
         pub fn take(&self, folder: &Self, from: &[u8], to: &[u8]) -> io::Result<()> {
             match renameat_with(&folder.0, from, &self.0, to, RenameFlags::NOREPLACE) {
@@ -273,6 +292,10 @@ mod other {
 
         pub fn replace(&self, from: &[u8], to: &[u8]) -> io::Result<()> {
             fs::rename(self.at(from), self.at(to))
+        }
+
+        pub fn rename_alike(&self, from: &[u8], to: &[u8], _temporary: &[u8]) -> io::Result<()> {
+            self.replace(from, to)
         }
 
         pub fn take(&self, folder: &Self, from: &[u8], to: &[u8]) -> io::Result<()> {

@@ -1,65 +1,101 @@
-//! Names that file systems refuse. FAT, exFAT, NTFS and Windows shares do not take some characters
-//! that Linux takes everywhere else, nor dots and blanks at the end.
+//! Names that file systems refuse. Which names these are, only the file system knows; but once it
+//! has refused one, this says what is unusual in it.
 
-use std::ffi::OsStr;
-use std::fs::{self, File};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::place::system::name_bytes;
 
-/// Returns what a folder's file system refuses in a name, each as it is shown: `:`, or "a dot at the
-/// end". Tries each out by a file in the folder, which is removed again. Returns nothing if the
-/// folder cannot be written to.
-pub fn refused_in(folder: &Path, name: &OsStr) -> Vec<String> {
-    let Some(name) = name.to_str() else { return Vec::new() };
-    let takes = |part: &str| is_taken(folder, part);
-    if !takes("x") {
-        return Vec::new();
-    }
-    let mut tried = Vec::new();
-    for character in name.chars().filter(|character| !character.is_alphanumeric()) {
-        if !tried.contains(&character) {
-            tried.push(character);
-        }
-    }
-    let refused = tried.into_iter().filter(|character| !takes(&format!("x{character}x")));
-    let mut refused: Vec<String> =
-        refused.map(|character| format!("`{}`", character.escape_debug())).collect();
-    let ends = [('.', "a dot at the end"), (' ', "a blank at the end")];
-    let is_end = |&&(end, _): &&(char, _)| name.ends_with(end) && !takes(&format!("x{end}"));
-    refused.extend(ends.iter().filter(is_end).map(|(_, shown)| (*shown).to_owned()));
-    refused
+/// Characters that exFAT, FAT, NTFS or file servers for Windows refuse in names.
+const FOREIGN: &str = "<>:\"/\\|?*";
+
+/// Whether some file systems refuse a character in names.
+pub fn is_foreign(character: char) -> bool {
+    FOREIGN.contains(character) || character.is_control()
 }
 
-/// Whether a folder takes a file with this at the end of its name, and lists it so.
-fn is_taken(folder: &Path, end: &str) -> bool {
-    let name = format!(".paritas-{:08x}-{end}", std::process::id());
-    let path = folder.join(&name);
-    match File::options().write(true).create_new(true).open(&path) {
-        Ok(_) => {
-            let is_listed = fs::read_dir(folder).is_ok_and(|entries| {
-                let mut names = entries.flatten().map(|entry| entry.file_name());
-                names.any(|found| name_bytes(&found) == name.as_bytes())
-            });
-            let _ = fs::remove_file(&path);
-            is_listed
-        }
-        Err(error) => error.kind() == io::ErrorKind::AlreadyExists,
-    }
+/// A name that a file system has refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RefusedName {
+    /// A folder on the file system.
+    pub folder: PathBuf,
+    /// What it does, in words: `refuses the character ':' in names`.
+    pub refusal: String,
+}
+
+/// Tells what a file system refuses in a name, if `error` may say so. It is the error of making
+/// something at `path`, of renaming it to `path`, or of making a folder on the way there.
+pub fn refused_name(path: &Path, error: &io::Error) -> Option<RefusedName> {
+    let verb = match error.kind() {
+        io::ErrorKind::InvalidInput => "refuses",
+        _ if is_bad_sequence(error) => "refuses",
+        // So says the driver of exFAT.
+        io::ErrorKind::NotFound => "probably refuses",
+        _ => return None,
+    };
+    let is_there = |path: &&Path| std::fs::symlink_metadata(path).is_ok();
+    let (folder, first) = path
+        .ancestors()
+        .zip(path.ancestors().skip(1))
+        .find_map(|(inner, outer)| is_there(&outer).then_some((outer, inner.file_name()?)))?;
+    let refusal = format!("{verb} {}", unusual_in(name_bytes(first))?);
+    Some(RefusedName { folder: folder.to_owned(), refusal })
+}
+
+/// Returns what is unusual in a name.
+fn unusual_in(name: &[u8]) -> Option<String> {
+    let Ok(name) = str::from_utf8(name) else {
+        return Some("names that are not UTF-8".to_owned());
+    };
+    let end = || match name.chars().next_back()? {
+        '.' => Some("names that end in a dot".to_owned()),
+        ' ' => Some("names that end in a blank".to_owned()),
+        _ => None,
+    };
+    let foreign = name.chars().find(|&character| is_foreign(character));
+    foreign.map(|character| format!("the character {character:?} in names")).or_else(end)
+}
+
+#[cfg(unix)]
+fn is_bad_sequence(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(rustix::io::Errno::ILSEQ.raw_os_error())
+}
+
+#[cfg(not(unix))]
+fn is_bad_sequence(_error: &io::Error) -> bool {
+    false
 }
 
 #[cfg(all(test, unix))]
 mod tests {
     use super::*;
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
 
     #[test]
-    fn nothing_is_refused_here_and_nothing_left() {
+    fn what_is_refused_is_named() {
         let folder = tempfile::tempdir().unwrap();
-        assert_eq!(refused_in(folder.path(), "a: b?*. ".as_ref()), Vec::<String>::new());
-        assert_eq!(refused_in(folder.path(), "a\0b".as_ref()), ["`\\0`"]);
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
-        let absent = folder.path().join("absent");
-        assert_eq!(refused_in(&absent, "a:b".as_ref()), Vec::<String>::new());
+        let why = |name: &[u8], kind: io::ErrorKind| {
+            let refused = refused_name(&folder.path().join(OsStr::from_bytes(name)), &kind.into());
+            refused.map(|refused| {
+                assert_eq!(refused.folder, folder.path());
+                refused.refusal
+            })
+        };
+        let invalid = io::ErrorKind::InvalidInput;
+        for (name, what) in [
+            (&b"a:b"[..], "the character ':' in names"),
+            (b"a?/inner", "the character '?' in names"),
+            (b"a\x01", "the character '\\u{1}' in names"),
+            (b"a.", "names that end in a dot"),
+            (b"a /inner", "names that end in a blank"),
+            (b"\xff", "names that are not UTF-8"),
+        ] {
+            assert_eq!(why(name, invalid), Some(format!("refuses {what}")));
+            let absent = why(name, io::ErrorKind::NotFound);
+            assert_eq!(absent, Some(format!("probably refuses {what}")));
+            assert_eq!(why(name, io::ErrorKind::StorageFull), None);
+        }
+        assert_eq!(why(b"usual.name", invalid), None);
     }
 }

@@ -60,9 +60,10 @@ fn text(protection: &Protection) -> String {
     let layers = protection.geometries().zip(protection.spare_blocks());
     for (number, (geometry, spare)) in layers.enumerate() {
         text.push_str(&format!(
-            "\n  layer {number}  any {spare} of {} blocks of {} bytes may be lost",
+            "\n  layer {number}  any {spare} of {} blocks of {} bytes may be lost, about {}",
             geometry.data + spare,
-            geometry.block
+            geometry.block,
+            output::bytes(spare * geometry.block)
         ));
     }
     let excludes = protection.excludes().iter().map(|pattern| shown(pattern).to_string());

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use paritas_protect::{FileState, Protection, RepairJob, RepairReport, repair};
 use serde_json::{Value, json};
 
+use super::kinds::{self, add_steps};
 use super::{add_lines, below, describe, path_value, path_values, skipped_values, title, verify};
 use crate::args::Repair;
 use crate::commands::many::State;
@@ -133,12 +134,14 @@ fn text(protection: &Protection, report: &RepairReport, state: State, args: &Rep
             "\n  parity   {count} to be written anew, by `repair` without --to"
         ));
     }
-    if !left.is_empty() {
-        text.push_str(
-            "\n  `paritas repair --restore-changed` restores changed files, `paritas protect --update` \
-             protects them as they are",
-        );
+    let mut steps = match left.is_empty() {
+        true => Vec::new(),
+        false => kinds::for_changed(protection).to_vec(),
+    };
+    if state == State::Lost {
+        steps.push(kinds::beyond_repair(protection));
     }
+    add_steps(&mut text, steps);
     text
 }
 

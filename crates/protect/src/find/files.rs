@@ -1,0 +1,52 @@
+//! The parity files in a folder: known by their names or, where no name says so, by their content.
+//!
+//! A file system check, a phone or an old file system may have given parity files other names. To
+//! recognise them by content, each file of a folder is opened, and its first and last bytes are
+//! read. That is done for the top level of folders that are given or that a catalogue names, and
+//! only if nothing there has the name of a parity file; never for whole trees.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, Result};
+use crate::format::EXTENSION;
+use crate::parity::ParityFile;
+use crate::system::name_bytes;
+
+/// Returns the parity files in a folder. If none has the name of one, looks at all files.
+pub(super) fn parity_files_in(folder: &Path) -> Result<Vec<ParityFile>> {
+    let names = names_in(folder)?;
+    let has_some = names.iter().any(|path| is_named(path));
+    let candidates = names.iter().filter(|path| !has_some || is_named(path));
+    Ok(candidates.filter_map(|path| ParityFile::recognise(path)).collect())
+}
+
+/// Whether a folder holds a parity file that has the name of one.
+pub(super) fn holds_named(folder: &Path) -> Result<bool> {
+    Ok(named_files_in(folder)?.iter().any(|path| ParityFile::recognise(path).is_some()))
+}
+
+/// Returns the files in a folder that have names of parity files.
+pub(super) fn named_files_in(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut files = names_in(folder)?;
+    files.retain(|path| is_named(path));
+    Ok(files)
+}
+
+/// Whether a file has the name of a parity file, in letters of either case.
+fn is_named(path: &Path) -> bool {
+    let mark = format!(".{EXTENSION}");
+    let name = path.file_name().map(name_bytes).unwrap_or_default();
+    name.windows(mark.len()).any(|part| part.eq_ignore_ascii_case(mark.as_bytes()))
+}
+
+/// Returns the paths of everything in a folder, in order.
+fn names_in(folder: &Path) -> Result<Vec<PathBuf>> {
+    let failed = |error| Error::io("reading the folder", folder, error);
+    let mut paths = Vec::new();
+    for entry in fs::read_dir(folder).map_err(failed)? {
+        paths.push(folder.join(entry.map_err(failed)?.file_name()));
+    }
+    paths.sort();
+    Ok(paths)
+}

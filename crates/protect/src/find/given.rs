@@ -1,0 +1,114 @@
+//! The paths that a search is given, as they are on the disk, and how they lie to a root.
+
+use std::ffi::OsStr;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, Result};
+use crate::system::path_bytes;
+
+/// Name of a folder that file systems make in their roots, and that a fresh disk has.
+const OF_THE_DISK: &str = "lost+found";
+
+/// A path that was given. There need not be anything.
+#[derive(Debug, Clone)]
+pub(super) struct Given {
+    /// The path as it was given.
+    pub named: PathBuf,
+    /// The absolute path. Links on the way to it are followed.
+    pub own: PathBuf,
+    /// Where the path leads: its own place, unless there is a link.
+    pub target: PathBuf,
+    /// Whether there is a folder.
+    pub is_folder: bool,
+    /// Whether there is a file, or anything else but a folder.
+    pub is_file: bool,
+    /// Whether the path holds parity, so that it is no part of anything.
+    pub has_parity: bool,
+}
+
+/// How a given path lies to a root.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Relation {
+    /// It is the root, or a folder above it.
+    Whole,
+    /// It is inside the root, at this path.
+    Inside(Vec<u8>),
+    /// Neither lies in the other.
+    Apart,
+}
+
+impl Given {
+    /// Looks at a path.
+    ///
+    /// # Errors
+    /// If the system does not tell what is there ([`crate::ErrorKind::Io`]).
+    pub fn of(path: &Path) -> Result<Self> {
+        let failed = |error| Error::io("opening", path, error);
+        let (own, target) = match path.canonicalize() {
+            Ok(target) => (own_place(path).unwrap_or_else(|| target.clone()), target),
+            Err(error) if is_absence(&error) => {
+                let own = own_place(path).ok_or_else(|| failed(error))?;
+                (own.clone(), own)
+            }
+            Err(error) => return Err(failed(error)),
+        };
+        let is_folder = target.is_dir();
+        let is_file = !is_folder && own.symlink_metadata().is_ok();
+        Ok(Self { named: path.to_owned(), own, target, is_folder, is_file, has_parity: false })
+    }
+
+    /// Whether there is anything at the path.
+    pub fn is_there(&self) -> bool {
+        self.is_folder || self.is_file
+    }
+
+    /// Returns how the path lies to a root. `holds` tells whether something is protected at a path
+    /// inside the root. A protected link is meant itself, any other one means what it leads to.
+    pub fn relation(&self, root: &Path, holds: impl Fn(&[u8]) -> bool) -> Relation {
+        match relation(&self.own, root) {
+            Relation::Inside(path) if holds(&path) => Relation::Inside(path),
+            _ => relation(&self.target, root),
+        }
+    }
+
+    /// Whether this is the folder of what a file system check has found, which may be parity.
+    pub fn is_of_the_disk(&self) -> bool {
+        self.is_folder && self.target.ends_with(OF_THE_DISK)
+    }
+
+    /// Whether there is a folder with nothing in it, as on a new disk.
+    pub fn is_empty_folder(&self) -> bool {
+        let names = |mut entries: std::fs::ReadDir| {
+            entries.all(|entry| entry.is_ok_and(|entry| entry.file_name() == OF_THE_DISK))
+        };
+        self.is_folder && std::fs::read_dir(&self.target).is_ok_and(names)
+    }
+}
+
+fn relation(path: &Path, root: &Path) -> Relation {
+    match path.strip_prefix(root) {
+        _ if root.starts_with(path) => Relation::Whole,
+        Ok(inner) => Relation::Inside(path_bytes(inner)),
+        Err(_) => Relation::Apart,
+    }
+}
+
+/// Returns the absolute path of something that need not be there. Links on the way to it are
+/// followed.
+fn own_place(path: &Path) -> Option<PathBuf> {
+    let name: &OsStr = path.file_name()?;
+    let folder = match path.parent()? {
+        folder if folder.as_os_str().is_empty() => Path::new("."),
+        folder => folder,
+    };
+    let folder = match folder.canonicalize() {
+        Err(error) if is_absence(&error) => own_place(folder),
+        found => found.ok(),
+    };
+    folder.map(|folder| folder.join(name))
+}
+
+fn is_absence(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}

@@ -1,0 +1,74 @@
+//! Verifying a part of a protection: its files are read first. Only if something in the part is not
+//! as it was, everything else is read, because that says whether the part can be repaired.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use super::{Examination, look, replaced, set_unreadable, state_by_metadata};
+use crate::error::Result;
+use crate::evidence::{Evidence, FileState};
+use crate::find::EntryKind;
+use crate::scan::digest_of;
+use crate::times::ChangeTimes;
+use crate::tree::{Found, FoundKind, in_threads};
+
+impl Examination<'_> {
+    /// Returns the evidence that all bytes of the part that was asked for are right. It has no
+    /// layers. Returns `None` if more must be read to tell, or no part was asked for.
+    pub(super) fn intact_part(&self) -> Result<Option<Evidence>> {
+        let protection = self.protection;
+        if self.options.quick || !protection.is_part() {
+            return Ok(None);
+        }
+        let tree = look(protection, self.threads)?;
+        if self.options.from_disk {
+            self.forget_cached(&tree)?;
+        }
+        let times = ChangeTimes::of(protection, &tree);
+        let mut states = BTreeMap::new();
+        self.compare_names(&tree, &mut states);
+        states.extend(replaced(protection, &tree));
+        let mut files = Vec::new();
+        for (number, entry) in protection.entries.iter().enumerate() {
+            if !protection.covers(number) {
+                continue;
+            }
+            let found = tree.of(number);
+            let state = state_by_metadata(entry, found, times);
+            match (&entry.kind, found) {
+                (EntryKind::File { size, .. }, Some(found)) if has_size(found, *size) => {
+                    files.push(number);
+                    let is_touched = state.is_some();
+                    states.extend(is_touched.then_some((number, FileState::Touched)));
+                }
+                _ => states.extend(state.map(|state| (number, state))),
+            }
+        }
+        set_unreadable(protection, &tree, &mut states);
+        let is_intact =
+            states.values().all(|state| *state == FileState::Touched) && self.have_digests(&files);
+        Ok(is_intact.then(|| Evidence { tree, states, layers: Vec::new() }))
+    }
+
+    /// Whether the files of some entries have the bytes that were protected.
+    fn have_digests(&self, files: &[usize]) -> bool {
+        let (next, is_broken) = (AtomicUsize::new(0), AtomicBool::new(false));
+        in_threads(self.threads.min(files.len()), || {
+            while let Some(&number) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
+                if is_broken.load(Ordering::Relaxed) {
+                    return;
+                }
+                let entry = &self.protection.entries[number];
+                let EntryKind::File { size, digest, .. } = entry.kind else { continue };
+                let now = digest_of(&self.protection.path_of(entry), size);
+                is_broken.fetch_or(now != Some(digest), Ordering::Relaxed);
+                (self.progress)(size);
+            }
+        });
+        !is_broken.into_inner()
+    }
+}
+
+fn has_size(found: &Found, size: u64) -> bool {
+    matches!(found.kind, FoundKind::File { size: now, .. } if now == size)
+}
