@@ -480,10 +480,7 @@ pub(crate) fn sync_directories_of<'a>(files: impl Iterator<Item = &'a Path>) -> 
 /// Refuses files for which their disks have no room: each is a path and a number of bytes.
 pub(crate) fn expect_room<'a>(files: impl IntoIterator<Item = (&'a Path, u64)>) -> Result<()> {
     let files: Vec<_> = files.into_iter().map(|(path, bytes)| (path.to_owned(), bytes)).collect();
-    match Room::default().take(&files).into_values().next() {
-        Some(no_room) => Err(no_room.into()),
-        None => Ok(()),
-    }
+    Ok(Room::default().take_all(&files)?)
 }
 
 /// Returns the directory that a file is in.

@@ -332,7 +332,7 @@ pub fn command(verb: &str, protection: &Protection) -> String {
 
 /// Whether the parity is not in the folder that is protected.
 fn lies_elsewhere(protection: &Protection) -> bool {
-    let inner = protection.root().join(FOLDER);
+    let inner = protection.root().join(paritas_protect::FOLDER);
     !protection.parity_files().any(|file| file.starts_with(&inner))
 }
 
