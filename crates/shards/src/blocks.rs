@@ -225,6 +225,12 @@ impl Layout {
         Ok(self.identity.part_name(&self.geometry, part)?.finished())
     }
 
+    /// Returns what the name of a part's file adds to the object's base name, such as
+    /// `.3of6.paritas`.
+    pub fn file_suffix(&self, part: usize) -> String {
+        self.identity.part_suffix(&self.geometry, part)
+    }
+
     /// Returns the front header of a part.
     ///
     /// # Errors

@@ -369,8 +369,13 @@ pub(crate) fn node_template(node: &NodeEntry) -> String {
     let drained = if node.drained { "drained = true\n" } else { "" };
     let abilities = node.abilities.map_or(String::new(), |found| {
         format!(
-            "abilities = {{ write = {}, list = {}, create = {}, ranges = {}, streams = {} }}\n",
-            found.write, found.list, found.create, found.ranges, found.streams
+            "abilities = {{ write = {}, list = {}, create = {}, ranges = {}, streams = {}{} }}\n",
+            found.write,
+            found.list,
+            found.create,
+            found.ranges,
+            found.streams,
+            if found.cases { "" } else { ", cases = false" }
         )
     });
     format!(
@@ -474,7 +479,8 @@ losses = {losses}
 #              OFFICE_KEY_FILE for sftp. Or a file: a private key for sftp, else TOML with
 #              access_key_id and secret_access_key, or user and password
 # drained      true: nothing new is written there (see `paritas volume drain`)
-# abilities    what was found out about the node when it was added
+# abilities    what was found out about the node when it was added. `cases = false`: it does not
+#              tell upper from lower case in names, so names are stored there in another form
 "#;
 
 #[cfg(test)]
@@ -564,6 +570,7 @@ mod tests {
             create: false,
             ranges: true,
             streams: false,
+            cases: false,
         });
         let nodes = [NodeEntry::new("a", "/a"), second];
         let made = Config::init(&path, "my \"volume\"", "4+2", &nodes).unwrap();

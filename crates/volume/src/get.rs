@@ -17,7 +17,7 @@ use crate::driver::{Hands, drive};
 use crate::error::{Error, ErrorKind, Result};
 use crate::hands::{Flaw, NameHands, told};
 use crate::manifest::{Body, Manifest};
-use crate::names::{self, ObjectName};
+use crate::names::ObjectName;
 use crate::protocol::{Action, Answer, Get, GetOutcome, Kind, Listed, NodeIndex, Request, Version};
 use crate::transfer::receive::{Keep, Pieces, Receiver, Wanted, kept, run_blocking};
 use crate::transfer::{Pace, Place};
@@ -151,7 +151,7 @@ impl Volume {
             .collect();
         let (mut places, mut paces) = (Vec::new(), Vec::new());
         for (part, node) in nodes.iter().enumerate() {
-            let path = self.part_path(&layout, object, part)?;
+            let path = hands.name.part(object, &layout.file_suffix(part));
             places.push(node.map(|node| Place { node: Arc::clone(self.node(node)), path }));
             paces.push(match node {
                 Some(node) => Arc::clone(&self.paces[node.0]),
@@ -401,7 +401,7 @@ async fn unreadable(hands: &NameHands<'_>, listed: Listed) -> Error {
             format!(
                 "{name}: every copy of its manifest is damaged; what is left of its shards is in \
                  the folders {} of the nodes, where they may still be decoded. {flaws}",
-                names::object_folder(listed.version.object)
+                name.object_folder(listed.version.object)
             ),
         ),
         Ok(false) => replaced(name),

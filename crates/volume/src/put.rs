@@ -23,6 +23,7 @@ use crate::protocol::{
     Version,
 };
 use crate::transfer::send::send;
+use crate::unfinished::Record;
 use crate::volume::Volume;
 
 /// How often the heartbeat of a long put is renewed.
@@ -128,6 +129,9 @@ impl Volume {
         let mut hands = PutHands::new(self, name, options, Box::new(make));
         hands.name.keep_layout(layout);
         hands.source = Mutex::new(Some(source));
+        let id = self.setup.id.clone();
+        let record = tokio::task::spawn_blocking(move || Record::begin(&id, object)).await;
+        hands.record = Mutex::new(record.ok());
         let heartbeat = Heartbeat::new(self, object, &hands.pulse);
         let done = tokio::select! {
             done = self.finish_put(object, content, hands, old) => done,
@@ -364,6 +368,8 @@ struct PutHands<'a> {
     pulse: Arc<Pulse>,
     /// Whether the name is removed.
     is_removal: bool,
+    /// The record of what is stored, until manifests follow. It stays if the put is given up.
+    record: Mutex<Option<Record>>,
     /// Why the source could not be sent.
     error: Mutex<Option<Error>>,
 }
@@ -382,8 +388,18 @@ impl<'a> PutHands<'a> {
             source: Mutex::new(None),
             pulse: Arc::new(Pulse::begin()),
             is_removal: false,
+            record: Mutex::new(None),
             error: Mutex::new(None),
         }
+    }
+
+    /// Removes the record of what is stored.
+    fn end_record(&self) -> Result<()> {
+        let mut record = self.record.lock().unwrap_or_else(PoisonError::into_inner);
+        record.as_mut().map_or(Ok(()), Record::end).map_err(|error| {
+            let message = format!("cannot remove the record of an unfinished put: {error}");
+            Error::new(ErrorKind::Io, message).because(error)
+        })
     }
 
     /// Returns the error of a put or removal that was not committed.
@@ -462,7 +478,7 @@ impl<'a> PutHands<'a> {
             let layout = &layout;
             async move {
                 let Request::StorePart { object, part } = action.request else { return None };
-                let path = volume.part_path(layout, object, part.0).ok()?;
+                let path = self.name.name.part(object, &layout.file_suffix(part.0));
                 let writer = async { volume.writable(action.node).await?.writer(&path).await };
                 Some((part.0, action.node, path.clone(), writer.await))
             }
@@ -523,6 +539,7 @@ impl Hands for PutHands<'_> {
         if let Request::WriteManifest(listed) = action.request {
             let storage = self.name.volume.writable(action.node).await;
             let ready = storage.and_then(|_| self.pulse.expect());
+            let ready = ready.and_then(|()| self.end_record());
             if let Err(error) = ready.and_then(|()| self.keep_manifest(listed)) {
                 self.name.note(action.node, None, error.message());
                 return Answer::Failed;

@@ -28,7 +28,7 @@ use super::service::Service;
 use super::streamed::Put;
 use super::{
     Abilities, Entry, MOST_WHOLE, Mode, Node, STAGING, Stat, Writer, check_path, check_prefix,
-    range_length, staging_path, too_long,
+    is_abandoned, range_length, staging_path, too_long,
 };
 use crate::cleaning::Unfinished;
 use crate::{Error, ErrorKind, Result};
@@ -204,8 +204,9 @@ impl Node for Endpoint {
         let files: Vec<_> = self.inner.list_all(&prefix).await?.try_collect().await?;
         // A file of unknown age may be one that is being written.
         let is_old = |entry: &Entry| {
+            let name = entry.path.rsplit('/').next().unwrap_or_default();
             let elapsed = entry.modified.map(|then| SystemTime::now().duration_since(then));
-            elapsed.is_some_and(|elapsed| elapsed.unwrap_or_default() >= age)
+            is_abandoned(name) || elapsed.is_some_and(|elapsed| elapsed.unwrap_or_default() >= age)
         };
         let mut removed = 0;
         for file in files.iter().filter(|file| is_old(file)) {

@@ -37,7 +37,7 @@ use walkdir::{DirEntry, WalkDir};
 use super::buffers::Buffers;
 use super::{
     Abilities, Entry, MOST_WHOLE, Mode, Node, STAGING, Stat, Writer, check_path, check_prefix,
-    range_length, too_long,
+    is_abandoned, range_length, staging_prefix, too_long,
 };
 use crate::{Error, ErrorKind, Result};
 
@@ -139,7 +139,7 @@ impl Node for Folder {
 
     fn abilities(&self) -> Abilities {
         let create = !self.inner.looks_first.load(Ordering::Relaxed);
-        Abilities { write: true, list: true, create, ranges: true, streams: true }
+        Abilities { write: true, list: true, create, ranges: true, streams: true, cases: true }
     }
 
     fn is_local(&self) -> bool {
@@ -521,7 +521,8 @@ impl Inner {
         let mut removed = 0;
         for entry in entries {
             let entry = entry.map_err(trouble)?;
-            if is_older(&entry, age) {
+            let is_abandoned = entry.file_name().to_str().is_some_and(is_abandoned);
+            if is_abandoned || is_older(&entry, age) {
                 match fs::remove_file(entry.path()) {
                     // Another sweep was faster, or its writer has come back.
                     Err(error) if is_absence(&error) => {}
@@ -567,7 +568,8 @@ fn create_folder(folder: &Path) -> io::Result<()> {
 /// it may hold bytes of a source that nobody else may read.
 fn new_file(folder: &Path) -> io::Result<NamedTempFile> {
     let mut builder = tempfile::Builder::new();
-    builder.prefix("");
+    let prefix = staging_prefix();
+    builder.prefix(&prefix);
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600));
     builder.tempfile_in(folder)

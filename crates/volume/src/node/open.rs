@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::endpoint::Patience;
 use super::service::{Credentials, Service};
-use super::{Endpoint, Folder, Limited, Location, Node, Secret, Timed};
+use super::{Caseless, Endpoint, Folder, Limited, Location, Node, Secret, Timed};
 use crate::config::{Config, NodeEntry};
 use crate::{Error, ErrorKind, Result};
 
@@ -26,6 +26,8 @@ pub fn open(
 ) -> Result<Arc<dyn Node>> {
     let node = open_unlimited(entry, config, base, variable);
     let node = node.map_err(|error| error.at_node(&entry.name))?;
+    let is_caseless = entry.abilities.is_some_and(|found| !found.cases);
+    let node = if is_caseless { Arc::new(Caseless::new(node)) } else { node };
     let rate = config.limits.rate.map(|rate| rate.as_u64());
     Ok(Arc::new(Limited::to(node, config.limits.requests.get(), rate)))
 }

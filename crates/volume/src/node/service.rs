@@ -126,6 +126,7 @@ impl Service {
                 create: all.create && known.create,
                 ranges: all.ranges && known.ranges,
                 streams: all.streams && known.streams,
+                cases: all.cases && known.cases,
             };
         }
         self
@@ -134,7 +135,14 @@ impl Service {
 
 /// Returns what a service can do by its nature.
 fn abilities(location: &Location) -> Abilities {
-    let all = Abilities { write: true, list: true, create: true, ranges: true, streams: true };
+    let all = Abilities {
+        write: true,
+        list: true,
+        create: true,
+        ranges: true,
+        streams: true,
+        cases: true,
+    };
     match location {
         Location::Folder(_) | Location::S3 { .. } => all,
         Location::Memory => Abilities { streams: false, ..all },
@@ -178,9 +186,12 @@ fn operator(location: &Location, credentials: &Credentials) -> Result<opendal::R
         }
         #[cfg(all(feature = "sftp", unix))]
         Location::Sftp { endpoint, root, known_hosts } => {
-            let builder = opendal_service_sftp::Sftp::default().endpoint(endpoint).root(root);
-            let key = credentials.key.as_ref().map_or("".into(), |key| key.to_string_lossy());
-            Ok(Operator::new(builder.key(&key).known_hosts_strategy(known_hosts.name())))
+            Ok(Operator::new(super::sftp::SftpFolder {
+                endpoint: endpoint.clone(),
+                root: root.clone(),
+                key: credentials.key.clone(),
+                host_key_checking: known_hosts.checking(),
+            }))
         }
         #[cfg(feature = "http")]
         Location::Http { endpoint, root } => {

@@ -177,10 +177,14 @@ impl Drained {
                 "nothing needs it any more: once every client has {path}, `paritas volume drain \
                  {path} {node} --remove` removes it"
             ),
-            (false, true) => "what is left belongs to objects that are being written, or were \
-                              interrupted and are removed after a day: drain it again later"
-                .to_owned(),
-            (false, false) => "not all objects are in order: drain it again".to_owned(),
+            (false, true) => format!(
+                "what is left belongs to objects that are being written, or whose put was \
+                 interrupted on another machine and which are removed after a day: run `paritas \
+                 volume drain {path} {node}` again when the put is done, or after that day"
+            ),
+            (false, false) => format!(
+                "not all objects are in order: run `paritas volume drain {path} {node}` again"
+            ),
         };
         format!("{node}: {moved}\n  {next}")
     }
