@@ -670,6 +670,25 @@ mod tests {
         drop(closed);
     }
 
+    /// On a file system that can neither link nor rename without replacing.
+    #[test]
+    fn files_are_created_after_a_look_where_they_cannot_be_at_once() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = Folder::new("a", root.path(), false);
+        assert!(folder.abilities().create);
+        let (target, mut created) = (root.path().join("file"), 0);
+        for content in ["one", "two"] {
+            let mut staged = folder.inner.stage().unwrap();
+            staged.write_all(content.as_bytes()).unwrap();
+            match folder.inner.look_and_create(staged.path(), &target) {
+                Ok(()) => created += 1,
+                Err(error) => assert_eq!(error.kind(), IoErrorKind::AlreadyExists),
+            }
+        }
+        assert_eq!((created, fs::read(&target).unwrap()), (1, b"one".to_vec()));
+        assert!(!folder.abilities().create);
+    }
+
     #[test]
     fn two_sweeps_at_once_are_in_nobody_s_way() {
         let root = tempfile::tempdir().unwrap();
