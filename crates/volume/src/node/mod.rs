@@ -14,6 +14,7 @@
 pub mod conformance;
 
 mod buffers;
+mod contact;
 mod counted;
 mod delayed;
 mod endpoint;
