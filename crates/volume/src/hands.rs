@@ -239,7 +239,7 @@ impl<'a> NameHands<'a> {
     fn keep_shape(&self, manifest: &Manifest) -> Result<Shape> {
         let object = manifest.listed.version.object;
         match manifest.content.as_ref().map(|content| &content.body) {
-            None => Ok(Shape::Removed),
+            None => Ok(Shape::Removed { order: self.volume.inline_order(object) }),
             Some(Body::Inline(_)) => Ok(Shape::Inline { order: self.volume.inline_order(object) }),
             Some(Body::Shards { header, .. }) => {
                 let layout = self.volume.layout_of(header)?;

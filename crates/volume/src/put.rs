@@ -241,7 +241,8 @@ impl Volume {
         let object = ObjectId::random()?;
         let mut hands = PutHands::new(self, name, PutOptions::default(), Box::new(|_| None));
         hands.is_removal = true;
-        let put = Put::new(self.quorum, object, protocol::Content::Removed, now());
+        let content = protocol::Content::Removed { order: self.inline_order(object) };
+        let put = Put::new(self.quorum, object, content, now());
         let (outcome, _) = drive(put, &hands).await;
         match outcome {
             PutOutcome::Committed { listed, is_owed } => {

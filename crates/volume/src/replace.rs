@@ -136,8 +136,8 @@ impl Volume {
         Ok(())
     }
 
-    /// Copies a manifest to a node, unless it is that of a small object and enough other nodes have
-    /// it (`is_settled`). Which nodes these are does not follow from the object: while a node is
+    /// Copies a manifest to a node, unless it is that of a small object, or the mark of a removed
+    /// name, and enough other nodes have it (`is_settled`). Which nodes these are does not follow from the object: while a node is
     /// down, its copy goes to another one and stays there. Returns whether it was copied, or `None`
     /// if no other node shows it whole.
     async fn copy_manifest(
@@ -154,10 +154,9 @@ impl Volume {
             if !matches!(hands.act(read).await, Answer::Manifest(_)) {
                 continue;
             }
-            let manifest = hands.manifest(listed.version);
-            let content = manifest.and_then(|manifest| manifest.content);
-            let is_inline = content.is_some_and(|content| matches!(content.body, Body::Inline(_)));
-            if is_inline && is_settled {
+            let content = hands.manifest(listed.version).and_then(|manifest| manifest.content);
+            let is_on_few = content.is_none_or(|it| matches!(it.body, Body::Inline(_)));
+            if is_on_few && is_settled {
                 return Ok(Some(false));
             }
             let write = Action { node, request: Request::WriteManifest(listed) };
