@@ -104,7 +104,7 @@ def table(outcomes: list[Outcome]) -> str:
     # What is said on a file system that keeps everything is about something else.
     usual = next(set(outcome.warnings) for outcome in outcomes if outcome.able)
     told = sorted({warning for outcome in outcomes for warning in outcome.warnings} - usual)
-    head = ["", "modes", "owner", "times", "links", "ACLs", "`user.*`", "holes", "upper case", "refused in names", "`renameat2`", "free space", *CELLS, "says"]
+    head = ["", "modes", "owner", "times", "links", "ACLs", "`user.*`", "holes", "upper case is", "refused in names", "new names only", "free space", *CELLS, "says"]
     rows = [head, ["---"] * len(head)]
     for outcome in outcomes:
         if outcome.able is None:

@@ -113,6 +113,7 @@ def set_time(file: pathlib.Path, moment: int = MOMENT) -> None:
 
 
 def acl_of(file: pathlib.Path) -> str:
+    """Returns the access control list, in which the rights of owner, group and others are those of the mode."""
     return subprocess.run(["getfacl", "-cp", str(file)], capture_output=True, text=True).stdout
 
 
@@ -179,7 +180,7 @@ class Tree:
         if able.attributes:
             known["attributes"] = [name for name in os.listxattr(path) if name.startswith("user.")]
         if able.acls:
-            known["acl"] = acl_of(path)
+            known["acl"] = [entry for entry in acl_of(path).splitlines() if entry.startswith("user:daemon")]
         if able.sparse:
             known["sparse"] = status.st_blocks * 512 < status.st_size / 2
         return known

@@ -4,6 +4,8 @@
 mod common;
 #[path = "protect/parts.rs"]
 mod parts;
+#[path = "protect/people.rs"]
+mod people;
 #[path = "protect/permissions.rs"]
 mod permissions;
 
@@ -20,7 +22,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use common::{Chance, Run, exit, finish, names, paritas, run, run_as_user, snapshot};
+use common::{Chance, Run, exit, finish, names, paritas, renew_times, run, run_as_user, snapshot};
 
 /// A folder with a tree of files.
 struct Yard {
@@ -55,7 +57,9 @@ impl Yard {
 
     fn protect(&self, more: &[&str]) -> Run {
         let more = more.iter().map(OsString::from);
-        run(args!["protect", self.root(), "--no-sync"].into_iter().chain(more))
+        let done = run(args!["protect", self.root(), "--no-sync"].into_iter().chain(more));
+        renew_times(&self.root());
+        done
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -227,7 +231,7 @@ fn what_is_refused() {
     yard.protect(&["--force"]).expect(exit::DONE);
     assert_eq!(yard.parity().len(), 5);
     fails(&args!["verify", &root, "--deep"], bad, "--deep is for shards");
-    for option in ["--clean", "--rebalance", "--fewest-reads", "--remove-moved-aside"] {
+    for option in ["--rebalance", "--fewest-reads", "--remove-moved-aside"] {
         fails(&args!["repair", &root, option], bad, option);
     }
     let shards = yard.path("shards");
@@ -378,6 +382,7 @@ fn changes_and_updates() {
     assert_eq!(fs::read(yard.photo("new")).unwrap(), b"new");
 
     // Damage is not taken for a change.
+    renew_times(&yard.root());
     flip(&yard.photo("a.jpg"), 7);
     let checked = [&update[..], &args!["--checksum"]].concat();
     let error = run(checked).expect(exit::CHECK_FAILED).stderr;
@@ -796,6 +801,7 @@ fn no_more_threads() {
         fs::set_permissions(folder, Permissions::from_mode(0o777)).unwrap();
     }
     finish(with_one_thread(&args!["protect", yard.root(), "--no-sync"])).expect(exit::DONE);
+    renew_times(&yard.root());
     flip(&yard.photo("large"), 60_000_000);
     finish(with_one_thread(&args!["verify", yard.root()])).expect(exit::REPAIRABLE);
     finish(with_one_thread(&args!["repair", yard.root(), "--no-sync"])).expect(exit::DONE);

@@ -312,6 +312,16 @@ impl Protection {
         Ok(Tree::walk(&self.root, &starts, &scope, threads))
     }
 
+    /// Looks for the copies that repairs have kept of what they replaced.
+    ///
+    /// # Errors
+    /// If a pattern of excluded paths cannot be read ([`ErrorKind::NotRecognised`]).
+    pub fn replaced(&self) -> Result<Vec<PathBuf>> {
+        let id = self.id.to_string();
+        let all = self.walk(crate::create::threads(None))?.replaced;
+        Ok(all.into_iter().filter(|path| crate::aside::is_of(path, &id)).collect())
+    }
+
     /// Returns the numbers of the entries below a folder; an empty path stands for the root.
     pub(crate) fn below(&self, folder: &[u8]) -> Range<usize> {
         let below = joined(folder, b"");

@@ -42,6 +42,9 @@ pub struct RepairJob {
     pub restore_changed: bool,
     /// Whether files that were moved go back to where they were.
     pub move_back: bool,
+    /// Whether the copies go that earlier repairs have kept of what they replaced, if everything
+    /// is whole in the end.
+    pub clean: bool,
     /// Approximate limit of the memory for parity and data, in bytes.
     pub memory: u64,
     /// Largest number of threads; by default as many as the machine runs at once.
@@ -57,6 +60,7 @@ impl Default for RepairJob {
             to: None,
             restore_changed: false,
             move_back: false,
+            clean: false,
             memory: default_memory(),
             threads: None,
             sync: true,
@@ -71,6 +75,8 @@ setters! { RepairJob {
     restore_changed: bool,
     /// Moves files back, or leaves them where they are.
     move_back: bool,
+    /// Removes the copies of what earlier repairs have replaced, or leaves them.
+    clean: bool,
     /// Uses about `memory` bytes.
     memory: u64,
     /// Uses at most `threads` threads.
@@ -92,9 +98,10 @@ pub struct RepairReport {
     pub moved_back: Vec<(PathBuf, PathBuf)>,
     /// Parity files that were written anew.
     pub parity: Vec<PathBuf>,
-    /// What was replaced: the path that it had, and the one that it has now. `repair --clean` of
-    /// the command removes such copies.
+    /// What was replaced: the path that it had, and the one that it has now.
     pub kept: Vec<(PathBuf, PathBuf)>,
+    /// Copies of what earlier repairs have replaced, which were removed ([`RepairJob::clean`]).
+    pub cleaned: Vec<PathBuf>,
     /// Kinds of attributes that a file system did not take over, such as `modes`.
     pub not_kept: Vec<&'static str>,
     /// Files that cannot be computed, because too few blocks are at hand.
@@ -137,6 +144,7 @@ pub fn repair(
         moved_back: Vec::new(),
         parity: Vec::new(),
         kept: Vec::new(),
+        cleaned: Vec::new(),
         not_kept: Vec::new(),
         lost: Vec::new(),
         failed: Vec::new(),
@@ -301,6 +309,27 @@ impl<'a> Repair<'a> {
         self.sync_names(report)?;
         self.finish_folders(wanted)?;
         self.remove_leftovers(wanted, report);
+        self.clean(report)
+    }
+
+    /// Removes the copies of what earlier repairs have replaced, if this is wanted and everything
+    /// is whole. Otherwise they may have bytes that are nowhere else.
+    fn clean(&self, report: &mut RepairReport) -> Result<()> {
+        let is_whole = |(number, state): (&usize, &FileState)| {
+            let is_moved = matches!(state, FileState::Touched | FileState::Moved(_));
+            let path = self.target.path_of(self.path_at(*number));
+            is_moved || report.restored.contains(&path)
+        };
+        let is_done = report.lost.is_empty() && report.failed.is_empty();
+        if !self.job.clean || !is_done || !self.evidence.states.iter().all(is_whole) {
+            return Ok(());
+        }
+        for copy in self.evidence.replaced(self.protection) {
+            match std::fs::remove_file(copy) {
+                Ok(()) => report.cleaned.push(copy.clone()),
+                Err(error) => report.fail(copy.clone(), &Error::io("removing", copy, error)),
+            }
+        }
         Ok(())
     }
 

@@ -479,13 +479,8 @@ pub(crate) fn sync_directories_of<'a>(files: impl Iterator<Item = &'a Path>) -> 
 
 /// Refuses files for which their disks have no room: each is a path and a number of bytes.
 pub(crate) fn expect_room<'a>(files: impl IntoIterator<Item = (&'a Path, u64)>) -> Result<()> {
-    let mut needed: BTreeMap<&Path, u64> = BTreeMap::new();
-    for (path, bytes) in files {
-        let sum = needed.entry(directory_of(path)).or_default();
-        *sum = sum.saturating_add(bytes);
-    }
-    let needed: Vec<_> = needed.into_iter().map(|(path, sum)| (path.to_owned(), sum)).collect();
-    Ok(Room::default().take_all(&needed)?)
+    let files: Vec<_> = files.into_iter().map(|(path, bytes)| (path.to_owned(), bytes)).collect();
+    Ok(Room::default().take_all(&files)?)
 }
 
 /// Returns the directory that a file is in.

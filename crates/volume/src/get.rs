@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::future::join_all;
-use futures::stream::{self, BoxStream, StreamExt};
+use futures::stream::{self, BoxStream, FuturesUnordered, StreamExt};
 use paritas_shards::blocks::Layout;
 use paritas_shards::{Digest, FileTarget, Output, PieceDigest, Timestamp};
 use tokio::sync::mpsc::{Receiver as Receiving, channel};
@@ -56,6 +56,9 @@ impl GetOptions {
         Self { allow_stale }
     }
 }
+
+/// Time for which one node is asked for a manifest before the next one is asked as well.
+const NEXT_NODE: Duration = Duration::from_millis(250);
 
 impl Volume {
     /// Finds an object.
@@ -358,7 +361,8 @@ impl Volume {
 }
 
 /// Reads a manifest from one of the nodes that are known to have it. If none of these can be read,
-/// asks the nodes that the survey did not wait for.
+/// asks the nodes that the survey did not wait for. While a node is slow to answer, the next one is
+/// asked as well.
 async fn read_manifest(
     hands: &NameHands<'_>,
     listed: Listed,
@@ -369,16 +373,26 @@ async fn read_manifest(
         Answer::Versions(versions) => versions.contains(&listed),
         _ => false,
     };
+    let read = async |node: NodeIndex| {
+        let is_there = holders.contains(&node) || has(node).await;
+        let read = is_there.then(|| ask(node, Request::ReadManifest(listed)));
+        matches!(read?.await, Answer::Manifest(_)).then(|| hands.manifest(listed.version))?
+    };
     let others = hands.volume.nodes().filter(|node| !holders.contains(node));
-    for node in holders.iter().copied().chain(others) {
-        if (holders.contains(&node) || has(node).await)
-            && let Answer::Manifest(_) = ask(node, Request::ReadManifest(listed)).await
-            && let Some(manifest) = hands.manifest(listed.version)
-        {
-            return Some(manifest);
+    let nodes: Vec<NodeIndex> = holders.iter().copied().chain(others).collect();
+    let mut left = nodes.into_iter();
+    let mut asked = FuturesUnordered::new();
+    loop {
+        asked.extend(left.next().map(&read));
+        tokio::select! {
+            found = asked.next() => match found {
+                Some(Some(manifest)) => return Some(manifest),
+                Some(None) => {}
+                None => return None,
+            },
+            () = tokio::time::sleep(NEXT_NODE), if left.len() > 0 => {}
         }
     }
-    None
 }
 
 /// Returns why a version's manifest can be read whole from no node: all copies are damaged, they

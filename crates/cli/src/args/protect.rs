@@ -47,7 +47,7 @@ JSON: type \"protect\", id, label, root, updated (null without --update; nothing
 files and bytes (that the parity written now protects), \
 data_blocks, parity_blocks, block_bytes, parity_bytes, catalogue_bytes, stored_bytes (of the parity \
 files written), read_bytes (null with --update), passes (null with --update), kept, added, changed and \
-gone (numbers of files; null without --update), parity_files [{path}], skipped [{path, reason}], seconds.")]
+gone (numbers of files; null without --update), held [{path, reason}] (what --update could not look at), parity_files [{path}], skipped [{path, reason}], seconds.")]
 pub struct Protect {
     /// Files and folders to protect; with --update, as `verify` takes them.
     #[arg(required = true, value_name = "PATH")]
@@ -69,6 +69,9 @@ pub struct Protect {
     /// for paths relative to the root.
     #[arg(long, value_name = "GLOB", conflicts_with = "update")]
     pub exclude: Vec<String>,
+    /// Leave out folders at which another file system is mounted.
+    #[arg(long, conflicts_with = "update")]
+    pub one_file_system: bool,
     /// The beginning of the names of the parity files [default: the name of the root, or of the
     /// only file]; with --update, only the protection of this label.
     #[arg(long, value_name = "LABEL")]

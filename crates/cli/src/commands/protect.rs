@@ -35,6 +35,7 @@ fn protect(args: &Protect, output: &Output) -> Outcome {
         .redundancy(args.redundancy)
         .parity_dirs(args.parity_dir.clone())
         .excludes(args.exclude.clone())
+        .one_file_system(args.one_file_system)
         .memory(args.memory.bytes())
         .threads(args.work.threads.most())
         .label(args.name.clone())
@@ -107,6 +108,20 @@ fn warn_of_gaps(report: &ProtectReport, output: &Output) {
     }
 }
 
+/// Reports what is protected and could not be looked at. Its protection stays as it was.
+fn expect_all_seen(held: &[Skipped]) -> Result<(), Failure> {
+    let Some(Skipped { path, reason, .. }) = held.first() else { return Ok(()) };
+    let others = match held.len() - 1 {
+        0 => String::new(),
+        more => format!(", nor could {more} others"),
+    };
+    let message = format!(
+        "{} could not be looked at: {reason}{others}; what is protected there stays as it was",
+        shown(path)
+    );
+    Err(Failure { exit: Exit::Io, message })
+}
+
 /// Reports files that are not protected although they should be. Nobody expects it of sockets.
 fn expect_all_protected(skipped: &[Skipped]) -> Outcome {
     let unread: Vec<&Skipped> = skipped.iter().filter(|skipped| !skipped.is_special()).collect();
@@ -170,7 +185,9 @@ fn update(protection: &Protection, args: &Protect, output: &Output) -> Outcome {
     }
     value["skipped"] = skipped_values(&report.skipped);
     report.protected.iter().for_each(|protected| warn_of_gaps(protected, output));
+    value["held"] = skipped_values(&report.held);
     output.result(value, || update_text(protection, &report, args.verbose));
+    expect_all_seen(&report.held)?;
     expect_all_protected(&report.skipped)
 }
 
@@ -192,6 +209,7 @@ fn value(
     for null in ["updated", "kept", "added", "changed", "gone", "read_bytes", "passes"] {
         value[null] = Value::Null;
     }
+    value["held"] = json!([]);
     value["files"] = number(|report| report.files);
     value["bytes"] = number(|report| report.bytes);
     value["parity_bytes"] = json!(geometry.parity * geometry.block);

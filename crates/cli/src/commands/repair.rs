@@ -37,7 +37,6 @@ impl Handle for Job<'_> {
         let args = self.args;
         let for_shards = [
             ("--fewest-reads", args.fewest_reads),
-            ("--clean", args.clean),
             ("--rebalance", args.rebalance),
             ("--remove-moved-aside", args.remove_moved_aside),
         ];

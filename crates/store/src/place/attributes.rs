@@ -28,7 +28,7 @@ const GROUP: u32 = 0o070;
 const GROUP_SHIFT: u32 = 3;
 const NANOSECONDS: u32 = 1_000_000_000;
 /// The coarsest step in which a file system counts times: that of FAT.
-pub const COARSEST: Duration = Duration::from_secs(2);
+const COARSEST: Duration = Duration::from_secs(2);
 
 /// What is known about a source that is a file; for a pipe, all fields are `None`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -31,7 +31,7 @@ mod unix {
     use std::os::unix::fs::{PermissionsExt, fchown};
     use std::path::Path;
 
-    use crate::place::attributes::{COARSEST, Owner, Timestamp, Wanted, set_modified};
+    use crate::place::attributes::{Owner, Timestamp, Wanted, set_modified};
     use crate::place::refused::{Refused, is_refusal, refusal};
     use rustix::fs::{
         AtFlags, CWD, Dir, FileType, Mode, OFlags, RenameFlags, Stat, Timespec, Timestamps, fstat,
@@ -148,9 +148,10 @@ mod unix {
             if has(to)? {
                 return Ok(());
             }
-            // The system has found one file under both names, and done nothing.
+            // The system has found one file under both names, and done nothing. It may remember for
+            // a moment that there is something under the second name, so no free name is asked for.
             self.replace(from, temporary)?;
-            self.take(self, temporary, to).inspect_err(|_| _ = self.take(self, temporary, from))
+            self.replace(temporary, to).inspect_err(|_| _ = self.replace(temporary, from))
         }
 
         /// Moves something from another folder to a name that must be free.
@@ -198,7 +199,7 @@ mod unix {
             let link = statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW)?;
             // Over SFTP, what the link leads to gets the time instead.
             if let (Ok(()), Some(behind)) = (set, behind)
-                && link.st_mtime.abs_diff(modified.seconds) > COARSEST.as_secs()
+                && link.st_mtime != modified.seconds
             {
                 let _ = utimensat(&self.0, name, &times_of(&behind), AtFlags::empty());
             }

@@ -15,6 +15,7 @@ pub mod conformance;
 
 mod buffers;
 mod caseless;
+mod contact;
 mod counted;
 mod delayed;
 mod endpoint;

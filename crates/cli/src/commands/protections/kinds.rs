@@ -104,6 +104,11 @@ pub fn for_changed(protection: &Protection) -> [String; 2] {
     ]
 }
 
+/// Returns what removes the copies of what repairs have replaced.
+pub fn for_copies(protection: &Protection) -> String {
+    format!("{} removes the copies of what was replaced", command("repair --clean", protection))
+}
+
 /// Counts findings by kind, worst first, then new files. Returns `None` if there is nothing to
 /// count.
 pub fn counts(report: &VerifyReport) -> Option<String> {
@@ -115,6 +120,7 @@ pub fn counts(report: &VerifyReport) -> Option<String> {
     });
     let others = [
         (report.parity.len(), "of the parity files not intact"),
+        (report.replaced.len(), "replaced before and kept"),
         (report.skipped.len(), "skipped"),
         (report.new.len(), "new"),
     ];
@@ -142,6 +148,9 @@ pub fn next_steps(protection: &Protection, report: &VerifyReport, state: State) 
     steps.extend(next.into_iter().flat_map(|next| next.advice(protection)));
     if !report.new.is_empty() {
         steps.push(format!("{} protects new files", command("protect --update", protection)));
+    }
+    if !report.replaced.is_empty() && state == State::Intact {
+        steps.push(for_copies(protection));
     }
     steps
 }

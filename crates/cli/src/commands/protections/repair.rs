@@ -19,6 +19,7 @@ pub fn run(protection: &Protection, args: &Repair, output: &Output) -> Result<St
         .to(args.to.clone())
         .restore_changed(args.restore_changed)
         .move_back(args.move_back)
+        .clean(args.clean)
         .memory(args.memory.bytes())
         .threads(args.work.threads.most())
         .sync(args.work.is_synced());
@@ -26,6 +27,9 @@ pub fn run(protection: &Protection, args: &Repair, output: &Output) -> Result<St
     let progress = output.progress(Some(2 * protection.bytes_to_verify()));
     let report = repair(protection, &job, &|bytes| progress.advance(bytes))?;
     let seconds = progress.finish();
+    for kind in &report.not_kept {
+        output.warn(&format!("the file system of restored files does not keep their {kind}"));
+    }
     let state = state(&report, args);
     if args.search.reports(state) {
         let value = value(protection, &report, (state, args), seconds);
@@ -89,6 +93,14 @@ fn value(
         value
     });
     value["moved_back"] = moved.collect();
+    let kept = report.kept.iter().map(|(from, to)| {
+        let mut value = path_value(to);
+        output::insert_name(&mut value, "from", from.as_os_str());
+        value
+    });
+    value["kept"] = kept.collect();
+    value["cleaned"] = path_values(&report.cleaned);
+    value["not_kept"] = json!(report.not_kept);
     value["parity"] = path_values(&report.parity);
     value["changed"] = path_values(&changed(report, args));
     value["lost"] = path_values(&report.lost);
@@ -118,6 +130,10 @@ fn text(protection: &Protection, report: &RepairReport, state: State, args: &Rep
             format!("moved    {} back to {}", below(root, from), below(root, to))
         }),
     );
+    lines.extend(report.kept.iter().map(|(from, to)| {
+        format!("kept     what {} was, as {}", below(root, from), below(root, to))
+    }));
+    lines.extend(report.cleaned.iter().map(|path| format!("removed  {}", below(root, path))));
     let parity = report.parity.iter().map(|path| below(root, path));
     lines.extend(parity.map(|path| format!("parity   {path} written anew")));
     lines.extend(report.lost.iter().map(|path| format!("lost     {}", below(root, path))));
@@ -141,6 +157,9 @@ fn text(protection: &Protection, report: &RepairReport, state: State, args: &Rep
     if state == State::Lost {
         steps.push(kinds::beyond_repair(protection));
     }
+    if !report.kept.is_empty() {
+        steps.push(kinds::for_copies(protection));
+    }
     add_steps(&mut text, steps);
     text
 }
@@ -152,6 +171,7 @@ fn done(report: &RepairReport) -> String {
         (report.restored.len(), format!("{} restored", report.restored.len())),
         (report.moved_back.len(), format!("{} moved back", report.moved_back.len())),
         (report.parity.len(), format!("{parity} written anew")),
+        (report.cleaned.len(), format!("{} removed", counted(report.cleaned.len(), "old copy"))),
         (report.lost.len(), format!("{} lost", report.lost.len())),
         (report.failed.len(), format!("{} failed", report.failed.len())),
     ];

@@ -62,6 +62,7 @@ fn value(
     value["layers"] = report.layers.iter().map(layer_value).collect();
     value["unreadable_layers"] = json!(report.unreadable_layers);
     value["new"] = path_values(&report.new);
+    value["replaced"] = path_values(&report.replaced);
     value["skipped"] = skipped_values(&report.skipped);
     value["seconds"] = json!(seconds);
     value
@@ -77,6 +78,7 @@ fn finding_value(finding: &FileFinding) -> Value {
     });
     value["state"] = json!(Kind::of(&finding.state).word());
     value["size"] = json!(finding.size);
+    value["has_time"] = json!(finding.has_time);
     match &finding.state {
         FileState::Damaged(ranges) | FileState::Changed(ranges) => {
             let range = |range: &Range<u64>| json!({"start": range.start, "end": range.end});
@@ -211,6 +213,8 @@ fn lines(protection: &Protection, report: &VerifyReport, verbose: bool) -> Vec<S
     lines.extend(skipped.map(|one| format!("skipped  {}: {}", below(root, &one.path), one.reason)));
     if verbose {
         lines.extend(report.new.iter().map(|path| format!("new      {}", below(root, path))));
+        let replaced = report.replaced.iter();
+        lines.extend(replaced.map(|path| format!("replaced {}", below(root, path))));
         lines.extend(layer_lines(report));
     }
     lines
@@ -221,7 +225,9 @@ fn line(protection: &Protection, finding: &FileFinding) -> String {
     let size = output::bytes(finding.size);
     match &finding.state {
         FileState::Damaged(ranges) | FileState::Changed(ranges) => {
-            format!("{what:8} {name}{}", ranges_text(ranges))
+            let is_kept = finding.has_time && what == Kind::Changed.word();
+            let time = if is_kept { ", with its time kept" } else { "" };
+            format!("{what:8} {name}{time}{}", ranges_text(ranges))
         }
         FileState::Moved(to) => {
             format!("{what:8} {name} is now {}", below(protection.root(), to))
