@@ -9,6 +9,7 @@
 //!
 //! An error that concerns one file or one layer is noted, and the repair goes on without it.
 
+mod foretold;
 mod layer;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -27,7 +28,7 @@ use crate::scan::digest_of;
 use crate::system::{name_bytes, path_bytes};
 use crate::tree::{Skipped, folder_of};
 use crate::verify::{Status, VerifyOptions, VerifyReport, examine};
-use paritas_store::place::space::{NoRoom, Room};
+use paritas_store::place::space::{DiskNeed, NoRoom, Room};
 
 /// The settings of a repair.
 #[derive(Debug, Clone)]
@@ -40,6 +41,8 @@ pub struct RepairJob {
     pub restore_changed: bool,
     /// Whether files that were moved go back to where they were.
     pub move_back: bool,
+    /// Whether nothing is written. The report says what would be.
+    pub dry_run: bool,
     /// Approximate limit of the memory for parity and data, in bytes.
     pub memory: u64,
     /// Largest number of threads; by default as many as the machine runs at once.
@@ -55,6 +58,7 @@ impl Default for RepairJob {
             to: None,
             restore_changed: false,
             move_back: false,
+            dry_run: false,
             memory: DEFAULT_MEMORY,
             threads: None,
             sync: true,
@@ -69,6 +73,8 @@ setters! { RepairJob {
     restore_changed: bool,
     /// Moves files back, or leaves them where they are.
     move_back: bool,
+    /// Says what would be done instead of doing it.
+    dry_run: bool,
     /// Uses about `memory` bytes.
     memory: u64,
     /// Uses at most `threads` threads.
@@ -90,6 +96,8 @@ pub struct RepairReport {
     pub moved_back: Vec<(PathBuf, PathBuf)>,
     /// Parity files that were written anew.
     pub parity: Vec<PathBuf>,
+    /// What would be written to which disk, if nothing was written because the job says so.
+    pub disks: Vec<DiskNeed>,
     /// Files that cannot be computed, because too few blocks are at hand.
     pub lost: Vec<PathBuf>,
     /// Paths that could not be restored for other reasons, and these reasons.
@@ -130,6 +138,7 @@ pub fn repair(
         restored: Vec::new(),
         moved_back: Vec::new(),
         parity: Vec::new(),
+        disks: Vec::new(),
         lost: Vec::new(),
         failed: Vec::new(),
         check_failed: false,
@@ -155,7 +164,10 @@ pub fn repair(
     let without_room = Vec::new();
     let repair =
         Repair { protection, job, progress, evidence, short, lost, without_room, target: &target };
-    repair.run(&wanted, &mut report)?;
+    match job.dry_run {
+        true => repair.foretell(&wanted, &mut report),
+        false => repair.run(&wanted, &mut report)?,
+    }
     Ok(report)
 }
 
