@@ -6,7 +6,7 @@
 //!
 //! | key | value |
 //! | --- | --- |
-//! | 0 | the settings, a map: 0 the label; 1 the path of the root when it was protected; 2 an array of the protected paths, relative to the root; 3 an array of the patterns of excluded paths; 4 the redundancy in millionths; 5 the time, an array of seconds and nanoseconds; 6 an array of the paths of the folders for parity, empty if it is in the root; 8 an array of the paths at which other file systems were mounted, relative to the root (empty for the root itself); 9 whether these were left out; 10 the number that the file system gave the root (inode) |
+//! | 0 | the settings, a map: 0 the label; 1 the path of the root when it was protected; 2 an array of the protected paths, relative to the root; 3 an array of the patterns of excluded paths; 4 the redundancy in millionths; 5 the time, an array of seconds and nanoseconds; 6 an array of the paths of the folders for parity, empty if it is in the root; 8 an array of the paths at which other file systems were mounted, relative to the root (empty for the root itself); 9 whether these were left out |
 //! | 1 | an array of the older layers that count, oldest first, at most 64: each an array of the layer's id and an array of the numbers of its pieces that are dead |
 //! | 2 | number of bytes of the columns |
 //! | 3 | the columns, compressed |
@@ -28,8 +28,10 @@
 //! | 10 | for each item with such a time: its nanoseconds less those of the time of change |
 //! | 11 | an array of the sets of extended attributes that occur, each a map of names and values |
 //! | 12 | for each item but gaps: 0, or 1 more than the number of its set in column 11. Missing if there are none |
+//! | 13 | an array of the owners that occur, each an array of the numbers of user and group |
+//! | 14 | for each item but gaps: 0, or 1 more than the number of its owner in column 13. Missing if there are none |
 //!
-//! Keys 8 to 10 and columns 9 to 12 are missing from catalogues of earlier versions of Paritas, which
+//! Keys 8 and 9 and columns 9 to 14 are missing from catalogues of earlier versions of Paritas, which
 //! ignore them.
 //!
 //! All items but gaps are in ascending order of the bytes of their paths. Paths are relative to the
@@ -45,7 +47,7 @@ use flate2::Compression;
 use flate2::read::{DeflateDecoder, DeflateEncoder};
 use minicbor::bytes::ByteVec;
 use minicbor::{Decode, Encode};
-use paritas_shards::Timestamp;
+use paritas_shards::{Owner, Timestamp};
 use paritas_store::place::extended::Extended;
 
 use crate::digest::FileDigest;
@@ -124,9 +126,6 @@ pub(crate) struct Settings {
     /// Whether what is on other file systems than the root is left out.
     #[cbor(n(9), default, skip_if = "is_false")]
     pub one_file_system: bool,
-    /// The number of the root on its file system. A copy of the root has another one.
-    #[n(10)]
-    pub root_number: Option<u64>,
 }
 
 fn is_false(value: &bool) -> bool {
@@ -141,6 +140,8 @@ pub(crate) struct Details {
     pub changed: Option<Timestamp>,
     /// Its access control lists and extended attributes, if it has any. Many files share a set.
     pub extended: Option<Arc<Extended>>,
+    /// The user and the group that it belongs to.
+    pub owner: Option<Owner>,
 }
 
 /// An older layer that still counts.
@@ -270,6 +271,10 @@ struct Columns {
     attributes: Vec<Extended>,
     #[cbor(n(12), default, skip_if = "Vec::is_empty")]
     attributes_of: Vec<u32>,
+    #[cbor(n(13), default, skip_if = "Vec::is_empty")]
+    owners: Vec<Owner>,
+    #[cbor(n(14), default, skip_if = "Vec::is_empty")]
+    owner_of: Vec<u32>,
 }
 
 impl Catalogue {
@@ -344,6 +349,9 @@ impl Catalogue {
         for path in starts.iter().chain(mounts).filter(|path| !path.is_empty()) {
             check_path(path)?;
         }
+        if !columns.attributes.iter().all(Extended::is_possible) {
+            return Err(bad("a set of attributes is not allowed"));
+        }
         let items = columns.items(digests, &most)?;
         check_length(&items, geometry)?;
         check_kept(&items, &stored.older)?;
@@ -379,7 +387,11 @@ impl Columns {
         if columns.changed_nanoseconds.is_empty() {
             columns.changed_seconds.clear();
         }
-        columns.put_attributes(items);
+        let all = || items.iter().filter(|item| !matches!(item.kind, ItemKind::Gap { .. }));
+        let sets = all().map(|item| item.details.extended.as_deref());
+        (columns.attributes, columns.attributes_of) = numbered(sets);
+        let owners = all().map(|item| item.details.owner.as_ref());
+        (columns.owners, columns.owner_of) = numbered(owners);
         columns
     }
 
@@ -389,21 +401,6 @@ impl Columns {
         self.changed_seconds.push(changed.map(|time| time.seconds.wrapping_sub(seconds)));
         let difference = |time: Timestamp| i64::from(time.nanoseconds) - i64::from(nanoseconds);
         self.changed_nanoseconds.extend(changed.map(difference));
-    }
-
-    fn put_attributes(&mut self, items: &[Item]) {
-        let mut numbers: BTreeMap<&Extended, u32> = BTreeMap::new();
-        for item in items.iter().filter(|item| !matches!(item.kind, ItemKind::Gap { .. })) {
-            self.attributes_of.push(item.details.extended.as_deref().map_or(0, |set| {
-                *numbers.entry(set).or_insert_with(|| {
-                    self.attributes.push(set.clone());
-                    self.attributes.len() as u32
-                })
-            }));
-        }
-        if self.attributes.is_empty() {
-            self.attributes_of.clear();
-        }
     }
 
     fn items(&self, digests: &[FileDigest], most: &Expansion) -> Result<Vec<Item>> {
@@ -444,6 +441,8 @@ struct Left<'a> {
     changed_nanoseconds: std::slice::Iter<'a, i64>,
     attributes: Vec<Arc<Extended>>,
     attributes_of: Option<std::slice::Iter<'a, u32>>,
+    owners: &'a [Owner],
+    owner_of: Option<std::slice::Iter<'a, u32>>,
     digests: std::slice::Iter<'a, FileDigest>,
     path: Vec<u8>,
     second: i64,
@@ -466,6 +465,8 @@ impl<'a> Left<'a> {
             changed_nanoseconds: columns.changed_nanoseconds.iter(),
             attributes: columns.attributes.iter().cloned().map(Arc::new).collect(),
             attributes_of: some_of(&columns.attributes_of),
+            owners: &columns.owners,
+            owner_of: some_of(&columns.owner_of),
             digests: digests.iter(),
             path: Vec::new(),
             second: 0,
@@ -503,7 +504,11 @@ impl<'a> Left<'a> {
             }
             other => return Err(bad(format!("kind {other} is unknown"))),
         };
-        let details = Details { changed: self.changed(modified)?, extended: self.extended()? };
+        let details = Details {
+            changed: self.changed(modified)?,
+            extended: numbered_of(&self.attributes, &mut self.attributes_of)?,
+            owner: numbered_of(self.owners, &mut self.owner_of)?,
+        };
         Ok(Item { path, mode, modified, details, kind })
     }
 
@@ -518,17 +523,6 @@ impl<'a> Left<'a> {
         match time.filter(|time| time.is_normal()) {
             Some(time) => Ok(Some(time)),
             None => Err(bad("a time is out of range")),
-        }
-    }
-
-    fn extended(&mut self) -> Result<Option<Arc<Extended>>> {
-        let Some(column) = &mut self.attributes_of else { return Ok(None) };
-        let Some(number) = next(column, "set of attributes")?.checked_sub(1) else {
-            return Ok(None);
-        };
-        match self.attributes.get(number as usize) {
-            Some(set) if set.is_possible() => Ok(Some(Arc::clone(set))),
-            _ => Err(bad("a set of attributes is missing or not allowed")),
         }
     }
 
@@ -562,6 +556,7 @@ impl<'a> Left<'a> {
             self.changed_seconds.map_or(0, |left| left.len()),
             self.changed_nanoseconds.len(),
             self.attributes_of.map_or(0, |left| left.len()),
+            self.owner_of.map_or(0, |left| left.len()),
             self.digests.len(),
         ];
         let is_empty = lists.iter().all(|&left| left == 0);
@@ -569,6 +564,38 @@ impl<'a> Left<'a> {
             true => Ok(()),
             false => Err(bad("its columns are longer than its items")),
         }
+    }
+}
+
+/// Returns the values that occur, and for each item 1 more than the number of its value, or 0 if it
+/// has none. If nothing has one, both are empty.
+fn numbered<'v, T: Clone + Ord + 'v>(
+    values: impl Iterator<Item = Option<&'v T>>,
+) -> (Vec<T>, Vec<u32>) {
+    let (mut all, mut numbers) = (Vec::new(), BTreeMap::new());
+    let mut number = |value: &'v T| {
+        *numbers.entry(value).or_insert_with(|| {
+            all.push(value.clone());
+            all.len() as u32
+        })
+    };
+    let of: Vec<u32> = values.map(|value| value.map_or(0, &mut number)).collect();
+    let is_empty = all.is_empty();
+    (all, if is_empty { Vec::new() } else { of })
+}
+
+/// Returns the next value of a column that [`numbered`] has made.
+fn numbered_of<T: Clone>(
+    all: &[T],
+    column: &mut Option<std::slice::Iter<'_, u32>>,
+) -> Result<Option<T>> {
+    let Some(column) = column else { return Ok(None) };
+    match next(column, "number")?.checked_sub(1) {
+        None => Ok(None),
+        Some(number) => match all.get(number as usize) {
+            Some(value) => Ok(Some(value.clone())),
+            None => Err(bad("a set of attributes or an owner is missing")),
+        },
     }
 }
 

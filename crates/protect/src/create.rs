@@ -7,7 +7,7 @@
 
 mod cost;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
 use std::num::NonZeroUsize;
 use std::ops::Range;
@@ -30,7 +30,8 @@ use crate::format::{CatalogueShape, Header, Id};
 use crate::geometry::{Geometry, Redundancy};
 use crate::label;
 use crate::parity::{write_catalogue, write_row};
-use crate::stream::{Gathered, Reading, Scanned, Source, Stream};
+use crate::scan::digest_of;
+use crate::stream::{Gathered, Piece, Reading, Scanned, Source, Stream};
 use crate::system::{name_bytes, path_bytes, path_in};
 use crate::tree::{
     Excludes, Found, FoundKind, Scope, Skipped, Tree, further_names, in_threads, root_of,
@@ -38,7 +39,8 @@ use crate::tree::{
 use crate::trouble::Trouble;
 pub use cost::Cost;
 use paritas_store::place::folder::Folder;
-use paritas_store::place::system::number;
+use paritas_store::place::space::{NoRoom, Room};
+use paritas_store::place::system::set_owner;
 
 /// Memory that a job uses by default, in bytes.
 pub const DEFAULT_MEMORY: u64 = 1 << 30;
@@ -217,7 +219,7 @@ pub(crate) fn plan_in(root: PathBuf, starts: Vec<Vec<u8>>, job: &ProtectJob) -> 
     refuse_skipped(&root, &starts, &tree)?;
     let bytes: Vec<&[u8]> = starts.iter().map(Vec::as_slice).collect();
     refuse_inside(&root, &bytes, &tree, &folders)?;
-    let old = protected_already(&root, &folders, &label, job.force)?;
+    let old = protected_already(&root, &folders, job, &label)?;
     let settings = Settings {
         label: label.clone().into_bytes().into(),
         root: whole_bytes(&root).into(),
@@ -231,7 +233,6 @@ pub(crate) fn plan_in(root: PathBuf, starts: Vec<Vec<u8>>, job: &ProtectJob) -> 
         },
         mounts: tree.mounts.iter().cloned().map(Into::into).collect(),
         one_file_system: job.one_file_system,
-        root_number: root_number(&root),
     };
     let items = items(&root, &tree.found, |_| None, threads);
     let mode = common_mode(&items);
@@ -326,13 +327,13 @@ impl Order {
 ///
 /// # Errors
 /// If a parity file cannot be written ([`ErrorKind::Io`]), the memory is short
-/// ([`ErrorKind::Memory`]), files change between passes, or another process protects the same files
-/// ([`ErrorKind::Busy`]). Then there is no new parity, and what was there before stays.
+/// ([`ErrorKind::Memory`]), or another process protects the same files ([`ErrorKind::Busy`]). Then there is no new parity, and what was there before stays.
 pub fn protect(plan: &Plan, progress: Progress<'_>) -> Result<ProtectReport> {
     let order = &plan.order;
+    expect_room(order)?;
     order.folders.iter().try_for_each(|folder| make_folder(folder, order))?;
     let header = order.header(order.targets.len() as u16, random_id()?, 0);
-    let attributes = Attributes { mode: Some(order.mode), ..Attributes::default() };
+    let attributes = parity_attributes(&order.root, order.mode);
     let files = StagedFile::create_all(order.targets.iter().cloned(), &attributes, false)?;
     let scanned = code_blocks(order, &header, &files, progress)?;
     let (items, mut skipped) = settled(order, &scanned);
@@ -370,12 +371,37 @@ pub fn protect(plan: &Plan, progress: Progress<'_>) -> Result<ProtectReport> {
     })
 }
 
+/// Refuses to begin if a disk has no room for its parity files. What they will replace stands until
+/// they are complete. The names in the catalogue are left out, because nobody knows yet how well
+/// they compress.
+fn expect_room(order: &Order) -> Result<()> {
+    let count = order.targets.len() as u16;
+    let header = order.header(count, Id::new([0; 16]), 0);
+    let files = order.items.iter().filter(|item| item.size().is_some()).count();
+    let sums = files * size_of::<FileDigest>() + order.geometry.data as usize * size_of::<u64>();
+    let each = sums as u64 / u64::from(count);
+    let targets = (0..count).zip(&order.targets);
+    let needs = targets.map(|(index, path)| (path.clone(), header.file_length(index) + each));
+    Room::default().take_all(&needs.collect::<Vec<_>>()).map_err(|refused| {
+        let NoRoom { path, needed, left } = refused;
+        let folder = shown(path.parent().unwrap_or(&path)).to_string();
+        Error::new(
+            ErrorKind::Io,
+            format!(
+                "the parity in {folder} takes about {needed} bytes, and its disk has room for \
+                 {left}; make room, choose another disk by --parity-dir, or a lower --redundancy"
+            ),
+        )
+    })
+}
+
 /// Refuses to go on if another process has protected the same files since this was planned.
 fn refuse_rivals(order: &Order) -> Result<()> {
     let is_rival = match order.generation {
         0 => {
             let label = String::from_utf8_lossy(&order.settings.label);
-            let others = of_root(&order.root, &order.folders, &label)?;
+            let mut others = at_root(&order.root, &order.folders)?;
+            others.retain(|other| other.label() == label);
             let is_named = |other: &Protection| !other.parity_files().all(has_temporary_name);
             others.iter().any(|other| other.id() != order.protection && is_named(other))
         }
@@ -425,11 +451,11 @@ fn code_blocks(
         };
         write_rows(&code, &reading, &mut sums, &mut checks, header, files)?;
     }
-    let different = if is_single { None } else { gathered.first_difference() };
-    let scanned = gathered.finish();
-    if !is_single {
-        refuse_changes(order, &scanned, different)?;
+    if is_single {
+        return Ok(gathered.finish());
     }
+    let (mut scanned, mixed) = gathered.finish_coded();
+    leave_out_changed(order, &mut scanned, &mixed);
     Ok(scanned)
 }
 
@@ -474,28 +500,36 @@ fn write_rows(
     in_threads(threads.min(files.len()), write).into_iter().collect()
 }
 
-/// Refuses to go on if a file changed, because passes would have coded different bytes of it.
-/// `different` is a block of which the passes have read different bytes.
-fn refuse_changes(order: &Order, scanned: &Scanned, different: Option<u64>) -> Result<()> {
-    let source = |piece: usize| order.stream.pieces()[piece].source.as_ref();
-    let mut troubles = scanned.troubles.iter();
-    let changed =
-        troubles.find(|(_, trouble)| !matches!(trouble, Trouble::Refused(_) | Trouble::Broken(_)));
-    let changed = changed.and_then(|(&piece, _)| source(piece)).map(|file| shown(&file.path));
-    let beside = different.and_then(|block| order.stream.first_in(&order.geometry, block));
-    let beside = beside.and_then(source).map(|file| shown(&file.path));
-    let what = match (changed, beside) {
-        (Some(file), _) => file.to_string(),
-        (None, Some(file)) => format!("{file}, or a file that shares a block with it,"),
-        (None, None) => return Ok(()),
+/// Leaves out the files that changed between the passes. `mixed` are the blocks of which the passes
+/// have coded different versions. Such a block is consistent with the parity and with its own
+/// checksum, but it is no part of any file, so it counts as lost.
+///
+/// The files in it that still are what the scan has read stay. If all of them are, one was changed
+/// for a moment, and nobody knows which.
+fn leave_out_changed(order: &Order, scanned: &mut Scanned, mixed: &[u64]) {
+    let Order { stream, geometry, .. } = order;
+    let is_same = |piece: usize, digest: Option<FileDigest>| {
+        let Piece { source, length, .. } = &stream.pieces()[piece];
+        source.as_ref().is_some_and(|source| {
+            source.is_expected() && digest.is_some() && digest_of(&source.path, *length) == digest
+        })
     };
-    Err(Error::new(
-        ErrorKind::Busy,
-        format!(
-            "{what} changed while it was read; run the command again, or with more memory, so that \
-             one pass suffices"
-        ),
-    ))
+    let mut same: BTreeMap<usize, bool> = BTreeMap::new();
+    for &block in mixed {
+        let start = block * geometry.block;
+        let pieces = || stream.pieces_in(start..start + geometry.bytes_of(block));
+        for piece in pieces() {
+            let is_whole = || !scanned.troubles.contains_key(&piece);
+            let is_same = || is_whole() && is_same(piece, scanned.digests[piece]);
+            same.entry(piece).or_insert_with(is_same);
+        }
+        if pieces().all(|piece| same[&piece]) {
+            same.extend(pieces().map(|piece| (piece, false)));
+        }
+    }
+    for (piece, _) in same.into_iter().filter(|(_, is_same)| !is_same) {
+        scanned.troubles.entry(piece).or_insert(Trouble::Changed);
+    }
 }
 
 /// Returns the items with their digests, and the files that could not be read as they were planned.
@@ -563,11 +597,6 @@ fn reason(trouble: Option<&Trouble>) -> String {
     }
 }
 
-/// Returns the number that the file system has given to a root.
-pub(crate) fn root_number(root: &Path) -> Option<u64> {
-    fs::metadata(root).ok().as_ref().and_then(number)
-}
-
 /// Turns what was found in a tree into items of a catalogue. Details that `known` returns are not
 /// read again.
 pub(crate) fn items(
@@ -616,6 +645,13 @@ pub(crate) fn common_mode(items: &[Item]) -> u32 {
 /// Returns the mode for the parity of files with these modes.
 pub(crate) fn parity_mode(modes: impl Iterator<Item = u32>) -> u32 {
     modes.fold(0o666, |all, mode| all & mode) | 0o600
+}
+
+/// Returns the attributes of the parity of files below a root. It belongs to the root's owner, also
+/// if somebody else makes it.
+pub(crate) fn parity_attributes(root: &Path, mode: u32) -> Attributes {
+    let owner = fs::metadata(root).ok().and_then(|root| Attributes::of(&root).owner);
+    Attributes { mode: Some(mode), modified: None, owner }
 }
 
 /// Returns the number of threads to use.
@@ -711,10 +747,13 @@ fn make_folder(folder: &Path, order: &Order) -> Result<()> {
         return Ok(());
     }
     match fs::create_dir(folder) {
-        // The names of the parity files are of use only if that of their folder is durable, too.
-        Ok(()) if order.sync => Folder::open(&order.root)
-            .and_then(|root| root.sync())
-            .map_err(|error| Error::io("syncing", &order.root, error)),
+        Ok(()) => {
+            give_to_owner(&order.root, folder);
+            // The names of the parity files are of use only if that of their folder is durable, too.
+            let sync = || Folder::open(&order.root).and_then(|root| root.sync());
+            let synced = if order.sync { sync() } else { Ok(()) };
+            synced.map_err(|error| Error::io("syncing", &order.root, error))
+        }
         Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
             Err(Error::io("making", folder, error))
         }
@@ -722,16 +761,30 @@ fn make_folder(folder: &Path, order: &Order) -> Result<()> {
     }
 }
 
+/// Gives a new folder to the owner of the root, if this process may give it away.
+fn give_to_owner(root: &Path, folder: &Path) {
+    let owner = fs::metadata(root).ok().and_then(|root| Attributes::of(&root).owner);
+    if let (Some(owner), Ok(folder)) = (owner, fs::File::open(folder)) {
+        let _ = set_owner(&folder, Some(owner.user), owner.group);
+    }
+}
+
 /// Returns the protections of this root and label, if they may be replaced.
 fn protected_already(
     root: &Path,
     folders: &[PathBuf],
+    job: &ProtectJob,
     label: &str,
-    force: bool,
 ) -> Result<Vec<Protection>> {
-    let old = of_root(root, folders, label)?;
+    let mut old = at_root(root, folders)?;
+    // Labels that were made after the root once had characters that some file systems refuse.
+    let is_older = job.label.is_none() && old.iter().all(|one| one.label() != label);
+    old.retain(|one| match is_older {
+        true => label::portable(&one.label()) == label,
+        false => one.label() == label,
+    });
     match old.first() {
-        Some(first) if !force => Err(Error::new(
+        Some(first) if !job.force => Err(Error::new(
             ErrorKind::Exists,
             format!(
                 "{} is protected already (id {}); --update updates that protection, --force \
@@ -744,12 +797,12 @@ fn protected_already(
     }
 }
 
-/// Returns the protections of a root that have this label, with parity in some folders, in the
-/// root, or in folders that the parity there names.
-fn of_root(root: &Path, folders: &[PathBuf], label: &str) -> Result<Vec<Protection>> {
+/// Returns the protections of a root with parity in some folders, in the root, or in folders that
+/// the parity there names.
+fn at_root(root: &Path, folders: &[PathBuf]) -> Result<Vec<Protection>> {
     let mut folders = folders.to_vec();
     folders.push(root.join(FOLDER));
     let mut found = in_folders(&folders)?;
-    found.retain(|one| one.label() == label && one.was_at(root));
+    found.retain(|one| one.was_at(root));
     Ok(found)
 }

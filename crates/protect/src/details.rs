@@ -44,7 +44,7 @@ fn read(root: &Path, found: &Found) -> Details {
         _ => Extended::of(&path_in(root, &found.path)),
     };
     let extended = (!extended.is_empty()).then(|| Arc::new(extended));
-    Details { changed: found.changed, extended }
+    Details { changed: found.changed, extended, owner: found.owner }
 }
 
 /// Keeps equal sets of attributes once.

@@ -7,6 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use paritas_shards::shown;
+use paritas_store::place::names::{RefusedName, refused_name};
 
 /// An error in protecting files, or in finding, verifying, repairing or updating a protection.
 #[derive(Debug)]
@@ -83,6 +84,17 @@ impl Error {
         let mut error = Self::new(kind, format!("{doing} {}: {source}", shown(path)));
         error.0.path = Some(path.to_owned());
         error.0.source = Some(source.into());
+        error
+    }
+
+    /// Creates the error for something that could not be made at a path. If the file system refuses
+    /// its name, says what in it.
+    pub(crate) fn making(doing: &str, path: &Path, source: io::Error) -> Self {
+        let refused = refused_name(path, &source);
+        let mut error = Self::io(doing, path, source);
+        if let Some(RefusedName { folder, refusal }) = refused {
+            error.0.message += &format!("; the file system of {} {refusal}", shown(&folder));
+        }
         error
     }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use crate::aside;
 use crate::find::{EntryKind, Protection};
 use crate::parity::Checked;
 use crate::stream::Stream;
@@ -69,6 +70,12 @@ impl Evidence {
     pub fn leftovers(&self, protection: &Protection) -> impl Iterator<Item = &PathBuf> {
         let id = protection.id.to_string();
         self.tree.leftovers.iter().filter(move |path| is_left_by(path, &id))
+    }
+
+    /// Returns the copies of what repairs of this protection have replaced.
+    pub fn replaced(&self, protection: &Protection) -> impl Iterator<Item = &PathBuf> {
+        let id = protection.id.to_string();
+        self.tree.replaced.iter().filter(move |path| aside::is_of(path, &id))
     }
 
     /// Whether any of these entries has bytes in lost blocks of a layer.

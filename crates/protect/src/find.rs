@@ -343,6 +343,18 @@ impl Protection {
         path_in(&self.root, &entry.path)
     }
 
+    /// Returns the path at which an entry was found, if the file system takes it for the same as
+    /// the recorded one although its bytes differ.
+    pub(crate) fn renamed<'t>(&self, number: usize, tree: &'t Tree) -> Option<&'t [u8]> {
+        let found = tree.of(number).map(|found| found.path.as_slice());
+        found.filter(|path| *path != self.entries[number].path)
+    }
+
+    /// Returns the path in the tree of what an entry is, or should be.
+    pub(crate) fn path_now<'t>(&'t self, number: usize, tree: &'t Tree) -> &'t [u8] {
+        self.renamed(number, tree).unwrap_or(&self.entries[number].path)
+    }
+
     /// Returns the number of the entry at a path.
     pub(crate) fn entry_at(&self, path: &[u8]) -> Option<usize> {
         self.entries.binary_search_by(|entry| entry.path.as_slice().cmp(path)).ok()

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use paritas_shards::shown;
+use paritas_store::place::names::is_foreign;
 
 /// Largest number of bytes of a label.
 pub(crate) const MOST: usize = 100;
@@ -16,14 +17,20 @@ pub(crate) fn is_safe(label: &[u8]) -> bool {
     !is_foreign && !is_path && !label.starts_with(b".")
 }
 
-/// Returns the label after a file or folder: its name, without dots in front. If nothing is left of
-/// the name, it is `root`.
+/// Returns the label after a file or folder: its name, without dots in front. Characters that some
+/// file systems refuse become `_`, because the parity may be put or copied to any disk. If nothing is
+/// left of the name, it is `root`.
 pub(crate) fn after(path: &Path) -> String {
     let name = path.file_name().map_or_else(String::new, |name| shown(name).to_string());
-    match shortened(&name).trim_start_matches('.') {
+    match portable(shortened(&name)).trim_start_matches('.') {
         "" => "root".to_owned(),
         label => label.to_owned(),
     }
+}
+
+/// Returns a label with `_` in place of the characters that some file systems refuse.
+pub(crate) fn portable(label: &str) -> String {
+    label.chars().map(|character| if is_foreign(character) { '_' } else { character }).collect()
 }
 
 /// Cuts a name to the length of a label.

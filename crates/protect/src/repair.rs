@@ -9,6 +9,7 @@
 //!
 //! An error that concerns one file or one layer is noted, and the repair goes on without it.
 
+mod back;
 mod foretold;
 mod layer;
 
@@ -25,6 +26,7 @@ use crate::evidence::{Evidence, FileState};
 use crate::find::{Entry, EntryKind, Protection};
 use crate::restore::{Complete, Restoring, Seen, Target};
 use crate::scan::digest_of;
+use crate::sparse;
 use crate::system::{name_bytes, path_bytes};
 use crate::tree::{Skipped, folder_of};
 use crate::verify::{Status, VerifyOptions, VerifyReport, examine};
@@ -98,6 +100,11 @@ pub struct RepairReport {
     pub parity: Vec<PathBuf>,
     /// What would be written to which disk, if nothing was written because the job says so.
     pub disks: Vec<DiskNeed>,
+    /// What was replaced: the path that it had, and the one that it has now. `repair --clean` of
+    /// the command removes such copies.
+    pub kept: Vec<(PathBuf, PathBuf)>,
+    /// Kinds of attributes that a file system did not take over, such as `modes`.
+    pub not_kept: Vec<&'static str>,
     /// Files that cannot be computed, because too few blocks are at hand.
     pub lost: Vec<PathBuf>,
     /// Paths that could not be restored for other reasons, and these reasons.
@@ -118,10 +125,9 @@ impl RepairReport {
 /// Repairs a protection. `progress` gets the number of bytes as they are read.
 ///
 /// # Errors
-/// If the root does not exist, the target folder cannot be opened, or the disk is too small for the
-/// restored files ([`ErrorKind::Io`]), or if the memory is short ([`ErrorKind::Memory`]).
-/// What goes wrong with a single file or with parity is no error, but is in
-/// [`RepairReport::failed`].
+/// If the root does not exist or the target folder cannot be opened ([`ErrorKind::Io`]), or if the
+/// memory is short ([`ErrorKind::Memory`]). What goes wrong with a single file or with parity is no
+/// error, but is in [`RepairReport::failed`]; so are all files of a disk that has no room for them.
 pub fn repair(
     protection: &Protection,
     job: &RepairJob,
@@ -139,18 +145,24 @@ pub fn repair(
         moved_back: Vec::new(),
         parity: Vec::new(),
         disks: Vec::new(),
+        kept: Vec::new(),
+        not_kept: Vec::new(),
         lost: Vec::new(),
         failed: Vec::new(),
         check_failed: false,
     };
     let short = (0..).zip(&report.found.layers).filter(|(_, layer)| layer.needed > 0);
     let short: Vec<usize> = short.map(|(number, _)| number).collect();
-    let is_folder = |number: usize| protection.entries[number].kind == EntryKind::Folder;
+    // A folder whose name only differs in case is there. It is renamed in the end.
+    let is_elsewhere = |number: usize| {
+        let is_folder = protection.entries[number].kind == EntryKind::Folder;
+        is_folder && protection.renamed(number, &evidence.tree).is_none()
+    };
     if evidence.layers.is_empty() && protection.is_part() {
         // The part is intact, and nothing else was read.
         return Ok(report);
     }
-    let wanted = in_part(protection, &evidence, wanted(job, &evidence, is_folder));
+    let wanted = in_part(protection, &evidence, wanted(job, &evidence, is_elsewhere));
     let (wanted, lost) = split(protection, &evidence, &short, wanted);
     let is_broken = |&layer: &usize| !evidence.broken_parity(protection, layer).is_empty();
     let writes_parity = job.to.is_none() && !protection.is_part();
@@ -161,13 +173,23 @@ pub fn repair(
     let target = Target::open(&root, protection.id.to_string(), job.sync)?;
     let paths = lost.iter().map(|&lost| target.path_of(&protection.entries[lost].path));
     report.lost = paths.collect();
-    let without_room = Vec::new();
-    let repair =
-        Repair { protection, job, progress, evidence, short, lost, without_room, target: &target };
+    let repair = Repair {
+        protection,
+        job,
+        progress,
+        evidence,
+        short,
+        lost,
+        crowded: BTreeMap::new(),
+        without_room: Vec::new(),
+        target: &target,
+    };
     match job.dry_run {
         true => repair.foretell(&wanted, &mut report),
         false => repair.run(&wanted, &mut report)?,
     }
+    report.kept = target.kept();
+    report.not_kept = target.refused().kinds().collect();
     Ok(report)
 }
 
@@ -185,7 +207,12 @@ fn absent(folder: &Path) -> Error {
 }
 
 /// Returns the entries that are to be restored.
-fn wanted(job: &RepairJob, evidence: &Evidence, is_folder: impl Fn(usize) -> bool) -> Vec<usize> {
+/// `is_elsewhere` tells of what has moved whether it is a folder that lies somewhere else.
+fn wanted(
+    job: &RepairJob,
+    evidence: &Evidence,
+    is_elsewhere: impl Fn(usize) -> bool,
+) -> Vec<usize> {
     let is_wanted = |number: usize, state: &FileState| match state {
         FileState::Damaged(_) | FileState::Missing => true,
         FileState::Changed(_) => job.restore_changed || job.to.is_some(),
@@ -194,7 +221,7 @@ fn wanted(job: &RepairJob, evidence: &Evidence, is_folder: impl Fn(usize) -> boo
         // wanted as it was.
         FileState::Unreadable(_) => job.to.is_some(),
         // Files that are moved back need their folder.
-        FileState::Moved(_) => job.to.is_some() || job.move_back && is_folder(number),
+        FileState::Moved(_) => job.to.is_some() || job.move_back && is_elsewhere(number),
     };
     let states = evidence.states.iter();
     states.filter(|(number, state)| is_wanted(**number, state)).map(|(&number, _)| number).collect()
@@ -250,6 +277,8 @@ struct Repair<'a> {
     short: Vec<usize>,
     /// The entries that cannot be restored for that reason.
     lost: Vec<usize>,
+    /// The entries that find no room on their disks.
+    crowded: BTreeMap<usize, NoRoom>,
     /// The layers whose parity finds no room on its disk.
     without_room: Vec<usize>,
     target: &'a Target,
@@ -277,9 +306,7 @@ impl<'a> Repair<'a> {
         for (number, parity) in parity.into_iter().enumerate() {
             self.finish_parity(number, parity, report)?;
         }
-        if self.job.move_back && self.job.to.is_none() {
-            self.move_back(report)?;
-        }
+        self.move_back(report)?;
         self.make_links(wanted, &needed, report)?;
         self.sync_names(report)?;
         self.finish_folders(wanted)?;
@@ -287,26 +314,39 @@ impl<'a> Repair<'a> {
         Ok(())
     }
 
-    /// Refuses to begin if the disk has no room for the files that will be restored. If a disk has
-    /// no room for the parity of a layer, notes that, and this parity is not written.
+    /// Notes the files whose disk has no room for all that is to be restored there, each disk by
+    /// itself, and the layers whose parity has no room. None of these are written.
     fn expect_space(&mut self, wanted: &[usize], report: &mut RepairReport) -> Result<()> {
-        let root = self.job.to.as_ref().unwrap_or(&self.protection.root);
-        let bytes = wanted.iter().map(|&number| self.protection.entries[number].size()).sum();
         let mut room = Room::default();
-        room.take(&[(root.clone(), bytes)]).map_err(no_room)?;
+        let needs =
+            |&number: &usize| (self.target.path_of(self.path_at(number)), self.room_of(number));
+        let needs: Vec<(PathBuf, u64)> = wanted.iter().map(needs).collect();
+        let refused = room.take(&needs).into_iter();
+        self.crowded = refused.map(|(at, no_room)| (wanted[at], no_room)).collect();
         let protection = self.protection;
         for (number, layer) in protection.layers.iter().enumerate() {
             let need = |index| {
                 let path = protection.place_of(layer, index);
-                (path.parent().unwrap_or(&path).to_owned(), layer.header.file_length(index))
+                (path, layer.header.file_length(index))
             };
             let needs: Vec<(PathBuf, u64)> = self.broken(number).into_iter().map(need).collect();
-            if let Err(error) = room.take(&needs).map_err(no_room) {
-                self.note_parity(number, error, report)?;
+            if let Err(refused) = room.take_all(&needs) {
+                self.note_parity(number, no_room(&refused), report)?;
                 self.without_room.push(number);
             }
         }
         Ok(())
+    }
+
+    /// Returns the number of bytes that an entry takes on its disk. Blocks of zeros take nothing.
+    fn room_of(&self, number: usize) -> u64 {
+        let EntryKind::File { layer, piece, size, .. } = self.protection.entries[number].kind
+        else {
+            return 0;
+        };
+        let start = self.evidence.layers[layer].stream.pieces()[piece].start;
+        let layer = &self.protection.layers[layer];
+        sparse::room(start..start + size, &layer.header.geometry, &layer.checksums)
     }
 
     /// Removes what an earlier repair of this protection left. If this repair did not restore
@@ -365,27 +405,43 @@ impl<'a> Repair<'a> {
         Ok(())
     }
 
+    /// Returns the path in the target at which an entry is restored: where it is now, if the file
+    /// system takes that name for the recorded one.
+    fn path_at(&self, number: usize) -> &[u8] {
+        match self.job.to.is_none() {
+            true => self.protection.path_now(number, &self.evidence.tree),
+            false => &self.protection.entries[number].path,
+        }
+    }
+
     fn begin(&self, wanted: &[usize], report: &mut RepairReport) -> Result<Files<'a>> {
         let mut files = Files::new();
         for &number in wanted {
             let entry = &self.protection.entries[number];
             let EntryKind::File { size, .. } = entry.kind else { continue };
+            let path = self.path_at(number);
             if self.was_restored(entry) {
-                self.note(Ok(()), &entry.path, report)?;
+                self.note(Ok(()), path, report)?;
                 continue;
             }
-            match self.target.begin(&entry.path, size, self.seen(number)) {
+            if let Some(refused) = self.crowded.get(&number) {
+                self.note(Err(no_room(refused)), path, report)?;
+                continue;
+            }
+            match self.target.begin(path, size, self.seen(number)) {
                 Ok(restoring) => _ = files.insert(number, restoring),
-                Err(error) => self.note(Err(error), &entry.path, report)?,
+                Err(error) => self.note(Err(error), path, report)?,
             }
         }
         Ok(files)
     }
 
-    /// Returns the time of what has the name of an entry, if it may be replaced.
-    fn seen(&self, number: usize) -> Seen {
-        let found = self.evidence.tree.of(number).filter(|_| self.job.to.is_none());
-        found.map(|found| found.modified)
+    /// Returns what has the name of an entry, if it may be replaced.
+    fn seen(&self, number: usize) -> Option<Seen> {
+        let found = self.evidence.tree.of(number).filter(|_| self.job.to.is_none())?;
+        let state = self.evidence.states.get(&number);
+        let is_kept = matches!(state, Some(FileState::Damaged(_) | FileState::Changed(_)));
+        Some(Seen { modified: found.modified, is_kept })
     }
 
     /// Whether an earlier repair to the same folder has restored an entry.
@@ -422,7 +478,7 @@ impl<'a> Repair<'a> {
             let EntryKind::File { digest, .. } = entry.kind else { continue };
             match restoring.complete(entry, digest) {
                 Ok(restored) => _ = complete.insert(number, restored),
-                Err(error) => self.note(Err(error), &entry.path, report)?,
+                Err(error) => self.note(Err(error), self.path_at(number), report)?,
             }
         }
         // What is not of the part that was asked for may be restored later.
@@ -431,30 +487,30 @@ impl<'a> Repair<'a> {
         let left = wanted.iter().chain(&self.lost).chain(others);
         let mut needed = self.sources_of(left.filter(|number| !complete.contains_key(*number)));
         let is_needed = |number: &usize, needed: &HashSet<PathBuf>| {
-            needed.contains(&self.target.path_of(&self.protection.entries[*number].path))
+            needed.contains(&self.target.path_of(self.path_at(*number)))
         };
         // A file that is refused is not restored either, so its bytes must stay, too.
         while let Some(number) = complete.keys().copied().find(|it| is_needed(it, &needed)) {
             complete.remove(&number);
-            let entry = &self.protection.entries[number];
-            self.note(self.expect_free(entry, &needed), &entry.path, report)?;
+            let path = self.path_at(number);
+            self.note(self.expect_free(path, &needed), path, report)?;
             needed.extend(self.sources_of([number].iter()));
         }
         self.sync_names(report)?;
         let mut replaced = HashSet::new();
         for (number, mut restored) in complete {
-            let entry = &self.protection.entries[number];
+            let path = self.path_at(number);
             let sources = self.sources_of([number].iter());
             if !sources.is_disjoint(&replaced) {
                 // Some of its bytes are nowhere else any more.
                 restored.keep();
             }
-            let done = self.expect_free(entry, &needed).and_then(|()| restored.finish());
+            let done = self.expect_free(path, &needed).and_then(|()| restored.finish());
             match done.is_ok() {
-                true => _ = replaced.insert(self.target.path_of(&entry.path)),
+                true => _ = replaced.insert(self.target.path_of(path)),
                 false => needed.extend(sources),
             }
-            self.note(done, &entry.path, report)?;
+            self.note(done, path, report)?;
         }
         Ok(needed)
     }
@@ -471,8 +527,8 @@ impl<'a> Repair<'a> {
     }
 
     /// Refuses to replace a file if it has bytes of another one that could not be restored.
-    fn expect_free(&self, entry: &Entry, needed: &HashSet<PathBuf>) -> Result<()> {
-        let path = self.target.path_of(&entry.path);
+    fn expect_free(&self, path: &[u8], needed: &HashSet<PathBuf>) -> Result<()> {
+        let path = self.target.path_of(path);
         match needed.contains(&path) {
             false => Ok(()),
             true => Err(Error::new(
@@ -528,24 +584,6 @@ impl<'a> Repair<'a> {
         Ok(())
     }
 
-    fn move_back(&self, report: &mut RepairReport) -> Result<()> {
-        for (&number, state) in &self.evidence.states {
-            let FileState::Moved(from) = state else { continue };
-            let entry = &self.protection.entries[number];
-            if entry.kind == EntryKind::Folder || !self.protection.covers(number) {
-                continue;
-            }
-            let Ok(relative) = from.strip_prefix(&self.protection.root) else { continue };
-            match self.target.take(&path_bytes(relative), &entry.path) {
-                Ok(()) => {
-                    report.moved_back.push((from.clone(), self.target.path_of(&entry.path)));
-                }
-                Err(error) => self.note(Err(error), &entry.path, report)?,
-            }
-        }
-        Ok(())
-    }
-
     /// Restores symbolic links, and hard links to files that were restored.
     fn make_links(
         &self,
@@ -554,22 +592,23 @@ impl<'a> Repair<'a> {
         report: &mut RepairReport,
     ) -> Result<()> {
         let restored: HashSet<PathBuf> = report.restored.iter().cloned().collect();
+        let is_restored = |file: usize| restored.contains(&self.target.path_of(self.path_at(file)));
         let is_wanted = |number: &usize| wanted.binary_search(number).is_ok();
         for (number, entry) in self.protection.entries.iter().enumerate() {
             let is_due = match &entry.kind {
                 EntryKind::Symlink { .. } => is_wanted(&number),
                 EntryKind::HardLink { target } => {
-                    let is_new = restored.contains(&self.target.path_of(target));
+                    let is_new = self.protection.entry_at(target).is_some_and(is_restored);
                     is_wanted(&number) || is_new && !self.is_own(number)
                 }
                 EntryKind::File { .. } | EntryKind::Folder => false,
             };
             if is_due {
                 let is_missing = |file: &[u8]| {
-                    let is_wanted = self.protection.entry_at(file).as_ref().is_some_and(is_wanted);
-                    is_wanted && !restored.contains(&self.target.path_of(file))
+                    let file = self.protection.entry_at(file);
+                    file.is_some_and(|file| is_wanted(&file) && !is_restored(file))
                 };
-                let done = self.expect_free(entry, needed);
+                let done = self.expect_free(&entry.path, needed);
                 let done = done.and_then(|()| self.make_link(number, is_missing));
                 self.note(done, &entry.path, report)?;
             }
@@ -643,12 +682,12 @@ impl<'a> Repair<'a> {
 }
 
 /// Returns the error for a disk that has too little room.
-fn no_room(NoRoom { path, needed, left }: NoRoom) -> Error {
+fn no_room(NoRoom { path, needed, left }: &NoRoom) -> Error {
     Error::new(
         ErrorKind::Io,
         format!(
             "the repair writes before it removes anything, and the disk of {} has room for {left} \
-             of the {needed} bytes",
+             of the {needed} bytes that would be restored there",
             shown(&path)
         ),
     )

@@ -1,21 +1,27 @@
 //! Files that are being restored: each is written under a temporary name in the folder where it
 //! belongs, compared by its digest, and then renamed.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io;
 use std::mem::take;
 use std::path::{Path, PathBuf};
 
+use crate::aside;
 use crate::digest::{FileDigest, shorten};
 use crate::error::{Error, ErrorKind, Result};
 use crate::find::Entry;
-use crate::stream::read_at;
-use crate::system::path_in;
+use crate::sparse::copy_bytes;
+use crate::stream::{open, read_at};
+use crate::system::{owned_name, path_in};
 use crate::tree::{folder_of, is_temporary, temporary_name};
 use paritas_shards::{Attributes, Digest, Timestamp, shown};
-use paritas_store::place::folder::{Folder, set_modified};
+use paritas_store::place::attributes::Wanted;
+use paritas_store::place::extended::Extended;
+use paritas_store::place::folder::Folder;
+use paritas_store::place::refused::{Refused, is_refusal, refusal};
+use paritas_store::place::system::{mode, set_mode};
 
 /// Number of bytes that are read back at once.
 const STEP: u64 = 1 << 20;
@@ -36,6 +42,10 @@ pub(crate) struct Target {
     sync: bool,
     /// The folders whose names have changed since they were last synced, by path.
     unsynced: RefCell<BTreeSet<Vec<u8>>>,
+    /// What was replaced, and where it is now.
+    kept: RefCell<Vec<(PathBuf, PathBuf)>>,
+    /// What file systems have refused so far.
+    refused: Cell<Refused>,
 }
 
 /// A file that is being restored. If it is dropped before it has its name, it is removed, unless it
@@ -45,7 +55,8 @@ pub(crate) struct Restoring<'t> {
     target: &'t Target,
     pub path: Vec<u8>,
     temporary: Vec<u8>,
-    seen: Seen,
+    /// What may be replaced. If there was nothing, nothing is replaced.
+    seen: Option<Seen>,
     /// Whether the file stays when this is dropped, under the name that it has then.
     stays: bool,
 }
@@ -55,20 +66,48 @@ pub(crate) struct Restoring<'t> {
 #[derive(Debug)]
 pub(crate) struct Complete<'t> {
     restoring: Restoring<'t>,
-    /// The mode that it will have.
-    mode: u32,
+    /// Whether its owner may not read it once it has its name.
+    is_hidden: bool,
 }
 
-/// The time of what has a name that is restored, as it was when that was read. It may be replaced
-/// while it has this time. `None` if there was nothing: then nothing is replaced.
-pub(crate) type Seen = Option<Timestamp>;
+/// What has a name that is restored, as it was when that was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Seen {
+    /// Its time of change. It may be replaced while it has this time.
+    pub modified: Timestamp,
+    /// Whether it has bytes or a target of its own, which stay beside the name ([`crate::aside`]).
+    pub is_kept: bool,
+}
+
+/// Where something is that moves back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// It has its name.
+    Here,
+    /// It is on another disk, from which it can only be copied.
+    OtherDisk,
+}
 
 impl Target {
     /// Opens the folder that restored paths are relative to.
     pub fn open(root: &Path, id: String, sync: bool) -> Result<Self> {
         let folder = Folder::open(root).map_err(|error| Error::io("opening", root, error))?;
-        let unsynced = RefCell::default();
-        Ok(Self { root: root.to_owned(), folder, id, sync, unsynced })
+        let (unsynced, kept, refused) = Default::default();
+        Ok(Self { root: root.to_owned(), folder, id, sync, unsynced, kept, refused })
+    }
+
+    /// Returns what was replaced, and where it is now.
+    pub fn kept(&self) -> Vec<(PathBuf, PathBuf)> {
+        self.kept.borrow().clone()
+    }
+
+    /// Returns what file systems have refused so far.
+    pub fn refused(&self) -> Refused {
+        self.refused.get()
+    }
+
+    fn refuse(&self, refused: Refused) {
+        self.refused.set(self.refused.get().or(refused));
     }
 
     /// Returns the path of something in the tree.
@@ -83,7 +122,7 @@ impl Target {
     ) -> impl FnOnce(io::Error) -> Error + 'a {
         move |error| match error.kind() {
             io::ErrorKind::NotADirectory | io::ErrorKind::IsADirectory => self.in_the_way(path),
-            _ => Error::io(doing, &self.path_of(path), error),
+            _ => Error::making(doing, &self.path_of(path), error),
         }
     }
 
@@ -99,7 +138,7 @@ impl Target {
     }
 
     /// Begins a file of `size` bytes, which are zeros at first.
-    pub fn begin(&self, path: &[u8], size: u64, seen: Seen) -> Result<Restoring<'_>> {
+    pub fn begin(&self, path: &[u8], size: u64, seen: Option<Seen>) -> Result<Restoring<'_>> {
         let failed = |error| self.failed("restoring", path)(error);
         let (folder, _) = self.folder.parent(path, true).map_err(failed)?;
         let temporary = self.temporary()?;
@@ -107,7 +146,8 @@ impl Target {
         let path = path.to_vec();
         let restoring = Restoring { target: self, path, temporary, seen, stays: false };
         self.note_name(&restoring.path);
-        file.set_len(size).map_err(|error| restoring.failed(error))?;
+        // Where a file cannot be made longer like this, writing makes it so.
+        refusal(file.set_len(size)).map_err(|error| restoring.failed(error))?;
         Ok(restoring)
     }
 
@@ -149,18 +189,28 @@ impl Target {
         take(&mut *self.unsynced.borrow_mut()).into_iter().filter_map(failed).collect()
     }
 
-    /// Gives a folder its mode and time.
+    /// Gives a folder its attributes.
     pub fn finish_folder(&self, entry: &Entry) -> Result<()> {
         let failed = |error| self.failed("finishing", &entry.path)(error);
         let folder = self.inner(&entry.path).map_err(failed)?;
-        folder.finish(entry.mode & RESTORED_MODE, entry.modified).map_err(failed)
+        let above = || self.inner(folder_of(&entry.path)).ok()?.owner();
+        let none = Extended::default();
+        let wanted = Wanted {
+            mode: entry.mode & RESTORED_MODE,
+            modified: entry.modified,
+            owner: entry.details.owner.or_else(above),
+            extended: entry.details.extended.as_deref().unwrap_or(&none),
+        };
+        folder.finish(&wanted).map(|refused| self.refuse(refused)).map_err(failed)
     }
 
     /// Gives a folder the time that it had.
     pub fn set_folder_time(&self, entry: &Entry) -> Result<()> {
         let failed = |error| self.failed("finishing", &entry.path)(error);
         let folder = self.inner(&entry.path).map_err(failed)?;
-        folder.set_modified(entry.modified).map_err(failed)
+        let times = folder.set_modified(entry.modified).map_err(failed)?;
+        self.refuse(Refused { times, ..Refused::default() });
+        Ok(())
     }
 
     fn inner(&self, path: &[u8]) -> io::Result<Folder> {
@@ -171,25 +221,37 @@ impl Target {
         folder.inner(&name, false)
     }
 
-    /// Makes a symbolic link to `to`.
-    pub fn symlink(&self, entry: &Entry, to: &[u8], seen: Seen) -> Result<()> {
+    /// Makes a symbolic link to `to`, if the file system has links.
+    pub fn symlink(&self, entry: &Entry, to: &[u8], seen: Option<Seen>) -> Result<()> {
         let failed = |error| self.failed("restoring the link", &entry.path)(error);
         let (folder, name) = self.folder.parent(&entry.path, true).map_err(failed)?;
         let temporary = self.temporary()?;
-        folder.symlink(to, &temporary, entry.modified).map_err(failed)?;
+        if refusal(folder.symlink(to, &temporary, entry.modified)).map_err(failed)? {
+            self.refuse(Refused { links: true, ..Refused::default() });
+            return Ok(());
+        }
         let named = self.name(&folder, (&temporary, &name), &entry.path, seen);
         // If it did not get its name, it goes.
         let _ = folder.remove(&temporary);
         named
     }
 
-    /// Makes a hard link at `path` to a file in the tree.
-    pub fn hard_link(&self, file: &[u8], path: &[u8], seen: Seen) -> Result<()> {
+    /// Makes a hard link at `path` to a file in the tree, or a copy of it where the file system has
+    /// no hard links.
+    pub fn hard_link(&self, file: &[u8], path: &[u8], seen: Option<Seen>) -> Result<()> {
         let failed = |error| self.failed("restoring the link", path)(error);
         let (from, file) = self.folder.parent(file, false).map_err(failed)?;
         let (folder, name) = self.folder.parent(path, true).map_err(failed)?;
         let temporary = self.temporary()?;
-        folder.link(&from, &file, &temporary).map_err(failed)?;
+        if refusal(folder.link(&from, &file, &temporary)).map_err(failed)? {
+            self.refuse(Refused { links: true, ..Refused::default() });
+            let copied = || {
+                let copy = folder.create(&temporary)?;
+                self.copy(&from.file(&file)?, &copy)?;
+                if self.sync { copy.sync_all() } else { Ok(()) }
+            };
+            copied().map_err(failed)?;
+        }
         let named = self.name(&folder, (&temporary, &name), path, seen);
         // It also goes if both names led to the same file already: then the system renames nothing.
         let _ = folder.remove(&temporary);
@@ -206,38 +268,145 @@ impl Target {
         folder: &Folder,
         (temporary, name): (&[u8], &[u8]),
         path: &[u8],
-        seen: Seen,
+        seen: Option<Seen>,
     ) -> Result<()> {
         let failed = |error| self.failed("restoring", path)(error);
         let place = self.path_of(path);
         let stays = |why| Error::new(ErrorKind::Busy, format!("{} {why}", shown(&place)));
-        if seen.is_none() {
+        let Some(seen) = seen else {
             folder.take(folder, temporary, name).map_err(|error| match error.kind() {
                 io::ErrorKind::AlreadyExists => {
                     stays("is there and has other content than the protected one, so it stays")
                 }
                 _ => failed(error),
             })?;
-        } else {
-            let now = std::fs::symlink_metadata(&place).ok();
-            let now = now.and_then(|found| Attributes::of(&found).modified);
-            if now != seen {
-                return Err(stays("was changed since the repair began, and stays"));
-            }
-            folder.replace(temporary, name).map_err(failed)?;
+            self.note_name(path);
+            return Ok(());
+        };
+        let now = std::fs::symlink_metadata(&place).ok();
+        let now = now.filter(|now| Attributes::of(now).modified == Some(seen.modified));
+        let Some(now) = now else {
+            return Err(stays("was changed since the repair began, and stays"));
+        };
+        if seen.is_kept && !now.is_dir() && now.len() > 0 {
+            self.keep(folder, name, &place, &now).map_err(failed)?;
         }
+        folder.replace(temporary, name).map_err(failed)?;
         self.note_name(path);
         Ok(())
     }
 
-    /// Moves a file in the tree to a name that must be free.
-    pub fn take(&self, from: &[u8], to: &[u8]) -> Result<()> {
+    /// Gives what is about to be replaced another name: a second one, so that it has its own until
+    /// the new file takes that, or where the file system has no links, the only one.
+    fn keep(&self, folder: &Folder, name: &[u8], place: &Path, now: &Metadata) -> io::Result<()> {
+        for copy in aside::names(&self.id, name, now) {
+            let kept = match folder.link(folder, name, &copy) {
+                Err(error) if is_refusal(&error) => folder.take(folder, name, &copy),
+                linked => linked,
+            };
+            match kept {
+                Ok(()) => {
+                    let copy = place.with_file_name(owned_name(copy));
+                    self.kept.borrow_mut().push((place.to_owned(), copy));
+                    return Ok(());
+                }
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Err(io::Error::new(
+            io::ErrorKind::AlreadyExists,
+            "there are too many copies of what was replaced here; `paritas repair --clean` removes \
+             them",
+        ))
+    }
+
+    /// Copies the bytes and the attributes of a file to a new one. Nobody gets more rights.
+    fn copy(&self, from: &File, to: &File) -> io::Result<()> {
+        let like = from.metadata()?;
+        copy_bytes(from, to, like.len())?;
+        let attributes = Attributes::of(&like);
+        if let Some((mode, modified)) = attributes.mode.zip(attributes.modified) {
+            let extended = &Extended::of_open(from);
+            let wanted = Wanted { mode, modified, owner: attributes.owner, extended };
+            self.refuse(wanted.give(to)?);
+        }
+        Ok(())
+    }
+
+    /// Moves a file in the tree to a name that must be free. If the file is on another disk,
+    /// nothing is done, and [`Place::OtherDisk`] is returned.
+    pub fn take(&self, from: &[u8], to: &[u8]) -> Result<Place> {
         let failed = |error| self.failed("moving back", to)(error);
         let (source, old) = self.folder.parent(from, false).map_err(failed)?;
         let (folder, new) = self.folder.parent(to, true).map_err(failed)?;
-        folder.take(&source, &old, &new).map_err(failed)?;
+        match folder.take(&source, &old, &new) {
+            Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {
+                return Ok(Place::OtherDisk);
+            }
+            taken => taken.map_err(failed)?,
+        }
         self.note_name(from);
         self.note_name(to);
+        Ok(Place::Here)
+    }
+
+    /// Moves a file in the tree from another disk to a name that must be free: copies it, compares
+    /// the copy with the digest, and removes the file. The copy gets mode, owner and time of the
+    /// file.
+    ///
+    /// # Errors
+    /// If the file has other bytes by now ([`ErrorKind::CheckFailed`]), or as for
+    /// [`Complete::finish`].
+    pub fn take_from_disk(
+        &self,
+        from: &[u8],
+        to: &[u8],
+        size: u64,
+        digest: FileDigest,
+    ) -> Result<()> {
+        let failed = |error| self.failed("moving back", to)(error);
+        let source = open(&self.path_of(from)).map_err(failed)?;
+        let like = source.metadata().map_err(failed)?;
+        let restoring = self.begin(to, size, None)?;
+        let file = restoring.open()?;
+        self.copy(&source, &file).map_err(failed)?;
+        restoring.expect_digest(&file, size, digest)?;
+        restoring.sync(&file)?;
+        Complete { restoring, is_hidden: false }.finish()?;
+        self.sync_names().into_iter().next().map_or(Ok(()), |(_, error)| Err(error))?;
+        let now = std::fs::symlink_metadata(self.path_of(from)).ok();
+        match now.map(|now| (now.len(), now.modified().ok()))
+            == Some((like.len(), like.modified().ok()))
+        {
+            true => self.remove(from),
+            false => Err(Error::new(
+                ErrorKind::Busy,
+                format!(
+                    "{} was changed while it was copied, and stays",
+                    shown(&self.path_of(from))
+                ),
+            )),
+        }
+    }
+
+    /// Removes a file or a link that was made anew elsewhere.
+    pub fn remove(&self, path: &[u8]) -> Result<()> {
+        let failed = |error| self.failed("removing", path)(error);
+        let (folder, name) = self.folder.parent(path, false).map_err(failed)?;
+        folder.remove(&name).map_err(failed)?;
+        self.note_name(path);
+        Ok(())
+    }
+
+    /// Renames something from `name` to the last name of `path`. It is in the same folder, and the
+    /// file system takes both names for the same.
+    pub fn rename_alike(&self, name: &[u8], path: &[u8]) -> Result<()> {
+        let failed = |error| self.failed("moving back", path)(error);
+        let (folder, new) = self.folder.parent(path, false).map_err(failed)?;
+        let temporary = self.temporary()?;
+        folder.rename_alike(name, &new, &temporary).map_err(failed)?;
+        self.note_name(path);
         Ok(())
     }
 
@@ -253,7 +422,7 @@ impl Target {
 }
 
 impl Restoring<'_> {
-    fn failed(&self, error: io::Error) -> Error {
+    pub fn failed(&self, error: io::Error) -> Error {
         Error::io("restoring", &self.target.path_of(&self.path), error)
     }
 
@@ -276,22 +445,32 @@ impl<'t> Restoring<'t> {
     pub fn complete(self, entry: &Entry, expected: FileDigest) -> Result<Complete<'t>> {
         let failed = |error| self.failed(error);
         let file = self.open()?;
-        if digest_of(&file, entry.size()).map_err(failed)? != expected {
-            return Err(Error::new(
+        self.expect_digest(&file, entry.size(), expected)?;
+        let is_hidden = self.target.set_attributes(&file, entry).map_err(failed)?;
+        self.sync(&file)?;
+        Ok(Complete { restoring: self, is_hidden })
+    }
+
+    fn expect_digest(&self, file: &File, size: u64, expected: FileDigest) -> Result<()> {
+        match digest_of(file, size).map_err(|error| self.failed(error))? == expected {
+            true => Ok(()),
+            false => Err(Error::new(
                 ErrorKind::CheckFailed,
                 format!(
                     "{} was computed and does not have the digest of the protected file; nothing \
                      was replaced",
                     shown(&self.target.path_of(&self.path))
                 ),
-            ));
+            )),
         }
-        let (folder, name) = self.target.folder.parent(&self.path, false).map_err(failed)?;
-        let mode = set_attributes(&folder, &file, &name, entry).map_err(failed)?;
-        if self.target.sync {
-            file.sync_all().map_err(failed)?;
+    }
+
+    /// Writes the file to the disk, if this is wanted.
+    fn sync(&self, file: &File) -> Result<()> {
+        match self.target.sync {
+            true => file.sync_all().map_err(|error| self.failed(error)),
+            false => Ok(()),
         }
-        Ok(Complete { restoring: self, mode })
     }
 }
 
@@ -310,8 +489,9 @@ impl Complete<'_> {
     pub fn finish(mut self) -> Result<()> {
         let Restoring { target, path, temporary, seen, .. } = &self.restoring;
         let failed = |error| self.restoring.failed(error);
-        if self.mode & READABLE == 0 {
-            set_mode(&self.restoring.open()?, self.mode).map_err(failed)?;
+        if self.is_hidden {
+            let file = self.restoring.open()?;
+            refusal(hide(&file)).map_err(failed)?;
         }
         let (folder, name) = target.folder.parent(path, false).map_err(failed)?;
         target.name(&folder, (temporary, &name), path, *seen)?;
@@ -320,15 +500,26 @@ impl Complete<'_> {
     }
 }
 
-/// Gives a new file the owner and the mode of the file that it will replace, or else the entry's
-/// mode, and the entry's time. Returns that mode. Until the file has its name, its owner may read
-/// it in any case: if the repair is killed, the next one looks for bytes in it.
-fn set_attributes(folder: &Folder, file: &File, name: &[u8], entry: &Entry) -> io::Result<u32> {
-    let kept = folder.adopt(file, name)?;
-    let mode = kept.unwrap_or(entry.mode) & RESTORED_MODE;
-    set_mode(file, mode | READABLE)?;
-    set_modified(file, entry.modified)?;
-    Ok(mode)
+impl Target {
+    /// Gives a new file the owner, the mode and the extended attributes of the file that it will
+    /// replace, or else those of the entry, and the entry's time. Until the file has its name, its
+    /// owner may read it in any case: if the repair is killed, the next one looks for bytes in it.
+    /// Returns whether the mode does not let its owner read it.
+    fn set_attributes(&self, file: &File, entry: &Entry) -> io::Result<bool> {
+        let (folder, name) = self.folder.parent(&entry.path, false)?;
+        let (mode, owner, extended) = match folder.about(&name) {
+            Some((mode, owner)) => (mode, owner, Extended::of(&self.path_of(&entry.path))),
+            None => {
+                let owner = entry.details.owner.or_else(|| folder.owner());
+                (entry.mode, owner, entry.details.extended.as_deref().cloned().unwrap_or_default())
+            }
+        };
+        let mode = mode & RESTORED_MODE;
+        let modified = entry.modified;
+        let wanted = Wanted { mode: mode | READABLE, modified, owner, extended: &extended };
+        self.refuse(wanted.give(file)?);
+        Ok(mode & READABLE == 0)
+    }
 }
 
 impl Drop for Restoring<'_> {
@@ -341,15 +532,12 @@ impl Drop for Restoring<'_> {
     }
 }
 
-#[cfg(unix)]
-fn set_mode(file: &File, mode: u32) -> io::Result<()> {
-    use std::os::unix::fs::PermissionsExt;
-    file.set_permissions(std::fs::Permissions::from_mode(mode))
-}
-
-#[cfg(not(unix))]
-fn set_mode(_file: &File, _mode: u32) -> io::Result<()> {
-    Ok(())
+/// Takes from the owner of a file the right to read it.
+fn hide(file: &File) -> io::Result<()> {
+    match mode(&file.metadata()?) {
+        Some(now) => set_mode(file, now & !READABLE),
+        None => Ok(()),
+    }
 }
 
 /// Returns the digest of an open file of `size` bytes.

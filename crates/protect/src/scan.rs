@@ -193,12 +193,14 @@ fn copies(
     copies
 }
 
-/// Returns size and path of the files that a killed repair has left.
+/// Returns size and path of the files that a killed repair has left, and of the copies of what
+/// repairs have replaced.
 fn leftovers<'a>(
     protection: &'a Protection,
     evidence: &'a Evidence,
 ) -> impl Iterator<Item = (u64, PathBuf)> + 'a {
-    evidence.leftovers(protection).filter_map(|path| {
+    let copies = evidence.replaced(protection);
+    evidence.leftovers(protection).chain(copies).filter_map(|path| {
         let found = std::fs::symlink_metadata(path).ok().filter(Metadata::is_file)?;
         Some((found.len(), path.clone()))
     })
@@ -323,9 +325,9 @@ fn suspects(protection: &Protection, evidence: &Evidence, block: u64) -> Vec<Pat
     };
     let damaged = evidence.states.iter().filter(is_suspect);
     let damaged = damaged.filter_map(|(&number, _)| {
-        let path = &protection.entries[number].path;
-        match evidence.tree.of(number)?.kind {
-            FoundKind::File { size, .. } => Some((size, path_in(&protection.root, path))),
+        let found = evidence.tree.of(number)?;
+        match found.kind {
+            FoundKind::File { size, .. } => Some((size, path_in(&protection.root, &found.path))),
             _ => None,
         }
     });

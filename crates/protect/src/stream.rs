@@ -259,8 +259,17 @@ impl Source {
         let metadata = file.metadata().map_err(Err)?;
         match stamp(&metadata) == Some(expected) && read == bytes.len() {
             true => Ok(read),
-            false => Err(Ok(Trouble::Changed)),
+            false => {
+                // What is read of a file that changed is coded, so it must not be left to chance.
+                bytes[read..].fill(0);
+                Err(Ok(Trouble::Changed))
+            }
         }
+    }
+
+    /// Whether the file has the size and the time that it should have.
+    pub fn is_expected(&self) -> bool {
+        self.read(0, &mut []).is_ok()
     }
 }
 
@@ -533,12 +542,15 @@ impl RunningSums {
         }
     }
 
+    /// Returns the checksum of a block after all columns.
+    fn checksum(&self, block: u64) -> u64 {
+        resumed_block_checksum(self.states[block as usize]).finalize()
+    }
+
     /// Returns the blocks whose columns do not have the expected checksum together.
     pub fn differences<'s>(&'s self, expected: &'s [u64]) -> impl Iterator<Item = u64> + 's {
-        let pairs = (0..).zip(self.states.iter().zip(expected));
-        pairs.filter_map(|(block, (&state, &sum))| {
-            (resumed_block_checksum(state).finalize() != sum).then_some(block)
-        })
+        let sums = (0..).zip(expected);
+        sums.filter_map(|(block, &sum)| (self.checksum(block) != sum).then_some(block))
     }
 }
 
@@ -620,11 +632,6 @@ impl Gathered {
         Self { scanned, parts: BTreeMap::new(), columns: RunningSums::new(geometry.data) }
     }
 
-    /// Returns the first block of which later passes have read other bytes than the scan.
-    pub fn first_difference(&self) -> Option<u64> {
-        self.columns.differences(&self.scanned.checksums).next()
-    }
-
     fn add(&mut self, stream: &Stream, share: Share) {
         for (block, checksum) in share.checksums {
             self.scanned.checksums[block as usize] = checksum;
@@ -640,6 +647,16 @@ impl Gathered {
         for (piece, trouble) in share.troubles {
             self.scanned.troubles.entry(piece).or_insert(trouble);
         }
+    }
+
+    /// Returns all findings, after every column was read, and the blocks of which later passes have
+    /// read other bytes than the scan. Their checksums are those of the bytes that all passes read.
+    pub fn finish_coded(mut self) -> (Scanned, Vec<u64>) {
+        let mixed: Vec<u64> = self.columns.differences(&self.scanned.checksums).collect();
+        for &block in &mixed {
+            self.scanned.checksums[block as usize] = self.columns.checksum(block);
+        }
+        (self.finish(), mixed)
     }
 
     /// Returns all findings, after every block was read.

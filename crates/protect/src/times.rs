@@ -3,20 +3,13 @@
 //! A disk that loses bits does not change this time, and a program that writes to a file does, even
 //! if it sets the file's own time back afterwards. So it tells rot from work. But whatever changes
 //! names or modes changes it as well: a tree that was copied has new times everywhere. Therefore
-//! these times count only where most files still have theirs.
-
-use std::path::Path;
+//! these times count only where at least half of the files still have theirs. Where they tell
+//! nothing, a file whose bytes differ and whose own time does not counts as damaged.
 
 use paritas_shards::Timestamp;
 
-use crate::catalogue::Settings;
-use crate::create::root_number;
 use crate::find::{Entry, Protection};
 use crate::tree::{Found, FoundKind, Tree};
-
-/// Largest number of files with new times that may be all there are, if the root is the same
-/// folder as before: a single file has no others to be compared with.
-const FEW: usize = 3;
 
 /// Whether the times tell which files were written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,11 +32,7 @@ impl ChangeTimes {
                 false => new += 1,
             }
         }
-        let tell = match kept {
-            0 => new <= FEW && is_same_folder(&protection.root, &protection.settings),
-            _ => kept >= new,
-        };
-        Self { tell }
+        Self { tell: kept > 0 && kept >= new }
     }
 
     /// Whether a file was certainly touched since it was protected, whatever time it has itself.
@@ -59,8 +48,4 @@ fn has_size_and_time(entry: &Entry, found: &Found) -> bool {
         _ => false,
     };
     has_size && found.modified == entry.modified
-}
-
-fn is_same_folder(root: &Path, settings: &Settings) -> bool {
-    settings.root_number.is_some() && settings.root_number == root_number(root)
 }

@@ -8,7 +8,7 @@ use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread;
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
-use paritas_shards::{Attributes, Timestamp, shown};
+use paritas_shards::{Attributes, Owner, Timestamp, shown};
 use paritas_store::place::identity::Inode;
 use paritas_store::place::system::{is_mount, is_of_kernel, numbers_files, open_to_read};
 
@@ -32,6 +32,7 @@ pub(crate) struct Found {
     pub modified: Timestamp,
     /// When the system last changed anything about it, if it is a file.
     pub changed: Option<Timestamp>,
+    pub owner: Option<Owner>,
     pub kind: FoundKind,
 }
 
@@ -230,6 +231,30 @@ impl Tree {
         self.places[number].map(|place| &self.found[place])
     }
 
+    /// Takes what has this index in `found` for what was looked for at the path with this number.
+    pub fn match_with(&mut self, number: usize, place: usize) {
+        self.places[number] = Some(place);
+        self.is_matched[place] = true;
+    }
+
+    /// Whether what has this index in `found` was matched.
+    pub fn is_matched(&self, place: usize) -> bool {
+        self.is_matched[place]
+    }
+
+    /// Returns the indices in `found` of what lies directly in a folder.
+    pub fn places_in(&self, folder: &[u8]) -> impl Iterator<Item = usize> {
+        let below = joined(folder, b"");
+        let first = self.found.partition_point(|found| found.path < below);
+        let inner = self.found[first..].partition_point(|found| found.path.starts_with(&below));
+        let length = below.len();
+        let is_direct = move |&place: &usize| {
+            let rest = &self.found[place].path[length..];
+            !rest.is_empty() && !rest.contains(&b'/')
+        };
+        (first..first + inner).filter(is_direct)
+    }
+
     /// Returns what was found at paths that were not matched.
     pub fn others(&self) -> impl Iterator<Item = &Found> {
         let pairs = self.found.iter().zip(&self.is_matched);
@@ -269,8 +294,12 @@ impl Tree {
 
     /// Returns what was found at a path.
     pub fn at(&self, path: &[u8]) -> Option<&Found> {
-        let place = self.found.binary_search_by(|found| found.path.as_slice().cmp(path));
-        place.ok().map(|place| &self.found[place])
+        self.place_of(path).map(|place| &self.found[place])
+    }
+
+    /// Returns the index in `found` of what was found at a path.
+    pub fn place_of(&self, path: &[u8]) -> Option<usize> {
+        self.found.binary_search_by(|found| found.path.as_slice().cmp(path)).ok()
     }
 }
 
@@ -281,7 +310,33 @@ impl Found {
         let modified = attributes.modified.unwrap_or(never);
         let changed =
             Timestamp::changed(metadata).filter(|_| matches!(kind, FoundKind::File { .. }));
-        Self { path, mode: attributes.mode.unwrap_or(0o644), modified, changed, kind }
+        Self {
+            path,
+            mode: attributes.mode.unwrap_or(0o644),
+            modified,
+            changed,
+            owner: attributes.owner,
+            kind,
+        }
+    }
+
+    /// Returns what is at a path relative to a root, if it can be protected.
+    pub fn at(root: &Path, path: &[u8]) -> Option<Self> {
+        let place = path_in(root, path);
+        let metadata = fs::symlink_metadata(&place).ok()?;
+        let kind = kind_of(&place, &metadata).ok()?.ok()?;
+        Some(Self::new(path.to_vec(), &metadata, kind))
+    }
+
+    /// Whether this may be what `other` is, under another name: both have the same kind, size and
+    /// time. Their numbers (inodes) are not compared, because some file systems have a number for
+    /// each name that was opened.
+    pub fn is_alike(&self, other: &Self) -> bool {
+        let is_kind = match (&self.kind, &other.kind) {
+            (FoundKind::File { size, .. }, FoundKind::File { size: there, .. }) => size == there,
+            (one, there) => one == there,
+        };
+        is_kind && self.mode == other.mode && self.modified == other.modified
     }
 }
 
@@ -526,6 +581,11 @@ impl Walk<'_> {
 /// Returns the folder that a path relative to a root is in: nothing stands for the root.
 pub(crate) fn folder_of(path: &[u8]) -> &[u8] {
     &path[..path.iter().rposition(|&byte| byte == b'/').unwrap_or(0)]
+}
+
+/// Returns the last name of a path.
+pub(crate) fn name_of(path: &[u8]) -> &[u8] {
+    &path[path.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1)..]
 }
 
 /// Returns the path of a name in a folder. An empty name gives the beginning of all paths below it.

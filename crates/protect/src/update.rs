@@ -11,7 +11,7 @@
 
 mod guard;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
@@ -26,6 +26,7 @@ use crate::digest::FileDigest;
 use crate::error::{Error, ErrorKind, Result};
 use crate::find::{Entry, EntryKind, Layer, Protection};
 use crate::geometry::Geometry;
+use crate::mounts;
 use crate::scan::{digest_of, digests};
 use crate::system::{path_bytes, path_in};
 use crate::times::ChangeTimes;
@@ -126,6 +127,8 @@ pub struct UpdatePlan<'p> {
     pub files: ChangedFiles,
     /// The parity that will be written, if any.
     pub parity: Option<Plan>,
+    /// Places that cannot be looked at now, as in [`UpdateReport::held`].
+    pub held: Vec<Skipped>,
     /// Paths that were found and will not be protected.
     pub skipped: Vec<Skipped>,
     protection: &'p Protection,
@@ -145,7 +148,7 @@ impl UpdatePlan<'_> {
     /// If too many files are gone or changed ([`ErrorKind::TooManyChanges`]), if a file turns out to
     /// be damaged ([`ErrorKind::CheckFailed`]), or as for [`protect`].
     pub fn carry_out(self, progress: Progress<'_>) -> Result<UpdateReport> {
-        let Self { updated, kept, files, parity, skipped, protection, refusal } = self;
+        let Self { updated, kept, files, parity, held, skipped, protection, refusal } = self;
         if let Some(refusal) = refusal {
             return Err(refusal);
         }
@@ -162,6 +165,7 @@ impl UpdatePlan<'_> {
             gone: files.gone.len() as u64,
             files,
             protected,
+            held,
             skipped,
         })
     }
@@ -185,6 +189,9 @@ pub struct UpdateReport {
     pub files: ChangedFiles,
     /// The report on the new parity, if any was written.
     pub protected: Option<ProtectReport>,
+    /// Places that cannot be looked at now: disks that are not mounted, and what cannot be read.
+    /// What is protected there stays protected as it was.
+    pub held: Vec<Skipped>,
     /// Paths that are not protected, as in [`ProtectReport::skipped`], also if no parity was
     /// written.
     pub skipped: Vec<Skipped>,
@@ -214,27 +221,37 @@ pub fn update(
 pub fn plan_update<'p>(protection: &'p Protection, job: &UpdateJob) -> Result<UpdatePlan<'p>> {
     protection.expect_whole()?;
     let tree = protection.walk(threads(job.threads))?;
-    refuse_unread(protection, &tree)?;
     refuse_all_gone(protection)?;
     let starts: Vec<&[u8]> = protection.starts().collect();
     refuse_inside(&protection.root, &starts, &tree, &protection.parity_folders())?;
     let times = ChangeTimes::of(protection, &tree);
     let mut changes = Changes::new(protection, present(protection, &tree, job), times, job)?;
+    let held = Held::new(protection, &tree);
+    changes.hold(protection, &held);
     changes.refuse_emptied(protection, &tree)?;
     let updated = match () {
-        () if job.anew || changes.needs_all(protection) => Updated::Anew,
+        () if job.anew || changes.needs_all(protection) && held.is_nothing() => {
+            held.refuse_anew()?;
+            Updated::Anew
+        }
         () if changes.is_nothing(protection) => Updated::Nothing,
         () => Updated::Layer,
     };
     let parity = match updated {
         Updated::Nothing => None,
-        Updated::Layer => Some(changes.layer(protection, job, tree.skipped.clone())?),
+        Updated::Layer => {
+            let mut mounts = tree.mounts.clone();
+            mounts.extend(held.mounts.iter().cloned());
+            mounts.sort_unstable();
+            Some(changes.layer(protection, job, &mounts, tree.skipped.clone())?)
+        }
         Updated::Anew => Some(changes.anew(protection, job)?),
     };
     let most = if job.accept_changes { Share::ALL } else { job.most_changed };
     let refusal = changes.losses(protection).refusal(protection, most);
     let (kept, files) = (changes.kept, changes.files(protection));
-    Ok(UpdatePlan { updated, kept, files, parity, skipped: tree.skipped, protection, refusal })
+    let (held, skipped) = (held.places, tree.skipped);
+    Ok(UpdatePlan { updated, kept, files, parity, held, skipped, protection, refusal })
 }
 
 /// Refuses to take everything for removed: perhaps a disk is not mounted.
@@ -268,23 +285,61 @@ fn is_there(protection: &Protection, start: &[u8]) -> bool {
     path_in(&protection.root, start).symlink_metadata().is_ok()
 }
 
-/// Refuses to take protected files for removed that may still be there, because they or a folder
-/// above them cannot be looked at.
-fn refuse_unread(protection: &Protection, tree: &Tree) -> Result<()> {
-    let hides_some = |skipped: &&Skipped| {
-        let path = skipped.path.strip_prefix(&protection.root).map(path_bytes);
-        path.is_ok_and(|path| protection.needs(&path)) && !skipped.is_special()
-    };
-    match tree.skipped.iter().find(hides_some) {
-        Some(Skipped { path, reason }) => Err(Error::new(
-            ErrorKind::Io,
-            format!(
-                "{} cannot be read ({reason}), but files there are protected; make it readable \
-                 first, or mount its disk",
-                shown(path)
-            ),
-        )),
-        None => Ok(()),
+/// What is protected and cannot be looked at now. It may be there, so it is not given up.
+struct Held {
+    /// Where it is, and why it cannot be looked at.
+    places: Vec<Skipped>,
+    /// The paths of disks that are not mounted.
+    mounts: Vec<Vec<u8>>,
+    /// The numbers of the entries at these places, and of the folders that lead to them.
+    entries: BTreeSet<usize>,
+}
+
+impl Held {
+    fn new(protection: &Protection, tree: &Tree) -> Self {
+        let absent = mounts::absent(protection, tree);
+        let not_mounted =
+            absent.iter().filter(|(path, _)| !tree.mounts.iter().any(|it| it == path));
+        let mounts = not_mounted.map(|(path, _)| path.to_vec()).collect();
+        let mut held = Self { places: Vec::new(), mounts, entries: BTreeSet::new() };
+        for place in mounts::as_skipped(&protection.root, &absent) {
+            held.add(protection, place);
+        }
+        for skipped in tree.skipped.iter().filter(|skipped| !skipped.is_special()) {
+            let path = skipped.path.strip_prefix(&protection.root).map(path_bytes);
+            if path.is_ok_and(|path| protection.needs(&path)) {
+                held.add(protection, skipped.clone());
+            }
+        }
+        held
+    }
+
+    fn add(&mut self, protection: &Protection, place: Skipped) {
+        let path =
+            place.path.strip_prefix(&protection.root).map_or_else(|_| Vec::new(), path_bytes);
+        let ends = (0..path.len()).filter(|&at| path[at] == b'/').chain([path.len()]);
+        self.entries.extend(ends.filter_map(|end| protection.entry_at(&path[..end])));
+        self.entries.extend(protection.below(&path));
+        self.places.push(place);
+    }
+
+    fn is_nothing(&self) -> bool {
+        self.places.is_empty()
+    }
+
+    /// Refuses to make everything anew without what cannot be read.
+    fn refuse_anew(&self) -> Result<()> {
+        match self.places.first() {
+            None => Ok(()),
+            Some(Skipped { path, reason }) => Err(Error::new(
+                ErrorKind::Io,
+                format!(
+                    "{} cannot be read ({reason}), so its parity cannot be made anew; make it \
+                     readable first, or mount its disk",
+                    shown(path)
+                ),
+            )),
+        }
     }
 }
 
@@ -419,6 +474,42 @@ impl Changes {
         }
     }
 
+    /// Keeps what is protected and cannot be looked at, as it is protected. What was found under
+    /// its own name, or moved to another one, is kept already.
+    fn hold(&mut self, protection: &Protection, held: &Held) {
+        let there: HashSet<Vec<u8>> = self.items.iter().map(|item| item.path.clone()).collect();
+        for &number in &held.entries {
+            let entry = &protection.entries[number];
+            if there.contains(&entry.path) || self.is_alive(entry) {
+                continue;
+            }
+            let Entry { path, mode, modified, details, .. } = entry.clone();
+            let kind = match entry.kind.clone() {
+                EntryKind::Folder => ItemKind::Folder,
+                EntryKind::Symlink { target } => ItemKind::Symlink { target },
+                EntryKind::HardLink { target } => ItemKind::HardLink { target },
+                EntryKind::File { layer, piece, .. } => {
+                    self.kept += 1;
+                    self.alive.insert((layer, piece));
+                    ItemKind::Kept { layer: layer as u32, piece: piece as u32 }
+                }
+            };
+            self.items.push(Item { path, mode, modified, details, kind });
+        }
+        let mut gone = std::mem::take(&mut self.gone);
+        gone.retain(|&number| !self.is_alive(&protection.entries[number]));
+        self.gone = gone;
+        self.items.sort_unstable_by(|one, other| one.path.cmp(&other.path));
+        let is_file =
+            |item: &&Item| matches!(item.kind, ItemKind::File { .. } | ItemKind::Kept { .. });
+        let files: HashSet<Vec<u8>> =
+            self.items.iter().filter(is_file).map(|item| item.path.clone()).collect();
+        self.items.retain(|item| match &item.kind {
+            ItemKind::HardLink { target } => files.contains(target),
+            _ => true,
+        });
+    }
+
     fn is_alive(&self, entry: &Entry) -> bool {
         place_of(entry).is_some_and(|place| self.alive.contains(&place))
     }
@@ -456,6 +547,7 @@ impl Changes {
         &mut self,
         protection: &Protection,
         job: &UpdateJob,
+        mounts: &[Vec<u8>],
         skipped: Vec<Skipped>,
     ) -> Result<Plan> {
         let emptied = emptied(protection);
@@ -466,6 +558,7 @@ impl Changes {
         let (items, folders) = (self.new_items(protection), protection.parity_folders());
         let mut settings = protection.settings.clone();
         settings.created = now();
+        settings.mounts = mounts.iter().cloned().map(Into::into).collect();
         let order = Order {
             root: protection.root.clone(),
             settings,
@@ -645,6 +738,7 @@ impl Changes {
             && item.path == entry.path
             && item.mode == entry.mode
             && item.details.extended == entry.details.extended
+            && (entry.details.owner.is_none() || item.details.owner == entry.details.owner)
             && has_time
             && !self.times.was_touched(entry, item.details.changed)
     }

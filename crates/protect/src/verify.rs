@@ -12,13 +12,15 @@ use std::io;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-use paritas_shards::{Attributes, Progress, Timestamp, forget_cached, setters};
+use paritas_shards::{Attributes, Progress, Timestamp, forget_cached, setters, shown};
 
 use crate::create::threads;
 use crate::error::Result;
 use crate::evidence::{Evidence, FileState, LayerEvidence, is_left_by, lost_ranges};
 use crate::find::{Entry, EntryKind, Layer, Protection};
+use crate::folding::match_folded;
 use crate::geometry::Geometry;
+use crate::mounts;
 use crate::parity::{Checked, ParityFile, check_all, refusal};
 use crate::scan;
 use crate::stream::{Gathered, Reading, Scanned, Source, Stream};
@@ -150,6 +152,8 @@ pub struct VerifyReport {
     pub unreadable_layers: usize,
     /// Files that are not protected yet.
     pub new: Vec<PathBuf>,
+    /// Copies of what repairs have replaced.
+    pub replaced: Vec<PathBuf>,
     /// Paths in the tree that cannot be protected.
     pub skipped: Vec<Skipped>,
 }
@@ -222,11 +226,13 @@ impl Examination<'_> {
                 false => self.read(layer, &tree, times, &mut states)?,
             });
         }
+        set_renamed(protection, &tree, &mut states);
         let mut evidence = Evidence { tree, states, layers };
         if !self.options.quick {
             scan::find_moved(protection, &mut evidence, self.threads);
             scan::find_shifted(protection, &mut evidence, self.threads);
         }
+        set_absent(protection, &mut evidence);
         set_ranges(protection, &mut evidence);
         Ok(evidence)
     }
@@ -246,12 +252,15 @@ impl Examination<'_> {
         let entries = &self.protection.entries;
         for (number, entry) in entries.iter().enumerate() {
             let EntryKind::HardLink { target } = &entry.kind else { continue };
-            let Some((size, own)) = file_at(tree, &entry.path) else { continue };
+            let Some((size, own)) = file_of(tree.of(number)) else { continue };
             let path = self.protection.path_of(entry);
+            let target = self.protection.entry_at(target);
+            let other = target.and_then(|target| file_of(tree.of(target)));
             let is_linked = own.is_some()
-                && file_at(tree, target).is_some_and(|(_, links)| links == own)
-                && are_linked(&path_in(&self.protection.root, target), &path);
-            let file = self.protection.entry_at(target).map(|at| &entries[at].kind);
+                && other.is_some_and(|(_, links)| links == own)
+                && target
+                    .is_some_and(|it| are_linked(&self.protection.path_of(&entries[it]), &path));
+            let file = target.map(|target| &entries[target].kind);
             let Some(EntryKind::File { digest, .. }) = file else { continue };
             if !is_linked {
                 if let Some(why) = refusal(&path) {
@@ -358,13 +367,14 @@ impl Examination<'_> {
     fn stream(&self, layer: &Layer, tree: &Tree) -> Stream {
         let mut stream = Stream::default();
         for piece in &layer.pieces {
-            let found = |entry: usize| match tree.of(entry)?.kind {
-                FoundKind::File { size, .. } => Some((entry, size)),
+            let found = piece.entry.and_then(|entry| tree.of(entry));
+            let file = found.and_then(|found| match found.kind {
+                FoundKind::File { size, .. } => Some((&found.path, size)),
                 _ => None,
-            };
-            match piece.entry.and_then(found) {
-                Some((entry, size)) => {
-                    let path = self.protection.path_of(&self.protection.entries[entry]);
+            });
+            match file {
+                Some((path, size)) => {
+                    let path = path_in(&self.protection.root, path);
                     stream.push_file(piece.size, Source { path, expected: None }, size);
                 }
                 None => stream.push(piece.size, None),
@@ -442,10 +452,10 @@ impl Examination<'_> {
     }
 }
 
-/// Returns the size of the file at a path, and what its names have in common if it has several.
-/// Returns `None` if there is no file.
-fn file_at(tree: &Tree, path: &[u8]) -> Option<(u64, Option<Links>)> {
-    match tree.at(path)?.kind {
+/// Returns the size of a file, and what its names have in common if it has several. Returns `None`
+/// for what is no file.
+fn file_of(found: Option<&Found>) -> Option<(u64, Option<Links>)> {
+    match found?.kind {
         FoundKind::File { size, links } => Some((size, links)),
         _ => None,
     }
@@ -465,6 +475,7 @@ pub(crate) fn look(protection: &Protection, threads: usize) -> Result<Tree> {
     let starts: Vec<Vec<u8>> = protection.starts().map(<[u8]>::to_vec).collect();
     add_leftovers_beside(&starts, protection, &mut tree);
     tree.match_paths(protection.entries.iter().map(|entry| entry.path.as_slice()));
+    match_folded(protection, &mut tree);
     Ok(tree)
 }
 
@@ -555,6 +566,37 @@ fn set_unreadable(protection: &Protection, tree: &Tree, states: &mut BTreeMap<us
     }
 }
 
+/// Takes what only seems to be missing for unreadable, because the disk that had it is not mounted.
+/// If it was moved to another place in the tree, it has been found there.
+fn set_absent(protection: &Protection, evidence: &mut Evidence) {
+    for (mount, reason) in mounts::absent(protection, &evidence.tree) {
+        let point = protection.entry_at(mount);
+        if let Some(point) = point.filter(|it| evidence.states.get(it) == Some(&FileState::Touched))
+        {
+            // The folder at which the disk is mounted has a mode of its own.
+            evidence.states.remove(&point);
+        }
+        for number in point.into_iter().chain(protection.below(mount)) {
+            if evidence.states.get(&number) == Some(&FileState::Missing) {
+                let place = path_in(&protection.root, mount);
+                let reason = format!("{}: {reason}", shown(&place));
+                evidence.states.insert(number, FileState::Unreadable(reason));
+            }
+        }
+    }
+}
+
+/// Takes what is as it was, but has a name that the file system takes for the same, for moved.
+fn set_renamed(protection: &Protection, tree: &Tree, states: &mut BTreeMap<usize, FileState>) {
+    for number in 0..protection.entries.len() {
+        if let Some(path) = protection.renamed(number, tree)
+            && matches!(states.get(&number), None | Some(FileState::Touched))
+        {
+            states.insert(number, FileState::Moved(path_in(&protection.root, path)));
+        }
+    }
+}
+
 /// States which bytes of damaged and changed files are in lost blocks.
 fn set_ranges(protection: &Protection, evidence: &mut Evidence) {
     for (&number, state) in &mut evidence.states {
@@ -579,10 +621,7 @@ fn report(protection: &Protection, evidence: &Evidence) -> VerifyReport {
         .collect();
     let states = evidence.states.iter().filter(|(number, _)| protection.covers(**number));
     let findings: Vec<FileFinding> = states
-        .map(|(&number, state)| {
-            let entry = &protection.entries[number];
-            finding(protection, entry, state, evidence.tree.of(number))
-        })
+        .map(|(&number, state)| finding(protection, (number, state), &evidence.tree))
         .collect();
     // The parity belongs to no part.
     let parity = match protection.is_part() {
@@ -611,6 +650,7 @@ fn report(protection: &Protection, evidence: &Evidence) -> VerifyReport {
             false => 0,
         },
         new,
+        replaced: evidence.replaced(protection).cloned().collect(),
         skipped: skipped(protection, evidence),
     }
 }
@@ -669,10 +709,13 @@ fn layer_report(layer: &Layer, evidence: &LayerEvidence) -> LayerReport {
 
 fn finding(
     protection: &Protection,
-    entry: &Entry,
-    state: &FileState,
-    found: Option<&Found>,
+    (number, state): (usize, &FileState),
+    tree: &Tree,
 ) -> FileFinding {
+    let entry = &protection.entries[number];
+    // What has moved is named as it was; the state says where it is.
+    let now = protection.renamed(number, tree);
+    let now = now.filter(|_| !matches!(state, FileState::Moved(_))).unwrap_or(&entry.path);
     let kind = match entry.kind {
         EntryKind::File { .. } => Protected::File,
         EntryKind::Folder => Protected::Folder,
@@ -680,12 +723,12 @@ fn finding(
         EntryKind::HardLink { .. } => Protected::HardLink,
     };
     FileFinding {
-        path: protection.path_of(entry),
-        name: path_in(Path::new(""), &entry.path),
+        path: path_in(&protection.root, now),
+        name: path_in(Path::new(""), now),
         kind,
         size: entry.size(),
         state: state.clone(),
-        has_time: found.is_some_and(|found| found.modified == entry.modified),
+        has_time: tree.of(number).is_some_and(|found| found.modified == entry.modified),
     }
 }
 

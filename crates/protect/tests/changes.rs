@@ -24,8 +24,8 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use common::{
-    Chance, age, assert_same, check, damage, flip, job, make, make_tree, mend, only, snapshot,
-    write,
+    Chance, age, assert_same, check, damage, flip, job, make, make_tree, mend, only, remove_copies,
+    renew_times, snapshot, write,
 };
 use paritas_protect::{
     ErrorKind, FileState, ProtectJob, RepairJob, RepairReport, Status, UpdateJob, UpdateReport,
@@ -80,7 +80,9 @@ fn parity_files(root: &Path) -> Vec<PathBuf> {
 }
 
 fn updated(root: &Path) -> UpdateReport {
-    update(&only(root), &UpdateJob::default().sync(false), &|_| {}).unwrap()
+    let report = update(&only(root), &UpdateJob::default().sync(false), &|_| {}).unwrap();
+    renew_times(root);
+    report
 }
 
 #[test]
@@ -386,26 +388,61 @@ fn files_may_change_while_they_are_read() {
     assert!((blocks..=blocks + 1).contains(&report.gap_blocks), "{report:?}");
     assert_eq!(updated(root.path()).added, 1);
     assert_eq!(check(root.path()).files, 3);
-    // Passes that would code different bytes are refused.
+    // So it is in several passes.
     let planned = plan(&job(root.path()).memory(200_000).force(true)).unwrap();
     assert!(planned.passes > 1);
-    let before = snapshot(&root.path().join(".paritas"));
-    let error = protect(&planned, &change).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Busy);
-    assert_same(&snapshot(&root.path().join(".paritas")), &before, "refusing");
-    // So are bytes that change between passes while size and time stay.
-    let planned = plan(&job(root.path()).memory(200_000).force(true)).unwrap();
-    let (read, length) = (AtomicU64::new(0), planned.geometry.length);
-    let change = |bytes| {
-        let before = read.fetch_add(bytes, Ordering::Relaxed);
-        if before < length && before + bytes >= length {
-            let noise = Chance::new(19).bytes(20_000);
-            damage(&root.path().join("a"), |file| file.write_all_at(&noise, 700_000).unwrap());
+    let report = protect(&planned, &change).unwrap();
+    assert_eq!((report.files, report.skipped.len()), (2, 1));
+    assert_eq!(report.skipped[0].path, victim);
+    assert_eq!(updated(root.path()).added, 1);
+    let before = snapshot(root.path());
+    flip(&root.path().join("a"), 9);
+    fs::remove_file(root.path().join("c")).unwrap();
+    assert_eq!(mend(root.path()).restored.len(), 2);
+    assert_same(&snapshot(root.path()), &before, "repairing");
+}
+
+/// Blocks of which several passes have coded different versions count as lost, whether the change
+/// can be seen at size and time or not. The files beside stay protected.
+#[test]
+fn files_may_change_between_passes() {
+    let files = [("a", 300_000), ("b", 3_000), ("c", 300_000), ("d", 300), ("e", 300)];
+    type Change = fn(&Path);
+    let changes: [(&str, Change); 5] = [
+        ("c", |path| damage(path, |file| file.write_all_at(&[7; 2_000], 100_000).unwrap())),
+        ("c", |path| fs::OpenOptions::new().write(true).open(path).unwrap().set_len(9).unwrap()),
+        ("c", |path| fs::remove_file(path).unwrap()),
+        ("d", |path| fs::write(path, "rewritten").unwrap()),
+        ("d", |path| damage(path, |file| file.write_all_at(&[7; 100], 100).unwrap())),
+    ];
+    for (number, (name, change)) in changes.into_iter().enumerate() {
+        let root = tempfile::tempdir().unwrap();
+        let mut chance = Chance::new(40 + number as u64);
+        for (name, bytes) in files {
+            write(&root.path().join(name), &chance.bytes(bytes), 0o644, 1);
         }
-    };
-    let error = protect(&planned, &change).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Busy);
-    assert_same(&snapshot(&root.path().join(".paritas")), &before, "refusing again");
+        let job = job(root.path()).threads(NonZeroUsize::new(1)).memory(300_000);
+        let planned = plan(&job.redundancy("100%".parse().unwrap())).unwrap();
+        assert!(planned.passes > 1);
+        let (read, length) = (AtomicU64::new(0), planned.geometry.length);
+        let amid = |bytes| {
+            let before = read.fetch_add(bytes, Ordering::Relaxed);
+            if before < length && before + bytes >= length {
+                change(&root.path().join(name));
+            }
+        };
+        let report = protect(&planned, &amid).unwrap();
+        let skipped: Vec<&Path> = report.skipped.iter().map(|one| one.path.as_path()).collect();
+        assert_eq!(skipped, [root.path().join(name)], "{number}");
+        let found = check(root.path());
+        assert_eq!((found.status, found.findings.len()), (Status::Intact, 0), "{number}");
+        let before = snapshot(root.path());
+        for (other, _) in files.into_iter().filter(|(other, _)| *other != name) {
+            fs::remove_file(root.path().join(other)).unwrap();
+        }
+        assert!(mend(root.path()).lost.is_empty());
+        assert_same(&snapshot(root.path()), &before, "repairing");
+    }
 }
 
 /// Little memory gives the same as much.

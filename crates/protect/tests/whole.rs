@@ -7,7 +7,9 @@ mod common;
 use std::fs;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use common::{Chance, assert_same, check, flip, job, make, make_tree, mend, snapshot};
+use common::{
+    Chance, assert_same, check, flip, job, make, make_tree, mend, remove_copies, snapshot,
+};
 use paritas_protect::{FileState, Status, VerifyOptions, find, plan, protect, verify};
 
 #[test]
@@ -70,6 +72,7 @@ fn the_last_block_counts() {
         if lost == geometry.parity {
             assert_eq!((report.status, layer.needed, layer.left), (Status::Repairable, 0, 0));
             assert_same(&snapshot(root.path()), &before, "repairing");
+            remove_copies(root.path());
         } else {
             assert_eq!((report.status, layer.needed), (Status::BeyondRepair, 1));
             assert_eq!(repaired.found.status, Status::BeyondRepair);

@@ -10,6 +10,8 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use paritas_store::place::names::{RefusedName, refused_name};
+
 use crate::shown::shown;
 
 /// An error on the way from an object to its shards, or back.
@@ -170,6 +172,16 @@ impl Error {
         let message = format!("{doing} {}: {source}", shown(path));
         let mut error = Self::new(kind_of(source), message).because(same(source));
         error.0.path = Some(path.to_owned());
+        error
+    }
+
+    /// Creates the error for a file that could not be created. If the file system refuses its name,
+    /// says what in it.
+    pub(crate) fn creating(path: &Path, source: &io::Error) -> Self {
+        let mut error = Self::io("creating", path, source);
+        if let Some(RefusedName { folder, refusal }) = refused_name(path, source) {
+            error.0.message += &format!("; the file system of {} {refusal}", shown(&folder));
+        }
         error
     }
 

@@ -292,7 +292,7 @@ fn under_temporary_name<T>(
         match make(&temporary) {
             Ok(made) => return Ok((made, temporary)),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(Error::io("creating", target, &error)),
+            Err(error) => return Err(Error::creating(target, &error)),
         }
     }
 }

@@ -371,7 +371,11 @@ pub fn share(part: u64, whole: u64) -> String {
 /// Adds to a text how much would be written to which disk.
 pub fn add_disks(text: &mut String, disks: &[DiskNeed]) {
     for DiskNeed { folder, bytes, free } in disks {
-        let free = free.map_or(String::new(), |free| format!("; {} are free", output::bytes(free)));
+        let free = match free.map(|free| (free < *bytes, output::bytes(free))) {
+            None => String::new(),
+            Some((true, free)) => format!("; only {free} are free, so this does not fit"),
+            Some((false, free)) => format!("; {free} are free"),
+        };
         text.push_str(&format!(
             "\n  disk     {} to the disk of {}{free}",
             output::bytes(*bytes),

@@ -5,6 +5,11 @@ fn item(path: &str, kind: ItemKind) -> Item {
     Item { path: path.into(), mode: 0o644, modified, details: Details::default(), kind }
 }
 
+fn details() -> Details {
+    let changed = Some(Timestamp { seconds: 9, nanoseconds: 0 });
+    Details { changed, extended: None, owner: Some(Owner { user: 7, group: 8 }) }
+}
+
 fn sample() -> (Catalogue, Geometry) {
     let settings = Settings {
         label: b"label".to_vec().into(),
@@ -16,7 +21,6 @@ fn sample() -> (Catalogue, Geometry) {
         folders: Vec::new(),
         mounts: vec![b"a".to_vec().into()],
         one_file_system: true,
-        root_number: Some(2),
     };
     let items = vec![
         item("a", ItemKind::Folder),
@@ -24,7 +28,7 @@ fn sample() -> (Catalogue, Geometry) {
         Item::gap(100),
         item("a/c", ItemKind::Symlink { target: b"../\xff\n".to_vec() }),
         item("a/d", ItemKind::HardLink { target: b"a/b".to_vec() }),
-        item("b", ItemKind::Kept { layer: 0, piece: 7 }),
+        Item { details: details(), ..item("b", ItemKind::Kept { layer: 0, piece: 7 }) },
         item("c", ItemKind::File { size: 0, digest: [2; 16] }),
     ];
     let older = vec![Older { layer: Id::new([9; 16]), dead: vec![1, 2] }];
@@ -104,7 +108,15 @@ fn forged(change: impl FnOnce(&mut Columns, &mut Stored)) -> Vec<u8> {
 #[test]
 fn forged_columns_are_refused() {
     type Change = fn(&mut Columns, &mut Stored);
-    let changes: [(&str, Change); 14] = [
+    let changes: [(&str, Change); 22] = [
+        ("missing", |columns, _| columns.changed_seconds.truncate(1)),
+        ("missing", |columns, _| columns.changed_seconds[0] = Some(0)),
+        ("longer than its items", |columns, _| columns.changed_nanoseconds.push(0)),
+        ("out of range", |columns, _| columns.changed_nanoseconds[0] = 1),
+        ("out of range", |columns, _| columns.changed_nanoseconds[0] = i64::MIN),
+        ("owner is missing", |columns, _| columns.owners.clear()),
+        ("missing", |columns, _| columns.owner_of.truncate(5)),
+        ("longer than its items", |columns, _| columns.owner_of.push(0)),
         ("is unknown", |columns, _| columns.kinds[0] = 6),
         ("longer than its items", |columns, _| columns.kinds.truncate(6)),
         ("missing", |columns, _| columns.kinds.push(0)),

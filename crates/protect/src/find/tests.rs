@@ -2,7 +2,7 @@ use super::*;
 
 fn entry(path: &str, kind: EntryKind) -> Entry {
     let modified = Timestamp { seconds: 0, nanoseconds: 0 };
-    Entry { path: path.into(), mode: 0o644, modified, details: Details::default(), kind }
+    Entry { path: path.into(), mode: 0o644, modified, details: Default::default(), kind }
 }
 
 #[test]

@@ -3,7 +3,6 @@
 use paritas_store::place::space::by_disk;
 
 use super::{Repair, RepairReport};
-use crate::evidence::FileState;
 use crate::find::EntryKind;
 
 impl Repair<'_> {
@@ -12,21 +11,15 @@ impl Repair<'_> {
         let (mut restored, mut written) = (Vec::new(), Vec::new());
         for (number, entry) in self.protection.entries.iter().enumerate() {
             let is_wanted = wanted.binary_search(&number).is_ok();
-            let path = self.target.path_of(&entry.path);
+            let path = self.target.path_of(self.path_at(number));
             if is_wanted && entry.size() > 0 {
-                written.push((path.clone(), entry.size()));
+                written.push((path.clone(), self.room_of(number)));
             }
             restored.extend((is_wanted || self.is_linked_anew(number, wanted)).then_some(path));
         }
         report.restored = restored;
-        for (&number, state) in &self.evidence.states {
-            let FileState::Moved(from) = state else { continue };
-            let entry = &self.protection.entries[number];
-            let is_asked_for = self.job.move_back && self.job.to.is_none();
-            if is_asked_for && self.protection.covers(number) && entry.kind != EntryKind::Folder {
-                report.moved_back.push((from.clone(), self.target.path_of(&entry.path)));
-            }
-        }
+        let returns = self.returns(&report.restored).into_iter();
+        report.moved_back = returns.map(|back| (back.from.clone(), back.to(self))).collect();
         for (number, layer) in self.protection.layers.iter().enumerate() {
             for index in self.broken(number) {
                 let path = self.protection.place_of(layer, index);

@@ -8,21 +8,22 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use paritas::Pages;
+use paritas_shards::shown;
 use paritas_shards::staged::StagedFile;
-use paritas_shards::{Attributes, shown};
 
 use super::{Files, Parity, Repair, RepairReport, expect_survivable};
 use crate::coding::{Batches, passes};
-use crate::create::{parity_mode, threads};
+use crate::create::{parity_attributes, parity_mode, threads};
 use crate::error::{Error, ErrorKind, Result};
 use crate::evidence::LayerEvidence;
 use crate::find::{EntryKind, Layer};
 use crate::format::CHECK;
 use crate::parity::{read_row, write_catalogue, write_row};
 use crate::restore::Restoring;
+use crate::sparse;
 use crate::stream::{Reading, RunningSums};
 
 /// Number of bytes that are copied at once.
@@ -120,7 +121,7 @@ impl<'a> Repair<'a> {
     ) -> Result<()> {
         for (entry, error) in failed {
             files.remove(&entry);
-            self.note(Err(error), &self.protection.entries[entry].path, report)?;
+            self.note(Err(error), self.path_at(entry), report)?;
         }
         Ok(())
     }
@@ -151,9 +152,8 @@ impl<'a> Repair<'a> {
                     file = Some(restoring.open()?);
                 }
                 let file = file.as_ref().expect("it was opened");
-                write_all(file, &memory[..count], at - start, || {
-                    self.target.path_of(&restoring.path)
-                })?;
+                sparse::write(file, &memory[..count], at - start)
+                    .map_err(|error| restoring.failed(error))?;
             }
         }
         Ok(())
@@ -283,8 +283,8 @@ impl<'a> Repair<'a> {
         let broken = self.broken(number);
         let places = broken.iter().map(|&index| self.protection.place_of(layer, index));
         let files = self.protection.entries.iter().filter(|entry| entry.is_file());
-        let mode = parity_mode(files.map(|entry| entry.mode));
-        let attributes = Attributes { mode: Some(mode), ..Attributes::default() };
+        let mode = parity_mode(files.map(|entry| entry.details.narrowed(entry.mode)));
+        let attributes = parity_attributes(&self.protection.root, mode);
         let files = StagedFile::create_all(places, &attributes, true)?;
         let files: Parity = broken.into_iter().zip(files).collect();
         write_catalogue(&layer.header, &layer.catalogue, |index| files.get(&index))?;
@@ -347,9 +347,11 @@ impl Writer<'_, '_> {
             }
             let (from, to) = (start.max(piece.start), end.min(piece.start + piece.length));
             let part = &bytes[(from - start) as usize..(to - start) as usize];
-            let path = || self.repair.target.path_of(&restoring.path);
             let file = self.file(entry, restoring);
-            let written = file.and_then(|file| write_all(file, part, from - piece.start, path));
+            let written = file.and_then(|file| {
+                sparse::write_all(file, part, from - piece.start)
+                    .map_err(|error| restoring.failed(error))
+            });
             self.failed.extend(written.err().map(|error| (entry, error)));
         }
     }
@@ -360,27 +362,6 @@ impl Writer<'_, '_> {
         }
         Ok(&self.open.as_ref().expect("it was opened").1)
     }
-}
-
-/// Writes all bytes at a position.
-fn write_all(file: &File, bytes: &[u8], offset: u64, path: impl Fn() -> PathBuf) -> Result<()> {
-    #[cfg(unix)]
-    let written = std::os::unix::fs::FileExt::write_all_at(file, bytes, offset);
-    #[cfg(windows)]
-    let written = {
-        let mut done = 0;
-        loop {
-            if done == bytes.len() {
-                break Ok(());
-            }
-            let at = offset + done as u64;
-            match std::os::windows::fs::FileExt::seek_write(file, &bytes[done..], at) {
-                Ok(count) => done += count,
-                Err(error) => break Err(error),
-            }
-        }
-    };
-    written.map_err(|error| Error::io("restoring", &path(), error))
 }
 
 /// Copies a good parity block to a new parity file.

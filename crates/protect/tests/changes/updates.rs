@@ -108,6 +108,17 @@ fn what_cannot_be_read_is_not_gone() {
     }
     let root = scene(20);
     let parity = || names(&root.path().join(".paritas"));
+    for mode in [0, 0o444] {
+        forbid(&root.path().join("one"), mode);
+        let report = updated(root.path());
+        assert_eq!((report.kept, report.gone), (12, 0), "{report:?}");
+        assert!(report.held[0].path.starts_with(root.path().join("one")), "{report:?}");
+        let job = UpdateJob::default().anew(true).sync(false);
+        let error = update(&only(root.path()), &job, &|_| {}).unwrap_err();
+        assert!(error.to_string().contains("cannot be made anew"), "{error}");
+    }
+    forbid(&root.path().join("one"), 0o755);
+    make(&job(root.path()).force(true));
     let old = parity();
     let refused = |path: &str, checksum: bool| {
         let job = UpdateJob::default().checksum(checksum).sync(false);
@@ -116,11 +127,6 @@ fn what_cannot_be_read_is_not_gone() {
         assert!(error.to_string().contains(path), "{error}");
         assert_eq!(parity(), old);
     };
-    for mode in [0, 0o444] {
-        forbid(&root.path().join("one"), mode);
-        refused("one", false);
-    }
-    forbid(&root.path().join("one"), 0o755);
     forbid(&root.path().join("one/2"), 0);
     refused("one/2", true);
     forbid(&root.path().join("one/2"), 0o644);

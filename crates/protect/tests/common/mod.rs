@@ -49,7 +49,7 @@ pub enum Thing {
     File { bytes: Vec<u8>, mode: u32, modified: SystemTime },
 }
 
-/// Everything in a tree but the parity, by path.
+/// Everything in a tree, by path, but the parity and copies of what was replaced.
 pub type Snapshot = BTreeMap<PathBuf, Thing>;
 
 pub fn snapshot(root: &Path) -> Snapshot {
@@ -64,7 +64,8 @@ fn add(root: &Path, relative: &Path, things: &mut Snapshot) {
         let path = relative.join(entry.file_name());
         let metadata = entry.metadata().unwrap();
         let mode = metadata.mode() & 0o7777;
-        if entry.file_name() == ".paritas" {
+        let is_copy = entry.file_name().as_bytes().windows(9).any(|part| part == b".damaged-");
+        if entry.file_name() == ".paritas" || is_copy {
             continue;
         }
         let thing = if metadata.is_dir() {
@@ -78,6 +79,15 @@ fn add(root: &Path, relative: &Path, things: &mut Snapshot) {
             Thing::File { bytes, mode, modified: metadata.modified().unwrap() }
         };
         things.insert(path, thing);
+    }
+}
+
+/// Removes the copies of what was replaced in a folder. They have bytes that a repair could use.
+pub fn remove_copies(folder: &Path) {
+    for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+        if path.as_os_str().as_bytes().windows(9).any(|part| part == b".damaged-") {
+            fs::remove_file(path).unwrap();
+        }
     }
 }
 
@@ -151,8 +161,23 @@ pub fn job(root: &Path) -> ProtectJob {
     ProtectJob::new(vec![root.to_owned()]).sync(false)
 }
 
+/// Protects, and then makes the system's times of all files new, as copying a tree does. So files
+/// that a test damages as a disk would do not stand out.
 pub fn make(job: &ProtectJob) -> ProtectReport {
-    protect(&plan(job).unwrap(), &|_| {}).unwrap()
+    let report = protect(&plan(job).unwrap(), &|_| {}).unwrap();
+    job.paths.iter().for_each(|path| renew_times(path));
+    report
+}
+
+/// Gives all files below a path new times of the system's own (ctime), and nothing else.
+pub fn renew_times(path: &Path) {
+    let Ok(found) = fs::symlink_metadata(path) else { return };
+    if found.is_dir() {
+        let entries = fs::read_dir(path).into_iter().flatten();
+        entries.for_each(|entry| renew_times(&entry.unwrap().path()));
+    } else if found.is_file() {
+        fs::set_permissions(path, found.permissions()).unwrap();
+    }
 }
 
 pub fn only(path: &Path) -> Protection {

@@ -41,11 +41,14 @@ pub struct Attributes {
 }
 
 /// The user and the group that a file belongs to, by number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
+#[cbor(array)]
 pub struct Owner {
     /// The user.
+    #[n(0)]
     pub user: u32,
     /// The group.
+    #[n(1)]
     pub group: u32,
 }
 
@@ -228,17 +231,55 @@ impl Access {
         Ok(Refused { modes, times, ..Refused::default() })
     }
 
-    /// Returns the mode. If the file could not be given to its group, the members of that group are
-    /// others now, and whoever is in the group that it has instead was one of the others. So both
-    /// get no more than either had.
     fn allowed(&self, file: &Metadata) -> u32 {
-        match self.owner.zip(Owner::of(file)) {
-            Some((owner, now)) if owner.group != now.group => {
-                let both = self.mode & (self.mode << GROUP_SHIFT) & GROUP;
-                self.mode & !OTHERS | both | both >> GROUP_SHIFT
-            }
-            _ => self.mode,
+        allowed(self.mode, self.owner, file)
+    }
+}
+
+/// The attributes that a restored file or folder is to have.
+#[derive(Debug, Clone, Copy)]
+pub struct Wanted<'a> {
+    /// The mode.
+    pub mode: u32,
+    /// The time of change.
+    pub modified: Timestamp,
+    /// The owner, if one is known.
+    pub owner: Option<Owner>,
+    /// Access control lists and extended attributes.
+    pub extended: &'a Extended,
+}
+
+impl Wanted<'_> {
+    /// Gives these attributes to a file or folder. Where it cannot be given to its owner, or cannot
+    /// have its access control list, its mode gives nobody more than the list and the mode do
+    /// together. Returns what the file system refused.
+    ///
+    /// # Errors
+    /// If the system fails for another reason.
+    pub fn give(&self, file: &File) -> io::Result<Refused> {
+        if let Some(owner) = self.owner {
+            give(file, owner)?;
         }
+        let mut refused = self.extended.apply(file);
+        let mode = if refused.lists { self.extended.narrowed(self.mode) } else { self.mode };
+        let now = file.metadata()?;
+        let mode = allowed(mode, self.owner, &now);
+        refused.modes |= set_mode(file, &now, |_| mode)?;
+        refused.times |= set_modified(file, self.modified)?;
+        Ok(refused)
+    }
+}
+
+/// Returns the part of a mode that a file may have which should belong to `owner`. If it could not
+/// be given to its group, the members of that group are others now, and whoever is in the group
+/// that it has instead was one of the others. So both get no more than either had.
+fn allowed(mode: u32, owner: Option<Owner>, file: &Metadata) -> u32 {
+    match owner.zip(Owner::of(file)) {
+        Some((owner, now)) if owner.group != now.group => {
+            let both = mode & (mode << GROUP_SHIFT) & GROUP;
+            mode & !OTHERS | both | both >> GROUP_SHIFT
+        }
+        _ => mode,
     }
 }
 

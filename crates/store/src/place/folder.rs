@@ -2,10 +2,7 @@
 //! and links are refused. So a folder that somebody replaces by a link meanwhile does not redirect
 //! a write.
 
-use std::fs::{File, FileTimes};
 use std::io;
-
-use crate::place::attributes::Timestamp;
 
 #[cfg(not(unix))]
 pub use other::Folder;
@@ -26,21 +23,16 @@ impl Folder {
     }
 }
 
-/// Sets the time at which a file or folder last changed.
-pub fn set_modified(file: &File, modified: Timestamp) -> io::Result<()> {
-    let time = modified.system_time();
-    time.map_or(Ok(()), |time| file.set_times(FileTimes::new().set_modified(time)))
-}
-
 #[cfg(unix)]
 mod unix {
     use std::fs::{File, Permissions};
     use std::io;
     use std::os::fd::OwnedFd;
-    use std::os::unix::fs::{PermissionsExt, fchown};
+    use std::os::unix::fs::PermissionsExt;
     use std::path::Path;
 
-    use crate::place::attributes::Timestamp;
+    use crate::place::attributes::{Owner, Timestamp, Wanted, set_modified};
+    use crate::place::refused::{Refused, is_refusal, refusal};
     use rustix::fs::{
         AtFlags, CWD, Dir, FileType, Mode, OFlags, RenameFlags, Timespec, Timestamps, fstat,
         linkat, mkdirat, openat, renameat, renameat_with, statat, symlinkat, unlinkat, utimensat,
@@ -79,15 +71,16 @@ mod unix {
             }
         }
 
-        /// Makes a folder in this one, unless there is one. A new folder has its mode at once, but
-        /// may be changed by its owner in any case.
+        /// Makes a folder in this one, unless there is one. A new folder has its mode at once, as
+        /// far as the file system has modes, but may be changed by its owner in any case.
         pub fn make(&self, name: &[u8], mode: u32) -> io::Result<()> {
             match mkdirat(&self.0, name, Mode::RWXU) {
                 Err(Errno::EXIST) => self.inner(name, false).map(|_| ()),
                 Err(error) => Err(error.into()),
                 Ok(()) => {
                     let folder = File::from(self.inner(name, false)?.0);
-                    folder.set_permissions(Permissions::from_mode(mode | 0o700))
+                    let mode = Permissions::from_mode(mode | 0o700);
+                    refusal(folder.set_permissions(mode)).map(|_| ())
                 }
             }
         }
@@ -104,18 +97,18 @@ mod unix {
             Ok(File::from(openat(&self.0, name, flags, Mode::empty())?))
         }
 
-        /// Gives a new file to the owner of the file that it will replace, or else of the folder.
-        /// Returns the mode of the file that it will replace, if there is one.
-        pub fn adopt(&self, new: &File, name: &[u8]) -> io::Result<Option<u32>> {
-            let old = statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW).ok();
-            let old = old.filter(|old| FileType::from_raw_mode(old.st_mode).is_file());
-            let owner = old.map_or_else(|| fstat(&self.0), Ok)?;
-            let now = fstat(new)?;
-            if (now.st_uid, now.st_gid) != (owner.st_uid, owner.st_gid) {
-                // Few processes may give files away. For the others, the file keeps its owner.
-                let _ = fchown(new, Some(owner.st_uid), Some(owner.st_gid));
-            }
-            Ok(old.map(|old| old.st_mode & 0o7777))
+        /// Returns the mode and the owner of the file of a name, if there is a file.
+        pub fn about(&self, name: &[u8]) -> Option<(u32, Option<Owner>)> {
+            let found = statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+            let owner = Owner { user: found.st_uid, group: found.st_gid };
+            let is_file = FileType::from_raw_mode(found.st_mode).is_file();
+            is_file.then_some((found.st_mode & 0o7777, Some(owner)))
+        }
+
+        /// Returns the owner of the folder.
+        pub fn owner(&self) -> Option<Owner> {
+            let found = fstat(&self.0).ok()?;
+            Some(Owner { user: found.st_uid, group: found.st_gid })
         }
 
         /// Renames a file in this folder, over what has the new name.
@@ -123,12 +116,29 @@ mod unix {
             Ok(renameat(&self.0, from, &self.0, to)?)
         }
 
+        /// Renames something to a name that the file system takes for the same, such as one that
+        /// differs in case only. `temporary` must be free.
+        ///
+        /// # Errors
+        /// If something has exactly that name already ([`io::ErrorKind::AlreadyExists`]).
+        pub fn rename_alike(&self, from: &[u8], to: &[u8], temporary: &[u8]) -> io::Result<()> {
+            let has = |name: &[u8]| self.names().map(|names| names.iter().any(|one| one == name));
+            if has(to)? {
+                return Err(io::ErrorKind::AlreadyExists.into());
+            }
+            self.replace(from, to)?;
+            if has(to)? {
+                return Ok(());
+            }
+            // The system has found one file under both names, and done nothing.
+            self.replace(from, temporary)?;
+            self.take(self, temporary, to).inspect_err(|_| _ = self.take(self, temporary, from))
+        }
+
         /// Moves something from another folder to a name that must be free.
         pub fn take(&self, folder: &Self, from: &[u8], to: &[u8]) -> io::Result<()> {
             match renameat_with(&folder.0, from, &self.0, to, RenameFlags::NOREPLACE) {
-                Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
-                    self.take_in_steps(folder, from, to)
-                }
+                Err(error) if is_refusal(&error.into()) => self.take_in_steps(folder, from, to),
                 taken => Ok(taken?),
             }
         }
@@ -138,7 +148,7 @@ mod unix {
             match linkat(&folder.0, from, &self.0, to, AtFlags::empty()) {
                 Ok(()) => Ok(unlinkat(&folder.0, from, AtFlags::empty())?),
                 // A file system without hard links: the name is looked up first.
-                Err(Errno::PERM | Errno::NOSYS | Errno::NOTSUP) => {
+                Err(error) if is_refusal(&error.into()) => {
                     match statat(&self.0, to, AtFlags::SYMLINK_NOFOLLOW) {
                         Err(Errno::NOENT) => Ok(renameat(&folder.0, from, &self.0, to)?),
                         found => Err(found.err().unwrap_or(Errno::EXIST).into()),
@@ -174,24 +184,20 @@ mod unix {
             Ok(linkat(&folder.0, from, &self.0, to, AtFlags::empty())?)
         }
 
-        /// Gives the folder its mode and time.
-        pub fn finish(self, mode: u32, modified: Timestamp) -> io::Result<()> {
-            let file = File::from(self.0);
-            file.set_permissions(Permissions::from_mode(mode))?;
-            super::set_modified(&file, modified)
+        /// Gives the folder attributes. Returns what the file system refused.
+        pub fn finish(self, wanted: &Wanted<'_>) -> io::Result<Refused> {
+            wanted.give(&File::from(self.0))
         }
 
-        /// Sets the time at which the folder last changed.
-        pub fn set_modified(self, modified: Timestamp) -> io::Result<()> {
-            super::set_modified(&File::from(self.0), modified)
+        /// Sets the time at which the folder last changed. Returns whether the file system refused
+        /// it.
+        pub fn set_modified(self, modified: Timestamp) -> io::Result<bool> {
+            set_modified(&File::from(self.0), modified)
         }
 
-        /// Makes the names in the folder durable.
+        /// Makes the names in the folder durable, where the file system can do that.
         pub fn sync(&self) -> io::Result<()> {
-            match rustix::fs::fsync(&self.0) {
-                Err(Errno::INVAL) => Ok(()),
-                done => Ok(done?),
-            }
+            refusal(rustix::fs::fsync(&self.0).map_err(Into::into)).map(|_| ())
         }
     }
 }
@@ -202,7 +208,8 @@ mod other {
     use std::io;
     use std::path::{Path, PathBuf};
 
-    use crate::place::attributes::Timestamp;
+    use crate::place::attributes::{Owner, Timestamp, Wanted};
+    use crate::place::refused::Refused;
 
     use crate::place::system::{name_bytes, owned_name};
 
@@ -249,12 +256,20 @@ mod other {
             OpenOptions::new().read(true).write(true).open(self.at(name))
         }
 
-        pub fn adopt(&self, _new: &File, _name: &[u8]) -> io::Result<Option<u32>> {
-            Ok(None)
+        pub fn about(&self, _name: &[u8]) -> Option<(u32, Option<Owner>)> {
+            None
+        }
+
+        pub fn owner(&self) -> Option<Owner> {
+            None
         }
 
         pub fn replace(&self, from: &[u8], to: &[u8]) -> io::Result<()> {
             fs::rename(self.at(from), self.at(to))
+        }
+
+        pub fn rename_alike(&self, from: &[u8], to: &[u8], _temporary: &[u8]) -> io::Result<()> {
+            self.replace(from, to)
         }
 
         pub fn take(&self, folder: &Self, from: &[u8], to: &[u8]) -> io::Result<()> {
@@ -279,12 +294,12 @@ mod other {
             fs::hard_link(folder.at(from), self.at(to))
         }
 
-        pub fn finish(self, _mode: u32, _modified: Timestamp) -> io::Result<()> {
-            Ok(())
+        pub fn finish(self, _wanted: &Wanted<'_>) -> io::Result<Refused> {
+            Ok(Refused::default())
         }
 
-        pub fn set_modified(self, _modified: Timestamp) -> io::Result<()> {
-            Ok(())
+        pub fn set_modified(self, _modified: Timestamp) -> io::Result<bool> {
+            Ok(false)
         }
 
         pub fn sync(&self) -> io::Result<()> {

@@ -5,6 +5,7 @@ pub mod attributes;
 pub mod extended;
 pub mod folder;
 pub mod identity;
+pub mod names;
 pub mod positional;
 pub mod refused;
 pub mod space;

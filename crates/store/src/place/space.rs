@@ -13,31 +13,67 @@ pub struct Room {
 /// A disk that has less room than is needed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NoRoom {
-    /// The path that was to be written.
+    /// The first path that was to be written there.
     pub path: PathBuf,
-    /// Number of bytes that it needs.
+    /// Number of bytes that were to be written there.
     pub needed: u64,
-    /// Number of bytes that are left for it.
+    /// Number of bytes that are left there.
     pub left: u64,
 }
 
+/// What is to be written to one disk.
+struct Share {
+    /// The first path.
+    path: PathBuf,
+    bytes: u64,
+    /// The numbers of the files.
+    files: Vec<usize>,
+}
+
 impl Room {
-    /// Takes room for files: for each, its path or its folder, and its number of bytes. What does
-    /// not exist yet counts for the disk of the nearest folder above it. A disk that does not tell
-    /// its room has enough.
+    /// Takes room for files: for each, its path and its number of bytes. What does not exist yet
+    /// counts for the disk of the nearest folder above it. A disk that does not tell its room has
+    /// enough.
+    ///
+    /// Returns the numbers of the files whose disk has less room than all of its files need. Of
+    /// such a disk nothing is taken.
+    pub fn take(&mut self, files: &[(PathBuf, u64)]) -> BTreeMap<usize, NoRoom> {
+        let mut shares: BTreeMap<u64, Share> = BTreeMap::new();
+        for (number, (path, bytes)) in files.iter().enumerate() {
+            let Some((device, free)) = path.ancestors().find_map(free_bytes) else { continue };
+            self.left.entry(device).or_insert(free);
+            let new = || Share { path: path.clone(), bytes: 0, files: Vec::new() };
+            let share = shares.entry(device).or_insert_with(new);
+            share.bytes = share.bytes.saturating_add(*bytes);
+            share.files.push(number);
+        }
+        let mut refused = BTreeMap::new();
+        for (device, Share { path, bytes: needed, files }) in shares {
+            let left = self.left.entry(device).or_default();
+            match left.checked_sub(needed) {
+                Some(after) => *left = after,
+                None => {
+                    let no_room = NoRoom { path, needed, left: *left };
+                    refused.extend(files.into_iter().map(|file| (file, no_room.clone())));
+                }
+            }
+        }
+        refused
+    }
+
+    /// Takes room for all of these files or for none.
     ///
     /// # Errors
-    /// If a disk has less room. Then nothing is taken.
-    pub fn take(&mut self, needs: &[(PathBuf, u64)]) -> Result<(), NoRoom> {
+    /// If a disk has less room.
+    pub fn take_all(&mut self, files: &[(PathBuf, u64)]) -> Result<(), NoRoom> {
         let mut after = self.clone();
-        for (path, needed) in needs {
-            let Some((device, free)) = path.ancestors().find_map(free_bytes) else { continue };
-            let left = after.left.entry(device).or_insert(free);
-            let no_room = NoRoom { path: path.clone(), needed: *needed, left: *left };
-            *left = left.checked_sub(*needed).ok_or(no_room)?;
+        match after.take(files).into_values().next() {
+            Some(no_room) => Err(no_room),
+            None => {
+                *self = after;
+                Ok(())
+            }
         }
-        *self = after;
-        Ok(())
     }
 }
 
@@ -98,10 +134,22 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let absent = folder.path().join("a/b");
         let mut room = Room::default();
-        room.take(&[(absent.clone(), 1), (folder.path().to_owned(), 1)]).unwrap();
+        room.take_all(&[(absent.clone(), 1), (folder.path().to_owned(), 1)]).unwrap();
         let left = *room.left.values().next().unwrap();
-        let refused = room.take(&[(absent.clone(), left), (absent.clone(), 1)]).unwrap_err();
-        assert_eq!(refused, NoRoom { path: absent.clone(), needed: 1, left: 0 });
-        room.take(&[(absent, left)]).unwrap();
+        let files = [(absent.clone(), left), (absent.clone(), 1)];
+        let refused = NoRoom { path: absent.clone(), needed: left + 1, left };
+        assert_eq!(room.take_all(&files), Err(refused.clone()));
+        assert_eq!(room.take(&files), [(0, refused.clone()), (1, refused)].into());
+        room.take_all(&files[..1]).unwrap();
+        assert_eq!(room.take_all(&files[1..]).unwrap_err().left, 0);
+    }
+
+    /// Kernel file systems report no blocks, which does not mean that they are full.
+    #[test]
+    fn what_is_not_told_is_enough() {
+        let process = PathBuf::from("/proc/self/none");
+        if process.parent().is_some_and(Path::exists) {
+            assert!(Room::default().take(&[(process, 1 << 60)]).is_empty());
+        }
     }
 }

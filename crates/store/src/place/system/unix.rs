@@ -161,11 +161,6 @@ pub fn changed(file: &Metadata) -> Option<(i64, u32)> {
     Some((file.ctime(), u32::try_from(file.ctime_nsec()).ok()?))
 }
 
-/// Returns the number of a file or folder on its file system.
-pub fn number(file: &Metadata) -> Option<u64> {
-    Some(file.ino())
-}
-
 /// Returns the number of a file in its folder.
 pub fn entry_number(entry: &DirEntry) -> u64 {
     entry.ino()

@@ -74,11 +74,6 @@ pub fn changed(_file: &Metadata) -> Option<(i64, u32)> {
     None
 }
 
-/// Returns `None`: numbers are not told.
-pub fn number(_file: &Metadata) -> Option<u64> {
-    None
-}
-
 /// Reads once at a position; returns the number of bytes read.
 pub fn read_once(file: &File, slices: &mut [IoSliceMut<'_>], offset: u64) -> io::Result<usize> {
     let first = slices.iter_mut().find(|slice| !slice.is_empty());

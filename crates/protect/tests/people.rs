@@ -1,0 +1,302 @@
+//! Files as people have them: written by programs that set times back, with access control lists,
+//! on disks that are not mounted today, owned by somebody else.
+
+#![cfg(target_os = "linux")]
+
+mod common;
+
+use std::fs::{self, File, FileTimes, Permissions};
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, chown};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use common::{Chance, check, flip, job, make, only, renew_times, write};
+use paritas_protect::{
+    FileState, ProtectJob, ProtectReport, RepairJob, RepairReport, Status, UpdateJob, UpdateReport,
+    VerifyOptions, VerifyReport, plan, protect, repair, update, verify,
+};
+
+/// Makes a folder with a few files.
+fn yard() -> tempfile::TempDir {
+    let root = tempfile::tempdir().unwrap();
+    for (number, name) in (1..).zip(["a", "b", "c", "d"]) {
+        write(&root.path().join(name), &Chance::new(number).bytes(9_000), 0o644, number);
+    }
+    root
+}
+
+/// Protects, and leaves all times as they are.
+fn protected(job: &ProtectJob) -> ProtectReport {
+    protect(&plan(job).unwrap(), &|_| {}).unwrap()
+}
+
+fn plenty(root: &Path) -> ProtectJob {
+    job(root).redundancy("100%".parse().unwrap())
+}
+
+fn repaired(root: &Path, job: RepairJob) -> RepairReport {
+    repair(&only(root), &job.sync(false), &|_| {}).unwrap()
+}
+
+fn updated(root: &Path) -> UpdateReport {
+    update(&only(root), &UpdateJob::default().sync(false), &|_| {}).unwrap()
+}
+
+/// Writes to a file, and sets its time back, as containers and tag editors do.
+fn rewrite(path: &Path, at: u64, bytes: &[u8]) {
+    let then = fs::metadata(path).unwrap().modified().unwrap();
+    let file = File::options().write(true).open(path).unwrap();
+    file.write_all_at(bytes, at).unwrap();
+    file.set_times(FileTimes::new().set_modified(then)).unwrap();
+}
+
+fn states(report: &VerifyReport) -> Vec<(&str, &FileState, bool)> {
+    let findings = report.findings.iter();
+    findings.map(|one| (one.name.to_str().unwrap(), &one.state, one.has_time)).collect()
+}
+
+fn copies(folder: &Path) -> Vec<PathBuf> {
+    let paths = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let is_copy = |path: &PathBuf| path.to_str().unwrap().contains(".damaged-");
+    paths.filter(is_copy).collect()
+}
+
+#[test]
+fn what_was_written_with_its_time_kept_is_a_change() {
+    let root = yard();
+    let file = root.path().join("b");
+    let old = fs::read(&file).unwrap();
+    protected(&plenty(root.path()));
+    rewrite(&file, 3_000, &[7; 2_000]);
+    let new = fs::read(&file).unwrap();
+    for quick in [false, true] {
+        let options = VerifyOptions::default().quick(quick);
+        let report = verify(&only(root.path()), &options, &|_| {}).unwrap();
+        assert!(matches!(states(&report)[..], [("b", FileState::Changed(_), true)]), "{report:?}");
+    }
+    let report = repaired(root.path(), RepairJob::default());
+    assert!(report.restored.is_empty() && report.kept.is_empty(), "{report:?}");
+    assert_eq!(fs::read(&file).unwrap(), new);
+    // It is restored on demand, and what it was stays beside it.
+    let report = repaired(root.path(), RepairJob::default().restore_changed(true));
+    assert_eq!((&report.kept[0].0, fs::read(&file).unwrap()), (&file, old));
+    assert_eq!(fs::read(&report.kept[0].1).unwrap(), new);
+    assert_eq!(check(root.path()).status, Status::Intact);
+    // An update takes it as a change, and remembers files that were only touched.
+    rewrite(&file, 3_000, &[7; 2_000]);
+    let report = updated(root.path());
+    assert_eq!((report.kept, report.changed, report.gone), (3, 1, 0), "{report:?}");
+    assert_eq!(check(root.path()).status, Status::Intact);
+    fs::set_permissions(root.path().join("c"), Permissions::from_mode(0o644)).unwrap();
+    let count = |report: UpdateReport| (report.kept, report.protected.map(|new| new.files));
+    assert_eq!(count(updated(root.path())), (4, Some(0)));
+    assert_eq!(count(updated(root.path())), (4, None));
+}
+
+/// In a copied tree all times of the system are new, so they tell nothing, and damage is repaired.
+/// What was there stays beside it in any case.
+#[test]
+fn what_a_repair_replaces_stays() {
+    let root = yard();
+    make(&plenty(root.path()));
+    let file = root.path().join("b");
+    let mut damaged = Vec::new();
+    for at in [5_000, 6_000] {
+        flip(&file, at);
+        damaged.push(fs::read(&file).unwrap());
+        let report = check(root.path());
+        assert!(matches!(states(&report)[..], [("b", FileState::Damaged(_), true)]), "{report:?}");
+        assert_eq!(repaired(root.path(), RepairJob::default()).restored, [file.clone()]);
+        let report = check(root.path());
+        assert!(report.status == Status::Intact && report.new.is_empty(), "{report:?}");
+        renew_times(root.path());
+    }
+    let mut kept: Vec<Vec<u8>> =
+        copies(root.path()).iter().map(|path| fs::read(path).unwrap()).collect();
+    kept.sort();
+    damaged.sort();
+    assert_eq!(kept, damaged);
+    assert_eq!(check(root.path()).replaced, {
+        let mut paths = copies(root.path());
+        paths.sort();
+        paths
+    });
+    // They are not protected. One that somebody uses as a file of their own is.
+    assert_eq!(make(&plenty(root.path()).force(true)).files, 4);
+    let own = copies(root.path()).remove(0);
+    fs::write(&own, "mine").unwrap();
+    assert_eq!(check(root.path()).new, [own]);
+    assert_eq!(make(&plenty(root.path()).force(true)).files, 5);
+}
+
+/// A file system that is mounted as long as the value lives.
+struct Mount(PathBuf);
+
+impl Mount {
+    fn new(arguments: &[&str], at: &Path) -> Option<Self> {
+        let done = Command::new("mount").args(arguments).arg(at).output();
+        match done.is_ok_and(|done| done.status.success()) {
+            true => Some(Self(at.to_owned())),
+            false => {
+                eprintln!("not run: mount {arguments:?} is not possible here");
+                None
+            }
+        }
+    }
+}
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(&self.0).status();
+    }
+}
+
+const MEMORY: [&str; 5] = ["-t", "tmpfs", "-o", "size=10m", "tmpfs"];
+
+fn fill(disk: &Path) {
+    for number in 1..4 {
+        let path = disk.join(number.to_string());
+        write(&path, &Chance::new(20 + number).bytes(6_000), 0o644, number);
+    }
+}
+
+#[test]
+fn a_disk_that_is_not_mounted_is_not_deleted() {
+    let root = yard();
+    let disk = root.path().join("disk");
+    fs::create_dir(&disk).unwrap();
+    let Some(mount) = Mount::new(&MEMORY, &disk) else { return };
+    fill(&disk);
+    protected(&plenty(root.path()));
+    drop(mount);
+    for folder_is_there in [true, false] {
+        if !folder_is_there {
+            fs::remove_dir(&disk).unwrap();
+        }
+        fs::remove_file(root.path().join("b")).unwrap();
+        let report = check(root.path());
+        let (unknown, others): (Vec<_>, Vec<_>) =
+            states(&report).into_iter().partition(|(name, ..)| name.starts_with("disk"));
+        let is_unread = |state: &FileState| match state {
+            FileState::Unreadable(why) => why.ends_with("its disk is not mounted"),
+            _ => false,
+        };
+        assert!(unknown.len() >= 3 && unknown.iter().all(|one| is_unread(one.1)), "{report:?}");
+        assert_eq!(others, [("b", &FileState::Missing, false)]);
+        let report = repaired(root.path(), RepairJob::default());
+        assert_eq!(report.restored, [root.path().join("b")], "{report:?}");
+        assert!(fs::read_dir(&disk).map_or(0, Iterator::count) == 0);
+    }
+    // An update keeps what is protected there.
+    write(&root.path().join("new"), b"new", 0o644, 9);
+    let report = updated(root.path());
+    assert_eq!((report.kept, report.added, report.gone), (7, 1, 0), "{report:?}");
+    assert_eq!(report.held[0].path, disk);
+    fs::create_dir(&disk).unwrap();
+    // A disk without anything on it is not the disk that was there.
+    let Some(mount) = Mount::new(&MEMORY, &disk) else { return };
+    assert!(repaired(root.path(), RepairJob::default()).restored.is_empty());
+    fill(&disk);
+    fs::remove_file(disk.join("2")).unwrap();
+    assert_eq!(repaired(root.path(), RepairJob::default()).restored, [disk.join("2")]);
+    assert_eq!(check(root.path()).status, Status::Intact);
+    drop(mount);
+    // Once the files lie in the folder itself, it is a folder as any other.
+    fill(&disk);
+    fs::remove_file(disk.join("2")).unwrap();
+    assert_eq!(repaired(root.path(), RepairJob::default()).restored, [disk.join("2")]);
+}
+
+#[test]
+fn other_file_systems_are_left_out_on_demand() {
+    let root = yard();
+    let [disk, kernel] = ["disk", "kernel"].map(|name| root.path().join(name));
+    let file = root.path().join("made");
+    fs::create_dir(&disk).unwrap();
+    fs::create_dir(&kernel).unwrap();
+    fs::write(&file, "").unwrap();
+    let Some(_disk) = Mount::new(&MEMORY, &disk) else { return };
+    let Some(_kernel) = Mount::new(&["-t", "proc", "proc"], &kernel) else { return };
+    let Some(_file) = Mount::new(&["--bind", "/proc/version"], &file) else { return };
+    fill(&disk);
+    let report = protected(&plenty(root.path()));
+    let skipped: Vec<_> = report.skipped.iter().map(|one| (&one.path, one.is_special())).collect();
+    assert_eq!((report.files, skipped), (7, vec![(&kernel, true), (&file, false)]));
+    assert!(report.skipped[1].reason.contains("has content"), "{report:?}");
+    let report = protected(&plenty(root.path()).one_file_system(true).force(true));
+    assert_eq!(report.files, 4);
+    write(&disk.join("more"), b"more", 0o644, 9);
+    assert_eq!(updated(root.path()).added, 0);
+    assert!(plan(&job(&kernel)).unwrap_err().to_string().contains("cannot be protected"));
+}
+
+/// An access control list: its version, and for each entry tag, permissions and id.
+fn list(entries: &[(u16, u16, u32)]) -> Vec<u8> {
+    let mut bytes = 2_u32.to_le_bytes().to_vec();
+    for (tag, allowed, id) in entries {
+        bytes.extend(tag.to_le_bytes().into_iter().chain(allowed.to_le_bytes()));
+        bytes.extend(id.to_le_bytes());
+    }
+    bytes
+}
+
+const LIST: &str = "system.posix_acl_access";
+
+#[test]
+fn access_control_lists_are_kept_and_give_nobody_more() {
+    let root = yard();
+    let (gone, kept) = (root.path().join("a"), root.path().join("b"));
+    // The owner and user 1 read and write, the group and others may do nothing. The mode says that
+    // the group may, because its bits are the list's mask.
+    let anybody = u32::MAX;
+    let access = [(1, 6, anybody), (2, 6, 1), (4, 0, anybody), (16, 6, anybody), (32, 0, anybody)];
+    for file in [&gone, &kept] {
+        if xattr::set(file, LIST, &list(&access)).is_err() {
+            return eprintln!("not run: no access control lists here");
+        }
+        let note = file.file_name().unwrap().as_encoded_bytes();
+        xattr::set(file, "user.note", note).unwrap();
+        assert_eq!(fs::metadata(file).unwrap().mode() & 0o777, 0o660);
+    }
+    let report = make(&plenty(root.path()));
+    for parity in &report.parity_files {
+        assert_eq!(fs::metadata(parity).unwrap().mode() & 0o777, 0o600);
+    }
+    fs::remove_file(&gone).unwrap();
+    flip(&kept, 5_000);
+    // The list of a file that is there counts as it is now.
+    let now = [(1, 6, anybody), (2, 4, 1), (4, 0, anybody), (16, 4, anybody), (32, 0, anybody)];
+    xattr::set(&kept, LIST, &list(&now)).unwrap();
+    let report = repaired(root.path(), RepairJob::default());
+    assert!(report.restored.len() == 2 && report.not_kept.is_empty(), "{report:?}");
+    for (file, entries, mode) in [(&gone, access, 0o660), (&kept, now, 0o640)] {
+        assert_eq!(xattr::get(file, LIST).unwrap(), Some(list(&entries)));
+        let note = file.file_name().unwrap().as_encoded_bytes();
+        assert_eq!(xattr::get(file, "user.note").unwrap().as_deref(), Some(note));
+        assert_eq!(fs::metadata(file).unwrap().mode() & 0o777, mode);
+    }
+    assert_eq!(xattr::get(root.path().join("c"), LIST).unwrap(), None);
+}
+
+/// Whoever runs the commands, parity and restored files belong to whom the tree belongs.
+#[test]
+fn owners_stay() {
+    let root = yard();
+    let folder = root.path().join("folder");
+    fs::create_dir(&folder).unwrap();
+    write(&folder.join("file"), &Chance::new(9).bytes(3_000), 0o640, 1);
+    let mine = [(root.path().to_owned(), 1000, 1001), (folder.clone(), 1000, 1002)];
+    let file = (folder.join("file"), 1003, 1004);
+    for (path, user, group) in mine.iter().chain([&file]) {
+        if chown(path, Some(*user), Some(*group)).is_err() {
+            return eprintln!("not run: only root gives files away");
+        }
+    }
+    let owner = |path: &Path| fs::metadata(path).map(|it| (it.uid(), it.gid())).unwrap();
+    let report = make(&plenty(root.path()));
+    assert_eq!(owner(&root.path().join(".paritas")), (1000, 1001));
+    assert!(report.parity_files.iter().all(|parity| owner(parity) == (1000, 1001)));
+    fs::remove_dir_all(&folder).unwrap();
+    repaired(root.path(), RepairJob::default());
+    assert_eq!((owner(&folder), owner(&file.0)), ((1000, 1002), (1003, 1004)));
+}

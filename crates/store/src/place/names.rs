@@ -1,0 +1,101 @@
+//! Names that file systems refuse. Which names these are, only the file system knows; but once it
+//! has refused one, this says what is unusual in it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::place::system::name_bytes;
+
+/// Characters that exFAT, FAT, NTFS or file servers for Windows refuse in names.
+const FOREIGN: &str = "<>:\"/\\|?*";
+
+/// Whether some file systems refuse a character in names.
+pub fn is_foreign(character: char) -> bool {
+    FOREIGN.contains(character) || character.is_control()
+}
+
+/// A name that a file system has refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RefusedName {
+    /// A folder on the file system.
+    pub folder: PathBuf,
+    /// What it does, in words: `refuses the character ':' in names`.
+    pub refusal: String,
+}
+
+/// Tells what a file system refuses in a name, if `error` may say so. It is the error of making
+/// something at `path`, of renaming it to `path`, or of making a folder on the way there.
+pub fn refused_name(path: &Path, error: &io::Error) -> Option<RefusedName> {
+    let verb = match error.kind() {
+        io::ErrorKind::InvalidInput => "refuses",
+        _ if is_bad_sequence(error) => "refuses",
+        // So says the driver of exFAT.
+        io::ErrorKind::NotFound => "probably refuses",
+        _ => return None,
+    };
+    let is_there = |path: &&Path| std::fs::symlink_metadata(path).is_ok();
+    let (folder, first) = path
+        .ancestors()
+        .zip(path.ancestors().skip(1))
+        .find_map(|(inner, outer)| is_there(&outer).then_some((outer, inner.file_name()?)))?;
+    let refusal = format!("{verb} {}", unusual_in(name_bytes(first))?);
+    Some(RefusedName { folder: folder.to_owned(), refusal })
+}
+
+/// Returns what is unusual in a name.
+fn unusual_in(name: &[u8]) -> Option<String> {
+    let Ok(name) = str::from_utf8(name) else {
+        return Some("names that are not UTF-8".to_owned());
+    };
+    let end = || match name.chars().next_back()? {
+        '.' => Some("names that end in a dot".to_owned()),
+        ' ' => Some("names that end in a blank".to_owned()),
+        _ => None,
+    };
+    let foreign = name.chars().find(|&character| is_foreign(character));
+    foreign.map(|character| format!("the character {character:?} in names")).or_else(end)
+}
+
+#[cfg(unix)]
+fn is_bad_sequence(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(rustix::io::Errno::ILSEQ.raw_os_error())
+}
+
+#[cfg(not(unix))]
+fn is_bad_sequence(_error: &io::Error) -> bool {
+    false
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+
+    #[test]
+    fn what_is_refused_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let why = |name: &[u8], kind: io::ErrorKind| {
+            let refused = refused_name(&folder.path().join(OsStr::from_bytes(name)), &kind.into());
+            refused.map(|refused| {
+                assert_eq!(refused.folder, folder.path());
+                refused.refusal
+            })
+        };
+        let invalid = io::ErrorKind::InvalidInput;
+        for (name, what) in [
+            (&b"a:b"[..], "the character ':' in names"),
+            (b"a?/inner", "the character '?' in names"),
+            (b"a\x01", "the character '\\u{1}' in names"),
+            (b"a.", "names that end in a dot"),
+            (b"a /inner", "names that end in a blank"),
+            (b"\xff", "names that are not UTF-8"),
+        ] {
+            assert_eq!(why(name, invalid), Some(format!("refuses {what}")));
+            let absent = why(name, io::ErrorKind::NotFound);
+            assert_eq!(absent, Some(format!("probably refuses {what}")));
+            assert_eq!(why(name, io::ErrorKind::StorageFull), None);
+        }
+        assert_eq!(why(b"usual.name", invalid), None);
+    }
+}
