@@ -4,6 +4,8 @@
 #![cfg(unix)]
 
 mod common;
+#[path = "changes/losses.rs"]
+mod losses;
 #[path = "changes/parts.rs"]
 mod parts;
 #[path = "changes/repairs.rs"]

@@ -11,8 +11,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use paritas_protect::{
-    ErrorKind, Geometry, IsWanted, Other, Protection, Skipped, find, find_among, has_parity,
-    parity_at,
+    DiskNeed, ErrorKind, Geometry, IsWanted, Other, Protection, Skipped, find, find_among,
+    has_parity, parity_at,
 };
 use paritas_shards::scan_with;
 use paritas_store::memory::usable;
@@ -398,4 +398,30 @@ pub fn add_lines(text: &mut String, lines: &[String], verbose: bool) {
 /// Returns a part of a whole in percent.
 pub fn share(part: u64, whole: u64) -> String {
     format!("{:.1} %", 100.0 * part as f64 / whole.max(1) as f64)
+}
+
+/// Adds to a text how much would be written to which disk.
+pub fn add_disks(text: &mut String, disks: &[DiskNeed]) {
+    for DiskNeed { folder, bytes, free } in disks {
+        let free = match free.map(|free| (free < *bytes, output::bytes(free))) {
+            None => String::new(),
+            Some((true, free)) => format!("; only {free} are free, so this does not fit"),
+            Some((false, free)) => format!("; {free} are free"),
+        };
+        text.push_str(&format!(
+            "\n  disk     {} to the disk of {}{free}",
+            output::bytes(*bytes),
+            leftovers::quoted(folder)
+        ));
+    }
+}
+
+/// Returns in JSON how much would be written to which disk.
+pub fn disk_values(disks: &[DiskNeed]) -> Value {
+    let value = |need: &DiskNeed| {
+        let mut value = json!({"bytes": need.bytes, "free": need.free});
+        output::insert_name(&mut value, "path", need.folder.as_os_str());
+        value
+    };
+    disks.iter().map(value).collect()
 }
