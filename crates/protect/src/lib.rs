@@ -62,7 +62,9 @@ pub use catalogue::FOLDER;
 pub use create::{Cost, Plan, ProtectJob, ProtectReport, default_memory, plan, protect};
 pub use error::{Error, ErrorKind, Result};
 pub use evidence::FileState;
-pub use find::{IsWanted, Other, Protection, find, find_among, has_parity, parity_at};
+pub use find::{
+    IsWanted, Other, Protection, find, find_among, has_parity, holds_parity, parity_at,
+};
 pub use format::Id;
 pub use geometry::{Geometry, Redundancy};
 pub use paritas_store::place::space::DiskNeed;

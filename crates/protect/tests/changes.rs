@@ -6,6 +6,8 @@
 mod common;
 #[path = "changes/losses.rs"]
 mod losses;
+#[path = "changes/nameless.rs"]
+mod nameless;
 #[path = "changes/parts.rs"]
 mod parts;
 #[path = "changes/repairs.rs"]

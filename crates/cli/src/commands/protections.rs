@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use paritas_protect::{
     DiskNeed, ErrorKind, Geometry, IsWanted, Other, Protection, Skipped, find, find_among,
-    has_parity, parity_at,
+    has_parity, holds_parity, parity_at,
 };
 use paritas_shards::scan_with;
 use paritas_store::memory::usable;
@@ -67,7 +67,7 @@ pub fn among(paths: &[PathBuf], wanted: Option<&OsStr>) -> Result<Found, Failure
         found = Found::default();
         found.find_all(&paths, None);
     }
-    let homes: Vec<PathBuf> = paths.iter().filter(|path| has_parity(path)).cloned().collect();
+    let homes: Vec<PathBuf> = paths.iter().filter(|path| found.is_home(path)).cloned().collect();
     let lost = homes.iter().filter(|home| !found.covers(home) && !found.refuses(home));
     let lost: Vec<Failure> = lost.filter_map(|home| cause(home)).collect();
     found.failures.extend(lost);
@@ -208,6 +208,17 @@ impl Found {
         let Ok(whole) = path.canonicalize() else { return false };
         let parity = self.protections.iter().flat_map(Protection::parity_files);
         parity.into_iter().any(|file| file.starts_with(&whole))
+    }
+
+    /// Whether a path holds parity, of which something must be said. Parity without names is looked
+    /// for where nothing else is known.
+    fn is_home(&self, path: &Path) -> bool {
+        let is_known = |whole: PathBuf| {
+            let mut roots = self.protections.iter().map(Protection::root);
+            roots.any(|root| whole.starts_with(root) || root.starts_with(&whole))
+        };
+        let is_known = || self.refuses(path) || path.canonicalize().map_or(true, is_known);
+        has_parity(path) || !is_known() && holds_parity(path)
     }
 
     /// Whether it is known why a path belongs to no protection.

@@ -37,7 +37,7 @@ fn a_catastrophe_is_refused() {
     update(&["--most-changed", "101%"]).expect(exit::ARGUMENTS);
     assert!(snapshot(&yard.photo(".paritas")) == before);
     let dry = update(&["--accept-changes", "--dry-run", "--json"]).expect(exit::DONE).result();
-    assert_eq!((&dry["updated"], &dry["dry_run"]), (&json!("anew"), &json!(true)));
+    assert_eq!((&dry["updated"], &dry["dry_run"]), (&json!("layer"), &json!(true)));
     assert!(snapshot(&yard.photo(".paritas")) == before);
     update(&["--most-changed", "80%"]).expect(exit::DONE);
     run(args!["verify", yard.root()]).expect(exit::DONE);
@@ -56,7 +56,7 @@ fn dry_runs_write_nothing() {
     for field in ["stored_bytes", "catalogue_bytes", "parity_bytes", "files", "read_bytes"] {
         assert_eq!(dry[field], real[field], "{field}");
     }
-    assert_eq!(dry["parity_files"], real["parity_files"]);
+    assert_eq!(dry["parity_files"].as_array().unwrap().len(), 5);
     assert_eq!((&dry["id"], &dry["disks"][0]["bytes"]), (&Value::Null, &real["stored_bytes"]));
     assert_eq!(dry["added_files"].as_array().unwrap().len(), 6);
 
