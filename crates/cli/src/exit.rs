@@ -16,7 +16,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 pub enum Exit {
     /// Done, or everything intact.
     Done = 0,
-    /// Damaged, but repairable.
+    /// Damaged, but repairable; or so much has changed that an update is refused.
     Repairable = 1,
     /// Damaged beyond repair: too few good blocks.
     Lost = 2,
@@ -234,6 +234,8 @@ impl From<paritas_protect::Error> for Failure {
         let exit = match error.kind() {
             ErrorKind::Parameters | ErrorKind::Exists => Exit::Arguments,
             ErrorKind::NotRecognised => Exit::NotRecognised,
+            // The old parity can repair what is changed or gone.
+            ErrorKind::TooManyChanges => Exit::Repairable,
             ErrorKind::BeyondRepair => Exit::Lost,
             ErrorKind::CheckFailed => Exit::CheckFailed,
             ErrorKind::Io | ErrorKind::Busy => Exit::Io,

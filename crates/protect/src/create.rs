@@ -5,6 +5,8 @@
 //! memory that the job allows. If it does not, the first pass hashes everything and codes as many
 //! columns of the blocks as fit, and further passes read the other columns, each byte once more.
 
+mod cost;
+
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
 use std::num::NonZeroUsize;
@@ -35,6 +37,7 @@ use crate::tree::{
     Excludes, Found, FoundKind, Scope, Skipped, Tree, further_names, in_threads, root_of,
 };
 use crate::trouble::Trouble;
+pub use cost::Cost;
 use paritas_store::memory::by_default;
 use paritas_store::place::folder::Folder;
 use paritas_store::place::space::{NoRoom, Room};

@@ -37,6 +37,8 @@ pub enum ErrorKind {
     /// The bytes that were computed do not have the digest of the protected file; or a file is
     /// damaged, and must be repaired before an update.
     CheckFailed,
+    /// So many protected files are gone or changed that an update does not take it for intended.
+    TooManyChanges,
     /// The operating system refused to read or to write.
     Io,
     /// The operating system lacks the memory.

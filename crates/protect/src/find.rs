@@ -480,6 +480,7 @@ pub fn find_among(
 pub fn parity_at(paths: &[PathBuf]) -> Result<BTreeMap<Id, Vec<PathBuf>>> {
     let mut places = Places::default();
     paths.iter().try_for_each(|path| places.add(path))?;
+    places.add_all_nameless();
     let files = places.parity_files()?;
     let is_wanted = |id: &Id| places.wanted.as_ref().is_none_or(|wanted| wanted.contains(id));
     let finished = |files: Vec<&ParityFile>| {
@@ -507,6 +508,12 @@ pub fn has_parity(path: &Path) -> bool {
         }
         false => ParityFile::recognise(path).is_some(),
     }
+}
+
+/// Whether a path has parity, as [`has_parity`] says, or is a folder with parity files in it that
+/// have lost their names. To tell that, all files in it are opened.
+pub fn holds_parity(path: &Path) -> bool {
+    has_parity(path) || parity_files_in(path).is_ok_and(|files| !files.is_empty())
 }
 
 /// Returns the protections whose parity is in some folders.

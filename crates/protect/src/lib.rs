@@ -59,15 +59,20 @@ mod update;
 mod verify;
 
 pub use catalogue::FOLDER;
-pub use create::{Plan, ProtectJob, ProtectReport, default_memory, plan, protect};
+pub use create::{Cost, Plan, ProtectJob, ProtectReport, default_memory, plan, protect};
 pub use error::{Error, ErrorKind, Result};
 pub use evidence::FileState;
-pub use find::{IsWanted, Other, Protection, find, find_among, has_parity, parity_at};
+pub use find::{
+    IsWanted, Other, Protection, find, find_among, has_parity, holds_parity, parity_at,
+};
 pub use format::Id;
 pub use geometry::{Geometry, Redundancy};
+pub use paritas_store::place::space::DiskNeed;
 pub use repair::{RepairJob, RepairReport, repair};
 pub use tree::Skipped;
-pub use update::{UpdateJob, UpdateReport, Updated, update};
+pub use update::{
+    ChangedFiles, Share, UpdateJob, UpdatePlan, UpdateReport, Updated, plan_update, update,
+};
 pub use verify::{
     FileFinding, LayerReport, ParityFinding, Protected, Status, VerifyOptions, VerifyReport, verify,
 };

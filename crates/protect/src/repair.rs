@@ -10,6 +10,7 @@
 //! An error that concerns one file or one layer is noted, and the repair goes on without it.
 
 mod back;
+mod foretold;
 mod layer;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -29,7 +30,7 @@ use crate::sparse;
 use crate::system::{name_bytes, path_bytes};
 use crate::tree::{Skipped, folder_of};
 use crate::verify::{Status, VerifyOptions, VerifyReport, examine};
-use paritas_store::place::space::{NoRoom, Room};
+use paritas_store::place::space::{DiskNeed, NoRoom, Room};
 
 /// The settings of a repair.
 #[derive(Debug, Clone)]
@@ -45,6 +46,8 @@ pub struct RepairJob {
     /// Whether the copies go that earlier repairs have kept of what they replaced, if everything
     /// is whole in the end.
     pub clean: bool,
+    /// Whether nothing is written. The report says what would be.
+    pub dry_run: bool,
     /// Approximate limit of the memory for parity and data, in bytes.
     pub memory: u64,
     /// Largest number of threads; by default as many as the machine runs at once.
@@ -61,6 +64,7 @@ impl Default for RepairJob {
             restore_changed: false,
             move_back: false,
             clean: false,
+            dry_run: false,
             memory: default_memory(),
             threads: None,
             sync: true,
@@ -77,6 +81,8 @@ setters! { RepairJob {
     move_back: bool,
     /// Removes the copies of what earlier repairs have replaced, or leaves them.
     clean: bool,
+    /// Says what would be done instead of doing it.
+    dry_run: bool,
     /// Uses about `memory` bytes.
     memory: u64,
     /// Uses at most `threads` threads.
@@ -98,6 +104,8 @@ pub struct RepairReport {
     pub moved_back: Vec<(PathBuf, PathBuf)>,
     /// Parity files that were written anew.
     pub parity: Vec<PathBuf>,
+    /// What would be written to which disk, if nothing was written because the job says so.
+    pub disks: Vec<DiskNeed>,
     /// What was replaced: the path that it had, and the one that it has now.
     pub kept: Vec<(PathBuf, PathBuf)>,
     /// Copies of what earlier repairs have replaced, which were removed ([`RepairJob::clean`]).
@@ -143,6 +151,7 @@ pub fn repair(
         restored: Vec::new(),
         moved_back: Vec::new(),
         parity: Vec::new(),
+        disks: Vec::new(),
         kept: Vec::new(),
         cleaned: Vec::new(),
         not_kept: Vec::new(),
@@ -183,7 +192,10 @@ pub fn repair(
         without_room: Vec::new(),
         target: &target,
     };
-    repair.run(&wanted, &mut report)?;
+    match job.dry_run {
+        true => repair.foretell(&wanted, &mut report),
+        false => repair.run(&wanted, &mut report)?,
+    }
     report.kept = target.kept();
     report.not_kept = target.refused().kinds().collect();
     Ok(report)
@@ -302,9 +314,7 @@ impl<'a> Repair<'a> {
         for (number, parity) in parity.into_iter().enumerate() {
             self.finish_parity(number, parity, report)?;
         }
-        if self.job.move_back && self.job.to.is_none() {
-            self.move_back(report)?;
-        }
+        self.move_back(report)?;
         self.make_links(wanted, &needed, report)?;
         self.sync_names(report)?;
         self.finish_folders(wanted)?;

@@ -5,6 +5,11 @@
 //! are lost to their layer for ever, so less damage to the other files of that layer can be
 //! repaired. When that takes more than half of a layer's parity, or there are many layers,
 //! everything is made anew. The old parity stands until the new one has its names.
+//!
+//! [`plan_update`] compares, so that it is known what will be given up before anything is written
+//! (`guard.rs` has the limit). [`UpdatePlan::carry_out`] writes.
+
+mod guard;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::num::NonZeroUsize;
@@ -26,6 +31,8 @@ use crate::scan::{digest_of, digests};
 use crate::system::{path_bytes, path_in};
 use crate::times::ChangeTimes;
 use crate::tree::{Found, Skipped, Tree};
+use guard::Losses;
+pub use guard::Share;
 
 /// Largest number of layers.
 const MOST_LAYERS: usize = 8;
@@ -39,6 +46,11 @@ pub struct UpdateJob {
     pub checksum: bool,
     /// Whether everything is made anew, whatever has changed.
     pub anew: bool,
+    /// The largest share of the protected files, and of their bytes, that may be gone or changed.
+    /// If more is, and it is at least twenty files, nothing is written.
+    pub most_changed: Share,
+    /// Whether any number of files may be gone or changed.
+    pub accept_changes: bool,
     /// Approximate limit of the memory for parity and data, in bytes.
     pub memory: u64,
     /// Largest number of threads; by default as many as the machine runs at once.
@@ -50,8 +62,15 @@ pub struct UpdateJob {
 impl Default for UpdateJob {
     /// Trusts sizes and times, and makes as little parity as suffices.
     fn default() -> Self {
-        let memory = default_memory();
-        Self { checksum: false, anew: false, memory, threads: None, sync: true }
+        Self {
+            checksum: false,
+            anew: false,
+            most_changed: Share::HALF,
+            accept_changes: false,
+            memory: default_memory(),
+            threads: None,
+            sync: true,
+        }
     }
 }
 
@@ -60,6 +79,10 @@ setters! { UpdateJob {
     checksum: bool,
     /// Makes everything anew, or what is needed.
     anew: bool,
+    /// Refuses to go on if more than this share of the files or bytes is gone or changed.
+    most_changed: Share,
+    /// Goes on however much is gone or changed, or not.
+    accept_changes: bool,
     /// Uses about `memory` bytes.
     memory: u64,
     /// Uses at most `threads` threads.
@@ -79,6 +102,74 @@ pub enum Updated {
     Anew,
 }
 
+/// The files that have changed since a protection was made or updated.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ChangedFiles {
+    /// New files, whose bytes were not protected before.
+    pub added: Vec<PathBuf>,
+    /// Files that had other bytes when they were protected before.
+    pub changed: Vec<PathBuf>,
+    /// Files that do not exist any more, under any name.
+    pub gone: Vec<PathBuf>,
+}
+
+/// What an update will do, and what it will give up.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct UpdatePlan<'p> {
+    /// What will be done.
+    pub updated: Updated,
+    /// Number of files whose bytes are protected already, under this name or another.
+    pub kept: u64,
+    /// The files that have changed.
+    pub files: ChangedFiles,
+    /// The parity that will be written, if any.
+    pub parity: Option<Plan>,
+    /// Places that cannot be looked at now, as in [`UpdateReport::held`].
+    pub held: Vec<Skipped>,
+    /// Paths that were found and will not be protected.
+    pub skipped: Vec<Skipped>,
+    protection: &'p Protection,
+    refusal: Option<Error>,
+}
+
+impl UpdatePlan<'_> {
+    /// Returns why the update will not be carried out: too many files are gone or changed
+    /// ([`ErrorKind::TooManyChanges`]).
+    pub fn refusal(&self) -> Option<&Error> {
+        self.refusal.as_ref()
+    }
+
+    /// Writes the new parity. `progress` gets the number of bytes as they are read.
+    ///
+    /// # Errors
+    /// If too many files are gone or changed ([`ErrorKind::TooManyChanges`]), if a file turns out to
+    /// be damaged ([`ErrorKind::CheckFailed`]), or as for [`protect`].
+    pub fn carry_out(self, progress: Progress<'_>) -> Result<UpdateReport> {
+        let Self { updated, kept, files, parity, held, skipped, protection, refusal } = self;
+        if let Some(refusal) = refusal {
+            return Err(refusal);
+        }
+        if updated == Updated::Nothing {
+            protection.remove_left();
+        }
+        let protected = parity.map(|plan| protect(&plan, progress)).transpose()?;
+        let skipped = protected.as_ref().map_or(skipped, |report| report.skipped.clone());
+        Ok(UpdateReport {
+            updated,
+            kept,
+            added: files.added.len() as u64,
+            changed: files.changed.len() as u64,
+            gone: files.gone.len() as u64,
+            files,
+            protected,
+            held,
+            skipped,
+        })
+    }
+}
+
 /// The result of an update.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -93,6 +184,8 @@ pub struct UpdateReport {
     pub changed: u64,
     /// Number of files that do not exist any more, under any name.
     pub gone: u64,
+    /// The files that are counted, but for those that were kept.
+    pub files: ChangedFiles,
     /// The report on the new parity, if any was written.
     pub protected: Option<ProtectReport>,
     /// Places that cannot be looked at now: disks that are not mounted, and what cannot be read.
@@ -103,20 +196,28 @@ pub struct UpdateReport {
     pub skipped: Vec<Skipped>,
 }
 
-/// Brings a protection up to date. `progress` gets the number of bytes as they are read for new
-/// parity.
+/// Brings a protection up to date: plans it, and carries it out. `progress` gets the number of bytes
+/// as they are read for new parity.
+///
+/// # Errors
+/// As for [`plan_update`] and [`UpdatePlan::carry_out`].
+pub fn update(
+    protection: &Protection,
+    job: &UpdateJob,
+    progress: Progress<'_>,
+) -> Result<UpdateReport> {
+    plan_update(protection, job)?.carry_out(progress)
+}
+
+/// Looks for what has changed, and plans the parity that this takes. Nothing is written.
 ///
 /// # Errors
 /// If a file has the right time but other bytes or another size, so that it is damaged and must be
 /// repaired first ([`ErrorKind::CheckFailed`]); if a protected file, or the folder that it is in,
 /// cannot be read ([`ErrorKind::Io`]); if only a part of the protection was asked for, the parity
 /// lies inside the protected files, or none of the paths that were given to protect exists any more
-/// ([`ErrorKind::Parameters`]); or as for [`protect`].
-pub fn update(
-    protection: &Protection,
-    job: &UpdateJob,
-    progress: Progress<'_>,
-) -> Result<UpdateReport> {
+/// ([`ErrorKind::Parameters`]); or as for [`crate::plan`].
+pub fn plan_update<'p>(protection: &'p Protection, job: &UpdateJob) -> Result<UpdatePlan<'p>> {
     protection.expect_whole()?;
     let tree = protection.walk(threads(job.threads))?;
     refuse_all_gone(protection)?;
@@ -124,7 +225,7 @@ pub fn update(
     refuse_inside(&protection.root, &starts, &tree, &protection.parity_folders())?;
     let times = ChangeTimes::of(protection, &tree);
     let mut changes = Changes::new(protection, present(protection, &tree, job), times, job)?;
-    let held = Held::new(protection, &tree);
+    let held = Held::new(protection, &tree, job.accept_changes);
     changes.hold(protection, &held);
     changes.refuse_emptied(protection, &tree)?;
     let updated = match () {
@@ -135,11 +236,8 @@ pub fn update(
         () if changes.is_nothing(protection) => Updated::Nothing,
         () => Updated::Layer,
     };
-    let plan = match updated {
-        Updated::Nothing => {
-            protection.remove_left();
-            None
-        }
+    let parity = match updated {
+        Updated::Nothing => None,
         Updated::Layer => {
             let mut mounts = tree.mounts.clone();
             mounts.extend(held.mounts.iter().cloned());
@@ -148,11 +246,11 @@ pub fn update(
         }
         Updated::Anew => Some(changes.anew(protection, job)?),
     };
-    let protected = plan.map(|plan| protect(&plan, progress)).transpose()?;
-    let skipped = protected.as_ref().map_or(tree.skipped, |report| report.skipped.clone());
-    let Changes { kept, added, changed, gone, .. } = changes;
-    let held = held.places;
-    Ok(UpdateReport { updated, kept, added, changed, gone, protected, held, skipped })
+    let most = if job.accept_changes { Share::ALL } else { job.most_changed };
+    let refusal = changes.losses(protection).refusal(protection, most);
+    let (kept, files) = (changes.kept, changes.files(protection));
+    let (held, skipped) = (held.places, tree.skipped);
+    Ok(UpdatePlan { updated, kept, files, parity, held, skipped, protection, refusal })
 }
 
 /// Refuses to take everything for removed: perhaps a disk is not mounted.
@@ -197,8 +295,10 @@ struct Held {
 }
 
 impl Held {
-    fn new(protection: &Protection, tree: &Tree) -> Self {
-        let absent = mounts::absent(protection, tree);
+    /// Looks for what cannot be looked at. With `gives_up`, the user has accepted that disks which
+    /// are not mounted are gone for good.
+    fn new(protection: &Protection, tree: &Tree, gives_up: bool) -> Self {
+        let absent = if gives_up { Vec::new() } else { mounts::absent(protection, tree) };
         let not_mounted =
             absent.iter().filter(|(path, _)| !tree.mounts.iter().any(|it| it == path));
         let mounts = not_mounted.map(|(path, _)| path.to_vec()).collect();
@@ -253,11 +353,12 @@ struct Changes {
     /// Everything that is there, with [`ItemKind::Kept`] for files whose bytes are protected.
     items: Vec<Item>,
     kept: u64,
-    /// Number of files whose bytes are not protected, without those in `changed`.
-    added: u64,
-    /// Number of files whose bytes are not protected, and which had other bytes that are gone.
-    changed: u64,
-    gone: u64,
+    /// Paths of files whose bytes are not protected, without those in `changed`.
+    added: Vec<Vec<u8>>,
+    /// Numbers of the entries whose bytes are gone, and whose names other files have.
+    changed: Vec<usize>,
+    /// Numbers of the other entries whose bytes are gone.
+    gone: Vec<usize>,
     /// The pieces that still are files.
     alive: HashSet<Place>,
     /// The digests of files that are unchanged.
@@ -275,9 +376,9 @@ impl Changes {
             times,
             items,
             kept: 0,
-            added: 0,
-            changed: 0,
-            gone: 0,
+            added: Vec::new(),
+            changed: Vec::new(),
+            gone: Vec::new(),
             alive: HashSet::new(),
             known: HashMap::new(),
         };
@@ -297,10 +398,19 @@ impl Changes {
                 changes.keep(item, entry);
             }
         }
-        let new = || items.iter().filter(|item| matches!(item.kind, ItemKind::File { .. }));
-        changes.changed = new().filter(|item| changes.is_changed(protection, item)).count() as u64;
-        changes.added = new().count() as u64 - changes.changed;
-        changes.gone = protection.files() - changes.alive.len() as u64 - changes.changed;
+        for item in items.iter().filter(|item| matches!(item.kind, ItemKind::File { .. })) {
+            match changes.changed_entry(protection, item) {
+                Some(entry) => changes.changed.push(entry),
+                None => changes.added.push(item.path.clone()),
+            }
+        }
+        let is_gone = |&number: &usize| {
+            let entry = &protection.entries[number];
+            entry.is_file()
+                && !changes.is_alive(entry)
+                && changes.changed.binary_search(&number).is_err()
+        };
+        changes.gone = (0..protection.entries.len()).filter(is_gone).collect();
         changes.items = items;
         Ok(changes)
     }
@@ -325,11 +435,34 @@ impl Changes {
         Ok(())
     }
 
-    /// Whether a file whose bytes are not protected has the name of a protected file whose bytes
+    /// Returns the number of the protected file whose name another file has now, if its own bytes
     /// are found nowhere.
-    fn is_changed(&self, protection: &Protection, item: &Item) -> bool {
-        let known = protection.entry_at(&item.path).map(|number| &protection.entries[number]);
-        known.is_some_and(|entry| entry.is_file() && !self.is_alive(entry))
+    fn changed_entry(&self, protection: &Protection, item: &Item) -> Option<usize> {
+        let is_lost = |number: &usize| {
+            let entry = &protection.entries[*number];
+            entry.is_file() && !self.is_alive(entry)
+        };
+        protection.entry_at(&item.path).filter(is_lost)
+    }
+
+    /// Returns how much is gone or changed.
+    fn losses(&self, protection: &Protection) -> Losses {
+        let lost = self.changed.iter().chain(&self.gone);
+        let bytes = lost.clone().map(|&number| protection.entries[number].size()).sum();
+        Losses { files: lost.count() as u64, bytes }
+    }
+
+    /// Returns the paths of what has changed.
+    fn files(&self, protection: &Protection) -> ChangedFiles {
+        let at = |path: &Vec<u8>| path_in(&protection.root, path);
+        let of = |numbers: &[usize]| {
+            numbers.iter().map(|&number| at(&protection.entries[number].path)).collect()
+        };
+        ChangedFiles {
+            added: self.added.iter().map(at).collect(),
+            changed: of(&self.changed),
+            gone: of(&self.gone),
+        }
     }
 
     /// Takes an item as the file of an entry.
@@ -358,13 +491,15 @@ impl Changes {
                 EntryKind::HardLink { target } => ItemKind::HardLink { target },
                 EntryKind::File { layer, piece, .. } => {
                     self.kept += 1;
-                    self.gone -= 1;
                     self.alive.insert((layer, piece));
                     ItemKind::Kept { layer: layer as u32, piece: piece as u32 }
                 }
             };
             self.items.push(Item { path, mode, modified, details, kind });
         }
+        let mut gone = std::mem::take(&mut self.gone);
+        gone.retain(|&number| !self.is_alive(&protection.entries[number]));
+        self.gone = gone;
         self.items.sort_unstable_by(|one, other| one.path.cmp(&other.path));
         let is_file =
             |item: &&Item| matches!(item.kind, ItemKind::File { .. } | ItemKind::Kept { .. });

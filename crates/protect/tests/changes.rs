@@ -4,6 +4,10 @@
 #![cfg(unix)]
 
 mod common;
+#[path = "changes/losses.rs"]
+mod losses;
+#[path = "changes/nameless.rs"]
+mod nameless;
 #[path = "changes/parts.rs"]
 mod parts;
 #[path = "changes/repairs.rs"]

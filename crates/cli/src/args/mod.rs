@@ -37,7 +37,7 @@ Examples:
 
 Exit codes:
   0  done, or everything is intact
-  1  damaged, but repairable
+  1  damaged, but repairable; or too much has changed for `protect --update`
   2  damaged beyond repair
   3  bad arguments or parameters
   4  nothing recognisable as a shard set, or as protected files
@@ -344,6 +344,7 @@ Examples:
   paritas repair photos                                a folder that `protect` was given
   paritas repair photos/2005/a.jpg                     one file or folder of it, also one that is gone
   paritas repair photos --to rescued                   what is damaged or missing goes there
+  paritas repair photos --dry-run                      what would be restored; nothing is written
   paritas repair photos --restore-changed --move-back  changed and moved files go back, too
   paritas repair shards
   paritas repair /disk1 /disk2 /disk3 --to /disk4      missing shards go to the new disk
@@ -383,10 +384,10 @@ folders [{path, shards}], folder_tolerance (any this many folders may be lost on
 folder_tolerance_certain (false if only some losses were tried), losable_folders (the largest sets \
 that may be lost together, as indices into folders; null if there are more than six), \
 better_folder_tolerance (what repair --rebalance would make of it; null if that is no more), \
-warnings. For protected files, type \"protect-repair\", id, label, root, parts [{path}] (empty for all), status (intact, repaired, repairable, \
+warnings. For protected files, type \"protect-repair\", id, label, root, parts [{path}] (empty for all), dry_run, status (intact, repaired, repairable, \
 lost, unknown), files, bytes, restored [{path}], moved_back [{from, path}], kept [{from, path}] (what was replaced, and its new path), \
 cleaned [{path}] (with --clean), not_kept [kind] (attributes that a file system refused), parity [{path}] (written anew), \
-changed [{path}] (left as they are), lost [{path}] (too few blocks are at hand), failed [{path, reason}], lost_blocks, \
+changed [{path}] (left as they are), lost [{path}] (too few blocks are at hand), failed [{path, reason}], disks [{path, bytes, free}] (what would be written where, with --dry-run), lost_blocks, \
 needed (further blocks without which no lost block can be computed), seconds. With --clean also type \"clean\", name, object (null if unknown), removed [{path}]. For an \
 object of which no shard can be read, type \"unrecognised\", name, status (lost), files [{path}]. If there are \
 several objects, a line of type \"summary\" comes last: objects, intact, repairable, repaired, lost, inconsistent, unknown, bytes (of the \
@@ -424,6 +425,10 @@ pub struct Repair {
     /// Move protected files that were moved back to where they were.
     #[arg(long, conflicts_with = "to")]
     pub move_back: bool,
+    /// Verify protected files, and say what would be restored, moved back and written anew, and how
+    /// much that takes on each disk. Nothing is written; the exit code is that of `verify`.
+    #[arg(long)]
+    pub dry_run: bool,
     #[command(flatten)]
     pub memory: protect::Memory,
     #[command(flatten)]

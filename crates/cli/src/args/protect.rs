@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use bytesize::ByteSize;
-use paritas_protect::Redundancy;
+use paritas_protect::{Redundancy, Share};
 
 use crate::args::work::Work;
 
@@ -17,7 +17,9 @@ Examples:
   paritas protect photos --redundancy 25% --exclude '*.tmp' --exclude cache
   paritas protect photos --parity-dir /disk2/parity --parity-dir /disk3/parity
   paritas protect disk.img mail --name backup               several files and folders
+  paritas protect photos --dry-run                          what it would take; nothing is written
   paritas protect --update photos                           after changes
+  paritas protect --update photos --most-changed 80%        unless more than that has changed
   paritas verify photos || paritas repair photos
 
 Files are read and never changed, moved or copied. All of them together are cut into some ten \
@@ -42,12 +44,18 @@ With --update, files that have the size and time that they had keep their parity
 ones get parity of their own. What was removed or changed counts as lost, so that less other damage \
 can be repaired; when that takes too much, everything is made anew. The old parity stands until the \
 new one does. A file whose bytes have changed and whose time has not is damaged (exit 5): repair it \
-first.
-JSON: type \"protect\", id, label, root, updated (null without --update; nothing, layer, or anew), \
-files and bytes (that the parity written now protects), \
+first. If more than half of the files or of the bytes are gone or changed, and at least 20 files, \
+nothing is written (exit 1), because the old parity may be needed to repair them: --accept-changes \
+updates nevertheless, and --most-changed sets another limit. A file that was renamed is not gone.
+
+JSON: type \"protect\", id (null with --dry-run for new protections), label, root, dry_run, updated (null without --update; \
+nothing, layer, anew, or refused), files and bytes (that the parity written now protects), \
 data_blocks, parity_blocks, block_bytes, parity_bytes, catalogue_bytes, stored_bytes (of the parity \
-files written), read_bytes (null with --update), passes (null with --update), kept, added, changed and \
-gone (numbers of files; null without --update), held [{path, reason}] (what --update could not look at), parity_files [{path}], skipped [{path, reason}], seconds.")]
+files written), read_bytes, passes, kept, added, changed and gone (numbers of files; null without --update), \
+added_files, changed_files and gone_files (each [{path}]; without --update, added_files are all files with --dry-run), \
+held [{path, reason}] (what --update could not look at), \
+parity_files [{path}], disks [{path, bytes, free}] (what would be written where, with --dry-run), \
+skipped [{path, reason}], seconds.")]
 pub struct Protect {
     /// Files and folders to protect; with --update, as `verify` takes them.
     #[arg(required = true, value_name = "PATH")]
@@ -85,7 +93,25 @@ pub struct Protect {
     /// With --update, read every file and compare it by its digest, whatever its size and time.
     #[arg(long, requires = "update")]
     pub checksum: bool,
-    /// List all parity files, and everything that was skipped, not only the first.
+    /// With --update, the largest share of the protected files, and of their bytes, that may be gone
+    /// or changed. If more is, and it is at least 20 files, nothing is written (exit 1).
+    #[arg(
+        long,
+        default_value = "50%",
+        value_name = "PERCENT",
+        requires = "update",
+        allow_hyphen_values = true
+    )]
+    pub most_changed: Share,
+    /// With --update, accept that files are gone or changed, however many.
+    #[arg(long, requires = "update", conflicts_with = "most_changed")]
+    pub accept_changes: bool,
+    /// Write nothing, and say what would be written, how much it takes, and which files have
+    /// changed.
+    #[arg(long)]
+    pub dry_run: bool,
+    /// List all files that have changed, all parity files, and everything that was skipped, not
+    /// only the first.
     #[arg(long, short)]
     pub verbose: bool,
     #[command(flatten)]

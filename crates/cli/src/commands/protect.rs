@@ -1,20 +1,19 @@
 //! `paritas protect`: puts parity beside files that stay where they are.
 
+mod dry_run;
+mod update;
+
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
-use paritas_protect::{
-    Geometry, Plan, ProtectJob, ProtectReport, Protection, Skipped, UpdateJob, UpdateReport,
-    Updated,
-};
+use paritas_protect::{Geometry, Plan, ProtectJob, ProtectReport, Skipped};
 use paritas_store::memory::usable;
 use serde_json::{Value, json};
 
 use crate::args::protect::{Memory, Protect};
-use crate::commands::many::Worst;
 use crate::commands::protections::{
-    self, add_lines, below, geometry_value, path_values, share, skipped_values, title,
-    warn_of_absent, warn_of_memory,
+    add_lines, below, geometry_value, path_values, share, skipped_values, warn_of_memory,
 };
 use crate::commands::{Outcome, leftovers};
 use crate::exit::{self, Exit, Failure};
@@ -24,7 +23,7 @@ use crate::output::{self, Output, counted, shown};
 pub fn run(args: &Protect, output: &Output) -> Outcome {
     warn_of_memory(args.memory, output);
     match args.update {
-        true => update_all(args, output),
+        true => update::run(args, output),
         false => protect(args, output),
     }
 }
@@ -41,9 +40,14 @@ fn protect(args: &Protect, output: &Output) -> Outcome {
         .label(args.name.clone())
         .force(args.force)
         .sync(args.work.is_synced());
+    let start = Instant::now();
     let plan = paritas_protect::plan(&job)?;
     expect_files(&plan)?;
     cost(&plan, args).iter().for_each(|note| output.warn(note));
+    if args.dry_run {
+        dry_run::report(&plan, args, start.elapsed().as_secs_f64(), output)?;
+        return expect_all_protected(&plan.skipped);
+    }
     let progress = output.progress(Some(plan.bytes_to_read));
     let report = paritas_protect::protect(&plan, &|bytes| progress.advance(bytes))?;
     let seconds = progress.finish();
@@ -116,7 +120,8 @@ fn expect_all_seen(held: &[Skipped]) -> Result<(), Failure> {
         more => format!(", nor could {more} others"),
     };
     let message = format!(
-        "{} could not be looked at: {reason}{others}; what is protected there stays as it was",
+        "{} could not be looked at: {reason}{others}; what is protected there stays as it was \
+         (--accept-changes gives up a disk that is not mounted)",
         shown(path)
     );
     Err(Failure { exit: Exit::Io, message })
@@ -138,59 +143,6 @@ fn expect_all_protected(skipped: &[Skipped]) -> Outcome {
     }
 }
 
-fn update_all(args: &Protect, output: &Output) -> Outcome {
-    let wanted = args.name.as_ref().map(std::ffi::OsStr::new);
-    let mut found = protections::among(&args.paths, wanted)?;
-    let mut worst = Worst::default();
-    found.failures.drain(..).for_each(|failure| worst.note(Err(failure), output));
-    if let Some(path) = found.others.first() {
-        let message = format!(
-            "{} is not protected yet; leave out --update, or if its parity is elsewhere, name \
-             the folder of the parity instead",
-            shown(path)
-        );
-        worst.note(Err(Failure::not_recognised(message)), output);
-    }
-    for protection in &found.protections {
-        worst.note(update(protection, args, output), output);
-    }
-    worst.end(output)
-}
-
-fn update(protection: &Protection, args: &Protect, output: &Output) -> Outcome {
-    warn_of_absent(protection, output);
-    let job = UpdateJob::default()
-        .checksum(args.checksum)
-        .memory(args.memory.bytes())
-        .threads(args.work.threads.most())
-        .sync(args.work.is_synced());
-    let progress = output.progress(None);
-    let report = paritas_protect::update(protection, &job, &|bytes| progress.advance(bytes))?;
-    let seconds = progress.finish();
-    let name = (protection.root(), &*protection.label());
-    let id = report.protected.as_ref().map_or(protection.id(), |protected| protected.id);
-    let mut value = value(&id.to_string(), name, report.protected.as_ref(), seconds);
-    value["updated"] = json!(match report.updated {
-        Updated::Nothing => "nothing",
-        Updated::Layer => "layer",
-        Updated::Anew => "anew",
-    });
-    for (name, count) in [
-        ("kept", report.kept),
-        ("added", report.added),
-        ("changed", report.changed),
-        ("gone", report.gone),
-    ] {
-        value[name] = json!(count);
-    }
-    value["skipped"] = skipped_values(&report.skipped);
-    report.protected.iter().for_each(|protected| warn_of_gaps(protected, output));
-    value["held"] = skipped_values(&report.held);
-    output.result(value, || update_text(protection, &report, args.verbose));
-    expect_all_seen(&report.held)?;
-    expect_all_protected(&report.skipped)
-}
-
 /// Returns the result in JSON, as far as it is the same with and without `--update`.
 fn value(
     id: &str,
@@ -206,10 +158,14 @@ fn value(
     value["id"] = json!(id);
     value["label"] = json!(label);
     output::insert_name(&mut value, "root", root.as_os_str());
-    for null in ["updated", "kept", "added", "changed", "gone", "read_bytes", "passes"] {
+    value["dry_run"] = json!(false);
+    for null in ["updated", "kept", "added", "changed", "gone"] {
         value[null] = Value::Null;
     }
-    value["held"] = json!([]);
+    for empty in ["held", "added_files", "changed_files", "gone_files", "disks"] {
+        value[empty] = json!([]);
+    }
+    (value["read_bytes"], value["passes"]) = (json!(0), json!(0));
     value["files"] = number(|report| report.files);
     value["bytes"] = number(|report| report.bytes);
     value["parity_bytes"] = json!(geometry.parity * geometry.block);
@@ -266,22 +222,4 @@ fn of_the_files(report: &ProtectReport) -> String {
         true => String::new(),
         false => format!(", {} of the files", share(report.stored_bytes, report.bytes)),
     }
-}
-
-fn update_text(protection: &Protection, report: &UpdateReport, verbose: bool) -> String {
-    let UpdateReport { kept, added, changed, gone, .. } = report;
-    let how = match report.updated {
-        Updated::Nothing => return format!("{}: nothing has changed", title(protection)),
-        Updated::Layer => "parity added for what is new",
-        Updated::Anew => "all parity made anew",
-    };
-    let kept = counted(*kept, "file");
-    let mut text = format!(
-        "{}: {how}; {kept} kept, {added} new, {changed} changed, {gone} gone",
-        title(protection)
-    );
-    if let Some(protected) = &report.protected {
-        add_written(&mut text, protection.root(), protected, verbose);
-    }
-    text
 }

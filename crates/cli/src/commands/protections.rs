@@ -11,8 +11,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use paritas_protect::{
-    ErrorKind, Geometry, IsWanted, Other, Protection, Skipped, find, find_among, has_parity,
-    parity_at,
+    DiskNeed, ErrorKind, Geometry, IsWanted, Other, Protection, Skipped, find, find_among,
+    has_parity, holds_parity, parity_at,
 };
 use paritas_shards::scan_with;
 use paritas_store::memory::usable;
@@ -67,7 +67,7 @@ pub fn among(paths: &[PathBuf], wanted: Option<&OsStr>) -> Result<Found, Failure
         found = Found::default();
         found.find_all(&paths, None);
     }
-    let homes: Vec<PathBuf> = paths.iter().filter(|path| has_parity(path)).cloned().collect();
+    let homes: Vec<PathBuf> = paths.iter().filter(|path| found.is_home(path)).cloned().collect();
     let lost = homes.iter().filter(|home| !found.covers(home) && !found.refuses(home));
     let lost: Vec<Failure> = lost.filter_map(|home| cause(home)).collect();
     found.failures.extend(lost);
@@ -208,6 +208,17 @@ impl Found {
         let Ok(whole) = path.canonicalize() else { return false };
         let parity = self.protections.iter().flat_map(Protection::parity_files);
         parity.into_iter().any(|file| file.starts_with(&whole))
+    }
+
+    /// Whether a path holds parity, of which something must be said. Parity without names is looked
+    /// for where nothing else is known.
+    fn is_home(&self, path: &Path) -> bool {
+        let is_known = |whole: PathBuf| {
+            let mut roots = self.protections.iter().map(Protection::root);
+            roots.any(|root| whole.starts_with(root) || root.starts_with(&whole))
+        };
+        let is_known = || self.refuses(path) || path.canonicalize().map_or(true, is_known);
+        has_parity(path) || !is_known() && holds_parity(path)
     }
 
     /// Whether it is known why a path belongs to no protection.
@@ -398,4 +409,30 @@ pub fn add_lines(text: &mut String, lines: &[String], verbose: bool) {
 /// Returns a part of a whole in percent.
 pub fn share(part: u64, whole: u64) -> String {
     format!("{:.1} %", 100.0 * part as f64 / whole.max(1) as f64)
+}
+
+/// Adds to a text how much would be written to which disk.
+pub fn add_disks(text: &mut String, disks: &[DiskNeed]) {
+    for DiskNeed { folder, bytes, free } in disks {
+        let free = match free.map(|free| (free < *bytes, output::bytes(free))) {
+            None => String::new(),
+            Some((true, free)) => format!("; only {free} are free, so this does not fit"),
+            Some((false, free)) => format!("; {free} are free"),
+        };
+        text.push_str(&format!(
+            "\n  disk     {} to the disk of {}{free}",
+            output::bytes(*bytes),
+            leftovers::quoted(folder)
+        ));
+    }
+}
+
+/// Returns in JSON how much would be written to which disk.
+pub fn disk_values(disks: &[DiskNeed]) -> Value {
+    let value = |need: &DiskNeed| {
+        let mut value = json!({"bytes": need.bytes, "free": need.free});
+        output::insert_name(&mut value, "path", need.folder.as_os_str());
+        value
+    };
+    disks.iter().map(value).collect()
 }

@@ -43,6 +43,7 @@ impl Handle for Job<'_> {
         let for_protections = [
             ("--restore-changed", args.restore_changed),
             ("--move-back", args.move_back),
+            ("--dry-run", args.dry_run),
             ("--memory", args.memory.memory.is_some()),
         ];
         Limited::new(for_shards, for_protections)

@@ -59,3 +59,31 @@ fn a_folder_in_the_root_is_not_the_root() {
     run(args!["repair", yard.photo("deep/er/c.txt"), &parity]).expect(exit::DONE);
     assert!(snapshot(&yard.photo("deep")) == before[1]);
 }
+
+/// Parity without names is found where it is given, and said if it is of no use.
+#[test]
+fn parity_without_names() {
+    let yard = Yard::protected(&["--redundancy", "60%"]);
+    let found = yard.path("found");
+    fs::create_dir(&found).unwrap();
+    for (number, file) in yard.parity().iter().enumerate() {
+        fs::rename(file, found.join(format!("#1310{number}"))).unwrap();
+    }
+    fs::write(found.join("#13109"), "of somebody else").unwrap();
+    fs::remove_dir(yard.photo(".paritas")).unwrap();
+    let before = snapshot(&yard.root());
+    fs::remove_file(yard.photo("b.jpg")).unwrap();
+    run(args!["verify", yard.root(), &found]).expect(exit::REPAIRABLE);
+    run(args!["verify", &found]).expect(exit::REPAIRABLE);
+    run(args!["verify", found.join("#13101")]).expect(exit::REPAIRABLE);
+    run(args!["info", yard.root(), &found]).expect(exit::DONE);
+    let all = names(&found).into_iter().map(|name| found.join(name).into_os_string());
+    run(args!["repair", yard.root()].into_iter().chain(all.take(5))).expect(exit::DONE);
+    assert!(snapshot(&yard.root()) == before);
+    for name in names(&found) {
+        let length = fs::metadata(found.join(&name)).unwrap().len().min(300);
+        File::options().write(true).open(found.join(name)).unwrap().set_len(length).unwrap();
+    }
+    let verify = run(args!["verify", &found]).expect(exit::NOT_RECOGNISED);
+    assert!(verify.stderr.contains("no parity file has enough"), "{verify}");
+}

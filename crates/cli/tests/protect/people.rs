@@ -93,6 +93,9 @@ fn a_disk_that_is_not_mounted_is_said() {
     let update = run(args!["protect", "--update", yard.root(), "--no-sync"]).expect(exit::IO);
     assert!(update.stderr.contains("what is protected there stays as it was"), "{update}");
     assert!(update.text().contains("1 new") && update.text().contains("0 gone"), "{update}");
+    let dry = run(args!["protect", "--update", yard.root(), "--accept-changes", "--dry-run"]);
+    let dry = dry.expect(exit::DONE).text();
+    assert!(dry.contains("1 gone"), "{dry}");
     assert!(mount(&disk));
     fs::write(disk.join("other"), "not empty").unwrap();
     run(args!["repair", yard.root()]).expect(exit::DONE);

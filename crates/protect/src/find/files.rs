@@ -2,8 +2,8 @@
 //!
 //! A file system check, a phone or an old file system may have given parity files other names. To
 //! recognise them by content, each file of a folder is opened, and its first and last bytes are
-//! read. That is done for the top level of folders that are given or that a catalogue names, and
-//! only if nothing there has the name of a parity file; never for whole trees.
+//! read. That is done for the top level of folders that are given or that a catalogue names, if they
+//! are small or nothing there has the name of a parity file; never for whole trees.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,11 +13,15 @@ use crate::format::EXTENSION;
 use crate::parity::ParityFile;
 use crate::system::name_bytes;
 
-/// Returns the parity files in a folder. If none has the name of one, looks at all files.
+/// Largest number of files in a folder that are all looked at, whatever their names are. Opening
+/// that many takes some ten milliseconds, or seconds on a hard disk.
+const FEW: usize = 1_000;
+
+/// Returns the parity files in a folder.
 pub(super) fn parity_files_in(folder: &Path) -> Result<Vec<ParityFile>> {
-    let names = names_in(folder)?;
-    let has_some = names.iter().any(|path| is_named(path));
-    let candidates = names.iter().filter(|path| !has_some || is_named(path));
+    let files = files_in(folder)?;
+    let is_each = files.len() <= FEW || !files.iter().any(|path| is_named(path));
+    let candidates = files.iter().filter(|path| is_each || is_named(path));
     Ok(candidates.filter_map(|path| ParityFile::recognise(path)).collect())
 }
 
@@ -28,7 +32,7 @@ pub(super) fn holds_named(folder: &Path) -> Result<bool> {
 
 /// Returns the files in a folder that have names of parity files.
 pub(super) fn named_files_in(folder: &Path) -> Result<Vec<PathBuf>> {
-    let mut files = names_in(folder)?;
+    let mut files = files_in(folder)?;
     files.retain(|path| is_named(path));
     Ok(files)
 }
@@ -40,12 +44,16 @@ fn is_named(path: &Path) -> bool {
     name.windows(mark.len()).any(|part| part.eq_ignore_ascii_case(mark.as_bytes()))
 }
 
-/// Returns the paths of everything in a folder, in order.
-fn names_in(folder: &Path) -> Result<Vec<PathBuf>> {
+/// Returns the paths of the files in a folder, in order. Pipes and devices are none: opening one may
+/// do something.
+fn files_in(folder: &Path) -> Result<Vec<PathBuf>> {
     let failed = |error| Error::io("reading the folder", folder, error);
     let mut paths = Vec::new();
     for entry in fs::read_dir(folder).map_err(failed)? {
-        paths.push(folder.join(entry.map_err(failed)?.file_name()));
+        let entry = entry.map_err(failed)?;
+        if entry.file_type().is_ok_and(|kind| kind.is_file()) {
+            paths.push(folder.join(entry.file_name()));
+        }
     }
     paths.sort();
     Ok(paths)

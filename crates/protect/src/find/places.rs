@@ -114,6 +114,13 @@ impl Places {
         true
     }
 
+    /// Adds those of the given folders that hold parity files without names.
+    pub fn add_all_nameless(&mut self) {
+        let given = self.given.iter().filter(|given| given.is_folder && !given.has_parity);
+        let folders: Vec<PathBuf> = given.map(|given| given.target.clone()).collect();
+        folders.iter().for_each(|folder| _ = self.add_nameless(folder));
+    }
+
     /// Returns all parity files of the folders, and those that were given.
     pub fn parity_files(&self) -> Result<Vec<ParityFile>> {
         let mut files = Vec::new();

@@ -1,6 +1,6 @@
 //! Moving back what has moved: by its name on the same disk, and by a copy from another one.
 
-use std::path::Path;
+use std::path::PathBuf;
 
 use paritas_shards::shown;
 
@@ -12,38 +12,77 @@ use crate::restore::Place;
 use crate::system::path_bytes;
 use crate::tree::name_of;
 
-impl Repair<'_> {
-    /// Moves back files and links that are elsewhere, and gives names back that differ from the
-    /// recorded ones, but not for the file system.
-    pub(super) fn move_back(&self, report: &mut RepairReport) -> Result<()> {
+/// Something that goes back to where it was.
+pub(super) struct Return<'r> {
+    entry: &'r Entry,
+    /// The path at which it is.
+    pub from: PathBuf,
+    /// Whether its name differs from the recorded one, but not for the file system.
+    is_alike: bool,
+}
+
+impl Return<'_> {
+    /// Returns the path to which it goes.
+    pub fn to<'t>(&'t self, repair: &'t Repair<'_>) -> PathBuf {
+        repair.target.path_of(&self.entry.path)
+    }
+}
+
+impl<'a> Repair<'a> {
+    /// Returns what goes back: files and links that are elsewhere, and names that differ from the
+    /// recorded ones, but not for the file system. Of what was changed and stays as it is, the name
+    /// stays as well; `restored` are the paths of what was restored.
+    pub(super) fn returns(&self, restored: &[PathBuf]) -> Vec<Return<'a>> {
+        if !self.job.move_back || self.job.to.is_some() {
+            return Vec::new();
+        }
+        let protection = self.protection;
         let states = self.evidence.states.iter();
-        for (&number, state) in states.filter(|(number, _)| self.protection.covers(**number)) {
-            let entry = &self.protection.entries[number];
-            let renamed = self.protection.renamed(number, &self.evidence.tree);
-            match (renamed, state) {
-                (Some(path), state) => self.name_back(entry, path, state, report)?,
-                (None, FileState::Moved(from)) if entry.kind != EntryKind::Folder => {
-                    self.take_back(entry, from, report)?;
+        let states = states.filter(|(number, _)| protection.covers(**number));
+        let returns = states.filter_map(|(&number, state)| {
+            let entry = &protection.entries[number];
+            let is_moved = matches!(state, FileState::Moved(_));
+            match (protection.renamed(number, &self.evidence.tree), state) {
+                (Some(path), _) => {
+                    let from = self.target.path_of(path);
+                    let is_right = is_moved || restored.contains(&from);
+                    // Only a folder above it may have another name.
+                    let is_renamed = name_of(path) != name_of(&entry.path);
+                    let is_alike = true;
+                    (is_right && is_renamed).then_some(Return { entry, from, is_alike })
                 }
-                _ => {}
+                (None, FileState::Moved(from)) if entry.kind != EntryKind::Folder => from
+                    .starts_with(&protection.root)
+                    .then(|| Return { entry, from: from.clone(), is_alike: false }),
+                _ => None,
+            }
+        });
+        returns.collect()
+    }
+
+    /// Moves back all that is to go back.
+    pub(super) fn move_back(&self, report: &mut RepairReport) -> Result<()> {
+        for back in self.returns(&report.restored) {
+            let relative = back.from.strip_prefix(&self.protection.root).map(path_bytes);
+            let relative = relative.unwrap_or_default();
+            let path = &back.entry.path;
+            let moved = match back.is_alike {
+                true => self.target.rename_alike(name_of(&relative), path),
+                false => self.take_back(back.entry, &relative),
+            };
+            match moved {
+                Ok(()) => report.moved_back.push((back.from.clone(), back.to(self))),
+                Err(error) => self.note(Err(error), path, report)?,
             }
         }
         Ok(())
     }
 
-    fn take_back(&self, entry: &Entry, from: &Path, report: &mut RepairReport) -> Result<()> {
-        let Ok(relative) = from.strip_prefix(&self.protection.root) else { return Ok(()) };
-        let relative = path_bytes(relative);
-        let taken = match self.target.take(&relative, &entry.path) {
-            Ok(Place::Here) => Ok(()),
-            Ok(Place::OtherDisk) => self.copy_back(entry, &relative),
-            Err(error) => Err(error),
-        };
-        match taken {
-            Ok(()) => report.moved_back.push((from.into(), self.target.path_of(&entry.path))),
-            Err(error) => self.note(Err(error), &entry.path, report)?,
+    fn take_back(&self, entry: &Entry, from: &[u8]) -> Result<()> {
+        match self.target.take(from, &entry.path)? {
+            Place::Here => Ok(()),
+            Place::OtherDisk => self.copy_back(entry, from),
         }
-        Ok(())
     }
 
     /// Makes again what is on another disk, and then removes it there.
@@ -67,26 +106,5 @@ impl Repair<'_> {
                 ),
             )),
         }
-    }
-
-    /// Gives back its recorded name to something at `path`, unless it was changed and stays as it
-    /// is, or only a folder above it has another name.
-    fn name_back(
-        &self,
-        entry: &Entry,
-        path: &[u8],
-        state: &FileState,
-        report: &mut RepairReport,
-    ) -> Result<()> {
-        let place = self.target.path_of(path);
-        let is_right = matches!(state, FileState::Moved(_)) || report.restored.contains(&place);
-        if !is_right || name_of(path) == name_of(&entry.path) {
-            return Ok(());
-        }
-        match self.target.rename_alike(name_of(path), &entry.path) {
-            Ok(()) => report.moved_back.push((place, self.target.path_of(&entry.path))),
-            Err(error) => self.note(Err(error), &entry.path, report)?,
-        }
-        Ok(())
     }
 }

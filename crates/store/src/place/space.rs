@@ -77,6 +77,36 @@ impl Room {
     }
 }
 
+/// What is to be written to one disk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DiskNeed {
+    /// The folder of the first file that is to be written there.
+    pub folder: PathBuf,
+    /// Number of bytes that are to be written there.
+    pub bytes: u64,
+    /// Number of bytes that are free there, if the disk tells.
+    pub free: Option<u64>,
+}
+
+/// Returns how much is to be written to which disk. Of each file, the path and the number of bytes
+/// are given. What does not exist yet counts for the disk of the nearest folder above it.
+pub fn by_disk(files: &[(PathBuf, u64)]) -> Vec<DiskNeed> {
+    let mut needs: Vec<(Option<u64>, DiskNeed)> = Vec::new();
+    for (path, bytes) in files {
+        let told = path.ancestors().find_map(free_bytes);
+        let device = told.map(|(device, _)| device);
+        match needs.iter_mut().find(|(known, _)| *known == device) {
+            Some((_, need)) => need.bytes = need.bytes.saturating_add(*bytes),
+            None => {
+                let folder = path.parent().unwrap_or(path).to_owned();
+                let free = told.map(|(_, free)| free).filter(|&free| free != u64::MAX);
+                needs.push((device, DiskNeed { folder, bytes: *bytes, free }));
+            }
+        }
+    }
+    needs.into_iter().map(|(_, need)| need).collect()
+}
+
 /// Returns the device of the file system that something is on, and the number of free bytes there.
 /// Returns [`u64::MAX`] bytes if the file system does not tell: some report no blocks at all.
 /// Returns `None` if there is nothing at the path.

@@ -6,7 +6,10 @@ use paritas_protect::{FileState, Protection, RepairJob, RepairReport, repair};
 use serde_json::{Value, json};
 
 use super::kinds::{self, add_steps};
-use super::{add_lines, below, describe, path_value, path_values, skipped_values, title, verify};
+use super::{
+    add_disks, add_lines, below, describe, disk_values, path_value, path_values, skipped_values,
+    title, verify,
+};
 use crate::args::Repair;
 use crate::commands::many::State;
 use crate::exit::{Exit, Failure};
@@ -20,6 +23,7 @@ pub fn run(protection: &Protection, args: &Repair, output: &Output) -> Result<St
         .restore_changed(args.restore_changed)
         .move_back(args.move_back)
         .clean(args.clean)
+        .dry_run(args.dry_run)
         .memory(args.memory.bytes())
         .threads(args.work.threads.most())
         .sync(args.work.is_synced());
@@ -56,6 +60,7 @@ fn state(report: &RepairReport, args: &Repair) -> State {
         report.restored.is_empty() && report.moved_back.is_empty() && report.parity.is_empty();
     match verify::state(&report.found) {
         state @ (State::Lost | State::Unknown) => state,
+        state if args.dry_run => state,
         _ if !report.failed.is_empty() => State::Unknown,
         _ if !changed(report, args).is_empty() => State::Repairable,
         _ if is_untouched && is_parity_left(report, args) => State::Repairable,
@@ -86,6 +91,8 @@ fn value(
     let layers = &report.found.layers;
     let mut value = describe("protect-repair", protection);
     value["status"] = json!(state.name());
+    value["dry_run"] = json!(args.dry_run);
+    value["disks"] = disk_values(&report.disks);
     value["restored"] = path_values(&report.restored);
     let moved = report.moved_back.iter().map(|(from, to)| {
         let mut value = path_value(to);
@@ -117,25 +124,30 @@ fn text(protection: &Protection, report: &RepairReport, state: State, args: &Rep
     let changed = changed(report, args);
     let mut text = match state {
         State::Lost => {
-            let (verdict, done) = (verify::verdict(&report.found, state), done(report));
+            let (verdict, done) = (verify::verdict(&report.found, state), done(report, args));
             format!("{name}: lost{verdict}; {done}")
         }
         State::Intact => format!("{name}: intact, nothing to repair"),
-        _ => format!("{name}: {}", done(report)),
+        _ => format!("{name}: {}", done(report, args)),
     };
-    let restored = report.restored.iter().map(|path| format!("restored {}", below(root, path)));
-    let mut lines: Vec<String> = restored.collect();
+    let [restored, moved, written] = match args.dry_run {
+        true => ["restore ", "move    ", "to be written anew"],
+        false => ["restored", "moved   ", "written anew"],
+    };
+    let paths = report.restored.iter().map(|path| below(root, path));
+    let mut lines: Vec<String> = paths.map(|path| format!("{restored} {path}")).collect();
     lines.extend(
-        report.moved_back.iter().map(|(from, to)| {
-            format!("moved    {} back to {}", below(root, from), below(root, to))
-        }),
+        report
+            .moved_back
+            .iter()
+            .map(|(from, to)| format!("{moved} {} back to {}", below(root, from), below(root, to))),
     );
     lines.extend(report.kept.iter().map(|(from, to)| {
         format!("kept     what {} was, as {}", below(root, from), below(root, to))
     }));
     lines.extend(report.cleaned.iter().map(|path| format!("removed  {}", below(root, path))));
     let parity = report.parity.iter().map(|path| below(root, path));
-    lines.extend(parity.map(|path| format!("parity   {path} written anew")));
+    lines.extend(parity.map(|path| format!("parity   {path} {written}")));
     lines.extend(report.lost.iter().map(|path| format!("lost     {}", below(root, path))));
     lines.extend(report.failed.iter().map(|one| format!("failed   {}", one.reason)));
     add_lines(&mut text, &lines, args.search.verbose);
@@ -144,6 +156,10 @@ fn text(protection: &Protection, report: &RepairReport, state: State, args: &Rep
         .map(|path| format!("changed  {} stays as it is", below(protection.root(), path)))
         .collect();
     add_lines(&mut text, &left, args.search.verbose);
+    if args.dry_run {
+        add_disks(&mut text, &report.disks);
+        text.push_str("\n  nothing was written (--dry-run)");
+    }
     if is_parity_left(report, args) {
         let count = counted(report.found.parity.len(), "parity file");
         text.push_str(&format!(
@@ -164,20 +180,21 @@ fn text(protection: &Protection, report: &RepairReport, state: State, args: &Rep
     text
 }
 
-/// Counts what was done: files, folders and links, and parity files.
-fn done(report: &RepairReport) -> String {
+/// Counts what was done, or would be: files, folders and links, and parity files.
+fn done(report: &RepairReport, args: &Repair) -> String {
+    let would = if args.dry_run { " would be" } else { "" };
     let parity = counted(report.parity.len(), "parity file");
     let parts = [
-        (report.restored.len(), format!("{} restored", report.restored.len())),
-        (report.moved_back.len(), format!("{} moved back", report.moved_back.len())),
-        (report.parity.len(), format!("{parity} written anew")),
+        (report.restored.len(), format!("{}{would} restored", report.restored.len())),
+        (report.moved_back.len(), format!("{}{would} moved back", report.moved_back.len())),
+        (report.parity.len(), format!("{parity}{would} written anew")),
         (report.cleaned.len(), format!("{} removed", counted(report.cleaned.len(), "old copy"))),
         (report.lost.len(), format!("{} lost", report.lost.len())),
         (report.failed.len(), format!("{} failed", report.failed.len())),
     ];
     let done = parts.into_iter().filter(|(count, _)| *count > 0).map(|(_, said)| said);
     match done.collect::<Vec<_>>() {
-        done if done.is_empty() => "nothing restored".to_owned(),
+        done if done.is_empty() => format!("nothing{would} restored"),
         done => done.join(", "),
     }
 }

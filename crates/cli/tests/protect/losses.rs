@@ -1,0 +1,76 @@
+//! Updates that would give up too much, and dry runs.
+
+use super::*;
+
+/// Removes most of many files, after which an update is refused unless it is told to accept that.
+#[test]
+fn a_catastrophe_is_refused() {
+    let yard = Yard::new();
+    for number in 0..40 {
+        let path = yard.photo(&format!("many/{number:02}"));
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, Chance(100 + number).bytes(100)).unwrap();
+    }
+    yard.protect(&["--redundancy", "50%"]).expect(exit::DONE);
+    for number in 0..25 {
+        fs::remove_file(yard.photo(&format!("many/{number:02}"))).unwrap();
+    }
+    let before = snapshot(&yard.photo(".paritas"));
+    let update = |more: &[&str]| {
+        let more = more.iter().map(OsString::from);
+        run(args!["protect", "--update", yard.root(), "--no-sync"].into_iter().chain(more))
+    };
+    let refused = update(&[]).expect(exit::REPAIRABLE);
+    let text = refused.text();
+    assert!(text.contains("not updated; 21 files kept, 0 new, 0 changed, 25 gone"), "{text}");
+    assert_eq!(text.matches("\n  gone     many/").count(), 12, "{text}");
+    assert!(refused.stderr.contains("25 of 46 files"), "{refused}");
+    assert!(refused.stderr.contains("--accept-changes"), "{refused}");
+    let verbose = update(&["-v"]).expect(exit::REPAIRABLE).text();
+    assert_eq!(verbose.matches("\n  gone     many/").count(), 25, "{verbose}");
+    let refused = update(&["--json"]).expect(exit::REPAIRABLE);
+    assert_eq!(refused.error()["kind"], json!("repairable"));
+    let line = refused.result();
+    assert_eq!((&line["updated"], &line["gone"]), (&json!("refused"), &json!(25)));
+    assert_eq!(line["gone_files"].as_array().unwrap().len(), 25);
+    update(&["--dry-run"]).expect(exit::REPAIRABLE);
+    update(&["--most-changed", "101%"]).expect(exit::ARGUMENTS);
+    assert!(snapshot(&yard.photo(".paritas")) == before);
+    let dry = update(&["--accept-changes", "--dry-run", "--json"]).expect(exit::DONE).result();
+    assert_eq!((&dry["updated"], &dry["dry_run"]), (&json!("layer"), &json!(true)));
+    assert!(snapshot(&yard.photo(".paritas")) == before);
+    update(&["--most-changed", "80%"]).expect(exit::DONE);
+    run(args!["verify", yard.root()]).expect(exit::DONE);
+}
+
+/// A dry run says what would be written, and writes nothing, not even a folder.
+#[test]
+fn dry_runs_write_nothing() {
+    let yard = Yard::new();
+    let text = yard.protect(&["--dry-run"]).expect(exit::DONE).text();
+    assert!(text.starts_with("photos: 6 files, 345.21 KiB would be protected"), "{text}");
+    assert!(text.contains("\n  file     deep/er/c.txt") && text.contains("in 1 pass"), "{text}");
+    assert!(text.contains("nothing was written") && !yard.photo(".paritas").exists(), "{text}");
+    let dry = yard.protect(&["--dry-run", "--json"]).expect(exit::DONE).result();
+    let real = yard.protect(&["--json"]).expect(exit::DONE).result();
+    for field in ["stored_bytes", "catalogue_bytes", "parity_bytes", "files", "read_bytes"] {
+        assert_eq!(dry[field], real[field], "{field}");
+    }
+    assert_eq!(dry["parity_files"].as_array().unwrap().len(), 5);
+    assert_eq!((&dry["id"], &dry["disks"][0]["bytes"]), (&Value::Null, &real["stored_bytes"]));
+    assert_eq!(dry["added_files"].as_array().unwrap().len(), 6);
+
+    fs::remove_file(yard.photo("b.jpg")).unwrap();
+    fs::remove_file(&yard.parity()[3]).unwrap();
+    let before = [snapshot(&yard.root()), snapshot(&yard.photo(".paritas"))];
+    let repair = args!["repair", yard.root(), "--dry-run"];
+    let text = run(&repair).expect(exit::REPAIRABLE).text();
+    assert!(text.contains("1 would be restored, 1 parity file would be written anew"), "{text}");
+    assert!(text.contains("\n  restore  b.jpg\n") && text.contains("to be written anew"), "{text}");
+    let line = json(repair, exit::REPAIRABLE);
+    assert_eq!((&line["status"], &line["dry_run"]), (&json!("repairable"), &json!(true)));
+    assert!(line["disks"][0]["bytes"].as_u64().unwrap() > 3_000, "{line}");
+    assert!(before == [snapshot(&yard.root()), snapshot(&yard.photo(".paritas"))]);
+    run(args!["repair", yard.root()]).expect(exit::DONE);
+    run(args!["repair", yard.root(), "--dry-run"]).expect(exit::DONE);
+}

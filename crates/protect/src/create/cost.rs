@@ -1,0 +1,58 @@
+//! What a plan will take on disks, before anything is read.
+
+use std::path::PathBuf;
+
+use paritas_store::place::space::{DiskNeed, by_disk};
+
+use super::Plan;
+use crate::catalogue::{Catalogue, Item, ItemKind};
+use crate::error::Result;
+use crate::format::{CatalogueShape, Header, Id};
+use crate::system::path_in;
+
+/// The number of bytes that new parity files will have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Cost {
+    /// Number of bytes of the catalogue.
+    pub catalogue_bytes: u64,
+    /// Number of bytes of all parity files, with catalogues.
+    pub stored_bytes: u64,
+    /// What goes to which disk. The old parity files stand until the new ones are complete.
+    pub disks: Vec<DiskNeed>,
+}
+
+impl Plan {
+    /// Returns the paths of the files whose bytes will be read and protected.
+    pub fn protected_files(&self) -> impl Iterator<Item = PathBuf> + '_ {
+        let is_file = |item: &&Item| matches!(item.kind, ItemKind::File { .. });
+        let items = self.order.items.iter().filter(is_file);
+        items.map(|item| path_in(&self.root, &item.path))
+    }
+
+    /// Returns how much will be written. It is exact unless a file cannot be read or changes until
+    /// then: digests and checksums, which are not known yet, have a fixed length.
+    ///
+    /// # Errors
+    /// If the catalogue would be too long ([`crate::ErrorKind::Parameters`]).
+    pub fn cost(&self) -> Result<Cost> {
+        let order = &self.order;
+        let catalogue = Catalogue {
+            settings: order.settings.clone(),
+            older: order.older.clone(),
+            items: order.items.clone(),
+            checksums: vec![0; self.geometry.data as usize],
+        };
+        let catalogue = catalogue.encode()?;
+        let count = order.targets.len() as u16;
+        let shape = CatalogueShape::choose(&catalogue, count, self.parity_bytes);
+        let header = Header { catalogue: shape, ..order.header(count, Id::new([0; 16]), 0) };
+        let lengths = (0..count).map(|index| header.file_length(index));
+        let files: Vec<(PathBuf, u64)> = order.targets.iter().cloned().zip(lengths).collect();
+        Ok(Cost {
+            catalogue_bytes: shape.length,
+            stored_bytes: files.iter().map(|(_, bytes)| bytes).sum(),
+            disks: by_disk(&files),
+        })
+    }
+}
