@@ -124,16 +124,17 @@ def image(scratch: pathlib.Path, size: str, *make: object) -> Iterator[pathlib.P
         subprocess.run(["losetup", "-d", device])
 
 
-def kernel_has(kind: str) -> bool:
-    return kind in pathlib.Path("/proc/filesystems").read_text().split()
-
-
 @contextlib.contextmanager
 def by_kernel(scratch: pathlib.Path, kind: str, size: str, *make: object) -> Iterator[pathlib.Path]:
-    if not kernel_has(kind):
-        raise Impossible(f"this kernel has no {kind}")
     point = folder(scratch, "mount")
-    with image(scratch, size, *make) as device, mounted(point, "mount", "-t", kind, device, point):
+    with image(scratch, size, *make) as device, contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(mounted(point, "mount", "-t", kind, device, point))
+        except Impossible:
+            # A module is loaded by the attempt.
+            if kind in pathlib.Path("/proc/filesystems").read_text().split():
+                raise
+            raise Impossible(f"this kernel has no {kind}") from None
         yield point
 
 
@@ -158,15 +159,6 @@ def overlay(scratch: pathlib.Path) -> Iterator[pathlib.Path]:
 def exfat(scratch: pathlib.Path) -> Iterator[pathlib.Path]:
     point = folder(scratch, "mount")
     with image(scratch, "64M", "mkfs.exfat") as device, mounted(point, "mount.exfat-fuse", device, point):
-        yield point
-
-
-@contextlib.contextmanager
-def vfat(scratch: pathlib.Path) -> Iterator[pathlib.Path]:
-    point, file = folder(scratch, "mount"), scratch / "image"
-    call("truncate", "-s", "64M", file)
-    call("mkfs.vfat", "-F", "32", file)
-    with mounted(point, "fusefat", "-o", "rw+", file, point):
         yield point
 
 
@@ -256,7 +248,9 @@ PLACES = [
     Place("tmpfs", memory),
     Place("overlay on tmpfs", overlay),
     Place("exFAT (exfat-fuse)", exfat),
-    Place("FAT32 (fusefat)", vfat),
+    Place("exFAT (kernel)", lambda scratch: by_kernel(scratch, "exfat", "64M", "mkfs.exfat")),
+    Place("FAT32 (kernel)", lambda scratch: by_kernel(scratch, "vfat", "64M", "mkfs.vfat", "-F", "32")),
+    Place("FAT32 (imitated)", passthrough("--fat")),
     Place("NTFS (ntfs-3g)", ntfs),
     Place("sshfs on ext4", sshfs),
     Place("bindfs on ext4", bindfs),

@@ -32,6 +32,7 @@ import walk
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "filesystems.md"
 TABLE = re.compile(r"(?<=<!-- table: file systems -->\n).*?(?=<!-- end -->)", re.DOTALL)
+NOT_TRIED = "not tried: "
 CELLS = ("protect", "repair --to", "shards", "volume")
 WORKERS = os.cpu_count() or 1
 
@@ -103,11 +104,11 @@ def table(outcomes: list[Outcome]) -> str:
     # What is said on a file system that keeps everything is about something else.
     usual = next(set(outcome.warnings) for outcome in outcomes if outcome.able)
     told = sorted({warning for outcome in outcomes for warning in outcome.warnings} - usual)
-    head = ["", "modes", "owner", "times", "links", "ACLs", "`user.*`", "holes", "upper case", "refused in names", "`renameat2`", "free space", *CELLS, "says"]
+    head = ["", "modes", "owner", "times", "links", "ACLs", "`user.*`", "holes", "upper case is", "refused in names", "new names only", "free space", *CELLS, "says"]
     rows = [head, ["---"] * len(head)]
     for outcome in outcomes:
         if outcome.able is None:
-            rows.append([outcome.name, *[""] * (len(head) - 2), "not tried: " + str(outcome.impossible).partition("\n")[0]])
+            rows.append([outcome.name, *[""] * (len(head) - 2), NOT_TRIED + str(outcome.impossible).partition("\n")[0]])
             continue
         cells = ["fails" if cell in outcome.failures else "whole" for cell in CELLS]
         notes = ", ".join(str(number) for number, warning in enumerate(told, 1) if warning in outcome.warnings)
@@ -145,16 +146,24 @@ def report(outcome: Outcome) -> None:
 
 
 def compare_page(found: str, write: bool) -> bool:
-    """Whether the page has this table; with `write` it is put there."""
+    """Whether the page has this table, without regard to rows that could not be tried on one of both machines. With `write`
+    it is put there."""
     page = PAGE.read_text()
     if write:
         PAGE.write_text(TABLE.sub(lambda _: found, page))
         return True
     listed = TABLE.search(page)
-    if listed is not None and listed.group() == found:
+    there, here = (rows(text) for text in (listed.group() if listed else "", found))
+    tried = {name for name in there.keys() | here.keys() if not any(NOT_TRIED in table.get(name, "") for table in (there, here))}
+    if all(there.get(name) == here.get(name) for name in tried):
         return True
     print(f"the table of {PAGE.relative_to(ROOT)} is another one; lab/filesystems/run.py --write renews it:\n{found}")
     return False
+
+
+def rows(table: str) -> dict[str, str]:
+    """Returns the lines of a table, and of the notes beneath it, by what they begin with."""
+    return {line.strip("| ").partition(" |")[0]: line for line in table.splitlines() if line}
 
 
 def main() -> None:

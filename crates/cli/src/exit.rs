@@ -174,6 +174,19 @@ pub fn make_folder(folder: &Path) -> Result<(), Failure> {
         .map_err(|error| Failure::io(format!("making {}", shown(folder)), &error))
 }
 
+/// Returns a message of a library with our flags in place of the fields of jobs that it names.
+pub fn with_flags(message: &str, fields: &[&str]) -> String {
+    fields.iter().fold(message.to_owned(), |text, field| {
+        let flag = match *field {
+            "label" => "--name".to_owned(),
+            "parity_dirs" => "--parity-dir".to_owned(),
+            "excludes" => "--exclude".to_owned(),
+            field => format!("--{}", field.replace('_', "-")),
+        };
+        text.replace(&format!("`{field}`"), &flag)
+    })
+}
+
 impl From<paritas::Error> for Failure {
     fn from(error: paritas::Error) -> Self {
         let exit = match error.kind() {
@@ -211,7 +224,7 @@ impl From<paritas_shards::Error> for Failure {
             ErrorKind::Memory => Exit::Memory,
             _ => Exit::Internal,
         };
-        Self { exit, message: error.to_string() }
+        Self { exit, message: with_flags(&error.to_string(), error.fields()) }
     }
 }
 
@@ -229,7 +242,7 @@ impl From<paritas_protect::Error> for Failure {
             ErrorKind::Memory => Exit::Memory,
             _ => Exit::Internal,
         };
-        Self { exit, message: error.to_string() }
+        Self { exit, message: with_flags(&error.to_string(), error.fields()) }
     }
 }
 

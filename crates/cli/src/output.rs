@@ -1,5 +1,6 @@
 //! The output of a run: results for people or as JSON lines, progress, and failures.
 
+use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -30,13 +31,21 @@ pub struct Output {
     stdout_is_taken: bool,
     /// The first failure to print anything.
     failure: Arc<Mutex<Option<Failure>>>,
+    /// The warnings so far: none is printed twice.
+    warned: Arc<Mutex<HashSet<String>>>,
 }
 
 impl Output {
     /// Creates the output that the arguments ask for.
     pub fn new(args: &Args) -> Self {
         let stdout_is_taken = args.command.takes_stdout();
-        Self { json: args.json, quiet: args.quiet, stdout_is_taken, failure: Arc::default() }
+        Self {
+            json: args.json,
+            quiet: args.quiet,
+            stdout_is_taken,
+            failure: Arc::default(),
+            warned: Arc::default(),
+        }
     }
 
     /// Prints a result: `value` in JSON, or the text for people, which is made only if it is
@@ -49,16 +58,30 @@ impl Output {
         }
     }
 
-    /// Prints a result that is of no interest to people.
+    /// Prints a name, and what stands before it, exactly and with `end` behind it; in JSON, `value`.
     #[cfg(feature = "volume")]
+    pub fn name(&self, value: Value, end: char, text: impl FnOnce() -> String) {
+        if self.json {
+            self.line(&value.to_string());
+        } else if !self.quiet {
+            self.note("standard output", write!(io::stdout(), "{}{end}", text()));
+        }
+    }
+
+    /// Prints a result that is of no interest to people.
     pub fn result_if_json(&self, value: Value) {
         if self.json {
             self.line(&value.to_string());
         }
     }
 
-    /// Prints a warning on standard error.
+    /// Prints a warning on standard error, unless it has been printed before.
     pub fn warn(&self, message: &str) {
+        let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
+        if !warned.insert(message.to_owned()) {
+            return;
+        }
+        drop(warned);
         if self.json {
             self.error_line(&json!({"type": "warning", "message": message}).to_string());
         } else if !self.quiet {
@@ -250,6 +273,29 @@ fn printable(text: &str) -> String {
     text.split('\n').map(|line| shown(line).to_string()).collect::<Vec<_>>().join("\n")
 }
 
+/// Returns a name in one line, of which a person at a terminal sees every character: what has
+/// blanks at either end or characters that control a terminal is quoted as shells take it.
+#[cfg(feature = "volume")]
+pub fn quoted(name: &str) -> String {
+    let is_harmful = |text: &str| shown(text).to_string() != text;
+    let is_quoted = name.starts_with('\'') || name.starts_with("$'");
+    if name.trim() == name && !is_quoted && !is_harmful(name) {
+        return name.to_owned();
+    }
+    let escape = |c: char| match c {
+        '\'' | '\\' => format!("\\{c}"),
+        '\n' => "\\n".to_owned(),
+        '\t' => "\\t".to_owned(),
+        '\r' => "\\r".to_owned(),
+        '\0'..='\x7f' if is_harmful(c.encode_utf8(&mut [0; 4])) => {
+            format!("\\x{:02x}", u32::from(c))
+        }
+        c if is_harmful(c.encode_utf8(&mut [0; 4])) => format!("\\u{:04x}", u32::from(c)),
+        c => c.to_string(),
+    };
+    format!("$'{}'", name.chars().map(escape).collect::<String>())
+}
+
 /// Adds a name under `key` if it is UTF-8, otherwise in base64 under `key_bytes`.
 pub fn insert_name(object: &mut Value, key: &str, name: &OsStr) {
     match name.to_str() {
@@ -276,4 +322,26 @@ pub fn time_text(Timestamp { seconds, nanoseconds }: Timestamp) -> String {
 /// Returns a number of bytes as text for people.
 pub fn bytes(count: u64) -> String {
     indicatif::BinaryBytes(count).to_string()
+}
+
+#[cfg(all(test, feature = "volume"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_quoted_where_a_terminal_would_hide_something() {
+        for (name, expected) in [
+            ("plain name", "plain name"),
+            ("файл", "файл"),
+            ("blank ", "$'blank '"),
+            ("\u{a0}x", "$'\u{a0}x'"),
+            ("new\nline", "$'new\\nline'"),
+            ("it's\t\\\u{1b}[K", "$'it\\'s\\t\\\\\\x1b[K'"),
+            ("\u{202e}gpj", "$'\\u202egpj'"),
+            ("'x'", "$'\\'x\\''"),
+            ("it's", "it's"),
+        ] {
+            assert_eq!(quoted(name), expected);
+        }
+    }
 }

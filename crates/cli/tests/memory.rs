@@ -87,9 +87,15 @@ fn put(folder: &Path, name: &str) {
 fn peak_of_tree(tree: &Path, files: u64, objects: usize) -> u64 {
     let mut command = Command::new("sh");
     command.args(["-c", &format!("ulimit -n {files}; exec \"$@\""), "sh"]);
-    command.arg(env!("CARGO_BIN_EXE_paritas")).args(args!["verify", "-r", tree, "--only-bad"]);
+    command.arg(env!("CARGO_BIN_EXE_paritas")).args(args![
+        "verify",
+        "-r",
+        tree,
+        "--only-bad",
+        "--json"
+    ]);
     let run = finish(command).expect(exit::DONE);
-    assert!(run.text().starts_with(&format!("{objects} objects: {objects} intact; ")), "{run}");
+    assert_eq!(run.result()["intact"], objects, "{run}");
     peak()
 }
 

@@ -8,6 +8,8 @@ mod excludes;
 mod losses;
 #[path = "protect/parts.rs"]
 mod parts;
+#[path = "protect/people.rs"]
+mod people;
 #[path = "protect/permissions.rs"]
 mod permissions;
 
@@ -24,7 +26,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use common::{Chance, Run, exit, finish, names, paritas, run, run_as_user, snapshot};
+use common::{Chance, Run, exit, finish, names, paritas, renew_times, run, run_as_user, snapshot};
 
 /// A folder with a tree of files.
 struct Yard {
@@ -59,7 +61,9 @@ impl Yard {
 
     fn protect(&self, more: &[&str]) -> Run {
         let more = more.iter().map(OsString::from);
-        run(args!["protect", self.root(), "--no-sync"].into_iter().chain(more))
+        let done = run(args!["protect", self.root(), "--no-sync"].into_iter().chain(more));
+        renew_times(&self.root());
+        done
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -110,6 +114,7 @@ fn damage_is_found_and_repaired() {
     let text = yard.protect(&["--redundancy", "50%"]).expect(exit::DONE).text();
     assert!(text.starts_with("photos: 6 files, 345.21 KiB protected"), "{text}");
     assert!(text.contains("\n  repairs  any ") && text.contains("photos/.paritas"), "{text}");
+    assert!(text.contains(" blocks, about ") && text.contains(", wherever they are\n"), "{text}");
     let before = [snapshot(&yard.root()), snapshot(&yard.photo("deep/er"))];
     let intact = run(args!["verify", yard.root()]).expect(exit::DONE).text();
     assert!(intact.contains("/photos: intact, 6 files, 345.21 KiB; "), "{intact}");
@@ -120,6 +125,10 @@ fn damage_is_found_and_repaired() {
     fs::remove_file(&yard.parity()[2]).unwrap();
     let verify = run(args!["verify", yard.root()]).expect(exit::REPAIRABLE).text();
     assert!(verify.contains(": repairable, 6 files"), "{verify}");
+    let counts = "\n  1 damaged, 2 missing, 2 of the parity files not intact\n  damaged  a.jpg";
+    assert!(verify.contains(counts), "{verify}");
+    let repair = format!("`paritas repair {}` restores", yard.root().display());
+    assert!(verify.contains(&format!("\n  next     {repair}")), "{verify}");
     let line = verify.lines().find(|line| line.starts_with("  damaged  a.jpg: bytes ")).unwrap();
     let mut ends = line.split_whitespace().filter_map(|word| word.parse::<u64>().ok());
     let (start, end) = (ends.next().unwrap(), ends.next().unwrap());
@@ -152,6 +161,10 @@ fn beyond_repair() {
     let spared = snapshot(&yard.root());
     let verify = run(args!["verify", yard.root()]).expect(exit::LOST).text();
     assert!(verify.contains(": lost, ") && verify.contains("beyond repair"), "{verify}");
+    let root = yard.root().display().to_string();
+    for step in ["put copies of the lost files", &format!("`paritas repair {root}` restores now")] {
+        assert!(verify.contains(&format!("\n  next     {step}")), "{verify}");
+    }
     let report = json(args!["verify", yard.root()], exit::LOST);
     let layer = &report["layers"][0];
     let [lost, at_hand, needed] = ["lost", "at_hand", "needed"].map(|name| layer[name].as_u64());
@@ -165,6 +178,7 @@ fn beyond_repair() {
     assert!(snapshot(&yard.root()) == spared);
     let repair = run(args!["repair", yard.root()]).expect(exit::LOST).text();
     assert!(repair.contains("lost     a.jpg"), "{repair}");
+    assert!(repair.contains("\n  next     put copies of the lost files"), "{repair}");
     // Without any catalogue, nothing is known.
     yard.parity().iter().for_each(|file| fs::write(file, [0; 5000]).unwrap());
     let verify = run(args!["verify", yard.root()]).expect(exit::NOT_RECOGNISED);
@@ -221,7 +235,7 @@ fn what_is_refused() {
     yard.protect(&["--force"]).expect(exit::DONE);
     assert_eq!(yard.parity().len(), 5);
     fails(&args!["verify", &root, "--deep"], bad, "--deep is for shards");
-    for option in ["--clean", "--rebalance", "--fewest-reads", "--remove-moved-aside"] {
+    for option in ["--rebalance", "--fewest-reads", "--remove-moved-aside"] {
         fails(&args!["repair", &root, option], bad, option);
     }
     let shards = yard.path("shards");
@@ -336,9 +350,21 @@ fn changes_and_updates() {
     fs::rename(yard.photo("z"), yard.photo("deep/y")).unwrap();
     fs::write(yard.photo("new"), "new").unwrap();
     let verify = run(args!["verify", yard.root()]).expect(exit::REPAIRABLE).text();
-    for line in ["changed  b.jpg", "moved    z is now deep/y", "new      1 file;"] {
+    let root = yard.root().display().to_string();
+    for line in [
+        "1 changed, 1 moved, 1 new",
+        "changed  b.jpg",
+        "moved    z is now deep/y",
+        &format!("next     `paritas protect --update {root}` protects changed files as they are"),
+        &format!("next     `paritas repair --restore-changed {root}` restores"),
+        &format!("next     `paritas repair --move-back {root}` moves back"),
+        &format!("next     `paritas protect --update {root}` protects new files"),
+    ] {
         assert!(verify.contains(&format!("\n  {line}")), "{verify}");
     }
+    assert!(!verify.contains("\n  new      new"), "{verify}");
+    let verify = run(args!["verify", yard.root(), "-v"]).expect(exit::REPAIRABLE).text();
+    assert!(verify.contains("\n  new      new"), "{verify}");
     let repair = run(args!["repair", yard.root()]).expect(exit::REPAIRABLE).text();
     assert!(repair.contains("changed  b.jpg stays") && repair.contains("--update"), "{repair}");
     assert_eq!(fs::read(yard.photo("b.jpg")).unwrap(), b"on purpose");
@@ -349,15 +375,18 @@ fn changes_and_updates() {
         (&json!(5), &json!(1), &json!(1), &json!(0))
     );
     let verify = run(args!["verify", yard.root()]).expect(exit::DONE).text();
-    assert!(
-        verify.contains("any 1 more may be lost (layer 1 has the least parity left)"),
-        "{verify}"
-    );
+    // One number for the whole: what the layer with the least parity stands.
+    let room = "may be lost, about 512 B, wherever they are";
+    assert!(verify.contains("; any 1 more of ") && verify.contains(room), "{verify}");
+    assert!(!verify.contains("layer"), "{verify}");
+    let layers = run(args!["verify", yard.root(), "-v"]).expect(exit::DONE).text();
+    assert_eq!(layers.matches("\n  layer    ").count(), 2, "{layers}");
     fs::remove_file(yard.photo("new")).unwrap();
     run(args!["repair", yard.root()]).expect(exit::DONE);
     assert_eq!(fs::read(yard.photo("new")).unwrap(), b"new");
 
     // Damage is not taken for a change.
+    renew_times(&yard.root());
     flip(&yard.photo("a.jpg"), 7);
     let checked = [&update[..], &args!["--checksum"]].concat();
     let error = run(checked).expect(exit::CHECK_FAILED).stderr;
@@ -419,7 +448,8 @@ fn long_reports_are_cut() {
     let text = run(args!["verify", yard.root()]).expect(exit::REPAIRABLE).text();
     assert!(text.lines().count() < 20 && text.contains("28 more; --verbose"), "{text}");
     let all = run(args!["verify", yard.root(), "-v"]).expect(exit::REPAIRABLE).text();
-    assert_eq!(all.lines().count(), 41, "{all}");
+    // The title, the counts, the files, and what to do.
+    assert_eq!(all.lines().count(), 1 + 1 + 40 + 1, "{all}");
     let report = json(args!["verify", yard.root()], exit::REPAIRABLE);
     assert_eq!(report["findings"].as_array().unwrap().len(), 40);
 }
@@ -449,6 +479,7 @@ fn info_says_what_is_there() {
     let stored: u64 = yard.parity().iter().map(|path| path.metadata().unwrap().len()).sum();
     assert_eq!(report["stored_bytes"], stored);
     let text = run(args!["info", yard.root()]).expect(exit::DONE).text();
+    assert!(text.contains(" bytes may be lost, about "), "{text}");
     assert!(text.contains("20% asked for") && text.contains("without  *.tmp"), "{text}");
 }
 
@@ -479,6 +510,45 @@ fn the_examples_work() {
         finish(command).expect(exit::DONE);
     }
     assert_eq!(count, 6, "{help}");
+}
+
+/// The script for cron in docs/protect.md is silent while all is well, repairs what is damaged, and
+/// then protects what is new.
+#[test]
+fn the_script_for_cron_works() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/protect.md");
+    let page = fs::read_to_string(page).unwrap();
+    let script = page.split("```sh\n").nth(1).unwrap().split("```").next().unwrap();
+    let yard = Yard::protected(&["--redundancy", "50%"]);
+    let script = script.replace("/usr/local/bin/paritas", env!("CARGO_BIN_EXE_paritas"));
+    let script = script.replace("/srv/photos", yard.root().to_str().unwrap());
+    let cron = || {
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", &script]).env_clear();
+        finish(command).expect(exit::DONE)
+    };
+    let is_silent = |run: &Run| run.stdout.is_empty() && run.stderr.is_empty();
+    let well = cron();
+    assert!(is_silent(&well), "{well}");
+
+    flip(&yard.photo("a.jpg"), 150_000);
+    fs::write(yard.photo("b.jpg"), "on purpose").unwrap();
+    fs::write(yard.photo("new"), "new").unwrap();
+    let text = cron().text();
+    for line in ["  damaged  a.jpg", "  restored a.jpg", "  changed  b.jpg stays as it is"] {
+        assert!(text.contains(line), "{text}");
+    }
+    let well = cron();
+    assert!(is_silent(&well), "{well}");
+    let report = json(args!["verify", yard.root()], exit::DONE);
+    assert_eq!((&report["files"], &report["new"]), (&json!(7), &json!([])));
+
+    fs::remove_file(yard.photo("a.jpg")).unwrap();
+    yard.parity().iter().for_each(|path| fs::remove_file(path).unwrap());
+    let mut command = Command::new("/bin/sh");
+    command.args(["-c", &script]);
+    let lost = finish(command).expect(exit::NOT_RECOGNISED);
+    assert!(!yard.photo("a.jpg").exists() && yard.parity().is_empty(), "{lost}");
 }
 
 /// Runs the program where files have at most 8 KiB. The signal that says so must not end it.
@@ -735,6 +805,7 @@ fn no_more_threads() {
         fs::set_permissions(folder, Permissions::from_mode(0o777)).unwrap();
     }
     finish(with_one_thread(&args!["protect", yard.root(), "--no-sync"])).expect(exit::DONE);
+    renew_times(&yard.root());
     flip(&yard.photo("large"), 60_000_000);
     finish(with_one_thread(&args!["verify", yard.root()])).expect(exit::REPAIRABLE);
     finish(with_one_thread(&args!["repair", yard.root(), "--no-sync"])).expect(exit::DONE);

@@ -464,7 +464,9 @@ fn what_fragments_tell_is_kept_and_what_not_is_warned_of() {
     ];
     let warns = |run: &Run| {
         let warnings = run.result()["warnings"].as_array().unwrap().clone();
-        warnings.iter().any(|text| text.as_str().unwrap().contains("give the length (--length)"))
+        warnings
+            .iter()
+            .any(|text| text.as_str().unwrap().contains("--length leaves the padding out"))
     };
     let padded = run(&import).expect(exit::DONE);
     assert!(warns(&padded) && padded.stderr.contains("all 1002 bytes are kept"), "{padded}");

@@ -92,3 +92,32 @@ fn an_interrupt_ends_a_get_into_a_pipe_that_nobody_reads() {
     assert!(start.elapsed() < Duration::from_secs(8), "{:?}", start.elapsed());
     drop(stdout);
 }
+
+#[test]
+fn files_of_all_names_come_back_and_are_listed_exactly() {
+    let tank = Tank::new(3, "2+1");
+    let names = [
+        "Протокол заседания комиссии по закупкам 2025.docx".to_owned(),
+        "blank ".to_owned(),
+        "new\nline".to_owned(),
+        "x".repeat(255),
+    ];
+    let tree = tank.path("tree");
+    fs::create_dir(&tree).unwrap();
+    names.iter().for_each(|name| fs::write(tree.join(name), name.repeat(99)).unwrap());
+    tank.run("put", &args!["--recursive", &tree, "p"]).expect(exit::DONE);
+    let back = tank.path("back");
+    tank.run("get", &args!["--recursive", "p", &back]).expect(exit::DONE);
+    for name in &names {
+        assert_eq!(fs::read_to_string(back.join(name)).unwrap(), name.repeat(99));
+    }
+    let mut exact: Vec<String> = names.iter().map(|name| format!("p/{name}")).collect();
+    exact.sort();
+    assert_eq!(tank.names(), exact);
+    let list = |more: &[_]| {
+        run([&args!["volume", "ls", tank.path("tank.toml")], more].concat()).expect(exit::DONE)
+    };
+    assert_eq!(list(&args!["-0"]).stdout, (exact.join("\0") + "\0").into_bytes());
+    let lines = exact.join("\x01").replace('\n', "\\n").replace('\x01', "\n") + "\n";
+    assert_eq!(list(&[]).stdout, lines.into_bytes());
+}

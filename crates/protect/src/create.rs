@@ -37,12 +37,13 @@ use crate::system::{name_bytes, path_bytes, path_in};
 use crate::tree::{Found, FoundKind, Scope, Skipped, Tree, further_names, in_threads, root_of};
 use crate::trouble::Trouble;
 pub use cost::Cost;
+use paritas_store::memory::by_default;
 use paritas_store::place::folder::Folder;
 use paritas_store::place::space::{NoRoom, Room};
 use paritas_store::place::system::set_owner;
 
-/// Memory that a job uses by default, in bytes.
-pub const DEFAULT_MEMORY: u64 = 1 << 30;
+/// Most memory that a job uses by default, in bytes.
+const MOST_MEMORY: u64 = 1 << 30;
 /// Number of parity files if all are in one folder. Any two of them may be lost.
 const FILES: usize = 5;
 /// Number of parity files in each folder if there are several folders.
@@ -82,6 +83,12 @@ pub struct ProtectJob {
     pub sync: bool,
 }
 
+/// Returns the memory that a job uses by default, in bytes: 1 GiB, or a quarter of what this process
+/// may use if that is less.
+pub fn default_memory() -> u64 {
+    by_default(MOST_MEMORY)
+}
+
 impl ProtectJob {
     /// Creates a job with the usual settings: a tenth of parity beside the files.
     pub fn new(paths: Vec<PathBuf>) -> Self {
@@ -90,7 +97,7 @@ impl ProtectJob {
             redundancy: Redundancy::USUAL,
             parity_dirs: Vec::new(),
             excludes: Vec::new(),
-            memory: DEFAULT_MEMORY,
+            memory: default_memory(),
             threads: None,
             one_file_system: false,
             label: None,
@@ -708,9 +715,10 @@ pub(crate) fn refuse_inside(
     match folders.iter().find(is_inside) {
         Some(folder) => Err(Error::parameters(format!(
             "the parity in {} would be protected itself, because the folder is among the protected \
-             ones; choose another folder, or leave this one out by --exclude",
+             ones; choose another folder, or leave this one out by `excludes`",
             shown(folder)
-        ))),
+        ))
+        .naming(&["excludes"])),
         None => Ok(()),
     }
 }
@@ -803,12 +811,13 @@ fn protected_already(
         Some(first) if !job.force => Err(Error::new(
             ErrorKind::Exists,
             format!(
-                "{} is protected already (id {}); --update updates that protection, --force \
-                 replaces it, and --name makes another one beside it",
+                "{} is protected already (id {}); `update` updates that protection, `force` \
+                 replaces it, and `label` makes another one beside it",
                 shown(root),
                 first.id()
             ),
-        )),
+        )
+        .naming(&["update", "force", "label"])),
         _ => Ok(old),
     }
 }

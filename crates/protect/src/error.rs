@@ -18,6 +18,7 @@ struct Inner {
     kind: ErrorKind,
     message: String,
     path: Option<PathBuf>,
+    fields: &'static [&'static str],
     source: Option<Box<dyn StdError + Send + Sync>>,
 }
 
@@ -62,8 +63,26 @@ impl Error {
         self.0.path.as_deref()
     }
 
+    /// Returns the fields of the job that the message names, in backquotes, and the functions. A
+    /// program whose users know them by other names can put those in their place.
+    pub fn fields(&self) -> &'static [&'static str] {
+        self.0.fields
+    }
+
+    /// Adds the fields of the job, and the functions, that the message names.
+    pub(crate) fn naming(mut self, fields: &'static [&'static str]) -> Self {
+        self.0.fields = fields;
+        self
+    }
+
     pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self(Box::new(Inner { kind, message: message.into(), path: None, source: None }))
+        Self(Box::new(Inner {
+            kind,
+            message: message.into(),
+            path: None,
+            fields: &[],
+            source: None,
+        }))
     }
 
     pub(crate) fn parameters(message: impl Into<String>) -> Self {
@@ -165,6 +184,7 @@ impl From<paritas_shards::Error> for Error {
         };
         let mut own = Self::new(kind, error.to_string());
         own.0.path = error.path().map(Path::to_owned);
+        own.0.fields = error.fields();
         own.because(error)
     }
 }

@@ -313,6 +313,16 @@ impl Protection {
         Ok(Tree::walk(&self.root, &starts, &scope, threads))
     }
 
+    /// Looks for the copies that repairs have kept of what they replaced.
+    ///
+    /// # Errors
+    /// If a pattern of excluded paths cannot be read ([`ErrorKind::NotRecognised`]).
+    pub fn replaced(&self) -> Result<Vec<PathBuf>> {
+        let id = self.id.to_string();
+        let all = self.walk(crate::create::threads(None))?.replaced;
+        Ok(all.into_iter().filter(|path| crate::aside::is_of(path, &id)).collect())
+    }
+
     /// Returns the numbers of the entries below a folder; an empty path stands for the root.
     pub(crate) fn below(&self, folder: &[u8]) -> Range<usize> {
         let below = joined(folder, b"");
@@ -374,11 +384,12 @@ pub(crate) fn folder_in(root: &Path) -> Result<PathBuf> {
             ErrorKind::Io,
             format!(
                 "{} is a symbolic link to {}, and is not followed; put that folder in its place, \
-                 or remove the link and choose a folder by --parity-dir",
+                 or remove the link and choose a folder by `parity_dirs`",
                 shown(&folder),
                 shown(&target)
             ),
-        )),
+        )
+        .naming(&["parity_dirs"])),
         Err(_) => Ok(folder),
     }
 }

@@ -3,7 +3,8 @@
 //!
 //! No table of file systems says so. It shows when the recorded name of something opens, although
 //! the listing of its folder does not have that name. Then the thing has another name in the
-//! listing. Unicode's rules say which names may be the same; size and time say which one is.
+//! listing. Unicode's rules say which names may be the same. Size and time decide only if there are
+//! several, because a driver may remember an old time for one of the names for a while.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -71,13 +72,15 @@ impl<O: Fn(&[u8]) -> Option<Found>, L: Fn(&[u8]) -> bool> Folding<'_, O, L> {
         }
         let opened = (self.open)(path)?;
         let wanted = folded(name);
-        let is_same = |&place: &usize| {
+        let has_name = |&place: &usize| {
             let found = &self.tree.found[place];
-            let is_free = !self.tree.is_matched(place);
-            is_free && found.is_alike(&opened) && folded(name_of(&found.path)) == wanted
+            !self.tree.is_matched(place) && folded(name_of(&found.path)) == wanted
         };
-        let mut places = self.tree.places_in(folder).filter(is_same);
-        let only = places.next().filter(|_| places.next().is_none())?;
+        let mut places: Vec<usize> = self.tree.places_in(folder).filter(has_name).collect();
+        if places.len() > 1 {
+            places.retain(|&place| self.tree.found[place].is_alike(&opened));
+        }
+        let &[only] = &places[..] else { return None };
         // A file that somebody has made since the folder was listed is no evidence.
         (!(self.is_listed)(path)).then_some(only)
     }

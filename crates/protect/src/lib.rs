@@ -60,7 +60,7 @@ mod update;
 mod verify;
 
 pub use catalogue::FOLDER;
-pub use create::{Cost, DEFAULT_MEMORY, Plan, ProtectJob, ProtectReport, plan, protect};
+pub use create::{Cost, Plan, ProtectJob, ProtectReport, default_memory, plan, protect};
 pub use error::{Error, ErrorKind, Result};
 pub use evidence::FileState;
 pub use find::{

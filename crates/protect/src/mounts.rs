@@ -12,15 +12,33 @@ use crate::find::{EntryKind, Protection};
 use crate::system::path_in;
 use crate::tree::{Skipped, Tree};
 
+/// Why nothing is found of what was protected on a disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Absence {
+    /// Nothing is mounted where the disk was.
+    NotMounted,
+    /// An empty disk is mounted there.
+    Empty,
+}
+
+impl Absence {
+    /// Returns the words for it.
+    pub fn reason(self) -> &'static str {
+        match self {
+            Self::NotMounted => "its disk is not mounted",
+            Self::Empty => "the disk that is mounted there is empty",
+        }
+    }
+}
+
 /// Returns the folders at which other file systems were mounted, and where nothing of what was
-/// protected there is found now: nothing is mounted, or what is mounted is empty. Each has the
-/// reason in words.
-pub(crate) fn absent<'p>(protection: &'p Protection, tree: &Tree) -> Vec<(&'p [u8], &'static str)> {
+/// protected there is found now.
+pub(crate) fn absent<'p>(protection: &'p Protection, tree: &Tree) -> Vec<(&'p [u8], Absence)> {
     let mounts = protection.settings.mounts.iter().map(|mount| mount.as_slice());
     mounts.filter_map(|mount| Some((mount, absence(protection, tree, mount)?))).collect()
 }
 
-fn absence(protection: &Protection, tree: &Tree, mount: &[u8]) -> Option<&'static str> {
+fn absence(protection: &Protection, tree: &Tree, mount: &[u8]) -> Option<Absence> {
     let mut inner = protection.entries[protection.below(mount)].iter();
     let is_there = |path: &[u8]| tree.at(path).is_some();
     let has_content = inner.clone().any(|entry| entry.kind != EntryKind::Folder);
@@ -28,17 +46,17 @@ fn absence(protection: &Protection, tree: &Tree, mount: &[u8]) -> Option<&'stati
         return None;
     }
     match is_mount(&path_in(&protection.root, mount)) {
-        false => Some("its disk is not mounted"),
-        true if !tree.holds_any(mount) => Some("the disk that is mounted there is empty"),
+        false => Some(Absence::NotMounted),
+        true if !tree.holds_any(mount) => Some(Absence::Empty),
         true => None,
     }
 }
 
 /// Returns the paths of absent disks with the reasons.
-pub(crate) fn as_skipped(root: &Path, absent: &[(&[u8], &str)]) -> Vec<Skipped> {
-    let skipped = |(path, reason): &(&[u8], &str)| Skipped {
+pub(crate) fn as_skipped(root: &Path, absent: &[(&[u8], Absence)]) -> Vec<Skipped> {
+    let skipped = |(path, absence): &(&[u8], Absence)| Skipped {
         path: path_in(root, path),
-        reason: (*reason).to_owned(),
+        reason: absence.reason().to_owned(),
     };
     absent.iter().map(skipped).collect()
 }

@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use paritas_shards::staged::{StagedFile, publish};
 use paritas_shards::{Progress, setters, shown};
 
-use crate::create::DEFAULT_MEMORY;
+use crate::create::default_memory;
 use crate::error::{Error, ErrorKind, Result};
 use crate::evidence::{Evidence, FileState};
 use crate::find::{Entry, EntryKind, Protection};
@@ -43,6 +43,9 @@ pub struct RepairJob {
     pub restore_changed: bool,
     /// Whether files that were moved go back to where they were.
     pub move_back: bool,
+    /// Whether the copies go that earlier repairs have kept of what they replaced, if everything
+    /// is whole in the end.
+    pub clean: bool,
     /// Whether nothing is written. The report says what would be.
     pub dry_run: bool,
     /// Approximate limit of the memory for parity and data, in bytes.
@@ -60,8 +63,9 @@ impl Default for RepairJob {
             to: None,
             restore_changed: false,
             move_back: false,
+            clean: false,
             dry_run: false,
-            memory: DEFAULT_MEMORY,
+            memory: default_memory(),
             threads: None,
             sync: true,
         }
@@ -75,6 +79,8 @@ setters! { RepairJob {
     restore_changed: bool,
     /// Moves files back, or leaves them where they are.
     move_back: bool,
+    /// Removes the copies of what earlier repairs have replaced, or leaves them.
+    clean: bool,
     /// Says what would be done instead of doing it.
     dry_run: bool,
     /// Uses about `memory` bytes.
@@ -100,9 +106,10 @@ pub struct RepairReport {
     pub parity: Vec<PathBuf>,
     /// What would be written to which disk, if nothing was written because the job says so.
     pub disks: Vec<DiskNeed>,
-    /// What was replaced: the path that it had, and the one that it has now. `repair --clean` of
-    /// the command removes such copies.
+    /// What was replaced: the path that it had, and the one that it has now.
     pub kept: Vec<(PathBuf, PathBuf)>,
+    /// Copies of what earlier repairs have replaced, which were removed ([`RepairJob::clean`]).
+    pub cleaned: Vec<PathBuf>,
     /// Kinds of attributes that a file system did not take over, such as `modes`.
     pub not_kept: Vec<&'static str>,
     /// Files that cannot be computed, because too few blocks are at hand.
@@ -146,6 +153,7 @@ pub fn repair(
         parity: Vec::new(),
         disks: Vec::new(),
         kept: Vec::new(),
+        cleaned: Vec::new(),
         not_kept: Vec::new(),
         lost: Vec::new(),
         failed: Vec::new(),
@@ -311,6 +319,27 @@ impl<'a> Repair<'a> {
         self.sync_names(report)?;
         self.finish_folders(wanted)?;
         self.remove_leftovers(wanted, report);
+        self.clean(report)
+    }
+
+    /// Removes the copies of what earlier repairs have replaced, if this is wanted and everything
+    /// is whole. Otherwise they may have bytes that are nowhere else.
+    fn clean(&self, report: &mut RepairReport) -> Result<()> {
+        let is_whole = |(number, state): (&usize, &FileState)| {
+            let is_moved = matches!(state, FileState::Touched | FileState::Moved(_));
+            let path = self.target.path_of(self.path_at(*number));
+            is_moved || report.restored.contains(&path)
+        };
+        let is_done = report.lost.is_empty() && report.failed.is_empty();
+        if !self.job.clean || !is_done || !self.evidence.states.iter().all(is_whole) {
+            return Ok(());
+        }
+        for copy in self.evidence.replaced(self.protection) {
+            match std::fs::remove_file(copy) {
+                Ok(()) => report.cleaned.push(copy.clone()),
+                Err(error) => report.fail(copy.clone(), &Error::io("removing", copy, error)),
+            }
+        }
         Ok(())
     }
 

@@ -352,7 +352,7 @@ impl Target {
     }
 
     /// Moves a file in the tree from another disk to a name that must be free: copies it, compares
-    /// the copy with the digest, and removes the file. The copy gets mode, owner and time of the
+    /// the copy with the digest, and removes the file. The copy gets the attributes of the
     /// file.
     ///
     /// # Errors
@@ -367,18 +367,18 @@ impl Target {
     ) -> Result<()> {
         let failed = |error| self.failed("moving back", to)(error);
         let source = open(&self.path_of(from)).map_err(failed)?;
-        let like = source.metadata().map_err(failed)?;
+        let stamp = |found: &Metadata| (found.len(), found.modified().ok());
+        let then = stamp(&source.metadata().map_err(failed)?);
         let restoring = self.begin(to, size, None)?;
         let file = restoring.open()?;
         self.copy(&source, &file).map_err(failed)?;
-        restoring.expect_digest(&file, size, digest)?;
+        let copied = file.metadata().map_err(failed)?.len();
+        restoring.expect_digest(&file, copied.max(size), digest)?;
         restoring.sync(&file)?;
         Complete { restoring, is_hidden: false }.finish()?;
         self.sync_names().into_iter().next().map_or(Ok(()), |(_, error)| Err(error))?;
-        let now = std::fs::symlink_metadata(self.path_of(from)).ok();
-        match now.map(|now| (now.len(), now.modified().ok()))
-            == Some((like.len(), like.modified().ok()))
-        {
+        let now = std::fs::symlink_metadata(self.path_of(from));
+        match now.is_ok_and(|now| stamp(&now) == then) {
             true => self.remove(from),
             false => Err(Error::new(
                 ErrorKind::Busy,

@@ -19,7 +19,7 @@ use paritas_shards::{Progress, counted, setters, shown};
 
 use crate::catalogue::{Item, ItemKind, Older};
 use crate::create::{
-    DEFAULT_MEMORY, Order, Plan, ProtectJob, ProtectReport, common_mode, items, now, plan_in,
+    Order, Plan, ProtectJob, ProtectReport, common_mode, default_memory, items, now, plan_in,
     protect, refuse_inside, stream, threads,
 };
 use crate::digest::FileDigest;
@@ -63,13 +63,12 @@ pub struct UpdateJob {
 impl Default for UpdateJob {
     /// Trusts sizes and times, and makes as little parity as suffices.
     fn default() -> Self {
-        let memory = DEFAULT_MEMORY;
         Self {
             checksum: false,
             anew: false,
             most_changed: Share::HALF,
             accept_changes: false,
-            memory,
+            memory: default_memory(),
             threads: None,
             sync: true,
         }
@@ -227,7 +226,7 @@ pub fn plan_update<'p>(protection: &'p Protection, job: &UpdateJob) -> Result<Up
     refuse_inside(&protection.root, &starts, &tree, &protection.parity_folders())?;
     let times = ChangeTimes::of(protection, &tree);
     let mut changes = Changes::new(protection, present(protection, &tree, job), times, job)?;
-    let held = Held::new(protection, &tree);
+    let held = Held::new(protection, &tree, job.accept_changes);
     changes.hold(protection, &held);
     changes.refuse_emptied(protection, &tree)?;
     let updated = match () {
@@ -297,8 +296,10 @@ struct Held {
 }
 
 impl Held {
-    fn new(protection: &Protection, tree: &Tree) -> Self {
-        let absent = mounts::absent(protection, tree);
+    /// Looks for what cannot be looked at. With `gives_up`, the user has accepted that disks which
+    /// are not mounted are gone for good.
+    fn new(protection: &Protection, tree: &Tree, gives_up: bool) -> Self {
+        let absent = if gives_up { Vec::new() } else { mounts::absent(protection, tree) };
         let not_mounted =
             absent.iter().filter(|(path, _)| !tree.mounts.iter().any(|it| it == path));
         let mounts = not_mounted.map(|(path, _)| path.to_vec()).collect();

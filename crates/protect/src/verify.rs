@@ -20,7 +20,7 @@ use crate::evidence::{Evidence, FileState, LayerEvidence, is_left_by, lost_range
 use crate::find::{Entry, EntryKind, Layer, Protection};
 use crate::folding::match_folded;
 use crate::geometry::Geometry;
-use crate::mounts;
+use crate::mounts::{self, Absence};
 use crate::parity::{Checked, ParityFile, check_all, refusal};
 use crate::scan;
 use crate::stream::{Gathered, Reading, Scanned, Source, Stream};
@@ -569,7 +569,9 @@ fn set_unreadable(protection: &Protection, tree: &Tree, states: &mut BTreeMap<us
 /// Takes what only seems to be missing for unreadable, because the disk that had it is not mounted.
 /// If it was moved to another place in the tree, it has been found there.
 fn set_absent(protection: &Protection, evidence: &mut Evidence) {
-    for (mount, reason) in mounts::absent(protection, &evidence.tree) {
+    // What was on a disk that is there and empty is missing: perhaps the disk is a new one.
+    let absent = mounts::absent(protection, &evidence.tree).into_iter();
+    for (mount, absence) in absent.filter(|(_, absence)| *absence == Absence::NotMounted) {
         let point = protection.entry_at(mount);
         if let Some(point) = point.filter(|it| evidence.states.get(it) == Some(&FileState::Touched))
         {
@@ -579,7 +581,7 @@ fn set_absent(protection: &Protection, evidence: &mut Evidence) {
         for number in point.into_iter().chain(protection.below(mount)) {
             if evidence.states.get(&number) == Some(&FileState::Missing) {
                 let place = path_in(&protection.root, mount);
-                let reason = format!("{}: {reason}", shown(&place));
+                let reason = format!("{}: {}", shown(&place), absence.reason());
                 evidence.states.insert(number, FileState::Unreadable(reason));
             }
         }

@@ -225,6 +225,12 @@ impl Layout {
         Ok(self.identity.part_name(&self.geometry, part)?.finished())
     }
 
+    /// Returns what the name of a part's file adds to the object's base name, such as
+    /// `.3of6.paritas`.
+    pub fn file_suffix(&self, part: usize) -> String {
+        self.identity.part_suffix(&self.geometry, part)
+    }
+
     /// Returns the front header of a part.
     ///
     /// # Errors
@@ -272,7 +278,8 @@ impl Layout {
 
     /// Returns the number of threads to use for an object of `length` bytes, if its length is known
     /// and at most `wanted` are wanted (`None`: as many as the machine runs at once). It is limited
-    /// so that all segments together take at most 128 MiB of memory.
+    /// so that all segments together take at most 128 MiB of memory, or a quarter of what this
+    /// process may use if that is less.
     pub fn threads(&self, wanted: Option<NonZeroUsize>, length: Option<u64>) -> usize {
         let threads = self.geometry.threads(wanted);
         length.map_or(threads, |length| threads.min(self.segments(length).max(1) as usize))

@@ -11,7 +11,7 @@ use crate::crew::Crew;
 use crate::error::{Error, Result};
 use crate::format::{Digest, ObjectId};
 use crate::object::Object;
-use crate::place::{NewFile, Pending, Replace, commit};
+use crate::place::{Committed, NewFile, Pending, Replace, commit, expect_room};
 use crate::segment::Segment;
 use crate::setters::setters;
 use crate::shown::shown;
@@ -115,6 +115,8 @@ pub struct DecodeReport {
     pub missing: Vec<usize>,
     /// The files in which damage was found. Parts that were not needed have not been read.
     pub damaged: Vec<FileReport>,
+    /// Warnings for the user.
+    pub warnings: Vec<String>,
 }
 
 /// Decodes an object with at most `threads` threads (`None`: as many as the machine runs at once).
@@ -145,13 +147,14 @@ pub fn decode(
     })?;
     let digest = ordered.finish()?;
     check_digest(object, digest)?;
-    file.map_or(Ok(Vec::new()), |file| commit(vec![file], sync))?;
+    let committed = file.map_or(Ok(Committed::default()), |file| commit(vec![file], sync))?;
     Ok(DecodeReport {
         object: object.id(),
         length: object.length().unwrap_or(0),
         digest,
         missing: object.missing(),
         damaged: sources.damaged(),
+        warnings: committed.refusals(),
     })
 }
 
@@ -244,6 +247,9 @@ impl Target {
             DecodeTarget::Writer(stream) => Ok(Self::Stream(stream)),
             DecodeTarget::File(file) => {
                 let access = file.preserve.access(object.mode(), object.modified());
+                if !fs::metadata(&file.path).is_ok_and(|found| !found.is_file()) {
+                    expect_room(object.length().map(|length| (file.path.as_path(), length)))?;
+                }
                 Ok(match Opened::open(file, access, |path| expect_no_shard(path, object))? {
                     Opened::New(file, sync) => Self::File(file, sync),
                     Opened::Device(device) => Self::Stream(Box::new(device)),
@@ -295,7 +301,8 @@ impl Opened {
             }
             Ok(found) if !found.is_file() => Self::open_device(&path, sync && is_disk(&found)),
             Ok(_) if !force => {
-                Err(Error::exists(format!("{} exists; `force` replaces it", shown(&path))))
+                Err(Error::exists(format!("{} exists; `force` replaces it", shown(&path)))
+                    .naming(&["force"]))
             }
             // The target of a link is replaced, not the link.
             Ok(_) => {
@@ -312,7 +319,8 @@ impl Opened {
                 Err(Error::exists(format!(
                     "{} is a link that cannot be followed ({error}); `force` replaces it",
                     shown(&path)
-                )))
+                ))
+                .naming(&["force"]))
             }
             Err(_) => create(path),
         }
@@ -346,6 +354,17 @@ impl Output {
         Ok(Self { target: Opened::open(file, access, |_| Ok(()))?, written: 0 })
     }
 
+    /// Refuses a file for whose `length` bytes its disk has no room.
+    ///
+    /// # Errors
+    /// If there is less room ([`crate::ErrorKind::Io`]).
+    pub fn expect_room(&self, length: u64) -> Result<()> {
+        match &self.target {
+            Opened::New(file, _) => expect_room([(file.target(), length)]),
+            Opened::Device(_) => Ok(()),
+        }
+    }
+
     /// Whether [`Output::write_at`] can be used: devices and pipes are written in order.
     pub fn takes_positions(&self) -> bool {
         matches!(self.target, Opened::New(..))
@@ -364,15 +383,19 @@ impl Output {
         }
     }
 
-    /// Gives the file its name. Without this, nothing is left of it.
+    /// Gives the file its name. Without this, nothing is left of it. Returns warnings of what its
+    /// file system refuses to keep.
     ///
     /// # Errors
     /// If the name was taken meanwhile ([`crate::ErrorKind::Exists`]), or if writing fails
     /// ([`crate::ErrorKind::Io`]).
-    pub fn commit(self) -> Result<()> {
+    pub fn commit(self) -> Result<Vec<String>> {
         match self.target {
-            Opened::New(file, sync) => commit(vec![file], sync).map(|_| ()),
-            Opened::Device(mut device) => device.flush().map_err(cannot_write),
+            Opened::New(file, sync) => Ok(commit(vec![file], sync)?.refusals()),
+            Opened::Device(mut device) => {
+                device.flush().map_err(cannot_write)?;
+                Ok(Vec::new())
+            }
         }
     }
 }

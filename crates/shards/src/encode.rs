@@ -15,7 +15,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::folders::encoded_placement;
 use crate::format::{Digest, ObjectId, Total};
 use crate::geometry::DEFAULT_BLOCK_BYTES;
-use crate::place::{NewFile, Pending, Replace, commit_over, directory_of, existing};
+use crate::place::{NewFile, Pending, Replace, commit_over, directory_of, existing, expect_room};
 use crate::setters::setters;
 use crate::shown::{counted, shown};
 use paritas_store::place::attributes::{Access, Attributes};
@@ -166,8 +166,8 @@ impl EncodeJob {
     ///
     /// # Errors
     /// If the job cannot be done ([`ErrorKind::Parameters`]), if shards of that name exist and must
-    /// not be replaced ([`ErrorKind::Exists`]), or if a directory cannot be read
-    /// ([`ErrorKind::Io`]).
+    /// not be replaced ([`ErrorKind::Exists`]), or if a directory cannot be read or its disk has no
+    /// room ([`ErrorKind::Io`]).
     pub fn prepare(&self) -> Result<Preparation<'_>> {
         let layout = layout(self)?;
         let paths = shard_paths(self, &layout)?;
@@ -177,9 +177,16 @@ impl EncodeJob {
                 "{} of that name already exist, such as {}; `force` replaces them",
                 counted(old.len(), "shard file"),
                 shown(first)
-            )));
+            ))
+            .naming(&["force"]));
         }
         refuse_taken(&paths, &old, &self.name)?;
+        if let Some(length) = self.length_hint {
+            let bytes = |part| layout.file_bytes(part, length).ok_or_else(Error::too_long);
+            let parts = paths.iter().map(PathBuf::as_path).enumerate();
+            let needed = parts.map(|(part, path)| Ok((path, bytes(part)?)));
+            expect_room(needed.collect::<Result<Vec<_>>>()?)?;
+        }
         Ok(Preparation { job: self, layout, paths })
     }
 }
@@ -214,10 +221,11 @@ impl Preparation<'_> {
         let files = Pending::create_all(targets, 0)?;
         let encoding = Encoding { layout: &layout, files: &files };
         let (total, stored) = encoding.run(job, source, progress)?;
-        commit_over(&job.directories, || find_old(job), files, job.sync)?;
+        let committed = commit_over(&job.directories, || find_old(job), files, job.sync)?;
         let placement = encoded_placement(layout.geometry(), total.length, &paths);
         let mut warnings: Vec<String> =
             placement.warning(layout.geometry(), 1, job.directories.len()).into_iter().collect();
+        warnings.extend(committed.refusals());
         if let Some(hint) = job.length_hint.filter(|&hint| hint != total.length) {
             warnings.push(format!("the source should have {hint} bytes; got {}", total.length));
         }
@@ -282,7 +290,8 @@ fn find_old(job: &EncodeJob) -> Result<Vec<PathBuf>> {
             "another process has written shards of that name in the meantime, such as {}; `force` \
              replaces them",
             shown(first)
-        ))),
+        ))
+        .naming(&["force"])),
         _ => Ok(old),
     }
 }

@@ -13,6 +13,8 @@ use std::path::{Path, PathBuf};
 use paritas_store::place::names::{RefusedName, refused_name};
 
 use crate::shown::shown;
+use paritas_store::place::lock::Busy;
+use paritas_store::place::space::NoRoom;
 
 /// An error on the way from an object to its shards, or back.
 #[derive(Debug)]
@@ -25,6 +27,7 @@ struct Inner {
     path: Option<PathBuf>,
     offset: Option<u64>,
     counts: Option<Counts>,
+    fields: &'static [&'static str],
     source: Option<Box<dyn StdError + Send + Sync>>,
 }
 
@@ -100,6 +103,12 @@ impl Error {
         self.0.counts.map(|counts| counts.given).or_else(|| self.core()?.given())
     }
 
+    /// Returns the fields of the job that the message names, in backquotes. A program whose users set
+    /// them by other names can put those in their place.
+    pub fn fields(&self) -> &'static [&'static str] {
+        self.0.fields
+    }
+
     /// Returns how the operating system classifies its refusal, if this is one.
     pub fn io_kind(&self) -> Option<io::ErrorKind> {
         let source = self.0.source.as_deref()?;
@@ -115,7 +124,7 @@ impl Error {
     pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         let message = message.into();
         let (path, offset, counts, source) = (None, None, None, None);
-        Self(Box::new(Inner { kind, message, path, offset, counts, source }))
+        Self(Box::new(Inner { kind, message, path, offset, counts, fields: &[], source }))
     }
 
     /// Adds the cause: the error of the system or of the codec.
@@ -127,6 +136,12 @@ impl Error {
     /// Adds the byte of the object at which the work failed.
     pub(crate) fn at_byte(mut self, offset: u64) -> Self {
         self.0.offset = Some(offset);
+        self
+    }
+
+    /// Adds the fields of the job that the message names.
+    pub(crate) fn naming(mut self, fields: &'static [&'static str]) -> Self {
+        self.0.fields = fields;
         self
     }
 
@@ -207,6 +222,25 @@ fn kind_of(error: &io::Error) -> ErrorKind {
     match error.kind() {
         io::ErrorKind::OutOfMemory => ErrorKind::Memory,
         _ => ErrorKind::Io,
+    }
+}
+
+impl From<Busy> for Error {
+    fn from(Busy(folder): Busy) -> Self {
+        Self::busy(format!(
+            "another process is writing in {} and does not end; try again later",
+            shown(&folder)
+        ))
+    }
+}
+
+impl From<NoRoom> for Error {
+    fn from(NoRoom { path, needed, left }: NoRoom) -> Self {
+        let message = format!(
+            "the disk of {} has room for {left} of the {needed} bytes that are to be written there",
+            shown(&path)
+        );
+        Self::new(ErrorKind::Io, message)
     }
 }
 

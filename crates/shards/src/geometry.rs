@@ -15,6 +15,7 @@ use std::ops::Range;
 
 use paritas::erasure::Losses;
 use paritas::{CellId, CellSet, Code, CodecOptions, DEFAULT_PACKET, LaneCodec};
+use paritas_store::memory::by_default;
 
 use crate::error::{Error, Result};
 
@@ -35,6 +36,9 @@ const WANTED_SEGMENT: usize = 8 << 20;
 /// Largest size of all blocks of a segment together, in bytes. It limits the memory that a header
 /// can ask for.
 const MAX_SEGMENT: usize = 64 << 20;
+
+/// Most memory for the segments of all threads together, in bytes.
+const MOST_MEMORY: u64 = 128 << 20;
 
 /// Wanted size of a block of an LT code, in bytes, if the segment may be that large. Shorter blocks
 /// would consist largely of checksums.
@@ -421,11 +425,14 @@ impl Geometry {
     }
 
     /// Returns the number of threads to use: at most `most` (`None`: as many as the machine runs at
-    /// once), and no more than have room for their segments in 128 MiB of memory.
+    /// once), and no more than have room for their segments in [`MOST_MEMORY`], or in a quarter of what this
+    /// process may use if that is less.
     pub fn threads(&self, most: Option<NonZeroUsize>) -> usize {
         let machine = || std::thread::available_parallelism().map_or(1, usize::from);
         let segment = self.buffer_count() * (self.widest_payload() + CHECKSUM);
-        most.map_or_else(machine, usize::from).min((128 << 20) / segment).max(1)
+        most.map_or_else(machine, usize::from)
+            .min(by_default(MOST_MEMORY) as usize / segment)
+            .max(1)
     }
 }
 

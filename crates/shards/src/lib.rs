@@ -44,7 +44,6 @@ mod geometry;
 mod inventory;
 mod leftovers;
 mod level;
-mod lock;
 mod names;
 mod object;
 mod open_files;

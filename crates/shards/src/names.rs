@@ -24,7 +24,7 @@ use paritas_store::place::system::{entry_number, name_bytes, name_of, owned_name
 
 /// Number of bytes in the longest name of a file on common file systems.
 const MAX_FILE_NAME: usize = 255;
-const EXTENSION: &[u8] = b".paritas";
+const EXTENSION: &str = ".paritas";
 const STAGE: &[u8] = b".stage";
 const TEMPORARY: &[u8] = b".tmp";
 const OLD: &[u8] = b".old";
@@ -48,9 +48,7 @@ impl<'a> ShardName<'a> {
     /// # Errors
     /// If the name is longer than file systems allow.
     pub fn new(name: &'a OsStr, index: usize, count: usize, added: Option<u8>) -> Result<Self> {
-        let width = count.to_string().len();
-        let middle = format!(".{index:0width$}of{count}");
-        let stage = added.map_or_else(String::new, |stage| format!(".stage{stage}"));
+        let (middle, stage) = (middle(index, count), stage(added));
         let name = Self { name: name_bytes(name), middle, stage };
         let length = name.finished().len();
         if length <= MAX_FILE_NAME {
@@ -62,6 +60,11 @@ impl<'a> ShardName<'a> {
             shown(name_of(name.name)),
             MAX_FILE_NAME - (length - name.name.len())
         )))
+    }
+
+    /// Returns what the final name adds to the object's name.
+    pub fn suffix(index: usize, count: usize, added: Option<u8>) -> String {
+        [&middle(index, count), &stage(added), EXTENSION].concat()
     }
 
     /// Returns the final name.
@@ -77,8 +80,17 @@ impl<'a> ShardName<'a> {
 
     fn join(&self, number: &str) -> OsString {
         let [middle, stage] = [&self.middle, &self.stage].map(String::as_bytes);
-        owned_name([self.name, middle, number.as_bytes(), stage, EXTENSION].concat())
+        owned_name([self.name, middle, number.as_bytes(), stage, EXTENSION.as_bytes()].concat())
     }
+}
+
+fn middle(index: usize, count: usize) -> String {
+    let width = count.to_string().len();
+    format!(".{index:0width$}of{count}")
+}
+
+fn stage(added: Option<u8>) -> String {
+    added.map_or_else(String::new, |stage| format!(".stage{stage}"))
 }
 
 /// Returns the name under which a file is written that will be called `name`.
@@ -158,7 +170,7 @@ const MAX_SUFFIX: usize = 64;
 pub(crate) fn parse(file: &OsStr) -> Option<ParsedName<'_>> {
     let finished = without_old(file);
     let old = finished != file;
-    let stem = without_stage(name_bytes(finished).strip_suffix(EXTENSION)?);
+    let stem = without_stage(name_bytes(finished).strip_suffix(EXTENSION.as_bytes())?);
     let dot = stem.iter().rposition(|&byte| byte == b'.')?;
     let (name, middle) = (&stem[..dot], &stem[dot + 1..]);
     let middle = std::str::from_utf8(middle).ok()?;

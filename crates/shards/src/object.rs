@@ -424,8 +424,20 @@ impl Identity {
 
     /// Returns the canonical name of a part's file.
     pub(crate) fn part_name(&self, geometry: &Geometry, part: usize) -> Result<ShardName<'_>> {
-        let Part { stage, shard } = geometry.part(part);
-        let added = geometry.is_added(part).then_some(stage);
+        let (shard, added) = in_name(geometry, part);
         ShardName::new(self.name(), shard, self.shards as usize, added)
     }
+
+    /// Returns what the canonical name of a part's file adds to the object's name.
+    pub(crate) fn part_suffix(&self, geometry: &Geometry, part: usize) -> String {
+        let (shard, added) = in_name(geometry, part);
+        ShardName::suffix(shard, self.shards as usize, added)
+    }
+}
+
+/// Returns what the name of a part's file tells: the shard and, for a part that is added to one, the
+/// stage.
+fn in_name(geometry: &Geometry, part: usize) -> (usize, Option<u8>) {
+    let Part { stage, shard } = geometry.part(part);
+    (shard, geometry.is_added(part).then_some(stage))
 }

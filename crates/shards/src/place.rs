@@ -16,16 +16,18 @@ use crate::aside::move_aside;
 use crate::error::{Error, Result};
 use crate::format::Identity;
 use crate::geometry::Part;
-use crate::lock::FolderLocks;
 use crate::names;
 use crate::open_files::OpenFiles;
 use crate::recognise::recognise;
 use crate::shown::shown;
 use paritas_store::place::attributes::Access;
+use paritas_store::place::lock::FolderLocks;
 use paritas_store::place::positional;
+use paritas_store::place::refused::Refused;
+use paritas_store::place::space::Room;
 use paritas_store::place::system::{
-    allow_open_files, create_new, create_unnamed, link_unnamed, open_to_read, rename_new,
-    rename_over, sync_directory,
+    allow_open_files, create_new, create_unnamed, link_unnamed, mount_point, open_to_read,
+    rename_new, rename_over, sync_directory,
 };
 
 /// What may become of a file that already has the name of a new one.
@@ -81,6 +83,47 @@ impl MovedAside {
     /// Returns a warning of it, for reports that do not list such files.
     pub(crate) fn warning(&self) -> String {
         format!("{} was no shard and is kept as {}", shown(&self.from), shown(&self.to))
+    }
+}
+
+/// What became of files that were committed.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Committed {
+    /// What was moved aside for them.
+    pub moved_aside: Vec<MovedAside>,
+    /// What their file systems refused to keep, with a folder of each.
+    refused: Vec<(PathBuf, Refused)>,
+}
+
+impl Committed {
+    /// Notes what was refused, of each kind once.
+    fn note(&mut self, folder: &Path, refused: Refused) {
+        let known = self.refused.iter().fold(Refused::default(), |all, (_, one)| all.or(*one));
+        let new = refused.without(known);
+        if !new.is_nothing() {
+            self.refused.push((folder.to_owned(), new));
+        }
+    }
+
+    /// Adds what became of other files.
+    pub fn add(&mut self, other: Self) {
+        self.moved_aside.extend(other.moved_aside);
+        other.refused.into_iter().for_each(|(folder, refused)| self.note(&folder, refused));
+    }
+
+    /// Returns a warning of each kind that was refused.
+    pub fn refusals(&self) -> Vec<String> {
+        let warnings = |(folder, refused): &(PathBuf, Refused)| {
+            let mount = shown(&mount_point(folder)).to_string();
+            refused.warnings(&mount).collect::<Vec<_>>()
+        };
+        self.refused.iter().flat_map(warnings).collect()
+    }
+
+    /// Returns a warning of each file that was moved aside, and of each kind that was refused, for
+    /// reports that do not list such files.
+    pub fn warnings(&self) -> Vec<String> {
+        self.moved_aside.iter().map(MovedAside::warning).chain(self.refusals()).collect()
     }
 }
 
@@ -168,6 +211,11 @@ impl Pending {
         Ok(pending)
     }
 
+    /// Returns the path that the file will have.
+    pub fn target(&self) -> &Path {
+        &self.target
+    }
+
     /// Gives the complete file a temporary name, if it has none yet.
     fn name(&mut self) -> Result<()> {
         if let (None, Handle::Open(file)) = (&self.temporary, &self.file) {
@@ -202,15 +250,19 @@ impl Pending {
 
     /// Sets the length of the file to `length` bytes, with zeros where nothing was written.
     pub fn set_length(&self, length: u64) -> Result<()> {
-        self.with_file(|file| file.set_len(length))
+        self.with_file(|file| positional::set_length(file, length))
             .map_err(|error| Error::io("extending", &self.target, &error))
     }
 
     /// Gives the complete file its mode and time, and waits until it is on the disk if `sync`.
-    fn finish(&self, sync: bool) -> Result<()> {
+    /// Returns what the file system refused.
+    fn finish(&self, sync: bool) -> Result<Refused> {
         let finish = |file: &File| {
-            self.access.settle(file)?;
-            if sync { file.sync_all() } else { Ok(()) }
+            let refused = self.access.settle(file)?;
+            if sync {
+                file.sync_all()?;
+            }
+            Ok(refused)
         };
         self.with_file(finish).map_err(|error| Error::io("finishing", &self.target, &error))
     }
@@ -298,8 +350,8 @@ fn under_temporary_name<T>(
 }
 
 /// Gives all new files their names. On an error everything is as before, except for files that had
-/// already been replaced or moved aside. Returns what was moved aside.
-pub(crate) fn commit(files: Vec<Pending>, sync: bool) -> Result<Vec<MovedAside>> {
+/// already been replaced or moved aside.
+pub(crate) fn commit(files: Vec<Pending>, sync: bool) -> Result<Committed> {
     commit_over(&[], || Ok(Vec::new()), files, sync)
 }
 
@@ -313,13 +365,11 @@ pub(crate) fn commit_over<E: From<Error>>(
     find_old: impl FnOnce() -> std::result::Result<Vec<PathBuf>, E>,
     mut files: Vec<Pending>,
     sync: bool,
-) -> std::result::Result<Vec<MovedAside>, E> {
-    match sync {
-        true => sync_files(&files)?,
-        false => files.iter().try_for_each(|file| file.finish(false))?,
-    }
+) -> std::result::Result<Committed, E> {
+    let mut committed = finish_files(&files, sync)?;
     let targets = files.iter().map(|file| directory_of(&file.target));
-    let _locks = FolderLocks::acquire(targets.chain(folders.iter().map(PathBuf::as_path)))?;
+    let _locks = FolderLocks::acquire(targets.chain(folders.iter().map(PathBuf::as_path)))
+        .map_err(Error::from)?;
     let old = find_old()?;
     // All files have temporary names before the first gets its own: a set that a crash leaves half
     // named is still complete.
@@ -329,14 +379,14 @@ pub(crate) fn commit_over<E: From<Error>>(
     }
     let mut set_aside = Vec::new();
     let published = set_aside_all(&old, &mut set_aside).and_then(|()| publish(&mut files, sync));
-    let published = published.inspect_err(|_| undo(&files, &set_aside))?;
+    committed.moved_aside = published.inspect_err(|_| undo(&files, &set_aside))?;
     for (_, aside) in &set_aside {
         let _ = fs::remove_file(aside);
     }
     if sync && !set_aside.is_empty() {
         let _ = sync_directories(&files);
     }
-    Ok(published)
+    Ok(committed)
 }
 
 fn publish(files: &mut [Pending], sync: bool) -> Result<Vec<MovedAside>> {
@@ -384,23 +434,33 @@ fn undo(files: &[Pending], set_aside: &[(PathBuf, PathBuf)]) {
     }
 }
 
-/// Syncs the files of each directory in a thread of its own: directories tend to be disks.
-fn sync_files(files: &[Pending]) -> Result<()> {
+/// Finishes all files. If they are synced, those of each directory have a thread of their own:
+/// directories tend to be disks.
+fn finish_files(files: &[Pending], sync: bool) -> Result<Committed> {
     let mut directories: BTreeMap<&Path, Vec<&Pending>> = BTreeMap::new();
     for file in files {
         directories.entry(directory_of(&file.target)).or_default().push(file);
     }
-    if directories.len() < 2 {
-        return files.iter().try_for_each(|file| file.finish(true));
+    let finish = |(folder, files): (&Path, Vec<&Pending>)| -> Result<Committed> {
+        let mut finished = Committed::default();
+        for file in files {
+            finished.note(folder, file.finish(sync)?);
+        }
+        Ok(finished)
+    };
+    let mut all = Committed::default();
+    if directories.len() < 2 || !sync {
+        directories.into_iter().try_for_each(|files| finish(files).map(|one| all.add(one)))?;
+        return Ok(all);
     }
     std::thread::scope(|scope| {
-        let sync = |files: Vec<&Pending>| files.into_iter().try_for_each(|file| file.finish(true));
         let workers: Vec<_> =
-            directories.into_values().map(|files| scope.spawn(move || sync(files))).collect();
-        workers
-            .into_iter()
-            .try_for_each(|worker| worker.join().unwrap_or_else(|panic| resume_unwind(panic)))
-    })
+            directories.into_iter().map(|files| scope.spawn(move || finish(files))).collect();
+        workers.into_iter().try_for_each(|worker| {
+            worker.join().unwrap_or_else(|panic| resume_unwind(panic)).map(|one| all.add(one))
+        })
+    })?;
+    Ok(all)
 }
 
 fn sync_directories(files: &[Pending]) -> Result<()> {
@@ -415,6 +475,12 @@ pub(crate) fn sync_directories_of<'a>(files: impl Iterator<Item = &'a Path>) -> 
     directories.into_iter().try_for_each(|directory| {
         sync_directory(directory).map_err(|error| Error::io("syncing", directory, &error))
     })
+}
+
+/// Refuses files for which their disks have no room: each is a path and a number of bytes.
+pub(crate) fn expect_room<'a>(files: impl IntoIterator<Item = (&'a Path, u64)>) -> Result<()> {
+    let files: Vec<_> = files.into_iter().map(|(path, bytes)| (path.to_owned(), bytes)).collect();
+    Ok(Room::default().take_all(&files)?)
 }
 
 /// Returns the directory that a file is in.
@@ -457,7 +523,7 @@ fn random() -> Result<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use paritas_store::place::system::link_and_remove;
+    use paritas_store::place::system::{link_and_remove, look_and_rename};
 
     /// A directory with an old file and a way to look at it.
     fn directory() -> (tempfile::TempDir, PathBuf, PathBuf) {
@@ -490,7 +556,8 @@ mod tests {
 
     #[test]
     fn nothing_is_replaced_unless_asked_for() {
-        for rename in [rename_new, link_and_remove] {
+        let link = |from: &Path, to: &Path| link_and_remove(from, to).map(|done| assert!(done));
+        for rename in [rename_new, link, look_and_rename] {
             let (directory, old, new) = directory();
             fs::write(&new, "new").unwrap();
             let error = rename(&new, &old).unwrap_err();

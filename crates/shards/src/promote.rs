@@ -18,7 +18,7 @@ use crate::Progress;
 use crate::error::{Error, Result};
 use crate::geometry::Part;
 use crate::object::Object;
-use crate::place::{MovedAside, sync_directories_of};
+use crate::place::sync_directories_of;
 use crate::rebuild::{Rebuild, make_from, needed_buffers};
 use crate::repair::name_one;
 use crate::setters::setters;
@@ -182,8 +182,8 @@ fn add_parts(
         segment.compute_data()?;
         Ok(true)
     })?;
-    let aside = Rebuild::commit(rebuilds, &sources, job.sync)?;
-    report.warnings.extend(aside.iter().map(MovedAside::warning));
+    let committed = Rebuild::commit(rebuilds, &sources, job.sync)?;
+    report.warnings.extend(committed.warnings());
     report.damaged_segments = damaged.into_inner();
     (report.read_bytes, report.read_payload) = (sources.read_bytes(), sources.read_payload());
     report.warnings.extend(warning(object, stage, parts, &paths));

@@ -16,14 +16,14 @@ use crate::error::{Error, Result};
 use crate::folders::Placement;
 use crate::geometry::Part;
 use crate::level::{Layout, Step, Whole};
-use crate::lock::FolderLocks;
 use crate::object::Object;
-use crate::place::{MovedAside, Replace, directory_of, sync_directories_of};
+use crate::place::{Committed, Replace, directory_of, sync_directories_of};
 use crate::rebuild::{Rebuild, make_from};
 use crate::recognise::{ShardFile, recognise};
 use crate::shown::shown;
 use crate::sources::{Depth, Sources};
 use crate::targets::Targets;
+use paritas_store::place::lock::FolderLocks;
 
 /// The result of rebalancing.
 #[derive(Debug, Clone)]
@@ -70,12 +70,13 @@ pub fn rebalance(
 ) -> Result<RebalanceReport> {
     expect_whole(object)?;
     let mut layout = Layout::new(object, to, object.whole_files());
-    let (mut moved, mut warnings) = (Vec::new(), Vec::new());
+    let (mut moved, mut committed) = (Vec::new(), Committed::default());
     for step in layout.plan() {
-        let (shards, aside) = layout.carry_out(&step, threads, progress)?;
+        let (shards, written) = layout.carry_out(&step, threads, progress)?;
         moved.extend(shards);
-        warnings.extend(aside.iter().map(MovedAside::warning));
+        committed.add(written);
     }
+    let mut warnings = committed.warnings();
     let files = layout.files.iter().map(|file| (file.part, file.path.as_path()));
     let placement = object.placement_of(object.stage(), files);
     warnings.extend(placement.warning(&object.geometry, object.stage(), 0));
@@ -97,13 +98,13 @@ fn expect_whole(object: &Object) -> Result<()> {
 
 impl Layout<'_> {
     /// Writes the parts of a shard in the other folder, and then removes their old files. Returns
-    /// the moved files, and those that were moved aside for them.
+    /// the moved files, and what became of the new ones.
     fn carry_out(
         &mut self,
         step: &Step,
         threads: Option<NonZeroUsize>,
         progress: Progress<'_>,
-    ) -> Result<(Vec<MovedShard>, Vec<MovedAside>)> {
+    ) -> Result<(Vec<MovedShard>, Committed)> {
         let is_moved = |file: &Whole| self.is_moved(file.part, file.domain, step);
         let moving: Vec<usize> =
             (0..self.files.len()).filter(|&at| is_moved(&self.files[at])).collect();
@@ -112,7 +113,7 @@ impl Layout<'_> {
         let name = |&part: &usize| targets.free_name(&self.folders[step.to], part);
         let targets = parts.iter().map(name).collect::<Result<Vec<_>>>()?;
         let paths: Vec<PathBuf> = targets.iter().map(|(path, _)| path.clone()).collect();
-        let aside = write_anew(self.object, &parts, targets, threads, progress)?;
+        let committed = write_anew(self.object, &parts, targets, threads, progress)?;
         let mut moved = Vec::new();
         for (at, path) in moving.into_iter().zip(paths) {
             let file = &mut self.files[at];
@@ -122,19 +123,18 @@ impl Layout<'_> {
             file.domain = step.to;
             moved.push(MovedShard { shard, stage, from, path });
         }
-        Ok((moved, aside))
+        Ok((moved, committed))
     }
 }
 
 /// Writes parts anew from their own lanes. In damaged segments, other shards' lanes are used.
-/// Returns what was moved aside.
 fn write_anew(
     object: &Object,
     parts: &[usize],
     targets: Vec<(PathBuf, Replace)>,
     threads: Option<NonZeroUsize>,
     progress: Progress<'_>,
-) -> Result<Vec<MovedAside>> {
+) -> Result<Committed> {
     let sources = Sources::open(object, parts.len())?;
     let needed: Vec<usize> =
         parts.iter().flat_map(|&part| object.geometry.part_buffers(part)).collect();

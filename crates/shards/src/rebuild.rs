@@ -22,7 +22,8 @@ use crate::error::{Error, Result};
 use crate::geometry::Geometry;
 use crate::object::Object;
 use crate::place::{
-    MovedAside, NewFile, Occupant, Pending, Replace, commit_over, directory_of, sync_directories_of,
+    Committed, NewFile, Occupant, Pending, Replace, commit_over, directory_of, expect_room,
+    sync_directories_of,
 };
 use crate::recognise::ShardFile;
 use crate::segment::{BlockId, Segment};
@@ -55,6 +56,7 @@ impl Rebuild {
             NewFile { target, replace, access }
         };
         make_offered(object, &targets)?;
+        expect_room(needed_room(object, &targets, parts)?)?;
         let targets: Vec<NewFile> = targets.into_iter().zip(parts).map(new).collect();
         let begin = |(file, &part): (Pending, &usize)| {
             let (front, _) = object.records(part)?;
@@ -76,13 +78,8 @@ impl Rebuild {
         self.file.write_at(&mut segment.seal(id), self.blocks + start)
     }
 
-    /// Writes the footers, which complete the files, and publishes them. Returns the files that
-    /// were moved aside.
-    pub fn commit(
-        rebuilds: Vec<Self>,
-        sources: &Sources<'_>,
-        sync: bool,
-    ) -> Result<Vec<MovedAside>> {
+    /// Writes the footers, which complete the files, and publishes them.
+    pub fn commit(rebuilds: Vec<Self>, sources: &Sources<'_>, sync: bool) -> Result<Committed> {
         for Self { part, file, blocks } in &rebuilds {
             let (_, footer) = sources.object.records(*part)?;
             let length =
@@ -97,6 +94,22 @@ impl Rebuild {
 
 fn attributes(file: &ShardFile) -> Option<Attributes> {
     Attributes::of_path(file.path()).ok()
+}
+
+/// Returns the number of bytes of each part's file, with its path.
+fn needed_room<'t>(
+    object: &Object,
+    targets: &'t [(PathBuf, Replace)],
+    parts: &[usize],
+) -> Result<Vec<(&'t Path, u64)>> {
+    let geometry = &object.geometry;
+    let extent = geometry.extent(object.length().unwrap_or(0));
+    let bytes = |part: usize| -> Result<u64> {
+        let (front, footer) = object.records(part)?;
+        let blocks = geometry.blocks(&extent, part).ok_or_else(Error::too_long)?;
+        Ok(blocks + (front.len() + footer.len()) as u64)
+    };
+    targets.iter().zip(parts).map(|((path, _), &part)| Ok((path.as_path(), bytes(part)?))).collect()
 }
 
 /// Makes those folders for new files that were offered to the scan and do not exist. Their names

@@ -14,16 +14,16 @@ use crate::folders::Placement;
 use crate::format::Digest;
 use crate::geometry::Part;
 use crate::leftovers::is_set_aside;
-use crate::lock::FolderLocks;
 use crate::names;
 use crate::object::Object;
-use crate::place::{MovedAside, Occupant, Replace, directory_of, sync_directories_of};
+use crate::place::{Committed, MovedAside, Occupant, Replace, directory_of, sync_directories_of};
 use crate::rebuild::{Rebuild, make_from, needed_buffers};
 use crate::segment::Segment;
 use crate::setters::setters;
 use crate::sources::{Depth, Sources};
 use crate::targets::Targets;
 use crate::verify::{DigestCheck, ShardState, Status, VerifyReport, verify};
+use paritas_store::place::lock::FolderLocks;
 use paritas_store::place::system::{rename_new, rename_over};
 
 /// The settings of a repair: a default, changed by setters of the same names.
@@ -126,16 +126,18 @@ pub fn repair(object: &Object, job: &RepairJob, progress: Progress<'_>) -> Resul
     let written =
         written.map(|((&part, was), (path, _))| RepairedShard::new(object, part, path, was));
     let mut repaired: Vec<RepairedShard> = written.collect();
-    let (read, moved_aside) = match bad.is_empty() {
-        true => (0, Vec::new()),
+    let (read, committed) = match bad.is_empty() {
+        true => (0, Committed::default()),
         false => rewrite(object, job, targets, &bad, progress)?,
     };
     repaired.extend(name_unnamed(object, &before, job.sync)?);
     let placement = placement_after(object, &before, &bad, &repaired);
+    let mut warnings = spread_warnings(object, &placement, repaired.is_empty());
+    warnings.extend(committed.refusals());
     Ok(RepairReport {
-        warnings: spread_warnings(object, &placement, repaired.is_empty()),
+        warnings,
         repaired,
-        moved_aside,
+        moved_aside: committed.moved_aside,
         digest: before.digest,
         read_bytes: read_bytes + before.read_bytes + read,
         before: Some(before),
@@ -176,15 +178,17 @@ fn rebuild_missing(object: &Object, job: &RepairJob, progress: Progress<'_>) -> 
         return Ok(Attempt::GivenUp { read_bytes: sources.read_bytes() });
     }
     let read_bytes = sources.read_bytes();
-    let moved_aside = Rebuild::commit(rebuilds, &sources, job.sync)?;
+    let committed = Rebuild::commit(rebuilds, &sources, job.sync)?;
     let placement = object.placement_with(part, &path);
+    let mut warnings = spread_warnings(object, &placement, false);
+    warnings.extend(committed.refusals());
     let report = RepairReport {
         repaired: vec![RepairedShard::new(object, part, &path, ShardState::Missing)],
-        moved_aside,
+        moved_aside: committed.moved_aside,
         before: None,
         digest: DigestCheck::Unchecked,
         read_bytes,
-        warnings: spread_warnings(object, &placement, false),
+        warnings,
         placement,
     };
     Ok(Attempt::Made(Box::new(report)))
@@ -294,15 +298,15 @@ pub(super) fn name_one(
     }
 }
 
-/// Writes the bad parts. Returns the number of bytes that were read for this, and the files that
-/// were moved aside.
+/// Writes the bad parts. Returns the number of bytes that were read for this, and what became of
+/// the new files.
 fn rewrite(
     object: &Object,
     job: &RepairJob,
     targets: Vec<(PathBuf, Replace)>,
     bad: &[usize],
     progress: Progress<'_>,
-) -> Result<(u64, Vec<MovedAside>)> {
+) -> Result<(u64, Committed)> {
     let sources = Sources::open(object, bad.len())?;
     let rebuilds = Rebuild::create_all(object, targets, bad)?;
     let next = AtomicU64::new(0);
@@ -310,8 +314,8 @@ fn rewrite(
         work(crew, &sources, &next, &rebuilds, progress)
     })?;
     check_digest(object, Digest::new(hasher.finalize().into()))?;
-    let moved = Rebuild::commit(rebuilds, &sources, job.sync)?;
-    Ok((sources.read_bytes(), moved))
+    let committed = Rebuild::commit(rebuilds, &sources, job.sync)?;
+    Ok((sources.read_bytes(), committed))
 }
 
 fn work(

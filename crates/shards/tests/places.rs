@@ -73,6 +73,40 @@ fn one_file_named_twice_is_one_copy() {
     assert!(inventory.objects[0].parts().iter().all(|files| files.len() == 1));
 }
 
+/// A source that must not be read.
+struct Unread;
+
+impl std::io::Read for Unread {
+    fn read(&mut self, _: &mut [u8]) -> std::io::Result<usize> {
+        panic!("the source was read")
+    }
+}
+
+#[test]
+#[cfg(unix)]
+fn what_does_not_fit_is_refused_before_anything_is_read() {
+    let directory = tempfile::tempdir().unwrap();
+    let job = small_job("4+2", directory.path()).length_hint(1 << 56);
+    let error = encode(&job, Unread, &|_| {}).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Io);
+    let message = error.to_string();
+    assert!(message.contains("has room for") && message.contains("bytes"), "{message}");
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+}
+
+/// Files of which one name leads to another are one copy. Others are different, though they have
+/// the same bytes.
+#[test]
+#[cfg(unix)]
+fn a_hard_link_is_no_copy() {
+    let directory = tempfile::tempdir().unwrap();
+    let shards = put(&small_job("4+2", directory.path()), &content(100)).shards;
+    fs::hard_link(&shards[0], directory.path().join("link")).unwrap();
+    fs::copy(&shards[1], directory.path().join("copy")).unwrap();
+    let copies = |part: usize| only(directory.path()).parts()[part].len();
+    assert_eq!((copies(0), copies(1)), (1, 2));
+}
+
 #[test]
 fn two_objects_in_one_folder() {
     let directory = tempfile::tempdir().unwrap();

@@ -3,7 +3,7 @@
 //! A claim is a file beside the hint that the object waits. All processes ask the same node for it
 //! first, which creates it for one of them alone. It carries the time, and is renewed while its
 //! process works; so what a killed process leaves is void after [`LASTS`], like the heartbeat of a
-//! put that is renewed no more.
+//! put that is renewed no more. On the same machine it is void at once.
 //!
 //! A claim only saves work, and nothing else depends on it: two promoters write equal bytes. So a
 //! process goes on without a claim if no node can create a file only if there is none, or if no
@@ -22,6 +22,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::hands::now;
 use crate::names::{self, ObjectName};
 use crate::node::{Mode, Node};
+use crate::process;
 use crate::volume::Volume;
 
 /// How long a claim counts that is not renewed. If the clocks of two clients differ by more, the
@@ -120,13 +121,16 @@ impl Claim {
             found => found?,
         };
         let text = String::from_utf8_lossy(&found);
-        let (since, owner) = text.trim_end().split_once(' ').unwrap_or_default();
-        let is_old = |since: u64| since.abs_diff(now()) >= LASTS.as_secs();
-        Ok(owner != self.owner.to_string() && !since.parse().map_or(true, is_old))
+        let mut words = text.split_whitespace();
+        let since = words.next().and_then(|since| since.parse::<u64>().ok());
+        let is_old = since.is_none_or(|since| since.abs_diff(now()) >= LASTS.as_secs());
+        let is_mine = words.next() == Some(&self.owner.to_string());
+        Ok(!is_old && !is_mine && !words.next().is_some_and(process::is_over))
     }
 
     fn text(&self) -> String {
-        format!("{} {}\n", now(), self.owner)
+        let tag = process::tag().map(|tag| format!(" {tag}")).unwrap_or_default();
+        format!("{} {}{tag}\n", now(), self.owner)
     }
 }
 

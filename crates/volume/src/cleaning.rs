@@ -1,4 +1,4 @@
-//! Removing what work leaves that is given up: unfinished files on servers, heartbeats, claims.
+//! Removing what work leaves that is given up: unfinished files, heartbeats, claims.
 //!
 //! When a future is dropped, its nodes can no longer be asked from within it. So whoever may leave
 //! something holds an [`Unfinished`] from the beginning. When it is dropped before its end, it
@@ -6,33 +6,67 @@
 //! its tasks, so [`crate::Runner`] waits for these first.
 
 use std::future::Future;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::runtime::{Handle, Id};
+use tokio::sync::watch;
 
 /// Interval at which it is checked whether all is removed.
 const LOOK: Duration = Duration::from_millis(2);
 
-/// The runtime of each [`Unfinished`] that exists.
-static UNFINISHED: Mutex<Vec<Id>> = Mutex::new(Vec::new());
+/// Each [`Unfinished`] that exists.
+static UNFINISHED: Mutex<Vec<Entry>> = Mutex::new(Vec::new());
+
+struct Entry {
+    number: u64,
+    runtime: Id,
+    /// Whether the node is lost on which something is unfinished, if it is on one node.
+    is_lost: Option<watch::Receiver<bool>>,
+}
+
+impl Entry {
+    /// Whether there is somebody who could remove it.
+    fn is_removable(&self) -> bool {
+        !self.is_lost.as_ref().is_some_and(|is_lost| *is_lost.borrow())
+    }
+}
 
 /// Stands for something that must be removed if the work at hand is given up.
 #[derive(Debug)]
-pub(crate) struct Unfinished(Option<Handle>);
+pub(crate) struct Unfinished {
+    number: u64,
+    runtime: Option<Handle>,
+}
 
 impl Unfinished {
     /// Begins something on the runtime at hand.
     pub fn begin() -> Self {
+        Self::begin_with(None)
+    }
+
+    /// Begins something on one node. While the node is lost, nobody waits for its end.
+    pub fn begin_at(is_lost: watch::Receiver<bool>) -> Self {
+        Self::begin_with(Some(is_lost))
+    }
+
+    fn begin_with(is_lost: Option<watch::Receiver<bool>>) -> Self {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let runtime = Handle::try_current().ok();
-        all().extend(runtime.as_ref().map(Handle::id));
-        Self(runtime)
+        all().extend(runtime.as_ref().map(|runtime| Entry {
+            number,
+            runtime: runtime.id(),
+            is_lost,
+        }));
+        Self { number, runtime }
     }
 
     /// Hands over what is still to be done. It runs to its end, though nobody waits for it.
     pub fn remove(&mut self, removal: impl Future<Output = ()> + Send + 'static) {
-        let Some(runtime) = self.0.take() else { return };
-        let rest = Self(Some(runtime.clone()));
+        let Some(runtime) = self.runtime.take() else { return };
+        let rest = Self { number: self.number, runtime: Some(runtime.clone()) };
         runtime.spawn(async move {
             removal.await;
             drop(rest);
@@ -42,22 +76,24 @@ impl Unfinished {
 
 impl Drop for Unfinished {
     fn drop(&mut self) {
-        let Some(runtime) = &self.0 else { return };
+        if self.runtime.is_none() {
+            return;
+        }
         let mut all = all();
-        if let Some(at) = all.iter().position(|id| *id == runtime.id()) {
+        if let Some(at) = all.iter().position(|entry| entry.number == self.number) {
             all.swap_remove(at);
         }
     }
 }
 
-/// Returns once nothing unfinished is left on the runtime at hand.
+/// Returns once nothing unfinished is left on the runtime at hand, but on nodes that are lost.
 pub(crate) async fn all_removed() {
     let runtime = Handle::current().id();
-    while all().contains(&runtime) {
+    while all().iter().any(|entry| entry.runtime == runtime && entry.is_removable()) {
         tokio::time::sleep(LOOK).await;
     }
 }
 
-fn all() -> MutexGuard<'static, Vec<Id>> {
+fn all() -> MutexGuard<'static, Vec<Entry>> {
     UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -7,12 +7,22 @@ use std::time::Duration;
 
 use bytesize::ByteSize;
 use paritas::{Code, Spec};
+use paritas_store::memory::by_default;
 use serde::Deserialize;
 use tempfile::NamedTempFile;
 
 use crate::node::Abilities;
 use crate::volume::losses;
 use crate::{Error, ErrorKind, Result};
+
+/// Seconds without a sign of life after which a node is given up, if the volume file does not say.
+///
+/// Twice the longest pause that was measured of a node that is slow and alive: 8.2 s between signs
+/// of life, where four connections shared a link of 4 Mbit/s, so 128 KiB/s each. The system takes
+/// some hundred KiB at a time into its buffers and then nothing until most of them are sent. With
+/// 64 KiB/s each it was 13.6 s, with 1 MiB/s 0.4 s. A connection needs 7 s where the first three
+/// packets are lost, and a disk that sleeps about ten seconds to wake up.
+const TIMEOUT: f64 = 15.0;
 
 /// A volume file.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -54,7 +64,8 @@ pub struct Config {
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Bytes of memory of one put or get. It must have room for one block of every shard of an
+    /// Bytes of memory of one put or get; by default 256 MiB, or a quarter of what this process may
+    /// use if that is less. It must have room for one block of every shard of an
     /// object; a put keeps at least four such sets of blocks, and a get two, even if they take
     /// more. A put needs 8 MiB more for each shard that goes to a bucket, and for a node that takes
     /// files only whole ([`Abilities::streams`]) its shards.
@@ -65,9 +76,10 @@ pub struct Limits {
     pub rate: Option<ByteSize>,
     /// The same for what is done in the background: repairing, promoting, replacing, draining.
     pub background_rate: Option<ByteSize>,
-    /// Seconds after which a node that does not answer has failed.
+    /// Seconds without an answer or a byte after which a node is given up: nobody waits for it again,
+    /// but it is tried now and then.
     pub timeout: f64,
-    /// How often a request that failed is repeated.
+    /// How often a request that failed within `timeout` is repeated.
     pub retries: usize,
 }
 
@@ -158,11 +170,11 @@ fn default_unit() -> ByteSize {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            memory: ByteSize::mib(256),
+            memory: ByteSize(by_default(256 << 20)),
             requests: const { NonZeroUsize::new(4).unwrap() },
             rate: None,
             background_rate: None,
-            timeout: 30.0,
+            timeout: TIMEOUT,
             retries: 3,
         }
     }
@@ -367,8 +379,13 @@ pub(crate) fn node_template(node: &NodeEntry) -> String {
     let drained = if node.drained { "drained = true\n" } else { "" };
     let abilities = node.abilities.map_or(String::new(), |found| {
         format!(
-            "abilities = {{ write = {}, list = {}, create = {}, ranges = {}, streams = {} }}\n",
-            found.write, found.list, found.create, found.ranges, found.streams
+            "abilities = {{ write = {}, list = {}, create = {}, ranges = {}, streams = {}{} }}\n",
+            found.write,
+            found.list,
+            found.create,
+            found.ranges,
+            found.streams,
+            if found.cases { "" } else { ", cases = false" }
         )
     });
     format!(
@@ -416,6 +433,7 @@ losses = {losses}
 # put keeps at least four such sets of blocks, and a get two, even if they take more. A put needs
 # 8 MiB more for each shard that goes to a bucket, and for a node that takes files only whole (its
 # abilities have `streams = false`) its shards.
+# The default is 256 MiB, or a quarter of what the process may use if that is less.
 # memory = "256 MiB"
 
 # Number of requests to a node at a time.
@@ -427,11 +445,11 @@ losses = {losses}
 # The same for `repair`, `promote`, `replace` and `drain`; their flag --rate goes before it.
 # background_rate = "20 MB"
 
-# Seconds after which a request to a node that does not answer has failed. A node that is no folder
-# is asked `retries` times more, so it has failed after (retries + 1) times as long.
-# timeout = 30
+# Seconds without an answer or a byte after which a node is given up. A command waits for this once,
+# however many requests it has for the node. Raise it if disks sleep and need longer to wake up.
+# timeout = 15
 
-# How often a request that failed is repeated.
+# How often a request to a node that is no folder is repeated, if it fails within `timeout`.
 # retries = 3
 
 [write]
@@ -471,7 +489,8 @@ losses = {losses}
 #              OFFICE_KEY_FILE for sftp. Or a file: a private key for sftp, else TOML with
 #              access_key_id and secret_access_key, or user and password
 # drained      true: nothing new is written there (see `paritas volume drain`)
-# abilities    what was found out about the node when it was added
+# abilities    what was found out about the node when it was added. `cases = false`: it does not
+#              tell upper from lower case in names, so names are stored there in another form
 "#;
 
 #[cfg(test)]
@@ -488,9 +507,9 @@ mod tests {
     fn what_is_not_said_has_its_default() {
         let config = parse("[[node]]\nname = \"a\"\nuri = \"/a\"\n").unwrap();
         assert_eq!((config.block.as_u64(), config.unit.as_u64()), (256 << 10, 1 << 20));
-        assert_eq!(config.limits.memory.as_u64(), 256 << 20);
+        assert_eq!(config.limits.memory.as_u64(), by_default(256 << 20));
         assert_eq!((config.limits.requests.get(), config.limits.retries), (4, 3));
-        assert_eq!(config.limits.timeout(), Duration::from_secs(30));
+        assert_eq!(config.limits.timeout(), Duration::from_secs(15));
         assert_eq!((config.limits.rate, config.limits.background_rate), (None, None));
         assert_eq!(config.write, WriteRules { missing: 0, sync: true });
         assert_eq!(config.hedge, Hedge { quantile: 0.95, at_least: 20, most: 15.0 });
@@ -561,6 +580,7 @@ mod tests {
             create: false,
             ranges: true,
             streams: false,
+            cases: false,
         });
         let nodes = [NodeEntry::new("a", "/a"), second];
         let made = Config::init(&path, "my \"volume\"", "4+2", &nodes).unwrap();

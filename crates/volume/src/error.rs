@@ -70,6 +70,14 @@ impl Error {
         Self::new(ErrorKind::TooFewNodes, message)
     }
 
+    /// Adds what the nodes said, if any said something.
+    pub(crate) fn with_reasons(self, reasons: &[String]) -> Self {
+        match reasons {
+            [] => self,
+            _ => Self::new(self.kind(), format!("{self}: {}", reasons.join("; "))),
+        }
+    }
+
     /// Creates the error for a task that ended in a way that no task may.
     pub(crate) fn internal(doing: &str, source: impl StdError + Send + Sync + 'static) -> Self {
         Self::new(ErrorKind::Internal, format!("{doing}: {source}")).because(source)

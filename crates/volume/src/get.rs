@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::future::join_all;
-use futures::stream::{self, BoxStream, StreamExt};
+use futures::stream::{self, BoxStream, FuturesUnordered, StreamExt};
 use paritas_shards::blocks::Layout;
 use paritas_shards::{Digest, FileTarget, Output, PieceDigest, Timestamp};
 use tokio::sync::mpsc::{Receiver as Receiving, channel};
@@ -17,7 +17,7 @@ use crate::driver::{Hands, drive};
 use crate::error::{Error, ErrorKind, Result};
 use crate::hands::{Flaw, NameHands, told};
 use crate::manifest::{Body, Manifest};
-use crate::names::{self, ObjectName};
+use crate::names::ObjectName;
 use crate::protocol::{Action, Answer, Get, GetOutcome, Kind, Listed, NodeIndex, Request, Version};
 use crate::transfer::receive::{Keep, Pieces, Receiver, Wanted, kept, run_blocking};
 use crate::transfer::{Pace, Place};
@@ -31,6 +31,7 @@ pub struct Object {
     content: Content,
     flaws: Vec<Flaw>,
     is_sure: bool,
+    warnings: Vec<String>,
 }
 
 /// Where an object's bytes come from.
@@ -55,6 +56,9 @@ impl GetOptions {
         Self { allow_stale }
     }
 }
+
+/// Time for which one node is asked for a manifest before the next one is asked as well.
+const NEXT_NODE: Duration = Duration::from_millis(250);
 
 impl Volume {
     /// Finds an object.
@@ -92,7 +96,14 @@ impl Volume {
             Body::Inline(bytes) => Content::Inline(bytes.clone().into()),
             Body::Shards { placement, .. } => self.receiver(hands, &manifest, placement).await?,
         };
-        Ok(Object { digest, content, flaws: hands.flaws(), is_sure, manifest })
+        Ok(Object {
+            digest,
+            content,
+            flaws: hands.flaws(),
+            is_sure,
+            manifest,
+            warnings: Vec::new(),
+        })
     }
 
     async fn survey(
@@ -143,7 +154,7 @@ impl Volume {
             .collect();
         let (mut places, mut paces) = (Vec::new(), Vec::new());
         for (part, node) in nodes.iter().enumerate() {
-            let path = self.part_path(&layout, object, part)?;
+            let path = hands.name.part(object, &layout.file_suffix(part));
             places.push(node.map(|node| Place { node: Arc::clone(self.node(node)), path }));
             paces.push(match node {
                 Some(node) => Arc::clone(&self.paces[node.0]),
@@ -248,6 +259,7 @@ impl Volume {
         progress: &(dyn Fn(u64) + Send + Sync),
     ) -> Result<Object> {
         let mut output = Output::create(target, object.mode(), object.modified())?;
+        output.expect_room(object.length())?;
         if !output.takes_positions() {
             let object = self.read(object, None, &mut output, progress).await?;
             output.commit()?;
@@ -256,8 +268,8 @@ impl Volume {
         let output = Arc::new(output);
         let object = self.copy(object, None, Sink::File(Arc::clone(&output)), progress).await?;
         let output = alone(output).await;
-        run_blocking(move || output.commit()).await??;
-        Ok(object)
+        let warnings = run_blocking(move || output.commit()).await??;
+        Ok(Object { warnings, ..object })
     }
 
     async fn copy<'a>(
@@ -349,7 +361,8 @@ impl Volume {
 }
 
 /// Reads a manifest from one of the nodes that are known to have it. If none of these can be read,
-/// asks the nodes that the survey did not wait for.
+/// asks the nodes that the survey did not wait for. While a node is slow to answer, the next one is
+/// asked as well.
 async fn read_manifest(
     hands: &NameHands<'_>,
     listed: Listed,
@@ -360,16 +373,26 @@ async fn read_manifest(
         Answer::Versions(versions) => versions.contains(&listed),
         _ => false,
     };
+    let read = async |node: NodeIndex| {
+        let is_there = holders.contains(&node) || has(node).await;
+        let read = is_there.then(|| ask(node, Request::ReadManifest(listed)));
+        matches!(read?.await, Answer::Manifest(_)).then(|| hands.manifest(listed.version))?
+    };
     let others = hands.volume.nodes().filter(|node| !holders.contains(node));
-    for node in holders.iter().copied().chain(others) {
-        if (holders.contains(&node) || has(node).await)
-            && let Answer::Manifest(_) = ask(node, Request::ReadManifest(listed)).await
-            && let Some(manifest) = hands.manifest(listed.version)
-        {
-            return Some(manifest);
+    let nodes: Vec<NodeIndex> = holders.iter().copied().chain(others).collect();
+    let mut left = nodes.into_iter();
+    let mut asked = FuturesUnordered::new();
+    loop {
+        asked.extend(left.next().map(&read));
+        tokio::select! {
+            found = asked.next() => match found {
+                Some(Some(manifest)) => return Some(manifest),
+                Some(None) => {}
+                None => return None,
+            },
+            () = tokio::time::sleep(NEXT_NODE), if left.len() > 0 => {}
         }
     }
-    None
 }
 
 /// Returns why a version's manifest can be read whole from no node: all copies are damaged, they
@@ -392,7 +415,7 @@ async fn unreadable(hands: &NameHands<'_>, listed: Listed) -> Error {
             format!(
                 "{name}: every copy of its manifest is damaged; what is left of its shards is in \
                  the folders {} of the nodes, where they may still be decoded. {flaws}",
-                names::object_folder(listed.version.object)
+                name.object_folder(listed.version.object)
             ),
         ),
         Ok(false) => replaced(name),
@@ -610,6 +633,11 @@ impl Object {
     /// Returns what went wrong on nodes.
     pub fn flaws(&self) -> &[Flaw] {
         &self.flaws
+    }
+
+    /// Returns warnings about the file that the object was read to.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
     }
 
     /// Whether enough nodes answered to be sure that this is the newest version.

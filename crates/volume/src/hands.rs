@@ -215,8 +215,7 @@ impl<'a> NameHands<'a> {
         let mut entries = self.volume.node(node).list(&folder);
         let mut versions = Vec::new();
         while let Some(entry) = entries.next().await {
-            let found = names::parse_manifest(&entry?.path).filter(|(name, _)| name == self.name);
-            versions.extend(found.map(|(_, listed)| listed));
+            versions.extend(self.name.version(&entry?.path));
         }
         versions.iter().for_each(|listed| self.add_holder(listed.version, node));
         Ok(Answer::Versions(versions))
@@ -240,7 +239,7 @@ impl<'a> NameHands<'a> {
     fn keep_shape(&self, manifest: &Manifest) -> Result<Shape> {
         let object = manifest.listed.version.object;
         match manifest.content.as_ref().map(|content| &content.body) {
-            None => Ok(Shape::Removed),
+            None => Ok(Shape::Removed { order: self.volume.inline_order(object) }),
             Some(Body::Inline(_)) => Ok(Shape::Inline { order: self.volume.inline_order(object) }),
             Some(Body::Shards { header, .. }) => {
                 let layout = self.volume.layout_of(header)?;
@@ -278,7 +277,7 @@ impl<'a> NameHands<'a> {
             return Err(Error::new(ErrorKind::Internal, "no manifest was read"));
         };
         let storage = self.volume.node(node);
-        let folder = names::object_folder(object);
+        let folder = self.name.object_folder(object);
         let (mut entries, mut files) = (storage.list(&folder), Vec::new());
         while let Some(entry) = entries.next().await {
             let entry = entry?;
@@ -298,7 +297,7 @@ impl<'a> NameHands<'a> {
             // Not every part of a later stage has its stage in the name.
             let is_it = |&part: &usize| {
                 layout.part(part).shard == found.shard
-                    && self.volume.part_path(&layout, object, part).is_ok_and(|its| its == path)
+                    && self.name.part(object, &layout.file_suffix(part)) == path
             };
             let Some(part) = (0..layout.part_count()).find(is_it) else { continue };
             let whole = layout.file_bytes(part, total);
@@ -376,7 +375,7 @@ impl<'a> NameHands<'a> {
         part: PartIndex,
     ) -> Result<Answer> {
         let Some(layout) = self.layout() else { return Ok(Answer::Failed) };
-        let path = self.volume.part_path(&layout, object, part.0)?;
+        let path = self.name.part(object, &layout.file_suffix(part.0));
         self.volume.node(node).delete(&path).await?;
         if let Some(files) = self.lock().files.get_mut(&part.0) {
             files.remove(&node);
@@ -385,7 +384,8 @@ impl<'a> NameHands<'a> {
     }
 
     async fn delete_object(&self, node: NodeIndex, object: ObjectId) -> Result<Answer> {
-        self.volume.delete_object(node, object).await?;
+        let folder = self.name.object_folder(object);
+        self.volume.delete_object(node, object, &folder).await?;
         Ok(Answer::Done)
     }
 
@@ -439,7 +439,7 @@ impl<'a> NameHands<'a> {
         let (length, digest) = self.total().ok_or_else(nothing)?;
         let mut targets = Vec::new();
         for &(part, node) in wanted {
-            let path = self.volume.part_path(&layout, object, part)?;
+            let path = self.name.part(object, &layout.file_suffix(part));
             let node = Arc::clone(self.volume.node(node));
             targets.push(Target { part, place: Place { node, path } });
         }
@@ -518,23 +518,16 @@ impl Hands for NameHands<'_> {
 }
 
 impl Volume {
-    /// Returns the path of a part's file.
-    pub(crate) fn part_path(
+    /// Deletes everything that a node has of an object: what is in the folder of its parts, its
+    /// heartbeat, hints and claim.
+    pub(crate) async fn delete_object(
         &self,
-        layout: &Layout,
+        node: NodeIndex,
         object: ObjectId,
-        part: usize,
-    ) -> Result<String> {
-        let (base, file) = (layout.name().to_str(), layout.file_name(part)?);
-        let path = base.zip(file.to_str()).and_then(|(base, file)| names::part(object, base, file));
-        path.ok_or_else(|| Error::new(ErrorKind::Internal, "the object's name is not UTF-8"))
-    }
-
-    /// Deletes everything that a node has of an object.
-    pub(crate) async fn delete_object(&self, node: NodeIndex, object: ObjectId) -> Result<()> {
+        folder: &str,
+    ) -> Result<()> {
         let storage = self.node(node);
-        let folder = names::object_folder(object);
-        let mut entries = storage.list(&folder);
+        let mut entries = storage.list(folder);
         let mut paths: Vec<String> = Vec::new();
         while let Some(entry) = entries.next().await {
             paths.push(entry?.path);
@@ -547,7 +540,7 @@ impl Volume {
         if has_folder {
             // An empty folder does no harm. Nobody stores in this one any more, because each put
             // draws an id of its own.
-            let _ = storage.delete_folder(&folder).await;
+            let _ = storage.delete_folder(folder).await;
         }
         Ok(())
     }

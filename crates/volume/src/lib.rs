@@ -27,12 +27,15 @@ mod listing;
 mod members;
 mod open;
 mod plain;
+mod process;
 mod put;
 mod reencode;
 mod replace;
 mod run;
 mod scrub;
+mod shortened;
 mod transfer;
+mod unfinished;
 mod upkeep;
 mod volume;
 

@@ -10,9 +10,11 @@ use paritas_shards::ObjectId;
 use crate::error::{Error, ErrorKind, Result};
 use crate::get::GetOptions;
 use crate::hands::{Flaw, told};
-use crate::names::{self, BACKLOG, MANIFESTS, OWED, ObjectName};
+use crate::names::{self, BACKLOG, MANIFESTS, OBJECTS, OBJECTS_2, OWED, ObjectName, PathName};
 use crate::protocol::{Census, Kind, Listed, NodeIndex};
 use crate::scrub::ScrubStatus;
+use crate::shortened::Shortened;
+use crate::unfinished::of_the_past;
 use crate::volume::Volume;
 
 /// All objects of a volume, or those whose names begin with a prefix.
@@ -125,28 +127,40 @@ impl Volume {
 
     /// Lists what the nodes that answer have.
     async fn look_for_versions(&self, prefix: &str) -> Versions {
-        let folder = folder_of(prefix);
+        let folder = names::folder_above(prefix);
         let lists = join_all(self.nodes().map(|node| self.list_node(node, &folder))).await;
-        let mut found = Versions::default();
+        let (mut found, mut shortened) = (Versions::default(), Shortened::default());
         for (node, list) in self.nodes().zip(lists) {
             match list {
                 Ok(manifests) => {
                     found.answered += 1;
                     for (name, listed) in manifests {
-                        if name.as_str().starts_with(prefix) {
-                            let versions = found.names.entry(name).or_default();
-                            *versions.entry(listed).or_default() +=
-                                usize::from(self.quorum.counts(node));
+                        match name {
+                            PathName::Whole(name) => {
+                                found.add(prefix, name, listed, self.quorum.counts(node));
+                            }
+                            PathName::Shortened(path) => {
+                                let versions = shortened.entry(path).or_default();
+                                versions.entry(listed).or_default().push(node);
+                            }
                         }
                     }
                 }
                 Err(error) => found.flaws.push(self.flaw(node, &error)),
             }
         }
+        let named = self.names_at(&shortened, &mut found.flaws).await;
+        for (path, name) in named {
+            for (&listed, nodes) in shortened.get(&path).into_iter().flatten() {
+                for &node in nodes {
+                    found.add(prefix, name.clone(), listed, self.quorum.counts(node));
+                }
+            }
+        }
         found
     }
 
-    async fn list_node(&self, node: NodeIndex, folder: &str) -> Result<Vec<(ObjectName, Listed)>> {
+    async fn list_node(&self, node: NodeIndex, folder: &str) -> Result<Vec<(PathName, Listed)>> {
         self.expect_ready(node).await?;
         let mut entries = self.node(node).list(folder);
         let mut manifests = Vec::new();
@@ -264,14 +278,20 @@ impl Volume {
         Ok(hints.filter_map(std::future::ready).collect().await)
     }
 
-    /// Removes the objects that no manifest names and that are older than a day: what interrupted
-    /// puts left behind. Returns their number. It is 0 as long as any node does not answer, because
-    /// that node may have a manifest of them.
+    /// Removes what interrupted puts left behind: the objects that no manifest names, and whose put
+    /// was on this machine and its process is over, or that are older than a day. Returns their
+    /// number. Of other machines' puts nothing is removed as long as any node does not answer,
+    /// because that node may have a manifest of them.
     ///
     /// # Errors
     /// If an object cannot be deleted ([`ErrorKind::Io`]).
     pub async fn collect(&self) -> Result<usize> {
         let mut census = Census::new(self.quorum);
+        // Before the nodes are listed: what began later is not looked for.
+        let id = self.setup.id.clone();
+        let records = tokio::task::spawn_blocking(move || of_the_past(&id)).await;
+        let records = records.map_err(|error| Error::internal("reading records", error))?;
+        records.iter().for_each(|(object, _)| census.given_up(*object));
         let mut tallies = Vec::new();
         for tally in join_all(self.nodes().map(|node| self.count_on(node))).await {
             // A node that does not answer is missing in the census, which then finds nothing.
@@ -284,7 +304,15 @@ impl Volume {
         }
         let orphans: Vec<ObjectId> = census.orphans().collect();
         for &orphan in &orphans {
-            try_join_all(self.nodes().map(|node| self.delete_object(node, orphan))).await?;
+            for objects in [OBJECTS, OBJECTS_2] {
+                let folder = names::object_folder(objects, orphan);
+                let delete = |node| self.delete_object(node, orphan, &folder);
+                try_join_all(self.nodes().map(delete)).await?;
+            }
+        }
+        if census.is_complete() {
+            // A record that cannot be removed does no harm: its object is gone.
+            records.into_iter().for_each(|(_, mut record)| _ = record.end());
         }
         Ok(orphans.len())
     }
@@ -296,7 +324,7 @@ impl Volume {
         storage.sweep(ORPHAN_AGE).await?;
         let now = self.clock_of(node).await?;
         let mut files = Vec::new();
-        for folder in [names::OBJECTS, names::RUNNING, OWED, BACKLOG] {
+        for folder in [OBJECTS, OBJECTS_2, names::RUNNING, OWED, BACKLOG] {
             let mut entries = storage.list(folder);
             while let Some(entry) = entries.next().await {
                 let entry = entry?;
@@ -357,8 +385,12 @@ pub(crate) struct Versions {
     pub flaws: Vec<Flaw>,
 }
 
-/// Returns the folder of manifests that has all names which begin with a prefix.
-fn folder_of(prefix: &str) -> String {
-    let folder = prefix.rsplit_once('/').and_then(|(folder, _)| ObjectName::new(folder).ok());
-    folder.map_or(MANIFESTS.to_owned(), |folder| format!("{MANIFESTS}{}/", folder.escaped()))
+impl Versions {
+    /// Takes in a version that a node has, if its name begins with `prefix`.
+    fn add(&mut self, prefix: &str, name: ObjectName, listed: Listed, counts: bool) {
+        if name.as_str().starts_with(prefix) {
+            let versions = self.names.entry(name).or_default();
+            *versions.entry(listed).or_default() += usize::from(counts);
+        }
+    }
 }

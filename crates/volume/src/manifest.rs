@@ -17,7 +17,7 @@ use base64::engine::general_purpose::STANDARD;
 use paritas_shards::{Digest, ObjectId, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::names::{ObjectName, parse_manifest};
+use crate::names::ObjectName;
 use crate::node::MOST_WHOLE;
 use crate::protocol::{Kind, Listed, Version};
 use crate::{Error, ErrorKind, Result};
@@ -130,7 +130,7 @@ impl Manifest {
         let unusable = |flaw: String| Error::parameters(format!("{}: {flaw}", self.name));
         // No listing would show it, so nobody would find the version.
         let path = self.path();
-        if parse_manifest(&path).is_none_or(|found| found != (self.name.clone(), self.listed)) {
+        if self.name.version(&path) != Some(self.listed) {
             return Err(unusable(format!("no manifest may have the path {path}")));
         }
         let line = serde_json::to_string(&self.fields()).map_err(|e| unusable(e.to_string()))?;

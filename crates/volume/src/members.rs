@@ -3,7 +3,7 @@
 use futures::StreamExt;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::names::{self, OBJECTS, READY};
+use crate::names::{self, OBJECTS, OBJECTS_2, READY};
 use crate::node::{Mode, Probe, probe};
 use crate::protocol::NodeIndex;
 use crate::volume::Volume;
@@ -53,8 +53,8 @@ impl Volume {
     pub async fn shards_on(&self, name: &str) -> Result<usize> {
         let node = self.named(name)?;
         self.expect_ready(node).await?;
-        let mut entries = self.node(node).list(OBJECTS);
-        let mut shards = 0;
+        let [first, second] = [OBJECTS, OBJECTS_2].map(|folder| self.node(node).list(folder));
+        let (mut entries, mut shards) = (first.chain(second), 0);
         while let Some(entry) = entries.next().await {
             shards += usize::from(names::parse_part(&entry?.path).is_some());
         }

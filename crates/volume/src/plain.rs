@@ -93,7 +93,7 @@ impl Volume {
     /// If the system has no random numbers ([`ErrorKind::Io`]).
     pub fn plain_files(&self, count: usize, bytes: u64, pattern: &Pattern) -> Result<PlainFiles> {
         let object = ObjectId::random()?;
-        let folder = names::object_folder(object);
+        let folder = names::object_folder(names::OBJECTS, object);
         let homes = self.members.homes(object, count).into_iter().enumerate();
         let file = |(number, node)| {
             let path = format!("{folder}plain.{number}of{count}.paritas");

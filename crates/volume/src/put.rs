@@ -23,6 +23,7 @@ use crate::protocol::{
     Version,
 };
 use crate::transfer::send::send;
+use crate::unfinished::Record;
 use crate::volume::Volume;
 
 /// How often the heartbeat of a long put is renewed.
@@ -128,6 +129,9 @@ impl Volume {
         let mut hands = PutHands::new(self, name, options, Box::new(make));
         hands.name.keep_layout(layout);
         hands.source = Mutex::new(Some(source));
+        let id = self.setup.id.clone();
+        let record = tokio::task::spawn_blocking(move || Record::begin(&id, object)).await;
+        hands.record = Mutex::new(record.ok());
         let heartbeat = Heartbeat::new(self, object, &hands.pulse);
         let done = tokio::select! {
             done = self.finish_put(object, content, hands, old) => done,
@@ -237,7 +241,8 @@ impl Volume {
         let object = ObjectId::random()?;
         let mut hands = PutHands::new(self, name, PutOptions::default(), Box::new(|_| None));
         hands.is_removal = true;
-        let put = Put::new(self.quorum, object, protocol::Content::Removed, now());
+        let content = protocol::Content::Removed { order: self.inline_order(object) };
+        let put = Put::new(self.quorum, object, content, now());
         let (outcome, _) = drive(put, &hands).await;
         match outcome {
             PutOutcome::Committed { listed, is_owed } => {
@@ -364,6 +369,8 @@ struct PutHands<'a> {
     pulse: Arc<Pulse>,
     /// Whether the name is removed.
     is_removal: bool,
+    /// The record of what is stored, until manifests follow. It stays if the put is given up.
+    record: Mutex<Option<Record>>,
     /// Why the source could not be sent.
     error: Mutex<Option<Error>>,
 }
@@ -382,8 +389,18 @@ impl<'a> PutHands<'a> {
             source: Mutex::new(None),
             pulse: Arc::new(Pulse::begin()),
             is_removal: false,
+            record: Mutex::new(None),
             error: Mutex::new(None),
         }
+    }
+
+    /// Removes the record of what is stored.
+    fn end_record(&self) -> Result<()> {
+        let mut record = self.record.lock().unwrap_or_else(PoisonError::into_inner);
+        record.as_mut().map_or(Ok(()), Record::end).map_err(|error| {
+            let message = format!("cannot remove the record of an unfinished put: {error}");
+            Error::new(ErrorKind::Io, message).because(error)
+        })
     }
 
     /// Returns the error of a put or removal that was not committed.
@@ -456,13 +473,13 @@ impl<'a> PutHands<'a> {
         let volume = self.name.volume;
         let layout =
             self.name.layout().ok_or_else(|| Error::new(ErrorKind::Internal, "no layout"))?;
-        let (mut writers, mut places) = (Vec::new(), Vec::new());
+        let (mut writers, mut places, mut refusals) = (Vec::new(), Vec::new(), Vec::new());
         writers.resize_with(layout.parts_in(1).len(), || None);
         let open = |&action: &Action| {
             let layout = &layout;
             async move {
                 let Request::StorePart { object, part } = action.request else { return None };
-                let path = volume.part_path(layout, object, part.0).ok()?;
+                let path = self.name.name.part(object, &layout.file_suffix(part.0));
                 let writer = async { volume.writable(action.node).await?.writer(&path).await };
                 Some((part.0, action.node, path.clone(), writer.await))
             }
@@ -472,14 +489,21 @@ impl<'a> PutHands<'a> {
         {
             match writer {
                 Ok(writer) => writers[part] = Some(writer),
-                Err(error) => self.name.note(node, Some(layout.part(part).shard), error.message()),
+                Err(error) => {
+                    self.name.note(node, Some(layout.part(part).shard), error.message());
+                    refusals.push(error.to_string());
+                }
             }
             places.push((part, node, path));
         }
         let progress = self.options.progress.clone().unwrap_or_else(|| Arc::new(|_| {}));
         let needed = enough_parts(&layout);
         let settings = &volume.setup.settings;
-        let sent = send(&layout, source, writers, needed, settings, progress).await?;
+        let sent = send(&layout, source, writers, needed, settings, progress).await;
+        let sent = sent.map_err(|error| match error.kind() {
+            ErrorKind::TooFewNodes => error.with_reasons(&refusals),
+            _ => error,
+        })?;
         self.name.keep_total(sent.length, sent.digest);
         let answer = |(part, node, path): (usize, NodeIndex, String)| match &sent.parts[part] {
             Ok(()) => {
@@ -516,6 +540,7 @@ impl Hands for PutHands<'_> {
         if let Request::WriteManifest(listed) = action.request {
             let storage = self.name.volume.writable(action.node).await;
             let ready = storage.and_then(|_| self.pulse.expect());
+            let ready = ready.and_then(|()| self.end_record());
             if let Err(error) = ready.and_then(|()| self.keep_manifest(listed)) {
                 self.name.note(action.node, None, error.message());
                 return Answer::Failed;

@@ -15,8 +15,10 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::get::keeps_changing;
 use crate::hands::{NameHands, told};
 use crate::manifest::Body;
-use crate::names::{BACKLOG, MANIFESTS, OBJECTS, OWED, ObjectName, READY, RUNNING, SCRUB};
-use crate::node::Mode;
+use crate::names::{
+    BACKLOG, MANIFESTS, OBJECTS, OBJECTS_2, OWED, ObjectName, READY, RUNNING, SCRUB,
+};
+use crate::node::{Mode, tells_cases};
 use crate::protocol::{Action, Answer, Listed, NodeIndex, Request, View};
 use crate::volume::{MOST_ATTEMPTS, Volume};
 
@@ -48,6 +50,7 @@ impl Volume {
             Err(error) => return Err(error),
         }
         self.expect_new(node).await?;
+        self.expect_cases(node).await?;
         let copy = async |(name, versions): (ObjectName, BTreeMap<Listed, usize>)| {
             let newest = versions.into_iter().next_back();
             self.copy_newest(&name, newest, node).await.map(usize::from)
@@ -102,10 +105,24 @@ impl Volume {
         }
     }
 
+    /// Refuses a place that would mix up names which differ only in case.
+    async fn expect_cases(&self, node: NodeIndex) -> Result<()> {
+        let storage = self.node(node);
+        match !storage.abilities().cases || tells_cases(&**storage).await? {
+            true => Ok(()),
+            false => {
+                let message = "the new place does not tell upper from lower case in names: add \
+                               `cases = false` to the node's abilities in the volume file, on \
+                               every client";
+                Err(Error::parameters(message).at_node(storage.name()))
+            }
+        }
+    }
+
     /// Refuses a place that has files of something else.
     async fn expect_new(&self, node: NodeIndex) -> Result<()> {
         let storage = self.node(node);
-        let folders = [MANIFESTS, OBJECTS, OWED, BACKLOG, RUNNING];
+        let folders = [MANIFESTS, OBJECTS, OBJECTS_2, OWED, BACKLOG, RUNNING];
         let is_ours =
             |path: &str| path == SCRUB || folders.iter().any(|folder| path.starts_with(folder));
         let mut entries = storage.list("");
@@ -119,8 +136,8 @@ impl Volume {
         Ok(())
     }
 
-    /// Copies a manifest to a node, unless it is that of a small object and enough other nodes have
-    /// it (`is_settled`). Which nodes these are does not follow from the object: while a node is
+    /// Copies a manifest to a node, unless it is that of a small object, or the mark of a removed
+    /// name, and enough other nodes have it (`is_settled`). Which nodes these are does not follow from the object: while a node is
     /// down, its copy goes to another one and stays there. Returns whether it was copied, or `None`
     /// if no other node shows it whole.
     async fn copy_manifest(
@@ -137,10 +154,9 @@ impl Volume {
             if !matches!(hands.act(read).await, Answer::Manifest(_)) {
                 continue;
             }
-            let manifest = hands.manifest(listed.version);
-            let content = manifest.and_then(|manifest| manifest.content);
-            let is_inline = content.is_some_and(|content| matches!(content.body, Body::Inline(_)));
-            if is_inline && is_settled {
+            let content = hands.manifest(listed.version).and_then(|manifest| manifest.content);
+            let is_on_few = content.is_none_or(|it| matches!(it.body, Body::Inline(_)));
+            if is_on_few && is_settled {
                 return Ok(Some(false));
             }
             let write = Action { node, request: Request::WriteManifest(listed) };

@@ -4,7 +4,7 @@ use std::fmt;
 use std::future::Future;
 use std::io;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::oneshot;
@@ -20,6 +20,10 @@ const CLEANING: Duration = Duration::from_secs(3);
 /// a pipe that nobody reads, or for a disk that hangs.
 const STOPPING: Duration = Duration::from_millis(500);
 
+/// Time that threads have to end that nobody waits for, once all is removed. Those that read from a
+/// disk that hangs never end.
+const ENDING: Duration = Duration::from_millis(100);
+
 /// Interval at which `is_interrupted` is asked.
 const QUESTION: Duration = Duration::from_millis(100);
 
@@ -27,8 +31,9 @@ const QUESTION: Duration = Duration::from_millis(100);
 /// pieces of work.
 ///
 /// When it is dropped, it waits at most three seconds. During this time, what was given up is
-/// removed: unfinished files, heartbeats and claims. A thread that waits for something outside is
-/// left behind. Inside asynchronous work, which must not block, it does not wait.
+/// removed: unfinished files, heartbeats and claims. What is on a node that does not answer is not
+/// waited for, and a thread that waits for something outside is left behind. Inside asynchronous
+/// work, which must not block, it does not wait.
 pub struct Runner(Threads);
 
 /// The threads, until they are stopped.
@@ -86,9 +91,8 @@ impl Drop for Threads {
         if Handle::try_current().is_ok() {
             return runtime.shutdown_background();
         }
-        let begun = Instant::now();
         let _ = runtime.block_on(async { timeout(CLEANING, all_removed()).await });
-        runtime.shutdown_timeout(CLEANING.saturating_sub(begun.elapsed()));
+        runtime.shutdown_timeout(ENDING);
     }
 }
 
@@ -190,6 +194,9 @@ fn no_threads(error: io::Error) -> Error {
 mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, Ordering};
+    use std::time::Instant;
+
+    use tokio::sync::watch;
 
     use super::*;
     use crate::cleaning::Unfinished;
@@ -205,8 +212,24 @@ mod tests {
         runner.run(work, || false).unwrap();
         let begun = Instant::now();
         drop(runner);
-        assert!(begun.elapsed() < 3 * CLEANING);
+        assert!(begun.elapsed() < CLEANING, "{:?}", begun.elapsed());
         drop(line);
+    }
+
+    #[test]
+    fn what_is_on_a_lost_node_is_not_waited_for() {
+        let (is_lost, node) = watch::channel(false);
+        let runner = Runner::new().unwrap();
+        let work = async {
+            let mut unfinished = Unfinished::begin_at(node);
+            unfinished.remove(std::future::pending());
+            Ok(())
+        };
+        runner.run(work, || false).unwrap();
+        is_lost.send_replace(true);
+        let begun = Instant::now();
+        drop(runner);
+        assert!(begun.elapsed() < CLEANING, "{:?}", begun.elapsed());
     }
 
     #[tokio::test]

@@ -597,7 +597,7 @@ mod tests {
         let object = healthy.find(&name, GetOptions::default()).await.unwrap();
         let (id, layout) = (object.listed().version.object, object.layout().unwrap());
         let files = |disk: usize| root.path().join(format!("disk{disk}"));
-        let part = healthy.part_path(&layout, id, 0).unwrap();
+        let part = name.part(id, &layout.file_suffix(0));
         let has = (0..4).find(|&disk| files(disk).join(&part).exists()).unwrap();
         let (home, whole) = (files(has).join(&part), files((has + 1) % 4).join(&part));
         let bytes = std::fs::read(&home).unwrap();
@@ -663,7 +663,9 @@ mod tests {
         volume.setup.settings.memory = 10_000;
         let refused = |error: Error| {
             assert_eq!(error.kind(), ErrorKind::Memory, "{error}");
-            assert!(error.to_string().contains("`limits.memory` in the volume file is 10000"));
+            assert!(
+                error.to_string().contains("`limits.memory` is 10000; raise it in the volume file")
+            );
         };
         let source = std::io::Cursor::new(vec![8; 100_000]);
         refused(volume.put(&name, source, PutOptions::default()).await.unwrap_err());
@@ -674,7 +676,7 @@ mod tests {
         let object = volume.find(&name, options).await.unwrap();
         let (id, layout) = (object.listed().version.object, object.layout().unwrap());
         for part in 0..2 {
-            let path = volume.part_path(&layout, id, part).unwrap();
+            let path = name.part(id, &layout.file_suffix(part));
             let files = (0..4).map(|disk| root.path().join(format!("disk{disk}")).join(&path));
             let file = files.into_iter().find(|file| file.exists()).unwrap();
             let mut bytes = std::fs::read(&file).unwrap();

@@ -372,7 +372,7 @@ impl Volume {
                 ErrorKind::Memory,
                 format!(
                     "{name}: one block of each of its shards takes {needed} bytes of memory, but \
-                     `limits.memory` in the volume file is {memory}; raise it"
+                     `limits.memory` is {memory}; raise it in the volume file"
                 ),
             )),
         }

@@ -45,7 +45,7 @@ fn service_below(folder: &str, abilities: Option<Abilities>) -> Arc<dyn Node> {
 }
 
 fn words(abilities: Abilities) -> String {
-    let Abilities { write, list, create, ranges, streams } = abilities;
+    let Abilities { write, list, create, ranges, streams, .. } = abilities;
     let all = [
         (write, "writes"),
         (list, "lists"),

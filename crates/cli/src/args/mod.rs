@@ -257,7 +257,7 @@ pub struct Search {
     /// are not followed.
     #[arg(long, short)]
     pub recursive: bool,
-    /// Report only objects that are not intact; the summary counts all.
+    /// Report only objects that are not intact. If all are, nothing is printed, as cron expects.
     #[arg(long)]
     pub only_bad: bool,
     /// List everything that is wrong with protected files, not only the first dozen.
@@ -313,10 +313,10 @@ unless lost, unknown or inconsistent), recomputed_segments (null without --deep)
 good_blocks (in the segment with the fewest), likely_needed (more blocks, if a segment is lost). \
 For protected files, type \"protect-verify\", id, label, root, parts [{path}] (empty for all), status (intact, repairable, lost, unknown), \
 quick, files, intact_files, bytes, findings [{path, kind (file, folder, symlink, hard-link), state \
-(damaged, changed, missing, moved, touched, unreadable), size, ranges [{start, end}], moved_to, reason}], \
+(damaged, changed, missing, moved, touched, unreadable), size, has_time, ranges [{start, end}], moved_to, reason}], \
 parity [{path, missing, unreadable, damaged_blocks, damaged_pieces}], layers [{generation, data_blocks, \
 parity_blocks, block_bytes, lost, at_hand, needed (further blocks without which it is beyond repair), \
-left (further blocks that may be lost)}], unreadable_layers, new [{path}], skipped [{path, reason}], seconds. \
+left (further blocks that may be lost)}], unreadable_layers, new [{path}], replaced [{path}] (copies that repairs have kept), skipped [{path, reason}], seconds. \
 For an object of which no shard can be read, type \"unrecognised\", name, status (lost), files [{path}]. \
 If there are several objects, a line of type \"summary\" comes last: objects, intact, repairable, repaired, lost, inconsistent, unknown, bytes (of the \
 objects), seconds, rate (bytes a second).")]
@@ -354,7 +354,8 @@ Examples:
   paritas repair --recursive /disk1 /disk2 /disk3      all sets that are spread over these
 
 Protected files that are damaged or missing are restored under a temporary name, compared by their \
-digest, and get their name, mode and time; parity that is damaged or missing is written anew. Files \
+digest, and get their name and attributes; what they replace is kept as NAME.damaged-<id>-<digest>, \
+until `repair --clean` removes it; parity that is damaged or missing is written anew. Files \
 that were changed, size or time and all, stay as they are unless --restore-changed is given, and \
 moved files stay where they are unless --move-back is given. If more is lost than can be repaired, \
 files that need the missing blocks stay as they are and are named, and all else is restored (exit 2). If changed files stay, the exit code is 1; `protect --update` protects them as they are.
@@ -384,7 +385,8 @@ folder_tolerance_certain (false if only some losses were tried), losable_folders
 that may be lost together, as indices into folders; null if there are more than six), \
 better_folder_tolerance (what repair --rebalance would make of it; null if that is no more), \
 warnings. For protected files, type \"protect-repair\", id, label, root, parts [{path}] (empty for all), dry_run, status (intact, repaired, repairable, \
-lost, unknown), files, bytes, restored [{path}], moved_back [{from, path}], parity [{path}] (written anew), \
+lost, unknown), files, bytes, restored [{path}], moved_back [{from, path}], kept [{from, path}] (what was replaced, and its new path), \
+cleaned [{path}] (with --clean), not_kept [kind] (attributes that a file system refused), parity [{path}] (written anew), \
 changed [{path}] (left as they are), lost [{path}] (too few blocks are at hand), failed [{path, reason}], disks [{path, bytes, free}] (what would be written where, with --dry-run), lost_blocks, \
 needed (further blocks without which no lost block can be computed), seconds. With --clean also type \"clean\", name, object (null if unknown), removed [{path}]. For an \
 object of which no shard can be read, type \"unrecognised\", name, status (lost), files [{path}]. If there are \
@@ -406,6 +408,8 @@ pub struct Repair {
     /// Remove files that interrupted commands left behind: temporary files, and shards that `encode
     /// --force` had replaced, once the object of that name is intact (which --fewest-reads does not
     /// find out). With --object, only those of that object. No other command may be writing there.
+    /// For protected files, remove the copies that earlier repairs kept of what they replaced, once
+    /// everything is whole.
     #[arg(long)]
     pub clean: bool,
     /// Move shards between the given folders, and --to, if this lets more folders be lost together.
@@ -415,7 +419,7 @@ pub struct Repair {
     /// before. Files that have changed since are not removed.
     #[arg(long, conflicts_with = "fewest_reads")]
     pub remove_moved_aside: bool,
-    /// Restore protected files that were changed, too: what they are now is lost.
+    /// Restore protected files that were changed, too. What they are now is kept beside them.
     #[arg(long)]
     pub restore_changed: bool,
     /// Move protected files that were moved back to where they were.
@@ -485,7 +489,7 @@ some seconds at most), failures. These figures are simulated, and remembered in 
 directory. For protected files, type \"protect-info\", id, label, root, parts (always empty), created {seconds (since 1970), \
 nanoseconds}, redundancy (as a share), excludes, files, others (folders, links and further names of \
 files), bytes, parity_bytes, stored_bytes (of all parity files), layers [{data_blocks, parity_blocks, \
-block_bytes}], parity_files [{path, bytes}].")]
+block_bytes}], parity_files [{path, bytes}], replaced [{path, bytes}] (copies that repairs have kept).")]
 pub struct Info {
     /// Protected files or folders, folders of parity, shards, or folders of shards.
     #[arg(required = true)]

@@ -53,6 +53,7 @@ nothing, layer, anew, or refused), files and bytes (that the parity written now 
 data_blocks, parity_blocks, block_bytes, parity_bytes, catalogue_bytes, stored_bytes (of the parity \
 files written), read_bytes, passes, kept, added, changed and gone (numbers of files; null without --update), \
 added_files, changed_files and gone_files (each [{path}]; without --update, added_files are all files with --dry-run), \
+held [{path, reason}] (what --update could not look at), \
 parity_files [{path}], disks [{path, bytes, free}] (what would be written where, with --dry-run), \
 unmatched_excludes (patterns that match nothing), skipped [{path, reason}], seconds.")]
 pub struct Protect {
@@ -77,6 +78,9 @@ pub struct Protect {
     /// `!keep.tmp` takes in again. A pattern that matches nothing is a warning.
     #[arg(long, value_name = "GLOB", conflicts_with = "update")]
     pub exclude: Vec<String>,
+    /// Leave out folders at which another file system is mounted.
+    #[arg(long, conflicts_with = "update")]
+    pub one_file_system: bool,
     /// The beginning of the names of the parity files [default: the name of the root, or of the
     /// only file]; with --update, only the protection of this label.
     #[arg(long, value_name = "LABEL")]
@@ -120,7 +124,8 @@ pub struct Protect {
 /// The option that limits memory.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub struct Memory {
-    /// The memory for parity and data of protections, about [default: 1GiB].
+    /// The memory for parity and data of protections, about [default: 1GiB, or a quarter of what
+    /// the machine and its container leave if that is less].
     #[arg(long, value_name = "SIZE", value_parser = parse_memory)]
     pub memory: Option<u64>,
 }
@@ -128,7 +133,7 @@ pub struct Memory {
 impl Memory {
     /// Returns the number of bytes.
     pub fn bytes(self) -> u64 {
-        self.memory.unwrap_or(paritas_protect::DEFAULT_MEMORY)
+        self.memory.unwrap_or_else(paritas_protect::default_memory)
     }
 }
 

@@ -107,7 +107,7 @@ removed, and gets a file `ready` that names its volume and node. If a node canno
 volume file is written. There is a warning if no node may be lost, if there are fewer nodes or \
 domains than shards, or if a domain has more nodes than may be lost.
 JSON: type \"volume-init\", path, name, id, code, tolerance (number of nodes that may be lost), nodes \
-[{name, domain, abilities {write, list, create, ranges, streams}, clock_ahead}], warnings.")]
+[{name, domain, abilities {write, list, create, ranges, streams, cases}, clock_ahead}], warnings.")]
 pub struct Init {
     /// The volume file to write.
     #[arg(value_name = "VOLUME")]
@@ -339,7 +339,10 @@ fn parse_range(text: &str) -> Option<ByteRange> {
 Examples:
   paritas volume ls tank.toml
   paritas volume ls tank.toml backup/ --long
+  paritas volume ls tank.toml -0 | xargs -0 -n1 echo
 
+On a terminal, a name with blanks at either end or with control characters is quoted as shells take
+it, as in $'two\\nlines'.
 With --allow-stale, objects may be missing, and others may have been removed or replaced.
 JSON: one line an object, type \"volume-ls\", name, object, generation, length.")]
 pub struct Ls {
@@ -351,6 +354,9 @@ pub struct Ls {
     /// id of each object, too.
     #[arg(long, short)]
     pub long: bool,
+    /// End each name with a NUL character instead of a line break, and print it exactly.
+    #[arg(long, short = '0')]
+    pub null: bool,
     #[command(flatten)]
     pub staleness: Staleness,
 }
@@ -418,7 +424,7 @@ pub struct Verify {
     /// Read and check every block and manifest.
     #[arg(long)]
     pub deep: bool,
-    /// Report only objects that are not intact; the summary counts all.
+    /// Report only objects that are not intact. If all are, nothing is printed, as cron expects.
     #[arg(long)]
     pub only_bad: bool,
 }
@@ -518,7 +524,7 @@ Each node must exist and be empty. It is tried out as by `init`, gets the volume
 added to the volume file, in which all else stays as it is. New objects use it at once; `repair` \
 moves to it what belongs there of older ones. The number of nodes that may be lost stays. Copy the \
 file to all other clients before nodes fail: one with the old list does not ask the new node.
-JSON: type \"volume-add\", nodes [{name, domain, abilities {write, list, create, ranges, streams}, \
+JSON: type \"volume-add\", nodes [{name, domain, abilities {write, list, create, ranges, streams, cases}, \
 clock_ahead}], tolerance (number of nodes that may be lost), warnings.")]
 pub struct Add {
     /// The volume file.

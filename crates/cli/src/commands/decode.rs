@@ -84,6 +84,7 @@ fn one(object: &Object, out: &Path, args: &Decode, output: &Output) -> Outcome {
     let threads = args.work.threads.most();
     let report = decode(object, target, threads, &|bytes| progress.advance(bytes))?;
     let seconds = progress.finish();
+    report.warnings.iter().for_each(|warning| output.warn(warning));
     let unreadable = object.unreadable();
     let state = |shard: &usize| match unreadable.contains(shard) {
         true => shards::state(ShardState::Unreadable),

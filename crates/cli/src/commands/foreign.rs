@@ -29,8 +29,11 @@ pub fn import(args: &Import, output: &Output) -> Outcome {
     };
     let progress = output.progress(args.length);
     let advance = |bytes| progress.advance(bytes);
-    let report = foreign::import(args.foreign.format.into(), &args.paths, &hints, job, &advance)?;
+    let mut report =
+        foreign::import(args.foreign.format.into(), &args.paths, &hints, job, &advance)?;
     let seconds = progress.finish();
+    let warnings = report.encoded.warnings.iter_mut();
+    warnings.for_each(|warning| *warning = exit::with_flags(warning, &["length"]));
     report.encoded.warnings.iter().for_each(|warning| output.warn(warning));
     let Some(job) = made else { return Ok(Exit::Done) };
     let spec = job.code.spec().to_string();

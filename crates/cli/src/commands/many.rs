@@ -128,7 +128,7 @@ pub fn each_found(search: &Search, output: &Output, handle: &impl Handle) -> Out
     let mut found = protections::search(search)?;
     handle.limited().expect(&found, search.recursive)?;
     handle.expect(&found.others)?;
-    let mut each = Each::new(output, handle);
+    let mut each = Each::new(search, output, handle);
     found.failures.drain(..).for_each(|failure| each.worst.note(Err(failure), output));
     found.protections.iter().for_each(|protection| each.protection(protection));
     let paths = if search.recursive { &search.paths } else { &found.others };
@@ -150,8 +150,8 @@ struct Each<'a, H> {
 }
 
 impl<'a, H: Handle> Each<'a, H> {
-    fn new(output: &'a Output, handle: &'a H) -> Self {
-        let (summary, worst) = (Summary::new(), Worst::default());
+    fn new(search: &Search, output: &'a Output, handle: &'a H) -> Self {
+        let (summary, worst) = (Summary::new(search.only_bad), Worst::default());
         Self { output, handle, summary, worst, cleaned: 0, wrecks: Vec::new() }
     }
 
@@ -259,13 +259,14 @@ pub struct Summary {
     /// Counts in the order of [`State::ALL`].
     counts: [u64; State::ALL.len()],
     bytes: u64,
+    only_bad: bool,
     start: Instant,
 }
 
 impl Summary {
     /// Begins to count, and to take the time.
-    pub fn new() -> Self {
-        Self { counts: [0; State::ALL.len()], bytes: 0, start: Instant::now() }
+    pub fn new(only_bad: bool) -> Self {
+        Self { counts: [0; State::ALL.len()], bytes: 0, only_bad, start: Instant::now() }
     }
 
     /// Counts an object in this state, of this length where that is known.
@@ -280,7 +281,7 @@ impl Summary {
         self.counts.iter().sum()
     }
 
-    /// Prints the counts.
+    /// Prints the counts. If only bad objects are reported and there are none, people read nothing.
     pub fn report(&self, output: &Output) {
         let seconds = self.start.elapsed().as_secs_f64();
         let rate = self.bytes as f64 / seconds.max(f64::MIN_POSITIVE);
@@ -290,6 +291,9 @@ impl Summary {
         });
         let counts = State::ALL.map(|state| (state.name(), self.counts[state as usize]));
         counts.iter().for_each(|&(name, count)| value[name] = json!(count));
+        if self.only_bad && self.counts[State::Intact as usize] == self.objects() {
+            return output.result_if_json(value);
+        }
         output.result(value, || {
             let counts = counts.iter().filter(|(_, count)| *count > 0);
             let counts: Vec<String> =

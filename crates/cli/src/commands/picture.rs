@@ -42,7 +42,8 @@ pub(super) fn write(code: &Code, path: &Path, force: bool) -> Result<(), Failure
         let failed = |error| Failure::io(format!("writing {}", shown(path)), &error);
         file.write_all(&picture).map_err(failed)?;
     }
-    Ok(file.commit()?)
+    file.commit()?;
+    Ok(())
 }
 
 /// Returns the stored parity cells, whose generator rows are the bit matrix.

@@ -8,11 +8,12 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use paritas_protect::{Geometry, Plan, ProtectJob, ProtectReport, Skipped};
+use paritas_store::memory::usable;
 use serde_json::{Value, json};
 
-use crate::args::protect::Protect;
+use crate::args::protect::{Memory, Protect};
 use crate::commands::protections::{
-    add_lines, below, geometry_value, path_values, share, skipped_values,
+    add_lines, below, geometry_value, path_values, share, skipped_values, warn_of_memory,
 };
 use crate::commands::{Outcome, leftovers};
 use crate::exit::{self, Exit, Failure};
@@ -20,6 +21,7 @@ use crate::output::{self, Output, counted, shown};
 
 /// Protects files, or brings their protections up to date.
 pub fn run(args: &Protect, output: &Output) -> Outcome {
+    warn_of_memory(args.memory, output);
     match args.update {
         true => update::run(args, output),
         false => protect(args, output),
@@ -32,6 +34,7 @@ fn protect(args: &Protect, output: &Output) -> Outcome {
         .redundancy(args.redundancy)
         .parity_dirs(args.parity_dir.clone())
         .excludes(args.exclude.clone())
+        .one_file_system(args.one_file_system)
         .memory(args.memory.bytes())
         .threads(args.work.threads.most())
         .label(args.name.clone())
@@ -81,15 +84,28 @@ fn warn_of_unmatched(plan: &Plan, output: &Output) {
 fn cost(plan: &Plan, args: &Protect) -> Option<String> {
     (plan.passes > 1).then(|| {
         format!(
-            "{} of parity do not fit into --memory {}: the files are read in {} passes, {} instead \
-             of {}",
+            "{} of parity do not fit into {}: the files are read in {} passes, {} instead of {}",
             output::bytes(plan.parity_bytes),
-            output::bytes(args.memory.bytes()),
+            limit(args.memory),
             plan.passes,
             output::bytes(plan.bytes_to_read),
             output::bytes(plan.geometry.length),
         )
     })
+}
+
+/// Describes the limit of memory, and where it is from.
+fn limit(memory: Memory) -> String {
+    let bytes = output::bytes(memory.bytes());
+    match (memory.memory, usable()) {
+        (Some(_), _) => format!("--memory {bytes}"),
+        (None, Some(usable)) if memory.bytes() == usable / 4 => format!(
+            "{bytes} of memory, a quarter of the {} that this process may use (--memory allows \
+             more)",
+            output::bytes(usable)
+        ),
+        (None, _) => format!("{bytes} of memory, the default of --memory"),
+    }
 }
 
 /// Says when most of the parity is spent on files that could not be read.
@@ -103,6 +119,21 @@ fn warn_of_gaps(report: &ProtectReport, output: &Output) {
             counted(parity, "parity block")
         ));
     }
+}
+
+/// Reports what is protected and could not be looked at. Its protection stays as it was.
+fn expect_all_seen(held: &[Skipped]) -> Result<(), Failure> {
+    let Some(Skipped { path, reason, .. }) = held.first() else { return Ok(()) };
+    let others = match held.len() - 1 {
+        0 => String::new(),
+        more => format!(", nor could {more} others"),
+    };
+    let message = format!(
+        "{} could not be looked at: {reason}{others}; what is protected there stays as it was \
+         (--accept-changes gives up a disk that is not mounted)",
+        shown(path)
+    );
+    Err(Failure { exit: Exit::Io, message })
 }
 
 /// Reports files that are not protected although they should be. Nobody expects it of sockets.
@@ -140,7 +171,9 @@ fn value(
     for null in ["updated", "kept", "added", "changed", "gone"] {
         value[null] = Value::Null;
     }
-    for empty in ["added_files", "changed_files", "gone_files", "disks", "unmatched_excludes"] {
+    for empty in
+        ["held", "added_files", "changed_files", "gone_files", "disks", "unmatched_excludes"]
+    {
         value[empty] = json!([]);
     }
     (value["read_bytes"], value["passes"]) = (json!(0), json!(0));
@@ -167,10 +200,11 @@ fn text((root, label): (&Path, &str), report: &ProtectReport, verbose: bool) -> 
 fn add_written(text: &mut String, root: &Path, report: &ProtectReport, verbose: bool) {
     let Geometry { block, data, parity, .. } = report.geometry;
     if data > 0 {
+        let left = parity.saturating_sub(report.gap_blocks);
         text.push_str(&format!(
-            "\n  repairs  any {} lost or damaged of {} blocks of {block} bytes",
-            parity.saturating_sub(report.gap_blocks),
-            data + parity - report.gap_blocks
+            "\n  repairs  any {left} lost or damaged of {} blocks, about {}, wherever they are",
+            data + parity - report.gap_blocks,
+            output::bytes(left * block)
         ));
     }
     let folders: BTreeSet<&Path> =

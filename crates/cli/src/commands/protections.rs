@@ -1,6 +1,7 @@
 //! Protections: finding them among the paths of a command, and the parts that reports share.
 
 pub mod info;
+pub mod kinds;
 pub mod repair;
 pub mod verify;
 
@@ -14,9 +15,11 @@ use paritas_protect::{
     has_parity, holds_parity, parity_at,
 };
 use paritas_shards::scan_with;
+use paritas_store::memory::usable;
 use serde_json::{Value, json};
 
 use crate::args::Search;
+use crate::args::protect::Memory;
 use crate::commands::leftovers;
 use crate::commands::places::folders_below;
 use crate::exit::Failure;
@@ -93,6 +96,19 @@ pub fn warn_of_absent(protection: &Protection, output: &Output) {
              count as missing, and new ones go to the other folders",
             shown(&folder),
             title(protection)
+        ));
+    }
+}
+
+/// Warns if more memory is asked for than this process may use.
+pub fn warn_of_memory(memory: Memory, output: &Output) {
+    if let (Some(asked), Some(usable)) = (memory.memory, usable())
+        && asked > usable
+    {
+        output.warn(&format!(
+            "--memory {} is more than the {} that this process may use; the system may end it",
+            output::bytes(asked),
+            output::bytes(usable)
         ));
     }
 }
@@ -313,6 +329,22 @@ pub fn title(protection: &Protection) -> String {
         }
     }
     title
+}
+
+/// Returns a command on a protection as a user types it: with its root, and with the folders of its
+/// parity if the root does not lead to them.
+pub fn command(verb: &str, protection: &Protection) -> String {
+    let parity = lies_elsewhere(protection).then(|| protection.parity_folders());
+    let folders = parity.unwrap_or_default();
+    let folders = std::iter::once(protection.root()).chain(folders.iter().map(PathBuf::as_path));
+    let folders: Vec<String> = folders.map(leftovers::quoted).collect();
+    format!("`paritas {verb} {}`", folders.join(" "))
+}
+
+/// Whether the parity is not in the folder that is protected.
+fn lies_elsewhere(protection: &Protection) -> bool {
+    let inner = protection.root().join(paritas_protect::FOLDER);
+    !protection.parity_files().any(|file| file.starts_with(&inner))
 }
 
 /// Returns the fields that every report about a protection begins with.

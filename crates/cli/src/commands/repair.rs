@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::args::Repair;
 use crate::commands::leftovers::Standing;
 use crate::commands::many::{self, Handle, State};
-use crate::commands::protections::Limited;
+use crate::commands::protections::{Limited, warn_of_memory};
 use crate::commands::{Outcome, leftovers, protections, shards};
 use crate::exit::{self, Exit, Failure};
 use crate::output::{self, Output, Progress, counted, shown};
@@ -23,6 +23,7 @@ use crate::output::{self, Output, Progress, counted, shown};
 pub fn run(args: &Repair, output: &Output) -> Outcome {
     args.to.iter().try_for_each(|to| exit::require_folder("--to", to))?;
     expect_one_folder(args)?;
+    warn_of_memory(args.memory, output);
     many::each_found(&args.search, output, &Job { args, output })
 }
 
@@ -36,7 +37,6 @@ impl Handle for Job<'_> {
         let args = self.args;
         let for_shards = [
             ("--fewest-reads", args.fewest_reads),
-            ("--clean", args.clean),
             ("--rebalance", args.rebalance),
             ("--remove-moved-aside", args.remove_moved_aside),
         ];

@@ -180,6 +180,10 @@ fn list(inventory: &Inventory, is_listed: impl Fn(&Ignored) -> bool) -> Option<S
     (!notes.is_empty()).then(|| notes.join(", "))
 }
 
+/// What to do about an object of which too few shards were found.
+pub const FIND_MORE: &str =
+    "find more of its shards, and name all folders that have some: their shards count together";
+
 /// Reports an object of which no shard can be read.
 pub fn report_wreck(label: &str, wreck: &Wreck, output: &Output) {
     let file = |path: &PathBuf| {
@@ -193,7 +197,7 @@ pub fn report_wreck(label: &str, wreck: &Wreck, output: &Output) {
     output.result(value, || {
         let files = wreck.files.iter().map(|path| format!("\n  {}", shown(path)));
         let head = format!("{label}: lost — beyond repair\n  {}", wreck_text(wreck));
-        files.fold(head, |text, line| text + &line)
+        files.fold(head, |text, line| text + &line) + &format!("\n  next: {FIND_MORE}")
     });
 }
 
@@ -347,17 +351,32 @@ pub fn insert_placement(value: &mut Value, placement: &Placement) {
         json!(placement.better.as_ref().map(|better| better.tolerance));
 }
 
+/// Returns a command on the folders of an object as a user types it.
+pub fn command(verb: &str, placement: &Placement) -> String {
+    command_over(verb, placement.folders.iter().map(|folder| folder.path.as_path()))
+}
+
+fn command_over<'p>(verb: &str, folders: impl Iterator<Item = &'p Path> + Clone) -> String {
+    // What was not there may be named only as a part of a tree.
+    match folders.clone().all(|folder| folder.as_os_str().is_empty() || folder.exists()) {
+        true => {
+            let folders: Vec<String> = folders.map(leftovers::quoted).collect();
+            format!("`paritas {verb} {}`", folders.join(" "))
+        }
+        false => {
+            let (verb, more) = verb.split_once(' ').unwrap_or((verb, ""));
+            let verb = format!("{verb} --recursive {more}");
+            format!("`paritas {}` over the same folders", verb.trim_end())
+        }
+    }
+}
+
 /// What would let more folders be lost, for people; nothing where nothing would.
 pub fn better_text(placement: &Placement) -> Option<String> {
     let better = placement.better.as_ref()?;
-    let folders: Vec<String> = better.folders.iter().map(|f| leftovers::quoted(f)).collect();
-    // What was not there may be named only as a part of a tree.
-    let command = match better.folders.iter().all(|folder| folder.exists()) {
-        true => format!("`paritas repair --rebalance {}`", folders.join(" ")),
-        false => "`paritas repair --recursive --rebalance` over the same folders".to_owned(),
-    };
+    let command = command_over("repair --rebalance", better.folders.iter().map(PathBuf::as_path));
     let tolerance = better.tolerance_text();
-    Some(format!("{command} would let {tolerance} of {} folders be lost", folders.len()))
+    Some(format!("{command} would let {tolerance} of {} folders be lost", better.folders.len()))
 }
 
 /// Describes which folders may be lost. Returns `None` if all shards lie in one.

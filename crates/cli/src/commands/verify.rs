@@ -126,7 +126,25 @@ fn text(object: &Object, label: &str, report: &VerifyReport) -> String {
     for range in &report.lost {
         text.push_str(&format!("\n  bytes {} to {} are lost", range.start, range.end));
     }
+    text.extend(next_step(report).map(|step| format!("\n  next: {step}")));
     text
+}
+
+/// Returns what to do next about an object.
+fn next_step(report: &VerifyReport) -> Option<String> {
+    match report.status {
+        // The reason says what to do about wrong parity.
+        Status::Intact | Status::Inconsistent => None,
+        Status::Repairable => Some(format!(
+            "{} writes anew what is damaged or missing",
+            shards::command("repair", &report.placement)
+        )),
+        Status::Lost => Some(shards::FIND_MORE.to_owned()),
+        Status::Unknown => Some(format!(
+            "make readable what cannot be read, or mount its disk; then {}",
+            shards::command("verify", &report.placement)
+        )),
+    }
 }
 
 /// Returns a note if some parity could not be recomputed.

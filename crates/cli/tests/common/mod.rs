@@ -194,9 +194,11 @@ pub fn decode(folder: &Path) -> Vec<u8> {
     run(args!["decode", folder, "--out", "-"]).expect(exit::DONE).stdout
 }
 
-/// Returns all regular files of a folder.
+/// Returns all regular files of a folder, but copies of what a repair has replaced.
 pub fn snapshot(folder: &Path) -> BTreeMap<OsString, Vec<u8>> {
     let entries = fs::read_dir(folder).unwrap().map(Result::unwrap);
+    let entries =
+        entries.filter(|entry| !entry.file_name().to_string_lossy().contains(".damaged-"));
     let files = entries.filter(|entry| entry.file_type().unwrap().is_file());
     files.map(|entry| (entry.file_name(), fs::read(entry.path()).unwrap())).collect()
 }
@@ -272,4 +274,16 @@ pub fn wait(child: &mut Child) -> (i32, String) {
     let status = child.wait().unwrap();
     assert!(!stderr.contains("panicked"), "{stderr}");
     (status.code().unwrap_or(-1), stderr)
+}
+
+/// Gives all files below a path new times of the system's own (ctime), and nothing else, as copying
+/// a tree does. So files that a test damages as a disk would do not stand out.
+pub fn renew_times(path: &Path) {
+    let Ok(found) = fs::symlink_metadata(path) else { return };
+    if found.is_dir() {
+        let entries = fs::read_dir(path).into_iter().flatten();
+        entries.for_each(|entry| renew_times(&entry.unwrap().path()));
+    } else if found.is_file() {
+        fs::set_permissions(path, found.permissions()).unwrap();
+    }
 }

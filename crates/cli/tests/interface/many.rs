@@ -122,8 +122,13 @@ fn trees_are_repaired() {
     assert!(message.starts_with("b/c: ") && message.contains("object"), "{message}");
     assert!(shard(&yard.path("tree/a"), "object", 0).is_file());
     fs::remove_dir_all(yard.path("tree/b")).unwrap();
-    let again = run(args!["repair", "-r", &tree, "--only-bad"]).expect(exit::DONE);
-    assert!(again.text().starts_with("2 objects: 2 intact; "), "{again}");
+    let again = run(args!["repair", "-r", &tree]).expect(exit::DONE);
+    assert!(again.text().contains("\n2 objects: 2 intact; "), "{again}");
+    // If all is well, there is nothing to read.
+    for command in ["repair", "verify"] {
+        let again = run(args![command, "-r", &tree, "--only-bad"]).expect(exit::DONE);
+        assert!(again.stdout.is_empty() && again.stderr.is_empty(), "{again}");
+    }
 }
 
 /// Of some objects no shard can be read: their files' names tell of them.
@@ -276,14 +281,14 @@ fn refusals_are_sentences() {
         let refused = run.expect(code);
         assert!(refused.stderr.contains(text), "{text}: {refused}");
     };
-    refused(encode(&[]), exit::ARGUMENTS, "; `force` replaces them");
+    refused(encode(&[]), exit::ARGUMENTS, "; --force replaces them");
     for name in ["", ".", ".."] {
         let text = format!("--name must not be empty, `.` or `..`; got '{name}'");
         refused(encode(&["--name", name]), exit::ARGUMENTS, &text);
     }
     run(args!["decode", &shards, "--out", &out]).expect(exit::DONE);
     let decode = run(args!["decode", &shards, "--out", &out]);
-    refused(decode, exit::ARGUMENTS, "out exists; `force` replaces it");
+    refused(decode, exit::ARGUMENTS, "out exists; --force replaces it");
     let repair = run(args!["repair", &shards, "--to", &file]);
     refused(repair, exit::ARGUMENTS, "object is not a folder");
     fs::write(shards.join("object.0of6.paritas"), b"\x89PRTS\r\n\x1a").unwrap();

@@ -93,6 +93,8 @@ fn one_shard_is_no_shards() {
     yard.lose(1);
     let verify = run(args!["verify", yard.shards()]).expect(exit::REPAIRABLE).text();
     assert!(verify.contains("1 more loss is tolerable"), "{verify}");
+    let next = format!("\n  next: `paritas repair {}` writes anew", yard.shards().display());
+    assert!(verify.contains(&next), "{verify}");
     let repair = run(args!["repair", yard.shards()]).expect(exit::DONE).text();
     assert!(repair.contains(": 1 shard written"), "{repair}");
     let encode = args!["encode", yard.path("object"), "--out", yard.shards()];

@@ -27,6 +27,7 @@ fn no_permission() {
     forbid(&yard.photo("a.jpg"), 0o644);
     run_as_user(args!["verify", yard.root()]).expect(exit::DONE);
 
+    renew_times(&yard.root());
     flip(&yard.photo("a.jpg"), 10);
     forbid(&yard.root(), 0o555);
     let (files, parity) = (snapshot(&yard.root()), snapshot(&yard.photo(".paritas")));

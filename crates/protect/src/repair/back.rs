@@ -2,8 +2,10 @@
 
 use std::path::PathBuf;
 
+use paritas_shards::shown;
+
 use super::{Repair, RepairReport};
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::evidence::FileState;
 use crate::find::{Entry, EntryKind};
 use crate::restore::Place;
@@ -93,6 +95,16 @@ impl<'a> Repair<'a> {
             EntryKind::HardLink { target } => self.target.hard_link(target, &entry.path, None)?,
             EntryKind::Folder => return Ok(()),
         }
-        self.target.remove(from)
+        // A file system without links has got none.
+        match std::fs::symlink_metadata(self.target.path_of(&entry.path)).is_ok() {
+            true => self.target.remove(from),
+            false => Err(Error::new(
+                ErrorKind::Io,
+                format!(
+                    "{} stays, because its old file system has no links",
+                    shown(&self.target.path_of(from))
+                ),
+            )),
+        }
     }
 }

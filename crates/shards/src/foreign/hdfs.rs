@@ -53,8 +53,8 @@ fn data_length(files: &[Option<PathBuf>], k: usize) -> Result<u64> {
     let all: Option<u64> = lengths(&files[..k])?.into_iter().sum();
     all.ok_or_else(|| {
         Error::parameters(
-            "a data fragment is missing, so the length of the file is unknown; give the length \
-             (--length)",
+            "a data fragment is missing, so the length of the file is unknown; give it as `length`",
         )
+        .naming(&["length"])
     })
 }

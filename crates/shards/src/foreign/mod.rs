@@ -307,7 +307,8 @@ fn refuse_existing<'a>(
     mut paths: impl Iterator<Item = &'a PathBuf>,
 ) -> Result<()> {
     match paths.find(|path| !job.force && fs::symlink_metadata(path).is_ok()) {
-        Some(path) => Err(Error::exists(format!("{} exists; `force` replaces it", shown(path)))),
+        Some(path) => Err(Error::exists(format!("{} exists; `force` replaces it", shown(path)))
+            .naming(&["force"])),
         None => Ok(()),
     }
 }

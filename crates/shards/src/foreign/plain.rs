@@ -41,7 +41,7 @@ impl Foreign for Plain {
         let warning = hints.length.is_none().then(|| {
             format!(
                 "these fragments do not tell the length of the file: all {most} bytes are kept, with \
-                 any zeros that pad the end; give the length (--length) to leave the padding out"
+                 any zeros that pad the end; `length` leaves the padding out"
             )
         });
         Ok(Survey { code, name, layout, header: 0, packet: None, files, warning })

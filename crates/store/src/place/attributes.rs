@@ -27,6 +27,8 @@ const GROUP: u32 = 0o070;
 /// The distance between the bits of others and those of the group.
 const GROUP_SHIFT: u32 = 3;
 const NANOSECONDS: u32 = 1_000_000_000;
+/// The coarsest step in which a file system counts times: that of FAT.
+const COARSEST: Duration = Duration::from_secs(2);
 
 /// What is known about a source that is a file; for a pipe, all fields are `None`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -226,9 +228,15 @@ impl Access {
         let metadata = file.metadata()?;
         let allowed = self.allowed(&metadata);
         let change = |mode| if self.masked { mode & allowed } else { allowed };
-        let modes = set_mode(file, &metadata, change)?;
+        let modes = set_mode(file, &metadata, change)? && self.is_made_from_a_file();
         let times = self.modified.map_or(Ok(false), |time| set_modified(file, time))?;
-        Ok(Refused { modes, times, ..Refused::default() })
+        let owners = is_refused(self.owner, &metadata);
+        Ok(Refused { modes, times, owners, ..Refused::default() })
+    }
+
+    /// Whether the mode is that of a known file, and not one that any new file gets.
+    fn is_made_from_a_file(&self) -> bool {
+        !self.inherits
     }
 
     fn allowed(&self, file: &Metadata) -> u32 {
@@ -264,6 +272,7 @@ impl Wanted<'_> {
         let mode = if refused.lists { self.extended.narrowed(self.mode) } else { self.mode };
         let now = file.metadata()?;
         let mode = allowed(mode, self.owner, &now);
+        refused.owners |= is_refused(self.owner, &now);
         refused.modes |= set_mode(file, &now, |_| mode)?;
         refused.times |= set_modified(file, self.modified)?;
         Ok(refused)
@@ -294,24 +303,42 @@ fn give(file: &File, owner: Owner) -> io::Result<()> {
     Ok(())
 }
 
-/// Changes the mode of a file, where files have modes. Returns whether the file system refused it.
+/// Whether a file was not given to its owner although this process may give files away.
+fn is_refused(wanted: Option<Owner>, file: &Metadata) -> bool {
+    wanted.is_some() && wanted != Owner::of(file) && system::may_give_files_away()
+}
+
+/// Changes the mode of a file, where files have modes. Returns whether the file system refused it,
+/// in words or by keeping another mode.
 fn set_mode(file: &File, now: &Metadata, change: impl Fn(u32) -> u32) -> io::Result<bool> {
     let Some(now) = system::mode(now) else { return Ok(false) };
-    match change(now) & STORED_MODE {
-        same if same == now => Ok(false),
-        mode => refusal(system::set_mode(file, mode)),
+    let wanted = change(now) & STORED_MODE;
+    if wanted == now {
+        return Ok(false);
     }
+    let is_refused = refusal(system::set_mode(file, wanted))?;
+    let kept = system::mode(&file.metadata()?);
+    Ok(is_refused || kept.is_some_and(|kept| (kept ^ wanted) & PERMISSIONS != 0))
 }
 
 /// Sets the time at which a file or folder last changed, if the system can count it. Returns
-/// whether the file system refused it.
+/// whether the file system refused it, in words or by keeping another time.
 ///
 /// # Errors
 /// If the system fails for another reason.
 pub fn set_modified(file: &File, modified: Timestamp) -> io::Result<bool> {
-    let time = modified.system_time();
-    let set = |time| refusal(file.set_times(FileTimes::new().set_modified(time)));
-    time.map_or(Ok(false), set)
+    let Some(time) = modified.system_time() else { return Ok(false) };
+    // FUSE file systems made with version 2 of its library (exFAT, bindfs) ignore a request to set
+    // one of the two times, and report success.
+    let accessed = file.metadata()?.accessed().unwrap_or(time);
+    let times = FileTimes::new().set_accessed(accessed).set_modified(time);
+    Ok(refusal(file.set_times(times))? || !has_time(file, time)?)
+}
+
+/// Whether a file has a time, as far as file systems count.
+fn has_time(file: &File, time: SystemTime) -> io::Result<bool> {
+    let kept = file.metadata()?.modified()?;
+    Ok(kept.duration_since(time).unwrap_or_else(|earlier| earlier.duration()) <= COARSEST)
 }
 
 #[cfg(all(test, unix))]

@@ -27,19 +27,28 @@ impl Folder {
 mod unix {
     use std::fs::{File, Permissions};
     use std::io;
-    use std::os::fd::OwnedFd;
-    use std::os::unix::fs::PermissionsExt;
+    use std::os::fd::{AsFd, OwnedFd};
+    use std::os::unix::fs::{PermissionsExt, fchown};
     use std::path::Path;
 
     use crate::place::attributes::{Owner, Timestamp, Wanted, set_modified};
     use crate::place::refused::{Refused, is_refusal, refusal};
     use rustix::fs::{
-        AtFlags, CWD, Dir, FileType, Mode, OFlags, RenameFlags, Timespec, Timestamps, fstat,
+        AtFlags, CWD, Dir, FileType, Mode, OFlags, RenameFlags, Stat, Timespec, Timestamps, fstat,
         linkat, mkdirat, openat, renameat, renameat_with, statat, symlinkat, unlinkat, utimensat,
     };
     use rustix::io::Errno;
 
     const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+
+    /// Returns both times of something, to set them again.
+    fn times_of(found: &Stat) -> Timestamps {
+        let time = |seconds, nanoseconds| Timespec { tv_sec: seconds, tv_nsec: nanoseconds };
+        Timestamps {
+            last_access: time(found.st_atime, found.st_atime_nsec as _),
+            last_modification: time(found.st_mtime, found.st_mtime_nsec as _),
+        }
+    }
 
     /// An open folder.
     #[derive(Debug)]
@@ -60,13 +69,15 @@ mod unix {
         pub fn inner(&self, name: &[u8], make: bool) -> io::Result<Self> {
             let open = || openat(&self.0, name, FOLDER | OFlags::NOFOLLOW, Mode::empty());
             match open() {
-                Err(Errno::NOENT) if make => {
-                    match mkdirat(&self.0, name, Mode::RWXU) {
-                        Err(Errno::EXIST) | Ok(()) => {}
-                        Err(error) => return Err(error.into()),
+                Err(Errno::NOENT) if make => match mkdirat(&self.0, name, Mode::RWXU) {
+                    Ok(()) => {
+                        let made = Self(open()?);
+                        self.give(&made.0);
+                        Ok(made)
                     }
-                    Ok(Self(open()?))
-                }
+                    Err(Errno::EXIST) => Ok(Self(open()?)),
+                    Err(error) => Err(error.into()),
+                },
                 opened => Ok(Self(opened?)),
             }
         }
@@ -79,10 +90,17 @@ mod unix {
                 Err(error) => Err(error.into()),
                 Ok(()) => {
                     let folder = File::from(self.inner(name, false)?.0);
+                    self.give(&folder);
                     let mode = Permissions::from_mode(mode | 0o700);
                     refusal(folder.set_permissions(mode)).map(|_| ())
                 }
             }
+        }
+
+        /// Gives a new folder in this one to whom this one belongs. Few processes may do so. For
+        /// the others, it keeps its owner.
+        fn give(&self, new: impl AsFd) {
+            let _ = fstat(&self.0).map(|above| fchown(new, Some(above.st_uid), Some(above.st_gid)));
         }
 
         /// Makes a file that must not exist, for its owner alone.
@@ -130,9 +148,10 @@ mod unix {
             if has(to)? {
                 return Ok(());
             }
-            // The system has found one file under both names, and done nothing.
+            // The system has found one file under both names, and done nothing. It may remember for
+            // a moment that there is something under the second name, so no free name is asked for.
             self.replace(from, temporary)?;
-            self.take(self, temporary, to).inspect_err(|_| _ = self.take(self, temporary, from))
+            self.replace(temporary, to).inspect_err(|_| _ = self.replace(temporary, from))
         }
 
         /// Moves something from another folder to a name that must be free.
@@ -174,8 +193,16 @@ mod unix {
             symlinkat(target, &self.0, name)?;
             let time = Timespec { tv_sec: modified.seconds, tv_nsec: modified.nanoseconds.into() };
             let times = Timestamps { last_access: time, last_modification: time };
+            let behind = statat(&self.0, name, AtFlags::empty()).ok();
             // If the time cannot be set, the link is still right.
-            let _ = utimensat(&self.0, name, &times, AtFlags::SYMLINK_NOFOLLOW);
+            let set = utimensat(&self.0, name, &times, AtFlags::SYMLINK_NOFOLLOW);
+            let link = statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW)?;
+            // Over SFTP, what the link leads to gets the time instead.
+            if let (Ok(()), Some(behind)) = (set, behind)
+                && link.st_mtime != modified.seconds
+            {
+                let _ = utimensat(&self.0, name, &times_of(&behind), AtFlags::empty());
+            }
             Ok(())
         }
 

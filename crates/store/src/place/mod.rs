@@ -5,6 +5,7 @@ pub mod attributes;
 pub mod extended;
 pub mod folder;
 pub mod identity;
+pub mod lock;
 pub mod names;
 pub mod positional;
 pub mod refused;

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{self, IoSlice, IoSliceMut};
 
+use crate::place::refused::is_refusal;
 use crate::place::system::{read_once, write_once};
 
 /// Largest number of slices that one system call takes.
@@ -66,6 +67,22 @@ pub fn are_same(one: &File, other: &File) -> io::Result<bool> {
         }
     }
     Ok(true)
+}
+
+/// Sets the length of a file, with zeros where nothing was written. A file system that does not set
+/// lengths still takes a last byte.
+///
+/// # Errors
+/// If the system cannot write, or if it refuses to shorten the file.
+pub fn set_length(file: &File, length: u64) -> io::Result<()> {
+    match file.set_len(length) {
+        Err(error) if is_refusal(&error) => match file.metadata()?.len() {
+            same if same == length => Ok(()),
+            shorter if shorter < length => write_at(file, &mut [IoSlice::new(&[0])], length - 1),
+            _ => Err(error),
+        },
+        done => done,
+    }
 }
 
 /// Writes all slices.

@@ -11,6 +11,8 @@ pub struct Refused {
     pub modes: bool,
     /// Times of change.
     pub times: bool,
+    /// Owners, though this process may give files away.
+    pub owners: bool,
     /// Access control lists.
     pub lists: bool,
     /// Other extended attributes.
@@ -27,10 +29,24 @@ impl Refused {
         Self {
             modes: self.modes | other.modes,
             times: self.times | other.times,
+            owners: self.owners | other.owners,
             lists: self.lists | other.lists,
             extended: self.extended | other.extended,
             links: self.links | other.links,
             syncing: self.syncing | other.syncing,
+        }
+    }
+
+    /// Returns the kinds that the other one does not have.
+    pub fn without(self, other: Self) -> Self {
+        Self {
+            modes: self.modes & !other.modes,
+            times: self.times & !other.times,
+            owners: self.owners & !other.owners,
+            lists: self.lists & !other.lists,
+            extended: self.extended & !other.extended,
+            links: self.links & !other.links,
+            syncing: self.syncing & !other.syncing,
         }
     }
 
@@ -39,12 +55,20 @@ impl Refused {
         let kinds = [
             (self.modes, "modes"),
             (self.times, "times"),
+            (self.owners, "owners"),
             (self.lists, "access control lists"),
             (self.extended, "extended attributes"),
             (self.links, "links"),
             (self.syncing, "syncing of folders"),
         ];
         kinds.into_iter().filter_map(|(is_refused, kind)| is_refused.then_some(kind))
+    }
+
+    /// Returns a warning for each kind, about a file system that is mounted at `mount`.
+    pub fn warnings(self, mount: &str) -> impl Iterator<Item = String> {
+        self.kinds().map(move |kind| {
+            format!("all bytes are written, but the file system at {mount} refuses {kind}")
+        })
     }
 
     /// Whether nothing was refused.

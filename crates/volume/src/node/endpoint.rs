@@ -1,9 +1,12 @@
 //! A node at a service: a bucket, a WebDAV server, an SSH server, a web server, or memory, by
 //! OpenDAL.
 //!
-//! A request that failed is repeated if it can be, with a time limit for each attempt. A writer
-//! that failed is aborted, never continued. Where a service shows a file before it is whole
-//! (WebDAV, SFTP), it is written in the folder [`STAGING`] and renamed.
+//! A request that fails quickly is repeated if it can be. One that is not answered is not: [`Timed`]
+//! gives up the node, which tells it by [`Contact`] whatever moves. A writer that failed is aborted,
+//! never continued. Where a service shows a file before it is whole (WebDAV, SFTP), it is written in
+//! the folder [`STAGING`] and renamed.
+//!
+//! [`Timed`]: super::Timed
 //!
 //! What a service cannot do: WebDAV and SFTP have no condition under which a file is created only
 //! if there is none, so the node looks first; SFTP's server syncs files when it likes; a bucket
@@ -19,16 +22,17 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 use futures::stream::{self, BoxStream, StreamExt, TryStreamExt};
-use opendal::layers::{RetryLayer, TimeoutLayer};
+use opendal::layers::RetryLayer;
 use opendal::{Buffer, BytesRange, Metadata, Operator};
 
+use super::contact::Contact;
 use super::service::Service;
 use super::streamed::Put;
 use super::{
-    Abilities, Entry, MOST_WHOLE, Mode, Node, STAGING, Stat, Writer, check_path, check_prefix,
-    range_length, staging_path, too_long,
+    Abilities, Call, Entry, MOST_WHOLE, Mode, Node, STAGING, Stat, Writer, check_path,
+    check_prefix, is_abandoned, range_length, staging_path, too_long,
 };
 use crate::cleaning::Unfinished;
 use crate::{Error, ErrorKind, Result};
@@ -36,12 +40,8 @@ use crate::{Error, ErrorKind, Result};
 /// Bytes that a bucket's writer sends at a time. A bucket takes 10,000 parts, so 80 GiB.
 const PART: usize = 8 << 20;
 
-/// Bytes a second below which a node counts as dead. Sending may take the time limit and, in
-/// addition, the time that the bytes need at this rate.
-const SLOWEST: u64 = 128 << 10;
-
-/// Bytes a second at which a server must store, if it copies what has arrived before it answers.
-const STORING: u64 = 16 << 20;
+/// Bytes that an SSH server is sent at a time. Each such piece that it takes is a sign of life.
+const PIECE: usize = 256 << 10;
 
 /// Bytes of an error's text that are shown.
 const ERROR_BYTES: usize = 400;
@@ -49,13 +49,6 @@ const ERROR_BYTES: usize = 400;
 /// Pause between two attempts that are in each other's way, and before the first repetition of any
 /// other request. Later pauses are longer.
 const PAUSE: Duration = Duration::from_millis(100);
-
-/// How long a node is waited for, and how often it is asked again.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Patience {
-    pub timeout: Duration,
-    pub retries: usize,
-}
 
 /// A node at a service.
 #[derive(Clone)]
@@ -66,12 +59,13 @@ pub struct Endpoint {
 struct Inner {
     name: String,
     service: Service,
-    /// Asks again where an attempt fails or takes too long.
+    /// Asks again where an attempt fails.
     steady: Operator,
-    /// The same for writers, whose attempts take longer. It neither repeats nor limits where a
-    /// writer cannot send anything twice.
+    /// The same for writers. It repeats nothing where a writer cannot send anything twice.
     writing: Operator,
-    patience: Patience,
+    /// How often a request that failed is repeated.
+    retries: usize,
+    contact: Arc<Contact>,
 }
 
 impl fmt::Debug for Endpoint {
@@ -81,15 +75,16 @@ impl fmt::Debug for Endpoint {
 }
 
 impl Endpoint {
-    /// Creates a node at a service.
-    pub(super) fn new(name: impl Into<String>, service: Service, patience: Patience) -> Self {
-        let part = Duration::from_secs(PART as u64 / SLOWEST);
-        let steady = layered(&service.operator, patience, patience.timeout);
-        let writing = match service.resends {
-            true => layered(&service.operator, patience, patience.timeout + part),
-            false => service.operator.clone(),
-        };
-        let inner = Inner { name: name.into(), service, steady, writing, patience };
+    /// Creates a node at a service. A request that failed is repeated `retries` times.
+    pub(super) fn new(service: Service, retries: usize, contact: Arc<Contact>) -> Self {
+        // With jitter, a pause is up to twice as long. It must not pass for silence.
+        let longest = contact.limit() / 4;
+        let retry = RetryLayer::new().with_max_times(retries).with_jitter();
+        let retry = retry.with_min_delay(PAUSE.min(longest)).with_max_delay(longest);
+        let steady = service.operator.clone().layer(retry);
+        let writing = if service.resends { steady.clone() } else { service.operator.clone() };
+        let name = contact.node().to_owned();
+        let inner = Inner { name, service, steady, writing, retries, contact };
         Self { inner: Arc::new(inner) }
     }
 
@@ -98,17 +93,11 @@ impl Endpoint {
     /// # Errors
     /// Never, unless OpenDAL changes.
     pub fn memory(name: impl Into<String>) -> Result<Self> {
-        let service = Service::at(&super::Location::Memory, &Default::default())?;
-        Ok(Self::new(name, service, Patience { timeout: Duration::from_secs(1), retries: 0 }))
+        let contact = Contact::unlimited(name);
+        let memory = super::Location::Memory;
+        let service = Service::at(&memory, &Default::default(), &contact)?;
+        Ok(Self::new(service, 0, contact))
     }
-}
-
-/// Adds a time limit for each attempt, and around it the repetition of attempts that fail.
-fn layered(operator: &Operator, patience: Patience, transfer: Duration) -> Operator {
-    let timeout = TimeoutLayer::new().with_timeout(patience.timeout).with_io_timeout(transfer);
-    let retry =
-        RetryLayer::new().with_max_times(patience.retries).with_min_delay(PAUSE).with_jitter();
-    operator.clone().layer(timeout).layer(retry)
 }
 
 #[async_trait]
@@ -161,7 +150,7 @@ impl Node for Endpoint {
         let mut attempt = 0;
         loop {
             match self.write_staged(path, content.clone()).await {
-                Err(error) if attempt < inner.patience.retries && error.kind() == ErrorKind::Io => {
+                Err(error) if attempt < inner.retries && error.kind() == ErrorKind::Io => {
                     attempt += 1;
                     tokio::time::sleep(PAUSE * (1 << attempt.min(6))).await;
                 }
@@ -204,8 +193,9 @@ impl Node for Endpoint {
         let files: Vec<_> = self.inner.list_all(&prefix).await?.try_collect().await?;
         // A file of unknown age may be one that is being written.
         let is_old = |entry: &Entry| {
+            let name = entry.path.rsplit('/').next().unwrap_or_default();
             let elapsed = entry.modified.map(|then| SystemTime::now().duration_since(then));
-            elapsed.is_some_and(|elapsed| elapsed.unwrap_or_default() >= age)
+            is_abandoned(name) || elapsed.is_some_and(|elapsed| elapsed.unwrap_or_default() >= age)
         };
         let mut removed = 0;
         for file in files.iter().filter(|file| is_old(file)) {
@@ -267,10 +257,9 @@ impl Endpoint {
             stage,
             kept: Vec::new(),
             collects: in_parts || !service.abilities.streams,
-            sent: 0,
             sink: Some(sink),
             failed: false,
-            unfinished: Unfinished::begin(),
+            unfinished: Unfinished::begin_at(self.inner.contact.watch()),
         })
     }
 }
@@ -331,26 +320,6 @@ impl Inner {
         }
     }
 
-    /// Waits for something that sends `bytes`, not longer than a node may take for it.
-    async fn in_time<T>(
-        &self,
-        bytes: u64,
-        doing: &str,
-        path: &str,
-        work: impl Future<Output = opendal::Result<T>>,
-    ) -> Result<T> {
-        let limit = self.patience.timeout + Duration::from_secs(bytes / SLOWEST);
-        match tokio::time::timeout(limit, work).await {
-            Ok(result) => result.map_err(|error| self.error(doing, path, error)),
-            Err(_) => {
-                let seconds = limit.as_secs_f64();
-                let path = named(path);
-                let message = format!("cannot {doing} {path}: no answer for {seconds:.0} seconds");
-                Err(Error::new(ErrorKind::Io, message).at_node(&self.name))
-            }
-        }
-    }
-
     /// Asks for a part of a file, or for all of it. Of what comes, returns the bytes in `wanted`,
     /// and the number of all bytes. What comes before `wanted` is dropped; once `enough` bytes have
     /// come, nothing more is read, however much the server would send.
@@ -375,6 +344,7 @@ impl Inner {
                     kept.extend(piece.slice(inside));
                 }
                 come = end;
+                self.contact.moved();
             }
             Ok::<(), opendal::Error>(())
         };
@@ -432,8 +402,7 @@ impl Inner {
             match writing.await {
                 Ok(_) => return Ok(()),
                 Err(error)
-                    if error.kind() == opendal::ErrorKind::Conflict
-                        && attempt < self.patience.retries =>
+                    if error.kind() == opendal::ErrorKind::Conflict && attempt < self.retries =>
                 {
                     attempt += 1;
                     tokio::time::sleep(PAUSE).await;
@@ -489,8 +458,6 @@ struct EndpointWriter {
     kept: Vec<Bytes>,
     /// Whether what is written is sent only later, when the file or a part of it is complete.
     collects: bool,
-    /// Number of bytes that were handed over.
-    sent: u64,
     /// Nothing after the writer is finished or aborted.
     sink: Option<Sink>,
     failed: bool,
@@ -534,39 +501,32 @@ impl EndpointWriter {
     async fn send(&mut self, mut pieces: Vec<Bytes>) -> Result<()> {
         // OpenDAL's buffers go round in a circle at an empty piece.
         pieces.retain(|piece| !piece.is_empty());
-        let content = Buffer::from(pieces);
-        let (inner, bytes) = (&self.endpoint.inner, content.len() as u64);
+        let (mut content, inner) = (Buffer::from(pieces), &self.endpoint.inner);
         let Some(sink) = self.sink.as_mut().filter(|_| !self.failed) else {
             let message = format!("{} cannot be continued after an error", self.path);
             return Err(Error::new(ErrorKind::Io, message).at_node(&inner.name));
         };
         // A write that is dropped or fails half-way cannot be continued.
         self.failed = true;
-        match inner.service.resends {
-            true => {
-                let sent = sink.write(content).await;
-                sent.map_err(|error| inner.error("write", &self.path, error))?;
+        let step = if inner.service.resends { usize::MAX } else { PIECE };
+        loop {
+            let piece = content.slice(..step.min(content.len()));
+            content.advance(piece.len());
+            let sent = sink.write(piece).await;
+            sent.map_err(|error| inner.error("write", &self.path, error))?;
+            inner.contact.moved();
+            if content.is_empty() {
+                self.failed = false;
+                return Ok(());
             }
-            false => inner.in_time(bytes, "write", &self.path, sink.write(content)).await?,
         }
-        self.sent += bytes;
-        self.failed = false;
-        Ok(())
     }
 
-    /// Completes the file under the name that it has now. `kept` bytes are sent only now.
-    async fn close(&mut self, kept: u64) -> Result<()> {
-        let inner = &self.endpoint.inner;
-        let bytes = kept + self.sent / STORING * SLOWEST;
-        let Some(sink) = self.sink.as_mut() else {
-            return Ok(());
-        };
-        match inner.service.resends {
-            true => {
-                let closed = sink.close().await;
-                closed.map_err(|error| inner.error("write", &self.path, error))?;
-            }
-            false => inner.in_time(bytes, "write", &self.path, sink.close()).await?,
+    /// Completes the file under the name that it has now.
+    async fn close(&mut self) -> Result<()> {
+        if let Some(sink) = self.sink.as_mut() {
+            let closed = sink.close().await;
+            closed.map_err(|error| self.endpoint.inner.error("write", &self.path, error))?;
         }
         self.sink = None;
         Ok(())
@@ -581,12 +541,12 @@ impl EndpointWriter {
             return Ok(());
         };
         let target = inner.service.stored(&self.path);
-        let attempt = || {
-            let renaming = inner.service.operator.rename(stage, &target);
-            inner.in_time(0, "rename", &self.path, renaming)
+        let attempt = async || {
+            let renamed = inner.service.operator.rename(stage, &target).await;
+            renamed.map_err(|error| inner.error("rename", &self.path, error))
         };
         let mut result = attempt().await;
-        for _ in 0..inner.patience.retries {
+        for _ in 0..inner.retries {
             if result.is_ok() {
                 break;
             }
@@ -599,10 +559,9 @@ impl EndpointWriter {
     }
 
     async fn complete(&mut self) -> Result<()> {
-        let bytes = self.kept.iter().map(|piece| piece.len() as u64).sum();
         let kept = std::mem::take(&mut self.kept);
         self.send(kept).await?;
-        self.close(bytes).await?;
+        self.close().await?;
         self.rename().await
     }
 
@@ -612,14 +571,19 @@ impl EndpointWriter {
         if sink.is_none() && stage.is_none() {
             return None;
         }
-        let endpoint = self.endpoint.clone();
+        let inner = Arc::clone(&self.endpoint.inner);
         Some(async move {
-            if let Some(sink) = sink {
-                let _ = tokio::time::timeout(endpoint.inner.patience.timeout, sink.abort()).await;
-            }
-            if let Some(stage) = stage {
-                let _ = endpoint.inner.steady.delete(&stage).await;
-            }
+            let removal = async {
+                if let Some(sink) = sink {
+                    sink.abort().await;
+                }
+                if let Some(stage) = stage {
+                    let _ = inner.steady.delete(&stage).await;
+                }
+                Ok(())
+            };
+            // What is left on a node that does not answer is swept later.
+            let _ = inner.contact.hold(Call::Delete, removal).await;
         })
     }
 }

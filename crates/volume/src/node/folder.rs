@@ -5,6 +5,10 @@
 //! and symbolic links below the root are refused, be they folders or files (the root itself may be
 //! one).
 //!
+//! A file that must be new is renamed without replacing anything, or linked. A file system that can
+//! do neither (exFAT, some network shares) is looked at first, under a lock that keeps other
+//! processes of this machine away; from then on the node does not claim that it can create files.
+//!
 //! If the root is missing, every call fails, and none says that a file does not exist: a disk that
 //! is not mounted has not lost its files.
 
@@ -15,23 +19,29 @@ use std::io::{self, ErrorKind as IoErrorKind, IoSlice, Read, Seek, SeekFrom, Wri
 use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::stream::{self, BoxStream, StreamExt};
 use paritas_shards::{drop_cached, sync_directory};
+use paritas_store::place::lock::{Busy, FolderLocks};
+use paritas_store::place::system::{look_and_rename, rename_at_once};
 use tempfile::{NamedTempFile, PersistError};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::{self, Sender};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::JoinHandle;
 use walkdir::{DirEntry, WalkDir};
 
 use super::buffers::Buffers;
+use super::contact::Contact;
 use super::{
     Abilities, Entry, MOST_WHOLE, Mode, Node, STAGING, Stat, Writer, check_path, check_prefix,
-    range_length, too_long,
+    is_abandoned, range_length, staging_prefix, too_long,
 };
+use crate::cleaning::Unfinished;
 use crate::{Error, ErrorKind, Result};
 
 /// Number of entries of a listing that are handed over at a time.
@@ -46,6 +56,10 @@ const NAMING_ATTEMPTS: usize = 64;
 /// (512), and no other disk could be used.
 const MOST_THREADS: usize = 32;
 
+/// Bytes of a file that are written before they are synced. So finishing a large file takes not
+/// much longer than finishing a small one: a disk with 10 MB/s needs 6.7 s for as many.
+const SYNCED: u64 = 64 << 20;
+
 /// A directory of this machine that stores files.
 #[derive(Debug, Clone)]
 pub struct Folder {
@@ -55,19 +69,30 @@ pub struct Folder {
 #[derive(Debug)]
 struct Inner {
     name: String,
+    /// Is told of signs of life in calls that take long.
+    contact: Arc<Contact>,
     root: PathBuf,
     sync: bool,
     buffers: Arc<Buffers>,
     threads: Arc<Semaphore>,
+    /// Whether it turned out that the file system cannot create a file only if there is none.
+    looks_first: AtomicBool,
 }
 
 impl Folder {
     /// Creates a node in an existing directory. With `sync`, files are durable when they have their
     /// names; otherwise the system writes them to the disk when it likes.
     pub fn new(name: impl Into<String>, root: impl Into<PathBuf>, sync: bool) -> Self {
-        let (name, root, buffers) = (name.into(), root.into(), Arc::new(Buffers::default()));
+        Self::over(Contact::unlimited(name), root, sync)
+    }
+
+    /// Creates a node that tells a contact of its signs of life.
+    pub(super) fn over(contact: Arc<Contact>, root: impl Into<PathBuf>, sync: bool) -> Self {
+        let (name, root, buffers) =
+            (contact.node().to_owned(), root.into(), Arc::new(Buffers::default()));
         let threads = Arc::new(Semaphore::new(MOST_THREADS));
-        Self { inner: Arc::new(Inner { name, root, sync, buffers, threads }) }
+        let looks_first = AtomicBool::new(false);
+        Self { inner: Arc::new(Inner { name, contact, root, sync, buffers, threads, looks_first }) }
     }
 
     /// Returns the directory.
@@ -75,16 +100,58 @@ impl Folder {
         &self.inner.root
     }
 
+    /// Runs blocking work that changes files. A program that ends waits for it, unless the node is
+    /// lost.
+    async fn changing<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Inner) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let turn = self.turn().await;
+        self.change(turn, work).await
+    }
+
+    /// Does the same with work that has its turn. The work is on its thread at once.
+    async fn change<T: Send + 'static>(
+        &self,
+        turn: Option<OwnedSemaphorePermit>,
+        work: impl FnOnce(&Inner) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let unfinished = self.unfinished();
+        let work = move |inner: &Inner| {
+            let _unfinished = unfinished;
+            work(inner)
+        };
+        self.run(turn, work).await
+    }
+
+    fn unfinished(&self) -> Unfinished {
+        Unfinished::begin_at(self.inner.contact.watch())
+    }
+
     /// Runs blocking work on a thread that may block.
     async fn blocking<T: Send + 'static>(
         &self,
+        work: impl FnOnce(&Inner) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let turn = self.turn().await;
+        self.run(turn, work).await
+    }
+
+    /// Waits until a thread may work here.
+    async fn turn(&self) -> Option<OwnedSemaphorePermit> {
+        if may_block() { None } else { self.inner.turn().await }
+    }
+
+    /// Runs blocking work that has its turn.
+    async fn run<T: Send + 'static>(
+        &self,
+        turn: Option<OwnedSemaphorePermit>,
         work: impl FnOnce(&Inner) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         let inner = self.inner.clone();
         if may_block() {
             return work(&inner);
         }
-        let turn = inner.turn().await;
         let work = move || {
             let _turn = turn;
             work(&inner)
@@ -128,7 +195,8 @@ impl Node for Folder {
     }
 
     fn abilities(&self) -> Abilities {
-        Abilities { write: true, list: true, create: true, ranges: true, streams: true }
+        let create = !self.inner.looks_first.load(Ordering::Relaxed);
+        Abilities { write: true, list: true, create, ranges: true, streams: true, cases: true }
     }
 
     fn is_local(&self) -> bool {
@@ -163,7 +231,7 @@ impl Node for Folder {
 
     async fn write(&self, path: &str, content: Bytes, mode: Mode) -> Result<()> {
         let path = path.to_owned();
-        self.blocking(move |inner| {
+        self.changing(move |inner| {
             let target = inner.target(&path)?;
             let mut file = inner.stage()?;
             let written = file.write_all(&content);
@@ -176,18 +244,19 @@ impl Node for Folder {
     async fn writer(&self, path: &str) -> Result<Box<dyn Writer>> {
         let owned = path.to_owned();
         let (target, file) =
-            self.blocking(move |inner| Ok((inner.target(&owned)?, inner.stage()?))).await?;
+            self.changing(move |inner| Ok((inner.target(&owned)?, inner.stage()?))).await?;
         Ok(Box::new(FolderWriter {
             folder: self.clone(),
             path: path.to_owned(),
             target,
             file: Some(file),
+            unsynced: 0,
         }))
     }
 
     async fn delete(&self, path: &str) -> Result<()> {
         let path = path.to_owned();
-        self.blocking(move |inner| inner.delete(&path)).await
+        self.changing(move |inner| inner.delete(&path)).await
     }
 
     async fn forget_cached(&self, path: &str) {
@@ -204,7 +273,7 @@ impl Node for Folder {
     }
 
     async fn sweep(&self, age: Duration) -> Result<u64> {
-        self.blocking(move |inner| inner.sweep(age)).await
+        self.changing(move |inner| inner.sweep(age)).await
     }
 }
 
@@ -324,6 +393,8 @@ impl Inner {
         let walk = WalkDir::new(&top).into_iter().filter_entry(is_shown);
         let mut batch = Vec::new();
         for entry in walk.filter_map(|entry| self.entry(entry).transpose()) {
+            // A disk may take seconds for all entries of a batch.
+            self.contact.moved();
             batch.push(entry);
             if batch.len() == BATCH && sender.blocking_send(std::mem::take(&mut batch)).is_err() {
                 return;
@@ -436,8 +507,35 @@ impl Inner {
         }
         match mode {
             Mode::Replace => file.persist(target).map(drop),
-            Mode::Create => file.persist_noclobber(target).map(drop),
+            Mode::Create => self.create(file, target),
         }
+    }
+
+    /// Gives a complete file a name that must be free.
+    fn create(&self, file: NamedTempFile, target: &Path) -> Result<(), PersistError> {
+        let (opened, path) = file.into_parts();
+        let named = match rename_at_once(&path, target) {
+            Ok(false) => self.look_and_create(&path, target),
+            named => named.map(drop),
+        };
+        match named {
+            // The temporary name is gone already.
+            Ok(()) => path.keep().map(drop).map_err(|failed| PersistError {
+                error: failed.error,
+                file: NamedTempFile::from_parts(opened, failed.path),
+            }),
+            Err(error) => {
+                Err(PersistError { error, file: NamedTempFile::from_parts(opened, path) })
+            }
+        }
+    }
+
+    /// Does the same on a file system that cannot do it at once.
+    fn look_and_create(&self, path: &Path, target: &Path) -> io::Result<()> {
+        self.looks_first.store(true, Ordering::Relaxed);
+        let turn = FolderLocks::acquire([self.root.join(STAGING).as_path()]);
+        let _turn = turn.map_err(|Busy(_)| io::Error::from(IoErrorKind::ResourceBusy))?;
+        look_and_rename(path, target)
     }
 
     /// Makes the folders that a path needs below the root.
@@ -483,7 +581,9 @@ impl Inner {
         let mut removed = 0;
         for entry in entries {
             let entry = entry.map_err(trouble)?;
-            if is_older(&entry, age) {
+            let is_abandoned = entry.file_name().to_str().is_some_and(is_abandoned);
+            self.contact.moved();
+            if is_abandoned || is_older(&entry, age) {
                 match fs::remove_file(entry.path()) {
                     // Another sweep was faster, or its writer has come back.
                     Err(error) if is_absence(&error) => {}
@@ -529,7 +629,8 @@ fn create_folder(folder: &Path) -> io::Result<()> {
 /// it may hold bytes of a source that nobody else may read.
 fn new_file(folder: &Path) -> io::Result<NamedTempFile> {
     let mut builder = tempfile::Builder::new();
-    builder.prefix("");
+    let prefix = staging_prefix();
+    builder.prefix(&prefix);
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600));
     builder.tempfile_in(folder)
@@ -542,6 +643,8 @@ struct FolderWriter {
     target: PathBuf,
     /// Nothing after an error: a writer that failed cannot go on.
     file: Option<NamedTempFile>,
+    /// Number of bytes that were written and not synced.
+    unsynced: u64,
 }
 
 impl FolderWriter {
@@ -551,29 +654,57 @@ impl FolderWriter {
             Error::new(ErrorKind::Io, message).at_node(self.folder.name())
         })
     }
+
+    /// Removes the file on a thread of its own: on a disk that hangs, it takes for ever.
+    fn discard(&mut self) -> Option<JoinHandle<()>> {
+        let file = self.file.take()?;
+        let runtime = Handle::try_current().ok().filter(|_| !may_block())?;
+        let unfinished = self.folder.unfinished();
+        Some(runtime.spawn_blocking(move || drop((file, unfinished))))
+    }
+}
+
+impl Drop for FolderWriter {
+    fn drop(&mut self) {
+        drop(self.discard());
+    }
 }
 
 #[async_trait]
 impl Writer for FolderWriter {
     async fn write(&mut self, pieces: Vec<Bytes>) -> Result<()> {
-        let mut file = self.take()?;
-        let path = self.path.clone();
-        let write = move |inner: &Inner| match write_pieces(file.as_file_mut(), &pieces) {
-            Ok(()) => Ok(file),
-            Err(error) => Err(inner.trouble("write", &path, error)),
+        self.unsynced += pieces.iter().map(|piece| piece.len() as u64).sum::<u64>();
+        let is_due = self.folder.inner.sync && self.unsynced >= SYNCED;
+        if is_due {
+            self.unsynced = 0;
+        }
+        // Until then, the file is not the thread's. See `discard`.
+        let turn = self.folder.turn().await;
+        let (mut file, path) = (self.take()?, self.path.clone());
+        let write = move |inner: &Inner| {
+            let written = write_pieces(file.as_file_mut(), &pieces);
+            let written = written.and_then(|()| match is_due {
+                true => file.as_file().sync_data(),
+                false => Ok(()),
+            });
+            written.map(|()| file).map_err(|error| inner.trouble("write", &path, error))
         };
-        self.file = Some(self.folder.blocking(write).await?);
+        self.file = Some(self.folder.change(turn, write).await?);
         Ok(())
     }
 
     async fn finish(mut self: Box<Self>) -> Result<()> {
-        let file = self.take()?;
-        let Self { folder, path, target, .. } = *self;
+        let turn = self.folder.turn().await;
+        let (file, path, target) = (self.take()?, self.path.clone(), self.target.clone());
         let publish = move |inner: &Inner| inner.publish(file, &path, &target, Mode::Replace);
-        folder.blocking(publish).await
+        self.folder.change(turn, publish).await
     }
 
-    async fn abort(self: Box<Self>) {}
+    async fn abort(mut self: Box<Self>) {
+        if let Some(discarded) = self.discard() {
+            let _ = discarded.await;
+        }
+    }
 }
 
 /// Writes pieces one after the other, by one call of the system where it takes them all.
@@ -628,6 +759,25 @@ mod tests {
             assert!(timeout(Duration::from_secs(20), entries.next()).await.unwrap().is_none());
         });
         drop(closed);
+    }
+
+    /// On a file system that can neither link nor rename without replacing.
+    #[test]
+    fn files_are_created_after_a_look_where_they_cannot_be_at_once() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = Folder::new("a", root.path(), false);
+        assert!(folder.abilities().create);
+        let (target, mut created) = (root.path().join("file"), 0);
+        for content in ["one", "two"] {
+            let mut staged = folder.inner.stage().unwrap();
+            staged.write_all(content.as_bytes()).unwrap();
+            match folder.inner.look_and_create(staged.path(), &target) {
+                Ok(()) => created += 1,
+                Err(error) => assert_eq!(error.kind(), IoErrorKind::AlreadyExists),
+            }
+        }
+        assert_eq!((created, fs::read(&target).unwrap()), (1, b"one".to_vec()));
+        assert!(!folder.abilities().create);
     }
 
     #[test]

@@ -79,9 +79,13 @@ impl KnownHosts {
     const NAMES: [(&'static str, Self); 3] =
         [("strict", Self::Strict), ("add", Self::Add), ("accept", Self::Accept)];
 
-    /// Returns the word that means this in a URI.
-    pub fn name(self) -> &'static str {
-        Self::NAMES.iter().find(|(_, which)| *which == self).map_or("strict", |(name, _)| name)
+    /// Returns what the program `ssh` calls this.
+    pub(super) fn checking(self) -> &'static str {
+        match self {
+            Self::Strict => "yes",
+            Self::Add => "accept-new",
+            Self::Accept => "no",
+        }
     }
 
     fn parse(word: &str) -> Result<Self> {

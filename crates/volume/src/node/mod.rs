@@ -8,12 +8,14 @@
 //!
 //! [`open`] makes a node from its entry in the volume file. There are two kinds: a [`Folder`], and
 //! an [`Endpoint`] of a service. Whatever else a node does is a decorator over any node: limits
-//! ([`Limited`], [`Timed`]), counters ([`Counted`]), slowness ([`Delayed`]), faults ([`Faulty`]).
+//! ([`Limited`], [`Timed`]), names ([`Caseless`]), counters ([`Counted`]), slowness ([`Delayed`]), faults ([`Faulty`]).
 //! [`conformance`] checks what the trait promises, [`probe`] finds out what an endpoint can do.
 
 pub mod conformance;
 
 mod buffers;
+mod caseless;
+mod contact;
 mod counted;
 mod delayed;
 mod endpoint;
@@ -26,6 +28,8 @@ mod open;
 mod probe;
 mod redact;
 mod service;
+#[cfg(all(feature = "sftp", unix))]
+mod sftp;
 mod streamed;
 mod timed;
 
@@ -37,8 +41,10 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures::stream::BoxStream;
 
+use crate::process;
 use crate::{Error, Result};
 
+pub use caseless::Caseless;
 pub use counted::{Counted, Counters, Tally};
 pub use delayed::{Delay, Delayed};
 pub use endpoint::Endpoint;
@@ -50,7 +56,7 @@ pub use location::{KnownHosts, Location};
 pub use metered::{Call, Meter, Metered};
 pub use open::open;
 pub use probe::{Probe, probe};
-pub(crate) use probe::{is_refusal, remove_probes};
+pub(crate) use probe::{is_refusal, remove_probes, tells_cases};
 pub use redact::Secret;
 pub use timed::Timed;
 
@@ -136,7 +142,8 @@ pub trait Node: fmt::Debug + Send + Sync {
         let _ = path;
     }
 
-    /// Removes the unfinished files of killed writers to which nothing was written for `age`.
+    /// Removes the unfinished files of killed writers: those of this machine, and others to which
+    /// nothing was written for `age`.
     /// Returns the number of files removed.
     ///
     /// # Errors
@@ -195,12 +202,23 @@ fn range_length(path: &str, range: &Range<u64>) -> Result<u64> {
     })
 }
 
+/// Returns what the name of a file in the folder of unfinished files begins with.
+fn staging_prefix() -> String {
+    process::tag().map(|tag| format!("{tag}-")).unwrap_or_default()
+}
+
+/// Whether a file in the folder of unfinished files is one of a process of this machine that is
+/// over.
+fn is_abandoned(name: &str) -> bool {
+    name.rsplit_once('-').is_some_and(|(tag, _)| process::is_over(tag))
+}
+
 /// Returns a new name in the folder of unfinished files.
 fn staging_path() -> Result<String> {
     let number = getrandom::u64().map_err(|error| {
         Error::new(crate::ErrorKind::Io, "cannot draw a random number").because(error)
     })?;
-    Ok(format!("{STAGING}/{number:016x}"))
+    Ok(format!("{STAGING}/{}{number:016x}", staging_prefix()))
 }
 
 /// A file that is being written.
@@ -240,6 +258,14 @@ pub struct Abilities {
     /// Whether a writer sends bytes as they come. Otherwise it keeps them in memory until it is
     /// finished.
     pub streams: bool,
+    /// Whether names that differ only in upper and lower case are different files. If not, a
+    /// [`Caseless`] keeps them apart.
+    #[serde(default = "yes")]
+    pub cases: bool,
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// How a file is written if there may be one of its path already.

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
-use super::endpoint::Patience;
+use super::contact::Contact;
 use super::service::{Credentials, Service};
-use super::{Endpoint, Folder, Limited, Location, Node, Secret, Timed};
+use super::{Caseless, Endpoint, Folder, Limited, Location, Node, Secret, Timed};
 use crate::config::{Config, NodeEntry};
 use crate::{Error, ErrorKind, Result};
 
@@ -26,6 +26,8 @@ pub fn open(
 ) -> Result<Arc<dyn Node>> {
     let node = open_unlimited(entry, config, base, variable);
     let node = node.map_err(|error| error.at_node(&entry.name))?;
+    let is_caseless = entry.abilities.is_some_and(|found| !found.cases);
+    let node = if is_caseless { Arc::new(Caseless::new(node)) } else { node };
     let rate = config.limits.rate.map(|rate| rate.as_u64());
     Ok(Arc::new(Limited::to(node, config.limits.requests.get(), rate)))
 }
@@ -37,15 +39,16 @@ fn open_unlimited(
     variable: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Arc<dyn Node>> {
     let location = Location::parse(&entry.uri, base, variable)?;
+    let contact = Contact::new(&entry.name, config.limits.timeout());
     if let Location::Folder(root) = location {
-        let folder = Arc::new(Folder::new(&entry.name, root, config.write.sync));
-        return Ok(Arc::new(Timed::new(folder, config.limits.timeout())));
+        let folder = Folder::over(Arc::clone(&contact), root, config.write.sync);
+        return Ok(Arc::new(Timed::over(Arc::new(folder), contact)));
     }
     let source = entry.credentials.as_deref().map(|named| Source::of(named, base));
     let credentials = Credentials::find(&location, source.as_ref(), variable)?;
-    let service = Service::at(&location, &credentials)?.with_known(entry.abilities);
-    let patience = Patience { timeout: config.limits.timeout(), retries: config.limits.retries };
-    Ok(Arc::new(Endpoint::new(&entry.name, service, patience)))
+    let service = Service::at(&location, &credentials, &contact)?.with_known(entry.abilities);
+    let endpoint = Endpoint::new(service, config.limits.retries, Arc::clone(&contact));
+    Ok(Arc::new(Timed::over(Arc::new(endpoint), contact)))
 }
 
 /// Where credentials are.

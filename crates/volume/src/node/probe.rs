@@ -33,9 +33,7 @@ pub struct Probe {
 /// # Errors
 /// If the node does not answer, or if it loses or changes what was written.
 pub async fn probe(node: &dyn Node) -> Result<Probe> {
-    let number = getrandom::u64()
-        .map_err(|error| Error::new(ErrorKind::Io, "cannot draw a random number").because(error))?;
-    let prober = Prober { node, folder: format!("probe-{number:016x}") };
+    let prober = Prober::new(node)?;
     let claims = node.abilities();
     let lists = claims.list && prober.lists("").await?;
     if !claims.write || !prober.writes().await? {
@@ -83,12 +81,31 @@ fn probe_files() -> impl Iterator<Item = String> {
     races.chain(["file", "clock", "stream"].map(str::to_owned))
 }
 
+/// Whether a node tells upper from lower case in names.
+///
+/// # Errors
+/// If the node does not answer, or cannot be written to.
+pub(crate) async fn tells_cases(node: &dyn Node) -> Result<bool> {
+    let prober = Prober::new(node)?;
+    node.write(&prober.path("file"), Prober::content(), Mode::Replace).await?;
+    let found = node.stat(&prober.path("FILE")).await;
+    prober.clean_up().await;
+    found.map(|found| found.is_none())
+}
+
 struct Prober<'a> {
     node: &'a dyn Node,
     folder: String,
 }
 
-impl Prober<'_> {
+impl<'a> Prober<'a> {
+    fn new(node: &'a dyn Node) -> Result<Self> {
+        let number = getrandom::u64().map_err(|error| {
+            Error::new(ErrorKind::Io, "cannot draw a random number").because(error)
+        })?;
+        Ok(Self { node, folder: format!("probe-{number:016x}") })
+    }
+
     fn path(&self, name: &str) -> String {
         format!("{}/{name}", self.folder)
     }
@@ -126,7 +143,10 @@ impl Prober<'_> {
         }
         // A node notices by itself if it got the whole file for a range.
         abilities.ranges &= self.node.abilities().ranges;
-        abilities.create = abilities.create && self.creates_once().await?;
+        // A folder notices by itself if its file system cannot create a file only if there is none.
+        abilities.create =
+            abilities.create && self.creates_once().await? && self.node.abilities().create;
+        abilities.cases = abilities.cases && self.node.stat(&self.path("FILE")).await?.is_none();
         abilities.streams = abilities.streams && self.streams().await;
         Ok(Probe { abilities, clock_ahead })
     }

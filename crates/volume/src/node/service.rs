@@ -5,12 +5,14 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
 
+use futures::StreamExt;
 use http::{Request, Response, StatusCode, header};
 use opendal::{
     Buffer, HttpBody, HttpTransport, HttpTransporter, OperationContext, Operator, services,
 };
 use opendal_http_transport_reqwest::ReqwestTransport;
 
+use super::contact::Contact;
 use super::redact::Secret;
 use super::streamed::Puts;
 use super::{Abilities, Location};
@@ -66,8 +68,12 @@ impl Credentials {
 }
 
 impl Service {
-    /// Makes the service of a place that is not a folder.
-    pub fn at(location: &Location, credentials: &Credentials) -> Result<Self> {
+    /// Makes the service of a place that is not a folder. Whatever moves is a sign of life.
+    pub fn at(
+        location: &Location,
+        credentials: &Credentials,
+        contact: &Arc<Contact>,
+    ) -> Result<Self> {
         let secrets = credentials.secrets(location);
         let operator = operator(location, credentials)?.map_err(|error| {
             let text = error.to_string();
@@ -76,7 +82,7 @@ impl Service {
         let ranges = Arc::new(AtomicBool::new(true));
         let client = http_client();
         let inner = HttpTransporter::new(ReqwestTransport::new(client.clone()));
-        let transport = Transport { inner, ranges: ranges.clone() };
+        let transport = Transport { inner, ranges: ranges.clone(), contact: contact.clone() };
         let context = OperationContext::new().with_http_transport(HttpTransporter::new(transport));
         let staged = matches!(location, Location::Webdav { .. } | Location::Sftp { .. });
         Ok(Self {
@@ -86,7 +92,7 @@ impl Service {
             resends: !staged,
             escapes: matches!(location, Location::Webdav { .. }),
             ranges,
-            puts: puts(location, credentials, client),
+            puts: puts(location, credentials, client, contact),
             secrets,
         })
     }
@@ -126,6 +132,7 @@ impl Service {
                 create: all.create && known.create,
                 ranges: all.ranges && known.ranges,
                 streams: all.streams && known.streams,
+                cases: all.cases && known.cases,
             };
         }
         self
@@ -134,7 +141,14 @@ impl Service {
 
 /// Returns what a service can do by its nature.
 fn abilities(location: &Location) -> Abilities {
-    let all = Abilities { write: true, list: true, create: true, ranges: true, streams: true };
+    let all = Abilities {
+        write: true,
+        list: true,
+        create: true,
+        ranges: true,
+        streams: true,
+        cases: true,
+    };
     match location {
         Location::Folder(_) | Location::S3 { .. } => all,
         Location::Memory => Abilities { streams: false, ..all },
@@ -178,9 +192,12 @@ fn operator(location: &Location, credentials: &Credentials) -> Result<opendal::R
         }
         #[cfg(all(feature = "sftp", unix))]
         Location::Sftp { endpoint, root, known_hosts } => {
-            let builder = opendal_service_sftp::Sftp::default().endpoint(endpoint).root(root);
-            let key = credentials.key.as_ref().map_or("".into(), |key| key.to_string_lossy());
-            Ok(Operator::new(builder.key(&key).known_hosts_strategy(known_hosts.name())))
+            Ok(Operator::new(super::sftp::SftpFolder {
+                endpoint: endpoint.clone(),
+                root: root.clone(),
+                key: credentials.key.clone(),
+                host_key_checking: known_hosts.checking(),
+            }))
         }
         #[cfg(feature = "http")]
         Location::Http { endpoint, root } => {
@@ -209,11 +226,16 @@ fn revealed(secret: &Option<Secret>) -> &str {
 }
 
 /// Returns what sends files to a WebDAV server while they are written.
-fn puts(location: &Location, credentials: &Credentials, client: reqwest::Client) -> Option<Puts> {
+fn puts(
+    location: &Location,
+    credentials: &Credentials,
+    client: reqwest::Client,
+    contact: &Arc<Contact>,
+) -> Option<Puts> {
     let Location::Webdav { endpoint, root } = location else { return None };
     let (endpoint, root) = (endpoint.clone(), root.clone());
     let Credentials { user, password, .. } = credentials.clone();
-    Some(Puts { client, endpoint, root, user, password })
+    Some(Puts { client, endpoint, root, user, password, contact: contact.clone() })
 }
 
 /// Returns the client for HTTP, whose connections all services share. Its cryptography is ring's,
@@ -228,16 +250,28 @@ pub(super) fn http_client() -> reqwest::Client {
 }
 
 /// A transport that notices what OpenDAL does not: a server that sends the whole file where a range
-/// was asked for, and one that wants other credentials.
+/// was asked for, one that wants other credentials, and bytes that move.
 struct Transport {
     inner: HttpTransporter,
     ranges: Arc<AtomicBool>,
+    contact: Arc<Contact>,
+}
+
+impl Transport {
+    fn watched(&self, body: Buffer) -> Buffer {
+        Iterator::flat_map(body, |bytes| self.contact.signs(bytes)).collect()
+    }
 }
 
 impl HttpTransport for Transport {
     async fn fetch(&self, request: Request<Buffer>) -> opendal::Result<Response<HttpBody>> {
         let range = request.headers().contains_key(header::RANGE);
+        let request = request.map(|body| self.watched(body));
         let response = self.inner.fetch(request).await?;
+        let contact = Arc::clone(&self.contact);
+        let response = response
+            .map(|body| body.map_inner(|bytes| Box::new(bytes.inspect(move |_| contact.moved()))));
+        self.contact.moved();
         match response.status() {
             StatusCode::OK if range => {
                 self.ranges.store(false, Ordering::Relaxed);

@@ -2,6 +2,7 @@
 //! line. OpenDAL sends bodies only when they are complete.
 
 use std::io;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::stream;
@@ -11,10 +12,11 @@ use opendal::raw::{build_rooted_abs_path, normalize_root, percent_encode_path};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::task::JoinHandle;
 
+use super::contact::Contact;
 use super::redact::Secret;
 
-/// Number of pieces that wait to be sent. Their memory is that of the caller.
-const WAITING: usize = 16;
+/// Number of pieces that wait to be sent, of up to 64 KiB. Their memory is that of the caller.
+const WAITING: usize = 64;
 
 /// A server that takes bodies of unknown length.
 pub(super) struct Puts {
@@ -23,6 +25,8 @@ pub(super) struct Puts {
     pub root: String,
     pub user: Option<Secret>,
     pub password: Option<Secret>,
+    /// Is told of bytes that are sent.
+    pub contact: Arc<Contact>,
 }
 
 impl Puts {
@@ -43,7 +47,7 @@ impl Puts {
             let sent = request.send().await.map_err(|error| not_sent(error.without_url()))?;
             judge(sent.status())
         });
-        Put { line, answer }
+        Put { line, answer, contact: Arc::clone(&self.contact) }
     }
 }
 
@@ -68,6 +72,7 @@ fn body(pieces: Receiver<Item>) -> reqwest::Body {
 pub(super) struct Put {
     line: Sender<Item>,
     answer: JoinHandle<opendal::Result<()>>,
+    contact: Arc<Contact>,
 }
 
 impl Put {
@@ -77,7 +82,9 @@ impl Put {
     /// If the server has answered already, or cannot be reached.
     pub async fn write(&mut self, content: Buffer) -> opendal::Result<()> {
         for piece in content {
-            self.push(Item::Piece(piece)).await?;
+            for piece in self.contact.signs(piece) {
+                self.push(Item::Piece(piece)).await?;
+            }
         }
         Ok(())
     }
@@ -151,8 +158,8 @@ mod tests {
         let endpoint = format!("http://{}", listener.local_addr().unwrap());
         thread::spawn(move || serve(listener.accept().unwrap().0));
         let client = crate::node::service::http_client();
-        Puts { client, endpoint, root: "/below".to_owned(), user: None, password: None }
-            .begin("a file")
+        let (root, contact) = ("/below".to_owned(), Contact::unlimited("n"));
+        Puts { client, endpoint, root, user: None, password: None, contact }.begin("a file")
     }
 
     /// Reads until `end` has come, or the connection has ended.

@@ -1,46 +1,138 @@
-//! A node whose calls fail when they take too long.
+//! A node whose calls fail when it is silent for too long.
+//!
+//! This is the one place where nodes are waited for: see [`super::contact`] for what counts.
 
 use std::future::Future;
 use std::ops::Range;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use futures::stream::{self, BoxStream, StreamExt};
+use futures::future::BoxFuture;
+use futures::stream::{BoxStream, Stream, StreamExt};
+use tokio::runtime::Handle;
+use tokio::sync::mpsc::{Receiver, Sender, channel};
 
-use super::{Abilities, Entry, Mode, Node, Stat, Writer};
+use super::contact::Contact;
+use super::{Abilities, Call, Entry, Mode, Node, Stat, Writer};
+use crate::names::READY;
 use crate::{Error, ErrorKind, Result};
 
-/// A node whose calls fail if they take longer than a time limit, as calls to a disk that hangs do.
+/// Bytes a second at which a server must store a file that it copies once all of it has arrived.
+/// Nothing moves meanwhile.
+const STORING: u64 = 16 << 20;
+
+/// Number of entries of a listing that wait to be taken.
+const LISTED: usize = 64;
+
+/// A node that is given up when it does not answer within a time limit, as a disk that hangs. The
+/// limit is waited for once, by all calls together. Later calls fail at once; once in a while one
+/// of them has the node tried again in the background.
 #[derive(Debug)]
 pub struct Timed {
     inner: Arc<dyn Node>,
-    limit: Limit,
-}
-
-/// The time that a node is given for one call.
-#[derive(Debug, Clone)]
-struct Limit {
-    node: String,
-    time: Duration,
+    contact: Arc<Contact>,
 }
 
 impl Timed {
-    /// Gives each call of a node `time` to be answered.
-    pub fn new(inner: Arc<dyn Node>, time: Duration) -> Self {
-        let node = inner.name().to_owned();
-        Self { inner, limit: Limit { node, time } }
+    /// Gives a node `limit` to answer.
+    pub fn new(inner: Arc<dyn Node>, limit: Duration) -> Self {
+        let contact = Contact::new(inner.name(), limit);
+        Self::over(inner, contact)
+    }
+
+    /// Gives a node the limit of a contact, which the node tells of its signs of life.
+    pub(super) fn over(inner: Arc<dyn Node>, contact: Arc<Contact>) -> Self {
+        Self { inner, contact }
+    }
+
+    /// Returns the contact to call the node by. If a lost node is due to be tried again, begins
+    /// that.
+    fn contact(&self) -> &Arc<Contact> {
+        if let Some(trial) = self.contact.due_trial() {
+            let inner = Arc::clone(&self.inner);
+            // The mark is read, because a system may remember the answer to `stat`.
+            tokio::spawn(async move { trial.wait(inner.read(READY, None)).await });
+        }
+        &self.contact
+    }
+
+    /// Asks something, and goes on waiting for the answer if the asker does not.
+    async fn ask<T: Send + 'static>(
+        &self,
+        kind: Call,
+        question: impl Future<Output = Result<T>> + Send + 'static,
+    ) -> Result<T> {
+        let (line, answers) = channel(1);
+        let contact = Arc::clone(self.contact());
+        let work = async move { drop(line.send(contact.hold(kind, question).await).await) };
+        let answer = Asked::new(work, answers).next().await;
+        answer.unwrap_or_else(|| Err(Error::new(ErrorKind::Internal, "a question has no answer")))
     }
 }
 
-impl Limit {
-    async fn hold<T>(&self, call: impl Future<Output = Result<T>>) -> Result<T> {
-        let late = |_| {
-            let seconds = self.time.as_secs_f64();
-            Error::new(ErrorKind::Io, format!("no answer within {seconds} s")).at_node(&self.node)
-        };
-        tokio::time::timeout(self.time, call).await.map_err(late)?
+/// A question about names, and its answers as they come. If it is dropped before the first one, it
+/// goes on by itself until that comes, or until the node is lost. Otherwise a survey that is soon
+/// content with other nodes would not notice that this one hangs, and the time limit would begin
+/// anew with the next question.
+struct Asked<T> {
+    /// The work on the answers, until it is done.
+    work: Option<BoxFuture<'static, ()>>,
+    answers: Receiver<T>,
+    /// Whether the node was asked, and has not answered yet.
+    is_open: bool,
+}
+
+impl<T> Asked<T> {
+    fn new(work: impl Future<Output = ()> + Send + 'static, answers: Receiver<T>) -> Self {
+        Self { work: Some(Box::pin(work)), answers, is_open: false }
+    }
+}
+
+impl<T> Stream for Asked<T> {
+    type Item = T;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<T>> {
+        self.is_open = true;
+        if let Some(work) = &mut self.work
+            && work.as_mut().poll(context).is_ready()
+        {
+            self.work = None;
+        }
+        let answer = ready!(self.answers.poll_recv(context));
+        self.is_open = false;
+        Poll::Ready(answer)
+    }
+}
+
+impl<T> Drop for Asked<T> {
+    fn drop(&mut self) {
+        if let (true, Some(work), Ok(runtime)) =
+            (self.is_open, self.work.take(), Handle::try_current())
+        {
+            runtime.spawn(work);
+        }
+    }
+}
+
+/// Lists files until nobody takes them any more. Nothing follows an error.
+async fn list(
+    node: Arc<dyn Node>,
+    contact: Arc<Contact>,
+    prefix: String,
+    line: Sender<Result<Entry>>,
+) {
+    let mut entries = node.list(&prefix);
+    loop {
+        let entry = contact.hold(Call::List, async { entries.next().await.transpose() }).await;
+        let is_last = entry.is_err();
+        let Some(entry) = entry.transpose() else { return };
+        if line.send(entry).await.is_err() || is_last {
+            return;
+        }
     }
 }
 
@@ -58,41 +150,42 @@ impl Node for Timed {
         self.inner.is_local()
     }
 
+    /// A range belongs to an object. It is no longer read when another node was faster.
     async fn read(&self, path: &str, range: Option<Range<u64>>) -> Result<Bytes> {
-        self.limit.hold(self.inner.read(path, range)).await
+        if range.is_some() {
+            return self.contact().hold_lightly(self.inner.read(path, range)).await;
+        }
+        let (inner, path) = (Arc::clone(&self.inner), path.to_owned());
+        self.ask(Call::Read, async move { inner.read(&path, None).await }).await
     }
 
     async fn stat(&self, path: &str) -> Result<Option<Stat>> {
-        self.limit.hold(self.inner.stat(path)).await
+        let (inner, path) = (Arc::clone(&self.inner), path.to_owned());
+        self.ask(Call::Stat, async move { inner.stat(&path).await }).await
     }
 
-    /// The time limit begins anew with every entry. Nothing follows an error.
     fn list<'a>(&'a self, prefix: &'a str) -> BoxStream<'a, Result<Entry>> {
-        let next = async |entries: Option<BoxStream<'a, Result<Entry>>>| {
-            let mut entries = entries?;
-            match self.limit.hold(async { Ok(entries.next().await) }).await {
-                Ok(entry) => entry.map(|entry| (entry, Some(entries))),
-                Err(error) => Some((Err(error), None)),
-            }
-        };
-        stream::unfold(Some(self.inner.list(prefix)), next).boxed()
+        let (line, entries) = channel(LISTED);
+        let (inner, contact) = (Arc::clone(&self.inner), Arc::clone(self.contact()));
+        Asked::new(list(inner, contact, prefix.to_owned(), line), entries).boxed()
     }
 
     async fn write(&self, path: &str, content: Bytes, mode: Mode) -> Result<()> {
-        self.limit.hold(self.inner.write(path, content, mode)).await
+        self.contact().hold(Call::Write, self.inner.write(path, content, mode)).await
     }
 
     async fn writer(&self, path: &str) -> Result<Box<dyn Writer>> {
-        let inner = self.limit.hold(self.inner.writer(path)).await?;
-        Ok(Box::new(TimedWriter { inner, limit: self.limit.clone() }))
+        let inner = self.contact().hold(Call::Write, self.inner.writer(path)).await?;
+        let contact = Arc::clone(&self.contact);
+        Ok(Box::new(TimedWriter { inner, contact, is_local: self.is_local(), written: 0 }))
     }
 
     async fn delete(&self, path: &str) -> Result<()> {
-        self.limit.hold(self.inner.delete(path)).await
+        self.contact().hold(Call::Delete, self.inner.delete(path)).await
     }
 
     async fn delete_folder(&self, prefix: &str) -> Result<()> {
-        self.limit.hold(self.inner.delete_folder(prefix)).await
+        self.contact().hold(Call::Delete, self.inner.delete_folder(prefix)).await
     }
 
     async fn forget_cached(&self, path: &str) {
@@ -101,36 +194,43 @@ impl Node for Timed {
             Ok(())
         };
         // Whoever reads the file finds out that the node does not answer.
-        let _ = self.limit.hold(forget).await;
+        let _ = self.contact().hold(Call::Read, forget).await;
     }
 
     async fn sweep(&self, age: Duration) -> Result<u64> {
-        self.limit.hold(self.inner.sweep(age)).await
+        self.contact().hold(Call::Delete, self.inner.sweep(age)).await
     }
 }
 
 struct TimedWriter {
     inner: Box<dyn Writer>,
-    limit: Limit,
+    contact: Arc<Contact>,
+    is_local: bool,
+    /// Number of bytes that were written.
+    written: u64,
 }
 
 #[async_trait]
 impl Writer for TimedWriter {
     async fn write(&mut self, pieces: Vec<Bytes>) -> Result<()> {
-        self.limit.hold(self.inner.write(pieces)).await
+        self.written += pieces.iter().map(|piece| piece.len() as u64).sum::<u64>();
+        self.contact.hold(Call::Piece, self.inner.write(pieces)).await
     }
 
     async fn finish(self: Box<Self>) -> Result<()> {
-        self.limit.hold(self.inner.finish()).await
+        let storing = if self.is_local { 0 } else { self.written / STORING };
+        let storing = Duration::from_secs(storing);
+        let Self { inner, contact, .. } = *self;
+        contact.hold_longer(Call::Finish, storing, inner.finish()).await
     }
 
     async fn abort(self: Box<Self>) {
-        let Self { inner, limit } = *self;
+        let Self { inner, contact, .. } = *self;
         let abort = async {
             inner.abort().await;
             Ok(())
         };
         // Whatever is left is swept later.
-        let _ = limit.hold(abort).await;
+        let _ = contact.hold(Call::Delete, abort).await;
     }
 }

@@ -105,7 +105,10 @@ pub enum Shape {
         order: Vec<NodeIndex>,
     },
     /// The name was removed.
-    Removed,
+    Removed {
+        /// The nodes that the mark may be on, the best first.
+        order: Vec<NodeIndex>,
+    },
 }
 
 /// An answered action.

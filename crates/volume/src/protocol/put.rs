@@ -49,8 +49,12 @@ pub enum Content {
         /// The nodes that may get the manifest, the best first.
         order: Vec<NodeIndex>,
     },
-    /// Nothing: the name is removed.
-    Removed,
+    /// Nothing: the name is removed. The manifest that says so, the name's mark, goes to t + 1
+    /// nodes.
+    Removed {
+        /// The nodes that may get the mark, the best first.
+        order: Vec<NodeIndex>,
+    },
 }
 
 /// Writes a new version of a name.
@@ -120,7 +124,8 @@ impl Put {
     pub fn new(quorum: Quorum, object: ObjectId, content: Content, now: u64) -> Self {
         let (length, settling) = match &content {
             Content::Inline { length, order } => (*length, Settling::on_few(order.clone())),
-            Content::Shards { .. } | Content::Removed => (0, Settling::everywhere()),
+            Content::Removed { order } => (0, Settling::on_few(order.clone())),
+            Content::Shards { .. } => (0, Settling::everywhere()),
         };
         Self {
             object,
@@ -201,7 +206,7 @@ impl Put {
                 let nodes = self.view.quorum().indices();
                 Step::Act(ask(nodes, Request::DeleteObject(self.object)))
             }
-            Content::Inline { .. } | Content::Removed => Step::Act(Vec::new()),
+            Content::Inline { .. } | Content::Removed { .. } => Step::Act(Vec::new()),
         }
     }
 
@@ -216,10 +221,10 @@ impl Put {
 
     fn number(&mut self) -> Step<PutOutcome> {
         let kind = match self.content {
-            Content::Removed if self.is_removed() => {
+            Content::Removed { .. } if self.is_removed() => {
                 return Step::Done(PutOutcome::NotFound);
             }
-            Content::Removed => Kind::Removed,
+            Content::Removed { .. } => Kind::Removed,
             Content::Shards { .. } | Content::Inline { .. } => Kind::Put,
         };
         let generation = match self.old {
@@ -276,7 +281,7 @@ impl Put {
                 let mut parts = (0..spread.homes.len()).map(PartIndex);
                 parts.all(|part| spread.is_home(part, &self.stored))
             }
-            Content::Inline { .. } | Content::Removed => true,
+            Content::Inline { .. } | Content::Removed { .. } => true,
         };
         let is_settled = self.settling.is_complete(&self.view, listed);
         !is_home || !is_settled || !self.view.removable().is_empty()
@@ -312,7 +317,7 @@ impl Procedure for Put {
         match (self.phase, self.listed) {
             (Phase::Beginning, _) => match self.content {
                 Content::Shards { .. } => self.survey(Phase::Surveying),
-                Content::Inline { .. } | Content::Removed => self.survey(Phase::Numbering),
+                Content::Inline { .. } | Content::Removed { .. } => self.survey(Phase::Numbering),
             },
             (Phase::Surveying, _) if !self.view.takes_versions() => self.refuse(),
             (Phase::Surveying, _) if self.is_superseded() => Step::Done(PutOutcome::Superseded),

@@ -278,15 +278,15 @@ impl Repair {
     fn note_shape(&mut self, shape: &Shape) {
         let is_collectable = self.view.is_collectable(self.now);
         self.settling = Some(match shape {
-            Shape::Inline { order } => Settling::on_few(order.clone()),
-            Shape::Shards { .. } | Shape::Removed => Settling::everywhere(),
+            Shape::Inline { order } | Shape::Removed { order } => Settling::on_few(order.clone()),
+            Shape::Shards { .. } => Settling::everywhere(),
         });
         match shape {
             Shape::Shards { spread, stages } => {
                 self.shards = Some(Shards::new(spread.clone(), stages.clone()));
             }
-            Shape::Removed if is_collectable => self.phase = Phase::Marked,
-            Shape::Inline { .. } | Shape::Removed => {}
+            Shape::Removed { .. } if is_collectable => self.phase = Phase::Marked,
+            Shape::Inline { .. } | Shape::Removed { .. } => {}
         }
     }
 

@@ -129,8 +129,7 @@ fn too_few(needed: usize, written: &[Result<Box<dyn Writer>>]) -> Error {
     let failed = written.iter().filter_map(|part| part.as_ref().err());
     let failed = failed.filter(|error| error.kind() != ErrorKind::Cancelled);
     let reasons: Vec<String> = failed.map(Error::to_string).collect();
-    let error = Error::too_few_nodes(needed, written.iter().flatten().count());
-    Error::new(error.kind(), format!("{error}: {}", reasons.join("; ")))
+    Error::too_few_nodes(needed, written.iter().flatten().count()).with_reasons(&reasons)
 }
 
 /// What a line to an upload carries.

@@ -67,7 +67,14 @@ impl Node for Memory {
     }
 
     fn abilities(&self) -> Abilities {
-        Abilities { write: true, list: true, create: true, ranges: true, streams: true }
+        Abilities {
+            write: true,
+            list: true,
+            create: true,
+            ranges: true,
+            streams: true,
+            cases: true,
+        }
     }
 
     fn is_local(&self) -> bool {

@@ -118,7 +118,7 @@ impl Hidden {
     }
 }
 
-fn walk(folder: &Path, found: &mut Vec<PathBuf>) {
+pub fn walk(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).into_iter().flatten() {
         let path = entry.unwrap().path();
         match path.is_dir() {

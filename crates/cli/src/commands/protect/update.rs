@@ -9,7 +9,7 @@ use paritas_protect::{
 };
 use serde_json::{Value, json};
 
-use super::{add_written, dry_run, expect_all_protected, value, warn_of_gaps};
+use super::{add_written, dry_run, expect_all_protected, expect_all_seen, value, warn_of_gaps};
 use crate::args::protect::Protect;
 use crate::commands::Outcome;
 use crate::commands::many::Worst;
@@ -64,7 +64,9 @@ fn one(protection: &Protection, args: &Protect, output: &Output) -> Outcome {
     (value["read_bytes"], value["passes"]) = (json!(read.0), json!(read.1));
     value["skipped"] = skipped_values(&report.skipped);
     report.protected.iter().for_each(|protected| warn_of_gaps(protected, output));
+    value["held"] = skipped_values(&report.held);
     output.result(value, || text(protection, &report, args.verbose));
+    expect_all_seen(&report.held)?;
     expect_all_protected(&report.skipped)
 }
 
@@ -82,6 +84,7 @@ fn foretell(
     let done = if plan.refusal().is_some() { "refused" } else { how(plan.updated) };
     insert_changes(&mut value, done, plan.kept, &plan.files);
     value["dry_run"] = json!(args.dry_run);
+    value["held"] = skipped_values(&plan.held);
     value["skipped"] = skipped_values(&plan.skipped);
     let foretold = plan.parity.as_ref().filter(|_| args.dry_run && plan.refusal().is_none());
     let cost = foretold.map(|parity| Ok::<_, Failure>((parity, parity.cost()?))).transpose()?;
@@ -103,7 +106,10 @@ fn foretell(
     });
     match plan.refusal() {
         Some(error) => Err(Failure { exit: Exit::Repairable, message: error.to_string() }),
-        None => expect_all_protected(&plan.skipped),
+        None => {
+            expect_all_seen(&plan.held)?;
+            expect_all_protected(&plan.skipped)
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Describing a protection without reading what it protects.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use paritas_protect::Protection;
 use serde_json::{Value, json};
@@ -10,10 +10,12 @@ use crate::output::{self, Output, counted, shown, time_text};
 
 /// Reports one protection.
 pub fn run(protection: &Protection, output: &Output) {
-    output.result(value(protection), || text(protection));
+    // What cannot be looked through has no copies that could be listed.
+    let replaced = protection.replaced().unwrap_or_default();
+    output.result(value(protection, &replaced), || text(protection, &replaced));
 }
 
-fn value(protection: &Protection) -> Value {
+fn value(protection: &Protection, replaced: &[PathBuf]) -> Value {
     let mut value = describe("protect-info", protection);
     let created = protection.created();
     value["created"] = json!({"seconds": created.seconds, "nanoseconds": created.nanoseconds});
@@ -29,6 +31,7 @@ fn value(protection: &Protection) -> Value {
         value
     };
     value["parity_files"] = protection.parity_files().map(file).collect();
+    value["replaced"] = replaced.iter().map(|path| file(path)).collect();
     value
 }
 
@@ -40,7 +43,7 @@ fn stored_bytes(protection: &Protection) -> u64 {
     protection.parity_files().map(length).sum()
 }
 
-fn text(protection: &Protection) -> String {
+fn text(protection: &Protection, replaced: &[PathBuf]) -> String {
     let mut text = format!(
         "{}\n  id       {}, of {}\n  protects {}, {}",
         title(protection),
@@ -60,9 +63,10 @@ fn text(protection: &Protection) -> String {
     let layers = protection.geometries().zip(protection.spare_blocks());
     for (number, (geometry, spare)) in layers.enumerate() {
         text.push_str(&format!(
-            "\n  layer {number}  any {spare} of {} blocks of {} bytes may be lost",
+            "\n  layer {number}  any {spare} of {} blocks of {} bytes may be lost, about {}",
             geometry.data + spare,
-            geometry.block
+            geometry.block,
+            output::bytes(spare * geometry.block)
         ));
     }
     let excludes = protection.excludes().iter().map(|pattern| shown(pattern).to_string());
@@ -73,6 +77,10 @@ fn text(protection: &Protection) -> String {
     for path in protection.parity_files() {
         let bytes = output::bytes(length(path));
         text.push_str(&format!("\n  {}, {bytes}", shown(path)));
+    }
+    for path in replaced {
+        let bytes = output::bytes(length(path));
+        text.push_str(&format!("\n  replaced {}, {bytes}", shown(path)));
     }
     text
 }

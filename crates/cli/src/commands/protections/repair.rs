@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use paritas_protect::{FileState, Protection, RepairJob, RepairReport, repair};
 use serde_json::{Value, json};
 
+use super::kinds::{self, add_steps};
 use super::{
     add_disks, add_lines, below, describe, disk_values, path_value, path_values, skipped_values,
     title, verify,
@@ -21,6 +22,7 @@ pub fn run(protection: &Protection, args: &Repair, output: &Output) -> Result<St
         .to(args.to.clone())
         .restore_changed(args.restore_changed)
         .move_back(args.move_back)
+        .clean(args.clean)
         .dry_run(args.dry_run)
         .memory(args.memory.bytes())
         .threads(args.work.threads.most())
@@ -29,6 +31,9 @@ pub fn run(protection: &Protection, args: &Repair, output: &Output) -> Result<St
     let progress = output.progress(Some(2 * protection.bytes_to_verify()));
     let report = repair(protection, &job, &|bytes| progress.advance(bytes))?;
     let seconds = progress.finish();
+    for kind in &report.not_kept {
+        output.warn(&format!("the file system of restored files does not keep their {kind}"));
+    }
     let state = state(&report, args);
     if args.search.reports(state) {
         let value = value(protection, &report, (state, args), seconds);
@@ -95,6 +100,14 @@ fn value(
         value
     });
     value["moved_back"] = moved.collect();
+    let kept = report.kept.iter().map(|(from, to)| {
+        let mut value = path_value(to);
+        output::insert_name(&mut value, "from", from.as_os_str());
+        value
+    });
+    value["kept"] = kept.collect();
+    value["cleaned"] = path_values(&report.cleaned);
+    value["not_kept"] = json!(report.not_kept);
     value["parity"] = path_values(&report.parity);
     value["changed"] = path_values(&changed(report, args));
     value["lost"] = path_values(&report.lost);
@@ -129,6 +142,10 @@ fn text(protection: &Protection, report: &RepairReport, state: State, args: &Rep
             .iter()
             .map(|(from, to)| format!("{moved} {} back to {}", below(root, from), below(root, to))),
     );
+    lines.extend(report.kept.iter().map(|(from, to)| {
+        format!("kept     what {} was, as {}", below(root, from), below(root, to))
+    }));
+    lines.extend(report.cleaned.iter().map(|path| format!("removed  {}", below(root, path))));
     let parity = report.parity.iter().map(|path| below(root, path));
     lines.extend(parity.map(|path| format!("parity   {path} {written}")));
     lines.extend(report.lost.iter().map(|path| format!("lost     {}", below(root, path))));
@@ -149,12 +166,17 @@ fn text(protection: &Protection, report: &RepairReport, state: State, args: &Rep
             "\n  parity   {count} to be written anew, by `repair` without --to"
         ));
     }
-    if !left.is_empty() {
-        text.push_str(
-            "\n  `paritas repair --restore-changed` restores changed files, `paritas protect --update` \
-             protects them as they are",
-        );
+    let mut steps = match left.is_empty() {
+        true => Vec::new(),
+        false => kinds::for_changed(protection).to_vec(),
+    };
+    if state == State::Lost {
+        steps.push(kinds::beyond_repair(protection));
     }
+    if !report.kept.is_empty() {
+        steps.push(kinds::for_copies(protection));
+    }
+    add_steps(&mut text, steps);
     text
 }
 
@@ -166,6 +188,7 @@ fn done(report: &RepairReport, args: &Repair) -> String {
         (report.restored.len(), format!("{}{would} restored", report.restored.len())),
         (report.moved_back.len(), format!("{}{would} moved back", report.moved_back.len())),
         (report.parity.len(), format!("{parity}{would} written anew")),
+        (report.cleaned.len(), format!("{} removed", counted(report.cleaned.len(), "old copy"))),
         (report.lost.len(), format!("{} lost", report.lost.len())),
         (report.failed.len(), format!("{} failed", report.failed.len())),
     ];

@@ -3,11 +3,12 @@
 use std::ops::Range;
 
 use paritas_protect::{
-    FileFinding, FileState, LayerReport, ParityFinding, Protected, Protection, Status,
+    FileFinding, FileState, Geometry, LayerReport, ParityFinding, Protected, Protection, Status,
     VerifyOptions, VerifyReport, verify,
 };
 use serde_json::{Value, json};
 
+use super::kinds::{Kind, add_steps, counts, next_steps};
 use super::{add_lines, below, describe, geometry_value, path_values, skipped_values, title};
 use crate::args::Verify;
 use crate::commands::many::State;
@@ -61,6 +62,7 @@ fn value(
     value["layers"] = report.layers.iter().map(layer_value).collect();
     value["unreadable_layers"] = json!(report.unreadable_layers);
     value["new"] = path_values(&report.new);
+    value["replaced"] = path_values(&report.replaced);
     value["skipped"] = skipped_values(&report.skipped);
     value["seconds"] = json!(seconds);
     value
@@ -74,8 +76,9 @@ fn finding_value(finding: &FileFinding) -> Value {
         Protected::Symlink => "symlink",
         Protected::HardLink => "hard-link",
     });
-    value["state"] = json!(word(&finding.state));
+    value["state"] = json!(Kind::of(&finding.state).word());
     value["size"] = json!(finding.size);
+    value["has_time"] = json!(finding.has_time);
     match &finding.state {
         FileState::Damaged(ranges) | FileState::Changed(ranges) => {
             let range = |range: &Range<u64>| json!({"start": range.start, "end": range.end});
@@ -107,42 +110,19 @@ fn layer_value(layer: &LayerReport) -> Value {
     value
 }
 
-/// Returns the word for what has become of a file.
-fn word(state: &FileState) -> &'static str {
-    match state {
-        FileState::Touched => "touched",
-        FileState::Damaged(_) => "damaged",
-        FileState::Changed(_) => "changed",
-        FileState::Missing => "missing",
-        FileState::Moved(_) => "moved",
-        FileState::Unreadable(_) => "unreadable",
-    }
-}
-
 fn text(protection: &Protection, report: &VerifyReport, state: State, args: &Verify) -> String {
     let (files, bytes) = (counted(report.files, "file"), output::bytes(protection.bytes()));
     let quick = if args.quick { " by size and time" } else { "" };
     let mut text = format!("{}: {}{quick}, {files}, {bytes}", title(protection), state.name());
     text.push_str(&verdict(report, state));
-    let lines = lines(protection, report, args.search.verbose);
-    add_lines(&mut text, &lines, args.search.verbose);
-    let touched = report.count(|state| *state == FileState::Touched);
-    if touched > 0 {
-        let things = counted(touched, "thing");
-        text.push_str(&format!(
-            "\n  touched  {things} with the same content and other times or modes"
-        ));
-    }
+    text.extend(counts(report).map(|counts| format!("\n  {counts}")));
+    let verbose = args.search.verbose;
+    add_lines(&mut text, &lines(protection, report, verbose), verbose);
     let missing = report.count(|state| *state == FileState::Missing);
     if args.quick && missing > 0 && !report.new.is_empty() {
         text.push_str("\n  renamed  files count as missing; without --quick, they are recognised");
     }
-    if !report.new.is_empty() {
-        let new = counted(report.new.len(), "file");
-        text.push_str(&format!(
-            "\n  new      {new}; `paritas protect --update` protects new files"
-        ));
-    }
+    add_steps(&mut text, next_steps(protection, report, state));
     text
 }
 
@@ -174,62 +154,80 @@ pub fn verdict(report: &VerifyReport, state: State) -> String {
             )
         }
         _ => {
-            let (left, layer) = left(report);
-            let blocks = counted(sum(|layer| layer.geometry.data + layer.geometry.parity), "block");
+            let blocks = sum(|layer| layer.geometry.data + layer.geometry.parity);
+            let room = room(report, blocks);
             let lost_blocks = counted(lost, "block");
             match state {
-                _ if lost == 0 => format!("; any {left} more of {blocks} may be lost{layer}"),
+                _ if lost == 0 => format!("; {room}"),
                 // Only files that were changed or removed before an update have lost any.
-                State::Intact => format!(
-                    "; {lost_blocks} of old versions use up parity; any {left} more may be \
-                     lost{layer}"
-                ),
-                _ => {
-                    format!("; {lost_blocks} lost, any {left} more of {blocks} may be lost{layer}")
-                }
+                State::Intact => format!("; {lost_blocks} of old versions use up parity; {room}"),
+                _ => format!("; {lost_blocks} lost, {room}"),
             }
         }
     }
 }
 
-/// Returns how many more blocks may be lost, and names the layer that limits this number if others
-/// have more parity. Each layer has parity of its own, so as many may be lost anywhere as where the
-/// least is left.
-fn left(report: &VerifyReport) -> (u64, String) {
-    let coded = (0..).zip(&report.layers).filter(|(_, layer)| layer.geometry.data > 0);
-    let left = coded.map(|(number, layer)| (layer.left, number));
-    let most = left.clone().map(|(left, _)| left).max();
-    let (least, number): (u64, usize) = left.min().unwrap_or_default();
-    let note = match most > Some(least) {
-        true => format!(" (layer {number} has the least parity left)"),
-        false => String::new(),
-    };
-    (least, note)
+/// Says how much more may be lost, wherever it is. Each layer has parity of its own, so this is what
+/// the layer with the least parity stands.
+fn room(report: &VerifyReport, blocks: u64) -> String {
+    let coded = report.layers.iter().filter(|layer| layer.geometry.data > 0);
+    let left = coded.clone().map(|layer| layer.left).min().unwrap_or(0);
+    let bytes = coded.map(|layer| layer.left.saturating_mul(layer.geometry.block)).min();
+    let blocks = counted(blocks, "block");
+    match bytes.filter(|&bytes| bytes > 0) {
+        None => format!("no more of {blocks} may be lost"),
+        Some(bytes) => format!(
+            "any {left} more of {blocks} may be lost, about {}, wherever they are",
+            output::bytes(bytes)
+        ),
+    }
 }
 
-/// Returns a line for each file that is not as it was, and for each parity file, worst first. Those
-/// of which only times or modes differ have lines if the report is verbose.
+/// Returns a line for each layer, if there are several.
+fn layer_lines(report: &VerifyReport) -> impl Iterator<Item = String> + '_ {
+    let layers = report.layers.iter().filter(|_| report.layers.len() > 1);
+    layers.map(|layer| {
+        let Geometry { data, parity, block, .. } = layer.geometry;
+        format!(
+            "layer    {}: {} of {block} bytes, {} lost, any {} more may be lost",
+            layer.generation,
+            counted(data + parity, "block"),
+            layer.lost,
+            layer.left
+        )
+    })
+}
+
+/// Returns a line for each file that is not as it was, worst first, and for each parity file. If the
+/// report is verbose, also for files of which only times or modes differ, for new ones, and for
+/// layers.
 fn lines(protection: &Protection, report: &VerifyReport, verbose: bool) -> Vec<String> {
-    let order = ["damaged", "missing", "unreadable", "changed", "moved", "touched"];
-    let mut lines = Vec::new();
-    for &wanted in &order[..order.len() - usize::from(!verbose)] {
-        let findings = report.findings.iter().filter(|one| word(&one.state) == wanted);
-        lines.extend(findings.map(|finding| line(protection, finding)));
-    }
+    let root = protection.root();
+    let findings = report.findings.iter().map(|finding| (Kind::of(&finding.state), finding));
+    let mut findings: Vec<_> = findings.filter(|(kind, _)| verbose || !kind.is_minor()).collect();
+    findings.sort_by_key(|&(kind, _)| kind);
+    let mut lines: Vec<String> =
+        findings.into_iter().map(|(_, finding)| line(protection, finding)).collect();
     lines.extend(report.parity.iter().map(|finding| parity_line(protection, finding)));
     let skipped = report.skipped.iter();
-    let skipped = skipped
-        .map(|one| format!("skipped  {}: {}", below(protection.root(), &one.path), one.reason));
-    lines.extend(skipped);
+    lines.extend(skipped.map(|one| format!("skipped  {}: {}", below(root, &one.path), one.reason)));
+    if verbose {
+        lines.extend(report.new.iter().map(|path| format!("new      {}", below(root, path))));
+        let replaced = report.replaced.iter();
+        lines.extend(replaced.map(|path| format!("replaced {}", below(root, path))));
+        lines.extend(layer_lines(report));
+    }
     lines
 }
 
 fn line(protection: &Protection, finding: &FileFinding) -> String {
-    let (name, what) = (shown(&finding.name), word(&finding.state));
+    let (name, what) = (shown(&finding.name), Kind::of(&finding.state).word());
     let size = output::bytes(finding.size);
     match &finding.state {
         FileState::Damaged(ranges) | FileState::Changed(ranges) => {
-            format!("{what:8} {name}{}", ranges_text(ranges))
+            let is_kept = finding.has_time && what == Kind::Changed.word();
+            let time = if is_kept { ", with its time kept" } else { "" };
+            format!("{what:8} {name}{time}{}", ranges_text(ranges))
         }
         FileState::Moved(to) => {
             format!("{what:8} {name} is now {}", below(protection.root(), to))

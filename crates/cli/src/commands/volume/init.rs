@@ -143,15 +143,26 @@ fn unmarked(path: &Path, failure: Failure) -> Failure {
 /// Returns warnings about what may be lost, and about what nodes cannot do.
 fn warnings(volume: &Volume, probes: &[Probe]) -> Vec<String> {
     let mut warnings = placement_warnings(volume);
-    for (member, probe) in volume.members().iter().zip(probes) {
-        warnings.extend(node_warnings(&member.name, probe));
-    }
+    let names = volume.members().iter().map(|member| member.name.as_str());
+    warnings.extend(node_warnings(&names.zip(probes).collect::<Vec<_>>()));
     warnings
 }
 
-/// Returns warnings about what a node cannot do.
-pub fn node_warnings(name: &str, probe: &Probe) -> impl Iterator<Item = String> {
-    shortcomings(probe.abilities).map(move |what| format!("node {name} {what}"))
+/// Returns warnings about what nodes cannot do, one for each shortcoming.
+pub fn node_warnings(nodes: &[(&str, &Probe)]) -> Vec<String> {
+    let mut lacking: Vec<(&str, Vec<&str>)> = Vec::new();
+    for (name, probe) in nodes {
+        for what in shortcomings(probe.abilities) {
+            match lacking.iter_mut().find(|(known, _)| *known == what) {
+                Some((_, names)) => names.push(name),
+                None => lacking.push((what, vec![name])),
+            }
+        }
+    }
+    let warning = |(what, names): (&str, Vec<&str>)| {
+        format!("{} {}: {what}", if names.len() == 1 { "node" } else { "nodes" }, names.join(", "))
+    };
+    lacking.into_iter().map(warning).collect()
 }
 
 /// Returns warnings about what may be lost.
@@ -187,13 +198,16 @@ pub fn placement_warnings(volume: &Volume) -> Vec<String> {
     warnings
 }
 
-/// Returns what a node lacks.
+/// Returns what follows from what a node lacks.
 fn shortcomings(abilities: Abilities) -> impl Iterator<Item = &'static str> {
     let Abilities { create, ranges, streams, .. } = abilities;
     let lacks = [
-        (create, "cannot refuse to replace a file, so that of two writers both may succeed"),
-        (ranges, "sends whole files where a range is asked for, so small reads are slow"),
-        (streams, "takes whole files only, so shards are kept in memory until they are complete"),
+        (create, "a file that exists may be replaced, so that of two writers both may succeed"),
+        (ranges, "whole files come where a range is asked for, so small reads are slow"),
+        (
+            streams,
+            "files are taken whole only, so shards are kept in memory until they are complete",
+        ),
     ];
     lacks.into_iter().filter(|(can, _)| !can).map(|(_, what)| what)
 }

@@ -1,6 +1,7 @@
 //! `paritas volume ls`, `stat`, `rm` and `status`.
 
 use std::collections::BTreeSet;
+use std::io::{self, IsTerminal};
 
 use paritas_shards::Timestamp;
 use paritas_volume::names::ObjectName;
@@ -12,7 +13,7 @@ use super::{AT_ONCE, each, folder_prefix, object, report};
 use crate::args::volume::{Ls, Rm, Stat, Status};
 use crate::commands::Outcome;
 use crate::exit::{Exit, Failure};
-use crate::output::{Output, counted, mode_text, shown, time_text};
+use crate::output::{Output, counted, mode_text, quoted, shown, time_text};
 
 /// Lists objects.
 pub async fn ls(args: &Ls, output: &Output) -> Outcome {
@@ -25,10 +26,14 @@ pub async fn ls(args: &Ls, output: &Output) -> Outcome {
             "type": "volume-ls", "name": name.as_str(), "object": version.object.to_string(),
             "generation": version.generation, "length": length,
         });
-        let name = shown(name.as_str());
-        output.result(value, || match args.long {
+        let name = match (args.null, io::stdout().is_terminal()) {
+            (true, _) => name.to_string(),
+            (false, true) => quoted(name.as_str()),
+            (false, false) => shown(name.as_str()).to_string(),
+        };
+        output.name(value, if args.null { '\0' } else { '\n' }, || match args.long {
             true => format!("{length:>15}  {}  {}  {name}", version.generation, version.object),
-            false => name.to_string(),
+            false => name,
         });
     }
     Ok(Exit::Done)

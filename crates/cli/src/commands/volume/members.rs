@@ -82,7 +82,9 @@ fn report_added(
 ) {
     let added = || nodes.iter().zip(probes);
     let mut warnings = init::placement_warnings(volume);
-    warnings.extend(added().flat_map(|(node, probe)| init::node_warnings(&node.name, probe)));
+    let named: Vec<(&str, &Probe)> =
+        added().map(|(node, probe)| (node.name.as_str(), probe)).collect();
+    warnings.extend(init::node_warnings(&named));
     warnings.iter().for_each(|warning| output.warn(warning));
     let values: Vec<Value> =
         added().map(|(node, probe)| init::node_value(&node.name, node.domain(), probe)).collect();
@@ -175,10 +177,14 @@ impl Drained {
                 "nothing needs it any more: once every client has {path}, `paritas volume drain \
                  {path} {node} --remove` removes it"
             ),
-            (false, true) => "what is left belongs to objects that are being written, or were \
-                              interrupted and are removed after a day: drain it again later"
-                .to_owned(),
-            (false, false) => "not all objects are in order: drain it again".to_owned(),
+            (false, true) => format!(
+                "what is left belongs to objects that are being written, or whose put was \
+                 interrupted on another machine and which are removed after a day: run `paritas \
+                 volume drain {path} {node}` again when the put is done, or after that day"
+            ),
+            (false, false) => format!(
+                "not all objects are in order: run `paritas volume drain {path} {node}` again"
+            ),
         };
         format!("{node}: {moved}\n  {next}")
     }

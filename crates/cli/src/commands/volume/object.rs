@@ -178,6 +178,7 @@ fn report_get(
     progress: &Progress,
     output: &Output,
 ) {
+    progress.aside(|| object.warnings().iter().for_each(|warning| output.warn(warning)));
     let mut value = report::describe("volume-get", name, object);
     value["digest"] = json!(object.digest().to_string());
     value["read_bytes"] = json!(object.read_bytes());

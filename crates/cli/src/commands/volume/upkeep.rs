@@ -115,8 +115,8 @@ struct Tally<'a> {
 }
 
 impl<'a> Tally<'a> {
-    fn new(output: &'a Output) -> Self {
-        Self { summary: Summary::new(), worst: Worst::default(), output }
+    fn new(only_bad: bool, output: &'a Output) -> Self {
+        Self { summary: Summary::new(only_bad), worst: Worst::default(), output }
     }
 
     fn note(&mut self, length: u64, outcome: Result<State, Failure>) {
@@ -166,7 +166,8 @@ impl<'a> Tally<'a> {
 pub async fn verify(args: &Verify, output: &Output) -> Outcome {
     let mut volume = super::open(&args.volume)?;
     let items = items(&volume, &args.names, output).await?;
-    let (shares, mut tally) = (Shares::of(&mut volume, &items, output), Tally::new(output));
+    let (shares, mut tally) =
+        (Shares::of(&mut volume, &items, output), Tally::new(args.only_bad, output));
     let check = async |item: Item| {
         let start = Instant::now();
         let verdict = volume.verify(&item.name, args.deep).await;
@@ -239,7 +240,7 @@ fn verdict_text(verdict: &Verdict, state: State) -> String {
 /// Brings objects into order, the most urgent first. Returns the worst exit code.
 pub async fn repair(args: &Repair, output: &Output) -> Outcome {
     let mut volume = super::open_background(&args.volume, args.background)?;
-    let mut tally = Tally::new(output);
+    let mut tally = Tally::new(false, output);
     match args.scrub {
         true => scrub(&mut volume, &mut tally).await?,
         false => {
@@ -260,7 +261,7 @@ pub async fn repair(args: &Repair, output: &Output) -> Outcome {
 /// Repairs all objects, the most urgent first, and removes what interrupted commands left. Returns
 /// the worst exit code.
 pub async fn repair_all(volume: &mut Volume, output: &Output) -> Outcome {
-    let mut tally = Tally::new(output);
+    let mut tally = Tally::new(false, output);
     let items = most_urgent_first(volume).await?;
     repair_items(volume, items, false, &mut tally).await;
     let collected = collect(volume, output).await;

@@ -17,15 +17,48 @@ pub use windows::*;
 
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-/// Renames without replacing anything, by a hard link, which is refused where the name is taken.
-/// File systems without links (FAT) leave a moment between the look and the renaming.
-pub fn link_and_remove(from: &Path, to: &Path) -> io::Result<()> {
+/// Returns the folder at which the file system of a folder is mounted, as far as that is known.
+pub fn mount_point(folder: &Path) -> PathBuf {
+    let folder = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
+    let device = |path: &Path| device_of(path).ok();
+    let inside = folder.ancestors().take_while(|above| device(above) == device(&folder));
+    inside.last().unwrap_or(&folder).to_owned()
+}
+
+/// Gives a file a name that must be free, also where the file system cannot do so at once. Then a
+/// moment is left between the look at the name and the renaming.
+///
+/// # Errors
+/// If the name is taken ([`io::ErrorKind::AlreadyExists`]), or if the system refuses.
+pub fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
+    match rename_at_once(from, to)? {
+        true => Ok(()),
+        false => look_and_rename(from, to),
+    }
+}
+
+/// Gives a file a name that must be free, by a hard link, which is refused where the name is taken.
+/// Returns `false` if the file system has no hard links, as exFAT.
+///
+/// # Errors
+/// If the name is taken ([`io::ErrorKind::AlreadyExists`]), or if the old one cannot be removed.
+pub fn link_and_remove(from: &Path, to: &Path) -> io::Result<bool> {
     match fs::hard_link(from, to) {
-        Ok(()) => fs::remove_file(from),
+        Ok(()) => fs::remove_file(from).map(|()| true),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(error),
-        Err(_) if fs::symlink_metadata(to).is_ok() => Err(io::ErrorKind::AlreadyExists.into()),
+        Err(_) => Ok(false),
+    }
+}
+
+/// Renames after a look at the new name, which is not certain to be free any more then.
+///
+/// # Errors
+/// If the name is taken ([`io::ErrorKind::AlreadyExists`]), or if the system refuses.
+pub fn look_and_rename(from: &Path, to: &Path) -> io::Result<()> {
+    match fs::symlink_metadata(to) {
+        Ok(_) => Err(io::ErrorKind::AlreadyExists.into()),
         Err(_) => fs::rename(from, to),
     }
 }

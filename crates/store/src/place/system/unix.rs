@@ -13,6 +13,7 @@ use rustix::fs::{CWD, OFlags, RenameFlags, renameat_with};
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit, setrlimit};
 
+use crate::place::refused::refusal;
 use crate::place::system::link_and_remove;
 
 /// The device of a file or folder, and its number there.
@@ -176,11 +177,14 @@ pub fn write_once(file: &File, slices: &[IoSlice<'_>], offset: u64) -> io::Resul
     Ok(rustix::io::pwritev(file, slices, offset)?)
 }
 
-/// Renames without replacing anything, also where the file system cannot do so by itself.
-pub fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
+/// Gives a file a name that must be free. Returns `false` if the file system cannot do so at once.
+///
+/// # Errors
+/// If the name is taken ([`io::ErrorKind::AlreadyExists`]), or if the system refuses.
+pub fn rename_at_once(from: &Path, to: &Path) -> io::Result<bool> {
     match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
-        Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => link_and_remove(from, to),
-        result => Ok(result?),
+        Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP | Errno::PERM) => link_and_remove(from, to),
+        renamed => Ok(renamed.map(|()| true)?),
     }
 }
 
@@ -189,16 +193,13 @@ pub fn rename_over(from: &Path, to: &Path) -> io::Result<()> {
     fs::rename(from, to)
 }
 
-/// Makes the names in a directory durable. Does nothing on network file systems that cannot sync a
-/// directory.
+/// Makes the names in a directory durable. Does nothing on file systems that cannot sync a
+/// directory, as some of networks.
 ///
 /// # Errors
-/// If the directory cannot be opened or synced.
+/// If the directory does not exist, or if syncing fails.
 pub fn sync_directory(directory: &Path) -> io::Result<()> {
-    match File::open(directory).and_then(|opened| opened.sync_all()) {
-        Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(()),
-        done => done,
-    }
+    refusal(File::open(directory).and_then(|opened| opened.sync_all())).map(|_| ())
 }
 
 /// Opens a file for reading.
@@ -286,6 +287,11 @@ pub fn set_mode(file: &File, mode: u32) -> io::Result<()> {
     file.set_permissions(Permissions::from_mode(mode))
 }
 
+/// Returns what tells the file system at a path from all others.
+pub fn device_of(path: &Path) -> io::Result<u64> {
+    Ok(fs::metadata(path)?.dev())
+}
+
 /// Returns what tells the file system of a file from all others.
 pub fn file_system(file: &File) -> io::Result<u64> {
     Ok(file.metadata()?.dev())
@@ -330,6 +336,11 @@ pub fn is_disk(file: &Metadata) -> bool {
 /// Returns the numbers of the user and the group that a file belongs to.
 pub fn owner(file: &Metadata) -> Option<(u32, u32)> {
     Some((file.uid(), file.gid()))
+}
+
+/// Whether this process may give any file to anybody.
+pub fn may_give_files_away() -> bool {
+    rustix::process::geteuid().is_root()
 }
 
 /// Gives a file to a user, if one is given, and to a group.

@@ -86,8 +86,11 @@ pub fn write_once(file: &File, slices: &[IoSlice<'_>], offset: u64) -> io::Resul
     first.map_or(Ok(0), |slice| file.seek_write(slice, offset))
 }
 
-/// Renames without replacing anything.
-pub fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
+/// Gives a file a name that must be free. Returns `false` if the file system cannot do so at once.
+///
+/// # Errors
+/// If the name is taken ([`io::ErrorKind::AlreadyExists`]), or if the system refuses.
+pub fn rename_at_once(from: &Path, to: &Path) -> io::Result<bool> {
     link_and_remove(from, to)
 }
 
@@ -163,6 +166,11 @@ pub fn set_mode(_file: &File, _mode: u32) -> io::Result<()> {
 }
 
 /// Refuses, as [`drop_cached`] does.
+pub fn device_of(_path: &Path) -> io::Result<u64> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// Refuses, as [`drop_cached`] does.
 pub fn file_system(_file: &File) -> io::Result<u64> {
     Err(io::ErrorKind::Unsupported.into())
 }
@@ -188,6 +196,11 @@ pub fn is_disk(_file: &Metadata) -> bool {
 /// Returns `None`: users and groups have no numbers.
 pub fn owner(_file: &Metadata) -> Option<(u32, u32)> {
     None
+}
+
+/// Returns `false`: no file has an owner with a number.
+pub fn may_give_files_away() -> bool {
+    false
 }
 
 /// Never called, because no file has an owner with a number.

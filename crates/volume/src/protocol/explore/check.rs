@@ -82,6 +82,7 @@ fn is_in_order(world: &World, before: &State, after: &State, latest: Listed) -> 
     let is_small = world.is_inline(object);
     let is_settled = match latest.kind {
         Kind::Removed if holders == 0 => true,
+        Kind::Removed => holders >= world.quorum.to_write(),
         _ if is_small => holders >= world.quorum.to_write(),
         _ => holders == world.quorum.serving(),
     };

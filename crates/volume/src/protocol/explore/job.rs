@@ -87,7 +87,7 @@ impl Run {
                 put(Content::Shards { spread, needed: STAGES[0] - missing })
             }
             Job::Inline => put(Content::Inline { length: 1, order }),
-            Job::Remove => put(Content::Removed),
+            Job::Remove => put(Content::Removed { order }),
             Job::Get => Self::Get(started(Get::new(quorum)), acked),
             Job::Promote => {
                 Self::Promote(started(Promote::new(quorum, id(0), spread, STAGES[0]..STAGES[1])))

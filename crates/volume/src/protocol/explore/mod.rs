@@ -174,6 +174,8 @@ fn larger_worlds_are_sound() {
     explore(World::new(3, &[Put, Put], Budget { crashes: 1, ..FAULT }));
     explore(World::new(3, &[Put, Promote, Repair], CRASH));
     explore(World::new(3, &[Remove, Inline, Repair], day));
+    explore(World::new(3, &[Remove, Put], Budget { crashes: 1, ..FAULT }));
+    explore(World::new(3, &[Remove, Repair], Budget { crashes: 1, losses: 1, ..FAULT }));
     explore(World::new(3, &[Rewrite, Put, Repair], CALM));
     explore(World::new(3, &[Rewrite, Repair], Budget { crashes: 1, losses: 1, ..FAULT }));
     for job in [Get, Promote, Repair] {

@@ -209,7 +209,7 @@ impl World {
 
     fn shape(&self, listed: Listed) -> Shape {
         match listed.kind {
-            Kind::Removed => Shape::Removed,
+            Kind::Removed => Shape::Removed { order: self.serving().collect() },
             Kind::Put if self.is_inline(listed.version.object) => {
                 Shape::Inline { order: self.serving().collect() }
             }

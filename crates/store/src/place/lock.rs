@@ -1,6 +1,5 @@
 //! Locks on folders, which are held while files in them get their names or lose them. Processes
-//! that write shards of the same object take turns there, and each looks again at what is in its
-//! way.
+//! that write the same files take turns there, and each looks again at what is in its way.
 //!
 //! The lock is the system's advisory one on the folder itself: it leaves no file behind, and is
 //! gone with its process. Where a file system has none, nothing is held; then only the renamings
@@ -11,9 +10,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::error::{Error, Result};
-use crate::shown::shown;
-use paritas_store::place::identity::Inode;
+use crate::place::identity::Inode;
 
 /// Time to wait for another process. Naming files takes milliseconds, syncing a folder on a
 /// busy disk a few seconds.
@@ -22,9 +19,13 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Time to wait between two attempts.
 const INTERVAL: Duration = Duration::from_millis(2);
 
+/// A folder in which another process has been writing for so long that nobody waited for its end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Busy(pub PathBuf);
+
 /// Locks on some folders, until it is dropped.
 #[derive(Debug)]
-pub(crate) struct FolderLocks(
+pub struct FolderLocks(
     #[expect(dead_code, reason = "a file is open as long as its lock is to be held")] Vec<File>,
 );
 
@@ -32,15 +33,15 @@ impl FolderLocks {
     /// Locks folders, in an order that is the same in all processes.
     ///
     /// # Errors
-    /// If another process has held one of the locks for half a minute ([`crate::ErrorKind::Busy`]).
-    pub fn acquire<'p>(folders: impl IntoIterator<Item = &'p Path>) -> Result<Self> {
+    /// If another process has held one of the locks for half a minute.
+    pub fn acquire<'p>(folders: impl IntoIterator<Item = &'p Path>) -> Result<Self, Busy> {
         Self::acquire_within(PATIENCE, folders)
     }
 
     fn acquire_within<'p>(
         patience: Duration,
         folders: impl IntoIterator<Item = &'p Path>,
-    ) -> Result<Self> {
+    ) -> Result<Self, Busy> {
         let inode = |folder: &'p Path| Some((Inode::at(folder)?, fs::canonicalize(folder).ok()?));
         let mut folders: Vec<(Inode, PathBuf)> = folders.into_iter().filter_map(inode).collect();
         folders.sort_by(|(one, path), (other, place)| {
@@ -50,24 +51,19 @@ impl FolderLocks {
         folders.dedup_by(|(one, _), (other, _)| one.is_same(other));
         let deadline = Instant::now() + patience;
         let locks = folders.iter().map(|(_, folder)| lock(folder, deadline));
-        Ok(Self(locks.filter_map(Result::transpose).collect::<Result<_>>()?))
+        Ok(Self(locks.filter_map(Result::transpose).collect::<Result<_, _>>()?))
     }
 }
 
 /// Locks a folder where that is possible.
-fn lock(folder: &Path, deadline: Instant) -> Result<Option<File>> {
+fn lock(folder: &Path, deadline: Instant) -> Result<Option<File>, Busy> {
     let Ok(file) = File::open(folder) else { return Ok(None) };
     loop {
         match file.try_lock() {
             Ok(()) => return Ok(Some(file)),
             Err(TryLockError::Error(_)) => return Ok(None),
             Err(TryLockError::WouldBlock) if Instant::now() < deadline => thread::sleep(INTERVAL),
-            Err(TryLockError::WouldBlock) => {
-                return Err(Error::busy(format!(
-                    "another process is writing in {} and does not end; try again later",
-                    shown(folder)
-                )));
-            }
+            Err(TryLockError::WouldBlock) => return Err(Busy(folder.to_owned())),
         }
     }
 }
@@ -75,7 +71,6 @@ fn lock(folder: &Path, deadline: Instant) -> Result<Option<File>> {
 #[cfg(all(test, unix))]
 mod tests {
     use super::*;
-    use crate::ErrorKind;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     /// Threads that lock the same folders in different orders, some twice, are never in them
@@ -107,8 +102,7 @@ mod tests {
         let held = FolderLocks::acquire([folder.path()]).unwrap();
         let patience = Duration::from_millis(20);
         let error = FolderLocks::acquire_within(patience, [folder.path()]).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Busy);
-        assert!(error.to_string().starts_with("another process"), "{error}");
+        assert_eq!(error, Busy(folder.path().canonicalize().unwrap()));
         drop(held);
         FolderLocks::acquire_within(patience, [folder.path(), Path::new("/none")]).unwrap();
     }

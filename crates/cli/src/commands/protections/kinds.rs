@@ -1,0 +1,171 @@
+//! The kinds of what verification finds: their words, their order, and what to do about each.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use paritas_protect::{FileState, Protection, VerifyReport};
+
+use super::command;
+use crate::commands::leftovers::quoted;
+use crate::commands::many::State;
+
+/// The kinds of findings, worst first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    Damaged,
+    Missing,
+    Unreadable,
+    Changed,
+    Moved,
+    Touched,
+}
+
+/// What can be done about a kind of finding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Next {
+    /// Make it readable, and verify again.
+    Read,
+    /// Repair it.
+    Repair,
+    /// Protect it as it is now, or restore what was protected.
+    Choose,
+    /// Move it back, or protect it where it is.
+    Place,
+}
+
+impl Kind {
+    pub fn of(state: &FileState) -> Self {
+        match state {
+            FileState::Damaged(_) => Self::Damaged,
+            FileState::Missing => Self::Missing,
+            FileState::Unreadable(_) => Self::Unreadable,
+            FileState::Changed(_) => Self::Changed,
+            FileState::Moved(_) => Self::Moved,
+            FileState::Touched => Self::Touched,
+        }
+    }
+
+    /// Returns the word for the kind, which is also the state in JSON.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Damaged => "damaged",
+            Self::Missing => "missing",
+            Self::Unreadable => "unreadable",
+            Self::Changed => "changed",
+            Self::Moved => "moved",
+            Self::Touched => "touched",
+        }
+    }
+
+    /// Whether only a verbose report has a line for each finding.
+    pub fn is_minor(self) -> bool {
+        self == Self::Touched
+    }
+
+    fn next(self) -> Option<Next> {
+        match self {
+            Self::Unreadable => Some(Next::Read),
+            Self::Damaged | Self::Missing => Some(Next::Repair),
+            Self::Changed => Some(Next::Choose),
+            Self::Moved => Some(Next::Place),
+            Self::Touched => None,
+        }
+    }
+}
+
+impl Next {
+    /// Returns what to do, with the commands to type.
+    fn advice(self, protection: &Protection) -> Vec<String> {
+        let command = |verb| command(verb, protection);
+        match self {
+            Self::Read => vec![format!(
+                "make readable what cannot be read, or mount its disk; then {}",
+                command("verify")
+            )],
+            Self::Repair => {
+                vec![format!("{} restores what is damaged or missing", command("repair"))]
+            }
+            Self::Choose => for_changed(protection).to_vec(),
+            Self::Place => vec![format!(
+                "{} moves back what was moved; an update protects it where it is",
+                command("repair --move-back")
+            )],
+        }
+    }
+}
+
+/// Returns what can be done about files that someone has changed.
+pub fn for_changed(protection: &Protection) -> [String; 2] {
+    [
+        format!("{} protects changed files as they are", command("protect --update", protection)),
+        format!(
+            "{} restores what was protected instead",
+            command("repair --restore-changed", protection)
+        ),
+    ]
+}
+
+/// Returns what removes the copies of what repairs have replaced.
+pub fn for_copies(protection: &Protection) -> String {
+    format!("{} removes the copies of what was replaced", command("repair --clean", protection))
+}
+
+/// Counts findings by kind, worst first, then new files. Returns `None` if there is nothing to
+/// count.
+pub fn counts(report: &VerifyReport) -> Option<String> {
+    let mut found: BTreeMap<Kind, u64> = BTreeMap::new();
+    report.findings.iter().for_each(|one| *found.entry(Kind::of(&one.state)).or_default() += 1);
+    let found = found.into_iter().map(|(kind, count)| match kind {
+        Kind::Touched => format!("{count} touched (only times or modes differ)"),
+        kind => format!("{count} {}", kind.word()),
+    });
+    let others = [
+        (report.parity.len(), "of the parity files not intact"),
+        (report.replaced.len(), "replaced before and kept"),
+        (report.skipped.len(), "skipped"),
+        (report.new.len(), "new"),
+    ];
+    let others = others.into_iter().filter(|(count, _)| *count > 0);
+    let all: Vec<String> =
+        found.chain(others.map(|(count, word)| format!("{count} {word}"))).collect();
+    (!all.is_empty()).then(|| all.join(", "))
+}
+
+/// Returns what to do next, in the order in which it is safe: what cannot be read comes first, and
+/// new parity is made last.
+pub fn next_steps(protection: &Protection, report: &VerifyReport, state: State) -> Vec<String> {
+    let kinds = report.findings.iter().map(|finding| Kind::of(&finding.state));
+    let mut next: BTreeSet<Next> = kinds.filter_map(Kind::next).collect();
+    let unread = report.parity.iter().any(|finding| finding.unreadable);
+    next.extend(unread.then_some(Next::Read));
+    next.extend(report.parity.iter().any(|finding| !finding.unreadable).then_some(Next::Repair));
+    let mut steps = Vec::new();
+    if state == State::Lost {
+        next.remove(&Next::Repair);
+        steps.push(beyond_repair(protection));
+        let repair = command("repair", protection);
+        steps.push(format!("{repair} restores now what does not need the lost blocks"));
+    }
+    steps.extend(next.into_iter().flat_map(|next| next.advice(protection)));
+    if !report.new.is_empty() {
+        steps.push(format!("{} protects new files", command("protect --update", protection)));
+    }
+    if !report.replaced.is_empty() && state == State::Intact {
+        steps.push(for_copies(protection));
+    }
+    steps
+}
+
+/// Returns what can bring back what the parity does not repair.
+pub fn beyond_repair(protection: &Protection) -> String {
+    format!(
+        "put copies of the lost files, whole or in part, anywhere into {}, or find more parity \
+         files; then {} uses what they have",
+        quoted(protection.root()),
+        command("repair", protection)
+    )
+}
+
+/// Adds what to do next to a report.
+pub fn add_steps(text: &mut String, steps: impl IntoIterator<Item = String>) {
+    steps.into_iter().for_each(|step| text.push_str(&format!("\n  next     {step}")));
+}

@@ -1,0 +1,449 @@
+//! Contact with a node: how long it has been silent, and whether it is given up.
+//!
+//! A node that hangs answers nothing, and each call to it would wait for the whole time limit.
+//! So the limit counts once for each node, not for each call: as soon as one call has waited that
+//! long without a sign of life from the node, contact is *lost*. All calls that wait for the node
+//! fail at that moment, and later ones fail at once.
+//!
+//! ```text
+//!             limit                      rest (3 limits, then 6, 12, ...)
+//! call 1  |----------x                 .                                |
+//! call 2        |----x                 .                                |
+//! call 3               x  at once      .                                x  at once; one trial begins
+//! ```
+//!
+//! A lost node is tried again after a rest, beside a call that fails at once. So nobody waits for
+//! it, a long command takes back a node that has recovered, and a short one never tries. Each loss
+//! soon after a recovery doubles the rest: a node that answers the trial and then hangs again costs
+//! a vanishing part of a long command.
+//!
+//! Each call must be answered within the limit, be it by an error. Bytes that move extend it, for
+//! all calls: a large file over a slow link takes longer, and is alive all the time. Answers to
+//! other calls do not: a disk that hangs may still show what the system remembers of it.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
+
+use super::Call;
+use crate::{Error, ErrorKind, Result};
+
+/// Time for which a lost node is left alone, in time limits. A command that takes less than three
+/// limits never waits twice.
+const REST: u32 = 3;
+
+/// A node that held for this many rests after a recovery starts again with the shortest rest.
+const HELD: u32 = 8;
+
+/// The longest rest, in time limits.
+const LONGEST_REST: u32 = 64 * REST;
+
+/// The part of the limit that a call is given at least, however long earlier ones have waited.
+const LEAST: u32 = 10;
+
+/// Bytes of one sign of life while a request is sent: few beside what the system's buffers take.
+const SIGN: usize = 64 << 10;
+
+/// Contact with one node, shared by all that call it.
+#[derive(Debug)]
+pub(crate) struct Contact {
+    node: String,
+    limit: Duration,
+    state: Mutex<State>,
+    is_lost: watch::Sender<bool>,
+}
+
+#[derive(Debug)]
+struct State {
+    /// When bytes last moved.
+    moved: Instant,
+    /// What is known of calls of each kind that were given up before the limit.
+    doubts: HashMap<Call, Doubt>,
+    /// When contact was last regained.
+    regained: Instant,
+    rest: Duration,
+    /// When a lost node is tried again. `None` while it is tried.
+    next_trial: Option<Instant>,
+}
+
+/// How long calls of one kind have waited in vain since the last of them was answered, and until
+/// when this is counted. A disk that hangs may still answer calls of another kind.
+#[derive(Debug, Clone, Copy)]
+struct Doubt {
+    time: Duration,
+    counted: Instant,
+}
+
+impl Contact {
+    /// Begins contact with a node that may be silent for `limit`.
+    pub fn new(node: impl Into<String>, limit: Duration) -> Arc<Self> {
+        let now = Instant::now();
+        let state = State {
+            moved: now,
+            doubts: HashMap::new(),
+            regained: now,
+            rest: limit.saturating_mul(REST),
+            next_trial: None,
+        };
+        let (is_lost, _) = watch::channel(false);
+        Arc::new(Self { node: node.into(), limit, state: Mutex::new(state), is_lost })
+    }
+
+    /// Contact with a node that is never given up.
+    pub fn unlimited(node: impl Into<String>) -> Arc<Self> {
+        Self::new(node, Duration::from_secs(86_400))
+    }
+
+    /// Returns the name of the node.
+    pub fn node(&self) -> &str {
+        &self.node
+    }
+
+    /// Returns the time for which the node may be silent.
+    pub fn limit(&self) -> Duration {
+        self.limit
+    }
+
+    /// Notes a sign of life of a call that takes long. It counts for all calls.
+    pub fn moved(&self) {
+        self.lock().moved = Instant::now();
+    }
+
+    /// Whether the node is given up.
+    pub fn is_lost(&self) -> bool {
+        *self.is_lost.borrow()
+    }
+
+    /// Returns what tells whether the node is given up.
+    pub fn watch(&self) -> watch::Receiver<bool> {
+        self.is_lost.subscribe()
+    }
+
+    /// Waits for the answer to a call.
+    ///
+    /// # Errors
+    /// If the call fails; if the node is lost, or falls silent for the time limit meanwhile.
+    pub async fn hold<T>(&self, kind: Call, call: impl Future<Output = Result<T>>) -> Result<T> {
+        self.wait(Some(kind), Duration::ZERO)?.until_answered(call).await
+    }
+
+    /// Waits for the answer to a call, `extra` longer than for others.
+    ///
+    /// # Errors
+    /// As [`Self::hold`].
+    pub async fn hold_longer<T>(
+        &self,
+        kind: Call,
+        extra: Duration,
+        call: impl Future<Output = Result<T>>,
+    ) -> Result<T> {
+        self.wait(Some(kind), extra)?.until_answered(call).await
+    }
+
+    /// Waits for the answer to a call that may be given up early because other nodes were faster.
+    /// The time until then says nothing about the node.
+    ///
+    /// # Errors
+    /// As [`Self::hold`].
+    pub async fn hold_lightly<T>(&self, call: impl Future<Output = Result<T>>) -> Result<T> {
+        self.wait(None, Duration::ZERO)?.until_answered(call).await
+    }
+
+    fn wait(&self, kind: Option<Call>, extra: Duration) -> Result<Wait<'_>> {
+        if self.is_lost() {
+            return Err(self.silence());
+        }
+        let doubt = kind.and_then(|kind| self.lock().doubts.get(&kind).copied());
+        let waited = doubt.map_or(Duration::ZERO, |doubt| doubt.time);
+        let patience = self.limit.saturating_sub(waited).max(self.limit / LEAST);
+        Ok(Wait { contact: self, begun: Instant::now(), patience, extra, kind })
+    }
+
+    fn silence(&self) -> Error {
+        let seconds = self.limit.as_secs_f64();
+        Error::new(ErrorKind::Io, format!("no answer within {seconds} s")).at_node(&self.node)
+    }
+
+    fn lose(&self) {
+        let mut state = self.lock();
+        if self.is_lost() {
+            return;
+        }
+        let shortest = self.limit.saturating_mul(REST);
+        let has_held = state.regained.elapsed() > state.rest.saturating_mul(HELD);
+        if has_held {
+            state.rest = shortest;
+        }
+        state.next_trial = Instant::now().checked_add(state.rest);
+        self.is_lost.send_replace(true);
+    }
+
+    /// Returns a trial if the node is lost and is to be tried again now.
+    pub fn due_trial(self: &Arc<Self>) -> Option<Trial> {
+        if !self.is_lost() {
+            return None;
+        }
+        let mut state = self.lock();
+        state.next_trial.take_if(|at| *at <= Instant::now())?;
+        Some(Trial { contact: Arc::clone(self), has_answered: false })
+    }
+
+    fn tried(&self, has_answered: bool) {
+        let mut state = self.lock();
+        let now = Instant::now();
+        let longest = self.limit.saturating_mul(LONGEST_REST);
+        state.rest = state.rest.saturating_mul(2).min(longest);
+        match has_answered {
+            true => {
+                state.regained = now;
+                state.doubts.clear();
+                self.is_lost.send_replace(false);
+            }
+            false => state.next_trial = now.checked_add(state.rest),
+        }
+    }
+
+    /// Divides bytes that are to be sent into pieces. Each piece that leaves the process is a sign
+    /// of life, because a server that reads nothing takes no more than fits into buffers.
+    pub fn signs(self: &Arc<Self>, bytes: Bytes) -> impl Iterator<Item = Bytes> + Send + use<> {
+        let (contact, mut rest) = (Arc::clone(self), bytes);
+        std::iter::from_fn(move || {
+            let piece = rest.split_to(SIGN.min(rest.len()));
+            let contact = Arc::clone(&contact);
+            (!piece.is_empty()).then(|| Bytes::from_owner(Sign { piece, contact }))
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Bytes that are a sign of life when they are dropped, because they have been sent.
+struct Sign {
+    piece: Bytes,
+    contact: Arc<Contact>,
+}
+
+impl AsRef<[u8]> for Sign {
+    fn as_ref(&self) -> &[u8] {
+        &self.piece
+    }
+}
+
+impl Drop for Sign {
+    fn drop(&mut self) {
+        self.contact.moved();
+    }
+}
+
+/// A lost node is tried again. If that is given up, the node has not answered.
+#[derive(Debug)]
+pub(crate) struct Trial {
+    contact: Arc<Contact>,
+    has_answered: bool,
+}
+
+impl Trial {
+    /// Waits for an answer, whatever it is. If it comes, the node is called again from then on.
+    pub async fn wait<T>(mut self, call: impl Future<Output = T>) {
+        self.has_answered = tokio::time::timeout(self.contact.limit, call).await.is_ok();
+    }
+}
+
+impl Drop for Trial {
+    fn drop(&mut self) {
+        self.contact.tried(self.has_answered);
+    }
+}
+
+/// A call that is waited for.
+struct Wait<'a> {
+    contact: &'a Contact,
+    begun: Instant,
+    patience: Duration,
+    extra: Duration,
+    /// The kind of call whose time counts as doubt if it is given up before the limit.
+    kind: Option<Call>,
+}
+
+impl Wait<'_> {
+    async fn until_answered<T>(mut self, call: impl Future<Output = Result<T>>) -> Result<T> {
+        tokio::select! {
+            biased;
+            answer = call => {
+                if let Some(kind) = self.kind.take() {
+                    self.contact.lock().doubts.remove(&kind);
+                }
+                answer
+            }
+            () = self.until_lost() => Err(self.contact.silence()),
+        }
+    }
+
+    /// Returns when contact is lost, by this call or another one.
+    async fn until_lost(&self) {
+        let mut lost = self.contact.watch();
+        while !*lost.borrow_and_update() {
+            let due = self.due();
+            tokio::select! {
+                () = sleep_until(due) => if self.due() <= Instant::now() {
+                    self.contact.lose();
+                },
+                _ = lost.changed() => {}
+            }
+        }
+    }
+
+    /// Returns until when the node may be silent.
+    fn due(&self) -> Instant {
+        let moved = self.contact.lock().moved;
+        let since_begun = self.begun + self.patience;
+        since_begun.max(moved + self.contact.limit) + self.extra
+    }
+}
+
+impl Drop for Wait<'_> {
+    fn drop(&mut self) {
+        let Some(kind) = self.kind else { return };
+        let mut state = self.contact.lock();
+        let doubt =
+            state.doubts.entry(kind).or_insert(Doubt { time: Duration::ZERO, counted: self.begun });
+        let now = Instant::now();
+        // Calls that wait side by side count once.
+        doubt.time += now.saturating_duration_since(self.begun.max(doubt.counted));
+        doubt.counted = now;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+
+    use futures::future::{join, join_all};
+
+    use super::*;
+
+    const LIMIT: Duration = Duration::from_secs(10);
+
+    async fn after<T>(seconds: u64, answer: T) -> Result<T> {
+        tokio::time::sleep(Duration::from_secs(seconds)).await;
+        Ok(answer)
+    }
+
+    fn seconds_since(begun: Instant) -> u64 {
+        begun.elapsed().as_secs()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn silence_is_waited_for_once_by_all() {
+        let (contact, begun) = (Contact::new("n", LIMIT), Instant::now());
+        let late = |seconds| {
+            let contact = &contact;
+            async move {
+                after(seconds, ()).await.unwrap();
+                contact.hold(Call::Write, pending::<Result<()>>()).await.unwrap_err()
+            }
+        };
+        let errors = join_all([0, 3, 9].map(late)).await;
+        assert_eq!(seconds_since(begun), 10);
+        for error in errors {
+            assert_eq!((error.kind(), error.node()), (ErrorKind::Io, Some("n")));
+            assert_eq!(error.message(), "no answer within 10 s");
+        }
+        contact.hold(Call::Write, pending::<Result<()>>()).await.unwrap_err();
+        assert_eq!(seconds_since(begun), 10, "nobody waits for it again");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_gives_signs_of_life_is_waited_for() {
+        let (contact, begun) = (Contact::new("n", LIMIT), Instant::now());
+        let signs = async {
+            for _ in 0..12 {
+                after(9, ()).await.unwrap();
+                contact.signs(Bytes::from_static(&[0; 100])).for_each(drop);
+            }
+        };
+        let (answer, ()) = join(contact.hold(Call::Write, after(115, 7)), signs).await;
+        assert_eq!((answer.unwrap(), seconds_since(begun)), (7, 115));
+        contact.hold_longer(Call::Write, LIMIT, after(19, ())).await.unwrap();
+        let answers = async {
+            after(9, ()).await.unwrap();
+            contact.hold(Call::Write, after(0, ())).await
+        };
+        let (hung, answered) =
+            join(contact.hold(Call::Write, pending::<Result<()>>()), answers).await;
+        assert!(hung.is_err() && answered.is_ok());
+        assert_eq!(seconds_since(begun), 144, "answers to others are no sign of this call");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn calls_that_are_given_up_early_count_together() {
+        let give_up = async |call: &mut (dyn Future<Output = Result<()>> + Unpin + Send)| {
+            tokio::time::timeout(Duration::from_secs(4), call).await.unwrap_err();
+        };
+        let contact = Contact::new("n", LIMIT);
+        for _ in 0..2 {
+            give_up(&mut Box::pin(contact.hold_lightly(pending()))).await;
+        }
+        let begun = Instant::now();
+        for _ in 0..2 {
+            let both = join_all([
+                contact.hold(Call::Write, pending()),
+                contact.hold(Call::Write, pending()),
+            ]);
+            let both = async { both.await.into_iter().collect::<Result<Vec<()>>>().map(drop) };
+            give_up(&mut Box::pin(both)).await;
+        }
+        contact.hold(Call::Write, pending::<Result<()>>()).await.unwrap_err();
+        assert_eq!(seconds_since(begun), 10, "two of them were given up at the same time");
+
+        let contact = Contact::new("n", LIMIT);
+        give_up(&mut Box::pin(contact.hold(Call::Write, pending()))).await;
+        contact.hold(Call::Delete, after(1, ())).await.unwrap();
+        contact.hold(Call::Write, after(5, ())).await.unwrap();
+        let begun = Instant::now();
+        contact.hold(Call::Write, pending::<Result<()>>()).await.unwrap_err();
+        assert_eq!(seconds_since(begun), 10, "it has answered meanwhile");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_lost_node_rests_longer_each_time() {
+        let contact = Contact::new("n", LIMIT);
+        let lose = async || {
+            contact.hold(Call::Write, pending::<Result<()>>()).await.unwrap_err();
+            let lost = Instant::now();
+            let trial = loop {
+                match contact.due_trial() {
+                    Some(trial) => break trial,
+                    None => after(1, ()).await.unwrap(),
+                }
+            };
+            assert!(contact.due_trial().is_none(), "it is tried by one alone");
+            (seconds_since(lost), trial)
+        };
+        let (rest, trial) = lose().await;
+        assert_eq!(rest, 30);
+        drop(trial);
+        contact.moved();
+        assert!(contact.is_lost(), "what still moves may be old");
+        after(59, ()).await.unwrap();
+        assert!(contact.due_trial().is_none());
+        after(1, ()).await.unwrap();
+        contact.due_trial().unwrap().wait(after(9, ())).await;
+        assert!(!contact.is_lost());
+        let (rest, trial) = lose().await;
+        assert_eq!(rest, 120);
+        trial.wait(after(9, ())).await;
+        after(8 * 240 + 1, ()).await.unwrap();
+        let (rest, trial) = lose().await;
+        assert_eq!(rest, 30, "it has held long enough");
+        trial.wait(after(11, ())).await;
+        assert!(contact.is_lost(), "the answer came too late");
+    }
+}

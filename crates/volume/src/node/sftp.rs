@@ -1,0 +1,500 @@
+//! A folder of a host with an SSH server, by the program `ssh` and the server's subsystem `sftp`, as
+//! a service of OpenDAL.
+//!
+//! OpenDAL's own service starts two `ssh` for each connection: one that logs in and goes on in the
+//! background until it is told to end, and one that uses it. If the program is killed, nobody tells
+//! it, and it stays for ever, logged in. Here each connection is one `ssh`, which speaks with this
+//! process through pipes. When the process ends in whatever way, the pipes end, and so does `ssh`;
+//! a server that answers no longer is given up after [`ALIVE`].
+//!
+//! A connection carries one file or request at a time, and is then used again.
+
+use std::io::SeekFrom;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::process::Stdio;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use bytes::{Buf, BytesMut};
+use futures::StreamExt;
+use opendal::raw::{
+    OpCopy, OpCreateDir, OpDelete, OpList, OpPresign, OpRead, OpRename, OpStat, OpWrite,
+    RpCreateDir, RpPresign, RpRead, RpRename, RpStat, Service, ServiceInfo, Timestamp, oio,
+};
+use opendal::{
+    Buffer, Builder, BytesRange, Capability, Error, ErrorKind, Metadata, MetadataBuilder,
+    OperationContext, Result,
+};
+use openssh_sftp_client::error::SftpErrorKind;
+use openssh_sftp_client::file::{File, TokioCompatFile};
+use openssh_sftp_client::fs::ReadDir;
+use openssh_sftp_client::metadata::MetaData;
+use openssh_sftp_client::{Error as SftpError, Sftp, SftpOptions};
+use tokio::io::{AsyncReadExt, AsyncSeekExt, AsyncWriteExt};
+use tokio::process::{Child, ChildStderr, Command};
+
+/// The most connections to a host. Work beyond them shares connections.
+const MOST_CONNECTIONS: usize = 64;
+
+/// Time in which a connection must be made.
+const CONNECTING: Duration = Duration::from_secs(10);
+
+/// Seconds after which `ssh` asks a silent server whether it is there. After three questions it
+/// gives up.
+const ALIVE: u64 = 15;
+
+/// The most bytes that are read at a time. Servers send fewer.
+const MOST_READ: u64 = 2 << 20;
+
+/// The most bytes of what `ssh` says that are kept.
+const MOST_SAID: u64 = 4096;
+
+/// A folder of a host.
+#[derive(Debug, Default)]
+pub(super) struct SftpFolder {
+    /// `ssh://user@host:port`.
+    pub endpoint: String,
+    /// The path of the folder.
+    pub root: String,
+    /// The file of the key, if not the usual ones are tried.
+    pub key: Option<PathBuf>,
+    /// What `ssh` calls the check of the host's key: `yes`, `accept-new` or `no`.
+    pub host_key_checking: &'static str,
+}
+
+impl Builder for SftpFolder {
+    type Config = ();
+
+    fn build(mut self) -> Result<impl Service> {
+        self.root.truncate(self.root.trim_end_matches('/').len());
+        Ok(Host(Arc::new(Shared { folder: self, connections: Mutex::default() })))
+    }
+}
+
+/// A host, with its connections.
+#[derive(Debug, Clone)]
+struct Host(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    folder: SftpFolder,
+    /// Those that nobody else holds are idle.
+    connections: Mutex<Vec<Arc<Connection>>>,
+}
+
+#[derive(Debug)]
+struct Connection {
+    sftp: Sftp,
+    /// Is killed when it is dropped.
+    _ssh: Child,
+}
+
+impl SftpFolder {
+    fn command(&self) -> Command {
+        let mut ssh = Command::new("ssh");
+        // No terminal, and no connection that is shared with others and would outlive this one.
+        ssh.args(["-T", "-S", "none"]);
+        let alive = format!("ServerAliveInterval={ALIVE}");
+        let checking = format!("StrictHostKeyChecking={}", self.host_key_checking);
+        for option in [
+            "BatchMode=yes",
+            "ClearAllForwardings=yes",
+            "ControlMaster=no",
+            "ForwardAgent=no",
+            "ForwardX11=no",
+            "PermitLocalCommand=no",
+            "RemoteCommand=none",
+            "ServerAliveCountMax=3",
+            &alive,
+            &checking,
+        ] {
+            ssh.args(["-o", option]);
+        }
+        if let Some(key) = &self.key {
+            ssh.args(["-o", "IdentitiesOnly=yes", "-i"]).arg(key);
+        }
+        ssh.args(["-s", "--", &self.endpoint, "sftp"]);
+        ssh.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        // Ctrl-C at a terminal is for this process, which then removes what it has begun.
+        ssh.process_group(0).kill_on_drop(true);
+        ssh
+    }
+
+    async fn connect(&self) -> Result<Connection> {
+        let failed = |what: &str, error: &dyn std::fmt::Display| {
+            Error::new(ErrorKind::Unexpected, format!("{what}: {error}")).set_temporary()
+        };
+        let mut ssh = self.command().spawn().map_err(|error| failed("cannot run ssh", &error))?;
+        let pipes = ssh.stdin.take().zip(ssh.stdout.take()).zip(ssh.stderr.take());
+        let ((stdin, stdout), stderr) =
+            pipes.ok_or_else(|| failed("cannot run ssh", &"it has no pipes"))?;
+        let said = tokio::spawn(last_line(stderr));
+        match Sftp::new(stdin, stdout, SftpOptions::new()).await {
+            Ok(sftp) => Ok(Connection { sftp, _ssh: ssh }),
+            Err(error) => {
+                let said = said.await.unwrap_or_default();
+                Err(failed("ssh", if said.is_empty() { &error } else { &said }))
+            }
+        }
+    }
+
+    /// Returns the path of a file on the host.
+    fn at(&self, path: &str) -> String {
+        format!("{}/{}", self.root, path.trim_start_matches('/'))
+    }
+}
+
+/// Returns the last line of what `ssh` says, once it has ended.
+async fn last_line(stderr: ChildStderr) -> String {
+    let mut said = Vec::new();
+    let mut stderr = stderr.take(MOST_SAID);
+    // What was read until it failed is told.
+    let _ = stderr.read_to_end(&mut said).await;
+    let _ = tokio::io::copy(&mut stderr.into_inner(), &mut tokio::io::sink()).await;
+    let said = String::from_utf8_lossy(&said);
+    said.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default().trim().to_owned()
+}
+
+impl Host {
+    fn connections(&self) -> MutexGuard<'_, Vec<Arc<Connection>>> {
+        self.0.connections.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns an idle connection, a new one, or, if there are too many, the least used one.
+    async fn connection(&self) -> Result<Arc<Connection>> {
+        if let Some(found) = self.found() {
+            return Ok(found);
+        }
+        let silent = |_| {
+            let message = format!("ssh: no connection within {} s", CONNECTING.as_secs());
+            Error::new(ErrorKind::Unexpected, message).set_temporary()
+        };
+        let made = tokio::time::timeout(CONNECTING, self.0.folder.connect()).await;
+        let made = Arc::new(made.map_err(silent)??);
+        self.connections().push(Arc::clone(&made));
+        Ok(made)
+    }
+
+    fn found(&self) -> Option<Arc<Connection>> {
+        let connections = self.connections();
+        let least = connections.iter().min_by_key(|one| Arc::strong_count(one))?;
+        let is_enough = Arc::strong_count(least) == 1 || connections.len() >= MOST_CONNECTIONS;
+        is_enough.then(|| Arc::clone(least))
+    }
+
+    /// Makes an error of OpenDAL's. If the connection failed, others that are idle may have failed
+    /// as well, and none of them is used again.
+    fn failed(&self, connection: &Arc<Connection>, error: SftpError) -> Error {
+        let kind = match &error {
+            SftpError::SftpError(SftpErrorKind::NoSuchFile, _) => ErrorKind::NotFound,
+            SftpError::SftpError(SftpErrorKind::PermDenied, _) => ErrorKind::PermissionDenied,
+            SftpError::SftpError(SftpErrorKind::OpUnsupported, _)
+            | SftpError::UnsupportedSftpProtocol { .. } => ErrorKind::Unsupported,
+            _ => ErrorKind::Unexpected,
+        };
+        if !matches!(error, SftpError::SftpError(..)) {
+            let is_used = |one: &Arc<Connection>| Arc::strong_count(one) > 1;
+            self.connections().retain(|one| is_used(one) && !Arc::ptr_eq(one, connection));
+        }
+        let failure = Error::new(kind, "sftp").set_source(error);
+        if kind == ErrorKind::Unexpected { failure.set_temporary() } else { failure }
+    }
+
+    /// Makes the folder of a path, and those above it, as far as they are missing.
+    async fn make_folder(&self, connection: &Arc<Connection>, folder: &str) -> Result<()> {
+        let above = folder.match_indices('/').map(|(end, _)| &folder[..end]);
+        let folders: Vec<&str> = above.chain([folder]).filter(|path| !path.is_empty()).collect();
+        let mut missing = Vec::new();
+        let mut fs = connection.sftp.fs();
+        for &path in folders.iter().rev() {
+            match fs.create_dir(path).await {
+                Err(SftpError::SftpError(SftpErrorKind::NoSuchFile, _)) => missing.push(path),
+                // It exists; whatever else is wrong, the next request tells.
+                Ok(()) | Err(SftpError::SftpError(..)) => break,
+                Err(error) => return Err(self.failed(connection, error)),
+            }
+        }
+        for path in missing.into_iter().rev() {
+            match fs.create_dir(path).await {
+                Ok(()) | Err(SftpError::SftpError(..)) => {}
+                Err(error) => return Err(self.failed(connection, error)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Opens a file to write it anew, in a folder that is made if it is missing.
+    async fn create(&self, connection: &Arc<Connection>, path: &str) -> Result<File> {
+        let path = self.0.folder.at(path);
+        match connection.sftp.create(&path).await {
+            Err(SftpError::SftpError(SftpErrorKind::NoSuchFile, _)) => {
+                let (folder, _) = path.rsplit_once('/').unwrap_or_default();
+                self.make_folder(connection, folder).await?;
+                let created = connection.sftp.create(&path).await;
+                created.map_err(|error| self.failed(connection, error))
+            }
+            created => created.map_err(|error| self.failed(connection, error)),
+        }
+    }
+}
+
+/// Returns what the host tells of a file.
+fn metadata_of(found: &MetaData) -> Metadata {
+    let mut metadata = match found.file_type() {
+        Some(kind) if kind.is_dir() => MetadataBuilder::dir(),
+        Some(kind) if kind.is_file() => MetadataBuilder::file(found.len().unwrap_or_default()),
+        _ => MetadataBuilder::unknown(),
+    };
+    let modified = found.modified().map(|time| Timestamp::try_from(time.as_system_time()));
+    modified.into_iter().flatten().for_each(|time| _ = metadata.last_modified(time));
+    metadata.build()
+}
+
+impl Service for Host {
+    type Reader = oio::StreamReader<Reader>;
+    type Writer = Writer;
+    type Lister = Lister;
+    type Deleter = oio::OneShotDeleter<Deleter>;
+    type Copier = ();
+    type Composer = ();
+
+    fn info(&self) -> ServiceInfo {
+        ServiceInfo::new("sftp", &self.0.folder.root, "")
+    }
+
+    fn capability(&self) -> Capability {
+        Capability {
+            stat: true,
+            read: true,
+            write: true,
+            write_can_multi: true,
+            create_dir: true,
+            delete: true,
+            list: true,
+            rename: true,
+            shared: true,
+            ..Capability::default()
+        }
+    }
+
+    async fn create_dir(
+        &self,
+        _: &OperationContext,
+        path: &str,
+        _: OpCreateDir,
+    ) -> Result<RpCreateDir> {
+        let connection = self.connection().await?;
+        let folder = self.0.folder.at(path);
+        self.make_folder(&connection, folder.trim_end_matches('/')).await?;
+        Ok(RpCreateDir::default())
+    }
+
+    async fn stat(&self, _: &OperationContext, path: &str, _: OpStat) -> Result<RpStat> {
+        let connection = self.connection().await?;
+        let found = connection.sftp.fs().metadata(self.0.folder.at(path)).await;
+        let found = found.map_err(|error| self.failed(&connection, error))?;
+        Ok(RpStat::new(metadata_of(&found)))
+    }
+
+    fn read(&self, _: &OperationContext, path: &str, _: OpRead) -> Result<Self::Reader> {
+        Ok(oio::StreamReader::new(Reader { host: self.clone(), path: path.to_owned() }))
+    }
+
+    fn write(&self, _: &OperationContext, path: &str, _: OpWrite) -> Result<Writer> {
+        Ok(Writer { host: self.clone(), path: path.to_owned(), opened: None })
+    }
+
+    fn delete(&self, _: &OperationContext) -> Result<Self::Deleter> {
+        Ok(oio::OneShotDeleter::new(Deleter(self.clone())))
+    }
+
+    fn list(&self, _: &OperationContext, path: &str, _: OpList) -> Result<Lister> {
+        Ok(Lister { host: self.clone(), path: path.to_owned(), opened: None, is_over: false })
+    }
+
+    fn copy(&self, _: &OperationContext, _: &str, _: &str, _: OpCopy) -> Result<()> {
+        Err(Error::new(ErrorKind::Unsupported, "sftp copies no files"))
+    }
+
+    async fn rename(
+        &self,
+        _: &OperationContext,
+        from: &str,
+        to: &str,
+        _: OpRename,
+    ) -> Result<RpRename> {
+        let connection = self.connection().await?;
+        let (from, to) = (self.0.folder.at(from), self.0.folder.at(to));
+        let mut fs = connection.sftp.fs();
+        let mut renamed = fs.rename(&from, &to).await;
+        if let Err(SftpError::SftpError(SftpErrorKind::NoSuchFile, _)) = &renamed {
+            let (folder, _) = to.rsplit_once('/').unwrap_or_default();
+            self.make_folder(&connection, folder).await?;
+            renamed = fs.rename(&from, &to).await;
+        }
+        renamed.map_err(|error| self.failed(&connection, error))?;
+        Ok(RpRename::default())
+    }
+
+    async fn presign(&self, _: &OperationContext, _: &str, _: OpPresign) -> Result<RpPresign> {
+        Err(Error::new(ErrorKind::Unsupported, "sftp has no signed requests"))
+    }
+}
+
+struct Reader {
+    host: Host,
+    path: String,
+}
+
+impl oio::StreamRead for Reader {
+    async fn open(&self, range: BytesRange) -> Result<(RpRead, Box<dyn oio::ReadStreamDyn>)> {
+        let connection = self.host.connection().await?;
+        let opened = connection.sftp.open(self.host.0.folder.at(&self.path)).await;
+        let file = opened.map_err(|error| self.host.failed(&connection, error))?;
+        let (next, left) = (range.offset(), range.size().unwrap_or(u64::MAX));
+        let stream = ReadStream { host: self.host.clone(), connection, file, next, left };
+        Ok((RpRead::default(), Box::new(stream)))
+    }
+}
+
+struct ReadStream {
+    host: Host,
+    connection: Arc<Connection>,
+    file: File,
+    /// The offset of the next byte.
+    next: u64,
+    /// Number of bytes that are wanted yet.
+    left: u64,
+}
+
+impl oio::ReadStream for ReadStream {
+    async fn read(&mut self) -> Result<Buffer> {
+        let most = self.left.min(MOST_READ) as u32;
+        // The file goes on after what it asked for, which may be more than what came.
+        let at = self.file.seek(SeekFrom::Start(self.next)).await;
+        at.map_err(|error| Error::new(ErrorKind::Unexpected, "sftp").set_source(error))?;
+        let read = self.file.read(most, BytesMut::new()).await;
+        let read = read.map_err(|error| self.host.failed(&self.connection, error))?;
+        let bytes = read.unwrap_or_default().freeze();
+        self.next += bytes.len() as u64;
+        self.left -= (bytes.len() as u64).min(self.left);
+        Ok(bytes.into())
+    }
+}
+
+struct Writer {
+    host: Host,
+    path: String,
+    opened: Option<(Arc<Connection>, Pin<Box<TokioCompatFile>>)>,
+}
+
+impl Writer {
+    async fn file(&mut self) -> Result<&mut Pin<Box<TokioCompatFile>>> {
+        let (_, file) = match self.opened.take() {
+            Some(opened) => self.opened.insert(opened),
+            None => {
+                let connection = self.host.connection().await?;
+                let file = self.host.create(&connection, &self.path).await?;
+                self.opened.insert((connection, Box::pin(TokioCompatFile::new(file))))
+            }
+        };
+        Ok(file)
+    }
+
+    fn failed(&self, error: std::io::Error) -> Error {
+        match &self.opened {
+            Some((connection, _)) => self.host.failed(connection, error.into()),
+            None => Error::new(ErrorKind::Unexpected, "sftp").set_source(error),
+        }
+    }
+}
+
+impl oio::Write for Writer {
+    async fn write(&mut self, mut bytes: Buffer) -> Result<()> {
+        let mut written = Ok(());
+        let file = self.file().await?;
+        while bytes.has_remaining() && written.is_ok() {
+            written = file.write(bytes.chunk()).await.map(|count| bytes.advance(count));
+        }
+        written.map_err(|error| self.failed(error))
+    }
+
+    async fn close(&mut self) -> Result<Metadata> {
+        let closed = self.file().await?.shutdown().await;
+        closed.map_err(|error| self.failed(error))?;
+        Ok(MetadataBuilder::unknown().build())
+    }
+
+    async fn abort(&mut self) -> Result<()> {
+        Err(Error::new(
+            ErrorKind::Unsupported,
+            "what was written of a file stays until it is removed",
+        ))
+    }
+}
+
+/// Lists a folder. While it waits for its next turn, because a folder in it is listed, others use its
+/// connection.
+struct Lister {
+    host: Host,
+    path: String,
+    opened: Option<(Weak<Connection>, Pin<Box<ReadDir>>)>,
+    is_over: bool,
+}
+
+impl Lister {
+    async fn open(&self) -> Result<Option<(Weak<Connection>, Pin<Box<ReadDir>>)>> {
+        let connection = self.host.connection().await?;
+        match connection.sftp.fs().open_dir(self.host.0.folder.at(&self.path)).await {
+            Ok(folder) => Ok(Some((Arc::downgrade(&connection), Box::pin(folder.read_dir())))),
+            Err(SftpError::SftpError(SftpErrorKind::NoSuchFile, _)) => Ok(None),
+            Err(error) => Err(self.host.failed(&connection, error)),
+        }
+    }
+}
+
+impl oio::List for Lister {
+    async fn next(&mut self) -> Result<Option<oio::Entry>> {
+        if self.opened.is_none() && !self.is_over {
+            self.opened = self.open().await?;
+            self.is_over = self.opened.is_none();
+        }
+        let Some((connection, folder)) = &mut self.opened else { return Ok(None) };
+        let Some(connection) = connection.upgrade() else {
+            return Err(Error::new(ErrorKind::Unexpected, "ssh has ended").set_temporary());
+        };
+        while let Some(found) = folder.next().await {
+            let found = found.map_err(|error| self.host.failed(&connection, error))?;
+            // A name that is not UTF-8 is none of ours.
+            let Some(name) = found.filename().to_str() else { continue };
+            let metadata = metadata_of(&found.metadata());
+            let above = self.path.trim_start_matches('/');
+            let path = match name {
+                "." | ".." => continue,
+                _ if metadata.is_dir() => format!("{above}{name}/"),
+                _ => format!("{above}{name}"),
+            };
+            return Ok(Some(oio::Entry::new(&path, metadata)));
+        }
+        (self.opened, self.is_over) = (None, true);
+        Ok(None)
+    }
+}
+
+struct Deleter(Host);
+
+impl oio::OneShotDelete for Deleter {
+    async fn delete_once(&self, path: String, _: OpDelete) -> Result<()> {
+        let connection = self.0.connection().await?;
+        let (mut fs, target) = (connection.sftp.fs(), self.0.0.folder.at(&path));
+        let deleted = match target.strip_suffix('/') {
+            Some(folder) => fs.remove_dir(folder).await,
+            None => fs.remove_file(&target).await,
+        };
+        match deleted {
+            Err(SftpError::SftpError(SftpErrorKind::NoSuchFile, _)) => Ok(()),
+            deleted => deleted.map_err(|error| self.0.failed(&connection, error)),
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Records, on this machine, of puts that have stored shards and no manifest yet.
+//!
+//! Shards without a manifest may belong to a put that is still at work, on any machine, so they are
+//! removed only after a day. A put therefore leaves a small file on its own machine while it stores
+//! shards. If the file is there and its process is over, no manifest was or will be written, and the
+//! next repair on this machine removes the shards at once. The file goes before the first manifest
+//! is asked for.
+//!
+//! After a crash of the machine the removal of the file may be lost, while a node has the manifest.
+//! But then the process's tag tells that it belongs to an earlier run of the machine, and the file
+//! says nothing ([`crate::process`]).
+
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use paritas_shards::ObjectId;
+
+use crate::process;
+
+/// Age from which a record says nothing more than the age of its shards does.
+const OLD: Duration = Duration::from_secs(2 * 24 * 3600);
+
+/// The record of a put.
+#[derive(Debug)]
+pub(crate) struct Record(Option<PathBuf>);
+
+impl Record {
+    /// Writes a record. Where the system offers no place for it, there is none.
+    pub fn begin(volume: &str, object: ObjectId) -> Self {
+        let write = || {
+            let (folder, tag) = (folder(volume)?, process::tag()?);
+            let file = folder.join(object.to_string());
+            fs::create_dir_all(&folder).ok()?;
+            fs::write(&file, tag).ok()?;
+            Some(file)
+        };
+        Self(write())
+    }
+
+    /// Removes the record, because nothing is left to be removed or because manifests follow.
+    ///
+    /// # Errors
+    /// If it cannot be removed. Then no manifest may be written.
+    pub fn end(&mut self) -> std::io::Result<()> {
+        match self.0.as_ref().map(fs::remove_file) {
+            Some(Err(error)) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
+            _ => {
+                self.0 = None;
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Returns the records of puts whose process is over, each with its object.
+pub(crate) fn of_the_past(volume: &str) -> Vec<(ObjectId, Record)> {
+    let entries = folder(volume).and_then(|folder| fs::read_dir(folder).ok());
+    let mut records = Vec::new();
+    for entry in entries.into_iter().flatten().flatten() {
+        let object = entry.file_name().to_str().and_then(|name| name.parse().ok());
+        let (Some(object), Ok(tag)) = (object, fs::read_to_string(entry.path())) else { continue };
+        let age = entry.metadata().and_then(|found| found.modified());
+        let is_old = age.is_ok_and(|then| then.elapsed().is_ok_and(|age| age > OLD));
+        match is_old {
+            true => _ = fs::remove_file(entry.path()),
+            false if process::is_over(&tag) => records.push((object, Record(Some(entry.path())))),
+            false => {}
+        }
+    }
+    records
+}
+
+/// Returns the folder of a volume's records.
+fn folder(volume: &str) -> Option<PathBuf> {
+    Some(dirs::state_dir()?.join("paritas").join("unfinished").join(volume))
+}
