@@ -2,6 +2,8 @@
 //! may not be read or written is in `permissions`.
 
 mod common;
+#[path = "protect/excludes.rs"]
+mod excludes;
 #[path = "protect/losses.rs"]
 mod losses;
 #[path = "protect/parts.rs"]

@@ -6,7 +6,7 @@
 //!
 //! | key | value |
 //! | --- | --- |
-//! | 0 | the settings, a map: 0 the label; 1 the path of the root when it was protected; 2 an array of the protected paths, relative to the root; 3 an array of the patterns of excluded paths; 4 the redundancy in millionths; 5 the time, an array of seconds and nanoseconds; 6 an array of the paths of the folders for parity, empty if it is in the root; 8 an array of the paths at which other file systems were mounted, relative to the root (empty for the root itself); 9 whether these were left out |
+//! | 0 | the settings, a map: 0 the label; 1 the path of the root when it was protected; 2 an array of the protected paths, relative to the root; 3 an array of the patterns of excluded paths; 4 the redundancy in millionths; 5 the time, an array of seconds and nanoseconds; 6 an array of the paths of the folders for parity, empty if it is in the root; 7 whether the patterns follow the rules of gitignore, which those of earlier versions of Paritas do not (`exclude.rs`); 8 an array of the paths at which other file systems were mounted, relative to the root (empty for the root itself); 9 whether these were left out |
 //! | 1 | an array of the older layers that count, oldest first, at most 64: each an array of the layer's id and an array of the numbers of its pieces that are dead |
 //! | 2 | number of bytes of the columns |
 //! | 3 | the columns, compressed |
@@ -31,7 +31,7 @@
 //! | 13 | an array of the owners that occur, each an array of the numbers of user and group |
 //! | 14 | for each item but gaps: 0, or 1 more than the number of its owner in column 13. Missing if there are none |
 //!
-//! Keys 8 and 9 and columns 9 to 14 are missing from catalogues of earlier versions of Paritas, which
+//! Keys 7 to 9 and columns 9 to 14 are missing from catalogues of earlier versions of Paritas, which
 //! ignore them.
 //!
 //! All items but gaps are in ascending order of the bytes of their paths. Paths are relative to the
@@ -119,6 +119,9 @@ pub(crate) struct Settings {
     /// The folders for parity. If there are none, the parity is in the root.
     #[n(6)]
     pub folders: Vec<ByteVec>,
+    /// Whether the patterns follow the rules of gitignore.
+    #[cbor(n(7), default, skip_if = "is_false")]
+    pub gitignore: bool,
     /// The paths, relative to the root, at which other file systems were mounted. An empty path
     /// stands for the root.
     #[cbor(n(8), default, skip_if = "Vec::is_empty")]

@@ -25,6 +25,7 @@ use crate::coding::{Batches, passes_for_all};
 use crate::details;
 use crate::digest::FileDigest;
 use crate::error::{Error, ErrorKind, Result};
+use crate::exclude::Excludes;
 use crate::find::{Protection, folder_in, has_generation, in_folders};
 use crate::format::{CatalogueShape, Header, Id};
 use crate::geometry::{Geometry, Redundancy};
@@ -33,9 +34,7 @@ use crate::parity::{write_catalogue, write_row};
 use crate::scan::digest_of;
 use crate::stream::{Gathered, Piece, Reading, Scanned, Source, Stream};
 use crate::system::{name_bytes, path_bytes, path_in};
-use crate::tree::{
-    Excludes, Found, FoundKind, Scope, Skipped, Tree, further_names, in_threads, root_of,
-};
+use crate::tree::{Found, FoundKind, Scope, Skipped, Tree, further_names, in_threads, root_of};
 use crate::trouble::Trouble;
 pub use cost::Cost;
 use paritas_store::memory::by_default;
@@ -64,8 +63,10 @@ pub struct ProtectJob {
     pub redundancy: Redundancy,
     /// The folders for parity. If there are none, the parity goes to `.paritas` in the root.
     pub parity_dirs: Vec<PathBuf>,
-    /// Patterns of paths that are left out. A pattern without a slash is for names in any folder,
-    /// others are for paths relative to the root.
+    /// Patterns of paths that are left out, by the rules of gitignore: one without a slash is for
+    /// names in any folder, others are for paths from the root on, one with a slash at its end is
+    /// for folders alone, and one that begins with `!` takes in again what another one leaves out.
+    /// An absolute path inside the root means that path.
     pub excludes: Vec<String>,
     /// Approximate limit of the memory for parity and data, in bytes.
     pub memory: u64,
@@ -150,6 +151,8 @@ pub struct Plan {
     pub passes: u64,
     /// Paths that were found and will not be protected.
     pub skipped: Vec<Skipped>,
+    /// Patterns of the job that match nothing, perhaps because they are misspelt.
+    pub unmatched_excludes: Vec<String>,
     pub(crate) order: Order,
 }
 
@@ -199,6 +202,8 @@ pub struct ProtectReport {
     /// Paths that are not protected: sockets and devices, paths that could not be read, and files
     /// that changed while they were read.
     pub skipped: Vec<Skipped>,
+    /// Patterns of the job that match nothing, as in [`Plan::unmatched_excludes`].
+    pub unmatched_excludes: Vec<String>,
     /// Number of data blocks with bytes of files that could not be read as they were planned. They
     /// count as lost from the beginning, so each takes one parity block.
     pub gap_blocks: u64,
@@ -212,13 +217,19 @@ pub struct ProtectReport {
 /// ([`ErrorKind::Parameters`]), or the files are protected already ([`ErrorKind::Exists`]).
 pub fn plan(job: &ProtectJob) -> Result<Plan> {
     let (root, starts) = root_of(&job.paths)?;
-    plan_in(root, starts, job)
+    let excludes = Excludes::given(&root, &job.excludes)?;
+    plan_in(root, starts, excludes, job)
 }
 
-/// Does what [`plan`] does for paths relative to a root, instead of those of the job.
-pub(crate) fn plan_in(root: PathBuf, starts: Vec<Vec<u8>>, job: &ProtectJob) -> Result<Plan> {
-    let scope =
-        Scope { excludes: Excludes::new(&job.excludes)?, one_file_system: job.one_file_system };
+/// Does what [`plan`] does for paths relative to a root, and for patterns, instead of those of the
+/// job.
+pub(crate) fn plan_in(
+    root: PathBuf,
+    starts: Vec<Vec<u8>>,
+    excludes: Excludes,
+    job: &ProtectJob,
+) -> Result<Plan> {
+    let scope = Scope { excludes, one_file_system: job.one_file_system };
     let threads = threads(job.threads);
     let label = label(job, &root, &starts)?;
     let folders = parity_folders(job, &root)?;
@@ -231,7 +242,8 @@ pub(crate) fn plan_in(root: PathBuf, starts: Vec<Vec<u8>>, job: &ProtectJob) -> 
         label: label.clone().into_bytes().into(),
         root: whole_bytes(&root).into(),
         starts: starts.into_iter().map(Into::into).collect(),
-        excludes: job.excludes.clone(),
+        excludes: scope.excludes.lines(),
+        gitignore: scope.excludes.follow_gitignore(),
         redundancy: job.redundancy.millionths(),
         created: now(),
         folders: match job.parity_dirs.is_empty() {
@@ -263,7 +275,9 @@ pub(crate) fn plan_in(root: PathBuf, starts: Vec<Vec<u8>>, job: &ProtectJob) -> 
         known: HashMap::new(),
         root,
     };
-    order.plan(job.redundancy, tree.skipped)
+    let mut plan = order.plan(job.redundancy, tree.skipped)?;
+    plan.unmatched_excludes = scope.excludes.unmatched();
+    Ok(plan)
 }
 
 impl Order {
@@ -294,6 +308,7 @@ impl Order {
             bytes_to_read: once + again.min(once),
             passes,
             skipped,
+            unmatched_excludes: Vec::new(),
             order: self,
         })
     }
@@ -374,6 +389,7 @@ pub fn protect(plan: &Plan, progress: Progress<'_>) -> Result<ProtectReport> {
         stored_bytes: (0..header.count).map(|index| header.file_length(index)).sum(),
         catalogue_bytes: shape.length,
         skipped,
+        unmatched_excludes: plan.unmatched_excludes.clone(),
         gap_blocks,
     })
 }

@@ -21,11 +21,12 @@ use paritas_shards::{Timestamp, counted, shown};
 use crate::catalogue::{Catalogue, Details, FOLDER, Item, ItemKind, Settings, bad, check_path};
 use crate::digest::FileDigest;
 use crate::error::{Error, ErrorKind, Result};
+use crate::exclude::Excludes;
 use crate::format::{Header, Id};
 use crate::geometry::{Geometry, Redundancy};
 use crate::parity::{ParityFile, read_catalogue, refusal};
 use crate::system::{name_bytes, owned_name, path_in};
-use crate::tree::{Excludes, Scope, Tree, joined};
+use crate::tree::{Scope, Tree, joined};
 use files::{holds_named, named_files_in, parity_files_in};
 use part::Part;
 pub use places::{IsWanted, Other};
@@ -306,7 +307,7 @@ impl Protection {
     pub(crate) fn walk(&self, threads: usize) -> Result<Tree> {
         let starts: Vec<Vec<u8>> = self.starts().map(<[u8]>::to_vec).collect();
         let scope = Scope {
-            excludes: Excludes::new(&self.settings.excludes)?,
+            excludes: Excludes::stored(&self.settings)?,
             one_file_system: self.settings.one_file_system,
         };
         Ok(Tree::walk(&self.root, &starts, &scope, threads))

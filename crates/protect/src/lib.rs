@@ -38,6 +38,7 @@ mod details;
 mod digest;
 mod error;
 mod evidence;
+mod exclude;
 mod find;
 mod folding;
 mod format;

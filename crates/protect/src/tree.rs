@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread;
 
-use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use paritas_shards::{Attributes, Owner, Timestamp, shown};
 use paritas_store::place::identity::Inode;
 use paritas_store::place::system::{is_mount, is_of_kernel, numbers_files, open_to_read};
@@ -15,6 +14,7 @@ use paritas_store::place::system::{is_mount, is_of_kernel, numbers_files, open_t
 use crate::aside;
 use crate::catalogue::{FOLDER, check_path};
 use crate::error::{Error, Result};
+use crate::exclude::Excludes;
 use crate::system::{name_bytes, path_bytes, path_in};
 
 /// The beginning and the end of the names of files that a repair writes.
@@ -105,40 +105,11 @@ pub(crate) struct Tree {
 }
 
 /// What a walk leaves out.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct Scope {
     pub excludes: Excludes,
     /// Whether folders at which another file system begins are not looked into.
     pub one_file_system: bool,
-}
-
-/// Patterns of paths that are left out.
-#[derive(Debug, Clone)]
-pub(crate) struct Excludes(GlobSet);
-
-impl Excludes {
-    /// Reads patterns. One without a slash is for names in any folder, others are for paths
-    /// relative to the root.
-    ///
-    /// # Errors
-    /// If a pattern cannot be read ([`crate::ErrorKind::Parameters`]).
-    pub fn new(patterns: &[String]) -> Result<Self> {
-        let bad = |error: globset::Error| Error::parameters(format!("--exclude {error}"));
-        let mut set = GlobSetBuilder::new();
-        for pattern in patterns {
-            let path = pattern.trim_start_matches("./").trim_end_matches('/');
-            let anywhere = match path.contains('/') {
-                true => path.trim_start_matches('/').to_owned(),
-                false => format!("**/{path}"),
-            };
-            set.add(GlobBuilder::new(&anywhere).literal_separator(true).build().map_err(bad)?);
-        }
-        set.build().map(Self).map_err(bad)
-    }
-
-    fn has(&self, path: &[u8]) -> bool {
-        !self.0.is_empty() && self.0.is_match(path_in(Path::new(""), path))
-    }
 }
 
 impl Tree {
@@ -530,7 +501,8 @@ impl<'a> Walk<'a> {
         inner: &mut Vec<Vec<u8>>,
     ) -> io::Result<()> {
         let name = entry.file_name();
-        if name == FOLDER || self.scope.excludes.has(&path) {
+        let is_folder = || entry.file_type().is_ok_and(|kind| kind.is_dir());
+        if name == FOLDER || self.scope.excludes.has(&path, is_folder()) {
             return Ok(());
         }
         if has_temporary_name(name_bytes(&name)) {

@@ -24,6 +24,7 @@ use crate::create::{
 };
 use crate::digest::FileDigest;
 use crate::error::{Error, ErrorKind, Result};
+use crate::exclude::Excludes;
 use crate::find::{Entry, EntryKind, Layer, Protection};
 use crate::geometry::Geometry;
 use crate::mounts;
@@ -612,7 +613,6 @@ impl Changes {
         let new = ProtectJob::new(Vec::new())
             .redundancy(protection.redundancy())
             .parity_dirs(folders)
-            .excludes(settings.excludes.clone())
             .one_file_system(settings.one_file_system)
             // An old protection of a file whose name has only dots has an empty label.
             .label(Some(protection.label()).filter(|label| !label.is_empty()))
@@ -621,7 +621,8 @@ impl Changes {
             .sync(job.sync)
             .force(true);
         let starts = starts.map(<[u8]>::to_vec).collect();
-        let mut plan = plan_in(protection.root.clone(), starts, &new)?;
+        let excludes = Excludes::stored(settings)?;
+        let mut plan = plan_in(protection.root.clone(), starts, excludes, &new)?;
         plan.order.protection = protection.id;
         plan.order.generation = protection.next_generation;
         plan.order.replaced = protection.parity_files().map(PathBuf::from).collect();
@@ -744,3 +745,6 @@ impl Changes {
             && !self.times.was_touched(entry, item.details.changed)
     }
 }
+
+#[cfg(test)]
+mod tests;

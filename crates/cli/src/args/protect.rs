@@ -55,7 +55,7 @@ files written), read_bytes, passes, kept, added, changed and gone (numbers of fi
 added_files, changed_files and gone_files (each [{path}]; without --update, added_files are all files with --dry-run), \
 held [{path, reason}] (what --update could not look at), \
 parity_files [{path}], disks [{path, bytes, free}] (what would be written where, with --dry-run), \
-skipped [{path, reason}], seconds.")]
+unmatched_excludes (patterns that match nothing), skipped [{path, reason}], seconds.")]
 pub struct Protect {
     /// Files and folders to protect; with --update, as `verify` takes them.
     #[arg(required = true, value_name = "PATH")]
@@ -73,8 +73,9 @@ pub struct Protect {
     /// `.paritas` in the root].
     #[arg(long, value_name = "DIR", conflicts_with = "update")]
     pub parity_dir: Vec<PathBuf>,
-    /// Leave out what matches a pattern: one without a slash is for names in any folder, others are
-    /// for paths relative to the root.
+    /// Leave out what matches a pattern, by the rules of gitignore: `*.tmp` and `cache` anywhere,
+    /// `/cache`, `./cache` or its whole path in the root alone, `build/` folders alone, and
+    /// `!keep.tmp` takes in again. A pattern that matches nothing is a warning.
     #[arg(long, value_name = "GLOB", conflicts_with = "update")]
     pub exclude: Vec<String>,
     /// Leave out folders at which another file system is mounted.

@@ -44,6 +44,7 @@ fn protect(args: &Protect, output: &Output) -> Outcome {
     let plan = paritas_protect::plan(&job)?;
     expect_files(&plan)?;
     cost(&plan, args).iter().for_each(|note| output.warn(note));
+    warn_of_unmatched(&plan, output);
     if args.dry_run {
         dry_run::report(&plan, args, start.elapsed().as_secs_f64(), output)?;
         return expect_all_protected(&plan.skipped);
@@ -55,6 +56,7 @@ fn protect(args: &Protect, output: &Output) -> Outcome {
     let mut value = value(&report.id.to_string(), name, Some(&report), seconds);
     value["read_bytes"] = json!(plan.bytes_to_read);
     value["passes"] = json!(plan.passes);
+    value["unmatched_excludes"] = json!(plan.unmatched_excludes);
     warn_of_gaps(&report, output);
     output.result(value, || text(name, &report, args.verbose));
     expect_all_protected(&report.skipped)
@@ -68,6 +70,13 @@ fn expect_files(plan: &Plan) -> Result<(), Failure> {
             shown(&plan.root)
         ))),
         _ => Ok(()),
+    }
+}
+
+/// Says which patterns leave out nothing: they may be misspelt.
+fn warn_of_unmatched(plan: &Plan, output: &Output) {
+    for pattern in &plan.unmatched_excludes {
+        output.warn(&format!("--exclude {} matches nothing", shown(pattern)));
     }
 }
 
@@ -162,7 +171,9 @@ fn value(
     for null in ["updated", "kept", "added", "changed", "gone"] {
         value[null] = Value::Null;
     }
-    for empty in ["held", "added_files", "changed_files", "gone_files", "disks"] {
+    for empty in
+        ["held", "added_files", "changed_files", "gone_files", "disks", "unmatched_excludes"]
+    {
         value[empty] = json!([]);
     }
     (value["read_bytes"], value["passes"]) = (json!(0), json!(0));

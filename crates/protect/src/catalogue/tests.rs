@@ -19,6 +19,7 @@ fn sample() -> (Catalogue, Geometry) {
         redundancy: 100_000,
         created: Timestamp { seconds: 1 << 40, nanoseconds: 1 },
         folders: Vec::new(),
+        gitignore: true,
         mounts: vec![b"a".to_vec().into()],
         one_file_system: true,
     };

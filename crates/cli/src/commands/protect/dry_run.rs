@@ -18,6 +18,7 @@ pub fn report(plan: &Plan, args: &Protect, seconds: f64, output: &Output) -> Res
     value["id"] = Value::Null;
     value["dry_run"] = json!(true);
     let files: Vec<_> = plan.protected_files().collect();
+    value["unmatched_excludes"] = json!(plan.unmatched_excludes);
     value["added_files"] = path_values(&files);
     value["skipped"] = skipped_values(&plan.skipped);
     insert(&mut value, plan, &cost);

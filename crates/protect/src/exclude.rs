@@ -1,0 +1,265 @@
+//! Patterns of paths that are left out, by the rules of gitignore.
+//!
+//! A pattern without a slash, or with one at its end alone, is for names in any folder; any other
+//! one is for paths from the root on. `build/` is for folders alone, and a later `!pattern` takes in
+//! again what an earlier one leaves out, unless a folder above is left out. Beyond these rules,
+//! `./cache` is the one in the root, as a shell would have it, and so is an absolute path inside the
+//! root. Nothing is a comment.
+//!
+//! Catalogues of earlier versions of Paritas have patterns of another meaning: none is for folders
+//! alone, `./` in front says nothing, and `!` is a letter.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use ignore::Match;
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
+
+use crate::catalogue::Settings;
+use crate::error::{Error, Result};
+use crate::system::path_in;
+
+/// Letters that mean something in a pattern.
+const SPECIAL: [char; 8] = ['\\', '*', '?', '[', ']', '{', '}', '!'];
+
+/// Patterns of paths that are left out.
+#[derive(Debug)]
+pub(crate) struct Excludes {
+    all: Gitignore,
+    /// Whether the patterns, as they are stored, follow the rules of gitignore.
+    gitignore: bool,
+    patterns: Vec<Pattern>,
+}
+
+#[derive(Debug)]
+struct Pattern {
+    /// The pattern as it was given.
+    given: String,
+    /// The pattern as the catalogue keeps it.
+    stored: String,
+    alone: Gitignore,
+    /// Whether it has matched any path.
+    is_used: AtomicBool,
+}
+
+impl Excludes {
+    /// Reads patterns that were given for a root.
+    ///
+    /// # Errors
+    /// If a pattern cannot be read ([`crate::ErrorKind::Parameters`]).
+    pub fn given(root: &Path, patterns: &[String]) -> Result<Self> {
+        Self::new(patterns.iter().map(|given| (given.clone(), from_root(root, given))), true)
+    }
+
+    /// Reads the patterns of a catalogue.
+    ///
+    /// # Errors
+    /// If a pattern cannot be read ([`crate::ErrorKind::Parameters`]).
+    pub fn stored(settings: &Settings) -> Result<Self> {
+        let patterns = settings.excludes.iter().map(|stored| (stored.clone(), stored.clone()));
+        Self::new(patterns, settings.gitignore)
+    }
+
+    /// Reads patterns, each as it was given and as it is stored.
+    fn new(patterns: impl Iterator<Item = (String, String)>, gitignore: bool) -> Result<Self> {
+        let bad = |error: ignore::Error| Error::parameters(format!("--exclude: {error}"));
+        let builder = || {
+            let mut builder = GitignoreBuilder::new("");
+            builder.allow_unclosed_class(false);
+            builder
+        };
+        let (mut all, mut read) = (builder(), Vec::new());
+        for (given, stored) in patterns {
+            let line = if gitignore { stored.clone() } else { of_before(&stored) };
+            let mut alone = builder();
+            alone.add_line(None, &line).map_err(bad)?;
+            all.add_line(None, &line).map_err(bad)?;
+            let alone = alone.build().map_err(bad)?;
+            read.push(Pattern { given, stored, alone, is_used: AtomicBool::new(false) });
+        }
+        Ok(Self { all: all.build().map_err(bad)?, gitignore, patterns: read })
+    }
+
+    /// Whether a path relative to the root is left out.
+    pub fn has(&self, path: &[u8], is_folder: bool) -> bool {
+        if self.patterns.is_empty() {
+            return false;
+        }
+        let path = path_in(Path::new(""), path);
+        for pattern in &self.patterns {
+            if !pattern.is_used.load(Ordering::Relaxed) {
+                let is_used = !matches!(pattern.alone.matched(&path, is_folder), Match::None);
+                pattern.is_used.fetch_or(is_used, Ordering::Relaxed);
+            }
+        }
+        self.all.matched(&path, is_folder).is_ignore()
+    }
+
+    /// Returns the patterns as a catalogue keeps them.
+    pub fn lines(&self) -> Vec<String> {
+        self.patterns.iter().map(|pattern| pattern.stored.clone()).collect()
+    }
+
+    /// Whether there are patterns that follow the rules of gitignore as they are stored.
+    pub fn follow_gitignore(&self) -> bool {
+        self.gitignore && !self.patterns.is_empty()
+    }
+
+    /// Returns the patterns, as they were given, that matched none of the paths that were asked for.
+    pub fn unmatched(&self) -> Vec<String> {
+        let unused = self.patterns.iter().filter(|one| !one.is_used.load(Ordering::Relaxed));
+        unused.map(|pattern| pattern.given.clone()).collect()
+    }
+}
+
+/// Returns a pattern that means the same wherever the root is.
+fn from_root(root: &Path, given: &str) -> String {
+    let (mark, pattern) = match given.strip_prefix('!') {
+        Some(rest) => ("!", rest),
+        None => ("", given),
+    };
+    let anchored = match pattern.strip_prefix("./") {
+        Some(rest) => Some(format!("/{}", rest.trim_start_matches('/'))),
+        None => inside(root, pattern),
+    };
+    match anchored {
+        Some(path) => format!("{mark}{path}"),
+        // To gitignore this is a comment.
+        None if pattern.starts_with('#') && mark.is_empty() => format!("\\{pattern}"),
+        None => given.to_owned(),
+    }
+}
+
+/// Returns the pattern for an absolute path inside the root, which may have patterns of names.
+fn inside(root: &Path, pattern: &str) -> Option<String> {
+    let path = Path::new(pattern);
+    if !path.is_absolute() || root.parent().is_none() {
+        return None;
+    }
+    let end = if pattern.ends_with('/') { "/" } else { "" };
+    if let Ok(inner) = path.strip_prefix(root) {
+        return Some(format!("/{}{end}", inner.to_str()?));
+    }
+    // A link may lead to it.
+    let whole = path.canonicalize().ok()?;
+    Some(format!("/{}{end}", escaped(whole.strip_prefix(root).ok()?.to_str()?)))
+}
+
+/// Returns the pattern that means a path alone.
+fn escaped(path: &str) -> String {
+    let letters = path.chars().flat_map(|letter| {
+        let mark = SPECIAL.contains(&letter).then_some('\\');
+        mark.into_iter().chain([letter])
+    });
+    letters.collect()
+}
+
+/// Returns what a pattern of earlier versions means by the rules of gitignore. One without a slash
+/// was for names in any folder, others for paths relative to the root.
+fn of_before(pattern: &str) -> String {
+    let path = pattern.trim_start_matches("./").trim_end_matches('/');
+    match path.contains('/') {
+        true => format!("/{}", path.trim_start_matches('/')),
+        false if path.starts_with(['!', '#']) => format!("\\{path}"),
+        false => path.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether patterns leave out a path; folders end with a slash.
+    fn leaves_out(excludes: &Excludes, path: &str) -> bool {
+        excludes.has(path.trim_end_matches('/').as_bytes(), path.ends_with('/'))
+    }
+
+    fn given(patterns: &[&str]) -> Excludes {
+        let patterns: Vec<String> = patterns.iter().map(|&pattern| pattern.to_owned()).collect();
+        Excludes::given(Path::new("/some/root"), &patterns).unwrap()
+    }
+
+    #[test]
+    fn patterns_follow_gitignore() {
+        let cases: [(&[&str], &[&str], &[&str]); 12] = [
+            (&["cache"], &["cache/", "cache", "a/cache/"], &["caches", "a/b"]),
+            (&["./cache"], &["cache/", "cache"], &["a/cache/"]),
+            (&["/cache"], &["cache/", "cache"], &["a/cache/"]),
+            (&["build/"], &["build/", "a/build/"], &["build", "a/build"]),
+            (&["/build/"], &["build/"], &["build", "a/build/"]),
+            (&["*.tmp", "!keep.tmp"], &["a.tmp", "a/b.tmp"], &["keep.tmp", "a/keep.tmp"]),
+            (&["a/b"], &["a/b", "a/b/"], &["b", "c/a/b"]),
+            (&["a/*.jpg"], &["a/1.jpg"], &["a/b/1.jpg", "1.jpg"]),
+            (&["a/**/c"], &["a/c", "a/b/c", "a/b/b/c"], &["c", "b/c"]),
+            (&["/some/root/cache", "/some/root/x*/"], &["cache", "xy/"], &["a/cache", "xy"]),
+            (&["#13101", r"\!a", "[ab]1"], &["#13101", "!a", "a1", "x/b1"], &["13101", "c1"]),
+            (&["!./a", "a*", "!./a/"], &["ab", "b/a", "a"], &["a/"]),
+        ];
+        for (patterns, out, kept) in cases {
+            let excludes = given(patterns);
+            for path in out {
+                assert!(leaves_out(&excludes, path), "{patterns:?} keep {path}");
+            }
+            for path in kept {
+                assert!(!leaves_out(&excludes, path), "{patterns:?} leave out {path}");
+            }
+        }
+        let error = Excludes::given(Path::new("/"), &["a[b".to_owned()]).unwrap_err();
+        assert!(error.to_string().contains("a[b"), "{error}");
+    }
+
+    /// Each pattern counts by itself, also if a later one matches the same.
+    #[test]
+    fn unmatched_patterns_are_known() {
+        let excludes = given(&["cache", "/cache", "!x", "/some/root/none", "./a", "cache"]);
+        for path in ["cache/", "b/x", "b/a"] {
+            leaves_out(&excludes, path);
+        }
+        assert_eq!(excludes.unmatched(), ["/some/root/none", "./a"]);
+        assert_eq!(excludes.lines()[3..5], ["/none", "/a"]);
+    }
+
+    /// An absolute path is stored relative to the root, which may move, whatever letters it has.
+    #[test]
+    fn absolute_paths_are_stored_from_the_root() {
+        let yard = tempfile::tempdir().unwrap();
+        let yard = yard.path().canonicalize().unwrap();
+        let (root, inner) = (yard.join("root"), yard.join("root/a [1]"));
+        std::fs::create_dir_all(&inner).unwrap();
+        let link = yard.join("link");
+        let text = |path: &Path| path.to_str().unwrap().to_owned();
+        #[cfg(unix)]
+        {
+            std::os::unix::fs::symlink(&root, &link).unwrap();
+            let excludes = Excludes::given(&root, &[text(&link.join("a [1]"))]).unwrap();
+            assert!(leaves_out(&excludes, "a [1]/") && !leaves_out(&excludes, "b/a [1]/"));
+        }
+        let outside = Excludes::given(&root, &[text(&yard.join("a"))]).unwrap();
+        assert_eq!(outside.lines(), [text(&yard.join("a"))]);
+    }
+
+    /// Patterns of earlier versions keep their meaning.
+    #[test]
+    fn old_patterns_mean_what_they_meant() {
+        let cases = [
+            ("./cache", "a/cache/", true),
+            ("build/", "build", true),
+            ("/build/", "build", true),
+            ("/build/", "a/build", false),
+            ("!a", "!a", true),
+            ("!a", "a", false),
+            ("#a", "x/#a", true),
+            ("a/*.jpg", "a/1.jpg", true),
+            ("a/*.jpg", "a/b/1.jpg", false),
+            ("**/x", "a/b/x", true),
+            ("a/**", "a/b/c", true),
+            ("a/**", "a/", false),
+            ("*.{jpg,tmp}", "b/x.tmp", true),
+        ];
+        for (pattern, path, expected) in cases {
+            let stored = [(pattern.to_owned(), pattern.to_owned())];
+            let excludes = Excludes::new(stored.into_iter(), false).unwrap();
+            assert_eq!(leaves_out(&excludes, path), expected, "{pattern}, {path}");
+        }
+    }
+}
