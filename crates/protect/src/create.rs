@@ -6,6 +6,7 @@
 //! columns of the blocks as fit, and further passes read the other columns, each byte once more.
 
 mod cost;
+mod destination;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
@@ -20,27 +21,26 @@ use paritas::{LongCode, LongSums, Pages};
 use paritas_shards::staged::{StagedFile, has_temporary_name, publish};
 use paritas_shards::{Attributes, Progress, Timestamp, setters, shown};
 
-use crate::catalogue::{Catalogue, Details, FOLDER, Item, ItemKind, Older, Settings};
+use crate::catalogue::{Catalogue, Details, Item, ItemKind, Older, Settings};
 use crate::coding::{Batches, passes_for_all};
 use crate::details;
 use crate::digest::FileDigest;
 use crate::error::{Error, ErrorKind, Result};
 use crate::exclude::Excludes;
-use crate::find::{Protection, folder_in, has_generation, in_folders};
+use crate::find::{Protection, has_generation};
 use crate::format::{CatalogueShape, Header, Id};
 use crate::geometry::{Geometry, Redundancy};
-use crate::label;
 use crate::parity::{write_catalogue, write_row};
 use crate::scan::digest_of;
 use crate::stream::{Gathered, Piece, Reading, Scanned, Source, Stream};
-use crate::system::{name_bytes, path_bytes, path_in};
+use crate::system::{name_bytes, path_in};
 use crate::tree::{Found, FoundKind, Scope, Skipped, Tree, further_names, in_threads, root_of};
 use crate::trouble::Trouble;
 pub use cost::Cost;
+pub(crate) use destination::refuse_inside;
+use destination::{at_root, label, make_folder, parity_folders, protected_already, refuse_skipped};
 use paritas_store::memory::by_default;
-use paritas_store::place::folder::Folder;
 use paritas_store::place::space::{NoRoom, Room};
-use paritas_store::place::system::set_owner;
 
 /// Most memory that a job uses by default, in bytes.
 const MOST_MEMORY: u64 = 1 << 30;
@@ -691,143 +691,7 @@ pub(crate) fn random_id() -> Result<Id> {
     Ok(Id::random()?)
 }
 
-/// Refuses paths that were given and cannot be protected.
-fn refuse_skipped(root: &Path, starts: &[Vec<u8>], tree: &Tree) -> Result<()> {
-    let given: Vec<PathBuf> = starts.iter().map(|start| path_in(root, start)).collect();
-    match tree.skipped.iter().find(|skipped| given.contains(&skipped.path)) {
-        Some(Skipped { path, reason }) => {
-            Err(Error::parameters(format!("{} cannot be protected: {reason}", shown(path))))
-        }
-        None => Ok(()),
-    }
-}
-
-/// Refuses folders for parity in which an update would take the parity files for new files.
-pub(crate) fn refuse_inside(
-    root: &Path,
-    starts: &[&[u8]],
-    tree: &Tree,
-    folders: &[PathBuf],
-) -> Result<()> {
-    let is_inside = |folder: &&PathBuf| {
-        folder.strip_prefix(root).is_ok_and(|path| tree.enters(starts, &path_bytes(path)))
-    };
-    match folders.iter().find(is_inside) {
-        Some(folder) => Err(Error::parameters(format!(
-            "the parity in {} would be protected itself, because the folder is among the protected \
-             ones; choose another folder, or leave this one out by `excludes`",
-            shown(folder)
-        ))
-        .naming(&["excludes"])),
-        None => Ok(()),
-    }
-}
-
 /// Returns the bytes of an absolute path.
 pub(crate) fn whole_bytes(path: &Path) -> Vec<u8> {
     name_bytes(path.as_os_str()).to_vec()
-}
-
-/// Returns the label of a job: the one it states, or the name of the only file or of the root.
-fn label(job: &ProtectJob, root: &Path, starts: &[Vec<u8>]) -> Result<String> {
-    let only = match starts {
-        [only] if !only.is_empty() => path_in(root, only),
-        _ => root.to_owned(),
-    };
-    let label = job.label.clone().unwrap_or_else(|| label::after(&only));
-    let has_length = (1..=label::MOST).contains(&label.len());
-    match has_length && label::is_safe(label.as_bytes()) {
-        true => Ok(label),
-        false => Err(Error::parameters(format!(
-            "{label:?} cannot be a label; it must have 1 to {} bytes, no slash, and must not begin \
-             with a dot",
-            label::MOST
-        ))),
-    }
-}
-
-fn parity_folders(job: &ProtectJob, root: &Path) -> Result<Vec<PathBuf>> {
-    let inner = folder_in(root)?;
-    if job.parity_dirs.is_empty() {
-        return Ok(vec![inner]);
-    }
-    if job.parity_dirs.len() > MOST_FOLDERS {
-        return Err(Error::parameters(format!(
-            "{} folders for parity were given; at most {MOST_FOLDERS} are possible",
-            job.parity_dirs.len()
-        )));
-    }
-    let whole = |folder: &PathBuf| match fs::canonicalize(folder) {
-        Ok(path) if path.is_dir() => Ok(path),
-        Ok(path) => Err(Error::parameters(format!("{} is not a folder", shown(&path)))),
-        Err(error) => Err(Error::io("opening the folder for parity", folder, error)),
-    };
-    job.parity_dirs.iter().map(whole).collect()
-}
-
-/// Makes the folder for parity if it is `.paritas` in the root. Any other folder must exist.
-fn make_folder(folder: &Path, order: &Order) -> Result<()> {
-    if *folder != order.root.join(FOLDER) {
-        return Ok(());
-    }
-    match fs::create_dir(folder) {
-        Ok(()) => {
-            give_to_owner(&order.root, folder);
-            // The names of the parity files are of use only if that of their folder is durable, too.
-            let sync = || Folder::open(&order.root).and_then(|root| root.sync());
-            let synced = if order.sync { sync() } else { Ok(()) };
-            synced.map_err(|error| Error::io("syncing", &order.root, error))
-        }
-        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
-            Err(Error::io("making", folder, error))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Gives a new folder to the owner of the root, if this process may give it away.
-fn give_to_owner(root: &Path, folder: &Path) {
-    let owner = fs::metadata(root).ok().and_then(|root| Attributes::of(&root).owner);
-    if let (Some(owner), Ok(folder)) = (owner, fs::File::open(folder)) {
-        let _ = set_owner(&folder, Some(owner.user), owner.group);
-    }
-}
-
-/// Returns the protections of this root and label, if they may be replaced.
-fn protected_already(
-    root: &Path,
-    folders: &[PathBuf],
-    job: &ProtectJob,
-    label: &str,
-) -> Result<Vec<Protection>> {
-    let mut old = at_root(root, folders)?;
-    // Labels that were made after the root once had characters that some file systems refuse.
-    let is_older = job.label.is_none() && old.iter().all(|one| one.label() != label);
-    old.retain(|one| match is_older {
-        true => label::portable(&one.label()) == label,
-        false => one.label() == label,
-    });
-    match old.first() {
-        Some(first) if !job.force => Err(Error::new(
-            ErrorKind::Exists,
-            format!(
-                "{} is protected already (id {}); `update` updates that protection, `force` \
-                 replaces it, and `label` makes another one beside it",
-                shown(root),
-                first.id()
-            ),
-        )
-        .naming(&["update", "force", "label"])),
-        _ => Ok(old),
-    }
-}
-
-/// Returns the protections of a root with parity in some folders, in the root, or in folders that
-/// the parity there names.
-fn at_root(root: &Path, folders: &[PathBuf]) -> Result<Vec<Protection>> {
-    let mut folders = folders.to_vec();
-    folders.push(root.join(FOLDER));
-    let mut found = in_folders(&folders)?;
-    found.retain(|one| one.was_at(root));
-    Ok(found)
 }

@@ -62,7 +62,9 @@ impl Excludes {
 
     /// Reads patterns, each as it was given and as it is stored.
     fn new(patterns: impl Iterator<Item = (String, String)>, gitignore: bool) -> Result<Self> {
-        let bad = |error: ignore::Error| Error::parameters(format!("--exclude: {error}"));
+        let bad = |error: ignore::Error| {
+            Error::parameters(format!("`excludes`: {error}")).naming(&["excludes"])
+        };
         let builder = || {
             let mut builder = GitignoreBuilder::new("");
             builder.allow_unclosed_class(false);

@@ -47,12 +47,16 @@ fn a_catastrophe_is_refused() {
 #[test]
 fn dry_runs_write_nothing() {
     let yard = Yard::new();
-    let text = yard.protect(&["--dry-run"]).expect(exit::DONE).text();
+    let protect = |more: &[&str]| {
+        let more = more.iter().map(OsString::from);
+        run(args!["protect", yard.root(), "--no-sync"].into_iter().chain(more))
+    };
+    let text = protect(&["--dry-run"]).expect(exit::DONE).text();
     assert!(text.starts_with("photos: 6 files, 345.21 KiB would be protected"), "{text}");
     assert!(text.contains("\n  file     deep/er/c.txt") && text.contains("in 1 pass"), "{text}");
     assert!(text.contains("nothing was written") && !yard.photo(".paritas").exists(), "{text}");
-    let dry = yard.protect(&["--dry-run", "--json"]).expect(exit::DONE).result();
-    let real = yard.protect(&["--json"]).expect(exit::DONE).result();
+    let dry = protect(&["--dry-run", "--json"]).expect(exit::DONE).result();
+    let real = protect(&["--json"]).expect(exit::DONE).result();
     for field in ["stored_bytes", "catalogue_bytes", "parity_bytes", "files", "read_bytes"] {
         assert_eq!(dry[field], real[field], "{field}");
     }

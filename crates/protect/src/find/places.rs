@@ -95,7 +95,8 @@ impl Places {
     /// is any.
     fn add_folder(&mut self, folder: &Path) -> Result<bool> {
         let before = self.folders.len();
-        if holds_named(folder)? {
+        // If it cannot be read, it may still have `.paritas` in it.
+        if holds_named(folder).unwrap_or(false) {
             self.folders.push(folder.to_owned());
         }
         let inner = folder_in(folder)?;
@@ -285,7 +286,8 @@ impl Places {
         let paths = paths.join(", ");
         let refused =
             |path: PathBuf| refusal(&path).map(|error| Error::io("reading", &path, error));
-        if let Some(error) = self.named().into_iter().find_map(refused) {
+        let given = self.given.iter().map(|given| given.target.clone());
+        if let Some(error) = given.chain(self.named()).find_map(refused) {
             return error;
         }
         match self.folders.is_empty() {

@@ -74,11 +74,12 @@ impl Losses {
                 format!(
                     "{}: {files} of {} are gone or changed, {bytes} of {of_bytes} bytes: more than \
                      {most}, so nothing was written, and the old parity can still repair them; if \
-                     all of this was done on purpose, update with --accept-changes",
+                     all of this was done on purpose, update with `accept_changes`",
                     shown(protection.root()),
                     counted(of_files, "file")
                 ),
             )
+            .naming(&["accept_changes"])
         })
     }
 }

@@ -16,7 +16,7 @@ use crate::commands::many::Worst;
 use crate::commands::protections::{
     self, add_lines, below, path_values, skipped_values, title, warn_of_absent,
 };
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, Failure, with_flags};
 use crate::output::{Output, counted, shown};
 
 /// Updates all protections at the paths.
@@ -105,7 +105,10 @@ fn foretell(
         text
     });
     match plan.refusal() {
-        Some(error) => Err(Failure { exit: Exit::Repairable, message: error.to_string() }),
+        Some(error) => {
+            let message = with_flags(&error.to_string(), error.fields());
+            Err(Failure { exit: Exit::Repairable, message })
+        }
         None => {
             expect_all_seen(&plan.held)?;
             expect_all_protected(&plan.skipped)
