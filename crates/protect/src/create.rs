@@ -14,7 +14,6 @@ use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
-use std::thread;
 use std::time::SystemTime;
 
 use paritas::{LongCode, LongSums, Pages};
@@ -34,7 +33,9 @@ use crate::parity::{write_catalogue, write_row};
 use crate::scan::digest_of;
 use crate::stream::{Gathered, Piece, Reading, Scanned, Source, Stream};
 use crate::system::{name_bytes, path_in};
-use crate::tree::{Found, FoundKind, Scope, Skipped, Tree, further_names, in_threads, root_of};
+use crate::tree::{
+    Found, FoundKind, Scope, Skipped, Tree, further_names, in_threads, root_of, threads,
+};
 use crate::trouble::Trouble;
 pub use cost::Cost;
 pub(crate) use destination::refuse_inside;
@@ -675,12 +676,6 @@ pub(crate) fn parity_mode(modes: impl Iterator<Item = u32>) -> u32 {
 pub(crate) fn parity_attributes(root: &Path, mode: u32) -> Attributes {
     let owner = fs::metadata(root).ok().and_then(|root| Attributes::of(&root).owner);
     Attributes { mode: Some(mode), modified: None, owner }
-}
-
-/// Returns the number of threads to use.
-pub(crate) fn threads(wanted: Option<NonZeroUsize>) -> usize {
-    let machine = || thread::available_parallelism().map_or(1, NonZeroUsize::get);
-    wanted.map_or_else(machine, NonZeroUsize::get)
 }
 
 pub(crate) fn now() -> Timestamp {

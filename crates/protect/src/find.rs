@@ -26,7 +26,7 @@ use crate::format::{Header, Id};
 use crate::geometry::{Geometry, Redundancy};
 use crate::parity::{ParityFile, read_catalogue, refusal};
 use crate::system::{name_bytes, owned_name, path_in};
-use crate::tree::{Scope, Tree, joined};
+use crate::tree::{Scope, Tree, joined, threads};
 use files::{holds_named, named_files_in, parity_files_in};
 use part::Part;
 pub use places::{IsWanted, Other};
@@ -319,7 +319,7 @@ impl Protection {
     /// If a pattern of excluded paths cannot be read ([`ErrorKind::NotRecognised`]).
     pub fn replaced(&self) -> Result<Vec<PathBuf>> {
         let id = self.id.to_string();
-        let all = self.walk(crate::create::threads(None))?.replaced;
+        let all = self.walk(threads(None))?.replaced;
         Ok(all.into_iter().filter(|path| crate::aside::is_of(path, &id)).collect())
     }
 

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fs::{self, FileType, Metadata};
 use std::io::{self, Read};
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread;
@@ -566,6 +567,12 @@ pub(crate) fn joined(folder: &[u8], name: &[u8]) -> Vec<u8> {
         true => name.to_vec(),
         false => [folder, b"/", name].concat(),
     }
+}
+
+/// Returns the number of threads to use.
+pub(crate) fn threads(wanted: Option<NonZeroUsize>) -> usize {
+    let machine = || thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    wanted.map_or_else(machine, NonZeroUsize::get)
 }
 
 /// Runs the same work on up to `threads` threads, and returns what each returns.

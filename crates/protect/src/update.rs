@@ -20,7 +20,7 @@ use paritas_shards::{Progress, counted, setters, shown};
 use crate::catalogue::{Item, ItemKind, Older};
 use crate::create::{
     Order, Plan, ProtectJob, ProtectReport, common_mode, default_memory, items, now, plan_in,
-    protect, refuse_inside, stream, threads,
+    protect, refuse_inside, stream,
 };
 use crate::digest::FileDigest;
 use crate::error::{Error, ErrorKind, Result};
@@ -31,7 +31,7 @@ use crate::mounts;
 use crate::scan::{digest_of, digests};
 use crate::system::{path_bytes, path_in};
 use crate::times::ChangeTimes;
-use crate::tree::{Found, Skipped, Tree};
+use crate::tree::{Found, Skipped, Tree, threads};
 use guard::Losses;
 pub use guard::Share;
 

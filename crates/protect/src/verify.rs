@@ -15,7 +15,6 @@ use std::path::{Path, PathBuf};
 
 use paritas_shards::{Attributes, Progress, Timestamp, forget_cached, setters, shown};
 
-use crate::create::threads;
 use crate::error::Result;
 use crate::evidence::{Evidence, FileState, LayerEvidence, is_left_by, lost_ranges};
 use crate::find::{Entry, EntryKind, Layer, Protection};
@@ -27,7 +26,7 @@ use crate::scan;
 use crate::stream::{Gathered, Reading, Scanned, Source, Stream};
 use crate::system::{path_bytes, path_in};
 use crate::times::ChangeTimes;
-use crate::tree::{Found, FoundKind, Links, Skipped, Tree, are_linked, folder_of};
+use crate::tree::{Found, FoundKind, Links, Skipped, Tree, are_linked, folder_of, threads};
 use crate::trouble::Trouble;
 use report::report;
 

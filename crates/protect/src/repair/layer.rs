@@ -16,7 +16,7 @@ use paritas_shards::staged::StagedFile;
 
 use super::{Files, Parity, Repair, RepairReport, expect_survivable};
 use crate::coding::{Batches, passes};
-use crate::create::{parity_attributes, parity_mode, threads};
+use crate::create::{parity_attributes, parity_mode};
 use crate::error::{Error, ErrorKind, Result};
 use crate::evidence::LayerEvidence;
 use crate::find::{EntryKind, Layer};
@@ -25,6 +25,7 @@ use crate::parity::{read_row, write_catalogue, write_row};
 use crate::restore::Restoring;
 use crate::sparse;
 use crate::stream::{Reading, RunningSums};
+use crate::tree::threads;
 
 /// Number of bytes that are copied at once.
 const STEP: u64 = 1 << 20;
