@@ -260,6 +260,6 @@ impl From<paritas_volume::Error> for Failure {
             ErrorKind::Internal => Exit::Internal,
             _ => Exit::Io,
         };
-        Self { exit, message: error.to_string() }
+        Self { exit, message: with_flags(&error.to_string(), error.fields()) }
     }
 }

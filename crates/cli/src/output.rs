@@ -75,6 +75,16 @@ impl Output {
         }
     }
 
+    /// Prints what to do next, for people, unless it has been printed before. It goes to standard
+    /// error, so that what reads standard output gets results alone.
+    #[cfg(feature = "volume")]
+    pub fn next(&self, step: &str) {
+        let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
+        if !self.json && !self.quiet && warned.insert(step.to_owned()) {
+            self.error_line(&format!("next: {}", printable(step)));
+        }
+    }
+
     /// Prints a warning on standard error, unless it has been printed before.
     pub fn warn(&self, message: &str) {
         let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);

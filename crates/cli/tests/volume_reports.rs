@@ -121,3 +121,55 @@ fn files_of_all_names_come_back_and_are_listed_exactly() {
     let lines = exact.join("\x01").replace('\n', "\\n").replace('\x01', "\n") + "\n";
     assert_eq!(list(&[]).stdout, lines.into_bytes());
 }
+
+#[test]
+fn every_verdict_names_the_next_command() {
+    let tank = Tank::new(4, "2+1");
+    let file = tank.path("file");
+    fs::write(&file, Chance(3).bytes(50_000)).unwrap();
+    let volume = tank.path("tank.toml");
+    let told = |command: &str, more: &[_]| {
+        let run = run([&args!["volume", command, &volume], more].concat());
+        run.text() + &run.stderr
+    };
+    let out = tank.path("out");
+    let all: [(&str, &[_]); 6] = [
+        ("put", &args![&file, "object"]),
+        ("verify", &[]),
+        ("status", &[]),
+        ("ls", &[]),
+        ("get", &args!["object", &out, "--force"]),
+        ("stat", &args!["object"]),
+    ];
+    for (command, more) in all {
+        assert!(!told(command, more).contains("next:"), "{command}: nothing is wrong");
+    }
+    let exists = told("get", &args!["object", &out]);
+    assert!(exists.contains("--force replaces it"), "{exists}");
+    // A lost node, and an empty one in its place.
+    let replace = format!("if it is lost, `paritas volume replace {} node2`", volume.display());
+    fs::rename(tank.disk(1), tank.path("away")).unwrap();
+    for (command, more) in all {
+        let told = told(command, more);
+        assert!(told.matches(&replace).count() == 1, "{command}: {told}");
+    }
+    fs::create_dir(tank.disk(1)).unwrap();
+    for (command, more) in all {
+        assert!(told(command, more).contains(&replace), "{command}");
+    }
+    assert!(told("verify", &args!["--only-bad"]).contains(&replace));
+    run(args!["volume", "replace", &volume, "node2"]).expect(exit::DONE);
+    // A damaged shard, and a missing one.
+    let repair = format!("`paritas volume repair {}`", volume.display());
+    for damage in [|path: &_| fs::write(path, "damaged"), |path: &_| fs::remove_file(path)] {
+        let shard = tank.files().into_iter().find(|path| path.ends_with("object.0of3.paritas"));
+        damage(&shard.unwrap()).unwrap();
+        assert!(told("verify", &[]).contains(&repair));
+        // It may have read the other shards, because they came sooner.
+        let get = told("get", &args!["object", &out, "--force"]);
+        let verify = format!("`paritas volume verify {} object`", volume.display());
+        assert_eq!(get.contains(&verify), get.contains("shard 0:"), "{get}");
+        run(args!["volume", "repair", &volume]).expect(exit::DONE);
+        assert!(!told("verify", &[]).contains("next:"));
+    }
+}

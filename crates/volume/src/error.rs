@@ -100,6 +100,13 @@ impl Error {
         self.0.kind
     }
 
+    /// Returns the fields of jobs that the message names, as [`paritas_shards::Error::fields`] does.
+    pub fn fields(&self) -> &'static [&'static str] {
+        let source = self.0.source.as_deref();
+        let shards = source.and_then(|source| source.downcast_ref::<paritas_shards::Error>());
+        shards.map_or(&[], paritas_shards::Error::fields)
+    }
+
     /// Returns the message without the node's name.
     pub(crate) fn message(&self) -> &str {
         &self.0.message

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use futures::future::join_all;
+use futures::future::{join_all, try_join_all};
 use futures::stream::{self, StreamExt, TryStreamExt};
 
 use crate::driver::Hands;
@@ -18,7 +18,7 @@ use crate::manifest::Body;
 use crate::names::{
     BACKLOG, MANIFESTS, OBJECTS, OBJECTS_2, OWED, ObjectName, READY, RUNNING, SCRUB,
 };
-use crate::node::{Mode, tells_cases};
+use crate::node::{Mode, is_of_probe, tells_cases};
 use crate::protocol::{Action, Answer, Listed, NodeIndex, Request, View};
 use crate::volume::{MOST_ATTEMPTS, Volume};
 
@@ -119,21 +119,24 @@ impl Volume {
         }
     }
 
-    /// Refuses a place that has files of something else.
+    /// Refuses a place that has files of something else. Removes what an interrupted call left.
     async fn expect_new(&self, node: NodeIndex) -> Result<()> {
         let storage = self.node(node);
         let folders = [MANIFESTS, OBJECTS, OBJECTS_2, OWED, BACKLOG, RUNNING];
         let is_ours =
             |path: &str| path == SCRUB || folders.iter().any(|folder| path.starts_with(folder));
         let mut entries = storage.list("");
+        let mut probes = Vec::new();
         while let Some(entry) = entries.next().await {
             let path = entry?.path;
-            if !is_ours(&path) {
+            if is_of_probe(&path) {
+                probes.push(path);
+            } else if !is_ours(&path) {
                 let message = format!("the new place must be empty; it has {path}");
                 return Err(Error::new(ErrorKind::Exists, message).at_node(storage.name()));
             }
         }
-        Ok(())
+        try_join_all(probes.iter().map(|path| storage.delete(path))).await.map(drop)
     }
 
     /// Copies a manifest to a node, unless it is that of a small object, or the mark of a removed

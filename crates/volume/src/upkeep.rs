@@ -649,7 +649,8 @@ mod tests {
         assert_eq!(object.length(), 1 << 62);
         let target = paritas_shards::FileTarget::new(root.path().join("copy"));
         let read = volume.read_to_file(object, target, &|_| {}).await.unwrap_err();
-        assert_eq!(read.kind(), ErrorKind::TooFewShards, "{read}");
+        // A file system that tells how much room it has is asked first.
+        assert!([ErrorKind::TooFewShards, ErrorKind::Io].contains(&read.kind()), "{read}");
         let verdict = volume.verify(&name, true).await.unwrap();
         assert_eq!(verdict.health, Health::Lost, "{verdict:?}");
         let repaired = volume.repair(&name, true).await.unwrap_err();

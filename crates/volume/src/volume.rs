@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -254,8 +255,19 @@ impl Volume {
             .at_node(storage.name())),
             Err(error) => Err(error),
         };
+        // A place that bears another mark is not lost.
+        let is_away = checked.as_ref().is_err_and(|error| error.kind() != ErrorKind::Exists);
+        self.marks[node.0].is_away.store(is_away, Ordering::Relaxed);
         look.end(checked.is_ok());
         checked
+    }
+
+    /// Returns the nodes that did not answer or had no mark of a node when they were last used. They
+    /// may be lost.
+    pub fn away(&self) -> Vec<&Member> {
+        let members = self.members.as_slice().iter().zip(&self.marks);
+        let away = members.filter(|(_, mark)| mark.is_away.load(Ordering::Relaxed));
+        away.map(|(member, _)| member).collect()
     }
 
     /// Returns a node to write to, if it bears the mark of this volume. What was written to a place
@@ -386,13 +398,17 @@ impl Volume {
 
 /// When the mark of a node was last seen, if it was.
 #[derive(Debug, Default)]
-struct Mark(Mutex<Option<Instant>>);
+struct Mark {
+    seen: Mutex<Option<Instant>>,
+    /// Whether the node failed or had no mark when it was last asked to the end.
+    is_away: AtomicBool,
+}
 
 impl Mark {
     /// Returns `None` if the mark was seen a short while ago. If it was seen longer ago, only the
     /// first caller is to look again; the others rely on the mark until the answer comes.
     fn look(&self) -> Option<Look<'_>> {
-        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         if seen.is_some_and(|at| at.elapsed() < MARKED_FOR) {
             return None;
         }
@@ -401,7 +417,7 @@ impl Mark {
     }
 
     fn note(&self, is_seen: bool) {
-        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         *seen = is_seen.then(Instant::now);
     }
 }
@@ -487,7 +503,7 @@ mod tests {
         let mark = Mark::default();
         mark.look().unwrap().end(true);
         assert!(mark.look().is_none(), "it was just seen");
-        *mark.0.lock().unwrap() = Instant::now().checked_sub(MARKED_FOR);
+        *mark.seen.lock().unwrap() = Instant::now().checked_sub(MARKED_FOR);
         let look = mark.look().unwrap();
         assert!(mark.look().is_none(), "others rely on it meanwhile");
         drop(look);

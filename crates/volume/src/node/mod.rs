@@ -56,7 +56,7 @@ pub use location::{KnownHosts, Location};
 pub use metered::{Call, Meter, Metered};
 pub use open::open;
 pub use probe::{Probe, probe};
-pub(crate) use probe::{is_refusal, remove_probes, tells_cases};
+pub(crate) use probe::{is_of_probe, is_refusal, remove_probes, tells_cases};
 pub use redact::Secret;
 pub use timed::Timed;
 

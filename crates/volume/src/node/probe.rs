@@ -66,7 +66,7 @@ pub(crate) async fn remove_probes(node: &dyn Node) -> Result<()> {
 }
 
 /// Whether a path is that of a file which [`probe`] writes.
-fn is_of_probe(path: &str) -> bool {
+pub(crate) fn is_of_probe(path: &str) -> bool {
     let Some((number, name)) = path.strip_prefix("probe-").and_then(|rest| rest.split_once('/'))
     else {
         return false;

@@ -10,16 +10,15 @@ use paritas_volume::{ErrorKind, GetOptions, Listing, Object, Volume, VolumeStatu
 use serde_json::{Value, json};
 
 use super::{AT_ONCE, each, folder_prefix, object, report};
-use crate::args::volume::{Ls, Rm, Stat, Status};
+use crate::args::volume::{Ls, Rm, Stat};
 use crate::commands::Outcome;
 use crate::exit::{Exit, Failure};
 use crate::output::{Output, counted, mode_text, quoted, shown, time_text};
 
 /// Lists objects.
-pub async fn ls(args: &Ls, output: &Output) -> Outcome {
-    let volume = super::open(&args.volume)?;
+pub async fn ls(volume: &Volume, args: &Ls, output: &Output) -> Outcome {
     let prefix = args.prefix.as_deref().unwrap_or_default();
-    let listing = list(&volume, prefix, args.staleness.options(), output).await?;
+    let listing = list(volume, prefix, args.staleness.options(), output).await?;
     for (name, listed) in &listing.objects {
         let Listed { version, length, .. } = listed;
         let value = json!({
@@ -62,9 +61,8 @@ pub async fn list(
 }
 
 /// Shows what is known of an object.
-pub async fn stat(args: &Stat, output: &Output) -> Outcome {
-    let volume = super::open(&args.volume)?;
-    let object = object::find(&volume, &args.name, args.staleness, output).await?;
+pub async fn stat(volume: &Volume, args: &Stat, output: &Output) -> Outcome {
+    let object = object::find(volume, &args.name, args.staleness, output).await?;
     output.result(stat_value(&args.name, &object), || stat_text(&args.name, &object));
     Ok(Exit::Done)
 }
@@ -108,8 +106,7 @@ fn stat_text(name: &ObjectName, object: &Object) -> String {
 }
 
 /// Removes objects. Returns the worst exit code.
-pub async fn rm(args: &Rm, output: &Output) -> Outcome {
-    let volume = super::open(&args.volume)?;
+pub async fn rm(volume: &Volume, args: &Rm, output: &Output) -> Outcome {
     let mut names: BTreeSet<ObjectName> = BTreeSet::new();
     for name in &args.names {
         match args.recursive {
@@ -120,7 +117,7 @@ pub async fn rm(args: &Rm, output: &Output) -> Outcome {
                         "an empty PREFIX would remove every object; name the folders to remove",
                     ));
                 }
-                let found = list(&volume, &prefix, GetOptions::default(), output).await?;
+                let found = list(volume, &prefix, GetOptions::default(), output).await?;
                 names.extend(found.objects.into_keys());
             }
             false => _ = names.insert(ObjectName::new(name.as_str())?),
@@ -133,7 +130,7 @@ pub async fn rm(args: &Rm, output: &Output) -> Outcome {
                 return Ok(Exit::Done);
             }
             Err(error) if error.kind() == ErrorKind::NotFound => {
-                return Err(object::absent(&volume, &name).await);
+                return Err(object::absent(volume, &name).await);
             }
             listed => listed?,
         };
@@ -147,10 +144,9 @@ pub async fn rm(args: &Rm, output: &Output) -> Outcome {
 }
 
 /// Shows the state of the nodes, and what waits to be done.
-pub async fn status(args: &Status, output: &Output) -> Outcome {
-    let volume = super::open(&args.volume)?;
+pub async fn status(volume: &Volume, output: &Output) -> Outcome {
     let status = volume.status().await?;
-    output.result(status_value(&status), || status_text(&volume, &status));
+    output.result(status_value(&status), || status_text(volume, &status));
     Ok(match status.useless() {
         0 if status.owed.objects == 0 => Exit::Done,
         useless if useless <= status.tolerance => Exit::Repairable,

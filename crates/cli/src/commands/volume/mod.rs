@@ -18,7 +18,7 @@ use crate::args::volume::{self as args, Background, VolumeCommand};
 use crate::commands::Outcome;
 use crate::commands::many::Worst;
 use crate::exit::{self, Exit, Failure};
-use crate::output::Output;
+use crate::output::{Output, shown};
 
 /// Number of small objects that are handled at a time.
 const AT_ONCE: usize = 16;
@@ -39,15 +39,40 @@ pub fn run(args: args::Volume, output: &Output) -> Outcome {
 async fn act(command: &VolumeCommand, output: &Output) -> Outcome {
     match command {
         VolumeCommand::Init(args) => init::run(args, output).await,
-        VolumeCommand::Put(args) if args.recursive => tree::put(args, output).await,
-        VolumeCommand::Put(args) => object::put(args, output).await,
-        VolumeCommand::Get(args) if args.recursive => tree::get(args, output).await,
-        VolumeCommand::Get(args) => object::get(args, output).await,
-        VolumeCommand::Cat(args) => object::cat(args, output).await,
-        VolumeCommand::Ls(args) => listing::ls(args, output).await,
-        VolumeCommand::Stat(args) => listing::stat(args, output).await,
-        VolumeCommand::Rm(args) => listing::rm(args, output).await,
-        VolumeCommand::Verify(args) => upkeep::verify(args, output).await,
+        VolumeCommand::Put(args) => {
+            let put = async |volume: &mut Volume| match args.recursive {
+                true => tree::put(volume, args, output).await,
+                false => object::put(volume, args, output).await,
+            };
+            advised(&args.volume, output, put).await
+        }
+        VolumeCommand::Get(args) => {
+            let get = async |volume: &mut Volume| match args.recursive {
+                true => tree::get(volume, args, output).await,
+                false => object::get(volume, args, output).await,
+            };
+            advised(&args.volume, output, get).await
+        }
+        VolumeCommand::Cat(args) => {
+            let cat = async |volume: &mut Volume| object::cat(volume, args, output).await;
+            advised(&args.volume, output, cat).await
+        }
+        VolumeCommand::Ls(args) => {
+            let ls = async |volume: &mut Volume| listing::ls(volume, args, output).await;
+            advised(&args.volume, output, ls).await
+        }
+        VolumeCommand::Stat(args) => {
+            let stat = async |volume: &mut Volume| listing::stat(volume, args, output).await;
+            advised(&args.volume, output, stat).await
+        }
+        VolumeCommand::Rm(args) => {
+            let rm = async |volume: &mut Volume| listing::rm(volume, args, output).await;
+            advised(&args.volume, output, rm).await
+        }
+        VolumeCommand::Verify(args) => {
+            let verify = async |volume: &mut Volume| upkeep::verify(volume, args, output).await;
+            advised(&args.volume, output, verify).await
+        }
         VolumeCommand::Repair(args) => upkeep::repair(args, output).await,
         VolumeCommand::Promote(args) => upkeep::promote(args, output).await,
         VolumeCommand::Reencode(args) => upkeep::reencode(args, output).await,
@@ -55,7 +80,41 @@ async fn act(command: &VolumeCommand, output: &Output) -> Outcome {
         VolumeCommand::Add(args) => members::add(args, output).await,
         VolumeCommand::Drain(args) => members::drain(args, output).await,
         VolumeCommand::Replace(args) => upkeep::replace(args, output).await,
-        VolumeCommand::Status(args) => listing::status(args, output).await,
+        VolumeCommand::Status(args) => {
+            let status = async |volume: &mut Volume| listing::status(volume, output).await;
+            advised(&args.volume, output, status).await
+        }
+    }
+}
+
+/// Opens a volume and works with it. At the end it says what to do about nodes that are away and,
+/// if there are none, about objects that are damaged.
+async fn advised(
+    path: &Path,
+    output: &Output,
+    work: impl AsyncFnOnce(&mut Volume) -> Outcome,
+) -> Outcome {
+    let mut volume = open(path)?;
+    let outcome = work(&mut volume).await;
+    advise(&volume, path, &outcome, output);
+    outcome
+}
+
+/// Says what to do about nodes that are away and, if there are none, about objects that are damaged.
+fn advise(volume: &Volume, path: &Path, outcome: &Outcome, output: &Output) {
+    let (away, is_damaged) = (volume.away(), matches!(outcome, Ok(Exit::Repairable)));
+    for node in &away {
+        let name = shown(&node.name);
+        let command = match node.is_drained {
+            true => report::command("drain", path, &format!(" {name} --remove")),
+            false => report::command("replace", path, &format!(" {name}")),
+        };
+        output.next(&format!(
+            "mount the disk of {name} or start its server; if it is lost, {command}"
+        ));
+    }
+    if away.is_empty() && is_damaged {
+        output.next(&report::repair_command(path));
     }
 }
 

@@ -14,16 +14,17 @@ use serde_json::{Value, json};
 use super::report;
 use crate::args::volume::{Cat, Get, Put, Staleness};
 use crate::commands::Outcome;
+use crate::commands::leftovers::quoted;
 use crate::commands::source::Source;
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Output, Progress, counted, shown};
 
 /// Stores a file or a pipe.
-pub async fn put(args: &Put, output: &Output) -> Outcome {
-    let (name, volume) = (ObjectName::new(args.name.as_str())?, super::open(&args.volume)?);
+pub async fn put(volume: &Volume, args: &Put, output: &Output) -> Outcome {
+    let name = ObjectName::new(args.name.as_str())?;
     let source = open_source(&args.file)?;
     let progress = Arc::new(output.progress(source.length));
-    put_source(&volume, source, &name, &progress, output).await
+    put_source(volume, &args.volume, source, &name, &progress, output).await
 }
 
 /// Opens a file or standard input.
@@ -34,6 +35,7 @@ pub fn open_source(path: &Path) -> Result<Source, Failure> {
 /// Stores what a source gives.
 pub async fn put_source(
     volume: &Volume,
+    path: &Path,
     source: Source,
     name: &ObjectName,
     progress: &Arc<Progress>,
@@ -48,7 +50,12 @@ pub async fn put_source(
     let report = volume.put(name, source.stream, options).await?;
     let value = put_value(name, &report, start.elapsed().as_secs_f64());
     let stages = if report.is_inline { 1 } else { volume.code().stages() };
-    progress.aside(|| output.result(value, || put_text(name, &report, stages)));
+    progress.aside(|| {
+        output.result(value, || put_text(name, &report, stages));
+        if report.is_owed && volume.away().is_empty() {
+            output.next(&report::repair_command(path));
+        }
+    });
     Ok(Exit::Done)
 }
 
@@ -82,13 +89,13 @@ fn put_text(name: &ObjectName, report: &PutReport, stages: u8) -> String {
 }
 
 /// Writes an object to a file or to standard output.
-pub async fn get(args: &Get, output: &Output) -> Outcome {
-    let (name, volume) = (ObjectName::new(args.name.as_str())?, super::open(&args.volume)?);
-    let object = find(&volume, &name, args.staleness, output).await?;
+pub async fn get(volume: &Volume, args: &Get, output: &Output) -> Outcome {
+    let name = ObjectName::new(args.name.as_str())?;
+    let object = find(volume, &name, args.staleness, output).await?;
     let progress = output.progress(Some(object.length()));
     match args.file.as_os_str() == "-" {
-        true => get_stream(&volume, object, &name, &progress, output).await,
-        false => get_file(&volume, object, &name, &args.file, args, &progress, output).await,
+        true => get_stream(volume, object, &name, args, &progress, output).await,
+        false => get_file(volume, object, &name, &args.file, args, &progress, output).await,
     }
 }
 
@@ -122,6 +129,7 @@ async fn get_stream(
     volume: &Volume,
     object: Object,
     name: &ObjectName,
+    args: &Get,
     progress: &Progress,
     output: &Output,
 ) -> Outcome {
@@ -129,6 +137,7 @@ async fn get_stream(
     let object = volume.read(object, None, &mut stdout, &|bytes| progress.advance(bytes)).await?;
     flush(&mut stdout)?;
     report_get(name, &object, Path::new("-"), start, progress, output);
+    advise_to_verify(volume, name, &object, &args.volume, output);
     Ok(Exit::Done)
 }
 
@@ -167,7 +176,24 @@ pub async fn get_file(
         object = find(volume, name, args.staleness, output).await?;
     };
     report_get(name, &object, path, start, progress, output);
+    advise_to_verify(volume, name, &object, &args.volume, output);
     Ok(Exit::Done)
+}
+
+/// Says what to do about an object that was read although some of it is damaged, missing, or not
+/// where it was written to.
+fn advise_to_verify(
+    volume: &Volume,
+    name: &ObjectName,
+    object: &Object,
+    path: &Path,
+    output: &Output,
+) {
+    let is_flawed = object.flaws().iter().any(|flaw| flaw.shard.is_some());
+    if is_flawed && volume.away().is_empty() {
+        let name = format!(" {}", quoted(Path::new(name.as_str())));
+        output.next(&format!("{} tells what is wrong", report::command("verify", path, &name)));
+    }
 }
 
 fn report_get(
@@ -197,9 +223,8 @@ fn get_text(name: &ObjectName, object: &Object) -> String {
 }
 
 /// Prints an object, or a part of it.
-pub async fn cat(args: &Cat, output: &Output) -> Outcome {
-    let volume = super::open(&args.volume)?;
-    let object = find(&volume, &args.name, args.staleness, output).await?;
+pub async fn cat(volume: &Volume, args: &Cat, output: &Output) -> Outcome {
+    let object = find(volume, &args.name, args.staleness, output).await?;
     let length = object.length();
     let range = args.range.map_or(0..length, |range| range.within(length));
     let progress = output.progress(Some(range.end - range.start));

@@ -1,11 +1,25 @@
 //! Parts of reports that several commands share.
 
+use std::path::Path;
+
 use paritas_shards::Timestamp;
 use paritas_volume::names::ObjectName;
 use paritas_volume::{Flaw, Object, ScrubPass, ScrubStatus, Volume, Waiting};
 use serde_json::{Value, json};
 
+use crate::commands::leftovers::quoted;
 use crate::output::{Output, counted, shown, time_text};
+
+/// Returns a command on a volume as a user types it.
+pub fn command(verb: &str, path: &Path, more: &str) -> String {
+    format!("`paritas volume {verb} {}{more}`", quoted(path))
+}
+
+/// Returns the command that repairs all objects, and what it does.
+pub fn repair_command(path: &Path) -> String {
+    let repair = command("repair", path, "");
+    format!("{repair} restores what is damaged, missing or not in its place")
+}
 
 /// Returns what was wrong on nodes, in JSON.
 pub fn flaw_values(flaws: &[Flaw]) -> Value {

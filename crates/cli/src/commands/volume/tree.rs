@@ -29,9 +29,8 @@ struct Item {
 }
 
 /// Stores all files below a folder.
-pub async fn put(args: &Put, output: &Output) -> Outcome {
+pub async fn put(volume: &Volume, args: &Put, output: &Output) -> Outcome {
     exit::require_folder("DIR", &args.file)?;
-    let volume = super::open(&args.volume)?;
     let (items, mut worst) = files(&args.file, &folder_prefix(&args.name), output);
     if items.is_empty() {
         output.warn(&format!("{} has no files that can be stored", shown(&args.file)));
@@ -39,7 +38,7 @@ pub async fn put(args: &Put, output: &Output) -> Outcome {
     let progress = Arc::new(progress(&items, output));
     let put = async |item: Item| {
         let source = object::open_source(&item.path)?;
-        object::put_source(&volume, source, &item.name, &progress, output).await
+        object::put_source(volume, &args.volume, source, &item.name, &progress, output).await
     };
     all(items, &mut worst, output, put).await;
     worst.end(output)
@@ -96,10 +95,9 @@ fn name_below(folder: &Path, path: &Path) -> Option<String> {
 }
 
 /// Writes all objects whose names begin with a folder of names to files below a folder.
-pub async fn get(args: &Get, output: &Output) -> Outcome {
-    let volume = super::open(&args.volume)?;
+pub async fn get(volume: &Volume, args: &Get, output: &Output) -> Outcome {
     let prefix = folder_prefix(&args.name);
-    let items = objects(&volume, &prefix, args, output).await?;
+    let items = objects(volume, &prefix, args, output).await?;
     if args.file.as_os_str() == "-" {
         return Err(Failure::arguments(
             "with --recursive, the last argument is a folder; ./- is one called -",
@@ -115,7 +113,7 @@ pub async fn get(args: &Get, output: &Output) -> Outcome {
             found => found?,
         };
         report::warn_if_stale(&item.name, &found, output);
-        let got = object::get_file(&volume, found, &item.name, &item.path, args, &progress, output);
+        let got = object::get_file(volume, found, &item.name, &item.path, args, &progress, output);
         match got.await {
             // It was removed while it was read.
             Err(failure) if failure.exit == Exit::NotRecognised => Ok(Exit::Done),

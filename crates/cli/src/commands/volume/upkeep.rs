@@ -163,15 +163,15 @@ impl<'a> Tally<'a> {
 }
 
 /// Checks objects. Returns the worst exit code.
-pub async fn verify(args: &Verify, output: &Output) -> Outcome {
-    let mut volume = super::open(&args.volume)?;
-    let items = items(&volume, &args.names, output).await?;
+pub async fn verify(volume: &mut Volume, args: &Verify, output: &Output) -> Outcome {
+    let items = items(volume, &args.names, output).await?;
     let (shares, mut tally) =
-        (Shares::of(&mut volume, &items, output), Tally::new(args.only_bad, output));
+        (Shares::of(volume, &items, output), Tally::new(args.only_bad, output));
+    let volume = &*volume;
     let check = async |item: Item| {
         let start = Instant::now();
         let verdict = volume.verify(&item.name, args.deep).await;
-        let verdict = explained(&volume, &item, verdict).await.transpose();
+        let verdict = explained(volume, &item, verdict).await.transpose();
         shares.finish(&item.name);
         (item.length, verdict, start.elapsed().as_secs_f64())
     };
@@ -255,7 +255,12 @@ pub async fn repair(args: &Repair, output: &Output) -> Outcome {
         let collected = collect(&volume, output).await;
         tally.worst.note(collected, output);
     }
-    tally.end()
+    let outcome = tally.end();
+    // What this repair could not do, another one can when the nodes are back.
+    if !volume.away().is_empty() {
+        super::advise(&volume, &args.volume, &outcome, output);
+    }
+    outcome
 }
 
 /// Repairs all objects, the most urgent first, and removes what interrupted commands left. Returns
