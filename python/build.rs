@@ -1,4 +1,5 @@
-//! Makes the module export its entry for Python alone: a crate below exports C functions of its own.
+//! Makes the module export its entry for Python alone: a crate below exports C functions of its
+//! own.
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");

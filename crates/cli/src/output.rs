@@ -58,7 +58,8 @@ impl Output {
         }
     }
 
-    /// Prints a name, and what stands before it, exactly and with `end` behind it; in JSON, `value`.
+    /// Prints a name, and what stands before it, exactly and with `end` behind it; in JSON,
+    /// `value`.
     #[cfg(feature = "volume")]
     pub fn name(&self, value: Value, end: char, text: impl FnOnce() -> String) {
         if self.json {

@@ -1,6 +1,6 @@
 //! Names the library as programs look for it. It is never unloaded: a program that opens it anew
-//! for every instance would else find the real one the next time, and compile everything again. It exports our
-//! functions alone.
+//! for every instance would else find the real one the next time, and compile everything again. It
+//! exports our functions alone.
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");

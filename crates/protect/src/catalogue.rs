@@ -31,8 +31,8 @@
 //! | 13 | an array of the owners that occur, each an array of the numbers of user and group |
 //! | 14 | for each item but gaps: 0, or 1 more than the number of its owner in column 13. Missing if there are none |
 //!
-//! Keys 7 to 9 and columns 9 to 14 are missing from catalogues of earlier versions of Paritas, which
-//! ignore them.
+//! Keys 7 to 9 and columns 9 to 14 are missing from catalogues of earlier versions of Paritas,
+//! which ignore them.
 //!
 //! All items but gaps are in ascending order of the bytes of their paths. Paths are relative to the
 //! root, and have no empty, `.`, `..` or `.paritas` component. Files and gaps are the *pieces* of

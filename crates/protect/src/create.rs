@@ -84,8 +84,8 @@ pub struct ProtectJob {
     pub sync: bool,
 }
 
-/// Returns the memory that a job uses by default, in bytes: 1 GiB, or a quarter of what this process
-/// may use if that is less.
+/// Returns the memory that a job uses by default, in bytes: 1 GiB, or a quarter of what this
+/// process may use if that is less.
 pub fn default_memory() -> u64 {
     by_default(MOST_MEMORY)
 }
@@ -350,7 +350,8 @@ impl Order {
 ///
 /// # Errors
 /// If a parity file cannot be written ([`ErrorKind::Io`]), the memory is short
-/// ([`ErrorKind::Memory`]), or another process protects the same files ([`ErrorKind::Busy`]). Then there is no new parity, and what was there before stays.
+/// ([`ErrorKind::Memory`]), or another process protects the same files ([`ErrorKind::Busy`]). Then
+/// there is no new parity, and what was there before stays.
 pub fn protect(plan: &Plan, progress: Progress<'_>) -> Result<ProtectReport> {
     let order = &plan.order;
     expect_room(order)?;

@@ -28,8 +28,8 @@ pub enum FileState {
     /// It is not there, but the file at this path has its bytes; or all that was in the folder is
     /// in the folder at this path.
     Moved(PathBuf),
-    /// It, or a folder above it, cannot be read now, for the reason that the system gives. It may be
-    /// intact.
+    /// It, or a folder above it, cannot be read now, for the reason that the system gives. It may
+    /// be intact.
     Unreadable(String),
 }
 

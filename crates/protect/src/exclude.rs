@@ -1,10 +1,10 @@
 //! Patterns of paths that are left out, by the rules of gitignore.
 //!
 //! A pattern without a slash, or with one at its end alone, is for names in any folder; any other
-//! one is for paths from the root on. `build/` is for folders alone, and a later `!pattern` takes in
-//! again what an earlier one leaves out, unless a folder above is left out. Beyond these rules,
-//! `./cache` is the one in the root, as a shell would have it, and so is an absolute path inside the
-//! root. Nothing is a comment.
+//! one is for paths from the root on. `build/` is for folders alone, and a later `!pattern` takes
+//! in again what an earlier one leaves out, unless a folder above is left out. Beyond these rules,
+//! `./cache` is the one in the root, as a shell would have it, and so is an absolute path inside
+//! the root. Nothing is a comment.
 //!
 //! Catalogues of earlier versions of Paritas have patterns of another meaning: none is for folders
 //! alone, `./` in front says nothing, and `!` is a letter.
@@ -107,7 +107,8 @@ impl Excludes {
         self.gitignore && !self.patterns.is_empty()
     }
 
-    /// Returns the patterns, as they were given, that matched none of the paths that were asked for.
+    /// Returns the patterns, as they were given, that matched none of the paths that were asked
+    /// for.
     pub fn unmatched(&self) -> Vec<String> {
         let unused = self.patterns.iter().filter(|one| !one.is_used.load(Ordering::Relaxed));
         unused.map(|pattern| pattern.given.clone()).collect()

@@ -434,9 +434,9 @@ fn settings_at(root: &Path, mut settings: Settings) -> Settings {
 /// parity files, parity files, or roots together with the folders of their parity.
 ///
 /// A file or folder in a root stands for that part of the protection, whether it exists or not:
-/// [`crate::verify`] and [`crate::repair`] speak of it alone. Each copy of a root that has a copy of
-/// the parity in it is a protection of its own, with the same id. If roots are given together with
-/// folders of parity, protections in these folders are left out if they belong to other roots.
+/// [`crate::verify`] and [`crate::repair`] speak of it alone. Each copy of a root that has a copy
+/// of the parity in it is a protection of its own, with the same id. If roots are given together
+/// with folders of parity, protections in these folders are left out if they belong to other roots.
 ///
 /// # Errors
 /// If a path cannot be read or `.paritas` in it is a symbolic link ([`crate::ErrorKind::Io`]), a

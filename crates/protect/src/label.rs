@@ -18,8 +18,8 @@ pub(crate) fn is_safe(label: &[u8]) -> bool {
 }
 
 /// Returns the label after a file or folder: its name, without dots in front. Characters that some
-/// file systems refuse become `_`, because the parity may be put or copied to any disk. If nothing is
-/// left of the name, it is `root`.
+/// file systems refuse become `_`, because the parity may be put or copied to any disk. If nothing
+/// is left of the name, it is `root`.
 pub(crate) fn after(path: &Path) -> String {
     let name = path.file_name().map_or_else(String::new, |name| shown(name).to_string());
     match portable(shortened(&name)).trim_start_matches('.') {

@@ -235,8 +235,8 @@ fn wanted(
     states.filter(|(number, state)| is_wanted(**number, state)).map(|(&number, _)| number).collect()
 }
 
-/// Returns those of some entries that belong to the part that was asked for, and the missing folders
-/// above them.
+/// Returns those of some entries that belong to the part that was asked for, and the missing
+/// folders above them.
 fn in_part(protection: &Protection, evidence: &Evidence, wanted: Vec<usize>) -> Vec<usize> {
     if !protection.is_part() {
         return wanted;

@@ -145,8 +145,8 @@ impl UpdatePlan<'_> {
     /// Writes the new parity. `progress` gets the number of bytes as they are read.
     ///
     /// # Errors
-    /// If too many files are gone or changed ([`ErrorKind::TooManyChanges`]), if a file turns out to
-    /// be damaged ([`ErrorKind::CheckFailed`]), or as for [`protect`].
+    /// If too many files are gone or changed ([`ErrorKind::TooManyChanges`]), if a file turns out
+    /// to be damaged ([`ErrorKind::CheckFailed`]), or as for [`protect`].
     pub fn carry_out(self, progress: Progress<'_>) -> Result<UpdateReport> {
         let Self { updated, kept, files, parity, held, skipped, protection, refusal } = self;
         if let Some(refusal) = refusal {
@@ -197,8 +197,8 @@ pub struct UpdateReport {
     pub skipped: Vec<Skipped>,
 }
 
-/// Brings a protection up to date: plans it, and carries it out. `progress` gets the number of bytes
-/// as they are read for new parity.
+/// Brings a protection up to date: plans it, and carries it out. `progress` gets the number of
+/// bytes as they are read for new parity.
 ///
 /// # Errors
 /// As for [`plan_update`] and [`UpdatePlan::carry_out`].

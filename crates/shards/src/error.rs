@@ -103,8 +103,8 @@ impl Error {
         self.0.counts.map(|counts| counts.given).or_else(|| self.core()?.given())
     }
 
-    /// Returns the fields of the job that the message names, in backquotes. A program whose users set
-    /// them by other names can put those in their place.
+    /// Returns the fields of the job that the message names, in backquotes. A program whose users
+    /// set them by other names can put those in their place.
     pub fn fields(&self) -> &'static [&'static str] {
         self.0.fields
     }

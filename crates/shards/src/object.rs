@@ -435,8 +435,8 @@ impl Identity {
     }
 }
 
-/// Returns what the name of a part's file tells: the shard and, for a part that is added to one, the
-/// stage.
+/// Returns what the name of a part's file tells: the shard and, for a part that is added to one,
+/// the stage.
 fn in_name(geometry: &Geometry, part: usize) -> (usize, Option<u8>) {
     let Part { stage, shard } = geometry.part(part);
     (shard, geometry.is_added(part).then_some(stage))

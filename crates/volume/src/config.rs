@@ -76,8 +76,8 @@ pub struct Limits {
     pub rate: Option<ByteSize>,
     /// The same for what is done in the background: repairing, promoting, replacing, draining.
     pub background_rate: Option<ByteSize>,
-    /// Seconds without an answer or a byte after which a node is given up: nobody waits for it again,
-    /// but it is tried now and then.
+    /// Seconds without an answer or a byte after which a node is given up: nobody waits for it
+    /// again, but it is tried now and then.
     pub timeout: f64,
     /// How often a request that failed within `timeout` is repeated.
     pub retries: usize,

@@ -100,7 +100,8 @@ impl Error {
         self.0.kind
     }
 
-    /// Returns the fields of jobs that the message names, as [`paritas_shards::Error::fields`] does.
+    /// Returns the fields of jobs that the message names, as [`paritas_shards::Error::fields`]
+    /// does.
     pub fn fields(&self) -> &'static [&'static str] {
         let source = self.0.source.as_deref();
         let shards = source.and_then(|source| source.downcast_ref::<paritas_shards::Error>());

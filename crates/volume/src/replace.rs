@@ -140,9 +140,9 @@ impl Volume {
     }
 
     /// Copies a manifest to a node, unless it is that of a small object, or the mark of a removed
-    /// name, and enough other nodes have it (`is_settled`). Which nodes these are does not follow from the object: while a node is
-    /// down, its copy goes to another one and stays there. Returns whether it was copied, or `None`
-    /// if no other node shows it whole.
+    /// name, and enough other nodes have it (`is_settled`). Which nodes these are does not follow
+    /// from the object: while a node is down, its copy goes to another one and stays there. Returns
+    /// whether it was copied, or `None` if no other node shows it whole.
     async fn copy_manifest(
         &self,
         name: &ObjectName,

@@ -2,9 +2,9 @@
 //!
 //! Shards without a manifest may belong to a put that is still at work, on any machine, so they are
 //! removed only after a day. A put therefore leaves a small file on its own machine while it stores
-//! shards. If the file is there and its process is over, no manifest was or will be written, and the
-//! next repair on this machine removes the shards at once. The file goes before the first manifest
-//! is asked for.
+//! shards. If the file is there and its process is over, no manifest was or will be written, and
+//! the next repair on this machine removes the shards at once. The file goes before the first
+//! manifest is asked for.
 //!
 //! After a crash of the machine the removal of the file may be lost, while a node has the manifest.
 //! But then the process's tag tells that it belongs to an earlier run of the machine, and the file

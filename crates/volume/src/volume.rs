@@ -262,8 +262,8 @@ impl Volume {
         checked
     }
 
-    /// Returns the nodes that did not answer or had no mark of a node when they were last used. They
-    /// may be lost.
+    /// Returns the nodes that did not answer or had no mark of a node when they were last used.
+    /// They may be lost.
     pub fn away(&self) -> Vec<&Member> {
         let members = self.members.as_slice().iter().zip(&self.marks);
         let away = members.filter(|(_, mark)| mark.is_away.load(Ordering::Relaxed));

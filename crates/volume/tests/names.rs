@@ -1,5 +1,5 @@
-//! Names of all kinds, on nodes of all kinds: volumes that older programs stored, long names, control
-//! characters, and nodes that do not tell upper from lower case.
+//! Names of all kinds, on nodes of all kinds: volumes that older programs stored, long names,
+//! control characters, and nodes that do not tell upper from lower case.
 
 mod common;
 
@@ -48,8 +48,8 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// `vectors/volume/old` was stored by version 0.1.0, which took names of up to 200 bytes a component
-/// when they are escaped.
+/// `vectors/volume/old` was stored by version 0.1.0, which took names of up to 200 bytes a
+/// component when they are escaped.
 #[tokio::test]
 async fn a_volume_that_an_older_program_stored_is_used_as_it_is() {
     let place = tempfile::tempdir().unwrap();
@@ -251,7 +251,8 @@ async fn names_that_differ_in_case_stay_apart_on_nodes_that_do_not_tell_it() {
         let verdict = volume.verify(object, true).await.unwrap();
         assert!(verdict.flaws.is_empty() && verdict.health != Health::Lost, "{verdict:?}");
     }
-    // A disk that tells them apart may be replaced by one that does not, if the volume file says so.
+    // A disk that tells them apart may be replaced by one that does not, if the volume file says
+    // so.
     let disks = Disks::new(3);
     let volume = disks.volume("2+1").await;
     put(&volume, &names[0], b"x").await;

@@ -94,8 +94,8 @@ pub struct Protect {
     /// With --update, read every file and compare it by its digest, whatever its size and time.
     #[arg(long, requires = "update")]
     pub checksum: bool,
-    /// With --update, the largest share of the protected files, and of their bytes, that may be gone
-    /// or changed. If more is, and it is at least 20 files, nothing is written (exit 1).
+    /// With --update, the largest share of the protected files, and of their bytes, that may be
+    /// gone or changed. If more is, and it is at least 20 files, nothing is written (exit 1).
     #[arg(
         long,
         default_value = "50%",

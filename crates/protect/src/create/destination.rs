@@ -92,7 +92,8 @@ pub(super) fn make_folder(folder: &Path, order: &Order) -> Result<()> {
     match fs::create_dir(folder) {
         Ok(()) => {
             give_to_owner(&order.root, folder);
-            // The names of the parity files are of use only if that of their folder is durable, too.
+            // The names of the parity files are of use only if that of their folder is durable,
+            // too.
             let sync = || Folder::open(&order.root).and_then(|root| root.sync());
             let synced = if order.sync { sync() } else { Ok(()) };
             synced.map_err(|error| Error::io("syncing", &order.root, error))

@@ -2,8 +2,8 @@
 //!
 //! A file system check, a phone or an old file system may have given parity files other names. To
 //! recognise them by content, each file of a folder is opened, and its first and last bytes are
-//! read. That is done for the top level of folders that are given or that a catalogue names, if they
-//! are small or nothing there has the name of a parity file; never for whole trees.
+//! read. That is done for the top level of folders that are given or that a catalogue names, if
+//! they are small or nothing there has the name of a parity file; never for whole trees.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -44,8 +44,8 @@ fn is_named(path: &Path) -> bool {
     name.windows(mark.len()).any(|part| part.eq_ignore_ascii_case(mark.as_bytes()))
 }
 
-/// Returns the paths of the files in a folder, in order. Pipes and devices are none: opening one may
-/// do something.
+/// Returns the paths of the files in a folder, in order. Pipes and devices are none: opening one
+/// may do something.
 fn files_in(folder: &Path) -> Result<Vec<PathBuf>> {
     let failed = |error| Error::io("reading the folder", folder, error);
     let mut paths = Vec::new();

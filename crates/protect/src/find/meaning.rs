@@ -189,7 +189,8 @@ fn root_of(given: &Given) -> Option<&Path> {
     }
 }
 
-/// Says why a path is not the new place of any of the roots. There may be none to which it could be.
+/// Says why a path is not the new place of any of the roots. There may be none to which it could
+/// be.
 fn refuse_copy(given: &Given, candidates: &[Candidate]) -> Result<bool> {
     let elsewhere: Vec<&Candidate> =
         candidates.iter().filter(|one| !one.is_home && given.is_folder).collect();

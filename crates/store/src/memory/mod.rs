@@ -1,9 +1,9 @@
 //! The memory that this process may use: what the machine has free, what its control groups allow
 //! (containers, services, batch jobs), and what its own limits allow.
 //!
-//! Linux ends a process that goes beyond its control group, without a word. So defaults follow these
-//! numbers; what a user asks for stands. On macOS the limits of the process alone are known, and on
-//! Windows nothing is.
+//! Linux ends a process that goes beyond its control group, without a word. So defaults follow
+//! these numbers; what a user asks for stands. On macOS the limits of the process alone are known,
+//! and on Windows nothing is.
 
 #[cfg(target_os = "linux")]
 mod linux;
@@ -17,8 +17,8 @@ pub fn by_default(most: u64) -> u64 {
     usable().map_or(most, |usable| most.min(usable / 4))
 }
 
-/// Returns the number of bytes that this process may use, if the system tells. It is asked once: the
-/// answer takes a tenth of a millisecond or more, and limits hardly ever change.
+/// Returns the number of bytes that this process may use, if the system tells. It is asked once:
+/// the answer takes a tenth of a millisecond or more, and limits hardly ever change.
 pub fn usable() -> Option<u64> {
     static USABLE: OnceLock<Option<u64>> = OnceLock::new();
     *USABLE.get_or_init(|| [in_system(), in_process()].into_iter().flatten().min())

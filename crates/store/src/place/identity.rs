@@ -6,8 +6,8 @@
 //!
 //! - Files with different numbers are different.
 //! - Paths that are the same without links and detours lead to the same file.
-//! - Within one mount, another path leads to the same file only by a hard link, which folders cannot
-//!   have, and which files have only if they count more than one.
+//! - Within one mount, another path leads to the same file only by a hard link, which folders
+//! cannot have, and which files have only if they count more than one.
 //! - Another mount may show the same folder at another place. Whether a *file* is the same is then
 //!   decided by its bytes, as it is for files that count several links. Two copies that nothing
 //!   tells apart count as one.
@@ -29,14 +29,15 @@ pub struct Inode {
 }
 
 impl Inode {
-    /// Looks at a path, and follows links. Returns `None` if nothing is there, or if the system does
-    /// not tell.
+    /// Looks at a path, and follows links. Returns `None` if nothing is there, or if the system
+    /// does not tell.
     pub fn at(path: &Path) -> Option<Self> {
         let metadata = fs::metadata(path).ok()?;
         Some(Self { path: path.to_owned(), id: id_of(path, &metadata)?, metadata })
     }
 
-    /// Returns the device and the number, which order all inodes. Different files may have the same.
+    /// Returns the device and the number, which order all inodes. Different files may have the
+    /// same.
     pub fn id(&self) -> &FileId {
         &self.id
     }

@@ -1,10 +1,10 @@
 //! A node at a service: a bucket, a WebDAV server, an SSH server, a web server, or memory, by
 //! OpenDAL.
 //!
-//! A request that fails quickly is repeated if it can be. One that is not answered is not: [`Timed`]
-//! gives up the node, which tells it by [`Contact`] whatever moves. A writer that failed is aborted,
-//! never continued. Where a service shows a file before it is whole (WebDAV, SFTP), it is written in
-//! the folder [`STAGING`] and renamed.
+//! A request that fails quickly is repeated if it can be. One that is not answered is not:
+//! [`Timed`] gives up the node, which tells it by [`Contact`] whatever moves. A writer that failed
+//! is aborted, never continued. Where a service shows a file before it is whole (WebDAV, SFTP), it
+//! is written in the folder [`STAGING`] and renamed.
 //!
 //! [`Timed`]: super::Timed
 //!

@@ -8,8 +8,9 @@
 //!
 //! [`open`] makes a node from its entry in the volume file. There are two kinds: a [`Folder`], and
 //! an [`Endpoint`] of a service. Whatever else a node does is a decorator over any node: limits
-//! ([`Limited`], [`Timed`]), names ([`Caseless`]), counters ([`Counted`]), slowness ([`Delayed`]), faults ([`Faulty`]).
-//! [`conformance`] checks what the trait promises, [`probe`] finds out what an endpoint can do.
+//! ([`Limited`], [`Timed`]), names ([`Caseless`]), counters ([`Counted`]), slowness ([`Delayed`]),
+//! faults ([`Faulty`]). [`conformance`] checks what the trait promises, [`probe`] finds out what an
+//! endpoint can do.
 
 pub mod conformance;
 

@@ -1,5 +1,5 @@
-//! A folder of a host with an SSH server, by the program `ssh` and the server's subsystem `sftp`, as
-//! a service of OpenDAL.
+//! A folder of a host with an SSH server, by the program `ssh` and the server's subsystem `sftp`,
+//! as a service of OpenDAL.
 //!
 //! OpenDAL's own service starts two `ssh` for each connection: one that logs in and goes on in the
 //! background until it is told to end, and one that uses it. If the program is killed, nobody tells
@@ -434,8 +434,8 @@ impl oio::Write for Writer {
     }
 }
 
-/// Lists a folder. While it waits for its next turn, because a folder in it is listed, others use its
-/// connection.
+/// Lists a folder. While it waits for its next turn, because a folder in it is listed, others use
+/// its connection.
 struct Lister {
     host: Host,
     path: String,

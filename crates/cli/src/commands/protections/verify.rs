@@ -167,8 +167,8 @@ pub fn verdict(report: &VerifyReport, state: State) -> String {
     }
 }
 
-/// Says how much more may be lost, wherever it is. Each layer has parity of its own, so this is what
-/// the layer with the least parity stands.
+/// Says how much more may be lost, wherever it is. Each layer has parity of its own, so this is
+/// what the layer with the least parity stands.
 fn room(report: &VerifyReport, blocks: u64) -> String {
     let coded = report.layers.iter().filter(|layer| layer.geometry.data > 0);
     let left = coded.clone().map(|layer| layer.left).min().unwrap_or(0);
@@ -198,8 +198,8 @@ fn layer_lines(report: &VerifyReport) -> impl Iterator<Item = String> + '_ {
     })
 }
 
-/// Returns a line for each file that is not as it was, worst first, and for each parity file. If the
-/// report is verbose, also for files of which only times or modes differ, for new ones, and for
+/// Returns a line for each file that is not as it was, worst first, and for each parity file. If
+/// the report is verbose, also for files of which only times or modes differ, for new ones, and for
 /// layers.
 fn lines(protection: &Protection, report: &VerifyReport, verbose: bool) -> Vec<String> {
     let root = protection.root();

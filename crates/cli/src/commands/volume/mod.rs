@@ -100,7 +100,8 @@ async fn advised(
     outcome
 }
 
-/// Says what to do about nodes that are away and, if there are none, about objects that are damaged.
+/// Says what to do about nodes that are away and, if there are none, about objects that are
+/// damaged.
 fn advise(volume: &Volume, path: &Path, outcome: &Outcome, output: &Output) {
     let (away, is_damaged) = (volume.away(), matches!(outcome, Ok(Exit::Repairable)));
     for node in &away {
