@@ -7,7 +7,7 @@
 //! - Files with different numbers are different.
 //! - Paths that are the same without links and detours lead to the same file.
 //! - Within one mount, another path leads to the same file only by a hard link, which folders
-//! cannot have, and which files have only if they count more than one.
+//!   cannot have, and which files have only if they count more than one.
 //! - Another mount may show the same folder at another place. Whether a *file* is the same is then
 //!   decided by its bytes, as it is for files that count several links. Two copies that nothing
 //!   tells apart count as one.

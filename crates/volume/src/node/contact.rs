@@ -9,8 +9,8 @@
 //!             limit                      rest (3 limits, then 6, 12, ...)
 //! call 1  |----------x                 .                                |
 //! call 2        |----x                 .                                |
-//! call 3               x  at once      .                                x  at once; one trial
-//! begins ```
+//! call 3               x  at once      .                                x  at once; a trial
+//! ```
 //!
 //! A lost node is tried again after a rest, beside a call that fails at once. So nobody waits for
 //! it, a long command takes back a node that has recovered, and a short one never tries. Each loss
