@@ -140,7 +140,7 @@ def flip(path: pathlib.Path, at: int) -> None:
 
 
 def are_same(one: pathlib.Path, other: pathlib.Path) -> bool:
-    return subprocess.run(["diff", "-r", "-q", "--exclude=.paritas", one, other], stdout=subprocess.DEVNULL).returncode == 0
+    return subprocess.run(["diff", "-r", "-q", "--exclude=.paritas", "--exclude=*.damaged-*", one, other], stdout=subprocess.DEVNULL).returncode == 0
 
 
 class Paritas:
