@@ -12,6 +12,7 @@ use crate::error::{Error, Result};
 use crate::format::{Digest, ObjectId};
 use crate::object::Object;
 use crate::place::{Committed, NewFile, Pending, Replace, commit, expect_room};
+use crate::recognise::ShardFile;
 use crate::segment::Segment;
 use crate::setters::setters;
 use crate::shown::shown;
@@ -248,7 +249,7 @@ impl Target {
             DecodeTarget::File(file) => {
                 let access = file.preserve.access(object.mode(), object.modified());
                 if !fs::metadata(&file.path).is_ok_and(|found| !found.is_file()) {
-                    expect_room(object.length().map(|length| (file.path.as_path(), length)))?;
+                    expect_room(needed(object).map(|bytes| (file.path.as_path(), bytes)))?;
                 }
                 Ok(match Opened::open(file, access, |path| expect_no_shard(path, object))? {
                     Opened::New(file, sync) => Self::File(file, sync),
@@ -257,6 +258,14 @@ impl Target {
             }
         }
     }
+}
+
+/// Returns the number of bytes that an object may need. A length may be forged or damaged, so it
+/// counts up to the bytes of all shards, of which more could not be decoded.
+fn needed(object: &Object) -> Option<u64> {
+    let shards = object.parts().iter().flatten().map(ShardFile::length);
+    let stored = shards.fold(0, u64::saturating_add);
+    object.length().map(|length| length.min(stored))
 }
 
 /// An open target that was named: a new file, with whether it is synced, or a device or pipe.
