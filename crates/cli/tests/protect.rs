@@ -26,7 +26,10 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use common::{Chance, Run, exit, finish, names, paritas, renew_times, run, run_as_user, snapshot};
+use common::{
+    Chance, Run, exit, finish, names, paritas, renew_times, run, run_as_user,
+    snapshot_without_copies as snapshot,
+};
 
 /// A folder with a tree of files.
 struct Yard {

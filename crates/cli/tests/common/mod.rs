@@ -194,13 +194,18 @@ pub fn decode(folder: &Path) -> Vec<u8> {
     run(args!["decode", folder, "--out", "-"]).expect(exit::DONE).stdout
 }
 
-/// Returns all regular files of a folder, but copies of what a repair has replaced.
+/// Returns all regular files of a folder.
 pub fn snapshot(folder: &Path) -> BTreeMap<OsString, Vec<u8>> {
     let entries = fs::read_dir(folder).unwrap().map(Result::unwrap);
-    let entries =
-        entries.filter(|entry| !entry.file_name().to_string_lossy().contains(".damaged-"));
     let files = entries.filter(|entry| entry.file_type().unwrap().is_file());
     files.map(|entry| (entry.file_name(), fs::read(entry.path()).unwrap())).collect()
+}
+
+/// Returns all regular files of a folder, but copies of what a repair has replaced.
+pub fn snapshot_without_copies(folder: &Path) -> BTreeMap<OsString, Vec<u8>> {
+    let mut files = snapshot(folder);
+    files.retain(|name, _| !name.to_string_lossy().contains(".damaged-"));
+    files
 }
 
 /// Returns the names of everything in a folder.
