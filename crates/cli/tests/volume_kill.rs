@@ -100,7 +100,7 @@ fn run_and_kill(tank: &Tank, work: Work, chance: &mut Chance) -> bool {
 }
 
 /// Returns the files that are neither shards nor manifests, and those on a disk that is drained. A
-/// file by which a killed command read a node's clock stays for a day; it says nothing of an object.
+/// file by which a killed command read a node's clock stays for a day; it belongs to no object.
 fn leftovers(tank: &Tank, work: Work) -> Vec<PathBuf> {
     let is_known = |path: &PathBuf| {
         let place = path.strip_prefix(tank.folder.path()).unwrap();
