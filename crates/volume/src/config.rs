@@ -17,11 +17,11 @@ use crate::{Error, ErrorKind, Result};
 
 /// Seconds without a sign of life after which a node is given up, if the volume file does not say.
 ///
-/// Twice the longest pause that was measured of a node that is slow and alive: 8.2 s between signs
-/// of life, where four connections shared a link of 4 Mbit/s, so 128 KiB/s each. The system takes
-/// some hundred KiB at a time into its buffers and then nothing until most of them are sent. With
-/// 64 KiB/s each it was 13.6 s, with 1 MiB/s 0.4 s. A connection needs 7 s where the first three
-/// packets are lost, and a disk that sleeps about ten seconds to wake up.
+/// Nearly twice the longest pause that was measured of a node that is slow and alive: 8.2 s between
+/// signs of life, where four connections shared a link of 4 Mbit/s, so 128 KiB/s each. The system
+/// takes some hundred KiB at a time into its buffers and then nothing until most of them are sent.
+/// With 64 KiB/s each it was 13.6 s, with 1 MiB/s 0.4 s. A connection needs 7 s where the first
+/// three packets are lost, and a disk that sleeps about ten seconds to wake up.
 const TIMEOUT: f64 = 15.0;
 
 /// A volume file.

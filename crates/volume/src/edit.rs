@@ -62,9 +62,11 @@ impl Edit {
     /// If there is a node of that name or at that place ([`ErrorKind::Exists`]), or if the name or
     /// the URI cannot be used ([`ErrorKind::Parameters`]).
     pub fn add(&mut self, node: &NodeEntry) -> Result<()> {
-        let place = self.location(node)?.canonical();
-        for other in &self.config.nodes {
-            let (name, is_same) = (&other.name, self.location(other)?.canonical() == place);
+        let all = self.config.nodes.iter().chain([node]).map(|node| self.location(node));
+        let mut places = Location::canonical(all.collect::<Result<_>>()?);
+        let place = places.pop();
+        for (other, at) in self.config.nodes.iter().zip(places) {
+            let (name, is_same) = (&other.name, Some(at) == place);
             if *name == node.name || is_same {
                 let what = if is_same { "at this place" } else { "of this name" };
                 let message = format!("the volume has a node {what} already: {name}");

@@ -62,15 +62,16 @@ impl Config {
     /// # Errors
     /// If two nodes are at one place ([`ErrorKind::Exists`]), or if a node's URI cannot be used.
     pub fn expect_apart(&self, base: &Path) -> Result<()> {
-        let mut places: Vec<(&str, Location)> = Vec::new();
-        for NodeEntry { name, uri, .. } in &self.nodes {
-            let place = Location::parse(uri, base, &|name: &str| std::env::var(name).ok())?;
-            let place = place.canonical();
-            if let Some((other, _)) = places.iter().find(|(_, other)| *other == place) {
-                let message = format!("nodes {other} and {name} are at the same place");
+        let variable = |name: &str| std::env::var(name).ok();
+        let place = |node: &NodeEntry| Location::parse(&node.uri, base, &variable);
+        let places = Location::canonical(self.nodes.iter().map(place).collect::<Result<_>>()?);
+        let name = |at: usize| &self.nodes[at].name;
+        for (at, place) in places.iter().enumerate() {
+            if let Some(other) = places[..at].iter().position(|other| other == place) {
+                let message =
+                    format!("nodes {} and {} are at the same place", name(other), name(at));
                 return Err(Error::new(ErrorKind::Exists, message));
             }
-            places.push((name, place));
         }
         Ok(())
     }

@@ -6,11 +6,13 @@
 mod common;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use common::{content, name};
 use futures::future::join_all;
-use paritas_volume::node::{Call, Endpoint, Fault, Faulty, Node, Timed, Trigger};
+use paritas_volume::node::{Call, Endpoint, Fault, Faulty, Meter, Metered, Node, Timed, Trigger};
 use paritas_volume::placement::Member;
 use paritas_volume::{Error, ErrorKind, GetOptions, Health, PutOptions, Result, Setup, Volume};
 use tokio::time::Instant;
@@ -270,4 +272,69 @@ async fn a_node_is_asked_no_more_once_it_is_known_to_be_silent() {
         verb.act(&volume).await.unwrap();
     }
     assert!(begun.elapsed() < Duration::from_secs(1), "{:?}", begun.elapsed());
+}
+
+/// A node that answers nothing before a certain moment, and counts what it has answered.
+#[derive(Debug)]
+struct Outage {
+    end: Instant,
+    answered: AtomicUsize,
+}
+
+#[async_trait]
+impl Meter for Outage {
+    type Guard = ();
+
+    async fn begin(&self, _call: Call) {
+        if Instant::now() < self.end {
+            std::future::pending::<()>().await;
+        }
+        self.answered.fetch_add(1, Ordering::Relaxed);
+    }
+
+    async fn carry(&self, _call: Call, _bytes: u64) {}
+}
+
+#[tokio::test(start_paused = true)]
+async fn long_work_takes_back_a_node_that_has_recovered_and_waits_for_it_once() {
+    let stores = Stores::filled(PLAIN, Verb::List).await;
+    let end = Instant::now() + Duration::from_secs(25);
+    let outage = Arc::new(Outage { end, answered: AtomicUsize::new(0) });
+    let volume = stores.open(PLAIN, &|number, node| match number {
+        1 => {
+            let node = Metered::new(node, Arc::clone(&outage));
+            Arc::new(Timed::new(Arc::new(node), LIMIT))
+        }
+        _ => node,
+    });
+    let (mut waited, mut taken_back) = (Duration::ZERO, None);
+    for second in 0..60 {
+        let begun = Instant::now();
+        let listing = volume.list("").await.unwrap();
+        assert!(listing.is_sure);
+        waited += begun.elapsed();
+        taken_back = taken_back.or(listing.flaws.is_empty().then_some(second));
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    assert_eq!(waited, LIMIT);
+    // It rests for three limits, and is tried beside the next listing.
+    assert!(taken_back.is_some_and(|second| (30..33).contains(&second)), "{taken_back:?}");
+    assert!(outage.answered.load(Ordering::Relaxed) > 20);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_put_that_cannot_begin_enough_shards_says_so_after_one_limit() {
+    // Each node is the home of a shard, and two of the shards may be missing.
+    let stores = Stores::filled("6+2", Verb::PutLarge).await;
+    let volume = stores.hanging("6+2", &[1, 3, 4], &[Call::Write], 1);
+    let begun = Instant::now();
+    let refused = put(&volume, "new", 300_000).await.unwrap_err();
+    assert!(begun.elapsed() <= LIMIT + PAUSES, "{:?}", begun.elapsed());
+    assert_eq!(refused.kind(), ErrorKind::TooFewNodes);
+    let message = refused.to_string();
+    assert!(message.contains("6 nodes must take part; got 5: "), "{message}");
+    for node in ["node1", "node3", "node4"] {
+        let why = format!("{node}: no answer within 10 s");
+        assert!(message.contains(&why), "{message}");
+    }
 }

@@ -12,12 +12,20 @@
 //! No error repeats a URI that may contain a password.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use percent_encoding::percent_decode_str;
 use url::Url;
 
 use crate::{Error, Result};
+
+/// How long folders are waited for whose links are followed. Where that is too short, two nodes at
+/// one place are told apart by their marks.
+const RESOLVED: Duration = Duration::from_secs(1);
 
 /// Where a node is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -119,16 +127,26 @@ impl Location {
         }
     }
 
-    /// Returns the location as others with the same place have it, too: a folder without links and
-    /// `..`, if it exists.
-    pub(crate) fn canonical(self) -> Self {
-        match self {
-            Self::Folder(folder) => match std::fs::canonicalize(&folder) {
-                Ok(found) => Self::Folder(found),
-                Err(_) => Self::Folder(folder),
-            },
-            other => other,
-        }
+    /// Returns locations as others with the same place have them, too: a folder without links and
+    /// `..`, if it exists and its disk answers within [`RESOLVED`].
+    pub(crate) fn canonical(locations: Vec<Self>) -> Vec<Self> {
+        // A thread for each folder: one that is on a disk that hangs never ends.
+        let resolve = |location: &Self| {
+            let Self::Folder(folder) = location else { return None };
+            let (folder, (line, found)) = (folder.clone(), channel());
+            let work = move || drop(line.send(std::fs::canonicalize(folder)));
+            // If the system has no more threads, the folder stays as it is given.
+            thread::Builder::new().spawn(work).ok()?;
+            Some(found)
+        };
+        let folders: Vec<_> = locations.iter().map(resolve).collect();
+        let end = Instant::now() + RESOLVED;
+        let found = |folder: Option<Receiver<io::Result<PathBuf>>>| {
+            let left = end.saturating_duration_since(Instant::now());
+            folder?.recv_timeout(left).ok()?.ok()
+        };
+        let pairs = locations.into_iter().zip(folders);
+        pairs.map(|(given, folder)| found(folder).map_or(given, Self::Folder)).collect()
     }
 
     fn remote(scheme: &str, uri: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<Self> {

@@ -46,7 +46,8 @@ pub(crate) async fn send(
     settings: &Settings,
     progress: Arc<dyn Fn(u64) + Send + Sync>,
 ) -> Result<Sent> {
-    let alive = Alive { count: AtomicUsize::new(writers.iter().flatten().count()), needed };
+    let begun = writers.iter().flatten().count();
+    let alive = Alive { count: AtomicUsize::new(begun), needed };
     let alive = Arc::new(alive);
     let (mut lines, mut uploads) = (Vec::new(), Vec::new());
     for (part, writer) in writers.into_iter().enumerate() {
@@ -80,7 +81,7 @@ pub(crate) async fn send(
             Ok(Sent { length, digest, parts })
         }
         coded => {
-            let error = coded.map_or_else(|error| error, |_| too_few(needed, &written));
+            let error = coded.map_or_else(|error| error, |_| too_few(needed, begun, &written));
             join_all(written.into_iter().flatten().map(|writer| writer.abort())).await;
             Err(error)
         }
@@ -124,12 +125,13 @@ async fn finish(written: Result<Box<dyn Writer>>) -> Result<()> {
     written?.finish().await
 }
 
-/// Returns the error for too few parts that could be written, with the reasons of the others.
-fn too_few(needed: usize, written: &[Result<Box<dyn Writer>>]) -> Error {
+/// Returns the error for too few parts that could be written, with the reasons of the others. Of
+/// `begun` parts, those that were given up for the sake of others have not failed.
+fn too_few(needed: usize, begun: usize, written: &[Result<Box<dyn Writer>>]) -> Error {
     let failed = written.iter().filter_map(|part| part.as_ref().err());
     let failed = failed.filter(|error| error.kind() != ErrorKind::Cancelled);
     let reasons: Vec<String> = failed.map(Error::to_string).collect();
-    Error::too_few_nodes(needed, written.iter().flatten().count()).with_reasons(&reasons)
+    Error::too_few_nodes(needed, begun.saturating_sub(reasons.len())).with_reasons(&reasons)
 }
 
 /// What a line to an upload carries.
