@@ -1,7 +1,8 @@
 //! `paritas volume` with a disk that hangs: a folder of bindfs whose process is stopped.
 //!
 //! A machine without bindfs, or on which nobody may mount, cannot have such a disk. The test says
-//! so and ends. What counts everywhere is tested in virtual time (`paritas-volume`, test `silence`).
+//! so and ends. What counts everywhere is tested in virtual time (`paritas-volume`, test
+//! `silence`).
 
 #![cfg(all(feature = "volume", target_os = "linux"))]
 
