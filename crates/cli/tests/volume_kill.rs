@@ -99,16 +99,14 @@ fn run_and_kill(tank: &Tank, work: Work, chance: &mut Chance) -> bool {
     child.wait().unwrap().signal().is_some()
 }
 
-/// Returns the files that are neither shards nor manifests, and those on a disk that is drained. A
-/// file by which a killed command read a node's clock stays for a day; it belongs to no object.
+/// Returns the files that are neither shards nor manifests, and those on a disk that is drained.
 fn leftovers(tank: &Tank, work: Work) -> Vec<PathBuf> {
     let is_known = |path: &PathBuf| {
         let place = path.strip_prefix(tank.folder.path()).unwrap();
         let of_node = place.components().nth(1).unwrap();
         let is_shard = of_node.as_os_str() == "objects";
         let is_empty_node = matches!(work, Work::Drain) && path.starts_with(tank.disk(1));
-        let is_clock = || fs::read(path).is_ok_and(|content| content == b"clock\n");
-        of_node.as_os_str() == "manifests" || is_shard && !is_empty_node || is_clock()
+        of_node.as_os_str() == "manifests" || is_shard && !is_empty_node
     };
     tank.files().into_iter().filter(|path| !is_known(path)).collect()
 }

@@ -11,6 +11,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::get::GetOptions;
 use crate::hands::{Flaw, told};
 use crate::names::{self, BACKLOG, MANIFESTS, OBJECTS, OBJECTS_2, OWED, ObjectName, PathName};
+use crate::node::{is_abandoned, passing_name};
 use crate::protocol::{Census, Kind, Listed, NodeIndex};
 use crate::scrub::ScrubStatus;
 use crate::shortened::Shortened;
@@ -328,15 +329,22 @@ impl Volume {
             let mut entries = storage.list(folder);
             while let Some(entry) = entries.next().await {
                 let entry = entry?;
+                let clock = entry.path.strip_prefix(CLOCK);
                 let object = names::parse_mark(folder, &entry.path)
                     .or_else(|| names::parse_part(&entry.path).map(|part| part.object));
-                let Some(object) = object else { continue };
+                if clock.is_none() && object.is_none() {
+                    continue;
+                }
                 let modified = match entry.modified {
                     Some(modified) => Some(modified),
                     None => storage.stat(&entry.path).await?.and_then(|stat| stat.modified),
                 };
                 let age = now.zip(modified).and_then(|(now, then)| now.duration_since(then).ok());
-                files.push((object, age));
+                files.extend(object.map(|object| (object, age)));
+                let is_old = age.is_some_and(|age| age > ORPHAN_AGE);
+                if clock.is_some_and(|name| is_old || is_abandoned(name)) {
+                    storage.delete(&entry.path).await?;
+                }
             }
         }
         // After the heartbeats: a put deletes its own once its manifests are written.
@@ -348,7 +356,7 @@ impl Volume {
     /// Returns the time by a node's own clock, from which the ages of its files are computed.
     async fn clock_of(&self, node: NodeIndex) -> Result<Option<SystemTime>> {
         let storage = self.node(node);
-        let path = names::mark(names::RUNNING, ObjectId::random()?);
+        let path = format!("{CLOCK}{}", passing_name()?);
         storage.write(&path, "clock\n".into(), crate::node::Mode::Replace).await?;
         let stat = storage.stat(&path).await;
         storage.delete(&path).await?;
@@ -364,6 +372,10 @@ fn parse_hint(text: &str) -> Option<(u64, ObjectName)> {
 
 /// Number of hints that are read from a node side by side.
 const HINTS_AT_ONCE: usize = 16;
+
+/// Beginning of the paths of files by whose time a client reads a node's clock. It removes them at
+/// once; those of a client that was killed are removed by the next one of the same machine.
+const CLOCK: &str = "running/clock-";
 
 /// The age from which an unfinished file is removed.
 const ORPHAN_AGE: Duration = Duration::from_secs(24 * 3600);
@@ -392,5 +404,45 @@ impl Versions {
             let versions = self.names.entry(name).or_default();
             *versions.entry(listed).or_default() += usize::from(counts);
         }
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::node::{Endpoint, Mode, Node};
+    use crate::placement::Member;
+    use crate::volume::Setup;
+
+    /// A client that is killed while it reads a node's clock leaves a file there.
+    #[tokio::test]
+    async fn clocks_of_killed_clients_are_removed() {
+        let node = |number: usize| {
+            let name = format!("n{number}");
+            let node: Arc<dyn Node> = Arc::new(Endpoint::memory(&name).unwrap());
+            (Member { domain: name.clone(), name, is_drained: false }, node)
+        };
+        let nodes: Vec<_> = (0..3).map(node).collect();
+        let store = Arc::clone(&nodes[1].1);
+        let code = paritas::Code::new(&"2+1".parse().unwrap()).unwrap();
+        let volume = Volume::new(Setup::new("0".repeat(32), code, nodes)).unwrap();
+        volume.mark_nodes().await.unwrap();
+        let mine = passing_name().unwrap();
+        // The same process number, of a process that began at another time.
+        let [machine, process, _, number] = mine.split('-').collect::<Vec<_>>().try_into().unwrap();
+        let killed = format!("{CLOCK}{machine}-{process}-1-{number}");
+        let (mine, foreign) = (format!("{CLOCK}{mine}"), format!("{CLOCK}{}", "0".repeat(16)));
+        for path in [&mine, &killed, &foreign] {
+            store.write(path, "clock\n".into(), Mode::Replace).await.unwrap();
+        }
+        assert_eq!(volume.collect().await.unwrap(), 0);
+        let mut left: Vec<String> =
+            store.list(names::RUNNING).map(|it| it.unwrap().path).collect().await;
+        left.sort();
+        let mut expected = [mine, foreign];
+        expected.sort();
+        assert_eq!(left, expected);
     }
 }

@@ -210,16 +210,22 @@ fn staging_prefix() -> String {
 
 /// Whether a file in the folder of unfinished files is one of a process of this machine that is
 /// over.
-fn is_abandoned(name: &str) -> bool {
+pub(crate) fn is_abandoned(name: &str) -> bool {
     name.rsplit_once('-').is_some_and(|(tag, _)| process::is_over(tag))
 }
 
-/// Returns a new name in the folder of unfinished files.
+/// Returns a new path in the folder of unfinished files.
 fn staging_path() -> Result<String> {
+    Ok(format!("{STAGING}/{}", passing_name()?))
+}
+
+/// Returns a new name for a file that this process removes itself. If it is killed before,
+/// [`is_abandoned`] tells.
+pub(crate) fn passing_name() -> Result<String> {
     let number = getrandom::u64().map_err(|error| {
         Error::new(crate::ErrorKind::Io, "cannot draw a random number").because(error)
     })?;
-    Ok(format!("{STAGING}/{}{number:016x}", staging_prefix()))
+    Ok(format!("{}{number:016x}", staging_prefix()))
 }
 
 /// A file that is being written.
