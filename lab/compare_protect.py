@@ -217,9 +217,11 @@ class Stand:
         subject, parity = self.places(tool)
         damage(subject)
         seconds = self.note(tool, "repair", tool.repair(subject, parity))
-        for backup in subject.rglob("*.1"):
-            if not (self.original / backup.relative_to(subject)).exists():
-                backup.unlink()
+        # Both tools keep what they replace, under these names.
+        for pattern in ("*.1", "*.damaged-*"):
+            for backup in list(subject.rglob(pattern)):
+                if not (self.original / backup.relative_to(subject)).exists():
+                    backup.unlink()
         if not are_same(self.original, subject):
             sys.exit(f"{tool.name}: what was repaired differs from the original ({self.name})")
         return seconds

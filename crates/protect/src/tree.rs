@@ -5,12 +5,15 @@ use std::fs::{self, FileType, Metadata};
 use std::io::{self, Read};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use paritas_shards::{Attributes, Owner, Timestamp, shown};
 use paritas_store::place::identity::Inode;
-use paritas_store::place::system::{is_mount, is_of_kernel, numbers_files, open_to_read};
+use paritas_store::place::system::{
+    FileSystem, is_mount, is_of_kernel, numbers_files, open_to_read,
+};
 
 use crate::aside;
 use crate::catalogue::{FOLDER, check_path};
@@ -418,43 +421,64 @@ pub(crate) fn is_temporary(name: &[u8], id: &str) -> bool {
     has_temporary_name(name) && rest.is_some_and(|rest| rest.starts_with(&id.as_bytes()[..8]))
 }
 
-/// Folders that are looked through by several threads.
+/// A folder that is to be looked through.
+struct Folder {
+    path: Vec<u8>,
+    on: Option<FileSystem>,
+}
+
+/// Folders that are looked through by several threads. Each thread keeps the folders that it finds,
+/// and gives them away while another has none.
 struct Walk<'a> {
     root: &'a Path,
     scope: &'a Scope,
     queue: Mutex<Queue>,
     changed: Condvar,
+    /// Number of threads that wait for folders.
+    waiting: AtomicUsize,
 }
 
 struct Queue {
-    folders: Vec<Vec<u8>>,
-    /// Number of threads that are listing a folder, and may find more folders.
+    folders: Vec<Folder>,
+    /// Number of threads that have folders, and may find more.
     busy: usize,
 }
 
 impl<'a> Walk<'a> {
     fn new(root: &'a Path, scope: &'a Scope, folders: Vec<Vec<u8>>) -> Self {
+        let begin = |path: Vec<u8>| Folder { on: FileSystem::of(&path_in(root, &path)), path };
+        let folders = folders.into_iter().map(begin).collect();
         let queue = Mutex::new(Queue { folders, busy: 0 });
-        Self { root, scope, queue, changed: Condvar::new() }
+        Self { root, scope, queue, changed: Condvar::new(), waiting: AtomicUsize::new(0) }
     }
 
     fn work(&self) -> Tree {
         let mut tree = Tree::default();
-        while let Some(folder) = self.next() {
-            let inner = self.list(&folder, &mut tree);
-            let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
-            queue.busy -= 1;
-            // Threads are woken if there is more to do, or if there never will be.
-            if !inner.is_empty() || queue.busy == 0 {
-                self.changed.notify_all();
+        while let Some(first) = self.take() {
+            let mut mine = vec![first];
+            while let Some(folder) = mine.pop() {
+                let inner = self.list(&folder, &mut tree);
+                mine.extend(inner);
+                if self.waiting.load(Ordering::Relaxed) > 0 && !mine.is_empty() {
+                    self.locked().folders.append(&mut mine);
+                    self.changed.notify_all();
+                    mine.extend(self.locked().folders.pop());
+                }
             }
-            queue.folders.extend(inner);
+            self.locked().busy -= 1;
         }
+        // There is nothing left, for the others as well.
+        self.changed.notify_all();
         tree
     }
 
-    fn next(&self) -> Option<Vec<u8>> {
-        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+    fn locked(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes a folder for a thread that has none. Waits while others may find some.
+    fn take(&self) -> Option<Folder> {
+        let mut queue = self.locked();
         loop {
             if let Some(folder) = queue.folders.pop() {
                 queue.busy += 1;
@@ -463,14 +487,16 @@ impl<'a> Walk<'a> {
             if queue.busy == 0 {
                 return None;
             }
+            self.waiting.fetch_add(1, Ordering::Relaxed);
             queue = self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
+            self.waiting.fetch_sub(1, Ordering::Relaxed);
         }
     }
 
     /// Adds what is in a folder, and returns the folders in it.
-    fn list(&self, folder: &[u8], tree: &mut Tree) -> Vec<Vec<u8>> {
+    fn list(&self, folder: &Folder, tree: &mut Tree) -> Vec<Folder> {
         let mut inner = Vec::new();
-        let path = path_in(self.root, folder);
+        let path = path_in(self.root, &folder.path);
         let entries = match fs::read_dir(&path) {
             Ok(entries) => entries,
             Err(error) => {
@@ -482,8 +508,8 @@ impl<'a> Walk<'a> {
             // If there is no entry, the folder could not be listed to its end.
             let (path, added) = match entry {
                 Ok(entry) => {
-                    let inside = joined(folder, name_bytes(&entry.file_name()));
-                    (entry.path(), self.add(&entry, inside, tree, &mut inner))
+                    let inside = joined(&folder.path, name_bytes(&entry.file_name()));
+                    (entry.path(), self.add(&entry, inside, folder.on, tree, &mut inner))
                 }
                 Err(error) => (path.clone(), Err(error)),
             };
@@ -498,8 +524,9 @@ impl<'a> Walk<'a> {
         &self,
         entry: &fs::DirEntry,
         path: Vec<u8>,
+        above: Option<FileSystem>,
         tree: &mut Tree,
-        inner: &mut Vec<Vec<u8>>,
+        inner: &mut Vec<Folder>,
     ) -> io::Result<()> {
         let name = entry.file_name();
         let is_folder = || entry.file_type().is_ok_and(|kind| kind.is_dir());
@@ -521,8 +548,11 @@ impl<'a> Walk<'a> {
         }
         match kind_of(&entry.path(), &metadata)? {
             Ok(kind) => {
-                if kind == FoundKind::Folder && self.enters(&path, tree) {
-                    inner.push(path.clone());
+                if kind == FoundKind::Folder {
+                    let on = FileSystem::of(&entry.path());
+                    if !FileSystem::begins(above, on) || self.enters(&path, tree) {
+                        inner.push(Folder { path: path.clone(), on });
+                    }
                 }
                 tree.found.push(Found::new(path, &metadata, kind));
             }
@@ -535,12 +565,9 @@ impl<'a> Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Whether a folder is looked into. Notes whether another file system begins there.
+    /// Whether a folder is looked into at which another file system begins. Notes that one does.
     fn enters(&self, folder: &[u8], tree: &mut Tree) -> bool {
         let path = path_in(self.root, folder);
-        if !is_mount(&path) {
-            return true;
-        }
         if is_of_kernel(&path) {
             let reason = OF_KERNEL.to_owned();
             tree.skipped.push(Skipped { path, reason });

@@ -11,6 +11,7 @@
 
 mod guard;
 
+use std::cell::LazyCell;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -362,8 +363,6 @@ struct Changes {
     gone: Vec<usize>,
     /// The pieces that still are files.
     alive: HashSet<Place>,
-    /// The digests of files that are unchanged.
-    known: HashMap<Vec<u8>, FileDigest>,
 }
 
 impl Changes {
@@ -381,7 +380,6 @@ impl Changes {
             changed: Vec::new(),
             gone: Vec::new(),
             alive: HashSet::new(),
-            known: HashMap::new(),
         };
         let mut items = std::mem::take(&mut changes.items);
         for item in &mut items {
@@ -424,12 +422,13 @@ impl Changes {
             _ => None,
         };
         let alive = protection.entries.iter().filter(|entry| self.is_alive(entry));
-        let kept: HashSet<_> = alive.filter_map(content).collect();
-        for start in protection.starts().filter(|start| is_there(protection, start)) {
+        let kept = LazyCell::new(|| alive.filter_map(content).collect::<HashSet<_>>());
+        let is_emptied = |start: &&[u8]| is_there(protection, start) && !tree.holds_any(start);
+        for start in protection.starts().filter(is_emptied) {
             // What was moved is under another name now.
             let inner = protection.entries[protection.below(start)].iter().filter_map(content);
             let gone = inner.filter(|content| !kept.contains(content)).count() as u64;
-            if gone > 0 && !tree.holds_any(start) {
+            if gone > 0 {
                 return Err(emptied_start(&path_in(&protection.root, start), gone));
             }
         }
@@ -468,10 +467,9 @@ impl Changes {
 
     /// Takes an item as the file of an entry.
     fn keep(&mut self, item: &mut Item, entry: &Entry) {
-        if let EntryKind::File { layer, piece, digest, .. } = entry.kind {
+        if let EntryKind::File { layer, piece, .. } = entry.kind {
             self.kept += 1;
             self.alive.insert((layer, piece));
-            self.known.insert(item.path.clone(), digest);
             item.kind = ItemKind::Kept { layer: layer as u32, piece: piece as u32 };
         }
     }
@@ -479,6 +477,9 @@ impl Changes {
     /// Keeps what is protected and cannot be looked at, as it is protected. What was found under
     /// its own name, or moved to another one, is kept already.
     fn hold(&mut self, protection: &Protection, held: &Held) {
+        if held.entries.is_empty() {
+            return;
+        }
         let there: HashSet<Vec<u8>> = self.items.iter().map(|item| item.path.clone()).collect();
         for &number in &held.entries {
             let entry = &protection.entries[number];
@@ -603,7 +604,7 @@ impl Changes {
     }
 
     /// Plans a protection of everything in place of the old one.
-    fn anew(&mut self, protection: &Protection, job: &UpdateJob) -> Result<Plan> {
+    fn anew(&self, protection: &Protection, job: &UpdateJob) -> Result<Plan> {
         let settings = &protection.settings;
         let starts = protection.starts().filter(|start| is_there(protection, start));
         let folders: Vec<PathBuf> = match settings.folders.is_empty() {
@@ -626,8 +627,23 @@ impl Changes {
         plan.order.protection = protection.id;
         plan.order.generation = protection.next_generation;
         plan.order.replaced = protection.parity_files().map(PathBuf::from).collect();
-        plan.order.known = std::mem::take(&mut self.known);
+        plan.order.known = self.known(protection);
         Ok(plan)
+    }
+
+    /// Returns the digests of the files whose bytes are protected, by path.
+    fn known(&self, protection: &Protection) -> HashMap<Vec<u8>, FileDigest> {
+        let digest = |item: &Item| match item.kind {
+            ItemKind::Kept { layer, piece } => {
+                let entry = protection.layers[layer as usize].pieces[piece as usize].entry?;
+                match protection.entries[entry].kind {
+                    EntryKind::File { digest, .. } => Some((item.path.clone(), digest)),
+                    _ => None,
+                }
+            }
+            _ => None,
+        };
+        self.items.iter().filter_map(digest).collect()
     }
 }
 
@@ -704,6 +720,9 @@ fn moved<'p>(
         if let EntryKind::File { size, digest, .. } = entry.kind {
             by_content.insert((size, digest), entry);
         }
+    }
+    if by_content.is_empty() {
+        return HashMap::new();
     }
     let sizes: HashSet<u64> = by_content.keys().map(|(size, _)| *size).collect();
     let candidates = items.iter().filter_map(|item| match item.kind {

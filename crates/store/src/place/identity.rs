@@ -18,7 +18,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::place::positional::are_same;
-use crate::place::system::{FileId, id_of, link_count, mount_of, open_to_read};
+use crate::place::system::{FileId, FileSystem, id_of, link_count, open_to_read};
 
 /// The file or folder that a path leads to, as the system shows it.
 #[derive(Debug, Clone)]
@@ -59,7 +59,7 @@ impl Inode {
 
     /// Whether both are the same, though their paths differ.
     fn is_same_elsewhere(&self, other: &Self) -> bool {
-        let mounts = [self, other].map(|inode| mount_of(&inode.path));
+        let mounts = [self, other].map(|inode| FileSystem::of(&inode.path)?.mount());
         let is_one_mount = mounts[0].is_some() && mounts[0] == mounts[1];
         let is_linked = [self, other].iter().all(|inode| link_count(&inode.metadata) > 1);
         match self.metadata.is_file() && other.metadata.is_file() {

@@ -27,6 +27,20 @@ pub fn mount_point(folder: &Path) -> PathBuf {
     inside.last().unwrap_or(&folder).to_owned()
 }
 
+/// Whether another file system begins at a folder: something is mounted there, or it is a part of
+/// its own, as a subvolume is.
+pub fn is_mount(folder: &Path) -> bool {
+    FileSystem::begins(FileSystem::of(&folder.join("..")), FileSystem::of(folder))
+}
+
+impl FileSystem {
+    /// Whether a folder is on another file system than the one that it is in; both as
+    /// [`FileSystem::of`] returned them. What is not known begins nowhere.
+    pub fn begins(above: Option<Self>, folder: Option<Self>) -> bool {
+        folder.is_some() && above.is_some() && folder != above
+    }
+}
+
 /// Gives a file a name that must be free, also where the file system cannot do so at once. Then a
 /// moment is left between the look at the name and the renaming.
 ///

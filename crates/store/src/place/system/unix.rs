@@ -47,40 +47,35 @@ pub fn link_count(metadata: &Metadata) -> u64 {
     metadata.nlink()
 }
 
-/// Returns the number of the mount through which a path leads to something, if the system tells.
-#[cfg(any(target_os = "linux", target_os = "android"))]
-pub fn mount_of(path: &Path) -> Option<u64> {
-    use rustix::fs::{AtFlags, StatxFlags, statx};
-    let told = statx(CWD, path, AtFlags::empty(), StatxFlags::MNT_ID).ok()?;
-    let has_it = told.stx_mask & StatxFlags::MNT_ID.bits() != 0;
-    has_it.then_some(told.stx_mnt_id)
+/// What tells file systems apart: the number of the mount, where the system tells it, and the
+/// number of the device. A part of its own, such as a subvolume, has a device of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileSystem {
+    mount: Option<u64>,
+    device: u64,
 }
 
-/// Returns `None`: mounts have no numbers.
-#[cfg(not(any(target_os = "linux", target_os = "android")))]
-pub fn mount_of(_path: &Path) -> Option<u64> {
-    None
-}
-
-/// Whether another file system begins at a folder: something is mounted there, or it is a part of
-/// its own, as a subvolume is.
-#[cfg(any(target_os = "linux", target_os = "android"))]
-pub fn is_mount(folder: &Path) -> bool {
-    use rustix::fs::{AtFlags, StatxFlags, statx};
-    let place = |path: &Path| {
+impl FileSystem {
+    /// Returns the file system of what a path leads to, if the system tells.
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    pub fn of(path: &Path) -> Option<Self> {
+        use rustix::fs::{AtFlags, StatxFlags, makedev, statx};
         let told = statx(CWD, path, AtFlags::empty(), StatxFlags::MNT_ID).ok()?;
-        Some((told.stx_mnt_id, told.stx_dev_major, told.stx_dev_minor))
-    };
-    let (here, above) = (place(folder), place(&folder.join("..")));
-    here.is_some() && above.is_some() && here != above
-}
+        let has_mount = told.stx_mask & StatxFlags::MNT_ID.bits() != 0;
+        let device = makedev(told.stx_dev_major, told.stx_dev_minor);
+        Some(Self { mount: has_mount.then_some(told.stx_mnt_id), device })
+    }
 
-/// Whether another file system begins at a folder.
-#[cfg(not(any(target_os = "linux", target_os = "android")))]
-pub fn is_mount(folder: &Path) -> bool {
-    let device = |path: &Path| fs::metadata(path).ok().map(|found| found.dev());
-    let (here, above) = (device(folder), device(&folder.join("..")));
-    here.is_some() && above.is_some() && here != above
+    /// Returns the file system of what a path leads to, if the system tells.
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    pub fn of(path: &Path) -> Option<Self> {
+        fs::metadata(path).ok().map(|found| Self { mount: None, device: found.dev() })
+    }
+
+    /// Returns the number of the mount, if the system tells.
+    pub fn mount(self) -> Option<u64> {
+        self.mount
+    }
 }
 
 /// File systems through which the kernel shows its own state (`linux/magic.h`): proc, sysfs, cgroup

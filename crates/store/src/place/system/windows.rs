@@ -43,20 +43,26 @@ pub fn link_count(_metadata: &Metadata) -> u64 {
     1
 }
 
-/// Returns `None`: mounts have no numbers.
-pub fn mount_of(_path: &Path) -> Option<u64> {
-    None
+/// What tells file systems apart: nothing, because what is mounted in a folder is behind a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileSystem {}
+
+impl FileSystem {
+    /// Returns `None`.
+    pub fn of(_path: &Path) -> Option<Self> {
+        None
+    }
+
+    /// Returns the number of the mount.
+    pub fn mount(self) -> Option<u64> {
+        match self {}
+    }
 }
 
 /// Returns something that changes when another file gets the name: when it was made.
 pub fn entry_number(entry: &DirEntry) -> u64 {
     use std::os::windows::fs::MetadataExt;
     entry.metadata().map_or(0, |metadata| metadata.creation_time())
-}
-
-/// Returns `false`: what is mounted in a folder is behind a link.
-pub fn is_mount(_folder: &Path) -> bool {
-    false
 }
 
 /// Returns `false`: there are no such file systems.
