@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints the tables of figures in README.md and docs/speed.md from records in lab/records/.
+"""Prints the tables of figures in README.md, docs/speed.md and docs/papers.md from records in lab/records/.
 
     lab/readme_tables.py [--mixed]             print every table
     lab/readme_tables.py [--mixed] --check     compare the pages with them; exit 1 if one differs
@@ -7,7 +7,8 @@
 
 In a page a table stands between the lines `<!-- table: NAME -->` and `<!-- end -->`. Beneath it are the processor, the
 commit, the date and the commands of its records, which must agree in processor and commit, and must have been taken of just
-that commit. With --mixed they may differ, and every record's own are named.
+that commit. With --mixed they may differ, and every record's own are named. The tables `claims-PAPER` have what the records
+of lab/run say about the claims of a document (lab/papers/claims).
 
 The peers' records of RUN are made by these commands:
 
@@ -31,13 +32,14 @@ from typing import Callable, NamedTuple
 
 import pairs
 import records
+from papers import claims
 
 # The tables are printed from these records. RUN is the date and the label of the peers' records.
 # COMMANDS is the name of the record of whole commands.
 RUN = "2026-11-22-final"
 COMMANDS = "files-4+2-shm-2026-11-22"
 
-PAGES = ("README.md", "docs/speed.md")
+PAGES = ("README.md", "docs/speed.md", "docs/papers.md")
 PLACE = re.compile(r"(?<=<!-- table: )(\S+)( -->\n).*?(?=<!-- end -->)", re.DOTALL)
 
 Row = list[str]
@@ -177,6 +179,11 @@ def markdown(name: str, mixed: bool) -> str:
     return "\n".join([*lines, "", f"<sub>{origin}</sub>"])
 
 
+def pages() -> dict[str, str]:
+    """The page of each table."""
+    return {name: table.page for name, table in TABLES.items()} | {f"claims-{paper}": "docs/papers.md" for paper in claims.CLAIMS}
+
+
 def of_all(name: str, found: Records) -> str:
     """What the records agree in, and their commands; ends the program if they are of several commits or processors."""
     origins = [record.origin for record in found.values()]
@@ -200,7 +207,7 @@ def of_each(found: Records) -> str:
 
 def place(page: str, before: str, printed: dict[str, str]) -> str:
     """The text of a page with its tables, as they were printed, at their places; ends the program unless each has one place."""
-    expected = [name for name, table in TABLES.items() if table.page == page]
+    expected = [name for name, its in pages().items() if its == page]
     places = [match[1] for match in PLACE.finditer(before)]
     if sorted(places) != sorted(expected):
         sys.exit(f"{page} must have places for the tables {', '.join(expected)}; it has {', '.join(places) or 'none'}")
@@ -215,6 +222,7 @@ def main() -> None:
     parser.add_argument("--mixed", action="store_true", help="allow records of several commits or processors in a table")
     args = parser.parse_args()
     printed = {name: markdown(name, args.mixed) for name in TABLES}
+    printed |= {f"claims-{paper}": claims.markdown(paper, said) for paper, said in claims.CLAIMS.items()}
     if not (args.check or args.write):
         print("\n\n".join(f"<!-- table: {name} -->\n\n{text}\n\n<!-- end -->" for name, text in printed.items()))
         return

@@ -1,0 +1,134 @@
+"""What the documents claim, and what the records say about it.
+
+A verdict follows from intervals alone. Something is more than a bound if its whole interval is above the bound, and less if
+its whole interval is below; an interval that holds the bound decides nothing, nor does a speed without an interval. Counts
+are exact, so they always decide. Figures keep the mark of those that are too noisy.
+
+`lab/readme_tables.py` puts the claims of each document into docs/papers.md, and compares the page with the records.
+"""
+
+import enum
+from typing import Callable, Iterable, NamedTuple
+
+import records
+
+from .. import catalogue
+from ..experiment import Cell, Experiment, Kind, Records
+from ..store import Origin, Store
+
+STORE = Store(records.ROOT / "lab" / "records" / "papers")
+
+
+class Verdict(enum.Enum):
+    HOLDS = "holds"
+    FAILS = "does not hold"
+    PARTLY = "holds in part"
+    UNDECIDED = "undecided"
+
+
+class Finding(NamedTuple):
+    """What was found about a claim, in words with figures of records."""
+
+    verdict: Verdict
+    here: str
+
+
+class Claim(NamedTuple):
+    """A claim of a document, and how it is judged from the records of some of its experiments."""
+
+    text: str
+    sources: tuple[str, ...]
+    judge: Callable[[Records], Finding]
+
+
+def compare(cell: Cell, bound: float, exact: bool = False) -> Verdict:
+    """Whether a figure is above a bound."""
+    low, high = (cell.value, cell.value) if exact else (cell.low, cell.high)
+    if low is None or high is None or low <= bound <= high:
+        return Verdict.UNDECIDED
+    return Verdict.HOLDS if low > bound else Verdict.FAILS
+
+
+def below(cell: Cell, bound: float, exact: bool = False) -> Verdict:
+    """Whether a figure is below a bound."""
+    swapped = {Verdict.HOLDS: Verdict.FAILS, Verdict.FAILS: Verdict.HOLDS}
+    verdict = compare(cell, bound, exact)
+    return swapped.get(verdict, verdict)
+
+
+def together(verdicts: Iterable[Verdict]) -> Verdict:
+    """The verdict on a claim about several cases: it holds in part if it does in some cases and does not in others."""
+    found = set(verdicts)
+    if len(found) == 1:
+        return found.pop()
+    both = {Verdict.HOLDS, Verdict.FAILS} <= found
+    return Verdict.PARTLY if both or Verdict.PARTLY in found else Verdict.UNDECIDED
+
+
+def over(one: Cell, other: Cell) -> Cell:
+    """How many times `other` is in `one`. The interval holds all ratios of the two intervals."""
+    low = high = None
+    if None not in (one.low, one.high, other.low, other.high):
+        low, high = one.low / other.high, one.high / other.low
+    return Cell(one.row, one.column, one.value / other.value, low, high, doubt=one.doubt or other.doubt)
+
+
+def fastest(cells: Iterable[Cell]) -> Cell:
+    return max(cells, key=lambda cell: cell.value)
+
+
+def span(cells: Iterable[Cell], unit: str = "") -> str:
+    """The least and the greatest of some figures, and how many of them are doubtful."""
+    found = list(cells)
+    values = [cell.value for cell in found]
+    least, most = number(min(values)), number(max(values))
+    text = least if least == most else f"{least} to {most}"
+    doubtful = sum(1 for cell in found if cell.doubt)
+    return f"{text}{unit}" + (f" ({doubtful} of {len(found)} too noisy)" if doubtful else "")
+
+
+def number(value: float) -> str:
+    """A figure of two digits, or of three from 100 on."""
+    return f"{value:.0f}" if abs(value) >= 10 else f"{value:.1f}" if abs(value) >= 3 else f"{value:.2f}"
+
+
+def tally(verdicts: Iterable[Verdict]) -> str:
+    """Counts verdicts: `holds 5, undecided 2`."""
+    found = list(verdicts)
+    return ", ".join(f"{verdict.value} {found.count(verdict)}" for verdict in Verdict if verdict in found)
+
+
+def markdown(paper: str, claims: list[Claim]) -> str:
+    """The table of a document's claims, and where its figures come from."""
+    lines = ["| claim | here | verdict | from |", "| --- | --- | --- | --- |"]
+    origins: dict[str, Origin] = {}
+    for claim in claims:
+        found = {name: read(f"{paper}-{name}") for name in claim.sources}
+        origins |= {name: record.origin for name, record in found.items()}
+        finding = claim.judge({name: record.cells for name, record in found.items()})
+        sources = ", ".join(f"`{name}`" for name in claim.sources)
+        lines.append(f"| {claim.text} | {finding.here} | {finding.verdict.value} | {sources} |")
+    return "\n".join([*lines, "", f"<sub>{told(origins)}</sub>"])
+
+
+def read(identity: str):
+    """The record of an experiment."""
+    return STORE.read(catalogue.by_identity(identity))
+
+
+def told(origins: dict[str, Origin]) -> str:
+    """Says of which processor, commit, date and effort the records are; those that differ are named."""
+    groups: dict[tuple, list[str]] = {}
+    for name, origin in origins.items():
+        groups.setdefault((origin.processor, origin.commit, origin.date, origin.effort), []).append(name)
+    say = lambda key: "{}, commit {}, {}, {} run".format(*key)
+    if len(groups) == 1:
+        return say(next(iter(groups)))
+    return "; ".join(f"{', '.join(names)}: {say(key)}" for key, names in groups.items())
+
+
+def doubtful_share(experiments: Iterable[Experiment]) -> tuple[int, int]:
+    """How many of the measured timed cells are too noisy, and how many there are."""
+    timed = [e for e in experiments if e.kind is Kind.TIMED and not e.derive]
+    cells = [cell for e in timed if (record := STORE.read(e)) for cell in record.cells]
+    return sum(1 for cell in cells if cell.doubt), len(cells)

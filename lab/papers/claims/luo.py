@@ -1,0 +1,78 @@
+"""What Luo, Xu and Plank claim (2009)."""
+
+from ..experiment import Cell, Records
+from .judge import Claim, Finding, below, compare, fastest, over, span, tally, together
+
+# The packets beside which the order of data is judged: those of the printed peaks, and a page.
+PACKETS = ("1024", "4096")
+
+
+def column(cells: list[Cell], name: str) -> list[Cell]:
+    return [cell for cell in cells if cell.column == name]
+
+
+def peaks_are_higher(records: Records) -> Finding:
+    gains = [cell for cell in records["peaks"] if cell.column == "improvement"]
+    narrow = [cell for cell in gains if cell.row.endswith("64 bits")]
+    wide = [cell for cell in gains if cell not in narrow]
+    here = f"{span(narrow, ' %')} over {len(narrow)} codes at 64 bits"
+    if wide:
+        here += f"; {span(wide, ' %')} at 256 and 512 bits"
+    return Finding(together(compare(cell, 0) for cell in narrow), here)
+
+
+def order_is_the_reason(records: Records) -> Finding:
+    """The order alone, without one load for several targets, at the packets of `PACKETS`."""
+    alone = [cell for cell in records["gains"] if cell.column.endswith(": order alone") and cell.row in PACKETS]
+    gained = [compare(cell, 1) for cell in alone]
+    here = f"the order alone is {span(alone)} times as fast, at packets of 1 and 4 KiB; more than as fast: {tally(gained)}"
+    return Finding(together(gained), here)
+
+
+def caches_miss_less(records: Records) -> Finding:
+    """Lines that the first level misses, counted with the caches of the Pentium 4."""
+    curves = [column(records["caches"], f"P4, first level: {name}") for name in ("new", "traditional")]
+    pairs = [(new, old) for new, old in zip(*curves, strict=True)]
+    verdicts = [below(over(new, old), 1, exact=True) for new, old in pairs]
+    listed = "; ".join(f"{new.row} bytes: {new.value:.0f} and {old.value:.0f}" for new, old in pairs)
+    return Finding(together(verdicts), f"lines of the first level that are missed for each KiB of data, new and traditional, by packet: {listed}")
+
+
+def instructions(records: Records) -> Finding:
+    curves = [column(records["caches"], f"P4, instructions, hundreds: {name}") for name in ("new", "traditional")]
+    ratios = [over(new, old) for new, old in zip(*curves, strict=True)]
+    return Finding(together(below(ratio, 1, exact=True) for ratio in ratios), f"{span(ratios)} of the instructions")
+
+
+def large_packets_harm(records: Records) -> Finding:
+    """The new algorithm with packets of 32 KiB, beside its peak: for Liberation and the four other codes."""
+    curves = {"Liberation": column(records["figure-3"], "new")}
+    for name in ("EVENODD", "RDP", "X-Code", "STAR"):
+        curves[name] = column(records["figure-8"], f"{name}: new")
+    ratios = {name: over(next(cell for cell in cells if cell.row == "32768"), fastest(cells)) for name, cells in curves.items()}
+    listed = ", ".join(f"{name} {span([ratio])}" for name, ratio in ratios.items())
+    return Finding(together(below(ratio, 0.9) for ratio in ratios.values()), f"speed at 32 KiB as a share of the peak: {listed}")
+
+
+def star_is_last(records: Records) -> Finding:
+    peaks = {name: fastest(column(records["figure-8"], f"{name}: new")) for name in ("EVENODD", "RDP", "X-Code", "STAR")}
+    others = [over(peak, peaks["STAR"]) for name, peak in peaks.items() if name != "STAR"]
+    listed = ", ".join(f"{name} {span([peak])}" for name, peak in peaks.items())
+    return Finding(together(compare(other, 1) for other in others), f"peaks as shares of the roofline: {listed}")
+
+
+def writing_gains(records: Records) -> Finding:
+    gains = [cell for cell in records["table-8"] if cell.column == "improvement"]
+    listed = ", ".join(f"{cell.value:.1f} % ({cell.row.removeprefix('here, ')})" for cell in gains)
+    return Finding(together(compare(cell, 0) for cell in gains), f"by their model, with the disk here: {listed}; the disk was measured once, so there is no interval")
+
+
+CLAIMS = [
+    Claim("The new algorithm's peaks are higher (21 to 47 %)", ("peaks",), peaks_are_higher),
+    Claim("That is because of the order of data", ("gains",), order_is_the_reason),
+    Claim("It misses the caches less", ("caches",), caches_miss_less),
+    Claim("(It executes fewer instructions, which the paper does not say)", ("caches",), instructions),
+    Claim("Large packets harm it (32 KiB has less than 0.9 of the peak)", ("figure-3", "figure-8"), large_packets_harm),
+    Claim("STAR is the slowest of the other codes", ("figure-8",), star_is_last),
+    Claim("Writing gets faster (1.6 to 8.3 %)", ("table-8",), writing_gains),
+]
