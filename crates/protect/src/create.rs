@@ -208,6 +208,8 @@ pub struct ProtectReport {
     /// Number of data blocks with bytes of files that could not be read as they were planned. They
     /// count as lost from the beginning, so each takes one parity block.
     pub gap_blocks: u64,
+    /// What the file systems of parity files refused to keep, in words.
+    pub warnings: Vec<String>,
 }
 
 /// Looks through the files of a job and chooses their blocks.
@@ -380,7 +382,7 @@ pub fn protect(plan: &Plan, progress: Progress<'_>) -> Result<ProtectReport> {
     let header = Header { catalogue: shape, ..header };
     write_catalogue(&header, &catalogue, |index| files.get(usize::from(index)))?;
     let old = || refuse_rivals(order).map(|()| existing(&order.replaced));
-    publish(files, &order.all_folders(), old, order.sync)?;
+    let warnings = publish(files, &order.all_folders(), old, order.sync)?;
     skipped.splice(0..0, plan.skipped.iter().cloned());
     Ok(ProtectReport {
         id: order.protection,
@@ -393,6 +395,7 @@ pub fn protect(plan: &Plan, progress: Progress<'_>) -> Result<ProtectReport> {
         skipped,
         unmatched_excludes: plan.unmatched_excludes.clone(),
         gap_blocks,
+        warnings,
     })
 }
 

@@ -295,7 +295,7 @@ impl Protection {
             let is_here = |path: &PathBuf| folders.iter().any(|one| path.parent() == Some(one));
             Ok::<_, Error>(now.flat_map(|now| now.left).filter(is_here).collect())
         };
-        let _: Result<()> = publish(Vec::new(), &folders, still_left, false);
+        let _: Result<Vec<String>> = publish(Vec::new(), &folders, still_left, false);
     }
 
     /// Returns the protected paths that the user gave, relative to the root.

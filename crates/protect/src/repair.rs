@@ -112,6 +112,8 @@ pub struct RepairReport {
     pub cleaned: Vec<PathBuf>,
     /// Kinds of attributes that a file system did not take over, such as `modes`.
     pub not_kept: Vec<&'static str>,
+    /// What the file systems of parity files refused to keep, in words.
+    pub warnings: Vec<String>,
     /// Files that cannot be computed, because too few blocks are at hand.
     pub lost: Vec<PathBuf>,
     /// Paths that could not be restored for other reasons, and these reasons.
@@ -122,6 +124,12 @@ pub struct RepairReport {
 }
 
 impl RepairReport {
+    /// Adds warnings about parity files. Those of several layers may be the same.
+    fn warn(&mut self, warnings: Vec<String>) {
+        let new = warnings.into_iter().filter(|warning| !self.warnings.contains(warning));
+        self.warnings.extend(new.collect::<Vec<_>>());
+    }
+
     /// Notes why a path could not be restored.
     fn fail(&mut self, path: PathBuf, error: &Error) {
         self.check_failed |= error.kind() == ErrorKind::CheckFailed;
@@ -155,6 +163,7 @@ pub fn repair(
         kept: Vec::new(),
         cleaned: Vec::new(),
         not_kept: Vec::new(),
+        warnings: Vec::new(),
         lost: Vec::new(),
         failed: Vec::new(),
         check_failed: false,
@@ -605,9 +614,11 @@ impl<'a> Repair<'a> {
         let places = parity.keys().map(|&index| self.protection.place_of(layer, index));
         let places: Vec<PathBuf> = places.collect();
         let files = parity.into_values().collect();
-        let published: Result<()> = publish(files, &[], || Ok(Vec::new()), self.job.sync);
-        match published {
-            Ok(()) => report.parity.extend(places),
+        match publish(files, &[], || Ok(Vec::new()), self.job.sync) {
+            Ok(warnings) => {
+                report.parity.extend(places);
+                report.warn(warnings);
+            }
             Err(error) => self.note_parity(number, error, report)?,
         }
         Ok(())

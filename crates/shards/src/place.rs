@@ -375,7 +375,9 @@ pub(crate) fn commit_over<E: From<Error>>(
     // named is still complete.
     files.iter_mut().try_for_each(Pending::name)?;
     if sync {
-        sync_directories(&files)?;
+        for folder in sync_directories(&files)? {
+            committed.note(folder, Refused { syncing: true, ..Refused::default() });
+        }
     }
     let mut set_aside = Vec::new();
     let published = set_aside_all(&old, &mut set_aside).and_then(|()| publish(&mut files, sync));
@@ -463,18 +465,26 @@ fn finish_files(files: &[Pending], sync: bool) -> Result<Committed> {
     Ok(all)
 }
 
-fn sync_directories(files: &[Pending]) -> Result<()> {
+fn sync_directories(files: &[Pending]) -> Result<Vec<&Path>> {
     sync_directories_of(files.iter().map(|file| file.target.as_path()))
 }
 
-/// Makes the names of these files durable.
-pub(crate) fn sync_directories_of<'a>(files: impl Iterator<Item = &'a Path>) -> Result<()> {
+/// Makes the names of these files durable. Returns the directories whose file systems refuse to.
+pub(crate) fn sync_directories_of<'a>(
+    files: impl Iterator<Item = &'a Path>,
+) -> Result<Vec<&'a Path>> {
     let mut directories: Vec<&Path> = files.map(directory_of).collect();
     directories.sort_unstable();
     directories.dedup();
-    directories.into_iter().try_for_each(|directory| {
-        sync_directory(directory).map_err(|error| Error::io("syncing", directory, &error))
-    })
+    let mut refused = Vec::new();
+    for directory in directories {
+        match sync_directory(directory) {
+            Ok(false) => {}
+            Ok(true) => refused.push(directory),
+            Err(error) => return Err(Error::io("syncing", directory, &error)),
+        }
+    }
+    Ok(refused)
 }
 
 /// Refuses files for which their disks have no room: each is a path and a number of bytes.

@@ -166,6 +166,6 @@ fn remove_old(object: &Object, old: &Whole, new: &Path) -> Result<()> {
         // Another process has moved it, too.
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(Error::io("removing", &old.path, &error)),
-        Ok(()) => sync_directories_of([old.path.as_path()].into_iter()),
+        Ok(()) => sync_directories_of([old.path.as_path()].into_iter()).map(|_| ()),
     }
 }

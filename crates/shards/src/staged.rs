@@ -52,7 +52,8 @@ pub fn has_temporary_name(path: &Path) -> bool {
 /// Gives all files their names, and then removes the files that `old` returns. `old` is called
 /// while the `folders` are locked, so that no other process publishes files there meanwhile. On an
 /// error everything is as before, except for files that had already been replaced. A file that
-/// `old` returns and that cannot be removed is no error; it is left under another name.
+/// `old` returns and that cannot be removed is no error; it is left under another name. Returns a
+/// warning of each kind of attribute that a file system refused to keep.
 ///
 /// # Errors
 /// If the system refuses ([`crate::ErrorKind::Io`]), another process has put a file in the way
@@ -62,7 +63,7 @@ pub fn publish<E: From<Error>>(
     folders: &[PathBuf],
     old: impl FnOnce() -> std::result::Result<Vec<PathBuf>, E>,
     sync: bool,
-) -> std::result::Result<(), E> {
+) -> std::result::Result<Vec<String>, E> {
     let files = files.into_iter().map(|file| file.0).collect();
-    commit_over(folders, old, files, sync).map(|_| ())
+    commit_over(folders, old, files, sync).map(|committed| committed.warnings())
 }

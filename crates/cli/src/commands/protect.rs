@@ -57,7 +57,7 @@ fn protect(args: &Protect, output: &Output) -> Outcome {
     value["read_bytes"] = json!(plan.bytes_to_read);
     value["passes"] = json!(plan.passes);
     value["unmatched_excludes"] = json!(plan.unmatched_excludes);
-    warn_of_gaps(&report, output);
+    warn_of_parity(&report, output);
     output.result(value, || text(name, &report, args.verbose));
     expect_all_protected(&report.skipped)
 }
@@ -108,8 +108,10 @@ fn limit(memory: Memory) -> String {
     }
 }
 
-/// Says when most of the parity is spent on files that could not be read.
-fn warn_of_gaps(report: &ProtectReport, output: &Output) {
+/// Says what the file systems of the parity refuse to keep, and when most of the parity is spent on
+/// files that could not be read.
+fn warn_of_parity(report: &ProtectReport, output: &Output) {
+    report.warnings.iter().for_each(|warning| output.warn(warning));
     let (gaps, parity) = (report.gap_blocks, report.geometry.parity);
     if gaps * 2 > parity {
         output.warn(&format!(

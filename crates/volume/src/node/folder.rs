@@ -551,7 +551,7 @@ impl Inner {
         folders.iter().rev().try_for_each(|folder| match sync_directory(folder) {
             // Another task has deleted the file already, and the folder with it.
             Err(error) if is_absence(&error) => Ok(()),
-            done => done,
+            done => done.map(|_| ()),
         })
     }
 

@@ -9,7 +9,7 @@ use paritas_protect::{
 };
 use serde_json::{Value, json};
 
-use super::{add_written, dry_run, expect_all_protected, expect_all_seen, value, warn_of_gaps};
+use super::{add_written, dry_run, expect_all_protected, expect_all_seen, value, warn_of_parity};
 use crate::args::protect::Protect;
 use crate::commands::Outcome;
 use crate::commands::many::Worst;
@@ -63,7 +63,7 @@ fn one(protection: &Protection, args: &Protect, output: &Output) -> Outcome {
     insert_changes(&mut value, how(report.updated), report.kept, &report.files);
     (value["read_bytes"], value["passes"]) = (json!(read.0), json!(read.1));
     value["skipped"] = skipped_values(&report.skipped);
-    report.protected.iter().for_each(|protected| warn_of_gaps(protected, output));
+    report.protected.iter().for_each(|protected| warn_of_parity(protected, output));
     value["held"] = skipped_values(&report.held);
     output.result(value, || text(protection, &report, args.verbose));
     expect_all_seen(&report.held)?;

@@ -34,6 +34,7 @@ pub fn run(protection: &Protection, args: &Repair, output: &Output) -> Result<St
     for kind in &report.not_kept {
         output.warn(&format!("the file system of restored files does not keep their {kind}"));
     }
+    report.warnings.iter().for_each(|warning| output.warn(warning));
     let state = state(&report, args);
     if args.search.reports(state) {
         let value = value(protection, &report, (state, args), seconds);

@@ -188,13 +188,14 @@ pub fn rename_over(from: &Path, to: &Path) -> io::Result<()> {
     fs::rename(from, to)
 }
 
-/// Makes the names in a directory durable. Does nothing on file systems that cannot sync a
-/// directory, as some of networks.
+/// Makes the names in a directory durable. Returns whether its file system refuses to, as some of
+/// networks do.
 ///
 /// # Errors
 /// If the directory does not exist, or if syncing fails.
-pub fn sync_directory(directory: &Path) -> io::Result<()> {
-    refusal(File::open(directory).and_then(|opened| opened.sync_all())).map(|_| ())
+pub fn sync_directory(directory: &Path) -> io::Result<bool> {
+    let opened = File::open(directory)?;
+    refusal(opened.sync_all())
 }
 
 /// Opens a file for reading.

@@ -118,12 +118,12 @@ pub fn rename_over(from: &Path, to: &Path) -> io::Result<()> {
     }
 }
 
-/// Does nothing: directories cannot be synced.
+/// Returns `false`: no directory can be synced here, which is not for a file system to refuse.
 ///
 /// # Errors
 /// Never.
-pub fn sync_directory(_directory: &Path) -> io::Result<()> {
-    Ok(())
+pub fn sync_directory(_directory: &Path) -> io::Result<bool> {
+    Ok(false)
 }
 
 /// Opens a file for reading.
