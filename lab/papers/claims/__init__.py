@@ -1,8 +1,8 @@
 """The claims of the documents, by paper."""
 
-from . import luo
+from . import luo, zhou
 from .judge import Claim, markdown
 
-CLAIMS: dict[str, list[Claim]] = {"luo": luo.CLAIMS}
+CLAIMS: dict[str, list[Claim]] = {"luo": luo.CLAIMS, "zhou": zhou.CLAIMS}
 
 __all__ = ["CLAIMS", "markdown"]
