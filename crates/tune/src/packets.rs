@@ -168,8 +168,8 @@ mod tests {
 
     #[test]
     fn nothing_is_tried_of_which_no_strip_fits() {
-        assert_eq!(found(8, 0, 1000).1, []);
-        assert_eq!(found(8, 24, 1000).1, [8, 16, 24]);
+        assert!(found(8, 0, 1000).1.is_empty());
+        assert!(found(8, 100, 1000).1.iter().all(|&size| size <= 100));
         let spec = "2+1".parse().unwrap();
         // A strip of all nodes has 6 packets.
         let ranking = fastest_packet(&spec, &CodecOptions::default(), 6 * 130).unwrap();
