@@ -44,28 +44,43 @@ def schedule(spec: str, *more: object) -> dict:
     return paritas("schedule", spec, *more)[0]
 
 
+# All rooflines run with the best kernel, so that fractions of them can be compared.
+BEST_ROOFLINE = "--best-roofline"
+
+
 def bench(spec: str, *more: object) -> list[dict]:
-    """Returns what `paritas bench` measures on one thread: a line for each packet size of a sweep. All rooflines run with the
-    best kernel, so that fractions of them can be compared."""
+    """Returns what `paritas bench` measures on one thread: a line for each packet size of a sweep."""
     return paritas(*of_bench(spec, *more))
 
 
 def of_bench(spec: str, *more: object) -> tuple:
     """Returns the arguments of `bench`."""
-    return ("bench", "--code", spec, "--threads", "1", "--best-roofline", *more)
+    return ("bench", "--code", spec, "--threads", "1", *more)
 
 
 def sweep(column: str, spec: str, *more: object) -> Iterator[Cell]:
     """Measures a cell for each size of a packet."""
-    words = (*more, "--sweep", "packet")
+    words = (BEST_ROOFLINE, *more, "--sweep", "packet")
     command = shown(of_bench(spec, *words))
     for line in bench(spec, *words):
         yield timed(str(line["packet"]), column, line, command)
 
 
 def bench_cell(row: str, column: str, spec: str, *more: object) -> Cell:
-    """Measures one cell: the speed as a fraction of the roofline."""
+    """Measures one cell: the speed as a fraction of the roofline of the best kernel."""
+    return same_kernel_cell(row, column, spec, BEST_ROOFLINE, *more)
+
+
+def same_kernel_cell(row: str, column: str, spec: str, *more: object) -> Cell:
+    """Measures one cell: the speed as a fraction of the roofline of the same kernel."""
     return timed(row, column, bench(spec, *more)[0], shown(of_bench(spec, *more)))
+
+
+@functools.cache
+def best_packet(spec: str, *more: object) -> int:
+    """Returns the packet with which a code is encoded fastest, by `paritas tune --packet`; each process searches once."""
+    (line,) = paritas("tune", "--packet", spec, *more)
+    return int(line["chosen"])
 
 
 def timed(row: str, column: str, line: dict, command: str) -> Cell:

@@ -2,6 +2,8 @@
 
 import argparse
 import functools
+import shutil
+import sys
 from typing import Iterable
 
 import pairs
@@ -16,7 +18,16 @@ ROUNDS = 20
 
 @functools.cache
 def installed() -> None:
-    peers.install(peers.DEBIAN + ("rust",))
+    """Installs and builds all peers; those in Go only where Go is installed."""
+    go = ("go",) if has_go() else ()
+    peers.install(peers.DEBIAN + ("python", "rust") + go)
+
+
+@functools.cache
+def has_go() -> bool:
+    if not shutil.which("go"):
+        print("  not run, as there is no Go here: klauspost/reedsolomon", file=sys.stderr)
+    return shutil.which("go") is not None
 
 
 def beside(row: str, k: int, m: int, operation: str, ours: str, variants: dict[str, str], set_bytes: int) -> Iterable[Cell]:
@@ -34,14 +45,31 @@ def beside(row: str, k: int, m: int, operation: str, ours: str, variants: dict[s
             peer.close()
 
 
-def ratio(row: str, name: str, ours: peers.Peer, theirs: peers.Peer, command: str) -> Cell:
-    """Takes pairs of samples until the ratio is known; returns it for equally many bytes."""
+def normalised(row: str, column: str, k: int, m: int, operation: str, variant: str, set_bytes: int) -> Iterable[Cell]:
+    """Measures a library: its speed as a fraction of that of one XOR for each byte read, with the best kernel, as
+    `paritas bench --best-roofline` does. Says so if the library cannot serve the shape."""
+    installed()
+    args = argparse.Namespace(op=operation, set=set_bytes, align="staggered", before=None)
+    started = peers.start(k, m, ["xor", variant], args)
+    try:
+        if started[variant].ready:
+            command = f"lab/peers/run.py --shapes {k}+{m} --op {operation} --set {set_bytes} --pairs {variant}/xor"
+            yield ratio(row, column, started[variant], started["xor"], command)
+        else:
+            print(f"  {variant} cannot serve [{k},{m}]", file=sys.stderr)
+    finally:
+        for peer in started.values():
+            peer.close()
+
+
+def ratio(row: str, name: str, subject: peers.Peer, base: peers.Peer, command: str) -> Cell:
+    """Takes pairs of samples until the ratio is known; returns it for equally many bytes, with the speed of the subject."""
     taken = pairs.Pairs()
     while taken.is_open(ROUNDS):
-        taken.take(ours.sample, theirs.sample)
-    scale = ours.shard / theirs.shard
+        taken.take(subject.sample, base.sample)
+    scale = subject.shard / base.shard
     found = pairs.Pairs([(a / scale, b) for a, b in taken.pairs]).ratio()
-    speed = ours.k * ours.shard / taken.subject().median
+    speed = subject.k * subject.shard / taken.subject().median
     doubt = "too noisy" if found.is_noisy else ""
     return Cell(row, name, found.median, found.low, found.high, speed, doubt, command)
 

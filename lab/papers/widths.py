@@ -25,11 +25,8 @@ def can_read() -> bool:
 def xors(binary: pathlib.Path, width: int) -> Counter:
     """Counts the XORs of a kernel's function by bits: those of vectors, and those of 64 bits with memory (which also finish
     packets that are no multiple of a vector). XORs of three inputs count as `joined`."""
-    symbol = f"paritas::run::tiled::{FUNCTIONS[width]}::packets"
-    command = ["objdump", "--disassemble=" + symbol, "--demangle", "--no-show-raw-insn", binary]
-    lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
     counts: Counter = Counter()
-    for line in lines:
+    for line in instructions(binary, f"paritas::run::tiled::{FUNCTIONS[width]}::packets"):
         if found := VECTOR_XOR.search(line):
             if len(set(re.findall(r"%\w+", found["operands"]))) > 1:  # With itself, it is a zero.
                 counts[{"x": 128, "y": 256, "z": 512}[found["kind"]]] += 1
@@ -38,3 +35,16 @@ def xors(binary: pathlib.Path, width: int) -> Counter:
         elif JOINED.search(line):
             counts["joined"] += 1
     return counts
+
+
+def products(binary: pathlib.Path) -> tuple[int, int]:
+    """Returns how many instructions of the function that multiplies words for the kernel of 64 bits have a register of 64
+    bits as an operand, and how many one of a vector."""
+    lines = instructions(binary, "paritas::run::tiled::products::Product::run")
+    return tuple(sum(bool(re.search(register, line)) for line in lines) for register in (r"%r\w+", "%[xyz]mm"))
+
+
+def instructions(binary: pathlib.Path, symbol: str) -> list[str]:
+    """Returns the lines of a function."""
+    command = ["objdump", "--disassemble=" + symbol, "--demangle", "--no-show-raw-insn", binary]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()

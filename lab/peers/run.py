@@ -7,8 +7,8 @@
 
 `long` is Paritas' code for thousands of shards: compare it by --pairs long/simd --shapes 4096+410.
 
-Peers: ISA-L and Jerasure (Debian's packages), klauspost/reedsolomon (Go), reed-solomon-simd and
-reed-solomon-erasure (Rust). Each is a process of its own (c/peer.h describes the protocol). Before it is measured, it
+Peers: ISA-L, Jerasure and liberasurecode (Debian's packages), zfec (PyPI), klauspost/reedsolomon (Go), reed-solomon-simd
+and reed-solomon-erasure (Rust). Each is a process of its own (c/peer.h describes the protocol). Before it is measured, it
 must prove that it decodes what it encodes, and variants that should have the same bytes must have the same.
 
 --set gives the length of shards: `cache` is 512 KiB for all shards together, `dram` 256 MiB, `1k` and `4k` are shards
@@ -16,6 +16,8 @@ of 1 and 4 KiB. The length is rounded to whole strips of Paritas; a peer that ne
 GB/s is k x shard bytes / seconds / 10^9.
 
 A variant is a library, perhaps with a detail. `klauspost:avx2` and `isal:avx2` use no wider instructions than AVX2.
+`jerasure:TECHNIQUE@W@PACKET` and `liberasurecode:flat_xor_hd:HD` are explained in c/. `xor` is no library: one XOR for each
+byte read, over the same streams, by our best kernel; it can stand where Paritas does.
 `paritas:KERNEL`, `paritas:FAMILY@KERNEL` and `paritas:SPEC@KERNEL` name the kernel and the code. Without --pairs, the
 default code is compared with ISA-L and klauspost/reedsolomon, on AVX2 and on the best instructions of the processor.
 With --words, the codes that have the peers' bytes (`isal-cauchy`, `backblaze`) are compared instead.
@@ -33,6 +35,7 @@ Installs what is missing, but needs Go.
 
 import argparse
 import collections
+import functools
 import os
 import pathlib
 import statistics
@@ -59,20 +62,22 @@ WORD_PAIRS = ("paritas:isal-cauchy@jit-avx2/isal:avx2,paritas:isal-cauchy@jit-av
 # The family that has the same bytes as a library.
 BYTES = {"isal": "isal-cauchy", "klauspost": "backblaze", "erasure": "backblaze"}
 # Libraries whose detail names a code and a kernel.
-OURS = ("paritas", "before")
+OURS = ("paritas", "before", "xor")
 COLUMNS = ["shape", "op", "set", "align", "subject", "base", "subject_bytes", "base_bytes", "subject_ns", "base_ns"]
 # Peers of libraries that Debian has.
-DEBIAN = ("isal", "jerasure")
+DEBIAN = ("isal", "jerasure", "liberasurecode")
 # Nanoseconds: a sample has as many operations as take this long, and at least one.
 SAMPLE = 250_000
 
 
-def install(which: tuple[str, ...] = DEBIAN + ("go", "rust")) -> None:
-    """Builds peers, and installs what they need: those of Debian's libraries, those in Go and those in Rust."""
+def install(which: tuple[str, ...] = DEBIAN + ("python", "go", "rust")) -> None:
+    """Builds peers, and installs what they need: those of Debian's libraries, those in Python, in Go and in Rust."""
     tools.toolchain()
     BUILD.mkdir(parents=True, exist_ok=True)
     if "isal" in which:
         install_debian()
+    if "python" in which:
+        python()
     if "go" in which:
         environment = {**os.environ, "GOFLAGS": "-mod=mod"}
         subprocess.run(["go", "build", "-o", BUILD / "go", "."], cwd=HERE / "go", env=environment, check=True)
@@ -81,15 +86,22 @@ def install(which: tuple[str, ...] = DEBIAN + ("go", "rust")) -> None:
         subprocess.run(["cargo", "build", *target], cwd=HERE / "rust", check=True)
 
 
+@functools.cache
+def python() -> pathlib.Path:
+    """Returns the Python that has zfec."""
+    return tools.environment("peers", "zfec") / "python"
+
+
 def install_debian() -> None:
     missing = [
         package
-        for package, header in [("libisal-dev", "isa-l.h"), ("libjerasure-dev", "jerasure.h")]
+        for package, header in [("libisal-dev", "isa-l.h"), ("libjerasure-dev", "jerasure.h"), ("liberasurecode-dev", "liberasurecode")]
         if not pathlib.Path("/usr/include", header).exists()
     ]
     if missing:
         tools.debian(*missing)
-    for name, libraries in [("isal", ["-lisal"]), ("jerasure", ["-lJerasure", "-lgf_complete"])]:
+    linked = {"isal": ["-lisal"], "jerasure": ["-lJerasure", "-lgf_complete"], "liberasurecode": ["-lerasurecode"]}
+    for name, libraries in linked.items():
         source = HERE / "c" / f"{name}.c"
         flags = ["-O2", "-I/usr/include/jerasure", "-Wno-unused-result"]
         subprocess.run(["cc", *flags, source, "-o", BUILD / name, *libraries], check=True)
@@ -106,13 +118,15 @@ def command(variant: str, k: int, m: int, before: str | None) -> tuple[list, lis
     """Returns the program of a variant, and its last argument if there is one."""
     name, code, detail = parts(variant)
     rust = BUILD / "rust" / "release" / "peers"
+    if name in ("xor", "simd", "erasure", "long"):
+        return [rust], [name]
     if name in OURS:
         is_family = code and ":" not in code and "+" not in code
         spec = f"{code}:k={k},m={m}" if is_family else code
         return [before if name == "before" else rust], [f"paritas@{spec}@{detail or 'auto'}"]
-    if name in ("simd", "erasure", "long"):
-        return [rust], [name]
-    program = {"isal": "isal", "jerasure": "jerasure", "klauspost": "go"}[name]
+    if name == "zfec":
+        return [python(), HERE / "zfec_peer.py"], []
+    program = {"isal": "isal", "jerasure": "jerasure", "liberasurecode": "liberasurecode", "klauspost": "go"}[name]
     return [BUILD / program], [detail] if detail else []
 
 

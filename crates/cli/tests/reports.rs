@@ -846,6 +846,21 @@ fn settings_are_compared_in_pairs() {
     );
 }
 
+/// A roofline has the registers of the kernel, or those of the best one.
+#[test]
+fn rooflines_are_of_the_same_kernel_unless_asked() {
+    let words = ["bench", "--code", "rdp:k=6", "--kernel", "packetwise64", "--packet", "2048"];
+    let more = ["--set", "1000000", "--reps", "21", "--json"];
+    let roofline = |last: &[&str]| {
+        let line = run([&words[..], &more, last].concat()).expect(exit::DONE).result();
+        check_bench(&line);
+        line["roofline_gbps"].as_f64().unwrap()
+    };
+    let best = paritas::Kernel::best(64).vector_bytes();
+    // Of registers of 16 bytes or more, XORs in the cache take less than two thirds of the time.
+    assert!(best < 16 || roofline(&["--best-roofline"]) > 1.5 * roofline(&[]));
+}
+
 /// A chosen packet is stored, and readers of the shards find it there.
 #[test]
 fn packets_of_files_can_be_chosen() {

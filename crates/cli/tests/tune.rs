@@ -101,6 +101,29 @@ fn decisions_are_remembered_and_forgotten() {
     for code in ["isal-cauchy:k=2,m=1", "lt:k=16,n=24"] {
         home.run(&args!["tune", "--packet", code]).expect(exit::ARGUMENTS);
     }
+    for more in [["--kernel", "scalar"], ["--pass", "smart"], ["--set", "65536"]] {
+        home.run(&args!["tune", "4+2", more[0], more[1]]).expect(exit::ARGUMENTS);
+    }
+}
+
+/// The packet that is found is one that `bench` takes, and sizes are no powers of two alone.
+#[test]
+fn packets_are_searched_for_a_kernel() {
+    let home = Home::new();
+    let words = args!["tune", "--packet", "rdp:k=4", "--kernel", "packetwise64", "--pass", "smart"];
+    let words: Vec<OsString> =
+        words.into_iter().chain(args!["--set", "262144", "--json"]).collect();
+    let [line] = &home.run(&words).expect(exit::DONE).results()[..] else { panic!("one set") };
+    assert_eq!(line["about"], "rdp:k=4,p=5, 256 KiB, packetwise64");
+    let choices = line["choices"].as_array().unwrap();
+    let sizes = choices.iter().map(|choice| choice["name"].as_str().unwrap().parse::<usize>());
+    let sizes: Vec<usize> = sizes.collect::<Result<_, _>>().unwrap();
+    assert!(sizes.iter().all(|size| size.is_multiple_of(8)) && sizes.is_sorted(), "{sizes:?}");
+    assert!(sizes.iter().any(|size| !size.is_power_of_two()), "{sizes:?}");
+    let chosen = line["chosen"].as_str().unwrap();
+    let bench = args!["bench", "--code", "rdp:k=4", "--kernel", "packetwise64", "--packet", chosen];
+    home.run(&bench).expect(exit::DONE);
+    assert!(!home.is_tuned());
 }
 
 /// Kernel, stores and split of an invented tuning that any machine can follow.

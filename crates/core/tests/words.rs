@@ -619,6 +619,7 @@ fn choices_of_kernels_carry_over() {
         let options = options().kernel(KernelChoice::Only(kernel));
         let words = Codec::with_options(code("raid6:k=2"), options.clone()).unwrap();
         let expected = match on_the_same_registers(kernel) {
+            _ if kernel == Kernel::Packetwise(Width::Bits64) => "words-packetwise64",
             Kernel::Scalar => "words-scalar",
             Kernel::Avx2 | Kernel::JitAvx2 => "words-avx2",
             Kernel::Sse2 if WordKernel::Ssse3.is_available() => "words-ssse3",

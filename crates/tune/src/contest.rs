@@ -66,18 +66,19 @@ impl Contest {
     /// If there is no memory for the shards.
     pub(super) fn run(self, base: usize, gain: f64) -> Result<Ranking> {
         let Self { question, about, code, set, entrants } = self;
-        let strip = entrants.iter().map(|(_, codec)| codec.strip()).max().unwrap_or(1);
         let Some((_, built_in)) = entrants.get(base) else {
             return Ok(Ranking { question, about, choices: Vec::new(), base, gain });
         };
-        let mut workload = Workload::new(&code, built_in, strip, set)?;
+        let longest = entrants.iter().map(|(_, codec)| length(codec, set)).max().unwrap_or(0);
+        let mut workload = Workload::new(&code, built_in, longest)?;
         let is_settled = |ratio: &Ratio| ratio.exceeds(gain).is_some();
         let mut pairs: BTreeMap<usize, Pairs> = BTreeMap::new();
         for (number, (_, codec)) in entrants.iter().enumerate() {
             if number != base || entrants.len() == 1 {
-                pairs.insert(number, workload.compare(codec, built_in, is_settled)?);
+                pairs.insert(number, workload.compare(codec, built_in, set, is_settled)?);
             }
         }
+        // Samples are of one byte.
         let choice = |(number, (name, _)): (usize, &(String, LaneCodec))| {
             // The built-in choice gets the samples that it gave in the pairs with the first of the
             // others.
@@ -85,11 +86,17 @@ impl Contest {
                 Some(pairs) => (pairs, Side::Subject),
                 None => (pairs.values().next()?, Side::Base),
             };
-            Some(Choice::new(name.clone(), workload.user_bytes, pairs, side))
+            Some(Choice::new(name.clone(), 1, pairs, side))
         };
         let choices = entrants.iter().enumerate().filter_map(choice).collect();
         Ok(Ranking { question, about, choices, base, gain })
     }
+}
+
+/// Returns the bytes of a shard of whole strips, where all shards have `set` bytes together.
+pub(super) fn length(codec: &LaneCodec, set: usize) -> usize {
+    let strip = codec.strip();
+    (set / codec.buffer_count() / strip).max(1) * strip
 }
 
 /// The work: what is encoded, and where.
@@ -99,59 +106,70 @@ pub(super) struct Workload {
     /// For each buffer, whether it is computed.
     is_made: Vec<bool>,
     shards: Shards,
-    /// Bytes of user data.
-    pub(super) user_bytes: usize,
+    /// Number of buffers of user data.
+    data_buffers: usize,
 }
 
 impl Workload {
-    /// Allocates shards of whole strips of `strip` bytes for the buffers of `codec`, `set` bytes
-    /// together.
+    /// Allocates shards of at most `length` bytes for the buffers of `codec`.
     ///
     /// # Errors
     /// If there is no memory for them.
-    pub(super) fn new(code: &Code, codec: &LaneCodec, strip: usize, set: usize) -> Result<Self> {
-        let (count, data) = (codec.buffer_count(), codec.data_buffers().len());
-        let unit = if strip.is_multiple_of(LINE) { strip } else { strip * LINE };
-        let length = (set / count / unit).max(1) * unit;
+    pub(super) fn new(code: &Code, codec: &LaneCodec, length: usize) -> Result<Self> {
+        let (count, data_buffers) = (codec.buffer_count(), codec.data_buffers().len());
         // If each of thousands of blocks began on a page of its own, memory would be mostly gaps.
         let room = if code.graph().is_some() { length } else { length.next_multiple_of(PAGE) };
-        let place = Shards::new(count, length, room + STAGGER);
-        let mut shards = place.ok_or(Error::Memory(count * (room + STAGGER)))?;
+        let stride = room.next_multiple_of(LINE) + STAGGER;
+        let place = Shards::new(count, length, stride);
+        let mut shards = place.ok_or(Error::Memory(count * stride))?;
         shards.fill();
         let parity = code.made_in(1);
         let is_made = |number| codec.buffer_cells(number).iter().any(|&cell| parity.contains(cell));
         let is_made = (0..count).map(is_made).collect();
-        let data_cells = CellSet::from_cells(code.cell_count(), code.data_cells().iter().copied());
-        Ok(Self { data: data_cells, parity, is_made, shards, user_bytes: data * length })
+        let data = CellSet::from_cells(code.cell_count(), code.data_cells().iter().copied());
+        Ok(Self { data, parity, is_made, shards, data_buffers })
     }
 
-    /// Lets `codec` compute everything that is not data from all data.
+    /// Returns the bytes of user data of shards of `length` bytes.
+    pub(super) fn user_bytes(&self, length: usize) -> usize {
+        self.data_buffers * length
+    }
+
+    /// Lets `codec` compute everything that is not data from all data, over the first `length`
+    /// bytes of each shard.
     ///
     /// # Errors
     /// If `codec` is not for these shards.
-    pub(super) fn run(&mut self, codec: &LaneCodec) -> Result<()> {
+    pub(super) fn run(&mut self, codec: &LaneCodec, length: usize) -> Result<()> {
+        let shards = self.shards.iter_mut().map(|shard| &mut shard[..length]);
         let buffer = |(&is_made, shard)| match is_made {
             true => Buffer::Target(shard),
             false => Buffer::Source(shard),
         };
-        let mut buffers: Vec<Buffer<'_>> =
-            self.is_made.iter().zip(self.shards.iter_mut()).map(buffer).collect();
+        let mut buffers: Vec<Buffer<'_>> = self.is_made.iter().zip(shards).map(buffer).collect();
         Ok(codec.compute(&self.data, &self.parity, &mut buffers)?)
     }
 
-    /// Compares two codecs that do this work.
+    /// Compares two codecs that do this work, over as many bytes as strips of each fill. Samples
+    /// are of one byte of user data.
     fn compare(
         &mut self,
         subject: &LaneCodec,
         base: &LaneCodec,
+        set: usize,
         is_settled: impl Fn(&Ratio) -> bool,
     ) -> Result<Pairs> {
+        let lengths = [length(subject, set), length(base, set)];
         // The first runs plan and compile.
-        self.run(subject)?;
-        self.run(base)?;
-        Pairs::take(ROUNDS, is_settled, |side| match side {
-            Side::Subject => sample(|| self.run(subject)),
-            Side::Base => sample(|| self.run(base)),
+        self.run(subject, lengths[0])?;
+        self.run(base, lengths[1])?;
+        Pairs::take(ROUNDS, is_settled, |side| {
+            let (codec, length) = match side {
+                Side::Subject => (subject, lengths[0]),
+                Side::Base => (base, lengths[1]),
+            };
+            let seconds = sample(|| self.run(codec, length))?;
+            Ok::<_, Error>(seconds / self.user_bytes(length) as f64)
         })
     }
 }

@@ -4,12 +4,12 @@
 use std::collections::BTreeMap;
 
 use paritas::{
-    Code, CodecOptions, DEFAULT_PACKET, Kernel, KernelChoice, LaneCodec, Pass, Spec, Split, Stores,
-    WordKernel, can_compile,
+    Code, CodecOptions, Kernel, KernelChoice, LaneCodec, Pass, Spec, Split, Stores, WordKernel,
+    can_compile,
 };
 
 use crate::contest::{Contest, ROUNDS, Ranking, Workload};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::measure::{Pairs, Ratio, Side, Verdict, sample};
 use crate::tuning::{Choice, CodeTuning, Finding, Tuning, processor, processors};
 
@@ -21,17 +21,17 @@ const WIDE: &str = "20+4";
 
 /// How many times as fast as the built-in default another choice must be, with 95 % confidence, to
 /// be taken. A smaller gain is not worth a difference between machines.
-const GAIN: f64 = 1.03;
+pub(super) const GAIN: f64 = 1.03;
 
 /// The same factor for non-temporal stores. It is higher because the next user of the results has
 /// to fetch them from memory.
 const STORES_GAIN: f64 = 1.10;
 
 /// Bytes of all shards together, for measurements in cache.
-const CACHE_SET: usize = 512 << 10;
+pub(super) const CACHE_SET: usize = 512 << 10;
 
 /// Bytes of all shards together, for measurements from memory.
-const MEMORY_SET: usize = 64 << 20;
+pub(super) const MEMORY_SET: usize = 64 << 20;
 
 /// Exponents of the number of bytes of the smallest and the largest set that are shared by two
 /// threads to try whether that pays: 256 KiB and 32 MiB.
@@ -99,40 +99,6 @@ pub fn find(codes: &[Spec], mut report: impl FnMut(&Finding)) -> Result<Tuning> 
         xor_weight,
         codes,
     })
-}
-
-/// Finds which packets make encoding each of `codes` fastest here, over shards in the cache and
-/// over shards in memory. Nothing of this is remembered, because packets are part of what is
-/// stored: whoever wants other packets than [`DEFAULT_PACKET`] says so when an object is encoded.
-///
-/// # Errors
-/// If a code is not legal, is in the word layout or an LT code, which have no packets to choose, or
-/// if there is no memory.
-pub fn find_packets(codes: &[Spec], mut report: impl FnMut(&Finding)) -> Result<()> {
-    for spec in codes {
-        for set in [CACHE_SET, MEMORY_SET] {
-            report(&packets(spec, set)?.finding());
-        }
-    }
-    Ok(())
-}
-
-/// Compares packets of powers of two with the default, if strips of them fit into `set` bytes.
-fn packets(spec: &Spec, set: usize) -> Result<Ranking> {
-    let code = Code::new(spec)?;
-    if code.symbols().is_some() || code.graph().is_some() {
-        return Err(Error::NoPackets(code.spec().to_string()));
-    }
-    let mut contest = Contest::new("packet", spec, set)?;
-    let cells: usize = code.nodes().map(|node| code.node_cells(node).len()).sum();
-    let fits = |packet: &usize| *packet == DEFAULT_PACKET || packet * cells <= set;
-    let sizes: Vec<usize> = (3..=15).map(|exponent| 1 << exponent).filter(fits).collect();
-    for &packet in &sizes {
-        let options = CodecOptions::default().threads(1).packet(packet);
-        contest.enter(packet, options)?;
-    }
-    let built_in = sizes.iter().position(|&packet| packet == DEFAULT_PACKET).unwrap_or(0);
-    contest.run(built_in, GAIN)
 }
 
 /// Returns options for one thread, and for stores that do not bypass the cache.
@@ -231,19 +197,20 @@ fn xor_weight() -> Result<(u32, Finding)> {
     let tiled = Kernel::candidates().filter(|kernel| kernel.machine().is_none()).last();
     let kernel = tiled.unwrap_or(Kernel::Scalar);
     let options = with_kernel(kernel).packet(WEIGHED_PACKET);
-    let (copy, mut copying) = plain_parity(1, &options)?;
-    let (all, mut adding) = plain_parity(WEIGHED_NODES, &options)?;
+    let shard = CACHE_SET / (WEIGHED_NODES + 1) / WEIGHED_PACKET * WEIGHED_PACKET;
+    let (copy, mut copying) = plain_parity(1, &options, shard)?;
+    let (all, mut adding) = plain_parity(WEIGHED_NODES, &options, shard)?;
     let pairs = Pairs::take(
         ROUNDS,
         |ratio| !ratio.is_noisy(),
         |side| match side {
-            Side::Subject => sample(|| adding.run(&all)),
-            Side::Base => sample(|| copying.run(&copy)),
+            Side::Subject => sample(|| adding.run(&all, shard)),
+            Side::Base => sample(|| copying.run(&copy, shard)),
         },
     )?;
     let choices = vec![
-        Choice::new("a copy".to_owned(), copying.user_bytes, &pairs, Side::Base),
-        Choice::new("a copy and XORs".to_owned(), adding.user_bytes, &pairs, Side::Subject),
+        Choice::new("a copy".to_owned(), copying.user_bytes(shard), &pairs, Side::Base),
+        Choice::new("a copy and XORs".to_owned(), adding.user_bytes(shard), &pairs, Side::Subject),
     ];
     let copies = 1.0 / choices[1].ratio.median;
     let weight = ((copies - 1.0) / (WEIGHED_NODES - 1) as f64).clamp(0.1, 10.0);
@@ -253,14 +220,13 @@ fn xor_weight() -> Result<(u32, Finding)> {
     Ok(((1000.0 * weight).round() as u32, finding))
 }
 
-/// Creates a codec for one parity node of `k` data nodes, which has run once, and its shards, which
-/// have the same number of bytes whatever `k` is.
-fn plain_parity(k: usize, options: &CodecOptions) -> Result<(LaneCodec, Workload)> {
+/// Creates a codec for one parity node of `k` data nodes, which has run once, and its shards of
+/// `shard` bytes.
+fn plain_parity(k: usize, options: &CodecOptions, shard: usize) -> Result<(LaneCodec, Workload)> {
     let code = Code::new(&format!("{k}+1").parse()?)?;
     let codec = LaneCodec::new(code.clone(), options.clone())?;
-    let set = (k + 1) * (CACHE_SET / (WEIGHED_NODES + 1));
-    let mut workload = Workload::new(&code, &codec, codec.strip(), set)?;
-    workload.run(&codec)?;
+    let mut workload = Workload::new(&code, &codec, shard)?;
+    workload.run(&codec, shard)?;
     Ok((codec, workload))
 }
 
@@ -279,7 +245,7 @@ fn pass(spec: &Spec, kernel: Kernel, decide: &mut Decide<'_>) -> Result<Pass> {
 
 fn word_kernel(decide: &mut Decide<'_>) -> Result<WordKernel> {
     let mut contest = Contest::new("word kernel", &"isal-cauchy:k=10,m=4".parse()?, CACHE_SET)?;
-    let kernels: Vec<WordKernel> = WordKernel::available().collect();
+    let kernels: Vec<WordKernel> = WordKernel::candidates().collect();
     for &kernel in &kernels {
         contest.enter(kernel, plain().word_kernel(kernel))?;
     }
@@ -449,16 +415,5 @@ mod tests {
         assert_eq!(from(&[0.9, 0.9, 1.9, 0.9, 0.9]), Some(16), "what is lost is less");
         assert_eq!(from(&[0.9, 0.9, 1.1, 1.1, 0.9]), None);
         assert_eq!(from(&[1.0, 0.9, 1.0]), None);
-    }
-
-    #[test]
-    fn packets_are_compared_as_far_as_strips_fit() {
-        let sizes = |set| -> Vec<String> {
-            let choices = packets(&"2+1".parse().unwrap(), set).unwrap().choices;
-            choices.into_iter().map(|choice| choice.name).collect()
-        };
-        // A strip of all nodes has 6 packets.
-        assert_eq!(sizes(6 * 130), ["8", "16", "32", "64", "128"]);
-        assert_eq!(sizes(1), ["64"]);
     }
 }

@@ -24,13 +24,15 @@ mod contest;
 mod decide;
 mod error;
 mod memory;
+mod packets;
 mod tuning;
 
 use paritas::{CodecOptions, Objective, Spec};
 
-pub use decide::{find, find_packets};
+pub use decide::find;
 pub use error::{Error, Result};
 pub use memory::Memory;
+pub use packets::{PACKET_SETS, find_packets};
 pub use tuning::{Choice, CodeTuning, Finding, Tuning};
 
 /// Codes that are measured by default.

@@ -24,7 +24,11 @@ struct peer {
     int k, m;
     size_t bytes;
     int decode;
+    /* How many data shards decoding restores, the first ones: m, if there are as many. */
+    int lost;
     unsigned char *shards[MAX];
+    /* The memory in which each shard lies. */
+    char *memory[MAX];
 };
 
 static uint64_t now(void) {
@@ -36,9 +40,11 @@ static uint64_t now(void) {
 static struct peer peer_start(char **argv) {
     struct peer p = {.k = atoi(argv[1]), .m = atoi(argv[2]), .bytes = strtoull(argv[3], 0, 10),
                      .decode = !strcmp(argv[4], "decode")};
+    p.lost = p.m < p.k ? p.m : p.k;
     int page = !strcmp(argv[5], "page");
     for (int i = 0; i < p.k + p.m; i++) {
         char *memory = aligned_alloc(PAGE, (p.bytes + 2 * PAGE) / PAGE * PAGE + PAGE);
+        p.memory[i] = memory;
         p.shards[i] = (unsigned char *)memory + (page ? 0 : i * STAGGER % PAGE);
         for (size_t j = 0; j < p.bytes; j++) p.shards[i][j] = (unsigned char)(j % 251 * 7 + i * 31);
     }
@@ -53,18 +59,17 @@ static uint64_t peer_parity(const struct peer *p) {
     return hash;
 }
 
-/* Encodes, overwrites the first m data shards, and checks that `decode` restores them. Exits with 1 if it does not. */
+/* Encodes, overwrites the first `lost` data shards, and checks that `decode` restores them. Exits with 1 if it does not. */
 static void peer_check(struct peer *p, void (*encode)(void), void (*decode)(void)) {
     encode();
     unsigned char *copy[MAX];
-    int lost = p->m < p->k ? p->m : p->k;
-    for (int i = 0; i < lost; i++) {
+    for (int i = 0; i < p->lost; i++) {
         copy[i] = malloc(p->bytes);
         memcpy(copy[i], p->shards[i], p->bytes);
         memset(p->shards[i], 0xEE, p->bytes);
     }
     decode();
-    for (int i = 0; i < lost; i++) {
+    for (int i = 0; i < p->lost; i++) {
         if (memcmp(copy[i], p->shards[i], p->bytes)) {
             printf("wrong: shard %d did not come back\n", i);
             exit(1);

@@ -880,8 +880,8 @@ whose parity it keeps right). The roofline is the speed of reading and writing t
 with one XOR for each byte read, in the same process and with the same kernel. (Kernels of the lab, \
 packetwise64 to packetwise512 and datawise64 to datawise512, run schedules as papers did, a whole \
 packet at a time, and 64 to 512 bits at once; datawise reads each word of a packet once for all \
-operations in a row that need it. Their roofline runs with the best kernel and packets of 64 bytes, \
-so that fractions of it compare them with each other; with --best-roofline, that of any kernel does.) Results are checked \
+operations in a row that need it. Their roofline has packets of 4 KiB. With --best-roofline, the roofline \
+of any kernel runs with the best kernel and packets of 64 bytes, so that fractions of it compare kernels.) Results are checked \
 before they are timed. Code and roofline are measured in pairs, back to back (within a millisecond, \
 unless one run takes longer), in alternating order. Speeds are the median and the 90th percentile \
 of all samples. The fraction of the roofline is the median over all pairs, with an interval that \
@@ -996,6 +996,7 @@ Examples:
   paritas tune 17+3 rdp:k=10
   paritas tune lt:k=1024,n=1536          the kernel for its blocks; there is no other choice
   paritas tune --packet 10+4             the `encode --packet` that would be fastest here
+  paritas tune --packet --kernel packetwise64 --pass smart --set 2097152 rdp:k=6
   paritas tune --forget
 
 Every choice is measured in pairs with the built-in default, back to back, in alternating order. \
@@ -1003,6 +1004,9 @@ It is taken if the whole interval of the ratio (95 % confidence) is above 1.03, 
 non-temporal stores. If that is not clear after 84 pairs, the default stays. Sets of 32 MiB \
 down to 256 KiB are tried with a second thread. Whatever is larger than some size gets one; that \
 size is chosen for which the gains and losses of all larger sets add up to the most.
+A search for packets has two stages: powers of two up to 32 KiB of which a strip of all nodes fits into \
+the set, then, from half the fastest of these to its double, steps of an eighth of it. All are \
+multiples of 8 bytes, or of the registers of --kernel.
 JSON: for each choice a line of type \"decision\", question, about, chosen, choices [{name, gbps and \
 gbps_p90 (median and 90th percentile of all samples), ratio (to the default), ratio_low, \
 ratio_high, pairs}]. The last line has type \"tuning\", path, tuning (or forgotten).")]
@@ -1017,6 +1021,16 @@ pub struct Tune {
     /// Nothing is remembered, because packets are stored: use `encode --packet`.
     #[arg(long, conflicts_with = "dry_run")]
     pub packet: bool,
+    /// With --packet, the kernel: auto, or one of those that `paritas doctor` lists.
+    #[arg(long, requires = "packet", default_value = "auto")]
+    pub kernel: KernelChoice,
+    /// With --packet, the method that reduces XORs [default: slp].
+    #[arg(long, requires = "packet", value_enum)]
+    pub pass: Option<PassName>,
+    /// With --packet, the bytes of all shards together: cache (512 KiB), dram (256 MiB), or a number
+    /// [default: first 512 KiB, then 64 MiB].
+    #[arg(long, requires = "packet", value_name = "cache|dram|BYTES", value_parser = parse_set)]
+    pub set: Option<usize>,
     /// Forget what was remembered, so that the built-in defaults are used.
     #[arg(long, conflicts_with_all = ["codes", "dry_run", "packet"])]
     pub forget: bool,

@@ -1,7 +1,7 @@
 //! `paritas tune`: measures which settings are fastest on this machine, and remembers them.
 
-use paritas::Spec;
-use paritas_tune::{Choice, Finding, Tuning, USUAL_CODES};
+use paritas::{CodecOptions, Pass, Spec};
+use paritas_tune::{Choice, Finding, PACKET_SETS, Tuning, USUAL_CODES};
 use serde_json::{Value, json};
 
 use crate::args::Tune;
@@ -17,7 +17,10 @@ pub fn run(args: &Tune, output: &Output) -> Outcome {
     let usual = || USUAL_CODES.iter().map(|code| code.parse()).collect::<Result<Vec<Spec>, _>>();
     let codes = if args.codes.is_empty() { usual()? } else { args.codes.clone() };
     if args.packet {
-        paritas_tune::find_packets(&codes, |finding| report(finding, output))?;
+        let mut options = CodecOptions::default().kernel(args.kernel);
+        options.plan.pass = args.pass.map_or(options.plan.pass, Pass::from);
+        let sets = args.set.map_or_else(|| PACKET_SETS.to_vec(), |set| vec![set]);
+        paritas_tune::find_packets(&codes, &options, &sets, |finding| report(finding, output))?;
         return Ok(Exit::Done);
     }
     let tuning = paritas_tune::find(&codes, |finding| report(finding, output))?;

@@ -83,6 +83,9 @@ impl Width {
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum WordKernel {
+    /// For the lab: one operation of two operands after the other. It doubles the words of a 64-bit
+    /// register at once, and looks other multiples up byte by byte.
+    Packetwise64,
     /// Tiled, 64-bit registers.
     Scalar,
     /// Compiled: tables, SSSE3.
@@ -100,8 +103,9 @@ pub enum WordKernel {
 }
 
 impl WordKernel {
-    /// All word kernels, the slowest first.
-    pub const ALL: [Self; 7] = [
+    /// All word kernels: that of the lab, then the others, the slowest first.
+    pub const ALL: [Self; 8] = [
+        Self::Packetwise64,
         Self::Scalar,
         Self::Ssse3,
         Self::Neon,
@@ -114,6 +118,7 @@ impl WordKernel {
     /// Name in reports.
     pub fn name(self) -> &'static str {
         match self {
+            Self::Packetwise64 => "words-packetwise64",
             Self::Scalar => "words-scalar",
             Self::Ssse3 => "words-ssse3",
             Self::Neon => "words-neon",
@@ -129,14 +134,20 @@ impl WordKernel {
         self.isa().is_none_or(Isa::is_available)
     }
 
-    /// The word kernels that this processor can run, the slowest first.
+    /// The word kernels that this processor can run, in the order of [`WordKernel::ALL`].
     pub fn available() -> impl Iterator<Item = Self> {
         Self::ALL.into_iter().filter(|kernel| kernel.is_available())
     }
 
+    /// The word kernels that this processor can run and that may be chosen without being asked for
+    /// by name, the slowest first.
+    pub fn candidates() -> impl Iterator<Item = Self> {
+        Self::available().filter(|&kernel| kernel != Self::Packetwise64)
+    }
+
     /// The fastest word kernel that this processor can run.
     pub fn best() -> Self {
-        Self::available().last().unwrap_or(Self::Scalar)
+        Self::candidates().last().unwrap_or(Self::Scalar)
     }
 
     /// The word kernel that corresponds to a choice among the kernels of the packet layout: the
@@ -144,6 +155,7 @@ impl WordKernel {
     pub(crate) fn resolve(choice: KernelChoice) -> Self {
         let KernelChoice::Only(kernel) = choice else { return Self::best() };
         let most = match kernel {
+            Kernel::Packetwise(Width::Bits64) => Self::Packetwise64,
             Kernel::Packetwise(width) | Kernel::Datawise(width) => {
                 return Self::resolve(KernelChoice::Only(width.tiled()));
             }
@@ -159,6 +171,7 @@ impl WordKernel {
     /// this processor has it.
     pub(crate) fn like(kernel: Kernel) -> Self {
         match kernel {
+            Kernel::Packetwise(Width::Bits64) => Self::Packetwise64,
             Kernel::Packetwise(width) | Kernel::Datawise(width) => Self::like(width.tiled()),
             Kernel::Scalar => Self::Scalar,
             Kernel::Sse2 => Self::Ssse3,
@@ -172,7 +185,7 @@ impl WordKernel {
     /// Instruction set that the kernel is compiled for.
     pub(crate) fn isa(self) -> Option<Isa> {
         match self {
-            Self::Scalar => None,
+            Self::Packetwise64 | Self::Scalar => None,
             Self::Ssse3 => Some(Isa::Ssse3),
             Self::Neon => Some(Isa::Neon),
             Self::Avx2 => Some(Isa::Avx2),
@@ -188,7 +201,7 @@ impl WordKernel {
             return None;
         }
         match self {
-            Self::Scalar => Some(tiled::scalar::long),
+            Self::Packetwise64 | Self::Scalar => Some(tiled::scalar::long),
             #[cfg(target_arch = "x86_64")]
             Self::Ssse3 => Some(tiled::sse2::long),
             #[cfg(target_arch = "x86_64")]
@@ -208,7 +221,7 @@ impl WordKernel {
     /// The tiled kernel that serves until a program has been compiled.
     fn tiled(self) -> Kernel {
         match self {
-            Self::Scalar => Kernel::Scalar,
+            Self::Packetwise64 | Self::Scalar => Kernel::Scalar,
             Self::Ssse3 => Kernel::Sse2,
             Self::Neon => Kernel::Neon,
             Self::Avx2 | Self::Gfni256 => Kernel::Avx2,
@@ -257,7 +270,8 @@ impl Serving {
     pub(crate) fn words(kernel: WordKernel, by_name: bool, prefetch: bool) -> Self {
         let after = if by_name { 0 } else { WORDS_COMPILED_AFTER };
         let how = Compiling { after, prefetch };
-        Self { isa: kernel.isa(), tiled: kernel.tiled(), untiled: None, how }
+        let untiled = (kernel == WordKernel::Packetwise64).then_some(Pass::Step);
+        Self { isa: kernel.isa(), tiled: kernel.tiled(), untiled, how }
     }
 
     /// Target that plans are made for.

@@ -1,6 +1,6 @@
 //! Measures Paritas and the Rust peers, with the protocol of c/peer.h. The variant names the
-//! library: `simd`, `erasure`, `long` (Paritas' code for thousands of shards), or
-//! `paritas@CODE@KERNEL` (an empty CODE means K+M). KERNEL may be followed by `~PACKET~ORDER`: then
+//! library: `simd`, `erasure`, `long` (Paritas' code for thousands of shards), `xor` (no library: one
+//! XOR for each byte read, by the best kernel, over the same streams), or `paritas@CODE@KERNEL` (an empty CODE means K+M). KERNEL may be followed by `~PACKET~ORDER`: then
 //! every row is computed on its own, in the order `parity` or `data`, in packets of PACKET bytes. The
 //! length of shards is rounded to a multiple of what the library needs: whole strips for Paritas, 64
 //! bytes for `simd`, 128 for `long`.
@@ -8,7 +8,10 @@
 use std::io::{BufRead, Write};
 use std::time::Instant;
 
-use paritas::{Buffer, Code, Codec, CodecOptions, LongCode, Order, Pass, PlanOptions, Spec};
+use paritas::{
+    Buffer, CellId, Code, CodeBuilder, Codec, CodecOptions, LongCode, Order, Pass, PlanOptions,
+    Role, Spec,
+};
 use reed_solomon_erasure::galois_8::ReedSolomon;
 
 const PAGE: usize = 4096;
@@ -53,6 +56,17 @@ trait Peer {
     fn encoding<'a>(&'a self, shards: &'a mut [Shard]) -> Operation<'a>;
     /// Returns the operation that restores the first `lost` shards.
     fn decoding<'a>(&'a self, shards: &'a mut [Shard], lost: usize) -> Operation<'a>;
+
+    /// Whether the library does what it says: encodes, overwrites the first `lost` shards, and
+    /// decodes.
+    fn is_right(&self, shards: &mut [Shard], lost: usize) -> bool {
+        self.encoding(shards)();
+        let kept: Vec<Vec<u8>> =
+            shards[..lost].iter().map(|shard| shard.as_ref().to_vec()).collect();
+        shards[..lost].iter_mut().for_each(|shard| shard.as_mut().fill(0xEE));
+        self.decoding(shards, lost)();
+        kept.iter().zip(&*shards).all(|(kept, shard)| kept == shard.as_ref())
+    }
 }
 
 struct Paritas {
@@ -86,6 +100,49 @@ impl Peer for Paritas {
     }
 }
 
+/// The limit that codes are compared with: parity shards divide the data shards among them, so that
+/// each byte read costs one XOR.
+struct Xor {
+    codec: Codec,
+    k: usize,
+}
+
+impl Xor {
+    fn new(k: usize, m: usize) -> Self {
+        let mut builder = CodeBuilder::new(k + m);
+        let data: Vec<CellId> = (0..k).map(|node| builder.data(Some(node))).collect();
+        for target in 0..m {
+            let cells: Vec<CellId> = data[target % k..].iter().step_by(m).copied().collect();
+            builder.derived(Role::Parity, Some(k + target), &cells);
+        }
+        let code = builder.finish(Spec::new("roofline"), 1).expect("code");
+        Self { codec: Codec::with_options(code, options("auto")).expect("codec"), k }
+    }
+}
+
+impl Peer for Xor {
+    fn encoding<'a>(&'a self, shards: &'a mut [Shard]) -> Operation<'a> {
+        let (data, parity) = shards.split_at_mut(self.k);
+        let data = data.iter().map(|shard| shard.as_ref()).collect();
+        encoding(&self.codec, data, parity.iter_mut().map(AsMut::as_mut).collect())
+    }
+
+    /// The limit of decoding reads and writes as many shards.
+    fn decoding<'a>(&'a self, shards: &'a mut [Shard], _: usize) -> Operation<'a> {
+        self.encoding(shards)
+    }
+
+    fn is_right(&self, shards: &mut [Shard], _: usize) -> bool {
+        self.encoding(shards)();
+        let (data, parity) = shards.split_at(self.k);
+        (0..parity[0].length).all(|at| {
+            let sum = |shards: &[Shard]| shards.iter().fold(0, |sum, s| sum ^ s.as_ref()[at]);
+            // With more parity than data, several parity shards repeat a data shard.
+            parity.len() > data.len() || sum(data) == sum(parity)
+        })
+    }
+}
+
 impl Peer for ReedSolomon {
     fn encoding<'a>(&'a self, shards: &'a mut [Shard]) -> Operation<'a> {
         Box::new(|| self.encode(&mut *shards).expect("encode"))
@@ -93,8 +150,11 @@ impl Peer for ReedSolomon {
 
     fn decoding<'a>(&'a self, shards: &'a mut [Shard], lost: usize) -> Operation<'a> {
         Box::new(move || {
-            let mut views: Vec<(&mut [u8], bool)> =
-                shards.iter_mut().enumerate().map(|(i, shard)| (shard.as_mut(), i >= lost)).collect();
+            let mut views: Vec<(&mut [u8], bool)> = shards
+                .iter_mut()
+                .enumerate()
+                .map(|(i, shard)| (shard.as_mut(), i >= lost))
+                .collect();
             self.reconstruct_data(&mut views).expect("decode");
         })
     }
@@ -164,6 +224,11 @@ fn peer(variant: &str, k: usize, m: usize) -> (Box<dyn Peer>, usize) {
     match parts.next() {
         Some("erasure") => (Box::new(ReedSolomon::new(k, m).expect("codec")), 1),
         Some("simd") => (Box::new(Simd { k, m }), 64),
+        Some("xor") => {
+            let xor = Xor::new(k, m);
+            let strip = xor.codec.strip();
+            (Box::new(xor), strip)
+        }
         Some("long") => {
             let code = LongCode::new(k, m).expect("code");
             let granule = code.granule();
@@ -173,7 +238,8 @@ fn peer(variant: &str, k: usize, m: usize) -> (Box<dyn Peer>, usize) {
             let code = parts.next().filter(|code| !code.is_empty());
             let spec: Spec = code.map_or(format!("{k}+{m}"), str::to_owned).parse().expect("spec");
             let options = options(parts.next().unwrap_or("auto"));
-            let codec = Codec::with_options(Code::new(&spec).expect("code"), options).expect("codec");
+            let codec =
+                Codec::with_options(Code::new(&spec).expect("code"), options).expect("codec");
             let strip = codec.strip();
             (Box::new(Paritas { codec, k }), strip)
         }
@@ -198,22 +264,11 @@ fn checksum(parity: &[Shard]) -> u64 {
     bytes.fold(0xcbf2_9ce4_8422_2325, step)
 }
 
-/// Encodes, overwrites the first `lost` shards, and checks that decoding restores them.
-fn check(peer: &dyn Peer, shards: &mut [Shard], lost: usize) {
-    peer.encoding(shards)();
-    let kept: Vec<Vec<u8>> = shards[..lost].iter().map(|shard| shard.as_ref().to_vec()).collect();
-    shards[..lost].iter_mut().for_each(|shard| shard.as_mut().fill(0xEE));
-    peer.decoding(shards, lost)();
-    if kept.iter().zip(&*shards).any(|(kept, shard)| kept != shard.as_ref()) {
-        println!("wrong: shards did not come back");
-        std::process::exit(1);
-    }
-}
-
 fn serve(mut run: Operation<'_>) {
     for line in std::io::stdin().lock().lines() {
         let line = line.expect("input");
-        let n: usize = line.split_whitespace().nth(1).and_then(|n| n.parse().ok()).expect("sample N");
+        let n: usize =
+            line.split_whitespace().nth(1).and_then(|n| n.parse().ok()).expect("sample N");
         if n > 1 {
             run();
         }
@@ -236,7 +291,10 @@ fn main() {
     let mut shards: Vec<Shard> = (0..k + m).map(|i| Shard::new(i, length, aligned)).collect();
     let lost = m.min(k);
     println!("bytes {length}");
-    check(peer.as_ref(), &mut shards, lost);
+    if !peer.is_right(&mut shards, lost) {
+        println!("wrong: shards did not come back");
+        std::process::exit(1);
+    }
     println!("parity {:016x}\nready", checksum(&shards[k..]));
     match arguments[4] == "decode" {
         true => serve(peer.decoding(&mut shards, lost)),

@@ -202,7 +202,10 @@ struct Blocks {
     block_buffers: Vec<usize>,
     data: Shards,
     blocks: Shards,
-    user_bytes: usize,
+    /// Number of blocks of the user's data.
+    known: usize,
+    /// Bytes of a block.
+    length: usize,
     /// Seconds of the first run, in which the graph was solved.
     first_seconds: f64,
 }
@@ -254,7 +257,7 @@ impl Blocks {
         };
         let data_buffers = known.iter().map(|cell| buffers[cell.index()]).collect();
         let block_buffers = block_cells.map(|cell| buffers[cell.index()]).collect();
-        let user_bytes = known.len() * place.bytes;
+        let known = known.len();
         let mut made = Self {
             codec,
             operation,
@@ -264,7 +267,8 @@ impl Blocks {
             block_buffers,
             data,
             blocks,
-            user_bytes,
+            known,
+            length: place.bytes,
             first_seconds: 0.0,
         };
         made.run()?;
@@ -303,8 +307,12 @@ impl Subject for Blocks {
         (self.codec.code(), self.codec.kernel_name())
     }
 
-    fn user_bytes(&self) -> usize {
-        self.user_bytes
+    fn length(&self) -> usize {
+        self.length
+    }
+
+    fn data_shards(&self) -> usize {
+        self.known
     }
 
     fn first_seconds(&self) -> f64 {

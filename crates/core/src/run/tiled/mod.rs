@@ -3,7 +3,7 @@
 //! They serve until a program has been compiled, and wherever compiling is not allowed. Each kernel
 //! is one algorithm ([`generic`], [`blocks`] for LT codes, [`long`] for long codes) over the
 //! [`vector::Vector`] trait; an instruction set is a thin facade that enables its features around
-//! them. The lab's kernels ([`packets`]) cut nothing into tiles.
+//! them. The lab's kernels ([`packets`]) cut no packet into tiles.
 
 #![allow(unsafe_code)]
 
@@ -12,6 +12,7 @@ pub(crate) mod generic;
 pub(crate) mod long;
 mod multiplier;
 pub(crate) mod packets;
+mod products;
 pub(crate) mod vector;
 
 #[cfg(target_arch = "x86_64")]

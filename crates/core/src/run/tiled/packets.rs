@@ -17,6 +17,9 @@
 //!
 //! A compiler would widen such loops. [`xor_pass`] prevents that, so that a kernel named after 64
 //! bits moves 64 bits at a time.
+//!
+//! Codes in words have no packets. A step over words covers [`WORDS_A_PASS`] bytes of its buffers,
+//! and multiplies as [`Product`] says.
 
 use std::ops::Range;
 use std::sync::atomic::{Ordering, compiler_fence};
@@ -25,10 +28,15 @@ use crate::plan::program::Program;
 use crate::plan::schedule::{Op, Slot};
 use crate::run::buffers::Memory;
 use crate::run::tiled::generic::{Operand, ScratchPlaces};
+use crate::run::tiled::products::Product;
 use crate::run::tiled::vector::Vector;
 
 /// Largest number of targets of one pass; their addresses stay in registers.
 const TARGETS_A_PASS: usize = 4;
+
+/// Bytes of words that one pass covers. All cells of a small code then stay in a cache of 32 KiB.
+/// (Jerasure covered whole buffers, zfec 8 KiB.)
+const WORDS_A_PASS: usize = 4096;
 
 /// The steps that one pass over a packet covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,10 +50,14 @@ pub(crate) enum Pass {
 /// A program as a list of passes.
 pub(crate) struct Packets {
     passes: Vec<PacketPass>,
+    /// The multiplications of the passes, which [`Kind::Times`] numbers.
+    products: Vec<Product>,
     /// Number of packets in the scratch.
     scratch: usize,
     /// Range of bytes of each packet that the program handles.
     columns: usize,
+    /// Number of stripes that a pass covers as if they were one: more than 1 only for words.
+    together: usize,
 }
 
 /// Steps that read the same packet and do the same with it.
@@ -62,6 +74,8 @@ enum Kind {
     Zero,
     Copy,
     Xor,
+    /// Sets the target to a multiple of the source, which may be the target itself.
+    Times(usize),
 }
 
 impl Packets {
@@ -69,8 +83,9 @@ impl Packets {
         let schedule = program.schedule();
         let places = ScratchPlaces::new(schedule);
         let operand = |slot| Operand::new(program, &places, slot);
-        let mut passes: Vec<PacketPass> = Vec::new();
-        for (kind, source, target) in schedule.ops().iter().flat_map(|op| steps(program, op)) {
+        let (mut passes, mut products): (Vec<PacketPass>, Vec<Product>) = Default::default();
+        let all = schedule.ops().iter().flat_map(|op| steps(program, op, &mut products));
+        for (kind, source, target) in all.collect::<Vec<_>>() {
             let (source, target) = (operand(source), operand(target));
             let joins = |last: &&mut PacketPass| {
                 let has_room = pass == Pass::Source && last.targets.len() < TARGETS_A_PASS;
@@ -81,7 +96,9 @@ impl Packets {
                 None => passes.push(PacketPass { kind, source, targets: vec![target] }),
             }
         }
-        Self { passes, scratch: places.count(), columns: program.columns().len() }
+        let columns = program.columns().len();
+        let together = schedule.field().map_or(1, |_| WORDS_A_PASS / columns);
+        Self { passes, products, scratch: places.count(), columns, together }
     }
 
     /// Runs over the range `stripes`.
@@ -91,10 +108,11 @@ impl Packets {
     /// is available.
     #[inline(always)]
     pub(super) unsafe fn run<V: Vector>(&self, memory: &Memory<'_>, stripes: Range<usize>) {
-        let row = self.columns.div_ceil(64) * 64;
+        let row = (self.columns * self.together).div_ceil(64) * 64;
         let mut scratch = vec![0_u64; self.scratch * row / 8];
         let scratch = scratch.as_mut_ptr().cast::<u8>();
-        for stripe in stripes {
+        for stripe in stripes.clone().step_by(self.together) {
+            let length = self.columns * self.together.min(stripes.end - stripe);
             let at = |operand: Operand| match operand {
                 Operand::Cell { buffer, offset, strip } => {
                     memory.pointer(buffer).wrapping_add(stripe * strip + offset)
@@ -103,16 +121,33 @@ impl Packets {
             };
             for pass in &self.passes {
                 // SAFETY: the operands lie in this stripe of the caller's buffers or in the
-                // scratch, which has `row` bytes for every temporary.
-                unsafe { pass.run::<V>(at, self.columns) };
+                // scratch, which has `row` bytes for every temporary. Stripes of words lie one
+                // after the other.
+                unsafe { pass.run::<V>(&self.products, at, length) };
             }
         }
     }
 }
 
 /// Takes an operation apart: kind, source and target of each step. If the target shares the memory
-/// of one of the sources, that source needs no step, because its bytes are there already.
-fn steps(program: &Program, op: &Op) -> impl Iterator<Item = (Kind, Slot, Slot)> {
+/// of one of the sources, that source needs no step, because its bytes are there already. A sum is
+/// multiplied in place; a single source is multiplied on its way to the target. What multiplies is
+/// added to `products`.
+fn steps(program: &Program, op: &Op, products: &mut Vec<Product>) -> Vec<(Kind, Slot, Slot)> {
+    let mut steps: Vec<(Kind, Slot, Slot)> = sum_steps(program, op).collect();
+    if let Some(field) = program.schedule().field().filter(|_| op.factor != 1) {
+        products.push(Product::new(field, op.factor));
+        let times = Kind::Times(products.len() - 1);
+        match &mut steps[..] {
+            [(kind @ Kind::Copy, ..)] => *kind = times,
+            _ => steps.push((times, op.target, op.target)),
+        }
+    }
+    steps
+}
+
+/// Takes the sum of an operation apart.
+fn sum_steps(program: &Program, op: &Op) -> impl Iterator<Item = (Kind, Slot, Slot)> {
     let target = op.target;
     let place = program.location(target);
     let is_there = |source: &Slot| place.is_some() && program.location(*source) == place;
@@ -131,13 +166,23 @@ impl PacketPass {
     /// # Safety
     /// `at` returns addresses of `length` bytes, valid for reading, those of targets for writing.
     #[inline(always)]
-    unsafe fn run<V: Vector>(&self, at: impl Fn(Operand) -> *mut u8, length: usize) {
+    unsafe fn run<V: Vector>(
+        &self,
+        products: &[Product],
+        at: impl Fn(Operand) -> *mut u8,
+        length: usize,
+    ) {
         let source = at(self.source).cast_const();
         // SAFETY: the caller's contract, passed on.
         unsafe {
             match (self.kind, &self.targets[..]) {
                 (Kind::Zero, targets) => {
                     targets.iter().for_each(|&target| at(target).write_bytes(0, length));
+                }
+                (Kind::Times(number), targets) => {
+                    for &target in targets {
+                        products[number].run(source, at(target), length);
+                    }
                 }
                 (Kind::Copy, &[a]) => pass::<V, 1, true>(source, [a].map(at), length),
                 (Kind::Copy, &[a, b]) => pass::<V, 2, true>(source, [a, b].map(at), length),

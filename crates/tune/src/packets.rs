@@ -1,0 +1,196 @@
+//! The search for the packet with which a code is encoded fastest.
+//!
+//! A packet may have any number of bytes that is a multiple of the kernel's registers. There are
+//! thousands of sizes up to [`MOST`], and neighbours differ by less than measurements do. So the
+//! search has two stages: powers of two, then steps of an eighth of the fastest one, from its half
+//! to its double.
+
+use std::collections::BTreeMap;
+
+use paritas::{Code, CodecOptions, DEFAULT_PACKET, KernelChoice, Spec};
+
+use crate::contest::{Contest, Ranking};
+use crate::decide::{CACHE_SET, GAIN, MEMORY_SET};
+use crate::error::{Error, Result};
+use crate::tuning::{Choice, Finding};
+
+/// Bytes of all shards together, for searches where no set is named: in the cache, and in memory.
+pub const PACKET_SETS: [usize; 2] = [CACHE_SET, MEMORY_SET];
+
+/// Bytes of the largest packet that is tried.
+const MOST: usize = 32 << 10;
+
+/// Bytes of the smallest packets, where any kernel may run.
+const LEAST: usize = 8;
+
+/// Number of steps of the second stage from the fastest power of two to its double.
+const STEPS: usize = 8;
+
+/// Finds which packets make encoding each of `codes` fastest here, over shards that have each of
+/// `sets` bytes together. `options` names the kernel, and how XORs are reduced. Nothing of this is
+/// remembered, because packets are part of what is stored: whoever wants other packets than
+/// [`DEFAULT_PACKET`] says so when an object is encoded.
+///
+/// # Errors
+/// If a code is not legal, is in the word layout or an LT code, which have no packets to choose, if
+/// the processor lacks the kernel, or if there is no memory.
+pub fn find_packets(
+    codes: &[Spec],
+    options: &CodecOptions,
+    sets: &[usize],
+    mut report: impl FnMut(&Finding),
+) -> Result<()> {
+    for spec in codes {
+        for &set in sets {
+            report(&fastest_packet(spec, options, set)?.finding());
+        }
+    }
+    Ok(())
+}
+
+/// Compares packets with the default one, if strips of them fit into `set` bytes.
+fn fastest_packet(spec: &Spec, options: &CodecOptions, set: usize) -> Result<Ranking> {
+    let code = Code::new(spec)?;
+    if code.symbols().is_some() || code.graph().is_some() {
+        return Err(Error::NoPackets(code.spec().to_string()));
+    }
+    let cells: usize = code.nodes().map(|node| code.node_cells(node).len()).sum();
+    let unit = match options.kernel {
+        KernelChoice::Only(kernel) => kernel.vector_bytes(),
+        _ => LEAST,
+    };
+    let mut about = String::new();
+    let measured = two_stages(unit, MOST.min(set / cells), |sizes| {
+        let mut contest = Contest::new("packet", spec, set)?;
+        contest.enter(DEFAULT_PACKET, options.clone().threads(1).packet(DEFAULT_PACKET))?;
+        for &packet in sizes {
+            contest.enter(packet, options.clone().threads(1).packet(packet))?;
+        }
+        let ranking = contest.run(0, GAIN)?;
+        about = ranking.finding().about;
+        Ok(ranking.choices)
+    })?;
+    if let KernelChoice::Only(kernel) = options.kernel {
+        about = format!("{about}, {kernel}");
+    }
+    let base = measured.keys().position(|&packet| packet == DEFAULT_PACKET).unwrap_or(0);
+    Ok(Ranking::new("packet", about, measured.into_values().collect(), base, GAIN))
+}
+
+/// Measures packets of both stages, all multiples of `unit` up to `most` bytes. `measure` returns a
+/// choice for the default packet, and one for each of the sizes that it is given. Returns the
+/// choices by size.
+fn two_stages(
+    unit: usize,
+    most: usize,
+    mut measure: impl FnMut(&[usize]) -> Result<Vec<Choice>>,
+) -> Result<BTreeMap<usize, Choice>> {
+    let mut measured = BTreeMap::new();
+    for stage in [powers_of_two, around_the_fastest] {
+        let mut sizes = stage(unit, most, &measured);
+        sizes.retain(|size| *size != DEFAULT_PACKET && !measured.contains_key(size));
+        if sizes.is_empty() && !measured.is_empty() {
+            break;
+        }
+        let choices = measure(&sizes)?;
+        // The default packet keeps what it reached first.
+        for (packet, choice) in [DEFAULT_PACKET].into_iter().chain(sizes).zip(choices) {
+            measured.entry(packet).or_insert(choice);
+        }
+    }
+    Ok(measured)
+}
+
+/// Returns the sizes of the first stage.
+fn powers_of_two(unit: usize, most: usize, _: &BTreeMap<usize, Choice>) -> Vec<usize> {
+    (0..usize::BITS).map(|n| unit << n).take_while(|&packet| packet <= most).collect()
+}
+
+/// Returns the sizes of the second stage.
+fn around_the_fastest(unit: usize, most: usize, measured: &BTreeMap<usize, Choice>) -> Vec<usize> {
+    let speed = |choice: &Choice| choice.ratio.median;
+    let fastest = measured.iter().max_by(|(_, a), (_, b)| speed(a).total_cmp(&speed(b)));
+    let fastest = fastest.map_or(DEFAULT_PACKET, |(&packet, _)| packet);
+    let step = (fastest / STEPS).next_multiple_of(unit).max(unit);
+    let sizes = (fastest / 2..=2 * fastest).step_by(step).map(|size| size / unit * unit);
+    let mut sizes: Vec<usize> = sizes.filter(|size| (unit..=most).contains(size)).collect();
+    sizes.dedup();
+    sizes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure::Ratio;
+    use paritas::{Kernel, Pass, Width};
+
+    /// Searches where the speed falls by a factor for each octave between a packet and `peak`.
+    fn found(unit: usize, most: usize, peak: usize) -> (usize, Vec<usize>) {
+        let mut tried = Vec::new();
+        let speed = |packet: usize| 0.5_f64.powf((packet as f64 / peak as f64).log2().abs());
+        let measured = two_stages(unit, most, |sizes| {
+            tried.extend_from_slice(sizes);
+            let all = [DEFAULT_PACKET].into_iter().chain(sizes.iter().copied());
+            let choice = |packet: usize| {
+                let median = speed(packet) / speed(DEFAULT_PACKET);
+                let ratio = Ratio { median, low: median, high: median, pairs: 21 };
+                Choice { name: packet.to_string(), gbps: 1.0, gbps_p90: 1.0, ratio }
+            };
+            Ok(all.map(choice).collect())
+        });
+        let measured = measured.unwrap();
+        let fastest = |(_, a): &(_, &Choice), (_, b): &(_, &Choice)| {
+            a.ratio.median.total_cmp(&b.ratio.median)
+        };
+        (*measured.iter().max_by(fastest).unwrap().0, tried)
+    }
+
+    #[test]
+    fn the_peak_is_found_within_a_step() {
+        for peak in [8, 24, 40, 72, 200, 1000, 1544, 2048, 3000, 6144, 11_000, 23_000, 32_768] {
+            for unit in [8, 16, 32, 64] {
+                let (found, tried) = found(unit, MOST, peak);
+                let apart = found.abs_diff(peak);
+                assert!(apart <= unit.max(peak / STEPS), "{peak} by {unit}: {found}");
+                assert!(tried.iter().all(|size| size.is_multiple_of(unit) && *size <= MOST));
+            }
+        }
+    }
+
+    /// A search of powers of two alone would miss the peak by a third.
+    #[test]
+    fn sizes_are_no_powers_of_two_alone() {
+        let (found, tried) = found(8, MOST, 6144);
+        assert_eq!(found, 6144);
+        assert!(tried.len() < 32, "{tried:?}");
+        assert!(tried.iter().filter(|size| !size.is_power_of_two()).count() >= STEPS);
+    }
+
+    #[test]
+    fn nothing_is_tried_of_which_no_strip_fits() {
+        assert!(found(8, 0, 1000).1.is_empty());
+        assert!(found(8, 100, 1000).1.iter().all(|&size| size <= 100));
+        let spec = "2+1".parse().unwrap();
+        // A strip of all nodes has 6 packets.
+        let ranking = fastest_packet(&spec, &CodecOptions::default(), 6 * 130).unwrap();
+        let sizes = ranking.choices.iter().map(|choice| choice.name.parse::<usize>().unwrap());
+        assert!(sizes.clone().max().unwrap() <= 130 && sizes.is_sorted());
+    }
+
+    #[test]
+    fn a_kernel_can_be_named() {
+        let kernel = Kernel::Packetwise(Width::Bits64);
+        let mut options = CodecOptions::default().kernel(KernelChoice::Only(kernel));
+        options.plan.pass = Pass::Smart;
+        let spec = "rdp:k=4".parse().unwrap();
+        let mut findings = Vec::new();
+        find_packets(&[spec], &options, &[1 << 16], |found| findings.push(found.clone())).unwrap();
+        let [finding] = &findings[..] else { panic!("{findings:?}") };
+        assert_eq!(finding.about, "rdp:k=4,p=5, 64 KiB, packetwise64");
+        let size = |choice: &Choice| choice.name.parse::<usize>().unwrap();
+        assert!(finding.choices.iter().all(|choice| size(choice).is_multiple_of(8)));
+        let default = finding.choices.iter().find(|choice| choice.name == "64").unwrap();
+        assert_eq!(default.ratio, Ratio::ONE);
+        assert!(finding.choices.iter().any(|choice| !size(choice).is_power_of_two()));
+    }
+}
