@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints the tables of figures in README.md, docs/speed.md and docs/papers.md from records in lab/records/.
+"""Prints the tables of figures in README.md, docs/speed.md, docs/papers.md and docs/dpg.md from records in lab/records/.
 
     lab/readme_tables.py [--mixed]             print every table
     lab/readme_tables.py [--mixed] --check     compare the pages with them; exit 1 if one differs
@@ -9,6 +9,8 @@ In a page a table stands between the lines `<!-- table: NAME -->` and `<!-- end 
 commit, the date and the commands of its records, which must agree in processor and commit, and must have been taken of just
 that commit. With --mixed they may differ, and every record's own are named. The tables `claims-PAPER` have what the records
 of lab/run say about the claims of a document (lab/papers/claims).
+
+A table of counts is that of an experiment of lab/run, whose record lab/papers/tests.py compares with what is counted now.
 
 The peers' records of RUN are made by these commands:
 
@@ -32,14 +34,14 @@ from typing import Callable, NamedTuple
 
 import pairs
 import records
-from papers import claims
+from papers import catalogue, claims, store
 
 # The tables are printed from these records. RUN is the date and the label of the peers' records.
 # COMMANDS is the name of the record of whole commands.
 RUN = "2026-11-22-final"
 COMMANDS = "files-4+2-shm-2026-11-22"
 
-PAGES = ("README.md", "docs/speed.md", "docs/papers.md")
+PAGES = ("README.md", "docs/speed.md", "docs/papers.md", "docs/dpg.md")
 PLACE = re.compile(r"(?<=<!-- table: )(\S+)( -->\n).*?(?=<!-- end -->)", re.DOTALL)
 
 Row = list[str]
@@ -53,6 +55,18 @@ class Table(NamedTuple):
     page: str
     sources: dict[str, str]
     rows: Callable[[Records], list[Row]]
+    load: Callable[[str], records.Record] = records.load
+
+
+def of_experiment(identity: str) -> records.Record:
+    """Returns the record of an experiment of lab/run: a row for each cell, with what the document prints as `theirs`."""
+    experiment = catalogue.by_identity(identity)
+    found = store.Store(records.FOLDER / "papers").read(experiment)
+    if found is None:
+        sys.exit(f"there is no record of {identity}; lab/run makes it")
+    theirs, (processor, commit, date, _, command) = experiment.theirs(), found.origin
+    rows = [{"row": cell.row, "column": cell.column, "value": f"{cell.value:g}", "theirs": theirs.get(cell.place, "")} for cell in found.cells]
+    return records.Record(identity, records.Origin(processor, commit, date, command), rows)
 
 
 def samples(record: records.Record, shape: str, subject: str, base: str) -> pairs.Pairs:
@@ -155,6 +169,23 @@ def times(taken: pairs.Pairs, command: str) -> tuple[str, str]:
     return f"{spread.median:.2f} ({spread.least:.2f} to {spread.most:.2f})", f"{1 if ours else taken.median():.1f}"
 
 
+GROUP_COLUMNS = {"BB-DPG": "BB-DPG", "optimised DPG": "DPG", "DPG w/o opt": "DPG w/o opt", "(k, m)": "(k, m)", "(k, m')": "(k, m2)"}
+WHOLE_GROUP = "whole group (ours)"
+
+
+def group_lengths(found: Records) -> list[Row]:
+    """Ours/theirs, and by how many percent BB-DPG is shorter than theirs: by their count, and as a whole."""
+    cells = {(row["row"], row["column"]): row for row in found["lengths"].rows}
+    less = lambda ours, theirs: f"{100 * (1 - int(ours) / int(theirs)):.0f} %"
+    lines = [["(k, m, m2)", *GROUP_COLUMNS.values(), "group", "less than theirs"]]
+    for name in dict.fromkeys(row for row, _ in cells):
+        both = [cells[name, column] for column in GROUP_COLUMNS]
+        whole = cells[name, WHOLE_GROUP]["value"]
+        gains = ", ".join(less(ours, both[0]["theirs"]) for ours in (both[0]["value"], whole))
+        lines.append([name, *(f"{cell['value']}/{cell['theirs']}" for cell in both), whole, gains])
+    return lines
+
+
 TABLES = {
     "speeds": Table("docs/speed.md", {"cache": f"peers-encode-cache-staggered-{RUN}", "memory": f"peers-encode-dram-staggered-{RUN}"}, speeds),
     "ratios": Table("docs/speed.md", {
@@ -164,13 +195,14 @@ TABLES = {
         "1 KiB": f"peers-encode-1k-staggered-{RUN}-1k",
     }, ratios),
     "commands": Table("README.md", {"whole commands": COMMANDS}, commands),
+    "group-lengths": Table("docs/dpg.md", {"lengths": "zhou-table-4.3"}, group_lengths, of_experiment),
 }
 
 
 def markdown(name: str, mixed: bool) -> str:
     """The table `name`, and its origin."""
     table = TABLES[name]
-    found = {what: records.load(record) for what, record in table.sources.items()}
+    found = {what: table.load(record) for what, record in table.sources.items()}
     origin = of_each(found) if mixed else of_all(name, found)
     head, *rows = table.rows(found)
     if empty := [row[0] for row in rows if not any(row[1:])]:

@@ -1,11 +1,10 @@
 """All experiments."""
 
-from . import jugan, luo, plank, uyeda, zhou, zhou_delayed, zhou_speed
+from . import jugan, luo, plank, uyeda, zhou, zhou_delayed, zhou_loops, zhou_packets, zhou_search, zhou_speed
 from .experiment import Experiment
 
-EXPERIMENTS: list[Experiment] = [
-    experiment for module in (luo, plank, zhou, zhou_speed, zhou_delayed, jugan, uyeda) for experiment in module.EXPERIMENTS
-]
+PAPERS = (luo, plank, zhou, zhou_loops, zhou_search, zhou_packets, zhou_speed, zhou_delayed, jugan, uyeda)
+EXPERIMENTS: list[Experiment] = [experiment for module in PAPERS for experiment in module.EXPERIMENTS]
 
 
 def select(paper: str | None, table: str | None) -> list[Experiment]:

@@ -91,8 +91,9 @@ def timed(row: str, column: str, line: dict, command: str) -> Cell:
 
 
 def compared(row: str, column: str, spec: str, against: str, *more: object) -> Cell:
-    """Measures how many times as fast a code is as with other settings, in pairs."""
-    words = ("bench", "--code", spec, *more, "--against", against)
+    """Measures how many times as fast a code is as with other settings, in pairs; as another code if `more` names one with
+    `--against-code`, and then `against` may be empty."""
+    words = ("bench", "--code", spec, *more, *(("--against", against) if against else ()))
     return ratio_cell(row, column, paritas(*words)[0], shown(words))
 
 

@@ -7,10 +7,13 @@ Runs the command of PARITAS_COMMAND; by default the one that cargo built for tes
 """
 
 import contextlib
+import csv
 import hashlib
 import importlib.machinery
 import importlib.util
 import io
+import itertools
+import json
 import os
 import pathlib
 import re
@@ -28,8 +31,8 @@ os.environ.setdefault("PARITAS_COMMAND", str(TARGET / "debug" / "paritas"))
 sys.path.insert(0, str(ROOT / "lab"))
 
 import records  # noqa: E402
-from papers import catalogue, definitions, luo, page, plank, uyeda, widths  # noqa: E402
-from papers.command import binary, in_percent, paritas  # noqa: E402
+from papers import catalogue, definitions, luo, page, plank, uyeda, widths, zhou, zhou_delayed, zhou_search, zhou_speed  # noqa: E402
+from papers.command import binary, in_percent, paritas, schedule  # noqa: E402
 from papers.experiment import Cell, Effort, Experiment, Kind, Point, agrees, printed  # noqa: E402
 from papers.store import Origin, Record, Store  # noqa: E402
 
@@ -105,6 +108,12 @@ def printed_again() -> Iterator[tuple[str, str, str, str, str]]:
             for place, text in printed(f"zhou-table-{number}").items():
                 if place in first:
                     yield number, *place, first[place], text
+
+
+def stripes_of(k: int, m: int) -> Iterator[int]:
+    """Yields the packets that a stripe of Jo-CRS needs with its temporaries, for the smallest w and for w = 8."""
+    for w in ((k + m - 1).bit_length(), 8):
+        yield schedule(zhou_search.jo_crs(k, m, w), "--pass", "wm")["packet_rule"]["stripe_packets"]
 
 
 class Errata(unittest.TestCase):
@@ -195,6 +204,44 @@ class Errata(unittest.TestCase):
             self.assertEqual(len(values), 3 * parameters)
             self.assertLess(max(values), 100)
 
+    def test_no_cache_satisfies_all_that_is_said_of_rule_3_1(self):
+        """Section 3.4.2 says that packets of 16 KiB keep the rule "for all cases", and that all other platforms have more cache than the
+        i7. Table 3.14 has caches of the second and third level; those of the first are 32 KiB on all four."""
+        kib, packet = 1024, 16 << 10
+        caches = {"i7": (32, 256, 8 << 10), "amd": (32, 512, 16 << 10), "xeon": (32, 1 << 10, 33 << 10), "arm": (32, 2 << 10)}
+        stripes = [stripe for row in zhou.rows("zhou-table-3.15") for stripe in stripes_of(*zhou_speed.shape(row))]
+        self.assertEqual(len(stripes), 32)
+        fits = lambda cache: sum(packet * stripe <= cache * kib for stripe in stripes)
+        holds = {machine: tuple(map(fits, levels)) for machine, levels in caches.items()}
+        # No stripe fits into a first-level cache, and none into the second-level cache of the i7.
+        self.assertTrue(all(levels[0] == 0 for levels in holds.values()))
+        self.assertEqual(holds["i7"][1], 0)
+        self.assertLess(holds["arm"][1], 32)
+        # The third level takes all of them, but the i7 has four times as much of it as the arm has cache at all.
+        self.assertEqual([holds[machine][2] for machine in ("i7", "amd", "xeon")], [32, 32, 32])
+        self.assertGreater(caches["i7"][-1], caches["arm"][-1])
+        # Only of the second level the i7 has the least.
+        self.assertTrue(all(caches["i7"][1] < levels[1] for machine, levels in caches.items() if machine != "i7"))
+
+    def test_the_data_read_for_repair_exceeds_all_data_for_more_nodes_than_data_nodes(self):
+        """(4.1) lacks the minimum of theorem 1, which is what follows from the cuts."""
+        wrong = 0
+        for k in range(1, 13):
+            for m2 in range(1, 9):
+                for r in range(1, m2):
+                    printed_part, least = zhou_delayed.of_repair(k, m2, r), zhou_delayed.of_cuts(k, m2 - r, m2)
+                    self.assertEqual(least, min(1, printed_part))
+                    self.assertEqual(printed_part > 1, r > k)
+                    wrong += printed_part > 1
+        self.assertGreater(wrong, 0)
+
+    def test_regenerating_codes_need_more_symbols_a_node(self):
+        """Section 4.4's example, (10, 4): 256 symbols in place of 4."""
+        self.assertEqual(zhou_delayed.subpackets(10, 4), 256)
+        for row in zhou.rows("zhou-table-4.3"):
+            k, _, m2 = zhou.numbers(row)
+            self.assertGreaterEqual(zhou_delayed.subpackets(k, m2), m2 * m2)
+
     def test_degrees_of_table_18_have_no_blocks_of_degree_one_added(self):
         """All thirteen agree to every digit if rho(1) is 0, and none if it is 1/k."""
         theirs = printed("uyeda-table-18")
@@ -266,6 +313,46 @@ class Definitions(unittest.TestCase):
         damaged = [row[:] for row in definitions.rdp(4, 5)]
         damaged[-1] = damaged[0]
         self.assertFalse(definitions.survives(damaged, 4, 2))
+
+
+class Matrices(unittest.TestCase):
+    """The matrices of Jo-CRS in lab/papers/jo-crs.csv."""
+
+    def test_every_code_has_the_length_that_is_written_beside_it(self):
+        with open(zhou_search.JO_CRS, newline="") as file:
+            rows = list(csv.DictReader(file))
+        self.assertEqual(len(rows), 39)
+        for row in rows:
+            n, k, w = (int(row[name]) for name in ("n", "k", "w"))
+            self.assertEqual(zhou_search.jo_crs(k, n - k, w), row["code"])
+            counted = schedule(row["code"], "--pass", "wm")
+            self.assertEqual((counted["xors"], counted["copies"]), (int(row["xors"]), int(row["copies"])), row["code"])
+
+    def test_a_search_finds_its_code_again(self):
+        """The smallest, so that it takes a moment."""
+        with open(zhou_search.JO_CRS, newline="") as file:
+            row = next(row for row in csv.DictReader(file) if (row["n"], row["k"], row["w"]) == ("7", "5", "3"))
+        words = zhou_search.search_words((7, 5, 3), "ga", "weighted", float(row["weight"]), row["seed"], int(row["evaluations"]))
+        self.assertEqual(schedule(*words[1:])["code"], row["code"])
+
+    def test_the_worst_loss_is_the_worst_of_all(self):
+        losses = [",".join(map(str, lost)) for lost in itertools.combinations(range(4), 2)]
+        totals = {lost: schedule("4+2", "--pass", "smart", "--erase", lost)["total"] for lost in losses}
+        self.assertEqual(totals[zhou_search.worst_loss("4+2", "smart")], max(totals.values()))
+        self.assertGreater(len(set(totals.values())), 1)
+
+    def test_what_a_command_found_is_not_sought_again(self):
+        with tempfile.TemporaryDirectory() as folder, mock.patch.object(zhou_search, "KEPT", pathlib.Path(folder) / "kept.json"):
+            zhou_search.kept.cache_clear()
+            self.assertEqual([zhou_search.once("key", lambda found=found: found) for found in (1, 2)], [1, 1])
+            zhou_search.kept.cache_clear()
+            self.assertEqual(zhou_search.once("key", lambda: 2), 1)
+            # What another command found is dropped.
+            zhou_search.KEPT.write_text(json.dumps({"command": "another", "key": 1, "other": 1}))
+            zhou_search.kept.cache_clear()
+            self.assertEqual(zhou_search.once("key", lambda: 2), 2)
+            self.assertNotIn("other", json.loads(zhou_search.KEPT.read_text()))
+        zhou_search.kept.cache_clear()
 
 
 class MachineCode(unittest.TestCase):

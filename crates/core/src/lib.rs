@@ -59,7 +59,8 @@ pub mod passes {
 /// Searches for Cauchy matrices with short schedules.
 pub mod search {
     pub use crate::plan::search::{
-        Annealing, Crossover, Found, Genetic, Limit, MAX_WIDTH, Method, Problem, Progress, search,
+        Annealing, Children, Crossover, Found, Genetic, Limit, MAX_WIDTH, Method, Problem,
+        Progress, search,
     };
 }
 

@@ -4,7 +4,7 @@
 mod common;
 
 use common::code;
-use paritas::{Code, NodeId};
+use paritas::{Code, Cost, Field, NodeId, Pass, PlanOptions, Role};
 
 fn is_legal(spec: &str) -> bool {
     Code::new(&spec.parse().unwrap()).is_ok()
@@ -66,4 +66,41 @@ fn cauchy_codes_have_a_point_for_every_node() {
     }
     // The poster's codes, 10 + 1 to 10 + 8, need w = 5 by either condition.
     assert!(is_legal("cauchy-orig:k=10,m=8,w=5") && !is_legal("cauchy-orig:k=10,m=8,w=4"));
+}
+
+/// Zhou, section 2.2.1: the ones of a bit matrix are not the XORs of encoding. The first one of a
+/// parity packet is a copy, so there are as many XORs fewer as there are parity packets: for
+/// (7, 5, 3) 51 ones, and the 45 XORs of table 3.1.
+#[test]
+fn a_parity_packet_has_one_xor_less_than_ones() {
+    let plain = Code::new(&"cauchy:k=5,m=2,w=3,points=0.1.2.3.4.5.6".parse().unwrap()).unwrap();
+    let plain = Code::cauchy(&plain.cauchy_matrix().unwrap().plain()).unwrap();
+    let (have, want) = (plain.stored(Role::Data), plain.stored(Role::Parity));
+    let options = PlanOptions::default().pass(Pass::Direct);
+    let cost = Cost::of(plain.schedule_with(&have, &want, options).unwrap().schedule());
+    assert_eq!((plain.ones(), cost.xors, cost.copies), (51, 45, 6));
+    assert_eq!(plain.ones(), cost.total);
+}
+
+/// Zhou, section 2.2.1: row i of the matrix of an element e, whose vector is V(e), is V(e 2^(i-1)),
+/// e times a power of the generator 2. It is not V(e^(2^(i-1))), a power of e: with these rows
+/// products are wrong.
+#[test]
+fn rows_of_a_bit_matrix_are_multiples_and_no_powers() {
+    for w in [3, 4, 8] {
+        let field = Field::new(w).unwrap();
+        let bits = |a: u32| (0..w).filter(move |bit| a >> bit & 1 == 1);
+        // V(a) M: the sum of the rows where V(a) has a one.
+        let product = |a, row: &dyn Fn(u32) -> u32| bits(a).map(row).fold(0, |sum, row| sum ^ row);
+        let power = |e: u32, i: u32| (0..i).fold(e, |power, _| field.multiply(power, power));
+        let mut wrong = 0;
+        for e in 2..1 << w {
+            for a in 1..1 << w {
+                let right = field.multiply(a, e);
+                assert_eq!(product(a, &|i| field.multiply(e, 1 << i)), right, "w = {w}, {a} {e}");
+                wrong += usize::from(product(a, &|i| power(e, i)) != right);
+            }
+        }
+        assert!(wrong > 0, "w = {w}");
+    }
 }

@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use paritas::Cost;
 use paritas::graph::{Balance, Decoder, Freedom, Method, Reception};
 use paritas::graph::{Graph, Originals, Parameters, Selection, Soliton, Variant};
-use printed::Printed;
+use printed::{Printed, Queue};
 use rayon::prelude::*;
 
 const DATA: usize = 1024;
@@ -146,22 +146,30 @@ fn table_5(effort: Effort, limits: (f64, f64)) {
 }
 
 /// Table 6 is the optimised schedule of the decoder as printed, which uses the last block that
-/// gives a data block. Our decoder uses the first, which takes fewer XORs.
+/// gives a data block. Its queue is not described: the table lies between the two that give the
+/// oldest and the newest data block first. Our decoder uses the first block that gives a data block,
+/// which takes fewer XORs.
 fn table_6(effort: Effort, limits: (f64, f64)) {
     let cells = effort.cells(6);
-    let printed = |cell: &Cell, seed| {
-        let graph = graph(cell.c, cell.delta, BLOCKS, seed, PLAIN);
-        Printed::new(&graph).xors(&order(BLOCKS, seed)).map(|xors| xors as f64)
+    let printed = |queue| {
+        let xors = |cell: &Cell, seed| {
+            let graph = graph(cell.c, cell.delta, BLOCKS, seed, PLAIN);
+            Printed::new(&graph, queue).xors(&order(BLOCKS, seed)).map(|xors| xors as f64)
+        };
+        averages(&cells, xors, effort.runs)
     };
-    let theirs = averages(&cells, printed, effort.runs);
-    expect(6, &cells, &theirs, limits);
+    let (oldest, newest) = (printed(Queue::FirstIn), printed(Queue::LastIn));
+    let (first, last) = (deviations(&cells, &oldest), deviations(&cells, &newest));
+    println!("table 6, last in: {last:+.4?}; first in: {first:+.4?}");
+    assert!(first.0 < 0.0 && last.0 > 0.0, "{first:+.4?}, {last:+.4?}");
+    expect(6, &cells, &oldest, limits);
+    expect(6, &cells, &newest, limits);
     let ours = |cell: &Cell, seed| {
         let graph = graph(cell.c, cell.delta, BLOCKS, seed, PLAIN);
         Some(xors(&decoded(&graph, Method::Lazy, seed)?))
     };
     let (less, _) = deviations(&cells, &averages(&cells, ours, effort.runs.div_ceil(2)));
-    let (mean, _) = deviations(&cells, &theirs);
-    assert!(less < mean - 0.01, "{less:+.3}, {mean:+.3} as printed");
+    assert!(less < first.0 - 0.01, "{less:+.3}, {:+.3} as printed", first.0);
 }
 
 /// Tables 9, 11, 13, 15 and 17: the number of blocks that every variant needs, and the order of the
@@ -206,12 +214,49 @@ fn table_5_is_the_greedy_decoder() {
 
 #[test]
 fn table_6_is_the_decoder_as_printed() {
-    table_6(Effort { step: 2, runs: 24 }, (0.03, 0.045));
+    table_6(Effort { step: 1, runs: 24 }, (0.03, 0.045));
 }
 
 #[test]
 fn variants_need_the_blocks_of_the_paper() {
     variants(Effort { step: 2, runs: 20 }, (0.04, 0.07));
+}
+
+/// Section IV expects smaller k to need relatively fewer blocks. They need more: with every step of
+/// k at (0.1, 1), and at the ends of the range elsewhere, where the spike, which is a whole number,
+/// jumps between them. Only the XORs a block are fewer.
+#[test]
+fn fewer_data_blocks_need_relatively_more() {
+    let steps = [(64, 400), (256, 100), (1024, 40), (4096, 10)];
+    for (c, delta, sizes) in [
+        (0.1, 1.0, &steps[..]),
+        (1.0, 1.0, &[steps[0], steps[3]]),
+        (1.4, 0.2, &[steps[0], steps[3]]),
+    ] {
+        let mut last: Option<(f64, f64)> = None;
+        for &(k, runs) in sizes {
+            let soliton = Soliton::robust(k, c, delta).unwrap();
+            let reception = |seed| {
+                let parameters = Parameters { soliton, blocks: 5 * k, seed, variant: PLAIN };
+                let graph = Graph::new(&parameters).unwrap();
+                let mut decoder = Decoder::new(&graph, Method::Lazy);
+                let mut coming = order(5 * k, seed).into_iter();
+                coming.find(|&block| decoder.push(block).unwrap())?;
+                Some((decoder.received() as f64, xors(&decoder)))
+            };
+            let all: Vec<(f64, f64)> = (0..runs).into_par_iter().filter_map(reception).collect();
+            let mean = |sum: f64| sum / (all.len() * k) as f64;
+            let blocks = mean(all.iter().map(|(blocks, _)| blocks).sum());
+            let xors = mean(all.iter().map(|(_, xors)| xors).sum());
+            println!(
+                "c = {c}, delta = {delta}, k = {k}: {blocks:.3} k blocks, {xors:.2} XORs a block"
+            );
+            if let Some((more, fewer)) = last {
+                assert!(blocks < more && xors > fewer, "c = {c}, delta = {delta}, k = {k}");
+            }
+            last = Some((blocks, xors));
+        }
+    }
 }
 
 /// Checks all cells of all tables with a hundred runs each, and little tolerance: the noise that

@@ -5,7 +5,7 @@
 //! environment. This crate finds such options. [`measure`](mod@measure) compares two programs on a
 //! machine that is not quiet. [`find`] uses it to choose between kernels, schedules, stores,
 //! threads and splits. [`Memory`] keeps the findings in the user's cache directory, and
-//! [`codec_options`] reads them from there.
+//! [`codec_options`] reads them from there. [`packet_by_rule`] is the dissertation's rule for packets.
 //!
 //! Tuning decides only *how* bytes are computed. What is computed, and so stored, never depends on
 //! it.
@@ -24,6 +24,7 @@ mod contest;
 mod decide;
 mod error;
 mod memory;
+mod packet_rule;
 mod packets;
 mod tuning;
 
@@ -32,6 +33,7 @@ use paritas::{CodecOptions, Objective, Spec};
 pub use decide::find;
 pub use error::{Error, Result};
 pub use memory::Memory;
+pub use packet_rule::{Cache, caches, packet_by_rule};
 pub use packets::{PACKET_SETS, find_packets};
 pub use tuning::{Choice, CodeTuning, Finding, Tuning};
 

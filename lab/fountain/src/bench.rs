@@ -266,9 +266,10 @@ fn elsewhere(kind: &str, block: usize) -> Sample {
 }
 
 /// Takes pairs of two samples, back to back, in alternating order: at least `rounds` pairs, and up
-/// to four times as many while the ratio of the seconds that passed is uncertain.
+/// to four times as many while the ratio of the seconds of `clock` is uncertain.
 fn pairs(
     rounds: usize,
+    clock: fn(Seconds) -> f64,
     mut sample: impl FnMut(Side) -> Seconds,
 ) -> impl Iterator<Item = (Seconds, Seconds)> {
     // The first runs warm up.
@@ -281,7 +282,7 @@ fn pairs(
         |side| {
             let seconds = sample(side);
             if side == Side::Subject { &mut subject } else { &mut base }.push(seconds);
-            Ok::<_, Infallible>(seconds.0)
+            Ok::<_, Infallible>(clock(seconds))
         },
     );
     let Ok(_) = taken;
@@ -329,7 +330,7 @@ pub fn peers(spec: &str, rounds: usize, block: usize) {
             let name = if side == Side::Subject { subject } else { base };
             samples.get_mut(name).expect("a sample")()
         };
-        for (round, (ours, theirs)) in pairs(rounds, sample).enumerate() {
+        for (round, (ours, theirs)) in pairs(rounds, |Seconds(wall, _)| wall, sample).enumerate() {
             let (Seconds(wall, processor), Seconds(base_wall, base_processor)) = (ours, theirs);
             println!(
                 "{subject},{base},{round},{},{wall:.6},{base_wall:.6},{processor:.6},{base_processor:.6}",
@@ -346,22 +347,27 @@ struct Setup {
     variant: String,
     c: String,
     delta: String,
+    /// Number of data blocks.
+    data: usize,
     spec: String,
     options: LtOptions,
 }
 
 impl Setup {
-    fn new(table: &str, variant: &str, blocks: usize, (c, delta): (&str, &str)) -> Self {
-        let spec = format!("lt:k={DATA},n={blocks},c={c},delta={delta},variant={variant}");
+    fn new(table: &str, variant: &str, blocks: usize, cell: (&str, &str)) -> Self {
+        Self::of(DATA, table, variant, blocks, cell)
+    }
+
+    fn of(
+        data: usize,
+        table: &str,
+        variant: &str,
+        blocks: usize,
+        (c, delta): (&str, &str),
+    ) -> Self {
+        let spec = format!("lt:k={data},n={blocks},c={c},delta={delta},variant={variant}");
         let [table, variant, c, delta] = [table, variant, c, delta].map(str::to_owned);
-        Self {
-            table,
-            variant,
-            c,
-            delta,
-            spec,
-            options: options().method(Method::Lazy),
-        }
+        Self { table, variant, c, delta, data, spec, options: options().method(Method::Lazy) }
     }
 
     fn with(self, method: Method, kernel: KernelChoice) -> Self {
@@ -370,21 +376,37 @@ impl Setup {
 }
 
 /// Measures decoding of codes with 5 k blocks, which come in random order until they suffice: every
-/// variant in every cell, the extremes of section X, and inactivation. In a cell, every table is
-/// measured in pairs with table 7, which is the plain code with the lazy decoder. The others are
-/// measured in pairs with the first of them.
+/// variant in every cell. In a cell, every table is measured in pairs with table 7, which is the
+/// plain code with the lazy decoder.
 pub fn variants(c: &str, delta: &str, rounds: usize, block: usize) {
     let object = Rc::new(object(DATA * block));
-    println!(
-        "table,variant,c,delta,blocks,round,seconds,base_seconds,processor_seconds,base_processor_seconds,mb_per_second,mb_per_processor_second"
-    );
+    println!("{HEAD}");
     for delta in delta.split(',') {
         for c in c.split(',') {
             compare(cell(c, delta), &object, rounds);
         }
     }
-    compare(beside(), &object, rounds);
 }
+
+/// Measures the extremes of section X and inactivation, in pairs with the first of them.
+pub fn extremes(rounds: usize, block: usize) {
+    println!("{HEAD}");
+    compare(beside(), &Rc::new(object(DATA * block)), rounds);
+}
+
+/// Measures the XOR of 64 bits in pairs with the best one, both with the lazy decoder, for an object
+/// of `bytes` bytes that has fewer and fewer, longer and longer blocks (section VI.3).
+pub fn blocks(bytes: usize, data: &[usize], rounds: usize) {
+    let object = Rc::new(object(bytes));
+    println!("{HEAD}");
+    for &k in data {
+        let setup = |table: &str| Setup::of(k, table, "plain", 5 * k, ("1.4", "0.2"));
+        let words = setup("4").with(Method::Lazy, KernelChoice::Only(Kernel::Scalar));
+        compare(vec![words, setup("7")], &object, rounds);
+    }
+}
+
+const HEAD: &str = "table,variant,c,delta,k,blocks,round,seconds,base_seconds,processor_seconds,base_processor_seconds,mb_per_second,mb_per_processor_second";
 
 /// Returns the setups of all tables of throughput in one cell.
 fn cell(c: &str, delta: &str) -> Vec<Setup> {
@@ -417,7 +439,8 @@ fn beside() -> Vec<Setup> {
 }
 
 /// Measures each setup in pairs with that of table 7, or else with the first, and prints every
-/// pair.
+/// pair. The processor's seconds decide when there are enough pairs: one thread decodes from memory to
+/// memory and waits for nothing, so only other programs make the seconds that pass longer.
 fn compare(setups: Vec<Setup>, object: &Rc<Vec<u8>>, rounds: usize) {
     let mut samples: Vec<(&Setup, usize, Sample)> = Vec::new();
     for setup in &setups {
@@ -434,13 +457,15 @@ fn compare(setups: Vec<Setup>, object: &Rc<Vec<u8>>, rounds: usize) {
     }
     let base = samples.iter().position(|(setup, ..)| setup.table == "7").unwrap_or(0);
     for subject in 0..samples.len() {
-        let (Setup { table, variant, c, delta, .. }, blocks, _) = samples[subject];
+        let (Setup { table, variant, c, delta, data, .. }, blocks, _) = samples[subject];
         let sample = |side| samples[if side == Side::Subject { subject } else { base }].2();
-        for (round, (ours, theirs)) in pairs(rounds, sample).enumerate() {
+        for (round, (ours, theirs)) in
+            pairs(rounds, |Seconds(_, processor)| processor, sample).enumerate()
+        {
             let (Seconds(wall, processor), Seconds(base_wall, base_processor)) = (ours, theirs);
             let speed = |seconds: f64| object.len() as f64 / seconds / 1e6;
             println!(
-                "{table},{variant},{c},{delta},{blocks},{round},{wall:.6},{base_wall:.6},{processor:.6},\
+                "{table},{variant},{c},{delta},{data},{blocks},{round},{wall:.6},{base_wall:.6},{processor:.6},\
                  {base_processor:.6},{:.1},{:.1}",
                 speed(wall),
                 speed(processor)
@@ -467,7 +492,7 @@ fn sufficient(setup: &Setup, seed: usize) -> Option<Vec<usize>> {
 fn decode_until_ready(setup: &Setup, order: Vec<usize>, object: Rc<Vec<u8>>) -> Sample {
     let code = code(&setup.spec);
     let encoder = LtEncoder::new(code.clone(), options()).expect("an encoder");
-    let mut blocks = vec![vec![0; object.len() / DATA]; order.len()];
+    let mut blocks = vec![vec![0; object.len() / setup.data]; order.len()];
     let mut targets: Vec<&mut [u8]> = blocks.iter_mut().map(Vec::as_mut_slice).collect();
     encoder.encode_into(&object, &order, &mut targets).expect("encode");
     let info = LtInfo::unchecked(code, object.len() as u64, blocks[0].len()).expect("info");

@@ -8,7 +8,7 @@ use paritas::graph::{Graph, Originals, Parameters, Selection, Soliton, Variant};
 use rayon::prelude::*;
 
 use crate::bench::order;
-use crate::printed::Printed;
+use crate::printed::{Printed, Queue};
 
 const DATA: usize = 1024;
 /// The evaluation stored 5 k blocks (section V).
@@ -21,9 +21,9 @@ const C: [f64; 7] = [1.0, 1.1, 1.2, 1.3, 1.4, 1.5, 1.7];
 const DELTA: [f64; 5] = [0.1, 0.2, 0.5, 0.7, 1.0];
 
 /// The ratios of table 18, and others between and beyond them.
-const RATIOS: [f64; 19] = [
-    0.02, 0.04, 0.06, 0.07, 0.08, 0.09, 0.1, 0.12, 0.14, 0.16, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8,
-    0.9, 1.0,
+const RATIOS: [f64; 20] = [
+    0.02, 0.03, 0.04, 0.06, 0.07, 0.08, 0.09, 0.1, 0.12, 0.14, 0.16, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7,
+    0.8, 0.9, 1.0,
 ];
 
 pub const PLAIN: Variant =
@@ -99,7 +99,9 @@ pub fn tables(runs: usize) {
         // Table 5 counts the copies to the data blocks too; see docs/errata.md.
         let greedy = greedy + DATA as f64;
         println!("5,{c},{delta},{greedy:.1},{failed}\nlazy,{c},{delta},{lazy:.1},{failed}");
-        println!("6,{c},{delta},{:.1},{failed}", printed(c, delta, runs));
+        for (table, queue) in [("6", Queue::FirstIn), ("6 last in", Queue::LastIn)] {
+            println!("{table},{c},{delta},{:.1},{failed}", printed(c, delta, queue, runs));
+        }
         for (_, variant, _, table) in variants() {
             if let Some(table) = table {
                 let (blocks, _, failed) = averages(c, delta, variant, Method::Lazy, runs);
@@ -110,13 +112,49 @@ pub fn tables(runs: usize) {
 }
 
 /// Returns the average number of XORs of the decoder as the evaluation prints it.
-fn printed(c: f64, delta: f64, runs: usize) -> f64 {
+fn printed(c: f64, delta: f64, queue: Queue, runs: usize) -> f64 {
     let count = |seed| {
         let graph = graph(c, delta, BLOCKS, seed, PLAIN);
-        Printed::new(&graph).xors(&order(BLOCKS, seed))
+        Printed::new(&graph, queue).xors(&order(BLOCKS, seed))
     };
     let counts: Vec<usize> = (0..runs).filter_map(count).collect();
     counts.iter().sum::<usize>() as f64 / counts.len() as f64
+}
+
+/// Parameters for [`sizes`]: those that need the fewest blocks of table 1, those at the other end
+/// of tables 3 to 17, and those of section X.
+const SIZED: [(f64, f64); 3] = [(0.1, 1.0), (1.0, 1.0), (1.4, 0.2)];
+
+/// Prints the blocks that k data blocks need, as a multiple of k, and the XORs a block, for several
+/// k (section IV, on its third parameter).
+pub fn sizes(runs: usize, data: &[usize]) {
+    println!("k,c,delta,runs,failed,average,xors_a_block");
+    for (c, delta) in SIZED {
+        for &k in data {
+            // The runs of every k have about the same number of data blocks together.
+            let runs = (runs << 10).div_ceil(k).max(10);
+            let soliton = Soliton::robust(k, c, delta).expect("a distribution");
+            let needed: Vec<(usize, usize)> =
+                (0..runs).into_par_iter().filter_map(|seed| sized(soliton, seed)).collect();
+            let mean = |sum: usize| sum as f64 / (needed.len() * k) as f64;
+            println!(
+                "{k},{c},{delta},{runs},{},{:.4},{:.3}",
+                runs - needed.len(),
+                mean(needed.iter().map(|(blocks, _)| blocks).sum()),
+                mean(needed.iter().map(|(_, xors)| xors).sum()),
+            );
+        }
+    }
+}
+
+/// Returns the blocks needed and the XORs of a reception of 5 k blocks.
+fn sized(soliton: Soliton, seed: usize) -> Option<(usize, usize)> {
+    let blocks = 5 * soliton.data();
+    let parameters = Parameters { soliton, blocks, seed: seed as u64, variant: PLAIN };
+    let graph = Graph::new(&parameters).expect("a graph");
+    let mut decoder = Decoder::new(&graph, Method::Lazy);
+    order(blocks, seed).into_iter().find(|&block| decoder.push(block).expect("a block"))?;
+    Some((decoder.received(), Cost::of(decoder.plan().expect("enough").schedule()).xors))
 }
 
 /// Returns all pairs of values.
@@ -354,37 +392,69 @@ fn after(graph: &Graph, method: Method, seed: usize) -> Vec<f64> {
 }
 
 /// Prints table 18 under several models of work: the average time over graphs, each with one
-/// reception, by the ratio of the network's bandwidth and that of computing.
+/// reception, by the ratio of the network's bandwidth and that of computing; its standard deviation;
+/// and in how many runs of one graph a cell these parameters are the best.
 pub fn system(graphs: usize) {
-    println!("ratio,work,c,delta,mean_degree,graphs,done");
+    println!("ratio,work,c,delta,mean_degree,graphs,done,deviation,wins");
     let cells: Vec<(f64, f64)> =
         [0.1, 0.5, 1.0, 1.2, 1.4, 1.6, 1.9, 2.0, 3.0, 5.0, 10.0, 30.0, 100.0]
             .into_iter()
             .flat_map(|c| [0.00001, 0.00005, 0.05, 0.1, 0.2, 0.5, 0.7, 1.0].map(|delta| (c, delta)))
             .collect();
-    let lines: Vec<String> =
-        cells.into_par_iter().flat_map_iter(|(c, delta)| of_cell(c, delta, graphs)).collect();
-    lines.iter().for_each(|line| println!("{line}"));
-}
-
-/// Returns the lines of one c and delta.
-fn of_cell(c: f64, delta: f64, graphs: usize) -> Vec<String> {
-    let uniform = variants()[5].1;
-    let degree = Soliton::robust(DATA, c, delta).expect("a distribution").mean();
-    let mut sums = [[0.0; RATIOS.len()]; Work::ALL.len()];
-    for seed in 1..=graphs {
-        let graph = graph(c, delta, BLOCKS, seed, uniform);
-        for (sums, (_, work)) in sums.iter_mut().zip(Work::ALL) {
-            sums.iter_mut().zip(work.times(&graph, seed)).for_each(|(sum, time)| *sum += time);
+    let times: Vec<CellTimes> =
+        cells.par_iter().map(|&(c, delta)| CellTimes::new(c, delta, graphs)).collect();
+    for (work, (name, _)) in Work::ALL.iter().enumerate() {
+        for (place, ratio) in RATIOS.iter().enumerate() {
+            let wins = wins(&times, work, place);
+            for (cell, wins) in times.iter().zip(wins) {
+                let CellTimes { c, delta, done } = cell;
+                let degree = Soliton::robust(DATA, *c, *delta).expect("a distribution").mean();
+                let (done, deviation) = mean_and_deviation(&done[work][place]);
+                println!(
+                    "{ratio},\"{name}\",{c},{delta},{degree:.5},{graphs},{done:.4},{deviation:.4},{wins}"
+                );
+            }
         }
     }
-    let line = |(work, ratio): (usize, usize)| {
-        let (name, ratio_value) = (Work::ALL[work].0, RATIOS[ratio]);
-        let done = sums[work][ratio] / graphs as f64;
-        format!("{ratio_value},\"{name}\",{c},{delta},{degree:.5},{graphs},{done:.4}")
-    };
-    (0..Work::ALL.len())
-        .flat_map(|work| (0..RATIOS.len()).map(move |ratio| (work, ratio)))
-        .map(line)
-        .collect()
+}
+
+/// The times of one c and delta: by work and ratio, one for each graph.
+struct CellTimes {
+    c: f64,
+    delta: f64,
+    done: Vec<Vec<Vec<f64>>>,
+}
+
+impl CellTimes {
+    fn new(c: f64, delta: f64, graphs: usize) -> Self {
+        let uniform = variants()[5].1;
+        let mut done = vec![vec![Vec::with_capacity(graphs); RATIOS.len()]; Work::ALL.len()];
+        for seed in 1..=graphs {
+            let graph = graph(c, delta, BLOCKS, seed, uniform);
+            for (done, (_, work)) in done.iter_mut().zip(Work::ALL) {
+                done.iter_mut()
+                    .zip(work.times(&graph, seed))
+                    .for_each(|(all, time)| all.push(time));
+            }
+        }
+        Self { c, delta, done }
+    }
+}
+
+/// Returns for each cell in how many runs it is the best, if every run has one graph a cell.
+fn wins(cells: &[CellTimes], work: usize, ratio: usize) -> Vec<usize> {
+    let mut wins = vec![0; cells.len()];
+    for graph in 0..cells[0].done[work][ratio].len() {
+        let time = |cell: &usize| cells[*cell].done[work][ratio][graph];
+        let best = (0..cells.len()).min_by(|a, b| time(a).total_cmp(&time(b)));
+        wins[best.expect("cells")] += 1;
+    }
+    wins
+}
+
+fn mean_and_deviation(values: &[f64]) -> (f64, f64) {
+    let count = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / count;
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    (mean, (squares / (count - 1.0).max(1.0)).sqrt())
 }

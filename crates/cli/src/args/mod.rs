@@ -7,6 +7,7 @@
 
 pub mod against;
 pub mod choices;
+pub mod packet;
 pub mod protect;
 pub mod search;
 #[cfg(feature = "volume")]
@@ -24,6 +25,7 @@ use paritas_shards::foreign::Format;
 
 use crate::args::against::Against;
 use crate::args::choices::{OrderName, PassName};
+use crate::args::packet::PacketChoice;
 use crate::args::protect::Protect;
 use crate::args::search::MatrixSearch;
 use crate::args::work::{Threads, Work};
@@ -190,10 +192,12 @@ pub struct Encode {
     #[arg(long)]
     pub name: Option<OsString>,
     /// Bytes of a packet, 1 to 1048576. They are stored, so any reader knows them; 64 suits every
-    /// processor (see `paritas tune --packet`). They make no difference in the word layout
+    /// processor (see `paritas tune --packet`). `rule` takes the largest packet with which a stripe
+    /// and its temporaries fit into the first-level cache (see `paritas schedule`), for readers
+    /// that run one operation after the other. Packets make no difference in the word layout
     /// [default: 64, or fewer if the object does not fill a stripe].
-    #[arg(long, value_name = "BYTES")]
-    pub packet: Option<usize>,
+    #[arg(long, value_name = "BYTES|rule")]
+    pub packet: Option<PacketChoice>,
     /// Replace existing shards of this name, of whatever code; they are kept until the new ones are
     /// complete. Any other file stays. So do shards that were renamed or lie in other folders: they
     /// are an object of their own, and `decode` of both asks for an id.
@@ -713,6 +717,7 @@ impl CostName {
 Examples:
   paritas schedule 10+4
   paritas schedule rdp:k=6 --erase 0,3 --text
+  paritas schedule 10+4 --pass smart --worst-loss
   paritas schedule cauchy:k=6,m=2,w=8 --strategy 1,2 --search ga --evaluations 2000
   paritas schedule cauchy:k=6,m=3 --strategy 1,3 --search sa --cooling 0.1 --converge --patience 500
   paritas schedule rdp:k=10 --erase 0 --fewest-reads     75 packets instead of 100
@@ -740,7 +745,10 @@ weighted), fewest_reads, kernel (whose instructions are counted), ones, xors, co
 temps, ternary, instructions, loads, stores (null if none is compiled), reads, plan_seconds (null \
 after a search), plan_budget and plan_steps (the budget of planning and the part used, in steps of \
 about a nanosecond), plan_cut (what it left out for lack of budget: reads, structure, elimination, \
-pivots, alternatives, pairs, refining), search (method, seed, evaluations; null without), and with \
+pivots, alternatives, pairs, refining), search (method, seed, evaluations, children and \
+better_children of ga; null without), packet_rule (stripe_packets, caches: of each its level, \
+cache_bytes and the packet of rule (3.1): the largest multiple of 64 bytes with which the packets \
+that are read, the results and the temporaries of a stripe fit), and with \
 --text: text, with --asm: asm. With --set, --align or --asm also runs: kernel, set_bytes, align, \
 nontemporal, in_turn, parts [{inputs, outputs (of each its shard and row), stages_inputs, \
 prefetches, instructions, loads, stores (null if not compiled), text, asm}].")]
@@ -750,8 +758,12 @@ pub struct Schedule {
     /// Reconstruct these nodes instead of encoding.
     #[arg(long, value_delimiter = ',', value_name = "I,J,…", value_parser = parse_node)]
     pub erase: Vec<usize>,
-    /// The stage that is computed or, with --erase, the stage after which nodes are lost [default:
-    /// 1, or with --erase the last]; only dpg and bbdpg have more than one.
+    /// Reconstruct as many data nodes as may be lost: of all such losses, the one whose schedule has
+    /// the largest total. The report names the nodes.
+    #[arg(long, conflicts_with = "erase")]
+    pub worst_loss: bool,
+    /// The stage that is computed or, with --erase or --worst-loss, the stage after which nodes are
+    /// lost [default: 1, or with these the last]; only dpg and bbdpg have more than one.
     #[arg(long, value_name = "N")]
     pub stage: Option<u8>,
     /// The method that reduces XORs.
@@ -863,7 +875,7 @@ pub enum Align {
     Page,
 }
 
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 #[command(after_help = "\
 Examples:
   paritas bench --code 10+4 --op encode
@@ -891,15 +903,15 @@ are fewer than 20 pairs, the figure is called too noisy. For an LT code, GB/s is
 Its decode computes all data from blocks received in random order; the graph is solved once, in \
 the first run, as for the segments of a file; the roofline reads k blocks. LT codes have no --op \
 update, and --packet, --pass, --cost, --order and --split do not apply to them.
-JSON: type \"bench\", code, op, stage, set_bytes, shard_bytes, align, packet, order, kernel, \
+JSON: type \"bench\", code, op, erased (for decode), stage, set_bytes, shard_bytes, align, packet, order, kernel, \
 threads, split, reps, kept and pairs (the number of pairs taken; none is left out), gbps_median, gbps_p90, \
 gbps_min, gbps_max, roofline_gbps, roofline_gbps_p90, roofline_fraction, roofline_fraction_low, \
 roofline_fraction_high, verdict (the code is faster or slower than the roofline, level \
 with it, or the measurement is too noisy to tell), noisy (whether the fraction is uncertain), \
-first_seconds (of the first run, which plans and compiles). For an LT code packet, order and split \
+first_seconds (of the first run, which plans and compiles). For an LT code erased, packet, order and split \
 are null, and there are block_bytes, blocks (computed or received), reception (these as a multiple \
-of k) and seed (both null for encode). With --against, type \"comparison\": code, op, stage, set_bytes, shard_bytes, align, \
-packet, order, kernel, threads, split, reps, pairs, gbps_median, against (the other settings), against_kernel, \
+of k) and seed (both null for encode). With --against or --against-code, type \"comparison\": code, op, erased, stage, set_bytes, shard_bytes, align, \
+packet, order, kernel, threads, split, reps, pairs, gbps_median, against (the other settings), against_code, against_kernel, \
 against_gbps, ratio, ratio_low, ratio_high (how many times as fast as with the other settings, and its interval), verdict, noisy.")]
 pub struct Bench {
     /// The code.
@@ -925,6 +937,9 @@ pub struct Bench {
     /// Bytes of a packet.
     #[arg(long, default_value_t = paritas::DEFAULT_PACKET, value_name = "BYTES")]
     pub packet: usize,
+    /// For decode, the nodes that are lost [default: the first data nodes, as many as may be lost].
+    #[arg(long, value_delimiter = ',', value_name = "I,J,…", value_parser = parse_node)]
+    pub erase: Vec<usize>,
     /// Measure one packet size after the other, in powers of two from 8 bytes to 32 KiB, as far as
     /// one strip of all nodes fits into the set; one line for each.
     #[arg(long, value_enum, conflicts_with = "packet")]
@@ -963,6 +978,9 @@ pub struct Bench {
     /// the same memory, unless the packets make shards of another length.
     #[arg(long, value_name = "KEY=VALUE,…")]
     pub against: Option<Against>,
+    /// Measure in pairs with another code, with the settings of --against if these are given.
+    #[arg(long, value_name = "SPEC", conflicts_with = "best_roofline")]
+    pub against_code: Option<Spec>,
     /// The number of pairs to measure; more are taken if they differ too much.
     #[arg(long, default_value_t = 41, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub reps: u32,
@@ -972,7 +990,8 @@ impl Bench {
     /// Returns the arguments of the other run that this one is compared with.
     pub fn with(&self, other: &Against) -> Self {
         Self {
-            code: self.code.clone(),
+            code: self.against_code.as_ref().unwrap_or(&self.code).clone(),
+            against_code: None,
             kernel: other.kernel.unwrap_or(self.kernel),
             order: other.order.unwrap_or(self.order),
             pass: other.pass.or(self.pass),
@@ -981,7 +1000,7 @@ impl Bench {
             bytes_a_thread: other.bytes_a_thread.or(self.bytes_a_thread),
             split: other.split.or(self.split),
             against: None,
-            ..*self
+            ..self.clone()
         }
     }
 }

@@ -15,7 +15,6 @@ use paritas::{
 use paritas_tune::measure::{Pairs, Ratio, Rounds, Shard, Side, sample};
 use serde_json::{Value, json};
 
-use crate::args::against::Against;
 use crate::args::choices::{OrderName, named};
 use crate::args::{Align, Bench, CostName, Operation, Sweep};
 use crate::commands::Outcome;
@@ -36,10 +35,11 @@ const ROOFLINE_PACKET: usize = 4096;
 /// Measures a code, and reports.
 pub fn run(args: &Bench, output: &Output) -> Outcome {
     let code = Code::new(&args.code)?;
-    if code.graph().is_some() && (args.against.is_some() || args.best_roofline) {
+    let against = args.against.is_some() || args.against_code.is_some();
+    if code.graph().is_some() && (against || args.best_roofline || !args.erase.is_empty()) {
         let spec = code.spec();
         return Err(Failure::arguments(format!(
-            "--against and --best-roofline are not for LT codes; got {spec}"
+            "--against, --against-code, --best-roofline and --erase are not for LT codes; got {spec}"
         )));
     }
     if code.graph().is_some() {
@@ -55,7 +55,7 @@ pub fn run(args: &Bench, output: &Output) -> Outcome {
         None => bench(code, args, output)?,
         Some(Sweep::Packet) => {
             for packet in packets(&code, args.set) {
-                bench(code.clone(), &Bench { packet, code: args.code.clone(), ..*args }, output)?;
+                bench(code.clone(), &Bench { packet, ..args.clone() }, output)?;
             }
         }
     }
@@ -72,8 +72,8 @@ fn packets(code: &Code, set: usize) -> impl Iterator<Item = usize> {
 fn bench(code: Code, args: &Bench, output: &Output) -> Result<(), Failure> {
     let mut subject = Workload::new(code, args)?;
     subject.check(args)?;
-    if let Some(against) = args.against {
-        return compare(subject, against, args, output);
+    if args.against.is_some() || args.against_code.is_some() {
+        return compare(subject, args, output);
     }
     let mut roofline = subject.roofline(args)?;
     let measured = measure(&mut subject, &mut roofline, args)?;
@@ -81,21 +81,18 @@ fn bench(code: Code, args: &Bench, output: &Output) -> Result<(), Failure> {
     let facts = json!({
         "stage": subject.stage, "shard_bytes": subject.shard, "packet": args.packet,
         "order": named(args.order), "split": subject.codec.options().split.name(),
+        "erased": subject.erased(),
     });
     let what = format!("packet {}, shards of {} bytes", args.packet, subject.shard);
     measured.report(args, output, facts, &what);
     Ok(())
 }
 
-/// Measures in pairs with other settings of the same code, and reports.
-fn compare(
-    mut subject: Workload,
-    against: Against,
-    args: &Bench,
-    output: &Output,
-) -> Result<(), Failure> {
+/// Measures in pairs with other settings or another code, and reports.
+fn compare(mut subject: Workload, args: &Bench, output: &Output) -> Result<(), Failure> {
+    let against = args.against.unwrap_or_default();
     let other = args.with(&against);
-    let mut base = Workload::new(subject.codec.code().clone(), &other)?;
+    let mut base = Workload::new(Code::new(&other.code)?, &other)?;
     base.check(&other)?;
     base.share_memory(&subject);
     let measured = measure(&mut subject, &mut base, args)?;
@@ -106,15 +103,20 @@ fn compare(
         "packet": args.packet, "order": named(args.order), "kernel": kernel,
         "threads": args.threads, "split": subject.codec.options().split.name(),
         "reps": args.reps, "pairs": ratio.pairs, "gbps_median": speed.median,
-        "against": against.to_string(), "against_kernel": base.codec.kernel_name(),
+        "erased": subject.erased(), "against": against.to_string(),
+        "against_code": base.codec.code().spec().to_string(), "against_kernel": base.codec.kernel_name(),
         "against_gbps": limit.median, "ratio": ratio.median, "ratio_low": ratio.low,
         "ratio_high": ratio.high, "verdict": ratio.verdict().name(), "noisy": ratio.is_noisy(),
     });
     output.result(value, || {
         let Ratio { median, low, high, pairs, .. } = ratio;
         let doubt = if ratio.is_noisy() { ", too noisy to rely on" } else { "" };
+        let than = match &args.against_code {
+            None => format!("with {against}"),
+            Some(code) => format!("{code} {against}").trim_end().to_owned(),
+        };
         format!(
-            "{spec} {}: {:.2} GB/s with {kernel}, {median:.3} times as fast as with {against} \
+            "{spec} {}: {:.2} GB/s with {kernel}, {median:.3} times as fast as {than} \
              ({low:.3} to {high:.3} by {pairs} pairs{doubt})",
             named(args.op),
             speed.median,
@@ -340,7 +342,7 @@ impl Workload {
         };
         let shards = Rc::new(RefCell::new((0..nodes).map(new).collect::<Result<_, _>>()?));
         let (operation, stage) = (args.op, stage(codec.code(), args)?);
-        let lost = (0..codec.code().tolerance_at(stage).min(data_nodes)).collect();
+        let lost = lost(codec.code(), args, stage, data_nodes)?;
         let changed = new(nodes)?;
         let first_seconds = 0.0;
         let mut workload = Self {
@@ -360,6 +362,11 @@ impl Workload {
         workload.run()?;
         workload.first_seconds = start.elapsed().as_secs_f64();
         Ok(workload)
+    }
+
+    /// Returns the nodes that decoding computes.
+    fn erased(&self) -> &[usize] {
+        if self.operation == Operation::Decode { &self.lost } else { &[] }
     }
 
     /// Works on the memory of another workload, if its shards have the same length.
@@ -433,15 +440,14 @@ impl Workload {
     fn check(&self, args: &Bench) -> Result<(), Failure> {
         // Decoding in a stage is prepared by computing all stages up to it.
         let plain = Bench {
-            code: args.code.clone(),
             op: Operation::Decode,
             stage: Some(self.stage),
             kernel: KernelChoice::Only(Kernel::Scalar),
             cost: CostName::Total,
             order: OrderName::Parity,
-            against: None,
             best_roofline: false,
-            ..*args
+            erase: self.erased().to_vec(),
+            ..args.clone()
         };
         let mut other = Self::new(self.codec.code().clone(), &plain)?;
         // Only updates change data. Lost shards must have come back as they were filled.
@@ -492,17 +498,39 @@ impl Workload {
         let code = one_xor_a_byte(sources, targets, rows)?;
         let nodes = sources + targets;
         let plain = Bench {
-            code: args.code.clone(),
             op: Operation::Encode,
             stage: None,
             set: self.shard * nodes,
             kernel,
             packet,
-            against: None,
-            ..*args
+            erase: Vec::new(),
+            ..args.clone()
         };
         Self::new(code, &plain)
     }
+}
+
+/// Returns the nodes that decoding computes: those of the arguments, else the first data nodes, as
+/// many as may be lost.
+fn lost(code: &Code, args: &Bench, stage: u8, data_nodes: usize) -> Result<Vec<usize>, Failure> {
+    let tolerance = code.tolerance_at(stage);
+    if args.erase.is_empty() {
+        return Ok((0..tolerance.min(data_nodes)).collect());
+    }
+    let (spec, nodes) = (code.spec(), code.nodes_at(stage).len());
+    let mut lost = args.erase.clone();
+    lost.sort_unstable();
+    lost.dedup();
+    let last = lost.last().copied().unwrap_or_default();
+    if args.op != Operation::Decode || lost.len() > tolerance || last >= nodes {
+        let given = args.erase.iter().map(usize::to_string).collect::<Vec<_>>().join(",");
+        return Err(Failure::arguments(format!(
+            "--erase is for --op decode and must name up to {tolerance} of the nodes 0 to {} of \
+             {spec}; got {given}",
+            nodes - 1
+        )));
+    }
+    Ok(lost)
 }
 
 /// Returns the stage that an operation computes, or that it starts from.

@@ -3,13 +3,14 @@
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
-use paritas::Code;
+use paritas::{Code, PlanOptions};
 use paritas_shards::{EncodeJob, EncodeReport, Expectation, leftovers_of};
 use serde_json::{Value, json};
 
 use crate::args::Encode;
+use crate::args::packet::PacketChoice;
 use crate::commands::source::Source;
-use crate::commands::{Outcome, leftovers};
+use crate::commands::{Outcome, leftovers, packet_rule};
 use crate::exit::{self, Exit, Failure};
 use crate::output::{self, Output, counted, shown};
 
@@ -18,13 +19,14 @@ pub fn run(args: &Encode, output: &Output) -> Outcome {
     let code = Code::new(&args.code)?;
     let (spec, stages) = (code.spec().to_string(), code.stages());
     let options = paritas_tune::codec_options(code.spec());
+    let packet = packet(args, &code, options.plan)?;
     let source = Source::open(&args.file, |file| {
         format!("pipe it through tar, as in `tar c {file} | paritas encode - …`")
     })?;
     let Source { stream, length, attributes } = source.peek()?;
     let job = EncodeJob::new(code, name(args)?, directories(args)?)
         .length_hint(length)
-        .packet(args.packet)
+        .packet(packet)
         .attributes(attributes)
         .force(args.force)
         .sync(args.work.is_synced())
@@ -49,6 +51,15 @@ pub fn run(args: &Encode, output: &Output) -> Outcome {
         ) + &stages_note(stages)
     });
     Ok(Exit::Done)
+}
+
+/// Returns the bytes of a packet, if the arguments give them or ask for the rule.
+fn packet(args: &Encode, code: &Code, plan: PlanOptions) -> Result<Option<usize>, Failure> {
+    match args.packet {
+        None => Ok(None),
+        Some(PacketChoice::Bytes(bytes)) => Ok(Some(bytes)),
+        Some(PacketChoice::Rule) => packet_rule::for_encoding(code, plan).map(Some),
+    }
 }
 
 /// Warns of files that earlier runs left behind for objects of this name.

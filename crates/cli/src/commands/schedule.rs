@@ -3,17 +3,19 @@
 use std::num::NonZeroUsize;
 use std::time::Instant;
 
+use paritas::erasure::combinations;
 use paritas::search::{Found, Limit, Method, Problem};
 use paritas::{
     Account, Call, CauchyMatrix, CellId, CellSet, Code, Codec, CodecOptions, Cost, DEFAULT_PACKET,
-    ExplainedPart, Explanation, Instructions, Kernel, KernelChoice, LaneCodec, Machine, Plan,
-    PlanOptions, Reads,
+    ExplainedPart, Explanation, Instructions, Kernel, KernelChoice, LaneCodec, Machine, NodeId,
+    Plan, PlanOptions, Reads,
 };
 use serde_json::{Value, json};
 
 use crate::args::choices::named;
 use crate::args::{CostName, Schedule, Switch};
 use crate::commands::Outcome;
+use crate::commands::packet_rule::Packets;
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 
@@ -32,7 +34,8 @@ pub fn run(args: &Schedule, output: &Output) -> Outcome {
         .bytes(args.bytes);
     let (code, search) = code(args, options, output)?;
     let stage = stage(&code, args)?;
-    let (have, want) = question(&code, &args.erase, stage)?;
+    let erased = erased(&code, args, stage, options)?;
+    let (have, want) = question(&code, &erased, stage)?;
     let start = Instant::now();
     let plan = code.schedule_with(&have, &want, options)?;
     // The time is left out of a search's report, so that two reports can be compared byte for byte.
@@ -45,7 +48,8 @@ pub fn run(args: &Schedule, output: &Output) -> Outcome {
     }
     let runs = runs(args, &code, options, (&have, &want))?;
     let executed = executed(&plan, &code, machine)?;
-    let report = Report { args, stage, code, plan, search, seconds, runs, kernel, executed };
+    let report =
+        Report { args, stage, erased, code, plan, search, seconds, runs, kernel, executed };
     output.result(report.json(), || report.text());
     Ok(Exit::Done)
 }
@@ -67,6 +71,7 @@ fn compiled(args: &Schedule) -> Result<(Kernel, Machine), Failure> {
 struct Report<'a> {
     args: &'a Schedule,
     stage: u8,
+    erased: Vec<usize>,
     code: Code,
     plan: Plan,
     search: Option<Value>,
@@ -95,7 +100,7 @@ impl Report<'_> {
         let account = plan.account();
         let cost = Cost::of(plan.schedule());
         let mut value = json!({
-            "type": "schedule", "code": code.spec().to_string(), "erased": args.erase, "stage": stage,
+            "type": "schedule", "code": code.spec().to_string(), "erased": self.erased, "stage": stage,
             "pass": named(args.pass()), "order": named(args.order), "cost": named(args.cost),
             "weight": self.weight(), "fewest_reads": args.fewest_reads, "kernel": self.kernel.name(),
             "ones": code.ones(), "xors": cost.xors, "copies": cost.copies, "total": cost.total,
@@ -105,6 +110,7 @@ impl Report<'_> {
             "reads": plan.reads(code), "plan_seconds": self.seconds, "search": self.search,
             "plan_budget": account.budget, "plan_steps": account.spent,
             "plan_cut": account.cuts.iter().map(|cut| cut.name()).collect::<Vec<_>>(),
+            "packet_rule": Packets::new(plan, code).json(),
         });
         if args.text {
             value["text"] = json!(plan.schedule().to_string());
@@ -127,7 +133,7 @@ impl Report<'_> {
                     "; {kernel}: {count} instructions, {loads} loads and {stores} stores a vector"
                 )
             });
-        let question = match (&args.erase[..], self.stage) {
+        let question = match (&self.erased[..], self.stage) {
             ([], 1) => "encode".to_owned(),
             ([], stage) => format!("promote to stage {stage}"),
             (lost, stage) if stage < code.stages() => {
@@ -144,6 +150,7 @@ impl Report<'_> {
             executed.unwrap_or_default(),
             reads.join(" ")
         );
+        text.push_str(&Packets::new(plan, code).text());
         text.push_str(&planning_text(plan.account()));
         if let Some(weight) = self.weight() {
             text.push_str(&format!("  an XOR counts as {weight} copies\n"));
@@ -216,7 +223,10 @@ fn search(
     })?;
     bar.finish_and_clear();
     let name = named(args.search.name);
-    let report = json!({"method": name, "seed": seed, "evaluations": found.evaluations});
+    let report = json!({
+        "method": name, "seed": seed, "evaluations": found.evaluations,
+        "children": found.children.born, "better_children": found.children.better,
+    });
     Ok((found, report))
 }
 
@@ -341,7 +351,8 @@ fn executed(
 /// Returns the stage that the arguments ask about.
 fn stage(code: &Code, args: &Schedule) -> Result<u8, Failure> {
     let last = code.stages();
-    let stage = args.stage.unwrap_or(if args.erase.is_empty() { 1 } else { last });
+    let encodes = args.erase.is_empty() && !args.worst_loss;
+    let stage = args.stage.unwrap_or(if encodes { 1 } else { last });
     if (1..=last).contains(&stage) {
         return Ok(stage);
     }
@@ -352,6 +363,47 @@ fn stage(code: &Code, args: &Schedule) -> Result<u8, Failure> {
 /// Says which stages a code has.
 pub fn stage_range(last: u8) -> String {
     if last == 1 { "1".to_owned() } else { format!("1 to {last}") }
+}
+
+/// Largest number of losses that `--worst-loss` plans: about a minute for codes of 16 nodes.
+const MOST_LOSSES: usize = 20_000;
+
+/// Returns the nodes to reconstruct: those of the arguments, or the loss of data nodes whose
+/// schedule is the longest.
+fn erased(
+    code: &Code,
+    args: &Schedule,
+    stage: u8,
+    options: PlanOptions,
+) -> Result<Vec<usize>, Failure> {
+    if !args.worst_loss {
+        return Ok(args.erase.clone());
+    }
+    let spec = code.spec();
+    if code.graph().is_some() {
+        return Err(Failure::arguments(format!("--worst-loss is not for LT codes; got {spec}")));
+    }
+    let data: Vec<usize> =
+        code.nodes().filter(|&node| code.holds_data(node)).map(NodeId::index).collect();
+    let lost = code.tolerance_at(stage).min(data.len());
+    let losses = combinations(data.len(), lost).take(MOST_LOSSES + 1);
+    let losses: Vec<Vec<usize>> =
+        losses.map(|places| places.iter().map(|&place| data[place]).collect()).collect();
+    if losses.len() > MOST_LOSSES {
+        return Err(Failure::arguments(format!(
+            "--worst-loss plans every loss of {lost} data nodes, at most {MOST_LOSSES} of them; \
+             {spec} has more"
+        )));
+    }
+    let mut worst = (0, Vec::new());
+    for loss in losses {
+        let (have, want) = question(code, &loss, stage)?;
+        let total = Cost::of(code.schedule_with(&have, &want, options)?.schedule()).total;
+        if total > worst.0 {
+            worst = (total, loss);
+        }
+    }
+    Ok(worst.1)
 }
 
 /// Returns the cells at hand and the wanted cells. For encoding they are all data and the parity of

@@ -5,10 +5,22 @@
 //! taken from the queue. Until then further blocks may be left with only this neighbour, and each
 //! puts its data there (step 2), so the XORs that are done are those of the last such block, not
 //! the first. With few low degrees the last one is a block of a higher degree.
+//!
+//! The text does not say which data block leaves the queue first ("choose a data node from the
+//! queue"), so [`Queue`] has both readings.
 
 use std::collections::VecDeque;
 
 use paritas::graph::Graph;
+
+/// The data block that leaves the queue first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Queue {
+    /// The one that came first.
+    FirstIn,
+    /// The one that came last.
+    LastIn,
+}
 
 /// Progress of recovering the data from the blocks that arrived.
 pub struct Printed<'g> {
@@ -21,10 +33,11 @@ pub struct Printed<'g> {
     giver: Vec<Option<usize>>,
     is_recovered: Vec<bool>,
     queue: VecDeque<usize>,
+    next: Queue,
 }
 
 impl<'g> Printed<'g> {
-    pub fn new(graph: &'g Graph) -> Self {
+    pub fn new(graph: &'g Graph, next: Queue) -> Self {
         Self {
             graph,
             left: vec![0; graph.blocks()],
@@ -32,6 +45,7 @@ impl<'g> Printed<'g> {
             giver: vec![None; graph.data()],
             is_recovered: vec![false; graph.data()],
             queue: VecDeque::new(),
+            next,
         }
     }
 
@@ -60,13 +74,20 @@ impl<'g> Printed<'g> {
             }
         }
         self.give(block);
-        while let Some(data) = self.queue.pop_front() {
+        while let Some(data) = self.take() {
             if !std::mem::replace(&mut self.is_recovered[data], true) {
                 for block in std::mem::take(&mut self.waiting[data]) {
                     self.left[block] -= 1;
                     self.give(block);
                 }
             }
+        }
+    }
+
+    fn take(&mut self) -> Option<usize> {
+        match self.next {
+            Queue::FirstIn => self.queue.pop_front(),
+            Queue::LastIn => self.queue.pop_back(),
         }
     }
 

@@ -53,7 +53,7 @@ pub(super) fn run(code: Code, args: &Bench, output: &Output) -> Outcome {
     let shard = graph.blocks().div_ceil(subject.codec.code().node_count()) * place.bytes;
     let facts = json!({
         "stage": 1, "shard_bytes": shard, "packet": null, "order": null, "split": null, "block_bytes": place.bytes,
-        "blocks": count, "reception": reception,
+        "erased": null, "blocks": count, "reception": reception,
         "seed": reception.map(|_| args.seed.unwrap_or(SEED)),
     });
     let what = match reception {

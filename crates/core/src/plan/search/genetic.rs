@@ -16,7 +16,7 @@ use crate::plan::chance::Chance;
 use crate::plan::cost::{Cost, Figure};
 use crate::plan::search::anneal::nothing;
 use crate::plan::search::points::Points;
-use crate::plan::search::{Found, Run, check_patience, check_rate};
+use crate::plan::search::{Children, Found, Run, check_patience, check_rate};
 
 /// The source of a child's points.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -89,37 +89,61 @@ struct Person {
     figure: Figure,
     cost: Cost,
     points: Points,
+    /// Whether a child is better than at least one of its parents; `None` for people without
+    /// parents.
+    is_better: Option<bool>,
+}
+
+/// Someone who is not evaluated yet.
+struct Unborn {
+    points: Points,
+    /// The figure of the worse parent, if there are parents.
+    worse_parent: Option<Figure>,
+}
+
+impl Unborn {
+    fn alone(points: Points) -> Self {
+        Self { points, worse_parent: None }
+    }
+}
+
+/// The schedules made so far, and the children.
+#[derive(Default)]
+struct Tally {
+    done: usize,
+    children: Children,
 }
 
 pub(super) fn search(run: &Run<'_>, genetic: Genetic) -> Result<Found> {
     let mut chance = Chance::new(run.seed);
-    let mut done = 0;
-    let mut best = population(run, genetic, &mut chance, &mut done)?.ok_or_else(nothing)?;
+    let mut tally = Tally::default();
+    let mut best = population(run, genetic, &mut chance, &mut tally)?.ok_or_else(nothing)?;
     while !run.ends_converged()
-        && let Some(other) = population(run, genetic, &mut chance, &mut done)?
+        && let Some(other) = population(run, genetic, &mut chance, &mut tally)?
     {
         if other.figure < best.figure {
             best = other;
         }
     }
-    Ok(run.found(run.matrix(&best.points.used)?, best.cost))
+    let found = run.found(run.matrix(&best.points.used)?, best.cost);
+    Ok(Found { children: tally.children, ..found })
 }
 
 /// Returns the best person of a population that begins with random points; `None` if the search is
-/// over. `done` counts the schedules that were made.
+/// over. `tally` counts the schedules and the children.
 fn population(
     run: &Run<'_>,
     genetic: Genetic,
     chance: &mut Chance,
-    done: &mut usize,
+    tally: &mut Tally,
 ) -> Result<Option<Person>> {
     let count = run.problem.k + run.problem.m;
-    let random = |_| Points::random(count, run.elements.size(), chance);
+    let random = |_| Unborn::alone(Points::random(count, run.elements.size(), chance));
     let first = (0..genetic.population).map(random).collect();
-    let mut people = born(run, first, done)?;
+    let mut people = born(run, first, tally)?;
     let (mut least, mut idle) = (None, 0);
-    while !people.is_empty() && idle < genetic.patience && !run.is_over(*done, 0, 1) {
-        let born = born(run, next(run, &people, genetic, chance), done)?;
+    while !people.is_empty() && idle < genetic.patience && !run.is_over(tally.done, 0, 1) {
+        let born = born(run, next(run, &people, genetic, chance), tally)?;
         people.extend(born);
         people.sort_by(|a, b| (a.figure, &a.points.used).cmp(&(b.figure, &b.points.used)));
         people.dedup_by(|a, b| a.points.used == b.points.used);
@@ -132,26 +156,34 @@ fn population(
 }
 
 /// Evaluates people, as many as the limit allows.
-fn born(run: &Run<'_>, mut points: Vec<Points>, done: &mut usize) -> Result<Vec<Person>> {
-    let left = (0..points.len()).take_while(|more| !run.is_over(*done + more, 0, 1)).count();
-    points.truncate(left);
-    *done += left;
-    let person = |points: Points| {
+fn born(run: &Run<'_>, mut unborn: Vec<Unborn>, tally: &mut Tally) -> Result<Vec<Person>> {
+    let left = (0..unborn.len()).take_while(|more| !run.is_over(tally.done + more, 0, 1)).count();
+    unborn.truncate(left);
+    tally.done += left;
+    let person = |Unborn { points, worse_parent }: Unborn| {
         let (figure, cost) = run.evaluate(run.matrix(&points.used)?.symbols()?.parity(), Some(0));
-        Ok(Person { figure, cost, points })
+        Ok(Person { figure, cost, points, is_better: worse_parent.map(|worse| figure < worse) })
     };
-    points.into_par_iter().map(person).collect()
+    let people = unborn.into_par_iter().map(person).collect::<Result<Vec<_>>>()?;
+    let children = people.iter().filter_map(|person| person.is_better);
+    tally.children.born += children.clone().count();
+    tally.children.better += children.filter(|&is_better| is_better).count();
+    Ok(people)
 }
 
 /// Returns the children and mutants of a generation. A mutant is a new person, so the best are
 /// kept.
-fn next(run: &Run<'_>, people: &[Person], genetic: Genetic, chance: &mut Chance) -> Vec<Points> {
+fn next(run: &Run<'_>, people: &[Person], genetic: Genetic, chance: &mut Chance) -> Vec<Unborn> {
     let parents = &people[..genetic.selected(people.len())];
     let mut next = Vec::new();
     for (index, mother) in parents.iter().enumerate() {
         for father in &parents[..index] {
             if chance.happens(genetic.birth) {
-                next.push(child(run, &mother.points, &father.points, genetic.crossover, chance));
+                let crossover = genetic.crossover;
+                next.push(Unborn {
+                    points: child(run, &mother.points, &father.points, crossover, chance),
+                    worse_parent: Some(mother.figure.max(father.figure)),
+                });
             }
         }
     }
@@ -159,7 +191,7 @@ fn next(run: &Run<'_>, people: &[Person], genetic: Genetic, chance: &mut Chance)
         if chance.happens(genetic.mutation) {
             let mut mutant = person.points.clone();
             mutant.change_one(chance);
-            next.push(mutant);
+            next.push(Unborn::alone(mutant));
         }
     }
     next

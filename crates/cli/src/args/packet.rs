@@ -1,0 +1,38 @@
+//! `encode --packet`: a number of bytes, or the rule that finds one.
+
+use std::str::FromStr;
+
+/// The packet that `encode` stores.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PacketChoice {
+    /// This many bytes.
+    Bytes(usize),
+    /// The packet of rule (3.1), for the first-level cache of this processor.
+    Rule,
+}
+
+impl FromStr for PacketChoice {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.parse() {
+            _ if text == "rule" => Ok(Self::Rule),
+            Ok(bytes) => Ok(Self::Bytes(bytes)),
+            Err(_) => Err(format!("must be a number of bytes, or `rule`; got `{text}`")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_and_the_rule_are_told_apart() {
+        assert_eq!("4096".parse(), Ok(PacketChoice::Bytes(4096)));
+        assert_eq!("rule".parse(), Ok(PacketChoice::Rule));
+        for wrong in ["", "Rule", "4K", "-1", "rule:4096"] {
+            assert!(wrong.parse::<PacketChoice>().is_err(), "{wrong}");
+        }
+    }
+}

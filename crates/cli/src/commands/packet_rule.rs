@@ -1,0 +1,71 @@
+//! Rule (3.1) of the dissertation for a plan: the packet with which a stripe fits into a cache.
+
+use paritas::{Code, Cost, Plan, PlanOptions, Role};
+use paritas_tune::{Cache, caches, packet_by_rule};
+use serde_json::{Value, json};
+
+use crate::exit::Failure;
+use crate::output;
+
+/// Returns the number of packets that a stripe needs while a plan runs: those that it reads, its
+/// results, and its temporaries.
+fn packets(plan: &Plan, code: &Code) -> usize {
+    // Every operation makes a result or a temporary.
+    plan.reads(code).iter().sum::<usize>() + Cost::of(plan.schedule()).ops
+}
+
+/// The rule's packet for each cache of this processor.
+pub struct Packets {
+    stripe: usize,
+    caches: Vec<Cache>,
+}
+
+impl Packets {
+    pub fn new(plan: &Plan, code: &Code) -> Self {
+        Self { stripe: packets(plan, code), caches: caches() }
+    }
+
+    fn each(&self) -> impl Iterator<Item = (Cache, usize)> + '_ {
+        self.caches.iter().map(|&cache| (cache, packet_by_rule(self.stripe, cache.bytes)))
+    }
+
+    pub fn json(&self) -> Value {
+        let rows = self.each().map(|(Cache { level, bytes, .. }, packet)| {
+            json!({"level": level, "cache_bytes": bytes, "packet": packet})
+        });
+        json!({"stripe_packets": self.stripe, "caches": rows.collect::<Vec<_>>()})
+    }
+
+    pub fn text(&self) -> String {
+        let each = self.each().map(|(Cache { level, bytes, .. }, packet)| {
+            format!("{packet} bytes for L{level} of {}", output::bytes(bytes as u64))
+        });
+        let each: Vec<String> = each.collect();
+        let caches = if each.is_empty() {
+            "this system describes no cache".to_owned()
+        } else {
+            each.join(", ")
+        };
+        format!("  a stripe needs {} packets; by rule (3.1) a packet has {caches}\n", self.stripe)
+    }
+}
+
+/// Returns the packet of the rule for encoding with a code, planned with `options`, and the
+/// first-level cache of this processor.
+pub fn for_encoding(code: &Code, options: PlanOptions) -> Result<usize, Failure> {
+    let spec = code.spec();
+    if code.graph().is_some() || code.symbols().is_some() {
+        return Err(Failure::arguments(format!(
+            "--packet rule needs a code in packets; got {spec}, whose bytes do not depend on packets"
+        )));
+    }
+    let plan = code.schedule_with(&code.stored(Role::Data), &code.made_in(1), options)?;
+    let first = caches().into_iter().find(|cache| cache.level == 1);
+    let first = first.ok_or_else(|| {
+        Failure::arguments(
+            "--packet rule needs the size of the first-level cache, which this system does not \
+             describe; give the bytes of a packet instead",
+        )
+    })?;
+    Ok(packet_by_rule(packets(&plan, code), first.bytes))
+}
