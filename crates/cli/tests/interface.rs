@@ -151,6 +151,38 @@ fn refusals_name_what_was_wrong() {
     );
 }
 
+/// `bench` never says that threads shared work in a way in which they did not.
+#[test]
+fn benches_tell_how_threads_shared_the_work() {
+    let bench = |code: &str, split: &str, packet: &str| {
+        let set = ["--set", "65536", "--reps", "1", "--threads", "2", "--json"];
+        let words = ["bench", "--code", code, "--split", split, "--packet", packet];
+        words.iter().chain(&set).map(OsString::from).collect::<Vec<_>>()
+    };
+    for (code, split, packet, used) in [
+        ("4+2", "node", "64", "node"),
+        ("4+2", "rows", "64", "rows"),
+        ("4+2", "columns", "128", "columns"),
+        ("4+2", "columns", "64", "stripe"),
+        ("4+1", "node", "64", "stripe"),
+        ("reed-solomon:k=4,m=2", "node", "64", "node"),
+        ("reed-solomon:k=4,m=2", "columns", "2048", "columns"),
+        ("reed-solomon:k=4,m=2", "columns", "64", "stripe"),
+    ] {
+        let done = run(&bench(code, split, packet)).expect(exit::DONE);
+        assert_eq!(done.result()["split"], used, "{code} {split} {packet}");
+        let warns = done.stderr.contains("cannot be shared by");
+        assert_eq!(warns, split != used, "{}", done.stderr);
+    }
+    let mut words = bench("reed-solomon:k=4,m=2", "rows", "2048");
+    assert_eq!(words.pop(), Some("--json".into()), "`fails` adds it");
+    assert!(fails(&words, exit::ARGUMENTS, "arguments").contains("no rows"));
+    let mut against = bench("4+2", "node", "64");
+    against.extend(args!["--against", "split=columns,packet=128"]);
+    let done = run(&against).expect(exit::DONE).result();
+    assert_eq!((&done["split"], &done["against_split"]), (&"node".into(), &"columns".into()));
+}
+
 #[test]
 fn what_is_no_shard_set_exits_with_4() {
     let yard = Yard::encoded(1000);

@@ -66,7 +66,8 @@ fn decisions_are_remembered_and_forgotten() {
     let kept = tuning["tuning"]["xor_weight"].as_f64().unwrap();
     assert!((kept / 1000.0 - ratio).abs() < 0.001, "{tuning}");
     let questions: Vec<&Value> = decisions.iter().map(|line| &line["question"]).collect();
-    for question in ["kernel", "schedule", "word kernel", "stores", "prefetch", "threads"] {
+    for question in ["kernel", "schedule", "word kernel", "stores", "prefetch", "threads", "packet"]
+    {
         assert!(questions.iter().any(|asked| *asked == question), "{question}: {questions:?}");
     }
     for decision in decisions.iter().chain(&dry.results()) {
@@ -92,6 +93,34 @@ fn decisions_are_remembered_and_forgotten() {
     assert!(!of_blocks[0]["chosen"].as_str().unwrap().starts_with("jit"), "{of_blocks:?}");
     assert_eq!(tuning["path"], home.tuning().to_str().unwrap());
     assert!(home.is_tuned());
+    let packets = decisions.iter().find(|line| line["question"] == "packet").unwrap();
+    let packet = &tuning["tuning"]["codes"]["cauchy:k=4,m=2,w=3"]["packet"];
+    assert_eq!(packet.to_string(), packets["chosen"].as_str().unwrap(), "{tuning}");
+    let bench = |code| args!["bench", "--code", code, "--tuned-packet", "--reps", "1", "--json"];
+    let measured = home.run(&bench("4+2")).expect(exit::DONE).result();
+    assert_eq!(&measured["packet"], packet);
+    let encode = |code, out| {
+        args![
+            "encode",
+            "object",
+            "--code",
+            code,
+            "--packet",
+            "tuned",
+            "--out",
+            out,
+            "--no-sync",
+            "--json"
+        ]
+    };
+    fs::write(home.path().join("object"), vec![7; 1 << 20]).unwrap();
+    home.run(&encode("4+2", "tuned")).expect(exit::DONE);
+    let stored = home.run(&args!["info", "tuned", "--json"]).expect(exit::DONE).result();
+    assert_eq!(&stored["packet"], packet);
+    let refused = home.run(&encode("5+2", "other")).expect(exit::ARGUMENTS).error();
+    assert!(refused["message"].as_str().unwrap().contains("run `paritas tune"), "{refused}");
+    let other = home.run(&bench("5+2")).expect(exit::DONE).result();
+    assert_eq!(other["packet"], 64, "nothing is known about it");
 
     home.run(&args!["tune", "--forget"]).expect(exit::DONE);
     assert!(!home.is_tuned() && !home.tuning().exists());
@@ -137,7 +166,18 @@ fn the_other_commands_follow_and_store_the_same() {
     home.run(&args!["tune", "4+2"]).expect(exit::DONE);
     let measured: Value = serde_json::from_slice(&fs::read(home.tuning()).unwrap()).unwrap();
     let processor = measured["processor"].as_str().unwrap();
-    let bench = args!["bench", "--code", "4+2", "--set", "100000", "--reps", "1", "--json"];
+    let bench = args![
+        "bench",
+        "--code",
+        "4+2",
+        "--set",
+        "100000",
+        "--reps",
+        "1",
+        "--threads",
+        "2",
+        "--json"
+    ];
 
     fs::remove_file(home.tuning()).unwrap();
     let found = home.run(&bench).expect(exit::DONE).result();

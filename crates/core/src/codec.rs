@@ -33,6 +33,7 @@ use crate::plan::combination::Change;
 use crate::plan::layout::BufferLayout;
 use crate::run::buffers::Buffer;
 use crate::run::dispatch::Kernel;
+use crate::run::threads::Split;
 
 /// Encodes and reconstructs the shards of one code, in memory.
 ///
@@ -143,6 +144,14 @@ impl Codec {
     /// kernel with the same registers then serves.
     pub fn fallback(&self) -> Option<String> {
         self.engine.fallback()
+    }
+
+    /// Returns how threads share the work of the questions so far: as
+    /// [`CodecOptions::split`] says, or by stripe. What cannot be shared otherwise is split by
+    /// stripe: a single node or row, a packet of one cache line, an update, and all work of one
+    /// thread.
+    pub fn split_in_use(&self) -> Split {
+        self.engine.split_in_use()
     }
 
     /// Returns the bytes of the largest strip, by which a shard grows from one whole stripe to the

@@ -297,6 +297,35 @@ fn threads_do_not_change_the_result() {
     }
 }
 
+/// What a codec says about its threads is what they do: a single node, a single row, a packet of
+/// one line and the work of one thread can be shared by stripes alone.
+#[test]
+fn codecs_tell_how_work_is_shared() {
+    for (spec, packet, threads, divisible) in [
+        ("cauchy:k=3,m=3,w=4", 128, 2, &[Split::Node, Split::Columns, Split::Rows][..]),
+        ("cauchy:k=3,m=3,w=4", 64, 2, &[Split::Node, Split::Rows]),
+        ("cauchy:k=3,m=1,w=4", 128, 2, &[Split::Columns, Split::Rows]),
+        ("cauchy:k=3,m=3,w=4", 128, 1, &[]),
+        ("isal-cauchy:k=3,m=3", 128, 2, &[Split::Node, Split::Columns]),
+        ("isal-cauchy:k=3,m=3", 64, 2, &[Split::Node]),
+        ("isal-cauchy:k=3,m=1", 128, 2, &[Split::Columns]),
+    ] {
+        let code = code(spec);
+        for split in Split::ALL {
+            if code.symbols().is_some() && split == Split::Rows {
+                continue;
+            }
+            let options = CodecOptions::default().packet(packet).threads(threads).split(split);
+            let codec = Codec::with_options(code.clone(), options).unwrap();
+            assert_eq!(codec.split_in_use(), Split::Stripe, "nothing has run");
+            let data: Vec<Vec<u8>> = (0..3).map(|node| fill(node, 4096)).collect();
+            encoded(&codec, &data, parity_nodes(&codec).len(), 0);
+            let expected = if divisible.contains(&split) { split } else { Split::Stripe };
+            assert_eq!(codec.split_in_use(), expected, "{spec} {packet} {threads} {split}");
+        }
+    }
+}
+
 /// Some kernels run these schedules in parts, over several tiles of stripes: in groups of outputs,
 /// and in pieces that keep values for each other.
 #[test]

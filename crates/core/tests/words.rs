@@ -9,7 +9,7 @@ use paritas::Field;
 use paritas::erasure::combinations;
 use paritas::{
     CellSet, Code, CodeBuilder, Codec, CodecOptions, ErrorKind, Kernel, KernelChoice, LaneCodec,
-    NodeId, Role, Spec, Stores, SymbolMatrix, Width, WordKernel,
+    NodeId, Role, Spec, Split, Stores, SymbolMatrix, Width, WordKernel,
 };
 use paritas_reference as reference;
 
@@ -299,7 +299,32 @@ fn threads_and_stores_do_not_change_the_result() {
                 let codec = Codec::with_options(code.clone(), options).unwrap();
                 assert!(encoded(&codec, &data, |_| 4) == expected, "{threads} {stores:?}");
             }
+            // Columns of many lines, of as many as there are threads, of fewer, and of no whole
+            // number of lines.
+            for packet in [4096, 2 * 64, 64, 1000] {
+                for split in [Split::Node, Split::Columns] {
+                    let options = CodecOptions::default().threads(threads).split(split);
+                    let codec = Codec::with_options(code.clone(), options.packet(packet)).unwrap();
+                    let what = format!("{spec} {threads} by {split} of {packet}");
+                    assert!(encoded(&codec, &data, |_| 4) == expected, "{what}");
+                    let shared = split == Split::Node || packet > 64;
+                    assert_eq!(codec.split_in_use() == split, shared, "{what}");
+                }
+            }
         }
+    }
+}
+
+/// A word has no rows that could be shared.
+#[test]
+fn words_are_not_split_by_rows() {
+    for spec in ["isal-cauchy:k=4,m=3", "reed-solomon:k=4,m=3,w=32"] {
+        let error = Codec::with_options(code(spec), options().split(Split::Rows)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Parameters);
+        assert!(
+            error.to_string().ends_with("must be stripe, node or columns; got rows"),
+            "{error}"
+        );
     }
 }
 

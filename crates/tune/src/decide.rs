@@ -41,6 +41,10 @@ const MOST_SHARED: u32 = 25;
 /// Bytes of all shards together, for measurements between threads in a cache.
 const SHARED_SET: usize = 4 << 20;
 
+/// Packets that are tried for a code, in bytes: from that of files to what fills a first-level cache
+/// with two data nodes. `tune --packet` tries smaller ones as well.
+const PACKETS: [usize; 9] = [64, 128, 256, 512, 1 << 10, 2 << 10, 4 << 10, 8 << 10, 16 << 10];
+
 /// Bytes of all data and blocks of an LT code, as in a segment of a file.
 const LT_SET: usize = 8 << 20;
 
@@ -78,12 +82,13 @@ pub fn find(codes: &[Spec], mut report: impl FnMut(&Finding)) -> Result<Tuning> 
         1 => (CodecOptions::default().bytes_a_thread, Split::default()),
         _ => (known.bytes_a_thread(&typical, &mut decide)?, known.split(threads, &mut decide)?),
     };
-    if threads > 1 {
-        for spec in &without_graph {
-            let Some(tuned) = codes.get_mut(&canonical(spec)?) else { continue };
-            let known = Known { kernel: tuned.kernel, pass: tuned.pass, ..known };
+    for spec in &without_graph {
+        let Some(tuned) = codes.get_mut(&canonical(spec)?) else { continue };
+        let known = Known { kernel: tuned.kernel, pass: tuned.pass, ..known };
+        if threads > 1 {
             tuned.bytes_a_thread = Some(known.bytes_a_thread(spec, &mut decide)?);
         }
+        tuned.packet = known.packet(spec, threads, split, &mut decide)?;
     }
     Ok(Tuning {
         processor: processor(),
@@ -133,7 +138,7 @@ fn packet_kernels(
         let kernel = kernels[decide(&ranking)];
         rankings.push(ranking);
         let pass = pass(spec, kernel, decide)?;
-        tuned.insert(canonical(spec)?, CodeTuning { kernel, pass, bytes_a_thread: None });
+        tuned.insert(canonical(spec)?, CodeTuning::new(kernel, pass));
     }
     let choices = (0..kernels.len()).map(|number| mean(&rankings, number)).collect();
     let about = "geometric mean".to_owned();
@@ -181,7 +186,7 @@ fn graph_kernels(codes: &[Spec], decide: &mut Decide<'_>) -> Result<BTreeMap<Str
         }
         let winner = decide(&contest.run(tiled.len() - 1, GAIN)?);
         let (kernel, pass) = (tiled[winner], Pass::default());
-        tuned.insert(canonical(spec)?, CodeTuning { kernel, pass, bytes_a_thread: None });
+        tuned.insert(canonical(spec)?, CodeTuning::new(kernel, pass));
     }
     Ok(tuned)
 }
@@ -355,6 +360,28 @@ impl Known {
         contest.enter("no", self.with(1))?;
         contest.enter("yes", self.with(2))?;
         contest.run(0, GAIN)
+    }
+
+    /// Finds the packet with which `threads` threads encode shards in memory fastest; `None` for a
+    /// code in the word layout. With more threads, other packets may be best.
+    fn packet(
+        self,
+        spec: &Spec,
+        threads: usize,
+        split: Split,
+        decide: &mut Decide<'_>,
+    ) -> Result<Option<usize>> {
+        if Code::new(spec)?.symbols().is_some() {
+            return Ok(None);
+        }
+        let mut contest = Contest::new("packet", spec, MEMORY_SET)?;
+        for &packet in &PACKETS {
+            // Not every kernel suits every packet.
+            let kernel = KernelChoice::Prefer(self.kernel);
+            contest.enter(packet, self.with(threads).kernel(kernel).packet(packet).split(split))?;
+        }
+        let built_in = PACKETS.iter().position(|&packet| packet == DEFAULT_PACKET).unwrap_or(0);
+        Ok(Some(PACKETS[decide(&contest.run(built_in, GAIN)?)]))
     }
 
     fn split(self, threads: usize, decide: &mut Decide<'_>) -> Result<Split> {

@@ -4,7 +4,7 @@
 //! The crate `paritas` runs a code as [`CodecOptions`] say and reads neither files nor the
 //! environment. This crate finds such options. [`measure`](mod@measure) compares two programs on a
 //! machine that is not quiet. [`find`] uses it to choose between kernels, schedules, stores,
-//! threads and splits. [`Memory`] keeps the findings in the user's cache directory, and
+//! threads, splits and packets. [`Memory`] keeps the findings in the user's cache directory, and
 //! [`codec_options`] reads them from there. [`packet_by_rule`] is the dissertation's rule for packets.
 //!
 //! Tuning decides only *how* bytes are computed. What is computed, and so stored, never depends on
@@ -44,6 +44,12 @@ pub const USUAL_CODES: [&str; 6] = ["4+2", "6+3", "8+3", "10+4", "12+4", "20+4"]
 /// tuned.
 pub fn codec_options(code: &Spec) -> CodecOptions {
     Tuning::remembered().map_or_else(CodecOptions::default, |tuning| tuning.options(code))
+}
+
+/// Returns the packet with which a code is encoded fastest on this machine; `None` if that was not
+/// measured. [`codec_options`] leaves it out, because packets are part of what is stored.
+pub fn packet(code: &Spec) -> Option<usize> {
+    Tuning::remembered()?.packet(code)
 }
 
 /// Returns how many thousandths of a copy an XOR costs, for [`Objective::Weighted`]: as measured on

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use paritas::{
-    CodecOptions, Kernel, KernelChoice, Objective, Pass, Spec, Split, Stores, WordKernel,
+    Code, CodecOptions, Kernel, KernelChoice, Objective, Pass, Spec, Split, Stores, WordKernel,
     can_compile,
 };
 use serde::{Deserialize, Serialize};
@@ -68,6 +68,17 @@ pub struct CodeTuning {
     /// if this was not measured, as for LT codes and on machines where one thread is best.
     #[serde(default)]
     pub bytes_a_thread: Option<usize>,
+    /// Bytes of the packet with which shards in memory are encoded fastest, by as many threads as
+    /// are worth using. It is no option of a codec by itself, because packets are stored. `None` if
+    /// the code has no packets, and in files of earlier versions.
+    #[serde(default)]
+    pub packet: Option<usize>,
+}
+
+impl CodeTuning {
+    pub(crate) fn new(kernel: Kernel, pass: Pass) -> Self {
+        Self { kernel, pass, bytes_a_thread: None, packet: None }
+    }
 }
 
 /// One decision, and the measurements behind it.
@@ -158,6 +169,11 @@ impl Tuning {
         Some(Memory::of_user()?.path(NAME))
     }
 
+    /// Returns the packet with which a code is encoded fastest; `None` if that was not measured.
+    pub fn packet(&self, code: &Spec) -> Option<usize> {
+        self.codes.get(&code.to_string())?.packet
+    }
+
     /// Returns the options for a code, as measured.
     pub fn options(&self, code: &Spec) -> CodecOptions {
         self.options_on(code, processors())
@@ -171,7 +187,7 @@ impl Tuning {
             .stores(Stores::NonTemporalFrom(self.nontemporal_from))
             .prefetch(self.prefetch)
             .bytes_a_thread(self.bytes_a_thread)
-            .split(self.split);
+            .split(self.split_of(code));
         if self.processors.is_none_or(|measured| measured == processors) {
             options = options.threads(self.threads);
         }
@@ -182,6 +198,19 @@ impl Tuning {
         }
         options
     }
+
+    /// Returns how threads share the work of a code: as measured, unless its layout has no rows.
+    fn split_of(&self, code: &Spec) -> Split {
+        match self.split {
+            Split::Rows if is_in_words(code) => Split::default(),
+            split => split,
+        }
+    }
+}
+
+/// Whether a code is in the word layout.
+fn is_in_words(code: &Spec) -> bool {
+    Code::new(code).is_ok_and(|code| code.symbols().is_some())
 }
 
 fn printed_weight() -> u32 {
@@ -223,7 +252,7 @@ mod tests {
 
     fn tuning() -> Tuning {
         let (kernel, pass) = (Kernel::Scalar, Pass::Direct);
-        let of_code = CodeTuning { kernel, pass, bytes_a_thread: Some(99) };
+        let of_code = CodeTuning { kernel, pass, bytes_a_thread: Some(99), packet: Some(2048) };
         Tuning {
             processor: "this one".to_owned(),
             kernel: Kernel::best(64),
@@ -255,6 +284,12 @@ mod tests {
         let measured = tuning().options(&"cauchy:k=6,m=3,w=4".parse().unwrap());
         assert_eq!(measured.kernel, KernelChoice::Prefer(Kernel::Scalar));
         assert_eq!((measured.plan.pass, measured.bytes_a_thread), (Pass::Direct, 99));
+        assert_eq!(measured.packet, CodecOptions::default().packet, "packets are stored");
+        assert_eq!(tuning().packet(&"cauchy:k=6,m=3,w=4".parse().unwrap()), Some(2048));
+        assert_eq!(tuning().packet(&"cauchy:k=4,m=2,w=3".parse().unwrap()), None);
+        // Words have no rows, by which a codec would refuse to split them.
+        let words = tuning().options(&"isal-cauchy:k=4,m=2".parse().unwrap());
+        assert_eq!(words.split, Split::Stripe);
     }
 
     /// On a machine that was resized, the number of threads is not the measured one.

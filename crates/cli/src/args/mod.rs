@@ -194,9 +194,9 @@ pub struct Encode {
     /// Bytes of a packet, 1 to 1048576. They are stored, so any reader knows them; 64 suits every
     /// processor (see `paritas tune --packet`). `rule` takes the largest packet with which a stripe
     /// and its temporaries fit into the first-level cache (see `paritas schedule`), for readers
-    /// that run one operation after the other. Packets make no difference in the word layout
+    /// that run one operation after the other; `tuned` the one that `paritas tune` found here. Packets make no difference in the word layout
     /// [default: 64, or fewer if the object does not fill a stripe].
-    #[arg(long, value_name = "BYTES|rule")]
+    #[arg(long, value_name = "BYTES|rule|tuned")]
     pub packet: Option<PacketChoice>,
     /// Replace existing shards of this name, of whatever code; they are kept until the new ones are
     /// complete. Any other file stays. So do shards that were renamed or lie in other folders: they
@@ -902,7 +902,7 @@ tenth of the fraction, up to four times as many pairs are taken. If that does no
 are fewer than 20 pairs, the figure is called too noisy. For an LT code, GB/s is k x block bytes. \
 Its decode computes all data from blocks received in random order; the graph is solved once, in \
 the first run, as for the segments of a file; the roofline reads k blocks. LT codes have no --op \
-update, and --packet, --pass, --cost, --order and --split do not apply to them.
+update, and --packet, --tuned-packet, --pass, --cost, --order and --split do not apply to them.
 JSON: type \"bench\", code, op, erased (for decode), stage, set_bytes, shard_bytes, align, packet, order, kernel, \
 threads, split, reps, kept and pairs (the number of pairs taken; none is left out), gbps_median, gbps_p90, \
 gbps_min, gbps_max, roofline_gbps, roofline_gbps_p90, roofline_fraction, roofline_fraction_low, \
@@ -911,7 +911,7 @@ with it, or the measurement is too noisy to tell), noisy (whether the fraction i
 first_seconds (of the first run, which plans and compiles). For an LT code erased, packet, order and split \
 are null, and there are block_bytes, blocks (computed or received), reception (these as a multiple \
 of k) and seed (both null for encode). With --against or --against-code, type \"comparison\": code, op, erased, stage, set_bytes, shard_bytes, align, \
-packet, order, kernel, threads, split, reps, pairs, gbps_median, against (the other settings), against_code, against_kernel, \
+packet, order, kernel, threads, split, against_split, reps, pairs, gbps_median, against (the other settings), against_code, against_kernel, \
 against_gbps, ratio, ratio_low, ratio_high (how many times as fast as with the other settings, and its interval), verdict, noisy.")]
 pub struct Bench {
     /// The code.
@@ -937,6 +937,9 @@ pub struct Bench {
     /// Bytes of a packet.
     #[arg(long, default_value_t = paritas::DEFAULT_PACKET, value_name = "BYTES")]
     pub packet: usize,
+    /// Use the packet that `paritas tune` found for the code [default: 64].
+    #[arg(long, conflicts_with_all = ["packet", "sweep"])]
+    pub tuned_packet: bool,
     /// For decode, the nodes that are lost [default: the first data nodes, as many as may be lost].
     #[arg(long, value_delimiter = ',', value_name = "I,J,…", value_parser = parse_node)]
     pub erase: Vec<usize>,
@@ -967,7 +970,9 @@ pub struct Bench {
     /// [default: as tuned].
     #[arg(long, value_name = "BYTES")]
     pub bytes_a_thread: Option<NonZeroUsize>,
-    /// The way in which threads share the work: auto (as tuned), stripe, node, columns or rows.
+    /// The way in which threads share the work: auto (as tuned), stripe, node, columns (bytes of
+    /// every packet, in whole cache lines) or rows (of packets, which codes in words lack). What
+    /// cannot be shared in this way is shared by stripes, as a single node is; split in JSON says so.
     #[arg(long, default_value = "auto", value_name = "SPLIT", value_parser = parse_split)]
     pub split: SplitChoice,
     /// Run the roofline with the best kernel and packets of 64 bytes, not with the measured kernel.
@@ -1005,9 +1010,10 @@ impl Bench {
     }
 }
 
-/// Measure kernels, schedules, stores, threads and splits, and remember the best in the user's
-/// cache directory, where all commands find them. A choice replaces the built-in default only if it
-/// is clearly at least 3 % faster. Stored bytes never depend on it.
+/// Measure kernels, schedules, stores, threads, splits and packets, and remember the best in the
+/// user's cache directory, where all commands find them. A choice replaces the built-in default only
+/// if it is clearly at least 3 % faster. Stored bytes never depend on it: the packet is remembered
+/// for `encode --packet tuned` and `bench --tuned-packet` alone.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -1036,7 +1042,7 @@ pub struct Tune {
     /// Measure and report, but remember nothing.
     #[arg(long)]
     pub dry_run: bool,
-    /// Find the packet with which each code is encoded fastest here, in the cache and from memory.
+    /// Find the packet with which one thread encodes each code fastest, in the cache and from memory.
     /// Nothing is remembered, because packets are stored: use `encode --packet`.
     #[arg(long, conflicts_with = "dry_run")]
     pub packet: bool,

@@ -1,4 +1,4 @@
-//! `encode --packet`: a number of bytes, or the rule that finds one.
+//! `encode --packet`: a number of bytes, or what finds one.
 
 use std::str::FromStr;
 
@@ -9,6 +9,8 @@ pub enum PacketChoice {
     Bytes(usize),
     /// The packet of rule (3.1), for the first-level cache of this processor.
     Rule,
+    /// The packet that `paritas tune` found for the code.
+    Tuned,
 }
 
 impl FromStr for PacketChoice {
@@ -17,8 +19,9 @@ impl FromStr for PacketChoice {
     fn from_str(text: &str) -> Result<Self, String> {
         match text.parse() {
             _ if text == "rule" => Ok(Self::Rule),
+            _ if text == "tuned" => Ok(Self::Tuned),
             Ok(bytes) => Ok(Self::Bytes(bytes)),
-            Err(_) => Err(format!("must be a number of bytes, or `rule`; got `{text}`")),
+            Err(_) => Err(format!("must be a number of bytes, `rule` or `tuned`; got `{text}`")),
         }
     }
 }
@@ -31,6 +34,7 @@ mod tests {
     fn bytes_and_the_rule_are_told_apart() {
         assert_eq!("4096".parse(), Ok(PacketChoice::Bytes(4096)));
         assert_eq!("rule".parse(), Ok(PacketChoice::Rule));
+        assert_eq!("tuned".parse(), Ok(PacketChoice::Tuned));
         for wrong in ["", "Rule", "4K", "-1", "rule:4096"] {
             assert!(wrong.parse::<PacketChoice>().is_err(), "{wrong}");
         }

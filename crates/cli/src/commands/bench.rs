@@ -52,6 +52,10 @@ pub fn run(args: &Bench, output: &Output) -> Outcome {
         )));
     }
     match args.sweep {
+        None if args.tuned_packet => {
+            let packet = paritas_tune::packet(code.spec()).unwrap_or(DEFAULT_PACKET);
+            bench(code, &Bench { packet, ..args.clone() }, output)?;
+        }
         None => bench(code, args, output)?,
         Some(Sweep::Packet) => {
             for packet in packets(&code, args.set) {
@@ -78,9 +82,10 @@ fn bench(code: Code, args: &Bench, output: &Output) -> Result<(), Failure> {
     let mut roofline = subject.roofline(args)?;
     let measured = measure(&mut subject, &mut roofline, args)?;
     subject.codec.fallback().iter().for_each(|why| output.warn(why));
+    subject.warn_of_split(args, output);
     let facts = json!({
         "stage": subject.stage, "shard_bytes": subject.shard, "packet": args.packet,
-        "order": named(args.order), "split": subject.codec.options().split.name(),
+        "order": named(args.order), "split": subject.codec.split_in_use().name(),
         "erased": subject.erased(),
     });
     let what = format!("packet {}, shards of {} bytes", args.packet, subject.shard);
@@ -96,12 +101,14 @@ fn compare(mut subject: Workload, args: &Bench, output: &Output) -> Result<(), F
     base.check(&other)?;
     base.share_memory(&subject);
     let measured = measure(&mut subject, &mut base, args)?;
+    subject.warn_of_split(args, output);
     let Measured { spec, kernel, speed, limit, fraction: ratio, .. } = measured;
     let value = json!({
         "type": "comparison", "code": spec, "op": named(args.op), "stage": subject.stage,
         "set_bytes": args.set, "shard_bytes": subject.shard, "align": named(args.align),
         "packet": args.packet, "order": named(args.order), "kernel": kernel,
-        "threads": args.threads, "split": subject.codec.options().split.name(),
+        "threads": args.threads, "split": subject.codec.split_in_use().name(),
+        "against_split": base.codec.split_in_use().name(),
         "reps": args.reps, "pairs": ratio.pairs, "gbps_median": speed.median,
         "erased": subject.erased(), "against": against.to_string(),
         "against_code": base.codec.code().spec().to_string(), "against_kernel": base.codec.kernel_name(),
@@ -367,6 +374,19 @@ impl Workload {
     /// Returns the nodes that decoding computes.
     fn erased(&self) -> &[usize] {
         if self.operation == Operation::Decode { &self.lost } else { &[] }
+    }
+
+    /// Warns if threads share the stripes although another split was asked for.
+    fn warn_of_split(&self, args: &Bench, output: &Output) {
+        let (asked, used) = (args.split, self.codec.split_in_use());
+        if let Some(asked) = asked.filter(|&asked| asked != used && args.threads != 1) {
+            let spec = self.codec.code().spec();
+            output.warn(&format!(
+                "{spec}: this work cannot be shared by {asked} with packets of {} bytes; threads \
+                 share it by {used}",
+                args.packet
+            ));
+        }
     }
 
     /// Works on the memory of another workload, if its shards have the same length.

@@ -58,6 +58,13 @@ fn packet(args: &Encode, code: &Code, plan: PlanOptions) -> Result<Option<usize>
     match args.packet {
         None => Ok(None),
         Some(PacketChoice::Bytes(bytes)) => Ok(Some(bytes)),
+        Some(PacketChoice::Tuned) => match paritas_tune::packet(code.spec()) {
+            Some(bytes) => Ok(Some(bytes)),
+            None => Err(Failure::arguments(format!(
+                "--packet tuned: nothing was measured for {0}; run `paritas tune {0}`",
+                code.spec()
+            ))),
+        },
         Some(PacketChoice::Rule) => packet_rule::for_encoding(code, plan).map(Some),
     }
 }

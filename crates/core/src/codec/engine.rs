@@ -36,12 +36,20 @@ impl Engine {
     /// Prepares to run a code over buffers laid out as `buffers` says.
     ///
     /// # Errors
-    /// If the packet is empty or larger than 2^30 bytes, or if the kernel is not available.
+    /// If the packet is empty or larger than 2^30 bytes, if the kernel is not available, or if
+    /// words are to be split by rows.
     pub(super) fn new(code: Code, options: CodecOptions, buffers: BufferLayout) -> Result<Self> {
         if options.packet == 0 || options.packet > 1 << 30 {
             return Err(Error::parameters(format!(
                 "packet: must be 1 to 2^30 bytes; got {}",
                 options.packet
+            )));
+        }
+        if options.split == Split::Rows && code.symbols().is_some() {
+            return Err(Error::parameters(format!(
+                "split: {} is in the word layout, which has no rows of packets; must be stripe, \
+                 node or columns; got rows",
+                code.spec()
             )));
         }
         let kernel = options.kernel.resolve(options.packet);
@@ -81,6 +89,13 @@ impl Engine {
     pub(super) fn fallback(&self) -> Option<String> {
         let why = self.programs.find_map(Executable::fallback)?;
         Some(format!("{} cannot serve: {why}", self.kernel_name()))
+    }
+
+    /// Returns how threads share the work of the programs so far: as the options say, unless every
+    /// program is split by stripes.
+    pub(super) fn split_in_use(&self) -> Split {
+        let divided = |program: &Executable| (!program.is_by_stripes()).then_some(());
+        self.programs.find_map(divided).map_or(Split::Stripe, |()| self.options.split)
     }
 
     /// Returns the kernel that runs words, if the code is in the word layout.
@@ -184,7 +199,9 @@ impl Engine {
             shares: match self.options.split {
                 Split::Stripe => Shares::Stripes,
                 Split::Node => Shares::Nodes(threads()),
-                Split::Columns => Shares::Columns(threads()),
+                Split::Columns => {
+                    Shares::Columns { shares: threads(), packet: self.options.packet }
+                }
                 Split::Rows => Shares::Rows(threads()),
             },
             options: self.options.plan,

@@ -92,7 +92,7 @@ impl Engine {
         }
         let question = Question::compute(have, want);
         let execution = self.execution_for(&question, serving.target())?;
-        let in_turn = matches!(execution.turns, Turns::ByTiles { .. });
+        let in_turn = execution.turns != Turns::SideBySide;
         let parts = execution.parts.iter();
         let parts = parts.map(|part| self.explain_part(part, serving, call, nontemporal));
         Ok(Explanation { kernel, parts: parts.collect::<Result<_>>()?, in_turn, nontemporal })

@@ -22,7 +22,8 @@ pub const DEFAULT_PACKET: usize = 64;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CodecOptions {
-    /// Bytes of a packet.
+    /// Bytes of a packet. In the word layout it decides only what [`Split::Columns`] divides, and
+    /// is rounded up to whole cache lines.
     pub packet: usize,
     /// Largest number of threads that a call may use; by default as many as the machine has.
     pub threads: Option<NonZeroUsize>,
@@ -31,8 +32,8 @@ pub struct CodecOptions {
     /// so only if each then has eight times as many bytes or 1 MiB, whichever is less, and at least
     /// `bytes_a_thread`.
     pub bytes_a_thread: usize,
-    /// How threads share the work of [`Codec::compute`](crate::Codec::compute); an update is always
-    /// split by stripe.
+    /// How threads share the work of [`Codec::compute`](crate::Codec::compute).
+    /// [`Codec::split_in_use`](crate::Codec::split_in_use) says what is split by stripe in any case.
     pub split: Split,
     /// Kernel that runs. A code in the word layout gets a word kernel that uses the same registers.
     pub kernel: KernelChoice,

@@ -32,8 +32,14 @@ use crate::plan::{Plan, PlanOptions};
 pub(crate) enum Shares {
     /// By stripes: every thread runs the same programs.
     Stripes,
-    /// By bytes of every packet, in whole cache lines, into at most this many shares.
-    Columns(usize),
+    /// By bytes of every packet, in whole cache lines, into at most `shares` shares. In the word
+    /// layout, where packets are not part of what is stored, `packet` alone says what is divided.
+    Columns {
+        /// Largest number of shares.
+        shares: usize,
+        /// Bytes of a packet.
+        packet: usize,
+    },
     /// By the nodes that are computed, into at most this many shares.
     Nodes(usize),
     /// By the rows of the nodes that are computed, into at most this many shares.
@@ -51,6 +57,13 @@ pub(crate) enum Turns {
     ByTiles {
         /// Number of these buffers.
         kept: usize,
+    },
+    /// Every thread has the same bytes of each packet of words and runs all parts over them in turn.
+    ByColumns {
+        /// Bytes of a packet, a multiple of a cache line.
+        packet: usize,
+        /// Number of shares, each of whole cache lines.
+        shares: usize,
     },
 }
 
@@ -84,6 +97,7 @@ impl Execution {
         let feeds = match turns {
             Turns::SideBySide => apart(&footprints).map(|()| vec![false; footprints.len()]),
             Turns::ByTiles { kept } => feeding(&footprints, buffers.saturating_sub(kept)),
+            Turns::ByColumns { .. } => feeding(&footprints, buffers),
         };
         let packet = programs.first().map_or(0, Program::packet);
         let is_alike = |(program, of): (&Program, &Footprint)| {
@@ -169,18 +183,23 @@ impl Planner<'_> {
             return self.compute_words(have, want);
         }
         let whole = 0..self.layout.packet;
-        let programs: Result<Vec<Program>> = match self.shares {
-            Shares::Stripes => return self.compute_whole(have, want),
-            Shares::Columns(shares) => {
-                let ranges = column_ranges(self.layout.packet, shares).into_iter();
-                ranges.map(|range| self.part(have, want, range)).collect()
+        let shares: Vec<(CellSet, Range<usize>)> = match self.shares {
+            Shares::Stripes => Vec::new(),
+            Shares::Columns { shares, packet } => {
+                let ranges = column_ranges(packet, shares).into_iter();
+                ranges.map(|range| (want.clone(), range)).collect()
             }
             Shares::Nodes(shares) | Shares::Rows(shares) => {
                 let shares = self.dealt(want, shares).into_iter();
-                shares.map(|share| self.part(have, &share, whole.clone())).collect()
+                shares.map(|share| (share, whole.clone())).collect()
             }
         };
-        Execution::new(programs?, Turns::SideBySide, self.target)
+        // A single node, row or cache line cannot be shared, so threads share the stripes.
+        if shares.len() < 2 {
+            return self.compute_whole(have, want);
+        }
+        let programs = shares.into_iter().map(|(share, range)| self.part(have, &share, range));
+        Execution::new(programs.collect::<Result<_>>()?, Turns::SideBySide, self.target)
     }
 
     /// Proves and binds a plan that the caller supplies.
@@ -330,8 +349,8 @@ impl Planner<'_> {
         groups.into_values().collect()
     }
 
-    /// Plans a question about a code in the word layout. Words of a field have no rows or columns
-    /// that could be handled separately, so the work is split by node or else by stripe.
+    /// Plans a question about a code in the word layout. Its nodes have no rows; codecs refuse to
+    /// split by rows.
     fn compute_words(&self, have: &CellSet, want: &CellSet) -> Result<Execution> {
         let (have, want) = (self.whole_nodes(have)?, self.whole_nodes(want)?);
         let combination = self.code.combination(&have, &want)?;
@@ -349,7 +368,13 @@ impl Planner<'_> {
             in_place: false,
         };
         let (parts, turns) = match self.shares {
-            Shares::Nodes(shares) => (words.shares(shares), Turns::SideBySide),
+            Shares::Nodes(shares) if shares > 1 && words.outputs.len() > 1 => {
+                (words.shares(shares), Turns::SideBySide)
+            }
+            Shares::Columns { shares, packet } if column_ranges(packet, shares).len() > 1 => {
+                let packet = packet.next_multiple_of(LINE);
+                (words.parts(self.machine()), Turns::ByColumns { packet, shares })
+            }
             _ => (words.parts(self.machine()), Turns::ByTiles { kept: 0 }),
         };
         self.execute_words(&parts, turns)
@@ -376,7 +401,10 @@ impl Planner<'_> {
     fn execute_words(&self, parts: &[Words], turns: Turns) -> Result<Execution> {
         let programs: Vec<Program> =
             parts.iter().map(|words| words.program(self.machine())).collect::<Result<_>>()?;
-        let turns = if programs.len() == 1 { Turns::SideBySide } else { turns };
+        let turns = match turns {
+            Turns::ByTiles { .. } if programs.len() == 1 => Turns::SideBySide,
+            turns => turns,
+        };
         Execution::new(programs, turns, self.target)
     }
 
@@ -501,9 +529,56 @@ impl Words {
 
 /// Returns the columns of each share of a packet: whole cache lines, as evenly as possible, so that
 /// no two threads write the same line.
-fn column_ranges(packet: usize, shares: usize) -> Vec<Range<usize>> {
+pub(crate) fn column_ranges(packet: usize, shares: usize) -> Vec<Range<usize>> {
     let lines = packet.div_ceil(LINE);
     let pieces = shares.min(lines);
     let bound = |piece: usize| (lines * piece / pieces * LINE).min(packet);
     (0..pieces).map(|piece| bound(piece)..bound(piece + 1)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::define::cells::Role;
+    use crate::plan::layout::BufferLayout;
+
+    /// Returns the number of nodes that each thread computes, divided by nodes.
+    fn nodes_by_thread(spec: &str, threads: usize) -> Vec<usize> {
+        let code = Code::new(&spec.parse().unwrap()).unwrap();
+        let layout = Layout::new(&code, BufferLayout::Node, 64);
+        let shares = Shares::Nodes(threads);
+        let options = PlanOptions::default();
+        let planner = Planner { code: &code, layout: &layout, target: None, shares, options };
+        let (data, parity) = (code.stored(Role::Data), code.stored(Role::Parity));
+        let parts = planner.compute(&data, &parity).unwrap().parts;
+        let written = |part: &Part| {
+            let nodes = part.program.footprint().written.into_iter().map(|cell| cell.buffer);
+            nodes.collect::<BTreeSet<usize>>().len()
+        };
+        parts.iter().map(written).collect()
+    }
+
+    /// The poster: if the nodes are no multiple of the threads, some thread computes one more.
+    /// Three nodes are two and one for two threads, which thus take two thirds of the time of one.
+    #[test]
+    fn some_threads_compute_a_node_more() {
+        let mut even = 0;
+        for m in 1..=8_usize {
+            for threads in 1..=4 {
+                for (family, more) in [("cauchy", "w=5"), ("reed-solomon", "w=8")] {
+                    let parts = nodes_by_thread(&format!("{family}:k=10,m={m},{more}"), threads);
+                    let most = m.div_ceil(threads);
+                    assert_eq!(parts.iter().sum::<usize>(), m, "{family} {m} {threads}");
+                    assert_eq!(parts.iter().max(), Some(&most), "{family} {m} {threads}");
+                    assert!(parts.len() <= threads);
+                    even += usize::from(parts == vec![most; threads] && threads > 1);
+                }
+            }
+        }
+        assert_eq!(even, 2 * (4 + 2 + 2), "multiples of 2, 3 and 4");
+        assert_eq!(nodes_by_thread("cauchy:k=10,m=3,w=5", 2), [2, 1]);
+        assert_eq!(nodes_by_thread("reed-solomon:k=10,m=3", 2), [2, 1]);
+    }
 }

@@ -17,7 +17,7 @@ use std::ops::Range;
 
 use crate::error::{Error, Result};
 use crate::limits::TILE_BYTES;
-use crate::plan::execution::{Execution, Part as PlannedPart, Turns};
+use crate::plan::execution::{Execution, Part as PlannedPart, Turns, column_ranges};
 use crate::plan::machine::LINE;
 use crate::plan::program::Program;
 use crate::run::buffers::{Buffer, Line, Memory, Place, PreparedKernel, Scratch, Stores, Table};
@@ -83,7 +83,7 @@ impl Executable {
         let Execution { parts, turns } = execution;
         let mut uses = uses_of(&parts);
         let kept = match turns {
-            Turns::SideBySide => 0,
+            Turns::SideBySide | Turns::ByColumns { .. } => 0,
             Turns::ByTiles { kept } => kept.min(uses.len()),
         };
         let kept = uses.split_off(uses.len() - kept);
@@ -138,6 +138,15 @@ impl Executable {
     /// Returns the reason for which another kernel than the intended one serves, if one does.
     pub(crate) fn fallback(&self) -> Option<String> {
         self.parts.iter().find_map(|part| part.kernel.fallback())
+    }
+
+    /// Whether threads share the stripes, and not the parts or the columns of packets.
+    pub(crate) fn is_by_stripes(&self) -> bool {
+        match self.turns {
+            Turns::SideBySide => self.parts.len() == 1,
+            Turns::ByTiles { .. } => true,
+            Turns::ByColumns { .. } => false,
+        }
     }
 
     /// Runs the program over `buffers`, each with its number; all other buffers are absent.
@@ -220,23 +229,27 @@ impl Executable {
         let run = |part: &Part, range: Range<usize>| {
             // SAFETY: `check` found every buffer present, long enough for all stripes and of the
             // right kind, and exclusive borrows stand behind all that is written; there are no
-            // buffers but the call's. Threads get disjoint stripes, or they get parts, and
-            // `Execution` has checked that no part writes what another part touches.
+            // buffers but the call's. Threads get disjoint stripes (those of a column are disjoint,
+            // too), or they get parts, and `Execution` has checked that no part writes what another
+            // part touches.
             unsafe { part.kernel.run(memory, range) };
         };
-        match (&self.parts[..], self.turns) {
-            ([part], _) if self.kept.is_empty() => {
-                threads::over_stripes(stripes, self.grain, bytes, threads, |range| {
-                    run(part, range);
-                });
+        let run_all = |range: Range<usize>| match &self.parts[..] {
+            [part] if self.kept.is_empty() => run(part, range),
+            _ => self.run_by_tiles(memory, range),
+        };
+        match self.turns {
+            _ if self.is_by_stripes() => {
+                threads::over_stripes(stripes, self.grain, bytes, threads, run_all);
             }
-            (_, Turns::ByTiles { .. }) => {
-                let run = |range| self.run_by_tiles(memory, range);
-                threads::over_stripes(stripes, self.grain, bytes, threads, run);
+            Turns::ByColumns { packet, shares } => {
+                let columns = column_ranges(packet, shares).into_iter();
+                // A stripe of words is a cache line.
+                let columns: Vec<Range<usize>> =
+                    columns.map(|bytes| bytes.start / LINE..bytes.end / LINE).collect();
+                threads::over_columns(stripes, packet / LINE, &columns, bytes, threads, run_all);
             }
-            (parts, Turns::SideBySide) => {
-                threads::over_parts(parts, bytes, threads, |part| run(part, 0..stripes));
-            }
+            _ => threads::over_parts(&self.parts, bytes, threads, |part| run(part, 0..stripes)),
         }
     }
 

@@ -83,6 +83,7 @@ fn expect_suitable(code: &Code, args: &Bench) -> Result<(), Failure> {
         ("--cost", args.cost != CostName::Total),
         ("--order", args.order != OrderName::Parity),
         ("--split", args.split.is_some()),
+        ("--tuned-packet", args.tuned_packet),
     ];
     match given.iter().find(|(_, is_given)| *is_given) {
         Some((flag, _)) => Err(Failure::arguments(format!(

@@ -5,7 +5,8 @@
 //! thread runs the same program over a part of each buffer, whatever the number of threads, and no
 //! thread reads or writes what another thread touches. In the other ways every thread has a program
 //! of its own, over whole buffers. By node and by row, all threads read all sources, and each
-//! thread repeats the XORs that the programs could share.
+//! thread repeats the XORs that the programs could share. In the word layout a column is a range of
+//! bytes of every packet, so all threads run the same program over it.
 
 pub(crate) mod forks;
 pub(crate) mod helpers;
@@ -33,7 +34,8 @@ pub enum Split {
     Node,
     /// Every thread takes some bytes of every packet, in whole cache lines.
     Columns,
-    /// Every thread computes some rows of every node.
+    /// Every thread computes some rows of every node. Codecs refuse it in the word layout, which has
+    /// no rows.
     Rows,
 }
 
@@ -165,6 +167,27 @@ pub(crate) fn over_parts<T: Sync>(
     });
 }
 
+/// Runs `work` over columns of packets, each column on a thread of its own if enough threads are
+/// allowed. A packet is `packet` stripes, and a column the same stripes of every packet; the last
+/// packet may be shorter.
+pub(crate) fn over_columns(
+    stripes: usize,
+    packet: usize,
+    columns: &[Range<usize>],
+    bytes: usize,
+    threads: Threads,
+    work: impl Fn(Range<usize>) + Sync,
+) {
+    over_parts(columns, bytes, threads, |column| {
+        for start in (0..stripes).step_by(packet) {
+            let range = start + column.start..stripes.min(start + column.end);
+            if !range.is_empty() {
+                work(range);
+            }
+        }
+    });
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -183,6 +206,27 @@ mod tests {
         assert_eq!(wanted(BYTES_TO_WAKE * 2, 2 * BYTES_TO_WAKE), (0, 0));
         assert_eq!(wanted(BYTES_TO_WAKE * 2, 4 * BYTES_TO_WAKE), (1, 1));
         assert_eq!(wanted(1, 32), (3, 3));
+    }
+
+    /// Every stripe is in one column, whose thread alone runs it, also in a last packet that ends
+    /// before some columns begin.
+    #[test]
+    fn columns_are_the_same_stripes_of_every_packet() {
+        for (stripes, packet, columns) in
+            [(1000, 32, vec![0..16, 16..32]), (7, 4, vec![0..1, 1..2, 2..4])]
+        {
+            let seen = Mutex::new(vec![Vec::new(); stripes]);
+            let threads = Threads { most: NonZeroUsize::new(3), bytes_each: 1 };
+            over_columns(stripes, packet, &columns, 1 << 30, threads, |range| {
+                let column =
+                    columns.iter().position(|column| column.contains(&(range.start % packet)));
+                range.for_each(|stripe| seen.lock().unwrap()[stripe].push(column));
+            });
+            for (stripe, seen) in seen.into_inner().unwrap().into_iter().enumerate() {
+                let column = columns.iter().position(|column| column.contains(&(stripe % packet)));
+                assert_eq!(seen, [column], "{stripe}");
+            }
+        }
     }
 
     #[test]
