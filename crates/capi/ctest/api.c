@@ -57,12 +57,12 @@ static void wrong_arguments(void) {
     CHECK(paritas_codec_new("\xff", NULL, &codec) == PARITAS_ARGUMENTS);
     CHECK(paritas_codec_new("6+3", NULL, NULL) == PARITAS_ARGUMENTS);
     CHECK(paritas_codec_new("lt:k=10,n=30", NULL, &codec) == PARITAS_ARGUMENTS);
-    paritas_options options[2] = {{0, 0}};
+    paritas_options options[2] = {{0}};
     CHECK(paritas_codec_new("6+3", (paritas_options *)(void *)((char *)options + 1), &codec) == PARITAS_ARGUMENTS);
     CHECK(strstr(paritas_last_message(), "options") != NULL);
     options[0].packet = SIZE_MAX;
     CHECK(paritas_codec_new("6+3", options, &codec) == PARITAS_ARGUMENTS);
-    options[0] = (paritas_options){0, SIZE_MAX};
+    options[0] = (paritas_options){.threads = SIZE_MAX};
     OK(paritas_codec_new("6+3", options, &codec));
     paritas_codec_free(codec);
 
@@ -341,6 +341,44 @@ static void files(const char *folder) {
     free(object);
 }
 
+/* Returns the parity of a code with options; its shards are those of 6+3. */
+static uint8_t **shared(const char *spec, paritas_options options, size_t bytes) {
+    paritas_codec *codec = NULL;
+    OK(paritas_codec_new(spec, &options, &codec));
+    uint8_t **shards = encoded(codec, bytes);
+    paritas_codec_free(codec);
+    return shards;
+}
+
+/* However many threads share the work, and in whatever way, the bytes are the same. */
+static void splits(void) {
+    static const paritas_split all[] = {PARITAS_SPLIT_STRIPE, PARITAS_SPLIT_NODE, PARITAS_SPLIT_COLUMNS, PARITAS_SPLIT_ROWS};
+    static const char *const specs[] = {"6+3", "reed-solomon:k=6,m=3,w=16"};
+    enum { PACKET = 2048, BYTES = 20 * 4 * PACKET };
+    for (unsigned s = 0; s < 2; s++) {
+        uint8_t **one = shared(specs[s], (paritas_options){.packet = PACKET, .threads = 1}, BYTES);
+        for (unsigned i = 0; i < 4; i++) {
+            paritas_options options = {.packet = PACKET, .threads = 3, .split = (int)all[i]};
+            paritas_codec *codec = NULL;
+            if (s == 1 && all[i] == PARITAS_SPLIT_ROWS) {
+                CHECK(paritas_codec_new(specs[s], &options, &codec) == PARITAS_ARGUMENTS && codec == NULL);
+                CHECK(strstr(paritas_last_message(), "no rows") != NULL);
+                continue;
+            }
+            uint8_t **shards = shared(specs[s], options, BYTES);
+            for (unsigned n = K; n < N; n++) CHECK(memcmp(one[n], shards[n], BYTES) == 0);
+            shards_free(shards, N);
+        }
+        shards_free(one, N);
+    }
+    for (int wrong = -1; wrong <= 4; wrong += 5) {
+        paritas_options options = {.split = wrong};
+        paritas_codec *codec = NULL;
+        CHECK(paritas_codec_new("6+3", &options, &codec) == PARITAS_ARGUMENTS && codec == NULL);
+        CHECK(strstr(paritas_last_message(), wrong < 0 ? "got -1" : "got 4") != NULL);
+    }
+}
+
 typedef struct {
     const paritas_codec *codec;
     const paritas_prepared *prepared;
@@ -443,6 +481,7 @@ int main(int count, char **arguments) {
     lt();
     files(arguments[1]);
     threads();
+    splits();
     /* A tool that follows the child takes what its parent's threads held for lost. The memory of AddressSanitizer
      * may be locked for ever in a child, because another thread asked for some while its parent was forked. */
 #ifndef __SANITIZE_ADDRESS__

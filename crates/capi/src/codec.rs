@@ -1,8 +1,8 @@
 //! Codecs: made from a spec; they encode, reconstruct and update shards in the caller's memory.
 
-use std::ffi::c_char;
+use std::ffi::{c_char, c_int};
 
-use paritas::{Code, Codec, CodecOptions, NodeId};
+use paritas::{Code, Codec, CodecOptions, NodeId, Split};
 
 use crate::handle::{self, Handle};
 use crate::memory::{self, Shards, Source};
@@ -13,15 +13,33 @@ pub struct paritas_codec {
     _opaque: (),
 }
 
+/// How the threads of a call share its work.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub enum paritas_split {
+    /// Every thread takes some of the stripes: the default, and what is done where the work cannot
+    /// be shared in another way, as that of one parity shard.
+    PARITAS_SPLIT_STRIPE = 0,
+    /// Every thread computes some of the shards.
+    PARITAS_SPLIT_NODE = 1,
+    /// Every thread takes some bytes of every packet, in whole cache lines.
+    PARITAS_SPLIT_COLUMNS = 2,
+    /// Every thread computes some rows of every shard. Not for codes over words, which have no rows.
+    PARITAS_SPLIT_ROWS = 3,
+}
+
 /// How a codec works. Zeros stand for the defaults.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct paritas_options {
-    /// Bytes of a packet; by default 64. Part of the stored format, except in codes over words.
+    /// Bytes of a packet; by default 64. Part of the stored format, except in codes over words,
+    /// where it is only what PARITAS_SPLIT_COLUMNS divides.
     pub packet: usize,
     /// Largest number of threads of a call; by default as many as there are processors. Another
     /// thread is used for every megabyte of shards.
     pub threads: usize,
+    /// How threads share a call: a paritas_split.
+    pub split: c_int,
 }
 
 impl Handle for paritas_codec {
@@ -145,18 +163,35 @@ pub unsafe extern "C" fn paritas_codec_new(
             // SAFETY: as above.
             let options = unsafe { memory::optional(options, "options") }?;
             let code: Code = spec.parse()?;
-            Shaped::new(Codec::with_options(code, chosen(options))?)
+            Shaped::new(Codec::with_options(code, chosen(options)?)?)
         };
         // SAFETY: as above.
         unsafe { handle::give(codec, make) }
     })
 }
 
-fn chosen(given: Option<&paritas_options>) -> CodecOptions {
+fn chosen(given: Option<&paritas_options>) -> Result<CodecOptions> {
     let options = CodecOptions::default();
-    let Some(given) = given else { return options };
-    let options = options.threads(given.threads);
-    if given.packet == 0 { options } else { options.packet(given.packet) }
+    let Some(given) = given else { return Ok(options) };
+    let options = options.threads(given.threads).split(split(given.split)?);
+    Ok(if given.packet == 0 { options } else { options.packet(given.packet) })
+}
+
+/// Returns the split of a number, which C does not bound.
+fn split(number: c_int) -> Result<Split> {
+    use paritas_split::{
+        PARITAS_SPLIT_COLUMNS, PARITAS_SPLIT_NODE, PARITAS_SPLIT_ROWS, PARITAS_SPLIT_STRIPE,
+    };
+    let splits = [
+        (PARITAS_SPLIT_STRIPE, Split::Stripe),
+        (PARITAS_SPLIT_NODE, Split::Node),
+        (PARITAS_SPLIT_COLUMNS, Split::Columns),
+        (PARITAS_SPLIT_ROWS, Split::Rows),
+    ];
+    let found = splits.into_iter().find(|&(named, _)| named as c_int == number);
+    found.map(|(_, split)| split).ok_or_else(|| {
+        Failure::arguments(format!("split: must be 0 to 3, a paritas_split; got {number}"))
+    })
 }
 
 /// Frees a codec. Calls prepared with it live on. Null is allowed.
