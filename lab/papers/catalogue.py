@@ -1,9 +1,9 @@
 """All experiments."""
 
-from . import jugan, luo, plank, uyeda, zhou, zhou_delayed, zhou_loops, zhou_packets, zhou_search, zhou_speed
+from . import jugan, luo, plank, uyeda, zhou, zhou_delayed, zhou_loops, zhou_network, zhou_packets, zhou_search, zhou_speed
 from .experiment import Experiment
 
-PAPERS = (luo, plank, zhou, zhou_loops, zhou_search, zhou_packets, zhou_speed, zhou_delayed, jugan, uyeda)
+PAPERS = (luo, plank, zhou, zhou_loops, zhou_search, zhou_packets, zhou_speed, zhou_delayed, zhou_network, jugan, uyeda)
 EXPERIMENTS: list[Experiment] = [experiment for module in PAPERS for experiment in module.EXPERIMENTS]
 
 

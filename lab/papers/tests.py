@@ -30,8 +30,12 @@ TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
 os.environ.setdefault("PARITAS_COMMAND", str(TARGET / "debug" / "paritas"))
 sys.path.insert(0, str(ROOT / "lab"))
 
+import network  # noqa: E402
+import network_tables  # noqa: E402
 import records  # noqa: E402
-from papers import catalogue, definitions, luo, page, plank, uyeda, widths, zhou, zhou_delayed, zhou_search, zhou_speed  # noqa: E402
+from papers import catalogue, definitions, jugan, luo, page, plank, uyeda, widths, zhou, zhou_delayed, zhou_network, zhou_search, zhou_speed  # noqa: E402
+from papers.claims import jugan as claims_of_jugan  # noqa: E402
+from papers.claims.judge import Verdict  # noqa: E402
 from papers.command import binary, in_percent, paritas, schedule  # noqa: E402
 from papers.experiment import Cell, Effort, Experiment, Kind, Point, agrees, printed  # noqa: E402
 from papers.store import Origin, Record, Store  # noqa: E402
@@ -355,6 +359,51 @@ class Matrices(unittest.TestCase):
         zhou_search.kept.cache_clear()
 
 
+class Threads(unittest.TestCase):
+    """Jugan's poster."""
+
+    def test_the_poster_is_run_with_all_its_codes(self):
+        """Each M and each W, with each split that there is something to divide for, in a quick run as well."""
+        words = {point.name for point in catalogue.by_identity("jugan-reed-solomon").points(QUICK)}
+        packets = {point.name for point in catalogue.by_identity("jugan-cauchy").points(QUICK)}
+        # A single node is not divided; words have no rows, and packets of one line no columns.
+        self.assertEqual(len(words), 8 * 3 * 3 - 3)
+        self.assertEqual(len(packets), 8 * 3 * 4 - 3 - 8)
+        for m in range(1, 9):
+            self.assertEqual({w for w in (8, 16, 32) if f"reed-solomon:k=10,m={m},w={w} stripe" in words}, {8, 16, 32})
+
+    def test_three_nodes_on_two_threads_are_two_and_one(self):
+        self.assertEqual([jugan.allowed(m, 2) for m in (1, 2, 3, 4)], [1, 2, 1.5, 2])
+        self.assertEqual([round(jugan.allowed(m, 4), 2) for m in (3, 4, 5, 8)], [3, 4, 2.5, 4])
+
+    def test_a_run_that_was_split_otherwise_is_no_figure(self):
+        line = {"split": "stripe", "ratio": 1.9, "ratio_low": 1.8, "ratio_high": 2, "noisy": False, "gbps_median": 20}
+        with mock.patch.object(jugan, "paritas", return_value=[line]), mock.patch.object(jugan, "cores", return_value=[2]):
+            run = lambda split: list(jugan.speed_up("r", "10+4", split, {"64 bits": ()}, (), "packets", QUICK))
+            self.assertEqual([cell.value for cell in run("stripe")], [1.9])
+            with self.assertRaisesRegex(RuntimeError, "was split by stripe"):
+                run("columns")
+
+    def test_derived_tables_carry_intervals_and_doubts(self):
+        cell = lambda m, w, split, value, doubt="": Cell(
+            f"M = {m}, W = {w}", f"64 bits: {split}, 2 threads", value, value - 0.1, value + 0.1, 10 * value / m, doubt)  # fmt: skip
+        found = [cell(3, 8, "node", 1.5), cell(3, 16, "node", 1.2, "too noisy"), cell(3, 8, "stripe", 1.9), cell(1, 8, "stripe", 1.9)]
+        both = {"jugan-reed-solomon": found, "jugan-cauchy": []}
+        ratios = {cell.column: cell for cell in jugan.widths(both) if cell.row == "M = 3"}
+        of_nodes = ratios["64 bits: node, 2 threads"]
+        self.assertEqual((round(of_nodes.value, 3), of_nodes.doubt), (1.25, "too noisy"))
+        self.assertLess(of_nodes.low, of_nodes.value)
+        self.assertEqual([cell.column for cell in jugan.nodes(both)], ["M = 3 (at most 1.50)"] * 2)
+        verdict = lambda judge: judge({"reed-solomon": found, "cauchy": []}).verdict
+        self.assertEqual(verdict(claims_of_jugan.widths_matter_little("64 bits")), Verdict.UNDECIDED, "1.25, from 1.0 to 1.45 at most")
+        self.assertEqual(verdict(claims_of_jugan.almost_twice("64 bits")), Verdict.UNDECIDED, "1.8 to 2.0 holds the bound")
+        self.assertEqual(verdict(claims_of_jugan.odd_nodes_suffer("64 bits")), Verdict.HOLDS, "1.6 is below 1.8")
+        self.assertEqual(verdict(claims_of_jugan.odd_nodes_suffer("compiled")), Verdict.UNDECIDED, "no such cell")
+        speeds = {cell.place: (round(cell.low, 3), round(cell.high, 3), cell.doubt) for cell in jugan.one_thread(both)}
+        self.assertEqual(speeds["reed-solomon, W = 8, 64 bits", "M = 3"], (3.333, 3.333, ""))
+        self.assertEqual(speeds["reed-solomon, W = 8, 64 bits", "M = 1"], (10, 10, "a single sample"))
+
+
 class MachineCode(unittest.TestCase):
     """Kernels of the lab."""
 
@@ -446,10 +495,58 @@ class Runs(unittest.TestCase):
                 self.assertEqual(count, total)
                 self.assertTrue(least <= minutes <= most, first)
 
+    def test_figures_stand_under_the_machine_that_measured_them(self):
+        """A record has one heading, that of the run. So its cells must not be copied from a record of another: none is read, and where
+        hosts cannot be made there is no record."""
+        kept = mock.patch.object(records, "load", side_effect=AssertionError("a record of another run was read"))
+        here = Origin("this processor", "abc", "today", "quick", "lab/run")
+        sources = [catalogue.by_identity(f"zhou-table-{number}") for number in zhou_network.LINKS]
+        wanted = [*sources, *(catalogue.by_identity(f"zhou-figure-{number}") for number in ("4.6", "4.7"))]
+        with tempfile.TemporaryDirectory() as folder, kept, contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+            store = Store(pathlib.Path(folder))
+            with mock.patch.object(zhou_network.hosts, "explain_if_impossible", side_effect=SystemExit("needs root")), self.assertRaises(SystemExit):
+                program.Run(store, here, QUICK, again=False).all(wanted)
+            self.assertTrue(all(store.read(experiment) is None for experiment in wanted))
+            with invented_links():
+                program.Run(store, here, QUICK, again=False).all(wanted)
+            for experiment in wanted:
+                record = store.read(experiment)
+                self.assertEqual(record.origin, here)
+                self.assertTrue(record.cells and all(cell.value == 2 and cell.doubt == "a single sample" for cell in record.cells))
+            for experiment in sources:
+                places = {cell.place for cell in store.read(experiment).cells}
+                self.assertEqual(places, set(experiment.theirs()), experiment.identity)
+            rates = {cell.column.partition(":")[0] for cell in store.read(wanted[3]).cells}
+            self.assertEqual(rates, {"11.3 MB/s", "118.5 MB/s", "596 MB/s"})
+
+    def test_kept_figures_are_of_the_run_that_heads_them(self):
+        """A command that names a commit of its own was copied from the record of another run."""
+        for experiment in catalogue.EXPERIMENTS:
+            record = RECORDED.read(experiment)
+            for cell in record.cells if record else []:
+                self.assertNotRegex(cell.command, r"\([0-9a-f]{7}[^)]*\)$", experiment.identity)
+
     def test_records_name_no_place_of_a_machine(self):
         for path in (ROOT / "lab" / "records").rglob("*.csv"):
             with open(path) as file:
                 self.assertNotRegex(file.readline(), "/(tmp|home|root|work|Users)/", path)
+
+
+@contextlib.contextmanager
+def invented_links() -> Iterator[None]:
+    """In place of hosts and links, a network over which everything moves at 2 MB/s."""
+    row = {"bytes": "4000000", "seconds": "2"}
+
+    def prototype(_: object, shape: network_tables.Shape, rounds: int) -> Iterator[network_tables.Row]:
+        for scheme, phases in {"bbdpg": ("enc", "dec1", "gen", "dec2"), "k+m": ("enc", "dec1"), "k+m2": ("enc", "dec2")}.items():
+            yield from ({**row, "scheme": scheme, "phase": phase} for phase in phases for _ in range(rounds))
+
+    def units(_: object, shape: network_tables.Shape, rounds: int) -> Iterator[network_tables.Row]:
+        yield from ({**row, "scheme": f"{kib} KiB", "phase": "dec1"} for kib in network.UNITS for _ in range(rounds))
+
+    invented = {"Network": lambda *_: contextlib.nullcontext(), "Lab": lambda *_: None, "prototype": prototype, "units": units}
+    with mock.patch.multiple(network, **invented), mock.patch.object(zhou_network.hosts, "explain_if_impossible"):
+        yield
 
 
 class Frame(unittest.TestCase):

@@ -1,15 +1,11 @@
-"""Zhou's dissertation, chapter 4: delayed parity. Speeds over links are not measured here, because that takes root and an
-hour: lab/network.py kept them in lab/records."""
+"""Zhou's dissertation, chapter 4: delayed parity in memory. Speeds over links are in zhou_network.py."""
 
 import math
 from fractions import Fraction
 from typing import Iterable
 
-import network_tables
-import records as samples
-
 from .command import bench_cell, paritas, schedule, shown
-from .experiment import Cell, Effort, Experiment, Kind, Plot, Point, Records, printed
+from .experiment import Cell, Effort, Experiment, Kind, Point, Records, printed
 from .zhou import by_row, numbers, rows, rule_packet, set_and_reps, their_kernel
 
 PHASES = {"enc": ("encode", ()), "dec1": ("decode", ("--stage", 1)), "gen": ("promote", ()), "dec2": ("decode", ())}
@@ -140,51 +136,6 @@ def percents() -> dict[tuple[str, str], str]:
     }  # fmt: skip
 
 
-# Records of lab/network.py by table of the dissertation.
-LINKS = {"4.6": "11.3", "4.7": "118.5", "4.8": "596"}
-SCHEMES = {"BB-DPG": "bbdpg", "(k, m)": "k+m", "(k, m2)": "k+m2"}
-RUN = "2026-11-23"
-
-
-def over_links(number: str) -> Iterable[Cell]:
-    """Tables 4.6 to 4.8: MB/s of objects over links, from the records."""
-    record = samples.load(f"network-prototype-{RUN}-{LINKS[number]}")
-    found = network_tables.grouped(record.rows, "shape", "scheme", "phase")
-    for row in rows(f"zhou-table-{number}"):
-        shape, phase = row.split(" ")
-        for column, scheme in SCHEMES.items():
-            group = found.get(("+".join(map(str, numbers(shape))), scheme, phase))
-            if group:
-                speeds = group.speeds()
-                yield Cell(row, column, group.speed(), speeds[0], speeds[-1], command=f"{record.origin.command} ({record.origin.commit})")
-
-
-def links_table(number: str) -> Experiment:
-    return Experiment(
-        "zhou", f"table-{number}", f"Objects over links of {LINKS[number]} MB/s", Kind.TIMED, "MB/s of the object", (0, 0),
-        points=lambda _: [Point("all", lambda: over_links(number))], printed=f"zhou-table-{number}",
-        about="Namespaces on one machine as nodes, each with a link of that rate; from lab/records, medians of at least 3 rounds. "
-        "lab/network.py prototype measures anew; docs/network.md says how and compares with the bounds of the wire.",
-    )  # fmt: skip
-
-
-def units(_: Effort) -> Iterable[Cell]:
-    """Figure 4.6: speed by the size of transmission units."""
-    record = samples.load(f"network-units-{RUN}")
-    for (unit, phase), group in network_tables.grouped(record.rows, "scheme", "phase").items():
-        speeds = group.speeds()
-        yield Cell(unit.removesuffix(" KiB"), phase, group.speed(), speeds[0], speeds[-1], command=record.origin.command)
-
-
-def writes(records: Records) -> Iterable[Cell]:
-    """Figure 4.7: writes of all codes over the links of the three systems."""
-    for number, rate in LINKS.items():
-        for cell in records[f"zhou-table-{number}"]:
-            shape, phase = cell.row.split(" ")
-            if phase == "enc":
-                yield cell._replace(row=shape, column=f"{rate} MB/s: {cell.column}")
-
-
 EXPERIMENTS = [
     Experiment(
         "zhou", "table-4.3", "Lengths of schedules of delayed parity", Kind.EXACT, "XORs and copies of a group", (5, 5),
@@ -208,15 +159,5 @@ EXPERIMENTS = [
         "zhou", "table-4.4", "Speed of delayed parity beside BB-DPG", Kind.TIMED, "percent faster than BB-DPG", (0, 0),
         sources=("zhou-delayed",), derive=table_4_4, printed=percents, comparable=False,
         about="Theirs are the percentages that follow from the printed MB/s. compiled (ours) is BB-DPG as it runs in files.",
-    ),
-    *(links_table(number) for number in LINKS),
-    Experiment(
-        "zhou", "figure-4.6", "Transmission units over links of 118.5 MB/s, (5, 2, 3)", Kind.TIMED, "MB/s of the object", (0, 0),
-        points=lambda effort: [Point("all", lambda: units(effort))], plot=Plot("KiB of a unit", "MB/s of the object"),
-        about="From lab/records; theirs fall off below 256 KiB.",
-    ),
-    Experiment(
-        "zhou", "figure-4.7", "Writes over the links of the three systems", Kind.TIMED, "MB/s of the object", (0, 0),
-        sources=tuple(f"zhou-table-{number}" for number in LINKS), derive=writes, plot=Plot("(k, m, m2)", "MB/s of the object", log_x=False),
     ),
 ]  # fmt: skip

@@ -1,8 +1,8 @@
 """The claims of the documents, by paper."""
 
-from . import luo, uyeda, zhou
+from . import jugan, luo, uyeda, zhou
 from .judge import Claim, markdown
 
-CLAIMS: dict[str, list[Claim]] = {"luo": luo.CLAIMS, "zhou": zhou.CLAIMS, "uyeda": uyeda.CLAIMS}
+CLAIMS: dict[str, list[Claim]] = {"luo": luo.CLAIMS, "zhou": zhou.CLAIMS, "jugan": jugan.CLAIMS, "uyeda": uyeda.CLAIMS}
 
 __all__ = ["CLAIMS", "markdown"]
