@@ -395,7 +395,7 @@ class Threads(unittest.TestCase):
         self.assertLess(of_nodes.low, of_nodes.value)
         self.assertEqual([cell.column for cell in jugan.nodes(both)], ["M = 3 (at most 1.50)"] * 2)
         verdict = lambda judge: judge({"reed-solomon": found, "cauchy": []}).verdict
-        self.assertEqual(verdict(claims_of_jugan.widths_matter_little("64 bits")), Verdict.UNDECIDED, "1.25, from 1.0 to 1.45 at most")
+        self.assertEqual(verdict(claims_of_jugan.widths_matter_little("64 bits")), Verdict.UNDECIDED, "1.25, from 1.08 to 1.45")
         self.assertEqual(verdict(claims_of_jugan.almost_twice("64 bits")), Verdict.UNDECIDED, "1.8 to 2.0 holds the bound")
         self.assertEqual(verdict(claims_of_jugan.odd_nodes_suffer("64 bits")), Verdict.HOLDS, "1.6 is below 1.8")
         self.assertEqual(verdict(claims_of_jugan.odd_nodes_suffer("compiled")), Verdict.UNDECIDED, "no such cell")

@@ -43,7 +43,7 @@ def odd_nodes_suffer(run: str) -> Judge:
         for name in jugan.SOURCES:
             stripes = {cell.row: cell for cell in cells_of(records, run, "stripe", [name])}
             by_node = [cell for cell in cells_of(records, run, "node", [name]) if jugan.parities_of(cell) % 2]
-            ratios += [over(cell, stripes[cell.row]) for cell in by_node]
+            ratios += [over(cell, stripes[cell.row]) for cell in by_node if cell.row in stripes]
         return found(ratios, [below(ratio, 1) for ratio in ratios], "times as fast as by stripes, M = 3, 5, 7; less than as fast")
 
     return judge
