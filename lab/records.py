@@ -90,8 +90,20 @@ def without_places(words: list[str]) -> list[str]:
 
 
 def processor() -> str:
-    with open("/proc/cpuinfo") as file:
-        return next((line.split(":")[1].strip() for line in file if "model name" in line), platform.machine())
+    return named(pathlib.Path("/proc/cpuinfo").read_text())
+
+
+def named(facts: str) -> str:
+    """Returns the name of a processor that the system describes by `facts`. A name that many models share, as virtual machines give
+    them ("AMD EPYC"), gets the numbers of the model."""
+    found: dict[str, str] = {}
+    for line in facts.splitlines():
+        key, _, value = line.partition(":")
+        found.setdefault(key.strip(), value.strip())
+    name = found.get("model name", platform.machine())
+    if any(map(str.isdigit, name)) or not {"cpu family", "model"} <= found.keys():
+        return name
+    return f"{name} (family {found['cpu family']}, model {found['model']})"
 
 
 @contextlib.contextmanager

@@ -122,7 +122,7 @@ def footer(experiment: Experiment, record: Record) -> str:
     details = f"<details><summary>Commands ({len(commands)})</summary><ul>{shown}</ul></details>" if commands else ""
     links = ", ".join(f'<a href="#{source}">{source}</a>' for source in experiment.sources)
     derived = f"; derived from {links}" if links else ""
-    where = f"{record.origin.date}, commit {record.origin.commit}, {record.origin.effort} run"
+    where = f"{record.origin.processor}, {record.origin.date}, commit {record.origin.commit}, {record.origin.effort} run"
     raw = f"raw: {experiment.identity}.csv"
     return f'<p class="origin"><code>{command(experiment)}</code>; {html.escape(where)}; {raw}{derived}</p>{details}'
 

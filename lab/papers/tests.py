@@ -526,6 +526,17 @@ class Runs(unittest.TestCase):
             for cell in record.cells if record else []:
                 self.assertNotRegex(cell.command, r"\([0-9a-f]{7}[^)]*\)$", experiment.identity)
 
+    def test_machines_of_one_name_are_told_apart(self):
+        facts = "processor : 0\ncpu family : 25\nmodel : {}\nmodel name : {}\nmodel name : {}\n".format
+        self.assertEqual(records.named(facts(17, "AMD EPYC", "AMD EPYC")), "AMD EPYC (family 25, model 17)")
+        self.assertNotEqual(*(records.named(facts(model, "AMD EPYC", "")) for model in (1, 17)))
+        self.assertEqual(records.named(facts(106, "A @ 2.80GHz", "B")), "A @ 2.80GHz")
+        self.assertTrue(records.named("CPU implementer : 0x41\n"))
+
+    def test_a_section_names_the_machine_of_its_record(self):
+        record = Record(Origin("a processor", "abc", "yesterday", "quick", "lab/run"), [])
+        self.assertIn("a processor, yesterday, commit abc", page.footer(catalogue.by_identity("zhou-table-4.6"), record))
+
     def test_records_name_no_place_of_a_machine(self):
         for path in (ROOT / "lab" / "records").rglob("*.csv"):
             with open(path) as file:
