@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use paritas::{
-    Code, CodecOptions, Kernel, KernelChoice, LaneCodec, Pass, Spec, Split, Stores, WordKernel,
-    can_compile,
+    Code, CodecOptions, DEFAULT_PACKET, Kernel, KernelChoice, LaneCodec, Pass, Spec, Split, Stores,
+    WordKernel, can_compile,
 };
 
 use crate::contest::{Contest, ROUNDS, Ranking, Workload};
