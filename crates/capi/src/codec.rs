@@ -45,7 +45,7 @@ pub(crate) struct Shaped {
 }
 
 impl Shaped {
-    fn new(codec: Codec) -> Result<Self> {
+    pub(crate) fn new(codec: Codec) -> Result<Self> {
         let code = codec.code();
         if code.graph().is_some() {
             return Err(Failure::arguments(format!(
@@ -152,7 +152,8 @@ pub unsafe extern "C" fn paritas_codec_new(
     })
 }
 
-fn chosen(given: Option<&paritas_options>) -> CodecOptions {
+/// Returns the options that a caller gives; zeros stand for the defaults.
+pub(crate) fn chosen(given: Option<&paritas_options>) -> CodecOptions {
     let options = CodecOptions::default();
     let Some(given) = given else { return options };
     let options = options.threads(given.threads);

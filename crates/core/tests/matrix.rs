@@ -58,6 +58,8 @@ fn the_matrix_of_a_code_makes_that_code() {
         let again = Code::rebuild(own.spec(), own.pin()).unwrap();
         assert_eq!((again.spec(), again.tolerance()), (own.spec(), own.tolerance()));
         assert_eq!(description(&again), description(&own), "{spec}");
+        assert_eq!(again.parity_matrix(), Some(matrix_of(&known)));
+        assert_eq!(known.parity_matrix(), None);
     }
 }
 

@@ -48,6 +48,12 @@ impl Code {
         code.tolerance = tolerance(&code, matrix.m())?;
         Ok(code)
     }
+
+    /// Returns the matrix of a code that was made from one.
+    pub fn parity_matrix(&self) -> Option<ParityMatrix> {
+        let is_own = self.spec().family() == FAMILY.name;
+        is_own.then(|| ParityMatrix::of_spec(self.spec()).ok()).flatten()
+    }
 }
 
 /// Returns the code with a tolerance of 0.
