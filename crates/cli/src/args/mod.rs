@@ -993,7 +993,7 @@ pub struct Bench {
     #[arg(long, value_name = "KEY=VALUE,…")]
     pub against: Option<Against>,
     /// Measure in pairs with another code, with the settings of --against if these are given.
-    #[arg(long, value_name = "SPEC", conflicts_with = "best_roofline")]
+    #[arg(long, value_name = "SPEC", conflicts_with = "best_roofline", value_parser = code_name())]
     pub against_code: Option<Spec>,
     /// The number of pairs to measure; more are taken if they differ too much.
     #[arg(long, default_value_t = 41, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
