@@ -7,6 +7,7 @@ from typing import Iterable
 
 from peers.counts import misses
 
+from . import matrices
 from .command import available, compared, in_percent, paritas, ratio_cell, schedule, seconds_of, shown, sweep
 from .experiment import Cell, Effort, Experiment, Kind, Plot, Point, Records, printed
 from .libraries import of_caches
@@ -25,6 +26,8 @@ WAYS = {
 COMPILED = "compiled"
 LIBERATION = {k: f"liberation:k={k},w={k}" for k in (5, 11, 17)}
 OTHERS = {"EVENODD": "evenodd:k=11", "RDP": "rdp:k=10", "X-Code": "xcode:n=11", "STAR": "star:k=11"}
+# X-Code with data worth 11 nodes, as many as k = 11 of table 6. The paper's code has w = 11 packets, so 11 nodes and data worth 9.
+WIDER = {"X-Code, n = 13": "xcode:n=13"}
 MACHINES = ("P4", "Pd", "Pc2d", "Pc2q")
 
 
@@ -122,14 +125,13 @@ def all_peaks(records: Records) -> Iterable[Cell]:
             yield from improved(f"{name}{width or ', 64 bits'}", spec, records[source], prefix, width)
 
 
-def counts(name: str) -> Iterable[Cell]:
+def counts(name: str, spec: str) -> Iterable[Cell]:
     """Table 6: the parameters of the codes, and the XORs that they take for each coding packet."""
-    spec = OTHERS[name]
     code = paritas("codes", spec)[0]
     xors = schedule(spec, "--pass", "direct")["xors"]
     # The packets of a strip on every node: X-Code has data and coding packets on all of them.
     w = (code["data_cells"] + code["parity_cells"]) // code["nodes"]
-    values = {"k": code["data_nodes"], "w": w, "m": code["tolerance"]}
+    values = {"k": code["data_nodes"], "w": w, "m": code["tolerance"], "nodes' worth of data": code["data_cells"] / w}
     for column, value in {**values, "XORs a coding packet": xors / code["parity_cells"]}.items():
         yield Cell(name, column, value, command=shown(("codes", spec)))
 
@@ -237,8 +239,25 @@ EXPERIMENTS = [
     Experiment("luo", "peaks", "Peaks of figures 3 to 8", Kind.TIMED, "GB/s, percent, bytes", (5, 400),
                sources=("luo-figure-3", "luo-figure-7", "luo-figure-8"), derive=all_peaks),
     Experiment("luo", "table-6", "Parameters of the other codes", Kind.EXACT, "numbers", (1, 1),
-               points=lambda _: [Point(name, lambda name=name: counts(name)) for name in OTHERS],
-               printed="luo-table-6", about="X-Code has its coding packets on all 11 nodes: w counts packets of a strip."),
+               points=lambda _: [Point(name, lambda n=name, s=spec: counts(n, s)) for name, spec in {**OTHERS, **WIDER}.items()],
+               printed="luo-table-6", about="X-Code has its coding packets on all nodes: k counts those, w packets of a strip. With 11 "
+               "nodes its data fill 9 of them and a coding packet takes 8 XORs; with 13 nodes, 11 and 10."),
+    Experiment("luo", "table-1", "Encoding the toy example, packets of two words", Kind.EXACT, "1: the word is in the sum", (1, 1),
+               points=matrices.equations, printed="luo-table-1", about="lab/papers/matrices/toy.txt by matrix:FILE."),
+    *(
+        Experiment("luo", f"table-{number}", f"The XORs of the toy example in the order of the {way} algorithm", Kind.EXACT, "numbers", (1, 1),
+                   points=lambda _, run=run: [Point("toy example", lambda: matrices.listed(run))], printed=f"luo-table-{number}",
+                   about="lab/papers/matrices/toy.txt by matrix:FILE; the order of packets is that of `paritas schedule`, the loops in "
+                   "packets are those of the paper.")
+        for number, way, run in ((2, "traditional", matrices.traditional), (3, "new", matrices.new))
+    ),
+    Experiment("luo", "matrices", "Any matrix: the examples, and the codes of table 6 as matrices in files", Kind.EXACT, "numbers, percent", (10, 10),
+               points=matrices.points, about="A matrix alone lacks S of EVENODD and STAR and the row parity of RDP's diagonals, which "
+               "section 4.3 treats apart; the search for common sums finds them again. Losses are of nodes, all sets."),
+    Experiment("luo", "fusion", "Section 4.2: loop fusion in algorithm 1", Kind.EXACT, "numbers", (20, 20), points=matrices.fusion_points,
+               about="Liberation, k = w = 11, words of 8 bytes, rows are packets. A data word is read again unless the XOR before used it. Lines "
+               "that a first level of 16 KiB with 8 ways (the Pentium 4 of table 4) misses in one stripe, empty at first; 18.9 a KiB is the least. "
+               "A sum that a compiler keeps in a register is written once for each word of a coding packet; the pseudocode adds in memory."),
     Experiment("luo", "table-7", "Speed of RDP", Kind.TIMED, "GB/s", (1, 1), sources=("luo-figure-8",), derive=rdp_here,
                printed="luo-table-7", comparable=False),
     Experiment("luo", "disk", "Speed of the disk here", Kind.TIMED, "GB/s", (1, 10),

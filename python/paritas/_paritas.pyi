@@ -2,7 +2,7 @@
 
 import builtins
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Protocol, TypeAlias, TypeVar, final, overload
 
@@ -21,6 +21,13 @@ class _Readable(Protocol):
 @final
 class Code:
     def __new__(cls, spec: str) -> Code: ...
+    @staticmethod
+    def from_matrix(
+        rows: Iterable[Iterable[int]], *, k: int, m: int, placement: str = "horizontal"
+    ) -> Code: ...
+    @staticmethod
+    def from_matrix_text(text: str) -> Code: ...
+    def survival(self, lost: int, most: int = 10_000) -> tuple[int, int, int]: ...
     @property
     def spec(self) -> str: ...
     @property

@@ -1,6 +1,7 @@
 //! Codes and schedules.
 
-use paritas::{CellId, CellSet, NodeId, Slot};
+use paritas::erasure::survival;
+use paritas::{BitMatrix, CellId, CellSet, NodeId, ParityMatrix, ParityPlacement, Slot};
 use pyo3::prelude::*;
 
 use crate::arrays;
@@ -20,6 +21,61 @@ impl Code {
     /// Lets a code be pickled.
     fn __getnewargs__(&self) -> (String,) {
         (self.spec(),)
+    }
+
+    /// Makes the code of a bit matrix, which need not be MDS. `rows` has a row for each parity
+    /// packet, m·w in all, and a row a 0 or 1 for each data packet, k·w in all, both in the order
+    /// of nodes and then of their packets: as `bit_matrix` returns them. With `placement="vertical"`
+    /// each of the k + m nodes holds data, and parity after it. The code's spec holds the matrix.
+    ///
+    /// Raises ParameterError if the sizes do not fit, or if the loss of a single node is fatal.
+    #[staticmethod]
+    #[pyo3(signature = (rows, *, k, m, placement = "horizontal"))]
+    fn from_matrix(
+        py: Python<'_>,
+        rows: &Bound<'_, PyAny>,
+        k: usize,
+        m: usize,
+        placement: &str,
+    ) -> Result<Self> {
+        let placement: ParityPlacement = placement.parse()?;
+        let supports = rows.try_iter()?.map(|row| ones(&row?)).collect::<Result<Vec<_>>>()?;
+        if m == 0 || supports.is_empty() || supports.len() % m != 0 {
+            let given = supports.len();
+            let message = format!("rows must be m·w rows, a multiple of m = {m}; got {given}");
+            return Err(wrong_argument(message));
+        }
+        let w = supports.len() / m;
+        let columns = k.saturating_mul(w);
+        if let Some(row) = supports.iter().position(|(_, length)| *length != columns) {
+            let given = supports[row].1;
+            let message = format!("row {row} must have k·w = {columns} bits; got {given}");
+            return Err(wrong_argument(message));
+        }
+        let supports: Vec<Vec<usize>> = supports.into_iter().map(|(ones, _)| ones).collect();
+        let bits = BitMatrix::from_supports(columns, &supports);
+        let matrix = ParityMatrix::new(k, m, w, placement, bits)?;
+        Ok(Self(py.detach(|| paritas::Code::from_matrix(&matrix))?))
+    }
+
+    /// Makes the code of a bit matrix that is written as a text, as `paritas codes --help`
+    /// describes.
+    ///
+    /// Raises ParameterError, which names the line, if the text is not a matrix, or if the loss of
+    /// a single node is fatal.
+    #[staticmethod]
+    fn from_matrix_text(py: Python<'_>, text: &str) -> Result<Self> {
+        let matrix: ParityMatrix = text.parse()?;
+        Ok(Self(py.detach(|| paritas::Code::from_matrix(&matrix))?))
+    }
+
+    /// Tries losses of `lost` nodes: all sets of nodes if there are at most `most`, otherwise
+    /// `most` random ones, which are the same in every call. Returns how many of the tried sets are
+    /// survived, how many were tried, and how many sets there are.
+    #[pyo3(signature = (lost, most = 10_000))]
+    fn survival(&self, py: Python<'_>, lost: usize, most: u64) -> (u64, u64, u64) {
+        let found = py.detach(|| survival(&self.0, lost, most));
+        (found.survived, found.tried, found.sets)
     }
 
     /// The spec in its one canonical form.
@@ -116,6 +172,21 @@ impl Code {
         }
         Ok(self.0.cells_of(nodes.into_iter().map(NodeId::new)))
     }
+}
+
+/// Returns the columns in which a row of a bit matrix has ones, and the number of its columns.
+fn ones(row: &Bound<'_, PyAny>) -> Result<(Vec<usize>, usize)> {
+    let (mut ones, mut columns) = (Vec::new(), 0);
+    for bit in row.try_iter()? {
+        let bit = bit?;
+        match bit.extract::<u8>().or_else(|_| bit.extract::<bool>().map(u8::from))? {
+            0 => {}
+            1 => ones.push(columns),
+            other => return Err(wrong_argument(format!("bits must be 0 or 1; got {other}"))),
+        }
+        columns += 1;
+    }
+    Ok((ones, columns))
 }
 
 /// Operations that compute some cells of a stripe from others.

@@ -274,6 +274,34 @@ def test_matrix_and_schedule_compute_the_parity():
     assert 0 < schedule.xors < matrix.sum() and "inputs" in str(schedule)
 
 
+def test_a_matrix_of_ones_own_is_a_code():
+    known = paritas.Code("rdp:k=4")
+    own = paritas.Code.from_matrix(known.bit_matrix(), k=4, m=2)
+    assert (own.nodes, own.tolerance, own.survival(2), own.survival(3, 5)) == (6, 2, (15, 15, 15), (0, 5, 20))
+    assert (own.bit_matrix() == known.bit_matrix()).all()
+    data = [os.urandom(1024) for _ in range(4)]
+    assert paritas.Codec(own).encode(data) == paritas.Codec(known).encode(data)
+    assert pickle.loads(pickle.dumps(own)) == own == paritas.Code(own.spec)
+
+    toy = paritas.Code.from_matrix_text("k = 2\nm = 2\nw = 1\n11\n11\n")
+    assert toy == paritas.Code.from_matrix([[True, True], (1, 1)], k=2, m=2)
+    assert (toy.spec, toy.tolerance, toy.survival(2)) == ("matrix:k=2,m=2,w=1,rows=c.c", 1, (5, 6, 6))
+    vertical = paritas.Code.from_matrix(paritas.Code("xcode:n=5").bit_matrix(), k=3, m=2, placement="vertical")
+    assert (vertical.nodes, vertical.data_nodes, vertical.tolerance) == (5, 5, 2)
+    for rows, message in (
+        ([[1, 1]], "a multiple of m = 2; got 1"),
+        ([[1, 1], [1]], "row 1 must have k·w = 2 bits; got 1"),
+        ([[1, 2], [1, 1]], "0 or 1; got 2"),
+        ([[1, 0], [1, 0]], "node 1 alone"),
+    ):
+        with pytest.raises(paritas.ParameterError, match=message):
+            paritas.Code.from_matrix(rows, k=2, m=2)
+    with pytest.raises(paritas.ParameterError, match="horizontal or vertical; got `up`"):
+        paritas.Code.from_matrix([[1, 1], [1, 1]], k=2, m=2, placement="up")
+    with pytest.raises(paritas.ParameterError, match="line 4: a row must have k·w = 2 digits; got 3"):
+        paritas.Code.from_matrix_text("k = 2\nm = 2\nw = 1\n111\n")
+
+
 def test_lt_blocks_in_any_order_give_the_object():
     data = bytes(range(256)) * 300
     blocks = paritas.LtEncoder("lt:k=64,n=160").encode(data)

@@ -467,10 +467,67 @@ static void after_fork(void) {
 }
 #endif
 
+/* A codec from the bits of a known code has its parity; a matrix that is not MDS decodes what can be decoded. */
+static void matrices(void) {
+    paritas_codec *known = codec_of("cauchy:k=6,m=3"), *own = NULL;
+    size_t rows = paritas_matrix_rows(known), columns = paritas_matrix_columns(known), w = rows / M;
+    uint8_t *bits = malloc(rows * columns);
+    CHECK(bits != NULL);
+    OK(paritas_matrix(known, bits, rows * columns));
+    paritas_matrix_shape shape = {K, M, w, 0};
+    OK(paritas_codec_of_matrix(&shape, bits, rows * columns, NULL, &own));
+    CHECK(paritas_codec_tolerance(own) == M && strncmp(paritas_codec_spec(own), "matrix:k=6,m=3,w=", 17) == 0);
+    paritas_survival survival;
+    OK(paritas_codec_survival(own, M, 1000, &survival));
+    CHECK(survival.sets == 84 && survival.tried == 84 && survival.survived == 84);
+    OK(paritas_codec_survival(own, M + 1, 10, &survival));
+    CHECK(survival.sets == 126 && survival.tried == 10 && survival.survived == 0);
+    CHECK(paritas_codec_survival(own, 1, 1, NULL) == PARITAS_ARGUMENTS);
+    size_t bytes = 10 * paritas_codec_shard_unit(known);
+    uint8_t **first = encoded(known, bytes), **second = encoded(own, bytes);
+    for (int i = 0; i < N; i++) CHECK(memcmp(first[i], second[i], bytes) == 0);
+    shards_free(first, N);
+    shards_free(second, N);
+    paritas_codec *named = codec_of(paritas_codec_spec(own));
+    CHECK(strcmp(paritas_codec_spec(named), paritas_codec_spec(own)) == 0);
+    paritas_codec_free(named);
+    paritas_codec_free(own);
+
+    CHECK(paritas_codec_of_matrix(&shape, bits, rows * columns - 1, NULL, &own) == PARITAS_ARGUMENTS && own == NULL);
+    CHECK(paritas_codec_of_matrix(&shape, NULL, rows * columns, NULL, &own) == PARITAS_ARGUMENTS);
+    CHECK(paritas_codec_of_matrix(NULL, bits, rows * columns, NULL, &own) == PARITAS_ARGUMENTS);
+    shape.vertical = 1;
+    CHECK(paritas_codec_of_matrix(&shape, bits, rows * columns, NULL, &own) == PARITAS_ARGUMENTS);
+    CHECK(strstr(paritas_last_message(), "9 nodes") != NULL);
+    shape = (paritas_matrix_shape){SIZE_MAX, SIZE_MAX, 2, 0};
+    CHECK(paritas_codec_of_matrix(&shape, bits, rows * columns, NULL, &own) == PARITAS_ARGUMENTS);
+    shape = (paritas_matrix_shape){0, 0, 0, 0};
+    CHECK(paritas_codec_of_matrix(&shape, NULL, 0, NULL, &own) == PARITAS_ARGUMENTS);
+    shape = (paritas_matrix_shape){K, M, w, 0};
+    bits[columns + 3] = 2;
+    CHECK(paritas_codec_of_matrix(&shape, bits, rows * columns, NULL, &own) == PARITAS_ARGUMENTS);
+    CHECK(strstr(paritas_last_message(), "row 1, column 3 is 2") != NULL);
+    memset(bits, 0, rows * columns);
+    CHECK(paritas_codec_of_matrix(&shape, bits, rows * columns, NULL, &own) == PARITAS_ARGUMENTS);
+    CHECK(strstr(paritas_last_message(), "node 0 alone") != NULL);
+    free(bits);
+    paritas_codec_free(known);
+
+    OK(paritas_codec_of_matrix_text("k = 2\nm = 2\nw = 1\n11\n11\n", NULL, &own));
+    CHECK(paritas_codec_tolerance(own) == 1 && strcmp(paritas_codec_spec(own), "matrix:k=2,m=2,w=1,rows=c.c") == 0);
+    OK(paritas_codec_survival(own, 2, 1000, &survival));
+    CHECK(survival.sets == 6 && survival.tried == 6 && survival.survived == 5);
+    paritas_codec_free(own);
+    CHECK(paritas_codec_of_matrix_text("k = 2\nm = 2\nw = 1\n12\n11\n", NULL, &own) == PARITAS_ARGUMENTS);
+    CHECK(strstr(paritas_last_message(), "line 4: digit 2") != NULL);
+    CHECK(paritas_codec_of_matrix_text(NULL, NULL, &own) == PARITAS_ARGUMENTS);
+}
+
 int main(int count, char **arguments) {
     CHECK(count >= 2);
     if (count > 2) stride = 37;
     shapes();
+    matrices();
     wrong_arguments();
     losses();
     prepared("6+3");

@@ -174,6 +174,48 @@ typedef struct {
 } paritas_verify_report;
 
 /**
+ * The shape of a bit matrix: m·w rows, one for each parity packet, and k·w columns, one for each
+ * data packet.
+ */
+typedef struct {
+    /**
+     * Nodes' worth of data.
+     */
+    size_t k;
+    /**
+     * Nodes' worth of parity.
+     */
+    size_t m;
+    /**
+     * Packets of a node in one stripe.
+     */
+    size_t w;
+    /**
+     * 0: k nodes hold data, and m nodes after them parity. Any other number: each of the k + m
+     * nodes holds data, and parity after it, as in X-Code; k·w and m·w must be multiples of k + m.
+     */
+    int32_t vertical;
+} paritas_matrix_shape;
+
+/**
+ * How many losses of a number of shards a code survives.
+ */
+typedef struct {
+    /**
+     * Number of sets of that many shards; UINT64_MAX if there are more.
+     */
+    uint64_t sets;
+    /**
+     * Number of sets that were tried: all, or a random sample.
+     */
+    uint64_t tried;
+    /**
+     * Number of tried sets after whose loss all data can be computed.
+     */
+    uint64_t survived;
+} paritas_survival;
+
+/**
  * Where a cell is stored: as row `row` of shard `shard`.
  */
 typedef struct {
@@ -532,6 +574,37 @@ size_t paritas_lt_dec_received(const paritas_lt_decoder *decoder);
  * Release: frees a decoder. Null is allowed.
  */
 void paritas_lt_release(paritas_lt_decoder *decoder);
+
+/**
+ * Makes a codec for the code of a bit matrix, which need not be MDS. `bits` has a byte of 0 or 1
+ * for each bit, row by row, as paritas_matrix() writes them: rows and columns are in the order of
+ * nodes and then of their packets. `count` is the number of bytes, m·w times k·w. A matrix with
+ * which the loss of a single shard is fatal is refused with PARITAS_ARGUMENTS. `options` may be
+ * null. The codec's spec holds the matrix: paritas_codec_new() and the functions for files take
+ * it.
+ */
+paritas_status paritas_codec_of_matrix(const paritas_matrix_shape *shape,
+                                       const uint8_t *bits,
+                                       size_t count,
+                                       const paritas_options *options,
+                                       paritas_codec **codec);
+
+/**
+ * Makes a codec for the code of a bit matrix that is written as a text, as `paritas codes --help`
+ * describes. `options` may be null. Otherwise as paritas_codec_of_matrix().
+ */
+paritas_status paritas_codec_of_matrix_text(const char *text,
+                                            const paritas_options *options,
+                                            paritas_codec **codec);
+
+/**
+ * Tries losses of `lost` shards: all sets of shards if there are at most `most`, otherwise `most`
+ * random ones, which are the same in every call.
+ */
+paritas_status paritas_codec_survival(const paritas_codec *codec,
+                                      size_t lost,
+                                      uint64_t most,
+                                      paritas_survival *result);
 
 /**
  * Cuts an object into k data shards and computes the m parity shards. `shards` are k + m pointers;

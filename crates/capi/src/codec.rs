@@ -63,7 +63,7 @@ pub(crate) struct Shaped {
 }
 
 impl Shaped {
-    fn new(codec: Codec) -> Result<Self> {
+    pub(crate) fn new(codec: Codec) -> Result<Self> {
         let code = codec.code();
         if code.graph().is_some() {
             return Err(Failure::arguments(format!(
@@ -170,7 +170,8 @@ pub unsafe extern "C" fn paritas_codec_new(
     })
 }
 
-fn chosen(given: Option<&paritas_options>) -> Result<CodecOptions> {
+/// Returns the options that a caller gives; zeros stand for the defaults.
+pub(crate) fn chosen(given: Option<&paritas_options>) -> Result<CodecOptions> {
     let options = CodecOptions::default();
     let Some(given) = given else { return Ok(options) };
     let options = options.threads(given.threads).split(split(given.split)?);

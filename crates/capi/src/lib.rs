@@ -15,6 +15,7 @@ mod codec;
 mod files;
 mod handle;
 mod lt;
+mod matrix;
 mod memory;
 mod objects;
 mod prepared;

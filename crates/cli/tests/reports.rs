@@ -533,6 +533,7 @@ fn codes() {
             "density",
             "pin",
             "faster",
+            "losses",
         ];
         check_report("codes", "code", &code, &fields);
         assert!(code["faster"].is_null(), "{code}");

@@ -40,6 +40,7 @@ mod run;
 /// Losses that a code survives.
 pub mod erasure {
     pub use crate::define::erasure::{Losses, combinations};
+    pub use crate::plan::survival::{Survival, survival};
 }
 
 /// Graphs of LT codes: how they are drawn, and how many blocks decoding takes.
@@ -77,6 +78,7 @@ pub use define::code::Code;
 pub use define::families::{FAMILIES, Family};
 pub use define::field::Field;
 pub use define::lt::LtCode;
+pub use define::matrix::{ParityMatrix, ParityPlacement};
 pub use define::pin::Pin;
 pub use define::spec::{MAX_SPEC_BYTES, Spec};
 pub use define::stages::Promotion;

@@ -103,7 +103,7 @@ fn record(input: &mut &[u8], kind: u64) -> Cbor {
 }
 
 /// Returns the vectors that are not damaged.
-const INTACT: [&str; 16] = [
+const INTACT: [&str; 18] = [
     "cauchy-4-2",
     "cauchy-points",
     "cauchy-wide",
@@ -114,6 +114,8 @@ const INTACT: [&str; 16] = [
     "renamed",
     "several-stripes",
     "xcode-5",
+    "matrix-local",
+    "matrix-vertical",
     "dpg-stage-1",
     "dpg-stage-2",
     "bbdpg-all-stage-1",
@@ -169,6 +171,13 @@ impl Shape {
             "xcode" => {
                 let n = value("n").unwrap();
                 plain(n, n, 1, n, n - 2)
+            }
+            "matrix" => {
+                let [k, m, w] = ["k", "m", "w"].map(|key| value(key).unwrap());
+                match spec.contains("placement=vertical") {
+                    true => plain(k + m, k + m, 1, w, k * w / (k + m)),
+                    false => plain(k, k + m, 1, w, w),
+                }
             }
             "cauchy" => {
                 let (k, m) = (value("k").unwrap(), value("m").unwrap());

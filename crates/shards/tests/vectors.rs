@@ -196,7 +196,7 @@ fn forge_digest(path: &Path) {
     });
 }
 
-const CASES: [Case; 32] = [
+const CASES: [Case; 34] = [
     ("cauchy-4-2", "three segments, the last one short", "4+2", 2000, |_| {}),
     ("cauchy-points", "points of its own", "cauchy:k=3,m=2,w=4,points=9.3.12.1.7", 1500, |_| {}),
     ("cauchy-wide", "17 shards: padded indices", "cauchy:k=14,m=3", 700, |_| {}),
@@ -299,6 +299,20 @@ const CASES: [Case; 32] = [
     }),
     ("several-stripes", "segments of 4 stripes, the last one of 2", "4+2", 10_000, |_| {}),
     ("xcode-5", "data and parity on every node", "xcode:n=5", 2500, |_| {}),
+    (
+        "matrix-local",
+        "a bit matrix of one's own that is not MDS: two groups and their sum",
+        "matrix:k=4,m=3,w=1,rows=c.3.f",
+        1500,
+        |_| {},
+    ),
+    (
+        "matrix-vertical",
+        "a bit matrix of one's own: data and parity on every node",
+        "matrix:k=3,m=2,w=5,placement=vertical,rows=0222.0540.2044.00a8.4408.8014.8880.5002.1110.2a00",
+        2500,
+        |_| {},
+    ),
     ("dpg-stage-1", "two stages, the first done", "dpg:k=3,m=1,m2=2", 5000, |_| {}),
     ("dpg-stage-2", "both done: a shard more", "dpg:k=3,m=1,m2=2", 5000, promoted),
     ("bbdpg-all-stage-1", "on all nodes from the start", BBDPG_ALL, 9000, |_| {}),

@@ -1,7 +1,7 @@
 """What Luo, Xu and Plank claim (2009)."""
 
 from ..experiment import Cell, Records
-from .judge import Claim, Finding, below, compare, fastest, over, span, tally, together
+from .judge import Claim, Finding, Verdict, below, compare, fastest, number, over, span, tally, together
 
 # The packets beside which the order of data is judged: those of the printed peaks, and a page.
 PACKETS = ("1024", "4096")
@@ -61,6 +61,26 @@ def star_is_last(records: Records) -> Finding:
     return Finding(together(compare(other, 1) for other in others), f"peaks as shares of the roofline: {listed}")
 
 
+def optimal_codes(records: Records) -> Finding:
+    """k is the number of nodes that the data fill: of X-Code, whose every node has parity, two less than its nodes."""
+    cells = {cell.place: cell for cell in records["table-6"]}
+    names = ("RDP", "X-Code", "X-Code, n = 13")
+    filled, xors = ({name: cells[name, column] for name in names} for column in ("nodes' worth of data", "XORs a coding packet"))
+    verdicts = [Verdict.HOLDS if xors[name].value == filled[name].value - 1 else Verdict.FAILS for name in names]
+    listed = ", ".join(f"{name} {number(xors[name].value)} (k = {filled[name].value:.0f})" for name in names)
+    return Finding(together(verdicts), f"XORs a coding word: {listed}")
+
+
+def fusion_gains_nothing(records: Records) -> Finding:
+    """By counts: data words that are read, and lines that a first level misses."""
+    of = lambda way, what: column(records["fusion"], f"{way}: {what}")
+    reads, lines = "data words read for each one there is", "lines missed for each KiB of data"
+    ratios = {what: [over(new, old) for new, old in zip(of("traditional, fused", what), of("traditional", what), strict=True)] for what in (reads, lines)}
+    verdicts = [Verdict.HOLDS if ratio.value >= 1 else Verdict.FAILS for found in ratios.values() for ratio in found]
+    here = f"fused it reads {span(ratios[reads])} times as many data words, and misses {span(ratios[lines])} times as many lines of the P4's first level"
+    return Finding(together(verdicts), f"{here}, at packets of 64 bytes to 4 KiB")
+
+
 def writing_gains(records: Records) -> Finding:
     gains = [cell for cell in records["table-8"] if cell.column == "improvement"]
     listed = ", ".join(f"{cell.value:.1f} % ({cell.row.removeprefix('here, ')})" for cell in gains)
@@ -74,5 +94,7 @@ CLAIMS = [
     Claim("(It executes fewer instructions, which the paper does not say)", ("caches",), instructions),
     Claim("Large packets harm it (32 KiB has less than 0.9 of the peak)", ("figure-3", "figure-8"), large_packets_harm),
     Claim("STAR is the slowest of the other codes", ("figure-8",), star_is_last),
+    Claim("RDP and X-Code take k - 1 XORs a coding word", ("table-6",), optimal_codes),
+    Claim("Loop fusion in the traditional algorithm gains nothing", ("fusion",), fusion_gains_nothing),
     Claim("Writing gets faster (1.6 to 8.3 %)", ("table-8",), writing_gains),
 ]

@@ -7,6 +7,7 @@
 
 pub mod against;
 pub mod choices;
+pub mod code;
 pub mod packet;
 pub mod protect;
 pub mod search;
@@ -25,6 +26,7 @@ use paritas_shards::foreign::Format;
 
 use crate::args::against::Against;
 use crate::args::choices::{OrderName, PassName};
+use crate::args::code::code_name;
 use crate::args::packet::PacketChoice;
 use crate::args::protect::Protect;
 use crate::args::search::MatrixSearch;
@@ -179,8 +181,8 @@ shards [{index, path}], warnings."
 pub struct Encode {
     /// The file to protect; - reads standard input.
     pub file: PathBuf,
-    /// The code: FAMILY:KEY=VALUE,… or K+M (see `paritas codes`).
-    #[arg(long, default_value = "4+2", value_name = "SPEC")]
+    /// The code: FAMILY:KEY=VALUE,…, K+M or matrix:FILE (see `paritas codes --help`).
+    #[arg(long, default_value = "4+2", value_name = "SPEC", value_parser = code_name())]
     pub code: Spec,
     /// The folder for all shards; created if it does not exist.
     #[arg(long, group = "target", value_name = "DIR")]
@@ -570,7 +572,7 @@ pub struct Import {
     #[command(flatten)]
     pub foreign: Foreign,
     /// The code, if fragments do not tell it.
-    #[arg(long, value_name = "SPEC")]
+    #[arg(long, value_name = "SPEC", value_parser = code_name())]
     pub code: Option<Spec>,
     /// The length of the file in bytes, if fragments do not tell it.
     #[arg(long, value_name = "BYTES")]
@@ -620,6 +622,14 @@ Examples:
   paritas codes rdp:k=6 --matrix
   paritas codes 10+4 --svg matrix.svg
   paritas codes lt:k=1024,n=2048 --json
+  paritas codes matrix:k=2,m=2,w=1,rows=c.c
+
+matrix:FILE is the code of a bit matrix of your own, which need not be MDS. FILE is a text: lines \
+`k = 2`, `m = 2`, `w = 1`, then a row of k·w digits 0 or 1 for each of the m·w parity packets; from # \
+on, a line is a comment. With `placement = vertical`, data and parity lie on all k + m nodes. The \
+canonical name, which shards store, holds the rows in hexadecimal digits: nobody needs FILE to \
+decode. A matrix with which the loss of one node is fatal is refused; of losses of 1 to m nodes the \
+report says how many are survived.
 
 Ones are those of the bit matrix; encoding without a schedule takes an XOR for each. Density is \
 the number of ones, divided by the fewest that any code of that shape can have. With GFNI, a Cauchy \
@@ -630,12 +640,15 @@ and its description says so. GB/s in packets and in words (one core, AVX-512 and
 JSON without SPEC: one line a family, type \"family\", name, summary, limits, example, tolerance, \
 overhead, ones, fewest_ones, density (figures of the example). With SPEC: type \"code\", code, \
 stages (of each nodes, tolerance, reads and makes, in packets), nodes, data_nodes, tolerance, \
-data_cells, parity_cells, overhead, ones, fewest_ones, density, pin {…}, faster (a faster code in \
+data_cells, parity_cells, overhead, ones, fewest_ones, density, pin {…}, losses \
+(of a matrix of your own: [{lost, sets, tried, survived}] for 1 to m lost nodes, of whose sets all \
+or a sample are tried; else null), faster (a faster code in \
 words, with figures; or null), and with --matrix: matrix [\"0101…\", …], one string for each parity \
 row, and with --svg: svg. For an LT code tolerance, fewest_ones and density are null, and reception \
 tells how many blocks decoding takes (see `paritas info --help`).")]
 pub struct Codes {
-    /// The code to describe.
+    /// The code to describe: FAMILY:KEY=VALUE,…, K+M, or matrix:FILE.
+    #[arg(value_parser = code_name())]
     pub spec: Option<Spec>,
     /// Print the bit matrix: a row for each parity packet, a column for each data packet.
     #[arg(long, requires = "spec")]
@@ -754,6 +767,7 @@ nontemporal, in_turn, parts [{inputs, outputs (of each its shard and row), stage
 prefetches, instructions, loads, stores (null if not compiled), text, asm}].")]
 pub struct Schedule {
     /// The code.
+    #[arg(value_parser = code_name())]
     pub spec: Spec,
     /// Reconstruct these nodes instead of encoding.
     #[arg(long, value_delimiter = ',', value_name = "I,J,…", value_parser = parse_node)]
@@ -915,7 +929,7 @@ packet, order, kernel, threads, split, against_split, reps, pairs, gbps_median, 
 against_gbps, ratio, ratio_low, ratio_high (how many times as fast as with the other settings, and its interval), verdict, noisy.")]
 pub struct Bench {
     /// The code.
-    #[arg(long, value_name = "SPEC")]
+    #[arg(long, value_name = "SPEC", value_parser = code_name())]
     pub code: Spec,
     /// The operation to measure.
     #[arg(long, value_enum, default_value = "encode")]
@@ -984,7 +998,7 @@ pub struct Bench {
     #[arg(long, value_name = "KEY=VALUE,…")]
     pub against: Option<Against>,
     /// Measure in pairs with another code, with the settings of --against if these are given.
-    #[arg(long, value_name = "SPEC", conflicts_with = "best_roofline")]
+    #[arg(long, value_name = "SPEC", conflicts_with = "best_roofline", value_parser = code_name())]
     pub against_code: Option<Spec>,
     /// The number of pairs to measure; more are taken if they differ too much.
     #[arg(long, default_value_t = 41, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
@@ -1037,7 +1051,7 @@ gbps_p90 (median and 90th percentile of all samples), ratio (to the default), ra
 ratio_high, pairs}]. The last line has type \"tuning\", path, tuning (or forgotten).")]
 pub struct Tune {
     /// The codes to measure [default: 4+2, 6+3, 8+3, 10+4, 12+4, 20+4].
-    #[arg(value_name = "SPEC")]
+    #[arg(value_name = "SPEC", value_parser = code_name())]
     pub codes: Vec<Spec>,
     /// Measure and report, but remember nothing.
     #[arg(long)]

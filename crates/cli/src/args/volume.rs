@@ -10,6 +10,8 @@ use paritas::Spec;
 use paritas_volume::names::ObjectName;
 use paritas_volume::{GetOptions, Rate};
 
+use crate::args::code::code_name;
+
 const OVERVIEW: &str = "\
 Example:
   paritas volume init tank.toml --code 4+2 --node /disk1 --node /disk2 … --node s3://bucket/tank
@@ -112,8 +114,8 @@ pub struct Init {
     /// The volume file to write.
     #[arg(value_name = "VOLUME")]
     pub volume: PathBuf,
-    /// The code: FAMILY:KEY=VALUE,… or K+M (see `paritas codes`).
-    #[arg(long, value_name = "SPEC", requires = "node")]
+    /// The code: FAMILY:KEY=VALUE,…, K+M or matrix:FILE (see `paritas codes --help`).
+    #[arg(long, value_name = "SPEC", requires = "node", value_parser = code_name())]
     pub code: Option<Spec>,
     /// A node, with its name [default: node1, node2, …]; give one for each.
     #[arg(long, value_name = "[NAME=]URI", requires = "code")]

@@ -1,7 +1,8 @@
 //! `paritas codes`: lists the families, or describes one code.
 
+use paritas::erasure::{Survival, survival};
 use paritas::{CellId, Code, FAMILIES, Family, Promotion, Role, Spec};
-use paritas_shards::ReceptionReport;
+use paritas_shards::{ReceptionReport, counted};
 use serde_json::{Map, Value, json};
 
 use crate::args::Codes;
@@ -12,6 +13,9 @@ use crate::output::{self, Output};
 
 /// The most bits of a matrix that are printed, a byte each.
 const MOST_BITS: usize = 100_000_000;
+
+/// Most losses of a number of nodes that are tried for a report.
+const TRIED_LOSSES: u64 = 10_000;
 
 /// Number of ones above which a Cauchy code in packets encodes slower than a code in words of the
 /// same k and m, on a processor with GFNI. On AVX2 packets stay faster (128+32: 2.2 and 1.8 GB/s).
@@ -64,6 +68,41 @@ impl Faster {
              (one core, AVX-512 and GFNI)\n",
             self.spec
         )
+    }
+}
+
+/// The losses that the code of a matrix of one's own survives.
+struct Losses(Vec<Survival>);
+
+impl Losses {
+    /// Tries losses of as many nodes as there are nodes' worth of parity, and of fewer. Returns
+    /// `None` for codes of other families, whose tolerance is known.
+    fn of(code: &Code) -> Option<Self> {
+        let m = code.parity_matrix()?.m();
+        Some(Self((1..=m).map(|lost| survival(code, lost, TRIED_LOSSES)).collect()))
+    }
+
+    fn json(&self) -> Value {
+        let of = |&Survival { lost, sets, tried, survived }: &Survival| json!({"lost": lost, "sets": sets, "tried": tried, "survived": survived});
+        self.0.iter().map(of).collect()
+    }
+
+    fn text(&self) -> String {
+        let of = |losses: &Survival| {
+            let Survival { lost, tried, survived, .. } = losses;
+            let of = if losses.is_counted() { "" } else { " random" };
+            format!(
+                "  {survived} of {tried}{of} losses of {} are survived ({:.2} %)\n",
+                counted(*lost, "node"),
+                100.0 * losses.fraction()
+            )
+        };
+        let verdict = match self.0.iter().any(|losses| losses.survived < losses.tried) {
+            true => "  not MDS\n",
+            false if self.0.iter().all(Survival::is_counted) => "  MDS\n",
+            false => "",
+        };
+        self.0.iter().map(of).chain([verdict.to_owned()]).collect()
     }
 }
 
@@ -149,6 +188,8 @@ fn describe(spec: &Spec, args: &Codes, output: &Output) -> Result<(), Failure> {
     figures.add_to(&code, &mut value);
     let faster = Faster::than(&code, figures.ones);
     value["faster"] = json!(faster.as_ref().map(Faster::json));
+    let losses = Losses::of(&code);
+    value["losses"] = json!(losses.as_ref().map(Losses::json));
     value["stages"] = (1..=code.stages()).map(|stage| stage_json(&code, stage)).collect();
     let all: Vec<usize> = (0..code.node_count()).collect();
     let reception = shards::reception(&code, &all)?;
@@ -163,8 +204,9 @@ fn describe(spec: &Spec, args: &Codes, output: &Output) -> Result<(), Failure> {
         output::insert_name(&mut value, "svg", path.as_os_str());
     }
     output.result(value, || {
-        let faster = faster.as_ref().map(Faster::text);
-        text(&code, &figures, faster, reception.as_ref(), args.matrix)
+        let notes = [losses.as_ref().map(Losses::text), faster.as_ref().map(Faster::text)];
+        let notes: String = notes.into_iter().flatten().collect();
+        text(&code, &figures, &notes, reception.as_ref(), args.matrix)
     });
     Ok(())
 }
@@ -184,7 +226,7 @@ fn expect_printable(code: &Code, figures: &Figures) -> Result<(), Failure> {
 fn text(
     code: &Code,
     figures: &Figures,
-    faster: Option<String>,
+    notes: &str,
     reception: Option<&ReceptionReport>,
     matrix: bool,
 ) -> String {
@@ -201,7 +243,7 @@ fn text(
         100.0 * figures.overhead,
         figures.ones_text(code)
     );
-    text.push_str(&faster.unwrap_or_default());
+    text.push_str(notes);
     for (stage, Promotion { reads, makes }) in
         (2..=code.stages()).filter_map(|stage| Some((stage, code.promotion(stage)?)))
     {

@@ -14,6 +14,7 @@ pub mod families;
 pub mod field;
 pub(crate) mod long;
 pub mod lt;
+pub mod matrix;
 pub(crate) mod ones;
 pub mod pin;
 pub mod spec;

@@ -42,6 +42,7 @@ mod solve;
 pub(crate) mod solver;
 pub mod steps;
 mod structure;
+pub mod survival;
 mod syndrome;
 mod text;
 pub(crate) mod variants;

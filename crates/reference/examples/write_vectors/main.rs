@@ -230,6 +230,16 @@ fn main() {
     println!("{{\n  \"version\": 1,\n  \"cases\": [\n{}\n  ]\n}}", cases.join(",\n"));
 }
 
+/// The codes whose matrices the cases of `matrix` have.
+fn known_matrices() -> [Case; 4] {
+    [
+        prime("rdp", [4, 5, 8, 3], array::rdp),
+        prime("evenodd", [3, 5, 32, 2], array::evenodd),
+        word("liberation", [5, 5, 16, 1], 0, density::liberation),
+        xcode([5, 8, 3]),
+    ]
+}
+
 fn packet_cases() -> Vec<String> {
     let natural_points = NATURAL_POINTS.map(|shape| {
         let points: Vec<u64> = (0..(shape[0] + shape[1]) as u64).collect();
@@ -264,6 +274,7 @@ fn packet_cases() -> Vec<String> {
     cases.extend(
         EVENODD_TAILS.map(|(shape, tail)| Case { tail, ..prime("evenodd", shape, array::evenodd) }),
     );
+    cases.extend(known_matrices().map(own));
     cases.iter().map(Case::json).collect()
 }
 
@@ -482,6 +493,28 @@ fn xcode([n, packet, stripes]: [usize; 3]) -> Case {
         tail: 0,
         encode,
     }
+}
+
+/// `matrix`: a code whose name holds the bit matrix of another, row by row, four columns to a
+/// hexadecimal digit.
+fn own(known: Case) -> Case {
+    let columns = known.k * known.data_rows;
+    let digits = |row: &Vec<usize>| -> String {
+        let bit = |column: usize| u32::from(row.contains(&column));
+        let digit = |at: usize| (0..4).fold(0, |digit, i| 2 * digit + bit(4 * at + i));
+        (0..columns.div_ceil(4)).filter_map(|at| char::from_digit(digit(at), 16)).collect()
+    };
+    let rows: Vec<String> = known.generator().iter().flatten().map(digits).collect();
+    let (k, w, placement) = match known.parity_rows {
+        0 => (known.k, known.data_rows, ""),
+        parity_rows => {
+            let w = known.data_rows + parity_rows;
+            (known.k * known.data_rows / w, w, ",placement=vertical")
+        }
+    };
+    let spec =
+        format!("matrix:k={k},m={},w={w}{placement},rows={}", known.tolerance, rows.join("."));
+    Case { spec, pin: Vec::new(), default_pin: true, ..known }
 }
 
 impl Case {

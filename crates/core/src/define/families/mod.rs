@@ -17,6 +17,7 @@ mod isal;
 mod liber8tion;
 mod liberation;
 mod lt;
+mod matrix;
 mod qfs;
 mod raid6;
 mod rdp;
@@ -63,6 +64,7 @@ pub const FAMILIES: &[Family] = &[
     liber8tion::FAMILY,
     liberation::FAMILY,
     lt::FAMILY,
+    matrix::FAMILY,
     qfs::FAMILY,
     raid6::FAMILY,
     rdp::FAMILY,
