@@ -854,7 +854,6 @@ fn rooflines_are_of_the_same_kernel_unless_asked() {
     let more = ["--set", "1000000", "--reps", "21", "--json"];
     let roofline = |last: &[&str]| {
         let line = run([&words[..], &more, last].concat()).expect(exit::DONE).result();
-        check_bench(&line);
         line["roofline_gbps"].as_f64().unwrap()
     };
     let best = paritas::Kernel::best(64).vector_bytes();

@@ -8,7 +8,7 @@ use paritas::{
     WordKernel, can_compile,
 };
 
-use crate::contest::{Contest, ROUNDS, Ranking, Workload};
+use crate::contest::{Contest, ROUNDS, Ranking, Workload, length};
 use crate::error::Result;
 use crate::measure::{Pairs, Ratio, Side, Verdict, sample};
 use crate::tuning::{Choice, CodeTuning, Finding, Tuning, processor, processors};
@@ -202,9 +202,14 @@ fn xor_weight() -> Result<(u32, Finding)> {
     let tiled = Kernel::candidates().filter(|kernel| kernel.machine().is_none()).last();
     let kernel = tiled.unwrap_or(Kernel::Scalar);
     let options = with_kernel(kernel).packet(WEIGHED_PACKET);
-    let shard = CACHE_SET / (WEIGHED_NODES + 1) / WEIGHED_PACKET * WEIGHED_PACKET;
-    let (copy, mut copying) = plain_parity(1, &options, shard)?;
-    let (all, mut adding) = plain_parity(WEIGHED_NODES, &options, shard)?;
+    let [copy, all] = [1, WEIGHED_NODES].map(|k| plain_parity(k, &options));
+    let (copy, all) = (copy?, all?);
+    // The strip of the wider code is whole strips of the other one, which has fewer rows.
+    let shard = length(&all, CACHE_SET);
+    let [mut copying, mut adding] =
+        [Workload::new(copy.code(), &copy, shard)?, Workload::new(all.code(), &all, shard)?];
+    copying.run(&copy, shard)?;
+    adding.run(&all, shard)?;
     let pairs = Pairs::take(
         ROUNDS,
         |ratio| !ratio.is_noisy(),
@@ -225,14 +230,10 @@ fn xor_weight() -> Result<(u32, Finding)> {
     Ok(((1000.0 * weight).round() as u32, finding))
 }
 
-/// Creates a codec for one parity node of `k` data nodes, which has run once, and its shards of
-/// `shard` bytes.
-fn plain_parity(k: usize, options: &CodecOptions, shard: usize) -> Result<(LaneCodec, Workload)> {
+/// Creates a codec for one parity node of `k` data nodes.
+fn plain_parity(k: usize, options: &CodecOptions) -> Result<LaneCodec> {
     let code = Code::new(&format!("{k}+1").parse()?)?;
-    let codec = LaneCodec::new(code.clone(), options.clone())?;
-    let mut workload = Workload::new(&code, &codec, shard)?;
-    workload.run(&codec, shard)?;
-    Ok((codec, workload))
+    Ok(LaneCodec::new(code, options.clone())?)
 }
 
 /// Finds the best way to reduce a code's XORs: fewer XORs may mean more temporaries.
