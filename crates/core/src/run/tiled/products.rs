@@ -88,12 +88,10 @@ unsafe fn look_up<const N: usize>(
     for at in (0..length / N * N).step_by(N) {
         // SAFETY: the word ends before `length`; an array of bytes needs no alignment.
         let word: [u8; N] = unsafe { source.add(at).cast::<[u8; N]>().read() };
-        let shares = tables.iter().zip(word).map(|(table, byte)| table[usize::from(byte)]);
+        let shares = tables.iter().zip(&word).map(|(table, &byte)| table[usize::from(byte)]);
         let product = shares.fold(0, |sum, share| sum ^ share).to_le_bytes();
-        for (byte, value) in product.into_iter().take(N).enumerate() {
-            // SAFETY: as above.
-            unsafe { target.add(at + byte).write(value) };
-        }
+        // SAFETY: as above; a product has at least `N` bytes.
+        unsafe { product.as_ptr().copy_to_nonoverlapping(target.add(at), N) };
     }
 }
 
