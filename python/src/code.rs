@@ -25,8 +25,9 @@ impl Code {
 
     /// Makes the code of a bit matrix, which need not be MDS. `rows` has a row for each parity
     /// packet, m·w in all, and a row a 0 or 1 for each data packet, k·w in all, both in the order
-    /// of nodes and then of their packets: as `bit_matrix` returns them. With `placement="vertical"`
-    /// each of the k + m nodes holds data, and parity after it. The code's spec holds the matrix.
+    /// of nodes and then of their packets: as `bit_matrix` returns them. With
+    /// `placement="vertical"` each of the k + m nodes holds data, and parity after it. The code's
+    /// spec holds the matrix.
     ///
     /// Raises ParameterError if the sizes do not fit, or if the loss of a single node is fatal.
     #[staticmethod]

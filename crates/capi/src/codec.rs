@@ -24,7 +24,8 @@ pub enum paritas_split {
     PARITAS_SPLIT_NODE = 1,
     /// Every thread takes some bytes of every packet, in whole cache lines.
     PARITAS_SPLIT_COLUMNS = 2,
-    /// Every thread computes some rows of every shard. Not for codes over words, which have no rows.
+    /// Every thread computes some rows of every shard. Not for codes over words, which have no
+    /// rows.
     PARITAS_SPLIT_ROWS = 3,
 }
 

@@ -169,7 +169,7 @@ fn benches_tell_how_threads_shared_the_work() {
         ("reed-solomon:k=4,m=2", "columns", "2048", "columns"),
         ("reed-solomon:k=4,m=2", "columns", "64", "stripe"),
     ] {
-        let done = run(&bench(code, split, packet)).expect(exit::DONE);
+        let done = run(bench(code, split, packet)).expect(exit::DONE);
         assert_eq!(done.result()["split"], used, "{code} {split} {packet}");
         let warns = done.stderr.contains("cannot be shared by");
         assert_eq!(warns, split != used, "{}", done.stderr);

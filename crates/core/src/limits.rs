@@ -8,7 +8,8 @@ use std::time::Duration;
 
 /// Number of steps, each a cell looked at or a 64-bit word added, in which the losses that a matrix
 /// of one's own survives are tried when its code is made: about a tenth of a second. All losses of
-/// four nodes of 16+4 with w = 8 and of 20+4 with w = 5 are tried; of 20+6 with w = 8, all of three.
+/// four nodes of 16+4 with w = 8 and of 20+4 with w = 5 are tried; of 20+6 with w = 8, all of
+/// three.
 pub(crate) const LOSSES_TRIED: u64 = 1 << 22;
 
 /// Largest number of operations of a schedule for which an order with few live values is tried.

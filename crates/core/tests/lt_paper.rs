@@ -147,8 +147,8 @@ fn table_5(effort: Effort, limits: (f64, f64)) {
 
 /// Table 6 is the optimised schedule of the decoder as printed, which uses the last block that
 /// gives a data block. Its queue is not described: the table lies between the two that give the
-/// oldest and the newest data block first. Our decoder uses the first block that gives a data block,
-/// which takes fewer XORs.
+/// oldest and the newest data block first. Our decoder uses the first block that gives a data
+/// block, which takes fewer XORs.
 fn table_6(effort: Effort, limits: (f64, f64)) {
     let cells = effort.cells(6);
     let printed = |queue| {

@@ -96,8 +96,8 @@
 //! Lanes take a node's rows in order, `lane_rows` at a time, and are numbered in the node from 0. A
 //! block has the lanes of its file's stage, in order. `lane_rows` follows from the family: it is 1
 //! for `evenodd`, `lt`, `matrix`, `rdp`, `star` and `xcode`, the number of rows of a symbol of the
-//! base code for `dpg` and `bbdpg`, and all rows for the others. On every node the rows of a stage follow
-//! those of the stages before it, and no lane has rows of two stages. In a payload of layout
+//! base code for `dpg` and `bbdpg`, and all rows for the others. On every node the rows of a stage
+//! follow those of the stages before it, and no lane has rows of two stages. In a payload of layout
 //! `packets`, row r of the lane in stripe s is the packet at (s * rows + r) * packet. In layout
 //! `words`, a node has w rows for each symbol of w bits, and a payload is a sequence of
 //! little-endian words of w bits. Each word is a symbol; its bit r is the cell of row r.
@@ -119,11 +119,11 @@
 //! expects at most 2^24 ones in them.
 //!
 //! The code of a bit matrix of one's own (`matrix:k=…,m=…,w=…,rows=…`) has an empty pin: its spec
-//! holds the matrix. `rows` has m·w rows separated by dots, the parity packets in the order of nodes
-//! and then of their rows, each as hexadecimal digits for k·w bits. The first data packet is the
-//! highest bit of the first digit, and zeros fill up the last digit. k nodes hold w data packets and
-//! m nodes w parity packets; with `placement=vertical`, each of the k + m nodes holds k·w / (k + m)
-//! data packets and m·w / (k + m) parity packets after them.
+//! holds the matrix. `rows` has m·w rows separated by dots, the parity packets in the order of
+//! nodes and then of their rows, each as hexadecimal digits for k·w bits. The first data packet is
+//! the highest bit of the first digit, and zeros fill up the last digit. k nodes hold w data
+//! packets and m nodes w parity packets; with `placement=vertical`, each of the k + m nodes holds
+//! k·w / (k + m) data packets and m·w / (k + m) parity packets after them.
 //!
 //! The writer of an object that is too short to fill a stripe chooses shorter packets, down to one
 //! byte.

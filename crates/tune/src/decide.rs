@@ -41,8 +41,8 @@ const MOST_SHARED: u32 = 25;
 /// Bytes of all shards together, for measurements between threads in a cache.
 const SHARED_SET: usize = 4 << 20;
 
-/// Packets that are tried for a code, in bytes: from that of files to what fills a first-level cache
-/// with two data nodes. `tune --packet` tries smaller ones as well.
+/// Packets that are tried for a code, in bytes: from that of files to what fills a first-level
+/// cache with two data nodes. `tune --packet` tries smaller ones as well.
 const PACKETS: [usize; 9] = [64, 128, 256, 512, 1 << 10, 2 << 10, 4 << 10, 8 << 10, 16 << 10];
 
 /// Bytes of all data and blocks of an LT code, as in a segment of a file.

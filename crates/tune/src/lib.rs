@@ -5,7 +5,8 @@
 //! environment. This crate finds such options. [`measure`](mod@measure) compares two programs on a
 //! machine that is not quiet. [`find`] uses it to choose between kernels, schedules, stores,
 //! threads, splits and packets. [`Memory`] keeps the findings in the user's cache directory, and
-//! [`codec_options`] reads them from there. [`packet_by_rule`] is the dissertation's rule for packets.
+//! [`codec_options`] reads them from there. [`packet_by_rule`] is the dissertation's rule for
+//! packets.
 //!
 //! Tuning decides only *how* bytes are computed. What is computed, and so stored, never depends on
 //! it.

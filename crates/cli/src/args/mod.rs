@@ -196,8 +196,9 @@ pub struct Encode {
     /// Bytes of a packet, 1 to 1048576. They are stored, so any reader knows them; 64 suits every
     /// processor (see `paritas tune --packet`). `rule` takes the largest packet with which a stripe
     /// and its temporaries fit into the first-level cache (see `paritas schedule`), for readers
-    /// that run one operation after the other; `tuned` the one that `paritas tune` found here. Packets make no difference in the word layout
-    /// [default: 64, or fewer if the object does not fill a stripe].
+    /// that run one operation after the other; `tuned` the one that `paritas tune` found here.
+    /// Packets make no difference in the word layout [default: 64, or fewer if the object does not
+    /// fill a stripe].
     #[arg(long, value_name = "BYTES|rule|tuned")]
     pub packet: Option<PacketChoice>,
     /// Replace existing shards of this name, of whatever code; they are kept until the new ones are
@@ -772,8 +773,8 @@ pub struct Schedule {
     /// Reconstruct these nodes instead of encoding.
     #[arg(long, value_delimiter = ',', value_name = "I,J,…", value_parser = parse_node)]
     pub erase: Vec<usize>,
-    /// Reconstruct as many data nodes as may be lost: of all such losses, the one whose schedule has
-    /// the largest total. The report names the nodes.
+    /// Reconstruct as many data nodes as may be lost: of all such losses, the one whose schedule
+    /// has the largest total. The report names the nodes.
     #[arg(long, conflicts_with = "erase")]
     pub worst_loss: bool,
     /// The stage that is computed or, with --erase or --worst-loss, the stage after which nodes are
@@ -986,7 +987,8 @@ pub struct Bench {
     pub bytes_a_thread: Option<NonZeroUsize>,
     /// The way in which threads share the work: auto (as tuned), stripe, node, columns (bytes of
     /// every packet, in whole cache lines) or rows (of packets, which codes in words lack). What
-    /// cannot be shared in this way is shared by stripes, as a single node is; split in JSON says so.
+    /// cannot be shared in this way is shared by stripes, as a single node is; split in JSON says
+    /// so.
     #[arg(long, default_value = "auto", value_name = "SPLIT", value_parser = parse_split)]
     pub split: SplitChoice,
     /// Run the roofline with the best kernel and packets of 64 bytes, not with the measured kernel.
@@ -1025,9 +1027,9 @@ impl Bench {
 }
 
 /// Measure kernels, schedules, stores, threads, splits and packets, and remember the best in the
-/// user's cache directory, where all commands find them. A choice replaces the built-in default only
-/// if it is clearly at least 3 % faster. Stored bytes never depend on it: the packet is remembered
-/// for `encode --packet tuned` and `bench --tuned-packet` alone.
+/// user's cache directory, where all commands find them. A choice replaces the built-in default
+/// only if it is clearly at least 3 % faster. Stored bytes never depend on it: the packet is
+/// remembered for `encode --packet tuned` and `bench --tuned-packet` alone.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -1056,8 +1058,8 @@ pub struct Tune {
     /// Measure and report, but remember nothing.
     #[arg(long)]
     pub dry_run: bool,
-    /// Find the packet with which one thread encodes each code fastest, in the cache and from memory.
-    /// Nothing is remembered, because packets are stored: use `encode --packet`.
+    /// Find the packet with which one thread encodes each code fastest, in the cache and from
+    /// memory. Nothing is remembered, because packets are stored: use `encode --packet`.
     #[arg(long, conflicts_with = "dry_run")]
     pub packet: bool,
     /// With --packet, the kernel: auto, or one of those that `paritas doctor` lists.
@@ -1066,8 +1068,8 @@ pub struct Tune {
     /// With --packet, the method that reduces XORs [default: slp].
     #[arg(long, requires = "packet", value_enum)]
     pub pass: Option<PassName>,
-    /// With --packet, the bytes of all shards together: cache (512 KiB), dram (256 MiB), or a number
-    /// [default: first 512 KiB, then 64 MiB].
+    /// With --packet, the bytes of all shards together: cache (512 KiB), dram (256 MiB), or a
+    /// number [default: first 512 KiB, then 64 MiB].
     #[arg(long, requires = "packet", value_name = "cache|dram|BYTES", value_parser = parse_set)]
     pub set: Option<usize>,
     /// Forget what was remembered, so that the built-in defaults are used.

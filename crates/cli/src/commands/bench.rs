@@ -28,8 +28,8 @@ const LINE: usize = 64;
 /// Number of bytes by which each staggered shard is shifted against the one before.
 const STAGGER: usize = 5 * LINE;
 
-/// Bytes of a packet of the roofline of a kernel of the lab. XORs of 64 bits reach 15.2 to 17.1 GB/s
-/// with 512 bytes to 32 KiB, and 9 to 10 with 64 bytes (Ice Lake).
+/// Bytes of a packet of the roofline of a kernel of the lab. XORs of 64 bits reach 15.2 to 17.1
+/// GB/s with 512 bytes to 32 KiB, and 9 to 10 with 64 bytes (Ice Lake).
 const ROOFLINE_PACKET: usize = 4096;
 
 /// Measures a code, and reports.

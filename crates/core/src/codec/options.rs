@@ -33,7 +33,8 @@ pub struct CodecOptions {
     /// `bytes_a_thread`.
     pub bytes_a_thread: usize,
     /// How threads share the work of [`Codec::compute`](crate::Codec::compute).
-    /// [`Codec::split_in_use`](crate::Codec::split_in_use) says what is split by stripe in any case.
+    /// [`Codec::split_in_use`](crate::Codec::split_in_use) says what is split by stripe in any
+    /// case.
     pub split: Split,
     /// Kernel that runs. A code in the word layout gets a word kernel that uses the same registers.
     pub kernel: KernelChoice,

@@ -58,7 +58,8 @@ pub(crate) enum Turns {
         /// Number of these buffers.
         kept: usize,
     },
-    /// Every thread has the same bytes of each packet of words and runs all parts over them in turn.
+    /// Every thread has the same bytes of each packet of words and runs all parts over them in
+    /// turn.
     ByColumns {
         /// Bytes of a packet, a multiple of a cache line.
         packet: usize,

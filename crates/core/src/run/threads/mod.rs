@@ -34,8 +34,8 @@ pub enum Split {
     Node,
     /// Every thread takes some bytes of every packet, in whole cache lines.
     Columns,
-    /// Every thread computes some rows of every node. Codecs refuse it in the word layout, which has
-    /// no rows.
+    /// Every thread computes some rows of every node. Codecs refuse it in the word layout, which
+    /// has no rows.
     Rows,
 }
 
