@@ -93,6 +93,30 @@ typedef enum {
 } paritas_status;
 
 /**
+ * How the threads of a call share its work.
+ */
+typedef enum {
+    /**
+     * Every thread takes some of the stripes: the default, and what is done where the work cannot
+     * be shared in another way, as that of one parity shard.
+     */
+    PARITAS_SPLIT_STRIPE = 0,
+    /**
+     * Every thread computes some of the shards.
+     */
+    PARITAS_SPLIT_NODE = 1,
+    /**
+     * Every thread takes some bytes of every packet, in whole cache lines.
+     */
+    PARITAS_SPLIT_COLUMNS = 2,
+    /**
+     * Every thread computes some rows of every shard. Not for codes over words, which have no
+     * rows.
+     */
+    PARITAS_SPLIT_ROWS = 3,
+} paritas_split;
+
+/**
  * A code, and how it is run. May be used by several threads at once.
  */
 typedef struct paritas_codec paritas_codec;
@@ -137,7 +161,8 @@ typedef struct paritas_volume paritas_volume;
  */
 typedef struct {
     /**
-     * Bytes of a packet; by default 64. Part of the stored format, except in codes over words.
+     * Bytes of a packet; by default 64. Part of the stored format, except in codes over words,
+     * where it is only what PARITAS_SPLIT_COLUMNS divides.
      */
     size_t packet;
     /**
@@ -145,6 +170,10 @@ typedef struct {
      * thread is used for every megabyte of shards.
      */
     size_t threads;
+    /**
+     * How threads share a call: a paritas_split.
+     */
+    int split;
 } paritas_options;
 
 /**
