@@ -254,7 +254,7 @@ EXPERIMENTS = [
     Experiment("luo", "matrices", "Any matrix: the examples, and the codes of table 6 as matrices in files", Kind.EXACT, "numbers, percent", (10, 10),
                points=matrices.points, about="A matrix alone lacks S of EVENODD and STAR and the row parity of RDP's diagonals, which "
                "section 4.3 treats apart; the search for common sums finds them again. Losses are of nodes, all sets."),
-    Experiment("luo", "fusion", "Section 4.2: loop fusion in algorithm 1", Kind.EXACT, "numbers", (20, 20), points=matrices.fusion_points,
+    Experiment("luo", "fusion", "Section 4.2: loop fusion in algorithm 1", Kind.EXACT, "numbers", (2, 10), points=matrices.fusion_points,
                about="Liberation, k = w = 11, words of 8 bytes, rows are packets. A data word is read again unless the XOR before used it. Lines "
                "that a first level of 16 KiB with 8 ways (the Pentium 4 of table 4) misses in one stripe, empty at first; 18.9 a KiB is the least. "
                "A sum that a compiler keeps in a register is written once for each word of a coding packet; the pseudocode adds in memory."),
