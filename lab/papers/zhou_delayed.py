@@ -147,7 +147,7 @@ EXPERIMENTS = [
     Experiment(
         "zhou", "regenerating", "Delayed parity beside regenerating codes: (4.1), (4.2) and theorem 1", Kind.EXACT, "parts of all data; symbols", (1, 1),
         points=by_row("zhou-table-4.3", lambda row, _: regenerating(row)),
-        about="Both read the same; a node of the regenerating code has at least so many symbols. (4.2) is a theorem of Balaji and Kumar, taken as it is.",
+        about="Both read the same. The figure of the regenerating code is the least number of symbols that its nodes can have, by (4.2), a theorem of Balaji and Kumar that is not proved here.",
     ),
     Experiment(
         "zhou", "delayed", "Speeds of delayed parity", Kind.TIMED, "fraction of the roofline", (60, 600),
