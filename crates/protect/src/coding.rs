@@ -11,8 +11,9 @@ use crate::geometry::Geometry;
 use crate::stream::Reading;
 
 /// Number of bytes that are read before they are coded. If a chunk of the code has more bytes, a
-/// whole chunk is read.
-const BATCH: u64 = 32 << 20;
+/// whole chunk is read. The system clears all memory that it gives, so less is quicker for small
+/// trees.
+const BATCH: u64 = 16 << 20;
 /// Ranges of columns are multiples of this number of bytes.
 const GRANULE: u64 = 128;
 

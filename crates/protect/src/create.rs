@@ -601,6 +601,9 @@ fn gap_blocks(geometry: &Geometry, items: &[Item]) -> u64 {
 /// Refuses to protect the present bytes of a damaged file as if they were right, and to leave out a
 /// file that could not be read, because the old parity may be able to repair it.
 fn refuse_damaged(order: &Order, items: &[Item]) -> Result<()> {
+    if order.known.is_empty() {
+        return Ok(());
+    }
     let is_damaged = |item: &&Item| match item.kind {
         ItemKind::File { digest, .. } => {
             order.known.get(&item.path).is_some_and(|known| *known != digest)
@@ -625,12 +628,12 @@ fn reason(trouble: Option<&Trouble>) -> String {
     }
 }
 
-/// Turns what was found in a tree into items of a catalogue. Details that `known` returns are not
-/// read again.
+/// Turns what was found in a tree into items of a catalogue. Details that `known` returns, by the
+/// index in `found`, are not read again.
 pub(crate) fn items(
     root: &Path,
     found: &[Found],
-    known: impl Fn(&Found) -> Option<Details> + Sync,
+    known: impl Fn(usize) -> Option<Details> + Sync,
     threads: usize,
 ) -> Vec<Item> {
     let further = further_names(root, found);
@@ -646,8 +649,8 @@ pub(crate) fn items(
         // A further name has the details of its file.
         let is_further = matches!(kind, ItemKind::HardLink { .. });
         let details = if is_further { Details::default() } else { details };
-        let Found { path, mode, modified, .. } = found.clone();
-        Item { path, mode, modified, details, kind }
+        let &Found { ref path, mode, modified, .. } = found;
+        Item { path: path.clone(), mode, modified, details, kind }
     };
     found.iter().zip(details::of_all(root, found, known, threads)).map(item).collect()
 }

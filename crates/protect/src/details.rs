@@ -13,12 +13,12 @@ use crate::tree::{Found, FoundKind, in_threads};
 /// Number of files that a thread takes at a time.
 const BATCH: usize = 256;
 
-/// Returns the details of everything that was found, in order. Those that `known` returns are not
-/// read again.
+/// Returns the details of everything that was found, in order. Those that `known` returns, by the
+/// index in `found`, are not read again.
 pub(crate) fn of_all(
     root: &Path,
     found: &[Found],
-    known: impl Fn(&Found) -> Option<Details> + Sync,
+    known: impl Fn(usize) -> Option<Details> + Sync,
     threads: usize,
 ) -> Vec<Details> {
     let batches = Mutex::new(found.chunks(BATCH).enumerate());
@@ -27,8 +27,8 @@ pub(crate) fn of_all(
         loop {
             let next = batches.lock().unwrap_or_else(PoisonError::into_inner).next();
             let Some((number, batch)) = next else { return mine };
-            let read = |found: &Found| known(found).unwrap_or_else(|| read(root, found));
-            mine.push((number, batch.iter().map(read).collect::<Vec<_>>()));
+            let details = |(index, found)| known(index).unwrap_or_else(|| read(root, found));
+            mine.push((number, (number * BATCH..).zip(batch).map(details).collect::<Vec<_>>()));
         }
     });
     let mut parts: Vec<_> = parts.into_iter().flatten().collect();

@@ -68,13 +68,13 @@ impl<O: Fn(&[u8]) -> Option<Found>, L: Fn(&[u8]) -> bool> Folding<'_, O, L> {
         let name = name_of(path);
         let exact = self.tree.place_of(&joined(folder, name));
         if exact.is_some() && folder != folder_of(path) {
-            return exact.filter(|&place| !self.tree.is_matched(place));
+            return exact.filter(|&place| self.tree.number_of(place).is_none());
         }
         let opened = (self.open)(path)?;
         let wanted = folded(name);
         let has_name = |&place: &usize| {
             let found = &self.tree.found[place];
-            !self.tree.is_matched(place) && folded(name_of(&found.path)) == wanted
+            self.tree.number_of(place).is_none() && folded(name_of(&found.path)) == wanted
         };
         let mut places: Vec<usize> = self.tree.places_in(folder).filter(has_name).collect();
         if places.len() > 1 {

@@ -2,13 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-pub(crate) use paritas_store::place::system::{name_bytes, owned_name};
+pub(crate) use paritas_store::place::system::{name_bytes, name_of, owned_name};
 
 /// Returns the path in `root` for a relative path with slashes, as a catalogue has it.
 pub(crate) fn path_in(root: &Path, path: &[u8]) -> PathBuf {
     match path.is_empty() {
         true => root.to_owned(),
-        false => root.join(owned_name(path.to_vec())),
+        false => root.join(name_of(path)),
     }
 }
 

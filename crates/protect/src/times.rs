@@ -18,16 +18,12 @@ pub(crate) struct ChangeTimes {
 }
 
 impl ChangeTimes {
-    /// Compares the times of all files that have the size and the time of change that they had.
+    /// Compares the times of all files that have the size and the time of change that they had. The
+    /// entries' paths must have been matched with the tree.
     pub fn of(protection: &Protection, tree: &Tree) -> Self {
         let (mut kept, mut new) = (0, 0);
-        // Both are sorted by path.
-        let mut rest = tree.found.iter().peekable();
-        for entry in &protection.entries {
-            while rest.next_if(|found| found.path < entry.path).is_some() {}
-            let is_same =
-                |found: &&&Found| found.path == entry.path && has_size_and_time(entry, found);
-            let found = rest.peek().filter(is_same);
+        for (number, entry) in protection.entries.iter().enumerate() {
+            let found = tree.of(number).filter(|found| has_size_and_time(entry, found));
             let Some((now, then)) = found.and_then(|it| it.changed).zip(entry.details.changed)
             else {
                 continue;

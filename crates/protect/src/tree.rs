@@ -1,5 +1,6 @@
 //! The contents of a tree of folders: names, kinds, sizes, times. Links are not followed.
 
+use std::cmp::Ordering as Order;
 use std::collections::HashMap;
 use std::fs::{self, FileType, Metadata};
 use std::io::{self, Read};
@@ -104,8 +105,8 @@ pub(crate) struct Tree {
     pub mounts: Vec<Vec<u8>>,
     /// For each path that was matched, the index in `found` of what is there.
     places: Vec<Option<usize>>,
-    /// For each of `found`, whether it is at a path that was matched.
-    is_matched: Vec<bool>,
+    /// For each of `found`, the number of the path that was matched with it.
+    numbers: Vec<Option<usize>>,
 }
 
 /// What a walk leaves out.
@@ -167,7 +168,7 @@ impl Tree {
     fn look(&mut self, root: &Path, relative: &[u8]) -> bool {
         let path = path_in(root, relative);
         let looked = fs::symlink_metadata(&path)
-            .and_then(|metadata| Ok((kind_of(&path, &metadata)?, metadata)));
+            .and_then(|metadata| Ok((kind_of(|| path.clone(), &metadata)?, metadata)));
         let reason = match looked {
             Ok((Ok(kind), metadata)) => {
                 let is_folder = kind == FoundKind::Folder;
@@ -186,17 +187,19 @@ impl Tree {
     /// what was found.
     pub fn match_paths<'p>(&mut self, paths: impl Iterator<Item = &'p [u8]>) {
         let mut next = 0;
-        self.is_matched = vec![false; self.found.len()];
+        self.numbers = vec![None; self.found.len()];
         self.places = paths
-            .map(|path| {
-                while self.found.get(next).is_some_and(|found| found.path.as_slice() < path) {
-                    next += 1;
+            .enumerate()
+            .map(|(number, path)| {
+                loop {
+                    match self.found.get(next)?.path.as_slice().cmp(path) {
+                        Order::Less => next += 1,
+                        Order::Greater => return None,
+                        Order::Equal => break,
+                    }
                 }
-                let is_there = self.found.get(next).is_some_and(|found| found.path == path);
-                is_there.then(|| {
-                    self.is_matched[next] = true;
-                    next
-                })
+                self.numbers[next] = Some(number);
+                Some(next)
             })
             .collect();
     }
@@ -209,12 +212,12 @@ impl Tree {
     /// Takes what has this index in `found` for what was looked for at the path with this number.
     pub fn match_with(&mut self, number: usize, place: usize) {
         self.places[number] = Some(place);
-        self.is_matched[place] = true;
+        self.numbers[place] = Some(number);
     }
 
-    /// Whether what has this index in `found` was matched.
-    pub fn is_matched(&self, place: usize) -> bool {
-        self.is_matched[place]
+    /// Returns the number of the path that was matched with what has this index in `found`.
+    pub fn number_of(&self, place: usize) -> Option<usize> {
+        self.numbers[place]
     }
 
     /// Returns the indices in `found` of what lies directly in a folder.
@@ -232,8 +235,8 @@ impl Tree {
 
     /// Returns what was found at paths that were not matched.
     pub fn others(&self) -> impl Iterator<Item = &Found> {
-        let pairs = self.found.iter().zip(&self.is_matched);
-        pairs.filter(|(_, is_matched)| !**is_matched).map(|(found, _)| found)
+        let pairs = self.found.iter().zip(&self.numbers);
+        pairs.filter(|(_, number)| number.is_none()).map(|(found, _)| found)
     }
 
     /// Returns all files that were found.
@@ -299,7 +302,7 @@ impl Found {
     pub fn at(root: &Path, path: &[u8]) -> Option<Self> {
         let place = path_in(root, path);
         let metadata = fs::symlink_metadata(&place).ok()?;
-        let kind = kind_of(&place, &metadata).ok()?.ok()?;
+        let kind = kind_of(|| place.clone(), &metadata).ok()?.ok()?;
         Some(Self::new(path.to_vec(), &metadata, kind))
     }
 
@@ -317,13 +320,16 @@ impl Found {
 
 /// Returns the kind of what is at a path. If it cannot be protected, returns words that describe
 /// it.
-fn kind_of(path: &Path, metadata: &Metadata) -> io::Result<Result<FoundKind, &'static str>> {
+fn kind_of(
+    path: impl Fn() -> PathBuf,
+    metadata: &Metadata,
+) -> io::Result<Result<FoundKind, &'static str>> {
     let kind = metadata.file_type();
     Ok(if kind.is_dir() {
         Ok(FoundKind::Folder)
     } else if kind.is_symlink() {
-        Ok(FoundKind::Symlink { target: name_bytes(fs::read_link(path)?.as_os_str()).to_vec() })
-    } else if kind.is_file() && metadata.len() == 0 && has_content(path) {
+        Ok(FoundKind::Symlink { target: name_bytes(fs::read_link(path())?.as_os_str()).to_vec() })
+    } else if kind.is_file() && metadata.len() == 0 && has_content(&path()) {
         Err("its size is stated as 0 bytes, but it has content; copy it to protect that")
     } else if kind.is_file() {
         Ok(FoundKind::File { size: metadata.len(), links: links(metadata) })
@@ -505,17 +511,15 @@ impl<'a> Walk<'a> {
             }
         };
         for entry in entries {
-            // If there is no entry, the folder could not be listed to its end.
-            let (path, added) = match entry {
-                Ok(entry) => {
-                    let inside = joined(&folder.path, name_bytes(&entry.file_name()));
-                    (entry.path(), self.add(&entry, inside, folder.on, tree, &mut inner))
-                }
-                Err(error) => (path.clone(), Err(error)),
+            let (path, error) = match entry {
+                Ok(entry) => match self.add(&entry, folder, tree, &mut inner) {
+                    Ok(()) => continue,
+                    Err(error) => (entry.path(), error),
+                },
+                // The folder could not be listed to its end.
+                Err(error) => (path.clone(), error),
             };
-            if let Err(error) = added {
-                tree.skipped.push(Skipped { path, reason: error.to_string() });
-            }
+            tree.skipped.push(Skipped { path, reason: error.to_string() });
         }
         inner
     }
@@ -523,12 +527,12 @@ impl<'a> Walk<'a> {
     fn add(
         &self,
         entry: &fs::DirEntry,
-        path: Vec<u8>,
-        above: Option<FileSystem>,
+        folder: &Folder,
         tree: &mut Tree,
         inner: &mut Vec<Folder>,
     ) -> io::Result<()> {
         let name = entry.file_name();
+        let path = joined(&folder.path, name_bytes(&name));
         let is_folder = || entry.file_type().is_ok_and(|kind| kind.is_dir());
         if name == FOLDER || self.scope.excludes.has(&path, is_folder()) {
             return Ok(());
@@ -542,15 +546,15 @@ impl<'a> Walk<'a> {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             metadata => metadata?,
         };
-        if aside::is_copy(&entry.path(), &metadata) {
+        if aside::is_copy(Path::new(&name), &metadata) {
             tree.replaced.push(entry.path());
             return Ok(());
         }
-        match kind_of(&entry.path(), &metadata)? {
+        match kind_of(|| entry.path(), &metadata)? {
             Ok(kind) => {
                 if kind == FoundKind::Folder {
                     let on = FileSystem::of(&entry.path());
-                    if !FileSystem::begins(above, on) || self.enters(&path, tree) {
+                    if !FileSystem::begins(folder.on, on) || self.enters(&path, tree) {
                         inner.push(Folder { path: path.clone(), on });
                     }
                 }

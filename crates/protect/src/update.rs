@@ -32,7 +32,7 @@ use crate::mounts;
 use crate::scan::{digest_of, digests};
 use crate::system::{path_bytes, path_in};
 use crate::times::ChangeTimes;
-use crate::tree::{Found, Skipped, Tree, threads};
+use crate::tree::{Skipped, Tree, threads};
 use guard::Losses;
 pub use guard::Share;
 
@@ -221,12 +221,13 @@ pub fn update(
 /// ([`ErrorKind::Parameters`]); or as for [`crate::plan`].
 pub fn plan_update<'p>(protection: &'p Protection, job: &UpdateJob) -> Result<UpdatePlan<'p>> {
     protection.expect_whole()?;
-    let tree = protection.walk(threads(job.threads))?;
+    let mut tree = protection.walk(threads(job.threads))?;
+    tree.match_paths(protection.entries.iter().map(|entry| entry.path.as_slice()));
     refuse_all_gone(protection)?;
     let starts: Vec<&[u8]> = protection.starts().collect();
     refuse_inside(&protection.root, &starts, &tree, &protection.parity_folders())?;
     let times = ChangeTimes::of(protection, &tree);
-    let mut changes = Changes::new(protection, present(protection, &tree, job), times, job)?;
+    let mut changes = Changes::new(protection, &tree, times, job)?;
     let held = Held::new(protection, &tree, job.accept_changes);
     changes.hold(protection, &held);
     changes.refuse_emptied(protection, &tree)?;
@@ -368,23 +369,24 @@ struct Changes {
 impl Changes {
     fn new(
         protection: &Protection,
-        items: Vec<Item>,
+        tree: &Tree,
         times: ChangeTimes,
         job: &UpdateJob,
     ) -> Result<Self> {
+        let mut items = present(protection, tree, job);
         let mut changes = Self {
             times,
-            items,
+            items: Vec::new(),
             kept: 0,
             added: Vec::new(),
             changed: Vec::new(),
             gone: Vec::new(),
             alive: HashSet::new(),
         };
-        let mut items = std::mem::take(&mut changes.items);
-        for item in &mut items {
+        for (place, item) in items.iter_mut().enumerate() {
             if matches!(item.kind, ItemKind::File { .. })
-                && let Some(entry) = same_file(protection, item, times, job.checksum)?
+                && let Some(entry) = before(protection, tree, place)
+                && has_bytes(protection, item, entry, times, job.checksum)?
             {
                 changes.keep(item, entry);
             }
@@ -666,41 +668,43 @@ fn emptied(protection: &Protection) -> Option<Vec<PathBuf>> {
 /// Returns everything that is there, before it is compared with what is protected. The attributes
 /// of files about which the system has changed nothing are not read again.
 fn present(protection: &Protection, tree: &Tree, job: &UpdateJob) -> Vec<Item> {
-    let known = |found: &Found| {
-        let entry = &protection.entries[protection.entry_at(&found.path)?];
-        let is_untouched = found.changed.is_some() && found.changed == entry.details.changed;
+    let known = |place: usize| {
+        let (entry, changed) = (before(protection, tree, place)?, tree.found[place].changed);
+        let is_untouched = changed.is_some() && changed == entry.details.changed;
         is_untouched.then(|| entry.details.clone())
     };
     items(&protection.root, &tree.found, known, threads(job.threads))
 }
 
-/// Returns the entry with the path of a file, if the file still has the bytes of the entry. A file
-/// that has the time of the entry must have its bytes, too, unless the system says that it was
-/// touched since.
-fn same_file<'p>(
-    protection: &'p Protection,
+/// Returns the entry with the path of what has this index in `tree.found`.
+fn before<'p>(protection: &'p Protection, tree: &Tree, place: usize) -> Option<&'p Entry> {
+    tree.number_of(place).map(|number| &protection.entries[number])
+}
+
+/// Whether a file still has the bytes of the entry with its path. A file that has the time of the
+/// entry must have its bytes, too, unless the system says that it was touched since.
+fn has_bytes(
+    protection: &Protection,
     item: &Item,
+    entry: &Entry,
     times: ChangeTimes,
     checksum: bool,
-) -> Result<Option<&'p Entry>> {
-    let Some(entry) = protection.entry_at(&item.path).map(|at| &protection.entries[at]) else {
-        return Ok(None);
-    };
-    let EntryKind::File { size, digest, .. } = entry.kind else { return Ok(None) };
+) -> Result<bool> {
+    let EntryKind::File { size, digest, .. } = entry.kind else { return Ok(false) };
     let path = || path_in(&protection.root, &item.path);
     let has_time = entry.modified == item.modified;
     let is_on_time = has_time && !times.was_touched(entry, item.details.changed);
     match item.size() == Some(size) {
         false if is_on_time => return Err(Error::damaged(&path())),
-        false => return Ok(None),
-        true if is_on_time && !checksum => return Ok(Some(entry)),
+        false => return Ok(false),
+        true if is_on_time && !checksum => return Ok(true),
         true => {}
     }
     match digest_of(&path(), size) {
-        Some(now) if now == digest => Ok(Some(entry)),
+        Some(now) if now == digest => Ok(true),
         Some(_) if is_on_time => Err(Error::damaged(&path())),
         None if has_time => Err(Error::unreadable(&path())),
-        _ => Ok(None),
+        _ => Ok(false),
     }
 }
 
