@@ -5,6 +5,7 @@ import re
 import tempfile
 from typing import Iterable
 
+import pairs
 from peers.counts import misses
 
 from . import matrices
@@ -41,8 +42,8 @@ def measured(spec: str, prefix: str, effort: Effort) -> list[Point]:
 
 
 def options(effort: Effort) -> tuple:
-    """The paper encodes 20 MB at a time, far more than its caches hold; a whole run takes 256 MiB for the same reason."""
-    return ("--set", 8 << 20, "--reps", 20) if effort.quick else ("--set", 256 << 20, "--reps", 20)
+    """The paper encodes 20 MB at a time, far more than its caches hold."""
+    return ("--set", 8 << 20 if effort.quick else 20 << 20, "--reps", pairs.FEWEST)
 
 
 def curve(spec: str, prefix: str, name: str, effort: Effort) -> Iterable[Cell]:
@@ -106,7 +107,7 @@ def improved(row: str, spec: str, cells: list[Cell], prefix: str, width: str) ->
     set_bytes = re.search(r"--set (\d+)", fastest[0].command).group(1)
     ratio = compared(
         row, "improvement", spec, f"kernel={other},order={other_order},packet={packets[1]}", "--threads", 1, "--pass", "direct",
-        "--kernel", kernel, "--order", order, "--packet", packets[0], "--set", set_bytes, "--reps", 41,
+        "--kernel", kernel, "--order", order, "--packet", packets[0], "--set", set_bytes, "--reps", 2 * pairs.FEWEST,
     )  # fmt: skip
     yield Cell(row, "new", ratio.speed, command=ratio.command)
     yield Cell(row, "traditional", ratio.speed / ratio.value, command=ratio.command)

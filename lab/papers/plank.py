@@ -2,6 +2,8 @@
 
 from typing import Iterable
 
+import pairs
+
 from .command import available, bench_cell, best_packet, paritas, same_kernel_cell, schedule, shown, sweep
 from .experiment import Cell, Effort, Experiment, Kind, Plot, Point, Records
 from .libraries import has_go, normalised
@@ -76,7 +78,7 @@ def is_in_words(spec: str) -> bool:
 def speeds(label: str, spec: str, operation: str, effort: Effort) -> Iterable[Cell]:
     """One code: its speed as a fraction of that of one XOR for each byte read: as the talk's libraries ran, of an XOR of 64
     bits; compiled, of the best XOR."""
-    more = ("--op", operation, "--set", set_bytes(effort), "--reps", 20)
+    more = ("--op", operation, "--set", set_bytes(effort), "--reps", pairs.FEWEST)
     if is_in_words(spec):
         yield same_kernel_cell(label, TALK, spec, "--kernel", "packetwise64", *more)
         yield bench_cell(label, COMPILED, spec, "--kernel", "auto", *more)
@@ -146,7 +148,7 @@ def ones(_: Effort) -> Iterable[Cell]:
 
 def packet_curve(effort: Effort) -> Iterable[Cell]:
     """The talk's packet sizes: RDP [6,2] with w = 6."""
-    size = ("--set", 8 << 20, "--reps", 20) if effort.quick else ("--set", 256 << 20, "--reps", 20)
+    size = ("--set", 8 << 20 if effort.quick else 64 << 20, "--reps", pairs.FEWEST)
     for kernel in available("packetwise64", "packetwise128", "packetwise256"):
         yield from sweep(kernel, "rdp:k=6", "--pass", "direct", "--kernel", kernel, *size)
 

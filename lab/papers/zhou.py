@@ -4,6 +4,8 @@ import functools
 import re
 from typing import Iterable
 
+import pairs
+
 from .command import available, compared, in_percent, paritas, schedule, seconds_of, shown
 from .experiment import Cell, Effort, Experiment, Kind, Plot, Point, Records, printed
 
@@ -63,8 +65,8 @@ def gains(row: str, effort: Effort) -> Iterable[Cell]:
 
 
 def set_and_reps(effort: Effort) -> tuple:
-    """Shards that do not fit into the second-level cache; a quick run takes the fewest pairs that give a verdict."""
-    return ("--set", 4 << 20, "--reps", 20) if effort.quick else ("--set", 64 << 20, "--reps", 41)
+    """Shards that do not fit into the second-level cache, and the fewest pairs that give a verdict."""
+    return ("--set", 4 << 20 if effort.quick else 64 << 20, "--reps", pairs.FEWEST)
 
 
 # The cache of rule (3.1) in the tables of speeds. The dissertation does not say which it means, and docs/errata.md shows that no
