@@ -18,6 +18,8 @@ import sys
 import time
 from typing import NamedTuple
 
+import tools
+
 CLIENT, SWITCH = "client", "switch"
 PORT, CUT_PORT = 80, 81
 # Bytes of a frame on the wire, and of payload in it.
@@ -66,12 +68,12 @@ http {{
 
 
 def explain_if_impossible() -> None:
-    """Ends the program with a message if hosts cannot be made here."""
+    """Installs what hosts need. Ends the program with a message if they cannot be made here."""
     if os.geteuid() != 0:
         sys.exit("lab/network.py needs root, to make network namespaces")
     missing = {package for needed, package in PACKAGES.items() if not (shutil.which(needed) or os.path.exists(needed))}
     if missing:
-        sys.exit(f"lab/network.py needs Debian packages that are missing: apt-get install {' '.join(sorted(missing))}")
+        tools.debian(*sorted(missing))
     name = f"paritas-{os.getpid()}-probe"
     made = subprocess.run(["ip", "netns", "add", name], capture_output=True, text=True)
     if made.returncode != 0:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints the tables of figures in README.md, docs/speed.md, docs/papers.md and docs/dpg.md from records in lab/records/.
+"""Prints the tables of figures in README.md, docs/speed.md, docs/papers.md, docs/codes.md and docs/dpg.md from records in lab/records/.
 
     lab/readme_tables.py [--mixed]             print every table
     lab/readme_tables.py [--mixed] --check     compare the pages with them; exit 1 if one differs
@@ -34,14 +34,14 @@ from typing import Callable, NamedTuple
 
 import pairs
 import records
-from papers import catalogue, claims, store
+from papers import catalogue, claims, plank, store
 
 # The tables are printed from these records. RUN is the date and the label of the peers' records.
 # COMMANDS is the name of the record of whole commands.
 RUN = "2026-11-22-final"
 COMMANDS = "files-4+2-shm-2026-11-22"
 
-PAGES = ("README.md", "docs/speed.md", "docs/papers.md", "docs/dpg.md")
+PAGES = ("README.md", "docs/speed.md", "docs/papers.md", "docs/codes.md", "docs/dpg.md")
 PLACE = re.compile(r"(?<=<!-- table: )(\S+)( -->\n).*?(?=<!-- end -->)", re.DOTALL)
 
 Row = list[str]
@@ -186,6 +186,20 @@ def group_lengths(found: Records) -> list[Row]:
     return lines
 
 
+FAMILIES = ("RDP", "EVENODD", "Liberation", "Blaum-Roth", "Liber8tion", "CRS good", "CRS original", "RS", "RS RAID-6", "RS zfec")
+SHAPES = {f"[{k},{m}]": f"plank-encode-{k}-{m}" for k, m in plank.SHAPES}
+
+
+def families(found: Records) -> list[Row]:
+    """What each family reaches of the speed of an XOR, at the fastest of the w that were measured: then and compiled."""
+
+    def cell(family: str, shape: str) -> str:
+        of = lambda way: [float(row["value"]) for row in found[shape].rows if row["column"] == way and plank.family(row["row"]) == family]
+        return " / ".join(claims.number(max(values)) for way in (plank.TALK, plank.COMPILED) if (values := of(way)))
+
+    return [["encode", *SHAPES], *([family, *(cell(family, shape) for shape in SHAPES)] for family in FAMILIES)]
+
+
 TABLES = {
     "speeds": Table("docs/speed.md", {"cache": f"peers-encode-cache-staggered-{RUN}", "memory": f"peers-encode-dram-staggered-{RUN}"}, speeds),
     "ratios": Table("docs/speed.md", {
@@ -195,6 +209,7 @@ TABLES = {
         "1 KiB": f"peers-encode-1k-staggered-{RUN}-1k",
     }, ratios),
     "commands": Table("README.md", {"whole commands": COMMANDS}, commands),
+    "families": Table("docs/codes.md", SHAPES, families, of_experiment),
     "group-lengths": Table("docs/dpg.md", {"lengths": "zhou-table-4.3"}, group_lengths, of_experiment),
 }
 
@@ -226,7 +241,7 @@ def of_all(name: str, found: Records) -> str:
     if not records.is_plain(origins[0].commit):
         sys.exit(f"table {name}: its records must be of a commit (or give --mixed); got {origins[0].commit}")
     dates = ", ".join(dict.fromkeys(origin.date for origin in origins))
-    lines = ", ".join(f"`{origin.command}`" for origin in origins)
+    lines = ", ".join(dict.fromkeys(f"`{origin.command}`" for origin in origins))
     return f"{origins[0].processor}, commit {origins[0].commit}, {dates}: {lines}"
 
 

@@ -212,10 +212,10 @@ UNIT = "times as fast as one thread"
 BOTH = ("jugan-reed-solomon", "jugan-cauchy")
 EXPERIMENTS = [
     Experiment("jugan", "reed-solomon", "Speed-up of Reed-Solomon codes", Kind.TIMED, UNIT,
-               (20, 2400), points=reed_solomon, about=ABOUT + " Columns divide packets of 2 KiB. Words have no rows to divide. A single coding "
+               (20, 400), points=reed_solomon, about=ABOUT + " Columns divide packets of 2 KiB. Words have no rows to divide. A single coding "
                "node is not divided."),
     Experiment("jugan", "cauchy", "Speed-up of Cauchy codes, w = 5", Kind.TIMED, UNIT,
-               (30, 3600), points=cauchy, about=ABOUT + " Schedules are smart ones at 64 bits. Packets of one cache line have no columns, and "
+               (30, 900), points=cauchy, about=ABOUT + " Schedules are smart ones at 64 bits. Packets of one cache line have no columns, and "
                "a single coding node is not divided."),
     Experiment("jugan", "largest", "The largest and smallest speed-up of each way", Kind.TIMED, UNIT,
                (0, 0), sources=BOTH, derive=largest),
@@ -227,7 +227,7 @@ EXPERIMENTS = [
     Experiment("jugan", "one-thread", "One thread by M", Kind.TIMED, "GB/s of user data", (0, 0), sources=BOTH, derive=one_thread,
                about="The median of the medians that one thread reached beside each split, some seconds apart, from the least to the greatest."),
     Experiment("jugan", "regret", "What tune finds, beside the best of all numbers of threads, splits and packets", Kind.TIMED,
-               "times as fast; percent", (42, 5400), points=automatic,
+               "times as fast; percent", (42, 900), points=automatic,
                about="The poster leaves it to future work to find the settings. paritas tune measures once for a machine; then these codes run "
                "as tuned with all cores, in the packets that tune found. Regret: by how many percent the best of the grid is faster, which is too "
                "high by the noise of choosing the best of several. A quick run has M = 1 and 4, and one ratio where a whole one has the middle of three."),

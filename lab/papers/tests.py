@@ -558,7 +558,7 @@ class Runs(unittest.TestCase):
             self.assertIn("0 of 1 experiments to run", self.start(folder, *self.TABLE).communicate()[0])
 
     def test_a_run_of_all_states_its_time_first(self):
-        for effort, least, most in ((("--quick",), 8, 24), ((), 60, 1000)):
+        for effort, least, most in ((("--quick",), 8, 20), ((), 60, 1000)):
             with tempfile.TemporaryDirectory() as folder:
                 command = [ROOT / "lab" / "run", "--all", "--records", folder, *effort]
                 run = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)

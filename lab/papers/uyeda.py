@@ -310,7 +310,7 @@ EXPERIMENTS = [
     Experiment("uyeda", "blocks", "All averages over graphs", Kind.SAMPLED, "by table and C", (20, 400),
                points=lambda effort: [Point("all", lambda: averages(effort))],
                about="k = 1024, 5 k blocks in random order, a new graph for each run. lazy is our schedule for table 6."),
-    Experiment("uyeda", "throughput", "All speeds, in pairs with table 7", Kind.TIMED, "as a multiple of table 7", (40, 3000),
+    Experiment("uyeda", "throughput", "All speeds, in pairs with table 7", Kind.TIMED, "as a multiple of table 7", (30, 3000),
                points=all_speeds, about="With exactly as many blocks as are needed, decoding 1024 blocks of 128 KiB (quick: "
                f"16 KiB), one thread. At least {pairs.FEWEST} pairs a cell, and up to four times as many while its ratio is uncertain. Seconds are the "
                "processor's: the decoder waits for nothing, so that other programs matter less."),
@@ -325,7 +325,7 @@ EXPERIMENTS = [
                "64-bit XORs run by the tiled scalar kernel, the others by the default one."),
     *sorted(TABLES, key=lambda experiment: int(experiment.name.partition("-")[2])),
     Experiment("uyeda", "network", "Network against computation: all ratios and guesses at the work", Kind.SAMPLED,
-               "parameters, degrees; time in k arrivals", (40, 400), points=lambda effort: [Point("all", lambda: network(effort))],
+               "parameters, degrees; time in k arrivals", (20, 400), points=lambda effort: [Point("all", lambda: network(effort))],
                about="Uniform coverage, decodable; averages over 20 graphs (whole: 200) a cell, each with one reception."),
     Experiment("uyeda", "table-18", "The best parameters for each ratio of network to computation", Kind.SAMPLED,
                "parameters, degrees; time in k arrivals", (0, 0), sources=("uyeda-network",), derive=table_18,

@@ -45,11 +45,11 @@ def of_codes(measure):
 
 EXPERIMENTS = [
     Experiment(
-        "zhou", "figure-3.4", "Speed and packet size", Kind.TIMED, "fraction of the roofline", (15, 240), points=of_codes(curve),
+        "zhou", "figure-3.4", "Speed and packet size", Kind.TIMED, "fraction of the roofline", (8, 120), points=of_codes(curve),
         plot=Plot("bytes of a packet", "fraction of the roofline"), about="Two-operand XORs of 256 bits over whole packets; Jo-CRS with weighted matching.",
     ),
     Experiment(
-        "zhou", "rule-3.1", "Rule (3.1) for packet sizes, beside the fastest", Kind.TIMED, "bytes; percent", (30, 300), points=of_codes(rules),
+        "zhou", "rule-3.1", "Rule (3.1) for packet sizes, beside the fastest", Kind.TIMED, "bytes; percent", (20, 160), points=of_codes(rules),
         about="packet x (w n + t) <= L, for each cache of this processor: the dissertation says only `the CPU cache`; docs/errata.md weighs its hints. "
         "The fastest packet is that of a sweep over powers of two; both packets then run in pairs.",
     ),

@@ -12,15 +12,17 @@ mod output;
 use std::io::Write;
 use std::process::ExitCode;
 
-use clap::Parser;
-
-use crate::args::Args;
+use crate::args::help;
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 
 fn main() -> ExitCode {
+    if std::env::args_os().len() < 2 {
+        output::print_words(&help::first_words());
+        return Exit::Arguments.into();
+    }
     let json = std::env::args_os().any(|arg| arg == "--json");
-    let args = match Args::try_parse() {
+    let args = match help::parse(std::env::args_os()) {
         Ok(args) => args,
         Err(error) if !error.use_stderr() => {
             let printed = error.print().and_then(|()| std::io::stdout().flush());

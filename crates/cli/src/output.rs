@@ -8,14 +8,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use base64::Engine;
-use clap::Parser;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use paritas_shards::Timestamp;
 use serde_json::{Value, json};
 
 pub use paritas_shards::{counted, shown};
 
-use crate::args::Args;
+use crate::args::{Args, help};
 use crate::exit::{Exit, Failure};
 
 /// The shortest time between two progress lines in JSON.
@@ -251,7 +250,7 @@ pub fn print_usage(error: clap::Error) {
     let escaped: Vec<String> = arguments.iter().map(|arg| shown(arg).to_string()).collect();
     let is_harmless =
         arguments.iter().zip(&escaped).all(|(given, escaped)| given == escaped.as_str());
-    let error = if is_harmless { Some(error) } else { Args::try_parse_from(&escaped).err() };
+    let error = if is_harmless { Some(error) } else { help::parse(&escaped).err() };
     let is_text = arguments.iter().all(|argument| argument.to_str().is_some());
     let _ = match error {
         Some(error) => error.print(),
@@ -262,6 +261,11 @@ pub fn print_usage(error: clap::Error) {
         }
         None => writeln!(io::stderr(), "error: the arguments cannot be understood"),
     };
+}
+
+/// Prints some lines to somebody who has asked for nothing, on standard error.
+pub fn print_words(words: &str) {
+    let _ = writeln!(io::stderr(), "{words}");
 }
 
 /// Turns an error of printing into a failure. A reader that has gone away (`paritas codes | head`)

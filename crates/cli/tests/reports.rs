@@ -1,4 +1,4 @@
-//! The JSON reports of every command: each field that the help documents is there, and its value is
+//! The JSON reports of every command: each field on which scripts rely is there, and its value is
 //! true. The file is long because every command has its reports here, with one set of checks.
 
 mod common;
@@ -13,116 +13,49 @@ use base64::Engine;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use common::{Chance, Run, exit, names, run, schema};
+use common::{Chance, Run, exit, names, paritas, run, schema};
 
-/// Checks that a report has the fields that the help of its command documents for its type. Fields
-/// that scripts rely on (DESIGN section 9) must all be documented.
-fn check_report(command: &str, kind: &str, report: &Value, promised: &[&str]) {
+/// Checks that a report has a type, and the fields on which scripts rely. That it is as the schema
+/// says is checked of every line.
+fn check_report(kind: &str, report: &Value, promised: &[&str]) {
     assert_eq!(report["type"], kind, "{report}");
-    let help = run([command, "--help"]).expect(exit::DONE).text();
-    let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
-    let documented = documented_fields(&help, kind);
-    assert!(!documented.is_empty(), "no fields of type \"{kind}\" in the help:\n{help}");
-    for field in &documented {
-        assert!(report.get(field).is_some(), "{field} is documented, but not reported: {report}");
-    }
-    let words: Vec<&str> = help.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
     for field in promised {
         assert!(report.get(field).is_some(), "{field} is not reported: {report}");
-        assert!(words.contains(field), "{field} is not in the help:\n{help}");
     }
 }
 
-/// Returns the names in a list such as: type "x", name, shards [{index, path}], status (good, bad).
-fn documented_fields(help: &str, kind: &str) -> Vec<String> {
-    let start = format!("type \"{kind}\"");
-    let list = help.split_once(&start).map_or("", |(_, list)| list);
-    let (mut depth, mut top) = (0, String::new());
-    for character in list.chars() {
-        match character {
-            '(' | '[' | '{' => depth += 1,
-            ')' | ']' | '}' => depth -= 1,
-            '.' if depth == 0 => break,
-            _ if depth == 0 => top.push(character),
-            _ => {}
-        }
-    }
-    let is_name =
-        |name: &&str| !name.is_empty() && name.chars().all(|c| c.is_ascii_lowercase() || c == '_');
-    top.split(',').map(str::trim).filter(is_name).map(str::to_owned).collect()
-}
-
+/// `paritas schema` prints every field of every type, with what it means.
 #[test]
-fn documentation_is_read_right() {
-    let help =
-        "JSON: type \"x\", status (good, bad), of_it [{a, b}],\nand with --c: c, last. No, this";
-    assert_eq!(documented_fields(help, "x"), ["status", "of_it", "last"]);
-}
-
-/// The command whose help lists the fields of each type; "" is `paritas --help`.
-const LISTED: [(&str, &[&str]); 31] = [
-    ("", &["progress", "warning", "error"]),
-    ("protect", &["protect"]),
-    ("encode", &["encode"]),
-    ("decode", &["decode"]),
-    ("verify", &["verify", "summary", "unrecognised", "protect-verify"]),
-    ("repair", &["repair", "summary", "clean", "unrecognised", "protect-repair"]),
-    ("promote", &["promote"]),
-    ("info", &["info", "protect-info"]),
-    ("import", &["import"]),
-    ("export", &["export"]),
-    ("codes", &["family", "code"]),
-    ("schedule", &["schedule"]),
-    ("bench", &["bench", "comparison"]),
-    ("tune", &["decision", "tuning"]),
-    ("doctor", &["doctor"]),
-    ("volume init", &["volume-init"]),
-    ("volume put", &["volume-put"]),
-    ("volume get", &["volume-get"]),
-    ("volume cat", &["volume-cat"]),
-    ("volume ls", &["volume-ls"]),
-    ("volume stat", &["volume-stat"]),
-    ("volume rm", &["volume-rm"]),
-    ("volume verify", &["volume-verify", "summary"]),
-    ("volume repair", &["volume-repair", "volume-collect", "summary"]),
-    ("volume promote", &["volume-promote"]),
-    ("volume reencode", &["volume-reencode"]),
-    ("volume add", &["volume-add"]),
-    ("volume drain", &["volume-drain"]),
-    ("volume replace", &["volume-replace"]),
-    ("volume status", &["volume-status"]),
-    ("volume bench", &["volume-bench"]),
-];
-
-/// The schema describes fields, and the help of a command lists exactly those.
-#[test]
-fn the_help_lists_what_the_schema_describes() {
+fn the_schema_of_each_command_is_printed() {
     let schema = schema::text();
-    let is_built = |command: &str| cfg!(feature = "volume") || !command.starts_with("volume");
-    for (command, kinds) in LISTED.into_iter().filter(|(command, _)| is_built(command)) {
-        let help = run(command.split_whitespace().chain(["--help"]));
-        let help = help.expect(exit::DONE).text();
-        assert!(help.contains("docs/json.schema.json"), "{help}");
-        let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
-        let (_, json) = help.split_once("JSON: ").or(help.split_once("JSON ")).unwrap();
-        let words: Vec<&str> = json.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
-        for kind in kinds {
-            let described = schema["$defs"][kind]["properties"].as_object().unwrap();
-            for field in documented_fields(&help, kind) {
-                assert!(described.contains_key(&field), "the schema lacks {field} of {kind}");
+    let whole = run(args!["schema"]).expect(exit::DONE).text();
+    assert_eq!(&serde_json::from_str::<Value>(&whole).unwrap(), schema);
+    let mut printed = BTreeSet::new();
+    let refusal = run(args!["schema", "none"]).expect(exit::ARGUMENTS).stderr;
+    let (_, commands) = refusal.trim().rsplit_once(": ").unwrap();
+    for command in commands.split(", ") {
+        let words: Vec<&str> = ["schema"].into_iter().chain(command.split(' ')).collect();
+        let text = run(&words).expect(exit::DONE).text();
+        // A schema is no report, which `run` would check.
+        let part = paritas(words.iter().chain(&["--json"])).output().unwrap().stdout;
+        let part: Value = serde_json::from_slice(&part).unwrap();
+        for one in part["oneOf"].as_array().unwrap() {
+            let kind = one["$ref"].as_str().unwrap().rsplit('/').next().unwrap().to_owned();
+            assert_eq!(part["$defs"][&kind], schema["$defs"][&kind]);
+            for (field, property) in schema["$defs"][&kind]["properties"].as_object().unwrap() {
+                let line = text.lines().find(|line| {
+                    let name = line.trim_start().split(' ').next().unwrap();
+                    name.trim_end_matches('?') == field
+                });
+                assert!(line.is_some(), "{command} lacks {field}: {text}");
+                if let Some(about) = property["description"].as_str() {
+                    assert!(text.contains(about), "{command} lacks {about}");
+                }
             }
-            // The bytes of a name that is not UTF-8 are under another key, as `paritas --help`
-            // says.
-            let listed = described
-                .keys()
-                .filter(|field| !field.ends_with("_bytes") || **field == "stored_bytes");
-            for field in listed {
-                assert!(words.contains(&field.as_str()), "{command} --help lacks {field}: {json}");
-            }
+            printed.insert(kind);
         }
     }
-    let listed: BTreeSet<&str> = LISTED.iter().flat_map(|(_, kinds)| *kinds).copied().collect();
-    assert_eq!(listed, schema::types(schema).collect());
+    assert_eq!(printed, schema::types(schema).map(str::to_owned).collect());
 }
 
 /// Every property of every definition has a description.
@@ -193,7 +126,7 @@ fn encode() {
     let content = Chance(1).bytes(100_000);
     let (_folder, shards, report) = encoded(&content, "4+2", &[]);
     let fields = ["digest", "stored_bytes", "seconds", "shards", "warnings"];
-    check_report("encode", "encode", &report, &[&COMMON[..], &fields].concat());
+    check_report("encode", &report, &[&COMMON[..], &fields].concat());
     assert_eq!(report["name"], "object");
     assert_eq!(report["code"], "cauchy:k=4,m=2,w=3");
     assert_eq!(report["length"], 100_000);
@@ -222,7 +155,7 @@ fn decode() {
     let out = folder.path().join("out");
     let report = run(args!["decode", &shards, "--out", &out, "--json"]).expect(exit::DONE).result();
     let fields = ["digest", "seconds", "path", "shards"];
-    check_report("decode", "decode", &report, &[&COMMON[..], &fields].concat());
+    check_report("decode", &report, &[&COMMON[..], &fields].concat());
     for same in ["object", "name", "code", "length", "digest"] {
         assert_eq!(report[same], encoded[same]);
     }
@@ -248,7 +181,7 @@ fn verify() {
     let (_folder, shards, _) = encoded(&Chance(3).bytes(1_000_000), "4+2", &[]);
     let intact = run(args!["verify", &shards, "--json"]).expect(exit::DONE).result();
     let fields = ["status", "tolerable_losses", "digest_ok", "seconds", "shards", "lost_ranges"];
-    check_report("verify", "verify", &intact, &[&COMMON[..], &fields].concat());
+    check_report("verify", &intact, &[&COMMON[..], &fields].concat());
     assert_eq!(intact["status"], "intact");
     assert_eq!(intact["tolerable_losses"], 2);
     assert_eq!(intact["digest_ok"], true);
@@ -301,7 +234,7 @@ fn verify_deep() {
     let (_folder, shards, encoded) = encoded(&Chance(3).bytes(1000), "4+2", &[]);
     let deep = args!["verify", &shards, "--deep", "--json"];
     let whole = run(&deep).expect(exit::DONE).result();
-    check_report("verify", "verify", &whole, &["recomputed_segments", "wrong_lanes", "reason"]);
+    check_report("verify", &whole, &["recomputed_segments", "wrong_lanes", "reason"]);
     assert_eq!((&whole["recomputed_segments"], &whole["status"]), (&json!(1), &json!("intact")));
     let path = shards.join("object.4of6.paritas");
     write_wrongly(&path, 4, encoded["object"].as_str().unwrap());
@@ -331,7 +264,6 @@ fn repair() {
     let report = run(args!["repair", &shards, "--json"]).expect(exit::DONE).result();
     check_report(
         "repair",
-        "repair",
         &report,
         &[&COMMON[..], &["seconds", "repaired", "read_bytes", "digest_check"]].concat(),
     );
@@ -357,7 +289,7 @@ fn promote() {
         "added",
         "warnings",
     ];
-    check_report("promote", "promote", &report, &[&COMMON[..], &fields].concat());
+    check_report("promote", &report, &[&COMMON[..], &fields].concat());
     assert_eq!(report["added"][0]["index"], 4);
     let path = report["added"][0]["path"].as_str().unwrap();
     assert!(path.ends_with("object.4of5.paritas"), "{path}");
@@ -380,7 +312,7 @@ fn info() {
         "shards",
         "missing",
     ];
-    check_report("info", "info", &report, &[&COMMON[..], &fields].concat());
+    check_report("info", &report, &[&COMMON[..], &fields].concat());
     assert_eq!(report["layout"], "packets");
     assert_eq!(report["digest"], encoded["digest"]);
     assert_eq!(report["shard_count"], 5);
@@ -401,12 +333,7 @@ fn import_and_export() {
     let (shares, again) = (folder.path().join("shares"), folder.path().join("again"));
     let export = args!["export", &shards, "--format", "zfec", "--out", &shares, "--json"];
     let report = run(&export).expect(exit::DONE).result();
-    check_report(
-        "export",
-        "export",
-        &report,
-        &[&COMMON[..], &["format", "seconds", "files"]].concat(),
-    );
+    check_report("export", &report, &[&COMMON[..], &["format", "seconds", "files"]].concat());
     assert_eq!(report["files"].as_array().unwrap().len(), 6);
     run(&export).expect(exit::ARGUMENTS);
 
@@ -415,7 +342,7 @@ fn import_and_export() {
     let import = args!["import", &shares, "--format", "zfec", "--out", &again, "--json"];
     let report = run(&import).expect(exit::DONE).result();
     let fields = ["format", "digest", "stored_bytes", "seconds", "missing", "shards", "warnings"];
-    check_report("import", "import", &report, &[&COMMON[..], &fields].concat());
+    check_report("import", &report, &[&COMMON[..], &fields].concat());
     assert_eq!((&report["format"], &report["missing"]), (&"zfec".into(), &vec![0].into()));
     assert_eq!((&report["name"], &report["code"]), (&"object".into(), &"zfec:k=3,m=3".into()));
     let out = folder.path().join("out");
@@ -510,7 +437,7 @@ fn codes() {
     for family in &families {
         let texts = ["name", "summary", "limits", "example"];
         let figures = ["tolerance", "overhead", "ones", "fewest_ones", "density"];
-        check_report("codes", "family", family, &[&texts[..], &figures].concat());
+        check_report("family", family, &[&texts[..], &figures].concat());
         let example = family["example"].as_str().unwrap();
         match family["density"].as_f64() {
             Some(density) => assert!(density >= 1.0 && family["tolerance"].is_u64(), "{family}"),
@@ -535,7 +462,7 @@ fn codes() {
             "faster",
             "losses",
         ];
-        check_report("codes", "code", &code, &fields);
+        check_report("code", &code, &fields);
         assert!(code["faster"].is_null(), "{code}");
         // The canonical form is a fixed point.
         let canonical = code["code"].as_str().unwrap();
@@ -551,7 +478,7 @@ fn codes() {
         assert!(families.iter().any(|found| found["name"] == family), "{family} is not listed");
     }
     let code = run(["codes", "rdp:k=6", "--matrix", "--json"]).expect(exit::DONE).result();
-    check_report("codes", "code", &code, &["matrix"]);
+    check_report("code", &code, &["matrix"]);
     let rows: Vec<&str> =
         code["matrix"].as_array().unwrap().iter().map(|row| row.as_str().unwrap()).collect();
     assert_eq!(code["parity_cells"], rows.len());
@@ -568,7 +495,7 @@ fn a_code_is_drawn() {
     let path = folder.path().join("matrix.svg");
     let report = run(args!["codes", "xcode:n=5", "--svg", &path, "--json"]);
     let report = report.expect(exit::DONE).result();
-    check_report("codes", "code", &report, &["svg"]);
+    check_report("code", &report, &["svg"]);
     assert_eq!(report["svg"], path.to_str().unwrap());
     let svg = fs::read_to_string(&path).unwrap();
     assert!(svg.starts_with("<svg") && svg.contains("xcode:n=5: 30 ones") && svg.contains("p4.4"));
@@ -619,7 +546,7 @@ fn schedule() {
         "plan_cut",
         "search",
     ];
-    check_report("schedule", "schedule", &report, &[&fields[..], &counts].concat());
+    check_report("schedule", &report, &[&fields[..], &counts].concat());
     assert_eq!(report["code"], spec);
     assert_eq!(number(&report, "xors") + number(&report, "copies"), number(&report, "total"));
     assert_eq!(number(&report, "copies"), number(&report, "ops"));
@@ -637,7 +564,7 @@ fn schedule() {
 
     let erased = run(["schedule", spec, "--erase", "0,13", "--text", "--json"]);
     let erased = erased.expect(exit::DONE).result();
-    check_report("schedule", "schedule", &erased, &["text"]);
+    check_report("schedule", &erased, &["text"]);
     assert_eq!(erased["erased"], json!([0, 13]));
     assert!(erased["reads"][0] == 0 && erased["reads"][13] == 0, "{erased}");
     assert!(!erased["text"].as_str().unwrap().is_empty());
@@ -742,7 +669,7 @@ fn searches_are_reproducible() {
     for (search, end) in names.iter().flat_map(|name| ends.map(|end| (*name, end))) {
         let arguments = [&["schedule", "cauchy:k=4,m=2,w=4", "--search", search], end].concat();
         let on = |threads: &str| {
-            let mut command = common::paritas([&arguments[..], &["--json"]].concat());
+            let mut command = paritas([&arguments[..], &["--json"]].concat());
             command.env("RAYON_NUM_THREADS", threads);
             common::finish(command).expect(exit::DONE)
         };
@@ -906,14 +833,14 @@ fn bench_of_an_lt_code() {
         let report = run([&["bench", "--code", "lt:k=16,n=40"][..], &settings].concat());
         let report = report.expect(exit::DONE).result();
         check_bench(&report);
-        check_report("bench", "bench", &report, &["block_bytes", "blocks", "reception", "seed"]);
+        check_report("bench", &report, &["block_bytes", "blocks", "reception", "seed"]);
     }
 }
 
 #[test]
 fn doctor() {
     let report = run(["doctor", "--json"]).expect(exit::DONE).result();
-    check_report("doctor", "doctor", &report, &["kernel", "kernels"]);
+    check_report("doctor", &report, &["kernel", "kernels"]);
     let right = |kernel: &Value| kernel["right"] == true;
     assert!(report["kernels"].as_array().unwrap().iter().all(right), "{report}");
 }
@@ -935,7 +862,7 @@ fn check_bench(report: &Value) {
         "kernel",
         "packet",
     ];
-    check_report("bench", "bench", report, &fields);
+    check_report("bench", report, &fields);
     let number = |field: &str| report[field].as_f64().unwrap();
     let speeds = ["gbps_min", "gbps_median", "gbps_p90", "gbps_max"].map(number);
     assert!(0.0 < speeds[0] && speeds.is_sorted(), "{report}");

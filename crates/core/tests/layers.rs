@@ -1,7 +1,7 @@
 //! Checks the structure of the sources, read from the files themselves. In the core, data flows one
 //! way, `unsafe` stays where bytes are touched, and nothing is asked of the system. In all crates
 //! ([`CRATES`]), no two files import each other, directly or indirectly. Imports are the paths
-//! that begin with `crate::`.
+//! that begin with `crate::` or `super::`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -76,11 +76,20 @@ fn files(root: &Path) -> BTreeMap<String, PathBuf> {
     files.map(|path| (module(root, &path), path)).collect()
 }
 
-/// Returns the modules that `code` names by `crate::…`, as deep as there are files for them.
-fn imports(code: &str, files: &BTreeMap<String, PathBuf>) -> BTreeSet<String> {
+/// Returns the modules that the code of `module` names by `crate::…` or `super::…`, as deep as
+/// there are files for them.
+fn imports(code: &str, module: &str, files: &BTreeMap<String, PathBuf>) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for (at, _) in code.match_indices("crate::") {
         collect("", &code[at + "crate::".len()..], files, &mut found);
+    }
+    let above = |module: &str| module.rsplit_once("::").map_or("", |(above, _)| above).to_owned();
+    for (at, _) in code.match_indices("super::").filter(|(at, _)| !code[..*at].ends_with("::")) {
+        let (mut place, mut rest) = (above(module), &code[at + "super::".len()..]);
+        while let Some(further) = rest.strip_prefix("super::") {
+            (place, rest) = (above(&place), further);
+        }
+        collect(&place, rest, files, &mut found);
     }
     found
 }
@@ -135,7 +144,7 @@ fn collect<'c>(
 fn graph(root: &Path) -> BTreeMap<String, BTreeSet<String>> {
     let files = files(root);
     let of = |(module, path): (&String, &PathBuf)| {
-        let mut imports = imports(&code(path), &files);
+        let mut imports = imports(&code(path), module, &files);
         imports.remove(module);
         (module.clone(), imports)
     };
@@ -218,7 +227,7 @@ fn nothing_is_asked_of_the_system() {
 #[test]
 fn imports_are_read() {
     let files = files(&root());
-    let read = |code: &str| imports(code, &files).into_iter().collect::<Vec<_>>();
+    let read = |code: &str| imports(code, "", &files).into_iter().collect::<Vec<_>>();
     assert_eq!(read("use crate::plan::schedule::{Op, Schedule};"), ["plan::schedule"]);
     assert_eq!(
         read("use crate::plan::optimise::{direct, fuse::fuse};\nuse crate::limits::PAGE;"),

@@ -35,7 +35,7 @@ pub(crate) struct Found {
     pub path: Vec<u8>,
     pub mode: u32,
     pub modified: Timestamp,
-    /// When the system last changed anything about it, if it is a file.
+    /// When the system last changed anything about it, if it is a file or folder.
     pub changed: Option<Timestamp>,
     pub owner: Option<Owner>,
     pub kind: FoundKind,
@@ -287,7 +287,7 @@ impl Found {
         let never = Timestamp { seconds: 0, nanoseconds: 0 };
         let modified = attributes.modified.unwrap_or(never);
         let changed =
-            Timestamp::changed(metadata).filter(|_| matches!(kind, FoundKind::File { .. }));
+            Timestamp::changed(metadata).filter(|_| !matches!(kind, FoundKind::Symlink { .. }));
         Self {
             path,
             mode: attributes.mode.unwrap_or(0o644),
@@ -553,7 +553,7 @@ impl<'a> Walk<'a> {
         match kind_of(|| entry.path(), &metadata)? {
             Ok(kind) => {
                 if kind == FoundKind::Folder {
-                    let on = FileSystem::of(&entry.path());
+                    let on = folder.on.and_then(|above| above.of_entry(entry, &metadata));
                     if !FileSystem::begins(folder.on, on) || self.enters(&path, tree) {
                         inner.push(Folder { path: path.clone(), on });
                     }

@@ -757,15 +757,16 @@ impl Changes {
             }
             _ => false,
         };
-        // The time of a folder changes whenever something in it is made anew.
-        let has_time = item.modified == entry.modified || entry.kind == EntryKind::Folder;
+        // The times of a folder change whenever something in it is made anew.
+        let has_times = entry.kind == EntryKind::Folder
+            || item.modified == entry.modified
+                && !self.times.was_touched(entry, item.details.changed);
         is_kind
             && item.path == entry.path
             && item.mode == entry.mode
             && item.details.extended == entry.details.extended
             && (entry.details.owner.is_none() || item.details.owner == entry.details.owner)
-            && has_time
-            && !self.times.was_touched(entry, item.details.changed)
+            && has_times
     }
 }
 

@@ -13,7 +13,7 @@ use std::process::Command;
 use common::{Chance, check, flip, job, make, only, renew_times, write};
 use paritas_protect::{
     FileState, ProtectJob, ProtectReport, RepairJob, RepairReport, Status, UpdateJob, UpdateReport,
-    VerifyOptions, VerifyReport, plan, protect, repair, update, verify,
+    Updated, VerifyOptions, VerifyReport, plan, protect, repair, update, verify,
 };
 
 /// Makes a folder with a few files.
@@ -231,6 +231,39 @@ fn other_file_systems_are_left_out_on_demand() {
     write(&disk.join("more"), b"more", 0o644, 9);
     assert_eq!(updated(root.path()).added, 0);
     assert!(plan(&job(&kernel)).unwrap_err().to_string().contains("cannot be protected"));
+}
+
+#[test]
+fn a_folder_that_is_shown_again_on_its_own_disk_is_a_mount() {
+    let (root, elsewhere) = (yard(), tempfile::tempdir().unwrap());
+    let shown = root.path().join("shown");
+    fs::create_dir(&shown).unwrap();
+    fill(elsewhere.path());
+    let source = elsewhere.path().to_str().unwrap();
+    let Some(mount) = Mount::new(&["--bind", source], &shown) else { return };
+    assert_eq!(protected(&plenty(root.path()).one_file_system(true)).files, 4);
+    assert_eq!(protected(&plenty(root.path()).force(true)).files, 7);
+    drop(mount);
+    let report = check(root.path());
+    let is_unread = |one: &(&str, &FileState, bool)| matches!(one.1, FileState::Unreadable(_));
+    assert!(states(&report).len() >= 3 && states(&report).iter().all(is_unread), "{report:?}");
+    assert_eq!(updated(root.path()).gone, 0);
+}
+
+#[test]
+fn a_folder_in_which_something_came_and_went_is_no_change() {
+    let root = yard();
+    let inner = root.path().join("inner");
+    fs::create_dir(&inner).unwrap();
+    protected(&plenty(root.path()));
+    fs::write(inner.join("passing"), "by").unwrap();
+    fs::remove_file(inner.join("passing")).unwrap();
+    assert_eq!(updated(root.path()).updated, Updated::Nothing);
+    // Attributes are read again where times differ.
+    if xattr::set(&inner, "user.note", b"kept").is_ok() {
+        assert_eq!(updated(root.path()).updated, Updated::Layer);
+        assert_eq!(updated(root.path()).updated, Updated::Nothing);
+    }
 }
 
 /// An access control list: its version, and for each entry tag, permissions and id.

@@ -23,8 +23,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The crate is for Unix systems: names are bytes, and shards are read and written at positions
-//! from several threads at once.
+//! What Linux, macOS and Windows do differently stands in [`paritas_store::place::system`].
 
 pub mod blocks;
 pub mod foreign;

@@ -1,8 +1,8 @@
 """The claims of the documents, by paper."""
 
-from . import jugan, luo, uyeda, zhou
-from .judge import Claim, markdown
+from . import jugan, luo, plank, uyeda, zhou
+from .judge import Claim, markdown, number
 
-CLAIMS: dict[str, list[Claim]] = {"luo": luo.CLAIMS, "zhou": zhou.CLAIMS, "jugan": jugan.CLAIMS, "uyeda": uyeda.CLAIMS}
+CLAIMS: dict[str, list[Claim]] = {"luo": luo.CLAIMS, "plank": plank.CLAIMS, "zhou": zhou.CLAIMS, "jugan": jugan.CLAIMS, "uyeda": uyeda.CLAIMS}
 
-__all__ = ["CLAIMS", "markdown"]
+__all__ = ["CLAIMS", "markdown", "number"]

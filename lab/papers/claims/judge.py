@@ -2,7 +2,7 @@
 
 A verdict follows from intervals alone. Something is more than a bound if its whole interval is above the bound, and less if
 its whole interval is below; an interval that holds the bound decides nothing, nor does a speed without an interval. Counts
-are exact, so they always decide. Figures keep the mark of those that are too noisy.
+are exact, so they always decide. Figures keep the mark of those that are doubtful: too noisy, or single samples.
 
 `lab/readme_tables.py` puts the claims of each document into docs/papers.md, and compares the page with the records.
 """
@@ -24,6 +24,7 @@ class Verdict(enum.Enum):
     FAILS = "does not hold"
     PARTLY = "holds in part"
     UNDECIDED = "undecided"
+    OPEN = "nothing claimed"
 
 
 class Finding(NamedTuple):
@@ -56,6 +57,12 @@ def below(cell: Cell, bound: float, exact: bool = False) -> Verdict:
     return swapped.get(verdict, verdict)
 
 
+def within(cell: Cell, low: float, high: float) -> Verdict:
+    """Whether a figure is between two bounds."""
+    over_low, under_high = compare(cell, low), below(cell, high)
+    return Verdict.FAILS if Verdict.FAILS in (over_low, under_high) else together((over_low, under_high))
+
+
 def together(verdicts: Iterable[Verdict]) -> Verdict:
     """The verdict on a claim about several cases: it holds in part if it does in some cases and does not in others."""
     found = set(verdicts)
@@ -84,11 +91,13 @@ def span(cells: Iterable[Cell], unit: str = "") -> str:
     least, most = number(min(values)), number(max(values))
     text = least if least == most else f"{least} to {most}"
     doubtful = sum(1 for cell in found if cell.doubt)
-    return f"{text}{unit}" + (f" ({doubtful} of {len(found)} too noisy)" if doubtful else "")
+    return f"{text}{unit}" + (f" ({doubtful} of {len(found)} doubtful)" if doubtful else "")
 
 
 def number(value: float) -> str:
-    """A figure of two digits, or of three from 100 on."""
+    """A figure of two or three digits, or of more from 1000 on."""
+    if abs(value) < 0.1:
+        return f"{value:.2g}"
     return f"{value:.0f}" if abs(value) >= 10 else f"{value:.1f}" if abs(value) >= 3 else f"{value:.2f}"
 
 
@@ -108,7 +117,8 @@ def markdown(paper: str, claims: list[Claim]) -> str:
         finding = claim.judge({name: record.cells for name, record in found.items()})
         sources = ", ".join(f"`{name}`" for name in claim.sources)
         lines.append(f"| {claim.text} | {finding.here} | {finding.verdict.value} | {sources} |")
-    return "\n".join([*lines, "", f"<sub>{told(origins)}</sub>"])
+    doubtful, timed = doubtful_share([one for one in catalogue.EXPERIMENTS if one.paper == paper])
+    return "\n".join([*lines, "", f"<sub>{told(origins)}. Of {timed} timed cells, {doubtful} are doubtful.</sub>"])
 
 
 def read(identity: str):
@@ -128,7 +138,7 @@ def told(origins: dict[str, Origin]) -> str:
 
 
 def doubtful_share(experiments: Iterable[Experiment]) -> tuple[int, int]:
-    """How many of the measured timed cells are too noisy, and how many there are."""
+    """How many of the measured timed cells are doubtful, and how many there are."""
     timed = [e for e in experiments if e.kind is Kind.TIMED and not e.derive]
     cells = [cell for e in timed if (record := STORE.read(e)) for cell in record.cells]
     return sum(1 for cell in cells if cell.doubt), len(cells)

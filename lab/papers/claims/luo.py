@@ -41,7 +41,7 @@ def caches_miss_less(records: Records) -> Finding:
 def instructions(records: Records) -> Finding:
     curves = [column(records["caches"], f"P4, instructions, hundreds: {name}") for name in ("new", "traditional")]
     ratios = [over(new, old) for new, old in zip(*curves, strict=True)]
-    return Finding(together(below(ratio, 1, exact=True) for ratio in ratios), f"{span(ratios)} of the instructions")
+    return Finding(Verdict.OPEN, f"{span(ratios)} of the instructions")
 
 
 def large_packets_harm(records: Records) -> Finding:
@@ -91,7 +91,7 @@ CLAIMS = [
     Claim("The new algorithm's peaks are higher (21 to 47 %)", ("peaks",), peaks_are_higher),
     Claim("That is because of the order of data", ("gains",), order_is_the_reason),
     Claim("It misses the caches less", ("caches",), caches_miss_less),
-    Claim("(It executes fewer instructions, which the paper does not say)", ("caches",), instructions),
+    Claim("(How many instructions it executes, which the paper does not say)", ("caches",), instructions),
     Claim("Large packets harm it (32 KiB has less than 0.9 of the peak)", ("figure-3", "figure-8"), large_packets_harm),
     Claim("STAR is the slowest of the other codes", ("figure-8",), star_is_last),
     Claim("RDP and X-Code take k - 1 XORs a coding word", ("table-6",), optimal_codes),

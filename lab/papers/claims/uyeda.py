@@ -4,7 +4,7 @@ from statistics import mean
 
 from .. import uyeda
 from ..experiment import Cell, Records
-from .judge import Claim, Finding, Verdict, compare, over, span, tally, together
+from .judge import Claim, Finding, Verdict, below, compare, number, over, span, tally, together
 
 # Percent by which an average over random graphs may differ from theirs, which is one over ten graphs.
 CLOSE = 5
@@ -52,9 +52,43 @@ def network_scales(records: Records) -> Finding:
     return Finding(verdict, f"twice the network gives {network:.2f} times the speed, XORs twice and three times as fast {xors[0]:.2f} and {xors[1]:.2f}")
 
 
+def long_blocks_gain_most(records: Records) -> Finding:
+    """Section VI.3: what the better XOR gains with the longest blocks, over the gain with the shortest."""
+    cells = records["xor-blocks"]
+    longest, shortest = cells[-1], cells[0]
+    here = f"{span([longest])} times as fast with blocks of {longest.row.partition(',')[0]}, {span([shortest])} with blocks of {shortest.row.partition(',')[0]}"
+    return Finding(compare(over(longest, shortest), 1), here)
+
+
+def variants_are_as_printed(records: Records) -> Finding:
+    """Section X: whether each variant is faster or slower than the lazy decoder of table 7, as theirs is, and needs more blocks or
+    fewer."""
+    cells = {cell.place: cell for cell in records["section-10"]}
+    names = [row for row, column in cells if column == "theirs"]
+    at = lambda column: {name: cells[name, column] for name in names}
+    ours, theirs = at("speed, as a multiple of table 7"), at("theirs")
+    verdicts = {name: compare(ours[name], 1) if theirs[name].value > 1 else below(ours[name], 1) for name in names if theirs[name].value != 1}
+    listed = "; ".join(f"{name} {number(ours[name].value)} (print {number(theirs[name].value)})" for name in verdicts)
+    return Finding(together(verdicts.values()), f"speed as a multiple of table 7, C = 1.4, delta = 0.2: {listed}; as printed, faster or slower: {tally(verdicts.values())}")
+
+
+def table_18_is_reached(records: Records) -> Finding:
+    """The best parameters for each ratio of network to computation, if an XOR counts the two blocks that it reads."""
+    found = {cell.column: cell.value for cell in records["table-18-models"] if cell.row == uyeda.MODEL}
+    same = found["cells that are theirs, of 13"]
+    apart = [cell.value for cell in records["table-18-chance"] if cell.column == "standard errors apart with 10 graphs"]
+    chance = sum(1 for value in apart if abs(value) < 2)
+    here = (f"{same:.0f} of 13 cells are theirs; their choice takes {found['their choice takes longer, %, average']:.1f} % longer than ours on average; with ten "
+            f"graphs, as they had, {chance} of {len(apart)} choices are less than two standard errors apart")  # fmt: skip
+    return Finding(Verdict.HOLDS if same == 13 else Verdict.PARTLY if same or chance else Verdict.FAILS, here)
+
+
 CLAIMS = [
     Claim("Averages over random graphs (tables 1, 2, 5, 6, 9, 11, 13, 15, 17)", ("blocks",), averages_agree),
     Claim("Smaller k needs relatively fewer blocks (section IV)", ("sizes",), fewer_blocks_need_more),
     Claim("Twice the network nearly doubles the system, faster XORs give at most 30 % (section VIII)", ("scaling",), network_scales),
     Claim("Lazy scheduling is faster than greedy (2.8 times)", ("throughput",), lazy_is_faster),
+    Claim("The better XOR gains most for long blocks (section VI.3)", ("xor-blocks",), long_blocks_gain_most),
+    Claim("The variants are faster or slower than the lazy decoder as printed (section X)", ("section-10",), variants_are_as_printed),
+    Claim("The best parameters for each ratio of network to computation (table 18)", ("table-18-models", "table-18-chance"), table_18_is_reached),
 ]

@@ -8,6 +8,7 @@
 pub mod against;
 pub mod choices;
 pub mod code;
+pub mod help;
 pub mod packet;
 pub mod protect;
 pub mod search;
@@ -52,26 +53,36 @@ Exit codes:
   130  interrupted by Ctrl-C (`paritas volume` only)
   143  ended by SIGTERM (`paritas volume` only)
 
-JSON: the help of each command lists the fields of its result, and docs/json.schema.json describes \
-them. A name or path that is not UTF-8 is in base64, in a field that ends with _bytes: name_bytes, \
-path_bytes. Long jobs print lines of type \"progress\", bytes, total, rate (bytes a second), eta_s. \
-On standard error there are lines of type \"warning\", message. A command that fails ends with one \
-of type \"error\", code (the exit code), kind, message.";
+JSON: `paritas schema COMMAND` prints the fields of a result. A name or path that is not UTF-8 is in \
+base64, in a field that ends with _bytes: name_bytes, path_bytes. Long jobs also print lines of type \
+\"progress\". On standard error there are lines of type \"warning\", and a command that fails ends with \
+one of type \"error\".";
+
+const COMPLETIONS: &str = "\
+Example:
+  paritas completions bash > ~/.local/share/bash-completion/completions/paritas";
+
+const MAN: &str = "\
+Example:
+  paritas man ~/.local/share/man/man1";
+
+const SCHEMA: &str = "\
+Examples:
+  paritas schema verify                    the fields of its lines, with what they mean
+  paritas schema volume put --json         the same as a JSON schema
+  paritas schema > paritas.schema.json     the schema of all commands";
 
 const DOCTOR: &str = "\
 Example:
-  paritas doctor
-
-JSON: type \"doctor\", version, architecture, threads, packet, kernel (the one for files), tuned, \
-executable_memory, executable_memory_error, kernels [{name, vector_bytes, right, fallback, \
-lab (whether it only repeats the papers' measurements and is never chosen)}].";
+  paritas doctor";
 
 /// Protect files with erasure codes: verify, repair and recover them.
 #[derive(Debug, Parser)]
 #[command(name = "paritas", version, after_help = PROGRAM, max_term_width = 100)]
 pub struct Args {
-    /// Print results as JSON, one object a line, and errors as JSON on standard error;
-    /// docs/json.schema.json describes every field.
+    /// Print results as JSON, one object a line.
+    ///
+    /// Errors are then JSON on standard error. `paritas schema COMMAND` prints the fields.
     #[arg(long, global = true)]
     pub json: bool,
 
@@ -119,14 +130,20 @@ pub enum Command {
     /// Show what this machine offers, and check that every kernel computes right.
     #[command(after_help = DOCTOR)]
     Doctor,
-    /// Print shell completions.
-    #[command(hide = true)]
+    /// Show what results have with --json.
+    #[command(after_help = SCHEMA)]
+    Schema {
+        /// The command, as `verify` or `volume put`; `any` for lines that any command may print.
+        command: Vec<String>,
+    },
+    /// Print completions for a shell.
+    #[command(after_help = COMPLETIONS)]
     Completions {
         /// The shell.
         shell: clap_complete::Shell,
     },
     /// Write man pages.
-    #[command(hide = true)]
+    #[command(after_help = MAN)]
     Man {
         /// The folder to write them to, which is made if it does not exist.
         directory: PathBuf,
@@ -174,36 +191,41 @@ Shards are named NAME.<i>of<n>.paritas; n includes those that `promote` adds to 
 code. They give nobody more access than the file does: they get its permissions, less execution \
 and the umask, and its owner and group if the process may give files away (root may). The file's \
 mode and modification time are stored, and `decode` restores them; a pipe has neither, and a \
-device has no time.
-JSON: type \"encode\", object, name, code, stage, stages, length, digest, stored_bytes, seconds, \
-shards [{index, path}], warnings."
+device has no time."
 )]
 pub struct Encode {
     /// The file to protect; - reads standard input.
     pub file: PathBuf,
-    /// The code: FAMILY:KEY=VALUE,…, K+M or matrix:FILE (see `paritas codes --help`).
+    /// The code: K+M, FAMILY:KEY=VALUE,… or matrix:FILE.
+    ///
+    /// `paritas codes` lists the families.
     #[arg(long, default_value = "4+2", value_name = "SPEC", value_parser = code_name())]
     pub code: Spec,
     /// The folder for all shards; created if it does not exist.
     #[arg(long, group = "target", value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Folders that take shards in turn; give one for each disk. They must exist.
+    /// Folders that take shards in turn, one for each disk.
+    ///
+    /// They must exist.
     #[arg(long, group = "target", value_name = "DIR")]
     pub to: Vec<PathBuf>,
     /// The name to store, instead of the file's own (or `stdin`).
     #[arg(long)]
     pub name: Option<OsString>,
-    /// Bytes of a packet, 1 to 1048576. They are stored, so any reader knows them; 64 suits every
-    /// processor (see `paritas tune --packet`). `rule` takes the largest packet with which a stripe
-    /// and its temporaries fit into the first-level cache (see `paritas schedule`), for readers
-    /// that run one operation after the other; `tuned` the one that `paritas tune` found here.
-    /// Packets make no difference in the word layout [default: 64, or fewer if the object does not
-    /// fill a stripe].
-    #[arg(long, value_name = "BYTES|rule|tuned")]
+    /// Bytes of a packet, 1 to 1048576 [default: 64].
+    ///
+    /// They are stored, so any reader knows them; 64 suits every processor (see `paritas tune
+    /// --packet`), and there are fewer if the object does not fill a stripe. `rule` takes the
+    /// largest packet with which a stripe and its temporaries fit into the first-level cache (see
+    /// `paritas schedule`), for readers that run one operation after the other; `tuned` the one
+    /// that `paritas tune` found here. Packets make no difference in the word layout.
+    #[arg(long, value_name = "BYTES|rule|tuned", hide_short_help = true)]
     pub packet: Option<PacketChoice>,
-    /// Replace existing shards of this name, of whatever code; they are kept until the new ones are
-    /// complete. Any other file stays. So do shards that were renamed or lie in other folders: they
-    /// are an object of their own, and `decode` of both asks for an id.
+    /// Replace existing shards of this name, of whatever code.
+    ///
+    /// They are kept until the new ones are complete. Any other file stays. So do shards that were
+    /// renamed or lie in other folders: they are an object of their own, and `decode` of both asks
+    /// for an id.
     #[arg(long)]
     pub force: bool,
     #[command(flatten)]
@@ -221,19 +243,19 @@ Shards are found by content: their names do not matter, and damaged or foreign f
 The decoded file gets the permissions and the modification time of the original; until it is \
 complete, only its owner can open it. If --out is a folder, each object is decoded if possible. An \
 object is refused (exit 3) if its name is taken, or if several objects have it. The exit code is \
-the worst of all objects.
-JSON: one line an object, type \"decode\", object, name, code, stage, stages, length, digest, \
-seconds, path, shards [{index, stage, state (missing, damaged, unreadable), path, bad_lanes, \
-first_bad_offset, notes, misnamed}].")]
+the worst of all objects.")]
 pub struct Decode {
     /// Shards, or folders of shards.
     #[arg(required = true)]
     pub paths: Vec<PathBuf>,
-    /// The file to write, - for standard output, or a folder for all objects (an existing one, or a
-    /// path that ends with /).
+    /// The file to write, - for standard output, or a folder.
+    ///
+    /// A folder takes all objects. It exists already, or its path ends with /.
     #[arg(long, short, value_name = "FILE|DIR/")]
     pub out: PathBuf,
-    /// The object, by its name or the first digits of its id (at least four), if there are several.
+    /// The object, by its name or the first digits of its id.
+    ///
+    /// At least four digits; needed if there are several objects.
     #[arg(long, value_name = "ID|NAME")]
     pub object: Option<OsString>,
     /// Replace existing files.
@@ -242,9 +264,10 @@ pub struct Decode {
     /// Do not restore the stored permissions and modification time.
     #[arg(long)]
     pub no_preserve: bool,
-    /// Restore the set-user-ID, set-group-ID and sticky bits, too. The file belongs to the user who
-    /// decodes it, so set-user-ID may then mean another user.
-    #[arg(long, conflicts_with = "no_preserve")]
+    /// Restore set-user-ID, set-group-ID and sticky bits, too.
+    ///
+    /// The file belongs to the user who decodes it, so set-user-ID may then mean another user.
+    #[arg(long, conflicts_with = "no_preserve", hide_short_help = true)]
     pub preserve_special: bool,
     #[command(flatten)]
     pub work: Work,
@@ -253,21 +276,28 @@ pub struct Decode {
 /// The paths that are searched for objects, and the objects that are reported.
 #[derive(Debug, clap::Args)]
 pub struct Search {
-    /// Protected files or folders, folders of parity, shards, or folders of shards.
+    /// Protected files or folders, parity, or shards.
+    ///
+    /// Folders of parity and of shards, too.
     #[arg(required = true)]
     pub paths: Vec<PathBuf>,
-    /// Only this object or protection, by its name or the first digits of its id (at least four).
+    /// Only this one, by its name or the first digits of its id.
+    ///
+    /// An object or a protection; at least four digits.
     #[arg(long, value_name = "ID|NAME", conflicts_with = "recursive")]
     pub object: Option<OsString>,
-    /// Search all folders below, too. Each is searched separately, but folders at the same path
-    /// below several PATHS are searched together: shards may be spread over them. Links to folders
-    /// are not followed.
+    /// Search all folders below, too.
+    ///
+    /// Each is searched separately, but folders at the same path below several PATHS are searched
+    /// together: shards may be spread over them. Links to folders are not followed.
     #[arg(long, short)]
     pub recursive: bool,
-    /// Report only objects that are not intact. If all are, nothing is printed, as cron expects.
+    /// Report only objects that are not intact.
+    ///
+    /// If all are, nothing is printed, as cron expects.
     #[arg(long)]
     pub only_bad: bool,
-    /// List everything that is wrong with protected files, not only the first dozen.
+    /// List all that is wrong, not only the first dozen.
     #[arg(long, short)]
     pub verbose: bool,
 }
@@ -306,40 +336,24 @@ have the names of an object's shards, none of which can be read as one, are an o
 With --deep, parity is computed from the data of every segment whose data are intact (for an LT \
 code, of every segment that can be decoded), and compared with the stored parity. If they differ \
 although the checksum is right, the status is inconsistent and the exit code 5: a program wrote \
-wrong parity, not a disk.
-JSON: one line an object, type \"verify\", object, name, code, stage, stages, length, status \
-(intact, repairable, lost, unknown, inconsistent), tolerable_losses, digest_ok, damaged_segments, \
-seconds, shards [{index, stage, state (intact, damaged, missing, unreadable, inconsistent), path, \
-bad_lanes, first_bad_offset, notes, misnamed}], folders [{path, shards}], folder_tolerance (any \
-this many folders may be lost), folder_tolerance_certain (false if only some losses were tried), \
-losable_folders (the largest sets that may be lost together, as indices into folders; null if \
-there are more than six), better_folder_tolerance (what repair --rebalance would make of it; null if that is no more), \
-aside [{path, bytes}] (files that repair has moved aside), lost_ranges [{start, end}], reason (null \
-unless lost, unknown or inconsistent), recomputed_segments (null without --deep), wrong_lanes \
-[{index, stage, lane, first_segment, segments}]. For an LT code also blocks (of a segment), \
-good_blocks (in the segment with the fewest), likely_needed (more blocks, if a segment is lost). \
-For protected files, type \"protect-verify\", id, label, root, parts [{path}] (empty for all), status (intact, repairable, lost, unknown), \
-quick, files, intact_files, bytes, findings [{path, kind (file, folder, symlink, hard-link), state \
-(damaged, changed, missing, moved, touched, unreadable), size, has_time, ranges [{start, end}], moved_to, reason}], \
-parity [{path, missing, unreadable, damaged_blocks, damaged_pieces}], layers [{generation, data_blocks, \
-parity_blocks, block_bytes, lost, at_hand, needed (further blocks without which it is beyond repair), \
-left (further blocks that may be lost)}], unreadable_layers, new [{path}], replaced [{path}] (copies that repairs have kept), skipped [{path, reason}], seconds. \
-For an object of which no shard can be read, type \"unrecognised\", name, status (lost), files [{path}]. \
-If there are several objects, a line of type \"summary\" comes last: objects, intact, repairable, repaired, lost, inconsistent, unknown, bytes (of the \
-objects), seconds, rate (bytes a second).")]
+wrong parity, not a disk.")]
 pub struct Verify {
     #[command(flatten)]
     pub search: Search,
-    /// Compute parity from the data, too, and compare it with the stored parity. This finds
-    /// mistakes of a wrong encoder.
+    /// Compute parity from the data, and compare it with the stored.
+    ///
+    /// This finds mistakes of a wrong encoder.
     #[arg(long)]
     pub deep: bool,
-    /// Take protected files that have the right size and time for intact, and read none of them.
+    /// Take files that have their size and time for intact.
+    ///
+    /// None of these protected files is read.
     #[arg(long)]
     pub quick: bool,
-    /// Read everything from the disk, even what the system has in memory because it was read or
-    /// written lately. Linux only.
-    #[arg(long, conflicts_with = "quick")]
+    /// Read everything from the disk, not from memory.
+    ///
+    /// Even what the system has in memory because it was read or written lately. Linux only.
+    #[arg(long, conflicts_with = "quick", hide_short_help = true)]
     pub from_disk: bool,
     #[command(flatten)]
     pub threads: Threads,
@@ -349,7 +363,7 @@ pub struct Verify {
 #[command(after_help = "\
 Examples:
   paritas repair photos                                a folder that `protect` was given
-  paritas repair photos/2005/a.jpg                     one file or folder of it, also one that is gone
+  paritas repair photos/2005/a.jpg                     one file or folder of it, even a lost one
   paritas repair photos --to rescued                   what is damaged or missing goes there
   paritas repair photos --dry-run                      what would be restored; nothing is written
   paritas repair photos --restore-changed --move-back  changed and moved files go back, too
@@ -382,58 +396,54 @@ A repaired shard is byte for byte the one that was lost. It keeps the permission
 the file that it replaces; if it replaces none, it gets those that all other shards have in common. \
 A file that is no shard but has the name of one is kept as NAME.damaged-<id>-<digest>. A file that \
 cannot be opened is left unchanged, and the exit code is 6. The exit code is also 6 if another \
-process works on the same shards and the result is not what was asked for.
-JSON: one line an object, type \"repair\", object, name, code, stage, stages, length, seconds, \
-read_bytes (of blocks), digest_check (right, wrong, unchecked), repaired [{index, stage, was, \
-path}], unreadable [{index, stage}], moved_aside [{from, path}], removed [{path, bytes}] (with \
---remove-moved-aside), moved [{index, stage, from, path}] (with --rebalance), \
-folders [{path, shards}], folder_tolerance (any this many folders may be lost once all is done), \
-folder_tolerance_certain (false if only some losses were tried), losable_folders (the largest sets \
-that may be lost together, as indices into folders; null if there are more than six), \
-better_folder_tolerance (what repair --rebalance would make of it; null if that is no more), \
-warnings. For protected files, type \"protect-repair\", id, label, root, parts [{path}] (empty for all), dry_run, status (intact, repaired, repairable, \
-lost, unknown), files, bytes, restored [{path}], moved_back [{from, path}], kept [{from, path}] (what was replaced, and its new path), \
-cleaned [{path}] (with --clean), not_kept [kind] (attributes that a file system refused), parity [{path}] (written anew), \
-changed [{path}] (left as they are), lost [{path}] (too few blocks are at hand), failed [{path, reason}], disks [{path, bytes, free}] (what would be written where, with --dry-run), lost_blocks, \
-needed (further blocks without which no lost block can be computed), seconds. With --clean also type \"clean\", name, object (null if unknown), removed [{path}]. For an \
-object of which no shard can be read, type \"unrecognised\", name, status (lost), files [{path}]. If there are \
-several objects, a line of type \"summary\" comes last: objects, intact, repairable, repaired, lost, inconsistent, unknown, bytes (of the \
-objects), seconds, rate (bytes a second).")]
+process works on the same shards and the result is not what was asked for.")]
 pub struct Repair {
     #[command(flatten)]
     pub search: Search,
-    /// The folder for restored files, or for repaired shards [default: what is damaged is replaced
-    /// in place, and missing shards go to the folder with the fewest, which may be an empty one
-    /// that is given]. Not with --recursive: give DIR as one more PATH instead.
+    /// The folder for restored files, or for repaired shards.
+    ///
+    /// Without it, what is damaged is replaced in place, and missing shards go to the folder with
+    /// the fewest, which may be an empty one that is given. Not with --recursive: give DIR as one
+    /// more PATH instead.
     #[arg(long, value_name = "DIR")]
     pub to: Option<PathBuf>,
-    /// If one shard is missing and the others look whole, read only the blocks that it is computed
-    /// from, and check their checksums. For RDP, EVENODD, STAR and X-Code these are about three
-    /// quarters of k shards. Nothing else is verified, not even the object's digest.
-    #[arg(long)]
+    /// Read only the blocks that a missing shard is computed from.
+    ///
+    /// If one shard is missing and the others look whole, the checksums of these blocks are
+    /// checked. For RDP, EVENODD, STAR and X-Code they are about three quarters of k shards.
+    /// Nothing else is verified, not even the object's digest.
+    #[arg(long, hide_short_help = true)]
     pub fewest_reads: bool,
-    /// Remove files that interrupted commands left behind: temporary files, and shards that `encode
-    /// --force` had replaced, once the object of that name is intact (which --fewest-reads does not
-    /// find out). With --object, only those of that object. No other command may be writing there.
-    /// For protected files, remove the copies that earlier repairs kept of what they replaced, once
-    /// everything is whole.
+    /// Remove what interrupted commands and repairs left behind.
+    ///
+    /// Of shards: temporary files, and shards that `encode --force` had replaced, once the object
+    /// of that name is intact (which --fewest-reads does not find out). With --object, only those
+    /// of that object. No other command may be writing there. Of protected files: the copies that
+    /// earlier repairs kept of what they replaced, once everything is whole.
     #[arg(long)]
     pub clean: bool,
-    /// Move shards between the given folders, and --to, if this lets more folders be lost together.
-    #[arg(long)]
+    /// Move shards so that more folders may be lost together.
+    ///
+    /// Between the given folders, and --to.
+    #[arg(long, hide_short_help = true)]
     pub rebalance: bool,
-    /// Once the object is intact, remove the files that repair has moved aside for it, now or
-    /// before. Files that have changed since are not removed.
-    #[arg(long, conflicts_with = "fewest_reads")]
+    /// Remove what repair moved aside, once the object is intact.
+    ///
+    /// Now or before. Files that have changed since are not removed.
+    #[arg(long, conflicts_with = "fewest_reads", hide_short_help = true)]
     pub remove_moved_aside: bool,
-    /// Restore protected files that were changed, too. What they are now is kept beside them.
+    /// Restore files that were changed, too.
+    ///
+    /// What they are now is kept beside them.
     #[arg(long)]
     pub restore_changed: bool,
     /// Move protected files that were moved back to where they were.
     #[arg(long, conflicts_with = "to")]
     pub move_back: bool,
-    /// Verify protected files, and say what would be restored, moved back and written anew, and how
-    /// much that takes on each disk. Nothing is written; the exit code is that of `verify`.
+    /// Say what would be restored and written, and write nothing.
+    ///
+    /// Protected files are verified. What would be restored, moved back and written anew is told,
+    /// and how much that takes on each disk. The exit code is that of `verify`.
     #[arg(long)]
     pub dry_run: bool,
     #[command(flatten)]
@@ -454,19 +464,20 @@ checksums: (m2 - m)(k + m) symbols of every k m2, or all data if that is less. I
 missing or damaged, others are read instead. No file is changed, and no new file gets its name \
 before all are complete. If promotion is killed, the object is as safe as it was, and promoting \
 again completes it. An object that is already promoted is left alone (exit 0). A code without a \
-second stage is exit 3.
-JSON: one line an object, type \"promote\", object, name, code, stage, stages, length, tolerance, \
-read_bytes (of blocks), read_payload_bytes (without checksums), damaged_segments, missing [index], \
-seconds, added [{index, stage, path}], warnings.")]
+second stage is exit 3.")]
 pub struct Promote {
     /// Shards, or folders of shards.
     #[arg(required = true)]
     pub paths: Vec<PathBuf>,
-    /// Folders that take new files in turn [default: a new part of a shard goes beside the shard,
-    /// and a new shard to the folder with the fewest].
+    /// Folders that take new files in turn.
+    ///
+    /// Without them, a new part of a shard goes beside the shard, and a new shard to the folder
+    /// with the fewest.
     #[arg(long, value_name = "DIR")]
     pub to: Vec<PathBuf>,
-    /// Only this object, by its name or the first digits of its id (at least four).
+    /// Only this object, by its name or the first digits of its id.
+    ///
+    /// At least four digits.
     #[arg(long, value_name = "ID|NAME")]
     pub object: Option<OsString>,
     #[command(flatten)]
@@ -479,29 +490,16 @@ Examples:
   paritas info photos
   paritas info shards
 
-Reads headers and catalogues only; `verify` checks the contents. JSON: one line an object, type \"info\", object, \
-name, code, stage, stages, layout, packet, stripes_per_block, segment_bytes, stored_bytes, length, \
-digest, mode (octal digits) and modified {seconds (since 1970), nanoseconds} of the encoded file \
-(null if unknown), shard_count (after the last stage), tolerance (in its present stage), shards \
-[{index, stage, files [{path, bytes, header, footer, notes}]}], missing, folders [{path, \
-shards}], folder_tolerance (any \
-this many folders may be lost), folder_tolerance_certain (false if only some losses were tried), \
-losable_folders (the largest sets that may be lost together, as indices into folders; null if \
-there are more than six), better_folder_tolerance (what repair --rebalance would make of it; null if that is no more), \
-aside [{path, bytes}] (files that repair has moved aside). For an LT code \
-tolerance is null, and reception tells how many blocks of the shards found decoding takes: blocks \
-(how many there are), average and p999 (99.9th percentile, or the most if there are fewer than a \
-thousand runs; both as multiples of k), runs (2000, or fewer if k is above 1024, so that it takes \
-some seconds at most), failures. These figures are simulated, and remembered in the user's cache \
-directory. For protected files, type \"protect-info\", id, label, root, parts (always empty), created {seconds (since 1970), \
-nanoseconds}, redundancy (as a share), excludes, files, others (folders, links and further names of \
-files), bytes, parity_bytes, stored_bytes (of all parity files), layers [{data_blocks, parity_blocks, \
-block_bytes}], parity_files [{path, bytes}], replaced [{path, bytes}] (copies that repairs have kept).")]
+Reads headers and catalogues only; `verify` checks the contents.")]
 pub struct Info {
-    /// Protected files or folders, folders of parity, shards, or folders of shards.
+    /// Protected files or folders, parity, or shards.
+    ///
+    /// Folders of parity and of shards, too.
     #[arg(required = true)]
     pub paths: Vec<PathBuf>,
-    /// Only this object or protection, by its name or the first digits of its id (at least four).
+    /// Only this one, by its name or the first digits of its id.
+    ///
+    /// An object or a protection; at least four digits.
     #[arg(long, value_name = "ID|NAME")]
     pub object: Option<OsString>,
 }
@@ -513,17 +511,14 @@ Examples:
 
 Fragments carry no checksums. If more are given than are needed, they are compared, and a \
 contradiction is exit 5. If two more are given than are needed, the message names the damaged one. \
-Leave it out: missing fragments are computed.
-JSON: type \"import\", format, object, name, code, stage, stages, length, digest, stored_bytes, \
-seconds, missing [index], shards [{index, path}], warnings.";
+Leave it out: missing fragments are computed.";
 
 const EXPORT: &str = "\
 Examples:
   paritas export shards --format zfec --out shares
   paritas export shards --format jerasure --packet 1024 --out Coding
 
-The object's code must be one that the format can hold. JSON: type \"export\", format, object, name, code, \
-stage, stages, length, seconds, files [{path}].";
+The object's code must be one that the format can hold.";
 
 /// `--format`.
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -584,7 +579,9 @@ pub struct Import {
     /// The name to store, instead of the fragments' own.
     #[arg(long)]
     pub name: Option<OsString>,
-    /// Replace existing shards of this name; they are kept until the new ones are complete.
+    /// Replace existing shards of this name.
+    ///
+    /// They are kept until the new ones are complete.
     #[arg(long)]
     pub force: bool,
     #[command(flatten)]
@@ -599,14 +596,17 @@ pub struct Export {
     pub paths: Vec<PathBuf>,
     #[command(flatten)]
     pub foreign: Foreign,
-    /// Bytes of a packet, for the techniques of jerasure that have packets [default: those of the
-    /// object, which are those that were imported, or 64].
+    /// Bytes of a packet, for jerasure's techniques with packets.
+    ///
+    /// Without it, those of the object, which are those that were imported, or 64.
     #[arg(long, value_name = "BYTES")]
     pub packet: Option<usize>,
     /// The folder for the fragments; created if it does not exist.
     #[arg(long, value_name = "DIR")]
     pub out: PathBuf,
-    /// The object, by its name or the first digits of its id (at least four), if there are several.
+    /// The object, by its name or the first digits of its id.
+    ///
+    /// At least four digits; needed if there are several objects.
     #[arg(long, value_name = "ID|NAME")]
     pub object: Option<OsString>,
     /// Replace existing files.
@@ -637,21 +637,14 @@ the number of ones, divided by the fewest that any code of that shape can have. 
 code in packets with more than 20,000 ones encodes slower than a code in words of the same k and m, \
 and its description says so. GB/s in packets and in words (one core, AVX-512 and GFNI): 64+16 12.4 and 16.8, 64+32 6.4 and \
 8.5, 100+24 8.2 and 11.1, 128+16 4.8 and 11.8, 128+32 2.0 and 8.3, 200+56 1.0 and 4.6, 128+128 \
-0.44 and 2.0. On AVX2 packets are faster: 128+32 2.2 and 1.8 GB/s.
-JSON without SPEC: one line a family, type \"family\", name, summary, limits, example, tolerance, \
-overhead, ones, fewest_ones, density (figures of the example). With SPEC: type \"code\", code, \
-stages (of each nodes, tolerance, reads and makes, in packets), nodes, data_nodes, tolerance, \
-data_cells, parity_cells, overhead, ones, fewest_ones, density, pin {…}, losses \
-(of a matrix of your own: [{lost, sets, tried, survived}] for 1 to m lost nodes, of whose sets all \
-or a sample are tried; else null), faster (a faster code in \
-words, with figures; or null), and with --matrix: matrix [\"0101…\", …], one string for each parity \
-row, and with --svg: svg. For an LT code tolerance, fewest_ones and density are null, and reception \
-tells how many blocks decoding takes (see `paritas info --help`).")]
+0.44 and 2.0. On AVX2 packets are faster: 128+32 2.2 and 1.8 GB/s.")]
 pub struct Codes {
     /// The code to describe: FAMILY:KEY=VALUE,…, K+M, or matrix:FILE.
     #[arg(value_parser = code_name())]
     pub spec: Option<Spec>,
-    /// Print the bit matrix: a row for each parity packet, a column for each data packet.
+    /// Print the bit matrix.
+    ///
+    /// A row for each parity packet, a column for each data packet.
     #[arg(long, requires = "spec")]
     pub matrix: bool,
     /// Draw the bit matrix, grouped by nodes, into an SVG file.
@@ -753,19 +746,7 @@ this machine or, without a measurement, 1.5 as in the dissertation; its counts a
 machines only with --weight. The weight is reported. --normalise, --strategy and --search are for \
 Cauchy codes. A search takes k, m and w of SPEC and searches for the points; the report is about \
 the code found. The same seed and evaluations (or --converge) give the same result with any number \
-of threads. An iteration of sa is a step of one of its eight walks, an iteration of ga a generation.
-JSON: type \"schedule\", code, erased, stage, pass, order, cost, weight (null unless cost is \
-weighted), fewest_reads, kernel (whose instructions are counted), ones, xors, copies, total, ops, \
-temps, ternary, instructions, loads, stores (null if none is compiled), reads, plan_seconds (null \
-after a search), plan_budget and plan_steps (the budget of planning and the part used, in steps of \
-about a nanosecond), plan_cut (what it left out for lack of budget: reads, structure, elimination, \
-pivots, alternatives, pairs, refining), search (method, seed, evaluations, children and \
-better_children of ga; null without), packet_rule (stripe_packets, caches: of each its level, \
-cache_bytes and the packet of rule (3.1): the largest multiple of 64 bytes with which the packets \
-that are read, the results and the temporaries of a stripe fit), and with \
---text: text, with --asm: asm. With --set, --align or --asm also runs: kernel, set_bytes, align, \
-nontemporal, in_turn, parts [{inputs, outputs (of each its shard and row), stages_inputs, \
-prefetches, instructions, loads, stores (null if not compiled), text, asm}].")]
+of threads. An iteration of sa is a step of one of its eight walks, an iteration of ga a generation.")]
 pub struct Schedule {
     /// The code.
     #[arg(value_parser = code_name())]
@@ -773,46 +754,57 @@ pub struct Schedule {
     /// Reconstruct these nodes instead of encoding.
     #[arg(long, value_delimiter = ',', value_name = "I,J,…", value_parser = parse_node)]
     pub erase: Vec<usize>,
-    /// Reconstruct as many data nodes as may be lost: of all such losses, the one whose schedule
-    /// has the largest total. The report names the nodes.
-    #[arg(long, conflicts_with = "erase")]
+    /// Reconstruct the dearest loss of as many data nodes as may be lost.
+    ///
+    /// Of all such losses, it is the one whose schedule has the largest total. The report names the
+    /// nodes.
+    #[arg(long, conflicts_with = "erase", hide_short_help = true)]
     pub worst_loss: bool,
-    /// The stage that is computed or, with --erase or --worst-loss, the stage after which nodes are
-    /// lost [default: 1, or with these the last]; only dpg and bbdpg have more than one.
-    #[arg(long, value_name = "N")]
+    /// The stage that is computed, or after which nodes are lost.
+    ///
+    /// With --erase or --worst-loss, nodes are lost after that stage [default: 1, or with these the
+    /// last]. Only dpg and bbdpg have more than one.
+    #[arg(long, value_name = "N", hide_short_help = true)]
     pub stage: Option<u8>,
     /// The method that reduces XORs.
     #[arg(long, value_enum, default_value = "slp")]
     pub pass: PassName,
-    /// Scale the rows and columns of the matrix anew, or not at all [default: as in the code].
-    #[arg(long, value_enum)]
+    /// Scale the matrix anew, or not at all [default: as in the code].
+    #[arg(long, value_enum, hide_short_help = true)]
     pub normalise: Option<Switch>,
-    /// --normalise and --pass as in table 3.2 of the dissertation: i is 0 (off) or 1 (on), j is 0
-    /// (direct), 1 (smart), 2 (um) or 3 (wm).
-    #[arg(long, value_name = "i,j", conflicts_with_all = ["pass", "normalise"])]
+    /// --normalise and --pass as in the dissertation's table 3.2.
+    ///
+    /// i is 0 (off) or 1 (on), j is 0 (direct), 1 (smart), 2 (um) or 3 (wm).
+    #[arg(long, value_name = "i,j", conflicts_with_all = ["pass", "normalise"], hide_short_help = true)]
     pub strategy: Option<Strategy>,
     /// The order of the operations.
-    #[arg(long, value_enum, default_value = "parity")]
+    #[arg(long, value_enum, default_value = "parity", hide_short_help = true)]
     pub order: OrderName,
     /// The cost that slp and searches minimise.
     #[arg(long, value_enum, default_value = "total")]
     pub cost: CostName,
-    /// The cost of an XOR in copies, with --cost weighted [default: as measured by `paritas tune`,
-    /// or 1.5].
-    #[arg(long, value_name = "COPIES", value_parser = parse_weight)]
+    /// The cost of an XOR in copies, with --cost weighted.
+    ///
+    /// Without it, as measured by `paritas tune`, or 1.5.
+    #[arg(long, value_name = "COPIES", value_parser = parse_weight, hide_short_help = true)]
     pub weight: Option<u32>,
-    /// How often slp undoes a part of the schedule and plans it again [default: as often as it
-    /// pays].
-    #[arg(long, value_name = "N")]
+    /// How often slp plans a part of the schedule again.
+    ///
+    /// Without it, as often as it pays.
+    #[arg(long, value_name = "N", hide_short_help = true)]
     pub rounds: Option<usize>,
     #[command(flatten)]
     pub search: MatrixSearch,
-    /// Read as few packets as the planner finds to be enough, at the price of more XORs.
-    #[arg(long)]
+    /// Read few packets, at the price of more XORs.
+    ///
+    /// As few as the planner finds to be enough.
+    #[arg(long, hide_short_help = true)]
     pub fewest_reads: bool,
-    /// Plan for this many bytes of data, as `encode` and `decode` do for an object: planning stops
-    /// when it takes longer than it saves [default: for unlimited data].
-    #[arg(long)]
+    /// Plan for this many bytes of data.
+    ///
+    /// As `encode` and `decode` do for an object: planning stops when it takes longer than it saves
+    /// [default: for unlimited data].
+    #[arg(long, hide_short_help = true)]
     pub bytes: Option<u64>,
     /// Print the operations.
     #[arg(long)]
@@ -821,14 +813,18 @@ pub struct Schedule {
     #[arg(long)]
     pub asm: bool,
     /// Report what runs in a call whose shards have this many bytes together.
-    #[arg(long, value_name = "cache|dram|BYTES", value_parser = parse_set)]
+    #[arg(long, value_name = "cache|dram|BYTES", value_parser = parse_set, hide_short_help = true)]
     pub set: Option<usize>,
-    /// Report what runs if shards begin at multiples of this many bytes [default: 64].
-    #[arg(long, value_name = "BYTES")]
+    /// Report what runs if shards begin at multiples of BYTES.
+    ///
+    /// [default: 64]
+    #[arg(long, value_name = "BYTES", hide_short_help = true)]
     pub align: Option<NonZeroUsize>,
-    /// The compiled kernel whose instructions are counted and listed, and that `fused` refers to;
-    /// this processor need not have it [default: jit-avx2, or with --asm the best one here].
-    #[arg(long, value_name = "KERNEL")]
+    /// The compiled kernel whose instructions are counted.
+    ///
+    /// And listed, and that `fused` refers to; this processor need not have it [default: jit-avx2,
+    /// or with --asm the best one here].
+    #[arg(long, value_name = "KERNEL", hide_short_help = true)]
     pub kernel: Option<KernelChoice>,
 }
 
@@ -917,17 +913,7 @@ tenth of the fraction, up to four times as many pairs are taken. If that does no
 are fewer than 20 pairs, the figure is called too noisy. For an LT code, GB/s is k x block bytes. \
 Its decode computes all data from blocks received in random order; the graph is solved once, in \
 the first run, as for the segments of a file; the roofline reads k blocks. LT codes have no --op \
-update, and --packet, --tuned-packet, --pass, --cost, --order and --split do not apply to them.
-JSON: type \"bench\", code, op, erased (for decode), stage, set_bytes, shard_bytes, align, packet, order, kernel, \
-threads, split, reps, kept and pairs (the number of pairs taken; none is left out), gbps_median, gbps_p90, \
-gbps_min, gbps_max, roofline_gbps, roofline_gbps_p90, roofline_fraction, roofline_fraction_low, \
-roofline_fraction_high, verdict (the code is faster or slower than the roofline, level \
-with it, or the measurement is too noisy to tell), noisy (whether the fraction is uncertain), \
-first_seconds (of the first run, which plans and compiles). For an LT code erased, packet, order and split \
-are null, and there are block_bytes, blocks (computed or received), reception (these as a multiple \
-of k) and seed (both null for encode). With --against or --against-code, type \"comparison\": code, op, erased, stage, set_bytes, shard_bytes, align, \
-packet, order, kernel, threads, split, against_split, reps, pairs, gbps_median, against (the other settings), against_code, against_kernel, \
-against_gbps, ratio, ratio_low, ratio_high (how many times as fast as with the other settings, and its interval), verdict, noisy.")]
+update, and --packet, --tuned-packet, --pass, --cost, --order and --split do not apply to them.")]
 pub struct Bench {
     /// The code.
     #[arg(long, value_name = "SPEC", value_parser = code_name())]
@@ -936,44 +922,54 @@ pub struct Bench {
     #[arg(long, value_enum, default_value = "encode")]
     pub op: Operation,
     /// For decode, the stage after which nodes are lost [default: the last].
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", hide_short_help = true)]
     pub stage: Option<u8>,
-    /// Bytes of all shards together (for an LT code, of all blocks and data): cache (512 KiB), dram
-    /// (256 MiB), or a number.
+    /// Bytes of all shards together: cache, dram or a number.
+    ///
+    /// cache is 512 KiB, dram 256 MiB. Of an LT code, all blocks and the data count.
     #[arg(long, default_value = "cache", value_name = "cache|dram|BYTES", value_parser = parse_set)]
     pub set: usize,
-    /// For decode of an LT code, the number of blocks received, as a multiple of k [default: as
-    /// many as decoding takes, but at least 1.05].
-    #[arg(long, value_name = "MULTIPLE", value_parser = parse_reception)]
+    /// For decode of an LT code, the blocks received, in k.
+    ///
+    /// A multiple of k [default: as many as decoding takes, but at least 1.05].
+    #[arg(long, value_name = "MULTIPLE", value_parser = parse_reception, hide_short_help = true)]
     pub reception: Option<f64>,
-    /// For decode of an LT code, the seed of the blocks received [default: 1].
-    #[arg(long, value_name = "N")]
+    /// For decode of an LT code, the seed of the blocks received.
+    #[arg(long, value_name = "N", hide_short_help = true)]
     pub seed: Option<u64>,
     /// Bytes of a packet.
     #[arg(long, default_value_t = paritas::DEFAULT_PACKET, value_name = "BYTES")]
     pub packet: usize,
     /// Use the packet that `paritas tune` found for the code [default: 64].
-    #[arg(long, conflicts_with_all = ["packet", "sweep"])]
+    #[arg(long, conflicts_with_all = ["packet", "sweep"], hide_short_help = true)]
     pub tuned_packet: bool,
-    /// For decode, the nodes that are lost [default: the first data nodes, as many as may be lost].
+    /// For decode, the nodes that are lost.
+    ///
+    /// Without it, the first data nodes, as many as may be lost.
     #[arg(long, value_delimiter = ',', value_name = "I,J,…", value_parser = parse_node)]
     pub erase: Vec<usize>,
-    /// Measure one packet size after the other, in powers of two from 8 bytes to 32 KiB, as far as
-    /// one strip of all nodes fits into the set; one line for each.
-    #[arg(long, value_enum, conflicts_with = "packet")]
+    /// Measure one packet size after the other.
+    ///
+    /// In powers of two from 8 bytes to 32 KiB, as far as one strip of all nodes fits into the set;
+    /// one line for each.
+    #[arg(long, value_enum, conflicts_with = "packet", hide_short_help = true)]
     pub sweep: Option<Sweep>,
     /// The alignment of shards in memory.
-    #[arg(long, value_enum, default_value = "staggered")]
+    #[arg(long, value_enum, default_value = "staggered", hide_short_help = true)]
     pub align: Align,
     /// The method that reduces XORs [default: slp, or as tuned].
-    #[arg(long, value_enum)]
+    #[arg(long, value_enum, hide_short_help = true)]
     pub pass: Option<PassName>,
-    /// The cost that slp minimises; fused refers to the kernel that runs, if it is compiled.
-    #[arg(long, value_enum, default_value = "total")]
+    /// The cost that slp minimises.
+    ///
+    /// fused refers to the kernel that runs, if it is compiled.
+    #[arg(long, value_enum, default_value = "total", hide_short_help = true)]
     pub cost: CostName,
-    /// The order in which operations are planned. A compiled kernel still takes the cheapest of
-    /// several orders; all other kernels run the order as it is.
-    #[arg(long, value_enum, default_value = "parity")]
+    /// The order in which operations are planned.
+    ///
+    /// A compiled kernel still takes the cheapest of several orders; all other kernels run the
+    /// order as it is.
+    #[arg(long, value_enum, default_value = "parity", hide_short_help = true)]
     pub order: OrderName,
     /// The kernel: auto, or one of those that `paritas doctor` lists.
     #[arg(long, default_value = "auto")]
@@ -981,29 +977,39 @@ pub struct Bench {
     /// The most threads to use; 0 means one for each processor.
     #[arg(long, default_value_t = 1, value_name = "N")]
     pub threads: usize,
-    /// Use one thread for each BYTES bytes that all shards have together, up to --threads
-    /// [default: as tuned].
-    #[arg(long, value_name = "BYTES")]
+    /// Use one thread for each BYTES bytes of all shards.
+    ///
+    /// Up to --threads [default: as tuned].
+    #[arg(long, value_name = "BYTES", hide_short_help = true)]
     pub bytes_a_thread: Option<NonZeroUsize>,
-    /// The way in which threads share the work: auto (as tuned), stripe, node, columns (bytes of
-    /// every packet, in whole cache lines) or rows (of packets, which codes in words lack). What
-    /// cannot be shared in this way is shared by stripes, as a single node is; split in JSON says
-    /// so.
-    #[arg(long, default_value = "auto", value_name = "SPLIT", value_parser = parse_split)]
+    /// How threads share the work: auto, stripe, node, columns or rows.
+    ///
+    /// auto is as tuned, columns are bytes of every packet, in whole cache lines, and rows are of
+    /// packets, which codes in words lack. What cannot be shared in this way is shared by stripes,
+    /// as a single node is; split in JSON says so.
+    #[arg(long, default_value = "auto", value_name = "SPLIT", value_parser = parse_split, hide_short_help = true)]
     pub split: SplitChoice,
-    /// Run the roofline with the best kernel and packets of 64 bytes, not with the measured kernel.
-    #[arg(long, conflicts_with = "against")]
+    /// Run the roofline with the best kernel and packets of 64 bytes.
+    ///
+    /// Not with the measured kernel.
+    #[arg(long, conflicts_with = "against", hide_short_help = true)]
     pub best_roofline: bool,
-    /// Measure in pairs with other settings of the same code, not with the roofline: kernel, order,
-    /// pass, packet, threads, bytes-a-thread, split. What is not given is the same. Both work on
-    /// the same memory, unless the packets make shards of another length.
+    /// Measure in pairs with other settings, not with the roofline.
+    ///
+    /// Of the same code: kernel, order, pass, packet, threads, bytes-a-thread, split. What is not
+    /// given is the same. Both work on the same memory, unless the packets make shards of another
+    /// length.
     #[arg(long, value_name = "KEY=VALUE,…")]
     pub against: Option<Against>,
-    /// Measure in pairs with another code, with the settings of --against if these are given.
+    /// Measure in pairs with another code.
+    ///
+    /// With the settings of --against if these are given.
     #[arg(long, value_name = "SPEC", conflicts_with = "best_roofline", value_parser = code_name())]
     pub against_code: Option<Spec>,
-    /// The number of pairs to measure; more are taken if they differ too much.
-    #[arg(long, default_value_t = 41, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    /// The number of pairs to measure.
+    ///
+    /// More are taken if they differ too much.
+    #[arg(long, default_value_t = 41, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000), hide_short_help = true)]
     pub reps: u32,
 }
 
@@ -1047,10 +1053,7 @@ down to 256 KiB are tried with a second thread. Whatever is larger than some siz
 size is chosen for which the gains and losses of all larger sets add up to the most.
 A search for packets has two stages: powers of two up to 32 KiB of which a strip of all nodes fits into \
 the set, then, from half the fastest of these to its double, steps of an eighth of it. All are \
-multiples of 8 bytes, or of the registers of --kernel.
-JSON: for each choice a line of type \"decision\", question, about, chosen, choices [{name, gbps and \
-gbps_p90 (median and 90th percentile of all samples), ratio (to the default), ratio_low, \
-ratio_high, pairs}]. The last line has type \"tuning\", path, tuning (or forgotten).")]
+multiples of 8 bytes, or of the registers of --kernel.")]
 pub struct Tune {
     /// The codes to measure [default: 4+2, 6+3, 8+3, 10+4, 12+4, 20+4].
     #[arg(value_name = "SPEC", value_parser = code_name())]
@@ -1058,18 +1061,23 @@ pub struct Tune {
     /// Measure and report, but remember nothing.
     #[arg(long)]
     pub dry_run: bool,
-    /// Find the packet with which one thread encodes each code fastest, in the cache and from
-    /// memory. Nothing is remembered, because packets are stored: use `encode --packet`.
+    /// Find the fastest packet of each code.
+    ///
+    /// With one thread, in the cache and from memory. Nothing is remembered, because packets are
+    /// stored: use `encode --packet`.
     #[arg(long, conflicts_with = "dry_run")]
     pub packet: bool,
-    /// With --packet, the kernel: auto, or one of those that `paritas doctor` lists.
+    /// With --packet, the kernel, as `paritas doctor` lists them.
+    ///
+    /// auto takes the one for files.
     #[arg(long, requires = "packet", default_value = "auto")]
     pub kernel: KernelChoice,
     /// With --packet, the method that reduces XORs [default: slp].
     #[arg(long, requires = "packet", value_enum)]
     pub pass: Option<PassName>,
-    /// With --packet, the bytes of all shards together: cache (512 KiB), dram (256 MiB), or a
-    /// number [default: first 512 KiB, then 64 MiB].
+    /// With --packet, the bytes of all shards together.
+    ///
+    /// cache (512 KiB), dram (256 MiB), or a number [default: first 512 KiB, then 64 MiB].
     #[arg(long, requires = "packet", value_name = "cache|dram|BYTES", value_parser = parse_set)]
     pub set: Option<usize>,
     /// Forget what was remembered, so that the built-in defaults are used.

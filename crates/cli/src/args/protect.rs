@@ -46,21 +46,14 @@ can be repaired; when that takes too much, everything is made anew. The old pari
 new one does. A file whose bytes have changed and whose time has not is damaged (exit 5): repair it \
 first. If more than half of the files or of the bytes are gone or changed, and at least 20 files, \
 nothing is written (exit 1), because the old parity may be needed to repair them: --accept-changes \
-updates nevertheless, and --most-changed sets another limit. A file that was renamed is not gone.
-
-JSON: type \"protect\", id (null with --dry-run for new protections), label, root, dry_run, updated (null without --update; \
-nothing, layer, anew, or refused), files and bytes (that the parity written now protects), \
-data_blocks, parity_blocks, block_bytes, parity_bytes, catalogue_bytes, stored_bytes (of the parity \
-files written), read_bytes, passes, kept, added, changed and gone (numbers of files; null without --update), \
-added_files, changed_files and gone_files (each [{path}]; without --update, added_files are all files with --dry-run), \
-held [{path, reason}] (what --update could not look at), \
-parity_files [{path}], disks [{path, bytes, free}] (what would be written where, with --dry-run), \
-unmatched_excludes (patterns that match nothing), skipped [{path, reason}], seconds.")]
+updates nevertheless, and --most-changed sets another limit. A file that was renamed is not gone.")]
 pub struct Protect {
     /// Files and folders to protect; with --update, as `verify` takes them.
     #[arg(required = true, value_name = "PATH")]
     pub paths: Vec<PathBuf>,
-    /// The size of the parity as a share of what is protected, from 0.1% to 1000%.
+    /// The size of the parity, as a share of the files.
+    ///
+    /// From 0.1% to 1000%.
     #[arg(
         long,
         default_value = "10%",
@@ -69,33 +62,44 @@ pub struct Protect {
         allow_hyphen_values = true
     )]
     pub redundancy: Redundancy,
-    /// Folders that take parity files in turn; give one for each disk. They must exist [default:
-    /// `.paritas` in the root].
+    /// Folders for the parity, one for each disk.
+    ///
+    /// They take parity files in turn, and must exist [default: `.paritas` in the root].
     #[arg(long, value_name = "DIR", conflicts_with = "update")]
     pub parity_dir: Vec<PathBuf>,
-    /// Leave out what matches a pattern, by the rules of gitignore: `*.tmp` and `cache` anywhere,
-    /// `/cache`, `./cache` or its whole path in the root alone, `build/` folders alone, and
-    /// `!keep.tmp` takes in again. A pattern that matches nothing is a warning.
+    /// Leave out what matches a pattern, as in gitignore.
+    ///
+    /// `*.tmp` and `cache` anywhere, `/cache`, `./cache` or its whole path in the root alone,
+    /// `build/` folders alone, and `!keep.tmp` takes in again. A pattern that matches nothing is a
+    /// warning.
     #[arg(long, value_name = "GLOB", conflicts_with = "update")]
     pub exclude: Vec<String>,
     /// Leave out folders at which another file system is mounted.
-    #[arg(long, conflicts_with = "update")]
+    #[arg(long, conflicts_with = "update", hide_short_help = true)]
     pub one_file_system: bool,
-    /// The beginning of the names of the parity files [default: the name of the root, or of the
-    /// only file]; with --update, only the protection of this label.
-    #[arg(long, value_name = "LABEL")]
+    /// The beginning of the names of the parity files.
+    ///
+    /// Without it, the name of the root, or of the only file. With --update, only the protection of
+    /// this label.
+    #[arg(long, value_name = "LABEL", hide_short_help = true)]
     pub name: Option<String>,
-    /// Replace the protection of the same root and label; it is kept until the new one is complete.
+    /// Replace the protection of the same root and label.
+    ///
+    /// It is kept until the new one is complete.
     #[arg(long, conflicts_with = "update")]
     pub force: bool,
     /// Bring protections up to date after changes.
     #[arg(long)]
     pub update: bool,
-    /// With --update, read every file and compare it by its digest, whatever its size and time.
-    #[arg(long, requires = "update")]
+    /// With --update, compare every file by its digest.
+    ///
+    /// Whatever its size and time.
+    #[arg(long, requires = "update", hide_short_help = true)]
     pub checksum: bool,
-    /// With --update, the largest share of the protected files, and of their bytes, that may be
-    /// gone or changed. If more is, and it is at least 20 files, nothing is written (exit 1).
+    /// With --update, the largest share that may be gone or changed.
+    ///
+    /// Of the protected files, and of their bytes. If more is, and it is at least 20 files, nothing
+    /// is written (exit 1).
     #[arg(
         long,
         default_value = "50%",
@@ -104,16 +108,18 @@ pub struct Protect {
         allow_hyphen_values = true
     )]
     pub most_changed: Share,
-    /// With --update, accept that files are gone or changed, however many.
-    #[arg(long, requires = "update", conflicts_with = "most_changed")]
+    /// With --update, accept all that is gone or changed.
+    #[arg(long, requires = "update", conflicts_with = "most_changed", hide_short_help = true)]
     pub accept_changes: bool,
-    /// Write nothing, and say what would be written, how much it takes, and which files have
-    /// changed.
+    /// Say what would be written, and write nothing.
+    ///
+    /// How much it takes, and which files have changed.
     #[arg(long)]
     pub dry_run: bool,
-    /// List all files that have changed, all parity files, and everything that was skipped, not
-    /// only the first.
-    #[arg(long, short)]
+    /// List all files and parity files, not only the first.
+    ///
+    /// All that have changed, and everything that was skipped.
+    #[arg(long, short, hide_short_help = true)]
     pub verbose: bool,
     #[command(flatten)]
     pub memory: Memory,
@@ -124,9 +130,10 @@ pub struct Protect {
 /// The option that limits memory.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub struct Memory {
-    /// The memory for parity and data of protections, about [default: 1GiB, or a quarter of what
-    /// the machine and its container leave if that is less].
-    #[arg(long, value_name = "SIZE", value_parser = parse_memory)]
+    /// The memory for parity and data of protections, about.
+    ///
+    /// Without it, 1GiB, or a quarter of what the machine and its container leave if that is less.
+    #[arg(long, value_name = "SIZE", value_parser = parse_memory, hide_short_help = true)]
     pub memory: Option<u64>,
 }
 

@@ -35,40 +35,47 @@ pub struct MatrixSearch {
     #[arg(long = "search", value_enum, default_value = "none")]
     pub name: SearchName,
     /// The seed of the search [default: 1].
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", hide_short_help = true)]
     seed: Option<u64>,
     /// The number of schedules that the search evaluates [default: 2000].
-    #[arg(long, value_name = "N", conflicts_with_all = ["budget", "converge"])]
+    #[arg(long, value_name = "N", conflicts_with_all = ["budget", "converge"], hide_short_help = true)]
     pub evaluations: Option<usize>,
     /// The time that the search takes; the result depends on the machine.
-    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds, conflicts_with = "converge")]
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds, conflicts_with = "converge", hide_short_help = true)]
     pub budget: Option<Duration>,
-    /// End the search when it has found no new minimum for --patience iterations, instead of
-    /// beginning anew.
-    #[arg(long)]
+    /// End the search after --patience, instead of beginning anew.
+    ///
+    /// When it has found no new minimum for that many iterations.
+    #[arg(long, hide_short_help = true)]
     pub converge: bool,
-    /// The number of iterations without a new minimum after which sa and ga begin anew, or end with
-    /// --converge: steps of a walk [default: 250], or generations [default: 50].
-    #[arg(long, value_name = "N")]
+    /// Iterations without a new minimum before sa and ga begin anew.
+    ///
+    /// Or end, with --converge: steps of a walk [default: 250], or generations [default: 50].
+    #[arg(long, value_name = "N", hide_short_help = true)]
     pub patience: Option<usize>,
-    /// For sa, the initial probability of accepting a worse successor [default: 0.3].
-    #[arg(long, value_name = "RATE")]
+    /// For sa, the initial probability of a worse successor.
+    #[arg(long, value_name = "RATE", hide_short_help = true)]
     pub accept: Option<f64>,
-    /// For sa, the annealing factor: after T steps that probability is multiplied by e^(-FACTOR T)
-    /// [default: 0.02].
-    #[arg(long, value_name = "FACTOR")]
+    /// For sa, the annealing factor.
+    ///
+    /// After T steps that probability is multiplied by e^(-FACTOR T).
+    #[arg(long, value_name = "FACTOR", hide_short_help = true)]
     pub cooling: Option<f64>,
     /// For ga, the fraction of people that become parents [default: 0.3].
-    #[arg(long, value_name = "RATE")]
+    #[arg(long, value_name = "RATE", hide_short_help = true)]
     pub select: Option<f64>,
-    /// For ga, the probability that two parents have a child in a generation [default: 0.2].
-    #[arg(long, value_name = "RATE")]
+    /// For ga, the probability that parents have a child.
+    ///
+    /// In a generation.
+    #[arg(long, value_name = "RATE", hide_short_help = true)]
     pub birth: Option<f64>,
-    /// For ga, the probability that a person mutates in a generation [default: 0.2].
-    #[arg(long, value_name = "RATE")]
+    /// For ga, the probability that a person mutates.
+    ///
+    /// In a generation.
+    #[arg(long, value_name = "RATE", hide_short_help = true)]
     pub mutation: Option<f64>,
     /// For ga, the largest number of people [default: 60].
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", hide_short_help = true)]
     pub population: Option<usize>,
 }
 

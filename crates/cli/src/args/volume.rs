@@ -28,9 +28,7 @@ Exit codes are those of `paritas --help`, 130 after Ctrl-C, and 143 after the si
 that there is no such object, or that VOLUME is no volume file; 6 also means that too few nodes \
 answered. Ctrl-C and SIGTERM end a command within three seconds: an object that it had begun to write \
 does not become visible, unless its shards were complete and its manifests were being written. A \
-second one ends it at once.
-
-JSON: the help of each command lists its fields; docs/json.schema.json describes them.";
+second one ends it at once.";
 
 /// Keep objects on disks, hosts and buckets.
 #[derive(Debug, clap::Args)]
@@ -107,25 +105,28 @@ in the volume file explain every key. To set other keys first, write it by hand 
 Each node must exist and be empty. It is tried out with files in a folder probe-…, which are \
 removed, and gets a file `ready` that names its volume and node. If a node cannot be written or listed, no \
 volume file is written. There is a warning if no node may be lost, if there are fewer nodes or \
-domains than shards, or if a domain has more nodes than may be lost.
-JSON: type \"volume-init\", path, name, id, code, tolerance (number of nodes that may be lost), nodes \
-[{name, domain, abilities {write, list, create, ranges, streams, cases}, clock_ahead}], warnings.")]
+domains than shards, or if a domain has more nodes than may be lost.")]
 pub struct Init {
     /// The volume file to write.
     #[arg(value_name = "VOLUME")]
     pub volume: PathBuf,
-    /// The code: FAMILY:KEY=VALUE,…, K+M or matrix:FILE (see `paritas codes --help`).
+    /// The code: K+M, FAMILY:KEY=VALUE,… or matrix:FILE.
+    ///
+    /// `paritas codes` lists the families.
     #[arg(long, value_name = "SPEC", requires = "node", value_parser = code_name())]
     pub code: Option<Spec>,
     /// A node, with its name [default: node1, node2, …]; give one for each.
     #[arg(long, value_name = "[NAME=]URI", requires = "code")]
     pub node: Vec<NodeArg>,
-    /// The failure domain of a node: nodes of one domain are lost together [default: each node is a
-    /// domain of its own].
+    /// The failure domain of a node.
+    ///
+    /// Nodes of one domain are lost together [default: each node is a domain of its own].
     #[arg(long, value_name = "NAME=DOMAIN", requires = "node", value_parser = parse_of_node)]
     pub domain: Vec<(String, String)>,
-    /// Where the credentials of a node are: a file, or the beginning of environment variables, as
-    /// OFFICE for OFFICE_ACCESS_KEY_ID and OFFICE_SECRET_ACCESS_KEY.
+    /// Where the credentials of a node are.
+    ///
+    /// A file, or the beginning of environment variables, as OFFICE for OFFICE_ACCESS_KEY_ID and
+    /// OFFICE_SECRET_ACCESS_KEY.
     #[arg(long, value_name = "NAME=WHERE", requires = "node", value_parser = parse_of_node)]
     pub credentials: Vec<(String, String)>,
     /// The name of the volume, for people [default: the name of the file].
@@ -181,17 +182,16 @@ When the command ends, the object is durable on enough nodes, and every reader f
 nobody sees it, and an object of that name stays as it is. If nodes fail, other nodes get their \
 shards; what is not where it belongs is owed, and `repair` mends it. With --recursive, an object is \
 stored for each file below DIR; links, devices and empty folders are left out. The permissions and \
-the modification time of files are kept.
-JSON: one line an object, type \"volume-put\", name, object, generation, length, digest, inline \
-(whether it is kept in its manifests), nodes, owed, spare (nodes that may be lost, whichever they \
-are, before a repair), flaws [{node, shard, message, count}], seconds.")]
+the modification time of files are kept.")]
 pub struct Put {
     /// The volume file.
     pub volume: PathBuf,
     /// The file to store; - reads standard input. With --recursive, a folder.
     #[arg(value_name = "FILE|DIR")]
     pub file: PathBuf,
-    /// The name of the object. With --recursive, the prefix of all names, which may be empty.
+    /// The name of the object, or the prefix of all names.
+    ///
+    /// A prefix with --recursive; it may be empty.
     #[arg(value_name = "NAME|PREFIX")]
     pub name: String,
     /// Store all files below a folder.
@@ -202,8 +202,9 @@ pub struct Put {
 /// The load on nodes that work in the background may cause.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub struct Background {
-    /// The most bytes a second that come from each node, and that go to it, such as 20MB; none
-    /// lifts the limit [default: background_rate of the volume file].
+    /// The most bytes a second from and to each node, such as 20MB.
+    ///
+    /// none lifts the limit [default: background_rate of the volume file].
     #[arg(long)]
     pub rate: Option<Rate>,
 }
@@ -211,7 +212,7 @@ pub struct Background {
 /// Objects that must be named, or all.
 #[derive(Debug, clap::Args)]
 pub struct Objects {
-    /// The objects: a name, or with a / at its end the beginning of names.
+    /// The objects: a name, or the beginning of names with / [default: all].
     #[arg(value_name = "NAME|PREFIX/", required_unless_present = "all")]
     pub names: Vec<String>,
     /// All objects for which there is something to do.
@@ -222,8 +223,9 @@ pub struct Objects {
 /// How reading treats nodes that do not answer.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub struct Staleness {
-    /// Take the newest version that is found, even if too few nodes answered to be sure that it is
-    /// the newest.
+    /// Take the newest version that is found.
+    ///
+    /// Even if too few nodes answered to be sure that it is the newest.
     #[arg(long)]
     pub allow_stale: bool,
 }
@@ -245,18 +247,18 @@ Examples:
 A file gets its name once it is complete and its digest is right; it gets the permissions and the \
 modification time that were stored. On standard output, a wrong digest shows only after the bytes have \
 left: the exit code is 5. With --recursive, files go to the paths below DIR that follow PREFIX in their names. No \
-file leaves DIR, and no link in it is followed.
-JSON: one line an object, type \"volume-get\", name, object, generation, length, digest, path, \
-read_bytes (of blocks that nodes were asked for), sure (whether it is surely the newest version), \
-flaws [{node, shard, message, count}], seconds.")]
+file leaves DIR, and no link in it is followed.")]
 pub struct Get {
     /// The volume file.
     pub volume: PathBuf,
-    /// The name of the object. With --recursive, the beginning of names up to a /, or nothing.
+    /// The name of the object, or the beginning of names.
+    ///
+    /// With --recursive it ends before a /, or is nothing.
     #[arg(value_name = "NAME|PREFIX")]
     pub name: String,
-    /// The file to write; - is standard output. With --recursive, a folder, which is made if it
-    /// does not exist.
+    /// The file to write, - for standard output, or a folder.
+    ///
+    /// A folder with --recursive; it is made if it does not exist.
     #[arg(value_name = "FILE|DIR")]
     pub file: PathBuf,
     /// Get all objects whose names begin with PREFIX and /.
@@ -268,8 +270,9 @@ pub struct Get {
     /// Do not restore the stored permissions and modification time.
     #[arg(long)]
     pub no_preserve: bool,
-    /// Do not wait until files are on the disk: many small ones are written much faster, but a
-    /// power failure may lose the newest.
+    /// Do not wait until files are on the disk.
+    ///
+    /// Many small ones are written much faster, but a power failure may lose the newest.
     #[arg(long)]
     pub no_sync: bool,
     #[command(flatten)]
@@ -284,17 +287,15 @@ Examples:
   paritas volume cat tank.toml log --range 1000000..
 
 Of an object in shards, only the blocks that the range touches are read. Every block is checked \
-before its bytes are printed. Results and progress go to standard error.
-JSON: type \"volume-cat\", name, object, generation, length, start, end, read_bytes (of blocks that \
-nodes were asked for), sure (whether it is surely the newest version), flaws [{node, shard, message, count}], \
-seconds.")]
+before its bytes are printed. Results and progress go to standard error.")]
 pub struct Cat {
     /// The volume file.
     pub volume: PathBuf,
     /// The name of the object.
     pub name: ObjectName,
-    /// The bytes to print, counted from 0: from A up to but without B, LEN bytes from A on, or all
-    /// from A on.
+    /// The bytes to print, counted from 0.
+    ///
+    /// From A up to but without B, LEN bytes from A on, or all from A on.
     #[arg(long, value_name = "A..B|A+LEN|A..")]
     pub range: Option<ByteRange>,
     #[command(flatten)]
@@ -345,18 +346,22 @@ Examples:
 
 On a terminal, a name with blanks at either end or with control characters is quoted as shells take
 it, as in $'two\\nlines'.
-With --allow-stale, objects may be missing, and others may have been removed or replaced.
-JSON: one line an object, type \"volume-ls\", name, object, generation, length.")]
+With --allow-stale, objects may be missing, and others may have been removed or replaced.")]
 pub struct Ls {
     /// The volume file.
     pub volume: PathBuf,
-    /// List only objects whose names begin with this. If there is none, the exit code is 4.
+    /// List only objects whose names begin with this.
+    ///
+    /// If there is none, the exit code is 4.
     pub prefix: Option<String>,
-    /// Show the length, the generation (seconds since 1970 of the writer's clock, or more) and the
-    /// id of each object, too.
+    /// Show length, generation and id of each object, too.
+    ///
+    /// The generation counts seconds since 1970 of the writer's clock, or more.
     #[arg(long, short)]
     pub long: bool,
-    /// End each name with a NUL character instead of a line break, and print it exactly.
+    /// End each name with a NUL character, and print it exactly.
+    ///
+    /// Instead of a line break.
     #[arg(long, short = '0')]
     pub null: bool,
     #[command(flatten)]
@@ -366,12 +371,7 @@ pub struct Ls {
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Example:
-  paritas volume stat tank.toml backup/photos.tar
-
-JSON: type \"volume-stat\", name, object, generation, length, digest, code (null if the object is kept \
-in its manifests), nodes (of each shard; null if unknown), mode, modified {seconds, nanoseconds} (of \
-the source; null if unknown), created (seconds since 1970), sure (whether it is surely the newest \
-version), flaws [{node, shard, message, count}].")]
+  paritas volume stat tank.toml backup/photos.tar")]
 pub struct Stat {
     /// The volume file.
     pub volume: PathBuf,
@@ -385,17 +385,16 @@ pub struct Stat {
 #[command(after_help = "\
 Examples:
   paritas volume rm tank.toml backup/photos.tar
-  paritas volume rm tank.toml --recursive backup/home
-
-JSON: one line an object, type \"volume-rm\", name, generation.")]
+  paritas volume rm tank.toml --recursive backup/home")]
 pub struct Rm {
     /// The volume file.
     pub volume: PathBuf,
     /// The names of the objects.
     #[arg(required = true, value_name = "NAME|PREFIX")]
     pub names: Vec<String>,
-    /// Remove all objects whose names begin with a PREFIX and /. An empty PREFIX, which all names
-    /// begin with, is refused.
+    /// Remove all objects whose names begin with PREFIX and /.
+    ///
+    /// An empty PREFIX, which all names begin with, is refused.
     #[arg(long, short)]
     pub recursive: bool,
 }
@@ -410,23 +409,19 @@ Without --deep, only the lengths of shards are checked; with it, every block and
 checked. What lies in folders is then read from the disk, even if this machine has it in memory. \
 If it depends on nodes that do not answer whether an object can be read, its status is unknown, and the \
 exit code 6. \
-The exit code is the worst of all objects.
-JSON: one line an object, type \"volume-verify\", name, object, generation, length, status (intact, \
-repairable, lost, unknown), stage (0 if the object is kept in its manifests), stages, missing (shards \
-that are whole on no node), spare (further nodes that may be lost, whichever they are), read_bytes, flaws [{node, shard, \
-message, count}], seconds. If there are several objects, a line of type \"summary\" comes last: objects, \
-intact, repairable, repaired, lost, inconsistent, unknown, bytes (of the objects), seconds, rate \
-(bytes a second).")]
+The exit code is the worst of all objects.")]
 pub struct Verify {
     /// The volume file.
     pub volume: PathBuf,
-    /// The objects: a name, or with a / at its end the beginning of names [default: all].
+    /// The objects: a name, or the beginning of names with / [default: all].
     #[arg(value_name = "NAME|PREFIX/")]
     pub names: Vec<String>,
     /// Read and check every block and manifest.
     #[arg(long)]
     pub deep: bool,
-    /// Report only objects that are not intact. If all are, nothing is printed, as cron expects.
+    /// Report only objects that are not intact.
+    ///
+    /// If all are, nothing is printed, as cron expects.
     #[arg(long)]
     pub only_bad: bool,
 }
@@ -443,27 +438,24 @@ removed. Without names, the objects that can lose the fewest further nodes come 
 interrupted commands have left behind is removed if it is older than a day. With --scrub, every block \
 of every object is read, in the order of names, and from the disk where nodes are folders; a scrub that was interrupted goes on where it was, \
 and `status` tells how far it is. The exit code is the worst of all objects; 1 means that something is left to \
-repair: a node failed, or a shard is damaged on its node and whole on another one, which only --deep repairs.
-JSON: one line an object, type \"volume-repair\", name, stored (shards that were written), manifests \
-(that were written), owed (whether something is left to repair), removed (whether it was only remains of a removed name), \
-read_bytes, flaws [{node, shard, message, count}], seconds. After a collection, type \"volume-collect\", \
-objects (whose remains were removed). If there are several objects, a line of type \"summary\" comes \
-last: objects, intact, repairable, repaired, lost, inconsistent, unknown, bytes (of the objects), \
-seconds, rate (bytes a second).")]
+repair: a node failed, or a shard is damaged on its node and whole on another one, which only --deep repairs.")]
 pub struct Repair {
     /// The volume file.
     pub volume: PathBuf,
-    /// The objects: a name, or with a / at its end the beginning of names [default: all].
+    /// The objects: a name, or the beginning of names with / [default: all].
     #[arg(value_name = "NAME|PREFIX/")]
     pub names: Vec<String>,
     /// Read every block and manifest first to find damage.
     #[arg(long)]
     pub deep: bool,
-    /// Read every block of all objects, in the order of names, and go on where the last scrub was
-    /// interrupted.
+    /// Read every block of all objects.
+    ///
+    /// In the order of names; a scrub that was interrupted goes on where it was.
     #[arg(long, conflicts_with_all = ["names", "deep"])]
     pub scrub: bool,
-    /// Remove what interrupted commands have left behind, even if objects are named.
+    /// Remove what interrupted commands have left behind.
+    ///
+    /// Even if objects are named.
     #[arg(long)]
     pub collect: bool,
     #[command(flatten)]
@@ -481,9 +473,7 @@ An object of a dpg or bbdpg code is whole without the parity that is added here,
 losses with it. Only the blocks that this parity needs are read. With --all or a prefix, the objects \
 that have waited longest come first. What was interrupted can be run again; shards that are whole \
 stay. An object that another process promotes is left to it, if a node can create a file only if \
-there is none.
-JSON: one line an object, type \"volume-promote\", name, stored (shards that were written), owed \
-(whether something is left to repair), read_bytes, flaws [{node, shard, message, count}], seconds.")]
+there is none.")]
 pub struct Promote {
     /// The volume file.
     pub volume: PathBuf,
@@ -502,10 +492,7 @@ Examples:
 The code that the volume file states is that of new objects; older ones keep theirs. Change it, and \
 then this command reads objects of other codes and stores them by the new one. Readers find each \
 object at any moment, with its mode and time. What was interrupted can be run again; objects that \
-have the code already are left as they are. Small objects are kept whole, and have no code.
-JSON: one line an object, type \"volume-reencode\", name, code (of the volume), changed (whether the \
-object was cut anew), owed (whether something is left to repair), flaws [{node, shard, message, \
-count}], seconds.")]
+have the code already are left as they are. Small objects are kept whole, and have no code.")]
 pub struct Reencode {
     /// The volume file.
     pub volume: PathBuf,
@@ -525,20 +512,23 @@ Examples:
 Each node must exist and be empty. It is tried out as by `init`, gets the volume's mark, and is then \
 added to the volume file, in which all else stays as it is. New objects use it at once; `repair` \
 moves to it what belongs there of older ones. The number of nodes that may be lost stays. Copy the \
-file to all other clients before nodes fail: one with the old list does not ask the new node.
-JSON: type \"volume-add\", nodes [{name, domain, abilities {write, list, create, ranges, streams, cases}, \
-clock_ahead}], tolerance (number of nodes that may be lost), warnings.")]
+file to all other clients before nodes fail: one with the old list does not ask the new node.")]
 pub struct Add {
     /// The volume file.
     pub volume: PathBuf,
-    /// A node, with its name [default: node and its number]; give one for each. See `init`.
+    /// A node, with its name; give one for each.
+    ///
+    /// Without a name it is node and its number. See `init`.
     #[arg(long, value_name = "[NAME=]URI", required = true)]
     pub node: Vec<NodeArg>,
-    /// The failure domain of a node, by name if there are several [default: each node is a domain
-    /// of its own].
+    /// The failure domain of a node, by name if there are several.
+    ///
+    /// Without it, each node is a domain of its own.
     #[arg(long, value_name = "[NAME=]DOMAIN")]
     pub domain: Vec<String>,
-    /// Where the credentials of a node are, by name if there are several nodes. See `init`.
+    /// Where a node's credentials are, by name if there are several.
+    ///
+    /// See `init`.
     #[arg(long, value_name = "[NAME=]WHERE")]
     pub credentials: Vec<String>,
 }
@@ -558,10 +548,7 @@ To remove a node while other clients use the volume, drain it, copy the volume f
 and drain it again with --remove, which first moves what they had written meanwhile and then takes \
 the node out of the file. Copy the file again; then the files of the node may be deleted.
 
-The exit code is 1 if the node is not empty yet.
-JSON: lines as of `repair`; then type \"volume-drain\", node, shards (that the node still has; null \
-if it does not answer), moved (shards that it has no longer; null if it does not answer), removable \
-(whether it may be removed from the volume file), removed (whether it was).")]
+The exit code is 1 if the node is not empty yet.")]
 pub struct Drain {
     /// The volume file.
     pub volume: PathBuf,
@@ -582,8 +569,7 @@ Example:
 Give the new node the name of the lost one in the volume file, with the new URI if that differs. It \
 must be empty. It gets the manifests first and the volume's mark next, without which it is not \
 asked for anything; then all objects are repaired. What was interrupted can be run again. A node \
-that is to leave the volume is drained instead.
-JSON: type \"volume-replace\", node, manifests (number that were copied); then lines as of `repair`.")]
+that is to leave the volume is drained instead.")]
 pub struct Replace {
     /// The volume file.
     pub volume: PathBuf,
@@ -600,14 +586,7 @@ Example:
 
 A node is ready if it bears the volume's mark, lists its manifests and, unless it is drained, takes a \
 small file, which is removed. What is owed is what commands know of; `verify` looks for the rest. The exit code is 1 if a node is of no use now or something waits for repair, and 6 if more nodes are \
-of no use than may be lost.
-JSON: type \"volume-status\", tolerance (number of nodes that may be lost), nodes [{name, domain, \
-drained, problem}], owed {objects, oldest_seconds} (objects of which something is not where it \
-belongs), backlog {objects, oldest_seconds} (objects that wait for `promote`), scrub {pass, last} (pass \
-{began, after, done, names, left} is the one that has not ended, null if there is none; last {began, \
-ended, names, left} is the last full one, null if there was none; times are in seconds since 1970; \
-after is the name after which it goes on, done the number of names that are done, left the number of \
-objects of which something was left to repair).")]
+of no use than may be lost.")]
 pub struct Status {
     /// The volume file.
     pub volume: PathBuf,
@@ -630,12 +609,7 @@ with what was stored before a time counts. With --objects, many are put and got,
 as many copies in plain files. The file's rate and background_rate hold for both.
 
 The objects are below paritas-bench/ and a random name, and are removed in the end, too if something \
-fails; what an interrupted run leaves there, `rm --recursive` removes.
-JSON: one line an operation, type \"volume-bench\", op (put, get, range, promote), size, objects (null \
-without --objects), rounds, seconds_median, seconds_min, seconds_max, rate (bytes a second, or with \
---objects objects a second, in the median), plain_seconds_median, plain_seconds_min, \
-plain_seconds_max, plain_rate, ratio (speed as a fraction of that of plain files, in the median of \
-rounds), ratio_min, ratio_max.")]
+fails; what an interrupted run leaves there, `rm --recursive` removes.")]
 pub struct Bench {
     /// The volume file.
     pub volume: PathBuf,

@@ -5,11 +5,15 @@ use std::num::NonZeroUsize;
 /// Options of writing files.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub struct Work {
-    /// Wait until everything is on the disk before it gets its final name (the default).
-    #[arg(long, overrides_with = "no_sync")]
+    /// Wait until everything is on the disk (the default).
+    ///
+    /// Before it gets its final name.
+    #[arg(long, overrides_with = "no_sync", hide_short_help = true)]
     pub sync: bool,
-    /// Do not wait: faster, but a power failure may lose the newest files.
-    #[arg(long, overrides_with = "sync")]
+    /// Do not wait for the disk: faster.
+    ///
+    /// A power failure may then lose the newest files.
+    #[arg(long, overrides_with = "sync", hide_short_help = true)]
     pub no_sync: bool,
     #[command(flatten)]
     pub threads: Threads,
@@ -26,7 +30,13 @@ impl Work {
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub struct Threads {
     /// The most threads to use [default: one for each processor].
-    #[arg(long, default_value_t = 0, hide_default_value = true, value_name = "N")]
+    #[arg(
+        long,
+        default_value_t = 0,
+        hide_default_value = true,
+        value_name = "N",
+        hide_short_help = true
+    )]
     threads: usize,
 }
 

@@ -3,10 +3,9 @@
 use std::io::Write;
 use std::path::Path;
 
-use clap::CommandFactory;
 use clap_complete::Shell;
 
-use crate::args::Args;
+use crate::args::help;
 use crate::commands::Outcome;
 use crate::exit::{self, Exit, Failure};
 use crate::output::{self, shown};
@@ -14,7 +13,7 @@ use crate::output::{self, shown};
 /// Prints completions for a shell.
 pub fn completions(shell: Shell) -> Outcome {
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Args::command(), "paritas", &mut script);
+    clap_complete::generate(shell, &mut help::command(), "paritas", &mut script);
     let mut stdout = std::io::stdout();
     let printed = stdout.write_all(&script).and_then(|()| stdout.flush());
     output::expect_printed("standard output", printed)?;
@@ -25,7 +24,7 @@ pub fn completions(shell: Shell) -> Outcome {
 /// not exist.
 pub fn man(directory: &Path) -> Outcome {
     exit::make_folder(directory)?;
-    clap_mangen::generate_to(Args::command(), directory)
+    clap_mangen::generate_to(help::command(), directory)
         .map_err(|error| Failure::io(shown(directory), &error))?;
     Ok(Exit::Done)
 }

@@ -18,6 +18,7 @@ mod protect;
 mod protections;
 mod repair;
 mod schedule;
+mod schema;
 mod shards;
 mod source;
 mod tune;
@@ -50,6 +51,7 @@ pub fn run(command: Command, output: &Output) -> Outcome {
         Command::Bench(args) => bench::run(&args, output),
         Command::Tune(args) => tune::run(&args, output),
         Command::Doctor => doctor::run(output),
+        Command::Schema { command } => schema::run(&command, output),
         Command::Completions { shell } => generate::completions(shell),
         Command::Man { directory } => generate::man(&directory),
     }

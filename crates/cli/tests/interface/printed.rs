@@ -105,12 +105,11 @@ fn one_shard_is_no_shards() {
     assert!(refusal.contains("1 shard file of that name"), "{refusal}");
 }
 
-/// Returns the commands that the help lists.
+/// Returns the commands that the help lists, group by group.
 fn commands(help: &str) -> Vec<String> {
-    let lines = help.lines().skip_while(|line| *line != "Commands:").skip(1);
-    let names =
-        lines.take_while(|line| !line.is_empty()).filter_map(|l| l.split_whitespace().next());
-    names.filter(|name| *name != "help").map(str::to_owned).collect()
+    let lines = help.lines().skip_while(|line| !line.starts_with("Usage:"));
+    let listed = lines.take_while(|line| *line != "Options:").filter_map(|l| l.strip_prefix("  "));
+    listed.filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect()
 }
 
 /// Returns the examples that call a command, without the remarks beside them.

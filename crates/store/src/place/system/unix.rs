@@ -72,6 +72,15 @@ impl FileSystem {
         fs::metadata(path).ok().map(|found| Self { mount: None, device: found.dev() })
     }
 
+    /// Returns the file system of what a listing of a folder on this one has. What is mounted there
+    /// has another device, or another number than the entry, so mostly nothing is asked again.
+    pub fn of_entry(self, entry: &DirEntry, found: &Metadata) -> Option<Self> {
+        match (found.dev(), found.ino()) == (self.device, entry.ino()) {
+            true => Some(self),
+            false => Self::of(&entry.path()),
+        }
+    }
+
     /// Returns the number of the mount, if the system tells.
     pub fn mount(self) -> Option<u64> {
         self.mount

@@ -53,6 +53,11 @@ impl FileSystem {
         None
     }
 
+    /// Returns the file system of what a listing of a folder on this one has.
+    pub fn of_entry(self, _entry: &DirEntry, _found: &Metadata) -> Option<Self> {
+        match self {}
+    }
+
     /// Returns the number of the mount.
     pub fn mount(self) -> Option<u64> {
         match self {}

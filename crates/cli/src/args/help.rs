@@ -1,0 +1,203 @@
+//! Help on two pages, and an answer for those who know other tools.
+//!
+//! `-h` is a screen, `--help` the whole page. Both come from the definitions of the flags: of a
+//! flag's text, `-h` shows the first paragraph, and flags with `hide_short_help` are on the whole
+//! page alone. So are the texts about a command, of which `-h` shows the first examples.
+
+use std::ffi::OsString;
+
+use clap::builder::StyledStr;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Command, CommandFactory, FromArgMatches};
+
+use crate::args::Args;
+
+/// The commands by what they are for, in the order of the first screen.
+const GROUPS: &[(&str, &[&str])] = &[
+    ("Your files", &["protect", "verify", "repair", "info"]),
+    ("Shards", &["encode", "decode", "promote", "import", "export"]),
+    #[cfg(feature = "volume")]
+    ("Volumes", &["volume"]),
+    ("Codes and this machine", &["codes", "schedule", "bench", "tune", "doctor", "schema"]),
+    ("Your shell", &["completions", "man"]),
+];
+
+/// Largest number of examples that `-h` shows.
+const EXAMPLES: usize = 2;
+
+/// What par2, snapraid, rsync and others call something, and the command for it here.
+const ELSEWHERE: &[(&str, &str)] = &[
+    ("add", "protect"),
+    ("backup", "protect"),
+    ("check", "verify"),
+    ("create", "protect"),
+    ("diff", "protect --update --dry-run"),
+    ("fix", "repair"),
+    ("list", "info"),
+    ("ls", "info"),
+    ("recover", "repair"),
+    ("restore", "repair"),
+    ("scrub", "verify"),
+    ("status", "verify --quick"),
+    ("sync", "protect --update"),
+    ("update", "protect --update"),
+];
+
+/// Understands the arguments of the program, its name first.
+///
+/// # Errors
+/// If they cannot be understood, or ask for help or the version. Words of other tools are answered
+/// with the command for them.
+pub fn parse(
+    arguments: impl IntoIterator<Item = impl Into<OsString> + Clone>,
+) -> clap::error::Result<Args> {
+    let arguments: Vec<OsString> = arguments.into_iter().map(Into::into).collect();
+    let answered = |mut error: clap::Error| {
+        if let Some(answer) = answer(&error, &arguments) {
+            error.remove(ContextKind::SuggestedSubcommand);
+            error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![answer]));
+        }
+        error
+    };
+    let matches = command().try_get_matches_from(&arguments).map_err(answered)?;
+    Args::from_arg_matches(&matches)
+}
+
+/// Returns the definition of the program, with its help on two pages.
+pub fn command() -> Command {
+    let command = Args::command();
+    let groups = grouped(&command);
+    let commands = command.mut_subcommands(|command| paged(command));
+    let whole = commands.get_after_help().map(StyledStr::to_string).unwrap_or_default();
+    let short =
+        format!("{}\n\n`paritas COMMAND -h` has the options of a command.", examples(&whole));
+    commands
+        .help_template(format!(
+            "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{groups}\nOptions:\n{{options}}{{after-help}}"
+        ))
+        .after_help(short)
+        .after_long_help(whole)
+}
+
+/// Gives a command, and those in it, a short page beside the whole one.
+fn paged(command: Command) -> Command {
+    let whole = command.get_after_help().map(StyledStr::to_string).unwrap_or_default();
+    let short = if command.has_subcommands() { String::new() } else { examples(&whole) };
+    let command = command.mut_subcommands(paged);
+    let command = match command.has_subcommands() {
+        // A list of commands fills the screen.
+        true => command.disable_help_subcommand(true).help_template(
+            "{about-with-newline}\n{usage-heading} {usage}\n\nCommands:\n{subcommands}{after-help}",
+        ),
+        false => command,
+    };
+    command.after_help(short).after_long_help(whole)
+}
+
+/// Returns the first examples of a text, under their heading.
+fn examples(whole: &str) -> String {
+    let lines = whole.lines().skip_while(|line| !line.starts_with("Example"));
+    let is_example = |line: &&str| line.starts_with("  ");
+    let mut lines = lines.peekable();
+    let heading = lines.next().into_iter();
+    heading.chain(lines.take_while(is_example).take(EXAMPLES)).collect::<Vec<_>>().join("\n")
+}
+
+/// Returns the list of the commands in their groups.
+fn grouped(command: &Command) -> String {
+    let line = |name: &&str| {
+        let about = command.find_subcommand(name).and_then(Command::get_about);
+        format!("  {name:<13}{}\n", about.map(StyledStr::to_string).unwrap_or_default())
+    };
+    let group = |(title, names): &(&str, &[&str])| {
+        format!("{title}:\n{}", names.iter().map(line).collect::<String>())
+    };
+    GROUPS.iter().map(group).collect()
+}
+
+/// What the program says to somebody who gives no arguments: a dozen lines.
+pub fn first_words() -> String {
+    let group = |(title, names): &(&str, &[&str])| format!("  {title:<24}{}\n", names.join(", "));
+    let groups: String = GROUPS.iter().map(group).collect();
+    let command = Args::command();
+    let whole = command.get_after_help().map(StyledStr::to_string).unwrap_or_default();
+    format!("{}\n\nCommands:\n{groups}\n`paritas -h` says what they do.", examples(&whole))
+}
+
+/// Returns the answer to a word of another tool.
+fn answer(error: &clap::Error, arguments: &[OsString]) -> Option<StyledStr> {
+    let text = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.as_str()),
+        _ => None,
+    };
+    match error.kind() {
+        ErrorKind::InvalidSubcommand => {
+            let word = text(ContextKind::InvalidSubcommand)?;
+            let (_, here) = ELSEWHERE.iter().find(|(there, _)| *there == word)?;
+            Some(format!("what other tools call `{word}` is `paritas {here}`").into())
+        }
+        // par2 takes -r10 for ten per cent.
+        ErrorKind::UnknownArgument => {
+            let percent =
+                arguments.iter().find_map(|argument| argument.to_str()?.strip_prefix("-r"));
+            let percent = percent.filter(|text| text.parse::<u16>().is_ok())?;
+            Some(format!("what par2 calls `-r{percent}` is `--redundancy {percent}%`").into())
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Lines of a screen.
+    const SCREEN: usize = 24;
+
+    /// Calls a test with every command, and its name.
+    fn each(command: &Command, name: &str, test: &mut impl FnMut(&str, &Command)) {
+        test(name, command);
+        for inner in command.get_subcommands() {
+            each(inner, &format!("{name} {}", inner.get_name()), test);
+        }
+    }
+
+    #[test]
+    fn short_help_fits_a_screen() {
+        let mut long = Vec::new();
+        let mut command = command();
+        command.build();
+        each(&command, "paritas", &mut |name, command| {
+            let help = command.clone().render_help().to_string();
+            let lines = help.trim_end().lines().count();
+            if lines > SCREEN && name != "paritas" {
+                long.push(format!("{name}: {lines}"));
+            }
+        });
+        assert!(long.is_empty(), "{long:?}");
+    }
+
+    #[test]
+    fn each_command_is_in_one_group() {
+        let mut listed: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| *names).copied().collect();
+        listed.sort_unstable();
+        let command = Args::command();
+        let mut all: Vec<&str> = command.get_subcommands().map(Command::get_name).collect();
+        all.sort_unstable();
+        assert_eq!(listed, all);
+    }
+
+    #[test]
+    fn words_of_other_tools_are_answered() {
+        for (word, here) in ELSEWHERE {
+            let error = parse(["paritas", word, "photos"]).unwrap_err().to_string();
+            assert!(error.contains(&format!("`paritas {here}`")), "{error}");
+            let name = here.split(' ').next().unwrap();
+            assert!(Args::command().find_subcommand(name).is_some());
+        }
+        let error = parse(["paritas", "protect", "-r10", "photos"]).unwrap_err().to_string();
+        assert!(error.contains("`--redundancy 10%`"), "{error}");
+        assert!(parse(["paritas", "protect", "-x10", "photos"]).is_err());
+        assert!(parse(["paritas", "protect", "photos"]).is_ok());
+    }
+}

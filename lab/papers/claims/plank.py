@@ -1,0 +1,71 @@
+"""What the talk of Plank and others claims (2009)."""
+
+from typing import Callable
+
+from .. import plank
+from ..experiment import Cell, Records
+from .judge import Claim, Finding, Verdict, below, compare, number
+
+Judge = Callable[[Records], Finding]
+# What the ways to run a code are called here, in the order of the page.
+WAYS = {plank.TALK: "then", plank.COMPILED: "compiled", plank.LIBRARY: "libraries of today"}
+
+
+def shown(cell: Cell) -> str:
+    """A ratio with its interval, and why nothing follows from it."""
+    interval = f"{number(cell.value)} ({number(cell.low)} to {number(cell.high)})"
+    doubt = "undecided" if cell.doubt == plank.OVERLAP else cell.doubt
+    return f"{interval}, {doubt}" if doubt else interval
+
+
+def observed(name: str, decide: Callable[[Cell], Verdict] = lambda cell: compare(cell, 1)) -> Judge:
+    """Judges a ratio of `observations` as the talk ran the codes. How it is today stands beside it."""
+
+    def judge(records: Records) -> Finding:
+        cells = {cell.column: cell for cell in records["observations"] if cell.row == name}
+        here = "; ".join(f"{label} {shown(cells[way])}" for way, label in WAYS.items() if way in cells)
+        then = cells.get(plank.TALK)
+        return Finding(decide(then) if then else Verdict.UNDECIDED, here or "the records lack these cells")
+
+    return judge
+
+
+def is_close(cell: Cell) -> Verdict:
+    """Whether the others are at most 10 % behind, or lead: the talk says `very close behind`."""
+    return below(cell, 1.1)
+
+
+def does_not_help(cell: Cell) -> Verdict:
+    return below(cell, 1)
+
+
+# What the fractions of the XOR's speed are of: these codes, as far as their w.
+NORMALISED = {"RDP": 6, "CRS good": 8, "CRS original": 8, "RS RAID-6": 8, "RS": 8}
+
+
+def fractions(records: Records) -> Finding:
+    """What codes reach of the speed of the XOR, encoding [6,2]. Counts say what RDP can reach."""
+    cells = {cell.place: cell for cell in records["encode-6-2"]}
+    said = []
+    for family, w in NORMALISED.items():
+        both = [cells[f"{family}, w = {w}", way] for way in (plank.TALK, plank.COMPILED)]
+        said.append(f"{family}, w = {w}: {' and '.join(number(cell.value) for cell in both)}")
+    return Finding(Verdict.OPEN, "then of an XOR of 64 bits, and compiled of the best XOR: " + "; ".join(said))
+
+
+CLAIMS = [
+    Claim("Special-purpose RAID-6 codes are faster than Cauchy codes, [6,2]", ("observations",), observed("special-purpose codes over Cauchy ones, [6,2]")),
+    Claim("RDP is the fastest of them, [6,2]", ("observations",), observed("RDP over the next best special-purpose code, [6,2]")),
+    Claim("The others are very close behind", ("observations",), observed("RDP over the next best special-purpose code, [6,2]", is_close)),
+    Claim("The good Cauchy matrix is faster than the original, [6,2], w = 8", ("observations",), observed("the good matrix over the original, [6,2], w = 8")),
+    Claim("The same, [12,4], w = 8", ("observations",), observed("the good matrix over the original, [12,4], w = 8")),
+    Claim("Small w are faster: the smallest beside w = 8, Cauchy, [12,4]", ("observations",), observed("the smallest w over w = 8, Cauchy, [12,4]")),
+    Claim("Anvin's RAID-6 is faster than plain Reed-Solomon, encoding [6,2], w = 8", ("observations",),
+          observed("Anvin's RAID-6 over plain Reed-Solomon, encoding [6,2], w = 8")),
+    Claim("His optimisation does not help decoding", ("observations",),
+          observed("Anvin's RAID-6 over plain Reed-Solomon, decoding [6,2], w = 8", does_not_help)),
+    Claim("zfec is the best standard Reed-Solomon code, [6,2]", ("observations",), observed("zfec over plain Reed-Solomon, [6,2]")),
+    Claim("The same, [12,4]", ("observations",), observed("zfec over plain Reed-Solomon, [12,4]")),
+    Claim("Cauchy is the better general-purpose code, [12,4]", ("observations",), observed("Cauchy over Reed-Solomon, [12,4]")),
+    Claim("(Speeds as fractions of an XOR's, which the talk does not define)", ("encode-6-2",), fractions),
+]  # fmt: skip
