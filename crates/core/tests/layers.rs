@@ -89,6 +89,10 @@ fn imports(code: &str, module: &str, files: &BTreeMap<String, PathBuf>) -> BTree
         while let Some(further) = rest.strip_prefix("super::") {
             (place, rest) = (above(&place), further);
         }
+        // Modules in a file, such as those of tests, take all that the file has.
+        if rest.starts_with('*') {
+            continue;
+        }
         collect(&place, rest, files, &mut found);
     }
     found
@@ -170,10 +174,10 @@ fn data_flows_one_way() {
 
 #[test]
 fn no_files_import_each_other() {
-    for folder in CRATES {
-        let circles = circles(&graph(&root_of(folder)));
-        assert!(circles.is_empty(), "circles of {folder}: {circles:#?}");
-    }
+    let of_crate = |folder| (folder, circles(&graph(&root_of(folder))));
+    let mut found: BTreeMap<_, _> = CRATES.into_iter().map(of_crate).collect();
+    found.retain(|_, circles| !circles.is_empty());
+    assert!(found.is_empty(), "circles by crate: {found:#?}");
 }
 
 /// Returns the sets of modules that reach each other.

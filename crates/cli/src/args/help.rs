@@ -67,7 +67,7 @@ pub fn parse(
 pub fn command() -> Command {
     let command = Args::command();
     let groups = grouped(&command);
-    let commands = command.mut_subcommands(|command| paged(command));
+    let commands = command.mut_subcommands(paged);
     let whole = commands.get_after_help().map(StyledStr::to_string).unwrap_or_default();
     let short =
         format!("{}\n\n`paritas COMMAND -h` has the options of a command.", examples(&whole));

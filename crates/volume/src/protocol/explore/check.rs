@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::job::{Run, repair};
-use super::model::{ENOUGH, STAGES, State, World};
+use super::job::repair;
+use super::world::{ENOUGH, Run, STAGES, State, World};
 use crate::protocol::{Kind, Listed, NodeIndex, PartIndex, RepairOutcome};
 
 /// Returns what surveys may see that happen in no time and are sure: the greatest version of each

@@ -3,61 +3,12 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::model::{ENOUGH, Mutation, STAGES, State, World, id};
+use super::world::{ENOUGH, Fetch, Job, Mutation, Run, STAGES, State, World, id};
 use crate::protocol::action::ask;
 use crate::protocol::{
-    Action, Answer, Content, Event, Get, GetOutcome, Listed, Machine, PartIndex, Procedure,
-    Promote, PromoteOutcome, Put, PutOutcome, Repair, RepairOutcome, Request,
+    Action, Answer, Content, Event, Get, GetOutcome, Listed, Machine, Procedure, Promote,
+    PromoteOutcome, Put, PutOutcome, Repair, RepairOutcome, Request,
 };
-
-/// What a job does. The object that a put writes has the job's number plus 1 as its id.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Job {
-    /// Puts an object in shards.
-    Put,
-    /// Puts an object in shards, of which one may be missing.
-    PutMost,
-    /// Puts an object that stands in its manifest.
-    Inline,
-    Remove,
-    /// Writes the bytes again that are there from the beginning, in place of their version.
-    Rewrite,
-    Get,
-    /// Promotes the object that is there from the beginning.
-    Promote,
-    Repair,
-    /// Repairs the name, and reads the manifests of all nodes.
-    Scrub,
-}
-
-/// How far a job is.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Run {
-    Waiting,
-    Put(Machine<Put>, Option<Listed>),
-    Get(Machine<Get>, Option<Listed>),
-    /// A reader reads the shards that its survey found.
-    Fetch(Fetch, Option<Listed>),
-    Promote(Machine<Promote>),
-    Repair(Machine<Repair>),
-    /// The job stopped. Its last requests may have effects yet.
-    Crashed(BTreeSet<Action>),
-    Ended,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Fetch {
-    listed: Listed,
-    waiting: BTreeSet<Action>,
-    found: BTreeSet<PartIndex>,
-}
-
-impl Job {
-    /// Whether the job makes a new version.
-    pub fn writes(self) -> bool {
-        matches!(self, Self::Put | Self::PutMost | Self::Inline | Self::Remove | Self::Rewrite)
-    }
-}
 
 /// Starts a machine.
 fn started<P: Procedure>(procedure: P) -> Machine<P> {

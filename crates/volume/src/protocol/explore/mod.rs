@@ -7,14 +7,15 @@
 mod check;
 mod job;
 mod model;
+mod world;
 
 use std::collections::BTreeSet;
 use std::time::Instant;
 
 use stateright::{Checker, HasDiscoveries, Model, UniformChooser};
 
-use job::Job::{Get, Inline, Promote, Put, PutMost, Remove, Repair, Rewrite, Scrub};
-use model::{Budget, Mutation, World};
+use world::Job::{Get, Inline, Promote, Put, PutMost, Remove, Repair, Rewrite, Scrub};
+use world::{Budget, Mutation, World};
 
 use crate::protocol::Kind;
 

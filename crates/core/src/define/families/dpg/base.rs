@@ -125,7 +125,7 @@ fn base_specs(spec: &Spec, k: usize, m2: usize) -> Result<(Spec, Option<Spec>)> 
     if let Some(name) = [base, family].iter().find(|name| NAMES.contains(name)) {
         return Err(Error::spec(format!("{spec}: {name} cannot be the base of a group itself")));
     }
-    let has_bar = spec.family() == super::BBDPG.name;
+    let has_bar = spec.family() == NAMES[1];
     if let Some((key, _)) = spec.parameters().find(|(key, _)| !has_bar && key.starts_with("bar")) {
         return Err(Error::spec(format!(
             "{} has no parameter {key}; bbdpg has a second base code",
