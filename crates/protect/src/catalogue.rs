@@ -139,8 +139,8 @@ fn is_false(value: &bool) -> bool {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Details {
     /// When the system last changed anything about it. Programs cannot set this time, so a file
-    /// that has it still was not written, and the attributes of a folder are those that it had. Links
-    /// lack it.
+    /// that has it still was not written, and the attributes of a folder are those that it had.
+    /// Links lack it.
     pub changed: Option<Timestamp>,
     /// Its access control lists and extended attributes, if it has any. Many files share a set.
     pub extended: Option<Arc<Extended>>,
