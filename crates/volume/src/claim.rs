@@ -68,6 +68,15 @@ impl Volume {
     }
 }
 
+/// Whether the claim in a file counts no more: it was not renewed lately, or its process was on this
+/// machine and is over.
+pub(crate) fn is_void(text: &str) -> bool {
+    let mut words = text.split_whitespace();
+    let since = words.next().and_then(|since| since.parse::<u64>().ok());
+    let is_old = since.is_none_or(|since| since.abs_diff(now()) >= LASTS.as_secs());
+    is_old || words.nth(1).is_some_and(process::is_over)
+}
+
 fn busy(name: &ObjectName) -> Error {
     let message = format!(
         "{name}: another process is promoting it; if that process was killed, its claim is void \
@@ -121,11 +130,8 @@ impl Claim {
             found => found?,
         };
         let text = String::from_utf8_lossy(&found);
-        let mut words = text.split_whitespace();
-        let since = words.next().and_then(|since| since.parse::<u64>().ok());
-        let is_old = since.is_none_or(|since| since.abs_diff(now()) >= LASTS.as_secs());
-        let is_mine = words.next() == Some(&self.owner.to_string());
-        Ok(!is_old && !is_mine && !words.next().is_some_and(process::is_over))
+        let is_mine = text.split_whitespace().nth(1) == Some(&self.owner.to_string());
+        Ok(!is_mine && !is_void(&text))
     }
 
     fn text(&self) -> String {

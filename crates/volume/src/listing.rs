@@ -7,6 +7,7 @@ use futures::future::{join_all, try_join_all};
 use futures::stream::{self, StreamExt};
 use paritas_shards::ObjectId;
 
+use crate::claim;
 use crate::error::{Error, ErrorKind, Result};
 use crate::get::GetOptions;
 use crate::hands::{Flaw, told};
@@ -329,6 +330,10 @@ impl Volume {
             let mut entries = storage.list(folder);
             while let Some(entry) = entries.next().await {
                 let entry = entry?;
+                if names::is_claim(&entry.path) {
+                    self.remove_void_claim(node, &entry.path).await?;
+                    continue;
+                }
                 let clock = entry.path.strip_prefix(CLOCK);
                 let object = names::parse_mark(folder, &entry.path)
                     .or_else(|| names::parse_part(&entry.path).map(|part| part.object));
@@ -351,6 +356,19 @@ impl Volume {
         let manifests = self.list_node(node, MANIFESTS).await?.into_iter();
         let manifests = manifests.map(|(_, listed)| listed.version.object).collect();
         Ok(Tally { node, manifests, files })
+    }
+
+    /// Removes the claim of a process that was killed after it had promoted the object: nobody
+    /// claims that object again.
+    async fn remove_void_claim(&self, node: NodeIndex, path: &str) -> Result<()> {
+        let storage = self.node(node);
+        match storage.read(path, None).await {
+            Ok(text) if claim::is_void(&String::from_utf8_lossy(&text)) => {
+                storage.delete(path).await
+            }
+            // It was released meanwhile, or cannot be read now.
+            _ => Ok(()),
+        }
     }
 
     /// Returns the time by a node's own clock, from which the ages of its files are computed.
@@ -416,9 +434,8 @@ mod tests {
     use crate::placement::Member;
     use crate::volume::Setup;
 
-    /// A client that is killed while it reads a node's clock leaves a file there.
-    #[tokio::test]
-    async fn clocks_of_killed_clients_are_removed() {
+    /// Returns a volume of three nodes in memory, and one of the nodes.
+    async fn volume() -> (Volume, Arc<dyn Node>) {
         let node = |number: usize| {
             let name = format!("n{number}");
             let node: Arc<dyn Node> = Arc::new(Endpoint::memory(&name).unwrap());
@@ -429,6 +446,13 @@ mod tests {
         let code = paritas::Code::new(&"2+1".parse().unwrap()).unwrap();
         let volume = Volume::new(Setup::new("0".repeat(32), code, nodes)).unwrap();
         volume.mark_nodes().await.unwrap();
+        (volume, store)
+    }
+
+    /// A client that is killed while it reads a node's clock leaves a file there.
+    #[tokio::test]
+    async fn clocks_of_killed_clients_are_removed() {
+        let (volume, store) = volume().await;
         let mine = passing_name().unwrap();
         // The same process number, of a process that began at another time.
         let [machine, process, _, number] = mine.split('-').collect::<Vec<_>>().try_into().unwrap();
@@ -444,5 +468,29 @@ mod tests {
         let mut expected = [mine, foreign];
         expected.sort();
         assert_eq!(left, expected);
+    }
+
+    /// A process that is killed after it has promoted an object leaves its claim, and nobody claims
+    /// that object again.
+    #[tokio::test]
+    async fn claims_of_killed_processes_are_removed() {
+        let (volume, store) = volume().await;
+        let tag = crate::process::tag().unwrap();
+        let (rest, _) = tag.rsplit_once('-').unwrap();
+        let now = crate::hands::now();
+        let texts = [
+            (1, format!("{now} {} {rest}-1\n", "a".repeat(32)), false),
+            (2, format!("{now} {} {tag}\n", "b".repeat(32)), true),
+            (3, format!("{} {}\n", now - 86_400, "c".repeat(32)), false),
+            (4, format!("{now} {}\n", "d".repeat(32)), true),
+        ];
+        let place = |number| names::claim(ObjectId::new([number; 16]));
+        for (number, text, _) in &texts {
+            store.write(&place(*number), text.clone().into(), Mode::Replace).await.unwrap();
+        }
+        assert_eq!(volume.collect().await.unwrap(), 0);
+        for (number, text, stays) in &texts {
+            assert_eq!(store.read(&place(*number), None).await.is_ok(), *stays, "{text}");
+        }
     }
 }

@@ -49,6 +49,8 @@ pub const RUNNING: &str = "running/";
 pub const OWED: &str = "owed/";
 /// The folder of hints to objects that wait for their next stage, with the separator.
 pub const BACKLOG: &str = "backlog/";
+/// The end of the names of claims, which lie beside these.
+const CLAIM: &str = ".claim";
 
 impl ObjectName {
     /// Returns the folder of the name's manifests, with the separator.
@@ -140,7 +142,12 @@ pub fn mark(folder: &str, object: ObjectId) -> String {
 
 /// Returns the path of the claim of the process that adds the next stage to an object.
 pub fn claim(object: ObjectId) -> String {
-    format!("{}.claim", mark(BACKLOG, object))
+    format!("{}{CLAIM}", mark(BACKLOG, object))
+}
+
+/// Whether a path is that of a claim.
+pub fn is_claim(path: &str) -> bool {
+    path.starts_with(BACKLOG) && path.ends_with(CLAIM)
 }
 
 /// Reads the path of an object's heartbeat or hint in a folder such as [`RUNNING`]. Returns `None`
@@ -279,6 +286,7 @@ mod tests {
         assert_eq!(parse_mark(OWED, &mark(RUNNING, object)), None);
         assert_eq!(parse_mark(OWED, &mark(OWED, object).to_uppercase()), None);
         assert_eq!(parse_mark(BACKLOG, &claim(object)), None, "a claim is no hint");
+        assert!(is_claim(&claim(object)) && !is_claim(&mark(BACKLOG, object)));
     }
 
     proptest! {
