@@ -68,8 +68,8 @@ impl Volume {
     }
 }
 
-/// Whether the claim in a file counts no more: it was not renewed lately, or its process was on this
-/// machine and is over.
+/// Whether the claim in a file counts no more: it was not renewed lately, or its process was on
+/// this machine and is over.
 pub(crate) fn is_void(text: &str) -> bool {
     let mut words = text.split_whitespace();
     let since = words.next().and_then(|since| since.parse::<u64>().ok());
