@@ -1,27 +1,16 @@
-#!/usr/bin/env python3
-"""Compares the tables of counts in docs/codes.md and docs/optimiser.md with what the command prints.
+"""Compares the tables of counts in docs/codes.md and docs/optimiser.md with what the command prints; a part of tests.py."""
 
-    lab/papers/documents.py
-
-Runs the command of PARITAS_COMMAND; by default the one that cargo built for tests.
-"""
-
-import os
 import pathlib
 import re
-import sys
 import unittest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
-os.environ.setdefault("PARITAS_COMMAND", str(TARGET / "debug" / "paritas"))
-sys.path.insert(0, str(ROOT / "lab"))
+import records
 
-from papers.command import paritas, schedule  # noqa: E402
-from papers.experiment import printed  # noqa: E402
-from papers.zhou import natural, numbers  # noqa: E402
+from .command import paritas, schedule
+from .experiment import printed
+from .zhou import natural, numbers
 
-CODES, OPTIMISER = (ROOT / "docs" / f"{name}.md" for name in ("codes", "optimiser"))
+CODES, OPTIMISER = (records.ROOT / "docs" / f"{name}.md" for name in ("codes", "optimiser"))
 
 
 def table(page: pathlib.Path, first: str) -> list[list[str]]:
@@ -70,7 +59,3 @@ class Documents(unittest.TestCase):
         for few, xors, _, _, many, others, _ in table(OPTIMISER, "k + 2 | XORs a packet"):
             for shape, said in ((few, xors), (many, others)):
                 self.assertEqual(f"{xors_a_packet(shape.replace(' ', '')):.2f}", said, shape)
-
-
-if __name__ == "__main__":
-    unittest.main()

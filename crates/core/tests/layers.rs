@@ -238,4 +238,10 @@ fn imports_are_read() {
         ["limits", "plan::optimise::direct", "plan::optimise::fuse"]
     );
     assert_eq!(read("let x = crate::error::Error::new();"), ["error"]);
+    let above = imports(
+        "use super::fuse::fuse;\nuse super::super::prove;\nuse super::*;",
+        "plan::optimise::direct",
+        &files,
+    );
+    assert_eq!(above.into_iter().collect::<Vec<_>>(), ["plan::optimise::fuse", "plan::prove"]);
 }

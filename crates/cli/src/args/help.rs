@@ -86,7 +86,7 @@ fn paged(command: Command) -> Command {
     let command = command.mut_subcommands(paged);
     let command = match command.has_subcommands() {
         // A list of commands fills the screen.
-        true => command.disable_help_subcommand(true).help_template(
+        true => command.help_template(
             "{about-with-newline}\n{usage-heading} {usage}\n\nCommands:\n{subcommands}{after-help}",
         ),
         false => command,
@@ -97,10 +97,7 @@ fn paged(command: Command) -> Command {
 /// Returns the first examples of a text, under their heading.
 fn examples(whole: &str) -> String {
     let lines = whole.lines().skip_while(|line| !line.starts_with("Example"));
-    let is_example = |line: &&str| line.starts_with("  ");
-    let mut lines = lines.peekable();
-    let heading = lines.next().into_iter();
-    heading.chain(lines.take_while(is_example).take(EXAMPLES)).collect::<Vec<_>>().join("\n")
+    lines.take_while(|line| !line.is_empty()).take(1 + EXAMPLES).collect::<Vec<_>>().join("\n")
 }
 
 /// Returns the list of the commands in their groups.
@@ -137,7 +134,7 @@ fn answer(error: &clap::Error, arguments: &[OsString]) -> Option<StyledStr> {
             Some(format!("what other tools call `{word}` is `paritas {here}`").into())
         }
         // par2 takes -r10 for ten per cent.
-        ErrorKind::UnknownArgument => {
+        ErrorKind::UnknownArgument if text(ContextKind::InvalidArg) == Some("-r") => {
             let percent =
                 arguments.iter().find_map(|argument| argument.to_str()?.strip_prefix("-r"));
             let percent = percent.filter(|text| text.parse::<u16>().is_ok())?;
@@ -197,7 +194,9 @@ mod tests {
         }
         let error = parse(["paritas", "protect", "-r10", "photos"]).unwrap_err().to_string();
         assert!(error.contains("`--redundancy 10%`"), "{error}");
-        assert!(parse(["paritas", "protect", "-x10", "photos"]).is_err());
+        // There, -r is for folders below.
+        let error = parse(["paritas", "verify", "-r10", "photos"]).unwrap_err().to_string();
+        assert!(!error.contains("--redundancy"), "{error}");
         assert!(parse(["paritas", "protect", "photos"]).is_ok());
     }
 }

@@ -429,7 +429,7 @@ pub struct Repair {
     pub rebalance: bool,
     /// Remove what repair moved aside, once the object is intact.
     ///
-    /// Now or before. Files that have changed since are not removed.
+    /// What earlier repairs moved goes, too. Files that have changed since are not removed.
     #[arg(long, conflicts_with = "fewest_reads", hide_short_help = true)]
     pub remove_moved_aside: bool,
     /// Restore files that were changed, too.
@@ -815,15 +815,13 @@ pub struct Schedule {
     /// Report what runs in a call whose shards have this many bytes together.
     #[arg(long, value_name = "cache|dram|BYTES", value_parser = parse_set, hide_short_help = true)]
     pub set: Option<usize>,
-    /// Report what runs if shards begin at multiples of BYTES.
-    ///
-    /// [default: 64]
+    /// Report what runs if shards begin at multiples of BYTES [default: 64].
     #[arg(long, value_name = "BYTES", hide_short_help = true)]
     pub align: Option<NonZeroUsize>,
     /// The compiled kernel whose instructions are counted.
     ///
-    /// And listed, and that `fused` refers to; this processor need not have it [default: jit-avx2,
-    /// or with --asm the best one here].
+    /// They are listed, too, and `fused` refers to them. This processor need not have the kernel
+    /// [default: jit-avx2, or with --asm the best one here].
     #[arg(long, value_name = "KERNEL", hide_short_help = true)]
     pub kernel: Option<KernelChoice>,
 }
@@ -929,9 +927,9 @@ pub struct Bench {
     /// cache is 512 KiB, dram 256 MiB. Of an LT code, all blocks and the data count.
     #[arg(long, default_value = "cache", value_name = "cache|dram|BYTES", value_parser = parse_set)]
     pub set: usize,
-    /// For decode of an LT code, the blocks received, in k.
+    /// For decode of an LT code, the blocks received, in multiples of k.
     ///
-    /// A multiple of k [default: as many as decoding takes, but at least 1.05].
+    /// Without it, as many as decoding takes, but at least 1.05.
     #[arg(long, value_name = "MULTIPLE", value_parser = parse_reception, hide_short_help = true)]
     pub reception: Option<f64>,
     /// For decode of an LT code, the seed of the blocks received.

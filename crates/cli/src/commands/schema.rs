@@ -12,7 +12,7 @@ use crate::output::Output;
 const SCHEMA: &str = include_str!("../../../../docs/json.schema.json");
 
 /// The types of lines that each command prints, and those that any of them may print.
-pub const TYPES: [(&str, &[&str]); 31] = [
+const TYPES: [(&str, &[&str]); 31] = [
     ("any", &["progress", "warning", "error"]),
     ("protect", &["protect"]),
     ("encode", &["encode"]),
