@@ -66,32 +66,13 @@ impl From<paritas::Error> for Failure {
 
 impl From<paritas_shards::Error> for Failure {
     fn from(error: paritas_shards::Error) -> Self {
-        use paritas_shards::ErrorKind::{
-            Ambiguous, Busy, Cancelled, DigestMismatch, Exists, Io, NotRecognised, Parameters,
-            TooFewShards,
+        use ErrorKind::{
+            Ambiguous, Busy, Cancelled, DigestMismatch, Exists, Io, NotFound, NotRecognised,
+            Parameters, Refused, TooFewNodes, TooFewShards, Unsupported,
         };
         let (kind, text) = (error.kind(), error.to_string());
         match kind {
-            Parameters | Ambiguous => raise::<ParameterError>(kind, text),
-            NotRecognised => raise::<NotFoundError>(kind, text),
-            TooFewShards | DigestMismatch => raise::<LossError>(kind, text),
-            Io | Exists | Busy => raise::<StorageError>(kind, text),
-            Cancelled => Self(PyKeyboardInterrupt::new_err(text)),
-            _ => raise::<ParitasError>(kind, text),
-        }
-    }
-}
-
-#[cfg(feature = "volume")]
-impl From<paritas_volume::Error> for Failure {
-    fn from(error: paritas_volume::Error) -> Self {
-        use paritas_volume::ErrorKind::{
-            Busy, Cancelled, DigestMismatch, Exists, Io, NotFound, NotRecognised, Parameters,
-            Refused, TooFewNodes, TooFewShards, Unsupported,
-        };
-        let (kind, text) = (error.kind(), error.to_string());
-        match kind {
-            Parameters | Unsupported => raise::<ParameterError>(kind, text),
+            Parameters | Ambiguous | Unsupported => raise::<ParameterError>(kind, text),
             NotFound | NotRecognised => raise::<NotFoundError>(kind, text),
             TooFewShards | DigestMismatch => raise::<LossError>(kind, text),
             Io | Exists | Busy | Refused | TooFewNodes => raise::<StorageError>(kind, text),

@@ -86,26 +86,10 @@ impl From<paritas_shards::Error> for Failure {
         use paritas_shards::ErrorKind;
         let status = match error.kind() {
             ErrorKind::Parameters | ErrorKind::Exists | ErrorKind::Ambiguous => PARITAS_ARGUMENTS,
-            ErrorKind::NotRecognised => PARITAS_NOT_RECOGNISED,
-            ErrorKind::TooFewShards => PARITAS_LOST,
-            ErrorKind::DigestMismatch => PARITAS_CHECK_FAILED,
-            ErrorKind::Io | ErrorKind::Busy => PARITAS_IO,
-            ErrorKind::Memory => PARITAS_MEMORY,
-            _ => PARITAS_INTERNAL,
-        };
-        Self { status, message: error.to_string() }
-    }
-}
-
-#[cfg(feature = "volume")]
-impl From<paritas_volume::Error> for Failure {
-    fn from(error: paritas_volume::Error) -> Self {
-        use paritas_volume::ErrorKind;
-        let status = match error.kind() {
-            ErrorKind::Parameters | ErrorKind::Exists => PARITAS_ARGUMENTS,
             ErrorKind::NotFound | ErrorKind::NotRecognised => PARITAS_NOT_RECOGNISED,
             ErrorKind::TooFewShards => PARITAS_LOST,
             ErrorKind::DigestMismatch => PARITAS_CHECK_FAILED,
+            ErrorKind::TooManyChanges => PARITAS_REPAIRABLE,
             ErrorKind::Memory => PARITAS_MEMORY,
             ErrorKind::Internal => PARITAS_INTERNAL,
             _ => PARITAS_IO,

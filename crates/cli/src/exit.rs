@@ -33,7 +33,6 @@ pub enum Exit {
     /// Out of memory.
     Memory = 8,
     /// Interrupted by the user, as shells report it: 128 and the number of the signal.
-    #[cfg(feature = "volume")]
     Interrupted = 130,
     /// Ended by the signal SIGTERM, likewise.
     #[cfg(feature = "volume")]
@@ -53,7 +52,6 @@ impl Exit {
             Self::Io => "io",
             Self::Internal => "internal",
             Self::Memory => "memory",
-            #[cfg(feature = "volume")]
             Self::Interrupted => "interrupted",
             #[cfg(feature = "volume")]
             Self::Terminated => "terminated",
@@ -212,53 +210,24 @@ impl From<paritas_tune::Error> for Failure {
     }
 }
 
-impl From<paritas_shards::Error> for Failure {
-    fn from(error: paritas_shards::Error) -> Self {
-        use paritas_shards::ErrorKind;
+impl From<paritas_store::error::Error> for Failure {
+    fn from(error: paritas_store::error::Error) -> Self {
+        use paritas_store::error::ErrorKind;
         let exit = match error.kind() {
             ErrorKind::Parameters | ErrorKind::Exists | ErrorKind::Ambiguous => Exit::Arguments,
-            ErrorKind::NotRecognised => Exit::NotRecognised,
-            ErrorKind::TooFewShards => Exit::Lost,
-            ErrorKind::DigestMismatch => Exit::CheckFailed,
-            ErrorKind::Io | ErrorKind::Busy => Exit::Io,
-            ErrorKind::Memory => Exit::Memory,
-            _ => Exit::Internal,
-        };
-        Self { exit, message: with_flags(&error.to_string(), error.fields()) }
-    }
-}
-
-impl From<paritas_protect::Error> for Failure {
-    fn from(error: paritas_protect::Error) -> Self {
-        use paritas_protect::ErrorKind;
-        let exit = match error.kind() {
-            ErrorKind::Parameters | ErrorKind::Exists => Exit::Arguments,
-            ErrorKind::NotRecognised => Exit::NotRecognised,
-            // The old parity can repair what is changed or gone.
-            ErrorKind::TooManyChanges => Exit::Repairable,
-            ErrorKind::BeyondRepair => Exit::Lost,
-            ErrorKind::CheckFailed => Exit::CheckFailed,
-            ErrorKind::Io | ErrorKind::Busy => Exit::Io,
-            ErrorKind::Memory => Exit::Memory,
-            _ => Exit::Internal,
-        };
-        Self { exit, message: with_flags(&error.to_string(), error.fields()) }
-    }
-}
-
-#[cfg(feature = "volume")]
-impl From<paritas_volume::Error> for Failure {
-    fn from(error: paritas_volume::Error) -> Self {
-        use paritas_volume::ErrorKind;
-        let exit = match error.kind() {
-            ErrorKind::Parameters | ErrorKind::Exists => Exit::Arguments,
             ErrorKind::NotFound | ErrorKind::NotRecognised => Exit::NotRecognised,
             ErrorKind::TooFewShards => Exit::Lost,
             ErrorKind::DigestMismatch => Exit::CheckFailed,
-            ErrorKind::Cancelled => Exit::Interrupted,
+            // The old parity can repair what is changed or gone.
+            ErrorKind::TooManyChanges => Exit::Repairable,
             ErrorKind::Memory => Exit::Memory,
-            ErrorKind::Internal => Exit::Internal,
-            _ => Exit::Io,
+            ErrorKind::Cancelled => Exit::Interrupted,
+            ErrorKind::Io
+            | ErrorKind::Busy
+            | ErrorKind::Refused
+            | ErrorKind::Unsupported
+            | ErrorKind::TooFewNodes => Exit::Io,
+            _ => Exit::Internal,
         };
         Self { exit, message: with_flags(&error.to_string(), error.fields()) }
     }

@@ -13,7 +13,7 @@
 use std::fs::Metadata;
 use std::path::Path;
 
-use paritas_shards::Attributes;
+use paritas_store::place::attributes::Attributes;
 
 use crate::system::name_bytes;
 

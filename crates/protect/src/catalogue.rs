@@ -47,11 +47,11 @@ use flate2::Compression;
 use flate2::read::{DeflateDecoder, DeflateEncoder};
 use minicbor::bytes::ByteVec;
 use minicbor::{Decode, Encode};
-use paritas_shards::{Owner, Timestamp};
+use paritas_store::error::{Error, Result};
+use paritas_store::place::attributes::{Owner, Timestamp};
 use paritas_store::place::extended::Extended;
 
 use crate::digest::FileDigest;
-use crate::error::{Error, Result};
 use crate::format::Id;
 use crate::geometry::Geometry;
 use crate::label;

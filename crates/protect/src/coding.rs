@@ -5,8 +5,8 @@ use std::ops::Range;
 use std::thread;
 
 use paritas::{LongCode, Pages};
+use paritas_store::error::Result;
 
-use crate::error::Result;
 use crate::geometry::Geometry;
 use crate::stream::Reading;
 

@@ -17,14 +17,17 @@ use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
 use paritas::{LongCode, LongSums, Pages};
+use paritas_shards::setters;
 use paritas_shards::staged::{StagedFile, has_temporary_name, publish};
-use paritas_shards::{Attributes, Progress, Timestamp, setters, shown};
+use paritas_store::error::{Error, ErrorKind, Result};
+use paritas_store::place::attributes::{Attributes, Timestamp};
+use paritas_store::progress::Progress;
+use paritas_store::shown::shown;
 
 use crate::catalogue::{Catalogue, Details, Item, ItemKind, Older, Settings};
 use crate::coding::{Batches, passes_for_all};
 use crate::details;
 use crate::digest::FileDigest;
-use crate::error::{Error, ErrorKind, Result};
 use crate::exclude::Excludes;
 use crate::find::{Protection, has_generation};
 use crate::format::{CatalogueShape, Header, Id};
@@ -36,6 +39,7 @@ use crate::system::{name_bytes, path_in};
 use crate::tree::{
     Found, FoundKind, Scope, Skipped, Tree, further_names, in_threads, root_of, threads,
 };
+use crate::trouble;
 use crate::trouble::Trouble;
 pub use cost::Cost;
 pub(crate) use destination::refuse_inside;
@@ -611,12 +615,12 @@ fn refuse_damaged(order: &Order, items: &[Item]) -> Result<()> {
         _ => false,
     };
     if let Some(item) = items.iter().find(is_damaged) {
-        return Err(Error::damaged(&path_in(&order.root, &item.path)));
+        return Err(trouble::damaged(&path_in(&order.root, &item.path)));
     }
     let is_file = |item: &&Item| matches!(item.kind, ItemKind::File { .. });
     let files: HashSet<&Vec<u8>> = items.iter().filter(is_file).map(|item| &item.path).collect();
     match order.known.keys().filter(|path| !files.contains(path)).min() {
-        Some(path) => Err(Error::unread(&path_in(&order.root, path))),
+        Some(path) => Err(trouble::unread(&path_in(&order.root, path))),
         None => Ok(()),
     }
 }

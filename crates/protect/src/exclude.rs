@@ -14,9 +14,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
+use paritas_store::error::{Error, Result};
 
 use crate::catalogue::Settings;
-use crate::error::{Error, Result};
 use crate::system::path_in;
 
 /// Letters that mean something in a pattern.

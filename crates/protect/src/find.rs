@@ -16,11 +16,12 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use paritas_shards::staged::{has_temporary_name, publish};
-use paritas_shards::{Timestamp, counted, shown};
+use paritas_store::error::{Error, ErrorKind, Result};
+use paritas_store::place::attributes::Timestamp;
+use paritas_store::shown::{counted, shown};
 
 use crate::catalogue::{Catalogue, Details, FOLDER, Item, ItemKind, Settings, bad, check_path};
 use crate::digest::FileDigest;
-use crate::error::{Error, ErrorKind, Result};
 use crate::exclude::Excludes;
 use crate::format::{Header, Id};
 use crate::geometry::{Geometry, Redundancy};

@@ -12,8 +12,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use paritas::LongCode;
-
-use crate::error::{Error, Result};
+use paritas_store::error::{Error, Result};
 
 /// Wanted number of parity blocks. Even after rounding, the number stays below the next power of
 /// two, on which the work for each byte depends.

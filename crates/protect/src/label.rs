@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use paritas_shards::shown;
 use paritas_store::place::names::is_foreign;
+use paritas_store::shown::shown;
 
 /// Largest number of bytes of a label.
 pub(crate) const MOST: usize = 100;

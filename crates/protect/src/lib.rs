@@ -36,7 +36,6 @@ mod coding;
 mod create;
 mod details;
 mod digest;
-mod error;
 mod evidence;
 mod exclude;
 mod find;
@@ -61,13 +60,13 @@ mod verify;
 
 pub use catalogue::FOLDER;
 pub use create::{Cost, Plan, ProtectJob, ProtectReport, default_memory, plan, protect};
-pub use error::{Error, ErrorKind, Result};
 pub use evidence::FileState;
 pub use find::{
     IsWanted, Other, Protection, find, find_among, has_parity, holds_parity, parity_at,
 };
 pub use format::Id;
 pub use geometry::{Geometry, Redundancy};
+pub use paritas_store::error::{Error, ErrorKind, Result};
 pub use paritas_store::place::space::DiskNeed;
 pub use repair::{RepairJob, RepairReport, repair};
 pub use tree::Skipped;

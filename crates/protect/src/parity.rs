@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use paritas_shards::Progress;
 use paritas_shards::staged::StagedFile;
+use paritas_store::error::{Error, Result};
+use paritas_store::progress::Progress;
 
-use crate::error::{Error, Result};
 use crate::format::{CHECK, Header, Kind, RECORD};
 use crate::pieces;
 use crate::stream::{open, read_at};
@@ -112,7 +112,7 @@ impl ParityFile {
     }
 
     fn open(&self) -> Result<File> {
-        open(&self.path).map_err(|error| Error::io("opening", &self.path, error))
+        open(&self.path).map_err(|error| Error::io("opening", &self.path, &error))
     }
 }
 
@@ -168,10 +168,10 @@ fn is_intact(
 
 /// Reads the columns of a parity block at its place into memory.
 pub(crate) fn read_row(path: &Path, place: u64, bytes: &mut [u8]) -> Result<()> {
-    let file = open(path).map_err(|error| Error::io("opening", path, error))?;
+    let file = open(path).map_err(|error| Error::io("opening", path, &error))?;
     match read_exact(&file, bytes, place) {
         true => Ok(()),
-        false => Err(Error::io("reading", path, std::io::ErrorKind::UnexpectedEof.into())),
+        false => Err(Error::io("reading", path, &std::io::ErrorKind::UnexpectedEof.into())),
     }
 }
 

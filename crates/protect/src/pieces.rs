@@ -5,8 +5,8 @@
 //! one. In each case some pieces in these files may be damaged as well.
 
 use paritas::LongCode;
+use paritas_store::error::Result;
 
-use crate::error::Result;
 use crate::format::{CatalogueShape, Header, MOST_PIECES, PIECE_GRANULE};
 
 /// Wanted number of bytes of a piece. Smaller ones confine damage, larger ones have fewer

@@ -17,11 +17,13 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
+use paritas_shards::setters;
 use paritas_shards::staged::{StagedFile, publish};
-use paritas_shards::{Progress, setters, shown};
+use paritas_store::error::{Error, ErrorKind, Result};
+use paritas_store::progress::Progress;
+use paritas_store::shown::shown;
 
 use crate::create::default_memory;
-use crate::error::{Error, ErrorKind, Result};
 use crate::evidence::{Evidence, FileState};
 use crate::find::{Entry, EntryKind, Protection};
 use crate::restore::{Complete, Restoring, Seen, Target};
@@ -132,7 +134,7 @@ impl RepairReport {
 
     /// Notes why a path could not be restored.
     fn fail(&mut self, path: PathBuf, error: &Error) {
-        self.check_failed |= error.kind() == ErrorKind::CheckFailed;
+        self.check_failed |= error.kind() == ErrorKind::DigestMismatch;
         self.failed.push(Skipped { path, reason: error.to_string() });
     }
 }
@@ -346,7 +348,7 @@ impl<'a> Repair<'a> {
         for copy in self.evidence.replaced(self.protection) {
             match std::fs::remove_file(copy) {
                 Ok(()) => report.cleaned.push(copy.clone()),
-                Err(error) => report.fail(copy.clone(), &Error::io("removing", copy, error)),
+                Err(error) => report.fail(copy.clone(), &Error::io("removing", copy, &error)),
             }
         }
         Ok(())

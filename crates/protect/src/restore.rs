@@ -10,18 +10,19 @@ use std::path::{Path, PathBuf};
 
 use crate::aside;
 use crate::digest::{FileDigest, shorten};
-use crate::error::{Error, ErrorKind, Result};
 use crate::find::Entry;
 use crate::sparse::copy_bytes;
 use crate::stream::{open, read_at};
 use crate::system::{owned_name, path_in};
 use crate::tree::{folder_of, is_temporary, temporary_name};
-use paritas_shards::{Attributes, Digest, Timestamp, shown};
-use paritas_store::place::attributes::Wanted;
+use paritas_shards::Digest;
+use paritas_store::error::{Error, ErrorKind, Result};
+use paritas_store::place::attributes::{Attributes, Timestamp, Wanted};
 use paritas_store::place::extended::Extended;
 use paritas_store::place::folder::Folder;
 use paritas_store::place::refused::{Refused, is_refusal, refusal};
 use paritas_store::place::system::{mode, set_mode};
+use paritas_store::shown::shown;
 
 /// Number of bytes that are read back at once.
 const STEP: u64 = 1 << 20;
@@ -91,7 +92,7 @@ pub(crate) enum Place {
 impl Target {
     /// Opens the folder that restored paths are relative to.
     pub fn open(root: &Path, id: String, sync: bool) -> Result<Self> {
-        let folder = Folder::open(root).map_err(|error| Error::io("opening", root, error))?;
+        let folder = Folder::open(root).map_err(|error| Error::io("opening", root, &error))?;
         let (unsynced, kept, refused) = Default::default();
         Ok(Self { root: root.to_owned(), folder, id, sync, unsynced, kept, refused })
     }
@@ -122,7 +123,7 @@ impl Target {
     ) -> impl FnOnce(io::Error) -> Error + 'a {
         move |error| match error.kind() {
             io::ErrorKind::NotADirectory | io::ErrorKind::IsADirectory => self.in_the_way(path),
-            _ => Error::making(doing, &self.path_of(path), error),
+            _ => Error::making(doing, &self.path_of(path), &error),
         }
     }
 
@@ -183,7 +184,7 @@ impl Target {
         let sync = |folder: &Vec<u8>| self.inner(folder)?.sync();
         let failed = |folder: Vec<u8>| {
             let error = sync(&folder).err()?;
-            let error = Error::io("syncing", &self.path_of(&folder), error);
+            let error = Error::io("syncing", &self.path_of(&folder), &error);
             Some((folder, error))
         };
         take(&mut *self.unsynced.borrow_mut()).into_iter().filter_map(failed).collect()
@@ -356,7 +357,7 @@ impl Target {
     /// file.
     ///
     /// # Errors
-    /// If the file has other bytes by now ([`ErrorKind::CheckFailed`]), or as for
+    /// If the file has other bytes by now ([`ErrorKind::DigestMismatch`]), or as for
     /// [`Complete::finish`].
     pub fn take_from_disk(
         &self,
@@ -423,7 +424,7 @@ impl Target {
 
 impl Restoring<'_> {
     pub fn failed(&self, error: io::Error) -> Error {
-        Error::io("restoring", &self.target.path_of(&self.path), error)
+        Error::io("restoring", &self.target.path_of(&self.path), &error)
     }
 
     /// Opens the file for writing.
@@ -440,7 +441,7 @@ impl<'t> Restoring<'t> {
     /// entry. If this is wanted, the file is on the disk then.
     ///
     /// # Errors
-    /// If it has another digest ([`ErrorKind::CheckFailed`]), or if the system refuses
+    /// If it has another digest ([`ErrorKind::DigestMismatch`]), or if the system refuses
     /// ([`ErrorKind::Io`]).
     pub fn complete(self, entry: &Entry, expected: FileDigest) -> Result<Complete<'t>> {
         let failed = |error| self.failed(error);
@@ -455,7 +456,7 @@ impl<'t> Restoring<'t> {
         match digest_of(file, size).map_err(|error| self.failed(error))? == expected {
             true => Ok(()),
             false => Err(Error::new(
-                ErrorKind::CheckFailed,
+                ErrorKind::DigestMismatch,
                 format!(
                     "{} was computed and does not have the digest of the protected file; nothing \
                      was replaced",

@@ -15,7 +15,9 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use paritas_shards::{Attributes, PieceDigest, Progress, Timestamp};
+use paritas_shards::PieceDigest;
+use paritas_store::place::attributes::{Attributes, Timestamp};
+use paritas_store::progress::Progress;
 
 use crate::digest::{FileDigest, digest, shorten};
 use crate::format::{after_zeros, block_checksum, checksum_of_zeros, resumed_block_checksum};

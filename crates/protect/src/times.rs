@@ -6,7 +6,7 @@
 //! these times count only where at least half of the files still have theirs. Where they tell
 //! nothing, a file whose bytes differ and whose own time does not counts as damaged.
 
-use paritas_shards::Timestamp;
+use paritas_store::place::attributes::Timestamp;
 
 use crate::find::{Entry, Protection};
 use crate::tree::{Found, FoundKind, Tree};

@@ -10,15 +10,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-use paritas_shards::{Attributes, Owner, Timestamp, shown};
+use paritas_store::error::{Error, Result};
+use paritas_store::place::attributes::{Attributes, Owner, Timestamp};
 use paritas_store::place::identity::Inode;
 use paritas_store::place::system::{
     FileSystem, is_mount, is_of_kernel, numbers_files, open_to_read,
 };
+use paritas_store::shown::shown;
 
 use crate::aside;
 use crate::catalogue::{FOLDER, check_path};
-use crate::error::{Error, Result};
 use crate::exclude::Excludes;
 use crate::system::{name_bytes, path_bytes, path_in};
 
@@ -628,7 +629,7 @@ pub(crate) fn in_threads<T: Send>(threads: usize, work: impl Fn() -> T + Sync) -
 /// If a path does not exist ([`crate::ErrorKind::Io`]).
 pub(crate) fn root_of(paths: &[PathBuf]) -> Result<(PathBuf, Vec<Vec<u8>>)> {
     let absolute =
-        |path: &PathBuf| path.canonicalize().map_err(|error| Error::io("opening", path, error));
+        |path: &PathBuf| path.canonicalize().map_err(|error| Error::io("opening", path, &error));
     let paths: Vec<PathBuf> = paths.iter().map(absolute).collect::<Result<_>>()?;
     let Some(first) = paths.first() else {
         return Err(Error::parameters("give at least one file or folder to protect"));

@@ -1,6 +1,10 @@
 //! Why bytes that are expected at a path could not be read, and what that says about them.
 
 use std::io;
+use std::path::Path;
+
+use paritas_store::error::{Error, ErrorKind};
+use paritas_store::shown::shown;
 
 /// Why a file was not read as it should have been.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,6 +63,36 @@ pub(crate) fn is_bad_place(_error: &io::Error) -> bool {
 #[cfg(not(unix))]
 fn is_other_kind(_error: &io::Error) -> bool {
     false
+}
+
+/// Returns the error for a file whose bytes have changed and whose time has not.
+pub(crate) fn damaged(path: &Path) -> Error {
+    Error::digest(format!(
+        "{} is damaged: its time has not changed, but its bytes have; repair it first, or touch it \
+         if you have changed it",
+        shown(path)
+    ))
+}
+
+/// Returns the error for a file that cannot be read and whose time has not changed.
+pub(crate) fn unreadable(path: &Path) -> Error {
+    Error::new(
+        ErrorKind::Io,
+        format!(
+            "{} cannot be read, and its time has not changed; make it readable or repair it first, \
+             because new parity would not know its bytes",
+            shown(path)
+        ),
+    )
+}
+
+/// Returns the error for a protected file that could not be read again for new parity.
+pub(crate) fn unread(path: &Path) -> Error {
+    Error::digest(format!(
+        "{} is protected, but could not be read again, so the old parity stays; repair it first, \
+         or run the command again if you have changed it meanwhile",
+        shown(path)
+    ))
 }
 
 #[cfg(all(test, unix))]

@@ -16,7 +16,10 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-use paritas_shards::{Progress, counted, setters, shown};
+use paritas_shards::setters;
+use paritas_store::error::{Error, ErrorKind, Result};
+use paritas_store::progress::Progress;
+use paritas_store::shown::{counted, shown};
 
 use crate::catalogue::{Item, ItemKind, Older};
 use crate::create::{
@@ -24,7 +27,6 @@ use crate::create::{
     protect, refuse_inside, stream,
 };
 use crate::digest::FileDigest;
-use crate::error::{Error, ErrorKind, Result};
 use crate::exclude::Excludes;
 use crate::find::{Entry, EntryKind, Layer, Protection};
 use crate::geometry::Geometry;
@@ -33,6 +35,7 @@ use crate::scan::{digest_of, digests};
 use crate::system::{path_bytes, path_in};
 use crate::times::ChangeTimes;
 use crate::tree::{Skipped, Tree, threads};
+use crate::trouble;
 use guard::Losses;
 pub use guard::Share;
 
@@ -147,7 +150,7 @@ impl UpdatePlan<'_> {
     ///
     /// # Errors
     /// If too many files are gone or changed ([`ErrorKind::TooManyChanges`]), if a file turns out
-    /// to be damaged ([`ErrorKind::CheckFailed`]), or as for [`protect`].
+    /// to be damaged ([`ErrorKind::DigestMismatch`]), or as for [`protect`].
     pub fn carry_out(self, progress: Progress<'_>) -> Result<UpdateReport> {
         let Self { updated, kept, files, parity, held, skipped, protection, refusal } = self;
         if let Some(refusal) = refusal {
@@ -215,7 +218,7 @@ pub fn update(
 ///
 /// # Errors
 /// If a file has the right time but other bytes or another size, so that it is damaged and must be
-/// repaired first ([`ErrorKind::CheckFailed`]); if a protected file, or the folder that it is in,
+/// repaired first ([`ErrorKind::DigestMismatch`]); if a protected file, or the folder that it is in,
 /// cannot be read ([`ErrorKind::Io`]); if only a part of the protection was asked for, the parity
 /// lies inside the protected files, or none of the paths that were given to protect exists any more
 /// ([`ErrorKind::Parameters`]); or as for [`crate::plan`].
@@ -695,15 +698,15 @@ fn has_bytes(
     let has_time = entry.modified == item.modified;
     let is_on_time = has_time && !times.was_touched(entry, item.details.changed);
     match item.size() == Some(size) {
-        false if is_on_time => return Err(Error::damaged(&path())),
+        false if is_on_time => return Err(trouble::damaged(&path())),
         false => return Ok(false),
         true if is_on_time && !checksum => return Ok(true),
         true => {}
     }
     match digest_of(&path(), size) {
         Some(now) if now == digest => Ok(true),
-        Some(_) if is_on_time => Err(Error::damaged(&path())),
-        None if has_time => Err(Error::unreadable(&path())),
+        Some(_) if is_on_time => Err(trouble::damaged(&path())),
+        None if has_time => Err(trouble::unreadable(&path())),
         _ => Ok(false),
     }
 }

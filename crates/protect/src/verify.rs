@@ -13,9 +13,12 @@ use std::io;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-use paritas_shards::{Attributes, Progress, Timestamp, forget_cached, setters, shown};
+use paritas_shards::{forget_cached, setters};
+use paritas_store::error::Result;
+use paritas_store::place::attributes::{Attributes, Timestamp};
+use paritas_store::progress::Progress;
+use paritas_store::shown::shown;
 
-use crate::error::Result;
 use crate::evidence::{Evidence, FileState, LayerEvidence, is_left_by, lost_ranges};
 use crate::find::{Entry, EntryKind, Layer, Protection};
 use crate::folding::match_folded;

@@ -142,7 +142,7 @@ fn many_changes_are_no_loss() {
     flip(&root.path().join("two/5"), 9);
     assert_eq!(check(root.path()).status, Status::BeyondRepair);
     let error = update(&only(root.path()), &UpdateJob::default(), &|_| {}).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::CheckFailed);
+    assert_eq!(error.kind(), ErrorKind::DigestMismatch);
     flip(&root.path().join("two/5"), 9);
     assert_eq!(updated(root.path()).updated, Updated::Anew);
 }

@@ -11,11 +11,11 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::error::{Error, Result};
 use crate::format::ObjectId;
 use crate::names;
-use crate::shown::shown;
+use paritas_store::error::{Error, Result};
 use paritas_store::place::system::{open_to_read, rename_new};
+use paritas_store::shown::shown;
 
 /// The context that separates these digests from all other uses of BLAKE3.
 const CONTEXT: &str = "Paritas: a file that repair moved aside";

@@ -33,9 +33,10 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use paritas::{Code, CodecOptions, Spec};
+use paritas_store::error::{Error, ErrorKind, Result};
+use paritas_store::shown::shown;
 
 use crate::crew::Crew;
-use crate::error::{Error, ErrorKind, Result};
 use crate::format::{
     Digest, Flaw, Identity, Kind, MAX_RECORD, ObjectId, PREFIX, Record, TRAILER, Total, check_name,
     footer_length, record_length,
@@ -44,7 +45,6 @@ use crate::geometries::rebuild;
 use crate::geometry::{CHECKSUM, DEFAULT_BLOCK_BYTES, Geometry, Part};
 use crate::rebuild::needed_buffers;
 use crate::segment::{self, BlockId};
-use crate::shown::shown;
 use paritas_store::place::attributes::{Attributes, STORED_MODE, Timestamp};
 use paritas_store::place::system::name_bytes;
 

@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 use std::ffi::OsStr;
 
-use crate::error::{Error, ErrorKind, Result};
+use paritas_store::error::{Error, ErrorKind, Result};
+use paritas_store::shown::shown;
+
 use crate::inventory::Inventory;
 use crate::object::Object;
-use crate::shown::shown;
 
 /// The fewest digits of an id that a user can name an object by.
 const FEWEST_DIGITS: usize = 4;

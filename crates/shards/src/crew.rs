@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-use crate::error::{Error, Result};
+use paritas_store::error::{Error, Result};
 
 /// A group of threads, and a value that they visit in turn.
 #[derive(Debug)]

@@ -6,19 +6,19 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::Progress;
 use crate::crew::Crew;
-use crate::error::{Error, Result};
 use crate::format::{Digest, ObjectId};
 use crate::object::Object;
 use crate::place::{Committed, NewFile, Pending, Replace, commit, expect_room};
 use crate::recognise::ShardFile;
 use crate::segment::Segment;
 use crate::setters::setters;
-use crate::shown::shown;
 use crate::sources::{Depth, FileReport, Sources};
+use paritas_store::error::{Error, Result};
 use paritas_store::place::attributes::{Access, PERMISSIONS, Timestamp};
 use paritas_store::place::system::is_disk;
+use paritas_store::progress::Progress;
+use paritas_store::shown::shown;
 
 /// The destination of a decoded object.
 #[non_exhaustive]

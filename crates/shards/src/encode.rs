@@ -8,16 +8,16 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use paritas::{Code, CodecOptions};
+use paritas_store::error::{Error, ErrorKind, Result};
+use paritas_store::progress::Progress;
+use paritas_store::shown::{counted, shown};
 
-use crate::Progress;
 use crate::blocks::{Layout, Segment, Shape, encode_segments};
-use crate::error::{Error, ErrorKind, Result};
 use crate::folders::encoded_placement;
 use crate::format::{Digest, ObjectId, Total};
 use crate::geometry::DEFAULT_BLOCK_BYTES;
 use crate::place::{NewFile, Pending, Replace, commit_over, directory_of, existing, expect_room};
 use crate::setters::setters;
-use crate::shown::{counted, shown};
 use paritas_store::place::attributes::{Access, Attributes};
 
 /// The settings of an encoding: those of [`EncodeJob::new`], changed by setters of the same names.

@@ -16,11 +16,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use paritas::erasure::combinations;
+use paritas_store::shown::{counted, shown};
 
 use crate::geometry::Geometry;
 use crate::place::directory_of;
 use crate::rateless;
-use crate::shown::{counted, shown};
 use paritas_store::place::identity::Inode;
 
 /// The largest number of folders for which all sets are tried, to list those that may be lost

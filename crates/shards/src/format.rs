@@ -151,8 +151,8 @@ use std::str::FromStr;
 
 use crc_fast::{CrcAlgorithm, checksum};
 use minicbor::{Decode, Encode};
+use paritas_store::error::{Error, Result};
 
-use crate::error::{Error, Result};
 use crate::geometry::MAX_PACKET;
 use paritas_store::place::attributes::{STORED_MODE, Timestamp};
 use paritas_store::place::system::{name_bytes, name_of};

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 
-use crate::error::{Error, Result};
+use paritas_store::error::{Error, Result};
 use paritas_store::place::system::{drop_cached, file_system, open_to_read, write_back};
 
 /// Has the system drop what it keeps of these files in memory, so that they are next read from

@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use paritas::{Code, CodecOptions, Pin, Spec};
+use paritas_store::shown::counted;
 
 use crate::format::{Digest, Identity, describe, layout_of};
 use crate::geometry::{Geometry, planned_bytes};
-use crate::shown::counted;
 
 /// Returns the options that a code is run with.
 pub(crate) type Options<'o> = &'o dyn Fn(&Spec) -> CodecOptions;

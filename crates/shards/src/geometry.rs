@@ -15,9 +15,8 @@ use std::ops::Range;
 
 use paritas::erasure::Losses;
 use paritas::{CellId, CellSet, Code, CodecOptions, DEFAULT_PACKET, LaneCodec};
+use paritas_store::error::{Error, Result};
 use paritas_store::memory::by_default;
-
-use crate::error::{Error, Result};
 
 /// Number of bytes of the checksum after a lane's payload.
 pub(crate) const CHECKSUM: usize = 8;

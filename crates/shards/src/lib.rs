@@ -35,7 +35,6 @@ mod choose;
 mod crew;
 mod decode;
 mod encode;
-mod error;
 mod folders;
 mod from_disk;
 mod geometries;
@@ -58,7 +57,6 @@ mod repair;
 mod scan;
 mod segment;
 mod setters;
-mod shown;
 mod sources;
 mod targets;
 mod unread;
@@ -68,7 +66,6 @@ mod wrecks;
 pub use aside::AsideFile;
 pub use decode::{DecodeReport, DecodeTarget, FileTarget, Output, Preserve, decode};
 pub use encode::{EncodeJob, EncodeReport, Expectation, Preparation, encode};
-pub use error::{Error, ErrorKind, Result};
 pub use folders::{BetterSpread, FolderShards, Placement};
 pub use format::{Digest, ObjectId};
 pub use from_disk::forget_cached;
@@ -76,8 +73,11 @@ pub use geometry::{DEFAULT_BLOCK_BYTES, Part};
 pub use inventory::{Ignored, Inventory};
 pub use leftovers::{Leftover, LeftoverState};
 pub use object::Object;
+pub use paritas_store::error::{Error, ErrorKind, Result};
 pub use paritas_store::place::attributes::{Attributes, Owner, Timestamp};
 pub use paritas_store::place::system::{drop_cached, sync_directory};
+pub use paritas_store::progress::Progress;
+pub use paritas_store::shown::{Shown, counted, shown};
 pub use pieces::PieceDigest;
 pub use place::MovedAside;
 pub use promote::{AddedPart, PromoteJob, PromoteReport, promote};
@@ -86,12 +86,8 @@ pub use rebalance::{MovedShard, RebalanceReport, rebalance};
 pub use recognise::ShardFile;
 pub use repair::{RepairJob, RepairReport, RepairedShard, repair};
 pub use scan::{leftovers_of, scan, scan_with};
-pub use shown::{Shown, counted, shown};
 pub use sources::FileReport;
 pub use verify::{
     DigestCheck, ShardReport, ShardState, Status, VerifyReport, WrongLane, verify, verify_deep,
 };
 pub use wrecks::Wreck;
-
-/// A function that is told, from any thread, the number of bytes done since it was last called.
-pub type Progress<'a> = &'a (dyn Fn(u64) + Sync);

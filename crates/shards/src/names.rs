@@ -18,9 +18,9 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::PathBuf;
 
-use crate::error::{Error, Result};
-use crate::shown::shown;
+use paritas_store::error::{Error, Result};
 use paritas_store::place::system::{entry_number, name_bytes, name_of, owned_name};
+use paritas_store::shown::shown;
 
 /// Number of bytes in the longest name of a file on common file systems.
 const MAX_FILE_NAME: usize = 255;

@@ -6,15 +6,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use paritas::Code;
+use paritas_store::error::{Error, Result};
+use paritas_store::shown::{counted, shown};
 
 use crate::aside::AsideFile;
-use crate::error::{Error, Result};
 use crate::folders::GivenFolder;
 use crate::format::{Digest, Identity, ObjectId, Record, Total};
 use crate::geometry::{Extent, Geometry, Part};
 use crate::names::ShardName;
 use crate::recognise::{ShardFile, recognise};
-use crate::shown::{counted, shown};
 use paritas_store::place::attributes::Timestamp;
 
 /// A path that should be searched for shards and could not be opened.

@@ -13,13 +13,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::aside::move_aside;
-use crate::error::{Error, Result};
 use crate::format::Identity;
 use crate::geometry::Part;
 use crate::names;
 use crate::open_files::OpenFiles;
 use crate::recognise::recognise;
-use crate::shown::shown;
+use paritas_store::error::{Error, Result};
 use paritas_store::place::attributes::Access;
 use paritas_store::place::lock::FolderLocks;
 use paritas_store::place::positional;
@@ -29,6 +28,7 @@ use paritas_store::place::system::{
     allow_open_files, create_new, create_unnamed, link_unnamed, mount_point, open_to_read,
     rename_new, rename_over, sync_directory,
 };
+use paritas_store::shown::shown;
 
 /// What may become of a file that already has the name of a new one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -344,7 +344,7 @@ fn under_temporary_name<T>(
         match make(&temporary) {
             Ok(made) => return Ok((made, temporary)),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(Error::creating(target, &error)),
+            Err(error) => return Err(Error::making("creating", target, &error)),
         }
     }
 }

@@ -14,8 +14,9 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::Progress;
-use crate::error::{Error, Result};
+use paritas_store::error::{Error, Result};
+use paritas_store::progress::Progress;
+
 use crate::geometry::Part;
 use crate::object::Object;
 use crate::place::sync_directories_of;

@@ -8,9 +8,9 @@ use paritas::erasure::combinations;
 use paritas::graph::Graph;
 use paritas::graph::{Decoder, Method, Reception};
 use paritas::{Code, NodeId};
+use paritas_store::error::Result;
 use serde::{Deserialize, Serialize};
 
-use crate::error::Result;
 use crate::format::describe;
 
 /// Number of blocks that all runs of a simulation together solve for. This takes a second or two,

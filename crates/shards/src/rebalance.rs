@@ -11,8 +11,6 @@ use std::io;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-use crate::Progress;
-use crate::error::{Error, Result};
 use crate::folders::Placement;
 use crate::geometry::Part;
 use crate::level::{Layout, Step, Whole};
@@ -20,10 +18,12 @@ use crate::object::Object;
 use crate::place::{Committed, Replace, directory_of, sync_directories_of};
 use crate::rebuild::{Rebuild, make_from};
 use crate::recognise::{ShardFile, recognise};
-use crate::shown::shown;
 use crate::sources::{Depth, Sources};
 use crate::targets::Targets;
+use paritas_store::error::{Error, Result};
 use paritas_store::place::lock::FolderLocks;
+use paritas_store::progress::Progress;
+use paritas_store::shown::shown;
 
 /// The result of rebalancing.
 #[derive(Debug, Clone)]

@@ -15,10 +15,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use paritas::{Pass, PlanOptions, Reads};
+use paritas_store::error::{Error, Result};
+use paritas_store::progress::Progress;
 
-use crate::Progress;
 use crate::crew::Crew;
-use crate::error::{Error, Result};
 use crate::geometry::Geometry;
 use crate::object::Object;
 use crate::place::{

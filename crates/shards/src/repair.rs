@@ -6,10 +6,8 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::Progress;
 use crate::crew::Crew;
 use crate::decode::check_digest;
-use crate::error::{Error, ErrorKind, Result};
 use crate::folders::Placement;
 use crate::format::Digest;
 use crate::geometry::Part;
@@ -23,8 +21,10 @@ use crate::setters::setters;
 use crate::sources::{Depth, Sources};
 use crate::targets::Targets;
 use crate::verify::{DigestCheck, ShardState, Status, VerifyReport, verify};
+use paritas_store::error::{Error, ErrorKind, Result};
 use paritas_store::place::lock::FolderLocks;
 use paritas_store::place::system::{rename_new, rename_over};
+use paritas_store::progress::Progress;
 
 /// The settings of a repair: a default, changed by setters of the same names.
 #[derive(Debug, Clone)]

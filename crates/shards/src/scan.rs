@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use paritas::{CodecOptions, Spec};
+use paritas_store::error::{Error, Result};
 
 use crate::aside::AsideFile;
 use crate::choose::tell_apart;
-use crate::error::{Error, Result};
 use crate::folders::GivenFolder;
 use crate::format::Identity;
 use crate::geometries::{Geometries, Options};

@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use memmap2::MmapMut;
 use paritas::Buffer;
+use paritas_store::error::{Error, Result};
 
-use crate::error::{Error, Result};
 use crate::format::{ObjectId, lane_checksum};
 use crate::geometry::{CHECKSUM, Geometry};
 use crate::open_files::Input;

@@ -6,15 +6,15 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::error::{Error, Result};
 use crate::geometry::{CHECKSUM, Extent, Geometry, Part};
 use crate::object::{Object, Unread};
 use crate::open_files::{Input, OpenFiles};
 use crate::rateless;
 use crate::recognise::ShardFile;
 use crate::segment::{BlockId, LaneFlaw, Segment};
-use crate::shown::shown;
+use paritas_store::error::{Error, Result};
 use paritas_store::place::system::allow_open_files;
+use paritas_store::shown::shown;
 
 /// All files of an object.
 #[derive(Debug)]

@@ -4,9 +4,9 @@
 use std::io::IoSlice;
 use std::path::{Path, PathBuf};
 
-use crate::error::{Error, Result};
 use crate::names;
 use crate::place::{NewFile, Pending, Replace, commit_over};
+use paritas_store::error::{Error, Result};
 use paritas_store::place::attributes::{Access, Attributes};
 
 /// A file that is being written. If it is dropped before [`publish`] has named it, it is removed.

@@ -7,12 +7,13 @@ use std::iter::Cycle;
 use std::path::{Path, PathBuf};
 use std::slice;
 
-use crate::error::{Error, Result};
+use paritas_store::error::{Error, Result};
+use paritas_store::shown::shown;
+
 use crate::folders::{Domains, FolderShards};
 use crate::object::Object;
 use crate::place::{Occupant, Replace, directory_of};
 use crate::recognise::ShardFile;
-use crate::shown::shown;
 
 /// The choice of the paths that parts are written to.
 pub(super) struct Targets<'a> {

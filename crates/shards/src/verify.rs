@@ -6,17 +6,18 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-use crate::Progress;
+use paritas_store::error::{Error, ErrorKind, Result};
+use paritas_store::progress::Progress;
+use paritas_store::shown::counted;
+
 use crate::crew::Crew;
 use crate::decode::check_digest;
-use crate::error::{Error, ErrorKind, Result};
 use crate::folders::Placement;
 use crate::format::Digest;
 use crate::geometry::Part;
 use crate::object::Object;
 use crate::rateless;
 use crate::segment::Segment;
-use crate::shown::counted;
 use crate::sources::{Depth, FileReport, Sources, unopened};
 
 /// The state of an object.

@@ -115,7 +115,7 @@ fn codes_run_as_asked() {
     let kernel = KernelChoice::Only(Kernel::Scalar);
     let scalar = CodecOptions::default().kernel(kernel);
     let refused = encode(&job.clone().options(impossible()), &content(1000)[..], &|_| {});
-    assert_eq!(kind(refused), ErrorKind::Core);
+    assert_eq!(kind(refused), ErrorKind::Internal);
     let shards = |options| {
         let report = put(&job.clone().options(options).force(true), &content(1000));
         report.shards.iter().map(|path| fs::read(path).unwrap()).collect::<Vec<_>>()

@@ -16,9 +16,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use paritas_shards::ObjectId;
+use paritas_store::error::{Error, ErrorKind, Result};
 
 use crate::cleaning::Unfinished;
-use crate::error::{Error, ErrorKind, Result};
 use crate::hands::now;
 use crate::names::{self, ObjectName};
 use crate::node::{Mode, Node};

@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use bytesize::ByteSize;
 use paritas::{Code, Spec};
+use paritas_store::error::{Error, ErrorKind, Result};
 use paritas_store::memory::by_default;
 use serde::Deserialize;
 use tempfile::NamedTempFile;
 
 use crate::node::Abilities;
 use crate::volume::losses;
-use crate::{Error, ErrorKind, Result};
 
 /// Seconds without a sign of life after which a node is given up, if the volume file does not say.
 ///

@@ -5,12 +5,12 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use paritas::{Code, Spec};
-use paritas_shards::counted;
+use paritas_store::error::{Error, ErrorKind, Result};
+use paritas_store::shown::counted;
 use tempfile::NamedTempFile;
 use toml_edit::{ArrayOfTables, DocumentMut, Item, Table, Value};
 
 use crate::config::{Config, NodeEntry, node_template};
-use crate::error::{Error, ErrorKind, Result};
 use crate::members::unknown;
 use crate::node::Location;
 use crate::volume::losses;

@@ -10,11 +10,12 @@ use bytes::Bytes;
 use futures::future::join_all;
 use futures::stream::{self, BoxStream, FuturesUnordered, StreamExt};
 use paritas_shards::blocks::Layout;
-use paritas_shards::{Digest, FileTarget, Output, PieceDigest, Timestamp};
+use paritas_shards::{Digest, FileTarget, Output, PieceDigest};
+use paritas_store::error::{Error, ErrorKind, Result};
+use paritas_store::place::attributes::Timestamp;
 use tokio::sync::mpsc::{Receiver as Receiving, channel};
 
 use crate::driver::{Hands, drive};
-use crate::error::{Error, ErrorKind, Result};
 use crate::hands::{Flaw, NameHands, told};
 use crate::manifest::{Body, Manifest};
 use crate::names::ObjectName;

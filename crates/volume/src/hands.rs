@@ -10,9 +10,9 @@ use futures::StreamExt;
 use futures::future::join_all;
 use paritas_shards::blocks::Layout;
 use paritas_shards::{Digest, ObjectId};
+use paritas_store::error::{Error, ErrorKind, Result};
 
 use crate::driver::Hands;
-use crate::error::{Error, ErrorKind, Result};
 use crate::manifest::{Body, Manifest};
 use crate::names::{self, ObjectName};
 use crate::node::Mode;

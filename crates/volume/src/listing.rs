@@ -6,9 +6,9 @@ use std::time::{Duration, SystemTime};
 use futures::future::{join_all, try_join_all};
 use futures::stream::{self, StreamExt};
 use paritas_shards::ObjectId;
+use paritas_store::error::{Error, ErrorKind, Result};
 
 use crate::claim;
-use crate::error::{Error, ErrorKind, Result};
 use crate::get::GetOptions;
 use crate::hands::{Flaw, told};
 use crate::names::{self, BACKLOG, MANIFESTS, OBJECTS, OBJECTS_2, OWED, ObjectName, PathName};

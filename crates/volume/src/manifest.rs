@@ -14,13 +14,14 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use paritas_shards::{Digest, ObjectId, Timestamp};
+use paritas_shards::{Digest, ObjectId};
+use paritas_store::error::{Error, ErrorKind, Result};
+use paritas_store::place::attributes::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::names::ObjectName;
 use crate::node::MOST_WHOLE;
 use crate::protocol::{Kind, Listed, Version};
-use crate::{Error, ErrorKind, Result};
 
 /// The number of the format.
 const FORMAT: u32 = 1;

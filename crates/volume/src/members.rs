@@ -1,8 +1,8 @@
 //! Nodes that join a volume, and nodes that leave it.
 
 use futures::StreamExt;
+use paritas_store::error::{Error, ErrorKind, Result};
 
-use crate::error::{Error, ErrorKind, Result};
 use crate::names::{self, OBJECTS, OBJECTS_2, READY};
 use crate::node::{Mode, Probe, probe};
 use crate::protocol::NodeIndex;

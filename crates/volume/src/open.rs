@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use paritas::{Code, CodecOptions, Spec};
+use paritas_store::error::{Error, ErrorKind, Result};
 
 use crate::config::{Config, NodeEntry};
-use crate::error::{Error, ErrorKind, Result};
 use crate::node::{self, Location, Node};
 use crate::placement::Member;
 use crate::transfer::{Hedge, Settings};

@@ -18,9 +18,9 @@
 use std::collections::BTreeSet;
 
 use paritas_shards::ObjectId;
+use paritas_store::error::{Error, Result};
 
 use crate::protocol::NodeIndex;
-use crate::{Error, Result};
 
 /// A node as placement sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]

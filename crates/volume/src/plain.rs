@@ -9,8 +9,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures::future::try_join_all;
 use paritas_shards::ObjectId;
+use paritas_store::error::{Error, ErrorKind, Result};
 
-use crate::error::{Error, ErrorKind, Result};
 use crate::names;
 use crate::node::{Mode, Node};
 use crate::volume::{Volume, stage_ends};

@@ -9,11 +9,13 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::future::join_all;
 use paritas_shards::blocks::{Layout, Shape};
-use paritas_shards::{Attributes, Digest, ObjectId, counted};
+use paritas_shards::{Digest, ObjectId};
+use paritas_store::error::{Error, ErrorKind, Result};
+use paritas_store::place::attributes::Attributes;
+use paritas_store::shown::counted;
 
 use crate::cleaning::Unfinished;
 use crate::driver::{Hands, Since, drive};
-use crate::error::{Error, ErrorKind, Result};
 use crate::hands::{Flaw, NameHands, now, told};
 use crate::manifest::{Body, Content, Manifest};
 use crate::names::{self, ObjectName};

@@ -8,9 +8,9 @@ use std::io::{self, Read};
 
 use bytes::Bytes;
 use paritas_shards::{Digest, ObjectId};
+use paritas_store::error::{Error, ErrorKind, Result};
 use tokio::sync::mpsc::Receiver;
 
-use crate::error::{Error, ErrorKind, Result};
 use crate::get::{GetOptions, Object, ahead};
 use crate::names::ObjectName;
 use crate::put::{PutOptions, PutReport};

@@ -9,9 +9,9 @@ use std::collections::BTreeMap;
 
 use futures::future::{join_all, try_join_all};
 use futures::stream::{self, StreamExt, TryStreamExt};
+use paritas_store::error::{Error, ErrorKind, Result};
 
 use crate::driver::Hands;
-use crate::error::{Error, ErrorKind, Result};
 use crate::get::keeps_changing;
 use crate::hands::{NameHands, told};
 use crate::manifest::Body;

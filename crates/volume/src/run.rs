@@ -6,12 +6,12 @@ use std::io;
 use std::thread;
 use std::time::Duration;
 
+use paritas_store::error::{Error, ErrorKind, Result};
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use crate::cleaning::all_removed;
-use crate::error::{Error, ErrorKind, Result};
 
 /// Time that interrupted work has to remove what it had begun to write.
 const CLEANING: Duration = Duration::from_secs(3);

@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::future::join_all;
+use paritas_store::error::{ErrorKind, Result};
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
-use crate::error::{ErrorKind, Result};
 use crate::hands::now;
 use crate::names::{ObjectName, SCRUB};
 use crate::node::Mode;

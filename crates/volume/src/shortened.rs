@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use futures::StreamExt;
 use futures::stream;
+use paritas_store::error::{Error, ErrorKind, Result};
 
-use crate::error::{Error, ErrorKind, Result};
 use crate::hands::Flaw;
 use crate::manifest::Manifest;
 use crate::names::{self, ObjectName, Texts};

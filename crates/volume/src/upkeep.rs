@@ -6,9 +6,9 @@ use futures::future::join_all;
 use futures::stream::{self, StreamExt};
 use paritas_shards::ObjectId;
 use paritas_shards::blocks::Layout;
+use paritas_store::error::{Error, ErrorKind, Result};
 
 use crate::driver::{Hands, drive};
-use crate::error::{Error, ErrorKind, Result};
 use crate::get::{GetOptions, Object, keeps_changing, replaced};
 use crate::hands::{Flaw, NameHands, now, told};
 use crate::names::{BACKLOG, OWED, ObjectName};

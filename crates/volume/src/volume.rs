@@ -13,8 +13,8 @@ use futures::future::join_all;
 use paritas::{Code, CodecOptions, NodeId, Spec};
 use paritas_shards::blocks::Layout;
 use paritas_shards::{ObjectId, Part};
+use paritas_store::error::{Error, ErrorKind, Result};
 
-use crate::error::{Error, ErrorKind, Result};
 use crate::names::{ObjectName, READY};
 use crate::node::{Limited, Mode, Node, Probe, is_refusal, probe, remove_probes};
 use crate::placement::{Member, Members};

@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
+use paritas_store::error::Result;
 use paritas_store::place::space::{DiskNeed, by_disk};
 
 use super::Plan;
 use crate::catalogue::{Catalogue, Item, ItemKind};
-use crate::error::Result;
 use crate::format::{CatalogueShape, Header, Id};
 use crate::system::path_in;
 

@@ -3,13 +3,14 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use paritas_shards::{Attributes, shown};
+use paritas_store::error::{Error, ErrorKind, Result};
+use paritas_store::place::attributes::Attributes;
 use paritas_store::place::folder::Folder;
 use paritas_store::place::system::set_owner;
+use paritas_store::shown::shown;
 
 use super::{MOST_FOLDERS, Order, ProtectJob};
 use crate::catalogue::FOLDER;
-use crate::error::{Error, ErrorKind, Result};
 use crate::find::{Protection, folder_in, in_folders};
 use crate::label;
 use crate::system::{path_bytes, path_in};
@@ -79,7 +80,7 @@ pub(super) fn parity_folders(job: &ProtectJob, root: &Path) -> Result<Vec<PathBu
     let whole = |folder: &PathBuf| match fs::canonicalize(folder) {
         Ok(path) if path.is_dir() => Ok(path),
         Ok(path) => Err(Error::parameters(format!("{} is not a folder", shown(&path)))),
-        Err(error) => Err(Error::io("opening the folder for parity", folder, error)),
+        Err(error) => Err(Error::io("opening the folder for parity", folder, &error)),
     };
     job.parity_dirs.iter().map(whole).collect()
 }
@@ -96,10 +97,10 @@ pub(super) fn make_folder(folder: &Path, order: &Order) -> Result<()> {
             // too.
             let sync = || Folder::open(&order.root).and_then(|root| root.sync());
             let synced = if order.sync { sync() } else { Ok(()) };
-            synced.map_err(|error| Error::io("syncing", &order.root, error))
+            synced.map_err(|error| Error::io("syncing", &order.root, &error))
         }
         Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
-            Err(Error::io("making", folder, error))
+            Err(Error::io("making", folder, &error))
         }
         _ => Ok(()),
     }

@@ -8,7 +8,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::error::{Error, Result};
+use paritas_store::error::{Error, Result};
+
 use crate::format::EXTENSION;
 use crate::parity::ParityFile;
 use crate::system::name_bytes;
@@ -47,7 +48,7 @@ fn is_named(path: &Path) -> bool {
 /// Returns the paths of the files in a folder, in order. Pipes and devices are none: opening one
 /// may do something.
 fn files_in(folder: &Path) -> Result<Vec<PathBuf>> {
-    let failed = |error| Error::io("reading the folder", folder, error);
+    let failed = |error| Error::io("reading the folder", folder, &error);
     let mut paths = Vec::new();
     for entry in fs::read_dir(folder).map_err(failed)? {
         let entry = entry.map_err(failed)?;

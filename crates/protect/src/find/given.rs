@@ -4,7 +4,8 @@ use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::error::{Error, Result};
+use paritas_store::error::{Error, Result};
+
 use crate::system::path_bytes;
 
 /// Name of a folder that file systems make in their roots, and that a fresh disk has.
@@ -44,7 +45,7 @@ impl Given {
     /// # Errors
     /// If the system does not tell what is there ([`crate::ErrorKind::Io`]).
     pub fn of(path: &Path) -> Result<Self> {
-        let failed = |error| Error::io("opening", path, error);
+        let failed = |error| Error::io("opening", path, &error);
         let (own, target) = match path.canonicalize() {
             Ok(target) => (own_place(path).unwrap_or_else(|| target.clone()), target),
             Err(error) if is_absence(&error) => {

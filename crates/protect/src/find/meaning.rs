@@ -4,12 +4,12 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use paritas_shards::shown;
+use paritas_store::error::{Error, Result};
+use paritas_store::shown::shown;
 
 use super::Protection;
 use super::given::{Given, Relation};
 use super::part::is_below;
-use crate::error::{Error, Result};
 use crate::system::{path_bytes, path_in};
 
 /// A protection that paths may mean.

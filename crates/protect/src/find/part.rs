@@ -4,8 +4,9 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use paritas_store::error::{Error, Result};
+
 use super::{EntryKind, Protection};
-use crate::error::{Error, Result};
 use crate::system::path_in;
 use crate::tree::folder_of;
 
@@ -107,10 +108,10 @@ impl Protection {
         let Some(part) = self.part.as_ref().and_then(|part| part.paths.first()) else {
             return Ok(());
         };
-        let (part, root) = (path_in(&self.root, part), paritas_shards::shown(&self.root));
+        let (part, root) = (path_in(&self.root, part), paritas_store::shown::shown(&self.root));
         Err(Error::parameters(format!(
             "{} is protected as part of {root}: name {root}",
-            paritas_shards::shown(&part)
+            paritas_store::shown::shown(&part)
         )))
     }
 }

@@ -28,7 +28,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use paritas_shards::shown;
+use paritas_store::error::{Error, Result};
+use paritas_store::shown::shown;
 
 use super::files::{holds_named, named_files_in, parity_files_in};
 use super::given::Given;
@@ -37,7 +38,6 @@ use super::{
     Protection, assemble, chosen_folders, folder_in, group, newest, stated_folders, stated_root,
 };
 use crate::catalogue::{Catalogue, FOLDER, Settings};
-use crate::error::{Error, Result};
 use crate::format::{Header, Id};
 use crate::parity::{ParityFile, refusal};
 
@@ -280,12 +280,12 @@ impl Places {
     pub fn nothing(&self, paths: &[PathBuf]) -> Error {
         let absent = self.given.iter().find(|given| !given.is_there());
         if let Some(given) = absent {
-            return Error::io("opening", &given.named, io::ErrorKind::NotFound.into());
+            return Error::io("opening", &given.named, &io::ErrorKind::NotFound.into());
         }
         let paths: Vec<String> = paths.iter().map(|path| shown(path).to_string()).collect();
         let paths = paths.join(", ");
         let refused =
-            |path: PathBuf| refusal(&path).map(|error| Error::io("reading", &path, error));
+            |path: PathBuf| refusal(&path).map(|error| Error::io("reading", &path, &error));
         let given = self.given.iter().map(|given| given.target.clone());
         if let Some(error) = given.chain(self.named()).find_map(refused) {
             return error;

@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use paritas_shards::shown;
+use paritas_store::error::{Error, ErrorKind, Result};
+use paritas_store::shown::shown;
 
 use super::{Repair, RepairReport};
-use crate::error::{Error, ErrorKind, Result};
 use crate::evidence::FileState;
 use crate::find::{Entry, EntryKind};
 use crate::restore::Place;

@@ -11,13 +11,13 @@ use std::ops::Range;
 use std::path::Path;
 
 use paritas::Pages;
-use paritas_shards::shown;
 use paritas_shards::staged::StagedFile;
+use paritas_store::error::{Error, ErrorKind, Result};
+use paritas_store::shown::shown;
 
 use super::{Files, Parity, Repair, RepairReport, expect_survivable};
 use crate::coding::{Batches, passes};
 use crate::create::{parity_attributes, parity_mode};
-use crate::error::{Error, ErrorKind, Result};
 use crate::evidence::LayerEvidence;
 use crate::find::{EntryKind, Layer};
 use crate::format::CHECK;

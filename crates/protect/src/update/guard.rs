@@ -6,9 +6,9 @@
 use std::fmt;
 use std::str::FromStr;
 
-use paritas_shards::{counted, shown};
+use paritas_store::error::{Error, ErrorKind, Result};
+use paritas_store::shown::{counted, shown};
 
-use crate::error::{Error, ErrorKind, Result};
 use crate::find::Protection;
 
 /// Number of files below which no update is refused: of a few files, most change at a time.

@@ -4,8 +4,9 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use paritas_store::error::Result;
+
 use super::{Examination, look, replaced, set_unreadable, state_by_metadata};
-use crate::error::Result;
 use crate::evidence::{Evidence, FileState};
 use crate::find::EntryKind;
 use crate::scan::digest_of;

@@ -54,7 +54,7 @@ fn damage_is_no_change() {
     let old = parity();
     for job in [UpdateJob::default().checksum(true), UpdateJob::default().anew(true)] {
         let error = update(&only(root.path()), &job.sync(false), &|_| {}).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::CheckFailed, "{error}");
+        assert_eq!(error.kind(), ErrorKind::DigestMismatch, "{error}");
         assert_same(&parity(), &old, "refusing");
     }
     mend(root.path());
@@ -73,7 +73,7 @@ fn a_cut_file_is_no_change() {
     let old = names(&root.path().join(".paritas"));
     let job = UpdateJob::default().sync(false);
     let error = update(&only(root.path()), &job, &|_| {}).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::CheckFailed, "{error}");
+    assert_eq!(error.kind(), ErrorKind::DigestMismatch, "{error}");
     assert_eq!(names(&root.path().join(".paritas")), old);
     mend(root.path());
     assert_same(&snapshot(root.path()), &before, "repairing");
@@ -154,7 +154,7 @@ fn unreadable_files_are_not_given_up() {
     let take_away = |_| _ = fs::rename(&file, &away);
     let job = UpdateJob::default().anew(true).threads(NonZeroUsize::new(1)).sync(false);
     let error = update(&only(root.path()), &job, &take_away).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::CheckFailed, "{error}");
+    assert_eq!(error.kind(), ErrorKind::DigestMismatch, "{error}");
     assert!(!file.exists() && names(&root.path().join(".paritas")) == old);
     mend(root.path());
     assert_eq!(fs::read(&file).unwrap(), fs::read(&away).unwrap());

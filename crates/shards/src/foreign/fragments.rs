@@ -10,10 +10,10 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use paritas::{Buffer, Codec, NodeId};
+use paritas_store::error::{Error, ErrorKind, Result};
+use paritas_store::shown::shown;
 
-use crate::error::{Error, ErrorKind, Result};
 use crate::foreign::layout::{Layout, Run};
-use crate::shown::shown;
 use paritas_store::place::attributes::Attributes;
 use paritas_store::place::positional::read_at;
 use paritas_store::place::system::open_to_read;

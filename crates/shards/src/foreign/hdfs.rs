@@ -10,8 +10,8 @@
 use std::path::PathBuf;
 
 use paritas::Code;
+use paritas_store::error::{Error, Result};
 
-use crate::error::{Error, Result};
 use crate::foreign::layout::{Last, Layout};
 use crate::foreign::plain::{lengths, names, numbered};
 use crate::foreign::{Foreign, Hints, Plan, Survey, data_nodes};

@@ -17,14 +17,14 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use paritas::{Code, DEFAULT_PACKET, Spec};
+use paritas_store::error::{Error, Result};
+use paritas_store::shown::shown;
 
-use crate::error::{Error, Result};
 use crate::foreign::layout::{Last, Layout};
 use crate::foreign::plain::lengths;
 use crate::foreign::{
     Foreign, Hints, Plan, Survey, by_number, expect_family, file_name, not_recognised,
 };
-use crate::shown::shown;
 use paritas_store::place::system::open_to_read;
 
 /// Number of bytes of a long: a cell is a multiple of w longs, or of 8 strips of packets.

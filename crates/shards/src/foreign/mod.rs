@@ -26,15 +26,16 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use paritas::{Code, Codec, CodecOptions, Spec};
+use paritas_store::error::{Error, ErrorKind, Result};
+use paritas_store::progress::Progress;
+use paritas_store::shown::shown;
 
-use crate::error::{Error, ErrorKind, Result};
 use crate::foreign::fragments::{Fragment, Fragments};
 use crate::foreign::layout::Layout;
 use crate::foreign::spread::Spread;
 use crate::place::{NewFile, Pending, Replace, commit};
 use crate::setters::setters;
-use crate::shown::shown;
-use crate::{DecodeTarget, EncodeJob, EncodeReport, Object, Progress, decode, encode};
+use crate::{DecodeTarget, EncodeJob, EncodeReport, Object, decode, encode};
 use paritas_store::place::attributes::{Access, Attributes};
 use paritas_store::place::system::allow_open_files;
 

@@ -10,8 +10,8 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use paritas::Code;
+use paritas_store::error::{Error, Result};
 
-use crate::error::{Error, Result};
 use crate::foreign::layout::{Last, Layout};
 use crate::foreign::{
     Foreign, Hints, Plan, Survey, by_number, data_nodes, expect_family, file_name, not_recognised,

@@ -4,8 +4,8 @@ use std::io::{self, IoSlice, Write};
 use std::sync::Arc;
 
 use paritas::Codec;
+use paritas_store::error::{Error, Result};
 
-use crate::error::{Error, Result};
 use crate::foreign::fragments::chunk;
 use crate::foreign::layout::{Layout, Run};
 use crate::place::Pending;

@@ -16,13 +16,13 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use paritas::{Code, Spec};
+use paritas_store::error::{Error, Result};
+use paritas_store::shown::shown;
 
-use crate::error::{Error, Result};
 use crate::foreign::layout::{Last, Layout};
 use crate::foreign::{
     Foreign, Hints, Plan, Survey, by_number, data_nodes, expect_family, file_name, not_recognised,
 };
-use crate::shown::shown;
 use paritas_store::place::system::open_to_read;
 
 /// Number of bytes of a share that zfec encodes at a time.

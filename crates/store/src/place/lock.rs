@@ -10,7 +10,9 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::error::{Error, Result};
 use crate::place::identity::Inode;
+use crate::shown::shown;
 
 /// Time to wait for another process. Naming files takes milliseconds, syncing a folder on a
 /// busy disk a few seconds.
@@ -18,10 +20,6 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Time to wait between two attempts.
 const INTERVAL: Duration = Duration::from_millis(2);
-
-/// A folder in which another process has been writing for so long that nobody waited for its end.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Busy(pub PathBuf);
 
 /// Locks on some folders, until it is dropped.
 #[derive(Debug)]
@@ -33,15 +31,16 @@ impl FolderLocks {
     /// Locks folders, in an order that is the same in all processes.
     ///
     /// # Errors
-    /// If another process has held one of the locks for half a minute.
-    pub fn acquire<'p>(folders: impl IntoIterator<Item = &'p Path>) -> Result<Self, Busy> {
+    /// If another process has held one of the locks for half a minute
+    /// ([`crate::error::ErrorKind::Busy`]).
+    pub fn acquire<'p>(folders: impl IntoIterator<Item = &'p Path>) -> Result<Self> {
         Self::acquire_within(PATIENCE, folders)
     }
 
     fn acquire_within<'p>(
         patience: Duration,
         folders: impl IntoIterator<Item = &'p Path>,
-    ) -> Result<Self, Busy> {
+    ) -> Result<Self> {
         let inode = |folder: &'p Path| Some((Inode::at(folder)?, fs::canonicalize(folder).ok()?));
         let mut folders: Vec<(Inode, PathBuf)> = folders.into_iter().filter_map(inode).collect();
         folders.sort_by(|(one, path), (other, place)| {
@@ -56,21 +55,32 @@ impl FolderLocks {
 }
 
 /// Locks a folder where that is possible.
-fn lock(folder: &Path, deadline: Instant) -> Result<Option<File>, Busy> {
+fn lock(folder: &Path, deadline: Instant) -> Result<Option<File>> {
     let Ok(file) = File::open(folder) else { return Ok(None) };
     loop {
         match file.try_lock() {
             Ok(()) => return Ok(Some(file)),
             Err(TryLockError::Error(_)) => return Ok(None),
             Err(TryLockError::WouldBlock) if Instant::now() < deadline => thread::sleep(INTERVAL),
-            Err(TryLockError::WouldBlock) => return Err(Busy(folder.to_owned())),
+            Err(TryLockError::WouldBlock) => return Err(busy(folder)),
         }
     }
+}
+
+/// Returns the error for a folder in which another process has been writing for so long that
+/// nobody waited for its end.
+fn busy(folder: &Path) -> Error {
+    let message = format!(
+        "another process is writing in {} and does not end; try again later",
+        shown(folder)
+    );
+    Error::busy(message).at_path(folder)
 }
 
 #[cfg(all(test, unix))]
 mod tests {
     use super::*;
+    use crate::error::ErrorKind;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     /// Threads that lock the same folders in different orders, some twice, are never in them
@@ -102,7 +112,8 @@ mod tests {
         let held = FolderLocks::acquire([folder.path()]).unwrap();
         let patience = Duration::from_millis(20);
         let error = FolderLocks::acquire_within(patience, [folder.path()]).unwrap_err();
-        assert_eq!(error, Busy(folder.path().canonicalize().unwrap()));
+        assert_eq!(error.kind(), ErrorKind::Busy);
+        assert_eq!(error.path(), Some(&*folder.path().canonicalize().unwrap()));
         drop(held);
         FolderLocks::acquire_within(patience, [folder.path(), Path::new("/none")]).unwrap();
     }

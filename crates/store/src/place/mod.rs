@@ -1,5 +1,6 @@
 //! Where files lie. Everything here is told of files and folders alone, and knows nothing of codes
-//! or formats. Functions return [`std::io::Error`]; callers say what they were doing.
+//! or formats. Most functions return
+//! [`std::io::Error`]; callers say what they were doing.
 
 pub mod attributes;
 pub mod extended;

@@ -3,6 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use crate::error::{Error, ErrorKind};
+use crate::shown::shown;
+
 /// The room on disks, less what was taken of it.
 #[derive(Debug, Clone, Default)]
 pub struct Room {
@@ -19,6 +22,16 @@ pub struct NoRoom {
     pub needed: u64,
     /// Number of bytes that are left there.
     pub left: u64,
+}
+
+impl From<NoRoom> for Error {
+    fn from(NoRoom { path, needed, left }: NoRoom) -> Self {
+        let message = format!(
+            "the disk of {} has room for {left} of the {needed} bytes that are to be written there",
+            shown(&path)
+        );
+        Self::new(ErrorKind::Io, message).at_path(&path).counting(needed, left)
+    }
 }
 
 /// What is to be written to one disk.

@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Write};
 use std::str::FromStr;
 
-use crate::{Error, Result};
+use paritas_store::error::{Error, Result};
 
 /// The most bytes of a name.
 const MOST_NAME: usize = 1024;

@@ -22,9 +22,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::stream::{self, BoxStream, StreamExt};
+use paritas_store::error::Result;
 
 use super::{Abilities, Entry, Mode, Node, Stat, Writer};
-use crate::Result;
 use crate::names::MANIFESTS;
 
 /// Begins the digits that say which letters are capitals. No name contains it in paths.

@@ -21,9 +21,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::TryStreamExt;
 use futures::future::join_all;
+use paritas_store::error::{Error, ErrorKind, Result};
 
 use super::{Entry, MOST_WHOLE, Mode, Node, Writer, check_path};
-use crate::{Error, ErrorKind, Result};
 
 /// Number of files in a listing that takes more than one page: services send 1,000 at most.
 const MANY: usize = 1100;

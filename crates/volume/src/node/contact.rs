@@ -27,11 +27,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
+use paritas_store::error::{Error, ErrorKind, Result};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
 use super::Call;
-use crate::{Error, ErrorKind, Result};
 
 /// Time for which a lost node is left alone, in time limits. A command that takes less than three
 /// limits never waits twice.

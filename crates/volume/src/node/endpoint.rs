@@ -26,6 +26,7 @@ use bytes::{Buf, Bytes};
 use futures::stream::{self, BoxStream, StreamExt, TryStreamExt};
 use opendal::layers::RetryLayer;
 use opendal::{Buffer, BytesRange, Metadata, Operator};
+use paritas_store::error::{Error, ErrorKind, Result};
 
 use super::contact::Contact;
 use super::service::Service;
@@ -35,7 +36,6 @@ use super::{
     check_prefix, is_abandoned, range_length, staging_path, too_long,
 };
 use crate::cleaning::Unfinished;
-use crate::{Error, ErrorKind, Result};
 
 /// Bytes that a bucket's writer sends at a time. A bucket takes 10,000 parts, so 80 GiB.
 const PART: usize = 8 << 20;

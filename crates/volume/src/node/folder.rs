@@ -25,9 +25,9 @@ use std::time::{Duration, SystemTime};
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::stream::{self, BoxStream, StreamExt};
-use paritas_shards::{drop_cached, sync_directory};
-use paritas_store::place::lock::{Busy, FolderLocks};
-use paritas_store::place::system::{look_and_rename, rename_at_once};
+use paritas_store::error::{Error, ErrorKind, Result};
+use paritas_store::place::lock::FolderLocks;
+use paritas_store::place::system::{drop_cached, look_and_rename, rename_at_once, sync_directory};
 use tempfile::{NamedTempFile, PersistError};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::{self, Sender};
@@ -42,7 +42,6 @@ use super::{
     is_abandoned, range_length, staging_prefix, too_long,
 };
 use crate::cleaning::Unfinished;
-use crate::{Error, ErrorKind, Result};
 
 /// Number of entries of a listing that are handed over at a time.
 const BATCH: usize = 1000;
@@ -534,7 +533,7 @@ impl Inner {
     fn look_and_create(&self, path: &Path, target: &Path) -> io::Result<()> {
         self.looks_first.store(true, Ordering::Relaxed);
         let turn = FolderLocks::acquire([self.root.join(STAGING).as_path()]);
-        let _turn = turn.map_err(|Busy(_)| io::Error::from(IoErrorKind::ResourceBusy))?;
+        let _turn = turn.map_err(|_| io::Error::from(IoErrorKind::ResourceBusy))?;
         look_and_rename(path, target)
     }
 

@@ -18,10 +18,9 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use paritas_store::error::{Error, Result};
 use percent_encoding::percent_decode_str;
 use url::Url;
-
-use crate::{Error, Result};
 
 /// How long folders are waited for whose links are followed. Where that is too short, two nodes at
 /// one place are told apart by their marks.

@@ -9,9 +9,9 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures::FutureExt;
 use futures::stream::{self, BoxStream, StreamExt};
+use paritas_store::error::Result;
 
 use super::{Abilities, Entry, Mode, Node, Stat, Writer, may_block};
-use crate::Result;
 
 /// What is asked of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

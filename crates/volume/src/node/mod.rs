@@ -41,9 +41,9 @@ use std::time::{Duration, SystemTime};
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::stream::BoxStream;
+use paritas_store::error::{Error, Result};
 
 use crate::process;
-use crate::{Error, Result};
 
 pub use caseless::Caseless;
 pub use counted::{Counted, Counters, Tally};

@@ -3,13 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use paritas_store::error::{Error, ErrorKind, Result};
 use serde::Deserialize;
 
 use super::contact::Contact;
 use super::service::{Credentials, Service};
 use super::{Caseless, Endpoint, Folder, Limited, Location, Node, Secret, Timed};
 use crate::config::{Config, NodeEntry};
-use crate::{Error, ErrorKind, Result};
 
 /// Opens a node of a volume, with the volume's limits. The node is not asked for anything yet.
 ///

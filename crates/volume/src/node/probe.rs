@@ -6,10 +6,10 @@ use std::time::SystemTime;
 use bytes::Bytes;
 use futures::StreamExt;
 use futures::future::join_all;
+use paritas_store::error::{Error, ErrorKind, Result};
 
 use super::{Abilities, Mode, Node};
 use crate::names::READY;
-use crate::{Error, ErrorKind, Result};
 
 /// Number of files that are created by several at once.
 const ROUNDS: usize = 4;

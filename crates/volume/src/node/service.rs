@@ -11,12 +11,12 @@ use opendal::{
     Buffer, HttpBody, HttpTransport, HttpTransporter, OperationContext, Operator, services,
 };
 use opendal_http_transport_reqwest::ReqwestTransport;
+use paritas_store::error::{Error, ErrorKind, Result};
 
 use super::contact::Contact;
 use super::redact::Secret;
 use super::streamed::Puts;
 use super::{Abilities, Location};
-use crate::{Error, ErrorKind, Result};
 
 /// An operator without layers, and how it is used.
 pub(super) struct Service {

@@ -13,13 +13,13 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use futures::stream::{BoxStream, Stream, StreamExt};
+use paritas_store::error::{Error, ErrorKind, Result};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
 use super::contact::Contact;
 use super::{Abilities, Call, Entry, Mode, Node, Stat, Writer};
 use crate::names::READY;
-use crate::{Error, ErrorKind, Result};
 
 /// Bytes a second at which a server must store a file that it copies once all of it has arrived.
 /// Nothing moves meanwhile.

@@ -1,7 +1,8 @@
 //! How many nodes must answer, and how many must store.
 
+use paritas_store::error::{Error, Result};
+
 use crate::protocol::NodeIndex;
-use crate::{Error, Result};
 
 /// The sizes of the sets of nodes that readers and writers need.
 ///

@@ -2,8 +2,8 @@
 
 use paritas_shards::Digest;
 use paritas_shards::blocks::Layout;
+use paritas_store::error::{Error, ErrorKind, Result};
 
-use crate::error::{Error, ErrorKind, Result};
 use crate::transfer::Place;
 
 /// Bytes that are read at a time, if blocks are not longer.

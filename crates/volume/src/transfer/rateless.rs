@@ -21,9 +21,9 @@ use futures::future::{AbortHandle, BoxFuture, abortable};
 use futures::stream::{FuturesUnordered, Stream, StreamExt, try_unfold};
 use paritas::graph::{Decoder, Method};
 use paritas_shards::blocks::Segment;
+use paritas_store::error::{Error, ErrorKind, Result};
 use tokio::time::Instant;
 
-use crate::error::{Error, ErrorKind, Result};
 use crate::transfer::Pace;
 use crate::transfer::receive::{Pieces, Receiver, Wanted, cut, data_of, kept, run_blocking};
 

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use futures::stream::{BoxStream, StreamExt};
+use paritas_store::error::Result;
 
-use crate::error::Result;
 use crate::transfer::rateless;
 use crate::transfer::receive::{Pieces, Receiver, Wanted};
 

@@ -13,8 +13,8 @@ use futures::future::{join_all, try_join_all};
 use futures::stream::{self, StreamExt};
 use paritas_shards::Digest;
 use paritas_shards::blocks::{Layout, Segment};
+use paritas_store::error::{Error, Result};
 
-use crate::error::{Error, Result};
 use crate::node::Writer;
 use crate::transfer::receive::{Receiver, run_blocking};
 use crate::transfer::{Pace, Place, Settings};

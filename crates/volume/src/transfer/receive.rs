@@ -14,9 +14,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::stream::{self, BoxStream, FuturesUnordered, StreamExt};
 use paritas_shards::blocks::{Layout, Segment};
+use paritas_store::error::{Error, ErrorKind, Result};
 use tokio::time::Instant;
 
-use crate::error::{Error, ErrorKind, Result};
 use crate::node::may_block;
 use crate::transfer::race::Race;
 use crate::transfer::{Pace, Place, Settings};

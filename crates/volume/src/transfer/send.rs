@@ -14,10 +14,10 @@ use bytes::Bytes;
 use futures::future::join_all;
 use paritas_shards::Digest;
 use paritas_shards::blocks::{Layout, Segment, encode_segments};
+use paritas_store::error::{Error, ErrorKind, Result};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::{AbortHandle, JoinHandle};
 
-use crate::error::{Error, ErrorKind, Result};
 use crate::node::Writer;
 use crate::transfer::Settings;
 
@@ -162,7 +162,7 @@ impl Coder {
                 let _ = line.send(Item::Block(Arc::clone(&sealed)));
             }
             if self.alive.are_too_few() {
-                return Err(paritas_shards::Error::cancelled());
+                return Err(Error::cancelled());
             }
             (self.progress)(bytes as u64);
             Ok(())
@@ -171,7 +171,7 @@ impl Coder {
         let (length, digest) = match coded {
             Ok(coded) => coded,
             // Stopped by failed uploads, which tell why.
-            Err(error) if error.kind() == paritas_shards::ErrorKind::Cancelled => {
+            Err(error) if error.kind() == ErrorKind::Cancelled => {
                 return Ok((0, Digest::new([0; 32])));
             }
             Err(error) => return Err(error.into()),
@@ -207,7 +207,7 @@ impl Pool {
     }
 
     /// Takes a free segment, makes a new one while there is room, and otherwise waits for one.
-    fn take(&self, layout: &Layout) -> paritas_shards::Result<Segment> {
+    fn take(&self, layout: &Layout) -> Result<Segment> {
         let free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         if let Ok(segment) = free.try_recv() {
             return Ok(segment);
@@ -216,7 +216,7 @@ impl Pool {
         match self.room.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less) {
             Ok(_) => Segment::new(layout),
             // The pool holds a sender itself, so the line never closes.
-            Err(_) => free.recv().map_err(|_| paritas_shards::Error::cancelled()),
+            Err(_) => free.recv().map_err(|_| Error::cancelled()),
         }
     }
 }

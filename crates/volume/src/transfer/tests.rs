@@ -10,8 +10,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures::stream::{self, BoxStream, StreamExt};
 use paritas_shards::blocks::{Layout, Shape};
+use paritas_store::error::{Error, ErrorKind, Result};
 
-use crate::error::{Error, ErrorKind, Result};
 use crate::node::{
     Abilities, Call, Entry, Fault, Faulty, Mode, Node, Stat, Trigger, Writer, may_block,
 };

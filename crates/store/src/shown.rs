@@ -9,7 +9,7 @@ use std::fmt::{self, Write};
 /// that are not UTF-8 become U+FFFD.
 ///
 /// ```
-/// assert_eq!(paritas_shards::shown("a\nb: intact\u{1b}[K").to_string(), r"a\nb: intact\u{1b}[K");
+/// assert_eq!(paritas_store::shown::shown("a\nb: intact\u{1b}[K").to_string(), r"a\nb: intact\u{1b}[K");
 /// ```
 pub fn shown<T: AsRef<OsStr> + ?Sized>(name: &T) -> Shown<'_> {
     Shown(name.as_ref())
@@ -34,8 +34,8 @@ impl fmt::Display for Shown<'_> {
 /// Returns a number with what it counts, for a message: `1 shard`, `2 shards`.
 ///
 /// ```
-/// assert_eq!(paritas_shards::counted(1_u64, "shard"), "1 shard");
-/// assert_eq!(paritas_shards::counted(0_u64, "byte"), "0 bytes");
+/// assert_eq!(paritas_store::shown::counted(1_u64, "shard"), "1 shard");
+/// assert_eq!(paritas_store::shown::counted(0_u64, "byte"), "0 bytes");
 /// ```
 pub fn counted(count: impl TryInto<u64>, thing: &str) -> String {
     let count = count.try_into().unwrap_or(u64::MAX);
