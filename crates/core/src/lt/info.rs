@@ -4,7 +4,7 @@
 //! ([`LtInfo::with_graph`]). A checksum for each block, bound to the block's number, detects
 //! damaged blocks and those of other objects.
 
-use crc_fast::{CrcAlgorithm, Digest};
+use crc64fast_nvme::Digest;
 
 use crate::define::lt::{Graph, LtCode};
 use crate::error::{Error, Result};
@@ -108,8 +108,8 @@ impl LtInfo {
 
 /// Returns the CRC-64 (NVMe) of the number and the bytes.
 pub(super) fn checksum(number: u64, bytes: &[u8]) -> u64 {
-    let mut digest = Digest::new(CrcAlgorithm::Crc64Nvme);
-    digest.update(&number.to_le_bytes());
-    digest.update(bytes);
-    digest.finalize()
+    let mut digest = Digest::new();
+    digest.write(&number.to_le_bytes());
+    digest.write(bytes);
+    digest.sum64()
 }

@@ -1,20 +1,18 @@
 //! Random choices from a seed: the same on every machine, in every version.
 //!
-//! The stream is xoshiro256++ (Blackman and Vigna 2018). The code that makes choices from it is
-//! written here and not taken from `rand`, which may change between versions: seeds are stored
-//! beside matrices and must give the same matrices again.
-
-use rand_xoshiro::Xoshiro256PlusPlus;
-use rand_xoshiro::rand_core::{Rng, SeedableRng};
+//! The stream is xoshiro256++ (Blackman and Vigna 2018), and its state comes from the seed by
+//! SplitMix64, as they advise. Both, and the code that makes choices, are written here and not
+//! taken from `rand`, which may change between versions: seeds are stored beside matrices and must
+//! give the same matrices again.
 
 /// A stream of random choices.
 #[derive(Debug, Clone)]
-pub(crate) struct Chance(Xoshiro256PlusPlus);
+pub(crate) struct Chance([u64; 4]);
 
 impl Chance {
     /// The stream of a seed.
-    pub(crate) fn new(seed: u64) -> Self {
-        Self(Xoshiro256PlusPlus::seed_from_u64(seed))
+    pub(crate) fn new(mut seed: u64) -> Self {
+        Self([(); 4].map(|()| split_mix(&mut seed)))
     }
 
     /// Returns the stream for one part of the work. It does not depend on the number of parts.
@@ -23,9 +21,18 @@ impl Chance {
         Self::new(seed ^ mixed)
     }
 
+    /// Returns the next 64 bits.
+    pub(crate) fn bits(&mut self) -> u64 {
+        let [a, b, c, d] = self.0;
+        let bits = a.wrapping_add(d).rotate_left(23).wrapping_add(a);
+        let (third, last) = (c ^ a, d ^ b);
+        self.0 = [a ^ last, b ^ third, third ^ (b << 17), last.rotate_left(45)];
+        bits
+    }
+
     /// Returns a number below `bound`, which is at least 1.
     pub(crate) fn below(&mut self, bound: usize) -> usize {
-        ((u128::from(self.0.next_u64()) * bound as u128) >> 64) as usize
+        ((u128::from(self.bits()) * bound as u128) >> 64) as usize
     }
 
     /// Returns true with the given probability.
@@ -35,7 +42,7 @@ impl Chance {
 
     /// Returns a number from 0 to below 1.
     pub(crate) fn fraction(&mut self) -> f64 {
-        (self.0.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
+        (self.bits() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
     /// Puts a list in a random order.
@@ -49,6 +56,14 @@ impl Chance {
     pub(crate) fn pick<'a, T>(&mut self, list: &'a [T]) -> Option<&'a T> {
         list.get(self.below(list.len().max(1)))
     }
+}
+
+/// Returns the next number of a SplitMix64 stream.
+fn split_mix(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let mixed = (*state ^ (*state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    mixed ^ (mixed >> 31)
 }
 
 #[cfg(test)]

@@ -48,8 +48,6 @@ mod text;
 pub(crate) mod variants;
 pub mod vector;
 
-use serde::{Deserialize, Serialize};
-
 use crate::define::cells::{CellId, CellSet, NodeId};
 use crate::define::code::Code;
 use crate::error::{Error, Result};
@@ -82,8 +80,9 @@ const REFINE_ROUNDS: usize = 400;
 const SEED: u64 = 1;
 
 /// The pass that reduces a schedule's XORs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
 pub enum Pass {
     /// Rows as they are.

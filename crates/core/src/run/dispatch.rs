@@ -5,8 +5,6 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
-
 use crate::error::{Error, Result};
 use crate::limits::{COMPILED_AFTER, WORDS_COMPILED_AFTER};
 use crate::plan::execution::{Execution, Part};
@@ -20,8 +18,9 @@ use crate::run::tiled::packets::Pass;
 use crate::run::tiled::{self, LongRunner, Runners, Tiled, Untiled};
 
 /// A kernel by name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
 pub enum Kernel {
     /// Tiled, 64-bit words.
@@ -52,8 +51,9 @@ pub enum Kernel {
 }
 
 /// Number of bits that a kernel of the lab loads, XORs and stores at once.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 pub enum Width {
     /// General registers.
     Bits64,
@@ -79,8 +79,9 @@ impl Width {
 }
 
 /// A kernel of the word layout by name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
 pub enum WordKernel {
     /// For the lab: one operation of two operands after the other. It doubles the words of a 64-bit

@@ -1,6 +1,9 @@
 //! How many blocks are needed, by simulation on the graph.
 
-use rayon::prelude::*;
+use std::iter;
+use std::num::NonZeroUsize;
+use std::panic::resume_unwind;
+use std::thread;
 
 use crate::define::lt::Graph;
 use crate::error::Result;
@@ -53,8 +56,15 @@ impl Reception {
             }
             Ok(None)
         };
-        let needed: Result<Vec<Option<usize>>> = (0..runs).into_par_iter().map(run).collect();
-        let mut needed: Vec<usize> = needed?.into_iter().flatten().collect();
+        let threads = thread::available_parallelism().map_or(1, NonZeroUsize::get);
+        let share = |first: usize| (first..runs).step_by(threads).filter_map(|at| run(at).transpose());
+        let share = |first| share(first).collect::<Result<Vec<usize>>>();
+        let shares: Vec<Result<Vec<usize>>> = thread::scope(|scope| {
+            let others: Vec<_> = (1..threads.min(runs)).map(|at| scope.spawn(move || share(at))).collect();
+            let joined = others.into_iter().map(|one| one.join().unwrap_or_else(|panic| resume_unwind(panic)));
+            iter::once(share(0)).chain(joined).collect()
+        });
+        let mut needed = shares.into_iter().collect::<Result<Vec<_>>>()?.concat();
         needed.sort_unstable();
         Ok(Self { data: graph.data(), needed, runs })
     }

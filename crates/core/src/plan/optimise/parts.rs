@@ -10,10 +10,6 @@
 
 use std::collections::HashMap;
 
-use rustworkx_core::petgraph::algo::kosaraju_scc;
-use rustworkx_core::petgraph::graphmap::DiGraphMap;
-use rustworkx_core::petgraph::unionfind::UnionFind;
-
 use crate::plan::optimise::rows::{Columns, Rows};
 
 /// Rows that were taken apart.
@@ -76,12 +72,12 @@ impl Part {
             columns.iter().for_each(|&column| users[column as usize].push(rows.column_of(row)));
         }
         let is_temp = |column: u32| rows.row_of(column).is_some_and(|row| rows.is_temp(row));
-        let mut groups: UnionFind<u32> = UnionFind::new(rows.columns());
+        let mut groups = Groups::new(rows.columns());
         let mut links = Vec::new();
         for (column, users) in (0..).zip(&users) {
             match users[..] {
                 [user] if is_temp(column) => links.push((user, column)),
-                _ => users.iter().for_each(|&user| _ = groups.union(user, column)),
+                _ => users.iter().for_each(|&user| groups.join(user, column)),
             }
         }
         join_circles(&mut groups, &links);
@@ -139,14 +135,82 @@ fn sorted(columns: impl Iterator<Item = u32>) -> Columns {
     columns
 }
 
+/// Groups of columns: each column has the one that it was joined to, or itself.
+struct Groups(Vec<u32>);
+
+impl Groups {
+    fn new(columns: usize) -> Self {
+        Self((0..columns as u32).collect())
+    }
+
+    /// Returns the column that stands for the group of a column.
+    fn find(&self, mut column: u32) -> u32 {
+        while self.0[column as usize] != column {
+            column = self.0[column as usize];
+        }
+        column
+    }
+
+    /// Makes one group of those of two columns.
+    fn join(&mut self, one: u32, other: u32) {
+        let (one, other) = (self.shortened(one), self.shortened(other));
+        self.0[one.max(other) as usize] = one.min(other);
+    }
+
+    /// Does what [`Groups::find`] does, and halves the way for the next time.
+    fn shortened(&mut self, mut column: u32) -> u32 {
+        while self.0[column as usize] != column {
+            let next = self.0[column as usize];
+            self.0[column as usize] = self.0[next as usize];
+            column = next;
+        }
+        column
+    }
+}
+
 /// Joins groups of columns that would wait for each other. By a link, the group of its first column
 /// waits for that of the second. Any result of a part may come to depend on any of its inputs, when
 /// its row is expressed by another row of the part.
-fn join_circles(groups: &mut UnionFind<u32>, links: &[(u32, u32)]) {
-    let links = links.iter().map(|&(user, used)| (groups.find(user), groups.find(used)));
-    let waiting: DiGraphMap<u32, ()> = links.collect();
-    for circle in kosaraju_scc(&waiting) {
-        circle.iter().for_each(|&group| _ = groups.union(circle[0], group));
+///
+/// Groups that wait for each other are a strongly connected component. Kosaraju's method finds
+/// them: it goes through the groups against the links, those first that were finished last.
+fn join_circles(groups: &mut Groups, links: &[(u32, u32)]) {
+    let columns = groups.0.len();
+    let (mut forth, mut back) = (vec![Vec::new(); columns], vec![Vec::new(); columns]);
+    for &(user, used) in links {
+        let (user, used) = (groups.find(user), groups.find(used));
+        forth[user as usize].push(used);
+        back[used as usize].push(user);
+    }
+    let (mut seen, mut finished) = (vec![false; columns], Vec::new());
+    (0..columns as u32).for_each(|group| visit(&forth, group, &mut seen, &mut finished));
+    let mut seen = vec![false; columns];
+    for &group in finished.iter().rev() {
+        let mut circle = Vec::new();
+        visit(&back, group, &mut seen, &mut circle);
+        circle.into_iter().for_each(|other| groups.join(group, other));
+    }
+}
+
+/// Goes from a group along all links that lead to groups not seen yet, and adds each of these to
+/// `finished` after those that it leads to.
+fn visit(links: &[Vec<u32>], from: u32, seen: &mut [bool], finished: &mut Vec<u32>) {
+    if std::mem::replace(&mut seen[from as usize], true) {
+        return;
+    }
+    let mut way = vec![(from, links[from as usize].iter())];
+    while let Some((group, next)) = way.last_mut() {
+        match next.next() {
+            Some(&to) if !seen[to as usize] => {
+                seen[to as usize] = true;
+                way.push((to, links[to as usize].iter()));
+            }
+            Some(_) => {}
+            None => {
+                finished.push(*group);
+                way.pop();
+            }
+        }
     }
 }
 

@@ -1,10 +1,8 @@
 //! Programs over words for the tests of compiled code, and test bytes for any program.
 
-use rand_xoshiro::Xoshiro256PlusPlus;
-use rand_xoshiro::rand_core::{Rng, SeedableRng};
-
 use crate::define::code::Code;
 use crate::define::field::Field;
+use crate::plan::chance::Chance;
 use crate::plan::machine::LINE;
 use crate::plan::products::Rows;
 use crate::plan::program::{Location, Program};
@@ -16,8 +14,8 @@ pub(super) const LINES_OF_WORDS: usize = 16;
 
 /// Returns a stream of random bytes, which depends only on the seed.
 pub(super) fn random_bytes(seed: u64) -> impl FnMut() -> u8 {
-    let mut stream = Xoshiro256PlusPlus::seed_from_u64(seed);
-    move || (stream.next_u64() >> 56) as u8
+    let mut stream = Chance::new(seed);
+    move || (stream.bits() >> 56) as u8
 }
 
 /// Makes a program of sums of products, inputs first in the buffers. The last `replaced` inputs lie

@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::yield_now;
 use std::time::Instant;
 
-use rayon::{ThreadPool, ThreadPoolBuilder};
+use rayon_core::{ThreadPool, ThreadPoolBuilder};
 
 use crate::limits::{BURST_GAP, LOOKOUT, LOOKS};
 use crate::run::threads::{forks, place};

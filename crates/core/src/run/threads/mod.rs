@@ -16,15 +16,14 @@ use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use serde::{Deserialize, Serialize};
-
 use crate::error::{Error, Result};
 use crate::limits::{BYTES_A_STEP, BYTES_A_THREAD, BYTES_TO_WAKE, STEPS_A_SHARE};
 use crate::run::threads::helpers::{Seat, Wanted, with_helpers};
 
 /// How a call's work is split over threads.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
 pub enum Split {
     /// Every thread takes some of the stripes.
