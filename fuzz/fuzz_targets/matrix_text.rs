@@ -3,9 +3,10 @@
 
 #![no_main]
 
+use paritas::code::ParityMatrix;
 use libfuzzer_sys::fuzz_target;
 use paritas::erasure::survival;
-use paritas::{Code, ParityMatrix, Spec};
+use paritas::{Code, Spec};
 
 /// Larger matrices are read and printed, but not made codes of.
 const MAX_CELLS: usize = 512;

@@ -8,13 +8,11 @@
 
 use std::ops::Range;
 
+use paritas::code::{CellId, CellSet, CodeBuilder, Role};
+use paritas::research::{Order, Pass, PlanOptions, interpret};
 use libfuzzer_sys::arbitrary::{self, Unstructured};
 use libfuzzer_sys::fuzz_target;
-use paritas::interpret;
-use paritas::{
-    Buffer, CellId, CellSet, Code, CodeBuilder, Codec, CodecOptions, ErrorKind, Kernel,
-    KernelChoice, LaneCodec, Order, Pass, PlanOptions, Role, Spec, Stores,
-};
+use paritas::{Buffer, Code, Codec, CodecOptions, ErrorKind, Kernel, KernelChoice, LaneCodec, Spec, Stores};
 
 const MAX_CELLS: usize = 80;
 const MAX_STRIPES: usize = 9;

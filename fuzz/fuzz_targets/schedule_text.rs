@@ -3,10 +3,9 @@
 
 #![no_main]
 
+use paritas::research::{Schedule, interpret};
 use libfuzzer_sys::fuzz_target;
-use paritas::Schedule;
-use paritas::interpret;
-use paritas::passes::{fuse, order, slp, smart};
+use paritas::research::passes::{data_first, few_live, fuse, parity_first, slp, smart};
 
 /// Larger schedules are read and printed, but not run.
 const MAX_CELLS: usize = 4096;
@@ -18,12 +17,12 @@ const MAX_OPERATIONS: usize = 256;
 type Pass = fn(&Schedule) -> paritas::Result<Schedule>;
 
 const PASSES: [(&str, Pass); 6] = [
-    ("smart", smart::pass),
-    ("slp", slp::pass),
-    ("fuse", fuse::pass),
-    ("parity-first", order::parity_first),
-    ("data-first", order::data_first),
-    ("few-live", order::few_live),
+    ("smart", smart),
+    ("slp", slp),
+    ("fuse", fuse),
+    ("parity-first", parity_first),
+    ("data-first", data_first),
+    ("few-live", few_live),
 ];
 
 fuzz_target!(|text: &str| {

@@ -5,8 +5,9 @@
 
 #![no_main]
 
+use paritas::code::Pin;
 use libfuzzer_sys::fuzz_target;
-use paritas::{Code, Pin, Spec};
+use paritas::{Code, Spec};
 
 /// Smallest parameter that is skipped: from here up to 65,536 parameters are legal, but take
 /// seconds to build.

@@ -1,7 +1,9 @@
 //! Codes and schedules.
 
+use paritas::NodeId;
+use paritas::code::{BitMatrix, CellId, CellSet, ParityMatrix, ParityPlacement};
 use paritas::erasure::survival;
-use paritas::{BitMatrix, CellId, CellSet, NodeId, ParityMatrix, ParityPlacement, Slot};
+use paritas::research::Slot;
 use pyo3::prelude::*;
 
 use crate::arrays;
@@ -193,7 +195,7 @@ fn ones(row: &Bound<'_, PyAny>) -> Result<(Vec<usize>, usize)> {
 /// Operations that compute some cells of a stripe from others.
 #[pyclass(frozen, module = "paritas")]
 pub struct Schedule {
-    schedule: paritas::Schedule,
+    schedule: paritas::research::Schedule,
     /// The names of the cells that are read, in the order of inputs.
     #[pyo3(get)]
     inputs: Vec<String>,
@@ -207,14 +209,14 @@ impl Schedule {
     /// The number of XORs of two cells.
     #[getter]
     fn xors(&self) -> usize {
-        paritas::Cost::of(&self.schedule).xors
+        paritas::research::Cost::of(&self.schedule).xors
     }
 
     /// The number of XORs and copies: the sum of the numbers of sources of all operations, where an
     /// operation that adds to its target counts the target as a source.
     #[getter]
     fn touches(&self) -> usize {
-        paritas::Cost::of(&self.schedule).total
+        paritas::research::Cost::of(&self.schedule).total
     }
 
     /// The number of temporary cells.

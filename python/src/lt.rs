@@ -3,7 +3,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use paritas::{LtBlock, LtCode, LtInfo, LtOptions};
+use paritas::lt::{LtBlock, LtCode, LtInfo, LtOptions};
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
@@ -14,7 +14,7 @@ use crate::errors::Result;
 
 /// Makes the coded blocks of objects.
 #[pyclass(frozen, module = "paritas")]
-pub struct LtEncoder(paritas::LtEncoder);
+pub struct LtEncoder(paritas::lt::LtEncoder);
 
 #[pymethods]
 impl LtEncoder {
@@ -22,7 +22,7 @@ impl LtEncoder {
     #[new]
     fn new(py: Python<'_>, spec: &str) -> Result<Self> {
         let spec = spec.parse()?;
-        let new = || paritas::LtEncoder::new(LtCode::new(&spec)?, LtOptions::default());
+        let new = || paritas::lt::LtEncoder::new(LtCode::new(&spec)?, LtOptions::default());
         Ok(Self(py.detach(new)?))
     }
 
@@ -38,7 +38,7 @@ impl LtEncoder {
 #[pyclass(frozen, sequence, module = "paritas")]
 pub struct LtBlocks {
     info: Vec<u8>,
-    blocks: paritas::LtBlocks,
+    blocks: paritas::lt::LtBlocks,
 }
 
 #[pymethods]
@@ -70,7 +70,7 @@ impl LtBlocks {
 
 /// Gives an object back from blocks in any order.
 #[pyclass(frozen, module = "paritas")]
-pub struct LtDecoder(Mutex<paritas::LtDecoder<Source>>);
+pub struct LtDecoder(Mutex<paritas::lt::LtDecoder<Source>>);
 
 #[pymethods]
 impl LtDecoder {
@@ -78,7 +78,7 @@ impl LtDecoder {
     #[new]
     fn new(py: Python<'_>, info: &Bound<'_, PyAny>) -> Result<Self> {
         let info = LtInfo::from_bytes(Source::of(info)?.as_ref())?;
-        let decoder = py.detach(|| paritas::LtDecoder::new(&info, LtOptions::default()))?;
+        let decoder = py.detach(|| paritas::lt::LtDecoder::new(&info, LtOptions::default()))?;
         Ok(Self(Mutex::new(decoder)))
     }
 
@@ -114,7 +114,7 @@ impl LtDecoder {
 impl LtDecoder {
     /// Waits until no other thread uses the decoder. Other threads of the interpreter run
     /// meanwhile.
-    fn lock(&self, py: Python<'_>) -> MutexGuard<'_, paritas::LtDecoder<Source>> {
+    fn lock(&self, py: Python<'_>) -> MutexGuard<'_, paritas::lt::LtDecoder<Source>> {
         self.0.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
     }
 }

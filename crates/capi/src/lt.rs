@@ -4,7 +4,7 @@
 use std::ffi::c_char;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use paritas::{LtBlock, LtBlocks, LtCode, LtDecoder, LtEncoder, LtInfo, LtOptions};
+use paritas::lt::{LtBlock, LtBlocks, LtCode, LtDecoder, LtEncoder, LtInfo, LtOptions};
 
 use crate::handle::{self, Handle};
 use crate::memory;

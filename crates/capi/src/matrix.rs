@@ -2,8 +2,9 @@
 
 use std::ffi::c_char;
 
+use paritas::code::{BitMatrix, ParityMatrix, ParityPlacement};
 use paritas::erasure::survival;
-use paritas::{BitMatrix, Code, Codec, ParityMatrix, ParityPlacement};
+use paritas::{Code, Codec};
 
 use crate::codec::{Shaped, chosen, paritas_codec, paritas_options};
 use crate::handle;

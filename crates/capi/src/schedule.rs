@@ -2,7 +2,9 @@
 
 use std::ffi::{CString, c_char};
 
-use paritas::{Code, Plan, Role, Slot};
+use paritas::Code;
+use paritas::code::Role;
+use paritas::research::{Plan, Slot};
 
 use crate::codec::{Shaped, ids, paritas_codec};
 use crate::handle::{self, Handle};
@@ -79,7 +81,7 @@ pub(crate) struct Arrays {
 impl Arrays {
     fn new(code: &Code, plan: &Plan) -> Result<Self> {
         let schedule = plan.schedule();
-        let place = |&cell: &paritas::CellId| match code.cell(cell).place {
+        let place = |&cell: &paritas::code::CellId| match code.cell(cell).place {
             Some(place) => {
                 paritas_place { shard: place.node.index() as u32, row: place.row as u32 }
             }

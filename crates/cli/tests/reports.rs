@@ -608,7 +608,7 @@ fn fused_schedules() {
     }
     let bench = ["bench", "--code", "4+2", "--set", "65536", "--reps", "1", "--cost", "fused"];
     run([&bench[..], &["--kernel", "scalar"]].concat()).expect(exit::ARGUMENTS);
-    if paritas::can_compile().is_ok() {
+    if paritas::research::can_compile().is_ok() {
         run([&bench[..], &["--kernel", "jit"]].concat()).expect(exit::DONE);
     }
     let arguments = ["schedule", "4+2", "--kernel", "avx2"];

@@ -6,9 +6,11 @@
 //! cargo run --release -p paritas --example decode_counts
 //! ```
 
+use paritas::code::CellId;
 use paritas::erasure::{Losses, combinations};
-use paritas::passes::{direct, fuse, slp};
-use paritas::{CellId, Code, Cost, Error, NodeId};
+use paritas::research::Cost;
+use paritas::research::passes::{direct, fuse, slp};
+use paritas::{Code, Error, NodeId};
 
 const CASES: [(&str, usize); 11] = [
     ("rdp:k=10", 2),
@@ -65,7 +67,7 @@ fn by_elimination(code: &Code, lost: &[NodeId]) -> Result<usize, Error> {
         losses.express(cell).unwrap_or_default().iter().map(|source| source.index()).collect()
     };
     let rows: Vec<Vec<usize>> = wanted.iter().map(row).collect();
-    let matrix = paritas::BitMatrix::from_supports(code.cell_count(), &rows);
-    let reduced = fuse::pass(&slp::pass(&direct::from_matrix(&matrix)?)?)?;
+    let matrix = paritas::code::BitMatrix::from_supports(code.cell_count(), &rows);
+    let reduced = fuse(&slp(&direct(&matrix)?)?)?;
     Ok(Cost::of(&reduced).xors)
 }

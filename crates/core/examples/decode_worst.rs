@@ -10,8 +10,10 @@
 //! Prints one line for each code, with its most expensive pattern, and at the end the codes above
 //! 1.5 times.
 
+use paritas::code::{CellSet, Role};
 use paritas::erasure::combinations;
-use paritas::{CellSet, Code, Cost, Error, NodeId, Role};
+use paritas::research::Cost;
+use paritas::{Code, Error, NodeId};
 use rayon::prelude::*;
 
 /// Default number of patterns that each code is tried with.

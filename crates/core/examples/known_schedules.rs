@@ -8,7 +8,9 @@
 
 use std::error::Error;
 
-use paritas::{Code, Cost, Machine, Objective, Plan, PlanOptions, Role};
+use paritas::Code;
+use paritas::code::Role;
+use paritas::research::{Cost, Machine, Objective, Plan, PlanOptions};
 
 /// k and m of the codes, each with the smallest w.
 const SHAPES: [[usize; 2]; 24] = [

@@ -10,7 +10,9 @@
 use std::error::Error;
 use std::time::Instant;
 
-use paritas::{LongCode, LtCode, LtEncoder, LtOptions, Pages};
+use paritas::Pages;
+use paritas::long::LongCode;
+use paritas::lt::{LtCode, LtEncoder, LtOptions};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<usize> =

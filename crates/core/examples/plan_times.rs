@@ -10,7 +10,9 @@
 use std::error::Error;
 use std::time::{Duration, Instant};
 
-use paritas::{Account, CellSet, Code, Cost, NodeId, Plan, PlanOptions, Role};
+use paritas::code::{CellSet, Role};
+use paritas::research::{Account, Cost, Plan, PlanOptions};
+use paritas::{Code, NodeId};
 
 /// Codes, each with its number of lost nodes.
 const CODES: [(&str, usize); 22] = [

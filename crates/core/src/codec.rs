@@ -7,6 +7,7 @@
 
 mod cache;
 mod engine;
+#[cfg(feature = "research")]
 pub(crate) mod explain;
 pub(crate) mod lanes;
 mod objects;
@@ -21,6 +22,7 @@ use std::sync::{Arc, OnceLock};
 
 use crate::codec::cache::Question;
 use crate::codec::engine::Engine;
+#[cfg(feature = "research")]
 use crate::codec::explain::{Call, Explanation};
 use crate::codec::options::CodecOptions;
 use crate::codec::prepared::Prepared;
@@ -211,6 +213,7 @@ impl Codec {
     ///
     /// # Errors
     /// As [`Codec::compute`].
+    #[cfg(feature = "research")]
     pub fn explain(&self, have: &CellSet, want: &CellSet, call: &Call) -> Result<Explanation> {
         self.engine.explain(have, want, call)
     }
@@ -228,7 +231,7 @@ impl Codec {
     /// If a number of shards is wrong ([`crate::ErrorKind::Buffers`]), or a length
     /// ([`crate::ErrorKind::Length`]); or if a node holds both data and parity
     /// ([`crate::ErrorKind::Parameters`]): [`Codec::encode_nodes`] encodes codes of that kind, and
-    /// [`LtEncoder`](crate::LtEncoder) LT codes.
+    /// [`LtEncoder`](crate::lt::LtEncoder) LT codes.
     pub fn encode<D: AsRef<[u8]>, P: AsMut<[u8]>>(
         &self,
         data: &[D],
@@ -382,7 +385,8 @@ impl Codec {
     /// once and kept, like the schedule of a question.
     ///
     /// ```
-    /// use paritas::{Buffer, Codec, CodecOptions, Plan};
+    /// use paritas::{Buffer, Codec, CodecOptions};
+    /// use paritas::research::Plan;
     /// let codec = Codec::new(2, 1)?;
     /// let cells = |node: usize| codec.code().node_cells(paritas::NodeId::new(node)).to_vec();
     /// assert_eq!(cells(0).len(), 2); // two packets a strip

@@ -16,26 +16,79 @@
 //! # Ok::<(), paritas::Error>(())
 //! ```
 //!
-//! [`Codec`] does this for any code ([`FAMILIES`]), over the caller's memory, in calls from a
-//! kilobyte to a gigabyte. The crate `paritas-shards` handles files with checksums. The library has
-//! three concepts:
+//! [`Codec`] does this for any code ([`FAMILIES`]), over the caller's memory. The crate
+//! `paritas-shards` handles files with checksums. The library has three concepts:
 //!
 //! - A **code** is a generator matrix over GF(2) and a placement of its cells on nodes ([`Code`]).
-//! - A **schedule** is a straight-line XOR program that computes wanted cells from cells at hand
-//!   ([`Schedule`]).
+//! - A **schedule** is a straight-line XOR program that computes wanted cells from cells at hand.
 //! - A **kernel** runs a schedule over bytes ([`Codec`], [`Kernel`]).
 //!
-//! Encoding, decoding, degraded reads, repair and parity updates are all one question,
-//! [`Code::schedule`].
+//! Encoding, decoding, degraded reads, repair and parity updates are all one question: compute the
+//! wanted cells from the cells at hand.
+//!
+//! # Which call for which size
+//!
+//! | what there is | call |
+//! | --- | --- |
+//! | an object, and shards of any length | [`Codec::split`], [`Codec::encode`], [`Codec::reconstruct`], [`Codec::join`] |
+//! | shards in the caller's own memory, a kilobyte to a gigabyte each | [`Codec::encode`] over slices, [`Codec::reconstruct_into`] over [`Buffer`]s |
+//! | many calls of a few kilobytes | a [`Prepared`] question ([`Codec::encoder`]): each call costs some tens of nanoseconds |
+//! | one changed shard | [`Codec::update`] |
+//! | segments of a file, laid out in lanes | [`LaneCodec`] |
+//! | thousands of blocks, any of which may be lost | [`long::LongCode`] |
+//! | blocks without end, of which any few more than k suffice | [`lt::LtEncoder`] |
+//!
+//! # For those who know other libraries
+//!
+//! | other library | its call | here |
+//! | --- | --- | --- |
+//! | reed-solomon-erasure | `ReedSolomon::new(k, m)` | [`Codec::new`], or the same bytes by `"backblaze:k=10,m=4".parse::<Codec>()` |
+//! | | `encode(&mut shards)` | [`Codec::encode`] of data and parity |
+//! | | `reconstruct(&mut shards)` | [`Codec::reconstruct`] |
+//! | | `verify(&shards)` | [`Codec::verify`] |
+//! | reed-solomon-simd | `encode(k, m, data)` | [`Codec::encode`]; for thousands of shards [`long::LongCode`] |
+//! | | `decode(k, m, originals, recovery)` | [`Codec::reconstruct_into`]; [`long::LongRecovery`] |
+//! | ISA-L | `gf_gen_cauchy1_matrix` | `"isal-cauchy:k=10,m=4".parse::<Codec>()` |
+//! | | `ec_init_tables`, `ec_encode_data` | [`Codec::encoder`] once, then [`Prepared::run`] |
+//! | | inverting a matrix for `ec_encode_data` | [`Codec::reconstructor`] once, then [`Prepared::run`] |
+//!
+//! # Where memory may not be executed
+//!
+//! Kernels are compiled when a question is asked. Some systems forbid a process to execute memory
+//! that it has written (hardened containers, some phones). Then kernels that were compiled ahead of
+//! time run the same schedules, operation by operation. Results are the same, and nothing fails.
+//! [`Codec::fallback`] tells the reason, and [`CodecOptions::kernel`] chooses such a kernel from the
+//! beginning.
+//!
+//! # Features
+//!
+//! Without features the crate is small and builds in seconds. `research` adds the module
+//! `research`: schedules as data, the passes that shorten them, searches for matrices, graphs of LT
+//! codes, costs, and kernels of other times. `serde` makes the options storable.
 
 mod codec;
 mod define;
 mod error;
 mod limits;
-mod long;
-mod lt;
+pub mod long;
+pub mod lt;
 mod plan;
 mod run;
+
+/// What codes are made of: cells, their places, matrices and fields; and codes of one's own.
+pub mod code {
+    pub use crate::define::bitmatrix::BitMatrix;
+    pub use crate::define::builder::CodeBuilder;
+    pub use crate::define::cauchy::CauchyMatrix;
+    pub use crate::define::cells::{Cell, CellId, CellSet, Place, Role};
+    pub use crate::define::field::Field;
+    pub use crate::define::matrix::{ParityMatrix, ParityPlacement};
+    pub use crate::define::pin::Pin;
+    pub use crate::define::spec::MAX_SPEC_BYTES;
+    pub use crate::define::stages::Promotion;
+    pub use crate::define::symbols::SymbolMatrix;
+    pub use crate::plan::Reads;
+}
 
 /// Losses that a code survives.
 pub mod erasure {
@@ -43,57 +96,48 @@ pub mod erasure {
     pub use crate::plan::survival::{Survival, survival};
 }
 
-/// Graphs of LT codes: how they are drawn, and how many blocks decoding takes.
-pub mod graph {
-    pub use crate::define::lt::{
-        Graph, MAX_ATTEMPTS, MAX_BLOCKS, MAX_DATA_BLOCKS, Originals, Parameters, Peeling,
-        Selection, Soliton, Variant,
-    };
-    pub use crate::plan::lt::{Balance, Decoder, Freedom, Method, Reception};
-}
+/// For those who compare codes: schedules as data, and what is known about them.
+#[cfg(feature = "research")]
+pub mod research {
+    pub use crate::codec::explain::{Call, ExplainedPart, Explanation};
+    pub use crate::plan::combination::Combination;
+    pub use crate::plan::cost::{Cost, Objective};
+    pub use crate::plan::interpret::interpret;
+    pub use crate::plan::machine::{Machine, Multiplier};
+    pub use crate::plan::optimise::passes;
+    pub use crate::plan::schedule::{MAX_SLOTS, Op, Schedule, Slot};
+    pub use crate::plan::steps::Instructions;
+    pub use crate::plan::{Account, Cut, Order, Pass, Plan, PlanOptions};
+    pub use crate::run::dispatch::{Width, WordKernel, can_compile};
 
-/// Passes that write schedules, and passes that shorten or reorder schedules.
-pub mod passes {
-    pub use crate::plan::optimise::{direct, fuse, matching, order, refine, slp, smart};
-}
+    /// Graphs of LT codes: how they are drawn, and how freely their blocks replace each other.
+    pub mod graph {
+        pub use crate::define::lt::{
+            MAX_ATTEMPTS, MAX_BLOCKS, MAX_DATA_BLOCKS, Originals, Parameters, Peeling, Selection,
+            Soliton, Variant,
+        };
+        pub use crate::plan::lt::{Balance, Freedom};
+    }
 
-/// Searches for Cauchy matrices with short schedules.
-pub mod search {
-    pub use crate::plan::search::{
-        Annealing, Children, Crossover, Found, Genetic, Limit, MAX_WIDTH, Method, Problem,
-        Progress, search,
-    };
+    /// Searches for Cauchy matrices with short schedules.
+    pub mod search {
+        pub use crate::plan::search::{
+            Annealing, Children, Crossover, Found, Genetic, Limit, MAX_WIDTH, Method, Problem,
+            Progress, search,
+        };
+    }
 }
 
 pub use codec::Codec;
-pub use codec::explain::{Call, ExplainedPart, Explanation};
 pub use codec::lanes::LaneCodec;
 pub use codec::options::{CodecOptions, DEFAULT_PACKET};
 pub use codec::prepared::Prepared;
-pub use define::bitmatrix::BitMatrix;
-pub use define::builder::CodeBuilder;
-pub use define::cauchy::CauchyMatrix;
-pub use define::cells::{Cell, CellId, CellSet, NodeId, Place, Role};
+pub use define::cells::NodeId;
 pub use define::code::Code;
 pub use define::families::{FAMILIES, Family};
-pub use define::field::Field;
-pub use define::lt::LtCode;
-pub use define::matrix::{ParityMatrix, ParityPlacement};
-pub use define::pin::Pin;
-pub use define::spec::{MAX_SPEC_BYTES, Spec};
-pub use define::stages::Promotion;
-pub use define::symbols::SymbolMatrix;
+pub use define::spec::Spec;
 pub use error::{Error, ErrorKind, Result};
-pub use long::{LongCode, LongRecovery, LongSums};
-pub use lt::{LtBlock, LtBlocks, LtDecoder, LtEncoder, LtInfo, LtOptions};
-pub use plan::combination::Combination;
-pub use plan::cost::{Cost, Objective};
-pub use plan::interpret::interpret;
-pub use plan::machine::{Machine, Multiplier};
-pub use plan::schedule::{MAX_SLOTS, Op, Schedule, Slot};
-pub use plan::steps::Instructions;
-pub use plan::{Account, Cut, Order, Pass, Plan, PlanOptions, Reads};
 pub use run::buffers::{Buffer, Stores};
-pub use run::dispatch::{Kernel, KernelChoice, Width, WordKernel, can_compile};
+pub use run::dispatch::{Kernel, KernelChoice};
 pub use run::pages::Pages;
 pub use run::threads::Split;

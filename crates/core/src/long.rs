@@ -48,7 +48,7 @@ use crate::run::pages::Pages;
 /// to the number of parity blocks that are left.
 ///
 /// ```
-/// let code = paritas::LongCode::new(5, 2)?;
+/// let code = paritas::long::LongCode::new(5, 2)?;
 /// let data: Vec<Vec<u8>> = (0..5).map(|i| vec![i * 17 + 1; 256]).collect();
 /// let blocks: Vec<&[u8]> = data.iter().map(Vec::as_slice).collect();
 /// let mut parity = [[0; 256]; 2];
@@ -193,7 +193,7 @@ impl LongCode {
 /// one in each call.
 ///
 /// ```
-/// let code = paritas::LongCode::new(5, 2)?;
+/// let code = paritas::long::LongCode::new(5, 2)?;
 /// let data: Vec<Vec<u8>> = (0..5).map(|i| vec![i * 17 + 1; 256]).collect();
 /// let blocks: Vec<&[u8]> = data.iter().map(Vec::as_slice).collect();
 /// let mut parity = [[0; 256]; 2];

@@ -15,17 +15,18 @@ mod blocks;
 mod info;
 mod metadata;
 
+pub use crate::define::lt::{Graph, LtCode};
+pub use crate::plan::lt::{Decoder, Method, Reception};
 pub use blocks::{LtBlock, LtBlocks};
 pub use info::LtInfo;
 
 use std::num::NonZeroUsize;
 
-use crate::define::lt::{Graph, LtCode};
+use crate::define::cells::CellId;
 use crate::error::{Error, Result};
 use crate::limits::BYTES_A_THREAD;
 use crate::plan::Plan;
 use crate::plan::blocks::BlockProgram;
-use crate::plan::lt::{Decoder, Method};
 use crate::plan::prove::Proof;
 use crate::plan::schedule::Schedule;
 use crate::run;
@@ -120,7 +121,7 @@ impl LtOptions {
 /// Computes blocks from objects.
 ///
 /// ```
-/// use paritas::{LtCode, LtDecoder, LtEncoder, LtOptions};
+/// use paritas::lt::{LtCode, LtDecoder, LtEncoder, LtOptions};
 /// let code = LtCode::new(&"lt:k=10,n=30".parse()?)?;
 /// let object: Vec<u8> = (0..12_345).map(|i| i as u8).collect();
 /// let (info, blocks) = LtEncoder::new(code, LtOptions::default())?.encode(&object)?;
@@ -365,7 +366,7 @@ impl<B: AsRef<[u8]>> LtDecoder<B> {
         }
         let plan = Proof::of_graph(self.solver.graph()).proved(self.solver.plan()?)?;
         let data = self.info.data();
-        let block = |cell: &crate::CellId| self.blocks[cell.index() - data].as_ref();
+        let block = |cell: &CellId| self.blocks[cell.index() - data].as_ref();
         let inputs: Option<Vec<&[u8]>> =
             plan.inputs().iter().map(|cell| block(cell).map(B::as_ref)).collect();
         let inputs = inputs.ok_or_else(|| self.not_enough())?;

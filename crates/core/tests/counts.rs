@@ -3,8 +3,10 @@
 mod common;
 
 use common::code;
+use paritas::code::{CellSet, Reads, Role};
 use paritas::erasure::combinations;
-use paritas::{CellSet, Code, Cost, NodeId, Pass, PlanOptions, Reads, Role};
+use paritas::research::{Cost, Pass, PlanOptions};
+use paritas::{Code, NodeId};
 
 fn encode_cost(code: &Code, pass: Pass) -> Cost {
     let options = PlanOptions::default().pass(pass);

@@ -7,10 +7,10 @@ use std::collections::HashSet;
 
 use common::{code, codec, encoded, encoded_at_first, fill};
 use paritas::Buffer::{Source, Target};
+use paritas::code::{CellId, CellSet, Pin, Role};
 use paritas::erasure::{Losses, combinations};
-use paritas::{
-    CellId, CellSet, Code, Codec, CodecOptions, Cost, ErrorKind, KernelChoice, NodeId, Pin, Role,
-};
+use paritas::research::Cost;
+use paritas::{Code, Codec, CodecOptions, ErrorKind, KernelChoice, NodeId};
 use serde::Deserialize;
 
 /// The (k, m, m2) of the dissertation's tables 4.3 and 4.4, with its w.

@@ -6,11 +6,10 @@ mod common;
 
 use common::{code, codec, encoded};
 use paritas::Buffer::{Absent, Source, Target};
+use paritas::code::{CellId, CellSet, Reads, Role};
 use paritas::erasure::{Losses, combinations};
-use paritas::{
-    CellId, CellSet, Code, Codec, CodecOptions, ErrorKind, KernelChoice, NodeId, Pass, Plan,
-    PlanOptions, Reads, Role, Spec, Split,
-};
+use paritas::research::{Pass, Plan, PlanOptions};
+use paritas::{Code, Codec, CodecOptions, ErrorKind, KernelChoice, NodeId, Spec, Split};
 use proptest::prelude::*;
 
 /// Loses the given nodes, reconstructs them and compares.

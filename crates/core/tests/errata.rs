@@ -4,7 +4,9 @@
 mod common;
 
 use common::code;
-use paritas::{Code, Cost, Field, NodeId, Pass, PlanOptions, Role};
+use paritas::code::{Field, Role};
+use paritas::research::{Cost, Pass, PlanOptions};
+use paritas::{Code, NodeId};
 
 fn is_legal(spec: &str) -> bool {
     Code::new(&spec.parse().unwrap()).is_ok()

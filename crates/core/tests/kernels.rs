@@ -5,11 +5,9 @@
 mod common;
 
 use common::{as_slices, code, fill};
-use paritas::interpret;
-use paritas::{
-    Buffer, Call, CellId, Code, Codec, CodecOptions, Kernel, KernelChoice, NodeId, Order, Pass,
-    PlanOptions, Role, Split, Stores, Width, can_compile,
-};
+use paritas::code::{CellId, Role};
+use paritas::research::{Call, Order, Pass, PlanOptions, Width, can_compile, interpret};
+use paritas::{Buffer, Code, Codec, CodecOptions, Kernel, KernelChoice, NodeId, Split, Stores};
 use paritas_reference as reference;
 
 const CANARY: usize = 64;
@@ -364,7 +362,7 @@ fn recovers(codec: &Codec, data: &[Vec<u8>], parity: &[Vec<u8>]) -> bool {
 
 #[test]
 fn unavailable_kernels_are_refused() {
-    for kernel in Kernel::ALL.into_iter().filter(|kernel| !kernel.is_available()) {
+    for kernel in Kernel::ALL.iter().copied().filter(|kernel| !kernel.is_available()) {
         let options = CodecOptions::default().kernel(KernelChoice::Only(kernel));
         let error = Codec::with_options(code("4+2"), options).unwrap_err();
         assert_eq!(error.kind(), paritas::ErrorKind::Kernel);

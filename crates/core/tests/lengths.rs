@@ -3,9 +3,9 @@
 mod common;
 
 use common::{as_slices, code, fill};
-use paritas::{
-    Buffer, CellId, Codec, CodecOptions, ErrorKind, KernelChoice, NodeId, Plan, Role, Stores,
-};
+use paritas::code::{CellId, Role};
+use paritas::research::Plan;
+use paritas::{Buffer, Codec, CodecOptions, ErrorKind, KernelChoice, NodeId, Stores};
 
 const PACKET: usize = 64;
 

@@ -3,7 +3,8 @@
 //! The expected numbers were computed by a program of a few lines in another language, from the
 //! description in `define/tower.rs` and `define/long.rs`.
 
-use paritas::{ErrorKind, LongCode};
+use paritas::ErrorKind;
+use paritas::long::LongCode;
 
 /// Returns `count` pseudo-random bytes (Marsaglia's xorshift).
 fn bytes(count: usize, seed: u64) -> Vec<u8> {

@@ -1,10 +1,10 @@
 //! LT codes: graphs, and the schedules of their decoders.
 
-use paritas::BitMatrix;
-use paritas::graph::{Decoder, Method};
-use paritas::graph::{Graph, Originals, Parameters, Peeling, Selection, Soliton, Variant};
-use paritas::interpret;
-use paritas::{ErrorKind, Slot};
+use paritas::ErrorKind;
+use paritas::code::BitMatrix;
+use paritas::lt::{Decoder, Graph, Method};
+use paritas::research::graph::{Originals, Parameters, Peeling, Selection, Soliton, Variant};
+use paritas::research::{Slot, interpret};
 
 /// Returns the numbers below `count` in an order that `seed` determines, by a generator of the
 /// test's own (Marsaglia's xorshift).

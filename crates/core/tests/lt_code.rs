@@ -1,11 +1,9 @@
 //! LT codes as codes: any question to one, answered as a schedule and by a codec over blocks.
 
+use paritas::code::{CellId, CellSet, Reads};
 use paritas::erasure::{Losses, combinations};
-use paritas::interpret;
-use paritas::{
-    Buffer, CellId, CellSet, Code, CodecOptions, Cost, ErrorKind, LaneCodec, NodeId, PlanOptions,
-    Reads,
-};
+use paritas::research::{Cost, PlanOptions, interpret};
+use paritas::{Buffer, Code, CodecOptions, ErrorKind, LaneCodec, NodeId};
 
 const SPECS: [&str; 5] = [
     "lt:k=12,n=20,nodes=5,seed=3",

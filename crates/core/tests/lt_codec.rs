@@ -1,11 +1,8 @@
 //! LT codes over memory: an object is recovered from any blocks that suffice, and nothing else is
 //! returned.
 
-use paritas::graph::Method;
-use paritas::{
-    ErrorKind, Kernel, KernelChoice, LtBlock, LtCode, LtDecoder, LtEncoder, LtInfo, LtOptions,
-    Stores,
-};
+use paritas::lt::{LtBlock, LtCode, LtDecoder, LtEncoder, LtInfo, LtOptions, Method};
+use paritas::{ErrorKind, Kernel, KernelChoice, Stores};
 
 fn code(text: &str) -> LtCode {
     LtCode::new(&text.parse().unwrap()).unwrap()

@@ -14,9 +14,11 @@ mod printed;
 
 use std::collections::BTreeMap;
 
-use paritas::Cost;
-use paritas::graph::{Balance, Decoder, Freedom, Method, Reception};
-use paritas::graph::{Graph, Originals, Parameters, Selection, Soliton, Variant};
+use paritas::lt::{Decoder, Graph, Method, Reception};
+use paritas::research::Cost;
+use paritas::research::graph::{
+    Balance, Freedom, Originals, Parameters, Selection, Soliton, Variant,
+};
 use printed::{Printed, Queue};
 use rayon::prelude::*;
 

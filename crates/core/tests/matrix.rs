@@ -3,8 +3,9 @@
 
 use std::collections::BTreeMap;
 
+use paritas::code::{BitMatrix, ParityMatrix, ParityPlacement, Role};
 use paritas::erasure::{Losses, combinations, survival};
-use paritas::{BitMatrix, Code, Codec, NodeId, ParityMatrix, ParityPlacement, Role};
+use paritas::{Code, Codec, NodeId};
 use proptest::prelude::*;
 
 fn code(spec: &str) -> Code {

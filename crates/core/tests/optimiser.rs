@@ -4,8 +4,10 @@
 mod common;
 
 use common::code;
+use paritas::code::{CauchyMatrix, Role};
 use paritas::erasure::combinations;
-use paritas::{CauchyMatrix, Code, Cost, NodeId, Objective, Pass, PlanOptions, Role};
+use paritas::research::{Cost, Objective, Pass, PlanOptions};
+use paritas::{Code, NodeId};
 
 fn cost(code: &Code, options: PlanOptions) -> Cost {
     let (have, want) = (code.stored(Role::Data), code.stored(Role::Parity));
@@ -19,7 +21,7 @@ fn pass(pass: Pass) -> PlanOptions {
 /// The natural matrix: data points 0..k, parity points k..n.
 fn natural(n: usize, k: usize, w: u32) -> CauchyMatrix {
     let points: Vec<u64> = (0..n as u64).collect();
-    let field = paritas::Field::new(w).unwrap();
+    let field = paritas::code::Field::new(w).unwrap();
     CauchyMatrix::new(field, k, n - k, &points).unwrap()
 }
 

@@ -7,10 +7,9 @@
 mod common;
 
 use common::code;
-use paritas::{
-    Account, Call, CellSet, Code, Codec, CodecOptions, Cut, Kernel, NodeId, Pass, Plan,
-    PlanOptions, Role,
-};
+use paritas::code::{CellSet, Role};
+use paritas::research::{Account, Call, Cut, Pass, Plan, PlanOptions};
+use paritas::{Code, Codec, CodecOptions, Kernel, NodeId};
 
 /// Most steps that may be drawn from the budget, whatever the code.
 const MOST: u64 = 1 << 27;

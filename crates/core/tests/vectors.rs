@@ -8,13 +8,10 @@ use std::fs;
 use std::path::PathBuf;
 
 use common::{as_mut_slices, as_slices};
-use paritas::BitMatrix;
 use paritas::Buffer::{Source, Target};
-use paritas::interpret;
-use paritas::{
-    CellId, CellSet, Code, Codec, CodecOptions, ErrorKind, KernelChoice, NodeId, Pin, Role,
-    Schedule, Spec,
-};
+use paritas::code::{BitMatrix, CellId, CellSet, Pin, Role};
+use paritas::research::{Schedule, interpret};
+use paritas::{Code, Codec, CodecOptions, ErrorKind, KernelChoice, NodeId, Spec};
 use serde::Deserialize;
 
 #[derive(Deserialize)]

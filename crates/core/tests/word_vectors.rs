@@ -8,10 +8,11 @@ use std::fs;
 use std::path::PathBuf;
 
 use common::{as_mut_slices, as_slices, code};
-use paritas::BitMatrix;
 use paritas::Buffer::{Source, Target};
+use paritas::code::{BitMatrix, Pin};
 use paritas::erasure::combinations;
-use paritas::{Code, Codec, CodecOptions, ErrorKind, Pin, WordKernel};
+use paritas::research::WordKernel;
+use paritas::{Code, Codec, CodecOptions, ErrorKind};
 use serde::Deserialize;
 
 #[derive(Deserialize)]

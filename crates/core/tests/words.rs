@@ -5,11 +5,12 @@ mod common;
 
 use common::{as_mut_slices, as_slices, code, fill};
 use paritas::Buffer::{Absent, Source, Target};
-use paritas::Field;
+use paritas::code::{CellSet, CodeBuilder, Field, Role, SymbolMatrix};
 use paritas::erasure::combinations;
+use paritas::research::{Width, WordKernel};
 use paritas::{
-    CellSet, Code, CodeBuilder, Codec, CodecOptions, ErrorKind, Kernel, KernelChoice, LaneCodec,
-    NodeId, Role, Spec, Split, Stores, SymbolMatrix, Width, WordKernel,
+    Code, Codec, CodecOptions, ErrorKind, Kernel, KernelChoice, LaneCodec, NodeId, Spec, Split,
+    Stores,
 };
 use paritas_reference as reference;
 
@@ -655,7 +656,7 @@ fn choices_of_kernels_carry_over() {
         let packets = Codec::with_options(code("4+2"), options).unwrap();
         assert_eq!(packets.kernel_name(), kernel.name());
     }
-    for kernel in WordKernel::ALL.into_iter().filter(|kernel| !kernel.is_available()) {
+    for kernel in WordKernel::ALL.iter().copied().filter(|kernel| !kernel.is_available()) {
         let options = options().word_kernel(kernel);
         let error = Codec::with_options(code("raid6:k=2"), options).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Kernel);

@@ -4,7 +4,8 @@
 use std::ops::Range;
 use std::thread;
 
-use paritas::{LongCode, Pages};
+use paritas::Pages;
+use paritas::long::LongCode;
 use paritas_store::error::Result;
 
 use crate::geometry::Geometry;
@@ -28,7 +29,7 @@ pub(crate) fn passes(geometry: &Geometry, rows: u64, memory: u64) -> Vec<Range<u
 }
 
 /// Cuts the columns of blocks into ranges for computing all parity blocks. While blocks are added,
-/// memory holds a batch and the sums, one for each block of a chunk ([`paritas::LongSums`]). At the
+/// memory holds a batch and the sums, one for each block of a chunk ([`paritas::long::LongSums`]). At the
 /// end it holds the sums and all parity blocks, in place of the batch.
 pub(crate) fn passes_for_all(geometry: &Geometry, memory: u64) -> Vec<Range<u64>> {
     let beside = geometry.parity.saturating_sub(batch(geometry));

@@ -16,7 +16,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
-use paritas::{LongCode, LongSums, Pages};
+use paritas::Pages;
+use paritas::long::{LongCode, LongSums};
 use paritas_shards::setters;
 use paritas_shards::staged::{StagedFile, has_temporary_name, publish};
 use paritas_store::error::{Error, ErrorKind, Result};

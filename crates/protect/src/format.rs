@@ -8,7 +8,7 @@
 //! A *protection* has a root folder and *layers*. The protected files of a layer, in the order of
 //! their paths and with nothing between them, are its *stream*. The stream is cut into *data
 //! blocks* of B bytes; the last one may be shorter, and counts as filled up with zeros. From these
-//! a long code ([`paritas::LongCode`], which follows from the numbers of data and parity blocks)
+//! a long code ([`paritas::long::LongCode`], which follows from the numbers of data and parity blocks)
 //! makes *parity blocks* of B bytes.
 //!
 //! # File

@@ -1,7 +1,7 @@
 //! How many blocks of which size a stream is cut into, and how many parity blocks it gets.
 //!
 //! As many lost blocks can be repaired as there are parity blocks, whichever they are (see
-//! [`paritas::LongCode`]). Many small blocks are better for scattered damage, because each damaged
+//! [`paritas::long::LongCode`]). Many small blocks are better for scattered damage, because each damaged
 //! byte costs a block. Few large ones have fewer checksums. So there are about a thousand parity
 //! blocks if each of them then has at least 4 KiB. With less parity, a block has 4 KiB. If there
 //! would be fewer than 256 parity blocks of that size, a block has about a 256th of the parity, but
@@ -11,7 +11,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use paritas::LongCode;
+use paritas::long::LongCode;
 use paritas_store::error::{Error, Result};
 
 /// Wanted number of parity blocks. Even after rounding, the number stays below the next power of

@@ -4,7 +4,7 @@
 //! catalogue that is small, in itself or compared with the parity, fewer files suffice, at best any
 //! one. In each case some pieces in these files may be damaged as well.
 
-use paritas::LongCode;
+use paritas::long::LongCode;
 use paritas_store::error::Result;
 
 use crate::format::{CatalogueShape, Header, MOST_PIECES, PIECE_GRANULE};

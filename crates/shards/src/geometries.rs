@@ -4,7 +4,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use paritas::{Code, CodecOptions, Pin, Spec};
+use paritas::code::Pin;
+use paritas::{Code, CodecOptions, Spec};
 use paritas_store::shown::counted;
 
 use crate::format::{Digest, Identity, describe, layout_of};

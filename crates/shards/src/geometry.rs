@@ -13,8 +13,9 @@ use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::ops::Range;
 
+use paritas::code::{CellId, CellSet};
 use paritas::erasure::Losses;
-use paritas::{CellId, CellSet, Code, CodecOptions, DEFAULT_PACKET, LaneCodec};
+use paritas::{Code, CodecOptions, DEFAULT_PACKET, LaneCodec};
 use paritas_store::error::{Error, Result};
 use paritas_store::memory::by_default;
 

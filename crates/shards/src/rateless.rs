@@ -5,8 +5,7 @@
 //! may want to remember the result ([`reception_key`]).
 
 use paritas::erasure::combinations;
-use paritas::graph::Graph;
-use paritas::graph::{Decoder, Method, Reception};
+use paritas::lt::{Decoder, Graph, Method, Reception};
 use paritas::{Code, NodeId};
 use paritas_store::error::Result;
 use serde::{Deserialize, Serialize};

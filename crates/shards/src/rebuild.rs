@@ -14,7 +14,7 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use paritas::{Pass, PlanOptions, Reads};
+use paritas::code::Reads;
 use paritas_store::error::{Error, Result};
 use paritas_store::progress::Progress;
 
@@ -171,9 +171,8 @@ pub(super) fn needed_buffers(
     let want = geometry.cells(make.iter().copied().flat_map(buffers));
     let mut best: Option<(usize, Vec<usize>)> = None;
     for reads in [Reads::Any, Reads::Fewest] {
-        let options = PlanOptions::default().pass(Pass::Direct).reads(reads);
-        let plan = geometry.code().schedule_with(&have, &want, options)?;
-        let buffers = geometry.buffers_of(plan.inputs());
+        let read = geometry.code().cells_to_read(&have, &want, reads)?;
+        let buffers = geometry.buffers_of(&read);
         let bytes = buffers.iter().map(|&buffer| geometry.payload(buffer, 1)).sum();
         if best.as_ref().is_none_or(|(fewest, _)| bytes < *fewest) {
             best = Some((bytes, buffers));

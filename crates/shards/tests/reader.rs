@@ -13,7 +13,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use common::{content, crc64_nvme};
-use paritas::{Code, Pin};
+use paritas::Code;
+use paritas::code::Pin;
 
 /// The part of CBOR that the format uses.
 #[derive(Debug, Clone, PartialEq)]
@@ -376,7 +377,7 @@ fn parity_is_what_the_generator_says() {
         for segment in 0..shards[0].blocks.len() {
             let stripes = shards[0].blocks[segment][0].len() / (lane_rows * packet);
             // Cells that are computed in a later stage are not read.
-            let cell = |cell: paritas::CellId, stripe: usize| {
+            let cell = |cell: paritas::code::CellId, stripe: usize| {
                 let place = code.cell(cell).place?;
                 let lane =
                     shards.get(place.node.index())?.blocks[segment].get(place.row / lane_rows)?;

@@ -20,7 +20,8 @@
 
 use std::error::Error;
 
-use paritas::{Buffer, CellSet, Code, Codec, CodecOptions, NodeId, Role};
+use paritas::code::{CellSet, Role};
+use paritas::{Buffer, Code, Codec, CodecOptions, NodeId};
 use paritas_tune::measure::{Pairs, Rounds, Shard, Side, sample};
 
 type Outcome<T = ()> = Result<T, Box<dyn Error>>;

@@ -3,7 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use paritas::{Buffer, CellSet, Code, CodecOptions, LaneCodec, Spec};
+use paritas::code::CellSet;
+use paritas::{Buffer, Code, CodecOptions, LaneCodec, Spec};
 
 use crate::error::{Error, Result};
 use crate::measure::{Pairs, Ratio, Rounds, Shards, Side, sample};

@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
+use paritas::research::{Pass, WordKernel, can_compile};
 use paritas::{
-    Code, CodecOptions, DEFAULT_PACKET, Kernel, KernelChoice, LaneCodec, Pass, Spec, Split, Stores,
-    WordKernel, can_compile,
+    Code, CodecOptions, DEFAULT_PACKET, Kernel, KernelChoice, LaneCodec, Spec, Split, Stores,
 };
 
 use crate::contest::{Contest, ROUNDS, Ranking, Workload, length};

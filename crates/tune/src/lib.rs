@@ -29,7 +29,8 @@ mod packet_rule;
 mod packets;
 mod tuning;
 
-use paritas::{CodecOptions, Objective, Spec};
+use paritas::research::Objective;
+use paritas::{CodecOptions, Spec};
 
 pub use decide::find;
 pub use error::{Error, Result};

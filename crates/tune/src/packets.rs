@@ -122,7 +122,8 @@ fn around_the_fastest(unit: usize, most: usize, measured: &BTreeMap<usize, Choic
 mod tests {
     use super::*;
     use crate::measure::Ratio;
-    use paritas::{Kernel, Pass, Width};
+    use paritas::Kernel;
+    use paritas::research::{Pass, Width};
 
     /// Searches where the speed falls by a factor for each octave between a packet and `peak`.
     fn found(unit: usize, most: usize, peak: usize) -> (usize, Vec<usize>) {

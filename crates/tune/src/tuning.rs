@@ -6,10 +6,8 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
-use paritas::{
-    Code, CodecOptions, Kernel, KernelChoice, Objective, Pass, Spec, Split, Stores, WordKernel,
-    can_compile,
-};
+use paritas::research::{Objective, Pass, WordKernel, can_compile};
+use paritas::{Code, CodecOptions, Kernel, KernelChoice, Spec, Split, Stores};
 use serde::{Deserialize, Serialize};
 
 use crate::measure::{Pairs, Ratio, Side};

@@ -17,11 +17,9 @@ use std::process::{Command, Stdio};
 use std::rc::Rc;
 use std::time::Instant;
 
+use paritas::lt::{Decoder, LtBlock, LtCode, LtDecoder, LtEncoder, LtInfo, LtOptions, Method};
 use cpu_time::ThreadTime;
-use paritas::graph::{Decoder, Method};
-use paritas::{
-    Kernel, KernelChoice, LtBlock, LtCode, LtDecoder, LtEncoder, LtInfo, LtOptions, Pages,
-};
+use paritas::{Kernel, KernelChoice, Pages};
 use paritas_tune::measure::{Pairs, Rounds, Side};
 use raptorq::{
     EncodingPacket, ObjectTransmissionInformation, SourceBlockDecoder, SourceBlockEncoder,

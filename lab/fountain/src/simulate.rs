@@ -2,9 +2,9 @@
 
 use std::time::Instant;
 
-use paritas::Cost;
-use paritas::graph::{Balance, Decoder, Freedom, Method, Reception};
-use paritas::graph::{Graph, Originals, Parameters, Selection, Soliton, Variant};
+use paritas::lt::{Decoder, Graph, Method, Reception};
+use paritas::research::graph::{Balance, Freedom, Originals, Parameters, Selection, Soliton, Variant};
+use paritas::research::Cost;
 use rayon::prelude::*;
 
 use crate::bench::order;

@@ -1,7 +1,7 @@
 //! Choices that several commands have: the method that reduces XORs, and the order of operations.
 
 use clap::ValueEnum;
-use paritas::{Machine, Order, Pass};
+use paritas::research::{Machine, Order, Pass};
 
 /// Returns the name of a choice on the command line.
 pub fn named(value: impl ValueEnum) -> String {

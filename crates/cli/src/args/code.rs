@@ -6,7 +6,8 @@ use std::fs::File;
 use std::io::Read;
 
 use clap::builder::{OsStringValueParser, TypedValueParser};
-use paritas::{ParityMatrix, Spec};
+use paritas::Spec;
+use paritas::code::ParityMatrix;
 use paritas_shards::shown;
 use paritas_store::place::system::{name_bytes, name_of};
 

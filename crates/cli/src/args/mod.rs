@@ -22,7 +22,8 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{ArgGroup, Parser, Subcommand, ValueEnum};
-use paritas::{KernelChoice, Machine, Objective, Spec, Split};
+use paritas::research::{Machine, Objective};
+use paritas::{KernelChoice, Spec, Split};
 use paritas_shards::foreign::Format;
 
 use crate::args::against::Against;

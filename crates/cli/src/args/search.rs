@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::ValueEnum;
-use paritas::search::{Annealing, Crossover, Genetic, Limit, Method};
+use paritas::research::search::{Annealing, Crossover, Genetic, Limit, Method};
 
 use crate::exit::Failure;
 

@@ -8,9 +8,10 @@ use std::num::NonZeroUsize;
 use std::rc::Rc;
 use std::time::Instant;
 
+use paritas::code::{CellId, CodeBuilder, Role};
+use paritas::research::{Machine, Pass};
 use paritas::{
-    Buffer, CellId, Code, CodeBuilder, Codec, CodecOptions, DEFAULT_PACKET, Kernel, KernelChoice,
-    Machine, NodeId, Pass, Role, Spec,
+    Buffer, Code, Codec, CodecOptions, DEFAULT_PACKET, Kernel, KernelChoice, NodeId, Spec,
 };
 use paritas_tune::measure::{Pairs, Ratio, Rounds, Shard, Side, sample};
 use serde_json::{Value, json};

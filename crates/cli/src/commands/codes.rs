@@ -1,7 +1,8 @@
 //! `paritas codes`: lists the families, or describes one code.
 
+use paritas::code::{CellId, Promotion, Role};
 use paritas::erasure::{Survival, survival};
-use paritas::{CellId, Code, FAMILIES, Family, Promotion, Role, Spec};
+use paritas::{Code, FAMILIES, Family, Spec};
 use paritas_shards::{ReceptionReport, counted};
 use serde_json::{Map, Value, json};
 

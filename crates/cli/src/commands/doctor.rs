@@ -1,6 +1,7 @@
 //! `paritas doctor`: shows what this machine offers, and checks every kernel.
 
-use paritas::{Code, Codec, CodecOptions, DEFAULT_PACKET, Kernel, KernelChoice, can_compile};
+use paritas::research::can_compile;
+use paritas::{Code, Codec, CodecOptions, DEFAULT_PACKET, Kernel, KernelChoice};
 use paritas_tune::Tuning;
 use serde_json::json;
 

@@ -3,7 +3,8 @@
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
-use paritas::{Code, PlanOptions};
+use paritas::Code;
+use paritas::research::PlanOptions;
 use paritas_shards::{EncodeJob, EncodeReport, Expectation, leftovers_of};
 use serde_json::{Value, json};
 

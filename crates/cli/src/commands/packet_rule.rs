@@ -1,6 +1,8 @@
 //! Rule (3.1) of the dissertation for a plan: the packet with which a stripe fits into a cache.
 
-use paritas::{Code, Cost, Plan, PlanOptions, Role};
+use paritas::Code;
+use paritas::code::Role;
+use paritas::research::{Cost, Plan, PlanOptions};
 use paritas_tune::{Cache, caches, packet_by_rule};
 use serde_json::{Value, json};
 

@@ -10,7 +10,8 @@ use std::io::Write as _;
 use std::ops::Range;
 use std::path::Path;
 
-use paritas::{CellId, Code, Role};
+use paritas::Code;
+use paritas::code::{CellId, Role};
 use paritas_shards::{FileTarget, Output};
 
 use crate::exit::Failure;

@@ -3,13 +3,13 @@
 use std::num::NonZeroUsize;
 use std::time::Instant;
 
+use paritas::code::{CauchyMatrix, CellId, CellSet, Reads};
 use paritas::erasure::combinations;
-use paritas::search::{Found, Limit, Method, Problem};
-use paritas::{
-    Account, Call, CauchyMatrix, CellId, CellSet, Code, Codec, CodecOptions, Cost, DEFAULT_PACKET,
-    ExplainedPart, Explanation, Instructions, Kernel, KernelChoice, LaneCodec, Machine, NodeId,
-    Plan, PlanOptions, Reads,
+use paritas::research::search::{Found, Limit, Method, Problem};
+use paritas::research::{
+    Account, Call, Cost, ExplainedPart, Explanation, Instructions, Machine, Plan, PlanOptions,
 };
+use paritas::{Code, Codec, CodecOptions, DEFAULT_PACKET, Kernel, KernelChoice, LaneCodec, NodeId};
 use serde_json::{Value, json};
 
 use crate::args::choices::named;
@@ -218,7 +218,7 @@ fn search(
         _ => None,
     });
     let seed = args.search.seed();
-    let found = paritas::search::search(problem, method, seed, limit, &|done| {
+    let found = paritas::research::search::search(problem, method, seed, limit, &|done| {
         bar.set_position(done as u64);
     })?;
     bar.finish_and_clear();

@@ -1,6 +1,7 @@
 //! `paritas tune`: measures which settings are fastest on this machine, and remembers them.
 
-use paritas::{CodecOptions, Pass, Spec};
+use paritas::research::Pass;
+use paritas::{CodecOptions, Spec};
 use paritas_tune::{Choice, Finding, PACKET_SETS, Tuning, USUAL_CODES};
 use serde_json::{Value, json};
 

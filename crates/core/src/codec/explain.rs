@@ -2,7 +2,7 @@
 
 use crate::codec::cache::Question;
 use crate::codec::engine::Engine;
-use crate::define::cells::CellSet;
+use crate::define::cells::{CellId, CellSet};
 use crate::error::Result;
 use crate::plan::execution::{Part, Turns};
 use crate::plan::machine::LINE;
@@ -114,7 +114,7 @@ impl Engine {
 
     fn explain_blocks(&self, have: &CellSet, want: &CellSet) -> Result<ExplainedPart> {
         let plan = self.code.schedule_with(have, want, self.options.plan)?;
-        let place = |&cell: &crate::CellId| {
+        let place = |&cell: &CellId| {
             let Location { buffer, row } = self.layout.location(&self.code, cell)?;
             Ok((buffer, row))
         };

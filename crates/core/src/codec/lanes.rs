@@ -1,6 +1,7 @@
 //! The codec of shard files: every lane of every node is a buffer of its own.
 
 use crate::codec::engine::Engine;
+#[cfg(feature = "research")]
 use crate::codec::explain::{Call, Explanation};
 use crate::codec::options::CodecOptions;
 use crate::define::cells::{CellId, CellSet, NodeId};
@@ -115,6 +116,7 @@ impl LaneCodec {
     ///
     /// # Errors
     /// As [`LaneCodec::compute`].
+    #[cfg(feature = "research")]
     pub fn explain(&self, have: &CellSet, want: &CellSet, call: &Call) -> Result<Explanation> {
         self.engine.explain(have, want, call)
     }

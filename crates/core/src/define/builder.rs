@@ -12,7 +12,8 @@ use crate::error::{Error, Result};
 /// Builds a [`Code`] cell by cell, in any order that defines a cell before it is used.
 ///
 /// ```
-/// use paritas::{CodeBuilder, Role, Spec};
+/// use paritas::Spec;
+/// use paritas::code::{CodeBuilder, Role};
 /// // Three nodes, the last one the XOR of the others.
 /// let mut code = CodeBuilder::new(3);
 /// let a = code.data(Some(0));

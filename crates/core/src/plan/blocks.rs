@@ -289,7 +289,9 @@ mod tests {
     /// Every input is prefetched once, before it is read, at a rate that follows the work.
     #[test]
     fn inputs_are_fetched_at_an_even_rate() {
-        let code = crate::LtCode::new(&"lt:k=200,n=300,c=0.01,delta=1".parse().unwrap()).unwrap();
+        let code =
+            crate::define::lt::LtCode::new(&"lt:k=200,n=300,c=0.01,delta=1".parse().unwrap())
+                .unwrap();
         let graph = code.graph().unwrap();
         let mut decoder = Decoder::new(&graph, Method::Inactivation);
         assert!((20..300).any(|block| decoder.push(block).unwrap()));

@@ -18,7 +18,7 @@ pub(crate) mod allocate;
 pub mod arrange;
 pub(crate) mod blocks;
 mod budget;
-mod chance;
+pub(crate) mod chance;
 pub mod combination;
 pub mod cost;
 mod equations;
@@ -37,6 +37,7 @@ pub(crate) mod program;
 pub(crate) mod prove;
 mod reads;
 pub mod schedule;
+#[cfg(feature = "research")]
 pub mod search;
 mod solve;
 pub(crate) mod solver;
@@ -55,6 +56,7 @@ use crate::plan::budget::Budget;
 use crate::plan::combination::Change;
 use crate::plan::cost::Objective;
 use crate::plan::machine::Machine;
+#[cfg(feature = "research")]
 use crate::plan::optimise::matching::{self, Preference};
 use crate::plan::optimise::parts::Parts;
 use crate::plan::optimise::refine::{self, Effort};
@@ -90,8 +92,10 @@ pub enum Pass {
     /// A row from an earlier row plus differences, where that is cheaper (SS).
     Smart,
     /// Common pairs of inputs by unweighted matching (UM).
+    #[cfg(feature = "research")]
     Unweighted,
     /// Common pairs of inputs by weighted matching (WM).
+    #[cfg(feature = "research")]
     Weighted,
     /// Greedy common pairs, intermediates included, then refined.
     #[default]
@@ -100,6 +104,7 @@ pub enum Pass {
 
 impl Pass {
     /// All passes.
+    #[cfg(feature = "research")]
     pub const ALL: [Self; 5] =
         [Self::Direct, Self::Smart, Self::Unweighted, Self::Weighted, Self::Slp];
 
@@ -108,7 +113,9 @@ impl Pass {
         match self {
             Self::Direct => "direct",
             Self::Smart => "smart",
+            #[cfg(feature = "research")]
             Self::Unweighted => "um",
+            #[cfg(feature = "research")]
             Self::Weighted => "wm",
             Self::Slp => "slp",
         }
@@ -289,6 +296,20 @@ pub(crate) fn streams(code: &Code, cells: &[CellId]) -> Vec<usize> {
 }
 
 impl Code {
+    /// Returns the cells of `have` from which the cells of `want` are computed, as `reads` says.
+    ///
+    /// # Errors
+    /// If the cells of `have` do not suffice ([`crate::ErrorKind::NotEnough`]).
+    pub fn cells_to_read(
+        &self,
+        have: &CellSet,
+        want: &CellSet,
+        reads: Reads,
+    ) -> Result<Vec<CellId>> {
+        let options = PlanOptions::default().pass(Pass::Direct).reads(reads);
+        Ok(self.schedule_with(have, want, options)?.inputs)
+    }
+
     /// The budget for a question about this code.
     fn budget(&self, options: PlanOptions) -> Budget {
         let sources = self.cells().map(|cell| self.definition(cell).len()).sum();
@@ -382,6 +403,7 @@ impl Refining {
 }
 
 /// Returns the number of rounds of refining that pay for encoding.
+#[cfg(feature = "research")]
 fn rounds_for_encoding(sources: usize) -> usize {
     Refining::Pays(REFINE_ENCODE).rounds(sources)
 }
@@ -401,6 +423,7 @@ fn reduce_rows(rows: &mut Rows, options: PlanOptions, refining: Refining, budget
     let steps = match options.pass {
         Pass::Direct | Pass::Slp => 0,
         Pass::Smart => smart::steps(rows),
+        #[cfg(feature = "research")]
         Pass::Unweighted | Pass::Weighted => matching::steps(rows),
     };
     if !budget.draw(steps) {
@@ -409,7 +432,9 @@ fn reduce_rows(rows: &mut Rows, options: PlanOptions, refining: Refining, budget
     match options.pass {
         Pass::Direct => {}
         Pass::Smart => smart::from_earlier(rows),
+        #[cfg(feature = "research")]
         Pass::Unweighted => matching::extract_matchings(rows, Preference::None),
+        #[cfg(feature = "research")]
         Pass::Weighted => matching::extract_matchings(rows, Preference::Sparse),
         Pass::Slp => {
             let mut parts = Parts::of(rows);

@@ -9,13 +9,18 @@ use crate::error::{Error, Result};
 use crate::limits::{COMPILED_AFTER, WORDS_COMPILED_AFTER};
 use crate::plan::execution::{Execution, Part};
 use crate::plan::machine::Machine;
-use crate::plan::variants::{Target, Variant, Variants};
+use crate::plan::variants::Target;
+#[cfg(feature = "research")]
+use crate::plan::variants::{Variant, Variants};
 use crate::run::buffers::PreparedKernel;
 use crate::run::executable::Executable;
+#[cfg(feature = "research")]
+use crate::run::jit;
 use crate::run::jit::isa::Isa;
-use crate::run::jit::{self, Compiling, Jit};
-use crate::run::tiled::packets::Pass;
-use crate::run::tiled::{self, LongRunner, Runners, Tiled, Untiled};
+use crate::run::jit::{Compiling, Jit};
+#[cfg(feature = "research")]
+use crate::run::tiled::packets::{Pass, Untiled};
+use crate::run::tiled::{self, LongRunner, Runners, Tiled};
 
 /// A kernel by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -44,13 +49,16 @@ pub enum Kernel {
     /// Compiled, NEON with the three-input XOR of the SHA-3 instructions.
     JitNeonSha3,
     /// For the lab: one operation of two operands after the other, each over a whole packet.
+    #[cfg(feature = "research")]
     Packetwise(Width),
     /// For the lab: as [`Kernel::Packetwise`], but consecutive operations that read the same packet
     /// run side by side and read each word of the packet once.
+    #[cfg(feature = "research")]
     Datawise(Width),
 }
 
 /// Number of bits that a kernel of the lab loads, XORs and stores at once.
+#[cfg(feature = "research")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
@@ -65,6 +73,7 @@ pub enum Width {
     Bits512,
 }
 
+#[cfg(feature = "research")]
 impl Width {
     /// The tiled kernel on the same registers.
     fn tiled(self) -> Kernel {
@@ -86,6 +95,7 @@ impl Width {
 pub enum WordKernel {
     /// For the lab: one operation of two operands after the other. It doubles the words of a 64-bit
     /// register at once, and looks other multiples up byte by byte.
+    #[cfg(feature = "research")]
     Packetwise64,
     /// Tiled, 64-bit registers.
     Scalar,
@@ -105,7 +115,8 @@ pub enum WordKernel {
 
 impl WordKernel {
     /// All word kernels: that of the lab, then the others, the slowest first.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: &[Self] = &[
+        #[cfg(feature = "research")]
         Self::Packetwise64,
         Self::Scalar,
         Self::Ssse3,
@@ -119,6 +130,7 @@ impl WordKernel {
     /// Name in reports.
     pub fn name(self) -> &'static str {
         match self {
+            #[cfg(feature = "research")]
             Self::Packetwise64 => "words-packetwise64",
             Self::Scalar => "words-scalar",
             Self::Ssse3 => "words-ssse3",
@@ -137,13 +149,22 @@ impl WordKernel {
 
     /// The word kernels that this processor can run, in the order of [`WordKernel::ALL`].
     pub fn available() -> impl Iterator<Item = Self> {
-        Self::ALL.into_iter().filter(|kernel| kernel.is_available())
+        Self::ALL.iter().copied().filter(|kernel| kernel.is_available())
     }
 
     /// The word kernels that this processor can run and that may be chosen without being asked for
     /// by name, the slowest first.
     pub fn candidates() -> impl Iterator<Item = Self> {
-        Self::available().filter(|&kernel| kernel != Self::Packetwise64)
+        Self::available().filter(|kernel| !kernel.is_of_the_lab())
+    }
+
+    /// As [`Kernel::is_of_the_lab`].
+    fn is_of_the_lab(self) -> bool {
+        match self {
+            #[cfg(feature = "research")]
+            Self::Packetwise64 => true,
+            _ => false,
+        }
     }
 
     /// The fastest word kernel that this processor can run.
@@ -156,7 +177,9 @@ impl WordKernel {
     pub(crate) fn resolve(choice: KernelChoice) -> Self {
         let KernelChoice::Only(kernel) = choice else { return Self::best() };
         let most = match kernel {
+            #[cfg(feature = "research")]
             Kernel::Packetwise(Width::Bits64) => Self::Packetwise64,
+            #[cfg(feature = "research")]
             Kernel::Packetwise(width) | Kernel::Datawise(width) => {
                 return Self::resolve(KernelChoice::Only(width.tiled()));
             }
@@ -170,9 +193,12 @@ impl WordKernel {
 
     /// The word kernel that uses the registers of a kernel of the packet layout, whether or not
     /// this processor has it.
+    #[cfg(feature = "research")]
     pub(crate) fn like(kernel: Kernel) -> Self {
         match kernel {
+            #[cfg(feature = "research")]
             Kernel::Packetwise(Width::Bits64) => Self::Packetwise64,
+            #[cfg(feature = "research")]
             Kernel::Packetwise(width) | Kernel::Datawise(width) => Self::like(width.tiled()),
             Kernel::Scalar => Self::Scalar,
             Kernel::Sse2 => Self::Ssse3,
@@ -186,7 +212,9 @@ impl WordKernel {
     /// Instruction set that the kernel is compiled for.
     pub(crate) fn isa(self) -> Option<Isa> {
         match self {
-            Self::Packetwise64 | Self::Scalar => None,
+            #[cfg(feature = "research")]
+            Self::Packetwise64 => None,
+            Self::Scalar => None,
             Self::Ssse3 => Some(Isa::Ssse3),
             Self::Neon => Some(Isa::Neon),
             Self::Avx2 => Some(Isa::Avx2),
@@ -202,7 +230,9 @@ impl WordKernel {
             return None;
         }
         match self {
-            Self::Packetwise64 | Self::Scalar => Some(tiled::scalar::long),
+            #[cfg(feature = "research")]
+            Self::Packetwise64 => Some(tiled::scalar::long),
+            Self::Scalar => Some(tiled::scalar::long),
             #[cfg(target_arch = "x86_64")]
             Self::Ssse3 => Some(tiled::sse2::long),
             #[cfg(target_arch = "x86_64")]
@@ -222,7 +252,9 @@ impl WordKernel {
     /// The tiled kernel that serves until a program has been compiled.
     fn tiled(self) -> Kernel {
         match self {
-            Self::Packetwise64 | Self::Scalar => Kernel::Scalar,
+            #[cfg(feature = "research")]
+            Self::Packetwise64 => Kernel::Scalar,
+            Self::Scalar => Kernel::Scalar,
             Self::Ssse3 => Kernel::Sse2,
             Self::Neon => Kernel::Neon,
             Self::Avx2 | Self::Gfni256 => Kernel::Avx2,
@@ -250,6 +282,7 @@ pub(crate) struct Serving {
     /// Kernel that runs programs before they are compiled, and where compiling fails.
     tiled: Kernel,
     /// For a kernel of the lab, the steps that a pass over a packet covers.
+    #[cfg(feature = "research")]
     untiled: Option<Pass>,
     how: Compiling,
 }
@@ -259,20 +292,34 @@ impl Serving {
     pub(crate) fn packets(choice: KernelChoice, kernel: Kernel, prefetch: bool) -> Self {
         let after = if choice.is_by_name() { 0 } else { COMPILED_AFTER };
         let how = Compiling { after, prefetch };
+        #[cfg(feature = "research")]
         let untiled = match kernel {
             Kernel::Packetwise(_) => Some(Pass::Step),
             Kernel::Datawise(_) => Some(Pass::Source),
             _ => None,
         };
-        Self { isa: kernel.isa(), tiled: kernel.tiled(), untiled, how }
+        Self {
+            isa: kernel.isa(),
+            tiled: kernel.tiled(),
+            #[cfg(feature = "research")]
+            untiled,
+            how,
+        }
     }
 
     /// Creates the serving kernel for words. A kernel that is asked for by name compiles at once.
     pub(crate) fn words(kernel: WordKernel, by_name: bool, prefetch: bool) -> Self {
         let after = if by_name { 0 } else { WORDS_COMPILED_AFTER };
         let how = Compiling { after, prefetch };
+        #[cfg(feature = "research")]
         let untiled = (kernel == WordKernel::Packetwise64).then_some(Pass::Step);
-        Self { isa: kernel.isa(), tiled: kernel.tiled(), untiled, how }
+        Self {
+            isa: kernel.isa(),
+            tiled: kernel.tiled(),
+            #[cfg(feature = "research")]
+            untiled,
+            how,
+        }
     }
 
     /// Target that plans are made for.
@@ -290,10 +337,12 @@ impl Serving {
 
     fn prepare_part(self, Part { program, variants, .. }: Part) -> Result<Box<dyn PreparedKernel>> {
         let unavailable = || self.tiled.unavailable();
-        let runners = self.tiled.runners().ok_or_else(unavailable)?;
+        #[cfg(feature = "research")]
         if let Some(pass) = self.untiled {
-            return Ok(Box::new(Untiled::new(&program, pass, runners)));
+            let bytes = self.tiled.vector_bytes();
+            return Ok(Box::new(Untiled::new(&program, pass, bytes).ok_or_else(unavailable)?));
         }
+        let runners = self.tiled.runners().ok_or_else(unavailable)?;
         let tiled = Tiled::new(&program, runners);
         match (self.isa, variants) {
             (Some(isa), Some(Ok(variants))) => {
@@ -306,6 +355,7 @@ impl Serving {
 
     /// Lists the machine code of a variant of a program, one instruction a line. The processor need
     /// not have the kernel.
+    #[cfg(feature = "research")]
     pub(crate) fn listing(self, variants: &Variants, variant: Variant) -> Option<String> {
         jit::listing(variants, self.isa?, variant)
     }
@@ -329,14 +379,22 @@ pub enum KernelChoice {
 
 impl Kernel {
     /// All kernels: those of the lab, then the others, the simplest first.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: &[Self] = &[
+        #[cfg(feature = "research")]
         Self::Packetwise(Width::Bits64),
+        #[cfg(feature = "research")]
         Self::Packetwise(Width::Bits128),
+        #[cfg(feature = "research")]
         Self::Packetwise(Width::Bits256),
+        #[cfg(feature = "research")]
         Self::Packetwise(Width::Bits512),
+        #[cfg(feature = "research")]
         Self::Datawise(Width::Bits64),
+        #[cfg(feature = "research")]
         Self::Datawise(Width::Bits128),
+        #[cfg(feature = "research")]
         Self::Datawise(Width::Bits256),
+        #[cfg(feature = "research")]
         Self::Datawise(Width::Bits512),
         Self::Scalar,
         Self::Sse2,
@@ -363,14 +421,20 @@ impl Kernel {
             Self::JitAvx512 => "jit-avx512",
             Self::JitNeon => "jit-neon",
             Self::JitNeonSha3 => "jit-neon-sha3",
-            Self::Packetwise(Width::Bits64) => "packetwise64",
-            Self::Packetwise(Width::Bits128) => "packetwise128",
-            Self::Packetwise(Width::Bits256) => "packetwise256",
-            Self::Packetwise(Width::Bits512) => "packetwise512",
-            Self::Datawise(Width::Bits64) => "datawise64",
-            Self::Datawise(Width::Bits128) => "datawise128",
-            Self::Datawise(Width::Bits256) => "datawise256",
-            Self::Datawise(Width::Bits512) => "datawise512",
+            #[cfg(feature = "research")]
+            Self::Packetwise(width) => match width {
+                Width::Bits64 => "packetwise64",
+                Width::Bits128 => "packetwise128",
+                Width::Bits256 => "packetwise256",
+                Width::Bits512 => "packetwise512",
+            },
+            #[cfg(feature = "research")]
+            Self::Datawise(width) => match width {
+                Width::Bits64 => "datawise64",
+                Width::Bits128 => "datawise128",
+                Width::Bits256 => "datawise256",
+                Width::Bits512 => "datawise512",
+            },
         }
     }
 
@@ -385,7 +449,7 @@ impl Kernel {
     /// The kernels that this processor can run: those of the lab, then the others, the simplest
     /// first.
     pub fn available() -> impl Iterator<Item = Self> {
-        Self::ALL.into_iter().filter(|kernel| kernel.is_available())
+        Self::ALL.iter().copied().filter(|kernel| kernel.is_available())
     }
 
     /// The kernels that this processor can run and that may be chosen without being asked for by
@@ -397,12 +461,17 @@ impl Kernel {
     /// Whether the kernel exists only to repeat the papers' measurements. Such a kernel is slower
     /// than others on the same registers, and serves only if it is asked for by name.
     pub fn is_of_the_lab(self) -> bool {
-        matches!(self, Self::Packetwise(_) | Self::Datawise(_))
+        match self {
+            #[cfg(feature = "research")]
+            Self::Packetwise(_) | Self::Datawise(_) => true,
+            _ => false,
+        }
     }
 
     /// Bytes of a vector register.
     pub fn vector_bytes(self) -> usize {
         match self {
+            #[cfg(feature = "research")]
             Self::Packetwise(width) | Self::Datawise(width) => width.tiled().vector_bytes(),
             Self::Scalar => 8,
             Self::Sse2 | Self::Neon | Self::JitNeon | Self::JitNeonSha3 => 16,
@@ -445,6 +514,7 @@ impl Kernel {
             Self::JitAvx2 | Self::JitAvx512Vl => Self::Avx2,
             Self::JitAvx512 => Self::Avx512,
             Self::JitNeon | Self::JitNeonSha3 => Self::Neon,
+            #[cfg(feature = "research")]
             Self::Packetwise(width) | Self::Datawise(width) => width.tiled(),
             tiled => tiled,
         }
@@ -485,6 +555,7 @@ fn unavailable(name: &str, available: impl Iterator<Item = &'static str>) -> Err
 /// # Errors
 /// If it may not ([`crate::ErrorKind::Kernel`]): the message is that of the operating system, or
 /// says that this architecture has no compiled kernels.
+#[cfg(feature = "research")]
 pub fn can_compile() -> Result<()> {
     jit::probe()
 }
@@ -525,9 +596,10 @@ impl FromStr for KernelChoice {
                 None => Err(Error::kernel("this processor has no jit kernel")),
             };
         }
-        let found = Kernel::ALL.into_iter().find(|kernel| kernel.name() == text);
-        found.map(Self::Only).ok_or_else(|| {
-            let names = Kernel::ALL.map(Kernel::name).join(", ");
+        let found = Kernel::ALL.iter().find(|kernel| kernel.name() == text);
+        found.copied().map(Self::Only).ok_or_else(|| {
+            let names =
+                Kernel::ALL.iter().map(|kernel| kernel.name()).collect::<Vec<_>>().join(", ");
             Error::kernel(format!("there is no kernel `{text}`; there are auto, jit, {names}"))
         })
     }

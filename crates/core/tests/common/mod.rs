@@ -2,9 +2,8 @@
 
 #![allow(dead_code, reason = "each test uses a part")]
 
-use paritas::{
-    Buffer, CellSet, Code, Codec, CodecOptions, Kernel, KernelChoice, NodeId, Promotion,
-};
+use paritas::code::{CellSet, Promotion};
+use paritas::{Buffer, Code, Codec, CodecOptions, Kernel, KernelChoice, NodeId};
 
 /// Returns bytes with a prime period, different for every seed.
 pub fn fill(seed: usize, length: usize) -> Vec<u8> {

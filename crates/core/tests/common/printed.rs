@@ -11,7 +11,7 @@
 
 use std::collections::VecDeque;
 
-use paritas::graph::Graph;
+use paritas::lt::Graph;
 
 /// The data block that leaves the queue first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

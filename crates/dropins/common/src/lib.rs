@@ -10,12 +10,11 @@
 mod programs;
 mod regions;
 
+use paritas::code::{BitMatrix, CodeBuilder, Field, SymbolMatrix};
 pub use programs::{Kept, Key, Programs, Recent};
 pub use regions::Regions;
 
-use paritas::{
-    BitMatrix, Code, CodeBuilder, Codec, CodecOptions, Field, Prepared, Result, Spec, SymbolMatrix,
-};
+use paritas::{Code, Codec, CodecOptions, Prepared, Result, Spec};
 
 /// Options of all programs. The libraries that are replaced use the caller's thread alone.
 fn options() -> CodecOptions {

@@ -181,7 +181,7 @@ mod tests {
     }
 
     fn program() -> paritas::Result<Prepared> {
-        crate::product(paritas::Field::new(8)?, vec![vec![1, 2]])
+        crate::product(paritas::code::Field::new(8)?, vec![vec![1, 2]])
     }
 
     fn ask(programs: &Programs<u8>, number: usize, content: &[u8]) -> bool {

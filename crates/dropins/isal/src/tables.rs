@@ -7,7 +7,8 @@
 use std::slice;
 use std::sync::OnceLock;
 
-use paritas::{Field, Prepared};
+use paritas::Prepared;
+use paritas::code::Field;
 use paritas_dropins::{Key, Programs, Recent, Regions, multiples, product};
 use smallvec::SmallVec;
 

@@ -4,7 +4,8 @@
 use std::ffi::c_int;
 use std::ptr::null_mut;
 
-use paritas::{BitMatrix, Code};
+use paritas::Code;
+use paritas::code::BitMatrix;
 
 use crate::calls::{given, values, values_mut};
 use crate::fields::field;

@@ -11,7 +11,7 @@ use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
 
-use paritas::Field;
+use paritas::code::Field;
 
 use crate::calls::{fail, given};
 use crate::regions::multiply_region;

@@ -1,6 +1,6 @@
 //! Matrices over GF(2^w) and over bits, as Jerasure passes them: rows of `int`.
 
-use paritas::{BitMatrix, Field};
+use paritas::code::{BitMatrix, Field};
 
 use crate::fields::field;
 

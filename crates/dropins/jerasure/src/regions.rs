@@ -2,7 +2,7 @@
 
 use std::ffi::c_int;
 
-use paritas::Field;
+use paritas::code::Field;
 use paritas_dropins::{multiples, product};
 
 use crate::calls::{Kind, fail, run, values, values_mut};

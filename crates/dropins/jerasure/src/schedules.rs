@@ -4,7 +4,8 @@
 use std::ffi::{c_char, c_int};
 use std::ptr::null_mut;
 
-use paritas::{BitMatrix, Prepared};
+use paritas::Prepared;
+use paritas::code::BitMatrix;
 use paritas_dropins::{Key, Programs, Recent, Regions, packets};
 
 use crate::calls::{BYTES_A_BIT, fail, given, none, size, values};

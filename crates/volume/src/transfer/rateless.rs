@@ -19,7 +19,7 @@ use bytes::Bytes;
 use futures::FutureExt;
 use futures::future::{AbortHandle, BoxFuture, abortable};
 use futures::stream::{FuturesUnordered, Stream, StreamExt, try_unfold};
-use paritas::graph::{Decoder, Method};
+use paritas::lt::{Decoder, Method};
 use paritas_shards::blocks::Segment;
 use paritas_store::error::{Error, ErrorKind, Result};
 use tokio::time::Instant;

@@ -8,10 +8,10 @@
 use std::io::{BufRead, Write};
 use std::time::Instant;
 
-use paritas::{
-    Buffer, CellId, Code, CodeBuilder, Codec, CodecOptions, LongCode, Order, Pass, PlanOptions,
-    Role, Spec,
-};
+use paritas::research::{Order, Pass, PlanOptions};
+use paritas::long::LongCode;
+use paritas::code::{CellId, CodeBuilder, Role};
+use paritas::{Buffer, Code, Codec, CodecOptions, Spec};
 use reed_solomon_erasure::galois_8::ReedSolomon;
 
 const PAGE: usize = 4096;

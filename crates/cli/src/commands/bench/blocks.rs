@@ -7,12 +7,9 @@
 
 use std::time::Instant;
 
-use paritas::graph::Graph;
-use paritas::graph::{Decoder, Method, Reception};
-use paritas::{
-    Buffer, CellId, CellSet, Code, CodeBuilder, CodecOptions, DEFAULT_PACKET, Kernel, KernelChoice,
-    LaneCodec, Spec,
-};
+use paritas::code::{CellId, CellSet, CodeBuilder};
+use paritas::lt::{Decoder, Graph, Method, Reception};
+use paritas::{Buffer, Code, CodecOptions, DEFAULT_PACKET, Kernel, KernelChoice, LaneCodec, Spec};
 use paritas_tune::measure::Shards;
 use serde_json::json;
 

@@ -33,7 +33,8 @@ impl Code {
     /// than the tolerance may be lost.
     ///
     /// ```
-    /// use paritas::{Code, ParityMatrix};
+    /// use paritas::Code;
+    /// use paritas::code::ParityMatrix;
     /// let toy: ParityMatrix = "k = 2\nm = 2\nw = 1\n11\n11".parse()?;
     /// let code = Code::from_matrix(&toy)?;
     /// assert_eq!(code.spec().to_string(), "matrix:k=2,m=2,w=1,rows=c.c");

@@ -23,7 +23,9 @@ mod peeling;
 mod soliton;
 
 pub use code::{FAMILY, LtCode};
-pub use graph::{Graph, MAX_ATTEMPTS, MAX_BLOCKS};
+#[cfg(feature = "research")]
+pub use graph::MAX_ATTEMPTS;
+pub use graph::{Graph, MAX_BLOCKS};
 pub use peeling::Peeling;
 pub use soliton::{MAX_DATA_BLOCKS, Soliton};
 

@@ -13,9 +13,11 @@
 //! - *inactivation*: as lazy; where peeling gets stuck, some unknowns are set aside and found by
 //!   elimination, so that any blocks of full rank decode.
 //!
-//! The evaluation's counts of two-input XORs are [`Cost::xors`](crate::Cost) of these schedules.
+//! The evaluation's counts of two-input XORs are [`Cost::xors`](crate::research::Cost) of these schedules.
 
+#[cfg(feature = "research")]
 mod balance;
+#[cfg(feature = "research")]
 mod freedom;
 mod greedy;
 mod inactivation;
@@ -24,7 +26,9 @@ mod program;
 mod question;
 mod reception;
 
+#[cfg(feature = "research")]
 pub use balance::Balance;
+#[cfg(feature = "research")]
 pub use freedom::Freedom;
 pub use reception::Reception;
 
@@ -114,17 +118,20 @@ impl Decoder {
         self.peeling.graph()
     }
 
+    #[cfg(feature = "research")]
     fn method(&self) -> Method {
         self.method
     }
 
     /// Received blocks, in order.
+    #[cfg(feature = "research")]
     fn arrivals(&self) -> impl Iterator<Item = usize> {
         self.peeling.arrivals().iter().map(|arrival| arrival.block as usize)
     }
 
     /// Like [`Decoder::push`], but records the block as received even if the data is already
     /// determined.
+    #[cfg(feature = "research")]
     fn receive(&mut self, block: usize) -> Result<()> {
         match self.is_ready() {
             true => self.peeling.push(block).map(|_| ()),

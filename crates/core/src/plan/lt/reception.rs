@@ -57,11 +57,15 @@ impl Reception {
             Ok(None)
         };
         let threads = thread::available_parallelism().map_or(1, NonZeroUsize::get);
-        let share = |first: usize| (first..runs).step_by(threads).filter_map(|at| run(at).transpose());
+        let share =
+            |first: usize| (first..runs).step_by(threads).filter_map(|at| run(at).transpose());
         let share = |first| share(first).collect::<Result<Vec<usize>>>();
         let shares: Vec<Result<Vec<usize>>> = thread::scope(|scope| {
-            let others: Vec<_> = (1..threads.min(runs)).map(|at| scope.spawn(move || share(at))).collect();
-            let joined = others.into_iter().map(|one| one.join().unwrap_or_else(|panic| resume_unwind(panic)));
+            let others: Vec<_> =
+                (1..threads.min(runs)).map(|at| scope.spawn(move || share(at))).collect();
+            let joined = others
+                .into_iter()
+                .map(|one| one.join().unwrap_or_else(|panic| resume_unwind(panic)));
             iter::once(share(0)).chain(joined).collect()
         });
         let mut needed = shares.into_iter().collect::<Result<Vec<_>>>()?.concat();

@@ -1,22 +1,10 @@
 //! Rows as they are: one operation for each row.
 
-use crate::define::bitmatrix::BitMatrix;
 use crate::define::cells::{CellId, CellSet};
 use crate::error::Result;
 use crate::plan::equations::Equations;
 use crate::plan::optimise::rows::{Columns, Rows};
 use crate::plan::schedule::{Op, Schedule, Slot};
-
-/// Returns a schedule in which output `r` is the XOR of the inputs for which row `r` of the matrix
-/// has a one.
-///
-/// # Errors
-/// If the matrix is larger than a schedule may be.
-pub fn from_matrix(matrix: &BitMatrix) -> Result<Schedule> {
-    let supports: Vec<Vec<usize>> =
-        (0..matrix.rows()).map(|r| matrix.support(r).collect()).collect();
-    schedule(matrix.columns(), &supports)
-}
 
 /// Returns a schedule in which output `r` is the XOR of the inputs listed in `supports[r]`.
 pub(crate) fn schedule(inputs: usize, supports: &[Vec<usize>]) -> Result<Schedule> {
@@ -59,12 +47,13 @@ pub(crate) fn from_equations(
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::define::bitmatrix::BitMatrix;
+    use crate::plan::optimise::passes;
 
     #[test]
     fn one_operation_a_row() {
         let matrix = BitMatrix::from_supports(3, &[vec![0, 2], vec![], vec![1]]);
         let text = "inputs 3 temps 0 outputs 3\no0 = i0 ^ i2\no1 = 0\no2 = i1\n";
-        assert_eq!(from_matrix(&matrix).unwrap().to_string(), text);
+        assert_eq!(passes::direct(&matrix).unwrap().to_string(), text);
     }
 }

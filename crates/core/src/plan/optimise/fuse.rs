@@ -4,21 +4,8 @@
 //! An n-ary operation reads its sources once and writes once, whereas a chain of pairs would store
 //! and load every partial sum.
 
-use crate::error::Result;
 use crate::plan::cost::Objective;
 use crate::plan::optimise::rows::{Rows, symmetric_difference};
-use crate::plan::schedule::Schedule;
-
-/// Inlines every temporary that exactly one operation reads. An output that is a mere copy of a
-/// temporary replaces the temporary.
-///
-/// # Errors
-/// If the schedule is not single-assignment.
-pub fn pass(schedule: &Schedule) -> Result<Schedule> {
-    let mut rows = Rows::new(schedule)?;
-    fuse(&mut rows, Objective::Xors);
-    rows.schedule()
-}
 
 /// Inlines temporaries as long as that does not cost more. An output that is a mere copy of a
 /// temporary replaces the temporary.
@@ -66,7 +53,7 @@ fn inline_all(rows: &mut Rows, objective: Objective) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::plan::optimise::passes;
 
     #[test]
     fn single_uses_are_inlined_and_copies_named() {
@@ -74,13 +61,13 @@ mod tests {
                       t0 = i0 ^ i1\nt1 = t0 ^ i2\nt2 = i2 ^ i3\no0 = t0 ^ i3\no1 = t1\no2 = t2 ^ i0\n";
         let after = "inputs 4 temps 1 outputs 3\n\
                      t0 = i0 ^ i1\no0 = i3 ^ t0\no1 = i2 ^ t0\no2 = i0 ^ i2 ^ i3\n";
-        assert_eq!(pass(&before.parse().unwrap()).unwrap().to_string(), after);
+        assert_eq!(passes::fuse(&before.parse().unwrap()).unwrap().to_string(), after);
     }
 
     #[test]
     fn sources_that_meet_twice_cancel() {
         let before = "inputs 3 temps 1 outputs 1\nt0 = i0 ^ i1\no0 = t0 ^ i1 ^ i2\n";
         let after = "inputs 3 temps 0 outputs 1\no0 = i0 ^ i2\n";
-        assert_eq!(pass(&before.parse().unwrap()).unwrap().to_string(), after);
+        assert_eq!(passes::fuse(&before.parse().unwrap()).unwrap().to_string(), after);
     }
 }

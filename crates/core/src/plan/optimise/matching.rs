@@ -15,9 +15,7 @@ use std::convert::Infallible;
 use rustworkx_core::max_weight_matching::max_weight_matching;
 use rustworkx_core::petgraph::graph::UnGraph;
 
-use crate::error::Result;
 use crate::plan::optimise::rows::Rows;
-use crate::plan::schedule::Schedule;
 
 /// Which of the largest matchings is chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,17 +29,6 @@ pub enum Preference {
 /// Upper bound on the inputs for which a table of pairs is made; the table then has 64 MiB.
 const MOST_INPUTS: usize = 1 << 12;
 
-/// Extracts pairs of inputs by matching until none occurs twice. Schedules of more than 4,096
-/// inputs stay as they are.
-///
-/// # Errors
-/// If the schedule is not single-assignment.
-pub fn pass(schedule: &Schedule, preference: Preference) -> Result<Schedule> {
-    let mut rows = Rows::new(schedule)?;
-    extract_matchings(&mut rows, preference);
-    rows.schedule()
-}
-
 /// Number of steps of one round of this pass, which counts the pairs of each row in a table of all
 /// pairs. There are about ten rounds.
 pub(crate) fn steps(rows: &Rows) -> u64 {
@@ -50,7 +37,8 @@ pub(crate) fn steps(rows: &Rows) -> u64 {
     10 * (table + pairs)
 }
 
-/// [`pass`] on rows.
+/// Extracts pairs of inputs by matching until none occurs twice. Rows over more than 4,096 inputs
+/// stay as they are.
 pub(crate) fn extract_matchings(rows: &mut Rows, preference: Preference) {
     while rows.inputs() <= MOST_INPUTS {
         let edges = heaviest_edges(rows);
@@ -116,9 +104,10 @@ fn extract(rows: &mut Rows, a: u32, b: u32) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::optimise::passes;
 
     fn reduced(text: &str, preference: Preference) -> String {
-        pass(&text.parse().unwrap(), preference).unwrap().to_string()
+        passes::matching(&text.parse().unwrap(), preference).unwrap().to_string()
     }
 
     /// A table of all pairs of these inputs would have 2^48 entries.

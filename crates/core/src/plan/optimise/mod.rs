@@ -6,16 +6,19 @@
 //! [`fuse`] merges the remaining pairs into n-ary operations; [`refine`] undoes parts of a schedule
 //! and computes them anew; [`order`] arranges. A pass takes and returns single-assignment
 //! schedules, except for [`order::data_first`], which comes last. Internally, passes rewrite
-//! `rows`.
+//! `rows`; `passes` has them as functions of schedules.
 
 pub(crate) mod by_source;
-pub mod direct;
-pub mod fuse;
+pub(crate) mod direct;
+pub(crate) mod fuse;
 pub(crate) mod groups;
-pub mod matching;
-pub mod order;
+#[cfg(feature = "research")]
+pub(crate) mod matching;
+pub(crate) mod order;
 pub(crate) mod parts;
-pub mod refine;
+#[cfg(feature = "research")]
+pub mod passes;
+pub(crate) mod refine;
 pub(crate) mod rows;
-pub mod slp;
-pub mod smart;
+pub(crate) mod slp;
+pub(crate) mod smart;

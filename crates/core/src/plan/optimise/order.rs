@@ -9,17 +9,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
 
 use crate::error::{Error, Result};
-use crate::plan::optimise::rows::Rows;
 use crate::plan::schedule::{Op, Schedule, Slot};
-
-/// Orders the operations by output; each output is preceded by the temporaries that it is the first
-/// to need.
-///
-/// # Errors
-/// If the schedule is not single-assignment.
-pub fn parity_first(schedule: &Schedule) -> Result<Schedule> {
-    Rows::new(schedule)?.schedule()
-}
 
 /// Orders the operations by source; each source is added to every target that uses it. A temporary
 /// or output that others use follows as a source as soon as it is complete.
@@ -202,6 +192,7 @@ impl<'a> Flow<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::optimise::passes::parity_first;
 
     const PAIRS: &str = "inputs 3 temps 2 outputs 2\n\
                          t0 = i1 ^ i2\nt1 = i0 ^ i2\no0 = t0 ^ i0\no1 = t0\n";

@@ -9,7 +9,6 @@
 //!
 //! Work is counted, not timed: the same rounds and seed give the same schedule everywhere.
 
-use crate::error::Result;
 use crate::plan::arrange::figure_of_rows;
 use crate::plan::budget::Budget;
 use crate::plan::chance::Chance;
@@ -17,7 +16,6 @@ use crate::plan::cost::Objective;
 use crate::plan::optimise::fuse::fuse;
 use crate::plan::optimise::rows::{Rows, symmetric_difference};
 use crate::plan::optimise::slp::extract_pairs;
-use crate::plan::schedule::Schedule;
 
 /// How long and how to refine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,17 +28,8 @@ pub struct Effort {
     pub seed: u64,
 }
 
-/// Makes a schedule cheaper by computing parts of it anew.
-///
-/// # Errors
-/// If the schedule is not single-assignment.
-pub fn pass(schedule: &Schedule, effort: Effort) -> Result<Schedule> {
-    let mut rows = Rows::new(schedule)?;
-    refine(&mut rows, effort, &mut Budget::unlimited());
-    rows.schedule()
-}
-
-/// [`pass`] on rows, for as many rounds as the budget allows. Returns whether all rounds were done.
+/// Makes rows cheaper by computing parts of them anew, for as many rounds as the budget allows.
+/// Returns whether all rounds were done.
 pub(crate) fn refine(best: &mut Rows, effort: Effort, budget: &mut Budget) -> bool {
     let mut chance = Chance::new(effort.seed);
     let mut least = figure_of_rows(effort.objective, best).0;
@@ -142,13 +131,15 @@ mod tests {
     use crate::plan::arrange::figure;
     use crate::plan::cost::Cost;
     use crate::plan::machine::Machine;
+    use crate::plan::optimise::passes;
+    use crate::plan::schedule::Schedule;
 
     fn effort(objective: Objective, rounds: usize) -> Effort {
         Effort { objective, rounds, seed: 1 }
     }
 
     fn refined(text: &str, effort: Effort) -> Schedule {
-        pass(&text.parse().unwrap(), effort).unwrap()
+        passes::refine(&text.parse().unwrap(), effort).unwrap()
     }
 
     /// Boyar, Matthews and Peralta's example (J. Cryptology 2013): four XORs, but five for any
@@ -179,8 +170,8 @@ mod tests {
         {
             let mut last = figure(objective, &before).0;
             for rounds in [0, 1, 10, 100] {
-                let after = pass(&before, effort(objective, rounds)).unwrap();
-                assert_eq!(after, pass(&before, effort(objective, rounds)).unwrap());
+                let after = passes::refine(&before, effort(objective, rounds)).unwrap();
+                assert_eq!(after, passes::refine(&before, effort(objective, rounds)).unwrap());
                 let cost = figure(objective, &after).0;
                 assert!(cost <= last, "{objective:?}: {rounds} rounds give {cost}, fewer {last}");
                 last = cost;

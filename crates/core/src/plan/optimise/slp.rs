@@ -19,22 +19,9 @@
 //! (`groups.rs`).
 
 use crate::define::bitmatrix::ones_of;
-use crate::error::Result;
 use crate::plan::budget::Budget;
 use crate::plan::chance::Chance;
 use crate::plan::optimise::rows::Rows;
-use crate::plan::schedule::Schedule;
-
-/// Extracts common pairs until none occurs twice. Schedules of more than 4,096 sources that are
-/// used twice, or of more than 65,535 operations, stay as they are.
-///
-/// # Errors
-/// If the schedule is not single-assignment.
-pub fn pass(schedule: &Schedule) -> Result<Schedule> {
-    let mut rows = Rows::new(schedule)?;
-    extract_pairs(&mut rows, None, &mut Budget::unlimited());
-    rows.schedule()
-}
 
 /// Upper bound on the columns for which a table of pairs is made; the table then has 32 MiB.
 const MOST_LIVE: usize = 1 << 12;
@@ -357,14 +344,14 @@ impl Pairs {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::plan::optimise::passes::slp;
 
     /// Every row has the same pair, so its count exceeds 16 bits.
     #[test]
     fn schedules_of_many_rows_stay() {
         let rows: String = (0..70_000).map(|output| format!("o{output} = i0 ^ i1\n")).collect();
         let schedule = format!("inputs 2 temps 0 outputs 70000\n{rows}").parse().unwrap();
-        assert_eq!(pass(&schedule).unwrap(), schedule);
+        assert_eq!(slp(&schedule).unwrap(), schedule);
     }
 
     #[test]
@@ -373,7 +360,7 @@ mod tests {
                       o0 = i0 ^ i1 ^ i2\no1 = i0 ^ i1 ^ i2 ^ i3\no2 = i0 ^ i1\n";
         let after = "inputs 4 temps 2 outputs 3\n\
                      t0 = i0 ^ i1\nt1 = i2 ^ t0\no0 = t1\no1 = i3 ^ t1\no2 = t0\n";
-        assert_eq!(pass(&before.parse().unwrap()).unwrap().to_string(), after);
+        assert_eq!(slp(&before.parse().unwrap()).unwrap().to_string(), after);
     }
 
     #[test]
@@ -382,6 +369,6 @@ mod tests {
                       o0 = i0 ^ i1\no1 = o0 ^ i2 ^ i1\no2 = o0 ^ i2\n";
         let after = "inputs 3 temps 1 outputs 3\n\
                      o0 = i0 ^ i1\nt0 = i2 ^ o0\no1 = i1 ^ t0\no2 = t0\n";
-        assert_eq!(pass(&before.parse().unwrap()).unwrap().to_string(), after);
+        assert_eq!(slp(&before.parse().unwrap()).unwrap().to_string(), after);
     }
 }

@@ -4,19 +4,7 @@
 //! 2.2.3 (SS). Rows are chosen greedily. The next row is the cheapest, either by itself (fan-in - 1
 //! XORs) or from a row that is done (as many XORs as sources differ).
 
-use crate::error::Result;
 use crate::plan::optimise::rows::{Columns, Rows, symmetric_difference};
-use crate::plan::schedule::Schedule;
-
-/// Re-expresses operations by earlier ones where that takes fewer XORs.
-///
-/// # Errors
-/// If the schedule is not single-assignment.
-pub fn pass(schedule: &Schedule) -> Result<Schedule> {
-    let mut rows = Rows::new(schedule)?;
-    from_earlier(&mut rows);
-    rows.schedule()
-}
 
 /// Number of steps of this pass, which compares every row with every other one, and before each
 /// choice checks which rows are ready.
@@ -25,7 +13,7 @@ pub(crate) fn steps(rows: &Rows) -> u64 {
     2 * rows.len() as u64 * sources as u64
 }
 
-/// [`pass`] on rows.
+/// Re-expresses rows by earlier ones where that takes fewer XORs.
 pub(crate) fn from_earlier(rows: &mut Rows) {
     let mut waiting: Vec<Candidate> =
         (0..rows.len()).map(|row| Candidate::new(rows, row)).collect();
@@ -73,7 +61,7 @@ fn cheapest_ready(waiting: &[Candidate], rows: &Rows, done: &[bool]) -> Option<u
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::plan::optimise::passes::smart;
 
     #[test]
     fn a_row_from_a_similar_one() {
@@ -81,7 +69,7 @@ mod tests {
                       o0 = i0 ^ i1 ^ i2 ^ i3\no1 = i0 ^ i1 ^ i2 ^ i4\no2 = i0 ^ i1 ^ i2 ^ i3 ^ i4\n";
         let after = "inputs 5 temps 0 outputs 3\n\
                      o0 = i0 ^ i1 ^ i2 ^ i3\no2 = i4 ^ o0\no1 = i3 ^ o2\n";
-        let schedule = pass(&before.parse().unwrap()).unwrap();
+        let schedule = smart(&before.parse().unwrap()).unwrap();
         assert_eq!(schedule.to_string(), after);
     }
 }

@@ -1,5 +1,6 @@
 //! Instructions for the processor that an instruction set belongs to.
 
+#[cfg(any(target_arch = "aarch64", feature = "research", test))]
 use crate::run::jit::aarch64;
 use crate::run::jit::assemble::Assembled;
 use crate::run::jit::isa::Isa;
@@ -37,6 +38,7 @@ pub(crate) fn encode(isa: Isa, function: &Assembled) -> Result<MachineCode, Stri
 ///
 /// # Errors
 /// As [`encode`].
+#[cfg(feature = "research")]
 pub(crate) fn list(isa: Isa, function: &Assembled) -> Result<String, String> {
     let Assembled { instructions, constants, .. } = function;
     match isa.is_aarch64() {

@@ -14,6 +14,7 @@
 
 #![allow(unsafe_code)]
 
+#[cfg(any(target_arch = "aarch64", feature = "research", test))]
 mod aarch64;
 pub(crate) mod assemble;
 #[cfg(all(test, target_arch = "x86_64"))]
@@ -33,7 +34,9 @@ use std::ops::Range;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use crate::error::{Error, Result};
+#[cfg(feature = "research")]
+use crate::error::Error;
+use crate::error::Result;
 use crate::limits::TRIED_BYTES;
 use crate::plan::interpret::interpret;
 use crate::plan::machine::LINE;
@@ -59,6 +62,7 @@ enum Refusal {
 }
 
 /// Checks whether this process may make memory executable.
+#[cfg(feature = "research")]
 pub(crate) fn probe() -> Result<()> {
     if !cfg!(any(target_arch = "x86_64", target_arch = "aarch64")) {
         let architecture = std::env::consts::ARCH;
@@ -258,6 +262,7 @@ fn assembled(variants: &Variants, isa: Isa, variant: Variant) -> Result<Assemble
 
 /// Lists the machine code of a variant, one instruction a line; the processor need not have the
 /// instruction set.
+#[cfg(feature = "research")]
 pub(crate) fn listing(variants: &Variants, isa: Isa, variant: Variant) -> Option<String> {
     encode::list(isa, &assembled(variants, isa, variant).ok()?).ok()
 }

@@ -4,9 +4,9 @@
 //! and end, for the sign of bytes on AVX-512, and where SSE works in place. Constants are addressed
 //! relative to the code. iced-x86 encodes. The calling convention is System V's on every system.
 
-use iced_x86::{
-    Code, Encoder, FastFormatter, IcedError, Instruction as Made, MemoryOperand, Register,
-};
+#[cfg(feature = "research")]
+use iced_x86::FastFormatter;
+use iced_x86::{Code, Encoder, IcedError, Instruction as Made, MemoryOperand, Register};
 
 use crate::plan::steps::{self, Operand, Step};
 use crate::plan::vector::{Map, Pair};
@@ -68,6 +68,7 @@ pub(crate) fn encode(
 ///
 /// # Errors
 /// As [`encode`].
+#[cfg(feature = "research")]
 pub(crate) fn list(isa: Isa, instructions: &[Instruction]) -> Result<String, IcedError> {
     let mut formatter = FastFormatter::new();
     let mut listing = String::new();

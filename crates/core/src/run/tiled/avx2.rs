@@ -11,26 +11,17 @@ use crate::run::tiled::blocks::{Blocks, run_tiles};
 use crate::run::tiled::generic::Tiles;
 use crate::run::tiled::long::run_long;
 use crate::run::tiled::multiplier::{Matrices, Multiplier, Shuffles, Tables};
-use crate::run::tiled::packets::Packets;
 use crate::run::tiled::vector::{Streaming, Vector};
 
 /// The kernels, if the processor has the instruction set.
 pub(crate) fn runners() -> Option<Runners> {
-    is_x86_feature_detected!("avx2").then_some(Runners { tiles, blocks, packets })
+    is_x86_feature_detected!("avx2").then_some(Runners { tiles, blocks })
 }
 
 /// # Safety
 /// As [`Runners::tiles`].
 #[target_feature(enable = "avx2")]
 unsafe fn tiles(program: &Tiles, memory: &Memory<'_>, stripes: Range<usize>) {
-    // SAFETY: the caller's contract; the feature is enabled here.
-    unsafe { program.run::<__m256i>(memory, stripes) }
-}
-
-/// # Safety
-/// As [`Runners::packets`].
-#[target_feature(enable = "avx2")]
-unsafe fn packets(program: &Packets, memory: &Memory<'_>, stripes: Range<usize>) {
     // SAFETY: the caller's contract; the feature is enabled here.
     unsafe { program.run::<__m256i>(memory, stripes) }
 }

@@ -220,6 +220,7 @@ impl ScratchPlaces {
     }
 
     /// Number of places.
+    #[cfg(feature = "research")]
     pub(super) fn count(&self) -> usize {
         self.count
     }

@@ -3,7 +3,7 @@
 //! They serve until a program has been compiled, and wherever compiling is not allowed. Each kernel
 //! is one algorithm ([`generic`], [`blocks`] for LT codes, [`long`] for long codes) over the
 //! [`vector::Vector`] trait; an instruction set is a thin facade that enables its features around
-//! them. The lab's kernels ([`packets`]) cut no packet into tiles.
+//! them. The lab's kernels (`packets`) cut no packet into tiles.
 
 #![allow(unsafe_code)]
 
@@ -11,7 +11,9 @@ pub(crate) mod blocks;
 pub(crate) mod generic;
 pub(crate) mod long;
 mod multiplier;
+#[cfg(feature = "research")]
 pub(crate) mod packets;
+#[cfg(feature = "research")]
 mod products;
 pub(crate) mod vector;
 
@@ -33,7 +35,6 @@ use crate::plan::program::Program;
 use crate::run::buffers::{Memory, PreparedKernel};
 use crate::run::tiled::blocks::Blocks;
 use crate::run::tiled::generic::Tiles;
-use crate::run::tiled::packets::{Packets, Pass};
 
 /// The tiled kernels of an instruction set. They exist only if the processor has it.
 #[derive(Clone, Copy)]
@@ -48,10 +49,6 @@ pub(crate) struct Runners {
     /// valid for the bytes of the blocks, and each output is null or valid for these bytes. No
     /// other thread touches these bytes of the outputs or writes those of the inputs.
     pub(crate) blocks: unsafe fn(&BlockProgram, &Blocks),
-    /// Runs a program over a range of stripes, a whole packet at a time.
-    ///
-    /// Its safety contract is that of [`PreparedKernel::run`].
-    pub(crate) packets: unsafe fn(&Packets, &Memory<'_>, Range<usize>),
 }
 
 /// Runs a program of a long code over a range of granules.
@@ -90,25 +87,5 @@ impl PreparedKernel for Tiled {
 
     fn fallback(&self) -> Option<String> {
         self.reason.map(str::to_owned)
-    }
-}
-
-/// A program prepared for a kernel of the lab.
-pub(crate) struct Untiled {
-    program: Packets,
-    runners: Runners,
-}
-
-impl Untiled {
-    pub(crate) fn new(program: &Program, pass: Pass, runners: Runners) -> Self {
-        Self { program: Packets::new(program, pass), runners }
-    }
-}
-
-impl PreparedKernel for Untiled {
-    unsafe fn run(&self, memory: &Memory<'_>, stripes: Range<usize>) {
-        // SAFETY: the caller's contract; runners exist only where the processor has the features
-        // that they need.
-        unsafe { (self.runners.packets)(&self.program, memory, stripes) }
     }
 }

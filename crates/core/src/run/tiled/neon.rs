@@ -11,26 +11,17 @@ use crate::run::tiled::blocks::{Blocks, run_tiles};
 use crate::run::tiled::generic::Tiles;
 use crate::run::tiled::long::run_long;
 use crate::run::tiled::multiplier::{Multiplier, Shuffles, Tables};
-use crate::run::tiled::packets::Packets;
 use crate::run::tiled::vector::{Streaming, Vector};
 
 /// The kernels, if the processor has the instruction set.
 pub(crate) fn runners() -> Option<Runners> {
-    std::arch::is_aarch64_feature_detected!("neon").then_some(Runners { tiles, blocks, packets })
+    std::arch::is_aarch64_feature_detected!("neon").then_some(Runners { tiles, blocks })
 }
 
 /// # Safety
 /// As [`Runners::tiles`].
 #[target_feature(enable = "neon")]
 unsafe fn tiles(program: &Tiles, memory: &Memory<'_>, stripes: Range<usize>) {
-    // SAFETY: the caller's contract; the feature is enabled here.
-    unsafe { program.run::<uint8x16_t>(memory, stripes) }
-}
-
-/// # Safety
-/// As [`Runners::packets`].
-#[target_feature(enable = "neon")]
-unsafe fn packets(program: &Packets, memory: &Memory<'_>, stripes: Range<usize>) {
     // SAFETY: the caller's contract; the feature is enabled here.
     unsafe { program.run::<uint8x16_t>(memory, stripes) }
 }

@@ -26,7 +26,7 @@ use std::sync::atomic::{Ordering, compiler_fence};
 
 use crate::plan::program::Program;
 use crate::plan::schedule::{Op, Slot};
-use crate::run::buffers::Memory;
+use crate::run::buffers::{Memory, PreparedKernel};
 use crate::run::tiled::generic::{Operand, ScratchPlaces};
 use crate::run::tiled::products::Product;
 use crate::run::tiled::vector::Vector;
@@ -47,8 +47,73 @@ pub(crate) enum Pass {
     Source,
 }
 
+/// A program prepared for a kernel of the lab.
+pub(crate) struct Untiled {
+    program: Packets,
+    runner: Runner,
+}
+
+/// Runs a program over a range of stripes, a whole packet at a time.
+///
+/// Its safety contract is that of [`PreparedKernel::run`]. It exists only where the processor has
+/// the features that it needs.
+type Runner = unsafe fn(&Packets, &Memory<'_>, Range<usize>);
+
+impl Untiled {
+    /// Prepares a program for the kernel that moves `bytes` bytes at a time; `None` if the
+    /// processor has no registers of this width.
+    pub(crate) fn new(program: &Program, pass: Pass, bytes: usize) -> Option<Self> {
+        Some(Self { program: Packets::new(program, pass), runner: runner(bytes)? })
+    }
+}
+
+impl PreparedKernel for Untiled {
+    unsafe fn run(&self, memory: &Memory<'_>, stripes: Range<usize>) {
+        // SAFETY: the caller's contract; the runner exists, so the processor has its features.
+        unsafe { (self.runner)(&self.program, memory, stripes) }
+    }
+}
+
+fn runner(bytes: usize) -> Option<Runner> {
+    match bytes {
+        8 => Some(bits64),
+        #[cfg(target_arch = "x86_64")]
+        16 => is_x86_feature_detected!("sse2").then_some(bits128 as Runner),
+        #[cfg(target_arch = "aarch64")]
+        16 => std::arch::is_aarch64_feature_detected!("neon").then_some(bits128 as Runner),
+        #[cfg(target_arch = "x86_64")]
+        32 => is_x86_feature_detected!("avx2").then_some(bits256 as Runner),
+        #[cfg(target_arch = "x86_64")]
+        64 => is_x86_feature_detected!("avx512f").then_some(bits512 as Runner),
+        _ => None,
+    }
+}
+
+/// Defines a runner for a vector and the features that it needs.
+macro_rules! runner {
+    ($name:ident, $vector:ty, $($target:meta),*) => {
+        /// # Safety
+        /// As [`Runner`].
+        $(#[$target])*
+        unsafe fn $name(program: &Packets, memory: &Memory<'_>, stripes: Range<usize>) {
+            // SAFETY: the caller's contract; the features are enabled here.
+            unsafe { program.run::<$vector>(memory, stripes) }
+        }
+    };
+}
+
+runner!(bits64, u64,);
+#[cfg(target_arch = "x86_64")]
+runner!(bits128, std::arch::x86_64::__m128i, target_feature(enable = "sse2"));
+#[cfg(target_arch = "aarch64")]
+runner!(bits128, std::arch::aarch64::uint8x16_t, target_feature(enable = "neon"));
+#[cfg(target_arch = "x86_64")]
+runner!(bits256, std::arch::x86_64::__m256i, target_feature(enable = "avx2"));
+#[cfg(target_arch = "x86_64")]
+runner!(bits512, std::arch::x86_64::__m512i, target_feature(enable = "avx512f"));
+
 /// A program as a list of passes.
-pub(crate) struct Packets {
+struct Packets {
     passes: Vec<PacketPass>,
     /// The multiplications of the passes, which [`Kind::Times`] numbers.
     products: Vec<Product>,
@@ -79,7 +144,7 @@ enum Kind {
 }
 
 impl Packets {
-    pub(super) fn new(program: &Program, pass: Pass) -> Self {
+    fn new(program: &Program, pass: Pass) -> Self {
         let schedule = program.schedule();
         let places = ScratchPlaces::new(schedule);
         let operand = |slot| Operand::new(program, &places, slot);
@@ -107,7 +172,7 @@ impl Packets {
     /// As [`PreparedKernel::run`](crate::run::buffers::PreparedKernel::run); `V`'s instruction set
     /// is available.
     #[inline(always)]
-    pub(super) unsafe fn run<V: Vector>(&self, memory: &Memory<'_>, stripes: Range<usize>) {
+    unsafe fn run<V: Vector>(&self, memory: &Memory<'_>, stripes: Range<usize>) {
         let row = (self.columns * self.together).div_ceil(64) * 64;
         let mut scratch = vec![0_u64; self.scratch * row / 8];
         let scratch = scratch.as_mut_ptr().cast::<u8>();

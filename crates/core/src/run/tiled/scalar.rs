@@ -10,23 +10,15 @@ use crate::run::tiled::blocks::{Blocks, run_tiles};
 use crate::run::tiled::generic::Tiles;
 use crate::run::tiled::long::run_long;
 use crate::run::tiled::multiplier::Bits;
-use crate::run::tiled::packets::Packets;
 
 /// The kernels.
 pub(crate) fn runners() -> Option<Runners> {
-    Some(Runners { tiles, blocks, packets })
+    Some(Runners { tiles, blocks })
 }
 
 /// # Safety
 /// As [`Runners::tiles`].
 unsafe fn tiles(program: &Tiles, memory: &Memory<'_>, stripes: Range<usize>) {
-    // SAFETY: the caller's contract; words need no features.
-    unsafe { program.run::<u64>(memory, stripes) }
-}
-
-/// # Safety
-/// As [`Runners::packets`].
-unsafe fn packets(program: &Packets, memory: &Memory<'_>, stripes: Range<usize>) {
     // SAFETY: the caller's contract; words need no features.
     unsafe { program.run::<u64>(memory, stripes) }
 }

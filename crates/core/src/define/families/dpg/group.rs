@@ -135,10 +135,10 @@ mod tests {
                 let code = code(&format!("dpg:k={k},m={m},m2={m2},interleave={interleave}"));
                 let w = code.lane_rows();
                 let spread = if interleave == "first" { k + m } else { k + m2 };
-                let count = |cells: &crate::CellSet, node| {
+                let count = |cells: &crate::define::cells::CellSet, node| {
                     code.node_cells(node).iter().filter(|&&cell| cells.contains(cell)).count() / w
                 };
-                let even = |cells: crate::CellSet| {
+                let even = |cells: crate::define::cells::CellSet| {
                     let nodes = code.nodes().take(spread);
                     let counts: Vec<usize> = nodes.map(|node| count(&cells, node)).collect();
                     counts.iter().max().unwrap() - counts.iter().min().unwrap() <= 1
