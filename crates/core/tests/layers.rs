@@ -1,7 +1,8 @@
 //! Checks the structure of the sources, read from the files themselves. In the core, data flows one
 //! way, `unsafe` stays where bytes are touched, and nothing is asked of the system. In all crates
-//! ([`CRATES`]), no two files import each other, directly or indirectly. Imports are the paths
-//! that begin with `crate::` or `super::`.
+//! ([`CRATES`]), no two files import each other, directly or indirectly, and none imports through
+//! the crate's root, which has all others below it. Imports are the paths that begin with `crate::`
+//! or `super::`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -178,6 +179,27 @@ fn no_files_import_each_other() {
     let mut found: BTreeMap<_, _> = CRATES.into_iter().map(of_crate).collect();
     found.retain(|_, circles| !circles.is_empty());
     assert!(found.is_empty(), "circles by crate: {found:#?}");
+}
+
+#[test]
+fn nothing_is_imported_through_the_root() {
+    let mut found = Vec::new();
+    for folder in CRATES {
+        for (module, path) in files(&root_of(folder)) {
+            let code = code(&path);
+            let names = code.match_indices("crate::").map(|(at, _)| &code[at + "crate::".len()..]);
+            let is_item = |name: &&str| name.starts_with(char::is_uppercase) || is_list(name);
+            found.extend(names.filter(is_item).map(|_| format!("{folder}: {module}")));
+        }
+    }
+    assert!(found.is_empty(), "these import what the root re-exports: {found:#?}");
+}
+
+/// Whether a path goes on with a list that has a name of an item.
+fn is_list(code: &str) -> bool {
+    let Some(list) = code.strip_prefix('{') else { return false };
+    let list = &list[..list.find('}').unwrap_or(list.len())];
+    list.split(',').any(|name| name.trim().starts_with(char::is_uppercase))
 }
 
 /// Returns the sets of modules that reach each other.

@@ -47,7 +47,7 @@ use flate2::Compression;
 use flate2::read::{DeflateDecoder, DeflateEncoder};
 use minicbor::bytes::ByteVec;
 use minicbor::{Decode, Encode};
-use paritas_store::error::{Error, Result};
+use paritas_store::error::{Error, ErrorKind, Result};
 use paritas_store::place::attributes::{Owner, Timestamp};
 use paritas_store::place::extended::Extended;
 
@@ -286,7 +286,7 @@ impl Catalogue {
     ///
     /// # Errors
     /// If it has more items than a reader accepts, which must refuse forged catalogues
-    /// ([`crate::ErrorKind::Parameters`]).
+    /// ([`ErrorKind::Parameters`]).
     pub fn encode(&self) -> Result<Vec<u8>> {
         let columns = to_bytes(&Columns::of(&self.items))?;
         let mut packed = Vec::new();
@@ -320,7 +320,7 @@ impl Catalogue {
     /// Reads the catalogue of a layer with the blocks of `geometry`.
     ///
     /// # Errors
-    /// If anything contradicts the format ([`crate::ErrorKind::NotRecognised`]).
+    /// If anything contradicts the format ([`ErrorKind::NotRecognised`]).
     pub fn decode(bytes: &[u8], geometry: &Geometry) -> Result<Self> {
         let stored: Stored = from_bytes(bytes)?;
         let most = Expansion::of(bytes.len());
@@ -698,7 +698,7 @@ fn from_bytes<'a, T: Decode<'a, ()>>(bytes: &'a [u8]) -> Result<T> {
 }
 
 fn internal(error: &dyn std::fmt::Display) -> Error {
-    Error::new(crate::ErrorKind::Internal, format!("writing the catalogue: {error}"))
+    Error::new(ErrorKind::Internal, format!("writing the catalogue: {error}"))
 }
 
 /// Returns the error for a catalogue that contradicts the format.

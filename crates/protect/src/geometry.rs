@@ -49,7 +49,7 @@ impl Redundancy {
     /// Returns the redundancy of this many millionths.
     ///
     /// # Errors
-    /// If it is not from 0.1 % to 1000 % ([`crate::ErrorKind::Parameters`]).
+    /// If it is not from 0.1 % to 1000 % ([`ErrorKind::Parameters`]).
     pub fn new(millionths: u32) -> Result<Self> {
         let redundancy = Self { millionths };
         match (Self::LEAST..=Self::MOST).contains(&redundancy) {
@@ -114,7 +114,7 @@ impl Geometry {
     /// Chooses the blocks of a stream of `length` bytes. An empty stream has none.
     ///
     /// # Errors
-    /// If the stream is too long for any code ([`crate::ErrorKind::Parameters`]).
+    /// If the stream is too long for any code ([`ErrorKind::Parameters`]).
     pub fn choose(length: u64, redundancy: Redundancy) -> Result<Self> {
         if length == 0 {
             return Ok(Self { length, block: SMALL, data: 0, parity: 0 });
@@ -172,6 +172,7 @@ impl Geometry {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use paritas_store::error::ErrorKind;
 
     #[test]
     fn every_length_has_blocks() {
@@ -199,7 +200,7 @@ mod tests {
         assert_eq!("2.5".parse::<Redundancy>().unwrap().to_string(), "2.5%");
         for text in ["", "%", "-1%", "0%", "ten", "nan", "inf", "1001%", "0.05%", "1e99"] {
             let error = text.parse::<Redundancy>().unwrap_err();
-            assert_eq!(error.kind(), crate::ErrorKind::Parameters, "{text}");
+            assert_eq!(error.kind(), ErrorKind::Parameters, "{text}");
         }
     }
 }

@@ -533,6 +533,7 @@ fn random() -> Result<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use paritas_store::error::ErrorKind;
     use paritas_store::place::system::{link_and_remove, look_and_rename};
 
     /// A directory with an old file and a way to look at it.
@@ -582,7 +583,7 @@ mod tests {
         }
         let (directory, old, _) = directory();
         let error = commit(vec![pending(&old, Replace::Never)], true).unwrap_err();
-        assert_eq!(error.kind(), crate::ErrorKind::Busy);
+        assert_eq!(error.kind(), ErrorKind::Busy);
         assert_eq!(fs::read(&old).unwrap(), b"old");
         commit(vec![pending(&old, Replace::Always)], true).unwrap();
         assert_eq!(fs::read(&old).unwrap(), b"new");
@@ -592,7 +593,7 @@ mod tests {
     /// Another process has found the complete file under its temporary name, and named it.
     #[test]
     fn a_file_that_another_process_named_is_done() {
-        for (named, expected) in [("new", Ok(())), ("other", Err(crate::ErrorKind::Busy))] {
+        for (named, expected) in [("new", Ok(())), ("other", Err(ErrorKind::Busy))] {
             let (directory, _, new) = directory();
             let mut file = pending(&new, Replace::Never);
             file.name().unwrap();
@@ -613,7 +614,7 @@ mod tests {
         let failing = files().into_iter().chain([pending(&taken, Replace::Never)]).collect();
         let old_set = || Ok(vec![old.clone()]);
         let error: Error = commit_over(&[], old_set, failing, false).unwrap_err();
-        assert_eq!(error.kind(), crate::ErrorKind::Busy);
+        assert_eq!(error.kind(), ErrorKind::Busy);
         assert_eq!((fs::read(&old).unwrap(), new.exists()), (b"old".to_vec(), false));
         assert_eq!(count(&directory), 2);
         commit_over(&[], old_set, files().into(), false).unwrap();

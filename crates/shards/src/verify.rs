@@ -16,6 +16,7 @@ use crate::folders::Placement;
 use crate::format::Digest;
 use crate::geometry::Part;
 use crate::object::Object;
+use crate::recognise::ShardFile;
 use crate::rateless;
 use crate::segment::Segment;
 use crate::sources::{Depth, FileReport, Sources, unopened};
@@ -499,7 +500,7 @@ fn placement(object: &Object, shards: &[ShardReport]) -> Placement {
 
 /// Returns how many shards have a footer; at least one of them must stay.
 fn footers(object: &Object) -> usize {
-    let has_footer = |part: &usize| object.parts()[*part].iter().any(crate::ShardFile::has_footer);
+    let has_footer = |part: &usize| object.parts()[*part].iter().any(ShardFile::has_footer);
     let footers = (0..object.parts().len()).filter(has_footer);
     footers.map(|part| object.part(part).shard).collect::<BTreeSet<usize>>().len()
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::future::join_all;
-use paritas_store::error::{ErrorKind, Result};
+use paritas_store::error::{Error, ErrorKind, Result};
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
@@ -124,7 +124,7 @@ impl Volume {
         let read = async |node: NodeIndex| {
             let bytes = self.writable(node).await?.read(SCRUB, None).await?;
             // What cannot be read as a cursor is as good as none.
-            Ok::<Cursor, crate::Error>(serde_json::from_slice(&bytes).unwrap_or_default())
+            Ok::<Cursor, Error>(serde_json::from_slice(&bytes).unwrap_or_default())
         };
         let cursors = join_all(nodes.iter().map(|&node| read(node))).await.into_iter().flatten();
         cursors.max_by_key(|cursor| cursor.saves).unwrap_or_default()

@@ -1,4 +1,5 @@
 use super::*;
+use paritas_store::error::ErrorKind;
 
 fn item(path: &str, kind: ItemKind) -> Item {
     let modified = Timestamp { seconds: -5, nanoseconds: 999_999_999 };
@@ -46,7 +47,7 @@ fn catalogues_are_read_as_written() {
 
 fn refused(bytes: &[u8], geometry: &Geometry, why: &str) {
     let error = Catalogue::decode(bytes, geometry).unwrap_err();
-    assert_eq!(error.kind(), crate::ErrorKind::NotRecognised);
+    assert_eq!(error.kind(), ErrorKind::NotRecognised);
     assert!(error.to_string().contains(why), "{error} instead of {why}");
 }
 

@@ -30,12 +30,14 @@ use paritas_store::error::{Error, ErrorKind, Result};
 use paritas_store::progress::Progress;
 use paritas_store::shown::shown;
 
+use crate::decode::{DecodeTarget, decode};
+use crate::encode::{EncodeJob, EncodeReport, encode};
 use crate::foreign::fragments::{Fragment, Fragments};
 use crate::foreign::layout::Layout;
 use crate::foreign::spread::Spread;
+use crate::object::Object;
 use crate::place::{NewFile, Pending, Replace, commit};
 use crate::setters::setters;
-use crate::{DecodeTarget, EncodeJob, EncodeReport, Object, decode, encode};
 use paritas_store::place::attributes::{Access, Attributes};
 use paritas_store::place::system::allow_open_files;
 

@@ -280,6 +280,7 @@ impl Parts {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use paritas_store::error::ErrorKind;
 
     fn parse(uri: &str) -> Result<Location> {
         let variable = |name: &str| match name {
@@ -358,7 +359,7 @@ mod tests {
         ];
         for (uri, part) in wrong {
             let error = parse(uri).unwrap_err();
-            assert_eq!(error.kind(), crate::ErrorKind::Parameters, "{uri}");
+            assert_eq!(error.kind(), ErrorKind::Parameters, "{uri}");
             let shown = format!("{error} {error:?}");
             assert!(shown.contains(part), "{uri}: {shown}");
             assert!(!shown.contains("Sentinel"), "{uri}: {shown}");

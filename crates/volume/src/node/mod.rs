@@ -41,7 +41,7 @@ use std::time::{Duration, SystemTime};
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::stream::BoxStream;
-use paritas_store::error::{Error, Result};
+use paritas_store::error::{Error, ErrorKind, Result};
 
 use crate::process;
 
@@ -90,14 +90,14 @@ pub trait Node: fmt::Debug + Send + Sync {
     /// bytes.
     ///
     /// # Errors
-    /// If there is no such file ([`crate::ErrorKind::NotFound`]), or if it ends before the range
-    /// does, is too long to be read whole, or cannot be read ([`crate::ErrorKind::Io`]).
+    /// If there is no such file ([`ErrorKind::NotFound`]), or if it ends before the range
+    /// does, is too long to be read whole, or cannot be read ([`ErrorKind::Io`]).
     async fn read(&self, path: &str, range: Option<Range<u64>>) -> Result<Bytes>;
 
     /// Returns the length and age of a file, or `None` if there is no such file.
     ///
     /// # Errors
-    /// If the node does not answer ([`crate::ErrorKind::Io`]).
+    /// If the node does not answer ([`ErrorKind::Io`]).
     async fn stat(&self, path: &str) -> Result<Option<Stat>>;
 
     /// Lists all files whose path begins with `prefix`, which is empty or ends in `/`, in any
@@ -107,7 +107,7 @@ pub trait Node: fmt::Debug + Send + Sync {
     /// Writes a small file at once. When this returns, the file is durable.
     ///
     /// # Errors
-    /// If the file exists and `mode` is [`Mode::Create`] ([`crate::ErrorKind::Exists`]; if the
+    /// If the file exists and `mode` is [`Mode::Create`] ([`ErrorKind::Exists`]; if the
     /// answer to a request was lost and the request repeated, the existing file may be this one),
     /// or if it cannot be written. Then it has its old content, or, where the connection was lost,
     /// its old or new one.
@@ -190,7 +190,7 @@ fn check_prefix(prefix: &str) -> Result<()> {
 fn too_long(path: &str) -> Error {
     let message =
         format!("{path} has more than {MOST_WHOLE} bytes, too many for what it should be");
-    Error::new(crate::ErrorKind::Io, message)
+    Error::new(ErrorKind::Io, message)
 }
 
 /// Checks that a range does not end before it begins; returns its length.
@@ -222,9 +222,8 @@ fn staging_path() -> Result<String> {
 /// Returns a new name for a file that this process removes itself. If it is killed before,
 /// [`is_abandoned`] tells.
 pub(crate) fn passing_name() -> Result<String> {
-    let number = getrandom::u64().map_err(|error| {
-        Error::new(crate::ErrorKind::Io, "cannot draw a random number").because(error)
-    })?;
+    let number = getrandom::u64()
+        .map_err(|error| Error::new(ErrorKind::Io, "cannot draw a random number").because(error))?;
     Ok(format!("{}{number:016x}", staging_prefix()))
 }
 

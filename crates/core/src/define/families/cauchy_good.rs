@@ -136,7 +136,7 @@ mod tests {
     fn one_node_more_with_two_parities() {
         let code = code("cauchy-good:k=7,m=2,w=3").unwrap();
         for lost in combinations(9, 2) {
-            let lost: Vec<_> = lost.into_iter().map(crate::NodeId::new).collect();
+            let lost: Vec<_> = lost.into_iter().map(crate::define::cells::NodeId::new).collect();
             assert!(Losses::of_nodes(&code, &lost).is_solvable(), "{lost:?}");
         }
     }

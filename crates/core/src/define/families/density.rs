@@ -33,7 +33,7 @@ pub(super) fn block(w: usize, ones: impl IntoIterator<Item = (usize, usize)>) ->
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::NodeId;
+    use crate::define::cells::NodeId;
 
     /// Checks the two conditions stated at the top of this file, and the bound.
     pub(in super::super) fn assert_densest(blocks: &[BitMatrix]) {

@@ -163,7 +163,8 @@ mod tests {
         for (k, w) in [(1, 1), (3, 2), (7, 3), (10, 4), (5, 7), (4, 16), (3, 31), (3, 32)] {
             let code = code(&format!("raid6:k={k},w={w},layout=packets")).unwrap();
             for lost in combinations(k + 2, 2) {
-                let lost: Vec<_> = lost.into_iter().map(crate::NodeId::new).collect();
+                let lost: Vec<_> =
+                    lost.into_iter().map(crate::define::cells::NodeId::new).collect();
                 assert!(Losses::of_nodes(&code, &lost).is_solvable(), "k = {k}, w = {w}: {lost:?}");
             }
         }

@@ -56,7 +56,8 @@ mod tests {
             let code = Code::new(&Spec::new("rdp").with("k", k)).unwrap();
             for count in 1..=3.min(k + 2) {
                 for lost in combinations(k + 2, count) {
-                    let lost: Vec<_> = lost.into_iter().map(crate::NodeId::new).collect();
+                    let lost: Vec<_> =
+                        lost.into_iter().map(crate::define::cells::NodeId::new).collect();
                     assert_eq!(Losses::of_nodes(&code, &lost).is_solvable(), count <= 2);
                 }
             }

@@ -61,7 +61,7 @@ mod tests {
     #[test]
     fn the_third_parity_by_hand() {
         let code = Code::new(&"star:k=3".parse().unwrap()).unwrap();
-        let cells = code.node_cells(crate::NodeId::new(5));
+        let cells = code.node_cells(crate::define::cells::NodeId::new(5));
         assert_eq!(code.row(cells[0]), [0, 2, 3, 5]);
         assert_eq!(code.row(cells[1]), [1, 2, 4, 5]);
     }

@@ -65,7 +65,7 @@ mod tests {
     #[test]
     fn diagonals_of_five_by_hand() {
         let code = build(5).unwrap();
-        let cells = code.node_cells(crate::NodeId::new(0));
+        let cells = code.node_cells(crate::define::cells::NodeId::new(0));
         let data = |places: [(u32, u32); 3]| {
             let mut numbers = places.map(|(row, column)| 3 * column + row);
             numbers.sort_unstable();
