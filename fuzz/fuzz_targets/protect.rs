@@ -15,7 +15,7 @@ use crc_fast::{CrcAlgorithm, Digest, checksum};
 use flate2::Compression;
 use flate2::read::DeflateEncoder;
 use libfuzzer_sys::fuzz_target;
-use paritas_protect::{RepairJob, Status, VerifyOptions, find, repair, verify};
+use paritas_protect::{RepairJob, State, VerifyOptions, find, repair, verify};
 
 const MAGIC: [u8; 8] = *b"\x89PRTY\r\n\x1a";
 const RECORD: usize = 192;
@@ -56,7 +56,7 @@ fuzz_target!(|input: &[u8]| {
         let job = RepairJob::default().sync(false).restore_changed(true).move_back(true);
         if let Ok(repaired) = repair(protection, &job, &|_| {}) {
             assert_eq!(repaired.found.status, report.status);
-            let is_refused = report.status == Status::BeyondRepair;
+            let is_refused = report.status == State::Lost;
             assert!(!is_refused || repaired.restored.is_empty());
         }
     }

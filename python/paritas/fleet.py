@@ -256,11 +256,11 @@ def work(settings: _Settings, task: Task) -> Outcome:
 
 def _scrub(volume: Volume, task: Task) -> Outcome:
     verdict = volume.verify(task.name, deep=True)
-    if verdict.health == "intact":
+    if verdict.state == "intact":
         return Outcome(task.name, "unchanged")
     # Nodes that do not answer may have all that is missing.
-    state = "failed" if verdict.health == "unknown" else "damaged"
-    return Outcome(task.name, state, "; ".join([verdict.health, *verdict.flaws]))
+    state = "failed" if verdict.state == "unknown" else "damaged"
+    return Outcome(task.name, state, "; ".join([verdict.state, *verdict.flaws]))
 
 
 def _repair(volume: Volume, task: Task) -> Outcome:

@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use paritas_shards::{
-    Attributes, EncodeJob, FileTarget, Inventory, Progress, RepairJob, ShardState, Status,
+    Attributes, EncodeJob, FileTarget, Inventory, Progress, RepairJob, ShardState,
 };
 use pyo3::prelude::*;
 
@@ -207,22 +207,12 @@ fn shown(
         name: object.name().to_owned(),
         code: object.code().spec().to_string(),
         length: object.length(),
-        status: status(report.status),
+        status: report.status.name(),
         tolerable: report.tolerable,
         shards: report.shards.iter().map(shard).collect::<PyResult<_>>()?,
         lost: report.lost.into_iter().map(|range| (range.start, range.end)).collect(),
         reason: report.reason,
     })
-}
-
-fn status(status: Status) -> &'static str {
-    match status {
-        Status::Intact => "intact",
-        Status::Repairable => "repairable",
-        Status::Lost => "lost",
-        Status::Unknown => "unknown",
-        Status::Inconsistent => "inconsistent",
-    }
 }
 
 fn state(state: ShardState) -> &'static str {

@@ -9,7 +9,7 @@ use paritas::CodecOptions;
 use paritas_shards::{FileTarget, Timestamp};
 use paritas_volume::config::Config;
 use paritas_volume::names::ObjectName;
-use paritas_volume::{ErrorKind, GetOptions, Health, Object, PutOptions, Rate, Reencoded, Runner};
+use paritas_volume::{ErrorKind, GetOptions, Object, PutOptions, Rate, Reencoded, Runner};
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
@@ -206,7 +206,7 @@ impl Volume {
         let verdict = self.run(py, self.volume()?.verify(&name.0, deep))?;
         Ok(Verdict {
             name: verdict.name.as_str().to_owned(),
-            health: health(verdict.health),
+            state: verdict.state.name(),
             stage: verdict.stage,
             stages: verdict.stages,
             missing: verdict.missing,
@@ -357,7 +357,7 @@ impl ObjectInfo {
 #[pymethods]
 impl Verdict {
     fn __repr__(&self) -> String {
-        format!("<Verdict: {:?} is {}>", self.name, self.health)
+        format!("<Verdict: {:?} is {}>", self.name, self.state)
     }
 }
 
@@ -445,7 +445,7 @@ pub struct Verdict {
     /// Its name.
     name: String,
     /// `intact`, `repairable`, `unknown` or `lost`.
-    health: &'static str,
+    state: &'static str,
     /// The stage that its parity has reached, from 1; 0 if the object is kept in its manifests
     /// because it is small.
     stage: u8,
@@ -457,15 +457,6 @@ pub struct Verdict {
     tolerable: usize,
     /// What is wrong on nodes.
     flaws: Vec<String>,
-}
-
-fn health(health: Health) -> &'static str {
-    match health {
-        Health::Intact => "intact",
-        Health::Repairable => "repairable",
-        Health::Unknown => "unknown",
-        Health::Lost => "lost",
-    }
 }
 
 /// What a repair or promotion did to an object.

@@ -80,9 +80,9 @@ def test_a_lost_node_is_repaired_and_parity_added(volume, tmp_path):
         if folder.name == "objects":
             shutil.rmtree(folder)
     verdict = volume.verify("object")
-    assert (verdict.health, len(verdict.missing)) == ("repairable", 1)
+    assert (verdict.state, len(verdict.missing)) == ("repairable", 1)
     assert volume.repair("object").stored == 1
-    assert volume.verify("object", deep=True).health == "intact"
+    assert volume.verify("object", deep=True).state == "intact"
     status = volume.status()
     assert (status.owed, status.backlog) == (0, 0) and len(status.nodes) == 6
 
@@ -444,7 +444,7 @@ def test_a_run_that_came_to_its_end_is_finished_even_with_failures(volume_file, 
     assert volume.list(fleet.JOURNALS) == [], "a run that came to its end leaves no journal"
     # A folder has `objects` only if it has a shard.
     shutil.rmtree(next(tmp_path.glob("disk*/objects")))
-    missing = [name for name in names[:2] if volume.verify(name).health == "repairable"]
+    missing = [name for name in names[:2] if volume.verify(name).state == "repairable"]
     assert missing
     report = fleet.run(volume_file, "repair", **settings)
     assert report.resumed == 0 and report.names("changed") == missing

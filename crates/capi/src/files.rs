@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use paritas::Code;
 use paritas_shards::{
-    Attributes, EncodeJob, FileTarget, Inventory, Object, RepairJob, ShardState, Status, scan,
+    Attributes, EncodeJob, FileTarget, Inventory, Object, RepairJob, ShardState, State, scan,
 };
 
 use crate::memory;
@@ -193,14 +193,14 @@ fn verify(object: &Object) -> Result<(Result<()>, paritas_verify_report)> {
     let label = object.label();
     let why = report.reason.map(|reason| format!(": {reason}")).unwrap_or_default();
     let verdict = match report.status {
-        Status::Intact => Ok(()),
-        Status::Repairable => Err(Failure::repairable(format!(
+        State::Intact => Ok(()),
+        State::Repairable => Err(Failure::repairable(format!(
             "{label} is repairable; damaged shards: {}; missing or unreadable: {}",
             found.damaged, found.missing
         ))),
-        Status::Lost => Err(Failure::lost(format!("{label} is damaged beyond repair{why}"))),
-        Status::Unknown => Err(Failure::io(format!("{label}: unread shards decide{why}"))),
-        Status::Inconsistent => Err(Failure::check_failed(format!("{label} is inconsistent{why}"))),
+        State::Lost => Err(Failure::lost(format!("{label} is damaged beyond repair{why}"))),
+        State::Unknown => Err(Failure::io(format!("{label}: unread shards decide{why}"))),
+        State::Inconsistent => Err(Failure::check_failed(format!("{label} is inconsistent{why}"))),
     };
     Ok((verdict, found))
 }

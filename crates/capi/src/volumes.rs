@@ -13,7 +13,7 @@ use paritas_shards::{Attributes, FileTarget};
 // The handle `paritas_volume` has the name of the crate, so the crate gets another one here.
 use ::paritas_volume as store;
 use store::names::ObjectName;
-use store::{Flaw, GetOptions, Health, NodeStatus, PutOptions, Runner, Verdict, Volume};
+use store::{Flaw, GetOptions, NodeStatus, PutOptions, Runner, State, Verdict, Volume};
 
 use crate::handle::{self, Handle};
 use crate::memory;
@@ -406,11 +406,11 @@ pub unsafe extern "C" fn paritas_volume_verify(
 
 fn outcome(verdict: &Verdict) -> Result<()> {
     let (name, flaws) = (verdict.name.as_str(), flaws(&verdict.flaws));
-    match verdict.health {
-        Health::Intact => Ok(()),
-        Health::Repairable => Err(Failure::repairable(format!("{name} is repairable{flaws}"))),
-        Health::Unknown => Err(Failure::io(format!("{name}: absent nodes decide{flaws}"))),
-        Health::Lost => Err(Failure::lost(format!("{name} is damaged beyond repair{flaws}"))),
+    match verdict.state {
+        State::Intact => Ok(()),
+        State::Repairable => Err(Failure::repairable(format!("{name} is repairable{flaws}"))),
+        State::Unknown => Err(Failure::io(format!("{name}: absent nodes decide{flaws}"))),
+        State::Lost => Err(Failure::lost(format!("{name} is damaged beyond repair{flaws}"))),
     }
 }
 

@@ -6,7 +6,7 @@
 //! the protection up to date after changes.
 //!
 //! ```
-//! use paritas_protect::{ProtectJob, RepairJob, Status, VerifyOptions};
+//! use paritas_protect::{ProtectJob, RepairJob, State, VerifyOptions};
 //! # let folder = tempfile::tempdir()?;
 //! # let photos = folder.path().join("photos");
 //! # std::fs::create_dir(&photos)?;
@@ -18,7 +18,7 @@
 //!
 //! let found = paritas_protect::find(&[photos.clone()])?;
 //! let report = paritas_protect::verify(&found[0], &VerifyOptions::default(), &|_| {})?;
-//! assert_eq!(report.status, Status::Repairable);
+//! assert_eq!(report.status, State::Repairable);
 //! paritas_protect::repair(&found[0], &RepairJob::default(), &|_| {})?;
 //! assert_eq!(std::fs::read(photos.join("b.jpg"))?, [9; 1_000]);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -68,11 +68,12 @@ pub use format::Id;
 pub use geometry::{Geometry, Redundancy};
 pub use paritas_store::error::{Error, ErrorKind, Result};
 pub use paritas_store::place::space::DiskNeed;
+pub use paritas_store::state::State;
 pub use repair::{RepairJob, RepairReport, repair};
 pub use tree::Skipped;
 pub use update::{
     ChangedFiles, Share, UpdateJob, UpdatePlan, UpdateReport, Updated, plan_update, update,
 };
 pub use verify::{
-    FileFinding, LayerReport, ParityFinding, Protected, Status, VerifyOptions, VerifyReport, verify,
+    FileFinding, LayerReport, ParityFinding, Protected, VerifyOptions, VerifyReport, verify,
 };

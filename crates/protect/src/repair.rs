@@ -31,8 +31,9 @@ use crate::scan::digest_of;
 use crate::sparse;
 use crate::system::{name_bytes, path_bytes};
 use crate::tree::{Skipped, folder_of};
-use crate::verify::{Status, VerifyOptions, VerifyReport, examine};
+use crate::verify::{VerifyOptions, VerifyReport, examine};
 use paritas_store::place::space::{DiskNeed, NoRoom, Room};
+use paritas_store::state::State;
 
 /// The settings of a repair.
 #[derive(Debug, Clone)]
@@ -97,7 +98,7 @@ setters! { RepairJob {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct RepairReport {
-    /// The state before the repair. If its status is [`Status::BeyondRepair`], everything that does
+    /// The state before the repair. If its status is [`State::Lost`], everything that does
     /// not need the missing blocks was repaired.
     pub found: VerifyReport,
     /// Files, folders and links that were restored, where they are now.
@@ -187,7 +188,7 @@ pub fn repair(
     let writes_parity = job.to.is_none() && !protection.is_part();
     let has_broken = writes_parity && short.iter().any(is_broken);
     if !lost.is_empty() || has_broken || protection.may_lack_entries() {
-        report.found.status = Status::BeyondRepair;
+        report.found.status = State::Lost;
     }
     let target = Target::open(&root, protection.id.to_string(), job.sync)?;
     let paths = lost.iter().map(|&lost| target.path_of(&protection.entries[lost].path));

@@ -18,6 +18,7 @@ use paritas_store::error::Result;
 use paritas_store::place::attributes::{Attributes, Timestamp};
 use paritas_store::progress::Progress;
 use paritas_store::shown::shown;
+use paritas_store::state::State;
 
 use crate::evidence::{Evidence, FileState, LayerEvidence, is_left_by, lost_ranges};
 use crate::find::{Entry, EntryKind, Layer, Protection};
@@ -57,18 +58,6 @@ setters! { VerifyOptions {
     /// Uses at most `threads` threads.
     threads: impl Into<Option<NonZeroUsize>>,
 } }
-
-/// The state of a protection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Status {
-    /// Everything is as it was protected. Only times, modes and places of files may differ.
-    Intact,
-    /// Something is not as it was protected, and can be made so.
-    Repairable,
-    /// Damaged or missing bytes cannot be repaired with the parity at hand. (What someone has
-    /// changed counts as lost to the parity, but not as damaged.)
-    BeyondRepair,
-}
 
 /// Something that is protected and is not as it was.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -141,7 +130,7 @@ pub struct LayerReport {
 #[non_exhaustive]
 pub struct VerifyReport {
     /// The verdict.
-    pub status: Status,
+    pub status: State,
     /// Number of protected files.
     pub files: u64,
     /// Number of protected files whose bytes are right, under their own name or another.
@@ -166,6 +155,16 @@ impl VerifyReport {
     /// Returns the number of findings whose state `is_wanted` accepts.
     pub fn count(&self, is_wanted: impl Fn(&FileState) -> bool) -> u64 {
         self.findings.iter().filter(|finding| is_wanted(&finding.state)).count() as u64
+    }
+
+    /// Returns the state of the protection. Where something could not be read now, it may be
+    /// intact, so nothing is known.
+    pub fn state(&self) -> State {
+        let unreadable = self.count(|state| matches!(state, FileState::Unreadable(_)));
+        match unreadable > 0 || self.parity.iter().any(|finding| finding.unreadable) {
+            true => State::Unknown,
+            false => self.status,
+        }
     }
 }
 

@@ -30,7 +30,7 @@ use common::{
     renew_times, snapshot, write,
 };
 use paritas_protect::{
-    ErrorKind, FileState, ProtectJob, RepairJob, RepairReport, Status, UpdateJob, UpdateReport,
+    ErrorKind, FileState, ProtectJob, RepairJob, RepairReport, State, UpdateJob, UpdateReport,
     Updated, VerifyOptions, find, plan, protect, repair, update, verify,
 };
 
@@ -94,7 +94,7 @@ fn moved_files_are_known_by_their_bytes() {
     let (from, to) = (root.path().join("one/5"), root.path().join("two/elsewhere"));
     fs::rename(&from, &to).unwrap();
     let report = check(root.path());
-    assert_eq!((report.status, report.intact_files), (Status::Intact, 12));
+    assert_eq!((report.status, report.intact_files), (State::Intact, 12));
     assert_eq!(report.findings[0].state, FileState::Moved(to.clone()));
     assert!(report.new.is_empty() && report.layers[0].lost == 0, "{report:?}");
     // It stays where it is, unless the caller wants it back.
@@ -113,7 +113,7 @@ fn changed_files_are_not_reverted_unasked() {
     age(&root.path().join("two/1"), 99);
     let edited = snapshot(root.path());
     let report = check(root.path());
-    assert_eq!(report.status, Status::Repairable);
+    assert_eq!(report.status, State::Repairable);
     assert!(matches!(report.findings[0].state, FileState::Changed(_)), "{report:?}");
     assert_eq!(report.findings[1].state, FileState::Touched);
     assert!(mend(root.path()).restored.is_empty());
@@ -133,14 +133,14 @@ fn many_changes_are_no_loss() {
     }
     let edited = snapshot(root.path());
     let report = check(root.path());
-    assert_eq!((report.status, report.layers[0].left), (Status::Repairable, 0));
+    assert_eq!((report.status, report.layers[0].left), (State::Repairable, 0));
     assert!(report.layers[0].needed > 0, "{report:?}");
-    assert_eq!(mend(root.path()).found.status, Status::Repairable);
+    assert_eq!(mend(root.path()).found.status, State::Repairable);
     let job = RepairJob::default().restore_changed(true);
-    assert_eq!(repaired(root.path(), job).found.status, Status::BeyondRepair);
+    assert_eq!(repaired(root.path(), job).found.status, State::Lost);
     assert_same(&snapshot(root.path()), &edited, "refusing");
     flip(&root.path().join("two/5"), 9);
-    assert_eq!(check(root.path()).status, Status::BeyondRepair);
+    assert_eq!(check(root.path()).status, State::Lost);
     let error = update(&only(root.path()), &UpdateJob::default(), &|_| {}).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::DigestMismatch);
     flip(&root.path().join("two/5"), 9);
@@ -228,12 +228,12 @@ fn quick_checks_trust_sizes_and_times() {
     let root = scene(7);
     let options = VerifyOptions::default().quick(true);
     let quick = || verify(&only(root.path()), &options, &|_| panic!("nothing is read")).unwrap();
-    assert_eq!(quick().status, Status::Intact);
+    assert_eq!(quick().status, State::Intact);
     flip(&root.path().join("one/1"), 5);
-    assert_eq!(quick().status, Status::Intact);
+    assert_eq!(quick().status, State::Intact);
     fs::remove_file(root.path().join("two/2")).unwrap();
     let report = quick();
-    assert_eq!((report.status, report.findings.len()), (Status::Repairable, 1));
+    assert_eq!((report.status, report.findings.len()), (State::Repairable, 1));
     assert!(report.layers[0].lost > 0);
 }
 
@@ -261,11 +261,11 @@ fn links_into_a_lost_layer_do_no_harm() {
     assert_eq!(updated(root.path()).updated, Updated::Nothing);
     old.iter().for_each(|name| fs::remove_file(folder.join(name)).unwrap());
     let report = check(root.path());
-    assert_eq!((report.status, report.unreadable_layers), (Status::BeyondRepair, 1));
+    assert_eq!((report.status, report.unreadable_layers), (State::Lost, 1));
     assert_eq!(report.files, 1);
     assert_eq!(updated(root.path()).updated, Updated::Anew);
     let report = check(root.path());
-    assert_eq!((report.status, report.files), (Status::Intact, 13));
+    assert_eq!((report.status, report.files), (State::Intact, 13));
 }
 
 /// If the newest layer cannot be read, its files are not simply new.
@@ -279,10 +279,10 @@ fn a_newest_layer_that_cannot_be_read_is_said() {
         fs::write(&path, bytes).unwrap();
     }
     let report = check(root.path());
-    assert_eq!((report.status, report.unreadable_layers), (Status::BeyondRepair, 1));
+    assert_eq!((report.status, report.unreadable_layers), (State::Lost, 1));
     assert_eq!(updated(root.path()).updated, Updated::Anew);
     let report = check(root.path());
-    assert_eq!((report.status, report.unreadable_layers), (Status::Intact, 0));
+    assert_eq!((report.status, report.unreadable_layers), (State::Intact, 0));
 }
 
 /// Parity files that another process is about to name are not taken for those that a killed process
@@ -350,7 +350,7 @@ fn a_chosen_folder_may_have_the_usual_name() {
         let found = find(&paths).unwrap();
         assert_eq!(found[0].root(), root.path().canonicalize().unwrap());
     }
-    assert_eq!(check(&folder).status, Status::Intact);
+    assert_eq!(check(&folder).status, State::Intact);
 }
 
 /// A name of dots alone is no label, and everything can be made anew.
@@ -385,7 +385,7 @@ fn files_may_change_while_they_are_read() {
     assert_eq!((report.files, report.skipped.len()), (2, 1));
     assert_eq!(report.skipped[0].path, victim);
     let found = check(root.path());
-    assert_eq!((found.status, found.new.len(), found.files), (Status::Intact, 1, 2));
+    assert_eq!((found.status, found.new.len(), found.files), (State::Intact, 1, 2));
     let blocks = 50_000_u64.div_ceil(report.geometry.block);
     assert!((blocks..=blocks + 1).contains(&report.gap_blocks), "{report:?}");
     assert_eq!(updated(root.path()).added, 1);
@@ -436,7 +436,7 @@ fn files_may_change_between_passes() {
         let skipped: Vec<&Path> = report.skipped.iter().map(|one| one.path.as_path()).collect();
         assert_eq!(skipped, [root.path().join(name)], "{number}");
         let found = check(root.path());
-        assert_eq!((found.status, found.findings.len()), (Status::Intact, 0), "{number}");
+        assert_eq!((found.status, found.findings.len()), (State::Intact, 0), "{number}");
         let before = snapshot(root.path());
         for (other, _) in files.into_iter().filter(|(other, _)| *other != name) {
             fs::remove_file(root.path().join(other)).unwrap();
@@ -490,7 +490,7 @@ fn further_names_are_kept() {
     let report = check(root.path());
     assert_eq!(
         (report.status, report.findings[0].state.clone()),
-        (Status::Intact, FileState::Touched)
+        (State::Intact, FileState::Touched)
     );
     fs::write(&name, "other").unwrap();
     assert!(matches!(check(root.path()).findings[0].state, FileState::Changed(_)));
@@ -545,7 +545,7 @@ fn two_at_once_make_one_protection() {
         assert_eq!(error.kind(), ErrorKind::Busy, "{error}");
         assert!(error.to_string().contains("another process has protected it meanwhile"));
         assert_eq!(names(&root.path().join(".paritas")), parity);
-        assert_eq!(check(root.path()).status, Status::Intact);
+        assert_eq!(check(root.path()).status, State::Intact);
     }
 }
 
@@ -573,7 +573,7 @@ fn renamed_folders_have_moved() {
     let before = snapshot(root.path());
     fs::rename(&old, &new).unwrap();
     let report = check(root.path());
-    assert_eq!(report.status, Status::Intact, "{report:?}");
+    assert_eq!(report.status, State::Intact, "{report:?}");
     assert_eq!(report.findings[0].state, FileState::Moved(new.clone()));
     assert!(mend(root.path()).restored.is_empty() && !old.exists());
     let report = repaired(root.path(), RepairJob::default().move_back(true));

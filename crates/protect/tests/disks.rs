@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 
 use common::{Chance, assert_same, check, flip, job, make, only, snapshot, write};
 use paritas_protect::{
-    ErrorKind, FileState, RepairJob, RepairReport, Status, plan, protect, repair,
+    ErrorKind, FileState, RepairJob, RepairReport, State, plan, protect, repair,
 };
 
 /// A mounted disk, which is unmounted in the end.
@@ -154,7 +154,7 @@ fn moving_back_from_another_disk_copies() {
     fs::set_permissions(other.join("a"), Permissions::from_mode(0o600)).unwrap();
     let report = repaired(root.path(), RepairJob::default().move_back(true));
     assert!(report.failed.is_empty() && report.moved_back.len() == 4, "{report:?}");
-    assert_eq!(check(root.path()).status, Status::Intact);
+    assert_eq!(check(root.path()).status, State::Intact);
     // Whoever was shut out meanwhile stays so.
     assert_eq!(fs::metadata(&file).unwrap().mode() & 0o777, 0o600);
     fs::set_permissions(&file, Permissions::from_mode(0o640)).unwrap();
@@ -190,7 +190,7 @@ fn names_in_another_case_are_known() {
     rename("dcim/2.jpg", "dcim/2.Jpg");
     rename("dcim", "DCIM");
     let found = check(&root);
-    assert_eq!((found.status, found.new.len()), (Status::Intact, 0), "{found:?}");
+    assert_eq!((found.status, found.new.len()), (State::Intact, 0), "{found:?}");
     let moved = |name: &str, to: &str| {
         let finding = found.findings.iter().find(|one| one.name == Path::new(name)).unwrap();
         assert_eq!(finding.state, FileState::Moved(root.join(to)));

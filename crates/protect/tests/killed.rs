@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use common::{Chance, assert_same, check, flip, job, make, make_tree, mend, only, snapshot, write};
-use paritas_protect::{RepairJob, Status, UpdateJob, find, repair, update};
+use paritas_protect::{RepairJob, State, UpdateJob, find, repair, update};
 
 const DIRECTORY: &str = "PARITAS_PROTECT_KILL";
 /// Kills in each test, and as many when PARITAS_SOAK is set.
@@ -65,7 +65,7 @@ fn protecting_is_killed() {
         only(root.path());
     }
     make(&job(root.path()).force(true));
-    assert_eq!(check(root.path()).status, Status::Intact);
+    assert_eq!(check(root.path()).status, State::Intact);
     assert_eq!(fs::read_dir(root.path().join(".paritas")).unwrap().count(), 5);
 }
 
@@ -98,9 +98,9 @@ fn repairing_is_killed() {
         kill_after("repairing_is_killed", root.path(), time);
         let job = RepairJob::default().sync(false).restore_changed(true);
         let report = repair(&only(root.path()), &job, &|_| {}).unwrap();
-        assert_ne!(report.found.status, Status::BeyondRepair, "{report:?}");
+        assert_ne!(report.found.status, State::Lost, "{report:?}");
         assert_same(&snapshot(root.path()), &before, "repairing again");
-        assert_eq!(check(root.path()).status, Status::Intact);
+        assert_eq!(check(root.path()).status, State::Intact);
     }
 }
 
@@ -123,7 +123,7 @@ fn updating_is_killed() {
         assert!(before.iter().all(|(path, thing)| now.get(path) == Some(thing)));
         update(&only(root.path()), &UpdateJob::default().sync(false), &|_| {}).unwrap();
         let report = check(root.path());
-        assert!(report.status == Status::Intact && report.new.is_empty(), "{report:?}");
+        assert!(report.status == State::Intact && report.new.is_empty(), "{report:?}");
         let layers = only(root.path()).geometries().count();
         let files = fs::read_dir(root.path().join(".paritas")).unwrap().count();
         assert_eq!(files, 5 * layers, "what a killed update left is gone");

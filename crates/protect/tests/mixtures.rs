@@ -19,7 +19,7 @@ use common::{
     Chance, Snapshot, Thing, assert_same, check, damage, flip, job, make, make_tree, mend,
     snapshot, write,
 };
-use paritas_protect::{Redundancy, Status};
+use paritas_protect::{Redundancy, State};
 
 fn files(root: &Path) -> Vec<PathBuf> {
     let is_file = |(path, thing)| matches!(thing, Thing::File { .. }).then_some(path);
@@ -128,18 +128,18 @@ fn trial(seed: u64, wounds: usize) -> bool {
     let report = check(root.path());
     let repaired = mend(root.path());
     let what = format!("seed {seed}, {wounds:?}: {report:?} {repaired:?}");
-    if report.status == Status::BeyondRepair {
+    if report.status == State::Lost {
         let layer = &report.layers[0];
         assert!(layer.lost > layer.at_hand, "{what}");
         assert_saved(root.path(), &before, &damaged, &repaired.lost, &what);
         return false;
     }
     assert!(repaired.failed.is_empty(), "{what}");
-    assert_ne!(check(root.path()).status, Status::BeyondRepair);
+    assert_ne!(check(root.path()).status, State::Lost);
     put_back(root.path(), &before);
     assert_same(&snapshot(root.path()), &before, &what);
     let again = check(root.path());
-    assert!(again.status == Status::Intact && again.findings.is_empty(), "{what}: then {again:?}");
+    assert!(again.status == State::Intact && again.findings.is_empty(), "{what}: then {again:?}");
     true
 }
 
@@ -257,7 +257,7 @@ fn a_whole_tree_comes_back() {
     assert_same(&snapshot(&root), &before, "restoring");
     use std::os::unix::fs::MetadataExt;
     assert_eq!(fs::metadata(root.join("again")).unwrap().nlink(), 2);
-    assert_eq!(check(&elsewhere).status, Status::Intact);
+    assert_eq!(check(&elsewhere).status, State::Intact);
 }
 
 /// Folders, links and empty files have no blocks, and come back from the catalogue alone.
@@ -265,7 +265,7 @@ fn a_whole_tree_comes_back() {
 fn what_has_no_bytes_comes_back() {
     let root = tempfile::tempdir().unwrap();
     make(&job(root.path()));
-    assert_eq!(check(root.path()).status, Status::Intact);
+    assert_eq!(check(root.path()).status, State::Intact);
     fs::create_dir_all(root.path().join("a/b")).unwrap();
     write(&root.path().join("a/b/nothing"), b"", 0o640, 1);
     std::os::unix::fs::symlink("b", root.path().join("a/link")).unwrap();
@@ -275,8 +275,8 @@ fn what_has_no_bytes_comes_back() {
     for file in &parity(root.path())[..2] {
         fs::remove_file(file).unwrap();
     }
-    assert_eq!(check(root.path()).status, Status::Repairable);
+    assert_eq!(check(root.path()).status, State::Repairable);
     mend(root.path());
     assert_same(&snapshot(root.path()), &before, "repairing");
-    assert_eq!(check(root.path()).status, Status::Intact);
+    assert_eq!(check(root.path()).status, State::Intact);
 }

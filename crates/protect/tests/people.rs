@@ -12,7 +12,7 @@ use std::process::Command;
 
 use common::{Chance, check, flip, job, make, only, renew_times, write};
 use paritas_protect::{
-    FileState, ProtectJob, ProtectReport, RepairJob, RepairReport, Status, UpdateJob, UpdateReport,
+    FileState, ProtectJob, ProtectReport, RepairJob, RepairReport, State, UpdateJob, UpdateReport,
     Updated, VerifyOptions, VerifyReport, plan, protect, repair, update, verify,
 };
 
@@ -81,12 +81,12 @@ fn what_was_written_with_its_time_kept_is_a_change() {
     let report = repaired(root.path(), RepairJob::default().restore_changed(true));
     assert_eq!((&report.kept[0].0, fs::read(&file).unwrap()), (&file, old));
     assert_eq!(fs::read(&report.kept[0].1).unwrap(), new);
-    assert_eq!(check(root.path()).status, Status::Intact);
+    assert_eq!(check(root.path()).status, State::Intact);
     // An update takes it as a change, and remembers files that were only touched.
     rewrite(&file, 3_000, &[7; 2_000]);
     let report = updated(root.path());
     assert_eq!((report.kept, report.changed, report.gone), (3, 1, 0), "{report:?}");
-    assert_eq!(check(root.path()).status, Status::Intact);
+    assert_eq!(check(root.path()).status, State::Intact);
     fs::set_permissions(root.path().join("c"), Permissions::from_mode(0o644)).unwrap();
     let count = |report: UpdateReport| (report.kept, report.protected.map(|new| new.files));
     assert_eq!(count(updated(root.path())), (4, Some(0)));
@@ -111,7 +111,7 @@ fn what_a_repair_replaces_stays() {
             std::slice::from_ref(&file)
         );
         let report = check(root.path());
-        assert!(report.status == Status::Intact && report.new.is_empty(), "{report:?}");
+        assert!(report.status == State::Intact && report.new.is_empty(), "{report:?}");
         renew_times(root.path());
     }
     let mut kept: Vec<Vec<u8>> =
@@ -202,7 +202,7 @@ fn a_disk_that_is_not_mounted_is_not_deleted() {
     assert_eq!(repaired(root.path(), RepairJob::default()).restored.len(), 3);
     fs::remove_file(disk.join("2")).unwrap();
     assert_eq!(repaired(root.path(), RepairJob::default()).restored, [disk.join("2")]);
-    assert_eq!(check(root.path()).status, Status::Intact);
+    assert_eq!(check(root.path()).status, State::Intact);
     drop(mount);
     // Once the files lie in the folder itself, it is a folder as any other.
     fill(&disk);

@@ -10,7 +10,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use common::{Thing, assert_same, check, job, make, mend, snapshot, write};
-use paritas_protect::{Status, find};
+use paritas_protect::{State, find};
 
 /// Sets of parity files, each with a folder of its name. The newest is the last.
 const SETS: [&str; 2] = ["first", "second"];
@@ -57,7 +57,7 @@ fn old_parity_restores_everything() {
         let report = mend(root.path());
         assert!(report.failed.is_empty(), "{set}: {report:?}");
         assert_same(&snapshot(root.path()), &then, set);
-        assert_eq!(check(root.path()).status, Status::Intact);
+        assert_eq!(check(root.path()).status, State::Intact);
     }
 }
 

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use common::{
     Chance, assert_same, check, flip, job, make, make_tree, mend, remove_copies, snapshot,
 };
-use paritas_protect::{FileState, Status, VerifyOptions, find, plan, protect, verify};
+use paritas_protect::{FileState, State, VerifyOptions, find, plan, protect, verify};
 
 #[test]
 fn what_is_untouched_is_intact() {
@@ -22,7 +22,7 @@ fn what_is_untouched_is_intact() {
     assert_eq!(report.parity_files.len(), 5);
     assert_same(&snapshot(root.path()), &before, "protecting");
     let report = check(root.path());
-    assert_eq!(report.status, Status::Intact, "{report:?}");
+    assert_eq!(report.status, State::Intact, "{report:?}");
     assert_eq!((report.files, report.intact_files), (40, 40));
     assert!(report.findings.is_empty() && report.new.is_empty(), "{report:?}");
 }
@@ -43,12 +43,12 @@ fn flips_and_losses_are_repaired() {
     let small = files.iter().min_by_key(|path| fs::metadata(path).unwrap().len()).unwrap();
     fs::remove_file(small).unwrap();
     let report = check(root.path());
-    assert_eq!(report.status, Status::Repairable, "{report:?}");
+    assert_eq!(report.status, State::Repairable, "{report:?}");
     assert_eq!(report.findings.len(), 2);
     let report = mend(root.path());
     assert_eq!(report.restored.len(), 2, "{report:?}");
     assert_same(&snapshot(root.path()), &before, "repairing");
-    assert_eq!(check(root.path()).status, Status::Intact);
+    assert_eq!(check(root.path()).status, State::Intact);
 }
 
 /// A protection whose numbers of blocks are known takes as many lost blocks as it has parity
@@ -70,12 +70,12 @@ fn the_last_block_counts() {
         assert_eq!(ranges.len() as u64, lost);
         let repaired = mend(root.path());
         if lost == geometry.parity {
-            assert_eq!((report.status, layer.needed, layer.left), (Status::Repairable, 0, 0));
+            assert_eq!((report.status, layer.needed, layer.left), (State::Repairable, 0, 0));
             assert_same(&snapshot(root.path()), &before, "repairing");
             remove_copies(root.path());
         } else {
-            assert_eq!((report.status, layer.needed), (Status::BeyondRepair, 1));
-            assert_eq!(repaired.found.status, Status::BeyondRepair);
+            assert_eq!((report.status, layer.needed), (State::Lost, 1));
+            assert_eq!(repaired.found.status, State::Lost);
             assert_same(&snapshot(root.path()), &damaged, "refusing");
         }
     }
@@ -106,7 +106,7 @@ fn bytes_are_read_once() {
     for protection in &found {
         read.store(0, Ordering::Relaxed);
         let report = verify(protection, &VerifyOptions::default(), &count).unwrap();
-        assert_eq!(report.status, Status::Intact);
+        assert_eq!(report.status, State::Intact);
         assert_eq!(read.load(Ordering::Relaxed), protection.bytes_to_verify());
     }
     // The checksums of blocks begin with the layer's id, the blocks do not.

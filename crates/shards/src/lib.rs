@@ -78,6 +78,7 @@ pub use paritas_store::place::attributes::{Attributes, Owner, Timestamp};
 pub use paritas_store::place::system::{drop_cached, sync_directory};
 pub use paritas_store::progress::Progress;
 pub use paritas_store::shown::{Shown, counted, shown};
+pub use paritas_store::state::State;
 pub use pieces::PieceDigest;
 pub use place::MovedAside;
 pub use promote::{AddedPart, PromoteJob, PromoteReport, promote};
@@ -88,6 +89,6 @@ pub use repair::{RepairJob, RepairReport, RepairedShard, repair};
 pub use scan::{leftovers_of, scan, scan_with};
 pub use sources::FileReport;
 pub use verify::{
-    DigestCheck, ShardReport, ShardState, Status, VerifyReport, WrongLane, verify, verify_deep,
+    DigestCheck, ShardReport, ShardState, VerifyReport, WrongLane, verify, verify_deep,
 };
 pub use wrecks::Wreck;

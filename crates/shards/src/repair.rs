@@ -20,11 +20,12 @@ use crate::segment::Segment;
 use crate::setters::setters;
 use crate::sources::{Depth, Sources};
 use crate::targets::Targets;
-use crate::verify::{DigestCheck, ShardState, Status, VerifyReport, verify};
+use crate::verify::{DigestCheck, ShardState, VerifyReport, verify};
 use paritas_store::error::{Error, ErrorKind, Result};
 use paritas_store::place::lock::FolderLocks;
 use paritas_store::place::system::{rename_new, rename_over};
 use paritas_store::progress::Progress;
+use paritas_store::state::State;
 
 /// The settings of a repair: a default, changed by setters of the same names.
 #[derive(Debug, Clone)]
@@ -212,7 +213,7 @@ fn only_missing(object: &Object) -> Option<usize> {
 fn expect_right(before: &VerifyReport) -> Result<()> {
     let kind = match (before.digest, before.status) {
         (DigestCheck::Right, _) => return Ok(()),
-        (_, Status::Unknown) => ErrorKind::Io,
+        (_, State::Unknown) => ErrorKind::Io,
         (DigestCheck::Wrong, _) => ErrorKind::DigestMismatch,
         _ => ErrorKind::TooFewShards,
     };

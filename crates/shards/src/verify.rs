@@ -9,6 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use paritas_store::error::{Error, ErrorKind, Result};
 use paritas_store::progress::Progress;
 use paritas_store::shown::counted;
+use paritas_store::state::State;
 
 use crate::crew::Crew;
 use crate::decode::check_digest;
@@ -16,29 +17,10 @@ use crate::folders::Placement;
 use crate::format::Digest;
 use crate::geometry::Part;
 use crate::object::Object;
-use crate::recognise::ShardFile;
 use crate::rateless;
+use crate::recognise::ShardFile;
 use crate::segment::Segment;
 use crate::sources::{Depth, FileReport, Sources, unopened};
-
-/// The state of an object.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Status {
-    /// Every shard is there, and is as it was written.
-    Intact,
-    /// Something is damaged or missing, and [`crate::repair`] can restore it.
-    Repairable,
-    /// Some of the object's bytes are lost for ever.
-    Lost,
-    /// The status depends on files that could not be opened: with some content of these, it would
-    /// differ from what the readable files show. Or another process has replaced files while they
-    /// were read.
-    Unknown,
-    /// The object can be read, but parity differs from what its data give, although every block has
-    /// its checksum. No disk does that: the parity was written wrongly. Only [`verify_deep`] finds
-    /// this.
-    Inconsistent,
-}
 
 /// The state of a shard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -111,7 +93,7 @@ pub struct WrongLane {
 #[non_exhaustive]
 pub struct VerifyReport {
     /// The state of the object.
-    pub status: Status,
+    pub status: State,
     /// Every part that the object has in its stage, in the order of [`Object::parts`]. Without
     /// stages these are all shards, by index.
     pub shards: Vec<ShardReport>,
@@ -420,15 +402,15 @@ impl Findings {
     fn why_open(
         &self,
         sources: &Sources<'_>,
-        read: Status,
+        read: State,
         shards: &[ShardReport],
     ) -> Option<String> {
         let object = sources.object;
-        if let (true, Some(replaced)) = (read != Status::Intact, object.replaced_note()) {
+        if let (true, Some(replaced)) = (read != State::Intact, object.replaced_note()) {
             return Some(replaced);
         }
         let is_open = match read {
-            Status::Lost => object.could_be_had(&self.patterns, &sources.unreadable_parts()),
+            State::Lost => object.could_be_had(&self.patterns, &sources.unreadable_parts()),
             _ => could_be_otherwise(sources, read, shards),
         };
         let unread = || {
@@ -445,18 +427,18 @@ impl Findings {
         let (digest, why) = self.check_digest(object);
         let intact = shards.iter().all(|shard| shard.state == ShardState::Intact);
         let read = match digest {
-            DigestCheck::Right if !wrong_lanes.is_empty() => Status::Inconsistent,
-            DigestCheck::Right if intact => Status::Intact,
-            DigestCheck::Right => Status::Repairable,
-            _ => Status::Lost,
+            DigestCheck::Right if !wrong_lanes.is_empty() => State::Inconsistent,
+            DigestCheck::Right if intact => State::Intact,
+            DigestCheck::Right => State::Repairable,
+            _ => State::Lost,
         };
         let open = match (read, digest) {
-            (Status::Inconsistent, _) | (_, DigestCheck::Wrong) => None,
+            (State::Inconsistent, _) | (_, DigestCheck::Wrong) => None,
             _ => self.why_open(sources, read, &shards),
         };
         let (status, lost, reason) = match (open, read) {
-            (Some(open), _) => (Status::Unknown, Vec::new(), Some(open)),
-            (None, Status::Inconsistent) => (read, self.lost, Some(WRONG_PARITY.to_owned())),
+            (Some(open), _) => (State::Unknown, Vec::new(), Some(open)),
+            (None, State::Inconsistent) => (read, self.lost, Some(WRONG_PARITY.to_owned())),
             (None, _) => (read, self.lost, why),
         };
         let needed = |blocks: &Vec<usize>| rateless::likely_needed(object.code().graph()?, blocks);
@@ -465,7 +447,7 @@ impl Findings {
             placement: placement(object, &shards),
             shards,
             digest,
-            tolerable: if read == Status::Lost { 0 } else { tolerable },
+            tolerable: if read == State::Lost { 0 } else { tolerable },
             good_blocks: self.fewest.as_ref().map(Vec::len),
             likely_needed: self.short.as_ref().and_then(needed),
             segments: sources.extent.count(),
@@ -481,10 +463,10 @@ impl Findings {
 
 /// Whether an object that can be read would have another status if all files could be opened: it
 /// would be intact if nothing else is lacking, or promoted if there are parts of a later stage.
-fn could_be_otherwise(sources: &Sources<'_>, read: Status, shards: &[ShardReport]) -> bool {
+fn could_be_otherwise(sources: &Sources<'_>, read: State, shards: &[ShardReport]) -> bool {
     let (object, known) = (sources.object, sources.unreadable_parts());
     let room = object.unread_room();
-    if read == Status::Intact {
+    if read == State::Intact {
         return room > 0 && object.stage() < object.stages();
     }
     let is_bad = |&part: &usize| shards[part].state != ShardState::Intact;
@@ -565,8 +547,8 @@ fn unknown_length(object: &Object, error: &Error) -> VerifyReport {
         files.iter().map(unread)
     });
     let status = match error.kind() {
-        ErrorKind::Io | ErrorKind::Busy => Status::Unknown,
-        _ => Status::Lost,
+        ErrorKind::Io | ErrorKind::Busy => State::Unknown,
+        _ => State::Lost,
     };
     let shards = shard_reports(object, reports.chain(unopened(object)).collect(), &[]);
     VerifyReport {

@@ -11,7 +11,7 @@ use common::{
     check, content, edit, files, footer_start, forge, front_length, get, get_file, kind, look,
     mend, only, put, restore, segment_bytes, small_job,
 };
-use paritas_shards::{ErrorKind, Object, ObjectId, ShardState, Status, VerifyReport, verify};
+use paritas_shards::{ErrorKind, Object, ObjectId, ShardState, State, VerifyReport, verify};
 
 const SPECS: [&str; 4] = ["4+2", "rdp:k=4", "evenodd:k=3", "xcode:n=5"];
 
@@ -44,13 +44,13 @@ impl Case {
     fn expect_recovery(&self, what: &str) -> VerifyReport {
         let object = self.object();
         let verified = check(&object);
-        assert_eq!(verified.status, Status::Repairable, "{what}: {verified:?}");
+        assert_eq!(verified.status, State::Repairable, "{what}: {verified:?}");
         assert_eq!(get(&object).unwrap().0, self.bytes, "{what}");
         mend(&object).unwrap();
         for (path, bytes) in &self.kept {
             assert!(fs::read(path).unwrap() == *bytes, "{what}: {} differs", path.display());
         }
-        assert_eq!(check(&self.object()).status, Status::Intact, "{what}");
+        assert_eq!(check(&self.object()).status, State::Intact, "{what}");
         verified
     }
 }
@@ -74,7 +74,7 @@ fn every_flipped_byte_is_located() {
                 let what = format!("{spec}: shard {shard}, byte {at} of {}", whole.len());
                 assert_eq!(get(&object).unwrap().0, case.bytes, "{what}");
                 let report = check(&object);
-                assert_eq!(report.status, Status::Repairable, "{what}");
+                assert_eq!(report.status, State::Repairable, "{what}");
                 assert_eq!(bad(&report), [shard], "{what}");
                 let file = &report.shards[shard].files[0];
                 assert_eq!(file.flaws.len(), 1, "{what}: {:?}", file.flaws);
@@ -135,7 +135,7 @@ fn a_lost_object_is_read_once() {
     let object = case.object();
     let before = read_by_this_thread();
     let report = verify(&object, NonZeroUsize::new(1), &|_| {}).unwrap();
-    assert_eq!((report.status, report.lost.len()), (Status::Lost, 1));
+    assert_eq!((report.status, report.lost.len()), (State::Lost, 1));
     let Some((before, after)) = before.zip(read_by_this_thread()) else { return };
     let stored: usize = case.kept.values().map(Vec::len).sum();
     assert!(after - before < 3 * stored as u64, "{} of {stored} bytes", after - before);
@@ -178,7 +178,7 @@ impl Case {
         );
         assert!(moved.to.to_string_lossy().contains(".paritas.damaged-30313233-"), "{moved:?}");
         assert_eq!(fs::read(path).unwrap(), self.kept[&self.shards[shard]], "{what}");
-        assert_eq!(check(&self.object()).status, Status::Intact);
+        assert_eq!(check(&self.object()).status, State::Intact);
         restore(self.path(), &self.kept);
         report
     }
@@ -214,7 +214,7 @@ fn inserted_bytes_leave_later_blocks_readable() {
     }
     // Every shard lost the block in its middle, and only that.
     let report = check(&case.object());
-    assert_eq!(report.status, Status::Lost);
+    assert_eq!(report.status, State::Lost);
     let segment = segment_bytes("4+2") as u64;
     assert_eq!(report.lost, std::iter::once(4 * segment..5 * segment).collect::<Vec<_>>());
 }
@@ -255,7 +255,7 @@ fn every_shard_damaged_somewhere() {
         let object = case.object();
         let segment = segment_bytes(spec) as u64;
         let report = check(&object);
-        assert_eq!(report.status, Status::Lost);
+        assert_eq!(report.status, State::Lost);
         assert_eq!(report.lost, std::iter::once(3 * segment..4 * segment).collect::<Vec<_>>());
         let error = mend(&object).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::TooFewShards);
@@ -297,7 +297,7 @@ fn a_footer_anywhere_is_enough() {
     assert_eq!(error.kind(), ErrorKind::TooFewShards);
     assert!(error.to_string().contains("footer"), "{error}");
     let report = check(&object);
-    assert_eq!(report.status, Status::Lost);
+    assert_eq!(report.status, State::Lost);
     assert!(report.reason.is_some() && bad(&report).len() == 6);
     assert_eq!(kind(mend(&object)), ErrorKind::TooFewShards);
 }
@@ -373,7 +373,7 @@ fn unreadable_files_are_erasures() {
     let report = check(&object);
     assert_eq!(bad(&report), [0, 4]);
     // A file that was there a moment ago was removed by somebody, and may be on its way elsewhere.
-    assert_eq!((report.status, report.tolerable), (Status::Unknown, 0));
+    assert_eq!((report.status, report.tolerable), (State::Unknown, 0));
     assert!(report.reason.as_ref().unwrap().contains("another process"), "{report:?}");
     assert!(report.shards[4].files[0].flaws[0].contains("cannot be read"), "{report:?}");
 
@@ -418,7 +418,7 @@ fn footers_that_disagree_are_outvoted() {
     let before = files(case.path());
     let object = case.object();
     let report = check(&object);
-    assert_eq!((report.status, report.digest), (Status::Lost, paritas_shards::DigestCheck::Wrong));
+    assert_eq!((report.status, report.digest), (State::Lost, paritas_shards::DigestCheck::Wrong));
     assert_eq!(kind(get(&object)), ErrorKind::DigestMismatch);
     assert_eq!(kind(get_file(&object, &case.path().join("out"), false)), ErrorKind::DigestMismatch);
     fs::remove_file(&case.shards[2]).unwrap();
@@ -447,6 +447,6 @@ fn monstrous_lengths_take_no_time() {
     }
     let object = case.object();
     assert_eq!(object.length(), Some(i64::MAX as u64));
-    assert_eq!(check(&object).status, Status::Lost);
+    assert_eq!(check(&object).status, State::Lost);
     assert_eq!(kind(get(&object)), ErrorKind::TooFewShards);
 }

@@ -10,7 +10,7 @@ use std::path::Path;
 use common::{
     check, content, crc64_nvme, edit, front_length, mend, only, put, segment_bytes, small_job,
 };
-use paritas_shards::{DigestCheck, ShardState, Status, VerifyReport, WrongLane, verify_deep};
+use paritas_shards::{DigestCheck, ShardState, State, VerifyReport, WrongLane, verify_deep};
 
 fn check_deep(directory: &Path) -> VerifyReport {
     verify_deep(&only(directory), NonZeroUsize::new(2), &|_| {}).unwrap()
@@ -61,7 +61,7 @@ fn what_is_right_is_intact() {
         let directory = tempfile::tempdir().unwrap();
         put(&small_job(spec, directory.path()), &content(3000));
         let report = check_deep(directory.path());
-        assert_eq!(report.status, Status::Intact, "{spec}: {report:?}");
+        assert_eq!(report.status, State::Intact, "{spec}: {report:?}");
         assert_eq!(report.recomputed_segments, Some(report.segments), "{spec}");
         assert!(report.wrong_lanes.is_empty() && report.reason.is_none());
         assert_eq!(check(&only(directory.path())).recomputed_segments, None);
@@ -76,10 +76,10 @@ fn wrong_parity_is_found_and_named() {
     let whole = fs::read(&shards[5]).unwrap();
     [3, 7].iter().for_each(|&segment| write_wrongly(&shards[5], &parity_lane(segment)));
     let plain = check(&only(directory.path()));
-    assert_eq!((plain.status, plain.tolerable), (Status::Intact, 2), "checksums show nothing");
+    assert_eq!((plain.status, plain.tolerable), (State::Intact, 2), "checksums show nothing");
 
     let report = check_deep(directory.path());
-    assert_eq!((report.status, report.digest), (Status::Inconsistent, DigestCheck::Right));
+    assert_eq!((report.status, report.digest), (State::Inconsistent, DigestCheck::Right));
     assert_eq!((wrong_lanes(&report), report.tolerable), (vec![(5, 1, 0, 3, 2)], 1));
     assert_eq!(report.shards[5].state, ShardState::Inconsistent);
     let flaws = &report.shards[5].files[0].flaws;
@@ -100,7 +100,7 @@ fn wrong_parity_is_found_and_named() {
     fs::remove_file(&shards[5]).unwrap();
     mend(&only(directory.path())).unwrap();
     assert_eq!(fs::read(&shards[5]).unwrap(), whole);
-    assert_eq!(check_deep(directory.path()).status, Status::Intact);
+    assert_eq!(check_deep(directory.path()).status, State::Intact);
 }
 
 /// Blocks of an LT code are compared with what the decoded data give. The damaged blocks are not
@@ -119,8 +119,8 @@ fn wrong_blocks_of_an_lt_code_are_found() {
     let lane =
         Lane { shard: 9, segment: 0, lane: 3, block: 4 * block, start: 3 * block, payload: 8 };
     write_wrongly(&shards[9], &lane);
-    assert_eq!(check(&only(directory.path())).status, Status::Intact);
+    assert_eq!(check(&only(directory.path())).status, State::Intact);
     let report = check_deep(directory.path());
-    assert_eq!(report.status, Status::Inconsistent, "{report:?}");
+    assert_eq!(report.status, State::Inconsistent, "{report:?}");
     assert_eq!(wrong_lanes(&report), [(9, 1, 3, 0, 1)]);
 }

@@ -6,7 +6,7 @@ use std::fs;
 use std::num::NonZeroUsize;
 
 use common::{check, content, only, put, segment_bytes, small_job};
-use paritas_shards::{DigestCheck, Object, RepairJob, RepairReport, Status, repair};
+use paritas_shards::{DigestCheck, Object, RepairJob, RepairReport, State, repair};
 
 fn mend_by_few_reads(object: &Object) -> RepairReport {
     let job = RepairJob::default().sync(false).threads(NonZeroUsize::new(2)).fewest_reads(true);
@@ -85,6 +85,6 @@ fn mend_a_loss_and_damage(mend: impl Fn(&Object) -> RepairReport) -> u64 {
     let report = mend(&only(directory.path()));
     assert_eq!((report.repaired.len(), report.digest), (2, DigestCheck::Right));
     assert_eq!(fs::read(&paths[1]).unwrap(), intact);
-    assert_eq!(check(&only(directory.path())).status, Status::Intact);
+    assert_eq!(check(&only(directory.path())).status, State::Intact);
     report.read_bytes
 }

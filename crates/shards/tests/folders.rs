@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use common::{check, content, counts, disks, edit, get, job_to, mend, object_in, put};
-use paritas_shards::{Placement, PromoteJob, RepairReport, Status, promote, scan};
+use paritas_shards::{Placement, PromoteJob, RepairReport, State, promote, scan};
 
 /// Moves shards so that each disk has those that are listed for it.
 fn arrange(shards: &[PathBuf], disks: &[PathBuf], wanted: &[&[usize]]) {
@@ -217,7 +217,7 @@ fn damaged_shards_do_not_count() {
     let shards = put(&job_to("4+2", &disks), &content(1000)).shards;
     edit(&shards[4], |bytes| bytes[300] ^= 1);
     let report = check(&object_in(&disks));
-    assert_eq!((report.status, report.tolerable), (Status::Repairable, 1));
+    assert_eq!((report.status, report.tolerable), (State::Repairable, 1));
     assert_eq!(report.placement.tolerance, 0);
     let folders = &report.placement.folders;
     assert_eq!(folders[1].shards, [1]);

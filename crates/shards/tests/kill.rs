@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use common::{check, code, content, edit, files, get, look, mend, restore};
-use paritas_shards::{EncodeJob, Object, Status, encode};
+use paritas_shards::{EncodeJob, Object, State, encode};
 
 const DIRECTORY: &str = "PARITAS_KILL_DIRECTORY";
 const KILLS: u64 = 50;
@@ -80,7 +80,7 @@ fn is_whole(object: &Object) -> bool {
     if let Ok((bytes, _)) = get(object) {
         assert!(bytes == version(bytes[0]), "wrong bytes");
     }
-    check(object).status == Status::Intact
+    check(object).status == State::Intact
 }
 
 #[test]

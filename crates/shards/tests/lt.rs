@@ -12,7 +12,7 @@ use common::{
     only, put, restore, small_job,
 };
 use paritas_shards::{
-    DigestCheck, EncodeJob, ErrorKind, RepairJob, Status, VerifyReport, encode, repair,
+    DigestCheck, EncodeJob, ErrorKind, RepairJob, State, VerifyReport, encode, repair,
 };
 
 /// All variants, alone and combined, and the smallest codes.
@@ -76,7 +76,7 @@ fn every_variant_and_length_comes_back() {
             let object = only(directory.path());
             assert_eq!(get(&object).unwrap().0, content(length), "{spec} {length}");
             let verified = check(&object);
-            assert_eq!(verified.status, Status::Intact, "{spec} {length} {verified:?}");
+            assert_eq!(verified.status, State::Intact, "{spec} {length} {verified:?}");
             assert_eq!(verified.digest, DigestCheck::Right);
             let blocks = code(spec).graph().unwrap().blocks();
             assert_eq!(verified.good_blocks, (length > 0).then_some(blocks));
@@ -122,7 +122,7 @@ fn any_blocks_that_are_enough() {
     }
     let object = only(directory.path());
     let verified = check(&object);
-    assert_eq!((verified.status, verified.good_blocks), (Status::Repairable, Some(58)));
+    assert_eq!((verified.status, verified.good_blocks), (State::Repairable, Some(58)));
     assert_eq!((verified.damaged_segments, verified.likely_needed), (5, None));
     assert!(verified.shards.iter().all(|shard| shard.files[0].bad_lanes > 0), "{verified:?}");
     assert_eq!(get(&object).unwrap().0, bytes);
@@ -166,7 +166,7 @@ fn too_few_blocks_say_how_many_more() {
         let object = only(directory.path());
         let verified = check(&object);
         match get(&object) {
-            Ok((back, _)) => assert!(back == bytes && verified.status != Status::Lost),
+            Ok((back, _)) => assert!(back == bytes && verified.status != State::Lost),
             Err(error) => {
                 assert_eq!(error.kind(), ErrorKind::TooFewShards);
                 assert_eq!(kind(mend(&object)), ErrorKind::TooFewShards);
@@ -183,9 +183,9 @@ fn too_few_blocks_say_how_many_more() {
         verified
     };
     let reports: Vec<VerifyReport> = (0..40).map(lost).collect();
-    let first = reports.iter().position(|report| report.status == Status::Lost).unwrap();
+    let first = reports.iter().position(|report| report.status == State::Lost).unwrap();
     assert!((5..=20).contains(&first), "lost with {first} blocks gone");
-    assert!(reports[first..].iter().all(|report| report.status == Status::Lost));
+    assert!(reports[first..].iter().all(|report| report.status == State::Lost));
 }
 
 /// Only chance decides whether six of eight shards are enough, if they have a few blocks more than
@@ -205,11 +205,11 @@ fn losses_are_borne_or_told() {
         let status = check(&object).status;
         match get(&object) {
             Ok((back, _)) => {
-                assert!(back == bytes && status == Status::Repairable);
+                assert!(back == bytes && status == State::Repairable);
                 borne += 1;
             }
             Err(error) => {
-                assert_eq!((error.kind(), status), (ErrorKind::TooFewShards, Status::Lost));
+                assert_eq!((error.kind(), status), (ErrorKind::TooFewShards, State::Lost));
                 told += 1;
             }
         }

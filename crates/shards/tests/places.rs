@@ -13,7 +13,7 @@ use common::{
     small_job,
 };
 use paritas_shards::{
-    EncodeJob, ErrorKind, ObjectId, RepairJob, ShardState, Status, encode, repair, scan,
+    EncodeJob, ErrorKind, ObjectId, RepairJob, ShardState, State, encode, repair, scan,
 };
 
 fn names(directory: &Path) -> Vec<String> {
@@ -41,7 +41,7 @@ fn swapped_renamed_and_duplicated_shards() {
     fs::copy(&shards[1], directory.path().join("copy")).unwrap();
     let object = only(directory.path());
     let report = check(&object);
-    assert_eq!(report.status, Status::Intact, "{report:?}");
+    assert_eq!(report.status, State::Intact, "{report:?}");
     let misnamed = |shard: usize| report.shards[shard].files.iter().any(|file| file.misnamed);
     assert_eq!([0, 1, 2, 3, 4, 5].map(misnamed), [true, true, true, false, false, true]);
     assert_eq!(report.shards[1].files.len(), 2);
@@ -58,11 +58,11 @@ fn swapped_renamed_and_duplicated_shards() {
     [&shards[3], &shards[4]].iter().for_each(|path| fs::remove_file(path).unwrap());
     let object = only(directory.path());
     let report = check(&object);
-    assert_eq!((report.status, report.damaged_segments), (Status::Repairable, report.segments));
+    assert_eq!((report.status, report.damaged_segments), (State::Repairable, report.segments));
     assert_eq!(report.shards[1].state, ShardState::Damaged);
     assert_eq!(get(&object).unwrap().0, bytes);
     mend(&object).unwrap();
-    assert_eq!(check(&only(directory.path())).status, Status::Intact);
+    assert_eq!(check(&only(directory.path())).status, State::Intact);
 }
 
 #[test]
@@ -152,7 +152,7 @@ fn blocks_of_another_object_are_not_believed() {
     }
     let object = only(directories[0].path());
     assert_eq!(get(&object).unwrap().0, content(500));
-    assert_eq!(check(&object).status, Status::Repairable);
+    assert_eq!(check(&object).status, State::Repairable);
 }
 
 #[test]
@@ -322,7 +322,7 @@ fn repair_into_a_directory() {
     assert_eq!(fs::read(&shards[1]).unwrap(), damaged);
     let both = scan(&[root.path().to_owned(), to]);
     let verified = check(&both.objects[0]);
-    assert_eq!(verified.status, Status::Intact);
+    assert_eq!(verified.status, State::Intact);
     assert_eq!(verified.shards[1].files.iter().filter(|file| file.is_intact()).count(), 1);
     assert!(mend(&both.objects[0]).unwrap().repaired.is_empty());
 }

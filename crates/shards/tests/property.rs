@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use common::{check, content, files, get, kind, look, mend, only, put, restore, small_job};
-use paritas_shards::{ErrorKind, Status};
+use paritas_shards::{ErrorKind, State};
 use proptest::prelude::*;
 
 /// A change of a file.
@@ -92,23 +92,23 @@ proptest! {
         match get(object) {
             Ok((back, _)) => {
                 prop_assert!(back == bytes, "wrong bytes");
-                prop_assert_ne!(report.status, Status::Lost);
+                prop_assert_ne!(report.status, State::Lost);
                 let mended = mend(object).unwrap();
-                prop_assert_eq!(mended.repaired.is_empty(), report.status == Status::Intact);
+                prop_assert_eq!(mended.repaired.is_empty(), report.status == State::Intact);
                 for shard in &mended.repaired {
                     let original = &whole[&shards[shard.shard]];
                     prop_assert!(fs::read(&shard.path).unwrap() == *original, "{shard:?}");
                 }
-                prop_assert_eq!(check(&only(directory.path())).status, Status::Intact);
+                prop_assert_eq!(check(&only(directory.path())).status, State::Intact);
             }
             Err(error) => {
                 prop_assert_eq!(error.kind(), ErrorKind::TooFewShards);
-                prop_assert_eq!(report.status, Status::Lost, "{}", error);
+                prop_assert_eq!(report.status, State::Lost, "{}", error);
                 prop_assert_eq!(kind(mend(object)), ErrorKind::TooFewShards);
                 prop_assert!(before == files(directory.path()), "something was written");
             }
         }
         restore(directory.path(), &whole);
-        prop_assert_eq!(check(&only(directory.path())).status, Status::Intact);
+        prop_assert_eq!(check(&only(directory.path())).status, State::Intact);
     }
 }

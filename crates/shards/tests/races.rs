@@ -14,7 +14,7 @@ use std::sync::Once;
 use common::{check, code, content, edit, files, get, kind, look, mend, only, put, small_job};
 use paritas_shards::{
     EncodeJob, EncodeReport, ErrorKind, ObjectId, PromoteJob, PromoteReport, RepairJob,
-    RepairReport, Result, Status, encode, promote, repair, verify,
+    RepairReport, Result, State, encode, promote, repair, verify,
 };
 
 /// Repairs, and does something else when the first bytes are verified or, if `late` is set, when
@@ -100,7 +100,7 @@ fn repair_while_another_object_takes_the_place() {
         let object = only(directory.path());
         assert_eq!(
             (check(&object).status, get(&object).unwrap().0),
-            (Status::Intact, b"new".into())
+            (State::Intact, b"new".into())
         );
         assert_eq!(files(directory.path()).len(), code(spec).node_count());
     }
@@ -114,7 +114,7 @@ fn verify_while_another_object_takes_the_place() {
     let object = only(directory.path());
     put(&other_job(directory.path(), "4+2"), b"new");
     let report = verify(&object, NonZeroUsize::new(1), &|_| {}).unwrap();
-    assert_eq!((report.status, report.lost.len()), (Status::Unknown, 0));
+    assert_eq!((report.status, report.lost.len()), (State::Unknown, 0));
     assert!(report.reason.unwrap().contains("another process"));
     assert_eq!(kind(get(&object)), ErrorKind::Busy);
 }
@@ -214,7 +214,7 @@ fn what_was_moved_aside_can_be_removed() {
     assert_eq!((&moved.from, fs::read(&moved.to).unwrap()), (&shards[6], b"somebody's own".into()));
     let object = only(directory.path());
     assert_eq!((object.moved_aside()[0].bytes, &object.moved_aside()[0].path), (14, &moved.to));
-    assert_eq!(check(&object).status, Status::Intact);
+    assert_eq!(check(&object).status, State::Intact);
 
     // Moving the same file aside again adds no file.
     fs::write(&shards[6], "somebody's own").unwrap();

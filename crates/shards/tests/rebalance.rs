@@ -9,7 +9,7 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use common::{check, content, counts, disks, files, get, job_to, kind, object_in, put};
-use paritas_shards::{ErrorKind, PromoteJob, RebalanceReport, Result, Status, promote, rebalance};
+use paritas_shards::{ErrorKind, PromoteJob, RebalanceReport, Result, State, promote, rebalance};
 
 fn level(disks: &[PathBuf]) -> Result<RebalanceReport> {
     rebalance(&object_in(disks), None, NonZeroUsize::new(2), &|_| {})
@@ -46,7 +46,7 @@ fn a_bad_spread_is_mended() {
         assert!(report.moved.iter().all(|moved| moved.path.exists() && !moved.from.exists()));
         let object = object_in(&disks);
         assert_eq!(object.placement(), report.placement);
-        assert_eq!(check(&object).status, Status::Intact);
+        assert_eq!(check(&object).status, State::Intact);
         assert!(level(&disks).unwrap().moved.is_empty(), "{spec}");
     }
 }
@@ -194,7 +194,7 @@ fn killed_at_any_moment() {
         child.wait().unwrap();
         let object = object_in(&disks);
         assert!(object.missing().is_empty(), "{:?}", by_name(&disks).keys());
-        assert_eq!(check(&object).status, Status::Intact);
+        assert_eq!(check(&object).status, State::Intact);
         assert!(get(&object).unwrap().0 == bytes);
         let finished = |(name, _): &(String, Vec<u8>)| !name.starts_with('.');
         let left: BTreeMap<_, _> = by_name(&disks).into_iter().filter(finished).collect();

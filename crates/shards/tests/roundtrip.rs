@@ -14,7 +14,7 @@ use common::{
 use paritas::erasure::combinations;
 use paritas::{CodecOptions, Kernel, KernelChoice};
 use paritas_shards::{
-    DecodeTarget, DigestCheck, EncodeJob, ErrorKind, RepairJob, Status, decode, encode, repair,
+    DecodeTarget, DigestCheck, EncodeJob, ErrorKind, RepairJob, State, decode, encode, repair,
     scan, scan_with, verify,
 };
 
@@ -51,7 +51,7 @@ fn every_length_comes_back() {
             let stored: u64 = report.shards.iter().map(|s| fs::metadata(s).unwrap().len()).sum();
             assert_eq!((report.stored, object.stored_bytes()), (stored, stored));
             let verified = check(&object);
-            assert_eq!(verified.status, Status::Intact, "{spec} {length} {verified:?}");
+            assert_eq!(verified.status, State::Intact, "{spec} {length} {verified:?}");
             assert_eq!(verified.digest, DigestCheck::Right);
             assert_eq!(verified.tolerable, code(spec).tolerance());
         }
@@ -152,11 +152,11 @@ fn any_losses_within_the_tolerance() {
                     let (back, report) = get(object).unwrap();
                     assert_eq!(back, bytes, "{spec} without {lost:?}");
                     assert_eq!(report.missing, lost);
-                    assert_eq!(verified.status, Status::Repairable);
+                    assert_eq!(verified.status, State::Repairable);
                     assert_eq!(verified.tolerable, tolerance - count);
                 } else {
                     assert_eq!(kind(get(object)), ErrorKind::TooFewShards);
-                    assert_eq!(verified.status, Status::Lost);
+                    assert_eq!(verified.status, State::Lost);
                     assert_eq!(
                         verified.lost,
                         std::iter::once(0..bytes.len() as u64).collect::<Vec<_>>()
@@ -275,5 +275,5 @@ fn wide_codes_come_back() {
     let object = only(directory.path());
     assert_eq!(get(&object).unwrap().0, bytes);
     common::mend(&object).unwrap();
-    assert_eq!(check(&only(directory.path())).status, Status::Intact);
+    assert_eq!(check(&only(directory.path())).status, State::Intact);
 }

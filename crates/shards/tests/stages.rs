@@ -15,7 +15,7 @@ use common::{
 use paritas::NodeId;
 use paritas::erasure::combinations;
 use paritas_shards::{
-    ErrorKind, Object, Part, PromoteJob, PromoteReport, RepairJob, Result, ShardState, Status,
+    ErrorKind, Object, Part, PromoteJob, PromoteReport, RepairJob, Result, ShardState, State,
     promote, repair,
 };
 use tempfile::TempDir;
@@ -89,7 +89,7 @@ fn lift_to(object: &Object, to: &[&Path]) -> Result<PromoteReport> {
 
 fn tell(directory: &Path, losses: usize) {
     let report = check(&only(directory));
-    assert_eq!((report.status, report.tolerable), (Status::Intact, losses));
+    assert_eq!((report.status, report.tolerable), (State::Intact, losses));
 }
 
 /// All files of some shards are lost, and the object is as it was.
@@ -213,7 +213,7 @@ fn objects_of_every_size() {
             assert_eq!(only(directory.path()).stripes(), 4);
             lift(&only(directory.path())).unwrap();
             let object = only(directory.path());
-            assert_eq!(check(&object).status, Status::Intact, "{length}");
+            assert_eq!(check(&object).status, State::Intact, "{length}");
             let whole = files(directory.path());
             survives(&whole, &object, &[0, 3, 8, 9], &bytes);
             survives(&whole, &object, &[1, 2, 5, 7], &bytes);
@@ -323,7 +323,7 @@ fn one_file_of_stage_two_means_promoted() {
     added[1..].iter().for_each(|path| fs::remove_file(path).unwrap());
     let report = check(&only(directory.path()));
     // Stage 1 is whole, and any two of its shards may be lost; too much of stage 2 is missing.
-    assert_eq!((report.status, report.tolerable), (Status::Repairable, 2));
+    assert_eq!((report.status, report.tolerable), (State::Repairable, 2));
     let missing = report.shards.iter().filter(|shard| shard.state == ShardState::Missing);
     assert!(missing.clone().all(|shard| shard.stage == 2));
     assert_eq!(missing.count(), added.len() - 1);
@@ -381,7 +381,7 @@ fn parts_of_a_shard_stay_together() {
     let repaired = mend(&object()).unwrap().repaired;
     let parts: Vec<(usize, u8)> = repaired.iter().map(|part| (part.shard, part.stage)).collect();
     assert_eq!(parts, [(4, 1), (4, 2)]);
-    assert_eq!(check(&object()).status, Status::Intact);
+    assert_eq!(check(&object()).status, State::Intact);
 }
 
 #[test]
@@ -394,7 +394,7 @@ fn new_shards_go_where_they_are_sent() {
     assert!(report.warnings[0].ends_with("has 8 shards"), "{:?}", report.warnings);
     let all = [directory.path(), one.path(), two.path()].map(Path::to_path_buf);
     let inventory = paritas_shards::scan(&all);
-    assert_eq!(check(&inventory.objects[0]).status, Status::Intact);
+    assert_eq!(check(&inventory.objects[0]).status, State::Intact);
     // Both are lost again, and the remaining object is in stage 1.
     tell(directory.path(), 2);
 }
@@ -420,7 +420,7 @@ fn names_that_are_taken() {
     lift(&object()).unwrap();
     assert!(fs::read(&taken).unwrap() == other);
     assert!(directory.path().join("object.08of10-2.paritas").exists());
-    assert_eq!(check(&object()).status, Status::Intact);
+    assert_eq!(check(&object()).status, State::Intact);
     let kept = files(directory.path());
     assert!(kept.values().any(|bytes| bytes == b"no shard"));
 }
@@ -476,5 +476,5 @@ fn what_was_in_the_way_is_told() {
     let report = lift(&object).unwrap();
     let told = report.warnings.iter().filter(|text| text.contains("was no shard and is kept as"));
     assert_eq!(told.count(), 1, "{report:?}");
-    assert_eq!(check(&only(directory.path())).status, Status::Intact);
+    assert_eq!(check(&only(directory.path())).status, State::Intact);
 }

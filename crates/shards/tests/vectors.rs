@@ -17,7 +17,7 @@ use common::{
     only, put, small_job,
 };
 use paritas_shards::{
-    Attributes, ErrorKind, ObjectId, PromoteJob, ShardState, Status, Timestamp, VerifyReport,
+    Attributes, ErrorKind, ObjectId, PromoteJob, ShardState, State, Timestamp, VerifyReport,
     promote,
 };
 use serde_json::{Value, json};
@@ -28,16 +28,6 @@ fn root() -> PathBuf {
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn status_name(status: Status) -> &'static str {
-    match status {
-        Status::Intact => "intact",
-        Status::Repairable => "repairable",
-        Status::Lost => "lost",
-        Status::Unknown => "unknown",
-        Status::Inconsistent => "inconsistent",
-    }
 }
 
 fn bad_shards(report: &VerifyReport) -> Vec<usize> {
@@ -99,7 +89,7 @@ fn describe(object: &paritas_shards::Object) -> Value {
         "modified": object.modified().map(|time| json!([time.seconds, time.nanoseconds])),
         "length": object.length(),
         "blake3": object.digest().map(|digest| digest.to_string()),
-        "verify": status_name(report.status),
+        "verify": report.status.name(),
         "bad_shards": bad_shards(&report),
         "tolerable": report.tolerable,
         "lost": report.lost.iter().map(|lost| [lost.start, lost.end]).collect::<Vec<_>>(),

@@ -7,6 +7,7 @@ use futures::stream::{self, StreamExt};
 use paritas_shards::ObjectId;
 use paritas_shards::blocks::Layout;
 use paritas_store::error::{Error, ErrorKind, Result};
+use paritas_store::state::State;
 
 use crate::driver::{Hands, drive};
 use crate::get::{GetOptions, Object, keeps_changing, replaced};
@@ -24,20 +25,6 @@ const AT_ONCE: usize = 16;
 /// The flaw of a node that should have a manifest.
 const NO_MANIFEST: &str = "has no manifest";
 
-/// The state of an object.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Health {
-    /// Every part and every manifest is where it belongs, and whole.
-    Intact,
-    /// Something is missing, damaged, or not where it belongs; repair restores it.
-    Repairable,
-    /// Too little was found to decode the object, but nodes that did not answer may have more; or
-    /// it could not be read for another reason than its blocks.
-    Unknown,
-    /// Too little is left to decode the object.
-    Lost,
-}
-
 /// What is wrong with an object.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -47,7 +34,7 @@ pub struct Verdict {
     /// The version that counts.
     pub listed: Listed,
     /// The state.
-    pub health: Health,
+    pub state: State,
     /// The stage that the object has reached, from 1; 0 if it is kept in its manifests.
     pub stage: u8,
     /// Number of stages of its code.
@@ -152,7 +139,7 @@ impl Volume {
             let verdict = self.judge(name, &object, is_deep).await?;
             // What is missing of a version that was replaced or removed meanwhile is not lost.
             let hands = NameHands::new(self, name);
-            if verdict.health == Health::Intact
+            if verdict.state == State::Intact
                 || !self.is_replaced(&hands, verdict.listed.version).await
             {
                 return Ok(verdict);
@@ -169,7 +156,7 @@ impl Volume {
         let verdict = Verdict {
             name: name.clone(),
             listed: object.listed(),
-            health: Health::Repairable,
+            state: State::Repairable,
             stage: 0,
             stages: 0,
             missing: Vec::new(),
@@ -180,13 +167,13 @@ impl Volume {
         let Some(layout) = object.layout() else {
             let is_settled = manifests.holders >= self.quorum.to_write();
             let is_intact = is_settled && manifests.damaged == 0;
-            let health = if is_intact { Health::Intact } else { Health::Repairable };
+            let state = if is_intact { State::Intact } else { State::Repairable };
             let there = manifests.holders + manifests.damaged;
             let missing = self.quorum.to_write().saturating_sub(there);
             let order = self.inline_order(object.listed().version.object).into_iter();
             let should = order.filter(|node| manifests.lacking.contains(node)).take(missing);
             should.for_each(|node| hands.note(node, None, NO_MANIFEST));
-            return Ok(Verdict { health, flaws: hands.flaws(), ..verdict });
+            return Ok(Verdict { state, flaws: hands.flaws(), ..verdict });
         };
         hands.keep_layout(layout.clone());
         hands.keep_total(object.length(), object.digest());
@@ -198,13 +185,13 @@ impl Volume {
         let manifests = Manifests { answered: manifests.answered.min(answered), ..manifests };
         let homes = self.spread(id, layout.code()).homes;
         let found = Found::new(&hands, &layout, &homes);
-        let health = self.health(name, &found, &manifests, &hands).await?;
+        let state = self.state_of(name, &found, &manifests, &hands).await?;
         manifests.lacking.iter().for_each(|&node| hands.note(node, None, NO_MANIFEST));
         self.note_strayed(&hands, &layout, &found, &homes);
         let stage = found.stage as u8;
         let spare = self.losable_nodes(layout.code(), stage, &found.places, manifests.holders);
         Ok(Verdict {
-            health,
+            state,
             stage,
             stages: layout.code().stages(),
             missing: found.missing.iter().map(|&part| layout.part(part).shard).collect(),
@@ -267,20 +254,20 @@ impl Volume {
         }
     }
 
-    async fn health(
+    async fn state_of(
         &self,
         name: &ObjectName,
         found: &Found,
         manifests: &Manifests,
         hands: &NameHands<'_>,
-    ) -> Result<Health> {
+    ) -> Result<State> {
         let nodes = self.node_count();
         let is_settled = manifests.holders == self.quorum.serving();
         let is_all_there = found.missing.is_empty() && found.is_placed;
         Ok(match found.is_solvable {
-            true if is_all_there && is_settled && hands.flaws().is_empty() => Health::Intact,
-            true => Health::Repairable,
-            false if manifests.answered < nodes => Health::Unknown,
+            true if is_all_there && is_settled && hands.flaws().is_empty() => State::Intact,
+            true => State::Repairable,
+            false if manifests.answered < nodes => State::Unknown,
             false => self.health_by_blocks(name).await?,
         })
     }
@@ -290,14 +277,14 @@ impl Volume {
     ///
     /// # Errors
     /// If too little memory is allowed to read it.
-    async fn health_by_blocks(&self, name: &ObjectName) -> Result<Health> {
+    async fn health_by_blocks(&self, name: &ObjectName) -> Result<State> {
         let (mut sink, options) = (std::io::sink(), GetOptions::default());
         let read = self.get(name, None, &mut sink, options, &|_| {}).await;
-        let Err(error) = read else { return Ok(Health::Repairable) };
+        let Err(error) = read else { return Ok(State::Repairable) };
         match error.kind() {
-            ErrorKind::TooFewShards | ErrorKind::DigestMismatch => Ok(Health::Lost),
+            ErrorKind::TooFewShards | ErrorKind::DigestMismatch => Ok(State::Lost),
             ErrorKind::Memory => Err(error),
-            _ => Ok(Health::Unknown),
+            _ => Ok(State::Unknown),
         }
     }
 
@@ -652,7 +639,7 @@ mod tests {
         // A file system that tells how much room it has is asked first.
         assert!([ErrorKind::TooFewShards, ErrorKind::Io].contains(&read.kind()), "{read}");
         let verdict = volume.verify(&name, true).await.unwrap();
-        assert_eq!(verdict.health, Health::Lost, "{verdict:?}");
+        assert_eq!(verdict.state, State::Lost, "{verdict:?}");
         let repaired = volume.repair(&name, true).await.unwrap_err();
         assert_eq!(repaired.kind(), ErrorKind::TooFewShards, "{repaired}");
     }
@@ -672,7 +659,7 @@ mod tests {
         refused(volume.put(&name, source, PutOptions::default()).await.unwrap_err());
         let (mut sink, options) = (Vec::new(), GetOptions::default());
         refused(volume.get(&name, None, &mut sink, options, &|_| {}).await.unwrap_err());
-        assert_eq!(volume.verify(&name, true).await.unwrap().health, Health::Intact);
+        assert_eq!(volume.verify(&name, true).await.unwrap().state, State::Intact);
         // Two shards of three are damaged, so the object may be readable block by block or not.
         let object = volume.find(&name, options).await.unwrap();
         let (id, layout) = (object.listed().version.object, object.layout().unwrap());

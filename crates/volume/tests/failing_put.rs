@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use common::{Disks, content, name};
 use paritas_volume::node::{Call, Fault, Faulty, Limited, Node, Trigger};
-use paritas_volume::{GetOptions, Health, PutOptions, PutReport, Reencoded, Setup, Volume};
+use paritas_volume::{GetOptions, PutOptions, PutReport, Reencoded, Setup, State, Volume};
 
 /// Bytes of the object. A shard has more than are sent at a time.
 const LENGTH: usize = 5_000_000;
@@ -52,7 +52,7 @@ async fn settle(disks: &Disks) {
     let sound = disks.open("4+2");
     assert!(!sound.repair(&name("object"), true).await.unwrap().is_owed);
     let verdict = sound.verify(&name("object"), true).await.unwrap();
-    assert_eq!((verdict.health, verdict.spare), (Health::Intact, 2), "{verdict:?}");
+    assert_eq!((verdict.state, verdict.spare), (State::Intact, 2), "{verdict:?}");
     assert_eq!(sound.status().await.unwrap().owed.objects, 0);
     assert!(get(&sound).await == content(LENGTH));
 }

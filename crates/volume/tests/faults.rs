@@ -19,7 +19,7 @@ use futures::FutureExt;
 use futures::future::{BoxFuture, Shared, join};
 use futures::stream::{self, StreamExt};
 use paritas_volume::node::{Call, Fault, Faulty, Meter, Metered, Node, Timed, Trigger};
-use paritas_volume::{ErrorKind, GetOptions, Health, PutOptions, Result, Setup, Verdict, Volume};
+use paritas_volume::{ErrorKind, GetOptions, PutOptions, Result, Setup, State, Verdict, Volume};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
@@ -366,11 +366,11 @@ async fn expect_truth(scene: &Scene, allowed: &Allowed, chance: &mut Chance, wha
             return false;
         }
     };
-    assert!(matches!(verdict.health, Health::Intact | Health::Repairable), "{what}: {verdict:?}");
+    assert!(matches!(verdict.state, State::Intact | State::Repairable), "{what}: {verdict:?}");
     let lost = scene.hide(&verdict, chance);
     expect(get(&scene.clean()).await, allowed, &format!("{what}, {verdict:?}, {lost:?} lost"));
     lost.show();
-    verdict.health == Health::Intact
+    verdict.state == State::Intact
 }
 
 fn run_all(seeds: std::ops::Range<u64>) {
@@ -475,7 +475,7 @@ async fn an_object_that_changes_while_it_is_verified_is_not_called_lost() {
         meddler.plan(Call::List, 12, change(disks.open("4+2"), new.map(content)));
         match (volume.verify(&name("object"), false).await, new) {
             (Ok(verdict), Some(new)) => {
-                assert_eq!(verdict.health, Health::Intact, "{verdict:?}");
+                assert_eq!(verdict.state, State::Intact, "{verdict:?}");
                 assert_eq!(verdict.listed.length, new as u64);
             }
             (Err(error), None) => assert_eq!(error.kind(), ErrorKind::NotFound, "{error}"),

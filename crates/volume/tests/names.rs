@@ -16,7 +16,7 @@ use paritas_volume::names::ObjectName;
 use paritas_volume::node::{
     Abilities, Call, Caseless, Counted, Counters, Entry, Mode, Node, Stat, Writer,
 };
-use paritas_volume::{ErrorKind, GetOptions, Health, PutOptions, Result, Volume};
+use paritas_volume::{ErrorKind, GetOptions, PutOptions, Result, State, Volume};
 
 use common::{Disks, content, name, walk};
 
@@ -71,7 +71,7 @@ async fn a_volume_that_an_older_program_stored_is_used_as_it_is() {
     let before = files();
     for (text, bytes) in [("@home/.rc", &b"small"[..]), (&deep, &[b'z'; 4100])] {
         assert_eq!(get(&volume, &name(text)).await, bytes);
-        assert_eq!(volume.verify(&name(text), true).await.unwrap().health, Health::Intact);
+        assert_eq!(volume.verify(&name(text), true).await.unwrap().state, State::Intact);
         let repaired = volume.repair(&name(text), true).await.unwrap();
         assert_eq!((repaired.stored, repaired.manifests, repaired.is_owed), (0, 0, false));
     }
@@ -152,7 +152,7 @@ async fn names_of_all_kinds_are_stored_listed_repaired_and_removed() {
         }
         expect_all(&volume, &names, length).await;
         for object in &names {
-            assert_eq!(volume.verify(object, true).await.unwrap().health, Health::Intact);
+            assert_eq!(volume.verify(object, true).await.unwrap().state, State::Intact);
             volume.remove(object).await.unwrap();
         }
         assert_eq!(listed(&volume, "").await, [""; 0]);
@@ -249,7 +249,7 @@ async fn names_that_differ_in_case_stay_apart_on_nodes_that_do_not_tell_it() {
     expect_all(&volume, &names, 7000).await;
     for object in &names {
         let verdict = volume.verify(object, true).await.unwrap();
-        assert!(verdict.flaws.is_empty() && verdict.health != Health::Lost, "{verdict:?}");
+        assert!(verdict.flaws.is_empty() && verdict.state != State::Lost, "{verdict:?}");
     }
     // A disk that tells them apart may be replaced by one that does not, if the volume file says
     // so.

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use common::{Disks, content, name};
 use paritas_volume::node::{Call, Counted, Counters, Delayed, Fault, Faulty, Node, Trigger};
-use paritas_volume::{ErrorKind, GetOptions, Health, PutOptions, Volume};
+use paritas_volume::{ErrorKind, GetOptions, PutOptions, State, Volume};
 
 async fn put(volume: &Volume, object: &str, bytes: &[u8]) -> paritas_volume::PutReport {
     let source = std::io::Cursor::new(bytes.to_vec());
@@ -90,7 +90,7 @@ async fn lost_disks_are_survived_and_filled_again() {
     put(&volume, "large", &large).await;
     put(&volume, "small", &small).await;
     let verdict = volume.verify(&name("large"), true).await.unwrap();
-    assert_eq!((verdict.health, verdict.spare), (Health::Intact, 2), "{verdict:?}");
+    assert_eq!((verdict.state, verdict.spare), (State::Intact, 2), "{verdict:?}");
 
     // Two disks lose all they have, but their marks.
     let lost = |disk: usize| {
@@ -103,13 +103,13 @@ async fn lost_disks_are_survived_and_filled_again() {
     assert!(get(&volume, "large").await.unwrap() == large);
     assert!(get(&volume, "small").await.unwrap() == small);
     let verdict = volume.verify(&name("large"), false).await.unwrap();
-    assert_eq!((verdict.health, verdict.spare, verdict.missing.len()), (Health::Repairable, 0, 2));
+    assert_eq!((verdict.state, verdict.spare, verdict.missing.len()), (State::Repairable, 0, 2));
     for object in volume.most_urgent_first("").await.unwrap() {
         assert!(!volume.repair(&object, false).await.unwrap().is_owed);
     }
     for object in ["large", "small"] {
         let verdict = volume.verify(&name(object), true).await.unwrap();
-        assert_eq!((verdict.health, verdict.spare), (Health::Intact, 2), "{verdict:?}");
+        assert_eq!((verdict.state, verdict.spare), (State::Intact, 2), "{verdict:?}");
     }
     lost(0);
     lost(2);
@@ -214,7 +214,7 @@ async fn nodes_that_fail_in_mid_verification_make_nothing_lost() {
         };
         let volume = disks.open_with("4+2", &wrap);
         let verdict = volume.verify(&name("object"), is_deep).await.unwrap();
-        assert_eq!(verdict.health, Health::Unknown, "{verdict:?}");
+        assert_eq!(verdict.state, State::Unknown, "{verdict:?}");
     }
 }
 
@@ -347,7 +347,7 @@ async fn nothing_is_written_where_the_mark_is_missing() {
     assert_eq!(disks.files_on(1).len(), 0);
     // What belongs there is on other disks meanwhile.
     let verdict = volume.verify(&name("object"), true).await.unwrap();
-    assert_eq!((verdict.health, verdict.missing.len()), (Health::Repairable, 0), "{verdict:?}");
+    assert_eq!((verdict.state, verdict.missing.len()), (State::Repairable, 0), "{verdict:?}");
 }
 
 /// A disk is unmounted while the volume is in use, so that its place is an empty folder.
@@ -408,9 +408,9 @@ async fn damage_is_found_by_deep_verification_and_repaired() {
     content[100_000] ^= 4;
     std::fs::write(&shard, &content).unwrap();
     assert!(get(&volume, "object").await.unwrap() == bytes);
-    assert_eq!(volume.verify(&name("object"), false).await.unwrap().health, Health::Intact);
+    assert_eq!(volume.verify(&name("object"), false).await.unwrap().state, State::Intact);
     let verdict = volume.verify(&name("object"), true).await.unwrap();
-    assert_eq!((verdict.health, &verdict.missing[..]), (Health::Repairable, &[2][..]));
+    assert_eq!((verdict.state, &verdict.missing[..]), (State::Repairable, &[2][..]));
     let repaired = volume.repair(&name("object"), true).await.unwrap();
     assert_eq!((repaired.stored, repaired.is_owed), (1, false), "{:?}", repaired.flaws);
     content[100_000] ^= 4;
@@ -453,12 +453,12 @@ async fn damaged_manifests_are_found_by_deep_verification_and_repaired() {
             damage(&manifests[damaged]);
             assert!(get(&volume, "object").await.unwrap() == content(length));
             let verdict = volume.verify(&name("object"), true).await.unwrap();
-            assert_eq!((verdict.health, verdict.flaws.len()), (Health::Repairable, 1));
+            assert_eq!((verdict.state, verdict.flaws.len()), (State::Repairable, 1));
             assert_eq!(verdict.spare, if length == 100 { 1 } else { 2 });
             assert!(!volume.repair(&name("object"), true).await.unwrap().is_owed);
             assert!(std::fs::read(&manifests[damaged]).unwrap() == whole);
             let verdict = volume.verify(&name("object"), true).await.unwrap();
-            assert_eq!(verdict.health, Health::Intact, "{verdict:?}");
+            assert_eq!(verdict.state, State::Intact, "{verdict:?}");
         }
     }
 }
@@ -503,22 +503,14 @@ async fn delayed_parity_is_added_later() {
     put(&volume, "object", &bytes).await;
     assert_eq!(volume.status().await.unwrap().backlog.objects, 1);
     let verdict = volume.verify(&name("object"), true).await.unwrap();
-    assert_eq!(
-        (verdict.health, verdict.stage, verdict.spare),
-        (Health::Intact, 1, 2),
-        "{verdict:?}"
-    );
+    assert_eq!((verdict.state, verdict.stage, verdict.spare), (State::Intact, 1, 2), "{verdict:?}");
     let promoted = volume.promote(&name("object")).await.unwrap();
     assert!(!promoted.is_owed);
     // (m2 - m)(k + m) packets of a group instead of k m2.
     let group = promoted.read_bytes as f64 / bytes.len() as f64 * 8.0;
     println!("read {group} of 8 shards");
     let verdict = volume.verify(&name("object"), true).await.unwrap();
-    assert_eq!(
-        (verdict.health, verdict.stage, verdict.spare),
-        (Health::Intact, 2, 4),
-        "{verdict:?}"
-    );
+    assert_eq!((verdict.state, verdict.stage, verdict.spare), (State::Intact, 2, 4), "{verdict:?}");
     assert_eq!(volume.status().await.unwrap().backlog.objects, 0);
     for disk in [0, 3, 7, 9] {
         let _ = std::fs::remove_dir_all(disks.path(disk).join("objects"));
@@ -567,11 +559,11 @@ async fn a_damaged_part_of_a_later_stage_is_made_anew() {
         disks.files("objects").into_iter().find(|path| path.to_string_lossy().contains(".0of6"));
     std::fs::remove_file(early.unwrap()).unwrap();
     let verdict = volume.verify(&name("object"), false).await.unwrap();
-    assert_eq!((verdict.health, verdict.stage, verdict.spare), (Health::Repairable, 2, 0));
+    assert_eq!((verdict.state, verdict.stage, verdict.spare), (State::Repairable, 2, 0));
     let repaired = volume.repair(&name("object"), false).await.unwrap();
     assert_eq!((repaired.stored, repaired.flaws.len()), (2, 1), "{:?}", repaired.flaws);
     assert!(std::fs::read(&late).unwrap() == whole);
-    assert_eq!(volume.verify(&name("object"), true).await.unwrap().health, Health::Intact);
+    assert_eq!(volume.verify(&name("object"), true).await.unwrap().state, State::Intact);
 }
 
 #[tokio::test]
@@ -609,7 +601,7 @@ async fn lt_objects_survive_lost_disks() {
     assert!(get(&volume, "object").await.unwrap() == bytes);
     let repaired = volume.repair(&name("object"), false).await.unwrap();
     assert_eq!((repaired.stored, repaired.is_owed), (2, false));
-    assert_eq!(volume.verify(&name("object"), true).await.unwrap().health, Health::Intact);
+    assert_eq!(volume.verify(&name("object"), true).await.unwrap().state, State::Intact);
 }
 
 #[tokio::test]
@@ -622,7 +614,7 @@ async fn node_folders_are_shard_folders() {
     let inventory = paritas_shards::scan(&shards);
     assert_eq!((inventory.objects.len(), inventory.ignored.len()), (1, 0));
     let report = paritas_shards::verify(&inventory.objects[0], None, &|_| {}).unwrap();
-    assert_eq!(report.status, paritas_shards::Status::Intact);
+    assert_eq!(report.status, paritas_shards::State::Intact);
     assert_eq!(inventory.objects[0].name(), "one");
 }
 
@@ -697,7 +689,7 @@ async fn what_may_be_lost_counts_nodes() {
     hidden.show();
     let volume = disks.open("2+2");
     let verdict = volume.verify(&name("doubled"), false).await.unwrap();
-    assert_eq!((verdict.health, verdict.spare), (Health::Repairable, 1), "{verdict:?}");
+    assert_eq!((verdict.state, verdict.spare), (State::Repairable, 1), "{verdict:?}");
     put(&volume, "whole", &content(100_000)).await;
     let urgent = volume.most_urgent_first("").await.unwrap();
     assert_eq!(urgent, [name("doubled"), name("whole")]);
@@ -714,7 +706,7 @@ async fn what_may_be_lost_counts_nodes() {
         let volume = disks.volume(code).await;
         put(&volume, "object", &content(length)).await;
         let verdict = volume.verify(&name("object"), false).await.unwrap();
-        assert_eq!((verdict.health, verdict.spare), (Health::Intact, spare), "{code}, {length}");
+        assert_eq!((verdict.state, verdict.spare), (State::Intact, spare), "{code}, {length}");
         // A node that does not answer may not be lost a second time.
         let _hidden = disks.hide(&[count - 1]);
         let volume = disks.open(code);

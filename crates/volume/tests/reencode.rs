@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Disks, content, name};
-use paritas_volume::{ErrorKind, GetOptions, Health, Object, PutOptions, Reencoded, Volume};
+use paritas_volume::{ErrorKind, GetOptions, Object, PutOptions, Reencoded, State, Volume};
 
 async fn put(volume: &Volume, object: &str, bytes: &[u8]) {
     let mut options = PutOptions::default();
@@ -39,7 +39,7 @@ async fn an_object_changes_its_code_and_nothing_else() {
         let (old, new) = (before.listed().version, object.listed().version);
         assert!(new.generation == old.generation && new.object > old.object);
         let verdict = volume.verify(&name("large"), true).await.unwrap();
-        assert_eq!(verdict.health, Health::Intact);
+        assert_eq!(verdict.state, State::Intact);
         let shards = volume.code().node_count() - usize::from(volume.code().stages() > 1);
         assert_eq!(disks.files("objects").len(), shards, "nothing is left of the old shards");
         for object in ["large", "small"] {

@@ -14,7 +14,7 @@ use paritas_volume::config::Config;
 use paritas_volume::names::ObjectName;
 use paritas_volume::node::{Abilities, Counted, Folder, Node, conformance, open, probe};
 use paritas_volume::placement::Member;
-use paritas_volume::{ErrorKind, GetOptions, Health, PutOptions, Setup, Volume};
+use paritas_volume::{ErrorKind, GetOptions, PutOptions, Setup, State, Volume};
 
 fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
@@ -152,7 +152,7 @@ async fn a_volume_lives_there() {
         let repaired = volume.repair(name, true).await.unwrap();
         assert!(!repaired.is_owed, "{repaired:?}");
         let verdict = volume.verify(name, true).await.unwrap();
-        assert_eq!(verdict.health, Health::Intact, "{verdict:?}");
+        assert_eq!(verdict.state, State::Intact, "{verdict:?}");
         volume.remove(name).await.unwrap();
         assert_eq!(get(name, None).await.unwrap_err().kind(), ErrorKind::NotFound);
     }

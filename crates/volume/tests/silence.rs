@@ -14,7 +14,7 @@ use common::{content, name};
 use futures::future::join_all;
 use paritas_volume::node::{Call, Endpoint, Fault, Faulty, Meter, Metered, Node, Timed, Trigger};
 use paritas_volume::placement::Member;
-use paritas_volume::{Error, ErrorKind, GetOptions, Health, PutOptions, Result, Setup, Volume};
+use paritas_volume::{Error, ErrorKind, GetOptions, PutOptions, Result, Setup, State, Volume};
 use tokio::time::Instant;
 
 /// The time limit of each node.
@@ -106,7 +106,7 @@ impl Verb {
             Self::Remove => volume.remove(object).await.map(drop),
             Self::Verify => {
                 let verdict = volume.verify(object, true).await?;
-                assert!(matches!(verdict.health, Health::Intact | Health::Repairable));
+                assert!(matches!(verdict.state, State::Intact | State::Repairable));
                 Ok(())
             }
             Self::Repair => volume.repair(object, true).await.map(drop),

@@ -80,6 +80,19 @@ impl State {
     }
 }
 
+impl From<paritas_store::state::State> for State {
+    fn from(found: paritas_store::state::State) -> Self {
+        use paritas_store::state::State as Found;
+        match found {
+            Found::Intact => Self::Intact,
+            Found::Repairable => Self::Repairable,
+            Found::Inconsistent => Self::Inconsistent,
+            Found::Unknown => Self::Unknown,
+            Found::Lost => Self::Lost,
+        }
+    }
+}
+
 impl Search {
     /// Whether an object in this state is reported.
     pub fn reports(&self, state: State) -> bool {

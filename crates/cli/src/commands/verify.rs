@@ -2,7 +2,7 @@
 
 use paritas_protect::Protection;
 use paritas_shards::{
-    DigestCheck, Object, ShardFile, Status, VerifyReport, WrongLane, forget_cached, verify,
+    DigestCheck, Object, ShardFile, State as Found, VerifyReport, WrongLane, forget_cached, verify,
     verify_deep,
 };
 use serde_json::{Value, json};
@@ -46,7 +46,7 @@ fn one(object: &Object, label: &str, args: &Verify, output: &Output) -> Result<S
     let verify = if args.deep { verify_deep } else { verify };
     let report = verify(object, args.threads.most(), &|bytes| progress.advance(bytes))?;
     let seconds = progress.finish();
-    let state = state(report.status);
+    let state = State::from(report.status);
     if args.search.reports(state) {
         output.result(value(object, &report, seconds), || text(object, label, &report));
     }
@@ -55,7 +55,7 @@ fn one(object: &Object, label: &str, args: &Verify, output: &Output) -> Result<S
 
 fn value(object: &Object, report: &VerifyReport, seconds: f64) -> Value {
     let mut value = shards::describe("verify", object);
-    value["status"] = json!(state(report.status).name());
+    value["status"] = json!(State::from(report.status).name());
     value["tolerable_losses"] = json!(report.tolerable);
     value["digest_ok"] = match report.digest {
         DigestCheck::Right => json!(true),
@@ -89,13 +89,13 @@ fn wrong_lane_value(wrong: &WrongLane) -> Value {
 }
 
 fn text(object: &Object, label: &str, report: &VerifyReport) -> String {
-    let mut text = format!("{label}: {}", state(report.status).name());
+    let mut text = format!("{label}: {}", State::from(report.status).name());
     if let Some(length) = object.length() {
         text.push_str(&format!(", {}", output::bytes(length)));
     }
     match report.status {
-        Status::Lost => text.push_str(" — beyond repair"),
-        Status::Unknown if report.digest != DigestCheck::Right => {}
+        Found::Lost => text.push_str(" — beyond repair"),
+        Found::Unknown if report.digest != DigestCheck::Right => {}
         _ => {
             let likely = if object.code().graph().is_some() { "likely " } else { "" };
             let (losses, are) = match report.tolerable {
@@ -134,13 +134,13 @@ fn text(object: &Object, label: &str, report: &VerifyReport) -> String {
 fn next_step(report: &VerifyReport) -> Option<String> {
     match report.status {
         // The reason says what to do about wrong parity.
-        Status::Intact | Status::Inconsistent => None,
-        Status::Repairable => Some(format!(
+        Found::Intact | Found::Inconsistent => None,
+        Found::Repairable => Some(format!(
             "{} writes anew what is damaged or missing",
             shards::command("repair", &report.placement)
         )),
-        Status::Lost => Some(shards::FIND_MORE.to_owned()),
-        Status::Unknown => Some(format!(
+        Found::Lost => Some(shards::FIND_MORE.to_owned()),
+        Found::Unknown => Some(format!(
             "make readable what cannot be read, or mount its disk; then {}",
             shards::command("verify", &report.placement)
         )),
@@ -155,14 +155,4 @@ fn recomputed_note(report: &VerifyReport) -> Option<String> {
             "parity was recomputed in {recomputed} of {segments} segments; the others lack data"
         )
     })
-}
-
-fn state(status: Status) -> State {
-    match status {
-        Status::Intact => State::Intact,
-        Status::Repairable => State::Repairable,
-        Status::Lost => State::Lost,
-        Status::Unknown => State::Unknown,
-        Status::Inconsistent => State::Inconsistent,
-    }
 }

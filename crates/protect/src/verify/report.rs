@@ -4,11 +4,12 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use super::{FileFinding, LayerReport, ParityFinding, Protected, Status, VerifyReport};
+use super::{FileFinding, LayerReport, ParityFinding, Protected, VerifyReport};
 use crate::evidence::{Evidence, FileState, LayerEvidence};
 use crate::find::{EntryKind, Layer, Protection};
 use crate::system::{path_bytes, path_in};
 use crate::tree::{FoundKind, Skipped, Tree};
+use paritas_store::state::State;
 
 /// Puts the evidence about a protection, or of the part that was asked for, into a report.
 pub(super) fn report(protection: &Protection, evidence: &Evidence) -> VerifyReport {
@@ -59,7 +60,7 @@ fn status(
     evidence: &Evidence,
     layers: &[LayerReport],
     parity: &[ParityFinding],
-) -> Status {
+) -> State {
     let is_good = |state: &FileState| matches!(state, FileState::Touched | FileState::Moved(_));
     let is_lost = |state: &FileState| matches!(state, FileState::Damaged(_) | FileState::Missing);
     let mut states = evidence.states.iter().filter(|(number, _)| protection.covers(**number));
@@ -72,11 +73,11 @@ fn status(
             || !protection.is_part() && !evidence.broken_parity(protection, layer).is_empty()
     };
     if short.any(is_beyond) || protection.may_lack_entries() {
-        return Status::BeyondRepair;
+        return State::Lost;
     }
     match states.all(|(_, state)| is_good(state)) && parity.is_empty() {
-        true => Status::Intact,
-        false => Status::Repairable,
+        true => State::Intact,
+        false => State::Repairable,
     }
 }
 

@@ -63,7 +63,7 @@ fn a_catastrophe_is_not_taken_for_changes() {
     assert_eq!(refused(&root, &more), None);
     change(&root, 21..39);
     assert_eq!(refused(&root, &UpdateJob::default().accept_changes(true)), None);
-    assert_eq!(check(root.path()).status, Status::Intact);
+    assert_eq!(check(root.path()).status, State::Intact);
 }
 
 /// Half is not more than half, nineteen files are few, and most bytes count as most files do.
@@ -136,7 +136,7 @@ fn a_dry_run_of_a_repair_writes_nothing() {
     let job = RepairJob::default().move_back(true);
     let dry = repaired(root.path(), job.clone().dry_run(true));
     let now = [snapshot(root.path()), snapshot(&at(".paritas"))];
-    assert!(before == now && dry.found.status == Status::Repairable);
+    assert!(before == now && dry.found.status == State::Repairable);
     let done = repaired(root.path(), job);
     let sorted = |paths: &[PathBuf]| {
         let mut paths = paths.to_vec();

@@ -39,7 +39,7 @@ fn parity_is_known_without_its_names() {
             let found = find(&paths).unwrap();
             assert_eq!((found.len(), found[0].parity_files().count()), (1, 5), "{paths:?}");
             let status = verify(&found[0], &VerifyOptions::default(), &|_| {}).unwrap().status;
-            assert_eq!(status, Status::Repairable);
+            assert_eq!(status, State::Repairable);
         }
         let found = find(&[root.path().to_owned(), to]).unwrap();
         repair(&found[0], &RepairJob::default().sync(false), &|_| {}).unwrap();
@@ -81,7 +81,7 @@ fn an_update_gives_names_again() {
     let job = UpdateJob::default().sync(false).anew(true);
     update(&only(root.path()), &job, &|_| {}).unwrap();
     assert!(old.iter().all(|file| !file.exists()));
-    assert_eq!(check(root.path()).status, Status::Intact);
+    assert_eq!(check(root.path()).status, State::Intact);
     // Of many other files, those with names of parity are looked at, which are enough.
     for number in 0..1_001 {
         fs::write(folder.join(format!("x{number}")), "x").unwrap();

@@ -119,11 +119,11 @@ fn a_part_is_verified_and_repaired_alone() {
     write(&at("new"), b"new", 0o644, 1);
     let broken = snapshot(root.path());
     let intact = check("one/2");
-    assert_eq!((intact.status, intact.files, intact.intact_files), (Status::Intact, 1, 1));
+    assert_eq!((intact.status, intact.files, intact.intact_files), (State::Intact, 1, 1));
     assert!(intact.findings.is_empty() && intact.parity.is_empty() && intact.new.is_empty());
     for (part, files, intact) in [("one", 6, 5), ("one/1", 1, 0), ("two", 6, 0), ("two/4", 1, 0)] {
         let report = check(part);
-        assert_eq!(report.status, Status::Repairable, "{part}");
+        assert_eq!(report.status, State::Repairable, "{part}");
         assert_eq!((report.files, report.intact_files), (files, intact), "{part}");
         assert!(report.findings.iter().all(|one| one.path.starts_with(at(part))), "{report:?}");
     }
@@ -135,11 +135,11 @@ fn a_part_is_verified_and_repaired_alone() {
         assert_eq!(now.remove(Path::new(path)), before.get(Path::new(path)).cloned(), "{path}");
     }
     assert_same(&now, &broken, "everything else");
-    assert_eq!(check("two/4").status, Status::Intact);
+    assert_eq!(check("two/4").status, State::Intact);
     assert!(mend(&at("two/4")).restored.is_empty());
     assert_eq!(mend(&at("one")).restored, [at("one/1")]);
-    assert_eq!(check("one").status, Status::Intact);
-    assert_eq!(check("").status, Status::Repairable);
+    assert_eq!(check("one").status, State::Intact);
+    assert_eq!(check("").status, State::Repairable);
 }
 
 /// A damaged file elsewhere leaves no parity for the part: then that is beyond repair, too.
@@ -150,9 +150,9 @@ fn a_part_depends_on_the_whole() {
     fs::remove_dir_all(at("two")).unwrap();
     let status =
         |name: &str| verify(&only(&at(name)), &VerifyOptions::default(), &|_| {}).unwrap().status;
-    assert_eq!(status("one"), Status::Intact);
+    assert_eq!(status("one"), State::Intact);
     flip(&at("one/1"), 7);
-    assert_eq!((status("one/1"), status("one/2")), (Status::BeyondRepair, Status::Intact));
+    assert_eq!((status("one/1"), status("one/2")), (State::Lost, State::Intact));
     assert_eq!(mend(&at("one/1")).lost, [at("one/1")]);
 }
 
@@ -165,12 +165,12 @@ fn a_hard_link_brings_its_file() {
     make(&job(root.path()).redundancy("100%".parse().unwrap()).force(true));
     let status =
         || verify(&only(&at("two/link")), &VerifyOptions::default(), &|_| {}).unwrap().status;
-    assert_eq!(status(), Status::Intact);
+    assert_eq!(status(), State::Intact);
     let before = fs::read(at("one/3")).unwrap();
     flip(&at("one/3"), 7);
-    assert_eq!(status(), Status::Repairable);
+    assert_eq!(status(), State::Repairable);
     mend(&at("two/link"));
-    assert!(fs::read(at("two/link")).unwrap() == before && status() == Status::Intact);
+    assert!(fs::read(at("two/link")).unwrap() == before && status() == State::Intact);
 }
 
 /// What was protected as single files is whole if they are given, and a link is meant itself.

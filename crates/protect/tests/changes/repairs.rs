@@ -89,7 +89,7 @@ fn damaged_parity_is_not_sealed() {
     assert!(report.parity.is_empty() && report.failed[0].path == path, "{report:?}");
     assert_eq!(check(root.path()).parity[0].damaged_blocks, 2);
     assert_eq!(mend(root.path()).parity, [path]);
-    assert_eq!(check(root.path()).status, Status::Intact);
+    assert_eq!(check(root.path()).status, State::Intact);
 }
 
 /// What goes wrong in one layer does not keep another one from being repaired.
@@ -124,7 +124,7 @@ fn files_are_replaced_when_all_are_complete() {
     // A repair that was killed after it had replaced the other file has left these bytes.
     let left = leftover(root.path(), root.path());
     fs::rename(&new, &left).unwrap();
-    assert_eq!(check(root.path()).status, Status::Repairable);
+    assert_eq!(check(root.path()).status, State::Repairable);
     assert_eq!(mend(root.path()).restored, [new]);
     assert_same(&snapshot(root.path()), &before, "going on");
 }
@@ -160,12 +160,12 @@ fn equal_files_are_moved_one_by_one() {
     fs::rename(&one, &to).unwrap();
     fs::remove_file(&two).unwrap();
     let report = check(root.path());
-    assert_eq!(report.status, Status::Repairable);
+    assert_eq!(report.status, State::Repairable);
     let states: Vec<_> = report.findings.iter().map(|finding| finding.state.clone()).collect();
     assert_eq!(states, [FileState::Moved(to.clone()), FileState::Missing]);
     let report = repaired(root.path(), RepairJob::default().move_back(true));
     assert_eq!((report.moved_back, report.restored), (vec![(to, one)], vec![two]));
-    assert_eq!(check(root.path()).status, Status::Intact);
+    assert_eq!(check(root.path()).status, State::Intact);
 }
 
 /// Damaged parity of one layer can be repaired although another layer lacks blocks.
@@ -182,9 +182,9 @@ fn layers_are_judged_one_by_one() {
     fs::remove_file(&lost).unwrap();
     let report = check(root.path());
     assert!(report.layers[0].needed > 0, "{report:?}");
-    assert_eq!(report.status, Status::Repairable);
+    assert_eq!(report.status, State::Repairable);
     let report = mend(root.path());
-    assert_eq!((report.found.status, report.parity), (Status::Repairable, vec![lost]));
+    assert_eq!((report.found.status, report.parity), (State::Repairable, vec![lost]));
 }
 
 /// A parity file that bears the name of another one is not replaced by it.
@@ -202,7 +202,7 @@ fn renamed_parity_is_not_replaced() {
     let report = mend(root.path());
     assert!(report.failed.is_empty() && report.lost.is_empty(), "{report:?}");
     let report = check(root.path());
-    assert!(report.status == Status::Intact && report.parity.is_empty(), "{report:?}");
+    assert!(report.status == State::Intact && report.parity.is_empty(), "{report:?}");
 }
 
 /// Missing parity files go to where the fewest of their layer are.
@@ -250,7 +250,7 @@ fn the_parity_of_a_replaced_protection_goes() {
     make(&elsewhere.force(true));
     assert!(parity_files(root.path()).is_empty());
     assert_eq!((only(disk.path()).id(), names(disk.path()).len()), (id, 5));
-    assert_eq!(check(disk.path()).status, Status::Intact);
+    assert_eq!(check(disk.path()).status, State::Intact);
 }
 
 /// If the first name of a file is gone, its bytes are still there under the other one.
@@ -265,7 +265,7 @@ fn the_other_name_of_a_file_has_its_bytes() {
     let before = snapshot(root.path());
     fs::remove_file(&first).unwrap();
     let report = check(root.path());
-    assert_eq!((report.status, report.layers[0].lost), (Status::Repairable, 0));
+    assert_eq!((report.status, report.layers[0].lost), (State::Repairable, 0));
     mend(root.path());
     assert_same(&snapshot(root.path()), &before, "repairing the first name");
     assert_eq!(fs::metadata(&first).unwrap().ino(), fs::metadata(&other).unwrap().ino());
@@ -324,7 +324,7 @@ fn a_pipe_in_place_of_a_file_is_a_change() {
     assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
     let report = check(root.path());
     assert!(matches!(report.findings[0].state, FileState::Changed(_)), "{report:?}");
-    assert_eq!((report.status, report.skipped.len()), (Status::Repairable, 1));
+    assert_eq!((report.status, report.skipped.len()), (State::Repairable, 1));
     for (restore_changed, failed) in [(false, 0), (true, 1)] {
         let report = repaired(root.path(), RepairJob::default().restore_changed(restore_changed));
         assert_eq!((report.restored.len(), report.failed.len()), (0, failed), "{report:?}");
@@ -407,7 +407,7 @@ fn moved_files_keep_their_links() {
     let before = snapshot(root.path());
     fs::rename(at("one"), at("renamed")).unwrap();
     let report = check(root.path());
-    assert_eq!(report.status, Status::Intact, "{report:?}");
+    assert_eq!(report.status, State::Intact, "{report:?}");
     assert_eq!(report.findings[0].state, FileState::Moved(at("renamed")));
     assert!(report.new.is_empty(), "{report:?}");
     let report = mend(root.path());
@@ -422,7 +422,7 @@ fn moved_files_keep_their_links() {
     assert_eq!((report.restored, report.failed.len()), (vec![at("one/again")], 0));
     let inode = |name: &str| fs::metadata(at(name)).unwrap().ino();
     assert_eq!(inode("one/again"), inode("two/elsewhere"));
-    assert_eq!(check(root.path()).status, Status::Intact);
+    assert_eq!(check(root.path()).status, State::Intact);
 }
 
 /// A renamed folder has moved with all that is in it, also with what has no bytes.
@@ -437,7 +437,7 @@ fn folders_move_with_what_has_no_bytes() {
     let before = snapshot(root.path());
     fs::rename(at("one"), at("renamed")).unwrap();
     let report = check(root.path());
-    assert_eq!(report.status, Status::Intact, "{report:?}");
+    assert_eq!(report.status, State::Intact, "{report:?}");
     assert!(report.new.is_empty() && report.count(|it| *it == FileState::Missing) == 0);
     assert!(mend(root.path()).restored.is_empty() && !at("one").exists());
     let report = repaired(root.path(), RepairJob::default().move_back(true));
@@ -447,7 +447,7 @@ fn folders_move_with_what_has_no_bytes() {
     // If anything is missing, the folder is.
     fs::rename(at("one"), at("renamed")).unwrap();
     fs::remove_file(at("renamed/inner/link")).unwrap();
-    assert_eq!(check(root.path()).status, Status::Repairable);
+    assert_eq!(check(root.path()).status, State::Repairable);
 }
 
 /// A root with three files, each of which has more blocks than the parity can restore.

@@ -47,7 +47,7 @@ fn patterns_leave_files_out() {
     let report = make(&job(root.path()).excludes(excludes));
     assert_eq!(report.files, 11);
     let report = check(root.path());
-    assert!(report.status == Status::Intact && report.new.is_empty(), "{report:?}");
+    assert!(report.status == State::Intact && report.new.is_empty(), "{report:?}");
 }
 
 /// Several paths have the deepest folder of all as their root, and nothing else in it counts.
@@ -85,7 +85,7 @@ fn copies_are_told_apart() {
         let of_root = found.iter().find(|one| one.root() == root.canonicalize().unwrap());
         verify(of_root.unwrap(), &VerifyOptions::default(), &|_| {}).unwrap()
     };
-    assert_eq!((found.len(), report(&copy).status), (2, Status::Intact));
+    assert_eq!((found.len(), report(&copy).status), (2, State::Intact));
     assert_eq!(report(&live).findings[0].state, FileState::Missing);
     // Bringing one up to date leaves the parity of the other alone.
     copied(&copy.join("a"), &live);
@@ -98,7 +98,7 @@ fn copies_are_told_apart() {
     update(of_copy, &job, &|_| {}).unwrap();
     assert_eq!(parity_files(&live), parity);
     for root in [&live, &copy] {
-        assert_eq!(check(root).status, Status::Intact);
+        assert_eq!(check(root).status, State::Intact);
     }
 }
 
@@ -117,7 +117,7 @@ fn copies_have_chosen_folders_of_their_own() {
         assert_eq!(only(&copy).root(), copy.canonicalize().unwrap());
         update(&only(&copy), &UpdateJob::default().sync(false).anew(anew), &|_| {}).unwrap();
         assert_eq!(parity_files(&live), parity);
-        assert_eq!(check(&copy).status, Status::Intact);
+        assert_eq!(check(&copy).status, State::Intact);
     }
 }
 
@@ -134,7 +134,7 @@ fn parity_in_the_root_moves_with_it() {
     let job = ProtectJob::new(files.to_vec()).parity_dirs(vec![old.clone()]).sync(false);
     make(&job.redundancy("200%".parse().unwrap()));
     fs::rename(&old, &new).unwrap();
-    assert_eq!(check(&new).status, Status::Intact);
+    assert_eq!(check(&new).status, State::Intact);
     fs::remove_file(new.join("a")).unwrap();
     assert_eq!(mend(&new).restored, [new.canonicalize().unwrap().join("a")]);
     assert!(!old.exists());
@@ -172,7 +172,7 @@ fn parity_of_several_roots_is_told_apart() {
     let found = find(&[at("moved"), par.clone()]).unwrap();
     assert_eq!((found.len(), found[0].label()), (1, "B".to_owned()));
     let report = verify(&found[0], &VerifyOptions::default(), &|_| {}).unwrap();
-    assert_eq!(report.status, Status::Intact);
+    assert_eq!(report.status, State::Intact);
     // If two were moved, a parity file tells which one is meant.
     fs::rename(at("C"), at("also moved")).unwrap();
     let error = find(&[at("moved"), par.clone()]).unwrap_err();
@@ -230,5 +230,5 @@ fn a_link_in_place_of_the_parity_is_refused() {
     assert_eq!(names(&elsewhere), before);
     fs::remove_file(&inner).unwrap();
     fs::rename(&elsewhere, &inner).unwrap();
-    assert_eq!(check(root.path()).status, Status::Intact);
+    assert_eq!(check(root.path()).status, State::Intact);
 }

@@ -17,7 +17,7 @@ fn updates_add_layers_until_all_is_made_anew() {
     assert_eq!(report.updated, Updated::Layer);
     assert_eq!((report.kept, report.added, report.changed, report.gone), (10, 1, 1, 1));
     let report = check(root.path());
-    assert!(report.status == Status::Intact && report.findings.is_empty(), "{report:?}");
+    assert!(report.status == State::Intact && report.findings.is_empty(), "{report:?}");
     assert_eq!((report.layers.len(), report.files), (2, 12));
     assert!(report.layers[0].lost > 0 && report.layers[0].left > 0);
     for path in ["new", "one/0", "two/renamed"] {
@@ -38,7 +38,7 @@ fn updates_add_layers_until_all_is_made_anew() {
     let report = updated(root.path());
     assert_eq!(report.updated, Updated::Anew);
     let report = check(root.path());
-    assert!(report.status == Status::Intact && report.findings.is_empty(), "{report:?}");
+    assert!(report.status == State::Intact && report.findings.is_empty(), "{report:?}");
     assert_eq!((report.layers.len(), report.layers[0].lost), (1, 0));
     let parity = fs::read_dir(root.path().join(".paritas")).unwrap().count();
     assert_eq!(parity, 5);
@@ -61,7 +61,7 @@ fn damage_is_no_change() {
     assert_same(&snapshot(root.path()), &before, "repairing");
     let job = UpdateJob::default().anew(true).sync(false);
     update(&only(root.path()), &job, &|_| {}).unwrap();
-    assert_eq!(check(root.path()).status, Status::Intact);
+    assert_eq!(check(root.path()).status, State::Intact);
 }
 
 /// A file that was cut and has its old time is damaged, not changed.

@@ -59,7 +59,7 @@ pub fn run(protection: &Protection, args: &Repair, output: &Output) -> Result<St
 fn state(report: &RepairReport, args: &Repair) -> State {
     let is_untouched =
         report.restored.is_empty() && report.moved_back.is_empty() && report.parity.is_empty();
-    match verify::state(&report.found) {
+    match State::from(report.found.state()) {
         state @ (State::Lost | State::Unknown) => state,
         state if args.dry_run => state,
         _ if !report.failed.is_empty() => State::Unknown,

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use paritas_protect::{
-    FileFinding, FileState, Geometry, LayerReport, ParityFinding, Protected, Protection, Status,
+    FileFinding, FileState, Geometry, LayerReport, ParityFinding, Protected, Protection,
     VerifyOptions, VerifyReport, verify,
 };
 use serde_json::{Value, json};
@@ -27,23 +27,12 @@ pub fn run(protection: &Protection, args: &Verify, output: &Output) -> Result<St
     let progress = output.progress(Some(total));
     let report = verify(protection, &options, &|bytes| progress.advance(bytes))?;
     let seconds = progress.finish();
-    let state = state(&report);
+    let state = State::from(report.state());
     if args.search.reports(state) {
         let value = value(protection, &report, state, args.quick, seconds);
         output.result(value, || text(protection, &report, state, args));
     }
     Ok(state)
-}
-
-/// Returns the state of a protection. What may not be read could be intact, so nothing is known.
-pub fn state(report: &VerifyReport) -> State {
-    match report.status {
-        _ if report.count(|state| matches!(state, FileState::Unreadable(_))) > 0 => State::Unknown,
-        _ if report.parity.iter().any(|finding| finding.unreadable) => State::Unknown,
-        Status::Intact => State::Intact,
-        Status::Repairable => State::Repairable,
-        Status::BeyondRepair => State::Lost,
-    }
 }
 
 fn value(

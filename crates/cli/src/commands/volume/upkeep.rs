@@ -7,7 +7,7 @@ use std::time::Instant;
 use futures::StreamExt;
 use paritas_volume::names::ObjectName;
 use paritas_volume::protocol::Listed;
-use paritas_volume::{ErrorKind, GetOptions, Health, Reencoded, Repaired, Verdict, Volume};
+use paritas_volume::{ErrorKind, GetOptions, Reencoded, Repaired, Verdict, Volume};
 use serde_json::{Value, json};
 
 use super::{AT_ONCE, each, listing, object, report};
@@ -181,7 +181,7 @@ pub async fn verify(volume: &mut Volume, args: &Verify, output: &Output) -> Outc
         let Some(verdict) = verdict else { continue };
         let length = verdict.as_ref().map_or(listed, |verdict| verdict.listed.length);
         let state = verdict.map(|verdict| {
-            let state = state(verdict.health);
+            let state = State::from(verdict.state);
             if !args.only_bad || state != State::Intact {
                 let value = verdict_value(&verdict, state, seconds);
                 shares.progress.aside(|| output.result(value, || verdict_text(&verdict, state)));
@@ -192,15 +192,6 @@ pub async fn verify(volume: &mut Volume, args: &Verify, output: &Output) -> Outc
     }
     shares.progress.finish();
     tally.end()
-}
-
-fn state(health: Health) -> State {
-    match health {
-        Health::Intact => State::Intact,
-        Health::Repairable => State::Repairable,
-        Health::Unknown => State::Unknown,
-        Health::Lost => State::Lost,
-    }
 }
 
 fn verdict_value(verdict: &Verdict, state: State, seconds: f64) -> Value {
