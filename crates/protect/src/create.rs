@@ -174,7 +174,7 @@ pub(crate) struct Order {
     pub items: Vec<Item>,
     pub stream: Stream,
     pub geometry: Geometry,
-    pub targets: Vec<PathBuf>,
+    /// The folders for parity files.
     pub folders: Vec<PathBuf>,
     /// Parity files that are removed when the new ones have their names.
     pub replaced: Vec<PathBuf>,
@@ -262,6 +262,7 @@ pub(crate) fn plan_in(
         one_file_system: job.one_file_system,
     };
     let items = items(&root, &tree.found, |_| None, threads);
+    let stream = stream(&root, &items);
     let mode = common_mode(&items);
     let order = Order {
         settings,
@@ -270,10 +271,9 @@ pub(crate) fn plan_in(
         protection: old.first().map_or_else(random_id, |old| Ok(old.id()))?,
         generation: old.first().map_or(0, |old| old.next_generation),
         older: Vec::new(),
-        stream: stream(&root, &items),
+        geometry: Geometry::choose(stream.length(), job.redundancy)?,
+        stream,
         items,
-        geometry: Geometry::choose(0, job.redundancy)?,
-        targets: Vec::new(),
         folders,
         replaced: old.iter().flat_map(|old| old.parity_files()).map(Path::to_owned).collect(),
         mode,
@@ -283,42 +283,46 @@ pub(crate) fn plan_in(
         known: HashMap::new(),
         root,
     };
-    let mut plan = order.plan(job.redundancy, tree.skipped)?;
-    plan.unmatched_excludes = scope.excludes.unmatched();
-    Ok(plan)
+    Ok(order.plan(tree.skipped, scope.excludes.unmatched()))
 }
 
 impl Order {
-    /// Chooses blocks and names of files.
-    pub fn plan(mut self, redundancy: Redundancy, skipped: Vec<Skipped>) -> Result<Plan> {
-        self.geometry = Geometry::choose(self.stream.length(), redundancy)?;
-        let count = match self.folders.len() {
-            1 => FILES,
-            several => several * FILES_EACH,
-        } as u16;
-        let header = self.header(count, Id::new([0; 16]), 0);
+    /// Returns the paths of the parity files.
+    pub fn targets(&self) -> Vec<PathBuf> {
+        let header = self.header(Id::new([0; 16]), 0);
         let folders = self.folders.iter().cycle();
         let name = |index| header.name(&self.settings.label, index);
-        self.targets =
-            (0..count).zip(folders).map(|(index, folder)| folder.join(name(index))).collect();
+        (0..self.count()).zip(folders).map(|(index, folder)| folder.join(name(index))).collect()
+    }
+
+    /// Returns the number of parity files.
+    pub fn count(&self) -> u16 {
+        match self.folders.len() {
+            1 => FILES as u16,
+            several => (several * FILES_EACH) as u16,
+        }
+    }
+
+    /// Says what making the layer takes.
+    pub fn plan(self, skipped: Vec<Skipped>, unmatched_excludes: Vec<String>) -> Plan {
         let passes = self.passes().len() as u64;
         let is_file = |item: &&Item| matches!(item.kind, ItemKind::File { .. });
         let once = self.geometry.length;
         let first = self.passes().first().map_or(0, |columns| columns.end - columns.start);
         let again = if passes > 1 { (self.geometry.block - first) * self.geometry.data } else { 0 };
-        Ok(Plan {
+        Plan {
             root: self.root.clone(),
             label: String::from_utf8_lossy(&self.settings.label).into_owned(),
             files: self.items.iter().filter(is_file).count() as u64,
             geometry: self.geometry,
-            parity_files: self.targets.clone(),
+            parity_files: self.targets(),
             parity_bytes: self.geometry.parity * self.geometry.block,
             bytes_to_read: once + again.min(once),
             passes,
             skipped,
-            unmatched_excludes: Vec::new(),
+            unmatched_excludes,
             order: self,
-        })
+        }
     }
 
     /// Returns the folders in which parity files are made or removed.
@@ -334,7 +338,8 @@ impl Order {
         folders
     }
 
-    fn header(&self, count: u16, layer: Id, index: u16) -> Header {
+    pub fn header(&self, layer: Id, index: u16) -> Header {
+        let count = self.count();
         Header {
             protection: self.protection,
             layer,
@@ -363,9 +368,9 @@ pub fn protect(plan: &Plan, progress: Progress<'_>) -> Result<ProtectReport> {
     let order = &plan.order;
     expect_room(order)?;
     order.folders.iter().try_for_each(|folder| make_folder(folder, order))?;
-    let header = order.header(order.targets.len() as u16, random_id()?, 0);
+    let (targets, header) = (order.targets(), order.header(random_id()?, 0));
     let attributes = parity_attributes(&order.root, order.mode);
-    let files = StagedFile::create_all(order.targets.iter().cloned(), &attributes, false)?;
+    let files = StagedFile::create_all(targets.iter().cloned(), &attributes, false)?;
     let scanned = code_blocks(order, &header, &files, progress)?;
     let (items, mut skipped) = settled(order, &scanned);
     refuse_damaged(order, &items)?;
@@ -394,7 +399,7 @@ pub fn protect(plan: &Plan, progress: Progress<'_>) -> Result<ProtectReport> {
         files: files_count,
         bytes,
         geometry: order.geometry,
-        parity_files: order.targets.clone(),
+        parity_files: targets,
         stored_bytes: (0..header.count).map(|index| header.file_length(index)).sum(),
         catalogue_bytes: shape.length,
         skipped,
@@ -408,13 +413,12 @@ pub fn protect(plan: &Plan, progress: Progress<'_>) -> Result<ProtectReport> {
 /// they are complete. The names in the catalogue are left out, because nobody knows yet how well
 /// they compress.
 fn expect_room(order: &Order) -> Result<()> {
-    let count = order.targets.len() as u16;
-    let header = order.header(count, Id::new([0; 16]), 0);
+    let header = order.header(Id::new([0; 16]), 0);
     let files = order.items.iter().filter(|item| item.size().is_some()).count();
     let sums = files * size_of::<FileDigest>() + order.geometry.data as usize * size_of::<u64>();
-    let each = sums as u64 / u64::from(count);
-    let targets = (0..count).zip(&order.targets);
-    let needs = targets.map(|(index, path)| (path.clone(), header.file_length(index) + each));
+    let each = sums as u64 / u64::from(header.count);
+    let targets = (0..header.count).zip(order.targets());
+    let needs = targets.map(|(index, path)| (path, header.file_length(index) + each));
     Room::default().take_all(&needs.collect::<Vec<_>>()).map_err(|refused| {
         let NoRoom { path, needed, left } = refused;
         let folder = shown(path.parent().unwrap_or(&path)).to_string();

@@ -224,14 +224,14 @@ impl Piece {
                 Some(Trouble::Short)
             }
             Ok(_) => None,
-            Err(Ok(trouble)) => Some(trouble),
-            Err(Err(error)) if is_bad_place(&error) && bytes.len() > SECTOR => {
+            Err(Unread::Changed) => Some(Trouble::Changed),
+            Err(Unread::Refused(error)) if is_bad_place(&error) && bytes.len() > SECTOR => {
                 // The sectors around a bad one can be read.
                 let (front, back) = bytes.split_at_mut((bytes.len() / 2).next_multiple_of(SECTOR));
                 let trouble = self.read(offset, front);
                 self.read(offset + front.len() as u64, back).or(trouble)
             }
-            Err(Err(error)) => {
+            Err(Unread::Refused(error)) => {
                 bytes.fill(0);
                 Some(Trouble::of(&error))
             }
@@ -239,10 +239,25 @@ impl Piece {
     }
 }
 
+/// Why a source could not be read.
+#[derive(Debug)]
+pub(crate) enum Unread {
+    /// The file was replaced or written since it was found.
+    Changed,
+    /// The system refused.
+    Refused(io::Error),
+}
+
+impl From<io::Error> for Unread {
+    fn from(error: io::Error) -> Self {
+        Self::Refused(error)
+    }
+}
+
 impl Source {
     /// Reads what is at `offset`, as far as the file goes.
-    pub fn read(&self, offset: u64, bytes: &mut [u8]) -> Result<usize, Result<Trouble, io::Error>> {
-        let mut file = open(&self.path).map_err(Err)?;
+    pub fn read(&self, offset: u64, bytes: &mut [u8]) -> Result<usize, Unread> {
+        let mut file = open(&self.path)?;
         let mut read = 0;
         // Most files are read from their beginning, by one call.
         while read < bytes.len() {
@@ -254,17 +269,17 @@ impl Source {
                 Ok(0) => break,
                 Ok(count) => read += count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(Err(error)),
+                Err(error) => return Err(error.into()),
             }
         }
         let Some(expected) = self.expected else { return Ok(read) };
-        let metadata = file.metadata().map_err(Err)?;
+        let metadata = file.metadata()?;
         match stamp(&metadata) == Some(expected) && read == bytes.len() {
             true => Ok(read),
             false => {
                 // What is read of a file that changed is coded, so it must not be left to chance.
                 bytes[read..].fill(0);
-                Err(Ok(Trouble::Changed))
+                Err(Unread::Changed)
             }
         }
     }

@@ -567,15 +567,15 @@ impl Changes {
         let mut settings = protection.settings.clone();
         settings.created = now();
         settings.mounts = mounts.iter().cloned().map(Into::into).collect();
+        let stream = stream(&protection.root, &items);
         let order = Order {
             root: protection.root.clone(),
             settings,
             protection: protection.id,
             generation: protection.next_generation,
             older,
-            stream: stream(&protection.root, &items),
-            geometry: Geometry::choose(0, protection.redundancy())?,
-            targets: Vec::new(),
+            geometry: Geometry::choose(stream.length(), protection.redundancy())?,
+            stream,
             folders,
             replaced: emptied.into_iter().flatten().chain(protection.left.clone()).collect(),
             mode: common_mode(&items),
@@ -585,7 +585,7 @@ impl Changes {
             sync: job.sync,
             known: HashMap::new(),
         };
-        order.plan(protection.redundancy(), skipped)
+        Ok(order.plan(skipped, Vec::new()))
     }
 
     fn older(&self, number: usize, layer: &Layer) -> Older {

@@ -8,13 +8,13 @@
 use std::future::Future;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
+use futures::future::{pending, select_all};
 use tokio::runtime::{Handle, Id};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
-/// Interval at which it is checked whether all is removed.
-const LOOK: Duration = Duration::from_millis(2);
+/// Tells that something was removed.
+static REMOVED: Notify = Notify::const_new();
 
 /// Each [`Unfinished`] that exists.
 static UNFINISHED: Mutex<Vec<Entry>> = Mutex::new(Vec::new());
@@ -83,15 +83,44 @@ impl Drop for Unfinished {
         if let Some(at) = all.iter().position(|entry| entry.number == self.number) {
             all.swap_remove(at);
         }
+        drop(all);
+        REMOVED.notify_waiters();
     }
 }
 
 /// Returns once nothing unfinished is left on the runtime at hand, but on nodes that are lost.
 pub(crate) async fn all_removed() {
     let runtime = Handle::current().id();
-    while all().iter().any(|entry| entry.runtime == runtime && entry.is_removable()) {
-        tokio::time::sleep(LOOK).await;
+    loop {
+        // What is removed from here on is noticed, before anybody waits for it.
+        let removed = REMOVED.notified();
+        let Some(losses) = losses(runtime) else { return };
+        let lost = losses.into_iter().map(|loss| Box::pin(next_change(loss)));
+        let lost = select_all(lost.chain([Box::pin(next_change(None))]));
+        tokio::select! {
+            () = removed => {}
+            _ = lost => {}
+        }
     }
+}
+
+/// Returns what tells whether the nodes are lost on which something is unfinished on a runtime;
+/// `None` if nothing is that could be removed.
+fn losses(runtime: Id) -> Option<Vec<Option<watch::Receiver<bool>>>> {
+    let all = all();
+    let left = all.iter().filter(|entry| entry.runtime == runtime && entry.is_removable());
+    let losses: Vec<_> = left.map(|entry| entry.is_lost.clone()).collect();
+    (!losses.is_empty()).then_some(losses)
+}
+
+/// Returns once a node is lost or found again; never if there is none.
+async fn next_change(mut loss: Option<watch::Receiver<bool>>) {
+    if let Some(loss) = &mut loss
+        && loss.changed().await.is_ok()
+    {
+        return;
+    }
+    pending().await
 }
 
 fn all() -> MutexGuard<'static, Vec<Entry>> {

@@ -13,6 +13,7 @@ use paritas_shards::blocks::Layout;
 use paritas_shards::{Digest, FileTarget, Output, PieceDigest};
 use paritas_store::error::{Error, ErrorKind, Result};
 use paritas_store::place::attributes::Timestamp;
+use tokio::sync::Notify;
 use tokio::sync::mpsc::{Receiver as Receiving, channel};
 
 use crate::driver::{Hands, drive};
@@ -266,9 +267,9 @@ impl Volume {
             output.commit()?;
             return Ok(object);
         }
-        let output = Arc::new(output);
-        let object = self.copy(object, None, Sink::File(Arc::clone(&output)), progress).await?;
-        let output = alone(output).await;
+        let output = Shared::new(output);
+        let object = self.copy(object, None, Sink::File(&output), progress).await?;
+        let output = output.alone().await;
         let warnings = run_blocking(move || output.commit()).await??;
         Ok(Object { warnings, ..object })
     }
@@ -296,7 +297,7 @@ impl Volume {
             )));
         }
         object.layout().map_or(Ok(()), |layout| self.expect_room(name, &layout))?;
-        let digest = (range == whole).then(|| Arc::new(PieceDigest::new(whole.end)));
+        let digest = (range == whole).then(|| Shared::new(PieceDigest::new(whole.end)));
         let mut copy = Copy { sink, digest, left: VecDeque::from([range]), progress };
         match copy.run(&object).await {
             // The shards may have moved. What was written already is right, and stays.
@@ -311,7 +312,7 @@ impl Volume {
             result => result?,
         }
         if let Some(digest) = copy.digest {
-            let digest = alone(digest).await.finish();
+            let digest = digest.alone().await.finish();
             if digest != Some(object.digest) {
                 let got = digest.map_or("none".to_owned(), |digest| digest.to_string());
                 return Err(Error::new(
@@ -441,7 +442,7 @@ enum Sink<'a> {
     Stream(&'a mut (dyn Write + Send)),
     /// To a file: all of them, in any order. The threads that decode bytes also write them, while
     /// they are still in the cache.
-    File(Arc<Output>),
+    File(&'a Shared<Output>),
 }
 
 impl Sink<'_> {
@@ -454,18 +455,62 @@ impl Sink<'_> {
     }
 }
 
-/// Interval at which it is checked whether a thread still works on what is no longer wanted.
-const WORKING: Duration = Duration::from_millis(1);
+/// Something that other threads use for moments.
+struct Shared<T> {
+    value: Arc<T>,
+    /// Tells that a thread no longer uses it.
+    returned: Arc<Notify>,
+}
 
-/// Waits until no other thread uses `shared`. After a flaw, a thread may still work on a unit that
-/// was given up and that another node has delivered meanwhile.
-async fn alone<T>(mut shared: Arc<T>) -> T {
-    loop {
-        match Arc::try_unwrap(shared) {
-            Ok(value) => return value,
-            Err(again) => shared = again,
+/// What a thread has of something shared: it may be gone, and a thread that hangs on a folder does
+/// not keep it.
+struct Borrowed<T> {
+    value: Weak<T>,
+    returned: Arc<Notify>,
+}
+
+/// Something shared, as long as a thread uses it.
+struct InUse<'a, T> {
+    value: Option<Arc<T>>,
+    returned: &'a Notify,
+}
+
+impl<T> Shared<T> {
+    fn new(value: T) -> Self {
+        Self { value: Arc::new(value), returned: Arc::default() }
+    }
+
+    fn lend(&self) -> Borrowed<T> {
+        Borrowed { value: Arc::downgrade(&self.value), returned: Arc::clone(&self.returned) }
+    }
+
+    /// Waits until no other thread uses it. After a flaw, a thread may still work on a unit that
+    /// was given up and that another node has delivered meanwhile.
+    async fn alone(self) -> T {
+        let mut shared = self.value;
+        loop {
+            match Arc::try_unwrap(shared) {
+                Ok(value) => return value,
+                Err(again) => shared = again,
+            }
+            // What is returned in between is noticed, too.
+            self.returned.notified().await;
         }
-        tokio::time::sleep(WORKING).await;
+    }
+}
+
+impl<T> Borrowed<T> {
+    /// Uses the value, unless it is gone.
+    fn with<R>(&self, work: impl FnOnce(&T) -> R) -> Option<R> {
+        let in_use = InUse { value: Some(self.value.upgrade()?), returned: &self.returned };
+        in_use.value.as_deref().map(work)
+    }
+}
+
+impl<T> Drop for InUse<'_, T> {
+    fn drop(&mut self) {
+        self.value = None;
+        self.returned.notify_one();
     }
 }
 
@@ -473,7 +518,7 @@ async fn alone<T>(mut shared: Arc<T>) -> T {
 struct Copy<'a> {
     sink: Sink<'a>,
     /// The digest of the bytes, if the object is copied whole.
-    digest: Option<Arc<PieceDigest>>,
+    digest: Option<Shared<PieceDigest>>,
     /// The ranges that are not copied yet; just one if the order matters.
     left: VecDeque<Range<u64>>,
     progress: &'a (dyn Fn(u64) + Send + Sync),
@@ -509,21 +554,19 @@ impl Copy<'_> {
         Ok(())
     }
 
-    /// Returns the function to which a thread hands the bytes that it has decoded. The function
-    /// holds only weak references to the output and the digest, because a thread that hangs on a
-    /// folder may never drop it.
+    /// Returns the function to which a thread hands the bytes that it has decoded.
     fn keep(&self) -> Keep {
         let output = match &self.sink {
-            Sink::File(output) => Some(Arc::downgrade(output)),
+            Sink::File(output) => Some(output.lend()),
             Sink::Stream(_) => None,
         };
-        let digest = self.digest.as_ref().map(Arc::downgrade);
+        let digest = self.digest.as_ref().map(Shared::lend);
         Arc::new(move |start, pieces| {
-            if let Some(output) = output.as_ref().and_then(Weak::upgrade) {
-                output.write_at(pieces, start)?;
+            if let Some(output) = &output {
+                output.with(|output| output.write_at(pieces, start)).transpose()?;
             }
-            if let Some(digest) = digest.as_ref().and_then(Weak::upgrade) {
-                digest.take(start, pieces);
+            if let Some(digest) = &digest {
+                digest.with(|digest| digest.take(start, pieces));
             }
             Ok(())
         })

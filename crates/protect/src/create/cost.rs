@@ -44,11 +44,11 @@ impl Plan {
             checksums: vec![0; self.geometry.data as usize],
         };
         let catalogue = catalogue.encode()?;
-        let count = order.targets.len() as u16;
+        let count = order.count();
         let shape = CatalogueShape::choose(&catalogue, count, self.parity_bytes);
-        let header = Header { catalogue: shape, ..order.header(count, Id::new([0; 16]), 0) };
+        let header = Header { catalogue: shape, ..order.header(Id::new([0; 16]), 0) };
         let lengths = (0..count).map(|index| header.file_length(index));
-        let files: Vec<(PathBuf, u64)> = order.targets.iter().cloned().zip(lengths).collect();
+        let files: Vec<(PathBuf, u64)> = order.targets().into_iter().zip(lengths).collect();
         Ok(Cost {
             catalogue_bytes: shape.length,
             stored_bytes: files.iter().map(|(_, bytes)| bytes).sum(),
