@@ -409,6 +409,7 @@ fn outcome(verdict: &Verdict) -> Result<()> {
     match verdict.state {
         State::Intact => Ok(()),
         State::Repairable => Err(Failure::repairable(format!("{name} is repairable{flaws}"))),
+        State::Inconsistent => Err(Failure::check_failed(format!("{name} is inconsistent{flaws}"))),
         State::Unknown => Err(Failure::io(format!("{name}: absent nodes decide{flaws}"))),
         State::Lost => Err(Failure::lost(format!("{name} is damaged beyond repair{flaws}"))),
     }

@@ -267,3 +267,40 @@ fn imports_are_read() {
     );
     assert_eq!(above.into_iter().collect::<Vec<_>>(), ["plan::optimise::fuse", "plan::prove"]);
 }
+
+/// Public types of the same name in several crates or modules, and why.
+const SAME_NAMES: [(&str, &str); 6] = [
+    ("Error", "each crate's errors, as in the standard library; those above the core share one"),
+    ("ErrorKind", "as `Error`"),
+    ("Result", "as `Error`"),
+    ("RepairJob", "the same job over shards and over protected files; no program uses both"),
+    ("RepairReport", "as `RepairJob`"),
+    ("VerifyReport", "as `RepairJob`"),
+];
+
+/// A name has one meaning in all public interfaces, as `scripts/api` lists them.
+#[test]
+fn public_names_have_one_meaning() {
+    let mut places: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for folder in ["core", "shards", "tune", "protect", "volume"] {
+        let list = root_of(folder).with_file_name("api.txt");
+        for line in std::fs::read_to_string(list).unwrap().lines() {
+            let kinds = ["pub struct ", "pub enum ", "pub trait ", "pub type "];
+            let Some(path) = kinds.iter().find_map(|kind| line.strip_prefix(kind)) else {
+                continue;
+            };
+            let path = path.split(['<', '(', ' ']).next().unwrap();
+            let (place, name) = path.rsplit_once("::").unwrap();
+            // What belongs to a trait is named with its type: `Codec::Err`.
+            let is_associated = place.rsplit("::").next().unwrap().starts_with(char::is_uppercase);
+            if !is_associated {
+                places.entry(name.to_owned()).or_default().insert(place.to_owned());
+            }
+        }
+    }
+    places.retain(|_, places| places.len() > 1);
+    let found: Vec<&str> = places.keys().map(String::as_str).collect();
+    let mut allowed: Vec<&str> = SAME_NAMES.iter().map(|(name, _)| *name).collect();
+    allowed.sort_unstable();
+    assert_eq!(found, allowed, "each has several meanings: {places:#?}");
+}

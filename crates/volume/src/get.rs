@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::future::join_all;
 use futures::stream::{self, BoxStream, FuturesUnordered, StreamExt};
-use paritas_shards::blocks::Layout;
+use paritas_shards::blocks::ObjectLayout;
 use paritas_shards::{Digest, FileTarget, Output, PieceDigest};
 use paritas_store::error::{Error, ErrorKind, Result};
 use paritas_store::place::attributes::Timestamp;
@@ -20,17 +20,19 @@ use crate::driver::{Hands, drive};
 use crate::hands::{Flaw, NameHands, told};
 use crate::manifest::{Body, Manifest};
 use crate::names::ObjectName;
-use crate::protocol::{Action, Answer, Get, GetOutcome, Kind, Listed, NodeIndex, Request, Version};
+use crate::protocol::{
+    Action, Answer, Get, GetOutcome, Listed, NodeIndex, Request, Version, VersionKind,
+};
 use crate::transfer::receive::{Keep, Pieces, Receiver, Wanted, kept, run_blocking};
 use crate::transfer::{Pace, Place};
 use crate::volume::{MOST_ATTEMPTS, Volume, parts_of};
 
 /// An object that was found and can be read.
 #[derive(Debug)]
-pub struct Object {
+pub struct FoundObject {
     manifest: Manifest,
     digest: Digest,
-    content: Content,
+    content: ObjectBytes,
     flaws: Vec<Flaw>,
     is_sure: bool,
     warnings: Vec<String>,
@@ -38,7 +40,7 @@ pub struct Object {
 
 /// Where an object's bytes come from.
 #[derive(Debug)]
-enum Content {
+enum ObjectBytes {
     Inline(Bytes),
     Shards { receiver: Arc<Receiver>, nodes: Vec<Option<String>> },
 }
@@ -68,7 +70,7 @@ impl Volume {
     /// # Errors
     /// If there is no such object ([`ErrorKind::NotFound`]), or if too few nodes answered to be
     /// sure which version is the newest ([`ErrorKind::TooFewNodes`]).
-    pub async fn find(&self, name: &ObjectName, options: GetOptions) -> Result<Object> {
+    pub async fn find(&self, name: &ObjectName, options: GetOptions) -> Result<FoundObject> {
         let mut unread = None;
         for _ in 0..MOST_ATTEMPTS {
             let hands = NameHands::new(self, name);
@@ -90,15 +92,15 @@ impl Volume {
         hands: &NameHands<'_>,
         manifest: Manifest,
         is_sure: bool,
-    ) -> Result<Object> {
+    ) -> Result<FoundObject> {
         let missing = || Error::new(ErrorKind::Internal, "the manifest describes no object");
         let content = manifest.content.as_ref().ok_or_else(missing)?;
         let digest = content.digest;
         let content = match &content.body {
-            Body::Inline(bytes) => Content::Inline(bytes.clone().into()),
+            Body::Inline(bytes) => ObjectBytes::Inline(bytes.clone().into()),
             Body::Shards { placement, .. } => self.receiver(hands, &manifest, placement).await?,
         };
-        Ok(Object {
+        Ok(FoundObject {
             digest,
             content,
             flaws: hands.flaws(),
@@ -120,7 +122,9 @@ impl Volume {
             GetOutcome::NotFound(_) => {
                 Err(Error::new(ErrorKind::NotFound, format!("there is no object {name}")))
             }
-            GetOutcome::Unsure(Some(listed)) if options.allow_stale && listed.kind == Kind::Put => {
+            GetOutcome::Unsure(Some(listed))
+                if options.allow_stale && listed.kind == VersionKind::Put =>
+            {
                 Ok((listed, hands.holders(listed.version), false))
             }
             GetOutcome::Unsure(_) | GetOutcome::Lost(_) => Err(Error::new(
@@ -144,7 +148,7 @@ impl Volume {
         hands: &NameHands<'_>,
         manifest: &Manifest,
         placement: &[String],
-    ) -> Result<Content> {
+    ) -> Result<ObjectBytes> {
         let object = manifest.listed.version.object;
         let missing = || Error::new(ErrorKind::Internal, "no manifest was read");
         let layout = hands.layout().ok_or_else(missing)?;
@@ -168,7 +172,7 @@ impl Volume {
         let receiver = Receiver::new(layout, length, places, paces, settings);
         let name = |node: NodeIndex| self.node_name(node).to_owned();
         let nodes = nodes.into_iter().map(|node| node.map(name)).collect();
-        Ok(Content::Shards { receiver, nodes })
+        Ok(ObjectBytes::Shards { receiver, nodes })
     }
 
     /// Looks on all nodes for the shards of an object, because too few were where they should be.
@@ -177,9 +181,9 @@ impl Volume {
     pub(crate) async fn look_everywhere(
         &self,
         name: &ObjectName,
-        object: Object,
-    ) -> Result<(Object, Vec<Flaw>)> {
-        let Content::Shards { receiver, nodes: asked } = &object.content else {
+        object: FoundObject,
+    ) -> Result<(FoundObject, Vec<Flaw>)> {
+        let ObjectBytes::Shards { receiver, nodes: asked } = &object.content else {
             return Ok((object, Vec::new()));
         };
         let flawed: BTreeSet<usize> = receiver.flaws().into_iter().map(|(part, _)| part).collect();
@@ -211,7 +215,7 @@ impl Volume {
         }
         let (layout, settings) = (receiver.layout.clone(), self.setup.settings.clone());
         let receiver = Receiver::new(layout, receiver.length, places, paces, settings);
-        Ok((Object { content: Content::Shards { receiver, nodes }, ..object }, silent))
+        Ok((FoundObject { content: ObjectBytes::Shards { receiver, nodes }, ..object }, silent))
     }
 
     /// Writes an object's bytes in `range` to `sink`, all of them if `range` is `None`. If all of
@@ -228,7 +232,7 @@ impl Volume {
         sink: &mut (dyn Write + Send),
         options: GetOptions,
         progress: &(dyn Fn(u64) + Send + Sync),
-    ) -> Result<Object> {
+    ) -> Result<FoundObject> {
         let object = self.find(name, options).await?;
         self.read(object, range, sink, progress).await
     }
@@ -239,12 +243,12 @@ impl Volume {
     /// As [`Volume::get`].
     pub async fn read(
         &self,
-        object: Object,
+        object: FoundObject,
         range: Option<Range<u64>>,
         sink: &mut (dyn Write + Send),
         progress: &(dyn Fn(u64) + Send + Sync),
-    ) -> Result<Object> {
-        self.copy(object, range, Sink::Stream(sink), progress).await
+    ) -> Result<FoundObject> {
+        self.copy(object, range, ByteSink::Stream(sink), progress).await
     }
 
     /// Writes the bytes of an object that was found to a file, which gets its name when they are
@@ -256,10 +260,10 @@ impl Volume {
     /// if it cannot be written ([`ErrorKind::Io`]).
     pub async fn read_to_file(
         &self,
-        object: Object,
+        object: FoundObject,
         target: FileTarget,
         progress: &(dyn Fn(u64) + Send + Sync),
-    ) -> Result<Object> {
+    ) -> Result<FoundObject> {
         let mut output = Output::create(target, object.mode(), object.modified())?;
         output.expect_room(object.length())?;
         if !output.takes_positions() {
@@ -267,20 +271,20 @@ impl Volume {
             output.commit()?;
             return Ok(object);
         }
-        let output = Shared::new(output);
-        let object = self.copy(object, None, Sink::File(&output), progress).await?;
+        let output = SharedValue::new(output);
+        let object = self.copy(object, None, ByteSink::File(&output), progress).await?;
         let output = output.alone().await;
         let warnings = run_blocking(move || output.commit()).await??;
-        Ok(Object { warnings, ..object })
+        Ok(FoundObject { warnings, ..object })
     }
 
     async fn copy<'a>(
         &self,
-        mut object: Object,
+        mut object: FoundObject,
         range: Option<Range<u64>>,
-        sink: Sink<'a>,
+        sink: ByteSink<'a>,
         progress: &'a (dyn Fn(u64) + Send + Sync),
-    ) -> Result<Object> {
+    ) -> Result<FoundObject> {
         let name = &object.manifest.name.clone();
         let whole = 0..object.length();
         let range = range.unwrap_or_else(|| whole.clone());
@@ -297,8 +301,8 @@ impl Volume {
             )));
         }
         object.layout().map_or(Ok(()), |layout| self.expect_room(name, &layout))?;
-        let digest = (range == whole).then(|| Shared::new(PieceDigest::new(whole.end)));
-        let mut copy = Copy { sink, digest, left: VecDeque::from([range]), progress };
+        let digest = (range == whole).then(|| SharedValue::new(PieceDigest::new(whole.end)));
+        let mut copy = CopyJob { sink, digest, left: VecDeque::from([range]), progress };
         match copy.run(&object).await {
             // The shards may have moved. What was written already is right, and stays.
             Err(error) if error.kind() == ErrorKind::TooFewShards => {
@@ -437,15 +441,15 @@ pub(crate) fn keeps_changing(name: &ObjectName) -> Error {
 }
 
 /// Where an object's bytes go.
-enum Sink<'a> {
+enum ByteSink<'a> {
     /// To a stream, in order.
     Stream(&'a mut (dyn Write + Send)),
     /// To a file: all of them, in any order. The threads that decode bytes also write them, while
     /// they are still in the cache.
-    File(&'a Shared<Output>),
+    File(&'a SharedValue<Output>),
 }
 
-impl Sink<'_> {
+impl ByteSink<'_> {
     /// Writes the next bytes in order, unless the file has them already.
     fn take(&mut self, pieces: &Pieces) -> Result<()> {
         let Self::Stream(stream) = self else { return Ok(()) };
@@ -456,7 +460,7 @@ impl Sink<'_> {
 }
 
 /// Something that other threads use for moments.
-struct Shared<T> {
+struct SharedValue<T> {
     value: Arc<T>,
     /// Tells that a thread no longer uses it.
     returned: Arc<Notify>,
@@ -475,7 +479,7 @@ struct InUse<'a, T> {
     returned: &'a Notify,
 }
 
-impl<T> Shared<T> {
+impl<T> SharedValue<T> {
     fn new(value: T) -> Self {
         Self { value: Arc::new(value), returned: Arc::default() }
     }
@@ -515,18 +519,19 @@ impl<T> Drop for InUse<'_, T> {
 }
 
 /// Copies an object's bytes.
-struct Copy<'a> {
-    sink: Sink<'a>,
+struct CopyJob<'a> {
+    sink: ByteSink<'a>,
     /// The digest of the bytes, if the object is copied whole.
-    digest: Option<Shared<PieceDigest>>,
+    digest: Option<SharedValue<PieceDigest>>,
     /// The ranges that are not copied yet; just one if the order matters.
     left: VecDeque<Range<u64>>,
     progress: &'a (dyn Fn(u64) + Send + Sync),
 }
 
-impl Copy<'_> {
-    async fn run(&mut self, object: &Object) -> Result<()> {
-        if let (Sink::File(_), Content::Shards { receiver, .. }) = (&self.sink, &object.content)
+impl CopyJob<'_> {
+    async fn run(&mut self, object: &FoundObject) -> Result<()> {
+        if let (ByteSink::File(_), ObjectBytes::Shards { receiver, .. }) =
+            (&self.sink, &object.content)
             && receiver.is_local()
         {
             for range in std::mem::take(&mut self.left) {
@@ -542,7 +547,7 @@ impl Copy<'_> {
         Ok(())
     }
 
-    async fn run_in_order(&mut self, object: &Object, wanted: Wanted) -> Result<()> {
+    async fn run_in_order(&mut self, object: &FoundObject, wanted: Wanted) -> Result<()> {
         let mut bytes = ahead(object.bytes(wanted));
         while let Some(pieces) = bytes.recv().await {
             let pieces = pieces?;
@@ -557,10 +562,10 @@ impl Copy<'_> {
     /// Returns the function to which a thread hands the bytes that it has decoded.
     fn keep(&self) -> Keep {
         let output = match &self.sink {
-            Sink::File(output) => Some(output.lend()),
-            Sink::Stream(_) => None,
+            ByteSink::File(output) => Some(output.lend()),
+            ByteSink::Stream(_) => None,
         };
-        let digest = self.digest.as_ref().map(Shared::lend);
+        let digest = self.digest.as_ref().map(SharedValue::lend);
         Arc::new(move |start, pieces| {
             if let Some(output) = &output {
                 output.with(|output| output.write_at(pieces, start)).transpose()?;
@@ -595,23 +600,23 @@ pub(crate) fn ahead(mut bytes: BoxStream<'static, Result<Pieces>>) -> Receiving<
     received
 }
 
-impl Object {
+impl FoundObject {
     /// Returns the wanted bytes in order. The wanted range must be within the object.
     pub(crate) fn bytes(&self, wanted: impl Into<Wanted>) -> BoxStream<'static, Result<Pieces>> {
         let wanted = wanted.into();
         match &self.content {
-            Content::Inline(bytes) => {
+            ObjectBytes::Inline(bytes) => {
                 let (start, end) = (wanted.range.start, wanted.range.end);
                 let piece = bytes.slice(start as usize..end as usize);
                 stream::once(kept(wanted, start, vec![piece])).boxed()
             }
-            Content::Shards { receiver, .. } => Arc::clone(receiver).bytes(wanted),
+            ObjectBytes::Shards { receiver, .. } => Arc::clone(receiver).bytes(wanted),
         }
     }
 
     /// Takes in what reading found wrong.
     fn note_flaws(&mut self) {
-        let Content::Shards { receiver, nodes } = &self.content else { return };
+        let ObjectBytes::Shards { receiver, nodes } = &self.content else { return };
         for (part, message) in receiver.flaws() {
             let node = nodes.get(part).cloned().flatten().unwrap_or_default();
             let shard = Some(receiver.layout.part(part).shard);
@@ -620,10 +625,10 @@ impl Object {
     }
 
     /// Returns how the object is cut into shards, if it is.
-    pub(crate) fn layout(&self) -> Option<Layout> {
+    pub(crate) fn layout(&self) -> Option<ObjectLayout> {
         match &self.content {
-            Content::Inline(_) => None,
-            Content::Shards { receiver, .. } => Some(receiver.layout.clone()),
+            ObjectBytes::Inline(_) => None,
+            ObjectBytes::Shards { receiver, .. } => Some(receiver.layout.clone()),
         }
     }
 
@@ -660,8 +665,8 @@ impl Object {
     /// Returns the spec of the object's code, or `None` if it is kept in its manifests.
     pub fn code(&self) -> Option<String> {
         match &self.content {
-            Content::Inline(_) => None,
-            Content::Shards { receiver, .. } => Some(receiver.layout.code().spec().to_string()),
+            ObjectBytes::Inline(_) => None,
+            ObjectBytes::Shards { receiver, .. } => Some(receiver.layout.code().spec().to_string()),
         }
     }
 
@@ -669,8 +674,8 @@ impl Object {
     /// is unknown. Parts of a later stage may not exist yet.
     pub fn nodes(&self) -> Vec<Option<String>> {
         match &self.content {
-            Content::Inline(_) => Vec::new(),
-            Content::Shards { nodes, .. } => nodes.clone(),
+            ObjectBytes::Inline(_) => Vec::new(),
+            ObjectBytes::Shards { nodes, .. } => nodes.clone(),
         }
     }
 
@@ -692,8 +697,8 @@ impl Object {
     /// Returns the number of bytes of blocks that nodes were asked for.
     pub fn read_bytes(&self) -> u64 {
         match &self.content {
-            Content::Inline(_) => 0,
-            Content::Shards { receiver, .. } => receiver.read_bytes(),
+            ObjectBytes::Inline(_) => 0,
+            ObjectBytes::Shards { receiver, .. } => receiver.read_bytes(),
         }
     }
 }

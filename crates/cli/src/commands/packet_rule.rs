@@ -3,7 +3,7 @@
 use paritas::Code;
 use paritas::code::Role;
 use paritas::research::{Cost, Plan, PlanOptions};
-use paritas_tune::{Cache, caches, packet_by_rule};
+use paritas_tune::{CpuCache, caches, packet_by_rule};
 use serde_json::{Value, json};
 
 use crate::exit::Failure;
@@ -19,7 +19,7 @@ fn packets(plan: &Plan, code: &Code) -> usize {
 /// The rule's packet for each cache of this processor.
 pub struct Packets {
     stripe: usize,
-    caches: Vec<Cache>,
+    caches: Vec<CpuCache>,
 }
 
 impl Packets {
@@ -27,19 +27,19 @@ impl Packets {
         Self { stripe: packets(plan, code), caches: caches() }
     }
 
-    fn each(&self) -> impl Iterator<Item = (Cache, usize)> + '_ {
+    fn each(&self) -> impl Iterator<Item = (CpuCache, usize)> + '_ {
         self.caches.iter().map(|&cache| (cache, packet_by_rule(self.stripe, cache.bytes)))
     }
 
     pub fn json(&self) -> Value {
-        let rows = self.each().map(|(Cache { level, bytes, .. }, packet)| {
+        let rows = self.each().map(|(CpuCache { level, bytes, .. }, packet)| {
             json!({"level": level, "cache_bytes": bytes, "packet": packet})
         });
         json!({"stripe_packets": self.stripe, "caches": rows.collect::<Vec<_>>()})
     }
 
     pub fn text(&self) -> String {
-        let each = self.each().map(|(Cache { level, bytes, .. }, packet)| {
+        let each = self.each().map(|(CpuCache { level, bytes, .. }, packet)| {
             format!("{packet} bytes for L{level} of {}", output::bytes(bytes as u64))
         });
         let each: Vec<String> = each.collect();

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use paritas_protect::{Geometry, Plan, ProtectJob, ProtectReport, Skipped};
+use paritas_protect::{ProtectJob, ProtectPlan, ProtectReport, Skipped, StreamGeometry};
 use paritas_store::memory::usable;
 use serde_json::{Value, json};
 
@@ -63,7 +63,7 @@ fn protect(args: &Protect, output: &Output) -> Outcome {
 }
 
 /// Refuses to protect nothing: perhaps a disk is not mounted.
-fn expect_files(plan: &Plan) -> Result<(), Failure> {
+fn expect_files(plan: &ProtectPlan) -> Result<(), Failure> {
     match plan.files {
         0 => Err(Failure::arguments(format!(
             "{} has no files to protect; if it is on a disk, that may not be mounted",
@@ -74,14 +74,14 @@ fn expect_files(plan: &Plan) -> Result<(), Failure> {
 }
 
 /// Says which patterns leave out nothing: they may be misspelt.
-fn warn_of_unmatched(plan: &Plan, output: &Output) {
+fn warn_of_unmatched(plan: &ProtectPlan, output: &Output) {
     for pattern in &plan.unmatched_excludes {
         output.warn(&format!("--exclude {} matches nothing", shown(pattern)));
     }
 }
 
 /// Says what is read more than once.
-fn cost(plan: &Plan, args: &Protect) -> Option<String> {
+fn cost(plan: &ProtectPlan, args: &Protect) -> Option<String> {
     (plan.passes > 1).then(|| {
         format!(
             "{} of parity do not fit into {}: the files are read in {} passes, {} instead of {}",
@@ -161,7 +161,7 @@ fn value(
     report: Option<&ProtectReport>,
     seconds: f64,
 ) -> Value {
-    let nothing = Geometry { length: 0, block: 0, data: 0, parity: 0 };
+    let nothing = StreamGeometry { length: 0, block: 0, data: 0, parity: 0 };
     let geometry = report.map_or(nothing, |report| report.geometry);
     let number = |of: fn(&ProtectReport) -> u64| json!(report.map_or(0, of));
     let mut value = geometry_value(&geometry);
@@ -200,7 +200,7 @@ fn text((root, label): (&Path, &str), report: &ProtectReport, verbose: bool) -> 
 
 /// Describes the parity that was written.
 fn add_written(text: &mut String, root: &Path, report: &ProtectReport, verbose: bool) {
-    let Geometry { block, data, parity, .. } = report.geometry;
+    let StreamGeometry { block, data, parity, .. } = report.geometry;
     if data > 0 {
         let left = parity.saturating_sub(report.gap_blocks);
         text.push_str(&format!(

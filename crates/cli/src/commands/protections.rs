@@ -11,7 +11,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use paritas_protect::{
-    DiskNeed, ErrorKind, Geometry, IsWanted, Other, Protection, Skipped, find, find_among,
+    DiskNeed, ErrorKind, IsWanted, Other, Protection, Skipped, StreamGeometry, find, find_among,
     has_parity, holds_parity, parity_at,
 };
 use paritas_shards::scan_with;
@@ -382,7 +382,7 @@ pub fn skipped_values(skipped: &[Skipped]) -> Value {
 }
 
 /// Returns the numbers of blocks in JSON.
-pub fn geometry_value(geometry: &Geometry) -> Value {
+pub fn geometry_value(geometry: &StreamGeometry) -> Value {
     json!({
         "data_blocks": geometry.data, "parity_blocks": geometry.parity,
         "block_bytes": geometry.block,

@@ -2,7 +2,7 @@
 
 use paritas::research::Pass;
 use paritas::{CodecOptions, Spec};
-use paritas_tune::{Choice, Finding, PACKET_SETS, Tuning, USUAL_CODES};
+use paritas_tune::{Choice, Decision, PACKET_SETS, Tuning, USUAL_CODES};
 use serde_json::{Value, json};
 
 use crate::args::Tune;
@@ -43,8 +43,8 @@ fn forget(output: &Output) -> Outcome {
     Ok(Exit::Done)
 }
 
-fn report(finding: &Finding, output: &Output) {
-    let Finding { question, about, choices, chosen, .. } = finding;
+fn report(finding: &Decision, output: &Output) {
+    let Decision { question, about, choices, chosen, .. } = finding;
     let value = json!({
         "type": "decision", "question": question, "about": about, "chosen": chosen,
         "choices": choices.iter().map(value).collect::<Vec<_>>(),

@@ -10,7 +10,7 @@ use std::time::Instant;
 use paritas::code::{CellId, CellSet, CodeBuilder};
 use paritas::lt::{Decoder, Graph, Method, Reception};
 use paritas::{Buffer, Code, CodecOptions, DEFAULT_PACKET, Kernel, KernelChoice, LaneCodec, Spec};
-use paritas_tune::measure::Shards;
+use paritas_tune::measure::ShardMemory;
 use serde_json::json;
 
 use crate::args::choices::OrderName;
@@ -134,8 +134,8 @@ impl Place {
         Self { bytes, stride }
     }
 
-    fn shards(self, count: usize) -> Result<Shards, Failure> {
-        let shards = Shards::new(count, self.bytes, self.stride);
+    fn shards(self, count: usize) -> Result<ShardMemory, Failure> {
+        let shards = ShardMemory::new(count, self.bytes, self.stride);
         shards.ok_or_else(|| Failure::memory(count.saturating_mul(self.stride)))
     }
 }
@@ -198,8 +198,8 @@ struct Blocks {
     data_buffers: Vec<usize>,
     /// The buffers of the blocks that take part.
     block_buffers: Vec<usize>,
-    data: Shards,
-    blocks: Shards,
+    data: ShardMemory,
+    blocks: ShardMemory,
     /// Number of blocks of the user's data.
     known: usize,
     /// Bytes of a block.
@@ -227,7 +227,7 @@ impl Blocks {
         code: Code,
         options: CodecOptions,
         numbers: &[usize],
-        blocks: Shards,
+        blocks: ShardMemory,
         place: Place,
     ) -> Result<Self, Failure> {
         let data = place.shards(code.data_cells().len())?;
@@ -239,7 +239,7 @@ impl Blocks {
         options: CodecOptions,
         operation: Operation,
         numbers: &[usize],
-        (data, blocks): (Shards, Shards),
+        (data, blocks): (ShardMemory, ShardMemory),
         place: Place,
     ) -> Result<Self, Failure> {
         let start = Instant::now();

@@ -1,6 +1,6 @@
 //! `paritas protect --dry-run`: what would be written, and how much it takes.
 
-use paritas_protect::{Cost, Geometry, Plan};
+use paritas_protect::{ParityCost, ProtectPlan, StreamGeometry};
 use serde_json::{Value, json};
 
 use super::value;
@@ -12,7 +12,12 @@ use crate::exit::Failure;
 use crate::output::{self, Output, counted, shown};
 
 /// Reports a plan for files that are not protected yet.
-pub fn report(plan: &Plan, args: &Protect, seconds: f64, output: &Output) -> Result<(), Failure> {
+pub fn report(
+    plan: &ProtectPlan,
+    args: &Protect,
+    seconds: f64,
+    output: &Output,
+) -> Result<(), Failure> {
     let cost = plan.cost()?;
     let mut value = value("", (&plan.root, &plan.label), None, seconds);
     value["id"] = Value::Null;
@@ -40,7 +45,7 @@ pub fn report(plan: &Plan, args: &Protect, seconds: f64, output: &Output) -> Res
 }
 
 /// Puts into a result in JSON what a plan would read and write.
-pub fn insert(value: &mut Value, plan: &Plan, cost: &Cost) {
+pub fn insert(value: &mut Value, plan: &ProtectPlan, cost: &ParityCost) {
     let fields = geometry_value(&plan.geometry);
     for name in ["data_blocks", "parity_blocks", "block_bytes"] {
         value[name] = fields[name].clone();
@@ -57,8 +62,8 @@ pub fn insert(value: &mut Value, plan: &Plan, cost: &Cost) {
 }
 
 /// Adds to a text what a plan would read and write.
-pub fn add(text: &mut String, plan: &Plan, cost: &Cost, verbose: bool) {
-    let Geometry { length, data, parity, .. } = plan.geometry;
+pub fn add(text: &mut String, plan: &ProtectPlan, cost: &ParityCost, verbose: bool) {
+    let StreamGeometry { length, data, parity, .. } = plan.geometry;
     text.push_str(&format!(
         "\n  reads    {} in {}",
         output::bytes(plan.bytes_to_read),

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use paritas_protect::{
-    FileFinding, FileState, Geometry, LayerReport, ParityFinding, Protected, Protection,
+    FileFinding, FileState, LayerReport, ParityFinding, Protected, Protection, StreamGeometry,
     VerifyOptions, VerifyReport, verify,
 };
 use serde_json::{Value, json};
@@ -176,7 +176,7 @@ fn room(report: &VerifyReport, blocks: u64) -> String {
 fn layer_lines(report: &VerifyReport) -> impl Iterator<Item = String> + '_ {
     let layers = report.layers.iter().filter(|_| report.layers.len() > 1);
     layers.map(|layer| {
-        let Geometry { data, parity, block, .. } = layer.geometry;
+        let StreamGeometry { data, parity, block, .. } = layer.geometry;
         format!(
             "layer    {}: {} of {block} bytes, {} lost, any {} more may be lost",
             layer.generation,

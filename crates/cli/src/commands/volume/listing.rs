@@ -6,7 +6,7 @@ use std::io::{self, IsTerminal};
 use paritas_shards::Timestamp;
 use paritas_volume::names::ObjectName;
 use paritas_volume::protocol::Listed;
-use paritas_volume::{ErrorKind, GetOptions, Listing, Object, Volume, VolumeStatus};
+use paritas_volume::{ErrorKind, FoundObject, GetOptions, Listing, Volume, VolumeStatus};
 use serde_json::{Value, json};
 
 use super::{AT_ONCE, each, folder_prefix, object, report};
@@ -67,7 +67,7 @@ pub async fn stat(volume: &Volume, args: &Stat, output: &Output) -> Outcome {
     Ok(Exit::Done)
 }
 
-fn stat_value(name: &ObjectName, object: &Object) -> Value {
+fn stat_value(name: &ObjectName, object: &FoundObject) -> Value {
     let mut value = report::describe("volume-stat", name, object);
     value["digest"] = json!(object.digest().to_string());
     value["code"] = json!(object.code());
@@ -80,7 +80,7 @@ fn stat_value(name: &ObjectName, object: &Object) -> Value {
     value
 }
 
-fn stat_text(name: &ObjectName, object: &Object) -> String {
+fn stat_text(name: &ObjectName, object: &FoundObject) -> String {
     let listed = object.listed();
     let unknown = || "unknown".to_owned();
     let created = Timestamp { seconds: object.created() as i64, nanoseconds: 0 };

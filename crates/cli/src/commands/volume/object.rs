@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use paritas_shards::{FileTarget, Preserve};
 use paritas_volume::names::ObjectName;
-use paritas_volume::{ErrorKind, Object, PutOptions, PutReport, Volume};
+use paritas_volume::{ErrorKind, FoundObject, PutOptions, PutReport, Volume};
 use serde_json::{Value, json};
 
 use super::report;
@@ -105,7 +105,7 @@ pub async fn find(
     name: &ObjectName,
     staleness: Staleness,
     output: &Output,
-) -> Result<Object, Failure> {
+) -> Result<FoundObject, Failure> {
     let object = match volume.find(name, staleness.options()).await {
         Err(error) if error.kind() == ErrorKind::NotFound => return Err(absent(volume, name).await),
         object => object?,
@@ -127,7 +127,7 @@ pub async fn absent(volume: &Volume, name: &ObjectName) -> Failure {
 
 async fn get_stream(
     volume: &Volume,
-    object: Object,
+    object: FoundObject,
     name: &ObjectName,
     args: &Get,
     progress: &Progress,
@@ -148,7 +148,7 @@ const MOST_AGAIN: usize = 4;
 /// meanwhile, the new version is read instead, unless the target is a pipe or a device.
 pub async fn get_file(
     volume: &Volume,
-    mut object: Object,
+    mut object: FoundObject,
     name: &ObjectName,
     path: &Path,
     args: &Get,
@@ -185,7 +185,7 @@ pub async fn get_file(
 fn advise_to_verify(
     volume: &Volume,
     name: &ObjectName,
-    object: &Object,
+    object: &FoundObject,
     path: &Path,
     output: &Output,
 ) {
@@ -198,7 +198,7 @@ fn advise_to_verify(
 
 fn report_get(
     name: &ObjectName,
-    object: &Object,
+    object: &FoundObject,
     path: &Path,
     start: Instant,
     progress: &Progress,
@@ -213,7 +213,7 @@ fn report_get(
     progress.aside(|| output.result(value, || get_text(name, object)));
 }
 
-fn get_text(name: &ObjectName, object: &Object) -> String {
+fn get_text(name: &ObjectName, object: &FoundObject) -> String {
     format!(
         "{}: {} read, digest right{}",
         shown(name.as_str()),

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use paritas_shards::Timestamp;
 use paritas_volume::names::ObjectName;
-use paritas_volume::{Flaw, Object, ScrubPass, ScrubStatus, Volume, Waiting};
+use paritas_volume::{Flaw, FoundObject, ScrubPass, ScrubStatus, Volume, Waiting};
 use serde_json::{Value, json};
 
 use crate::commands::leftovers::quoted;
@@ -64,7 +64,7 @@ pub fn flaw_lines(flaws: &[Flaw]) -> String {
 }
 
 /// Describes an object that was found, in JSON.
-pub fn describe(kind: &str, name: &ObjectName, object: &Object) -> Value {
+pub fn describe(kind: &str, name: &ObjectName, object: &FoundObject) -> Value {
     let listed = object.listed();
     json!({
         "type": kind, "name": name.as_str(), "object": listed.version.object.to_string(),
@@ -74,7 +74,7 @@ pub fn describe(kind: &str, name: &ObjectName, object: &Object) -> Value {
 }
 
 /// Warns if an object may not be the newest version of its name.
-pub fn warn_if_stale(name: &ObjectName, object: &Object, output: &Output) {
+pub fn warn_if_stale(name: &ObjectName, object: &FoundObject, output: &Output) {
     if !object.is_sure() {
         let name = shown(name.as_str());
         output.warn(&format!(

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use stateright::{Model, Property};
 
 use super::check;
-use super::world::{Disk, Mutation, Run, State, World};
+use super::world::{Disk, Mutation, Run, World, WorldState};
 use crate::protocol::view::DAY;
-use crate::protocol::{Action, Answer, Kind, NodeIndex, Request};
+use crate::protocol::{Action, Answer, NodeIndex, Request, VersionKind};
 
 /// What happens next.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub enum Fate {
 
 impl World {
     /// Returns what may become of a request.
-    fn fates(state: &State, action: Action) -> &'static [Fate] {
+    fn fates(state: &WorldState, action: Action) -> &'static [Fate] {
         let may_fail = match action.request {
             Request::ListVersions | Request::WriteManifest(_) | Request::DeleteManifest(_) => true,
             Request::ReadManifest(_) | Request::FindParts(_) | Request::CheckPart { .. } => false,
@@ -51,7 +51,7 @@ impl World {
         }
     }
 
-    fn start(&self, state: &mut State, at: usize) {
+    fn start(&self, state: &mut WorldState, at: usize) {
         state.jobs[at] = Arc::new(Run::start(self, at, state));
         if !self.jobs[at].writes() {
             return;
@@ -64,7 +64,7 @@ impl World {
         }
     }
 
-    fn answer(&self, state: &mut State, at: usize, action: Action, fate: Fate) {
+    fn answer(&self, state: &mut WorldState, at: usize, action: Action, fate: Fate) {
         if fate != Fate::Done {
             state.budget.faults -= 1;
             if matches!(
@@ -80,7 +80,8 @@ impl World {
         };
         let answer = if fate == Fate::Done { answer } else { Answer::Failed };
         if let Request::WriteManifest(listed) = action.request {
-            state.removed = state.removed.max(Some(listed).filter(|it| it.kind == Kind::Removed));
+            state.removed =
+                state.removed.max(Some(listed).filter(|it| it.kind == VersionKind::Removed));
         }
         if self.breaks(Mutation::EarlyRemoval)
             && fate != Fate::Lost
@@ -93,14 +94,14 @@ impl World {
 }
 
 impl Model for World {
-    type State = State;
+    type State = WorldState;
     type Action = Move;
 
-    fn init_states(&self) -> Vec<State> {
+    fn init_states(&self) -> Vec<WorldState> {
         vec![self.initial()]
     }
 
-    fn actions(&self, state: &State, moves: &mut Vec<Move>) {
+    fn actions(&self, state: &WorldState, moves: &mut Vec<Move>) {
         if state.flaw.is_some() {
             return;
         }
@@ -133,7 +134,7 @@ impl Model for World {
         }
     }
 
-    fn next_state(&self, last: &State, next: Move) -> Option<State> {
+    fn next_state(&self, last: &WorldState, next: Move) -> Option<WorldState> {
         let mut state = last.clone();
         match next {
             Move::Start(at) => self.start(&mut state, at),
@@ -168,7 +169,7 @@ impl Model for World {
 
     fn properties(&self) -> Vec<Property<Self>> {
         vec![
-            Property::always("no job sees or does what must not be", |_, state: &State| {
+            Property::always("no job sees or does what must not be", |_, state: &WorldState| {
                 state.flaw.is_none()
             }),
             Property::always("sure readers see what was acknowledged", check::is_regular),
