@@ -70,6 +70,19 @@ pub struct Repaired {
     pub read_bytes: u64,
 }
 
+/// Returns the error of a repair that could not bring a name into order.
+fn unrepaired(name: &ObjectName, outcome: &RepairOutcome, flaws: &[Flaw]) -> Error {
+    let (kind, what) = match outcome {
+        RepairOutcome::Nothing => {
+            return Error::new(ErrorKind::NotFound, format!("there is no object {name}"));
+        }
+        RepairOutcome::TooFewParts(_) => (ErrorKind::TooFewShards, "too few shards are whole"),
+        RepairOutcome::Unreadable(_) => (ErrorKind::Io, "no manifest can be read"),
+        _ => (ErrorKind::TooFewNodes, "too few nodes answered"),
+    };
+    Error::new(kind, format!("{name}: {what}: {}", told(flaws)))
+}
+
 /// Number of nodes that answered, of nodes that have the manifest whole (drained ones do not
 /// count), and of nodes that have it damaged.
 #[derive(Debug, Clone)]
@@ -308,48 +321,18 @@ impl Volume {
             let repair = Repair::new(self.quorum, now());
             let repair = if is_deep { repair.reading_all() } else { repair };
             let (outcome, _) = drive(repair, &hands).await;
-            let flaws = hands.flaws();
             match outcome {
                 RepairOutcome::Repaired { listed, stored, stage, is_owed } => {
-                    if !is_owed && self.is_begun_after(&hands, stage) {
-                        let object = self.find(name, GetOptions::default()).await?;
-                        let layout = staged(name, &object)?;
-                        let added = self.add_stage(name, &object, &layout, is_deep).await?;
-                        self.remove_damaged(&hands).await;
-                        if !added.is_owed {
-                            self.unmark_object(OWED, listed.version.object).await;
-                        }
-                        let mut all = flaws;
-                        added.flaws.into_iter().for_each(|flaw| flaw.add_to(&mut all));
-                        return Ok(Repaired {
-                            stored: stored + added.stored,
-                            manifests: hands.manifests_written(),
-                            read_bytes: hands.read_bytes() + added.read_bytes,
-                            flaws: all,
-                            ..added
-                        });
-                    }
-                    self.remove_damaged(&hands).await;
-                    let object = listed.version.object;
-                    match is_owed {
-                        true => self.mark_object(OWED, object, name).await,
-                        false => self.unmark_object(OWED, object).await,
-                    }
-                    // All parts that a promotion had added may have been lost, or the hint may have
-                    // been.
-                    if self.has_stage_after(&hands, stage) {
-                        self.mark_object(BACKLOG, object, name).await;
-                    }
-                    let (name, read_bytes) = (name.clone(), hands.read_bytes());
-                    return Ok(Repaired {
-                        name,
+                    let repaired = Repaired {
+                        name: name.clone(),
                         stored,
                         manifests: hands.manifests_written(),
                         is_owed,
                         is_removed: listed.kind == VersionKind::Removed,
-                        flaws,
-                        read_bytes,
-                    });
+                        flaws: hands.flaws(),
+                        read_bytes: hands.read_bytes(),
+                    };
+                    return self.finish(repaired, listed.version.object, stage, &hands).await;
                 }
                 RepairOutcome::Collected => {
                     return Ok(Repaired {
@@ -358,38 +341,65 @@ impl Volume {
                         manifests: 0,
                         is_owed: false,
                         is_removed: true,
-                        flaws,
+                        flaws: hands.flaws(),
                         read_bytes: 0,
                     });
                 }
                 RepairOutcome::Superseded => {}
-                RepairOutcome::Nothing => {
-                    return Err(Error::new(
-                        ErrorKind::NotFound,
-                        format!("there is no object {name}"),
-                    ));
-                }
-                RepairOutcome::Unsure => {
-                    return Err(Error::new(
-                        ErrorKind::TooFewNodes,
-                        format!("{name}: too few nodes answered: {}", told(&flaws)),
-                    ));
-                }
-                RepairOutcome::TooFewParts(_) => {
-                    return Err(Error::new(
-                        ErrorKind::TooFewShards,
-                        format!("{name}: too few shards are whole: {}", told(&flaws)),
-                    ));
-                }
-                RepairOutcome::Unreadable(_) => {
-                    return Err(Error::new(
-                        ErrorKind::Io,
-                        format!("{name}: no manifest can be read: {}", told(&flaws)),
-                    ));
-                }
+                failed => return Err(unrepaired(name, &failed, &hands.flaws())),
             }
         }
         Err(keeps_changing(name))
+    }
+
+    /// Does what is left when all parts of the stage that an object is in are whole: a later stage
+    /// that was begun is finished, damaged copies are removed, and marks say what is owed.
+    async fn finish(
+        &self,
+        repaired: Repaired,
+        object: ObjectId,
+        stage: usize,
+        hands: &NameHands<'_>,
+    ) -> Result<Repaired> {
+        let name = &repaired.name;
+        if !repaired.is_owed && self.is_begun_after(hands, stage) {
+            return self.finish_stage(repaired, object, hands).await;
+        }
+        self.remove_damaged(hands).await;
+        match repaired.is_owed {
+            true => self.mark_object(OWED, object, name).await,
+            false => self.unmark_object(OWED, object).await,
+        }
+        // All parts that a promotion had added may have been lost, or the hint may have been.
+        if self.has_stage_after(hands, stage) {
+            self.mark_object(BACKLOG, object, name).await;
+        }
+        Ok(Repaired { read_bytes: hands.read_bytes(), ..repaired })
+    }
+
+    /// Finishes a stage that was begun, though nothing whole is left of it.
+    async fn finish_stage(
+        &self,
+        repaired: Repaired,
+        object: ObjectId,
+        hands: &NameHands<'_>,
+    ) -> Result<Repaired> {
+        let found = self.find(&repaired.name, GetOptions::default()).await?;
+        let layout = staged(&repaired.name, &found)?;
+        let added = self.add_stage(&repaired.name, &found, &layout, hands.is_deep).await?;
+        self.remove_damaged(hands).await;
+        if !added.is_owed {
+            self.unmark_object(OWED, object).await;
+        }
+        let mut flaws = repaired.flaws;
+        added.flaws.into_iter().for_each(|flaw| flaw.add_to(&mut flaws));
+        Ok(Repaired {
+            stored: repaired.stored + added.stored,
+            manifests: repaired.manifests,
+            read_bytes: hands.read_bytes() + added.read_bytes,
+            flaws,
+            ..added
+        })
     }
 
     /// Deletes damaged copies of parts that are whole on other nodes. Each is looked at once more

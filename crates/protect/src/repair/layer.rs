@@ -11,6 +11,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use paritas::Pages;
+use paritas::long::{LongCode, LongRecovery};
 use paritas_shards::staged::StagedFile;
 use paritas_store::error::{Error, ErrorKind, Result};
 use paritas_store::shown::shown;
@@ -20,7 +21,7 @@ use crate::coding::{Batches, passes};
 use crate::create::{parity_attributes, parity_mode};
 use crate::evidence::LayerEvidence;
 use crate::find::{EntryKind, Layer};
-use crate::format::CHECK;
+use crate::format::{CHECK, Header};
 use crate::parity::{read_row, write_catalogue, write_row};
 use crate::restore::Restoring;
 use crate::sparse;
@@ -175,31 +176,11 @@ impl<'a> RepairRun<'a> {
         let (layer, evidence) = (&self.protection.layers[number], &self.evidence.layers[number]);
         let header = &layer.header;
         let Some(code) = header.geometry.code()? else { return Ok(()) };
-        let is_lost_row = |row: &u64| !evidence.rows.contains_key(row);
-        let lost_rows: Vec<u64> = (0..header.geometry.parity).filter(is_lost_row).collect();
-        let lost_rows = if parity.is_empty() { Vec::new() } else { lost_rows };
-        let entries: Vec<usize> = files.keys().copied().collect();
-        let is_needed = self.evidence.needs_parity(self.protection, number, &entries);
-        if lost_rows.is_empty() && !is_needed {
-            return Ok(());
-        }
-        let lost: Vec<usize> = evidence.lost.iter().map(|&block| block as usize).collect();
-        let at_hand: Vec<usize> = evidence.rows.keys().map(|&row| row as usize).collect();
-        let recovery = code.solve(&lost, &at_hand)?;
-        let used = recovery.rows().len();
-        let rows: Vec<usize> = recovery
-            .rows()
-            .iter()
-            .copied()
-            .chain(lost_rows.iter().map(|&row| row as usize))
-            .collect();
-        let mut checks: Vec<crc_fast::Digest> =
-            lost_rows.iter().map(|&row| header.row_checksum(row)).collect();
+        let Some(mut lost) = self.lost_parts(number, &code, files, parity)? else { return Ok(()) };
         let mut sums_of_blocks = RunningSums::new(header.geometry.data);
         let mut writer =
             BlockWriter { repair: self, number, files, open: None, failed: BTreeMap::new() };
-        let memory = (rows.len() + lost.len()) as u64;
-        for columns in passes(&header.geometry, memory, self.job.memory) {
+        for columns in passes(&header.geometry, lost.columns_in_memory(), self.job.memory) {
             let reading = StreamReading {
                 stream: &evidence.stream,
                 geometry: header.geometry,
@@ -207,45 +188,14 @@ impl<'a> RepairRun<'a> {
                 threads: threads(self.job.threads),
                 progress: self.progress,
             };
-            let width = reading.width();
-            let mut sums = Pages::zeroed(rows.len() * width)?;
-            for (&row, sum) in rows[..used].iter().zip(sums.chunks_mut(width)) {
-                let (file, place) = evidence.rows[&(row as u64)];
-                let file = layer.files[usize::from(file)].as_ref();
-                let path = &file.expect("it has parity blocks at hand").path;
-                read_row(path, place + reading.columns.start, sum)?;
-            }
-            let is_lost = |block: u64| evidence.lost.binary_search(&block).is_ok();
-            let memory = self.job.memory.saturating_sub(sums.len() as u64);
-            let mut targets: Vec<&mut [u8]> = sums.chunks_mut(width).collect();
-            let batches = Batches { code: &code, reading: &reading, memory };
-            batches.each(
-                |blocks, memory| reading.load(blocks, memory, is_lost, &mut sums_of_blocks),
-                |first, blocks| {
-                    Ok(code.add(&rows, first, blocks, &mut targets, reading.threads)?)
-                },
-            )?;
-            let (syndromes, regenerated) = sums.split_at_mut(used * width);
-            let mut blocks = Pages::zeroed(lost.len() * width)?;
-            let syndromes: Vec<&[u8]> = syndromes.chunks(width).collect();
-            let mut found: Vec<&mut [u8]> = blocks.chunks_mut(width).collect();
-            recovery.recover(&syndromes, &mut found, reading.threads)?;
-            for (&block, bytes) in recovery.lost().iter().zip(blocks.chunks(width)) {
+            let mut sums = self.sums(number, &lost, &reading, &mut sums_of_blocks)?;
+            let (syndromes, rows) = sums.split_at_mut(lost.used() * reading.width());
+            let blocks = lost.recover(syndromes, &reading)?;
+            for (&block, bytes) in lost.blocks().iter().zip(blocks.chunks(reading.width())) {
                 reading.add_to(&mut sums_of_blocks, block as u64, bytes);
                 writer.write(block as u64, reading.columns.start, bytes);
             }
-            if !lost_rows.is_empty() {
-                let mut all: Vec<&[u8]> = vec![&[]; header.geometry.data as usize];
-                for (&block, bytes) in recovery.lost().iter().zip(blocks.chunks(width)) {
-                    all[block] = bytes;
-                }
-                let mut regenerated: Vec<&mut [u8]> = regenerated.chunks_mut(width).collect();
-                code.add(&rows[used..], 0, &all, &mut regenerated, reading.threads)?;
-                for ((&row, bytes), check) in lost_rows.iter().zip(&regenerated).zip(&mut checks) {
-                    let file = &parity[&header.file_of(row)];
-                    write_row(header, row, &reading.columns, bytes, check, file)?;
-                }
-            }
+            lost.write_rows(rows, &blocks, &reading, header, parity)?;
         }
         let failed = writer.failed;
         self.give_up(failed, files, report)?;
@@ -254,6 +204,60 @@ impl<'a> RepairRun<'a> {
             true => Ok(()),
             false => Err(self.changed(number, &different)),
         }
+    }
+
+    /// Returns what is to be computed of a layer; `None` if nothing is.
+    fn lost_parts<'c>(
+        &self,
+        number: usize,
+        code: &'c LongCode,
+        files: &Files<'a>,
+        parity: &Parity,
+    ) -> Result<Option<LostParts<'c>>> {
+        let (layer, evidence) = (&self.protection.layers[number], &self.evidence.layers[number]);
+        let header = &layer.header;
+        let is_lost_row = |row: &u64| !evidence.rows.contains_key(row) && !parity.is_empty();
+        let rows: Vec<u64> = (0..header.geometry.parity).filter(is_lost_row).collect();
+        let entries: Vec<usize> = files.keys().copied().collect();
+        if rows.is_empty() && !self.evidence.needs_parity(self.protection, number, &entries) {
+            return Ok(None);
+        }
+        let lost: Vec<usize> = evidence.lost.iter().map(|&block| block as usize).collect();
+        let at_hand: Vec<usize> = evidence.rows.keys().map(|&row| row as usize).collect();
+        let recovery = code.solve(&lost, &at_hand)?;
+        let checks = rows.iter().map(|&row| header.row_checksum(row)).collect();
+        Ok(Some(LostParts { code, recovery, rows, checks }))
+    }
+
+    /// Reads the rows of parity that are used, and adds the blocks that are not lost to them and to
+    /// the rows that are lost.
+    fn sums(
+        &self,
+        number: usize,
+        lost: &LostParts<'_>,
+        reading: &StreamReading<'_>,
+        sums_of_blocks: &mut RunningSums,
+    ) -> Result<Pages> {
+        let (layer, evidence) = (&self.protection.layers[number], &self.evidence.layers[number]);
+        let (rows, width) = (lost.all_rows(), reading.width());
+        let mut sums = Pages::zeroed(rows.len() * width)?;
+        for (&row, sum) in rows[..lost.used()].iter().zip(sums.chunks_mut(width)) {
+            let (file, place) = evidence.rows[&(row as u64)];
+            let file = layer.files[usize::from(file)].as_ref();
+            let path = &file.expect("it has parity blocks at hand").path;
+            read_row(path, place + reading.columns.start, sum)?;
+        }
+        let is_lost = |block: u64| evidence.lost.binary_search(&block).is_ok();
+        let memory = self.job.memory.saturating_sub(sums.len() as u64);
+        let mut targets: Vec<&mut [u8]> = sums.chunks_mut(width).collect();
+        let batches = Batches { code: lost.code, reading, memory };
+        batches.each(
+            |blocks, memory| reading.load(blocks, memory, is_lost, sums_of_blocks),
+            |first, blocks| {
+                Ok(lost.code.add(&rows, first, blocks, &mut targets, reading.threads)?)
+            },
+        )?;
+        Ok(sums)
     }
 
     /// Returns the error for blocks that do not have their checksums any more.
@@ -297,6 +301,74 @@ impl<'a> RepairRun<'a> {
             }
         }
         Ok(files)
+    }
+}
+
+/// What is computed of a layer: its lost blocks, and from these its lost rows of parity.
+struct LostParts<'c> {
+    code: &'c LongCode,
+    recovery: LongRecovery,
+    /// The lost rows that are written anew.
+    rows: Vec<u64>,
+    /// Their checksums, as far as they are computed.
+    checks: Vec<crc_fast::Digest>,
+}
+
+impl LostParts<'_> {
+    fn blocks(&self) -> &[usize] {
+        self.recovery.lost()
+    }
+
+    /// Returns the number of rows of parity from which the blocks are computed.
+    fn used(&self) -> usize {
+        self.recovery.rows().len()
+    }
+
+    /// Returns the rows that are used, and after them those that are lost.
+    fn all_rows(&self) -> Vec<usize> {
+        let lost = self.rows.iter().map(|&row| row as usize);
+        self.recovery.rows().iter().copied().chain(lost).collect()
+    }
+
+    /// Returns the number of blocks and rows whose columns are in memory together.
+    fn columns_in_memory(&self) -> u64 {
+        (self.used() + self.rows.len() + self.blocks().len()) as u64
+    }
+
+    /// Computes the lost blocks from the rows that are used, to which all others were added.
+    fn recover(&self, syndromes: &[u8], reading: &StreamReading<'_>) -> Result<Pages> {
+        let width = reading.width();
+        let mut blocks = Pages::zeroed(self.blocks().len() * width)?;
+        let syndromes: Vec<&[u8]> = syndromes.chunks(width).collect();
+        let mut found: Vec<&mut [u8]> = blocks.chunks_mut(width).collect();
+        self.recovery.recover(&syndromes, &mut found, reading.threads)?;
+        Ok(blocks)
+    }
+
+    /// Adds the lost blocks to the lost rows, and writes these.
+    fn write_rows(
+        &mut self,
+        sums: &mut [u8],
+        blocks: &[u8],
+        reading: &StreamReading<'_>,
+        header: &Header,
+        parity: &Parity,
+    ) -> Result<()> {
+        if self.rows.is_empty() {
+            return Ok(());
+        }
+        let mut all: Vec<&[u8]> = vec![&[]; header.geometry.data as usize];
+        for (&block, bytes) in self.blocks().iter().zip(blocks.chunks(reading.width())) {
+            all[block] = bytes;
+        }
+        let rows: Vec<usize> = self.rows.iter().map(|&row| row as usize).collect();
+        let mut sums: Vec<&mut [u8]> = sums.chunks_mut(reading.width()).collect();
+        self.code.add(&rows, 0, &all, &mut sums, reading.threads)?;
+        for ((&row, bytes), check) in self.rows.iter().zip(&sums).zip(&mut self.checks) {
+            let file = &parity[&header.file_of(row)];
+            write_row(header, row, &reading.columns, bytes, check, file)?;
+        }
+        Ok(())
     }
 }
 
