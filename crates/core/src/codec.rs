@@ -316,7 +316,13 @@ impl Codec {
     /// # Errors
     /// If the present nodes do not determine the lost ones ([`crate::ErrorKind::NotEnough`]), if
     /// there is no such node, or if a node is named twice ([`crate::ErrorKind::Parameters`]).
-    pub fn reconstructor(&self, present: &[NodeId], lost: &[NodeId]) -> Result<Prepared> {
+    pub fn reconstructor<N: Into<NodeId> + Copy>(
+        &self,
+        present: &[N],
+        lost: &[N],
+    ) -> Result<Prepared> {
+        let ids = |nodes: &[N]| nodes.iter().map(|&node| node.into()).collect::<Vec<NodeId>>();
+        let (present, lost) = (&ids(present), &ids(lost));
         let mut named = vec![false; self.code().node_count()];
         for &node in present.iter().chain(lost) {
             self.expect_node(node)?;
@@ -388,7 +394,7 @@ impl Codec {
     /// use paritas::{Buffer, Codec, CodecOptions};
     /// use paritas::research::Plan;
     /// let codec = Codec::new(2, 1)?;
-    /// let cells = |node: usize| codec.code().node_cells(paritas::NodeId::new(node)).to_vec();
+    /// let cells = |node: usize| codec.code().node_cells(node).to_vec();
     /// assert_eq!(cells(0).len(), 2); // two packets a strip
     /// let schedule = "inputs 4 temps 0 outputs 2\no0 = i0 ^ i2\no1 = i1 ^ i3\n".parse()?;
     /// let plan = Plan::new(schedule, [cells(0), cells(1)].concat(), cells(2))?;

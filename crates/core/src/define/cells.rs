@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-/// A node: the unit of failure, holding one shard.
+/// A node: the unit of failure, holding one shard. Calls that ask for a node take its number as
+/// well; calls that name nodes return this type.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(u32);
 

@@ -78,15 +78,15 @@ impl Code {
     ///
     /// # Panics
     /// If there is no node of that number.
-    pub fn node_cells(&self, node: NodeId) -> &[CellId] {
-        &self.nodes[node.index()]
+    pub fn node_cells(&self, node: impl Into<NodeId>) -> &[CellId] {
+        &self.nodes[node.into().index()]
     }
 
     /// Whether a node stores any of the user's data.
     ///
     /// # Panics
     /// If there is no node of that number.
-    pub fn holds_data(&self, node: NodeId) -> bool {
+    pub fn holds_data(&self, node: impl Into<NodeId>) -> bool {
         self.node_cells(node).iter().any(|&cell| self.cell(cell).role == Role::Data)
     }
 
@@ -161,7 +161,7 @@ impl Code {
     ///
     /// # Panics
     /// If there is no node of some number.
-    pub fn cells_of(&self, nodes: impl IntoIterator<Item = NodeId>) -> CellSet {
+    pub fn cells_of<N: Into<NodeId>>(&self, nodes: impl IntoIterator<Item = N>) -> CellSet {
         let cells = nodes.into_iter().flat_map(|node| self.node_cells(node).iter().copied());
         CellSet::from_cells(self.cell_count(), cells)
     }
