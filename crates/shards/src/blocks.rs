@@ -7,16 +7,16 @@
 //! those that [`crate::encode`] writes to files.
 //!
 //! ```
-//! use paritas_shards::blocks::{Layout, Segment, Shape};
+//! use paritas_shards::blocks::{ObjectLayout, SegmentBlocks, NewObject};
 //! let code = paritas::Code::new(&"4+2".parse()?)?;
-//! let layout = Layout::new(code, "hello", Shape::default())?;
-//! let mut segment = Segment::new(&layout)?;
+//! let layout = ObjectLayout::new(code, "hello", NewObject::default())?;
+//! let mut segment = SegmentBlocks::new(&layout)?;
 //! let bytes = segment.fill(0, &mut &b"hello, world"[..])?;
 //! segment.make(0..6)?;
 //! (0..6).for_each(|part| _ = segment.seal(part));
 //!
 //! // A reader has any four of the blocks.
-//! let mut again = Segment::new(&layout)?;
+//! let mut again = SegmentBlocks::new(&layout)?;
 //! again.begin(0, bytes as u64);
 //! for part in 2..6 {
 //!     assert!(again.accept(part, &segment.block(part).concat()).is_empty());

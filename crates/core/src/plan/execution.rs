@@ -15,16 +15,17 @@ use std::sync::Arc;
 use crate::define::cells::{CellId, CellSet, NodeId};
 use crate::define::code::Code;
 use crate::error::{Error, Result};
-use crate::limits::{LONG_SCHEDULE, MOST_POINTERS, PRODUCTS_A_PART};
+use crate::limits::{LONG_SCHEDULE, MOST_POINTERS};
 use crate::plan::combination::Change;
 use crate::plan::cost::Cost;
 use crate::plan::layout::Layout;
 use crate::plan::machine::{LINE, Machine};
-use crate::plan::products::{self, CoefficientRows};
+use crate::plan::products::CoefficientRows;
 use crate::plan::program::{CellLocation, Footprint, Program};
 use crate::plan::prove::{self, Proof};
 use crate::plan::solver::Solver;
 use crate::plan::variants::{CompileTarget, Variants};
+use crate::plan::words::Words;
 use crate::plan::{Plan, PlanOptions};
 
 /// How the work of a call is divided.
@@ -435,96 +436,6 @@ impl Planner<'_> {
             }
         }
         Ok(nodes)
-    }
-}
-
-/// Sums of products of whole buffers of words.
-struct Words {
-    rows: CoefficientRows,
-    /// Numbers of the input buffers; `outputs` has those of the outputs.
-    inputs: Vec<usize>,
-    outputs: Vec<usize>,
-    /// The number of rows of each buffer: one, of words.
-    buffers: Arc<[usize]>,
-    /// Whether the sums are added to the present content of the outputs.
-    in_place: bool,
-}
-
-impl Words {
-    /// Splits the outputs into shares for threads.
-    fn shares(&self, shares: usize) -> Vec<Self> {
-        let size = self.outputs.len().div_ceil(shares.max(1)).max(1);
-        self.chunks(size, self.inputs.len())
-    }
-
-    /// Splits the work into parts whose sums stay in registers and whose code stays in the
-    /// instruction cache, unless there would be too many.
-    fn parts(&self, machine: Machine) -> Vec<Self> {
-        let word = self.rows.field.width() as usize / 8;
-        let most = products::outputs_held(machine, word);
-        let groups = self.outputs.len().div_ceil(most).max(1);
-        // Part sizes are even, because pairs of outputs share products.
-        let size = self.outputs.len().div_ceil(groups).next_multiple_of(2).min(most).max(1);
-        let inputs = (PRODUCTS_A_PART / (size * word * word)).max(2);
-        let parts = self.outputs.len().div_ceil(size) * self.inputs.len().div_ceil(inputs);
-        match parts * self.buffers.len() <= MOST_POINTERS {
-            true => self.chunks(size, inputs),
-            false => self.chunks(self.outputs.len(), self.inputs.len()),
-        }
-    }
-
-    /// Splits the work into parts of at most `outputs` outputs and `inputs` inputs. Parts with the
-    /// same outputs follow each other. The first sets the outputs, the others add to them.
-    fn chunks(&self, outputs: usize, inputs: usize) -> Vec<Self> {
-        let mut parts = Vec::new();
-        let all: Vec<usize> = (0..self.outputs.len()).collect();
-        let columns: Vec<usize> = (0..self.inputs.len()).collect();
-        for outputs in all.chunks(outputs) {
-            let used = |&&input: &&usize| {
-                outputs.iter().any(|&output| self.rows.coefficients[output][input] != 0)
-            };
-            let columns: Vec<usize> = columns.iter().filter(used).copied().collect();
-            let mut groups: Vec<&[usize]> = columns.chunks(inputs).collect();
-            if groups.is_empty() {
-                groups.push(&[]);
-            }
-            for (number, columns) in groups.into_iter().enumerate() {
-                let coefficients = outputs.iter().map(|&output| {
-                    columns.iter().map(|&input| self.rows.coefficients[output][input]).collect()
-                });
-                parts.push(Self {
-                    rows: CoefficientRows {
-                        field: self.rows.field,
-                        inputs: columns.len(),
-                        coefficients: coefficients.collect(),
-                    },
-                    inputs: columns.iter().map(|&input| self.inputs[input]).collect(),
-                    outputs: outputs.iter().map(|&output| self.outputs[output]).collect(),
-                    buffers: Arc::clone(&self.buffers),
-                    in_place: self.in_place || number > 0,
-                });
-            }
-        }
-        parts
-    }
-
-    /// Returns the program, after it has been proved.
-    fn program(&self, machine: Machine) -> Result<Program> {
-        let mut inputs = self.inputs.clone();
-        let mut coefficients = self.rows.coefficients.clone();
-        if self.in_place {
-            inputs.extend(&self.outputs);
-            for (output, row) in coefficients.iter_mut().enumerate() {
-                row.extend((0..self.outputs.len()).map(|n| u32::from(n == output)));
-            }
-        }
-        let rows = CoefficientRows { field: self.rows.field, inputs: inputs.len(), coefficients };
-        let schedule = rows.schedule(machine)?;
-        prove::rows(&rows, &schedule)?;
-        let place = |&buffer: &usize| CellLocation { buffer, row: 0 };
-        let (inputs, outputs) =
-            (inputs.iter().map(place).collect(), self.outputs.iter().map(place).collect());
-        Program::new(schedule, inputs, outputs, Arc::clone(&self.buffers), LINE)
     }
 }
 

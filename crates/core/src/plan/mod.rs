@@ -31,6 +31,7 @@ pub(crate) mod lower;
 pub mod lt;
 pub mod machine;
 pub mod optimise;
+mod options;
 pub(crate) mod pieces;
 pub(crate) mod products;
 pub(crate) mod program;
@@ -48,163 +49,24 @@ mod syndrome;
 mod text;
 pub(crate) mod variants;
 pub mod vector;
+mod words;
 
 use crate::define::cells::{CellId, CellSet, NodeId};
 use crate::define::code::Code;
 use crate::error::{Error, Result};
 use crate::plan::budget::Budget;
 use crate::plan::combination::Change;
-use crate::plan::cost::Objective;
 use crate::plan::machine::Machine;
-#[cfg(feature = "research")]
-use crate::plan::optimise::matching::{self, Preference};
-use crate::plan::optimise::parts::Parts;
-use crate::plan::optimise::refine::{self, Effort};
+use crate::plan::optimise::reduce::{Refining, reduce_rows};
 use crate::plan::optimise::rows::Rows;
-use crate::plan::optimise::{direct, fuse, groups, order, slp, smart};
+use crate::plan::optimise::{direct, order};
 use crate::plan::schedule::Schedule;
 use crate::plan::steps::Instructions;
 
-pub use crate::plan::budget::{Account, Cut};
-
-/// Total number of sources that refining may process for a question that is asked again and again,
-/// as encoding is; takes some tens of milliseconds.
-const REFINE_ENCODE: usize = 100_000;
-
-/// Total number of sources that refining may process for a question that is asked once, as decoding
-/// is; takes a few tenths of a millisecond.
-const REFINE_ONCE: usize = 1_000;
-
-/// Upper bound on the rounds of refining, unless the caller asks for more.
-const REFINE_ROUNDS: usize = 400;
-
-/// Seed that decides between equals in every plan.
-const SEED: u64 = 1;
-
-/// The pass that reduces a schedule's XORs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
-#[non_exhaustive]
-pub enum Pass {
-    /// Rows as they are.
-    Direct,
-    /// A row from an earlier row plus differences, where that is cheaper (SS).
-    Smart,
-    /// Common pairs of inputs by unweighted matching (UM).
-    #[cfg(feature = "research")]
-    Unweighted,
-    /// Common pairs of inputs by weighted matching (WM).
-    #[cfg(feature = "research")]
-    Weighted,
-    /// Greedy common pairs, intermediates included, then refined.
-    #[default]
-    Slp,
-}
-
-impl Pass {
-    /// All passes.
-    #[cfg(feature = "research")]
-    pub const ALL: [Self; 5] =
-        [Self::Direct, Self::Smart, Self::Unweighted, Self::Weighted, Self::Slp];
-
-    /// Name on the command line and in reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Direct => "direct",
-            Self::Smart => "smart",
-            #[cfg(feature = "research")]
-            Self::Unweighted => "um",
-            #[cfg(feature = "research")]
-            Self::Weighted => "wm",
-            Self::Slp => "slp",
-        }
-    }
-}
-
-impl std::fmt::Display for Pass {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-/// The order of a schedule's operations.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
-#[non_exhaustive]
-pub enum Order {
-    /// Wanted cells one after the other, each to completion (the traditional order).
-    #[default]
-    Parity,
-    /// Sources one after the other, each added wherever it is used (Luo, Xu and Plank 2009).
-    Data,
-    /// The order that costs least where a compiled kernel runs the schedule on this machine; it may
-    /// compute the cells by other operations.
-    Fused(Machine),
-}
-
-/// The cells at hand that a schedule reads.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
-#[non_exhaustive]
-pub enum Reads {
-    /// The cells that the cheapest computation needs.
-    #[default]
-    Any,
-    /// The fewest cells that the search finds, whatever computing from them costs. This suits cells
-    /// that are slow to read, as from a disk.
-    Fewest,
-}
-
-/// Options of [`Code::schedule_with`]: a default, changed by setters of the same names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
-#[non_exhaustive]
-pub struct PlanOptions {
-    /// The pass that reduces XORs.
-    pub pass: Pass,
-    /// The order of operations.
-    pub order: Order,
-    /// The quantity that `slp` minimises.
-    pub objective: Objective,
-    /// Number of rounds of refining in `slp`. The default is as many as pay for a question that is
-    /// asked again and again, as encoding is, and few for others.
-    pub rounds: Option<usize>,
-    /// The cells that are read. Codes in the word layout always read whole nodes.
-    pub reads: Reads,
-    /// Number of bytes of data to process, if known; with few bytes, planning stops early. By
-    /// default the question is taken to be asked again and again.
-    pub bytes: Option<u64>,
-}
-
-impl PlanOptions {
-    /// Sets [`PlanOptions::pass`].
-    pub fn pass(self, pass: Pass) -> Self {
-        Self { pass, ..self }
-    }
-
-    /// Sets [`PlanOptions::order`].
-    pub fn order(self, order: Order) -> Self {
-        Self { order, ..self }
-    }
-
-    /// Sets [`PlanOptions::objective`].
-    pub fn objective(self, objective: Objective) -> Self {
-        Self { objective, ..self }
-    }
-
-    /// Sets [`PlanOptions::rounds`].
-    pub fn rounds(self, rounds: impl Into<Option<usize>>) -> Self {
-        Self { rounds: rounds.into(), ..self }
-    }
-
-    /// Sets [`PlanOptions::reads`].
-    pub fn reads(self, reads: Reads) -> Self {
-        Self { reads, ..self }
-    }
-
-    /// Sets [`PlanOptions::bytes`].
-    pub fn bytes(self, bytes: impl Into<Option<u64>>) -> Self {
-        Self { bytes: bytes.into(), ..self }
-    }
-}
+pub use crate::plan::budget::Account;
+#[cfg(feature = "research")]
+pub use crate::plan::budget::Cut;
+pub use crate::plan::options::{Order, Pass, PlanOptions, Reads};
 
 /// A schedule, with the cells that are its inputs and outputs.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -370,42 +232,6 @@ impl Code {
         let schedule = ordered(&rows, &streams, options.order)?;
         Ok((schedule, touched))
     }
-
-    /// Returns how much refining there is: the rounds of the options or, by default, as much as
-    /// pays.
-    fn refining(&self, have: &CellSet, options: PlanOptions) -> Refining {
-        let encodes = || self.data_cells().iter().all(|&cell| have.contains(cell));
-        match options.rounds {
-            Some(rounds) => Refining::Asked(rounds),
-            None if encodes() => Refining::Pays(REFINE_ENCODE),
-            None => Refining::Pays(REFINE_ONCE),
-        }
-    }
-}
-
-/// How much refining there is.
-#[derive(Debug, Clone, Copy)]
-enum Refining {
-    /// The number of rounds that the caller asked for.
-    Asked(usize),
-    /// As many rounds as process this number of sources, while the budget lasts.
-    Pays(usize),
-}
-
-impl Refining {
-    /// Returns the number of rounds over rows that have this number of sources together.
-    fn rounds(self, sources: usize) -> usize {
-        match self {
-            Self::Asked(rounds) => rounds,
-            Self::Pays(most) => (most / sources.max(1)).min(REFINE_ROUNDS),
-        }
-    }
-}
-
-/// Returns the number of rounds of refining that pay for encoding.
-#[cfg(feature = "research")]
-fn rounds_for_encoding(sources: usize) -> usize {
-    Refining::Pays(REFINE_ENCODE).rounds(sources)
 }
 
 /// Returns the schedule of rows whose input `i` belongs to stream `streams[i]`.
@@ -415,88 +241,5 @@ fn ordered(rows: &Rows, streams: &[usize], order: Order) -> Result<Schedule> {
         Order::Parity => Ok(schedule),
         Order::Data => order::data_first(&schedule),
         Order::Fused(machine) => Ok(arrange::arranged(&schedule, streams, machine)?.schedule),
-    }
-}
-
-/// Shortens rows by the pass that the options name.
-fn reduce_rows(rows: &mut Rows, options: PlanOptions, refining: Refining, budget: &mut Budget) {
-    let steps = match options.pass {
-        Pass::Direct | Pass::Slp => 0,
-        Pass::Smart => smart::steps(rows),
-        #[cfg(feature = "research")]
-        Pass::Unweighted | Pass::Weighted => matching::steps(rows),
-    };
-    if !budget.draw(steps) {
-        return budget.cut(Cut::Pairs);
-    }
-    match options.pass {
-        Pass::Direct => {}
-        Pass::Smart => smart::from_earlier(rows),
-        #[cfg(feature = "research")]
-        Pass::Unweighted => matching::extract_matchings(rows, Preference::None),
-        #[cfg(feature = "research")]
-        Pass::Weighted => matching::extract_matchings(rows, Preference::Sparse),
-        Pass::Slp => {
-            let mut parts = Parts::of(rows);
-            let sources = parts.distinct.iter().flat_map(Rows::iter).map(Vec::len).sum();
-            let count = parts.distinct.len();
-            // What small parts leave of the budget is for the large ones.
-            let mut by_size: Vec<&mut Rows> = parts.distinct.iter_mut().collect();
-            by_size.sort_by_key(|part| part.iter().map(Vec::len).sum::<usize>());
-            for (number, part) in by_size.into_iter().enumerate() {
-                budget.share((count - number) as u64, |share| {
-                    extract(part, options.objective, share);
-                    refine_rows(part, options.objective, refining, sources, share);
-                });
-            }
-            *rows = parts.together();
-            fuse::fuse(rows, quick(options.objective));
-        }
-    }
-}
-
-/// Returns the objective used for shortening: the given one or, if that is slow to count, `Total`.
-fn quick(objective: Objective) -> Objective {
-    match objective {
-        Objective::Fused(_) => Objective::Total,
-        other => other,
-    }
-}
-
-/// Extracts common pairs; in groups of rows if doing so for all rows exceeds the budget.
-fn extract(rows: &mut Rows, objective: Objective, budget: &mut Budget) {
-    let is_whole = slp::steps(rows) <= budget.left();
-    let is_done = match is_whole {
-        true => slp::extract_pairs(rows, None, budget),
-        false => budget.share(2, |half| groups::extract_groups(rows, half)),
-    };
-    if !is_whole || !is_done {
-        budget.cut(Cut::Pairs);
-    }
-    fuse::fuse(rows, quick(objective));
-}
-
-/// Refines rows, first for an objective that is quick to count. All rows that are refined for the
-/// same question have `sources` sources together.
-fn refine_rows(
-    rows: &mut Rows,
-    objective: Objective,
-    refining: Refining,
-    sources: usize,
-    budget: &mut Budget,
-) {
-    let rounds = refining.rounds(sources);
-    let mut asked = matches!(refining, Refining::Asked(_)).then(Budget::unlimited);
-    let effort = Effort { objective: quick(objective), rounds, seed: SEED };
-    let draws = asked.as_mut().unwrap_or(budget);
-    let mut is_done = refine::refine(rows, effort, draws);
-    if objective != effort.objective {
-        is_done &= refine::refine(rows, Effort { objective, ..effort }, draws);
-    }
-    if !is_done {
-        budget.cut(Cut::Refining);
-    }
-    if let Some(asked) = asked {
-        budget.spend(asked.into_account().spent);
     }
 }

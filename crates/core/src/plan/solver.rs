@@ -13,11 +13,10 @@ use crate::error::{Error, Result};
 use crate::plan::budget::{Budget, Cut};
 use crate::plan::cost::Objective;
 use crate::plan::equations::CellSums;
+use crate::plan::optimise::reduce::{Refining, reduce_rows};
 use crate::plan::optimise::{direct, slp};
 use crate::plan::schedule::Schedule;
-use crate::plan::{
-    Pass, Plan, PlanOptions, Reads, arrange, known, ordered, reads, reduce_rows, solve, streams,
-};
+use crate::plan::{Pass, Plan, PlanOptions, Reads, arrange, known, ordered, reads, solve, streams};
 
 impl Code {
     /// Plans a schedule that computes the cells of `want` from those of `have`. Wanted cells that
@@ -186,13 +185,15 @@ impl<'a> Solver<'a> {
         ways.sort_by_key(|equations| equations.sources());
         let mut cheapest: Option<Plan> = None;
         let count = ways.len();
+        // Encoding is asked for again and again.
+        let encodes = code.data_cells().iter().all(|&cell| have.contains(cell));
         for (number, equations) in ways.into_iter().enumerate() {
             let (mut rows, inputs) = direct::from_equations(code.cell_count(), equations, wanted);
             if number > 0 && slp::steps(&rows) > budget.left() {
                 budget.cut(Cut::Alternatives);
                 break;
             }
-            let refining = code.refining(have, options);
+            let refining = Refining::of(options, encodes);
             let left = (count - number) as u64;
             budget.share(left, |share| reduce_rows(&mut rows, options, refining, share));
             let schedule = ordered(&rows, &streams(code, &inputs), options.order)?;

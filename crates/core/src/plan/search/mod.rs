@@ -23,12 +23,13 @@ use crate::define::cauchy::CauchyMatrix;
 use crate::define::field::Field;
 use crate::define::symbols::expect_size;
 use crate::error::{Error, Result};
+use crate::plan::PlanOptions;
 use crate::plan::arrange::figure_of_rows;
 use crate::plan::budget::Budget;
 use crate::plan::cost::{Cost, Figure};
+use crate::plan::optimise::reduce::{Refining, reduce_rows, rounds_for_encoding};
 use crate::plan::optimise::rows::Rows;
 use crate::plan::search::elements::Elements;
-use crate::plan::{PlanOptions, Refining, reduce_rows, rounds_for_encoding};
 
 pub use anneal::Annealing;
 pub use genetic::{Crossover, Genetic};
