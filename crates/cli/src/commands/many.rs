@@ -9,8 +9,9 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use paritas_protect::Protection;
+use paritas_report::parts::ObjectStateWord;
+use paritas_report::status::SummaryLine;
 use paritas_shards::{Inventory, Leftover, Object, Wreck};
-use serde_json::json;
 
 use crate::args::Search;
 use crate::commands::Outcome;
@@ -48,7 +49,19 @@ impl State {
         Self::Unknown,
     ];
 
-    /// Returns the word for the state, which is also the name of its count.
+    /// Returns the word for the state in lines.
+    pub fn word(self) -> ObjectStateWord {
+        match self {
+            Self::Intact => ObjectStateWord::Intact,
+            Self::Repairable => ObjectStateWord::Repairable,
+            Self::Repaired => ObjectStateWord::Repaired,
+            Self::Lost => ObjectStateWord::Lost,
+            Self::Inconsistent => ObjectStateWord::Inconsistent,
+            Self::Unknown => ObjectStateWord::Unknown,
+        }
+    }
+
+    /// Returns the word for the state in texts.
     pub fn name(self) -> &'static str {
         match self {
             Self::Intact => "intact",
@@ -281,20 +294,32 @@ impl Summary {
         self.counts.iter().sum()
     }
 
+    fn line(&self) -> SummaryLine {
+        let seconds = self.start.elapsed().as_secs_f64();
+        let count = |state: State| self.counts[state as usize];
+        SummaryLine {
+            objects: self.objects(),
+            intact: count(State::Intact),
+            repairable: count(State::Repairable),
+            repaired: count(State::Repaired),
+            lost: count(State::Lost),
+            inconsistent: count(State::Inconsistent),
+            unknown: count(State::Unknown),
+            bytes: self.bytes,
+            seconds,
+            rate: self.bytes as f64 / seconds.max(f64::MIN_POSITIVE),
+        }
+    }
+
     /// Prints the counts. If only bad objects are reported and there are none, people read nothing.
     pub fn report(&self, output: &Output) {
-        let seconds = self.start.elapsed().as_secs_f64();
-        let rate = self.bytes as f64 / seconds.max(f64::MIN_POSITIVE);
-        let mut value = json!({
-            "type": "summary", "objects": self.objects(), "bytes": self.bytes, "seconds": seconds,
-            "rate": rate,
-        });
-        let counts = State::ALL.map(|state| (state.name(), self.counts[state as usize]));
-        counts.iter().for_each(|&(name, count)| value[name] = json!(count));
-        if self.only_bad && self.counts[State::Intact as usize] == self.objects() {
-            return output.result_if_json(value);
+        let line = self.line();
+        let SummaryLine { seconds, rate, .. } = line;
+        if self.only_bad && line.intact == line.objects {
+            return output.result_if_json(line);
         }
-        output.result(value, || {
+        output.result(line, || {
+            let counts = State::ALL.map(|state| (state.name(), self.counts[state as usize]));
             let counts = counts.iter().filter(|(_, count)| *count > 0);
             let counts: Vec<String> =
                 counts.map(|(name, count)| format!("{count} {name}")).collect();

@@ -1,11 +1,13 @@
 //! `paritas verify`: reads and checks every block of every shard, and every protected file.
 
 use paritas_protect::Protection;
+use paritas_report::parts::RangeEntry;
+use paritas_report::shard_parts::{PartEntry, WrongLaneEntry};
+use paritas_report::shards::{BlocksFields, VerifyLine};
 use paritas_shards::{
     DigestCheck, Object, ShardFile, Status, VerifyReport, WrongLane, forget_cached, verify,
     verify_deep,
 };
-use serde_json::{Value, json};
 
 use crate::args::Verify;
 use crate::commands::many::{self, Handle, State};
@@ -48,44 +50,42 @@ fn one(object: &Object, label: &str, args: &Verify, output: &Output) -> Result<S
     let seconds = progress.finish();
     let state = state(report.status);
     if args.search.reports(state) {
-        output.result(value(object, &report, seconds), || text(object, label, &report));
+        output.result(line(object, &report, seconds), || text(object, label, &report));
     }
     Ok(state)
 }
 
-fn value(object: &Object, report: &VerifyReport, seconds: f64) -> Value {
-    let mut value = shards::describe("verify", object);
-    value["status"] = json!(state(report.status).name());
-    value["tolerable_losses"] = json!(report.tolerable);
-    value["digest_ok"] = match report.digest {
-        DigestCheck::Right => json!(true),
-        DigestCheck::Wrong => json!(false),
-        DigestCheck::Unchecked => json!(null),
-    };
-    if let Some(graph) = object.code().graph() {
-        value["blocks"] = json!(graph.blocks());
-        value["good_blocks"] = json!(report.good_blocks);
-        value["likely_needed"] = json!(report.likely_needed);
+fn line(object: &Object, report: &VerifyReport, seconds: f64) -> VerifyLine {
+    let blocks = object.code().graph().map(|graph| BlocksFields {
+        blocks: graph.blocks(),
+        good_blocks: report.good_blocks,
+        likely_needed: report.likely_needed,
+    });
+    VerifyLine {
+        object: shards::fields(object),
+        status: state(report.status).word(),
+        tolerable_losses: report.tolerable,
+        digest_ok: match report.digest {
+            DigestCheck::Right => Some(true),
+            DigestCheck::Wrong => Some(false),
+            DigestCheck::Unchecked => None,
+        },
+        damaged_segments: report.damaged_segments,
+        seconds,
+        shards: shards::shard_entries(&report.shards),
+        placement: shards::placement_fields(&report.placement),
+        aside: shards::aside_entries(object.moved_aside()),
+        recomputed_segments: report.recomputed_segments,
+        wrong_lanes: report.wrong_lanes.iter().map(wrong_lane).collect(),
+        lost_ranges: report.lost.iter().map(RangeEntry::from).collect(),
+        reason: report.reason.clone(),
+        blocks,
     }
-    value["damaged_segments"] = json!(report.damaged_segments);
-    value["recomputed_segments"] = json!(report.recomputed_segments);
-    value["wrong_lanes"] = report.wrong_lanes.iter().map(wrong_lane_value).collect();
-    value["seconds"] = json!(seconds);
-    value["shards"] = json!(shards::shard_values(&report.shards));
-    shards::insert_placement(&mut value, &report.placement);
-    value["aside"] = json!(shards::aside_values(object.moved_aside()));
-    let ranges = report.lost.iter().map(|range| json!({"start": range.start, "end": range.end}));
-    value["lost_ranges"] = ranges.collect();
-    value["reason"] = json!(report.reason);
-    value
 }
 
-fn wrong_lane_value(wrong: &WrongLane) -> Value {
-    let WrongLane { shard, stage, lane, first_segment, segments, .. } = wrong;
-    json!({
-        "index": shard, "stage": stage, "lane": lane, "first_segment": first_segment,
-        "segments": segments,
-    })
+fn wrong_lane(wrong: &WrongLane) -> WrongLaneEntry {
+    let WrongLane { shard, stage, lane, first_segment, segments, .. } = *wrong;
+    WrongLaneEntry { part: PartEntry { index: shard, stage }, lane, first_segment, segments }
 }
 
 fn text(object: &Object, label: &str, report: &VerifyReport) -> String {

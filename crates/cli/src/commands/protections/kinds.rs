@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use paritas_protect::{FileState, Protection, VerifyReport};
+use paritas_report::protections::FindingStateWord;
 
 use super::command;
 use crate::commands::leftovers::quoted;
@@ -44,7 +45,19 @@ impl Kind {
         }
     }
 
-    /// Returns the word for the kind, which is also the state in JSON.
+    /// Returns the word for the kind in lines.
+    pub fn state_word(self) -> FindingStateWord {
+        match self {
+            Self::Damaged => FindingStateWord::Damaged,
+            Self::Missing => FindingStateWord::Missing,
+            Self::Unreadable => FindingStateWord::Unreadable,
+            Self::Changed => FindingStateWord::Changed,
+            Self::Moved => FindingStateWord::Moved,
+            Self::Touched => FindingStateWord::Touched,
+        }
+    }
+
+    /// Returns the word for the kind in texts.
     pub fn word(self) -> &'static str {
         match self {
             Self::Damaged => "damaged",

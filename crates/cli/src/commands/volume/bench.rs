@@ -6,9 +6,9 @@ use std::ops::Range;
 use std::time::Instant;
 
 use futures::{StreamExt, TryStreamExt};
+use paritas_report::volumes::{VolumeBenchLine, VolumeOperationWord};
 use paritas_volume::names::ObjectName;
 use paritas_volume::{GetOptions, INLINE_BYTES, Pattern, PlainFiles, PutOptions, Volume};
-use serde_json::json;
 
 use super::AT_ONCE;
 use crate::args::volume::Bench;
@@ -36,6 +36,15 @@ enum Op {
 }
 
 impl Op {
+    fn word(self) -> VolumeOperationWord {
+        match self {
+            Self::Put => VolumeOperationWord::Put,
+            Self::Get => VolumeOperationWord::Get,
+            Self::Range => VolumeOperationWord::Range,
+            Self::Promote => VolumeOperationWord::Promote,
+        }
+    }
+
     fn name(self) -> &'static str {
         match self {
             Self::Put => "put",
@@ -259,14 +268,23 @@ impl Subject<'_> {
             (Op::Range, None) => RANGE.min(size) as f64,
             (_, None) => size as f64,
         };
-        let value = json!({
-            "type": "volume-bench", "op": op.name(), "size": size, "objects": objects,
-            "rounds": pairs.len(), "seconds_median": own.median, "seconds_min": own.min,
-            "seconds_max": own.max, "rate": amount / own.median,
-            "plain_seconds_median": plain.median, "plain_seconds_min": plain.min,
-            "plain_seconds_max": plain.max, "plain_rate": amount / plain.median,
-            "ratio": ratio.median, "ratio_min": ratio.min, "ratio_max": ratio.max,
-        });
+        let line = VolumeBenchLine {
+            op: op.word(),
+            size,
+            objects,
+            rounds: pairs.len(),
+            seconds_median: own.median,
+            seconds_min: own.min,
+            seconds_max: own.max,
+            rate: amount / own.median,
+            plain_seconds_median: plain.median,
+            plain_seconds_min: plain.min,
+            plain_seconds_max: plain.max,
+            plain_rate: amount / plain.median,
+            ratio: ratio.median,
+            ratio_min: ratio.min,
+            ratio_max: ratio.max,
+        };
         let rate = |seconds: f64| match (op, objects) {
             (_, Some(_)) => format!("{:.0} objects/s", amount / seconds),
             (Op::Range, None) => format!("{:.2} ms", seconds * 1000.0),
@@ -278,7 +296,7 @@ impl Subject<'_> {
             let [from, to] = ends.map(rate);
             format!("{} (from {from} to {to})", rate(of.median))
         };
-        output.result(value, || {
+        output.result(line, || {
             let Spread { median, min, max } = ratio;
             let (op, own, plain) = (op.name(), spread(&own), spread(&plain));
             format!("{op:<8} {own}; plain files {plain}; ratio {median:.2} ({min:.2} to {max:.2})")
