@@ -52,19 +52,17 @@ impl Output {
     /// Prints a result: `line` in JSON, or the text for people, which is made only if it is
     /// printed.
     pub fn result(&self, line: impl Into<Line>, text: impl FnOnce() -> String) {
-        if self.json {
-            self.json(line, Self::line);
-        } else if !self.quiet {
-            self.line(&printable(text().trim_end()));
+        match self.json {
+            true => self.print(line, Self::line),
+            false => self.text(text),
         }
     }
 
-    /// Prints a document that is no result: `value` in JSON, or the text for people.
+    /// Prints a document that is not a line of results: `value` in JSON, or the text for people.
     pub fn document(&self, value: &Value, text: impl FnOnce() -> String) {
-        if self.json {
-            self.line(&value.to_string());
-        } else if !self.quiet {
-            self.line(&printable(text().trim_end()));
+        match self.json {
+            true => self.line(&value.to_string()),
+            false => self.text(text),
         }
     }
 
@@ -72,7 +70,7 @@ impl Output {
     #[cfg(feature = "volume")]
     pub fn name(&self, line: impl Into<Line>, end: char, text: impl FnOnce() -> String) {
         if self.json {
-            self.json(line, Self::line);
+            self.print(line, Self::line);
         } else if !self.quiet {
             self.note("standard output", write!(io::stdout(), "{}{end}", text()));
         }
@@ -81,7 +79,7 @@ impl Output {
     /// Prints a result that is of no interest to people.
     pub fn result_if_json(&self, line: impl Into<Line>) {
         if self.json {
-            self.json(line, Self::line);
+            self.print(line, Self::line);
         }
     }
 
@@ -103,16 +101,22 @@ impl Output {
         }
         drop(warned);
         if self.json {
-            self.json(WarningLine { message: message.to_owned() }, Self::error_line);
+            self.print(WarningLine { message: message.to_owned() }, Self::error_line);
         } else if !self.quiet {
             self.error_line(&format!("paritas: warning: {}", printable(message)));
         }
     }
 
-    /// Prints a line in JSON by one of the other functions.
-    fn json(&self, line: impl Into<Line>, print: fn(&Self, &str)) {
-        match serde_json::to_string(&line.into()) {
-            Ok(text) => print(self, &text),
+    fn text(&self, text: impl FnOnce() -> String) {
+        if !self.quiet {
+            self.line(&printable(text().trim_end()));
+        }
+    }
+
+    /// Prints a line in JSON by `to`, which decides the stream.
+    fn print(&self, line: impl Into<Line>, to: fn(&Self, &str)) {
+        match line.into().to_json() {
+            Ok(text) => to(self, &text),
             Err(error) => self.keep(Failure::internal(format!("a line cannot be made: {error}"))),
         }
     }
@@ -238,7 +242,7 @@ impl Progress {
         let rate = done as f64 / self.seconds();
         let eta = self.total.map(|total| total.saturating_sub(done) as f64 / rate.max(1.0));
         let line = ProgressLine { bytes: done, total: self.total, rate, eta_s: eta };
-        self.output.json(line, Output::line);
+        self.output.print(line, Output::line);
     }
 }
 
@@ -250,14 +254,11 @@ impl Drop for Progress {
 
 /// Prints a failure on standard error.
 pub fn print_failure(json: bool, failure: &Failure) {
-    let line = |failure: &Failure| {
-        let (code, kind) = (failure.exit as u8, failure.exit.word());
-        let line = Line::from(ErrorLine { code, kind, message: failure.message.clone() });
-        serde_json::to_string(&line).ok().filter(|_| json)
-    };
-    let _ = match line(failure) {
-        Some(line) => writeln!(io::stderr(), "{line}"),
-        None => writeln!(io::stderr(), "paritas: {}", printable(&failure.message)),
+    let (code, kind) = (failure.exit as u8, failure.exit.word());
+    let line = Line::from(ErrorLine { code, kind, message: failure.message.clone() });
+    let _ = match line.to_json() {
+        Ok(line) if json => writeln!(io::stderr(), "{line}"),
+        _ => writeln!(io::stderr(), "paritas: {}", printable(&failure.message)),
     };
 }
 

@@ -62,8 +62,8 @@ pub struct CodeLine {
     pub pin: BTreeMap<String, Vec<u64>>,
     /// A code in the word layout that is faster on processors with GFNI; null if there is none.
     pub faster: Option<FasterCodeEntry>,
-    /// Of a matrix of one's own, the losses that it survives, for each number of lost nodes from 1 to
-    /// m; null for other codes.
+    /// Of a matrix of one's own, the losses that it survives, for each number of lost nodes from 1
+    /// to m; null for other codes.
     pub losses: Option<Vec<SurvivedLossesEntry>>,
     /// With --matrix, the bit matrix: a string for each parity packet.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -131,8 +131,8 @@ pub struct ReceptionEntry {
     pub blocks: usize,
     /// The average number of blocks needed, as a multiple of k; null if they sufficed in no run.
     pub average: Option<f64>,
-    /// The multiple of k that sufficed in 99.9 % of all runs, or in all runs if they are fewer than a
-    /// thousand; null if even all blocks were too few.
+    /// The multiple of k that sufficed in 99.9 % of all runs, or in all runs if they are fewer than
+    /// a thousand; null if even all blocks were too few.
     pub p999: Option<f64>,
     /// The number of runs of the simulation.
     pub runs: usize,
@@ -210,14 +210,14 @@ pub struct ScheduleLine {
 /// What a compiled kernel executes for each vector of a packet.
 #[derive(Debug, Clone, Copy, Default, Serialize, JsonSchema)]
 pub struct InstructionsFields {
-    /// The number of instructions that the compiled kernel executes for each vector of a packet; null
-    /// if no kernel is compiled.
+    /// The number of instructions that the compiled kernel executes for each vector of a packet;
+    /// null if no kernel is compiled.
     pub instructions: Option<usize>,
-    /// The number of loads that the compiled kernel executes for each vector of a packet; null if no
-    /// kernel is compiled.
+    /// The number of loads that the compiled kernel executes for each vector of a packet; null if
+    /// no kernel is compiled.
     pub loads: Option<usize>,
-    /// The number of stores that the compiled kernel executes for each vector of a packet; null if no
-    /// kernel is compiled.
+    /// The number of stores that the compiled kernel executes for each vector of a packet; null if
+    /// no kernel is compiled.
     pub stores: Option<usize>,
 }
 

@@ -1,9 +1,10 @@
 //! The lines that `paritas --json` prints, defined once.
 //!
 //! With `--json`, a command prints one object a line: its results, progress, warnings and errors.
-//! Each kind of line is a struct here, and [`Line`] holds any of them. The commands fill the structs
-//! in, serde prints them, and [`schema()`] describes them: `docs/json.schema.json` is written from
-//! these types, so a field's doc comment is what users read about it in `paritas schema`.
+//! Each kind of line is a struct here, and [`Line`] holds any of them. The commands fill the
+//! structs in, serde prints them, and [`schema()`] describes them: `docs/json.schema.json` is
+//! written from these types, so a field's doc comment is what users read about it in `paritas
+//! schema`.
 //!
 //! Names tell what a type is for:
 //!

@@ -22,8 +22,8 @@ use crate::volumes::{
 macro_rules! lines {
     ($($kind:ident($line:ident),)*) => {
         /// With --json, paritas prints one JSON object a line: results and progress on standard
-        /// output, warnings and errors on standard error. `decode`, `volume get` and `volume cat` to
-        /// standard output print all of them on standard error.
+        /// output, warnings and errors on standard error. `decode`, `volume get` and `volume cat`
+        /// to standard output print all of them on standard error.
         #[derive(Debug, Clone, Serialize, JsonSchema)]
         #[serde(tag = "type", rename_all = "kebab-case")]
         #[expect(clippy::large_enum_variant, reason = "a line is made once and printed at once")]
@@ -88,4 +88,14 @@ lines! {
     Progress(ProgressLine),
     Warning(WarningLine),
     Error(ErrorLine),
+}
+
+impl Line {
+    /// Returns the line as JSON.
+    ///
+    /// # Errors
+    /// If serde refuses it, which would be a bug.
+    pub fn to_json(&self) -> serde_json::Result<String> {
+        serde_json::to_string(self)
+    }
 }

@@ -84,19 +84,19 @@ pub struct SettingsEntry {
     pub kernel: String,
     /// The kernel for words.
     pub word_kernel: String,
-    /// The number of bytes of all buffers of a call from which results are written with non-temporal
-    /// stores.
+    /// The number of bytes of all buffers of a call from which results are written with
+    /// non-temporal stores.
     pub nontemporal_from: usize,
     /// Whether wide stripes are prefetched.
     pub prefetch: bool,
     /// The number of threads that pays.
     pub threads: usize,
-    /// The number of processors that the measuring process could use; the field threads applies only
-    /// where there are as many.
+    /// The number of processors that the measuring process could use; the field threads applies
+    /// only where there are as many.
     #[schemars(range(min = 1))]
     pub processors: Option<usize>,
-    /// Whether the measuring process could run compiled kernels; the settings are only for processes
-    /// of the same kind.
+    /// Whether the measuring process could run compiled kernels; the settings are only for
+    /// processes of the same kind.
     pub compiles: Option<bool>,
     /// The number of bytes of buffers for which another thread pays, for codes that were not
     /// measured.

@@ -93,8 +93,8 @@ pub struct VerifyLine {
     /// The number of further shards that may be lost, whichever they are; for an LT code, only some
     /// losses were tried.
     pub tolerable_losses: usize,
-    /// Whether the object's bytes have the digest that its shards state; null if not all bytes could
-    /// be computed.
+    /// Whether the object's bytes have the digest that its shards state; null if not all bytes
+    /// could be computed.
     pub digest_ok: Option<bool>,
     /// The number of segments with a missing or damaged lane.
     pub damaged_segments: u64,
@@ -301,7 +301,7 @@ pub struct PlacementFields {
     /// now, or if a shard is missing.
     #[schemars(range(min = 1))]
     pub better_folder_tolerance: Option<usize>,
-    /// The largest sets of folders that may be lost together, by their indices into folders; null if
-    /// there are more than six folders.
+    /// The largest sets of folders that may be lost together, by their indices into folders; null
+    /// if there are more than six folders.
     pub losable_folders: Option<Vec<Vec<usize>>>,
 }

@@ -16,8 +16,8 @@ pub struct BenchLine {
     pub packet: Option<usize>,
     /// The order in which operations were planned; null for an LT code.
     pub order: Option<OrderWord>,
-    /// The way in which threads shared the work: stripe where it cannot be shared as asked; null for
-    /// an LT code.
+    /// The way in which threads shared the work: stripe where it cannot be shared as asked; null
+    /// for an LT code.
     pub split: Option<SplitWord>,
     /// The number of pairs that were measured.
     pub kept: usize,

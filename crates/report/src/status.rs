@@ -81,7 +81,8 @@ pub struct SummaryLine {
     pub lost: u64,
     /// The number of objects whose parity differs from what the code computes from their data.
     pub inconsistent: u64,
-    /// The number of objects whose state is unknown, because something could not be read or written.
+    /// The number of objects whose state is unknown, because something could not be read or
+    /// written.
     pub unknown: u64,
     /// The number of bytes of all objects of known length.
     pub bytes: u64,

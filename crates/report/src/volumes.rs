@@ -34,8 +34,8 @@ pub struct VersionFields {
     pub name: String,
     /// The object's id, drawn at random by each encoding.
     pub object: IdText,
-    /// The generation of the version: of two versions of a name, the one with the greater generation
-    /// counts.
+    /// The generation of the version: of two versions of a name, the one with the greater
+    /// generation counts.
     pub generation: u64,
     /// The length of the object in bytes.
     pub length: u64,
@@ -147,8 +147,8 @@ pub struct VolumeStatLine {
 pub struct VolumeRmLine {
     /// The name of the object.
     pub name: String,
-    /// The generation of the version: of two versions of a name, the one with the greater generation
-    /// counts.
+    /// The generation of the version: of two versions of a name, the one with the greater
+    /// generation counts.
     pub generation: u64,
 }
 
@@ -390,8 +390,8 @@ pub struct AbilitiesEntry {
     pub ranges: bool,
     /// Whether a file can be sent as its bytes come.
     pub streams: bool,
-    /// Whether names that differ only in upper and lower case are different files; if not, names are
-    /// stored in another form.
+    /// Whether names that differ only in upper and lower case are different files; if not, names
+    /// are stored in another form.
     pub cases: bool,
 }
 
@@ -460,7 +460,7 @@ pub struct FullPassEntry {
 }
 
 /// An operation on a volume that is measured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(rename = "volume_operation")]
 pub enum VolumeOperationWord {

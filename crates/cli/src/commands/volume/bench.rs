@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::time::Instant;
 
 use futures::{StreamExt, TryStreamExt};
-use paritas_report::volumes::{VolumeBenchLine, VolumeOperationWord};
+use paritas_report::volumes::{VolumeBenchLine, VolumeOperationWord as Op};
 use paritas_volume::names::ObjectName;
 use paritas_volume::{GetOptions, INLINE_BYTES, Pattern, PlainFiles, PutOptions, Volume};
 
@@ -26,32 +26,13 @@ struct Pair {
     plain: f64,
 }
 
-/// What is measured, in the order in which it is reported.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Op {
-    Put,
-    Get,
-    Range,
-    Promote,
-}
-
-impl Op {
-    fn word(self) -> VolumeOperationWord {
-        match self {
-            Self::Put => VolumeOperationWord::Put,
-            Self::Get => VolumeOperationWord::Get,
-            Self::Range => VolumeOperationWord::Range,
-            Self::Promote => VolumeOperationWord::Promote,
-        }
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Put => "put",
-            Self::Get => "get",
-            Self::Range => "range",
-            Self::Promote => "promote",
-        }
+/// Returns the name of what is measured, in texts.
+fn name(op: Op) -> &'static str {
+    match op {
+        Op::Put => "put",
+        Op::Get => "get",
+        Op::Range => "range",
+        Op::Promote => "promote",
     }
 }
 
@@ -269,7 +250,7 @@ impl Subject<'_> {
             (_, None) => size as f64,
         };
         let line = VolumeBenchLine {
-            op: op.word(),
+            op,
             size,
             objects,
             rounds: pairs.len(),
@@ -298,7 +279,7 @@ impl Subject<'_> {
         };
         output.result(line, || {
             let Spread { median, min, max } = ratio;
-            let (op, own, plain) = (op.name(), spread(&own), spread(&plain));
+            let (op, own, plain) = (name(op), spread(&own), spread(&plain));
             format!("{op:<8} {own}; plain files {plain}; ratio {median:.2} ({min:.2} to {max:.2})")
         });
     }
