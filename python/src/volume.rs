@@ -9,7 +9,9 @@ use paritas::CodecOptions;
 use paritas_shards::{FileTarget, Timestamp};
 use paritas_volume::config::Config;
 use paritas_volume::names::ObjectName;
-use paritas_volume::{ErrorKind, GetOptions, Health, Object, PutOptions, Rate, Reencoded, Runner};
+use paritas_volume::{
+    ErrorKind, FoundObject, GetOptions, Health, PutOptions, Rate, Reencoded, Runner,
+};
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
@@ -331,7 +333,7 @@ impl Volume {
 /// Refuses an object that has another digest than is expected.
 fn expect_digest(
     name: &ObjectName,
-    object: &Object,
+    object: &FoundObject,
     digest: Option<&str>,
 ) -> paritas_volume::Result<()> {
     let found = object.digest().to_string();
@@ -421,7 +423,7 @@ pub struct ObjectInfo {
 }
 
 impl ObjectInfo {
-    fn of(name: &ObjectName, object: &Object) -> Self {
+    fn of(name: &ObjectName, object: &FoundObject) -> Self {
         Self {
             name: name.as_str().to_owned(),
             length: object.length(),

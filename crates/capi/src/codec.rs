@@ -5,7 +5,7 @@ use std::ffi::{c_char, c_int};
 use paritas::{Code, Codec, CodecOptions, NodeId, Split};
 
 use crate::handle::{self, Handle};
-use crate::memory::{self, Shards, Source};
+use crate::memory::{self, CallShards, ReadShard};
 use crate::status::{Failure, Result, guard, paritas_status, value};
 
 /// A code, and how it is run. May be used by several threads at once.
@@ -351,7 +351,7 @@ pub unsafe extern "C" fn paritas_encode(
         let data = data.iter().copied().zip(sources.iter().map(length));
         let parity = parity.iter().copied().zip(targets.iter().map(length));
         // SAFETY: as the caller promises.
-        let mut shards = unsafe { Shards::new(data, parity) }?;
+        let mut shards = unsafe { CallShards::new(data, parity) }?;
         Ok(codec.codec.encode(&shards.sources, &mut shards.targets)?)
     })
 }
@@ -379,7 +379,7 @@ pub unsafe extern "C" fn paritas_encode_shards(
         let targets =
             targets.map(|(&start, &node)| (start, row.saturating_mul(codec.rows_of(node))));
         // SAFETY: as the caller promises.
-        let mut shards = unsafe { Shards::new([], targets) }?;
+        let mut shards = unsafe { CallShards::new([], targets) }?;
         let mut shards: Vec<&mut [u8]> = shards.targets.iter_mut().map(AsMut::as_mut).collect();
         Ok(codec.codec.encode_nodes(&mut shards)?)
     })
@@ -416,7 +416,7 @@ pub unsafe extern "C" fn paritas_reconstruct(
         let sources = have.iter().map(|&node| (pointers[node].cast_const(), length(node)));
         let targets = lost.iter().map(|&node| (pointers[node], length(node)));
         // SAFETY: as the caller promises.
-        let mut shards = unsafe { Shards::new(sources, targets) }?;
+        let mut shards = unsafe { CallShards::new(sources, targets) }?;
         let (have, lost) = (ids(&have), ids(&lost));
         let reconstructor = codec.codec.reconstructor(&have, &lost)?;
         Ok(reconstructor.run(&shards.sources, &mut shards.targets)?)
@@ -452,9 +452,9 @@ pub unsafe extern "C" fn paritas_update(
         let sources = [old_data, new_data].map(|start| (start, length(shard)));
         let targets = parity.iter().zip(&codec.parity).map(|(&start, &node)| (start, length(node)));
         // SAFETY: as the caller promises.
-        let mut shards = unsafe { Shards::new(sources, targets) }?;
+        let mut shards = unsafe { CallShards::new(sources, targets) }?;
         let [old, new] = &shards.sources[..] else { return Ok(()) };
-        let (old, new) = (Source::as_ref(old), Source::as_ref(new));
+        let (old, new) = (ReadShard::as_ref(old), ReadShard::as_ref(new));
         Ok(codec.codec.update(node, old, new, &mut shards.targets)?)
     })
 }

@@ -155,33 +155,33 @@ pub(crate) unsafe fn paths(
 }
 
 /// A shard that a call reads.
-pub(crate) struct Source(*const u8, usize);
+pub(crate) struct ReadShard(*const u8, usize);
 
-impl AsRef<[u8]> for Source {
+impl AsRef<[u8]> for ReadShard {
     fn as_ref(&self) -> &[u8] {
-        // SAFETY: `Shards::new` promised that the memory is valid and is not written.
+        // SAFETY: `CallShards::new` promised that the memory is valid and is not written.
         unsafe { slice::from_raw_parts(self.0, self.1) }
     }
 }
 
 /// A shard that a call writes.
-pub(crate) struct Target(*mut u8, usize);
+pub(crate) struct WrittenShard(*mut u8, usize);
 
-impl AsMut<[u8]> for Target {
+impl AsMut<[u8]> for WrittenShard {
     fn as_mut(&mut self) -> &mut [u8] {
-        // SAFETY: `Shards::new` promised that the memory is valid, and checked that no other shard
-        // of the call overlaps it.
+        // SAFETY: `CallShards::new` promised that the memory is valid, and checked that no other
+        // shard of the call overlaps it.
         unsafe { slice::from_raw_parts_mut(self.0, self.1) }
     }
 }
 
 /// The shards of a call.
-pub(crate) struct Shards {
-    pub(crate) sources: SmallVec<[Source; ON_STACK]>,
-    pub(crate) targets: SmallVec<[Target; ON_STACK]>,
+pub(crate) struct CallShards {
+    pub(crate) sources: SmallVec<[ReadShard; ON_STACK]>,
+    pub(crate) targets: SmallVec<[WrittenShard; ON_STACK]>,
 }
 
-impl Shards {
+impl CallShards {
     /// Takes the shards that a call reads and those that it writes, each with its length.
     ///
     /// # Errors
@@ -199,12 +199,12 @@ impl Shards {
         for (number, (start, bytes)) in sources.into_iter().enumerate() {
             expect_shard(start, bytes, "read", number)?;
             let start = if bytes == 0 { dangling.cast_const() } else { start };
-            shards.sources.push(Source(start, bytes));
+            shards.sources.push(ReadShard(start, bytes));
         }
         for (number, (start, bytes)) in targets.into_iter().enumerate() {
             expect_shard(start, bytes, "computed", number)?;
             let start = if bytes == 0 { dangling } else { start };
-            shards.targets.push(Target(start, bytes));
+            shards.targets.push(WrittenShard(start, bytes));
         }
         shards.expect_apart().map(|()| shards)
     }
@@ -255,7 +255,7 @@ mod tests {
         let at = |&(at, bytes): &(usize, usize)| (start.wrapping_add(at), bytes);
         let sources = sources.iter().map(at).map(|(start, bytes)| (start.cast_const(), bytes));
         // SAFETY: all places lie in `memory`, which nobody else uses.
-        unsafe { Shards::new(sources, targets.iter().map(at)) }.is_err()
+        unsafe { CallShards::new(sources, targets.iter().map(at)) }.is_err()
     }
 
     #[test]
@@ -274,9 +274,9 @@ mod tests {
         let read = |bytes| [(ptr::null::<u8>(), bytes)];
         // SAFETY: null pointers are allowed.
         unsafe {
-            assert!(Shards::new(read(1), []).is_err());
-            assert!(Shards::new(read(0), []).is_ok());
-            assert!(Shards::new([], [(ptr::null_mut(), usize::MAX)]).is_err());
+            assert!(CallShards::new(read(1), []).is_err());
+            assert!(CallShards::new(read(0), []).is_ok());
+            assert!(CallShards::new([], [(ptr::null_mut(), usize::MAX)]).is_err());
             assert!(values::<u64>(ptr::null(), 1, "").is_err());
             assert!(values::<u64>(ptr::dangling(), usize::MAX, "").is_err());
             assert!(values::<u64>(ptr::null(), 0, "").is_ok_and(<[u64]>::is_empty));

@@ -4,7 +4,7 @@ use paritas::Buffer;
 
 use crate::codec::{Shaped, paritas_codec};
 use crate::handle;
-use crate::memory::{self, Shards};
+use crate::memory::{self, CallShards};
 use crate::status::{Failure, Result, guard, paritas_status};
 
 /// Cuts an object into k data shards and computes the m parity shards. `shards` are k + m pointers;
@@ -38,7 +38,7 @@ pub unsafe extern "C" fn paritas_object_encode(
             .zip(nodes)
             .map(|(&start, &node)| (start, row.saturating_mul(codec.rows_of(node))));
         // SAFETY: as the caller promises.
-        let mut shards = unsafe { Shards::new([(object, object_bytes)], targets) }?;
+        let mut shards = unsafe { CallShards::new([(object, object_bytes)], targets) }?;
         let object = shards.sources[0].as_ref();
         let mut targets: Vec<&mut [u8]> = shards.targets.iter_mut().map(AsMut::as_mut).collect();
         let (data, parity) = targets.split_at_mut(data.len());
@@ -95,7 +95,7 @@ pub unsafe extern "C" fn paritas_object_decode(
         let sources =
             present.iter().map(|&node| (pointers[node], row.saturating_mul(codec.rows_of(node))));
         // SAFETY: as the caller promises.
-        let mut shards = unsafe { Shards::new(sources, [(object, object_bytes)]) }?;
+        let mut shards = unsafe { CallShards::new(sources, [(object, object_bytes)]) }?;
         let mut buffers: Vec<Buffer<'_>> = Vec::new();
         buffers.resize_with(codec.nodes(), Buffer::default);
         for (&node, source) in present.iter().zip(&shards.sources) {

@@ -6,7 +6,7 @@ use paritas::Prepared;
 
 use crate::codec::{Shaped, ids, paritas_codec};
 use crate::handle::{self, Handle};
-use crate::memory::{self, Shards};
+use crate::memory::{self, CallShards};
 use crate::status::{Failure, Result, guard, paritas_status, value};
 
 /// One question of a codec, ready to run: which shards are read and which are computed is fixed.
@@ -16,19 +16,19 @@ pub struct paritas_prepared {
 }
 
 impl Handle for paritas_prepared {
-    type Value = Call;
+    type Value = PreparedCall;
     const NAME: &'static str = "prepared call";
 }
 
 /// A prepared question, and the rows of its shards.
-pub(crate) struct Call {
+pub(crate) struct PreparedCall {
     prepared: Prepared,
     sources: Arc<[usize]>,
     targets: Arc<[usize]>,
     data_rows: usize,
 }
 
-impl Call {
+impl PreparedCall {
     fn new(codec: &Shaped, prepared: Prepared, sources: &[usize], targets: &[usize]) -> Self {
         let rows = |nodes: &[usize]| nodes.iter().map(|&node| codec.rows_of(node)).collect();
         let (sources, targets) = (rows(sources), rows(targets));
@@ -59,7 +59,7 @@ pub unsafe extern "C" fn paritas_prepare_encode(
         // SAFETY: as the caller promises.
         let codec = unsafe { handle::open(codec) }?;
         let (sources, targets) = (codec.standing(true), codec.standing(false));
-        Ok(Call::new(codec, codec.codec.encoder()?, &sources, &targets))
+        Ok(PreparedCall::new(codec, codec.codec.encoder()?, &sources, &targets))
     };
     // SAFETY: as the caller promises.
     guard(|| unsafe { handle::give(prepared, make) })
@@ -89,7 +89,7 @@ pub unsafe extern "C" fn paritas_prepare_reconstruct(
         // SAFETY: as the caller promises.
         let lost = unsafe { codec.listed(lost, lost_count, "lost") }?;
         let question = codec.codec.reconstructor(&ids(present), &ids(lost))?;
-        Ok(Call::new(codec, question, present, lost))
+        Ok(PreparedCall::new(codec, question, present, lost))
     };
     // SAFETY: as the caller promises.
     guard(|| unsafe { handle::give(prepared, make) })
@@ -110,7 +110,7 @@ pub unsafe extern "C" fn paritas_prepare_update(
         // SAFETY: as the caller promises.
         let codec = unsafe { handle::open(codec) }?;
         let question = codec.codec.updater(codec.expect_node(shard)?)?;
-        Ok(Call::new(codec, question, &[shard, shard], &codec.parity))
+        Ok(PreparedCall::new(codec, question, &[shard, shard], &codec.parity))
     };
     // SAFETY: as the caller promises.
     guard(|| unsafe { handle::give(prepared, make) })
@@ -132,7 +132,7 @@ pub unsafe extern "C" fn paritas_prepare_difference(
         // SAFETY: as the caller promises.
         let codec = unsafe { handle::open(codec) }?;
         let question = codec.codec.difference_updater(codec.expect_node(shard)?)?;
-        Ok(Call::new(codec, question, &[shard], &codec.parity))
+        Ok(PreparedCall::new(codec, question, &[shard], &codec.parity))
     };
     // SAFETY: as the caller promises.
     guard(|| unsafe { handle::give(prepared, make) })
@@ -186,7 +186,7 @@ pub unsafe extern "C" fn paritas_run(
             .zip(&*call.targets)
             .map(|(&start, rows)| (start, row.saturating_mul(*rows)));
         // SAFETY: as the caller promises.
-        let mut shards = unsafe { Shards::new(sources, targets) }?;
+        let mut shards = unsafe { CallShards::new(sources, targets) }?;
         Ok(call.prepared.run(&shards.sources, &mut shards.targets)?)
     })
 }

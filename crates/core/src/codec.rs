@@ -26,7 +26,7 @@ use crate::codec::engine::Engine;
 use crate::codec::explain::{Call, Explanation};
 use crate::codec::options::CodecOptions;
 use crate::codec::prepared::Prepared;
-use crate::codec::shards::Shards;
+use crate::codec::shards::StageNodes;
 use crate::define::cells::{CellId, CellSet, NodeId, Role};
 use crate::define::code::Code;
 use crate::error::{Error, ErrorKind, Result};
@@ -73,7 +73,7 @@ use crate::run::threads::Split;
 /// processors where that pays ([`CodecOptions::threads`]).
 pub struct Codec {
     engine: Engine,
-    encoding: Encoding,
+    encoding: PreparedEncoding,
 }
 
 impl Codec {
@@ -93,7 +93,7 @@ impl Codec {
     /// # Errors
     /// If the packet is empty or larger than 2^30 bytes, or if the processor lacks the kernel.
     pub fn with_options(code: Code, options: CodecOptions) -> Result<Self> {
-        let encoding = Encoding::new(&code);
+        let encoding = PreparedEncoding::new(&code);
         Ok(Self { engine: Engine::new(code, options, BufferLayout::Node)?, encoding })
     }
 
@@ -366,7 +366,7 @@ impl Codec {
 
     fn changer(&self, node: NodeId, change: Change) -> Result<Prepared> {
         self.expect_node(node)?;
-        let shards = Shards::new(self.code(), self.code().stages());
+        let shards = StageNodes::new(self.code(), self.code().stages());
         let (sources, parity) = shards.split(self.code())?;
         if sources.binary_search(&node).is_err() {
             let message = format!("node {node} holds no data");
@@ -477,19 +477,19 @@ fn numbers(nodes: &[NodeId]) -> Vec<usize> {
 
 /// Everything that encoding a code needs, prepared once.
 #[derive(Debug)]
-struct Encoding {
+struct PreparedEncoding {
     question: Question,
     /// Nodes that hold cells at the end of the first stage.
     standing: Vec<NodeId>,
-    shards: Shards,
+    shards: StageNodes,
     /// The prepared question, once it has been asked.
     prepared: OnceLock<Prepared>,
 }
 
-impl Encoding {
+impl PreparedEncoding {
     fn new(code: &Code) -> Self {
         let question = Question::compute(&code.stored(Role::Data), &code.made_in(1));
-        let (standing, shards) = (code.nodes_at(1), Shards::new(code, 1));
+        let (standing, shards) = (code.nodes_at(1), StageNodes::new(code, 1));
         Self { question, standing, shards, prepared: OnceLock::new() }
     }
 }

@@ -57,8 +57,8 @@
 //! Kernels are compiled when a question is asked. Some systems forbid a process to execute memory
 //! that it has written (hardened containers, some phones). Then kernels that were compiled ahead of
 //! time run the same schedules, operation by operation. Results are the same, and nothing fails.
-//! [`Codec::fallback`] tells the reason, and [`CodecOptions::kernel`] chooses such a kernel from the
-//! beginning.
+//! [`Codec::fallback`] tells the reason, and [`CodecOptions::kernel`] chooses such a kernel from
+//! the beginning.
 //!
 //! # Features
 //!
@@ -122,8 +122,8 @@ pub mod research {
     /// Searches for Cauchy matrices with short schedules.
     pub mod search {
         pub use crate::plan::search::{
-            Annealing, Children, Crossover, Found, Genetic, Limit, MAX_WIDTH, Method, Problem,
-            Progress, search,
+            Annealing, Children, Crossover, FoundMatrix, Genetic, MAX_WIDTH, Problem, SearchLimit,
+            SearchMethod, SearchProgress, search,
         };
     }
 }

@@ -30,7 +30,7 @@ use crate::plan::blocks::BlockProgram;
 use crate::plan::prove::Proof;
 use crate::plan::schedule::Schedule;
 use crate::run;
-use crate::run::buffers::{Place, Stores};
+use crate::run::buffers::{BufferPlace, Stores};
 use crate::run::dispatch::KernelChoice;
 use crate::run::pages::Pages;
 use crate::run::threads::Threads;
@@ -107,10 +107,11 @@ impl LtOptions {
             (read..read + made).collect(),
             read + made,
         )?;
-        let place = |places: &mut [Place<'b>]| {
-            let inputs = inputs.iter().map(|&input| Place::from(input));
-            let outputs =
-                outputs.into_iter().map(|output| output.map_or(Place::ABSENT, Place::from));
+        let place = |places: &mut [BufferPlace<'b>]| {
+            let inputs = inputs.iter().map(|&input| BufferPlace::from(input));
+            let outputs = outputs
+                .into_iter()
+                .map(|output| output.map_or(BufferPlace::ABSENT, BufferPlace::from));
             places.iter_mut().zip(inputs.chain(outputs)).for_each(|(place, of)| *place = of);
         };
         let name = |buffer: usize| buffer.checked_sub(read).map_or(buffer, &number);

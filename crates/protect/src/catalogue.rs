@@ -53,7 +53,7 @@ use paritas_store::place::extended::Extended;
 
 use crate::digest::FileDigest;
 use crate::format::Id;
-use crate::geometry::Geometry;
+use crate::geometry::StreamGeometry;
 use crate::label;
 
 /// The name of the folder that holds parity in a protected root.
@@ -248,7 +248,7 @@ struct Stored {
 
 #[derive(Default, Encode, Decode)]
 #[cbor(map)]
-struct Columns {
+struct TextColumns {
     #[cbor(n(0), with = "minicbor::bytes")]
     kinds: Vec<u8>,
     #[n(1)]
@@ -288,7 +288,7 @@ impl Catalogue {
     /// If it has more items than a reader accepts, which must refuse forged catalogues
     /// ([`ErrorKind::Parameters`]).
     pub fn encode(&self) -> Result<Vec<u8>> {
-        let columns = to_bytes(&Columns::of(&self.items))?;
+        let columns = to_bytes(&TextColumns::of(&self.items))?;
         let mut packed = Vec::new();
         let mut encoder = DeflateEncoder::new(&columns[..], Compression::default());
         encoder.read_to_end(&mut packed).map_err(|error| internal(&error))?;
@@ -321,10 +321,10 @@ impl Catalogue {
     ///
     /// # Errors
     /// If anything contradicts the format ([`ErrorKind::NotRecognised`]).
-    pub fn decode(bytes: &[u8], geometry: &Geometry) -> Result<Self> {
+    pub fn decode(bytes: &[u8], geometry: &StreamGeometry) -> Result<Self> {
         let stored: Stored = from_bytes(bytes)?;
         let most = Expansion::of(bytes.len());
-        let columns: Columns = from_bytes(&unpack(&stored.packed, stored.unpacked, &most)?)?;
+        let columns: TextColumns = from_bytes(&unpack(&stored.packed, stored.unpacked, &most)?)?;
         let digests = in_chunks::<DIGEST>(&stored.digests, "digests")?;
         let checksums = in_chunks::<CHECKSUM>(&stored.checksums, "checksums")?;
         let checksums: Vec<u64> =
@@ -363,7 +363,7 @@ impl Catalogue {
     }
 }
 
-impl Columns {
+impl TextColumns {
     fn of(items: &[Item]) -> Self {
         let mut columns = Self::default();
         let mut before: &[u8] = &[];
@@ -411,7 +411,7 @@ impl Columns {
         if self.kinds.len() > most.items {
             return Err(bad("it has more items than a catalogue of its size can have"));
         }
-        let mut left = Left::new(self, digests, most.paths);
+        let mut left = UnreadColumns::new(self, digests, most.paths);
         let items: Vec<Item> =
             self.kinds.iter().map(|&kind| left.item(kind)).collect::<Result<_>>()?;
         left.expect_nothing().map(|()| items)
@@ -432,7 +432,7 @@ impl ItemKind {
 }
 
 /// The rest of the columns that is still to be read into items.
-struct Left<'a> {
+struct UnreadColumns<'a> {
     shared: std::slice::Iter<'a, u32>,
     names: &'a [u8],
     modes: std::slice::Iter<'a, u32>,
@@ -454,8 +454,8 @@ struct Left<'a> {
     budget: usize,
 }
 
-impl<'a> Left<'a> {
-    fn new(columns: &'a Columns, digests: &'a [FileDigest], budget: usize) -> Self {
+impl<'a> UnreadColumns<'a> {
+    fn new(columns: &'a TextColumns, digests: &'a [FileDigest], budget: usize) -> Self {
         Self {
             shared: columns.shared.iter(),
             names: &columns.names,
@@ -639,7 +639,7 @@ pub(crate) fn check_path(path: &[u8]) -> Result<()> {
     }
 }
 
-fn check_length(items: &[Item], geometry: &Geometry) -> Result<()> {
+fn check_length(items: &[Item], geometry: &StreamGeometry) -> Result<()> {
     let mut sizes = items.iter().filter_map(Item::size);
     let total = sizes.try_fold(0_u64, u64::checked_add);
     match total {

@@ -8,8 +8,8 @@ use paritas::Pages;
 use paritas::long::LongCode;
 use paritas_store::error::Result;
 
-use crate::geometry::Geometry;
-use crate::stream::Reading;
+use crate::geometry::StreamGeometry;
+use crate::stream::StreamReading;
 
 /// Number of bytes that are read before they are coded. If a chunk of the code has more bytes, a
 /// whole chunk is read. The system clears all memory that it gives, so less is quicker for small
@@ -20,7 +20,7 @@ const GRANULE: u64 = 128;
 
 /// Cuts the columns of blocks into ranges, so that `rows` sums and a batch of blocks, of one range
 /// each, fit into `memory` bytes.
-pub(crate) fn passes(geometry: &Geometry, rows: u64, memory: u64) -> Vec<Range<u64>> {
+pub(crate) fn passes(geometry: &StreamGeometry, rows: u64, memory: u64) -> Vec<Range<u64>> {
     let width = memory / (rows + batch(geometry)).max(1) / GRANULE * GRANULE;
     let width = width.clamp(GRANULE, geometry.block);
     let starts = (0..geometry.block).step_by(width as usize);
@@ -29,27 +29,27 @@ pub(crate) fn passes(geometry: &Geometry, rows: u64, memory: u64) -> Vec<Range<u
 }
 
 /// Cuts the columns of blocks into ranges for computing all parity blocks. While blocks are added,
-/// memory holds a batch and the sums, one for each block of a chunk ([`paritas::long::LongSums`]). At the
-/// end it holds the sums and all parity blocks, in place of the batch.
-pub(crate) fn passes_for_all(geometry: &Geometry, memory: u64) -> Vec<Range<u64>> {
+/// memory holds a batch and the sums, one for each block of a chunk ([`paritas::long::LongSums`]).
+/// At the end it holds the sums and all parity blocks, in place of the batch.
+pub(crate) fn passes_for_all(geometry: &StreamGeometry, memory: u64) -> Vec<Range<u64>> {
     let beside = geometry.parity.saturating_sub(batch(geometry));
     passes(geometry, chunk(geometry) + beside, memory)
 }
 
 /// Returns the number of blocks that are coded together.
-fn chunk(geometry: &Geometry) -> u64 {
+fn chunk(geometry: &StreamGeometry) -> u64 {
     geometry.parity.next_power_of_two()
 }
 
 /// Returns the smallest number of blocks of a batch.
-fn batch(geometry: &Geometry) -> u64 {
+fn batch(geometry: &StreamGeometry) -> u64 {
     chunk(geometry).min(geometry.data)
 }
 
 /// Blocks that are read and coded batch by batch.
 pub(crate) struct Batches<'a> {
     pub code: &'a LongCode,
-    pub reading: &'a Reading<'a>,
+    pub reading: &'a StreamReading<'a>,
     /// Number of bytes that the batches may take. There is one batch in any case.
     pub memory: u64,
 }

@@ -32,17 +32,17 @@ use crate::digest::FileDigest;
 use crate::exclude::Excludes;
 use crate::find::{Protection, has_generation};
 use crate::format::{CatalogueShape, Header, Id};
-use crate::geometry::{Geometry, Redundancy};
+use crate::geometry::{Redundancy, StreamGeometry};
 use crate::parity::{write_catalogue, write_row};
 use crate::scan::digest_of;
-use crate::stream::{Gathered, Piece, Reading, Scanned, Source, Stream};
+use crate::stream::{Gathered, PieceFile, Scanned, Stream, StreamPiece, StreamReading};
 use crate::system::{name_bytes, path_in};
 use crate::tree::{
-    Found, FoundKind, Scope, Skipped, Tree, further_names, in_threads, root_of, threads,
+    FoundEntry, FoundKind, Scope, Skipped, Tree, further_names, in_threads, root_of, threads,
 };
 use crate::trouble;
 use crate::trouble::Trouble;
-pub use cost::Cost;
+pub use cost::ParityCost;
 pub(crate) use destination::refuse_inside;
 use destination::{at_root, label, make_folder, parity_folders, protected_already, refuse_skipped};
 use paritas_store::memory::by_default;
@@ -137,7 +137,7 @@ setters! { ProtectJob {
 /// The work that [`protect`] will do, and its cost.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct Plan {
+pub struct ProtectPlan {
     /// The root: paths in the catalogue are relative to it.
     pub root: PathBuf,
     /// The beginning of the parity files' names.
@@ -145,7 +145,7 @@ pub struct Plan {
     /// Number of files. A file with several names counts once.
     pub files: u64,
     /// The blocks.
-    pub geometry: Geometry,
+    pub geometry: StreamGeometry,
     /// The parity files that will be written.
     pub parity_files: Vec<PathBuf>,
     /// Number of bytes of the parity blocks.
@@ -159,12 +159,12 @@ pub struct Plan {
     pub skipped: Vec<Skipped>,
     /// Patterns of the job that match nothing, perhaps because they are misspelt.
     pub unmatched_excludes: Vec<String>,
-    pub(crate) order: Order,
+    pub(crate) order: LayerOrder,
 }
 
 /// Everything that making a layer needs.
 #[derive(Debug, Clone)]
-pub(crate) struct Order {
+pub(crate) struct LayerOrder {
     pub root: PathBuf,
     pub settings: Settings,
     pub protection: Id,
@@ -173,7 +173,7 @@ pub(crate) struct Order {
     /// What is protected. The digests of files are zeros until the files are read.
     pub items: Vec<Item>,
     pub stream: Stream,
-    pub geometry: Geometry,
+    pub geometry: StreamGeometry,
     pub targets: Vec<PathBuf>,
     pub folders: Vec<PathBuf>,
     /// Parity files that are removed when the new ones have their names.
@@ -198,7 +198,7 @@ pub struct ProtectReport {
     /// Number of bytes of these files.
     pub bytes: u64,
     /// The blocks.
-    pub geometry: Geometry,
+    pub geometry: StreamGeometry,
     /// The parity files.
     pub parity_files: Vec<PathBuf>,
     /// Number of bytes of all parity files, with catalogues.
@@ -208,7 +208,7 @@ pub struct ProtectReport {
     /// Paths that are not protected: sockets and devices, paths that could not be read, and files
     /// that changed while they were read.
     pub skipped: Vec<Skipped>,
-    /// Patterns of the job that match nothing, as in [`Plan::unmatched_excludes`].
+    /// Patterns of the job that match nothing, as in [`ProtectPlan::unmatched_excludes`].
     pub unmatched_excludes: Vec<String>,
     /// Number of data blocks with bytes of files that could not be read as they were planned. They
     /// count as lost from the beginning, so each takes one parity block.
@@ -223,7 +223,7 @@ pub struct ProtectReport {
 /// If a path does not exist or cannot be read, or `.paritas` in the root is a symbolic link
 /// ([`ErrorKind::Io`]), a setting cannot be used or the parity would lie inside the protected files
 /// ([`ErrorKind::Parameters`]), or the files are protected already ([`ErrorKind::Exists`]).
-pub fn plan(job: &ProtectJob) -> Result<Plan> {
+pub fn plan(job: &ProtectJob) -> Result<ProtectPlan> {
     let (root, starts) = root_of(&job.paths)?;
     let excludes = Excludes::given(&root, &job.excludes)?;
     plan_in(root, starts, excludes, job)
@@ -236,7 +236,7 @@ pub(crate) fn plan_in(
     starts: Vec<Vec<u8>>,
     excludes: Excludes,
     job: &ProtectJob,
-) -> Result<Plan> {
+) -> Result<ProtectPlan> {
     let scope = Scope { excludes, one_file_system: job.one_file_system };
     let threads = threads(job.threads);
     let label = label(job, &root, &starts)?;
@@ -263,7 +263,7 @@ pub(crate) fn plan_in(
     };
     let items = items(&root, &tree.found, |_| None, threads);
     let mode = common_mode(&items);
-    let order = Order {
+    let order = LayerOrder {
         settings,
         // A new protection in the place of an old one is a later layer of it, so that there is one
         // protection at each moment.
@@ -272,7 +272,7 @@ pub(crate) fn plan_in(
         older: Vec::new(),
         stream: stream(&root, &items),
         items,
-        geometry: Geometry::choose(0, job.redundancy)?,
+        geometry: StreamGeometry::choose(0, job.redundancy)?,
         targets: Vec::new(),
         folders,
         replaced: old.iter().flat_map(|old| old.parity_files()).map(Path::to_owned).collect(),
@@ -288,10 +288,10 @@ pub(crate) fn plan_in(
     Ok(plan)
 }
 
-impl Order {
+impl LayerOrder {
     /// Chooses blocks and names of files.
-    pub fn plan(mut self, redundancy: Redundancy, skipped: Vec<Skipped>) -> Result<Plan> {
-        self.geometry = Geometry::choose(self.stream.length(), redundancy)?;
+    pub fn plan(mut self, redundancy: Redundancy, skipped: Vec<Skipped>) -> Result<ProtectPlan> {
+        self.geometry = StreamGeometry::choose(self.stream.length(), redundancy)?;
         let count = match self.folders.len() {
             1 => FILES,
             several => several * FILES_EACH,
@@ -306,7 +306,7 @@ impl Order {
         let once = self.geometry.length;
         let first = self.passes().first().map_or(0, |columns| columns.end - columns.start);
         let again = if passes > 1 { (self.geometry.block - first) * self.geometry.data } else { 0 };
-        Ok(Plan {
+        Ok(ProtectPlan {
             root: self.root.clone(),
             label: String::from_utf8_lossy(&self.settings.label).into_owned(),
             files: self.items.iter().filter(is_file).count() as u64,
@@ -359,7 +359,7 @@ impl Order {
 /// If a parity file cannot be written ([`ErrorKind::Io`]), the memory is short
 /// ([`ErrorKind::Memory`]), or another process protects the same files ([`ErrorKind::Busy`]). Then
 /// there is no new parity, and what was there before stays.
-pub fn protect(plan: &Plan, progress: Progress<'_>) -> Result<ProtectReport> {
+pub fn protect(plan: &ProtectPlan, progress: Progress<'_>) -> Result<ProtectReport> {
     let order = &plan.order;
     expect_room(order)?;
     order.folders.iter().try_for_each(|folder| make_folder(folder, order))?;
@@ -407,7 +407,7 @@ pub fn protect(plan: &Plan, progress: Progress<'_>) -> Result<ProtectReport> {
 /// Refuses to begin if a disk has no room for its parity files. What they will replace stands until
 /// they are complete. The names in the catalogue are left out, because nobody knows yet how well
 /// they compress.
-fn expect_room(order: &Order) -> Result<()> {
+fn expect_room(order: &LayerOrder) -> Result<()> {
     let count = order.targets.len() as u16;
     let header = order.header(count, Id::new([0; 16]), 0);
     let files = order.items.iter().filter(|item| item.size().is_some()).count();
@@ -429,7 +429,7 @@ fn expect_room(order: &Order) -> Result<()> {
 }
 
 /// Refuses to go on if another process has protected the same files since this was planned.
-fn refuse_rivals(order: &Order) -> Result<()> {
+fn refuse_rivals(order: &LayerOrder) -> Result<()> {
     let is_rival = match order.generation {
         0 => {
             let label = String::from_utf8_lossy(&order.settings.label);
@@ -459,12 +459,12 @@ fn existing(replaced: &[PathBuf]) -> Vec<PathBuf> {
 
 /// Makes and writes all parity blocks.
 fn code_blocks(
-    order: &Order,
+    order: &LayerOrder,
     header: &Header,
     files: &[StagedFile],
     progress: Progress<'_>,
 ) -> Result<Scanned> {
-    let Order { stream, geometry, threads, .. } = order;
+    let LayerOrder { stream, geometry, threads, .. } = order;
     let mut gathered = Gathered::new(stream, geometry);
     let Some(code) = geometry.code()? else { return Ok(gathered.finish()) };
     let mut checks: Vec<crc_fast::Digest> =
@@ -473,7 +473,8 @@ fn code_blocks(
     let is_single = passes.len() == 1;
     for columns in passes {
         let is_first = columns.start == 0;
-        let reading = Reading { stream, geometry: *geometry, columns, threads: *threads, progress };
+        let reading =
+            StreamReading { stream, geometry: *geometry, columns, threads: *threads, progress };
         let mut sums = match is_first {
             true => add_all(&code, &reading, order.memory, |blocks, memory| {
                 reading.scan(blocks, Some(memory), &mut gathered);
@@ -497,7 +498,7 @@ fn code_blocks(
 /// batch were added to parity blocks, they would be 20.
 fn add_all(
     code: &LongCode,
-    reading: &Reading<'_>,
+    reading: &StreamReading<'_>,
     memory: u64,
     read: impl FnMut(Range<u64>, &mut [u8]) + Send,
 ) -> Result<LongSums> {
@@ -512,7 +513,7 @@ fn add_all(
 /// blocks that follow one another are in different files.
 fn write_rows(
     code: &LongCode,
-    reading: &Reading<'_>,
+    reading: &StreamReading<'_>,
     sums: &mut LongSums,
     checks: &mut [crc_fast::Digest],
     header: &Header,
@@ -539,10 +540,10 @@ fn write_rows(
 ///
 /// The files in it that still are what the scan has read stay. If all of them are, one was changed
 /// for a moment, and nobody knows which.
-fn leave_out_changed(order: &Order, scanned: &mut Scanned, mixed: &[u64]) {
-    let Order { stream, geometry, .. } = order;
+fn leave_out_changed(order: &LayerOrder, scanned: &mut Scanned, mixed: &[u64]) {
+    let LayerOrder { stream, geometry, .. } = order;
     let is_same = |piece: usize, digest: Option<FileDigest>| {
-        let Piece { source, length, .. } = &stream.pieces()[piece];
+        let StreamPiece { source, length, .. } = &stream.pieces()[piece];
         source.as_ref().is_some_and(|source| {
             source.is_expected() && digest.is_some() && digest_of(&source.path, *length) == digest
         })
@@ -567,7 +568,7 @@ fn leave_out_changed(order: &Order, scanned: &mut Scanned, mixed: &[u64]) {
 
 /// Returns the items with their digests, and the files that could not be read as they were planned.
 /// These are not protected, nor are hard links to them, and their bytes stay in the stream as gaps.
-fn settled(order: &Order, scanned: &Scanned) -> (Vec<Item>, Vec<Skipped>) {
+fn settled(order: &LayerOrder, scanned: &Scanned) -> (Vec<Item>, Vec<Skipped>) {
     let (mut skipped, mut lost) = (Vec::new(), HashSet::new());
     let mut piece = 0;
     let mut items = Vec::with_capacity(order.items.len());
@@ -598,14 +599,14 @@ fn settled(order: &Order, scanned: &Scanned) -> (Vec<Item>, Vec<Skipped>) {
 }
 
 /// Returns the number of blocks with bytes that belong to no file.
-fn gap_blocks(geometry: &Geometry, items: &[Item]) -> u64 {
+fn gap_blocks(geometry: &StreamGeometry, items: &[Item]) -> u64 {
     let is_gap = |item: &Item| matches!(item.kind, ItemKind::Gap { .. });
     geometry.blocks_with(items.iter().filter_map(|item| Some((item.size()?, is_gap(item)))))
 }
 
 /// Refuses to protect the present bytes of a damaged file as if they were right, and to leave out a
 /// file that could not be read, because the old parity may be able to repair it.
-fn refuse_damaged(order: &Order, items: &[Item]) -> Result<()> {
+fn refuse_damaged(order: &LayerOrder, items: &[Item]) -> Result<()> {
     if order.known.is_empty() {
         return Ok(());
     }
@@ -637,12 +638,12 @@ fn reason(trouble: Option<&Trouble>) -> String {
 /// index in `found`, are not read again.
 pub(crate) fn items(
     root: &Path,
-    found: &[Found],
+    found: &[FoundEntry],
     known: impl Fn(usize) -> Option<Details> + Sync,
     threads: usize,
 ) -> Vec<Item> {
     let further = further_names(root, found);
-    let item = |(found, details): (&Found, Details)| {
+    let item = |(found, details): (&FoundEntry, Details)| {
         let kind = match &found.kind {
             FoundKind::Folder => ItemKind::Folder,
             FoundKind::Symlink { target } => ItemKind::Symlink { target: target.clone() },
@@ -654,7 +655,7 @@ pub(crate) fn items(
         // A further name has the details of its file.
         let is_further = matches!(kind, ItemKind::HardLink { .. });
         let details = if is_further { Details::default() } else { details };
-        let &Found { ref path, mode, modified, .. } = found;
+        let &FoundEntry { ref path, mode, modified, .. } = found;
         Item { path: path.clone(), mode, modified, details, kind }
     };
     found.iter().zip(details::of_all(root, found, known, threads)).map(item).collect()
@@ -666,7 +667,7 @@ pub(crate) fn stream(root: &Path, items: &[Item]) -> Stream {
     for item in items {
         if let Some(size) = item.size() {
             let expected = Some((size, item.modified));
-            stream.push(size, Some(Source { path: path_in(root, &item.path), expected }));
+            stream.push(size, Some(PieceFile { path: path_in(root, &item.path), expected }));
         }
     }
     stream

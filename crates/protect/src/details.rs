@@ -8,7 +8,7 @@ use paritas_store::place::extended::Extended;
 
 use crate::catalogue::Details;
 use crate::system::path_in;
-use crate::tree::{Found, FoundKind, in_threads};
+use crate::tree::{FoundEntry, FoundKind, in_threads};
 
 /// Number of files that a thread takes at a time.
 const BATCH: usize = 256;
@@ -17,7 +17,7 @@ const BATCH: usize = 256;
 /// index in `found`, are not read again.
 pub(crate) fn of_all(
     root: &Path,
-    found: &[Found],
+    found: &[FoundEntry],
     known: impl Fn(usize) -> Option<Details> + Sync,
     threads: usize,
 ) -> Vec<Details> {
@@ -38,7 +38,7 @@ pub(crate) fn of_all(
     all
 }
 
-fn read(root: &Path, found: &Found) -> Details {
+fn read(root: &Path, found: &FoundEntry) -> Details {
     let extended = match found.kind {
         FoundKind::Symlink { .. } => Extended::default(),
         _ => Extended::of(&path_in(root, &found.path)),

@@ -28,11 +28,11 @@ pub(crate) struct Excludes {
     all: Gitignore,
     /// Whether the patterns, as they are stored, follow the rules of gitignore.
     gitignore: bool,
-    patterns: Vec<Pattern>,
+    patterns: Vec<ExcludePattern>,
 }
 
 #[derive(Debug)]
-struct Pattern {
+struct ExcludePattern {
     /// The pattern as it was given.
     given: String,
     /// The pattern as the catalogue keeps it.
@@ -77,7 +77,7 @@ impl Excludes {
             alone.add_line(None, &line).map_err(bad)?;
             all.add_line(None, &line).map_err(bad)?;
             let alone = alone.build().map_err(bad)?;
-            read.push(Pattern { given, stored, alone, is_used: AtomicBool::new(false) });
+            read.push(ExcludePattern { given, stored, alone, is_used: AtomicBool::new(false) });
         }
         Ok(Self { all: all.build().map_err(bad)?, gitignore, patterns: read })
     }

@@ -24,14 +24,14 @@ use crate::catalogue::{Catalogue, Details, FOLDER, Item, ItemKind, Settings, bad
 use crate::digest::FileDigest;
 use crate::exclude::Excludes;
 use crate::format::{Header, Id};
-use crate::geometry::{Geometry, Redundancy};
+use crate::geometry::{Redundancy, StreamGeometry};
 use crate::parity::{ParityFile, read_catalogue, refusal};
 use crate::system::{name_bytes, owned_name, path_in};
 use crate::tree::{Scope, Tree, joined, threads};
 use files::{holds_named, named_files_in, parity_files_in};
-use part::Part;
+use part::AskedPart;
 pub use places::{IsWanted, Other};
-use places::{Known, Places};
+use places::{KnownProtection, ParityPlaces};
 
 /// Files and the parity that protects them, as the newest catalogue says.
 #[derive(Debug, Clone)]
@@ -42,7 +42,7 @@ pub struct Protection {
     /// The layers that count, oldest first. The newest one is the last.
     pub(crate) layers: Vec<Layer>,
     /// Everything that is protected, by path.
-    pub(crate) entries: Vec<Entry>,
+    pub(crate) entries: Vec<ProtectedEntry>,
     /// Number of layers that cannot be read: older ones that count, and newer ones.
     pub(crate) unreadable_layers: usize,
     /// Parity files of layers that do not count, and of newer ones that cannot be read.
@@ -53,7 +53,7 @@ pub struct Protection {
     /// The generation of the next layer, later than that of any parity file that was found.
     pub(crate) next_generation: u32,
     /// The part that was asked for, if it is not all.
-    pub(crate) part: Option<Part>,
+    pub(crate) part: Option<AskedPart>,
 }
 
 /// A stream, its blocks and its parity.
@@ -82,7 +82,7 @@ pub(crate) struct LayerPiece {
 
 /// Something that is protected.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Entry {
+pub(crate) struct ProtectedEntry {
     pub path: Vec<u8>,
     pub mode: u32,
     pub modified: Timestamp,
@@ -90,7 +90,7 @@ pub(crate) struct Entry {
     pub kind: EntryKind,
 }
 
-/// The kind of an [`Entry`].
+/// The kind of a [`ProtectedEntry`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum EntryKind {
     Folder,
@@ -109,7 +109,7 @@ pub(crate) enum EntryKind {
     },
 }
 
-impl Entry {
+impl ProtectedEntry {
     pub fn size(&self) -> u64 {
         match self.kind {
             EntryKind::File { size, .. } => size,
@@ -166,10 +166,10 @@ impl Protection {
 
     /// Returns the number of bytes of all protected files.
     pub fn bytes(&self) -> u64 {
-        self.covered().map(Entry::size).sum()
+        self.covered().map(ProtectedEntry::size).sum()
     }
 
-    fn covered(&self) -> impl Iterator<Item = &Entry> {
+    fn covered(&self) -> impl Iterator<Item = &ProtectedEntry> {
         let numbered = self.entries.iter().enumerate();
         numbered.filter(|(number, _)| self.covers(*number)).map(|(_, entry)| entry)
     }
@@ -189,7 +189,7 @@ impl Protection {
     }
 
     /// Returns the blocks of each layer, oldest first.
-    pub fn geometries(&self) -> impl Iterator<Item = Geometry> + '_ {
+    pub fn geometries(&self) -> impl Iterator<Item = StreamGeometry> + '_ {
         self.layers.iter().map(|layer| layer.header.geometry)
     }
 
@@ -351,7 +351,7 @@ impl Protection {
     }
 
     /// Returns the path of an entry.
-    pub(crate) fn path_of(&self, entry: &Entry) -> PathBuf {
+    pub(crate) fn path_of(&self, entry: &ProtectedEntry) -> PathBuf {
         path_in(&self.root, &entry.path)
     }
 
@@ -444,7 +444,7 @@ fn settings_at(root: &Path, mut settings: Settings) -> Settings {
 /// path belongs to no protection ([`crate::ErrorKind::NotRecognised`]), or a root that was given
 /// may belong to several of the protections ([`crate::ErrorKind::Parameters`]).
 pub fn find(paths: &[PathBuf]) -> Result<Vec<Protection>> {
-    let mut places = Places::default();
+    let mut places = ParityPlaces::default();
     paths.iter().try_for_each(|path| places.add(path))?;
     let (found, others) = places.meant(None)?;
     match others.into_iter().next() {
@@ -465,7 +465,7 @@ pub fn find_among(
     paths: &[PathBuf],
     is_wanted: Option<IsWanted<'_>>,
 ) -> Result<(Vec<Protection>, Vec<Other>)> {
-    let (mut places, mut refused) = (Places::default(), Vec::new());
+    let (mut places, mut refused) = (ParityPlaces::default(), Vec::new());
     for path in paths {
         let error = places.add(path).err();
         refused.extend(error.map(|error| Other { path: path.clone(), error: Some(error) }));
@@ -480,7 +480,7 @@ pub fn find_among(
 /// # Errors
 /// If a path cannot be read ([`crate::ErrorKind::Io`]).
 pub fn parity_at(paths: &[PathBuf]) -> Result<BTreeMap<Id, Vec<PathBuf>>> {
-    let mut places = Places::default();
+    let mut places = ParityPlaces::default();
     paths.iter().try_for_each(|path| places.add(path))?;
     places.add_all_nameless();
     let files = places.parity_files()?;
@@ -521,7 +521,7 @@ pub fn holds_parity(path: &Path) -> bool {
 /// Returns the protections whose parity is in some folders.
 pub(crate) fn in_folders(folders: &[PathBuf]) -> Result<Vec<Protection>> {
     let folders = folders.iter().filter(|folder| folder.is_dir()).cloned().collect();
-    Places::in_folders(folders).protections()
+    ParityPlaces::in_folders(folders).protections()
 }
 
 /// Whether parity files of protection `id`, of this generation or a later one, have their final
@@ -586,8 +586,8 @@ fn newest(files: &[&ParityFile]) -> Option<(Header, Vec<u8>, Catalogue)> {
 }
 
 /// Assembles a protection from its newest catalogue and the layers that count.
-fn assemble(known: Known<'_>, root: PathBuf) -> Result<Protection> {
-    let Known { id, files, header, bytes, newest, .. } = known;
+fn assemble(known: KnownProtection<'_>, root: PathBuf) -> Result<Protection> {
+    let KnownProtection { id, files, header, bytes, newest, .. } = known;
     let groups = layers(&files);
     let files_of = |layer: Id| groups.iter().find(|group| group[0].header.layer == layer);
     let mut builder = Builder { entries: Vec::new(), layers: Vec::new() };
@@ -656,13 +656,13 @@ fn kept(newest: &Catalogue) -> HashMap<(u32, u32), &Item> {
 }
 
 /// Returns the entry of an item.
-fn entry(item: &Item, kind: EntryKind) -> Entry {
+fn entry(item: &Item, kind: EntryKind) -> ProtectedEntry {
     let Item { path, mode, modified, details, .. } = item.clone();
-    Entry { path, mode, modified, details, kind }
+    ProtectedEntry { path, mode, modified, details, kind }
 }
 
 struct Builder {
-    entries: Vec<Entry>,
+    entries: Vec<ProtectedEntry>,
     layers: Vec<Layer>,
 }
 
@@ -729,7 +729,7 @@ impl Builder {
         });
     }
 
-    fn finish(mut self) -> Result<(Vec<Entry>, Vec<Layer>)> {
+    fn finish(mut self) -> Result<(Vec<ProtectedEntry>, Vec<Layer>)> {
         self.entries.sort_unstable_by(|one, other| one.path.cmp(&other.path));
         check_tree(&self.entries)?;
         for (number, entry) in self.entries.iter().enumerate() {
@@ -743,7 +743,7 @@ impl Builder {
 
 /// Refuses trees in which a path occurs twice, a path leads through something that is not a folder,
 /// or a hard link leads to something that is not a file.
-fn check_tree(entries: &[Entry]) -> Result<()> {
+fn check_tree(entries: &[ProtectedEntry]) -> Result<()> {
     let at = |path: &[u8]| {
         let found = entries.binary_search_by(|entry| entry.path.as_slice().cmp(path));
         found.ok().map(|number| &entries[number].kind)

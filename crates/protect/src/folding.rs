@@ -13,7 +13,7 @@ use unicode_normalization::UnicodeNormalization;
 
 use crate::find::Protection;
 use crate::system::{name_bytes, path_in};
-use crate::tree::{Found, Tree, folder_of, joined, name_of};
+use crate::tree::{FoundEntry, Tree, folder_of, joined, name_of};
 
 /// Matches the entries that were not found under their recorded names with the names that the file
 /// system takes for the same.
@@ -24,7 +24,7 @@ pub(crate) fn match_folded(protection: &Protection, tree: &mut Tree) {
         let name = name_of(path);
         entries.flatten().any(|entry| name_bytes(&entry.file_name()) == name)
     };
-    let open = |path: &[u8]| Found::at(root, path);
+    let open = |path: &[u8]| FoundEntry::at(root, path);
     let paths = protection.entries.iter().map(|entry| entry.path.as_slice());
     Folding { tree, open, is_listed }.match_all(paths);
 }
@@ -38,7 +38,7 @@ struct Folding<'t, O, L> {
     is_listed: L,
 }
 
-impl<O: Fn(&[u8]) -> Option<Found>, L: Fn(&[u8]) -> bool> Folding<'_, O, L> {
+impl<O: Fn(&[u8]) -> Option<FoundEntry>, L: Fn(&[u8]) -> bool> Folding<'_, O, L> {
     /// Matches paths, which are in ascending order and those that the tree was matched with.
     fn match_all<'p>(&mut self, paths: impl Iterator<Item = &'p [u8]>) {
         // The folders that have other names, and those that are not there under any name.
@@ -99,23 +99,23 @@ mod tests {
     use crate::tree::FoundKind;
     use paritas_shards::Timestamp;
 
-    fn thing(path: &str, size: Option<u64>) -> Found {
+    fn thing(path: &str, size: Option<u64>) -> FoundEntry {
         let kind = match size {
             Some(size) => FoundKind::File { size, links: None },
             None => FoundKind::Folder,
         };
         let modified = Timestamp { seconds: 1, nanoseconds: 2 };
-        Found { path: path.into(), mode: 0o755, modified, changed: None, owner: None, kind }
+        FoundEntry { path: path.into(), mode: 0o755, modified, changed: None, owner: None, kind }
     }
 
     /// Returns the listed path of each recorded one, on a file system that folds names or not.
-    fn places(listed: &[Found], recorded: &[&str], folds: bool) -> Vec<Option<String>> {
+    fn places(listed: &[FoundEntry], recorded: &[&str], folds: bool) -> Vec<Option<String>> {
         let mut tree = Tree::default();
         tree.found = listed.to_vec();
         tree.found.sort_by(|one, other| one.path.cmp(&other.path));
         let things = tree.found.clone();
         let open = |path: &[u8]| {
-            let is_at = |found: &&Found| match folds {
+            let is_at = |found: &&FoundEntry| match folds {
                 true => folded(&found.path) == folded(path),
                 false => found.path == path,
             };
@@ -125,7 +125,7 @@ mod tests {
         let paths = || recorded.iter().map(|path| path.as_bytes());
         tree.match_paths(paths());
         Folding { tree: &mut tree, open, is_listed }.match_all(paths());
-        let path = |found: &Found| String::from_utf8(found.path.clone()).unwrap();
+        let path = |found: &FoundEntry| String::from_utf8(found.path.clone()).unwrap();
         (0..recorded.len()).map(|number| tree.of(number).map(path)).collect()
     }
 

@@ -8,8 +8,8 @@
 //! A *protection* has a root folder and *layers*. The protected files of a layer, in the order of
 //! their paths and with nothing between them, are its *stream*. The stream is cut into *data
 //! blocks* of B bytes; the last one may be shorter, and counts as filled up with zeros. From these
-//! a long code ([`paritas::long::LongCode`], which follows from the numbers of data and parity blocks)
-//! makes *parity blocks* of B bytes.
+//! a long code ([`paritas::long::LongCode`], which follows from the numbers of data and parity
+//! blocks) makes *parity blocks* of B bytes.
 //!
 //! # File
 //!
@@ -68,7 +68,7 @@ use std::ffi::OsString;
 use crc_fast::{CrcAlgorithm, checksum, checksum_combine};
 pub use paritas_shards::ObjectId as Id;
 
-use crate::geometry::Geometry;
+use crate::geometry::StreamGeometry;
 use crate::system::owned_name;
 
 const MAGIC: [u8; 8] = *b"\x89PRTY\r\n\x1a";
@@ -99,7 +99,7 @@ pub(crate) struct Header {
     pub index: u16,
     /// Number of parity files of the layer.
     pub count: u16,
-    pub geometry: Geometry,
+    pub geometry: StreamGeometry,
     pub catalogue: CatalogueShape,
 }
 
@@ -119,15 +119,15 @@ pub(crate) struct CatalogueShape {
 
 /// The place of a record: the beginning of a file, or its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum RecordPlace {
     Header = 1,
     Trailer = 2,
 }
 
 impl Header {
     /// Returns the record's bytes.
-    pub fn to_bytes(&self, kind: Kind) -> [u8; RECORD] {
-        let Geometry { length, block, data, parity } = self.geometry;
+    pub fn to_bytes(&self, kind: RecordPlace) -> [u8; RECORD] {
+        let StreamGeometry { length, block, data, parity } = self.geometry;
         let mut out = Vec::with_capacity(RECORD);
         out.extend_from_slice(&MAGIC);
         for short in [VERSION, kind as u16] {
@@ -156,12 +156,12 @@ impl Header {
 
     /// Reads a record. Returns `None` if the bytes are damaged, or not a record of this format and
     /// kind.
-    pub fn from_bytes(bytes: &[u8; RECORD], kind: Kind) -> Option<Self> {
+    pub fn from_bytes(bytes: &[u8; RECORD], kind: RecordPlace) -> Option<Self> {
         let (content, check) = bytes.split_at(RECORD - CHECK as usize);
         if checksum(CrcAlgorithm::Crc64Nvme, content).to_le_bytes() != *check {
             return None;
         }
-        let mut fields = Fields(content);
+        let mut fields = RecordFields(content);
         let begins = fields.take() == MAGIC
             && u16::from_le_bytes(fields.take()) == VERSION
             && u16::from_le_bytes(fields.take()) == kind as u16
@@ -172,7 +172,7 @@ impl Header {
             generation: u32::from_le_bytes(fields.take()),
             index: u16::from_le_bytes(fields.take()),
             count: u16::from_le_bytes(fields.take()),
-            geometry: Geometry {
+            geometry: StreamGeometry {
                 length: fields.long(),
                 block: fields.long(),
                 data: fields.long(),
@@ -302,9 +302,9 @@ pub(crate) fn resumed_block_checksum(state: u64) -> crc_fast::Digest {
 }
 
 /// The fields of a record that are not read yet.
-struct Fields<'a>(&'a [u8]);
+struct RecordFields<'a>(&'a [u8]);
 
-impl Fields<'_> {
+impl RecordFields<'_> {
     fn take<const N: usize>(&mut self) -> [u8; N] {
         let (field, rest) = self.0.split_first_chunk().expect("a record has its length");
         self.0 = rest;
@@ -327,7 +327,7 @@ mod tests {
             generation: 3,
             index: 1,
             count: 4,
-            geometry: Geometry { length: 100_000, block: 512, data: 196, parity: 20 },
+            geometry: StreamGeometry { length: 100_000, block: 512, data: 196, parity: 20 },
             catalogue: CatalogueShape {
                 length: 1000,
                 piece: 512,
@@ -340,7 +340,7 @@ mod tests {
 
     #[test]
     fn records_are_read_as_written() {
-        for kind in [Kind::Header, Kind::Trailer] {
+        for kind in [RecordPlace::Header, RecordPlace::Trailer] {
             let bytes = header().to_bytes(kind);
             assert_eq!(Header::from_bytes(&bytes, kind), Some(header()));
             for at in 0..RECORD {
@@ -349,8 +349,8 @@ mod tests {
                 assert_eq!(Header::from_bytes(&damaged, kind), None, "byte {at}");
             }
         }
-        let bytes = header().to_bytes(Kind::Header);
-        assert_eq!(Header::from_bytes(&bytes, Kind::Trailer), None);
+        let bytes = header().to_bytes(RecordPlace::Header);
+        assert_eq!(Header::from_bytes(&bytes, RecordPlace::Trailer), None);
     }
 
     #[test]
@@ -375,8 +375,8 @@ mod tests {
         for (number, change) in changes.into_iter().enumerate() {
             let mut changed = header();
             change(&mut changed);
-            let bytes = changed.to_bytes(Kind::Header);
-            assert_eq!(Header::from_bytes(&bytes, Kind::Header), None, "{number}");
+            let bytes = changed.to_bytes(RecordPlace::Header);
+            assert_eq!(Header::from_bytes(&bytes, RecordPlace::Header), None, "{number}");
         }
     }
 

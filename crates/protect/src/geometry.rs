@@ -1,12 +1,12 @@
 //! How many blocks of which size a stream is cut into, and how many parity blocks it gets.
 //!
 //! As many lost blocks can be repaired as there are parity blocks, whichever they are (see
-//! [`paritas::long::LongCode`]). Many small blocks are better for scattered damage, because each damaged
-//! byte costs a block. Few large ones have fewer checksums. So there are about a thousand parity
-//! blocks if each of them then has at least 4 KiB. With less parity, a block has 4 KiB. If there
-//! would be fewer than 256 parity blocks of that size, a block has about a 256th of the parity, but
-//! never less than 512 bytes. A code has at most 65,536 blocks, so a low redundancy has fewer
-//! parity blocks.
+//! [`paritas::long::LongCode`]). Many small blocks are better for scattered damage, because each
+//! damaged byte costs a block. Few large ones have fewer checksums. So there are about a thousand
+//! parity blocks if each of them then has at least 4 KiB. With less parity, a block has 4 KiB. If
+//! there would be fewer than 256 parity blocks of that size, a block has about a 256th of the
+//! parity, but never less than 512 bytes. A code has at most 65,536 blocks, so a low redundancy has
+//! fewer parity blocks.
 
 use std::fmt;
 use std::str::FromStr;
@@ -99,7 +99,7 @@ impl FromStr for Redundancy {
 
 /// The blocks of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Geometry {
+pub struct StreamGeometry {
     /// Number of bytes of the stream.
     pub length: u64,
     /// Number of bytes of a block. The last data block may be shorter.
@@ -110,7 +110,7 @@ pub struct Geometry {
     pub parity: u64,
 }
 
-impl Geometry {
+impl StreamGeometry {
     /// Chooses the blocks of a stream of `length` bytes. An empty stream has none.
     ///
     /// # Errors
@@ -179,7 +179,7 @@ mod tests {
         let redundancies = ["0.1%", "1%", "5%", "10%", "33.3%", "100%", "1000%"];
         for redundancy in redundancies.map(|text| text.parse::<Redundancy>().unwrap()) {
             for length in (0..46).flat_map(|bits| [1_u64 << bits, (1_u64 << bits) / 7 * 13 + 1]) {
-                let chosen = Geometry::choose(length, redundancy).unwrap();
+                let chosen = StreamGeometry::choose(length, redundancy).unwrap();
                 assert!(chosen.is_valid(), "{chosen:?}");
                 let bytes = chosen.parity * chosen.block;
                 assert!(bytes >= redundancy.of(length), "{chosen:?}");
@@ -189,8 +189,8 @@ mod tests {
                 chosen.code().unwrap();
             }
         }
-        assert_eq!(Geometry::choose(0, Redundancy::USUAL).unwrap().code().unwrap(), None);
-        let usual = Geometry::choose(1 << 29, Redundancy::USUAL).unwrap();
+        assert_eq!(StreamGeometry::choose(0, Redundancy::USUAL).unwrap().code().unwrap(), None);
+        let usual = StreamGeometry::choose(1 << 29, Redundancy::USUAL).unwrap();
         assert_eq!((usual.data, usual.parity, usual.block), (9_987, 999, 53_760));
     }
 

@@ -59,13 +59,15 @@ mod update;
 mod verify;
 
 pub use catalogue::FOLDER;
-pub use create::{Cost, Plan, ProtectJob, ProtectReport, default_memory, plan, protect};
+pub use create::{
+    ParityCost, ProtectJob, ProtectPlan, ProtectReport, default_memory, plan, protect,
+};
 pub use evidence::FileState;
 pub use find::{
     IsWanted, Other, Protection, find, find_among, has_parity, holds_parity, parity_at,
 };
 pub use format::Id;
-pub use geometry::{Geometry, Redundancy};
+pub use geometry::{Redundancy, StreamGeometry};
 pub use paritas_store::error::{Error, ErrorKind, Result};
 pub use paritas_store::place::space::DiskNeed;
 pub use repair::{RepairJob, RepairReport, repair};

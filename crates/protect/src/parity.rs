@@ -12,7 +12,7 @@ use paritas_shards::staged::StagedFile;
 use paritas_store::error::{Error, Result};
 use paritas_store::progress::Progress;
 
-use crate::format::{CHECK, Header, Kind, RECORD};
+use crate::format::{CHECK, Header, RECORD, RecordPlace};
 use crate::pieces;
 use crate::stream::{open, read_at};
 use crate::tree::in_threads;
@@ -50,8 +50,9 @@ impl ParityFile {
             read_exact(&file, &mut bytes, offset).then_some(())?;
             Header::from_bytes(&bytes, kind)
         };
-        let front = record(0, Kind::Header);
-        let back = length.checked_sub(RECORD as u64).and_then(|at| record(at, Kind::Trailer));
+        let front = record(0, RecordPlace::Header);
+        let back =
+            length.checked_sub(RECORD as u64).and_then(|at| record(at, RecordPlace::Trailer));
         let agree = front.is_some() && front == back;
         let header = front.or(back)?;
         let has_ends = agree && header.file_length(header.index) == length;
@@ -228,8 +229,8 @@ pub(crate) fn write_catalogue<'f>(
     for index in 0..header.count {
         let Some(file) = file(index) else { continue };
         let header = Header { index, ..header.clone() };
-        file.write_at(&mut [IoSlice::new(&header.to_bytes(Kind::Header))], 0)?;
-        let trailer = header.to_bytes(Kind::Trailer);
+        file.write_at(&mut [IoSlice::new(&header.to_bytes(RecordPlace::Header))], 0)?;
+        let trailer = header.to_bytes(RecordPlace::Trailer);
         file.write_at(&mut [IoSlice::new(&trailer)], header.trailer_offset(index))?;
     }
     Ok(())

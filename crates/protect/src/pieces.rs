@@ -122,8 +122,8 @@ fn recover(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::{Id, Kind};
-    use crate::geometry::{Geometry, Redundancy};
+    use crate::format::{Id, RecordPlace};
+    use crate::geometry::{Redundancy, StreamGeometry};
 
     fn header(catalogue: &[u8], files: u16, parity: u64) -> Header {
         Header {
@@ -132,7 +132,7 @@ mod tests {
             generation: 0,
             index: 0,
             count: files,
-            geometry: Geometry::choose(1000, Redundancy::USUAL).unwrap(),
+            geometry: StreamGeometry::choose(1000, Redundancy::USUAL).unwrap(),
             catalogue: CatalogueShape::choose(catalogue, files, parity),
         }
     }
@@ -149,8 +149,11 @@ mod tests {
                 for (parity, needed) in [(0, alone), (1 << 40, 1)] {
                     let catalogue = &bytes[..length];
                     let header = header(catalogue, files, parity);
-                    let record = header.to_bytes(Kind::Header);
-                    assert_eq!(Header::from_bytes(&record, Kind::Header).as_ref(), Some(&header));
+                    let record = header.to_bytes(RecordPlace::Header);
+                    assert_eq!(
+                        Header::from_bytes(&record, RecordPlace::Header).as_ref(),
+                        Some(&header)
+                    );
                     let pieces = cut(catalogue, &header).unwrap();
                     let most = header.catalogue.piece * u64::from(header.catalogue.data);
                     assert!(most >= length as u64 && pieces.len() as u64 <= MOST_PIECES);

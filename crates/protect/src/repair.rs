@@ -25,8 +25,8 @@ use paritas_store::shown::shown;
 
 use crate::create::default_memory;
 use crate::evidence::{Evidence, FileState};
-use crate::find::{Entry, EntryKind, Protection};
-use crate::restore::{Complete, Restoring, Seen, Target};
+use crate::find::{EntryKind, ProtectedEntry, Protection};
+use crate::restore::{Complete, RestoreTree, Restoring, Seen};
 use crate::scan::digest_of;
 use crate::sparse;
 use crate::system::{name_bytes, path_bytes};
@@ -189,10 +189,10 @@ pub fn repair(
     if !lost.is_empty() || has_broken || protection.may_lack_entries() {
         report.found.status = Status::BeyondRepair;
     }
-    let target = Target::open(&root, protection.id.to_string(), job.sync)?;
+    let target = RestoreTree::open(&root, protection.id.to_string(), job.sync)?;
     let paths = lost.iter().map(|&lost| target.path_of(&protection.entries[lost].path));
     report.lost = paths.collect();
-    let repair = Repair {
+    let repair = RepairRun {
         protection,
         job,
         progress,
@@ -287,7 +287,7 @@ fn split(
     (possible, lost)
 }
 
-struct Repair<'a> {
+struct RepairRun<'a> {
     protection: &'a Protection,
     job: &'a RepairJob,
     progress: Progress<'a>,
@@ -300,7 +300,7 @@ struct Repair<'a> {
     crowded: BTreeMap<usize, NoRoom>,
     /// The layers whose parity finds no room on its disk.
     without_room: Vec<usize>,
-    target: &'a Target,
+    target: &'a RestoreTree,
 }
 
 /// The files that are being restored, by entry.
@@ -309,7 +309,7 @@ type Files<'t> = BTreeMap<usize, Restoring<'t>>;
 /// The parity files of a layer that are being written anew, by number.
 type Parity = BTreeMap<u16, StagedFile>;
 
-impl<'a> Repair<'a> {
+impl<'a> RepairRun<'a> {
     fn run(mut self, wanted: &[usize], report: &mut RepairReport) -> Result<()> {
         self.expect_space(wanted, report)?;
         if self.writes_parity() {
@@ -410,7 +410,7 @@ impl<'a> Repair<'a> {
             return;
         }
         // Hard links are made with their files, whether they are wanted or not.
-        let is_written = |(number, entry): &(usize, &Entry)| {
+        let is_written = |(number, entry): &(usize, &ProtectedEntry)| {
             let is_link = matches!(entry.kind, EntryKind::HardLink { .. });
             is_link || wanted.binary_search(number).is_ok()
         };
@@ -485,9 +485,9 @@ impl<'a> Repair<'a> {
     }
 
     /// Whether an earlier repair to the same folder has restored an entry.
-    fn was_restored(&self, entry: &Entry) -> bool {
+    fn was_restored(&self, entry: &ProtectedEntry) -> bool {
         let path = self.target.path_of(&entry.path);
-        let has = |file: &Entry| match file.kind {
+        let has = |file: &ProtectedEntry| match file.kind {
             EntryKind::File { size, digest, .. } => digest_of(&path, size) == Some(digest),
             _ => false,
         };

@@ -10,14 +10,14 @@ use std::path::{Path, PathBuf};
 
 use crate::aside;
 use crate::digest::{FileDigest, shorten};
-use crate::find::Entry;
+use crate::find::ProtectedEntry;
 use crate::sparse::copy_bytes;
 use crate::stream::{open, read_at};
 use crate::system::{owned_name, path_in};
 use crate::tree::{folder_of, is_temporary, temporary_name};
 use paritas_shards::Digest;
 use paritas_store::error::{Error, ErrorKind, Result};
-use paritas_store::place::attributes::{Attributes, Timestamp, Wanted};
+use paritas_store::place::attributes::{Attributes, Timestamp, WantedAttributes};
 use paritas_store::place::extended::Extended;
 use paritas_store::place::folder::Folder;
 use paritas_store::place::refused::{Refused, is_refusal, refusal};
@@ -34,7 +34,7 @@ const READABLE: u32 = 0o400;
 
 /// A tree in which files are restored.
 #[derive(Debug)]
-pub(crate) struct Target {
+pub(crate) struct RestoreTree {
     root: PathBuf,
     folder: Folder,
     /// The id in the names of temporary files.
@@ -53,7 +53,7 @@ pub(crate) struct Target {
 /// is to stay.
 #[derive(Debug)]
 pub(crate) struct Restoring<'t> {
-    target: &'t Target,
+    target: &'t RestoreTree,
     pub path: Vec<u8>,
     temporary: Vec<u8>,
     /// What may be replaced. If there was nothing, nothing is replaced.
@@ -82,14 +82,14 @@ pub(crate) struct Seen {
 
 /// Where something is that moves back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum MoveSource {
     /// It has its name.
     Here,
     /// It is on another disk, from which it can only be copied.
     OtherDisk,
 }
 
-impl Target {
+impl RestoreTree {
     /// Opens the folder that restored paths are relative to.
     pub fn open(root: &Path, id: String, sync: bool) -> Result<Self> {
         let folder = Folder::open(root).map_err(|error| Error::io("opening", root, &error))?;
@@ -161,7 +161,7 @@ impl Target {
 
     /// Makes a folder. It has its mode from the beginning, in case the repair is killed; until it
     /// is finished, its owner may write to it in any case.
-    pub fn make_folder(&self, entry: &Entry) -> Result<()> {
+    pub fn make_folder(&self, entry: &ProtectedEntry) -> Result<()> {
         let failed = |error| self.failed("making", &entry.path)(error);
         let (folder, name) = self.folder.parent(&entry.path, true).map_err(failed)?;
         folder.make(&name, entry.mode & RESTORED_MODE).map_err(failed)?;
@@ -191,12 +191,12 @@ impl Target {
     }
 
     /// Gives a folder its attributes.
-    pub fn finish_folder(&self, entry: &Entry) -> Result<()> {
+    pub fn finish_folder(&self, entry: &ProtectedEntry) -> Result<()> {
         let failed = |error| self.failed("finishing", &entry.path)(error);
         let folder = self.inner(&entry.path).map_err(failed)?;
         let above = || self.inner(folder_of(&entry.path)).ok()?.owner();
         let none = Extended::default();
-        let wanted = Wanted {
+        let wanted = WantedAttributes {
             mode: entry.mode & RESTORED_MODE,
             modified: entry.modified,
             owner: entry.details.owner.or_else(above),
@@ -206,7 +206,7 @@ impl Target {
     }
 
     /// Gives a folder the time that it had.
-    pub fn set_folder_time(&self, entry: &Entry) -> Result<()> {
+    pub fn set_folder_time(&self, entry: &ProtectedEntry) -> Result<()> {
         let failed = |error| self.failed("finishing", &entry.path)(error);
         let folder = self.inner(&entry.path).map_err(failed)?;
         let times = folder.set_modified(entry.modified).map_err(failed)?;
@@ -223,7 +223,7 @@ impl Target {
     }
 
     /// Makes a symbolic link to `to`, if the file system has links.
-    pub fn symlink(&self, entry: &Entry, to: &[u8], seen: Option<Seen>) -> Result<()> {
+    pub fn symlink(&self, entry: &ProtectedEntry, to: &[u8], seen: Option<Seen>) -> Result<()> {
         let failed = |error| self.failed("restoring the link", &entry.path)(error);
         let (folder, name) = self.folder.parent(&entry.path, true).map_err(failed)?;
         let temporary = self.temporary()?;
@@ -329,27 +329,27 @@ impl Target {
         let attributes = Attributes::of(&like);
         if let Some((mode, modified)) = attributes.mode.zip(attributes.modified) {
             let extended = &Extended::of_open(from);
-            let wanted = Wanted { mode, modified, owner: attributes.owner, extended };
+            let wanted = WantedAttributes { mode, modified, owner: attributes.owner, extended };
             self.refuse(wanted.give(to)?);
         }
         Ok(())
     }
 
     /// Moves a file in the tree to a name that must be free. If the file is on another disk,
-    /// nothing is done, and [`Place::OtherDisk`] is returned.
-    pub fn take(&self, from: &[u8], to: &[u8]) -> Result<Place> {
+    /// nothing is done, and [`MoveSource::OtherDisk`] is returned.
+    pub fn take(&self, from: &[u8], to: &[u8]) -> Result<MoveSource> {
         let failed = |error| self.failed("moving back", to)(error);
         let (source, old) = self.folder.parent(from, false).map_err(failed)?;
         let (folder, new) = self.folder.parent(to, true).map_err(failed)?;
         match folder.take(&source, &old, &new) {
             Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {
-                return Ok(Place::OtherDisk);
+                return Ok(MoveSource::OtherDisk);
             }
             taken => taken.map_err(failed)?,
         }
         self.note_name(from);
         self.note_name(to);
-        Ok(Place::Here)
+        Ok(MoveSource::Here)
     }
 
     /// Moves a file in the tree from another disk to a name that must be free: copies it, compares
@@ -443,7 +443,7 @@ impl<'t> Restoring<'t> {
     /// # Errors
     /// If it has another digest ([`ErrorKind::DigestMismatch`]), or if the system refuses
     /// ([`ErrorKind::Io`]).
-    pub fn complete(self, entry: &Entry, expected: FileDigest) -> Result<Complete<'t>> {
+    pub fn complete(self, entry: &ProtectedEntry, expected: FileDigest) -> Result<Complete<'t>> {
         let failed = |error| self.failed(error);
         let file = self.open()?;
         self.expect_digest(&file, entry.size(), expected)?;
@@ -501,12 +501,12 @@ impl Complete<'_> {
     }
 }
 
-impl Target {
+impl RestoreTree {
     /// Gives a new file the owner, the mode and the extended attributes of the file that it will
     /// replace, or else those of the entry, and the entry's time. Until the file has its name, its
     /// owner may read it in any case: if the repair is killed, the next one looks for bytes in it.
     /// Returns whether the mode does not let its owner read it.
-    fn set_attributes(&self, file: &File, entry: &Entry) -> io::Result<bool> {
+    fn set_attributes(&self, file: &File, entry: &ProtectedEntry) -> io::Result<bool> {
         let (folder, name) = self.folder.parent(&entry.path, false)?;
         let (mode, owner, extended) = match folder.about(&name) {
             Some((mode, owner)) => (mode, owner, Extended::of(&self.path_of(&entry.path))),
@@ -517,7 +517,8 @@ impl Target {
         };
         let mode = mode & RESTORED_MODE;
         let modified = entry.modified;
-        let wanted = Wanted { mode: mode | READABLE, modified, owner, extended: &extended };
+        let wanted =
+            WantedAttributes { mode: mode | READABLE, modified, owner, extended: &extended };
         self.refuse(wanted.give(file)?);
         Ok(mode & READABLE == 0)
     }
@@ -569,7 +570,8 @@ mod tests {
     fn folders_with_new_names_are_synced_once() {
         let root = tempfile::tempdir().unwrap();
         for sync in [true, false] {
-            let target = Target::open(root.path(), "0123456789abcdef".to_owned(), sync).unwrap();
+            let target =
+                RestoreTree::open(root.path(), "0123456789abcdef".to_owned(), sync).unwrap();
             let paths: [&[u8]; 4] = [b"a/b/1", b"a/b/2", b"c/3", b"4"];
             let files = paths.map(|path| target.begin(path, 10, None).unwrap());
             let unsynced: Vec<Vec<u8>> = target.unsynced.borrow().iter().cloned().collect();

@@ -17,9 +17,9 @@ use paritas_shards::Digest;
 
 use crate::digest::{FileDigest, digest, shorten};
 use crate::evidence::{Evidence, FileState, LayerEvidence};
-use crate::find::{Entry, EntryKind, Layer, Protection};
+use crate::find::{EntryKind, Layer, ProtectedEntry, Protection};
 use crate::format::{after_zeros, block_checksum, checksum_of_zeros};
-use crate::stream::{Patch, Source, Stream};
+use crate::stream::{Patch, PieceFile, Stream};
 use crate::system::{path_bytes, path_in};
 use crate::tree::{FoundKind, Links, Tree, in_threads};
 
@@ -148,7 +148,12 @@ fn new_folder(
 }
 
 /// Whether a path has what an entry without bytes is, and does not belong to another entry.
-fn is_at(protection: &Protection, evidence: &Evidence, entry: &Entry, path: &Path) -> bool {
+fn is_at(
+    protection: &Protection,
+    evidence: &Evidence,
+    entry: &ProtectedEntry,
+    path: &Path,
+) -> bool {
     let Ok(relative) = path.strip_prefix(&protection.root).map(path_bytes) else { return false };
     let is_new = protection.entry_at(&relative).is_none();
     match (&entry.kind, evidence.tree.at(&relative).map(|found| &found.kind)) {
@@ -258,7 +263,7 @@ fn contents(files: Vec<(u64, PathBuf)>, threads: usize) -> Vec<(FileContent, Pat
 
 /// Returns the digest of a file of `size` bytes, if it can be read and has that size.
 pub(crate) fn digest_of(path: &Path, size: u64) -> Option<FileDigest> {
-    let source = Source { path: path.to_owned(), expected: None };
+    let source = PieceFile { path: path.to_owned(), expected: None };
     let mut memory = vec![0; (size + 1).min(STEP as u64) as usize];
     if size < STEP as u64 {
         let read = source.read(0, &mut memory).ok()?;
@@ -311,7 +316,7 @@ pub(crate) fn find_shifted(protection: &Protection, evidence: &mut Evidence, thr
             continue;
         }
         let LayerEvidence { lost, stream, .. } = &mut evidence.layers[number];
-        let wanted = Wanted::new(layer, lost);
+        let wanted = WantedBlocks::new(layer, lost);
         let found = search(&wanted, files, threads);
         patch(layer, stream, &found);
         lost.retain(|block| !found.contains_key(block));
@@ -344,7 +349,7 @@ fn patch(layer: &Layer, stream: &mut Stream, found: &BTreeMap<u64, (PathBuf, u64
 }
 
 /// The lost blocks that are looked for. A last block that is shorter than the others is not.
-struct Wanted {
+struct WantedBlocks {
     block: usize,
     /// The lost blocks by the linear part of their checksums.
     lost: HashMap<u64, Vec<u64>>,
@@ -360,7 +365,7 @@ struct Wanted {
 /// Number of last bits of a sum that select a hint.
 const HINT_BITS: u32 = 20;
 
-impl Wanted {
+impl WantedBlocks {
     fn new(layer: &Layer, lost: &[u64]) -> Self {
         let geometry = &layer.header.geometry;
         let block = geometry.block as usize;
@@ -393,7 +398,7 @@ impl Wanted {
     /// Looks for the blocks in a file. Many blocks may be alike, such as blocks of zeros. The first
     /// place that is found serves all of them.
     fn search(&self, path: PathBuf) -> Vec<(u64, (PathBuf, u64))> {
-        let source = Source { path, expected: None };
+        let source = PieceFile { path, expected: None };
         let (mut found, mut told) = (Vec::new(), HashSet::new());
         // The window, and what it moves over.
         let mut memory = Vec::new();
@@ -445,7 +450,11 @@ fn hint(sum: u64) -> (usize, u64) {
     ((low >> 6) as usize, 1 << (low & 63))
 }
 
-fn search(wanted: &Wanted, files: Vec<PathBuf>, threads: usize) -> BTreeMap<u64, (PathBuf, u64)> {
+fn search(
+    wanted: &WantedBlocks,
+    files: Vec<PathBuf>,
+    threads: usize,
+) -> BTreeMap<u64, (PathBuf, u64)> {
     let threads = threads.min(MOST_WINDOWS / wanted.window()).max(1).min(files.len());
     let files = Mutex::new(files.into_iter());
     let parts = in_threads(threads, || {
@@ -510,7 +519,7 @@ mod tests {
         let sum = roll.of(&vec![0; block]);
         let hints = vec![u64::MAX; 1 << (HINT_BITS - 6)];
         let lost = HashMap::from([(sum, (0..50).collect())]);
-        let wanted = Wanted { block, lost, sums: HashSet::from([sum]), hints, roll };
+        let wanted = WantedBlocks { block, lost, sums: HashSet::from([sum]), hints, roll };
         let file = tempfile::NamedTempFile::new().unwrap();
         file.as_file().set_len(3 * STEP as u64 + 123).unwrap();
         let found = wanted.search(file.path().to_owned());

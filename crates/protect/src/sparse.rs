@@ -5,7 +5,7 @@ use std::io;
 use std::ops::Range;
 
 use crate::format::checksum_of_zeros;
-use crate::geometry::Geometry;
+use crate::geometry::StreamGeometry;
 use crate::stream::read_at;
 
 /// Number of bytes that are copied at once.
@@ -67,7 +67,7 @@ pub(crate) fn copy_bytes(from: &File, to: &File, size: u64) -> io::Result<()> {
 
 /// Returns the number of bytes that a file takes on its disk, if the blocks of its zeros are holes.
 /// `range` is where it lies in the stream of a layer with these blocks and checksums.
-pub(crate) fn room(range: Range<u64>, geometry: &Geometry, checksums: &[u64]) -> u64 {
+pub(crate) fn room(range: Range<u64>, geometry: &StreamGeometry, checksums: &[u64]) -> u64 {
     let zeros = checksum_of_zeros(geometry.block);
     let whole = range.start.div_ceil(geometry.block)..range.end / geometry.block;
     let mut holes = 0;
@@ -148,7 +148,7 @@ mod tests {
             };
             let checksums: Vec<u64> = content.chunks(block as usize).map(sum).collect();
             let data = checksums.len() as u64;
-            let geometry = Geometry { length, block, data, parity: 1 };
+            let geometry = StreamGeometry { length, block, data, parity: 1 };
             for range in [0..length, 700..length - 3, 9..10, 5..5] {
                 let bytes = &content[range.start as usize..range.end as usize];
                 let is_used = |page: &&[u8]| page.iter().any(|&byte| byte != 0);
@@ -159,7 +159,7 @@ mod tests {
             }
         }
         let zeros = vec![checksum_of_zeros(PAGE); 100];
-        let geometry = Geometry { length: 409_600, block: PAGE, data: 100, parity: 1 };
+        let geometry = StreamGeometry { length: 409_600, block: PAGE, data: 100, parity: 1 };
         assert_eq!(room(0..409_600, &geometry, &zeros), 0);
         assert_eq!(room(1..409_600, &geometry, &zeros), PAGE - 1 + PAGE);
     }

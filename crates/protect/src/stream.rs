@@ -6,7 +6,8 @@
 //! blocks, leave the bytes in its memory. Blocks larger than a unit are read in steps. A file that
 //! several threads have read gets its digest from pieces ([`PieceDigest`]).
 //!
-//! A [`Reading`] is about a range of columns of the blocks: all of them, if the memory suffices.
+//! A [`StreamReading`] is about a range of columns of the blocks: all of them, if the memory
+//! suffices.
 
 use std::collections::BTreeMap;
 use std::fs::{File, Metadata};
@@ -21,7 +22,7 @@ use paritas_store::progress::Progress;
 
 use crate::digest::{FileDigest, digest, shorten};
 use crate::format::{after_zeros, block_checksum, checksum_of_zeros, resumed_block_checksum};
-use crate::geometry::Geometry;
+use crate::geometry::StreamGeometry;
 use crate::tree::in_threads;
 use crate::trouble::{Trouble, is_bad_place};
 
@@ -35,7 +36,7 @@ const SECTOR: usize = 4096;
 /// The bytes of a layer.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Stream {
-    pieces: Vec<Piece>,
+    pieces: Vec<StreamPiece>,
     length: u64,
     /// Bytes that are somewhere else, by their position in the stream.
     patches: BTreeMap<u64, Patch>,
@@ -51,19 +52,19 @@ pub(crate) struct Patch {
 
 /// The bytes of one file in a stream, or bytes that belong to no file.
 #[derive(Debug, Clone)]
-pub(crate) struct Piece {
+pub(crate) struct StreamPiece {
     /// The position of its first byte in the stream.
     pub start: u64,
     pub length: u64,
     /// Number of bytes that the source has, from the beginning of the piece.
     there: u64,
     /// The file. Without one the bytes are taken as zeros.
-    pub source: Option<Source>,
+    pub source: Option<PieceFile>,
 }
 
 /// A file that has the bytes of a piece.
 #[derive(Debug, Clone)]
-pub(crate) struct Source {
+pub(crate) struct PieceFile {
     pub path: PathBuf,
     /// The size and time of the file when it was found, if it must still have them after it was
     /// read.
@@ -91,7 +92,7 @@ pub(crate) struct RunningSums {
 
 /// The findings of one thread.
 #[derive(Default)]
-struct Share {
+struct ThreadFindings {
     checksums: Vec<(u64, u64)>,
     /// The states of running checksums, by block.
     states: Vec<(u64, u64)>,
@@ -102,14 +103,14 @@ struct Share {
 
 impl Stream {
     /// Adds a piece at the end. A source has all of its bytes.
-    pub fn push(&mut self, length: u64, source: Option<Source>) {
+    pub fn push(&mut self, length: u64, source: Option<PieceFile>) {
         let there = if source.is_some() { length } else { 0 };
-        self.pieces.push(Piece { start: self.length, length, there, source });
+        self.pieces.push(StreamPiece { start: self.length, length, there, source });
         self.length += length;
     }
 
     /// Adds a piece at the end whose source has `size` bytes.
-    pub fn push_file(&mut self, length: u64, source: Source, size: u64) {
+    pub fn push_file(&mut self, length: u64, source: PieceFile, size: u64) {
         self.push(length, Some(source));
         self.pieces.last_mut().expect("it was added").there = size.min(length);
     }
@@ -120,7 +121,7 @@ impl Stream {
     }
 
     /// Returns the pieces in order.
-    pub fn pieces(&self) -> &[Piece] {
+    pub fn pieces(&self) -> &[StreamPiece] {
         &self.pieces
     }
 
@@ -136,7 +137,7 @@ impl Stream {
     /// Whether a source has any of the bytes of a range.
     fn has_any(&self, range: Range<u64>) -> bool {
         let start = range.start;
-        let has_some = |piece: &Piece| piece.there > start.saturating_sub(piece.start);
+        let has_some = |piece: &StreamPiece| piece.there > start.saturating_sub(piece.start);
         self.pieces_in(range).any(|number| has_some(&self.pieces[number]))
     }
 
@@ -145,7 +146,7 @@ impl Stream {
     }
 
     /// Returns the first piece that has a source and bytes in a block.
-    pub fn first_in(&self, geometry: &Geometry, block: u64) -> Option<usize> {
+    pub fn first_in(&self, geometry: &StreamGeometry, block: u64) -> Option<usize> {
         let start = block * geometry.block;
         let mut pieces = self.pieces_in(start..start + geometry.bytes_of(block));
         pieces.find(|&piece| self.has_source(piece))
@@ -174,12 +175,12 @@ impl Stream {
     pub fn set_source(&mut self, piece: usize, path: PathBuf) {
         let piece = &mut self.pieces[piece];
         piece.there = piece.length;
-        piece.source = Some(Source { path, expected: None });
+        piece.source = Some(PieceFile { path, expected: None });
     }
 
     /// Returns the files from which the bytes of a piece are read.
     pub fn sources_of(&self, piece: usize) -> impl Iterator<Item = &PathBuf> {
-        let Piece { start, length, source, .. } = &self.pieces[piece];
+        let StreamPiece { start, length, source, .. } = &self.pieces[piece];
         let before_end = self.patches.range(..start + length).rev();
         let patches = before_end.take_while(move |(at, patch)| *at + patch.length > *start);
         let patched = patches.map(|(_, patch)| &patch.path);
@@ -201,7 +202,7 @@ impl Stream {
         for (&start, patch) in self.patches.range(first..end) {
             let (from, to) = (start.max(offset), end.min(start + patch.length));
             if from < to {
-                let source = Source { path: patch.path.clone(), expected: None };
+                let source = PieceFile { path: patch.path.clone(), expected: None };
                 let bytes = &mut bytes[(from - offset) as usize..(to - offset) as usize];
                 // Bytes that cannot be read again stay as they are, and their file will not have
                 // its digest.
@@ -211,7 +212,7 @@ impl Stream {
     }
 }
 
-impl Piece {
+impl StreamPiece {
     /// Fills `bytes` with what is at `offset` in the piece.
     fn read(&self, offset: u64, bytes: &mut [u8]) -> Option<Trouble> {
         let Some(source) = &self.source else {
@@ -239,7 +240,7 @@ impl Piece {
     }
 }
 
-impl Source {
+impl PieceFile {
     /// Reads what is at `offset`, as far as the file goes.
     pub fn read(&self, offset: u64, bytes: &mut [u8]) -> Result<usize, Result<Trouble, io::Error>> {
         let mut file = open(&self.path).map_err(Err)?;
@@ -307,9 +308,9 @@ pub(crate) fn read_at(file: &File, bytes: &mut [u8], offset: u64) -> io::Result<
 
 /// How blocks of a stream are read.
 #[derive(Clone)]
-pub(crate) struct Reading<'a> {
+pub(crate) struct StreamReading<'a> {
     pub stream: &'a Stream,
-    pub geometry: Geometry,
+    pub geometry: StreamGeometry,
     /// The columns of each block that are wanted.
     pub columns: Range<u64>,
     pub threads: usize,
@@ -317,12 +318,12 @@ pub(crate) struct Reading<'a> {
 }
 
 /// Some blocks of a unit, and the memory for their columns if these are wanted.
-struct Unit<'m> {
+struct BlockUnit<'m> {
     blocks: Range<u64>,
     memory: Option<&'m mut [u8]>,
 }
 
-impl Reading<'_> {
+impl StreamReading<'_> {
     /// Returns the number of wanted bytes of each block.
     pub fn width(&self) -> usize {
         (self.columns.end - self.columns.start) as usize
@@ -395,20 +396,20 @@ impl Reading<'_> {
         &self,
         blocks: Range<u64>,
         memory: Option<&mut [u8]>,
-        work: impl Fn(Unit<'_>, &mut Vec<u8>, &mut Share) + Sync,
-    ) -> Vec<Share> {
+        work: impl Fn(BlockUnit<'_>, &mut Vec<u8>, &mut ThreadFindings) + Sync,
+    ) -> Vec<ThreadFindings> {
         let each = (STEP / self.geometry.block).max(1);
         let starts = blocks.clone().step_by(each as usize);
         let mut chunks = memory.map(|memory| memory.chunks_mut(each as usize * self.width()));
-        let units = starts.map(|start| Unit {
+        let units = starts.map(|start| BlockUnit {
             blocks: start..(start + each).min(blocks.end),
             memory: chunks.as_mut().and_then(Iterator::next),
         });
-        let units: Vec<Unit<'_>> = units.collect();
+        let units: Vec<BlockUnit<'_>> = units.collect();
         let threads = self.threads.min(units.len());
         let units = Mutex::new(units.into_iter());
         in_threads(threads, || {
-            let (mut share, mut scratch) = (Share::default(), Vec::new());
+            let (mut share, mut scratch) = (ThreadFindings::default(), Vec::new());
             loop {
                 let unit = units.lock().unwrap_or_else(PoisonError::into_inner).next();
                 match unit {
@@ -419,8 +420,8 @@ impl Reading<'_> {
         })
     }
 
-    fn scan_unit(&self, unit: Unit<'_>, scratch: &mut Vec<u8>, share: &mut Share) {
-        let Geometry { block, length, .. } = self.geometry;
+    fn scan_unit(&self, unit: BlockUnit<'_>, scratch: &mut Vec<u8>, share: &mut ThreadFindings) {
+        let StreamGeometry { block, length, .. } = self.geometry;
         let start = unit.blocks.start * block;
         let end = (unit.blocks.end * block).min(length);
         let is_whole = self.columns == (0..block);
@@ -464,7 +465,7 @@ impl Reading<'_> {
 
     /// Takes blocks of which no file has any bytes. They are zeros, and may be of any size. `zeros`
     /// is the checksum of a whole block of zeros.
-    fn pass_over(&self, unit: Unit<'_>, zeros: u64, share: &mut Share) {
+    fn pass_over(&self, unit: BlockUnit<'_>, zeros: u64, share: &mut ThreadFindings) {
         for block in unit.blocks.clone() {
             let bytes = self.geometry.bytes_of(block);
             let is_whole = bytes == self.geometry.block;
@@ -479,7 +480,7 @@ impl Reading<'_> {
     }
 
     /// Begins the running checksums of blocks whose first columns were read.
-    fn begin_sums(&self, blocks: Range<u64>, memory: &[u8], share: &mut Share) {
+    fn begin_sums(&self, blocks: Range<u64>, memory: &[u8], share: &mut ThreadFindings) {
         for (block, columns) in blocks.zip(memory.chunks(self.width())) {
             let mut crc = block_checksum();
             crc.update(self.part_of(block, columns));
@@ -494,14 +495,14 @@ impl Reading<'_> {
         bytes: &mut [u8],
         is_end: bool,
         sums: &mut BlockSums,
-        share: &mut Share,
+        share: &mut ThreadFindings,
     ) {
         self.hash_step(from, bytes, share);
         sums.add(from, bytes, is_end, share);
     }
 
     /// Reads bytes and hashes the pieces in them.
-    fn hash_step(&self, from: u64, bytes: &mut [u8], share: &mut Share) {
+    fn hash_step(&self, from: u64, bytes: &mut [u8], share: &mut ThreadFindings) {
         let mut ranges = Vec::new();
         self.stream
             .read(from, bytes, |number, range, trouble| ranges.push((number, range, trouble)));
@@ -565,7 +566,7 @@ struct BlockSums {
 }
 
 impl BlockSums {
-    fn add(&mut self, from: u64, mut bytes: &[u8], is_end: bool, share: &mut Share) {
+    fn add(&mut self, from: u64, mut bytes: &[u8], is_end: bool, share: &mut ThreadFindings) {
         let mut at = from;
         while !bytes.is_empty() {
             let left = (self.start + self.block - at).min(bytes.len() as u64);
@@ -580,7 +581,7 @@ impl BlockSums {
     }
 
     /// Adds zeros from `at` to the end of the last block, in one step for each block.
-    fn add_zeros(&mut self, mut at: u64, end: u64, share: &mut Share) {
+    fn add_zeros(&mut self, mut at: u64, end: u64, share: &mut ThreadFindings) {
         while at < end {
             let block_end = (self.start + self.block).min(end);
             let state = after_zeros(self.crc.get_state(), block_end - at);
@@ -620,7 +621,7 @@ pub(crate) struct Gathered {
 
 impl Gathered {
     /// Begins with nothing about a stream.
-    pub fn new(stream: &Stream, geometry: &Geometry) -> Self {
+    pub fn new(stream: &Stream, geometry: &StreamGeometry) -> Self {
         let mut scanned = Scanned {
             checksums: vec![0; geometry.data as usize],
             digests: vec![None; stream.pieces.len()],
@@ -634,7 +635,7 @@ impl Gathered {
         Self { scanned, parts: BTreeMap::new(), columns: RunningSums::new(geometry.data) }
     }
 
-    fn add(&mut self, stream: &Stream, share: Share) {
+    fn add(&mut self, stream: &Stream, share: ThreadFindings) {
         for (block, checksum) in share.checksums {
             self.scanned.checksums[block as usize] = checksum;
         }
@@ -676,9 +677,9 @@ impl Gathered {
 mod tests {
     use super::*;
 
-    fn checksums(stream: &Stream, geometry: Geometry) -> Vec<u64> {
+    fn checksums(stream: &Stream, geometry: StreamGeometry) -> Vec<u64> {
         let columns = 0..geometry.block;
-        let reading = Reading { stream, geometry, columns, threads: 1, progress: &|_| {} };
+        let reading = StreamReading { stream, geometry, columns, threads: 1, progress: &|_| {} };
         let mut gathered = Gathered::new(stream, &geometry);
         reading.scan(0..geometry.data, None, &mut gathered);
         gathered.finish().checksums
@@ -692,10 +693,10 @@ mod tests {
         std::fs::write(file.path(), [7; 1_000]).unwrap();
         for (length, block) in [(3_000, 384), (60_000 << 40, 1 << 40)] {
             let mut stream = Stream::default();
-            let source = Source { path: file.path().to_owned(), expected: None };
+            let source = PieceFile { path: file.path().to_owned(), expected: None };
             stream.push_file(length, source, 1_000);
             let data = length.div_ceil(block);
-            let sums = checksums(&stream, Geometry { length, block, data, parity: 1 });
+            let sums = checksums(&stream, StreamGeometry { length, block, data, parity: 1 });
             assert_eq!(sums.len() as u64, data);
             let sum = |there: u64, bytes: u64| {
                 let mut crc = block_checksum();
@@ -718,7 +719,7 @@ mod tests {
     fn bytes_without_a_file_are_not_read() {
         let mut small = Stream::default();
         small.push(1_000, None);
-        let geometry = Geometry { length: 1_000, block: 384, data: 3, parity: 1 };
+        let geometry = StreamGeometry { length: 1_000, block: 384, data: 3, parity: 1 };
         let sum = |bytes: usize| {
             let mut crc = block_checksum();
             crc.update(&vec![0; bytes]);
@@ -727,7 +728,8 @@ mod tests {
         assert_eq!(checksums(&small, geometry), [sum(384), sum(384), sum(232)]);
         let mut large = Stream::default();
         large.push(60_000 << 40, None);
-        let geometry = Geometry { length: 60_000 << 40, block: 1 << 40, data: 60_000, parity: 1 };
+        let geometry =
+            StreamGeometry { length: 60_000 << 40, block: 1 << 40, data: 60_000, parity: 1 };
         assert_eq!(checksums(&large, geometry).len(), 60_000);
     }
 }

@@ -8,8 +8,8 @@
 
 use paritas_store::place::attributes::Timestamp;
 
-use crate::find::{Entry, Protection};
-use crate::tree::{Found, FoundKind, Tree};
+use crate::find::{ProtectedEntry, Protection};
+use crate::tree::{FoundEntry, FoundKind, Tree};
 
 /// Whether the times tell which files were written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,13 +37,13 @@ impl ChangeTimes {
     }
 
     /// Whether a file was certainly touched since it was protected, whatever time it has itself.
-    pub fn was_touched(self, entry: &Entry, changed: Option<Timestamp>) -> bool {
+    pub fn was_touched(self, entry: &ProtectedEntry, changed: Option<Timestamp>) -> bool {
         let times = entry.details.changed.zip(changed);
         self.tell && times.is_some_and(|(then, now)| then != now)
     }
 }
 
-fn has_size_and_time(entry: &Entry, found: &Found) -> bool {
+fn has_size_and_time(entry: &ProtectedEntry, found: &FoundEntry) -> bool {
     let has_size = match found.kind {
         FoundKind::File { size, .. } => entry.is_file() && size == entry.size(),
         _ => false,

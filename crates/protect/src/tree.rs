@@ -31,7 +31,7 @@ const OF_KERNEL: &str = "a file system of the kernel, whose files are made when 
 
 /// Something that was found in a tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct FoundEntry {
     /// The path relative to the root, with slashes.
     pub path: Vec<u8>,
     pub mode: u32,
@@ -95,7 +95,7 @@ impl Skipped {
 #[derive(Debug, Default)]
 pub(crate) struct Tree {
     /// Everything that was found, in ascending order of the paths' bytes.
-    pub found: Vec<Found>,
+    pub found: Vec<FoundEntry>,
     /// Sockets, devices, and what could not be read.
     pub skipped: Vec<Skipped>,
     /// Files that a repair left when it was killed.
@@ -128,7 +128,7 @@ impl Tree {
         for start in starts {
             tree.begin(root, start, &mut folders);
         }
-        let walk = Walk::new(root, scope, folders);
+        let walk = TreeWalk::new(root, scope, folders);
         for part in in_threads(threads, || walk.work()) {
             tree.found.extend(part.found);
             tree.skipped.extend(part.skipped);
@@ -173,7 +173,7 @@ impl Tree {
         let reason = match looked {
             Ok((Ok(kind), metadata)) => {
                 let is_folder = kind == FoundKind::Folder;
-                self.found.push(Found::new(relative.to_vec(), &metadata, kind));
+                self.found.push(FoundEntry::new(relative.to_vec(), &metadata, kind));
                 return is_folder;
             }
             Ok((Err(what), _)) => what.to_owned(),
@@ -206,7 +206,7 @@ impl Tree {
     }
 
     /// Returns what was found at the path with this number among those that were matched.
-    pub fn of(&self, number: usize) -> Option<&Found> {
+    pub fn of(&self, number: usize) -> Option<&FoundEntry> {
         self.places[number].map(|place| &self.found[place])
     }
 
@@ -235,13 +235,13 @@ impl Tree {
     }
 
     /// Returns what was found at paths that were not matched.
-    pub fn others(&self) -> impl Iterator<Item = &Found> {
+    pub fn others(&self) -> impl Iterator<Item = &FoundEntry> {
         let pairs = self.found.iter().zip(&self.numbers);
         pairs.filter(|(_, number)| number.is_none()).map(|(found, _)| found)
     }
 
     /// Returns all files that were found.
-    pub fn files(&self) -> impl Iterator<Item = &Found> {
+    pub fn files(&self) -> impl Iterator<Item = &FoundEntry> {
         self.found.iter().filter(|found| matches!(found.kind, FoundKind::File { .. }))
     }
 
@@ -272,7 +272,7 @@ impl Tree {
     }
 
     /// Returns what was found at a path.
-    pub fn at(&self, path: &[u8]) -> Option<&Found> {
+    pub fn at(&self, path: &[u8]) -> Option<&FoundEntry> {
         self.place_of(path).map(|place| &self.found[place])
     }
 
@@ -282,7 +282,7 @@ impl Tree {
     }
 }
 
-impl Found {
+impl FoundEntry {
     fn new(path: Vec<u8>, metadata: &Metadata, kind: FoundKind) -> Self {
         let attributes = Attributes::of(metadata);
         let never = Timestamp { seconds: 0, nanoseconds: 0 };
@@ -393,7 +393,10 @@ fn special(_kind: FileType) -> &'static str {
 }
 
 /// Returns, for each further name of a file that has several, the first one.
-pub(crate) fn further_names<'f>(root: &Path, found: &'f [Found]) -> HashMap<&'f [u8], &'f [u8]> {
+pub(crate) fn further_names<'f>(
+    root: &Path,
+    found: &'f [FoundEntry],
+) -> HashMap<&'f [u8], &'f [u8]> {
     let mut firsts: HashMap<Links, Vec<&[u8]>> = HashMap::new();
     let mut further = HashMap::new();
     for found in found {
@@ -429,33 +432,34 @@ pub(crate) fn is_temporary(name: &[u8], id: &str) -> bool {
 }
 
 /// A folder that is to be looked through.
-struct Folder {
+struct ListedFolder {
     path: Vec<u8>,
     on: Option<FileSystem>,
 }
 
 /// Folders that are looked through by several threads. Each thread keeps the folders that it finds,
 /// and gives them away while another has none.
-struct Walk<'a> {
+struct TreeWalk<'a> {
     root: &'a Path,
     scope: &'a Scope,
-    queue: Mutex<Queue>,
+    queue: Mutex<FolderQueue>,
     changed: Condvar,
     /// Number of threads that wait for folders.
     waiting: AtomicUsize,
 }
 
-struct Queue {
-    folders: Vec<Folder>,
+struct FolderQueue {
+    folders: Vec<ListedFolder>,
     /// Number of threads that have folders, and may find more.
     busy: usize,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> TreeWalk<'a> {
     fn new(root: &'a Path, scope: &'a Scope, folders: Vec<Vec<u8>>) -> Self {
-        let begin = |path: Vec<u8>| Folder { on: FileSystem::of(&path_in(root, &path)), path };
+        let begin =
+            |path: Vec<u8>| ListedFolder { on: FileSystem::of(&path_in(root, &path)), path };
         let folders = folders.into_iter().map(begin).collect();
-        let queue = Mutex::new(Queue { folders, busy: 0 });
+        let queue = Mutex::new(FolderQueue { folders, busy: 0 });
         Self { root, scope, queue, changed: Condvar::new(), waiting: AtomicUsize::new(0) }
     }
 
@@ -479,12 +483,12 @@ impl<'a> Walk<'a> {
         tree
     }
 
-    fn locked(&self) -> MutexGuard<'_, Queue> {
+    fn locked(&self) -> MutexGuard<'_, FolderQueue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes a folder for a thread that has none. Waits while others may find some.
-    fn take(&self) -> Option<Folder> {
+    fn take(&self) -> Option<ListedFolder> {
         let mut queue = self.locked();
         loop {
             if let Some(folder) = queue.folders.pop() {
@@ -501,7 +505,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Adds what is in a folder, and returns the folders in it.
-    fn list(&self, folder: &Folder, tree: &mut Tree) -> Vec<Folder> {
+    fn list(&self, folder: &ListedFolder, tree: &mut Tree) -> Vec<ListedFolder> {
         let mut inner = Vec::new();
         let path = path_in(self.root, &folder.path);
         let entries = match fs::read_dir(&path) {
@@ -528,9 +532,9 @@ impl<'a> Walk<'a> {
     fn add(
         &self,
         entry: &fs::DirEntry,
-        folder: &Folder,
+        folder: &ListedFolder,
         tree: &mut Tree,
-        inner: &mut Vec<Folder>,
+        inner: &mut Vec<ListedFolder>,
     ) -> io::Result<()> {
         let name = entry.file_name();
         let path = joined(&folder.path, name_bytes(&name));
@@ -556,10 +560,10 @@ impl<'a> Walk<'a> {
                 if kind == FoundKind::Folder {
                     let on = folder.on.and_then(|above| above.of_entry(entry, &metadata));
                     if !FileSystem::begins(folder.on, on) || self.enters(&path, tree) {
-                        inner.push(Folder { path: path.clone(), on });
+                        inner.push(ListedFolder { path: path.clone(), on });
                     }
                 }
-                tree.found.push(Found::new(path, &metadata, kind));
+                tree.found.push(FoundEntry::new(path, &metadata, kind));
             }
             Err(what) => {
                 tree.skipped.push(Skipped { path: entry.path(), reason: what.to_owned() });
@@ -569,7 +573,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-impl Walk<'_> {
+impl TreeWalk<'_> {
     /// Whether a folder is looked into at which another file system begins. Notes that one does.
     fn enters(&self, folder: &[u8], tree: &mut Tree) -> bool {
         let path = path_in(self.root, folder);

@@ -23,20 +23,20 @@ use paritas_store::shown::{counted, shown};
 
 use crate::catalogue::{Item, ItemKind, Older};
 use crate::create::{
-    Order, Plan, ProtectJob, ProtectReport, common_mode, default_memory, items, now, plan_in,
-    protect, refuse_inside, stream,
+    LayerOrder, ProtectJob, ProtectPlan, ProtectReport, common_mode, default_memory, items, now,
+    plan_in, protect, refuse_inside, stream,
 };
 use crate::digest::FileDigest;
 use crate::exclude::Excludes;
-use crate::find::{Entry, EntryKind, Layer, Protection};
-use crate::geometry::Geometry;
+use crate::find::{EntryKind, Layer, ProtectedEntry, Protection};
+use crate::geometry::StreamGeometry;
 use crate::mounts;
 use crate::scan::{digest_of, digests};
 use crate::system::{path_bytes, path_in};
 use crate::times::ChangeTimes;
 use crate::tree::{Skipped, Tree, threads};
 use crate::trouble;
-use guard::Losses;
+use guard::GoneShare;
 pub use guard::Share;
 
 /// Largest number of layers.
@@ -130,7 +130,7 @@ pub struct UpdatePlan<'p> {
     /// The files that have changed.
     pub files: ChangedFiles,
     /// The parity that will be written, if any.
-    pub parity: Option<Plan>,
+    pub parity: Option<ProtectPlan>,
     /// Places that cannot be looked at now, as in [`UpdateReport::held`].
     pub held: Vec<Skipped>,
     /// Paths that were found and will not be protected.
@@ -218,10 +218,10 @@ pub fn update(
 ///
 /// # Errors
 /// If a file has the right time but other bytes or another size, so that it is damaged and must be
-/// repaired first ([`ErrorKind::DigestMismatch`]); if a protected file, or the folder that it is in,
-/// cannot be read ([`ErrorKind::Io`]); if only a part of the protection was asked for, the parity
-/// lies inside the protected files, or none of the paths that were given to protect exists any more
-/// ([`ErrorKind::Parameters`]); or as for [`crate::plan`].
+/// repaired first ([`ErrorKind::DigestMismatch`]); if a protected file, or the folder that it is
+/// in, cannot be read ([`ErrorKind::Io`]); if only a part of the protection was asked for, the
+/// parity lies inside the protected files, or none of the paths that were given to protect exists
+/// any more ([`ErrorKind::Parameters`]); or as for [`crate::plan`].
 pub fn plan_update<'p>(protection: &'p Protection, job: &UpdateJob) -> Result<UpdatePlan<'p>> {
     protection.expect_whole()?;
     let mut tree = protection.walk(threads(job.threads))?;
@@ -351,7 +351,7 @@ impl Held {
 }
 
 /// The bytes of a file that is protected already: number of the layer and of the piece.
-type Place = (usize, usize);
+type KnownPiece = (usize, usize);
 
 /// The changes since a protection was made or updated.
 struct Changes {
@@ -366,7 +366,7 @@ struct Changes {
     /// Numbers of the other entries whose bytes are gone.
     gone: Vec<usize>,
     /// The pieces that still are files.
-    alive: HashSet<Place>,
+    alive: HashSet<KnownPiece>,
 }
 
 impl Changes {
@@ -422,7 +422,7 @@ impl Changes {
     /// Refuses to take for removed all that was in a folder which was given to protect, if the
     /// folder is there and holds nothing now: perhaps a disk is not mounted on it.
     fn refuse_emptied(&self, protection: &Protection, tree: &Tree) -> Result<()> {
-        let content = |entry: &Entry| match entry.kind {
+        let content = |entry: &ProtectedEntry| match entry.kind {
             EntryKind::File { size, digest, .. } if size > 0 => Some((size, digest)),
             _ => None,
         };
@@ -451,10 +451,10 @@ impl Changes {
     }
 
     /// Returns how much is gone or changed.
-    fn losses(&self, protection: &Protection) -> Losses {
+    fn losses(&self, protection: &Protection) -> GoneShare {
         let lost = self.changed.iter().chain(&self.gone);
         let bytes = lost.clone().map(|&number| protection.entries[number].size()).sum();
-        Losses { files: lost.count() as u64, bytes }
+        GoneShare { files: lost.count() as u64, bytes }
     }
 
     /// Returns the paths of what has changed.
@@ -471,7 +471,7 @@ impl Changes {
     }
 
     /// Takes an item as the file of an entry.
-    fn keep(&mut self, item: &mut Item, entry: &Entry) {
+    fn keep(&mut self, item: &mut Item, entry: &ProtectedEntry) {
         if let EntryKind::File { layer, piece, .. } = entry.kind {
             self.kept += 1;
             self.alive.insert((layer, piece));
@@ -491,7 +491,7 @@ impl Changes {
             if there.contains(&entry.path) || self.is_alive(entry) {
                 continue;
             }
-            let Entry { path, mode, modified, details, .. } = entry.clone();
+            let ProtectedEntry { path, mode, modified, details, .. } = entry.clone();
             let kind = match entry.kind.clone() {
                 EntryKind::Folder => ItemKind::Folder,
                 EntryKind::Symlink { target } => ItemKind::Symlink { target },
@@ -518,7 +518,7 @@ impl Changes {
         });
     }
 
-    fn is_alive(&self, entry: &Entry) -> bool {
+    fn is_alive(&self, entry: &ProtectedEntry) -> bool {
         place_of(entry).is_some_and(|place| self.alive.contains(&place))
     }
 
@@ -557,7 +557,7 @@ impl Changes {
         job: &UpdateJob,
         mounts: &[Vec<u8>],
         skipped: Vec<Skipped>,
-    ) -> Result<Plan> {
+    ) -> Result<ProtectPlan> {
         let emptied = emptied(protection);
         let older = (0..protection.layers.len() - usize::from(emptied.is_some()))
             .map(|number| self.older(number, &protection.layers[number]))
@@ -567,14 +567,14 @@ impl Changes {
         let mut settings = protection.settings.clone();
         settings.created = now();
         settings.mounts = mounts.iter().cloned().map(Into::into).collect();
-        let order = Order {
+        let order = LayerOrder {
             root: protection.root.clone(),
             settings,
             protection: protection.id,
             generation: protection.next_generation,
             older,
             stream: stream(&protection.root, &items),
-            geometry: Geometry::choose(0, protection.redundancy())?,
+            geometry: StreamGeometry::choose(0, protection.redundancy())?,
             targets: Vec::new(),
             folders,
             replaced: emptied.into_iter().flatten().chain(protection.left.clone()).collect(),
@@ -609,7 +609,7 @@ impl Changes {
     }
 
     /// Plans a protection of everything in place of the old one.
-    fn anew(&self, protection: &Protection, job: &UpdateJob) -> Result<Plan> {
+    fn anew(&self, protection: &Protection, job: &UpdateJob) -> Result<ProtectPlan> {
         let settings = &protection.settings;
         let starts = protection.starts().filter(|start| is_there(protection, start));
         let folders: Vec<PathBuf> = match settings.folders.is_empty() {
@@ -652,7 +652,7 @@ impl Changes {
     }
 }
 
-fn place_of(entry: &Entry) -> Option<Place> {
+fn place_of(entry: &ProtectedEntry) -> Option<KnownPiece> {
     match entry.kind {
         EntryKind::File { layer, piece, .. } => Some((layer, piece)),
         _ => None,
@@ -680,7 +680,7 @@ fn present(protection: &Protection, tree: &Tree, job: &UpdateJob) -> Vec<Item> {
 }
 
 /// Returns the entry with the path of what has this index in `tree.found`.
-fn before<'p>(protection: &'p Protection, tree: &Tree, place: usize) -> Option<&'p Entry> {
+fn before<'p>(protection: &'p Protection, tree: &Tree, place: usize) -> Option<&'p ProtectedEntry> {
     tree.number_of(place).map(|number| &protection.entries[number])
 }
 
@@ -689,7 +689,7 @@ fn before<'p>(protection: &'p Protection, tree: &Tree, place: usize) -> Option<&
 fn has_bytes(
     protection: &Protection,
     item: &Item,
-    entry: &Entry,
+    entry: &ProtectedEntry,
     times: ChangeTimes,
     checksum: bool,
 ) -> Result<bool> {
@@ -716,13 +716,13 @@ fn has_bytes(
 fn moved<'p>(
     protection: &'p Protection,
     items: &[Item],
-    alive: &HashSet<Place>,
+    alive: &HashSet<KnownPiece>,
     threads: usize,
-) -> HashMap<Vec<u8>, &'p Entry> {
+) -> HashMap<Vec<u8>, &'p ProtectedEntry> {
     let gone = protection.entries.iter().filter(|entry| {
         entry.size() > 0 && place_of(entry).is_some_and(|place| !alive.contains(&place))
     });
-    let mut by_content: HashMap<(u64, FileDigest), &Entry> = HashMap::new();
+    let mut by_content: HashMap<(u64, FileDigest), &ProtectedEntry> = HashMap::new();
     for entry in gone {
         if let EntryKind::File { size, digest, .. } = entry.kind {
             by_content.insert((size, digest), entry);
@@ -748,7 +748,7 @@ fn moved<'p>(
 
 impl Changes {
     /// Whether an item is what an entry says.
-    fn is_same(&self, item: &Item, entry: &Entry) -> bool {
+    fn is_same(&self, item: &Item, entry: &ProtectedEntry) -> bool {
         let is_kind = match (&item.kind, &entry.kind) {
             (ItemKind::Folder, EntryKind::Folder) => true,
             (ItemKind::Symlink { target }, EntryKind::Symlink { target: then })

@@ -20,16 +20,16 @@ use paritas_store::progress::Progress;
 use paritas_store::shown::shown;
 
 use crate::evidence::{Evidence, FileState, LayerEvidence, is_left_by, lost_ranges};
-use crate::find::{Entry, EntryKind, Layer, Protection};
+use crate::find::{EntryKind, Layer, ProtectedEntry, Protection};
 use crate::folding::match_folded;
-use crate::geometry::Geometry;
+use crate::geometry::StreamGeometry;
 use crate::mounts::{self, Absence};
 use crate::parity::{Checked, ParityFile, check_all, refusal};
 use crate::scan;
-use crate::stream::{Gathered, Reading, Scanned, Source, Stream};
+use crate::stream::{Gathered, PieceFile, Scanned, Stream, StreamReading};
 use crate::system::{path_bytes, path_in};
 use crate::times::ChangeTimes;
-use crate::tree::{Found, FoundKind, Links, Skipped, Tree, are_linked, folder_of, threads};
+use crate::tree::{FoundEntry, FoundKind, Links, Skipped, Tree, are_linked, folder_of, threads};
 use crate::trouble::Trouble;
 use report::report;
 
@@ -124,7 +124,7 @@ pub struct LayerReport {
     /// The layer's number; later ones are newer.
     pub generation: u32,
     /// Its blocks.
-    pub geometry: Geometry,
+    pub geometry: StreamGeometry,
     /// Number of data blocks that are lost.
     pub lost: u64,
     /// Number of parity blocks at hand.
@@ -320,8 +320,8 @@ impl Examination<'_> {
         Ok(LayerEvidence::new(stream, lost, checked))
     }
 
-    fn scan(&self, stream: &Stream, geometry: &Geometry) -> Scanned {
-        let reading = Reading {
+    fn scan(&self, stream: &Stream, geometry: &StreamGeometry) -> Scanned {
+        let reading = StreamReading {
             stream,
             geometry: *geometry,
             columns: 0..geometry.block,
@@ -379,7 +379,7 @@ impl Examination<'_> {
             match file {
                 Some((path, size)) => {
                     let path = path_in(&self.protection.root, path);
-                    stream.push_file(piece.size, Source { path, expected: None }, size);
+                    stream.push_file(piece.size, PieceFile { path, expected: None }, size);
                 }
                 None => stream.push(piece.size, None),
             }
@@ -393,12 +393,13 @@ impl Examination<'_> {
         number: usize,
         piece: usize,
         scanned: &Scanned,
-        found: Option<&Found>,
+        found: Option<&FoundEntry>,
         times: ChangeTimes,
         known: Option<FileState>,
     ) -> Option<FileState> {
         let entry = &self.protection.entries[number];
-        let Some(Found { kind: FoundKind::File { size, .. }, modified, mode, .. }) = found else {
+        let Some(FoundEntry { kind: FoundKind::File { size, .. }, modified, mode, .. }) = found
+        else {
             return known;
         };
         if let Some(Trouble::Refused(why)) = scanned.troubles.get(&piece) {
@@ -422,7 +423,7 @@ impl Examination<'_> {
 impl Examination<'_> {
     /// Whether a file has, at this moment, the time that it had when it was protected, and nothing
     /// says that it was touched since.
-    fn is_untouched(&self, entry: &Entry, times: ChangeTimes) -> bool {
+    fn is_untouched(&self, entry: &ProtectedEntry, times: ChangeTimes) -> bool {
         let metadata = std::fs::symlink_metadata(self.protection.path_of(entry));
         metadata.is_ok_and(|found| {
             let has_time = Attributes::of(&found).modified == Some(entry.modified);
@@ -458,14 +459,14 @@ impl Examination<'_> {
 
 /// Returns the size of a file, and what its names have in common if it has several. Returns `None`
 /// for what is no file.
-fn file_of(found: Option<&Found>) -> Option<(u64, Option<Links>)> {
+fn file_of(found: Option<&FoundEntry>) -> Option<(u64, Option<Links>)> {
     match found?.kind {
         FoundKind::File { size, links } => Some((size, links)),
         _ => None,
     }
 }
 
-fn is_file(found: Option<&Found>) -> bool {
+fn is_file(found: Option<&FoundEntry>) -> bool {
     found.is_some_and(|found| matches!(found.kind, FoundKind::File { .. }))
 }
 
@@ -510,8 +511,8 @@ fn add_leftovers_beside(starts: &[Vec<u8>], protection: &Protection, tree: &mut 
 
 /// Returns the state of an entry by what the system says about it.
 fn state_by_metadata(
-    entry: &Entry,
-    found: Option<&Found>,
+    entry: &ProtectedEntry,
+    found: Option<&FoundEntry>,
     times: ChangeTimes,
 ) -> Option<FileState> {
     let Some(found) = found else { return Some(FileState::Missing) };

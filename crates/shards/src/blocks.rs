@@ -1,10 +1,10 @@
 //! Shards that are not files: the format and its arithmetic, for stores that keep shards in other
 //! places than folders.
 //!
-//! A [`Layout`] has the lengths of one object's blocks, their places in its shards, and the headers
-//! around them. A [`Segment`] is the memory of the blocks that are encoded together. The caller
-//! decides where the bytes come from and where they go. The stored bytes are exactly those that
-//! [`crate::encode`] writes to files.
+//! An [`ObjectLayout`] has the lengths of one object's blocks, their places in its shards, and the
+//! headers around them. A [`SegmentBlocks`] is the memory of the blocks that are encoded together.
+//! The caller decides where the bytes come from and where they go. The stored bytes are exactly
+//! those that [`crate::encode`] writes to files.
 //!
 //! ```
 //! use paritas_shards::blocks::{Layout, Segment, Shape};
@@ -38,8 +38,8 @@ use paritas_store::shown::shown;
 
 use crate::crew::Crew;
 use crate::format::{
-    Digest, Flaw, Identity, Kind, MAX_RECORD, ObjectId, PREFIX, Record, TRAILER, Total, check_name,
-    footer_length, record_length,
+    Digest, Identity, MAX_RECORD, ObjectId, PREFIX, Record, RecordFlaw, RecordKind, TRAILER, Total,
+    check_name, footer_length, record_length,
 };
 use crate::geometries::rebuild;
 use crate::geometry::{CHECKSUM, DEFAULT_BLOCK_BYTES, Geometry, Part};
@@ -54,7 +54,7 @@ pub const MOST_HEADER: usize = MAX_RECORD + TRAILER;
 /// The settings of a new object.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub struct Shape {
+pub struct NewObject {
     /// Number of bytes of a packet; see [`crate::EncodeJob`].
     pub packet: Option<usize>,
     /// Wanted number of bytes of a shard's block, at least one stripe's.
@@ -69,7 +69,7 @@ pub struct Shape {
     pub options: CodecOptions,
 }
 
-impl Default for Shape {
+impl Default for NewObject {
     fn default() -> Self {
         Self {
             packet: None,
@@ -86,27 +86,27 @@ impl Default for Shape {
 ///
 /// A *part* is what a shard file holds: one shard, or, in codes of several stages, what one stage
 /// adds to it. Parts are numbered by stage and then by shard. A *lane* is what has a checksum of
-/// its own within a block. Lanes of all parts are numbered through ([`Layout::lanes`]).
+/// its own within a block. Lanes of all parts are numbered through ([`ObjectLayout::lanes`]).
 #[derive(Debug, Clone)]
-pub struct Layout {
+pub struct ObjectLayout {
     geometry: Arc<Geometry>,
     identity: Arc<Identity>,
     /// The lengths of the front headers, by part.
     fronts: Arc<[u64]>,
 }
 
-impl Layout {
+impl ObjectLayout {
     /// Creates the shape of a new object with the base name `name`.
     ///
     /// # Errors
     /// If the name cannot be a file's, or a packet or block of this size is not possible
     /// ([`ErrorKind::Parameters`]), or if the system has no random numbers.
-    pub fn new(code: Code, name: impl AsRef<OsStr>, shape: Shape) -> Result<Self> {
+    pub fn new(code: Code, name: impl AsRef<OsStr>, shape: NewObject) -> Result<Self> {
         let name = name.as_ref();
         check_name(name_bytes(name)).map_err(|how| {
             Error::parameters(format!("{} cannot be an object's name: it is {how}", shown(name)))
         })?;
-        let Shape { packet, block_bytes, object, length, attributes, options } = shape;
+        let NewObject { packet, block_bytes, object, length, attributes, options } = shape;
         let (packet, stripes) = Geometry::choose(&code, packet, block_bytes, length);
         let object = object.map_or_else(ObjectId::random, Ok)?;
         let mut identity = Identity::new(&code, name, object);
@@ -157,7 +157,7 @@ impl Layout {
     pub fn read_footer(&self, end: &[u8]) -> Option<(usize, u64, Digest)> {
         let length = footer_length(end.last_chunk()?)?;
         let start = end.len().checked_sub(TRAILER + length)?;
-        let record = Record::parse(&end[start..end.len() - TRAILER], Kind::Footer).ok()?;
+        let record = Record::parse(&end[start..end.len() - TRAILER], RecordKind::Footer).ok()?;
         let total = record.total?;
         Some((self.part_of(&record)?, total.length, total.digest))
     }
@@ -285,7 +285,7 @@ impl Layout {
         length.map_or(threads, |length| threads.min(self.segments(length).max(1) as usize))
     }
 
-    /// Returns the bytes of memory that a [`Segment`] takes.
+    /// Returns the bytes of memory that a [`SegmentBlocks`] takes.
     pub fn segment_memory(&self) -> usize {
         self.geometry.buffer_count() * (self.geometry.widest_payload() + CHECKSUM)
     }
@@ -428,30 +428,31 @@ impl Layout {
     }
 }
 
-fn front_record(start: &[u8]) -> Result<Record, Flaw> {
-    let length = record_length(&start[..start.len().min(PREFIX)], Kind::Front)?;
-    let record = start.get(..length).ok_or_else(|| Flaw::Damaged("is cut short".to_owned()))?;
-    Record::parse(record, Kind::Front)
+fn front_record(start: &[u8]) -> Result<Record, RecordFlaw> {
+    let length = record_length(&start[..start.len().min(PREFIX)], RecordKind::Front)?;
+    let record =
+        start.get(..length).ok_or_else(|| RecordFlaw::Damaged("is cut short".to_owned()))?;
+    Record::parse(record, RecordKind::Front)
 }
 
-fn not_recognised(flaw: Flaw) -> Error {
+fn not_recognised(flaw: RecordFlaw) -> Error {
     Error::new(ErrorKind::NotRecognised, format!("the front header {flaw}"))
 }
 
 /// The memory of all blocks of one segment, and which of their lanes are good.
 #[derive(Debug)]
-pub struct Segment {
-    layout: Layout,
+pub struct SegmentBlocks {
+    layout: ObjectLayout,
     inner: segment::Segment,
     number: u64,
 }
 
-impl Segment {
+impl SegmentBlocks {
     /// Allocates memory for any one segment of an object.
     ///
     /// # Errors
     /// If the system lacks the memory ([`ErrorKind::Memory`]).
-    pub fn new(layout: &Layout) -> Result<Self> {
+    pub fn new(layout: &ObjectLayout) -> Result<Self> {
         let inner = segment::Segment::new(&layout.geometry)?;
         Ok(Self { layout: layout.clone(), inner, number: 0 })
     }
@@ -484,8 +485,8 @@ impl Segment {
         self.accept_lanes(part, self.layout.lanes(part), block)
     }
 
-    /// Takes in adjacent lanes of a part's block, like [`Segment::accept`]. Lanes for which `bytes`
-    /// are too few are not good.
+    /// Takes in adjacent lanes of a part's block, like [`SegmentBlocks::accept`]. Lanes for which
+    /// `bytes` are too few are not good.
     pub fn accept_lanes(&mut self, part: usize, lanes: Range<usize>, bytes: &[u8]) -> Vec<usize> {
         let id = BlockId { object: self.layout.object(), part, segment: self.number };
         self.inner.take(bytes, lanes, id)
@@ -555,10 +556,10 @@ pub fn encode_segments(
     source: impl Read + Send,
     parts: Range<usize>,
     threads: usize,
-    next: impl Fn() -> Result<Segment> + Sync,
-    done: impl Fn(Segment, usize) -> Result<()> + Sync,
+    next: impl Fn() -> Result<SegmentBlocks> + Sync,
+    done: impl Fn(SegmentBlocks, usize) -> Result<()> + Sync,
 ) -> Result<(u64, Digest)> {
-    let reading = Mutex::new(Reading { source, segments: 0, bytes: 0, ended: false });
+    let reading = Mutex::new(SourceReading { source, segments: 0, bytes: 0, ended: false });
     let hasher = Crew::run(threads.max(1), blake3::Hasher::new(), |crew| {
         while !crew.is_stopped() {
             let mut segment = next()?;
@@ -579,17 +580,17 @@ pub fn encode_segments(
 }
 
 /// A source, and the position that has been read.
-struct Reading<R> {
+struct SourceReading<R> {
     source: R,
     segments: u64,
     bytes: u64,
     ended: bool,
 }
 
-impl<R: Read> Reading<R> {
+impl<R: Read> SourceReading<R> {
     /// Fills the next segment. Returns the number of bytes in it, or `None` if the source has
     /// ended.
-    fn fill(&mut self, segment: &mut Segment) -> Result<Option<usize>> {
+    fn fill(&mut self, segment: &mut SegmentBlocks) -> Result<Option<usize>> {
         if self.ended {
             return Ok(None);
         }

@@ -15,13 +15,13 @@ use paritas_store::error::{Error, Result};
 /// A group of threads, and a value that they visit in turn.
 #[derive(Debug)]
 pub(crate) struct Crew<T> {
-    line: Mutex<Line<T>>,
+    line: Mutex<WaitingLine<T>>,
     moved: Condvar,
     stopped: AtomicBool,
 }
 
 #[derive(Debug)]
-struct Line<T> {
+struct WaitingLine<T> {
     next: u64,
     error: Option<Error>,
     value: T,
@@ -33,7 +33,7 @@ impl<T: Send> Crew<T> {
     /// # Errors
     /// If any thread fails; the first error is returned.
     pub fn run(threads: usize, value: T, work: impl Fn(&Self) -> Result<()> + Sync) -> Result<T> {
-        let line = Mutex::new(Line { next: 0, error: None, value });
+        let line = Mutex::new(WaitingLine { next: 0, error: None, value });
         let crew = Self { line, moved: Condvar::new(), stopped: AtomicBool::new(false) };
         thread::scope(|scope| {
             // If the system has no more threads, fewer do the same work.
@@ -89,7 +89,7 @@ impl<T: Send> Crew<T> {
         self.moved.notify_all();
     }
 
-    fn lock(&self) -> MutexGuard<'_, Line<T>> {
+    fn lock(&self) -> MutexGuard<'_, WaitingLine<T>> {
         self.line.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

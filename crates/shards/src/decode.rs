@@ -136,10 +136,10 @@ pub fn decode(
     progress: Progress<'_>,
 ) -> Result<DecodeReport> {
     let sources = Sources::open(object, 1)?;
-    let target = Target::open(target.into(), object)?;
+    let target = OpenTarget::open(target.into(), object)?;
     let (file, stream, sync) = match target {
-        Target::File(file, sync) => (Some(file), None, sync),
-        Target::Stream(stream) => (None, Some(stream), false),
+        OpenTarget::File(file, sync) => (Some(file), None, sync),
+        OpenTarget::Stream(stream) => (None, Some(stream), false),
     };
     let ordered = Ordered { hasher: blake3::Hasher::new(), stream };
     let next = AtomicU64::new(0);
@@ -237,12 +237,12 @@ fn expect_no_shard(target: &Path, object: &Object) -> Result<()> {
 }
 
 /// An open target.
-enum Target {
+enum OpenTarget {
     File(Pending, bool),
     Stream(Box<dyn Write + Send>),
 }
 
-impl Target {
+impl OpenTarget {
     fn open(target: DecodeTarget, object: &Object) -> Result<Self> {
         match target {
             DecodeTarget::Writer(stream) => Ok(Self::Stream(stream)),
@@ -251,9 +251,9 @@ impl Target {
                 if !fs::metadata(&file.path).is_ok_and(|found| !found.is_file()) {
                     expect_room(needed(object).map(|bytes| (file.path.as_path(), bytes)))?;
                 }
-                Ok(match Opened::open(file, access, |path| expect_no_shard(path, object))? {
-                    Opened::New(file, sync) => Self::File(file, sync),
-                    Opened::Device(device) => Self::Stream(Box::new(device)),
+                Ok(match OpenedOutput::open(file, access, |path| expect_no_shard(path, object))? {
+                    OpenedOutput::New(file, sync) => Self::File(file, sync),
+                    OpenedOutput::Device(device) => Self::Stream(Box::new(device)),
                 })
             }
         }
@@ -269,7 +269,7 @@ fn needed(object: &Object) -> Option<u64> {
 }
 
 /// An open target that was named: a new file, with whether it is synced, or a device or pipe.
-enum Opened {
+enum OpenedOutput {
     New(Pending, bool),
     Device(Device),
 }
@@ -292,7 +292,7 @@ impl Write for Device {
     }
 }
 
-impl Opened {
+impl OpenedOutput {
     /// Opens a file. `check` may refuse an existing one that would be replaced.
     fn open(
         target: FileTarget,
@@ -344,7 +344,7 @@ impl Opened {
 
 /// A file that gets its name once it is complete, or a device or pipe that is written to directly.
 pub struct Output {
-    target: Opened,
+    target: OpenedOutput,
     written: u64,
 }
 
@@ -360,7 +360,7 @@ impl Output {
         modified: Option<Timestamp>,
     ) -> Result<Self> {
         let access = file.preserve.access(mode, modified);
-        Ok(Self { target: Opened::open(file, access, |_| Ok(()))?, written: 0 })
+        Ok(Self { target: OpenedOutput::open(file, access, |_| Ok(()))?, written: 0 })
     }
 
     /// Refuses a file for whose `length` bytes its disk has no room.
@@ -369,14 +369,14 @@ impl Output {
     /// If there is less room ([`crate::ErrorKind::Io`]).
     pub fn expect_room(&self, length: u64) -> Result<()> {
         match &self.target {
-            Opened::New(file, _) => expect_room([(file.target(), length)]),
-            Opened::Device(_) => Ok(()),
+            OpenedOutput::New(file, _) => expect_room([(file.target(), length)]),
+            OpenedOutput::Device(_) => Ok(()),
         }
     }
 
     /// Whether [`Output::write_at`] can be used: devices and pipes are written in order.
     pub fn takes_positions(&self) -> bool {
-        matches!(self.target, Opened::New(..))
+        matches!(self.target, OpenedOutput::New(..))
     }
 
     /// Writes pieces one after the other from the position `start` on, which several threads may do
@@ -387,8 +387,8 @@ impl Output {
     pub fn write_at(&self, pieces: &[impl AsRef<[u8]>], start: u64) -> Result<()> {
         let mut slices: Vec<_> = pieces.iter().map(|piece| IoSlice::new(piece.as_ref())).collect();
         match &self.target {
-            Opened::New(file, _) => file.write_at(&mut slices, start),
-            Opened::Device(_) => Err(cannot_write(io::ErrorKind::NotSeekable.into())),
+            OpenedOutput::New(file, _) => file.write_at(&mut slices, start),
+            OpenedOutput::Device(_) => Err(cannot_write(io::ErrorKind::NotSeekable.into())),
         }
     }
 
@@ -400,8 +400,8 @@ impl Output {
     /// ([`crate::ErrorKind::Io`]).
     pub fn commit(self) -> Result<Vec<String>> {
         match self.target {
-            Opened::New(file, sync) => Ok(commit(vec![file], sync)?.refusals()),
-            Opened::Device(mut device) => {
+            OpenedOutput::New(file, sync) => Ok(commit(vec![file], sync)?.refusals()),
+            OpenedOutput::Device(mut device) => {
                 device.flush().map_err(cannot_write)?;
                 Ok(Vec::new())
             }
@@ -412,10 +412,10 @@ impl Output {
 impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match &mut self.target {
-            Opened::New(..) => {
+            OpenedOutput::New(..) => {
                 self.write_at(&[bytes], self.written).map_err(io::Error::other)?;
             }
-            Opened::Device(device) => device.write_all(bytes)?,
+            OpenedOutput::Device(device) => device.write_all(bytes)?,
         }
         self.written += bytes.len() as u64;
         Ok(bytes.len())
@@ -423,8 +423,8 @@ impl Write for Output {
 
     fn flush(&mut self) -> io::Result<()> {
         match &mut self.target {
-            Opened::New(..) => Ok(()),
-            Opened::Device(device) => device.flush(),
+            OpenedOutput::New(..) => Ok(()),
+            OpenedOutput::Device(device) => device.flush(),
         }
     }
 }

@@ -12,7 +12,7 @@ use paritas_store::error::{Error, ErrorKind, Result};
 use paritas_store::progress::Progress;
 use paritas_store::shown::{counted, shown};
 
-use crate::blocks::{Layout, Segment, Shape, encode_segments};
+use crate::blocks::{NewObject, ObjectLayout, SegmentBlocks, encode_segments};
 use crate::folders::encoded_placement;
 use crate::format::{Digest, ObjectId, Total};
 use crate::geometry::DEFAULT_BLOCK_BYTES;
@@ -143,7 +143,7 @@ pub fn encode(
 #[derive(Debug)]
 pub struct Preparation<'a> {
     job: &'a EncodeJob,
-    layout: Layout,
+    layout: ObjectLayout,
     /// The shards' files.
     paths: Vec<PathBuf>,
 }
@@ -219,7 +219,7 @@ impl Preparation<'_> {
             |target: &PathBuf| NewFile { target: target.clone(), replace: Replace::Never, access };
         let targets: Vec<NewFile> = paths.iter().map(new).collect();
         let files = Pending::create_all(targets, 0)?;
-        let encoding = Encoding { layout: &layout, files: &files };
+        let encoding = SharedEncoding { layout: &layout, files: &files };
         let (total, stored) = encoding.run(job, source, progress)?;
         let committed = commit_over(&job.directories, || find_old(job), files, job.sync)?;
         let placement = encoded_placement(layout.geometry(), total.length, &paths);
@@ -241,8 +241,8 @@ impl Preparation<'_> {
     }
 }
 
-fn layout(job: &EncodeJob) -> Result<Layout> {
-    let shape = Shape {
+fn layout(job: &EncodeJob) -> Result<ObjectLayout> {
+    let shape = NewObject {
         packet: job.packet,
         block_bytes: job.block_bytes,
         object: job.object,
@@ -261,7 +261,7 @@ fn layout(job: &EncodeJob) -> Result<Layout> {
             return Err(Error::new(ErrorKind::Io, message));
         }
     }
-    Layout::new(job.code.clone(), &job.name, shape)
+    ObjectLayout::new(job.code.clone(), &job.name, shape)
 }
 
 /// Refuses names that belong to files that encoding did not make: those are never replaced.
@@ -297,7 +297,7 @@ fn find_old(job: &EncodeJob) -> Result<Vec<PathBuf>> {
 }
 
 /// Returns the paths of the parts of stage 1. Names of later stages must be possible, too.
-fn shard_paths(job: &EncodeJob, layout: &Layout) -> Result<Vec<PathBuf>> {
+fn shard_paths(job: &EncodeJob, layout: &ObjectLayout) -> Result<Vec<PathBuf>> {
     let names = (0..layout.part_count()).map(|part| layout.file_name(part));
     let names = names.collect::<Result<Vec<_>>>()?;
     let places = names.iter().zip(job.directories.iter().cycle());
@@ -306,13 +306,13 @@ fn shard_paths(job: &EncodeJob, layout: &Layout) -> Result<Vec<PathBuf>> {
 }
 
 /// The data that all threads of an encoding share.
-struct Encoding<'a> {
-    layout: &'a Layout,
+struct SharedEncoding<'a> {
+    layout: &'a ObjectLayout,
     /// The files of stage 1, by part.
     files: &'a [Pending],
 }
 
-impl Encoding<'_> {
+impl SharedEncoding<'_> {
     /// Writes all files completely. Returns the total of the source, and the number of bytes
     /// written.
     fn run(
@@ -323,10 +323,10 @@ impl Encoding<'_> {
     ) -> Result<(Total, u64)> {
         self.write_fronts()?;
         let threads = self.layout.threads(job.threads, job.length_hint);
-        let free: Mutex<Vec<Segment>> = Mutex::default();
+        let free: Mutex<Vec<SegmentBlocks>> = Mutex::default();
         let free = || free.lock().unwrap_or_else(PoisonError::into_inner);
-        let next = || free().pop().map_or_else(|| Segment::new(self.layout), Ok);
-        let done = |mut segment: Segment, bytes: usize| {
+        let next = || free().pop().map_or_else(|| SegmentBlocks::new(self.layout), Ok);
+        let done = |mut segment: SegmentBlocks, bytes: usize| {
             self.write_blocks(&mut segment)?;
             free().push(segment);
             progress(bytes as u64);
@@ -347,7 +347,7 @@ impl Encoding<'_> {
     }
 
     /// Writes the blocks of one segment.
-    fn write_blocks(&self, segment: &mut Segment) -> Result<()> {
+    fn write_blocks(&self, segment: &mut SegmentBlocks) -> Result<()> {
         for (part, file) in self.files.iter().enumerate() {
             let start =
                 self.layout.block_start(part, segment.number()).ok_or_else(Error::too_long)?;

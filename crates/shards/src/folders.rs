@@ -150,7 +150,7 @@ pub(crate) fn encoded_placement(geometry: &Geometry, length: u64, files: &[PathB
     let mut domains = Domains::new(&[]);
     let place = |(part, file): (usize, &PathBuf)| (part, domains.of_file(file));
     let files = files.iter().enumerate().map(place).collect::<Vec<_>>();
-    Spread::new(geometry, 1, length == 0, &files).placement(&domains)
+    DomainSpread::new(geometry, 1, length == 0, &files).placement(&domains)
 }
 
 impl Placement {
@@ -208,7 +208,7 @@ fn tolerance_text(tolerance: usize, is_certain: bool) -> String {
 }
 
 /// The result of trying sets of folders.
-enum Trial {
+enum SetTrial {
     AllSurvive,
     /// All tried sets survive, but there are more sets.
     TriedSurvive,
@@ -216,7 +216,7 @@ enum Trial {
 }
 
 /// The domains that hold the parts of an object, by number of the domain.
-pub(crate) struct Spread<'a> {
+pub(crate) struct DomainSpread<'a> {
     geometry: &'a Geometry,
     stage: u8,
     /// Whether the object has no bytes, so that any shard is enough.
@@ -227,7 +227,7 @@ pub(crate) struct Spread<'a> {
     shards: Vec<BTreeSet<usize>>,
 }
 
-impl<'a> Spread<'a> {
+impl<'a> DomainSpread<'a> {
     /// Creates the spread of `files`: pairs of a part, and the domain of a file of it.
     pub fn new(
         geometry: &'a Geometry,
@@ -267,32 +267,32 @@ impl<'a> Spread<'a> {
         let mut is_certain = true;
         for count in 1..=self.shards.len() {
             match self.try_losses_of(count) {
-                Trial::AllSurvive => {}
-                Trial::TriedSurvive => is_certain = false,
-                Trial::SomeFail => return (count - 1, is_certain),
+                SetTrial::AllSurvive => {}
+                SetTrial::TriedSurvive => is_certain = false,
+                SetTrial::SomeFail => return (count - 1, is_certain),
             }
         }
         (0, is_certain)
     }
 
     /// Tries losses of `count` domains, the fullest first.
-    fn try_losses_of(&self, count: usize) -> Trial {
+    fn try_losses_of(&self, count: usize) -> SetTrial {
         let fullest = self.fullest_first();
         let worst = &fullest[..count];
         if !self.survives(worst) {
-            return Trial::SomeFail;
+            return SetTrial::SomeFail;
         }
         // No other set of `count` domains holds more shards.
         let most: usize = worst.iter().map(|&domain| self.shards[domain].len()).sum();
         if self.is_within_tolerance(&self.holders_without(&[]), most) {
-            return Trial::AllSurvive;
+            return SetTrial::AllSurvive;
         }
         let mut sets = combinations(fullest.len(), count);
         let mut tried = sets.by_ref().take(self.trials());
         if tried.any(|set| !self.survives(&set.iter().map(|&at| fullest[at]).collect::<Vec<_>>())) {
-            return Trial::SomeFail;
+            return SetTrial::SomeFail;
         }
-        if sets.next().is_some() { Trial::TriedSurvive } else { Trial::AllSurvive }
+        if sets.next().is_some() { SetTrial::TriedSurvive } else { SetTrial::AllSurvive }
     }
 
     fn fullest_first(&self) -> Vec<usize> {

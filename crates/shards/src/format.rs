@@ -302,14 +302,14 @@ pub(crate) struct Record {
 
 /// The position of a record in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum RecordKind {
     Front = 1,
     Footer = 2,
 }
 
 /// The reason why bytes are not a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Flaw {
+pub(crate) enum RecordFlaw {
     /// There is no magic, so the bytes may be those of any file.
     NoMagic,
     /// A record of a version that this reader does not know.
@@ -318,7 +318,7 @@ pub(crate) enum Flaw {
     Damaged(String),
 }
 
-impl fmt::Display for Flaw {
+impl fmt::Display for RecordFlaw {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoMagic => f.write_str("has no magic number"),
@@ -442,14 +442,14 @@ impl Record {
                 "the header of {spec} must have 1 to {MAX_BODY} bytes; got {length}"
             )));
         }
-        let kind = if self.total.is_some() { Kind::Footer } else { Kind::Front };
+        let kind = if self.total.is_some() { RecordKind::Footer } else { RecordKind::Front };
         let mut bytes = MAGIC.to_vec();
         bytes.extend(self.version().to_le_bytes());
         bytes.extend((kind as u16).to_le_bytes());
         bytes.extend((body.len() as u32).to_le_bytes());
         bytes.extend(body);
         bytes.extend(checksum(CrcAlgorithm::Crc64Nvme, &bytes).to_le_bytes());
-        if kind == Kind::Footer {
+        if kind == RecordKind::Footer {
             let length = bytes.len() as u32;
             bytes.extend(length.to_le_bytes());
             bytes.extend([0; 4]);
@@ -463,8 +463,8 @@ impl Record {
     }
 
     /// Reads a record of exactly these bytes, without trailer.
-    pub fn parse(bytes: &[u8], kind: Kind) -> Result<Self, Flaw> {
-        let damaged = |how: &str| Flaw::Damaged(how.to_owned());
+    pub fn parse(bytes: &[u8], kind: RecordKind) -> Result<Self, RecordFlaw> {
+        let damaged = |how: &str| RecordFlaw::Damaged(how.to_owned());
         if record_length(bytes, kind)? != bytes.len() {
             return Err(damaged("is cut short"));
         }
@@ -473,16 +473,16 @@ impl Record {
         }
         let body = &bytes[PREFIX..bytes.len() - CRC];
         let record: Self = minicbor::decode(body)
-            .map_err(|error| Flaw::Damaged(format!("cannot be understood: {error}")))?;
+            .map_err(|error| RecordFlaw::Damaged(format!("cannot be understood: {error}")))?;
         if record.body().as_deref() != Some(body) {
             return Err(damaged("is not in the deterministic form"));
         }
         let version = u16_at(bytes, 8).unwrap_or(VERSION);
-        record.check(kind, version).map_err(|how| Flaw::Damaged(format!("states {how}")))?;
+        record.check(kind, version).map_err(|how| RecordFlaw::Damaged(format!("states {how}")))?;
         Ok(record)
     }
 
-    fn check(&self, kind: Kind, version: u16) -> Result<(), String> {
+    fn check(&self, kind: RecordKind, version: u16) -> Result<(), String> {
         self.identity.check()?;
         if version != self.version() {
             return Err(format!("keys of version {} in version {version}", self.version()));
@@ -497,7 +497,7 @@ impl Record {
             Some(total) if total.length > i64::MAX as u64 => {
                 Err(format!("a length of {} bytes", total.length))
             }
-            total if total.is_some() != (kind == Kind::Footer) => {
+            total if total.is_some() != (kind == RecordKind::Footer) => {
                 Err("a total at the wrong end of the file".to_owned())
             }
             _ => Ok(()),
@@ -507,23 +507,25 @@ impl Record {
 
 /// Returns the length of the record that begins with `start`, which must have at least [`PREFIX`]
 /// bytes unless the file is shorter.
-pub(crate) fn record_length(start: &[u8], kind: Kind) -> Result<usize, Flaw> {
+pub(crate) fn record_length(start: &[u8], kind: RecordKind) -> Result<usize, RecordFlaw> {
     if !start.starts_with(&MAGIC) {
-        return Err(Flaw::NoMagic);
+        return Err(RecordFlaw::NoMagic);
     }
     let (Some(version), Some(found), Some(body)) =
         (u16_at(start, 8), u16_at(start, 10), u32_at(start, 12))
     else {
-        return Err(Flaw::Damaged("is cut short".to_owned()));
+        return Err(RecordFlaw::Damaged("is cut short".to_owned()));
     };
     if !(VERSION..=ATTRIBUTED_VERSION).contains(&version) {
-        return Err(Flaw::Version(version));
+        return Err(RecordFlaw::Version(version));
     }
     if found != kind as u16 {
-        return Err(Flaw::Damaged(format!("is of kind {found}, not {}", kind as u16)));
+        return Err(RecordFlaw::Damaged(format!("is of kind {found}, not {}", kind as u16)));
     }
     if body as usize > MAX_BODY {
-        return Err(Flaw::Damaged(format!("has a body of {body} bytes; {MAX_BODY} are legal")));
+        return Err(RecordFlaw::Damaged(format!(
+            "has a body of {body} bytes; {MAX_BODY} are legal"
+        )));
     }
     Ok(PREFIX + body as usize + CRC)
 }
@@ -605,8 +607,8 @@ mod tests {
         ]
     }
 
-    fn kind_of(record: &Record) -> Kind {
-        if record.total.is_some() { Kind::Footer } else { Kind::Front }
+    fn kind_of(record: &Record) -> RecordKind {
+        if record.total.is_some() { RecordKind::Footer } else { RecordKind::Front }
     }
 
     /// Returns the bytes of a record without trailer.
@@ -663,7 +665,7 @@ mod tests {
         let change = |change: fn(&mut Record)| {
             let mut record = records()[2].clone();
             change(&mut record);
-            Record::parse(&bytes_of(&record), Kind::Footer).unwrap_err().to_string()
+            Record::parse(&bytes_of(&record), RecordKind::Footer).unwrap_err().to_string()
         };
         let total = |record: &mut Record| record.total.as_mut().unwrap().length = 1 << 63;
         assert!(change(total).contains("a length of 9223372036854775808 bytes"));
@@ -679,7 +681,8 @@ mod tests {
             let mut record = records()[0].clone();
             record.later_stage = stage;
             let body = record.body().unwrap();
-            let error = Record::parse(&sealed_as(version, &body, Kind::Front), Kind::Front);
+            let error =
+                Record::parse(&sealed_as(version, &body, RecordKind::Front), RecordKind::Front);
             let error = error.unwrap_err().to_string();
             assert!(error.contains(&format!("in version {version}")), "{error}");
         }
@@ -694,14 +697,15 @@ mod tests {
         let time = Timestamp { seconds: 0, nanoseconds: 1_000_000_000 };
         let mut record = records()[0].clone();
         record.identity.modified = Some(time);
-        let error = Record::parse(&bytes_of(&record), Kind::Front).unwrap_err().to_string();
+        let error = Record::parse(&bytes_of(&record), RecordKind::Front).unwrap_err().to_string();
         assert!(error.contains("1000000000 nanoseconds"), "{error}");
         for version in [0, 4] {
-            let strange = Record::parse(&sealed_as(version, &[], Kind::Front), Kind::Front);
-            assert_eq!(strange, Err(Flaw::Version(version)));
+            let strange =
+                Record::parse(&sealed_as(version, &[], RecordKind::Front), RecordKind::Front);
+            assert_eq!(strange, Err(RecordFlaw::Version(version)));
         }
         let front = bytes_of(&records()[0]);
-        let kind = Record::parse(&front, Kind::Footer).unwrap_err().to_string();
+        let kind = Record::parse(&front, RecordKind::Footer).unwrap_err().to_string();
         assert!(kind.contains("kind 1, not 2"), "{kind}");
     }
 
@@ -734,7 +738,7 @@ mod tests {
     }
 
     /// Returns a record with any body and a correct checksum, so that parsing reaches the body.
-    fn sealed_as(version: u16, body: &[u8], kind: Kind) -> Vec<u8> {
+    fn sealed_as(version: u16, body: &[u8], kind: RecordKind) -> Vec<u8> {
         let mut bytes = MAGIC.to_vec();
         bytes.extend(version.to_le_bytes());
         bytes.extend((kind as u16).to_le_bytes());
@@ -747,7 +751,7 @@ mod tests {
     proptest! {
         #[test]
         fn nothing_panics(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
-            for kind in [Kind::Front, Kind::Footer] {
+            for kind in [RecordKind::Front, RecordKind::Footer] {
                 prop_assert!(Record::parse(&bytes, kind).is_err());
                 for version in 1..=3 {
                     let _ = Record::parse(&sealed_as(version, &bytes, kind), kind);

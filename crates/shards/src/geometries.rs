@@ -18,11 +18,11 @@ pub(crate) type Options<'o> = &'o dyn Fn(&Spec) -> CodecOptions;
 /// once.
 pub(crate) struct Geometries<'o> {
     options: Options<'o>,
-    known: HashMap<Shape, Result<Arc<Geometry>, String>>,
+    known: HashMap<GeometryKey, Result<Arc<Geometry>, String>>,
 }
 
 /// All fields of an identity that decide the geometry, and the number of bytes that it plans for.
-type Shape = (String, Vec<(String, Vec<u64>)>, String, Digest, [u32; 3], Option<u64>);
+type GeometryKey = (String, Vec<(String, Vec<u64>)>, String, Digest, [u32; 3], Option<u64>);
 
 impl<'o> Geometries<'o> {
     /// Begins without any code.

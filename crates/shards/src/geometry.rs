@@ -59,7 +59,7 @@ pub(crate) fn planned_bytes(length: u64) -> Option<u64> {
 
 /// A buffer of the codec: a lane of a shard's block, or data that is not stored.
 #[derive(Debug, Clone)]
-struct Buffer {
+struct LaneBuffer {
     rows: usize,
     /// The number of the lane in its block.
     lane: u32,
@@ -82,7 +82,7 @@ pub struct Part {
 #[derive(Debug)]
 pub(crate) struct Geometry {
     codec: LaneCodec,
-    buffers: Vec<Buffer>,
+    buffers: Vec<LaneBuffer>,
     /// The parts, each with the range of its buffers.
     parts: Vec<(Part, Range<usize>)>,
     stripes: usize,
@@ -319,7 +319,7 @@ impl Geometry {
 
     /// Returns the offset of a buffer's lane in its block of `stripes` stripes.
     pub fn lane_start(&self, buffer: usize, stripes: usize) -> u64 {
-        let Buffer { rows_before, lane, .. } = self.buffers[buffer];
+        let LaneBuffer { rows_before, lane, .. } = self.buffers[buffer];
         (rows_before * self.packet() * stripes) as u64 + u64::from(lane) * CHECKSUM as u64
     }
 
@@ -463,18 +463,18 @@ impl Extent {
     }
 }
 
-fn lanes(codec: &LaneCodec) -> Vec<Buffer> {
-    let mut buffers: Vec<Buffer> = Vec::with_capacity(codec.buffer_count());
+fn lanes(codec: &LaneCodec) -> Vec<LaneBuffer> {
+    let mut buffers: Vec<LaneBuffer> = Vec::with_capacity(codec.buffer_count());
     for buffer in 0..codec.buffer_count() {
         let rows = codec.buffer_cells(buffer).len();
         let node = codec.buffer_node(buffer);
         let before =
             buffer.checked_sub(1).filter(|&b| node.is_some() && node == codec.buffer_node(b));
         let (lane, rows_before) = before.map_or((0, 0), |before| {
-            let Buffer { rows, lane, rows_before, .. } = buffers[before];
+            let LaneBuffer { rows, lane, rows_before, .. } = buffers[before];
             (lane + 1, rows_before + rows)
         });
-        buffers.push(Buffer { rows, lane, rows_before, is_data: false });
+        buffers.push(LaneBuffer { rows, lane, rows_before, is_data: false });
     }
     codec.data_buffers().iter().for_each(|&buffer| buffers[buffer].is_data = true);
     buffers

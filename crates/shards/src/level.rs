@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use crate::folders::{BetterSpread, Spread};
+use crate::folders::{BetterSpread, DomainSpread};
 use crate::leftovers::without_copies;
 use crate::object::Object;
 use crate::targets::Targets;
@@ -17,7 +17,7 @@ pub(super) fn better_spread<'p>(
     files: impl Iterator<Item = (usize, &'p Path)>,
     tolerance: usize,
 ) -> Option<BetterSpread> {
-    let layout = Layout::new(object, None, files);
+    let layout = DomainLayout::new(object, None, files);
     let (_, level) = layout.steps().last()?;
     let (better, is_certain) = layout.tolerance(&level);
     let mut folders = layout.folders;
@@ -34,24 +34,24 @@ pub(super) struct Whole {
 }
 
 /// A part, and the number of a domain that it is in.
-type Place = (usize, usize);
+type PartDomain = (usize, usize);
 
 /// A shard that is to move from one domain to another.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Step {
+pub(super) struct LevelStep {
     pub shard: usize,
     pub from: usize,
     pub to: usize,
 }
 
 /// The places of an object's whole files, and the folders of all domains.
-pub(super) struct Layout<'a> {
+pub(super) struct DomainLayout<'a> {
     pub object: &'a Object,
     pub folders: Vec<PathBuf>,
     pub files: Vec<Whole>,
 }
 
-impl<'a> Layout<'a> {
+impl<'a> DomainLayout<'a> {
     pub fn new<'p>(
         object: &'a Object,
         to: Option<&Path>,
@@ -69,8 +69,8 @@ impl<'a> Layout<'a> {
 
     /// Returns the first steps towards a level spread: the fewest after which as many domains may
     /// be lost as after all steps. There are none if as many may be lost now.
-    pub fn plan(&self) -> Vec<Step> {
-        let (mut steps, spreads): (Vec<Step>, Vec<Vec<Place>>) = self.steps().unzip();
+    pub fn plan(&self) -> Vec<LevelStep> {
+        let (mut steps, spreads): (Vec<LevelStep>, Vec<Vec<PartDomain>>) = self.steps().unzip();
         let spreads = std::iter::once(self.places()).chain(spreads);
         let tolerances: Vec<usize> = spreads.map(|places| self.tolerance(&places).0).collect();
         let best = tolerances.iter().max().copied().unwrap_or(0);
@@ -79,16 +79,16 @@ impl<'a> Layout<'a> {
         steps
     }
 
-    fn places(&self) -> Vec<Place> {
+    fn places(&self) -> Vec<PartDomain> {
         self.files.iter().map(|file| (file.part, file.domain)).collect()
     }
 
     /// Returns the steps to a level spread, each with the places of the files after it.
-    fn steps(&self) -> impl Iterator<Item = (Step, Vec<Place>)> {
+    fn steps(&self) -> impl Iterator<Item = (LevelStep, Vec<PartDomain>)> {
         let mut places = self.places();
         std::iter::from_fn(move || {
             let step = self.next_step(&places)?;
-            let moves = |&&mut (part, domain): &&mut Place| self.is_moved(part, domain, &step);
+            let moves = |&&mut (part, domain): &&mut PartDomain| self.is_moved(part, domain, &step);
             places.iter_mut().filter(moves).for_each(|(_, domain)| *domain = step.to);
             Some((step, places.clone()))
         })
@@ -96,18 +96,18 @@ impl<'a> Layout<'a> {
 
     /// Returns how many domains may be lost if the files are at `places`, and whether that is
     /// certain.
-    fn tolerance(&self, places: &[Place]) -> (usize, bool) {
+    fn tolerance(&self, places: &[PartDomain]) -> (usize, bool) {
         let is_empty = self.object.length() == Some(0);
-        Spread::new(&self.object.geometry, self.object.stage(), is_empty, places).tolerance()
+        DomainSpread::new(&self.object.geometry, self.object.stage(), is_empty, places).tolerance()
     }
 
-    pub fn is_moved(&self, part: usize, domain: usize, step: &Step) -> bool {
+    pub fn is_moved(&self, part: usize, domain: usize, step: &LevelStep) -> bool {
         domain == step.from && self.object.part(part).shard == step.shard
     }
 
     /// Returns the move of a shard from the fullest domain to the emptiest one, which lacks it,
     /// unless the two are level.
-    fn next_step(&self, places: &[Place]) -> Option<Step> {
+    fn next_step(&self, places: &[PartDomain]) -> Option<LevelStep> {
         let mut held = vec![BTreeMap::<usize, Vec<usize>>::new(); self.folders.len()];
         for &(part, domain) in places {
             held[domain].entry(self.object.part(part).shard).or_default().push(part);
@@ -123,6 +123,6 @@ impl<'a> Layout<'a> {
         let mut shards = held[from].iter().rev();
         let shard =
             shards.find(|(shard, parts)| !held[to].contains_key(shard) && is_movable(parts));
-        shard.map(|(&shard, _)| Step { shard, from, to })
+        shard.map(|(&shard, _)| LevelStep { shard, from, to })
     }
 }

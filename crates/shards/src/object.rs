@@ -19,7 +19,7 @@ use paritas_store::place::attributes::Timestamp;
 
 /// A path that should be searched for shards and could not be opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Unread {
+pub(crate) struct UnopenedPath {
     pub path: PathBuf,
     /// The system's reason, in words.
     pub reason: String,
@@ -36,7 +36,7 @@ pub struct Object {
     /// The files of each part, over all stages; complete files first.
     pub(crate) parts: Vec<Vec<ShardFile>>,
     /// The paths that could not be opened, whatever they hold.
-    pub(crate) unread: Arc<[Unread]>,
+    pub(crate) unread: Arc<[UnopenedPath]>,
     /// The digits of the id that tell this object apart, if another object has the same name.
     pub(crate) digits: Option<String>,
     /// Whether some shards of this object were set aside for another object of its name, which is

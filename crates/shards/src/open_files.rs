@@ -14,7 +14,7 @@ use paritas_store::place::system::{is_scarcity, open};
 /// The files that are open.
 #[derive(Debug)]
 pub(crate) struct OpenFiles {
-    state: Mutex<State>,
+    state: Mutex<OpenState>,
     /// Signalled when a file is given back while a thread waits for one.
     returned: Condvar,
     /// Whether files are opened for writing, too.
@@ -22,7 +22,7 @@ pub(crate) struct OpenFiles {
 }
 
 #[derive(Debug)]
-struct State {
+struct OpenState {
     /// The open files with their numbers, in the order in which they were opened. Whoever uses a
     /// file holds a reference to it.
     open: VecDeque<(usize, Arc<File>)>,
@@ -44,7 +44,7 @@ impl OpenFiles {
     }
 
     fn new(most: usize, writable: bool) -> Arc<Self> {
-        let state = State { open: VecDeque::new(), most: most.max(1), waiting: 0 };
+        let state = OpenState { open: VecDeque::new(), most: most.max(1), waiting: 0 };
         Arc::new(Self { state: Mutex::new(state), returned: Condvar::new(), writable })
     }
 
@@ -100,12 +100,12 @@ impl OpenFiles {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, OpenState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl OpenState {
     fn add(&mut self, number: usize, file: File) -> Arc<File> {
         let file = Arc::new(file);
         self.open.push_back((number, Arc::clone(&file)));

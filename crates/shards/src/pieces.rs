@@ -23,12 +23,12 @@ const CHUNK: u64 = CHUNK_LEN as u64;
 #[derive(Debug)]
 pub struct PieceDigest {
     length: u64,
-    parts: Mutex<Parts>,
+    parts: Mutex<KnownPieces>,
 }
 
 /// What is known of the bytes, by position.
 #[derive(Debug, Default)]
-struct Parts {
+struct KnownPieces {
     /// The length of the longest subtree that begins at a position, and its value.
     subtrees: BTreeMap<u64, (u64, ChainingValue)>,
     /// Bytes of chunks that are not complete yet. No piece reaches beyond its chunk.
@@ -47,7 +47,7 @@ impl PieceDigest {
     /// Bytes beyond the length are ignored.
     pub fn take(&self, start: u64, pieces: &[impl AsRef<[u8]>]) {
         let total: u64 = pieces.iter().map(|piece| piece.as_ref().len() as u64).sum();
-        let run = Run { start, pieces };
+        let run = PieceRun { start, pieces };
         let range = start.min(self.length)..start.saturating_add(total).min(self.length);
         if range == (0..self.length) {
             let digest = Digest::new(run.hasher(0, range).finalize().into());
@@ -127,12 +127,12 @@ impl PieceDigest {
         })
     }
 
-    fn with(&self, act: impl FnOnce(&mut Parts)) {
+    fn with(&self, act: impl FnOnce(&mut KnownPieces)) {
         act(&mut self.parts.lock().unwrap_or_else(PoisonError::into_inner));
     }
 }
 
-impl Parts {
+impl KnownPieces {
     /// Takes the value of a subtree, and puts it together with its neighbour as often as that is
     /// possible. The two halves of the whole stay apart: their parent is the root.
     fn insert(&mut self, tree: Range<u64>, value: ChainingValue, whole: u64) {
@@ -188,12 +188,12 @@ impl Parts {
 }
 
 /// Adjacent pieces.
-struct Run<'a, P> {
+struct PieceRun<'a, P> {
     start: u64,
     pieces: &'a [P],
 }
 
-impl<P: AsRef<[u8]>> Run<'_, P> {
+impl<P: AsRef<[u8]>> PieceRun<'_, P> {
     /// Returns the hasher of the bytes of a range, the first of which has the position `offset`.
     fn hasher(&self, offset: u64, range: Range<u64>) -> Hasher {
         let mut hasher = Hasher::new();

@@ -143,7 +143,7 @@ pub(crate) struct NewFile {
 /// process leaves nothing behind.
 #[derive(Debug)]
 pub(crate) struct Pending {
-    file: Handle,
+    file: FileHandle,
     /// The temporary name, once it has one.
     temporary: Option<PathBuf>,
     target: PathBuf,
@@ -164,7 +164,7 @@ enum Published {
 
 /// How a file that is being written is accessed.
 #[derive(Debug)]
-enum Handle {
+enum FileHandle {
     /// It stays open.
     Open(File),
     /// It is opened under its temporary name when its turn comes, as the file of this number.
@@ -184,7 +184,7 @@ impl Pending {
         let create = |(number, file)| {
             Self::begin(file, |file| {
                 let (_, temporary) = create_named(file)?;
-                Ok((Handle::ByTurns(Arc::clone(&pool), number), Some(temporary)))
+                Ok((FileHandle::ByTurns(Arc::clone(&pool), number), Some(temporary)))
             })
         };
         files.into_iter().enumerate().map(create).collect()
@@ -193,15 +193,15 @@ impl Pending {
     /// Begins one file.
     pub fn create(file: NewFile) -> Result<Self> {
         Self::begin(file, |file| match without_name(file) {
-            Some(unnamed) => Ok((Handle::Open(unnamed), None)),
-            None => create_named(file).map(|(named, path)| (Handle::Open(named), Some(path))),
+            Some(unnamed) => Ok((FileHandle::Open(unnamed), None)),
+            None => create_named(file).map(|(named, path)| (FileHandle::Open(named), Some(path))),
         })
     }
 
     /// Makes an empty file. Nobody can open it who may not read the complete file.
     fn begin(
         new: NewFile,
-        make: impl FnOnce(&NewFile) -> Result<(Handle, Option<PathBuf>)>,
+        make: impl FnOnce(&NewFile) -> Result<(FileHandle, Option<PathBuf>)>,
     ) -> Result<Self> {
         let (file, temporary) = make(&new)?;
         let NewFile { target, replace, access } = new;
@@ -218,7 +218,7 @@ impl Pending {
 
     /// Gives the complete file a temporary name, if it has none yet.
     fn name(&mut self) -> Result<()> {
-        if let (None, Handle::Open(file)) = (&self.temporary, &self.file) {
+        if let (None, FileHandle::Open(file)) = (&self.temporary, &self.file) {
             let link = |path: &Path| link_unnamed(file, path);
             let ((), path) = under_temporary_name(&self.target, link)?;
             self.temporary = Some(path);
@@ -228,8 +228,8 @@ impl Pending {
 
     fn with_file<R>(&self, act: impl FnOnce(&File) -> io::Result<R>) -> io::Result<R> {
         match &self.file {
-            Handle::Open(file) => act(file),
-            Handle::ByTurns(files, number) => {
+            FileHandle::Open(file) => act(file),
+            FileHandle::ByTurns(files, number) => {
                 files.with(*number, self.temporary.as_deref().unwrap_or(&self.target), act)
             }
         }

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::folders::{Domains, Placement, Spread};
+use crate::folders::{DomainSpread, Domains, Placement};
 use crate::leftovers::without_copies;
 use crate::level::better_spread;
 use crate::object::Object;
@@ -55,7 +55,7 @@ impl Object {
         let places = files.iter().map(|&(part, file)| (part, domains.of_file(file)));
         let places = places.collect::<Vec<_>>();
         let is_empty = self.length() == Some(0);
-        let spread = Spread::new(&self.geometry, stage, is_empty, &places);
+        let spread = DomainSpread::new(&self.geometry, stage, is_empty, &places);
         let mut placement = spread.placement(&domains);
         if stage == self.stage() && spread.has_all_parts() {
             placement.better = better_spread(self, files.into_iter(), placement.tolerance);

@@ -20,7 +20,7 @@ use paritas_store::progress::Progress;
 use crate::geometry::Part;
 use crate::object::Object;
 use crate::place::sync_directories_of;
-use crate::rebuild::{Rebuild, make_from, needed_buffers};
+use crate::rebuild::{RebuiltPart, make_from, needed_buffers};
 use crate::repair::name_one;
 use crate::setters::setters;
 use crate::sources::{Depth, Sources};
@@ -175,7 +175,7 @@ fn add_parts(
     let targets = Targets::new(object, &job.to).choose(parts)?;
     let paths: Vec<PathBuf> = targets.iter().map(|(path, _)| path.clone()).collect();
     let needed = needed(object, stage, parts, report.missing.is_empty());
-    let rebuilds = Rebuild::create_all(object, targets, parts)?;
+    let rebuilds = RebuiltPart::create_all(object, targets, parts)?;
     let damaged = AtomicU64::new(0);
     make_from(&sources, &needed, &rebuilds, job.threads, progress, |segment, number| {
         damaged.fetch_add(1, Ordering::Relaxed);
@@ -183,7 +183,7 @@ fn add_parts(
         segment.compute_data()?;
         Ok(true)
     })?;
-    let committed = Rebuild::commit(rebuilds, &sources, job.sync)?;
+    let committed = RebuiltPart::commit(rebuilds, &sources, job.sync)?;
     report.warnings.extend(committed.warnings());
     report.damaged_segments = damaged.into_inner();
     (report.read_bytes, report.read_payload) = (sources.read_bytes(), sources.read_payload());

@@ -13,10 +13,10 @@ use std::path::{Path, PathBuf};
 
 use crate::folders::Placement;
 use crate::geometry::Part;
-use crate::level::{Layout, Step, Whole};
+use crate::level::{DomainLayout, LevelStep, Whole};
 use crate::object::Object;
 use crate::place::{Committed, Replace, directory_of, sync_directories_of};
-use crate::rebuild::{Rebuild, make_from};
+use crate::rebuild::{RebuiltPart, make_from};
 use crate::recognise::{ShardFile, recognise};
 use crate::sources::{Depth, Sources};
 use crate::targets::Targets;
@@ -69,7 +69,7 @@ pub fn rebalance(
     progress: Progress<'_>,
 ) -> Result<RebalanceReport> {
     expect_whole(object)?;
-    let mut layout = Layout::new(object, to, object.whole_files());
+    let mut layout = DomainLayout::new(object, to, object.whole_files());
     let (mut moved, mut committed) = (Vec::new(), Committed::default());
     for step in layout.plan() {
         let (shards, written) = layout.carry_out(&step, threads, progress)?;
@@ -96,12 +96,12 @@ fn expect_whole(object: &Object) -> Result<()> {
     }
 }
 
-impl Layout<'_> {
+impl DomainLayout<'_> {
     /// Writes the parts of a shard in the other folder, and then removes their old files. Returns
     /// the moved files, and what became of the new ones.
     fn carry_out(
         &mut self,
-        step: &Step,
+        step: &LevelStep,
         threads: Option<NonZeroUsize>,
         progress: Progress<'_>,
     ) -> Result<(Vec<MovedShard>, Committed)> {
@@ -138,13 +138,13 @@ fn write_anew(
     let sources = Sources::open(object, parts.len())?;
     let needed: Vec<usize> =
         parts.iter().flat_map(|&part| object.geometry.part_buffers(part)).collect();
-    let rebuilds = Rebuild::create_all(object, targets, parts)?;
+    let rebuilds = RebuiltPart::create_all(object, targets, parts)?;
     make_from(&sources, &needed, &rebuilds, threads, progress, |segment, number| {
         sources.load(segment, number, Depth::Enough)?;
         segment.compute_data()?;
         Ok(true)
     })?;
-    Rebuild::commit(rebuilds, &sources, true)
+    RebuiltPart::commit(rebuilds, &sources, true)
 }
 
 /// Removes the old file of a part, if the new one holds it. Locks keep other processes from

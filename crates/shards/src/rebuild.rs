@@ -31,14 +31,14 @@ use crate::sources::Sources;
 use paritas_store::place::attributes::{Access, Attributes};
 
 /// A part that is being written.
-pub(super) struct Rebuild {
+pub(super) struct RebuiltPart {
     part: usize,
     file: Pending,
     /// Offset of its first block in the file.
     blocks: u64,
 }
 
-impl Rebuild {
+impl RebuiltPart {
     /// Creates the files, with their front headers. A file has the mode and the owner of the one
     /// that it replaces. If it replaces none, it has those that all shards of the object have in
     /// common.
@@ -131,12 +131,12 @@ fn make_offered(object: &Object, targets: &[(PathBuf, Replace)]) -> Result<()> {
 pub(super) fn make_from(
     sources: &Sources<'_>,
     needed: &[usize],
-    rebuilds: &[Rebuild],
+    rebuilds: &[RebuiltPart],
     threads: Option<NonZeroUsize>,
     progress: Progress<'_>,
     instead: impl Fn(&mut Segment, u64) -> Result<bool> + Sync,
 ) -> Result<bool> {
-    let wanted = Rebuild::wanted(rebuilds, sources);
+    let wanted = RebuiltPart::wanted(rebuilds, sources);
     let (next, given_up) = (AtomicU64::new(0), AtomicBool::new(false));
     Crew::run(sources.threads(threads), (), |crew| {
         let mut segment = Segment::new(sources.geometry)?;

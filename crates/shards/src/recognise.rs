@@ -6,8 +6,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::format::{
-    END_MAGIC, Flaw, Identity, Kind, MAX_RECORD, PREFIX, Record, TRAILER, Total, footer_length,
-    is_sealed, record_length, stated_length,
+    END_MAGIC, Identity, MAX_RECORD, PREFIX, Record, RecordFlaw, RecordKind, TRAILER, Total,
+    footer_length, is_sealed, record_length, stated_length,
 };
 use crate::geometry::Part;
 use crate::names;
@@ -32,7 +32,7 @@ pub struct ShardFile {
     pub(crate) path: PathBuf,
     pub(crate) length: u64,
     /// The offset of the first block, or the flaw of the front header.
-    pub(crate) front: Result<u64, Flaw>,
+    pub(crate) front: Result<u64, RecordFlaw>,
     pub(crate) footer: Option<Footer>,
 }
 
@@ -131,9 +131,9 @@ pub(crate) fn recognise(path: &Path) -> Result<Recognised, NoShard> {
             let file = ShardFile { path, length, front: Err(flaw), footer: Some(footer) };
             Ok(Recognised::new(file, record))
         }
-        (Err(Flaw::NoMagic), None) => Err(NoShard::is("is not a shard")),
-        (Err(Flaw::Version(version)), None) if has_whole_record(&file) => {
-            let reason = format!("is a shard, and {}", Flaw::Version(version));
+        (Err(RecordFlaw::NoMagic), None) => Err(NoShard::is("is not a shard")),
+        (Err(RecordFlaw::Version(version)), None) if has_whole_record(&file) => {
+            let reason = format!("is a shard, and {}", RecordFlaw::Version(version));
             Err(NoShard { is_unknown: true, ..NoShard::is(reason) })
         }
         (Err(flaw), None) => Err(NoShard::is(format!(
@@ -142,16 +142,16 @@ pub(crate) fn recognise(path: &Path) -> Result<Recognised, NoShard> {
     }
 }
 
-fn unreadable(error: impl fmt::Display) -> Flaw {
-    Flaw::Damaged(format!("cannot be read: {error}"))
+fn unreadable(error: impl fmt::Display) -> RecordFlaw {
+    RecordFlaw::Damaged(format!("cannot be read: {error}"))
 }
 
 /// Reads the front header, and returns it with the offset of its end.
-fn read_front(file: &File) -> Result<(Record, u64), Flaw> {
+fn read_front(file: &File) -> Result<(Record, u64), RecordFlaw> {
     let mut start = [0; PREFIX];
     let read = read_at(file, &mut [io::IoSliceMut::new(&mut start)], 0).map_err(unreadable)?;
-    let length = record_length(&start[..read], Kind::Front)?;
-    Ok((read_record(file, 0, length, Kind::Front)?, length as u64))
+    let length = record_length(&start[..read], RecordKind::Front)?;
+    Ok((read_record(file, 0, length, RecordKind::Front)?, length as u64))
 }
 
 /// Whether a file begins with a record that has its checksum, of whatever version.
@@ -162,7 +162,12 @@ fn has_whole_record(file: &File) -> bool {
     read_exact_at(file, &mut record, 0).is_ok() && is_sealed(&record)
 }
 
-fn read_record(file: &File, offset: u64, length: usize, kind: Kind) -> Result<Record, Flaw> {
+fn read_record(
+    file: &File,
+    offset: u64,
+    length: usize,
+    kind: RecordKind,
+) -> Result<Record, RecordFlaw> {
     let mut bytes = vec![0; length];
     read_exact_at(file, &mut bytes, offset).map_err(unreadable)?;
     Record::parse(&bytes, kind)
@@ -236,10 +241,10 @@ fn footer_ending_at(file: &File, end: u64) -> Option<(Record, Footer)> {
     let start = trailer_start.checked_sub(length as u64)?;
     let mut prefix = [0; PREFIX];
     read_exact_at(file, &mut prefix, start).ok()?;
-    if record_length(&prefix, Kind::Footer) != Ok(length) {
+    if record_length(&prefix, RecordKind::Footer) != Ok(length) {
         return None;
     }
-    let record = read_record(file, start, length, Kind::Footer).ok()?;
+    let record = read_record(file, start, length, RecordKind::Footer).ok()?;
     let total = record.total?;
     Some((record, Footer { start, end, total }))
 }

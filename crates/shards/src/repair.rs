@@ -15,7 +15,7 @@ use crate::leftovers::is_set_aside;
 use crate::names;
 use crate::object::Object;
 use crate::place::{Committed, MovedAside, Occupant, Replace, directory_of, sync_directories_of};
-use crate::rebuild::{Rebuild, make_from, needed_buffers};
+use crate::rebuild::{RebuiltPart, make_from, needed_buffers};
 use crate::segment::Segment;
 use crate::setters::setters;
 use crate::sources::{Depth, Sources};
@@ -172,13 +172,13 @@ fn rebuild_missing(object: &Object, job: &RepairJob, progress: Progress<'_>) -> 
     };
     let targets = Targets::new(object, job.to.as_slice()).choose(&[part])?;
     let path = targets.first().map(|(path, _)| path.clone()).unwrap_or_default();
-    let rebuilds = Rebuild::create_all(object, targets, &[part])?;
+    let rebuilds = RebuiltPart::create_all(object, targets, &[part])?;
     let give_up = |_: &mut Segment, _| Ok(false);
     if !make_from(&sources, &needed, &rebuilds, job.threads, progress, give_up)? {
         return Ok(Attempt::GivenUp { read_bytes: sources.read_bytes() });
     }
     let read_bytes = sources.read_bytes();
-    let committed = Rebuild::commit(rebuilds, &sources, job.sync)?;
+    let committed = RebuiltPart::commit(rebuilds, &sources, job.sync)?;
     let placement = object.placement_with(part, &path);
     let mut warnings = spread_warnings(object, &placement, false);
     warnings.extend(committed.refusals());
@@ -308,13 +308,13 @@ fn rewrite(
     progress: Progress<'_>,
 ) -> Result<(u64, Committed)> {
     let sources = Sources::open(object, bad.len())?;
-    let rebuilds = Rebuild::create_all(object, targets, bad)?;
+    let rebuilds = RebuiltPart::create_all(object, targets, bad)?;
     let next = AtomicU64::new(0);
     let hasher = Crew::run(sources.threads(job.threads), blake3::Hasher::new(), |crew| {
         work(crew, &sources, &next, &rebuilds, progress)
     })?;
     check_digest(object, Digest::new(hasher.finalize().into()))?;
-    let committed = Rebuild::commit(rebuilds, &sources, job.sync)?;
+    let committed = RebuiltPart::commit(rebuilds, &sources, job.sync)?;
     Ok((sources.read_bytes(), committed))
 }
 
@@ -322,11 +322,11 @@ fn work(
     crew: &Crew<blake3::Hasher>,
     sources: &Sources<'_>,
     next: &AtomicU64,
-    rebuilds: &[Rebuild],
+    rebuilds: &[RebuiltPart],
     progress: Progress<'_>,
 ) -> Result<()> {
     let mut segment = Segment::new(sources.geometry)?;
-    let wanted = Rebuild::wanted(rebuilds, sources);
+    let wanted = RebuiltPart::wanted(rebuilds, sources);
     while !crew.is_stopped() {
         let number = next.fetch_add(1, Ordering::Relaxed);
         if number >= sources.extent.count() {

@@ -19,7 +19,7 @@ use crate::geometries::{Geometries, Options};
 use crate::inventory::{Ignored, Inventory};
 use crate::leftovers::{self, Leftover, LeftoverState};
 use crate::names;
-use crate::object::{Object, Unread};
+use crate::object::{Object, UnopenedPath};
 use crate::recognise::{NoShard, Recognised, recognise};
 use paritas_store::place::identity::Inodes;
 
@@ -57,9 +57,9 @@ fn distinct(paths: &[PathBuf]) -> Vec<PathBuf> {
 /// damaged objects.
 const MOST_LOOKS: usize = 4;
 
-fn gather(paths: &[PathBuf]) -> Gathering {
+fn gather(paths: &[PathBuf]) -> ScanFindings {
     let given = paths.iter().filter_map(|path| GivenFolder::look(path)).collect();
-    let mut gathering = Gathering { given, ..Gathering::default() };
+    let mut gathering = ScanFindings { given, ..ScanFindings::default() };
     for path in paths {
         match fs::read_dir(path) {
             Ok(entries) => gathering.add_directory(path, entries),
@@ -92,7 +92,7 @@ pub fn leftovers_of(directories: &[PathBuf], name: &OsStr) -> Result<Vec<Leftove
 
 /// Scans some files in directories.
 fn scan_files(mut files: Vec<PathBuf>, options: Options<'_>) -> Inventory {
-    let mut gathering = Gathering::default();
+    let mut gathering = ScanFindings::default();
     files.sort_unstable();
     for path in files {
         match path.file_name().is_some_and(names::is_temporary) {
@@ -105,7 +105,7 @@ fn scan_files(mut files: Vec<PathBuf>, options: Options<'_>) -> Inventory {
 
 /// The findings of a scan so far.
 #[derive(Default)]
-struct Gathering {
+struct ScanFindings {
     /// The files that were looked at. One that is reached on two paths is one copy, not two.
     seen: Inodes,
     /// Shards, each with whether the path itself was given.
@@ -115,12 +115,12 @@ struct Gathering {
     /// Those of the temporary files that belong to no object.
     unfinished: Vec<(PathBuf, Option<Recognised>)>,
     ignored: Vec<Ignored>,
-    unread: Vec<Unread>,
+    unread: Vec<UnopenedPath>,
     given: Vec<GivenFolder>,
     moved_aside: Vec<AsideFile>,
 }
 
-impl Gathering {
+impl ScanFindings {
     fn add_directory(&mut self, directory: &Path, entries: fs::ReadDir) {
         let mut files: Vec<PathBuf> = Vec::new();
         for entry in entries {
@@ -158,7 +158,7 @@ impl Gathering {
         let NoShard { reason, is_unreadable, is_unknown } = why;
         if is_unreadable {
             let (path, reason) = (path.to_owned(), reason.clone());
-            self.unread.push(Unread { path, reason, is_folder });
+            self.unread.push(UnopenedPath { path, reason, is_folder });
         }
         self.ignored.push(Ignored {
             path: path.to_owned(),
@@ -238,7 +238,7 @@ impl Gathering {
             }
         }
         objects.retain(|object| object.parts.iter().any(|files| !files.is_empty()));
-        let unread: Arc<[Unread]> = self.unread.into();
+        let unread: Arc<[UnopenedPath]> = self.unread.into();
         let given: Arc<[GivenFolder]> = self.given.into();
         for object in &mut objects {
             object.unread = Arc::clone(&unread);

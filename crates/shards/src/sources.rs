@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::geometry::{CHECKSUM, Extent, Geometry, Part};
-use crate::object::{Object, Unread};
+use crate::object::{Object, UnopenedPath};
 use crate::open_files::{Input, OpenFiles};
 use crate::rateless;
 use crate::recognise::ShardFile;
@@ -25,7 +25,7 @@ pub(crate) struct Sources<'a> {
     /// The parts in the order in which they are read: those that hold data first.
     order: Vec<usize>,
     /// The files of each part that the object has in its stage.
-    files: Vec<Vec<Source<'a>>>,
+    files: Vec<Vec<SourceFile<'a>>>,
     /// The buffers of the data, if the code is an LT code with the data among its blocks, and each
     /// of these has a file.
     originals: Option<Vec<usize>>,
@@ -33,7 +33,7 @@ pub(crate) struct Sources<'a> {
 
 /// One file.
 #[derive(Debug)]
-struct Source<'a> {
+struct SourceFile<'a> {
     part: usize,
     shard_file: &'a ShardFile,
     input: Input<'a>,
@@ -92,7 +92,7 @@ impl FileReport {
     }
 
     /// Returns the report on a file that has the name of a part and could not be opened.
-    pub(crate) fn unopened(object: &Object, part: usize, unread: &Unread) -> Self {
+    pub(crate) fn unopened(object: &Object, part: usize, unread: &UnopenedPath) -> Self {
         let Part { shard, stage } = object.part(part);
         Self {
             shard,
@@ -138,7 +138,7 @@ impl<'a> Sources<'a> {
         let (pool, mut numbers) = (OpenFiles::reading(most.min(count)), 0..);
         let mut open = |part, file: &'a ShardFile| {
             let input = Input::open(&pool, numbers.next().unwrap_or(0), &file.path);
-            Source { part, shard_file: file, input, damage: Mutex::default() }
+            SourceFile { part, shard_file: file, input, damage: Mutex::default() }
         };
         let mut open = |(part, files): (usize, &'a Vec<ShardFile>)| {
             files.iter().map(|file| open(part, file)).collect()
@@ -299,7 +299,7 @@ impl<'a> Sources<'a> {
 
     /// Returns why a shard is not good, as far as reading has shown.
     fn reason(&self, shard: usize) -> String {
-        let first = |source: &Source<'_>| {
+        let first = |source: &SourceFile<'_>| {
             if let Some(refusal) = source.input.refusal() {
                 return Some(format!("the file cannot be opened: {}", refusal.reason));
             }
@@ -307,7 +307,7 @@ impl<'a> Sources<'a> {
             damage.first.as_ref().map(|(_, why)| why.clone())
         };
         let parts = (0..self.files.len()).filter(|&part| self.geometry.part(part).shard == shard);
-        let files: Vec<&Source<'_>> = parts.flat_map(|part| &self.files[part]).collect();
+        let files: Vec<&SourceFile<'_>> = parts.flat_map(|part| &self.files[part]).collect();
         match files.iter().find_map(|source| first(source)) {
             Some(why) => format!("shard {shard}: {why}"),
             None if self.object.unreadable().contains(&shard) => {
@@ -330,7 +330,7 @@ impl<'a> Sources<'a> {
 
     /// Reads the block at the place that follows from the front header. Each lane that is not
     /// intact there is read again at the place that follows from the footer.
-    fn load_file(&self, segment: &mut Segment, number: u64, source: &Source<'_>) {
+    fn load_file(&self, segment: &mut Segment, number: u64, source: &SourceFile<'_>) {
         let part = source.part;
         let file = &source.input;
         let Some(offset) = self.geometry.block_start(part, number) else { return };
@@ -362,7 +362,7 @@ impl<'a> Sources<'a> {
     /// Returns the next segment, from `number` on, of which any file is long enough to hold a
     /// block. So a header that states a monstrous length does not cost as much time.
     pub fn next_in_reach(&self, number: u64) -> u64 {
-        let reach = |source: &Source<'_>| {
+        let reach = |source: &SourceFile<'_>| {
             let block = self.geometry.block(source.part, self.geometry.stripes());
             let from_front = source.shard_file.length / block + 1;
             (from_front, self.extent.count().saturating_sub(from_front))
@@ -412,7 +412,7 @@ fn no_length(object: &Object) -> Error {
     }
 }
 
-impl Source<'_> {
+impl SourceFile<'_> {
     /// Returns why the file could not be opened, if it may be as it was written all the same.
     fn unreadable(&self) -> Option<&str> {
         let refusal = self.input.refusal().filter(|refusal| refusal.is_unreadable);

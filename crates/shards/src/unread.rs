@@ -9,7 +9,7 @@ use paritas::erasure::combinations;
 use paritas_store::shown::shown;
 
 use crate::geometry::Geometry;
-use crate::object::{Object, Unread};
+use crate::object::{Object, UnopenedPath};
 
 /// Lower and upper limit of the number of sets of parts that are tried as the content of unopened
 /// files. If there are more sets, it stays open whether any is enough.
@@ -31,7 +31,7 @@ impl Object {
     }
 
     /// Returns the unopened files that have the name of a part.
-    pub(crate) fn unread_files(&self, part: usize) -> impl Iterator<Item = &Unread> {
+    pub(crate) fn unread_files(&self, part: usize) -> impl Iterator<Item = &UnopenedPath> {
         let name = self.part_name(part).map(|name| name.finished()).unwrap_or_default();
         self.unread.iter().filter(move |unread| unread.path.file_name() == Some(OsStr::new(&name)))
     }
@@ -48,7 +48,7 @@ impl Object {
     /// Returns a message about the paths that could not be opened, and why. Returns `None` if all
     /// could be opened.
     pub(crate) fn unread_note(&self) -> Option<String> {
-        let shown = |unread: &Unread| format!("{} ({})", shown(&unread.path), unread.reason);
+        let shown = |unread: &UnopenedPath| format!("{} ({})", shown(&unread.path), unread.reason);
         let mut notes: Vec<String> = self.unread.iter().take(NAMED).map(shown).collect();
         if self.unread.len() > NAMED {
             notes.push(format!("and {} more", self.unread.len() - NAMED));

@@ -16,8 +16,8 @@ use crate::folders::Placement;
 use crate::format::Digest;
 use crate::geometry::Part;
 use crate::object::Object;
-use crate::recognise::ShardFile;
 use crate::rateless;
+use crate::recognise::ShardFile;
 use crate::segment::Segment;
 use crate::sources::{Depth, FileReport, Sources, unopened};
 
@@ -187,7 +187,7 @@ fn check(
     let recomputed = is_deep.then_some(0);
     let hasher = Some(blake3::Hasher::new());
     let findings = Findings { hasher, recomputed, ..Findings::default() };
-    let queue = Mutex::new(Queue::default());
+    let queue = Mutex::new(SegmentQueue::default());
     let findings = Crew::run(sources.threads(threads), findings, |crew| {
         work(crew, &sources, &queue, is_deep, progress)
     })?;
@@ -224,7 +224,7 @@ const MOST_PATTERNS: usize = 64;
 
 /// The segments that are still to be read.
 #[derive(Default)]
-struct Queue {
+struct SegmentQueue {
     turn: u64,
     next: u64,
 }
@@ -236,7 +236,7 @@ struct Task {
     number: u64,
 }
 
-impl Queue {
+impl SegmentQueue {
     fn take(&mut self, sources: &Sources<'_>) -> Option<Task> {
         let number = sources.next_in_reach(self.next);
         let task = Task { turn: self.turn, skipped: self.next..number, number };
@@ -249,7 +249,7 @@ impl Queue {
 fn work(
     crew: &Crew<Findings>,
     sources: &Sources<'_>,
-    queue: &Mutex<Queue>,
+    queue: &Mutex<SegmentQueue>,
     is_deep: bool,
     progress: Progress<'_>,
 ) -> Result<()> {

@@ -6,13 +6,15 @@ use std::fs;
 
 use common::{content, put, small_job};
 use paritas_shards::Digest;
-use paritas_shards::blocks::{Layout, MOST_HEADER, Segment, Shape, encode_segments};
+use paritas_shards::blocks::{
+    MOST_HEADER, NewObject, ObjectLayout, SegmentBlocks, encode_segments,
+};
 
 /// Returns the bytes of every part of stage 1, made block by block.
-fn shards_of(layout: &Layout, content: &[u8]) -> Vec<Vec<u8>> {
+fn shards_of(layout: &ObjectLayout, content: &[u8]) -> Vec<Vec<u8>> {
     let parts = layout.parts_in(1);
     let mut shards: Vec<Vec<u8>> = parts.clone().map(|part| layout.front(part).unwrap()).collect();
-    let mut segment = Segment::new(layout).unwrap();
+    let mut segment = SegmentBlocks::new(layout).unwrap();
     let (mut source, mut number) = (content, 0);
     while segment.fill(number, &mut source).unwrap() > 0 {
         segment.make(parts.clone()).unwrap();
@@ -44,10 +46,10 @@ fn blocks_are_those_of_files() {
         let job = small_job(spec, directory.path());
         let content = content(bytes);
         let report = put(&job, &content);
-        let mut shape = Shape::default();
+        let mut shape = NewObject::default();
         (shape.packet, shape.block_bytes) = (job.packet, job.block_bytes);
         (shape.object, shape.length) = (Some(report.object), job.length_hint);
-        let layout = Layout::new(job.code.clone(), &job.name, shape).unwrap();
+        let layout = ObjectLayout::new(job.code.clone(), &job.name, shape).unwrap();
         let shards = shards_of(&layout, &content);
         for (part, path) in report.shards.iter().enumerate() {
             assert!(fs::read(path).unwrap() == shards[part], "{spec}, part {part}");
@@ -59,21 +61,21 @@ fn blocks_are_those_of_files() {
 #[test]
 fn a_header_gives_the_layout_back() {
     let code = paritas::Code::new(&"10+4".parse().unwrap()).unwrap();
-    let layout = Layout::new(code, "x", Shape::default()).unwrap();
+    let layout = ObjectLayout::new(code, "x", NewObject::default()).unwrap();
     let mut start = layout.front(3).unwrap();
     start.extend([7; 100]);
-    let (again, part) = Layout::read(&start, |_| Default::default()).unwrap();
+    let (again, part) = ObjectLayout::read(&start, |_| Default::default()).unwrap();
     assert_eq!((again.object(), again.name(), part), (layout.object(), layout.name(), 3));
     assert_eq!(layout.part_of_front(&start), Some(3));
     assert!(start.len() < MOST_HEADER);
     let footer = layout.footer(5, 77, Digest::new([1; 32])).unwrap();
     assert_eq!(again.read_footer(&footer), Some((5, 77, Digest::new([1; 32]))));
 
-    let other = Layout::new(layout.code().clone(), "x", Shape::default()).unwrap();
+    let other = ObjectLayout::new(layout.code().clone(), "x", NewObject::default()).unwrap();
     assert_eq!(other.part_of_front(&start), None);
     assert_eq!(other.read_footer(&footer), None);
     for cut in [0, 5, 20, layout.front(3).unwrap().len() - 1] {
-        assert!(Layout::read(&start[..cut], |_| Default::default()).is_err(), "{cut} bytes");
+        assert!(ObjectLayout::read(&start[..cut], |_| Default::default()).is_err(), "{cut} bytes");
     }
     assert_eq!(again.read_footer(&footer[..40]), None);
 }
@@ -81,7 +83,7 @@ fn a_header_gives_the_layout_back() {
 #[test]
 fn damaged_lanes_are_refused_and_computed() {
     let code = paritas::Code::new(&"rdp:k=4".parse().unwrap()).unwrap();
-    let layout = Layout::new(code, "x", Shape::default()).unwrap();
+    let layout = ObjectLayout::new(code, "x", NewObject::default()).unwrap();
     let content = content(200_000);
     let shards = shards_of(&layout, &content);
     let length = content.len() as u64;
@@ -89,7 +91,7 @@ fn damaged_lanes_are_refused_and_computed() {
         let place = layout.blocks(part, length, 0..1).unwrap();
         shards[part][place.start as usize..place.end as usize].to_vec()
     };
-    let mut segment = Segment::new(&layout).unwrap();
+    let mut segment = SegmentBlocks::new(&layout).unwrap();
     segment.begin(0, length);
     let lanes = layout.lanes(0);
     let second = layout.lanes_place(0, length, 0, lanes.start + 1..lanes.start + 2).unwrap();
@@ -127,8 +129,8 @@ impl std::io::Read for FailsOnce {
 #[test]
 fn a_source_that_has_failed_is_not_read_again() {
     let code = paritas::Code::new(&"4+2".parse().unwrap()).unwrap();
-    let layout = Layout::new(code, "x", Shape::default()).unwrap();
-    let next = || Segment::new(&layout);
+    let layout = ObjectLayout::new(code, "x", NewObject::default()).unwrap();
+    let next = || SegmentBlocks::new(&layout);
     let done = |_, _| Ok(());
     let error = encode_segments(FailsOnce(false), layout.parts_in(1), 4, next, done).unwrap_err();
     assert!(error.to_string().contains("a bad sector"), "{error}");

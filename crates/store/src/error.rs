@@ -25,14 +25,14 @@ struct Inner {
     path: Option<PathBuf>,
     node: Option<String>,
     offset: Option<u64>,
-    counts: Option<Counts>,
+    counts: Option<ComparedNumbers>,
     fields: &'static [&'static str],
     source: Option<Box<dyn StdError + Send + Sync>>,
 }
 
 /// The number that would have been right, and the one that was found instead.
 #[derive(Debug, Clone, Copy)]
-struct Counts {
+struct ComparedNumbers {
     expected: u64,
     given: u64,
 }
@@ -193,7 +193,7 @@ impl Error {
 
     /// Adds the number that would have been right, and the one that was found.
     pub fn counting(mut self, expected: u64, given: u64) -> Self {
-        self.0.counts = Some(Counts { expected, given });
+        self.0.counts = Some(ComparedNumbers { expected, given });
         self
     }
 

@@ -7,8 +7,8 @@ use paritas::code::CellSet;
 use paritas::{Buffer, Code, CodecOptions, LaneCodec, Spec};
 
 use crate::error::{Error, Result};
-use crate::measure::{Pairs, Ratio, Rounds, Shards, Side, sample};
-use crate::tuning::{Choice, Finding};
+use crate::measure::{Pairs, Ratio, Rounds, ShardMemory, Side, sample};
+use crate::tuning::{Choice, Decision};
 
 /// Number of pairs that each entrant runs; more than the fewest only while the question is open.
 pub(super) const ROUNDS: Rounds = Rounds { least: 21, most: 84 };
@@ -71,7 +71,7 @@ impl Contest {
             return Ok(Ranking { question, about, choices: Vec::new(), base, gain });
         };
         let longest = entrants.iter().map(|(_, codec)| length(codec, set)).max().unwrap_or(0);
-        let mut workload = Workload::new(&code, built_in, longest)?;
+        let mut workload = ContestWork::new(&code, built_in, longest)?;
         let is_settled = |ratio: &Ratio| ratio.exceeds(gain).is_some();
         let mut pairs: BTreeMap<usize, Pairs> = BTreeMap::new();
         for (number, (_, codec)) in entrants.iter().enumerate() {
@@ -101,17 +101,17 @@ pub(super) fn length(codec: &LaneCodec, set: usize) -> usize {
 }
 
 /// The work: what is encoded, and where.
-pub(super) struct Workload {
+pub(super) struct ContestWork {
     data: CellSet,
     parity: CellSet,
     /// For each buffer, whether it is computed.
     is_made: Vec<bool>,
-    shards: Shards,
+    shards: ShardMemory,
     /// Number of buffers of user data.
     data_buffers: usize,
 }
 
-impl Workload {
+impl ContestWork {
     /// Allocates shards of at most `length` bytes for the buffers of `codec`.
     ///
     /// # Errors
@@ -121,7 +121,7 @@ impl Workload {
         // If each of thousands of blocks began on a page of its own, memory would be mostly gaps.
         let room = if code.graph().is_some() { length } else { length.next_multiple_of(PAGE) };
         let stride = room.next_multiple_of(LINE) + STAGGER;
-        let place = Shards::new(count, length, stride);
+        let place = ShardMemory::new(count, length, stride);
         let mut shards = place.ok_or(Error::Memory(count * stride))?;
         shards.fill();
         let parity = code.made_in(1);
@@ -200,9 +200,9 @@ impl Ranking {
     }
 
     /// Returns the finding that the winner was taken.
-    pub(super) fn finding(&self) -> Finding {
+    pub(super) fn finding(&self) -> Decision {
         let chosen = self.choices.get(self.winner()).map(|choice| choice.name.clone());
-        Finding {
+        Decision {
             question: self.question,
             about: self.about.clone(),
             choices: self.choices.clone(),

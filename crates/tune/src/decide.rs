@@ -8,10 +8,10 @@ use paritas::{
     Code, CodecOptions, DEFAULT_PACKET, Kernel, KernelChoice, LaneCodec, Spec, Split, Stores,
 };
 
-use crate::contest::{Contest, ROUNDS, Ranking, Workload, length};
+use crate::contest::{Contest, ContestWork, ROUNDS, Ranking, length};
 use crate::error::Result;
-use crate::measure::{Pairs, Ratio, Side, Verdict, sample};
-use crate::tuning::{Choice, CodeTuning, Finding, Tuning, processor, processors};
+use crate::measure::{PairVerdict, Pairs, Ratio, Side, sample};
+use crate::tuning::{Choice, CodeTuning, Decision, Tuning, processor, processors};
 
 /// The code whose contests decide settings for all codes.
 const TYPICAL: &str = "10+4";
@@ -60,7 +60,7 @@ type Decide<'a> = dyn FnMut(&Ranking) -> usize + 'a;
 ///
 /// # Errors
 /// If a code is not legal, or if there is no memory.
-pub fn find(codes: &[Spec], mut report: impl FnMut(&Finding)) -> Result<Tuning> {
+pub fn find(codes: &[Spec], mut report: impl FnMut(&Decision)) -> Result<Tuning> {
     let (xor_weight, finding) = xor_weight()?;
     report(&finding);
     let mut decide = |ranking: &Ranking| {
@@ -73,10 +73,10 @@ pub fn find(codes: &[Spec], mut report: impl FnMut(&Finding)) -> Result<Tuning> 
     codes.extend(others);
     let word_kernel = word_kernel(&mut decide)?;
     let prefetch = prefetch(kernel, &mut decide)?;
-    let known = Known { kernel, pass: Pass::default(), stores: CodecOptions::default().stores };
+    let known = Decisions { kernel, pass: Pass::default(), stores: CodecOptions::default().stores };
     let threads = known.threads(&mut decide)?;
     let nontemporal_from = known.nontemporal_from(threads, &mut decide)?;
-    let known = Known { stores: Stores::NonTemporalFrom(nontemporal_from), ..known };
+    let known = Decisions { stores: Stores::NonTemporalFrom(nontemporal_from), ..known };
     let typical = TYPICAL.parse()?;
     let (bytes_a_thread, split) = match threads {
         1 => (CodecOptions::default().bytes_a_thread, Split::default()),
@@ -84,7 +84,7 @@ pub fn find(codes: &[Spec], mut report: impl FnMut(&Finding)) -> Result<Tuning> 
     };
     for spec in &without_graph {
         let Some(tuned) = codes.get_mut(&canonical(spec)?) else { continue };
-        let known = Known { kernel: tuned.kernel, pass: tuned.pass, ..known };
+        let known = Decisions { kernel: tuned.kernel, pass: tuned.pass, ..known };
         if threads > 1 {
             tuned.bytes_a_thread = Some(known.bytes_a_thread(spec, &mut decide)?);
         }
@@ -198,7 +198,7 @@ fn with_kernel(kernel: Kernel) -> CodecOptions {
 /// Measures how many thousandths of a copy an XOR takes where operations go through memory, one
 /// after the other, as in the dissertation's section 3.2.3. It uses the tiled kernel and codes of
 /// plain parity: the parity of one node is a copy, and that of more nodes adds the others.
-fn xor_weight() -> Result<(u32, Finding)> {
+fn xor_weight() -> Result<(u32, Decision)> {
     let tiled = Kernel::candidates().filter(|kernel| kernel.machine().is_none()).last();
     let kernel = tiled.unwrap_or(Kernel::Scalar);
     let options = with_kernel(kernel).packet(WEIGHED_PACKET);
@@ -207,7 +207,7 @@ fn xor_weight() -> Result<(u32, Finding)> {
     // The strip of the wider code is whole strips of the other one, which has fewer rows.
     let shard = length(&all, CACHE_SET);
     let [mut copying, mut adding] =
-        [Workload::new(copy.code(), &copy, shard)?, Workload::new(all.code(), &all, shard)?];
+        [ContestWork::new(copy.code(), &copy, shard)?, ContestWork::new(all.code(), &all, shard)?];
     copying.run(&copy, shard)?;
     adding.run(&all, shard)?;
     let pairs = Pairs::take(
@@ -226,7 +226,7 @@ fn xor_weight() -> Result<(u32, Finding)> {
     let weight = ((copies - 1.0) / (WEIGHED_NODES - 1) as f64).clamp(0.1, 10.0);
     let about = format!("{kernel}, packets of {} KiB", WEIGHED_PACKET >> 10);
     let chosen = format!("{weight:.3}");
-    let finding = Finding { question: "weight of an XOR", about, choices, chosen };
+    let finding = Decision { question: "weight of an XOR", about, choices, chosen };
     Ok(((1000.0 * weight).round() as u32, finding))
 }
 
@@ -272,13 +272,13 @@ fn prefetch(kernel: Kernel, decide: &mut Decide<'_>) -> Result<bool> {
 
 /// The decisions so far, for one code or in general.
 #[derive(Clone, Copy)]
-struct Known {
+struct Decisions {
     kernel: Kernel,
     pass: Pass,
     stores: Stores,
 }
 
-impl Known {
+impl Decisions {
     /// Returns options for exactly `threads` threads, however little work each has.
     fn with(self, threads: usize) -> CodecOptions {
         let mut options = with_kernel(self.kernel).stores(self.stores);
@@ -411,8 +411,8 @@ fn shared_from(ratios: &[(usize, Ratio)]) -> Option<usize> {
     let (mut sum, mut most, mut from) = (0.0, 0.0, None);
     for &(set, ratio) in ratios {
         sum += match ratio.verdict() {
-            Verdict::Faster | Verdict::Slower => ratio.median.ln(),
-            Verdict::Level | Verdict::TooNoisy => 0.0,
+            PairVerdict::Faster | PairVerdict::Slower => ratio.median.ln(),
+            PairVerdict::Level | PairVerdict::TooNoisy => 0.0,
         };
         if sum > most {
             (most, from) = (sum, Some(set));

@@ -4,9 +4,9 @@
 //! The crate `paritas` runs a code as [`CodecOptions`] say and reads neither files nor the
 //! environment. This crate finds such options. [`measure`](mod@measure) compares two programs on a
 //! machine that is not quiet. [`find`] uses it to choose between kernels, schedules, stores,
-//! threads, splits and packets. [`Memory`] keeps the findings in the user's cache directory, and
-//! [`codec_options`] reads them from there. [`packet_by_rule`] is the dissertation's rule for
-//! packets.
+//! threads, splits and packets. [`RememberedFolder`] keeps the findings in the user's cache
+//! directory, and [`codec_options`] reads them from there. [`packet_by_rule`] is the dissertation's
+//! rule for packets.
 //!
 //! Tuning decides only *how* bytes are computed. What is computed, and so stored, never depends on
 //! it.
@@ -34,10 +34,10 @@ use paritas::{CodecOptions, Spec};
 
 pub use decide::find;
 pub use error::{Error, Result};
-pub use memory::Memory;
-pub use packet_rule::{Cache, caches, packet_by_rule};
+pub use memory::RememberedFolder;
+pub use packet_rule::{CpuCache, caches, packet_by_rule};
 pub use packets::{PACKET_SETS, find_packets};
-pub use tuning::{Choice, CodeTuning, Finding, Tuning};
+pub use tuning::{Choice, CodeTuning, Decision, Tuning};
 
 /// Codes that are measured by default.
 pub const USUAL_CODES: [&str; 6] = ["4+2", "6+3", "8+3", "10+4", "12+4", "20+4"];

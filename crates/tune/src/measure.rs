@@ -6,16 +6,16 @@
 //! it is compared with, back to back. Both samples meet the same machine, and their ratio is what
 //! counts.
 //!
-//! The places of buffers decide how well caches work, so [`Shard`] and [`Shards`] are memory at
-//! chosen places.
+//! The places of buffers decide how well caches work, so [`Shard`] and [`ShardMemory`] are memory
+//! at chosen places.
 
 mod memory;
 mod pairs;
 
 use std::time::Instant;
 
-pub use memory::{Shard, Shards};
-pub use pairs::{Pairs, Ratio, Rounds, Side, Spread, Verdict};
+pub use memory::{Shard, ShardMemory};
+pub use pairs::{PairVerdict, Pairs, Ratio, Rounds, SecondsSpread, Side};
 
 /// Least time of a sample, in seconds. A pair takes two samples and at most two runs to warm up,
 /// each shorter than a sample, so the samples of a pair lie within a millisecond. Reading the clock

@@ -12,11 +12,11 @@ use serde::de::DeserializeOwned;
 
 /// A folder of remembered values.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Memory {
+pub struct RememberedFolder {
     folder: PathBuf,
 }
 
-impl Memory {
+impl RememberedFolder {
     /// Opens the folder `paritas` in the user's cache directory (`XDG_CACHE_HOME` or `~/.cache` on
     /// Linux); `None` if the user has no cache directory.
     pub fn of_user() -> Option<Self> {
@@ -77,7 +77,7 @@ mod tests {
     #[test]
     fn values_come_back_until_they_are_forgotten() {
         let folder = tempfile::tempdir().unwrap();
-        let memory = Memory::at(folder.path().join("new"));
+        let memory = RememberedFolder::at(folder.path().join("new"));
         assert_eq!(memory.recall::<Vec<u32>>("deep/list"), None);
         assert!(!memory.forget("deep/list").unwrap());
         let path = memory.remember("deep/list", &[1_u32, 2]).unwrap();
@@ -93,7 +93,7 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_as_good_as_none() {
         let folder = tempfile::tempdir().unwrap();
-        let memory = Memory::at(folder.path());
+        let memory = RememberedFolder::at(folder.path());
         for text in ["", "{", "\"text\"", "[1, -2]"] {
             fs::write(memory.path("list"), text).unwrap();
             assert_eq!(memory.recall::<Vec<u32>>("list"), None, "{text}");
@@ -104,9 +104,9 @@ mod tests {
     fn what_cannot_be_written_is_an_error() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("file"), "").unwrap();
-        assert!(Memory::at(folder.path().join("file")).remember("list", &[1]).is_err());
+        assert!(RememberedFolder::at(folder.path().join("file")).remember("list", &[1]).is_err());
         fs::create_dir(folder.path().join("list.json")).unwrap();
-        assert!(Memory::at(folder.path()).remember("list", &[1]).is_err());
+        assert!(RememberedFolder::at(folder.path()).remember("list", &[1]).is_err());
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "nothing half-written stays");
     }
 }

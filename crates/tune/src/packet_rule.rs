@@ -19,7 +19,7 @@ const UNIT: usize = 64;
 /// A cache that a processor uses for data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Cache {
+pub struct CpuCache {
     /// Its level, from 1.
     pub level: u8,
     /// Number of bytes of all of it, also where several processors share it.
@@ -29,24 +29,27 @@ pub struct Cache {
 /// Returns the caches for data of the first processor, by level. The list is empty where the system
 /// does not describe them.
 #[must_use]
-pub fn caches() -> Vec<Cache> {
+pub fn caches() -> Vec<CpuCache> {
     caches_in(Path::new("/sys/devices/system/cpu/cpu0/cache"))
 }
 
-fn caches_in(folder: &Path) -> Vec<Cache> {
+fn caches_in(folder: &Path) -> Vec<CpuCache> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut caches: Vec<Cache> = entries.filter_map(|entry| cache(&entry.path())).collect();
+    let mut caches: Vec<CpuCache> = entries.filter_map(|entry| cache(&entry.path())).collect();
     caches.sort_by_key(|cache| cache.level);
     caches
 }
 
 /// Reads the description of a cache; `None` for caches of instructions alone.
-fn cache(folder: &Path) -> Option<Cache> {
+fn cache(folder: &Path) -> Option<CpuCache> {
     let read = |name| fs::read_to_string(folder.join(name)).ok();
     if read("type")?.trim() == "Instruction" {
         return None;
     }
-    Some(Cache { level: read("level")?.trim().parse().ok()?, bytes: bytes(read("size")?.trim())? })
+    Some(CpuCache {
+        level: read("level")?.trim().parse().ok()?,
+        bytes: bytes(read("size")?.trim())?,
+    })
 }
 
 /// Reads a size as Linux writes it: `32K`, `2M`.
@@ -97,7 +100,7 @@ mod tests {
             }
         }
         fs::create_dir(folder.path().join("power")).unwrap();
-        let cache = |level, bytes| Cache { level, bytes };
+        let cache = |level, bytes| CpuCache { level, bytes };
         assert_eq!(caches_in(folder.path()), [cache(1, 48 << 10), cache(3, 32 << 20)]);
         assert_eq!(caches_in(&folder.path().join("missing")), []);
     }

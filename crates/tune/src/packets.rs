@@ -12,7 +12,7 @@ use paritas::{Code, CodecOptions, DEFAULT_PACKET, KernelChoice, Spec};
 use crate::contest::{Contest, Ranking};
 use crate::decide::{CACHE_SET, GAIN, MEMORY_SET};
 use crate::error::{Error, Result};
-use crate::tuning::{Choice, Finding};
+use crate::tuning::{Choice, Decision};
 
 /// Bytes of all shards together, for searches where no set is named: in the cache, and in memory.
 pub const PACKET_SETS: [usize; 2] = [CACHE_SET, MEMORY_SET];
@@ -38,7 +38,7 @@ pub fn find_packets(
     codes: &[Spec],
     options: &CodecOptions,
     sets: &[usize],
-    mut report: impl FnMut(&Finding),
+    mut report: impl FnMut(&Decision),
 ) -> Result<()> {
     for spec in codes {
         for &set in sets {

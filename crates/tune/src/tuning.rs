@@ -11,7 +11,7 @@ use paritas::{Code, CodecOptions, Kernel, KernelChoice, Spec, Split, Stores};
 use serde::{Deserialize, Serialize};
 
 use crate::measure::{Pairs, Ratio, Side};
-use crate::memory::Memory;
+use crate::memory::RememberedFolder;
 
 /// Name under which the tuning is remembered.
 const NAME: &str = "tuning-1";
@@ -82,7 +82,7 @@ impl CodeTuning {
 /// One decision, and the measurements behind it.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-pub struct Finding {
+pub struct Decision {
     /// The setting that is decided.
     pub question: &'static str,
     /// The cases that the decision holds for: a code, a set of buffers and the like.
@@ -127,12 +127,12 @@ impl Tuning {
     /// once.
     pub fn remembered() -> Option<&'static Self> {
         static REMEMBERED: OnceLock<Option<Tuning>> = OnceLock::new();
-        let recall = || Self::recall(&Memory::of_user()?, &processor());
+        let recall = || Self::recall(&RememberedFolder::of_user()?, &processor());
         REMEMBERED.get_or_init(recall).as_ref()
     }
 
     /// Returns what `memory` holds, if it is for `processor`.
-    fn recall(memory: &Memory, processor: &str) -> Option<Self> {
+    fn recall(memory: &RememberedFolder, processor: &str) -> Option<Self> {
         memory.recall(NAME).filter(|tuning: &Self| tuning.fits(processor))
     }
 
@@ -151,7 +151,7 @@ impl Tuning {
     /// # Errors
     /// If there is no cache directory, or if it cannot be written.
     pub fn remember(&self) -> io::Result<PathBuf> {
-        Memory::of_user().ok_or_else(no_directory)?.remember(NAME, self)
+        RememberedFolder::of_user().ok_or_else(no_directory)?.remember(NAME, self)
     }
 
     /// Forgets what was remembered; returns whether there was anything.
@@ -159,12 +159,12 @@ impl Tuning {
     /// # Errors
     /// If there is no cache directory, or if the file cannot be removed.
     pub fn forget() -> io::Result<bool> {
-        Memory::of_user().ok_or_else(no_directory)?.forget(NAME)
+        RememberedFolder::of_user().ok_or_else(no_directory)?.forget(NAME)
     }
 
     /// Returns where tunings are remembered; `None` if the user has no cache directory.
     pub fn path() -> Option<PathBuf> {
-        Some(Memory::of_user()?.path(NAME))
+        Some(RememberedFolder::of_user()?.path(NAME))
     }
 
     /// Returns the packet with which a code is encoded fastest; `None` if that was not measured.
@@ -315,7 +315,7 @@ mod tests {
     #[test]
     fn tunings_of_other_processors_are_ignored() {
         let folder = tempfile::tempdir().unwrap();
-        let memory = Memory::at(folder.path());
+        let memory = RememberedFolder::at(folder.path());
         memory.remember(NAME, &tuning()).unwrap();
         assert_eq!(Tuning::recall(&memory, "this one"), Some(tuning()));
         assert_eq!(Tuning::recall(&memory, "another"), None);

@@ -16,7 +16,7 @@ use std::time::Instant;
 
 use paritas_shards::{EncodeJob, FileTarget, decode, encode, scan};
 use paritas_volume::names::ObjectName;
-use paritas_volume::node::{Folder, Node};
+use paritas_volume::node::{FolderNode, Node};
 use paritas_volume::placement::Member;
 use paritas_volume::{GetOptions, PutOptions, Setup, Volume, run};
 
@@ -69,7 +69,7 @@ impl<'a> Pair<'a> {
         for disk in 0..code.node_count() {
             let name = format!("disk{disk}");
             std::fs::create_dir(root.join(&name))?;
-            let node: Arc<dyn Node> = Arc::new(Folder::new(&name, root.join(&name), false));
+            let node: Arc<dyn Node> = Arc::new(FolderNode::new(&name, root.join(&name), false));
             nodes.push((Member { domain: name.clone(), name, is_drained: false }, node));
         }
         let volume = Volume::new(Setup::new("0".repeat(32), code, nodes))?;

@@ -20,7 +20,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures::stream::BoxStream;
 use paritas_volume::names::ObjectName;
-use paritas_volume::node::{Abilities, Entry, Folder, Mode, Node, Stat, Writer};
+use paritas_volume::node::{Abilities, Entry, FolderNode, Mode, Node, Stat, Writer};
 use paritas_volume::placement::Member;
 use paritas_volume::{PutOptions, Result, Setup, Volume, run};
 
@@ -35,7 +35,7 @@ fn main() -> std::result::Result<(), Box<dyn Error>> {
     for disk in 0..code.node_count() {
         let name = format!("disk{disk}");
         std::fs::create_dir(folder.path().join(&name))?;
-        let files = Folder::new(&name, folder.path().join(&name), false);
+        let files = FolderNode::new(&name, folder.path().join(&name), false);
         let sink = Sink { files, shards: Arc::default() };
         let node: Arc<dyn Node> = Arc::new(sink.clone());
         nodes.push((Member { domain: name.clone(), name, is_drained: false }, node));
@@ -91,7 +91,7 @@ fn peak_memory() -> std::result::Result<u64, Box<dyn Error>> {
 /// A node that counts the bytes of shards and throws them away. Small files are kept.
 #[derive(Debug, Clone)]
 struct Sink {
-    files: Folder,
+    files: FolderNode,
     shards: Arc<Mutex<BTreeMap<String, u64>>>,
 }
 

@@ -17,16 +17,16 @@ use tokio::sync::watch;
 const LOOK: Duration = Duration::from_millis(2);
 
 /// Each [`Unfinished`] that exists.
-static UNFINISHED: Mutex<Vec<Entry>> = Mutex::new(Vec::new());
+static UNFINISHED: Mutex<Vec<UnfinishedEntry>> = Mutex::new(Vec::new());
 
-struct Entry {
+struct UnfinishedEntry {
     number: u64,
     runtime: Id,
     /// Whether the node is lost on which something is unfinished, if it is on one node.
     is_lost: Option<watch::Receiver<bool>>,
 }
 
-impl Entry {
+impl UnfinishedEntry {
     /// Whether there is somebody who could remove it.
     fn is_removable(&self) -> bool {
         !self.is_lost.as_ref().is_some_and(|is_lost| *is_lost.borrow())
@@ -55,7 +55,7 @@ impl Unfinished {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let runtime = Handle::try_current().ok();
-        all().extend(runtime.as_ref().map(|runtime| Entry {
+        all().extend(runtime.as_ref().map(|runtime| UnfinishedEntry {
             number,
             runtime: runtime.id(),
             is_lost,
@@ -94,6 +94,6 @@ pub(crate) async fn all_removed() {
     }
 }
 
-fn all() -> MutexGuard<'static, Vec<Entry>> {
+fn all() -> MutexGuard<'static, Vec<UnfinishedEntry>> {
     UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use futures::stream::{FuturesUnordered, StreamExt};
 use tokio::time::Instant;
 
-use crate::protocol::{Action, Answer, Event, Machine, Procedure, Request};
+use crate::protocol::{Action, Answer, Event, Procedure, Request, RunningMachine};
 
 /// How long a survey waits for slow nodes once it has the answers that a reader needs.
 const SURVEY_GRACE: Duration = Duration::from_millis(10);
@@ -65,7 +65,7 @@ where
     P: Procedure + Clone,
     P::Outcome: Clone,
 {
-    let mut machine = Machine::new(procedure);
+    let mut machine = RunningMachine::new(procedure);
     let mut actions = machine.start();
     let mut surveyed = Since::now();
     loop {
@@ -83,7 +83,7 @@ where
 }
 
 /// Answers all actions as failed, without executing them. Returns the actions that follow.
-fn fail<P: Procedure>(machine: &mut Machine<P>, actions: &[Action]) -> Vec<Action> {
+fn fail<P: Procedure>(machine: &mut RunningMachine<P>, actions: &[Action]) -> Vec<Action> {
     let failed = |&action: &Action| machine.handle(&Event { action, answer: Answer::Failed });
     actions.iter().flat_map(failed).collect()
 }
@@ -96,7 +96,7 @@ fn is_late(action: Action, surveyed: Since) -> bool {
 
 /// Executes one batch of actions, and returns the next one.
 async fn step<P: Procedure>(
-    machine: &mut Machine<P>,
+    machine: &mut RunningMachine<P>,
     actions: Vec<Action>,
     surveyed: Since,
     hands: &impl Hands,

@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::future::join_all;
 use futures::stream::{self, BoxStream, FuturesUnordered, StreamExt};
-use paritas_shards::blocks::Layout;
+use paritas_shards::blocks::ObjectLayout;
 use paritas_shards::{Digest, FileTarget, Output, PieceDigest};
 use paritas_store::error::{Error, ErrorKind, Result};
 use paritas_store::place::attributes::Timestamp;
@@ -19,17 +19,19 @@ use crate::driver::{Hands, drive};
 use crate::hands::{Flaw, NameHands, told};
 use crate::manifest::{Body, Manifest};
 use crate::names::ObjectName;
-use crate::protocol::{Action, Answer, Get, GetOutcome, Kind, Listed, NodeIndex, Request, Version};
+use crate::protocol::{
+    Action, Answer, Get, GetOutcome, Listed, NodeIndex, Request, Version, VersionKind,
+};
 use crate::transfer::receive::{Keep, Pieces, Receiver, Wanted, kept, run_blocking};
 use crate::transfer::{Pace, Place};
 use crate::volume::{MOST_ATTEMPTS, Volume, parts_of};
 
 /// An object that was found and can be read.
 #[derive(Debug)]
-pub struct Object {
+pub struct FoundObject {
     manifest: Manifest,
     digest: Digest,
-    content: Content,
+    content: ObjectBytes,
     flaws: Vec<Flaw>,
     is_sure: bool,
     warnings: Vec<String>,
@@ -37,7 +39,7 @@ pub struct Object {
 
 /// Where an object's bytes come from.
 #[derive(Debug)]
-enum Content {
+enum ObjectBytes {
     Inline(Bytes),
     Shards { receiver: Arc<Receiver>, nodes: Vec<Option<String>> },
 }
@@ -67,7 +69,7 @@ impl Volume {
     /// # Errors
     /// If there is no such object ([`ErrorKind::NotFound`]), or if too few nodes answered to be
     /// sure which version is the newest ([`ErrorKind::TooFewNodes`]).
-    pub async fn find(&self, name: &ObjectName, options: GetOptions) -> Result<Object> {
+    pub async fn find(&self, name: &ObjectName, options: GetOptions) -> Result<FoundObject> {
         let mut unread = None;
         for _ in 0..MOST_ATTEMPTS {
             let hands = NameHands::new(self, name);
@@ -89,15 +91,15 @@ impl Volume {
         hands: &NameHands<'_>,
         manifest: Manifest,
         is_sure: bool,
-    ) -> Result<Object> {
+    ) -> Result<FoundObject> {
         let missing = || Error::new(ErrorKind::Internal, "the manifest describes no object");
         let content = manifest.content.as_ref().ok_or_else(missing)?;
         let digest = content.digest;
         let content = match &content.body {
-            Body::Inline(bytes) => Content::Inline(bytes.clone().into()),
+            Body::Inline(bytes) => ObjectBytes::Inline(bytes.clone().into()),
             Body::Shards { placement, .. } => self.receiver(hands, &manifest, placement).await?,
         };
-        Ok(Object {
+        Ok(FoundObject {
             digest,
             content,
             flaws: hands.flaws(),
@@ -119,7 +121,9 @@ impl Volume {
             GetOutcome::NotFound(_) => {
                 Err(Error::new(ErrorKind::NotFound, format!("there is no object {name}")))
             }
-            GetOutcome::Unsure(Some(listed)) if options.allow_stale && listed.kind == Kind::Put => {
+            GetOutcome::Unsure(Some(listed))
+                if options.allow_stale && listed.kind == VersionKind::Put =>
+            {
                 Ok((listed, hands.holders(listed.version), false))
             }
             GetOutcome::Unsure(_) | GetOutcome::Lost(_) => Err(Error::new(
@@ -143,7 +147,7 @@ impl Volume {
         hands: &NameHands<'_>,
         manifest: &Manifest,
         placement: &[String],
-    ) -> Result<Content> {
+    ) -> Result<ObjectBytes> {
         let object = manifest.listed.version.object;
         let missing = || Error::new(ErrorKind::Internal, "no manifest was read");
         let layout = hands.layout().ok_or_else(missing)?;
@@ -167,7 +171,7 @@ impl Volume {
         let receiver = Receiver::new(layout, length, places, paces, settings);
         let name = |node: NodeIndex| self.node_name(node).to_owned();
         let nodes = nodes.into_iter().map(|node| node.map(name)).collect();
-        Ok(Content::Shards { receiver, nodes })
+        Ok(ObjectBytes::Shards { receiver, nodes })
     }
 
     /// Looks on all nodes for the shards of an object, because too few were where they should be.
@@ -176,9 +180,9 @@ impl Volume {
     pub(crate) async fn look_everywhere(
         &self,
         name: &ObjectName,
-        object: Object,
-    ) -> Result<(Object, Vec<Flaw>)> {
-        let Content::Shards { receiver, nodes: asked } = &object.content else {
+        object: FoundObject,
+    ) -> Result<(FoundObject, Vec<Flaw>)> {
+        let ObjectBytes::Shards { receiver, nodes: asked } = &object.content else {
             return Ok((object, Vec::new()));
         };
         let flawed: BTreeSet<usize> = receiver.flaws().into_iter().map(|(part, _)| part).collect();
@@ -210,7 +214,7 @@ impl Volume {
         }
         let (layout, settings) = (receiver.layout.clone(), self.setup.settings.clone());
         let receiver = Receiver::new(layout, receiver.length, places, paces, settings);
-        Ok((Object { content: Content::Shards { receiver, nodes }, ..object }, silent))
+        Ok((FoundObject { content: ObjectBytes::Shards { receiver, nodes }, ..object }, silent))
     }
 
     /// Writes an object's bytes in `range` to `sink`, all of them if `range` is `None`. If all of
@@ -227,7 +231,7 @@ impl Volume {
         sink: &mut (dyn Write + Send),
         options: GetOptions,
         progress: &(dyn Fn(u64) + Send + Sync),
-    ) -> Result<Object> {
+    ) -> Result<FoundObject> {
         let object = self.find(name, options).await?;
         self.read(object, range, sink, progress).await
     }
@@ -238,12 +242,12 @@ impl Volume {
     /// As [`Volume::get`].
     pub async fn read(
         &self,
-        object: Object,
+        object: FoundObject,
         range: Option<Range<u64>>,
         sink: &mut (dyn Write + Send),
         progress: &(dyn Fn(u64) + Send + Sync),
-    ) -> Result<Object> {
-        self.copy(object, range, Sink::Stream(sink), progress).await
+    ) -> Result<FoundObject> {
+        self.copy(object, range, ByteSink::Stream(sink), progress).await
     }
 
     /// Writes the bytes of an object that was found to a file, which gets its name when they are
@@ -255,10 +259,10 @@ impl Volume {
     /// if it cannot be written ([`ErrorKind::Io`]).
     pub async fn read_to_file(
         &self,
-        object: Object,
+        object: FoundObject,
         target: FileTarget,
         progress: &(dyn Fn(u64) + Send + Sync),
-    ) -> Result<Object> {
+    ) -> Result<FoundObject> {
         let mut output = Output::create(target, object.mode(), object.modified())?;
         output.expect_room(object.length())?;
         if !output.takes_positions() {
@@ -267,19 +271,19 @@ impl Volume {
             return Ok(object);
         }
         let output = Arc::new(output);
-        let object = self.copy(object, None, Sink::File(Arc::clone(&output)), progress).await?;
+        let object = self.copy(object, None, ByteSink::File(Arc::clone(&output)), progress).await?;
         let output = alone(output).await;
         let warnings = run_blocking(move || output.commit()).await??;
-        Ok(Object { warnings, ..object })
+        Ok(FoundObject { warnings, ..object })
     }
 
     async fn copy<'a>(
         &self,
-        mut object: Object,
+        mut object: FoundObject,
         range: Option<Range<u64>>,
-        sink: Sink<'a>,
+        sink: ByteSink<'a>,
         progress: &'a (dyn Fn(u64) + Send + Sync),
-    ) -> Result<Object> {
+    ) -> Result<FoundObject> {
         let name = &object.manifest.name.clone();
         let whole = 0..object.length();
         let range = range.unwrap_or_else(|| whole.clone());
@@ -297,7 +301,7 @@ impl Volume {
         }
         object.layout().map_or(Ok(()), |layout| self.expect_room(name, &layout))?;
         let digest = (range == whole).then(|| Arc::new(PieceDigest::new(whole.end)));
-        let mut copy = Copy { sink, digest, left: VecDeque::from([range]), progress };
+        let mut copy = CopyJob { sink, digest, left: VecDeque::from([range]), progress };
         match copy.run(&object).await {
             // The shards may have moved. What was written already is right, and stays.
             Err(error) if error.kind() == ErrorKind::TooFewShards => {
@@ -436,7 +440,7 @@ pub(crate) fn keeps_changing(name: &ObjectName) -> Error {
 }
 
 /// Where an object's bytes go.
-enum Sink<'a> {
+enum ByteSink<'a> {
     /// To a stream, in order.
     Stream(&'a mut (dyn Write + Send)),
     /// To a file: all of them, in any order. The threads that decode bytes also write them, while
@@ -444,7 +448,7 @@ enum Sink<'a> {
     File(Arc<Output>),
 }
 
-impl Sink<'_> {
+impl ByteSink<'_> {
     /// Writes the next bytes in order, unless the file has them already.
     fn take(&mut self, pieces: &Pieces) -> Result<()> {
         let Self::Stream(stream) = self else { return Ok(()) };
@@ -470,8 +474,8 @@ async fn alone<T>(mut shared: Arc<T>) -> T {
 }
 
 /// Copies an object's bytes.
-struct Copy<'a> {
-    sink: Sink<'a>,
+struct CopyJob<'a> {
+    sink: ByteSink<'a>,
     /// The digest of the bytes, if the object is copied whole.
     digest: Option<Arc<PieceDigest>>,
     /// The ranges that are not copied yet; just one if the order matters.
@@ -479,9 +483,10 @@ struct Copy<'a> {
     progress: &'a (dyn Fn(u64) + Send + Sync),
 }
 
-impl Copy<'_> {
-    async fn run(&mut self, object: &Object) -> Result<()> {
-        if let (Sink::File(_), Content::Shards { receiver, .. }) = (&self.sink, &object.content)
+impl CopyJob<'_> {
+    async fn run(&mut self, object: &FoundObject) -> Result<()> {
+        if let (ByteSink::File(_), ObjectBytes::Shards { receiver, .. }) =
+            (&self.sink, &object.content)
             && receiver.is_local()
         {
             for range in std::mem::take(&mut self.left) {
@@ -497,7 +502,7 @@ impl Copy<'_> {
         Ok(())
     }
 
-    async fn run_in_order(&mut self, object: &Object, wanted: Wanted) -> Result<()> {
+    async fn run_in_order(&mut self, object: &FoundObject, wanted: Wanted) -> Result<()> {
         let mut bytes = ahead(object.bytes(wanted));
         while let Some(pieces) = bytes.recv().await {
             let pieces = pieces?;
@@ -514,8 +519,8 @@ impl Copy<'_> {
     /// folder may never drop it.
     fn keep(&self) -> Keep {
         let output = match &self.sink {
-            Sink::File(output) => Some(Arc::downgrade(output)),
-            Sink::Stream(_) => None,
+            ByteSink::File(output) => Some(Arc::downgrade(output)),
+            ByteSink::Stream(_) => None,
         };
         let digest = self.digest.as_ref().map(Arc::downgrade);
         Arc::new(move |start, pieces| {
@@ -552,23 +557,23 @@ pub(crate) fn ahead(mut bytes: BoxStream<'static, Result<Pieces>>) -> Receiving<
     received
 }
 
-impl Object {
+impl FoundObject {
     /// Returns the wanted bytes in order. The wanted range must be within the object.
     pub(crate) fn bytes(&self, wanted: impl Into<Wanted>) -> BoxStream<'static, Result<Pieces>> {
         let wanted = wanted.into();
         match &self.content {
-            Content::Inline(bytes) => {
+            ObjectBytes::Inline(bytes) => {
                 let (start, end) = (wanted.range.start, wanted.range.end);
                 let piece = bytes.slice(start as usize..end as usize);
                 stream::once(kept(wanted, start, vec![piece])).boxed()
             }
-            Content::Shards { receiver, .. } => Arc::clone(receiver).bytes(wanted),
+            ObjectBytes::Shards { receiver, .. } => Arc::clone(receiver).bytes(wanted),
         }
     }
 
     /// Takes in what reading found wrong.
     fn note_flaws(&mut self) {
-        let Content::Shards { receiver, nodes } = &self.content else { return };
+        let ObjectBytes::Shards { receiver, nodes } = &self.content else { return };
         for (part, message) in receiver.flaws() {
             let node = nodes.get(part).cloned().flatten().unwrap_or_default();
             let shard = Some(receiver.layout.part(part).shard);
@@ -577,10 +582,10 @@ impl Object {
     }
 
     /// Returns how the object is cut into shards, if it is.
-    pub(crate) fn layout(&self) -> Option<Layout> {
+    pub(crate) fn layout(&self) -> Option<ObjectLayout> {
         match &self.content {
-            Content::Inline(_) => None,
-            Content::Shards { receiver, .. } => Some(receiver.layout.clone()),
+            ObjectBytes::Inline(_) => None,
+            ObjectBytes::Shards { receiver, .. } => Some(receiver.layout.clone()),
         }
     }
 
@@ -617,8 +622,8 @@ impl Object {
     /// Returns the spec of the object's code, or `None` if it is kept in its manifests.
     pub fn code(&self) -> Option<String> {
         match &self.content {
-            Content::Inline(_) => None,
-            Content::Shards { receiver, .. } => Some(receiver.layout.code().spec().to_string()),
+            ObjectBytes::Inline(_) => None,
+            ObjectBytes::Shards { receiver, .. } => Some(receiver.layout.code().spec().to_string()),
         }
     }
 
@@ -626,8 +631,8 @@ impl Object {
     /// is unknown. Parts of a later stage may not exist yet.
     pub fn nodes(&self) -> Vec<Option<String>> {
         match &self.content {
-            Content::Inline(_) => Vec::new(),
-            Content::Shards { nodes, .. } => nodes.clone(),
+            ObjectBytes::Inline(_) => Vec::new(),
+            ObjectBytes::Shards { nodes, .. } => nodes.clone(),
         }
     }
 
@@ -649,8 +654,8 @@ impl Object {
     /// Returns the number of bytes of blocks that nodes were asked for.
     pub fn read_bytes(&self) -> u64 {
         match &self.content {
-            Content::Inline(_) => 0,
-            Content::Shards { receiver, .. } => receiver.read_bytes(),
+            ObjectBytes::Inline(_) => 0,
+            ObjectBytes::Shards { receiver, .. } => receiver.read_bytes(),
         }
     }
 }

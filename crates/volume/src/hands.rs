@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures::StreamExt;
 use futures::future::join_all;
-use paritas_shards::blocks::Layout;
+use paritas_shards::blocks::ObjectLayout;
 use paritas_shards::{Digest, ObjectId};
 use paritas_store::error::{Error, ErrorKind, Result};
 
@@ -20,7 +20,7 @@ use crate::protocol::{
     Action, Answer, Event, Listed, NodeIndex, PartIndex, Request, Shape, Version,
 };
 use crate::transfer::check::check;
-use crate::transfer::rebuild::{Rebuild, Target};
+use crate::transfer::rebuild::{Rebuild, RebuildTarget};
 use crate::transfer::{Pace, Place};
 use crate::volume::{Volume, stage_ends};
 
@@ -35,16 +35,16 @@ pub(crate) struct NameHands<'a> {
     pub asks_everyone: bool,
     /// Whether manifests go to a node that does not bear the volume's mark yet.
     pub is_filling: bool,
-    state: Mutex<State>,
+    state: Mutex<HandsState>,
 }
 
 /// What the actions have found out so far.
 #[derive(Debug, Default)]
-struct State {
+struct HandsState {
     manifests: BTreeMap<Version, (Manifest, Bytes)>,
     /// The files of parts that were found or stored, with their nodes.
     files: BTreeMap<usize, BTreeMap<NodeIndex, String>>,
-    layout: Option<Layout>,
+    layout: Option<ObjectLayout>,
     /// Like `files`, for parts that are not whole.
     damaged: BTreeMap<usize, BTreeMap<NodeIndex, String>>,
     /// The length and digest of the object, once they are known.
@@ -133,12 +133,12 @@ impl<'a> NameHands<'a> {
     }
 
     /// Takes in the layout of a new object.
-    pub fn keep_layout(&self, layout: Layout) {
+    pub fn keep_layout(&self, layout: ObjectLayout) {
         self.lock().layout = Some(layout);
     }
 
     /// Returns the layout of the object, if any part was found.
-    pub fn layout(&self) -> Option<Layout> {
+    pub fn layout(&self) -> Option<ObjectLayout> {
         self.lock().layout.clone()
     }
 
@@ -205,7 +205,7 @@ impl<'a> NameHands<'a> {
         flaw.add_to(&mut self.lock().flaws);
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, HandsState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -321,7 +321,13 @@ impl<'a> NameHands<'a> {
 
     /// Reads a part completely, from the disk where that is on this machine, and returns whether
     /// all of it is as it was written.
-    async fn is_intact(&self, layout: &Layout, part: usize, node: NodeIndex, path: &str) -> bool {
+    async fn is_intact(
+        &self,
+        layout: &ObjectLayout,
+        part: usize,
+        node: NodeIndex,
+        path: &str,
+    ) -> bool {
         let Some((length, digest)) = self.total() else { return false };
         let place = Place { node: Arc::clone(self.volume.node(node)), path: path.to_owned() };
         place.node.forget_cached(path).await;
@@ -441,7 +447,7 @@ impl<'a> NameHands<'a> {
         for &(part, node) in wanted {
             let path = self.name.part(object, &layout.file_suffix(part));
             let node = Arc::clone(self.volume.node(node));
-            targets.push(Target { part, place: Place { node, path } });
+            targets.push(RebuildTarget { part, place: Place { node, path } });
         }
         let files = self.files();
         let (mut places, mut paces) = (Vec::new(), Vec::new());

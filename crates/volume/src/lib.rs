@@ -39,7 +39,7 @@ mod upkeep;
 mod volume;
 
 pub use edit::Edit;
-pub use get::{GetOptions, Object};
+pub use get::{FoundObject, GetOptions};
 pub use hands::Flaw;
 pub use listing::{Listing, NodeStatus, VolumeStatus, Waiting};
 pub use paritas_store::error::{Error, ErrorKind, Result};

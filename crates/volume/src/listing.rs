@@ -13,7 +13,7 @@ use crate::get::GetOptions;
 use crate::hands::{Flaw, told};
 use crate::names::{self, BACKLOG, MANIFESTS, OBJECTS, OBJECTS_2, OWED, ObjectName, PathName};
 use crate::node::{is_abandoned, passing_name};
-use crate::protocol::{Census, Kind, Listed, NodeIndex};
+use crate::protocol::{Census, Listed, NodeIndex, VersionKind};
 use crate::scrub::ScrubStatus;
 use crate::shortened::Shortened;
 use crate::unfinished::of_the_past;
@@ -102,7 +102,7 @@ impl Volume {
         }
         let newest = found.names.into_iter().filter_map(|(name, versions)| {
             let newest = versions.into_keys().next_back()?;
-            (newest.kind == Kind::Put).then_some((name, newest))
+            (newest.kind == VersionKind::Put).then_some((name, newest))
         });
         Ok(Listing { objects: newest.collect(), flaws: found.flaws, is_sure })
     }
@@ -299,7 +299,7 @@ impl Volume {
             // A node that does not answer is missing in the census, which then finds nothing.
             tallies.extend(tally.ok());
         }
-        for Tally { node, manifests, files } in tallies {
+        for NodeHoldings { node, manifests, files } in tallies {
             manifests.into_iter().for_each(|object| census.manifest(object));
             files.into_iter().for_each(|(object, age)| census.file(object, age));
             census.listed(node);
@@ -320,7 +320,7 @@ impl Volume {
     }
 
     /// Lists everything that a node has, and removes what killed writers left there.
-    async fn count_on(&self, node: NodeIndex) -> Result<Tally> {
+    async fn count_on(&self, node: NodeIndex) -> Result<NodeHoldings> {
         self.expect_ready(node).await?;
         let storage = self.node(node);
         storage.sweep(ORPHAN_AGE).await?;
@@ -355,7 +355,7 @@ impl Volume {
         // After the heartbeats: a put deletes its own once its manifests are written.
         let manifests = self.list_node(node, MANIFESTS).await?.into_iter();
         let manifests = manifests.map(|(_, listed)| listed.version.object).collect();
-        Ok(Tally { node, manifests, files })
+        Ok(NodeHoldings { node, manifests, files })
     }
 
     /// Removes the claim of a process that was killed after it had promoted the object: nobody
@@ -399,7 +399,7 @@ const CLOCK: &str = "running/clock-";
 const ORPHAN_AGE: Duration = Duration::from_secs(24 * 3600);
 
 /// Everything that a node has.
-struct Tally {
+struct NodeHoldings {
     node: NodeIndex,
     manifests: Vec<ObjectId>,
     /// The objects of all other files, with the files' ages.

@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::names::ObjectName;
 use crate::node::MOST_WHOLE;
-use crate::protocol::{Kind, Listed, Version};
+use crate::protocol::{Listed, Version, VersionKind};
 
 /// The number of the format.
 const FORMAT: u32 = 1;
@@ -112,7 +112,7 @@ struct Fields {
 
 /// The field that tells how to read the others.
 #[derive(Deserialize)]
-struct Format {
+struct FormatField {
     format: u32,
 }
 
@@ -195,11 +195,11 @@ impl Manifest {
 }
 
 /// A reason why bytes are no manifest.
-type Flaw = String;
+type ManifestFlaw = String;
 
-fn read(bytes: &[u8]) -> Result<Manifest, Flaw> {
+fn read(bytes: &[u8]) -> Result<Manifest, ManifestFlaw> {
     let line = checked_line(bytes)?;
-    let Format { format } = serde_json::from_str(line).map_err(|error| error.to_string())?;
+    let FormatField { format } = serde_json::from_str(line).map_err(|error| error.to_string())?;
     if format != FORMAT {
         return Err(format!("its format is {format}; this program reads {FORMAT}"));
     }
@@ -207,7 +207,7 @@ fn read(bytes: &[u8]) -> Result<Manifest, Flaw> {
 }
 
 /// Returns the first line, if the second one states its digest.
-fn checked_line(bytes: &[u8]) -> Result<&str, Flaw> {
+fn checked_line(bytes: &[u8]) -> Result<&str, ManifestFlaw> {
     if bytes.len() > MOST_BYTES {
         return Err(format!("it has {} bytes; at most {MOST_BYTES} are read", bytes.len()));
     }
@@ -220,22 +220,24 @@ fn checked_line(bytes: &[u8]) -> Result<&str, Flaw> {
     }
 }
 
-fn manifest_of(fields: Fields) -> Result<Manifest, Flaw> {
+fn manifest_of(fields: Fields) -> Result<Manifest, ManifestFlaw> {
     let name = ObjectName::new(fields.name.as_str()).map_err(|error| error.to_string())?;
     let object = fields.object.parse::<ObjectId>().map_err(|error| error.to_string())?;
     let version = Version { generation: fields.generation, object };
-    let kind = [Kind::Put, Kind::Removed].into_iter().find(|kind| kind.as_str() == fields.kind);
+    let kind = [VersionKind::Put, VersionKind::Removed]
+        .into_iter()
+        .find(|kind| kind.as_str() == fields.kind);
     let kind = kind.ok_or_else(|| format!("its kind {:?} is unknown", fields.kind))?;
     check_text("volume", &fields.volume)?;
     let content = match kind {
-        Kind::Put => Some(content_of(&fields)?),
-        Kind::Removed => expect_no_content(&fields)?,
+        VersionKind::Put => Some(content_of(&fields)?),
+        VersionKind::Removed => expect_no_content(&fields)?,
     };
     let listed = Listed { version, kind, length: fields.length };
     Ok(Manifest { volume: fields.volume, name, listed, content, created: fields.created })
 }
 
-fn expect_no_content(fields: &Fields) -> Result<Option<Content>, Flaw> {
+fn expect_no_content(fields: &Fields) -> Result<Option<Content>, ManifestFlaw> {
     let Fields { digest, mode, modified, code, header, placement, content, .. } = fields;
     let is_empty = digest.is_none() && mode.is_none() && modified.is_none() && code.is_none();
     match is_empty
@@ -249,7 +251,7 @@ fn expect_no_content(fields: &Fields) -> Result<Option<Content>, Flaw> {
     }
 }
 
-fn content_of(fields: &Fields) -> Result<Content, Flaw> {
+fn content_of(fields: &Fields) -> Result<Content, ManifestFlaw> {
     let digest = fields.digest.as_deref().ok_or("it has no digest")?;
     let digest = blake3::Hash::from_hex(digest).map_err(|error| format!("digest: {error}"))?;
     let digest = Digest::new(digest.into());
@@ -270,7 +272,7 @@ fn content_of(fields: &Fields) -> Result<Content, Flaw> {
     Ok(Content { digest, body, mode: fields.mode, modified })
 }
 
-fn inline_of(text: &str, length: u64, digest: Digest) -> Result<Body, Flaw> {
+fn inline_of(text: &str, length: u64, digest: Digest) -> Result<Body, ManifestFlaw> {
     let bytes = STANDARD.decode(text).map_err(|error| format!("content: {error}"))?;
     if bytes.len() as u64 != length {
         return Err(format!("its content has {} bytes, its length is {length}", bytes.len()));
@@ -284,7 +286,7 @@ fn inline_of(text: &str, length: u64, digest: Digest) -> Result<Body, Flaw> {
     }
 }
 
-fn shards_of(code: &str, header: &str, placement: &[String]) -> Result<Body, Flaw> {
+fn shards_of(code: &str, header: &str, placement: &[String]) -> Result<Body, ManifestFlaw> {
     check_text("code", code)?;
     let header = STANDARD.decode(header).map_err(|error| format!("header: {error}"))?;
     let count = placement.len();
@@ -295,7 +297,7 @@ fn shards_of(code: &str, header: &str, placement: &[String]) -> Result<Body, Fla
     Ok(Body::Shards { code: code.to_owned(), header, placement: placement.to_vec() })
 }
 
-fn check_text(field: &str, text: &str) -> Result<(), Flaw> {
+fn check_text(field: &str, text: &str) -> Result<(), ManifestFlaw> {
     match text.len() {
         1..=MOST_TEXT if !text.contains(char::is_control) => Ok(()),
         1..=MOST_TEXT => Err(format!("{field} has a control character")),

@@ -27,7 +27,7 @@ pub(crate) use object::Texts;
 pub use object::{ObjectName, PathName};
 use object::{component_in_path, path_above};
 
-use crate::protocol::{Kind, Listed, Version};
+use crate::protocol::{Listed, Version, VersionKind};
 
 /// The file that says which node of which volume this is. `init` writes it to empty nodes, and
 /// replacing a lost node writes it last, after the manifests. A node without it answers no survey:
@@ -122,7 +122,9 @@ pub fn parse_manifest(path: &str) -> Option<(PathName, Listed)> {
 fn parse_version_file(file: &str) -> Option<Listed> {
     let (numbers, kind) = file.split_once('.')?;
     let [generation, object, length] = numbers.split('-').collect::<Vec<_>>().try_into().ok()?;
-    let kind = [Kind::Put, Kind::Removed].into_iter().find(|known| known.as_str() == kind)?;
+    let kind = [VersionKind::Put, VersionKind::Removed]
+        .into_iter()
+        .find(|known| known.as_str() == kind)?;
     let version = Version { generation: hex(generation)?, object: object.parse().ok()? };
     let listed = Listed { version, kind, length: hex(length)? };
     let is_possible = version.generation < GENERATION_END;
@@ -202,7 +204,11 @@ mod tests {
     fn a_manifest_of_an_impossible_generation_is_none() {
         let path = |generation: u64| {
             let version = Version { generation, object: ObjectId::new([1; 16]) };
-            ObjectName::new("a").unwrap().manifest(&Listed { version, kind: Kind::Put, length: 1 })
+            ObjectName::new("a").unwrap().manifest(&Listed {
+                version,
+                kind: VersionKind::Put,
+                length: 1,
+            })
         };
         assert!(parse_manifest(&path(GENERATION_END - 1)).is_some());
         assert!(parse_manifest(&path(GENERATION_END)).is_none());
@@ -215,7 +221,7 @@ mod tests {
         let path = format!("manifests/a/b@/000000000000002a-{object}-1f.put");
         let (name, listed) = parse_manifest(&path).unwrap();
         assert_eq!(name, PathName::Whole(ObjectName::new("a/b").unwrap()));
-        assert_eq!((listed.length, listed.kind), (31, Kind::Put));
+        assert_eq!((listed.length, listed.kind), (31, VersionKind::Put));
         assert_eq!(listed.version.generation, 42);
         for other in [
             path.replace("1f", "01f"),
@@ -297,7 +303,7 @@ mod tests {
         ) {
             let Ok(name) = ObjectName::new(text) else { return Ok(()) };
             let version = Version { generation, object: ObjectId::new(id) };
-            let kind = if removed { Kind::Removed } else { Kind::Put };
+            let kind = if removed { VersionKind::Removed } else { VersionKind::Put };
             let listed = Listed { version, kind, length };
             let path = name.manifest(&listed);
             let found = PathName::parse(&name.in_path()).unwrap();

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::future::join_all;
-use paritas_shards::blocks::{Layout, Shape};
+use paritas_shards::blocks::{NewObject, ObjectLayout};
 use paritas_shards::{Digest, ObjectId};
 use paritas_store::error::{Error, ErrorKind, Result};
 use paritas_store::place::attributes::Attributes;
@@ -21,11 +21,11 @@ use crate::manifest::{Body, Content, Manifest};
 use crate::names::{self, ObjectName};
 use crate::node::{Mode, Node};
 use crate::protocol::{
-    self, Action, Answer, Event, Kind, Listed, NodeIndex, PartIndex, Put, PutOutcome, Request,
-    Version,
+    self, Action, Answer, Event, Listed, NodeIndex, PartIndex, Put, PutOutcome, Request, Version,
+    VersionKind,
 };
 use crate::transfer::send::send;
-use crate::unfinished::Record;
+use crate::unfinished::PutRecord;
 use crate::volume::Volume;
 
 /// How often the heartbeat of a long put is renewed.
@@ -81,8 +81,8 @@ impl Volume {
     ) -> Result<PutReport> {
         let object = ObjectId::random()?;
         match peek(source, self.setup.inline_bytes).await? {
-            Source::Short(bytes) => self.put_inline(name, object, bytes, options).await,
-            Source::Long(source) => self.put_shards(name, object, source, options, None).await,
+            BegunSource::Short(bytes) => self.put_inline(name, object, bytes, options).await,
+            BegunSource::Long(source) => self.put_shards(name, object, source, options, None).await,
         }
     }
 
@@ -132,7 +132,7 @@ impl Volume {
         hands.name.keep_layout(layout);
         hands.source = Mutex::new(Some(source));
         let id = self.setup.id.clone();
-        let record = tokio::task::spawn_blocking(move || Record::begin(&id, object)).await;
+        let record = tokio::task::spawn_blocking(move || PutRecord::begin(&id, object)).await;
         hands.record = Mutex::new(record.ok());
         let heartbeat = Heartbeat::new(self, object, &hands.pulse);
         let done = tokio::select! {
@@ -148,14 +148,14 @@ impl Volume {
         name: &ObjectName,
         object: ObjectId,
         options: &PutOptions,
-    ) -> Result<Layout> {
-        let mut shape = Shape::default();
+    ) -> Result<ObjectLayout> {
+        let mut shape = NewObject::default();
         shape.block_bytes = self.setup.block_bytes;
         shape.object = Some(object);
         shape.length = options.length;
         shape.attributes = options.attributes;
         shape.options = self.setup.options.clone();
-        Ok(Layout::new(self.setup.code.clone(), name.base(), shape)?)
+        Ok(ObjectLayout::new(self.setup.code.clone(), name.base(), shape)?)
     }
 
     async fn finish_put(
@@ -259,7 +259,7 @@ impl Volume {
 }
 
 /// A source whose beginning was read.
-enum Source {
+enum BegunSource {
     /// All bytes of the source.
     Short(Vec<u8>),
     /// A source, from its first byte on, that is too long to be kept in manifests.
@@ -267,14 +267,14 @@ enum Source {
 }
 
 /// Reads the beginning of a source, to see whether it has more than `most` bytes.
-async fn peek(source: impl Read + Send + 'static, most: usize) -> Result<Source> {
+async fn peek(source: impl Read + Send + 'static, most: usize) -> Result<BegunSource> {
     let read = move || {
         let mut source = source;
         let mut bytes = Vec::new();
         let read = source.by_ref().take(most as u64 + 1).read_to_end(&mut bytes);
         read.map(|_| match bytes.len() <= most {
-            true => Source::Short(bytes),
-            false => Source::Long(Box::new(Cursor::new(bytes).chain(source))),
+            true => BegunSource::Short(bytes),
+            false => BegunSource::Long(Box::new(Cursor::new(bytes).chain(source))),
         })
     };
     let read = tokio::task::spawn_blocking(read).await;
@@ -372,7 +372,7 @@ struct PutHands<'a> {
     /// Whether the name is removed.
     is_removal: bool,
     /// The record of what is stored, until manifests follow. It stays if the put is given up.
-    record: Mutex<Option<Record>>,
+    record: Mutex<Option<PutRecord>>,
     /// Why the source could not be sent.
     error: Mutex<Option<Error>>,
 }
@@ -399,7 +399,7 @@ impl<'a> PutHands<'a> {
     /// Removes the record of what is stored.
     fn end_record(&self) -> Result<()> {
         let mut record = self.record.lock().unwrap_or_else(PoisonError::into_inner);
-        record.as_mut().map_or(Ok(()), Record::end).map_err(|error| {
+        record.as_mut().map_or(Ok(()), PutRecord::end).map_err(|error| {
             let message = format!("cannot remove the record of an unfinished put: {error}");
             Error::new(ErrorKind::Io, message).because(error)
         })
@@ -458,8 +458,8 @@ impl<'a> PutHands<'a> {
         }
         let missing = || Error::new(ErrorKind::Internal, "the object is not stored");
         let content = match listed.kind {
-            Kind::Removed => None,
-            Kind::Put => {
+            VersionKind::Removed => None,
+            VersionKind::Put => {
                 let (digest, body) = (self.make_body)(&self.name).ok_or_else(missing)?;
                 let Attributes { mode, modified, .. } = self.options.attributes;
                 Some(Content { digest, body, mode, modified })
@@ -524,7 +524,7 @@ impl<'a> PutHands<'a> {
 }
 
 /// Returns the number of parts of stage 1 that are enough to decode the object.
-fn enough_parts(layout: &Layout) -> usize {
+fn enough_parts(layout: &ObjectLayout) -> usize {
     let parts = layout.parts_in(1).len();
     match layout.code().graph() {
         None => parts - layout.tolerance(1),

@@ -11,7 +11,7 @@ use paritas_shards::{Digest, ObjectId};
 use paritas_store::error::{Error, ErrorKind, Result};
 use tokio::sync::mpsc::Receiver;
 
-use crate::get::{GetOptions, Object, ahead};
+use crate::get::{FoundObject, GetOptions, ahead};
 use crate::names::ObjectName;
 use crate::put::{PutOptions, PutReport};
 use crate::transfer::receive::Pieces;
@@ -49,7 +49,7 @@ impl Volume {
         // The source is read once, so its shards must be found before: they may have moved.
         let (object, _) = self.look_everywhere(name, object).await?;
         object.layout().map_or(Ok(()), |layout| self.expect_room(name, &layout))?;
-        let source = Box::new(Source::of(&object));
+        let source = Box::new(ObjectSource::of(&object));
         Ok(Reencoded::Changed(self.put_shards(name, id, source, options, Some(old)).await?))
     }
 }
@@ -68,15 +68,15 @@ fn greater(old: ObjectId) -> Result<ObjectId> {
 
 /// The bytes of an object, as a source for a put. If their digest is wrong, reading fails instead
 /// of ending.
-struct Source {
+struct ObjectSource {
     units: Receiver<Result<Pieces>>,
     pieces: VecDeque<Bytes>,
     hasher: blake3::Hasher,
     digest: Digest,
 }
 
-impl Source {
-    fn of(object: &Object) -> Self {
+impl ObjectSource {
+    fn of(object: &FoundObject) -> Self {
         Self {
             units: ahead(object.bytes(0..object.length())),
             pieces: VecDeque::new(),
@@ -96,7 +96,7 @@ impl Source {
     }
 }
 
-impl Read for Source {
+impl Read for ObjectSource {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         while self.pieces.is_empty() {
             match self.units.blocking_recv() {

@@ -34,10 +34,10 @@ const QUESTION: Duration = Duration::from_millis(100);
 /// removed: unfinished files, heartbeats and claims. What is on a node that does not answer is not
 /// waited for, and a thread that waits for something outside is left behind. Inside asynchronous
 /// work, which must not block, it does not wait.
-pub struct Runner(Threads);
+pub struct Runner(RunnerThreads);
 
 /// The threads, until they are stopped.
-struct Threads(Option<Runtime>);
+struct RunnerThreads(Option<Runtime>);
 
 impl fmt::Debug for Runner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -52,12 +52,12 @@ impl Runner {
     /// If the system has none ([`ErrorKind::Io`]).
     pub fn new() -> Result<Self> {
         let runtime = Builder::new_multi_thread().enable_all().build().map_err(no_threads)?;
-        Ok(Self(Threads(Some(runtime))))
+        Ok(Self(RunnerThreads(Some(runtime))))
     }
 
     fn runtime(&self) -> Result<&Runtime> {
         // They are stopped when the runner is dropped, not before.
-        let Threads(runtime) = &self.0;
+        let RunnerThreads(runtime) = &self.0;
         runtime.as_ref().ok_or_else(|| Error::new(ErrorKind::Internal, "the threads are stopped"))
     }
 
@@ -85,7 +85,7 @@ impl Runner {
     }
 }
 
-impl Drop for Threads {
+impl Drop for RunnerThreads {
     fn drop(&mut self) {
         let Some(runtime) = self.0.take() else { return };
         if Handle::try_current().is_ok() {

@@ -23,9 +23,9 @@ const OLD: Duration = Duration::from_secs(2 * 24 * 3600);
 
 /// The record of a put.
 #[derive(Debug)]
-pub(crate) struct Record(Option<PathBuf>);
+pub(crate) struct PutRecord(Option<PathBuf>);
 
-impl Record {
+impl PutRecord {
     /// Writes a record. Where the system offers no place for it, there is none.
     pub fn begin(volume: &str, object: ObjectId) -> Self {
         let write = || {
@@ -54,7 +54,7 @@ impl Record {
 }
 
 /// Returns the records of puts whose process is over, each with its object.
-pub(crate) fn of_the_past(volume: &str) -> Vec<(ObjectId, Record)> {
+pub(crate) fn of_the_past(volume: &str) -> Vec<(ObjectId, PutRecord)> {
     let entries = folder(volume).and_then(|folder| fs::read_dir(folder).ok());
     let mut records = Vec::new();
     for entry in entries.into_iter().flatten().flatten() {
@@ -64,7 +64,9 @@ pub(crate) fn of_the_past(volume: &str) -> Vec<(ObjectId, Record)> {
         let is_old = age.is_ok_and(|then| then.elapsed().is_ok_and(|age| age > OLD));
         match is_old {
             true => _ = fs::remove_file(entry.path()),
-            false if process::is_over(&tag) => records.push((object, Record(Some(entry.path())))),
+            false if process::is_over(&tag) => {
+                records.push((object, PutRecord(Some(entry.path()))))
+            }
             false => {}
         }
     }

@@ -5,16 +5,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use futures::future::join_all;
 use futures::stream::{self, StreamExt};
 use paritas_shards::ObjectId;
-use paritas_shards::blocks::Layout;
+use paritas_shards::blocks::ObjectLayout;
 use paritas_store::error::{Error, ErrorKind, Result};
 
 use crate::driver::{Hands, drive};
-use crate::get::{GetOptions, Object, keeps_changing, replaced};
+use crate::get::{FoundObject, GetOptions, keeps_changing, replaced};
 use crate::hands::{Flaw, NameHands, now, told};
 use crate::names::{BACKLOG, OWED, ObjectName};
 use crate::protocol::{
-    Action, Answer, Kind, Listed, NodeIndex, Promote, PromoteOutcome, Repair, RepairOutcome,
-    Request,
+    Action, Answer, Listed, NodeIndex, Promote, PromoteOutcome, Repair, RepairOutcome, Request,
+    VersionKind,
 };
 use crate::volume::{MOST_ATTEMPTS, Volume, stage_ends};
 
@@ -95,7 +95,7 @@ struct Manifests {
 }
 
 /// Which parts of an object were found.
-struct Found {
+struct FoundParts {
     /// The stage that the object is in, or that was begun.
     stage: usize,
     /// The parts up to this stage that are whole on no node.
@@ -110,8 +110,8 @@ struct Found {
     is_solvable: bool,
 }
 
-impl Found {
-    fn new(hands: &NameHands<'_>, layout: &Layout, homes: &[NodeIndex]) -> Self {
+impl FoundParts {
+    fn new(hands: &NameHands<'_>, layout: &ObjectLayout, homes: &[NodeIndex]) -> Self {
         let (files, damaged) = (hands.files(), hands.damaged());
         let has = |part: &usize| files.get(part).is_some_and(|files| !files.is_empty());
         // A damaged part was stored once, so its stage was begun.
@@ -162,7 +162,12 @@ impl Volume {
     }
 
     /// Looks for all parts and manifests of a version.
-    async fn judge(&self, name: &ObjectName, object: &Object, is_deep: bool) -> Result<Verdict> {
+    async fn judge(
+        &self,
+        name: &ObjectName,
+        object: &FoundObject,
+        is_deep: bool,
+    ) -> Result<Verdict> {
         let mut hands = NameHands::new(self, name);
         hands.is_deep = is_deep;
         let manifests = self.count_manifests(&hands, object.listed()).await;
@@ -197,7 +202,7 @@ impl Volume {
         // A node may have failed after it had told its versions.
         let manifests = Manifests { answered: manifests.answered.min(answered), ..manifests };
         let homes = self.spread(id, layout.code()).homes;
-        let found = Found::new(&hands, &layout, &homes);
+        let found = FoundParts::new(&hands, &layout, &homes);
         let health = self.health(name, &found, &manifests, &hands).await?;
         manifests.lacking.iter().for_each(|&node| hands.note(node, None, NO_MANIFEST));
         self.note_strayed(&hands, &layout, &found, &homes);
@@ -219,8 +224,8 @@ impl Volume {
     fn note_strayed(
         &self,
         hands: &NameHands<'_>,
-        layout: &Layout,
-        found: &Found,
+        layout: &ObjectLayout,
+        found: &FoundParts,
         homes: &[NodeIndex],
     ) {
         let files = hands.files();
@@ -270,7 +275,7 @@ impl Volume {
     async fn health(
         &self,
         name: &ObjectName,
-        found: &Found,
+        found: &FoundParts,
         manifests: &Manifests,
         hands: &NameHands<'_>,
     ) -> Result<Health> {
@@ -354,7 +359,7 @@ impl Volume {
                         stored,
                         manifests: hands.manifests_written(),
                         is_owed,
-                        is_removed: listed.kind == Kind::Removed,
+                        is_removed: listed.kind == VersionKind::Removed,
                         flaws,
                         read_bytes,
                     });
@@ -443,8 +448,9 @@ impl Volume {
     pub async fn most_urgent_first(&self, prefix: &str) -> Result<Vec<ObjectName>> {
         let found = self.versions(prefix).await?;
         let urgency = async |(name, versions): (ObjectName, BTreeMap<Listed, usize>)| {
-            let is_put =
-                versions.last_key_value().is_some_and(|(listed, _)| listed.kind == Kind::Put);
+            let is_put = versions
+                .last_key_value()
+                .is_some_and(|(listed, _)| listed.kind == VersionKind::Put);
             let spare = match is_put {
                 true => self.verify(&name, false).await.map_or(0, |verdict| verdict.spare),
                 false => usize::MAX,
@@ -478,8 +484,8 @@ impl Volume {
     async fn add_stage(
         &self,
         name: &ObjectName,
-        object: &Object,
-        layout: &Layout,
+        object: &FoundObject,
+        layout: &ObjectLayout,
         is_deep: bool,
     ) -> Result<Repaired> {
         let id = object.listed().version.object;
@@ -526,7 +532,12 @@ impl Volume {
     }
 
     /// Whether all nodes answer and the object does not follow from the parts that they have.
-    async fn is_lost(&self, hands: &NameHands<'_>, layout: &Layout, object: ObjectId) -> bool {
+    async fn is_lost(
+        &self,
+        hands: &NameHands<'_>,
+        layout: &ObjectLayout,
+        object: ObjectId,
+    ) -> bool {
         let find = |node| hands.act(Action { node, request: Request::FindParts(object) });
         let mut parts = Vec::new();
         for answer in join_all(self.nodes().map(find)).await {
@@ -546,7 +557,7 @@ impl Volume {
 }
 
 /// Returns the layout of an object whose code has a later stage.
-fn staged(name: &ObjectName, object: &Object) -> Result<Layout> {
+fn staged(name: &ObjectName, object: &FoundObject) -> Result<ObjectLayout> {
     let layout = object.layout().filter(|layout| layout.code().stages() > 1);
     layout.ok_or_else(|| Error::parameters(format!("{name} has a code of one stage")))
 }
@@ -558,17 +569,17 @@ mod tests {
 
     use super::*;
     use crate::manifest::{Body, Manifest};
-    use crate::node::{Call, Fault, Faulty, Folder, Node, Trigger};
+    use crate::node::{Fault, Faulty, FolderNode, Node, NodeCall, Trigger};
     use crate::placement::Member;
     use crate::put::PutOptions;
     use crate::volume::Setup;
 
     /// Opens a volume over four folders, over which `wrap` puts something.
-    fn volume(root: &Path, wrap: &dyn Fn(Folder) -> Arc<dyn Node>) -> Volume {
+    fn volume(root: &Path, wrap: &dyn Fn(FolderNode) -> Arc<dyn Node>) -> Volume {
         let node = |disk: usize| {
             let name = format!("disk{disk}");
             std::fs::create_dir_all(root.join(&name)).unwrap();
-            let folder = wrap(Folder::new(&name, root.join(&name), false));
+            let folder = wrap(FolderNode::new(&name, root.join(&name), false));
             (Member { domain: name.clone(), name, is_drained: false }, folder)
         };
         let code = paritas::Code::new(&"2+1".parse().unwrap()).unwrap();
@@ -591,7 +602,7 @@ mod tests {
         // The nodes of the other volume do not tell what is there.
         let mute = |folder| -> Arc<dyn Node> {
             let mute = Faulty::new(Arc::new(folder), 1);
-            Arc::new(mute.with(Call::Stat, Fault::Refuse, Trigger::From(1)))
+            Arc::new(mute.with(NodeCall::Stat, Fault::Refuse, Trigger::From(1)))
         };
         let mute = volume(root.path(), &mute);
         let object = healthy.find(&name, GetOptions::default()).await.unwrap();

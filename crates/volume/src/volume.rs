@@ -11,7 +11,7 @@ use bytesize::ByteSize;
 use futures::StreamExt;
 use futures::future::join_all;
 use paritas::{Code, CodecOptions, NodeId, Spec};
-use paritas_shards::blocks::Layout;
+use paritas_shards::blocks::ObjectLayout;
 use paritas_shards::{ObjectId, Part};
 use paritas_store::error::{Error, ErrorKind, Result};
 
@@ -376,7 +376,7 @@ impl Volume {
     ///
     /// # Errors
     /// If it has not ([`ErrorKind::Memory`]).
-    pub(crate) fn expect_room(&self, name: &ObjectName, layout: &Layout) -> Result<()> {
+    pub(crate) fn expect_room(&self, name: &ObjectName, layout: &ObjectLayout) -> Result<()> {
         let (needed, memory) = (layout.segment_memory(), self.setup.settings.memory);
         match needed <= memory {
             true => Ok(()),
@@ -391,8 +391,8 @@ impl Volume {
     }
 
     /// Returns the layout that a front header states.
-    pub(crate) fn layout_of(&self, header: &[u8]) -> Result<Layout> {
-        Ok(Layout::read(header, |_: &Spec| self.setup.options.clone())?.0)
+    pub(crate) fn layout_of(&self, header: &[u8]) -> Result<ObjectLayout> {
+        Ok(ObjectLayout::read(header, |_: &Spec| self.setup.options.clone())?.0)
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use common::{Disks, content, name};
-use paritas_volume::node::{Call, Fault, Faulty, Limited, Node, Trigger};
+use paritas_volume::node::{Fault, Faulty, Limited, Node, NodeCall, Trigger};
 use paritas_volume::{GetOptions, Health, PutOptions, PutReport, Reencoded, Setup, Volume};
 
 /// Bytes of the object. A shard has more than are sent at a time.
@@ -16,7 +16,7 @@ const LENGTH: usize = 5_000_000;
 async fn failing(
     disks: &Disks,
     fails: &[usize],
-    (call, trigger): (Call, Trigger),
+    (call, trigger): (NodeCall, Trigger),
     change: impl Fn(&mut Setup),
 ) -> Volume {
     disks.volume("4+2").await;
@@ -60,7 +60,7 @@ async fn settle(disks: &Disks) {
 #[tokio::test]
 async fn a_failed_node_s_shard_goes_to_a_spare_one_within_the_put() {
     // In mid-transfer, and when the file should appear.
-    for moment in [(Call::Piece, Trigger::From(2)), (Call::Finish, Trigger::From(1))] {
+    for moment in [(NodeCall::Piece, Trigger::From(2)), (NodeCall::Finish, Trigger::From(1))] {
         // The object's id is drawn at random: of eight disks, two are spare, now these and now
         // those. So one of four fails surely.
         let disks = Disks::new(8);
@@ -83,7 +83,7 @@ async fn a_failed_node_s_shard_goes_to_a_spare_one_within_the_put() {
 #[tokio::test]
 async fn without_a_spare_node_the_shard_is_owed() {
     let disks = Disks::new(6);
-    let moment = (Call::Piece, Trigger::From(2));
+    let moment = (NodeCall::Piece, Trigger::From(2));
     let volume = failing(&disks, &[4], moment, |setup: &mut Setup| setup.missing = 1).await;
     let report = put(&volume).await;
     assert!(report.is_owed && report.flaws.iter().any(|flaw| flaw.node == "disk4"), "{report:?}");
@@ -97,7 +97,7 @@ async fn without_a_spare_node_the_shard_is_owed() {
 #[tokio::test]
 async fn without_a_spare_node_another_has_two_shards_if_none_may_be_missing() {
     let disks = Disks::new(6);
-    let volume = failing(&disks, &[4], (Call::Piece, Trigger::From(2)), |_| {}).await;
+    let volume = failing(&disks, &[4], (NodeCall::Piece, Trigger::From(2)), |_| {}).await;
     assert!(put(&volume).await.is_owed);
     let mut found = shards(&disks, 6);
     assert_eq!(found[4], 0);
@@ -117,7 +117,7 @@ async fn a_spare_node_is_in_a_failure_domain_that_has_room() {
             let members = setup.nodes.iter_mut().enumerate();
             members.for_each(|(disk, (member, _))| member.domain = format!("host{}", disk / 3));
         };
-        let volume = failing(&disks, &[fails], (Call::Piece, Trigger::From(2)), hosts).await;
+        let volume = failing(&disks, &[fails], (NodeCall::Piece, Trigger::From(2)), hosts).await;
         put(&volume).await;
         let shards = shards(&disks, 9);
         let on_hosts: Vec<usize> = shards.chunks(3).map(|disks| disks.iter().sum()).collect();

@@ -18,13 +18,20 @@ use common::{Disks, Hidden, content, name};
 use futures::FutureExt;
 use futures::future::{BoxFuture, Shared, join};
 use futures::stream::{self, StreamExt};
-use paritas_volume::node::{Call, Fault, Faulty, Meter, Metered, Node, Timed, Trigger};
+use paritas_volume::node::{Fault, Faulty, Meter, Metered, Node, NodeCall, Timed, Trigger};
 use paritas_volume::{ErrorKind, GetOptions, Health, PutOptions, Result, Setup, Verdict, Volume};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
-const CALLS: [Call; 7] =
-    [Call::Read, Call::Stat, Call::List, Call::Write, Call::Piece, Call::Finish, Call::Delete];
+const CALLS: [NodeCall; 7] = [
+    NodeCall::Read,
+    NodeCall::Stat,
+    NodeCall::List,
+    NodeCall::Write,
+    NodeCall::Piece,
+    NodeCall::Finish,
+    NodeCall::Delete,
+];
 const FAULTS: [Fault; 8] = [
     Fault::Refuse,
     Fault::Hang,
@@ -248,7 +255,7 @@ struct Scene {
     work: Work,
     disks: Disks,
     faulty: Vec<usize>,
-    rules: Vec<(Call, Fault, Trigger)>,
+    rules: Vec<(NodeCall, Fault, Trigger)>,
     seeds: Vec<u64>,
 }
 
@@ -392,7 +399,7 @@ struct Meddler(Mutex<Option<Plan>>);
 
 /// What happens before calls of one kind, and how many of them come before it.
 struct Plan {
-    call: Call,
+    call: NodeCall,
     left: usize,
     deed: Shared<BoxFuture<'static, ()>>,
 }
@@ -409,12 +416,12 @@ impl Meddler {
     }
 
     /// Lets `deed` happen after `left` calls of a kind.
-    fn plan(&self, call: Call, left: usize, deed: impl Future<Output = ()> + Send + 'static) {
+    fn plan(&self, call: NodeCall, left: usize, deed: impl Future<Output = ()> + Send + 'static) {
         *self.0.lock().unwrap() = Some(Plan { call, left, deed: deed.boxed().shared() });
     }
 
     /// Counts a call. Returns what is to happen before it.
-    fn count(&self, call: Call) -> Option<Shared<BoxFuture<'static, ()>>> {
+    fn count(&self, call: NodeCall) -> Option<Shared<BoxFuture<'static, ()>>> {
         let mut plan = self.0.lock().unwrap();
         let plan = plan.as_mut().filter(|plan| plan.call == call)?;
         match plan.left.checked_sub(1) {
@@ -431,13 +438,13 @@ impl Meddler {
 impl Meter for Meddler {
     type Guard = ();
 
-    async fn begin(&self, call: Call) {
+    async fn begin(&self, call: NodeCall) {
         if let Some(deed) = self.count(call) {
             deed.await;
         }
     }
 
-    async fn carry(&self, _call: Call, _bytes: u64) {}
+    async fn carry(&self, _call: NodeCall, _bytes: u64) {}
 }
 
 /// Replaces the object by another client, or removes it if there are no bytes.
@@ -456,7 +463,7 @@ async fn an_object_that_is_replaced_after_the_survey_is_read_anew() {
         let volume = meddler.open(&disks, "4+2");
         // The marks of the nodes are read now, so manifests are read next.
         volume.list("").await.unwrap();
-        meddler.plan(Call::Read, 0, change(disks.open("4+2"), new.map(content)));
+        meddler.plan(NodeCall::Read, 0, change(disks.open("4+2"), new.map(content)));
         match (get(&volume).await, new) {
             (Ok(bytes), Some(new)) => assert!(bytes == content(new)),
             (Err(error), None) => assert_eq!(error.kind(), ErrorKind::NotFound, "{error}"),
@@ -472,7 +479,7 @@ async fn an_object_that_changes_while_it_is_verified_is_not_called_lost() {
         put(&disks.volume("4+2").await, &content(100_000)).await.unwrap();
         let volume = meddler.open(&disks, "4+2");
         // The survey and the count of manifests list 6 nodes each. Next, shards are looked for.
-        meddler.plan(Call::List, 12, change(disks.open("4+2"), new.map(content)));
+        meddler.plan(NodeCall::List, 12, change(disks.open("4+2"), new.map(content)));
         match (volume.verify(&name("object"), false).await, new) {
             (Ok(verdict), Some(new)) => {
                 assert_eq!(verdict.health, Health::Intact, "{verdict:?}");
@@ -494,7 +501,7 @@ async fn objects_may_change_while_a_lost_disk_is_filled() {
         let volume = meddler.open(&disks, "4+2");
         volume.list("").await.unwrap();
         // The new disk's missing mark is read once more.
-        meddler.plan(Call::Read, 1, change(disks.open("4+2"), new.map(content)));
+        meddler.plan(NodeCall::Read, 1, change(disks.open("4+2"), new.map(content)));
         volume.fill("disk1").await.unwrap();
         let volume = disks.open("4+2");
         let verdict = volume.verify(&name("object"), false).await;

@@ -14,7 +14,7 @@ use futures::stream::{BoxStream, StreamExt};
 use paritas::CodecOptions;
 use paritas_volume::names::ObjectName;
 use paritas_volume::node::{
-    Abilities, Call, Caseless, Counted, Counters, Entry, Mode, Node, Stat, Writer,
+    Abilities, Caseless, Counted, Counters, Entry, Mode, Node, NodeCall, Stat, Writer,
 };
 use paritas_volume::{ErrorKind, GetOptions, Health, PutOptions, Result, Volume};
 
@@ -172,8 +172,8 @@ async fn a_folder_with_a_long_name_costs_one_request_a_listing() {
     counters.take();
     assert_eq!(listed(&volume, "").await.len(), 30);
     let marks = 3;
-    assert!(counters.of(Call::Read).calls <= 1 + marks, "{:?}", counters.of(Call::Read));
-    assert_eq!(counters.of(Call::List).calls, 3);
+    assert!(counters.of(NodeCall::Read).calls <= 1 + marks, "{:?}", counters.of(NodeCall::Read));
+    assert_eq!(counters.of(NodeCall::List).calls, 3);
 }
 
 #[tokio::test]

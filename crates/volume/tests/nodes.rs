@@ -9,15 +9,15 @@ use futures::TryStreamExt;
 use futures::future::join_all;
 use paritas_volume::config::{Config, NodeEntry};
 use paritas_volume::node::{
-    Call, Counted, Delayed, Endpoint, Fault, Faulty, Folder, Limited, MOST_WHOLE, Mode, Node,
-    STAGING, Trigger, conformance, open, probe,
+    Counted, Delayed, Endpoint, Fault, Faulty, FolderNode, Limited, MOST_WHOLE, Mode, Node,
+    NodeCall, STAGING, Trigger, conformance, open, probe,
 };
 use paritas_volume::{ErrorKind, Result};
 use tempfile::TempDir;
 
 fn folder(sync: bool) -> (TempDir, Arc<dyn Node>) {
     let root = TempDir::new().unwrap();
-    let node = Arc::new(Folder::new("disk", root.path(), sync));
+    let node = Arc::new(FolderNode::new("disk", root.path(), sync));
     (root, node)
 }
 
@@ -72,19 +72,19 @@ async fn decorated_nodes_conform() {
 #[tokio::test]
 async fn the_suite_notices_every_fault() {
     let faults = [
-        (Call::Read, Fault::Refuse),
-        (Call::Read, Fault::Flip),
-        (Call::Read, Fault::Short),
-        (Call::Read, Fault::Stale),
-        (Call::Stat, Fault::Short),
-        (Call::Stat, Fault::Stale),
-        (Call::List, Fault::Short),
-        (Call::List, Fault::Stale),
-        (Call::Write, Fault::Short),
-        (Call::Piece, Fault::Short),
-        (Call::Piece, Fault::Flip),
-        (Call::Finish, Fault::Cut),
-        (Call::Delete, Fault::Forbidden),
+        (NodeCall::Read, Fault::Refuse),
+        (NodeCall::Read, Fault::Flip),
+        (NodeCall::Read, Fault::Short),
+        (NodeCall::Read, Fault::Stale),
+        (NodeCall::Stat, Fault::Short),
+        (NodeCall::Stat, Fault::Stale),
+        (NodeCall::List, Fault::Short),
+        (NodeCall::List, Fault::Stale),
+        (NodeCall::Write, Fault::Short),
+        (NodeCall::Piece, Fault::Short),
+        (NodeCall::Piece, Fault::Flip),
+        (NodeCall::Finish, Fault::Cut),
+        (NodeCall::Delete, Fault::Forbidden),
     ];
     for (call, fault) in faults {
         let node = Faulty::new(memory(), 2).with(call, fault, Trigger::From(3));
@@ -169,7 +169,7 @@ async fn write_for_ever() {
     let Ok(root) = std::env::var("PARITAS_TEST_FOLDER") else {
         return;
     };
-    let node = Folder::new("disk", root, false);
+    let node = FolderNode::new("disk", root, false);
     let piece = Bytes::from(vec![7; 100_000]);
     for number in 0_u64.. {
         let mut writer = node.writer(&format!("a/{}", number % 5)).await.unwrap();
@@ -252,14 +252,14 @@ async fn counters_count() {
     paths(&node, "").await.unwrap();
     let counters = node.meter();
     let tally = |call| (counters.of(call).calls, counters.of(call).bytes);
-    assert_eq!(tally(Call::Write), (2, 5));
-    assert_eq!(tally(Call::Piece), (2, 6));
-    assert_eq!(tally(Call::Finish), (1, 0));
-    assert_eq!(tally(Call::Read), (2, 2));
-    assert_eq!(tally(Call::List), (1, 0));
+    assert_eq!(tally(NodeCall::Write), (2, 5));
+    assert_eq!(tally(NodeCall::Piece), (2, 6));
+    assert_eq!(tally(NodeCall::Finish), (1, 0));
+    assert_eq!(tally(NodeCall::Read), (2, 2));
+    assert_eq!(tally(NodeCall::List), (1, 0));
     assert_eq!((counters.bytes_written(), counters.bytes_read()), (11, 2));
     assert_eq!(counters.take().len(), 5);
-    assert_eq!(tally(Call::Read), (0, 0));
+    assert_eq!(tally(NodeCall::Read), (0, 0));
 }
 
 #[tokio::test]
@@ -294,9 +294,9 @@ async fn limits_hold() {
 #[tokio::test]
 async fn faults_come_when_they_are_due() {
     let node = Faulty::new(memory(), 3)
-        .with(Call::Read, Fault::Refuse, Trigger::At(2))
-        .with(Call::Write, Fault::Full, Trigger::From(2))
-        .with(Call::Stat, Fault::Hang, Trigger::At(1));
+        .with(NodeCall::Read, Fault::Refuse, Trigger::At(2))
+        .with(NodeCall::Write, Fault::Full, Trigger::From(2))
+        .with(NodeCall::Stat, Fault::Hang, Trigger::At(1));
     write(&node, "a", "x").await.unwrap();
     assert_eq!(write(&node, "a", "y").await.unwrap_err().kind(), ErrorKind::Io);
     let kinds = [
@@ -313,7 +313,8 @@ async fn faults_come_when_they_are_due() {
 #[tokio::test]
 async fn the_same_seed_has_the_same_faults() {
     let run = async |seed| {
-        let node = Faulty::new(memory(), seed).with(Call::Read, Fault::Cut, Trigger::Chance(0.5));
+        let node =
+            Faulty::new(memory(), seed).with(NodeCall::Read, Fault::Cut, Trigger::Chance(0.5));
         write(&node, "a", "x").await.unwrap();
         let mut failed = Vec::new();
         for _ in 0..64 {
@@ -328,9 +329,9 @@ async fn the_same_seed_has_the_same_faults() {
 #[tokio::test]
 async fn a_stale_node_shows_what_was() {
     let node = Faulty::new(memory(), 4)
-        .with(Call::Read, Fault::Stale, Trigger::At(3))
-        .with(Call::List, Fault::Stale, Trigger::From(1))
-        .with(Call::Stat, Fault::Stale, Trigger::From(1));
+        .with(NodeCall::Read, Fault::Stale, Trigger::At(3))
+        .with(NodeCall::List, Fault::Stale, Trigger::From(1))
+        .with(NodeCall::Stat, Fault::Stale, Trigger::From(1));
     write(&node, "a", "old").await.unwrap();
     write(&node, "a", "new content").await.unwrap();
     write(&node, "b", "x").await.unwrap();
@@ -344,7 +345,7 @@ async fn a_stale_node_shows_what_was() {
 
 #[tokio::test]
 async fn a_cut_writer_leaves_no_part_of_a_file() {
-    for call in [Call::Piece, Call::Finish] {
+    for call in [NodeCall::Piece, NodeCall::Finish] {
         for seed in 0..8 {
             let node = Faulty::new(memory(), seed).with(call, Fault::Cut, Trigger::At(1));
             let mut writer = node.writer("a").await.unwrap();
@@ -352,7 +353,7 @@ async fn a_cut_writer_leaves_no_part_of_a_file() {
             let finished = writer.finish().await;
             assert!(finished.is_err());
             match (call, node.stat("a").await.unwrap()) {
-                (Call::Piece, found) => assert!(written.is_err() && found.is_none()),
+                (NodeCall::Piece, found) => assert!(written.is_err() && found.is_none()),
                 (_, found) => assert!(found.is_none_or(|found| found.length == 8)),
             }
         }
@@ -367,12 +368,13 @@ async fn probes_tell_what_is_true() {
     assert!(found.clock_ahead.unwrap().abs() < 2.0, "{found:?}");
     assert_eq!(paths(&*node, "").await.unwrap(), Vec::<String>::new());
 
-    let forbidden = Faulty::new(memory(), 5).with(Call::Write, Fault::Forbidden, Trigger::From(1));
+    let forbidden =
+        Faulty::new(memory(), 5).with(NodeCall::Write, Fault::Forbidden, Trigger::From(1));
     let found = probe(&forbidden).await.unwrap();
     assert!(!found.abilities.write && !found.abilities.create && found.abilities.list);
 
     // To lose what was written is no lack of an ability.
-    let forgetful = Faulty::new(memory(), 6).with(Call::Read, Fault::Short, Trigger::From(1));
+    let forgetful = Faulty::new(memory(), 6).with(NodeCall::Read, Fault::Short, Trigger::From(1));
     assert_eq!(probe(&forgetful).await.unwrap_err().kind(), ErrorKind::Io);
 }
 

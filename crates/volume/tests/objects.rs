@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use common::{Disks, content, name};
-use paritas_volume::node::{Call, Counted, Counters, Delayed, Fault, Faulty, Node, Trigger};
+use paritas_volume::node::{Counted, Counters, Delayed, Fault, Faulty, Node, NodeCall, Trigger};
 use paritas_volume::{ErrorKind, GetOptions, Health, PutOptions, Volume};
 
 async fn put(volume: &Volume, object: &str, bytes: &[u8]) -> paritas_volume::PutReport {
@@ -204,13 +204,13 @@ async fn nodes_that_fail_in_mid_verification_make_nothing_lost() {
     let disks = Disks::new(6);
     put(&disks.volume("4+2").await, "object", &content(300_000)).await;
     // The third listing of a node looks for shards; deep verification reads them after that.
-    for (call, first, is_deep) in [(Call::List, 3, false), (Call::Read, 4, true)] {
+    for (call, first, is_deep) in [(NodeCall::List, 3, false), (NodeCall::Read, 4, true)] {
         let wrap = |disk: usize, node: Arc<dyn Node>| -> Arc<dyn Node> {
             if disk < 3 {
                 return node;
             }
             let fails = Faulty::new(node, 0).with(call, Fault::Refuse, Trigger::From(first));
-            Arc::new(fails.with(Call::Stat, Fault::Refuse, Trigger::From(1)))
+            Arc::new(fails.with(NodeCall::Stat, Fault::Refuse, Trigger::From(1)))
         };
         let volume = disks.open_with("4+2", &wrap);
         let verdict = volume.verify(&name("object"), is_deep).await.unwrap();

@@ -13,9 +13,9 @@ use bytes::Bytes;
 use common::{Disks, content, name};
 use futures::stream::BoxStream;
 use paritas_shards::Digest;
-use paritas_shards::blocks::Layout;
+use paritas_shards::blocks::ObjectLayout;
 use paritas_volume::node::{
-    Abilities, Call, Counted, Counters, Entry, Fault, Faulty, Mode, Node, Stat, Trigger, Writer,
+    Abilities, Counted, Counters, Entry, Fault, Faulty, Mode, Node, NodeCall, Stat, Trigger, Writer,
 };
 use paritas_volume::{ErrorKind, PutOptions, Result, Volume};
 
@@ -118,7 +118,7 @@ fn manifest_bytes(disks: &Disks) -> u64 {
 /// Returns the bytes of the headers at both ends of the parts of stage 2.
 fn headers_of_stage_2(disks: &Disks, length: u64) -> u64 {
     let any = std::fs::read(&disks.files("objects")[0]).unwrap();
-    let layout = Layout::read(&any, |_| Default::default()).unwrap().0;
+    let layout = ObjectLayout::read(&any, |_| Default::default()).unwrap().0;
     let header = |part| {
         let footer = layout.footer(part, length, Digest::new([0; 32])).unwrap();
         (layout.front(part).unwrap().len() + footer.len()) as u64
@@ -239,7 +239,7 @@ async fn a_claim_is_respected_until_it_is_void() {
 async fn a_promoter_that_stops_leaves_no_claim() {
     let disks = Disks::new(GROUP.nodes());
     let hang = |_, node| -> Arc<dyn Node> {
-        Arc::new(Faulty::new(node, 0).with(Call::Piece, Fault::Hang, Trigger::From(2)))
+        Arc::new(Faulty::new(node, 0).with(NodeCall::Piece, Fault::Hang, Trigger::From(2)))
     };
     let (clean, _, _) = waiting(&disks).await;
     let volume = disks.open_with(&GROUP.spec(), &hang);
@@ -323,7 +323,9 @@ async fn promotion_goes_on_where_it_stopped() {
     // The promoter is stopped when one part has its name and the other one has not.
     let hang = |disk: usize, node: Arc<dyn Node>| -> Arc<dyn Node> {
         match last.starts_with(disks.path(disk)) {
-            true => Arc::new(Faulty::new(node, 0).with(Call::Finish, Fault::Hang, Trigger::At(1))),
+            true => {
+                Arc::new(Faulty::new(node, 0).with(NodeCall::Finish, Fault::Hang, Trigger::At(1)))
+            }
             false => node,
         }
     };

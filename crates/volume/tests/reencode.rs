@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Disks, content, name};
-use paritas_volume::{ErrorKind, GetOptions, Health, Object, PutOptions, Reencoded, Volume};
+use paritas_volume::{ErrorKind, FoundObject, GetOptions, Health, PutOptions, Reencoded, Volume};
 
 async fn put(volume: &Volume, object: &str, bytes: &[u8]) {
     let mut options = PutOptions::default();
@@ -12,7 +12,7 @@ async fn put(volume: &Volume, object: &str, bytes: &[u8]) {
     volume.put(&name(object), source, options).await.unwrap();
 }
 
-async fn get(volume: &Volume, object: &str) -> (Object, Vec<u8>) {
+async fn get(volume: &Volume, object: &str) -> (FoundObject, Vec<u8>) {
     let mut bytes = Vec::new();
     let got = volume.get(&name(object), None, &mut bytes, GetOptions::default(), &|_| {}).await;
     (got.unwrap(), bytes)

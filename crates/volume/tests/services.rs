@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use futures::TryStreamExt;
 use paritas_volume::config::Config;
 use paritas_volume::names::ObjectName;
-use paritas_volume::node::{Abilities, Counted, Folder, Node, conformance, open, probe};
+use paritas_volume::node::{Abilities, Counted, FolderNode, Node, conformance, open, probe};
 use paritas_volume::placement::Member;
 use paritas_volume::{ErrorKind, GetOptions, Health, PutOptions, Setup, Volume};
 
@@ -65,7 +65,9 @@ async fn a_service_conforms() {
     let node = Counted::of(service(Some(found.abilities)));
     let report = match variable("PARITAS_WRITER") {
         None => conformance::check(&node).await,
-        Some(folder) => conformance::check_reader(&node, &Folder::new("w", folder, false)).await,
+        Some(folder) => {
+            conformance::check_reader(&node, &FolderNode::new("w", folder, false)).await
+        }
     };
     let seconds = start.elapsed().as_secs_f64();
     // A server that reads no ranges shows it only when it is asked for one.
@@ -116,7 +118,7 @@ async fn a_volume_lives_there() {
             Some(_) => {
                 let folder = disks.path().join(name);
                 std::fs::create_dir(&folder).unwrap();
-                Arc::new(Folder::new(name, folder, false))
+                Arc::new(FolderNode::new(name, folder, false))
             }
         };
         let name = name.to_owned();

@@ -12,7 +12,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use common::{content, name};
 use futures::future::join_all;
-use paritas_volume::node::{Call, Endpoint, Fault, Faulty, Meter, Metered, Node, Timed, Trigger};
+use paritas_volume::node::{
+    Endpoint, Fault, Faulty, Meter, Metered, Node, NodeCall, Timed, Trigger,
+};
 use paritas_volume::placement::Member;
 use paritas_volume::{Error, ErrorKind, GetOptions, Health, PutOptions, Result, Setup, Volume};
 use tokio::time::Instant;
@@ -24,8 +26,15 @@ const LIMIT: Duration = Duration::from_secs(10);
 /// before they ask another node.
 const PAUSES: Duration = Duration::from_secs(3);
 
-const CALLS: [Call; 7] =
-    [Call::Read, Call::Stat, Call::List, Call::Write, Call::Piece, Call::Finish, Call::Delete];
+const CALLS: [NodeCall; 7] = [
+    NodeCall::Read,
+    NodeCall::Stat,
+    NodeCall::List,
+    NodeCall::Write,
+    NodeCall::Piece,
+    NodeCall::Finish,
+    NodeCall::Delete,
+];
 
 /// A code that is promoted. Two nodes may be lost, one before promotion.
 const STAGED: &str = "bbdpg:k=4,m=1,m2=2,base=cauchy";
@@ -185,10 +194,10 @@ impl Stores {
     }
 
     /// Opens a volume of which some nodes hang: from the n-th call of each of some kinds on.
-    fn hanging(&self, code: &str, hanging: &[usize], calls: &[Call], nth: u64) -> Volume {
+    fn hanging(&self, code: &str, hanging: &[usize], calls: &[NodeCall], nth: u64) -> Volume {
         let wrap = |number: usize, node: Arc<dyn Node>| -> Arc<dyn Node> {
             let hang =
-                |node: Faulty, &call: &Call| node.with(call, Fault::Hang, Trigger::From(nth));
+                |node: Faulty, &call: &NodeCall| node.with(call, Fault::Hang, Trigger::From(nth));
             let node = match hanging.contains(&number) {
                 true => Arc::new(calls.iter().fold(Faulty::new(node, 0), hang)),
                 false => node,
@@ -205,7 +214,12 @@ fn told(done: &Result<()>) -> String {
 
 /// Does what a client does on a volume of which some nodes hang: from the n-th call of each of some
 /// kinds on.
-async fn act(verb: Verb, hanging: &[usize], calls: &[Call], nth: u64) -> (Result<()>, Duration) {
+async fn act(
+    verb: Verb,
+    hanging: &[usize],
+    calls: &[NodeCall],
+    nth: u64,
+) -> (Result<()>, Duration) {
     let [before, after] = verb.codes();
     let stores = Stores::filled(before, verb).await;
     let volume = stores.hanging(after, hanging, calls, nth);
@@ -285,14 +299,14 @@ struct Outage {
 impl Meter for Outage {
     type Guard = ();
 
-    async fn begin(&self, _call: Call) {
+    async fn begin(&self, _call: NodeCall) {
         if Instant::now() < self.end {
             std::future::pending::<()>().await;
         }
         self.answered.fetch_add(1, Ordering::Relaxed);
     }
 
-    async fn carry(&self, _call: Call, _bytes: u64) {}
+    async fn carry(&self, _call: NodeCall, _bytes: u64) {}
 }
 
 #[tokio::test(start_paused = true)]
@@ -326,7 +340,7 @@ async fn long_work_takes_back_a_node_that_has_recovered_and_waits_for_it_once() 
 async fn a_put_that_cannot_begin_enough_shards_says_so_after_one_limit() {
     // Each node is the home of a shard, and two of the shards may be missing.
     let stores = Stores::filled("6+2", Verb::PutLarge).await;
-    let volume = stores.hanging("6+2", &[1, 3, 4], &[Call::Write], 1);
+    let volume = stores.hanging("6+2", &[1, 3, 4], &[NodeCall::Write], 1);
     let begun = Instant::now();
     let refused = put(&volume, "new", 300_000).await.unwrap_err();
     assert!(begun.elapsed() <= LIMIT + PAUSES, "{:?}", begun.elapsed());

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::ValueEnum;
-use paritas::research::search::{Annealing, Crossover, Genetic, Limit, Method};
+use paritas::research::search::{Annealing, Crossover, Genetic, SearchLimit, SearchMethod};
 
 use crate::exit::Failure;
 
@@ -84,12 +84,12 @@ impl MatrixSearch {
     ///
     /// # Errors
     /// If there is a parameter that the method does not have.
-    pub fn method(&self) -> Result<Option<Method>, Failure> {
-        let genetic = |crossover| Some(Method::Genetic(self.genetic(crossover)));
+    pub fn method(&self) -> Result<Option<SearchMethod>, Failure> {
+        let genetic = |crossover| Some(SearchMethod::Genetic(self.genetic(crossover)));
         let (method, other) = match self.name {
             SearchName::None => (None, self.any().or(self.of_search())),
-            SearchName::Local => (Some(Method::Local), self.any()),
-            SearchName::Sa => (Some(Method::Annealing(self.annealing())), self.of_genetic()),
+            SearchName::Local => (Some(SearchMethod::Local), self.any()),
+            SearchName::Sa => (Some(SearchMethod::Annealing(self.annealing())), self.of_genetic()),
             SearchName::Ga => (genetic(Crossover::CommonFirst), self.of_annealing()),
             SearchName::GaRandom => (genetic(Crossover::Random), self.of_annealing()),
         };
@@ -107,11 +107,11 @@ impl MatrixSearch {
     }
 
     /// Returns when the search ends.
-    pub fn limit(&self) -> Limit {
+    pub fn limit(&self) -> SearchLimit {
         match self.budget {
-            _ if self.converge => Limit::Converged,
-            Some(time) => Limit::Time(time),
-            None => Limit::Evaluations(self.evaluations.unwrap_or(DEFAULT_EVALUATIONS)),
+            _ if self.converge => SearchLimit::Converged,
+            Some(time) => SearchLimit::Time(time),
+            None => SearchLimit::Evaluations(self.evaluations.unwrap_or(DEFAULT_EVALUATIONS)),
         }
     }
 

@@ -16,7 +16,7 @@ use paritas::{
 use paritas_report::speed::{
     BenchBlocksFields, BenchFields, BenchLine, ComparisonLine, OrderWord, SplitWord, VerdictWord,
 };
-use paritas_tune::measure::{Pairs, Ratio, Rounds, Shard, Side, Verdict, sample};
+use paritas_tune::measure::{PairVerdict, Pairs, Ratio, Rounds, Shard, Side, sample};
 
 use crate::args::choices::{OrderName, named, word};
 use crate::args::{Align, Bench, CostName, Operation, Sweep};
@@ -216,12 +216,12 @@ struct Facts {
     blocks: Option<BenchBlocksFields>,
 }
 
-fn verdict_word(verdict: Verdict) -> VerdictWord {
+fn verdict_word(verdict: PairVerdict) -> VerdictWord {
     match verdict {
-        Verdict::Faster => VerdictWord::Faster,
-        Verdict::Slower => VerdictWord::Slower,
-        Verdict::Level => VerdictWord::Level,
-        Verdict::TooNoisy => VerdictWord::TooNoisy,
+        PairVerdict::Faster => VerdictWord::Faster,
+        PairVerdict::Slower => VerdictWord::Slower,
+        PairVerdict::Level => VerdictWord::Level,
+        PairVerdict::TooNoisy => VerdictWord::TooNoisy,
     }
 }
 

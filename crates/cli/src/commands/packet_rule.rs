@@ -4,7 +4,7 @@ use paritas::Code;
 use paritas::code::Role;
 use paritas::research::{Cost, Plan, PlanOptions};
 use paritas_report::codes::{CacheEntry, PacketRuleEntry};
-use paritas_tune::{Cache, caches, packet_by_rule};
+use paritas_tune::{CpuCache, caches, packet_by_rule};
 
 use crate::exit::Failure;
 use crate::output;
@@ -19,7 +19,7 @@ fn packets(plan: &Plan, code: &Code) -> usize {
 /// The rule's packet for each cache of this processor.
 pub struct Packets {
     stripe: usize,
-    caches: Vec<Cache>,
+    caches: Vec<CpuCache>,
 }
 
 impl Packets {
@@ -27,12 +27,12 @@ impl Packets {
         Self { stripe: packets(plan, code), caches: caches() }
     }
 
-    fn each(&self) -> impl Iterator<Item = (Cache, usize)> + '_ {
+    fn each(&self) -> impl Iterator<Item = (CpuCache, usize)> + '_ {
         self.caches.iter().map(|&cache| (cache, packet_by_rule(self.stripe, cache.bytes)))
     }
 
     pub fn entry(&self) -> PacketRuleEntry {
-        let caches = self.each().map(|(Cache { level, bytes, .. }, packet)| CacheEntry {
+        let caches = self.each().map(|(CpuCache { level, bytes, .. }, packet)| CacheEntry {
             level,
             cache_bytes: bytes,
             packet,
@@ -41,7 +41,7 @@ impl Packets {
     }
 
     pub fn text(&self) -> String {
-        let each = self.each().map(|(Cache { level, bytes, .. }, packet)| {
+        let each = self.each().map(|(CpuCache { level, bytes, .. }, packet)| {
             format!("{packet} bytes for L{level} of {}", output::bytes(bytes as u64))
         });
         let each: Vec<String> = each.collect();

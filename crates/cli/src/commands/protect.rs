@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use paritas_protect::{Geometry, Plan, ProtectJob, ProtectReport, Skipped};
+use paritas_protect::{ProtectJob, ProtectPlan, ProtectReport, Skipped, StreamGeometry};
 use paritas_report::parts::IdText;
 use paritas_report::protections::{ChangesFields, ProtectLine};
 use paritas_store::memory::usable;
@@ -67,7 +67,7 @@ fn protect(args: &Protect, output: &Output) -> Outcome {
 }
 
 /// Refuses to protect nothing: perhaps a disk is not mounted.
-fn expect_files(plan: &Plan) -> Result<(), Failure> {
+fn expect_files(plan: &ProtectPlan) -> Result<(), Failure> {
     match plan.files {
         0 => Err(Failure::arguments(format!(
             "{} has no files to protect; if it is on a disk, that may not be mounted",
@@ -78,14 +78,14 @@ fn expect_files(plan: &Plan) -> Result<(), Failure> {
 }
 
 /// Says which patterns leave out nothing: they may be misspelt.
-fn warn_of_unmatched(plan: &Plan, output: &Output) {
+fn warn_of_unmatched(plan: &ProtectPlan, output: &Output) {
     for pattern in &plan.unmatched_excludes {
         output.warn(&format!("--exclude {} matches nothing", shown(pattern)));
     }
 }
 
 /// Says what is read more than once.
-fn cost(plan: &Plan, args: &Protect) -> Option<String> {
+fn cost(plan: &ProtectPlan, args: &Protect) -> Option<String> {
     (plan.passes > 1).then(|| {
         format!(
             "{} of parity do not fit into {}: the files are read in {} passes, {} instead of {}",
@@ -166,7 +166,7 @@ fn line(
     report: Option<&ProtectReport>,
     seconds: f64,
 ) -> ProtectLine {
-    let nothing = Geometry { length: 0, block: 0, data: 0, parity: 0 };
+    let nothing = StreamGeometry { length: 0, block: 0, data: 0, parity: 0 };
     let geometry = report.map_or(nothing, |report| report.geometry);
     let number = |of: fn(&ProtectReport) -> u64| report.map_or(0, of);
     ProtectLine {
@@ -202,7 +202,7 @@ fn text((root, label): (&Path, &str), report: &ProtectReport, verbose: bool) -> 
 
 /// Describes the parity that was written.
 fn add_written(text: &mut String, root: &Path, report: &ProtectReport, verbose: bool) {
-    let Geometry { block, data, parity, .. } = report.geometry;
+    let StreamGeometry { block, data, parity, .. } = report.geometry;
     if data > 0 {
         let left = parity.saturating_sub(report.gap_blocks);
         text.push_str(&format!(

@@ -11,7 +11,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use paritas_protect::{
-    DiskNeed, ErrorKind, Geometry, IsWanted, Other, Protection, Skipped, find, find_among,
+    DiskNeed, ErrorKind, IsWanted, Other, Protection, Skipped, StreamGeometry, find, find_among,
     has_parity, holds_parity, parity_at,
 };
 use paritas_report::parts::IdText;
@@ -372,8 +372,8 @@ pub fn skipped_entries(skipped: &[Skipped]) -> Vec<SkippedEntry> {
 }
 
 /// Returns the entry for a layer of these blocks.
-pub fn layer_entry(geometry: &Geometry) -> ProtectedLayerEntry {
-    let Geometry { block, data, parity, .. } = *geometry;
+pub fn layer_entry(geometry: &StreamGeometry) -> ProtectedLayerEntry {
+    let StreamGeometry { block, data, parity, .. } = *geometry;
     ProtectedLayerEntry { data_blocks: data, parity_blocks: parity, block_bytes: block }
 }
 

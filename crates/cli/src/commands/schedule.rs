@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use paritas::code::{CauchyMatrix, CellId, CellSet, Reads};
 use paritas::erasure::combinations;
-use paritas::research::search::{Found, Limit, Method, Problem};
+use paritas::research::search::{FoundMatrix, Problem, SearchLimit, SearchMethod};
 use paritas::research::{
     Account, Call, Cost, ExplainedPart, Explanation, Instructions, Machine, Plan, PlanOptions,
 };
@@ -217,11 +217,11 @@ fn code(
 
 fn search(
     args: &Schedule,
-    method: Method,
+    method: SearchMethod,
     matrix: &CauchyMatrix,
     options: PlanOptions,
     output: &Output,
-) -> Result<(Found, SearchEntry), Failure> {
+) -> Result<(FoundMatrix, SearchEntry), Failure> {
     let problem = Problem {
         k: matrix.k(),
         m: matrix.m(),
@@ -231,7 +231,7 @@ fn search(
     };
     let limit = args.search.limit();
     let bar = output.search_bar(match limit {
-        Limit::Evaluations(evaluations) => Some(evaluations as u64),
+        SearchLimit::Evaluations(evaluations) => Some(evaluations as u64),
         _ => None,
     });
     let seed = args.search.seed();

@@ -14,7 +14,7 @@ use paritas_shards::{
     AsideFile, ErrorKind, FileReport, FolderShards, Ignored, Inventory, Object, Placement,
     ReceptionReport, ShardReport, ShardState, Wreck, reception_key, scan_with,
 };
-use paritas_tune::Memory;
+use paritas_tune::RememberedFolder;
 use walkdir::WalkDir;
 
 use crate::commands::leftovers;
@@ -442,7 +442,7 @@ pub fn tolerance_text(code: &Code, (tolerable, count): (usize, usize), nodes: &s
 /// there is none, a simulated one, which is then remembered. Returns `None` for other codes.
 pub fn reception(code: &Code, shards: &[usize]) -> Result<Option<ReceptionReport>, Failure> {
     let Some(key) = reception_key(code, shards) else { return Ok(None) };
-    let (name, memory) = (format!("reception/{key}"), Memory::of_user());
+    let (name, memory) = (format!("reception/{key}"), RememberedFolder::of_user());
     if let Some(known) = memory.as_ref().and_then(|memory| memory.recall(&name)) {
         return Ok(Some(known));
     }

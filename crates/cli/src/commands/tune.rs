@@ -3,7 +3,7 @@
 use paritas::research::Pass;
 use paritas::{CodecOptions, Spec};
 use paritas_report::machine::{ChoiceEntry, DecisionLine, SettingsEntry, TuningLine};
-use paritas_tune::{Choice, Finding, PACKET_SETS, Tuning, USUAL_CODES};
+use paritas_tune::{Choice, Decision, PACKET_SETS, Tuning, USUAL_CODES};
 
 use crate::args::Tune;
 use crate::commands::Outcome;
@@ -42,8 +42,8 @@ fn forget(output: &Output) -> Outcome {
     Ok(Exit::Done)
 }
 
-fn report(finding: &Finding, output: &Output) {
-    let Finding { question, about, choices, chosen, .. } = finding;
+fn report(finding: &Decision, output: &Output) {
+    let Decision { question, about, choices, chosen, .. } = finding;
     let line = DecisionLine {
         question,
         about: about.clone(),

@@ -29,7 +29,7 @@ impl Question {
     }
 }
 
-type Answer = Result<Arc<Executable>>;
+type KeptAnswer = Result<Arc<Executable>>;
 
 /// Answers by question, refusals included; the oldest are dropped first.
 #[derive(Default)]
@@ -40,7 +40,7 @@ pub(super) struct Cache {
 #[derive(Default)]
 struct Answers {
     /// The answers, which are empty while they are prepared, with the process that prepares them.
-    by_question: HashMap<Question, (usize, Arc<OnceLock<Answer>>)>,
+    by_question: HashMap<Question, (usize, Arc<OnceLock<KeptAnswer>>)>,
     /// The questions that have been answered, with the operands of their programs.
     oldest_first: VecDeque<(Question, usize)>,
     /// Sum of these operands.
@@ -57,7 +57,7 @@ impl Cache {
         &self,
         question: &Question,
         prepare: impl FnOnce() -> Result<(Executable, usize)>,
-    ) -> Answer {
+    ) -> KeptAnswer {
         let kept = self.answers().kept(question);
         let mut operands = None;
         let answer = kept.get_or_init(|| {
@@ -86,7 +86,7 @@ impl Cache {
 
 impl Answers {
     /// Returns the place of an answer, which may be empty yet.
-    fn kept(&mut self, question: &Question) -> Arc<OnceLock<Answer>> {
+    fn kept(&mut self, question: &Question) -> Arc<OnceLock<KeptAnswer>> {
         let process = forks::count();
         // What the parent of a forked process was preparing is never finished here.
         if let Some((of, kept)) = self.by_question.get(question)

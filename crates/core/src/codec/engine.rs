@@ -7,15 +7,15 @@ use std::sync::Arc;
 use crate::codec::cache::{Cache, Question};
 use crate::codec::options::CodecOptions;
 use crate::codec::prepared::Prepared;
-use crate::codec::shards::Shards;
+use crate::codec::shards::StageNodes;
 use crate::define::cells::{CellId, CellSet};
 use crate::define::code::Code;
 use crate::error::{Error, Result};
 use crate::plan::blocks::BlockProgram;
-use crate::plan::execution::{Execution, Planner, Shares};
+use crate::plan::execution::{Execution, Planner, WorkShares};
 use crate::plan::layout::{BufferLayout, Layout};
 use crate::plan::prove::Proof;
-use crate::plan::variants::Target;
+use crate::plan::variants::CompileTarget;
 use crate::run::blocks;
 use crate::run::buffers::Buffer;
 use crate::run::dispatch::{Kernel, Serving, WordKernel};
@@ -176,13 +176,13 @@ impl Engine {
     pub(super) fn execution_for(
         &self,
         question: &Question,
-        target: Option<Target>,
+        target: Option<CompileTarget>,
     ) -> Result<Execution> {
         let planner = self.planner(target);
         match question {
             Question::Compute(have, want) => planner.compute(have, want),
             Question::Update(node, change) => {
-                let shards = Shards::new(&self.code, self.code.stages());
+                let shards = StageNodes::new(&self.code, self.code.stages());
                 let (_, targets) = shards.split(&self.code)?;
                 planner.update(*node, *change, targets)
             }
@@ -190,19 +190,19 @@ impl Engine {
         }
     }
 
-    fn planner(&self, target: Option<Target>) -> Planner<'_> {
+    fn planner(&self, target: Option<CompileTarget>) -> Planner<'_> {
         let threads = || thread_count(self.options.threads);
         Planner {
             code: &self.code,
             layout: &self.layout,
             target,
             shares: match self.options.split {
-                Split::Stripe => Shares::Stripes,
-                Split::Node => Shares::Nodes(threads()),
+                Split::Stripe => WorkShares::Stripes,
+                Split::Node => WorkShares::Nodes(threads()),
                 Split::Columns => {
-                    Shares::Columns { shares: threads(), packet: self.options.packet }
+                    WorkShares::Columns { shares: threads(), packet: self.options.packet }
                 }
-                Split::Rows => Shares::Rows(threads()),
+                Split::Rows => WorkShares::Rows(threads()),
             },
             options: self.options.plan,
         }

@@ -4,9 +4,9 @@ use crate::codec::cache::Question;
 use crate::codec::engine::Engine;
 use crate::define::cells::{CellId, CellSet};
 use crate::error::Result;
-use crate::plan::execution::{Part, Turns};
+use crate::plan::execution::{ProgramPart, Turns};
 use crate::plan::machine::LINE;
-use crate::plan::program::Location;
+use crate::plan::program::CellLocation;
 use crate::plan::schedule::{Schedule, Slot};
 use crate::plan::steps::Instructions;
 use crate::run::dispatch::{Kernel, Serving, WordKernel};
@@ -115,7 +115,7 @@ impl Engine {
     fn explain_blocks(&self, have: &CellSet, want: &CellSet) -> Result<ExplainedPart> {
         let plan = self.code.schedule_with(have, want, self.options.plan)?;
         let place = |&cell: &CellId| {
-            let Location { buffer, row } = self.layout.location(&self.code, cell)?;
+            let CellLocation { buffer, row } = self.layout.location(&self.code, cell)?;
             Ok((buffer, row))
         };
         Ok(ExplainedPart {
@@ -127,7 +127,7 @@ impl Engine {
 
     fn explain_part(
         &self,
-        part: &Part,
+        part: &ProgramPart,
         serving: Serving,
         call: &Call,
         nontemporal: bool,
@@ -136,7 +136,7 @@ impl Engine {
         let places = |count: usize, slot: fn(u32) -> Slot| -> Vec<(usize, usize)> {
             let slots = (0..count as u32).map(slot);
             let places = slots.filter_map(|slot| part.program.location(slot));
-            places.map(|Location { buffer, row }| (buffer, row)).collect()
+            places.map(|CellLocation { buffer, row }| (buffer, row)).collect()
         };
         let mut explained = ExplainedPart {
             inputs: places(schedule.inputs(), Slot::Input),

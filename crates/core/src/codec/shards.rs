@@ -6,14 +6,14 @@ use crate::error::{Error, Result};
 
 /// The nodes that hold cells at the end of a stage, in node order.
 #[derive(Debug)]
-pub(super) struct Shards {
+pub(super) struct StageNodes {
     data: Vec<NodeId>,
     parity: Vec<NodeId>,
     /// A node that holds both data and parity, if there is one.
     mixed: Option<NodeId>,
 }
 
-impl Shards {
+impl StageNodes {
     pub(super) fn new(code: &Code, stage: u8) -> Self {
         let (data, parity): (Vec<NodeId>, _) =
             code.nodes_at(stage).into_iter().partition(|&node| code.holds_data(node));

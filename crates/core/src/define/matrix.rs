@@ -78,20 +78,20 @@ impl FromStr for ParityPlacement {
 /// The parity rows of a code's generator, with the placement of its packets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParityMatrix {
-    shape: Shape,
+    shape: MatrixShape,
     bits: BitMatrix,
 }
 
 /// k, m, w and the placement, checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Shape {
+struct MatrixShape {
     k: usize,
     m: usize,
     w: usize,
     placement: ParityPlacement,
 }
 
-impl Shape {
+impl MatrixShape {
     /// Checks that there are packets, that they can be placed, and that a spec can hold the matrix.
     fn checked(self) -> Result<Self> {
         let Self { k, m, w, placement } = self;
@@ -153,7 +153,7 @@ impl ParityMatrix {
         placement: ParityPlacement,
         bits: BitMatrix,
     ) -> Result<Self> {
-        let shape = Shape { k, m, w, placement }.checked()?;
+        let shape = MatrixShape { k, m, w, placement }.checked()?;
         if (bits.rows(), bits.columns()) == (shape.rows(), shape.columns()) {
             return Ok(Self { shape, bits });
         }
@@ -197,7 +197,7 @@ impl ParityMatrix {
     /// hexadecimal digits. The first column is the highest bit of the first digit, and zeros fill
     /// up the last digit.
     pub fn spec(&self) -> Spec {
-        let Shape { k, m, w, placement } = self.shape;
+        let MatrixShape { k, m, w, placement } = self.shape;
         let spec = Spec::new(FAMILY).with("k", k).with("m", m).with("w", w);
         let spec = match placement {
             ParityPlacement::Horizontal => spec,
@@ -220,7 +220,7 @@ impl ParityMatrix {
         spec.allow(&KEYS)?;
         let placement = spec.text("placement").map_or(Ok(ParityPlacement::Horizontal), str::parse);
         let [k, m, w] = [spec.required("k")?, spec.required("m")?, spec.required("w")?];
-        let shape = Shape { k, m, w, placement: placement? }.checked()?;
+        let shape = MatrixShape { k, m, w, placement: placement? }.checked()?;
         let text = spec.text("rows").ok_or_else(|| {
             Error::spec(format!(
                 "{spec}: rows is missing; write the m·w rows in hexadecimal digits, with dots \
@@ -244,7 +244,7 @@ impl ParityMatrix {
 }
 
 /// Reads a row of a spec.
-fn read_digits(shape: Shape, number: usize, row: &str, bits: &mut BitMatrix) -> Result<()> {
+fn read_digits(shape: MatrixShape, number: usize, row: &str, bits: &mut BitMatrix) -> Result<()> {
     let (columns, digits) = (shape.columns(), shape.digits());
     let wrong = |what: String| Err(Error::spec(format!("matrix: row {number} {what}")));
     if row.len() != digits {
@@ -271,7 +271,7 @@ fn read_digits(shape: Shape, number: usize, row: &str, bits: &mut BitMatrix) -> 
 impl fmt::Display for ParityMatrix {
     /// Writes the text from which the matrix is read.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Shape { k, m, w, placement } = self.shape;
+        let MatrixShape { k, m, w, placement } = self.shape;
         writeln!(f, "k = {k}\nm = {m}\nw = {w}\nplacement = {}", placement.name())?;
         for row in 0..self.bits.rows() {
             let digit = |column| if self.bits.get(row, column) { '1' } else { '0' };
@@ -285,7 +285,7 @@ impl FromStr for ParityMatrix {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self> {
-        let mut reader = Reader::default();
+        let mut reader = MatrixReader::default();
         for (number, line) in (1..).zip(text.lines()) {
             let content = line.split('#').next().unwrap_or("").trim();
             if !content.is_empty() {
@@ -298,7 +298,7 @@ impl FromStr for ParityMatrix {
 
 /// What was read of a text so far: the head, and after it the rows.
 #[derive(Default)]
-struct Reader {
+struct MatrixReader {
     sizes: [Option<usize>; 3],
     placement: Option<ParityPlacement>,
     body: Option<ParityMatrix>,
@@ -308,7 +308,7 @@ struct Reader {
 /// Names of the sizes in a text's head.
 const SIZES: [&str; 3] = ["k", "m", "w"];
 
-impl Reader {
+impl MatrixReader {
     fn take(&mut self, line: &str) -> Result<()> {
         match line.split_once('=') {
             Some((key, value)) => self.take_parameter(key.trim(), value.trim()),
@@ -377,7 +377,7 @@ impl Reader {
     fn begin(&self) -> Result<ParityMatrix> {
         let [k, m, w] = [self.size(0)?, self.size(1)?, self.size(2)?];
         let placement = self.placement.unwrap_or(ParityPlacement::Horizontal);
-        let shape = Shape { k, m, w, placement }.checked()?;
+        let shape = MatrixShape { k, m, w, placement }.checked()?;
         Ok(ParityMatrix { shape, bits: BitMatrix::zero(shape.rows(), shape.columns()) })
     }
 

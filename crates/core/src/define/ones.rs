@@ -22,12 +22,12 @@ pub(crate) const WIDEST_TABLE: u32 = 20;
 #[derive(Debug)]
 pub(crate) struct Ones {
     field: Field,
-    logarithms: Option<Logarithms>,
+    logarithms: Option<OnesTable>,
 }
 
 /// Logarithms to the base x, and numbers of ones by logarithm.
 #[derive(Debug)]
-struct Logarithms {
+struct OnesTable {
     /// Logarithm of each element; that of zero is not used.
     of: Vec<u32>,
     /// Number of ones by logarithm. The list is stored twice over, so a difference needs no
@@ -40,7 +40,7 @@ impl Ones {
     pub(crate) fn new(field: Field, rows: usize, length: usize) -> Self {
         let quotients = (rows as u64).saturating_mul(length as u64).saturating_mul(length as u64);
         let pays = field.width() <= WIDEST_TABLE && quotients >= field.size();
-        Self { field, logarithms: pays.then(|| Logarithms::new(field)).flatten() }
+        Self { field, logarithms: pays.then(|| OnesTable::new(field)).flatten() }
     }
 
     /// Returns the number of ones of a row after division by each of `divisors`, which are not
@@ -101,7 +101,7 @@ impl Ones {
     }
 }
 
-impl Logarithms {
+impl OnesTable {
     /// Returns `None` if x does not generate the field.
     fn new(field: Field) -> Option<Self> {
         let order = field.size() as usize - 1;

@@ -70,7 +70,7 @@ impl LtInfo {
     /// describe an LT code. Also as [`LtCode::rebuild`] and [`LtInfo::unchecked`].
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         let (bytes, sum) = bytes.split_last_chunk().ok_or_else(ends_early)?;
-        let mut reader = Reader(bytes);
+        let mut reader = MetadataReader(bytes);
         if reader.take(MAGIC.len())? != MAGIC {
             return Err(Error::damaged(
                 "these bytes are not the metadata of an LT code in version 1",
@@ -109,9 +109,9 @@ fn ends_early() -> Error {
 }
 
 /// The bytes that are left to read.
-struct Reader<'b>(&'b [u8]);
+struct MetadataReader<'b>(&'b [u8]);
 
-impl<'b> Reader<'b> {
+impl<'b> MetadataReader<'b> {
     fn take(&mut self, count: usize) -> Result<&'b [u8]> {
         let (taken, rest) = self.0.split_at_checked(count).ok_or_else(ends_early)?;
         self.0 = rest;

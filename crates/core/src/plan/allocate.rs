@@ -17,8 +17,8 @@
 use std::collections::VecDeque;
 
 use crate::plan::machine::Machine;
-use crate::plan::steps::{Allocation, Memory, Operand, Register, Step};
-use crate::plan::vector::{Pair, Value, VectorOp, VectorProgram, Work};
+use crate::plan::steps::{Allocation, MemoryOperand, Operand, Register, Step};
+use crate::plan::vector::{PairOperation, Value, VectorOp, VectorProgram, VectorWork};
 
 /// Allocates registers for a vector program, in the order of its operations.
 pub(crate) fn allocate(program: &VectorProgram, machine: Machine) -> Allocation {
@@ -29,9 +29,9 @@ pub(crate) fn allocate(program: &VectorProgram, machine: Machine) -> Allocation 
 
 /// Where a value is at some point of the program.
 #[derive(Debug, Clone, Copy, Default)]
-struct Held {
+struct ValuePlace {
     register: Option<Register>,
-    memory: Option<Memory>,
+    memory: Option<MemoryOperand>,
 }
 
 /// The operations that use each value, in order.
@@ -79,7 +79,7 @@ impl Uses {
 struct Allocator<'a> {
     program: &'a VectorProgram,
     machine: Machine,
-    held: Vec<Held>,
+    held: Vec<ValuePlace>,
     uses: Uses,
     /// For each register, the value in it.
     holder: Vec<Option<Value>>,
@@ -91,10 +91,10 @@ struct Allocator<'a> {
 
 impl<'a> Allocator<'a> {
     fn new(program: &'a VectorProgram, machine: Machine) -> Self {
-        let mut held = vec![Held::default(); program.values()];
-        let inputs = (0..program.inputs as u32).map(|n| (Value::Input(n), Memory::Input(n)));
+        let mut held = vec![ValuePlace::default(); program.values()];
+        let inputs = (0..program.inputs as u32).map(|n| (Value::Input(n), MemoryOperand::Input(n)));
         let constants = 0..program.constants.len() as u32;
-        let constants = constants.map(|n| (Value::Constant(n), Memory::Constant(n)));
+        let constants = constants.map(|n| (Value::Constant(n), MemoryOperand::Constant(n)));
         for (value, memory) in inputs.chain(constants) {
             held[program.number(value)].memory = Some(memory);
         }
@@ -120,14 +120,14 @@ impl<'a> Allocator<'a> {
         sources.iter().for_each(|&source| self.pin(source));
         sources.iter().for_each(|&source| self.keep_if_used_again(source));
         let to = match &op.work {
-            Work::Xor(sources) => self.xor(sources),
-            &Work::Map(map, a) => {
+            VectorWork::Xor(sources) => self.xor(sources),
+            &VectorWork::Map(map, a) => {
                 let a = self.bring(a);
                 let to = self.result_register(sources);
                 self.steps.push(Step::Map { to, map, a });
                 to
             }
-            &Work::Pair(pair, [a, b]) => self.pair(pair, a, b),
+            &VectorWork::Pair(pair, [a, b]) => self.pair(pair, a, b),
         };
         sources.iter().for_each(|&source| self.release(source));
         self.define(op.target, to);
@@ -140,7 +140,7 @@ impl<'a> Allocator<'a> {
         to
     }
 
-    fn pair(&mut self, pair: Pair, a: Value, b: Value) -> Register {
+    fn pair(&mut self, pair: PairOperation, a: Value, b: Value) -> Register {
         let first = self.bring(a);
         let in_memory = self.held(b).memory.filter(|_| {
             self.held(b).register.is_none() && self.machine.memory_operands && pair.reads_memory()
@@ -151,7 +151,7 @@ impl<'a> Allocator<'a> {
         };
         // The result of a look-up takes the register of its table if the table is not needed again,
         // otherwise that of its index.
-        let sources = if pair == Pair::Lookup { [b, a] } else { [a, b] };
+        let sources = if pair == PairOperation::Lookup { [b, a] } else { [a, b] };
         let to = self.result_register(&sources);
         self.steps.push(Step::Pair { to, pair, a: first, b: second });
         to
@@ -170,11 +170,11 @@ impl<'a> Allocator<'a> {
         }
     }
 
-    fn held(&self, value: Value) -> Held {
+    fn held(&self, value: Value) -> ValuePlace {
         self.held[self.program.number(value)]
     }
 
-    fn held_mut(&mut self, value: Value) -> &mut Held {
+    fn held_mut(&mut self, value: Value) -> &mut ValuePlace {
         &mut self.held[self.program.number(value)]
     }
 
@@ -193,7 +193,7 @@ impl<'a> Allocator<'a> {
     /// value takes the register of another value that memory also holds and that is used later
     /// still.
     fn keep_if_used_again(&mut self, value: Value) {
-        let Held { register: None, memory: Some(memory) } = self.held(value) else { return };
+        let ValuePlace { register: None, memory: Some(memory) } = self.held(value) else { return };
         let Some(next) = self.next_use(value) else { return };
         let free = self.holder.iter().filter(|holder| holder.is_none()).count();
         let register = match (free, self.clean_victim()) {
@@ -208,18 +208,18 @@ impl<'a> Allocator<'a> {
     /// Returns the register that holds a value, loading the value if necessary.
     fn bring(&mut self, value: Value) -> Register {
         match self.held(value) {
-            Held { register: Some(register), .. } => register,
-            Held { memory: Some(memory), .. } => {
+            ValuePlace { register: Some(register), .. } => register,
+            ValuePlace { memory: Some(memory), .. } => {
                 let register = self.free_register().unwrap_or_else(|| self.victim());
                 self.load(register, value, memory);
                 register
             }
             // A program's operations read only values that earlier ones computed.
-            Held { .. } => Register(0),
+            ValuePlace { .. } => Register(0),
         }
     }
 
-    fn load(&mut self, register: Register, value: Value, memory: Memory) {
+    fn load(&mut self, register: Register, value: Value, memory: MemoryOperand) {
         self.evict(register);
         self.steps.push(Step::Load { to: register, from: Operand::Memory(memory) });
         self.hold(register, value);
@@ -278,7 +278,7 @@ impl<'a> Allocator<'a> {
                 self.scratch += 1;
                 self.scratch - 1
             });
-            let memory = Memory::Scratch(place);
+            let memory = MemoryOperand::Scratch(place);
             self.steps.push(Step::Store { from: register, to: memory });
             self.held_mut(value).memory = Some(memory);
         }
@@ -298,9 +298,9 @@ impl<'a> Allocator<'a> {
         let mut memories = VecDeque::new();
         for &source in sources {
             match self.held(source) {
-                Held { register: Some(register), .. } => registers.push_back(register),
-                Held { memory: Some(memory), .. } => memories.push_back(memory),
-                Held { .. } => {}
+                ValuePlace { register: Some(register), .. } => registers.push_back(register),
+                ValuePlace { memory: Some(memory), .. } => memories.push_back(memory),
+                ValuePlace { .. } => {}
             }
         }
         // The first instruction overwrites `to`, so it must also read the source that `to` holds.
@@ -330,20 +330,20 @@ impl<'a> Allocator<'a> {
         if self.next_use(value).is_some() {
             return;
         }
-        let Held { register, memory } = std::mem::take(self.held_mut(value));
+        let ValuePlace { register, memory } = std::mem::take(self.held_mut(value));
         if let Some(Register(number)) = register {
             self.holder[usize::from(number)] = None;
         }
-        if let Some(Memory::Scratch(place)) = memory {
+        if let Some(MemoryOperand::Scratch(place)) = memory {
             self.free_scratch.push(place);
         }
     }
 
     fn define(&mut self, target: Value, register: Register) {
-        let mut held = Held::default();
+        let mut held = ValuePlace::default();
         if let Value::Output(n) = target {
-            self.steps.push(Step::Store { from: register, to: Memory::Output(n) });
-            held.memory = self.machine.outputs_readable.then_some(Memory::Output(n));
+            self.steps.push(Step::Store { from: register, to: MemoryOperand::Output(n) });
+            held.memory = self.machine.outputs_readable.then_some(MemoryOperand::Output(n));
         }
         if self.next_use(target).is_some() {
             *self.held_mut(target) = held;
@@ -359,7 +359,7 @@ struct Operands {
     /// Whether `to` already holds one of the operands.
     has_value: bool,
     registers: VecDeque<Register>,
-    memories: VecDeque<Memory>,
+    memories: VecDeque<MemoryOperand>,
 }
 
 impl Operands {
@@ -372,7 +372,7 @@ impl Operands {
             steps.push(Step::Load { to: self.to, from });
             self.has_value = true;
         }
-        let memories: Vec<Memory> = std::mem::take(&mut self.memories).into();
+        let memories: Vec<MemoryOperand> = std::mem::take(&mut self.memories).into();
         for together in memories.chunks(temporaries.len().max(1)) {
             for (&to, &memory) in temporaries.iter().zip(together) {
                 steps.push(Step::Load { to, from: Operand::Memory(memory) });

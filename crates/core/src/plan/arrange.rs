@@ -17,7 +17,7 @@ use crate::plan::optimise::by_source::by_source;
 use crate::plan::optimise::order;
 use crate::plan::optimise::rows::Rows;
 use crate::plan::schedule::Schedule;
-use crate::plan::steps::{Allocation, Memory, Step};
+use crate::plan::steps::{Allocation, MemoryOperand, Step};
 
 /// A schedule in the order in which it runs, with its instructions.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,7 +70,7 @@ pub(crate) fn reading_once(
     }
     let allocation = allocate(&lower(&schedule, machine).ok()?, machine);
     let constants = allocation.steps.iter().filter_map(Step::reads);
-    let constants = constants.filter(|read| matches!(read, Memory::Constant(_))).count();
+    let constants = constants.filter(|read| matches!(read, MemoryOperand::Constant(_))).count();
     let once = allocation.loads - constants <= schedule.inputs() * allocation.group;
     once.then_some(Arranged { schedule, allocation })
 }
@@ -138,7 +138,7 @@ mod tests {
     use crate::define::field::Field;
     use crate::plan::interpret::interpret;
     use crate::plan::machine::Multiplier;
-    use crate::plan::products::Rows as Products;
+    use crate::plan::products::CoefficientRows as Products;
     use crate::plan::prove;
     use crate::plan::steps::Operand;
     use crate::plan::streams;

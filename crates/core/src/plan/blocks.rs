@@ -18,7 +18,7 @@ use crate::plan::schedule::{Op, Schedule, Slot};
 
 /// One operation: its sources, and where their sum goes.
 #[derive(Debug)]
-pub(crate) struct Step {
+pub(crate) struct BlockStep {
     /// Range in [`BlockProgram::operands`]; not empty.
     pub(crate) sources: Range<u32>,
     pub(crate) cell: Option<u32>,
@@ -27,7 +27,7 @@ pub(crate) struct Step {
     pub(crate) fetches: u32,
 }
 
-impl Step {
+impl BlockStep {
     /// Number of cells and blocks that are read or written.
     fn work(&self) -> u64 {
         let targets = [self.cell, self.output].into_iter().flatten().count();
@@ -38,7 +38,7 @@ impl Step {
 /// A schedule in the form that the kernel runs.
 #[derive(Debug, Default)]
 pub(crate) struct BlockProgram {
-    steps: Vec<Step>,
+    steps: Vec<BlockStep>,
     /// Operands: numbers below the number of cells are cells, the others are inputs, shifted by
     /// that number.
     operands: Vec<u32>,
@@ -61,12 +61,12 @@ impl BlockProgram {
         if let Some(op) = schedule.ops().iter().find(|op| op.sources.is_empty()) {
             return Err(Error::schedule(format!("{} is the sum of no blocks", op.target)));
         }
-        let mut layout = Layout::new(schedule);
+        let mut layout = BlockProgramBuilder::new(schedule);
         schedule.ops().iter().enumerate().for_each(|(number, op)| layout.add(number, op));
         Ok(layout.finish())
     }
 
-    pub(crate) fn steps(&self) -> &[Step] {
+    pub(crate) fn steps(&self) -> &[BlockStep] {
         &self.steps
     }
 
@@ -115,7 +115,7 @@ struct Use {
 }
 
 /// A program under construction.
-struct Layout<'s> {
+struct BlockProgramBuilder<'s> {
     schedule: &'s Schedule,
     /// Uses of inputs, temporaries and outputs, in this order.
     uses: Vec<Use>,
@@ -125,7 +125,7 @@ struct Layout<'s> {
     program: BlockProgram,
 }
 
-impl<'s> Layout<'s> {
+impl<'s> BlockProgramBuilder<'s> {
     fn new(schedule: &'s Schedule) -> Self {
         let values = schedule.inputs() + schedule.temps() + schedule.outputs();
         let mut layout = Self {
@@ -184,10 +184,10 @@ impl<'s> Layout<'s> {
             Slot::Output(output) => Some(output),
             Slot::Input(_) | Slot::Temp(_) => None,
         };
-        self.step(Step { sources, cell, output, fetches: 0 }, reads);
+        self.step(BlockStep { sources, cell, output, fetches: 0 }, reads);
     }
 
-    fn step(&mut self, step: Step, reads: u32) {
+    fn step(&mut self, step: BlockStep, reads: u32) {
         self.program.steps.push(step);
         self.reads.push(reads);
     }
@@ -204,7 +204,7 @@ impl<'s> Layout<'s> {
         let start = self.program.operands.len() as u32;
         self.read_input(input);
         let sources = start..start + 1;
-        self.step(Step { sources, cell: Some(cell), output: None, fetches: 0 }, 1);
+        self.step(BlockStep { sources, cell: Some(cell), output: None, fetches: 0 }, 1);
     }
 
     /// Adds an operand. Returns how many inputs this reads: 0 or 1.
@@ -259,9 +259,9 @@ impl<'s> Layout<'s> {
 /// Spreads the prefetches of the inputs over the steps in proportion to their work. Returns the
 /// number of inputs that must be prefetched before the first step, so that each one is prefetched
 /// before it is read.
-fn pace(steps: &mut [Step], reads: &[u32]) -> usize {
+fn pace(steps: &mut [BlockStep], reads: &[u32]) -> usize {
     let inputs: u64 = reads.iter().copied().map(u64::from).sum();
-    let work: u64 = steps.iter().map(Step::work).sum();
+    let work: u64 = steps.iter().map(BlockStep::work).sum();
     let (mut done, mut fetched, mut read, mut ahead) = (0, 0, 0, 0);
     for (step, &reads) in steps.iter_mut().zip(reads) {
         done += step.work();
@@ -299,7 +299,7 @@ mod tests {
         let encoding = graph.encode().unwrap().into_schedule();
         for schedule in [PROGRAM.parse().unwrap(), decoding, encoding] {
             let program = BlockProgram::new(&schedule).unwrap();
-            let work = |steps: &[Step]| steps.iter().map(Step::work).sum::<u64>() as f64;
+            let work = |steps: &[BlockStep]| steps.iter().map(BlockStep::work).sum::<u64>() as f64;
             let inputs = program.reading_order().len();
             let (mut fetched, mut read) = (0, 0);
             for (number, step) in program.steps().iter().enumerate() {

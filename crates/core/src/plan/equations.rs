@@ -4,12 +4,12 @@ use crate::define::cells::{CellId, CellSet};
 
 /// Wanted cells as XORs of cells that are at hand or that come earlier in the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Equations {
+pub(crate) struct CellSums {
     /// Equations in an order in which every source is at hand or computed before.
     pub(crate) rows: Vec<(CellId, Vec<CellId>)>,
 }
 
-impl Equations {
+impl CellSums {
     /// Total number of sources.
     pub(super) fn sources(&self) -> usize {
         self.rows.iter().map(|(_, sources)| sources.len()).sum()

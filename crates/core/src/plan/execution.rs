@@ -20,16 +20,16 @@ use crate::plan::combination::Change;
 use crate::plan::cost::Cost;
 use crate::plan::layout::Layout;
 use crate::plan::machine::{LINE, Machine};
-use crate::plan::products::{self, Rows};
-use crate::plan::program::{Footprint, Location, Program};
+use crate::plan::products::{self, CoefficientRows};
+use crate::plan::program::{CellLocation, Footprint, Program};
 use crate::plan::prove::{self, Proof};
 use crate::plan::solver::Solver;
-use crate::plan::variants::{Target, Variants};
+use crate::plan::variants::{CompileTarget, Variants};
 use crate::plan::{Plan, PlanOptions};
 
 /// How the work of a call is divided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Shares {
+pub(crate) enum WorkShares {
     /// By stripes: every thread runs the same programs.
     Stripes,
     /// By bytes of every packet, in whole cache lines, into at most `shares` shares. In the word
@@ -70,7 +70,7 @@ pub(crate) enum Turns {
 
 /// A program with all its variants.
 #[derive(Debug)]
-pub(crate) struct Part {
+pub(crate) struct ProgramPart {
     pub(crate) program: Arc<Program>,
     /// How it is compiled, or why it cannot be; `None` if the kernel compiles nothing.
     pub(crate) variants: Option<Result<Variants, &'static str>>,
@@ -82,7 +82,7 @@ pub(crate) struct Part {
 /// The programs that answer a question.
 #[derive(Debug)]
 pub(crate) struct Execution {
-    pub(crate) parts: Vec<Part>,
+    pub(crate) parts: Vec<ProgramPart>,
     pub(crate) turns: Turns,
 }
 
@@ -92,7 +92,7 @@ impl Execution {
     /// # Errors
     /// If their buffers differ. Side by side also if one program writes what another touches; in
     /// turn, if a program reads kept buffers that no earlier one writes.
-    fn new(programs: Vec<Program>, turns: Turns, target: Option<Target>) -> Result<Self> {
+    fn new(programs: Vec<Program>, turns: Turns, target: Option<CompileTarget>) -> Result<Self> {
         let footprints: Vec<_> = programs.iter().map(Program::footprint).collect();
         let buffers = footprints.first().map_or(0, |footprint| footprint.rows.len());
         let feeds = match turns {
@@ -109,26 +109,26 @@ impl Execution {
         let part = |(program, feeds)| {
             let program = Arc::new(program);
             let variants = target.map(|target| Variants::new(&program, target));
-            Part { program, variants, feeds }
+            ProgramPart { program, variants, feeds }
         };
         Ok(Self { parts: programs.into_iter().zip(feeds).map(part).collect(), turns })
     }
 
     /// Number of operands of all parts, by which the memory that they take grows.
     pub(crate) fn operands(&self) -> usize {
-        let operands = |part: &Part| Cost::of(part.program.schedule()).total;
+        let operands = |part: &ProgramPart| Cost::of(part.program.schedule()).total;
         self.parts.iter().map(operands).sum()
     }
 
     /// Makes an execution of one program.
-    pub(crate) fn of_program(program: Program, target: Option<Target>) -> Result<Self> {
+    pub(crate) fn of_program(program: Program, target: Option<CompileTarget>) -> Result<Self> {
         Self::new(vec![program], Turns::SideBySide, target)
     }
 }
 
 /// Checks that parts may run at the same time, that is, that no part writes what another touches.
 fn apart(parts: &[Footprint]) -> Option<()> {
-    let mut writers: HashMap<Location, Vec<usize>> = HashMap::new();
+    let mut writers: HashMap<CellLocation, Vec<usize>> = HashMap::new();
     for (number, part) in parts.iter().enumerate() {
         part.written.iter().for_each(|&cell| writers.entry(cell).or_default().push(number));
     }
@@ -148,7 +148,7 @@ fn apart(parts: &[Footprint]) -> Option<()> {
 /// of the buffers from `own` on, which no caller fills, and no earlier part writes it.
 fn feeding(parts: &[Footprint], own: usize) -> Option<Vec<bool>> {
     let mut feeds = vec![false; parts.len()];
-    let mut writers: HashMap<Location, usize> = HashMap::new();
+    let mut writers: HashMap<CellLocation, usize> = HashMap::new();
     for (number, part) in parts.iter().enumerate() {
         for cell in &part.read {
             match writers.get(cell) {
@@ -167,8 +167,8 @@ pub(crate) struct Planner<'a> {
     pub(crate) code: &'a Code,
     pub(crate) layout: &'a Layout,
     /// The target that the programs are compiled for, if they are compiled.
-    pub(crate) target: Option<Target>,
-    pub(crate) shares: Shares,
+    pub(crate) target: Option<CompileTarget>,
+    pub(crate) shares: WorkShares,
     pub(crate) options: PlanOptions,
 }
 
@@ -185,12 +185,12 @@ impl Planner<'_> {
         }
         let whole = 0..self.layout.packet;
         let shares: Vec<(CellSet, Range<usize>)> = match self.shares {
-            Shares::Stripes => Vec::new(),
-            Shares::Columns { shares, packet } => {
+            WorkShares::Stripes => Vec::new(),
+            WorkShares::Columns { shares, packet } => {
                 let ranges = column_ranges(packet, shares).into_iter();
                 ranges.map(|range| (want.clone(), range)).collect()
             }
-            Shares::Nodes(shares) | Shares::Rows(shares) => {
+            WorkShares::Nodes(shares) | WorkShares::Rows(shares) => {
                 let shares = self.dealt(want, shares).into_iter();
                 shares.map(|share| (share, whole.clone())).collect()
             }
@@ -251,13 +251,13 @@ impl Planner<'_> {
         let (rows, given) = (self.code.node_cells(node).len(), change.shards());
         prove::update(self.code, &schedule, node, given, &touched)?;
         let changed =
-            (0..given * rows).map(|cell| Location { buffer: cell / rows, row: cell % rows });
-        let outputs: Vec<Location> = touched
+            (0..given * rows).map(|cell| CellLocation { buffer: cell / rows, row: cell % rows });
+        let outputs: Vec<CellLocation> = touched
             .iter()
             .filter_map(|&cell| self.code.cell(cell).place)
             .map(|place| {
                 let number = targets.iter().position(|&target| target == place.node);
-                Location { buffer: given + number.unwrap_or(0), row: place.row }
+                CellLocation { buffer: given + number.unwrap_or(0), row: place.row }
             })
             .collect();
         let inputs = changed.chain(outputs.iter().copied()).collect();
@@ -297,7 +297,7 @@ impl Planner<'_> {
     }
 
     fn bind(&self, plan: Plan) -> Result<Program> {
-        let locate = |cells: &[CellId]| -> Result<Vec<Location>> {
+        let locate = |cells: &[CellId]| -> Result<Vec<CellLocation>> {
             cells.iter().map(|&cell| self.layout.location(self.code, cell)).collect()
         };
         let (inputs, outputs) = (locate(plan.inputs())?, locate(plan.outputs())?);
@@ -342,7 +342,7 @@ impl Planner<'_> {
         for cell in want.iter() {
             let place = self.code.cell(cell).place;
             let group = place.map_or(0, |place| match self.shares {
-                Shares::Rows(_) => place.row,
+                WorkShares::Rows(_) => place.row,
                 _ => place.node.index(),
             });
             groups.entry(group).or_default().push(cell);
@@ -358,7 +358,7 @@ impl Planner<'_> {
         let buffers =
             |nodes: &[NodeId]| -> Vec<usize> { nodes.iter().map(|node| node.index()).collect() };
         let words = Words {
-            rows: Rows {
+            rows: CoefficientRows {
                 field: combination.field(),
                 inputs: combination.inputs().len(),
                 coefficients: combination.rows(),
@@ -369,10 +369,10 @@ impl Planner<'_> {
             in_place: false,
         };
         let (parts, turns) = match self.shares {
-            Shares::Nodes(shares) if shares > 1 && words.outputs.len() > 1 => {
+            WorkShares::Nodes(shares) if shares > 1 && words.outputs.len() > 1 => {
                 (words.shares(shares), Turns::SideBySide)
             }
-            Shares::Columns { shares, packet } if column_ranges(packet, shares).len() > 1 => {
+            WorkShares::Columns { shares, packet } if column_ranges(packet, shares).len() > 1 => {
                 let packet = packet.next_multiple_of(LINE);
                 (words.parts(self.machine()), Turns::ByColumns { packet, shares })
             }
@@ -386,7 +386,7 @@ impl Planner<'_> {
         let given = change.shards();
         let buffer = |output: &NodeId| given + targets.iter().take_while(|&t| t != output).count();
         let words = Words {
-            rows: Rows {
+            rows: CoefficientRows {
                 field: combination.field(),
                 inputs: given,
                 coefficients: combination.rows(),
@@ -440,7 +440,7 @@ impl Planner<'_> {
 
 /// Sums of products of whole buffers of words.
 struct Words {
-    rows: Rows,
+    rows: CoefficientRows,
     /// Numbers of the input buffers; `outputs` has those of the outputs.
     inputs: Vec<usize>,
     outputs: Vec<usize>,
@@ -493,7 +493,7 @@ impl Words {
                     columns.iter().map(|&input| self.rows.coefficients[output][input]).collect()
                 });
                 parts.push(Self {
-                    rows: Rows {
+                    rows: CoefficientRows {
                         field: self.rows.field,
                         inputs: columns.len(),
                         coefficients: coefficients.collect(),
@@ -518,10 +518,10 @@ impl Words {
                 row.extend((0..self.outputs.len()).map(|n| u32::from(n == output)));
             }
         }
-        let rows = Rows { field: self.rows.field, inputs: inputs.len(), coefficients };
+        let rows = CoefficientRows { field: self.rows.field, inputs: inputs.len(), coefficients };
         let schedule = rows.schedule(machine)?;
         prove::rows(&rows, &schedule)?;
-        let place = |&buffer: &usize| Location { buffer, row: 0 };
+        let place = |&buffer: &usize| CellLocation { buffer, row: 0 };
         let (inputs, outputs) =
             (inputs.iter().map(place).collect(), self.outputs.iter().map(place).collect());
         Program::new(schedule, inputs, outputs, Arc::clone(&self.buffers), LINE)
@@ -549,12 +549,12 @@ mod tests {
     fn nodes_by_thread(spec: &str, threads: usize) -> Vec<usize> {
         let code = Code::new(&spec.parse().unwrap()).unwrap();
         let layout = Layout::new(&code, BufferLayout::Node, 64);
-        let shares = Shares::Nodes(threads);
+        let shares = WorkShares::Nodes(threads);
         let options = PlanOptions::default();
         let planner = Planner { code: &code, layout: &layout, target: None, shares, options };
         let (data, parity) = (code.stored(Role::Data), code.stored(Role::Parity));
         let parts = planner.compute(&data, &parity).unwrap().parts;
-        let written = |part: &Part| {
+        let written = |part: &ProgramPart| {
             let nodes = part.program.footprint().written.into_iter().map(|cell| cell.buffer);
             nodes.collect::<BTreeSet<usize>>().len()
         };

@@ -7,7 +7,7 @@ use crate::define::cells::CellId;
 use crate::define::code::Code;
 use crate::error::{Error, Result};
 use crate::plan::machine::LINE;
-use crate::plan::program::Location;
+use crate::plan::program::CellLocation;
 
 /// The unit that a buffer of a call holds.
 #[derive(Debug, Clone, Copy)]
@@ -24,7 +24,7 @@ pub(crate) struct Layout {
     /// For each buffer, its cells by row.
     pub(crate) cells: Vec<Vec<CellId>>,
     /// For each cell, its place; `None` for an auxiliary cell, which no buffer holds.
-    locations: Vec<Option<Location>>,
+    locations: Vec<Option<CellLocation>>,
     /// The buffers with data, in the order of the user's bytes.
     pub(crate) data: Vec<usize>,
     /// For each buffer, the number of rows of its strips. In the word layout a buffer is one row of
@@ -50,7 +50,7 @@ impl Layout {
         let mut locations = vec![None; code.cell_count()];
         for (buffer, cells) in cells.iter().enumerate() {
             for (row, cell) in cells.iter().enumerate() {
-                locations[cell.index()] = Some(Location { buffer, row });
+                locations[cell.index()] = Some(CellLocation { buffer, row });
             }
         }
         let data = code.data_cells().iter().filter_map(|cell| locations[cell.index()]);
@@ -67,7 +67,7 @@ impl Layout {
     ///
     /// # Errors
     /// If no buffer holds the cell ([`crate::ErrorKind::Parameters`]).
-    pub(crate) fn location(&self, code: &Code, cell: CellId) -> Result<Location> {
+    pub(crate) fn location(&self, code: &Code, cell: CellId) -> Result<CellLocation> {
         self.locations[cell.index()].ok_or_else(|| {
             let (spec, cell) = (code.spec(), code.cell_name(cell));
             Error::parameters(format!(

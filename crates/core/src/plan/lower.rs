@@ -27,7 +27,9 @@ use crate::define::field::Field;
 use crate::error::{Error, Result};
 use crate::plan::machine::{Machine, Multiplier};
 use crate::plan::schedule::{Op, Schedule, Slot};
-use crate::plan::vector::{LANE, Lane, Map, Pair, Value, VectorOp, VectorProgram, Work};
+use crate::plan::vector::{
+    LANE, Lane, Map, PairOperation, Value, VectorOp, VectorProgram, VectorWork,
+};
 
 /// Returns the vector program of a schedule on a machine, operation by operation in the schedule's
 /// order.
@@ -53,7 +55,7 @@ fn packets(schedule: &Schedule) -> VectorProgram {
     };
     let op = |op: &Op| VectorOp {
         target: value(&op.target),
-        work: Work::Xor(op.sources.iter().map(value).collect()),
+        work: VectorWork::Xor(op.sources.iter().map(value).collect()),
     };
     VectorProgram {
         group: 1,
@@ -103,13 +105,13 @@ fn repeated(pattern: &[u8]) -> Lane {
 }
 
 /// A vector, given as a sum of one or more vectors that may not have been computed yet.
-type Sum = Vec<Value>;
+type VectorSum = Vec<Value>;
 
 /// The vectors of a slot of the schedule that have been computed so far.
 #[derive(Debug, Clone, Default)]
-struct Known {
+struct KnownVectors {
     /// For each plane, the vectors whose XOR it is; `None` until they are needed.
-    planes: Option<Vec<Sum>>,
+    planes: Option<Vec<VectorSum>>,
     /// For each plane, its low and high halves; `None` until they are needed.
     halves: Option<Vec<[Value; 2]>>,
 }
@@ -155,9 +157,9 @@ struct Lowering<'a> {
     machine: Machine,
     /// Whether words stay as they lie in memory.
     whole: bool,
-    inputs: Vec<Known>,
-    temps: Vec<Known>,
-    outputs: Vec<Known>,
+    inputs: Vec<KnownVectors>,
+    temps: Vec<KnownVectors>,
+    outputs: Vec<KnownVectors>,
     /// Facts about each temporary, collected beforehand.
     facts: Vec<Facts>,
     constants: HashMap<Lane, u32>,
@@ -170,7 +172,7 @@ impl<'a> Lowering<'a> {
         let affine_bytes = machine.multiplier == Multiplier::Affine && schedule.word() == 1;
         let whole = whole && !affine_bytes && is_doubled_once(schedule);
         let group = if whole { 1 } else { schedule.word() };
-        let known = |count| vec![Known::default(); count];
+        let known = |count| vec![KnownVectors::default(); count];
         Self {
             schedule,
             field,
@@ -209,7 +211,7 @@ impl<'a> Lowering<'a> {
         self.program
     }
 
-    fn known_mut(&mut self, slot: Slot) -> &mut Known {
+    fn known_mut(&mut self, slot: Slot) -> &mut KnownVectors {
         match slot {
             Slot::Input(n) => &mut self.inputs[n as usize],
             Slot::Temp(n) => &mut self.temps[n as usize],
@@ -235,7 +237,7 @@ impl<'a> Lowering<'a> {
         uses == 1 && (between.len() < 2 || between.iter().all(|op| op.factor != 1))
     }
 
-    fn temp(&mut self, work: Work) -> Value {
+    fn temp(&mut self, work: VectorWork) -> Value {
         let target = Value::Temp(self.program.temps as u32);
         self.program.temps += 1;
         self.program.ops.push(VectorOp { target, work });
@@ -243,11 +245,11 @@ impl<'a> Lowering<'a> {
     }
 
     fn map(&mut self, map: Map, a: Value) -> Value {
-        self.temp(Work::Map(map, a))
+        self.temp(VectorWork::Map(map, a))
     }
 
-    fn pair(&mut self, pair: Pair, a: Value, b: Value) -> Value {
-        self.temp(Work::Pair(pair, [a, b]))
+    fn pair(&mut self, pair: PairOperation, a: Value, b: Value) -> Value {
+        self.temp(VectorWork::Pair(pair, [a, b]))
     }
 
     fn constant(&mut self, pattern: &[u8]) -> Value {
@@ -261,29 +263,29 @@ impl<'a> Lowering<'a> {
     }
 
     /// Computes the planes of a slot from these sums; those of an output are also stored.
-    fn make(&mut self, target: Slot, planes: Vec<Sum>) -> Vec<Sum> {
+    fn make(&mut self, target: Slot, planes: Vec<VectorSum>) -> Vec<VectorSum> {
         let group = self.program.group as u32;
         if let (Slot::Output(n), [sum]) = (target, &planes[..]) {
             let target = Value::Output(n);
-            self.program.ops.push(VectorOp { target, work: Work::Xor(sum.clone()) });
+            self.program.ops.push(VectorOp { target, work: VectorWork::Xor(sum.clone()) });
             return vec![vec![target]];
         }
         let mut made: Vec<Value> =
-            planes.into_iter().map(|sum| self.temp(Work::Xor(sum))).collect();
+            planes.into_iter().map(|sum| self.temp(VectorWork::Xor(sum))).collect();
         let planes = made.iter().map(|&value| vec![value]).collect();
         if let Slot::Output(n) = target {
             self.join(&mut made);
             for (value, part) in made.into_iter().zip(0..) {
                 let target = Value::Output(n * group + part);
-                self.program.ops.push(VectorOp { target, work: Work::Xor(vec![value]) });
+                self.program.ops.push(VectorOp { target, work: VectorWork::Xor(vec![value]) });
             }
         }
         planes
     }
 
     /// Returns the planes of the sum of some slots.
-    fn sum(&mut self, sources: &[Slot]) -> Vec<Sum> {
-        let mut sums = vec![Sum::new(); self.program.group];
+    fn sum(&mut self, sources: &[Slot]) -> Vec<VectorSum> {
+        let mut sums = vec![VectorSum::new(); self.program.group];
         for &source in sources {
             for (sum, plane) in sums.iter_mut().zip(self.planes(source)) {
                 sum.extend(plane);
@@ -293,7 +295,7 @@ impl<'a> Lowering<'a> {
     }
 
     /// Returns the planes of a slot. They are separated or summed up when first needed.
-    fn planes(&mut self, slot: Slot) -> Vec<Sum> {
+    fn planes(&mut self, slot: Slot) -> Vec<VectorSum> {
         if let Some(planes) = &self.known_mut(slot).planes {
             return planes.clone();
         }
@@ -327,10 +329,10 @@ impl<'a> Lowering<'a> {
     }
 
     /// Returns the planes of a multiple of a sum.
-    fn product(&mut self, op: &Op) -> Vec<Sum> {
+    fn product(&mut self, op: &Op) -> Vec<VectorSum> {
         let group = self.program.group;
         if op.factor == 0 || op.sources.is_empty() {
-            return vec![Sum::new(); group];
+            return vec![VectorSum::new(); group];
         }
         let single = match op.sources[..] {
             [single] => Some(single),
@@ -355,36 +357,36 @@ impl<'a> Lowering<'a> {
     }
 
     /// Computes a sum into one vector.
-    fn single(&mut self, sum: Sum) -> Value {
+    fn single(&mut self, sum: VectorSum) -> Value {
         match sum[..] {
             [value] => value,
-            _ => self.temp(Work::Xor(sum)),
+            _ => self.temp(VectorWork::Xor(sum)),
         }
     }
 
-    fn by_matrices(&mut self, factor: u32, planes: &[Value]) -> Vec<Sum> {
-        let mut products = vec![Sum::new(); planes.len()];
+    fn by_matrices(&mut self, factor: u32, planes: &[Value]) -> Vec<VectorSum> {
+        let mut products = vec![VectorSum::new(); planes.len()];
         for (to, product) in products.iter_mut().enumerate() {
             for (from, &plane) in planes.iter().enumerate() {
                 let map = ByteMap::of_product(self.field, factor, to, from);
                 if map.0 != [0; 8] {
                     let matrix = self.constant(&map.matrix());
-                    product.push(self.pair(Pair::Affine, plane, matrix));
+                    product.push(self.pair(PairOperation::Affine, plane, matrix));
                 }
             }
         }
         products
     }
 
-    fn by_tables(&mut self, factor: u32, halves: &[[Value; 2]]) -> Vec<Sum> {
-        let mut products = vec![Sum::new(); halves.len()];
+    fn by_tables(&mut self, factor: u32, halves: &[[Value; 2]]) -> Vec<VectorSum> {
+        let mut products = vec![VectorSum::new(); halves.len()];
         for (to, product) in products.iter_mut().enumerate() {
             for (from, &halves) in halves.iter().enumerate() {
                 let tables = ByteMap::of_product(self.field, factor, to, from).tables();
                 for (half, table) in halves.into_iter().zip(tables) {
                     if table != [0; LANE] {
                         let table = self.constant(&table);
-                        product.push(self.pair(Pair::Lookup, half, table));
+                        product.push(self.pair(PairOperation::Lookup, half, table));
                     }
                 }
             }
@@ -406,7 +408,7 @@ impl<'a> Lowering<'a> {
                 .map(|plane| {
                     [0, 1].map(|half| {
                         let sum = cut.iter().map(|halves| halves[plane][half]).collect();
-                        self.temp(Work::Xor(sum))
+                        self.temp(VectorWork::Xor(sum))
                     })
                 })
                 .collect(),
@@ -417,31 +419,31 @@ impl<'a> Lowering<'a> {
     }
 
     /// Splits every byte into its low and its high half.
-    fn cut(&mut self, sum: Sum) -> [Value; 2] {
+    fn cut(&mut self, sum: VectorSum) -> [Value; 2] {
         let bytes = self.single(sum);
         let mask = self.constant(&[0x0F]);
-        let low = self.pair(Pair::And, bytes, mask);
+        let low = self.pair(PairOperation::And, bytes, mask);
         if self.machine.multiplier == Multiplier::ShuffleNeon {
             return [low, self.map(Map::ShiftBytes(4), bytes)];
         }
         let shifted = self.map(Map::ShiftWords(4), bytes);
-        [low, self.pair(Pair::And, shifted, mask)]
+        [low, self.pair(PairOperation::And, shifted, mask)]
     }
 
     /// Doubles a sum, whose words are as in memory. Returns the result as a sum of two vectors.
-    fn doubled(&mut self, sum: Sum) -> Sum {
+    fn doubled(&mut self, sum: VectorSum) -> VectorSum {
         let words = self.single(sum);
         let bytes = self.schedule.word();
         let tail = self.constant(&self.field.polynomial().to_le_bytes()[..bytes]);
         let by_comparing = bytes == 1 && self.machine.multiplier == Multiplier::Shuffle;
         let sign = if by_comparing {
             let zero = self.constant(&[0]);
-            self.pair(Pair::Greater, zero, words)
+            self.pair(PairOperation::Greater, zero, words)
         } else {
             self.map(Map::Sign(bytes as u8), words)
         };
         let shifted = self.map(Map::Twice(bytes as u8), words);
-        vec![shifted, self.pair(Pair::And, sign, tail)]
+        vec![shifted, self.pair(PairOperation::And, sign, tail)]
     }
 
     /// Separates the vectors of a cell into planes.
@@ -455,8 +457,8 @@ impl<'a> Lowering<'a> {
     /// Undoes [`Lowering::separate`].
     fn join(&mut self, vectors: &mut [Value]) {
         for (a, b) in rounds(vectors.len()).into_iter().rev() {
-            let low = self.pair(Pair::InterleaveLow, vectors[a], vectors[b]);
-            vectors[b] = self.pair(Pair::InterleaveHigh, vectors[a], vectors[b]);
+            let low = self.pair(PairOperation::InterleaveLow, vectors[a], vectors[b]);
+            vectors[b] = self.pair(PairOperation::InterleaveHigh, vectors[a], vectors[b]);
             vectors[a] = low;
         }
     }
@@ -464,12 +466,12 @@ impl<'a> Lowering<'a> {
     /// Returns the bytes at even places of two vectors, and those at odd places.
     fn separate_pair(&mut self, a: Value, b: Value) -> [Value; 2] {
         if self.machine.multiplier == Multiplier::ShuffleNeon {
-            return [self.pair(Pair::Even, a, b), self.pair(Pair::Odd, a, b)];
+            return [self.pair(PairOperation::Even, a, b), self.pair(PairOperation::Odd, a, b)];
         }
         let mask = self.constant(&[0xFF, 0]);
-        let even = [a, b].map(|vector| self.pair(Pair::And, vector, mask));
+        let even = [a, b].map(|vector| self.pair(PairOperation::And, vector, mask));
         let odd = [a, b].map(|vector| self.map(Map::ShiftWords(8), vector));
-        [even, odd].map(|[a, b]| self.pair(Pair::Pack, a, b))
+        [even, odd].map(|[a, b]| self.pair(PairOperation::Pack, a, b))
     }
 }
 

@@ -24,7 +24,7 @@ use crate::plan::schedule::{Op, Schedule, Slot};
 
 /// A value that a piece reads from outside or leaves there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Value {
+pub(crate) enum PieceValue {
     /// An input of the whole schedule.
     Input(u32),
     /// An output of the whole schedule.
@@ -35,10 +35,10 @@ pub(crate) enum Value {
 
 /// A part of a schedule, and the values that its inputs and outputs are.
 #[derive(Debug)]
-pub(crate) struct Piece {
+pub(crate) struct SchedulePiece {
     pub(crate) schedule: Schedule,
-    pub(crate) inputs: Vec<Value>,
-    pub(crate) outputs: Vec<Value>,
+    pub(crate) inputs: Vec<PieceValue>,
+    pub(crate) outputs: Vec<PieceValue>,
 }
 
 /// Returns the pieces of a long schedule in the order in which they run, and the number of values
@@ -47,13 +47,16 @@ pub(crate) struct Piece {
 ///
 /// # Errors
 /// Never, for a valid schedule.
-pub(crate) fn cut(schedule: &Schedule, ranks: &[usize]) -> Result<Option<(Vec<Piece>, usize)>> {
+pub(crate) fn cut(
+    schedule: &Schedule,
+    ranks: &[usize],
+) -> Result<Option<(Vec<SchedulePiece>, usize)>> {
     if !schedule.is_single_assignment() || Cost::of(schedule).total <= PIECES_FROM {
         return Ok(None);
     }
     let (by_rank, positions) = sorted(ranks);
     let mut cuts = Vec::new();
-    Places::new(schedule, &by_rank, &positions).cut(0..schedule.inputs(), &mut cuts);
+    CutSizes::new(schedule, &by_rank, &positions).cut(0..schedule.inputs(), &mut cuts);
     if cuts.is_empty() {
         return Ok(None);
     }
@@ -94,7 +97,7 @@ fn origins(schedule: &Schedule, positions: &[usize]) -> Vec<Vec<Origin>> {
 
 /// For each place between two positions, the size of the part of the schedule that lies before it
 /// or crosses it.
-struct Places {
+struct CutSizes {
     /// Whether the place is between two ranks.
     is_between: Vec<bool>,
     /// Operands before the place; the operands (`done`) and the outputs of operations that lie
@@ -107,7 +110,7 @@ struct Places {
     crossing: Vec<usize>,
 }
 
-impl Places {
+impl CutSizes {
     fn new(schedule: &Schedule, by_rank: &[usize], positions: &[usize]) -> Self {
         let count = schedule.inputs() + 1;
         let is_between = (0..count)
@@ -171,14 +174,14 @@ impl Places {
 
 /// A source of an operation while pieces are being built.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum Source {
+enum PieceSource {
     Input(u32),
     /// The result of an operation, by number.
     Made(usize),
 }
 
 /// An operation: the number of its result, and its sources.
-type Making = (usize, Vec<Source>);
+type Making = (usize, Vec<PieceSource>);
 
 struct Cutting {
     cuts: Vec<usize>,
@@ -199,11 +202,11 @@ impl Cutting {
     /// Puts an operation into the last piece that it depends on. If it uses more than one value of
     /// an earlier piece, their sum is computed in that piece.
     fn place(&mut self, op: &Op) {
-        let mut by_piece: BTreeMap<usize, Vec<Source>> = BTreeMap::new();
+        let mut by_piece: BTreeMap<usize, Vec<PieceSource>> = BTreeMap::new();
         for slot in &op.sources {
             let source = match (slot, self.numbers.get(slot)) {
-                (Slot::Input(n), _) => Source::Input(*n),
-                (_, number) => Source::Made(number.copied().unwrap_or_default()),
+                (Slot::Input(n), _) => PieceSource::Input(*n),
+                (_, number) => PieceSource::Made(number.copied().unwrap_or_default()),
             };
             by_piece.entry(self.piece_of(source)).or_default().push(source);
         }
@@ -211,7 +214,7 @@ impl Cutting {
         for (piece, of_piece) in by_piece {
             match of_piece[..] {
                 [single] => sources.push(single),
-                _ => sources.push(Source::Made(self.make(piece, of_piece, None))),
+                _ => sources.push(PieceSource::Made(self.make(piece, of_piece, None))),
             }
         }
         let output = if let Slot::Output(n) = op.target { Some(n) } else { None };
@@ -219,17 +222,17 @@ impl Cutting {
         self.numbers.insert(op.target, number);
     }
 
-    fn piece_of(&self, source: Source) -> usize {
+    fn piece_of(&self, source: PieceSource) -> usize {
         match source {
-            Source::Input(n) => {
+            PieceSource::Input(n) => {
                 let position = self.positions[n as usize];
                 self.cuts.partition_point(|&cut| cut <= position)
             }
-            Source::Made(number) => self.made[number].0,
+            PieceSource::Made(number) => self.made[number].0,
         }
     }
 
-    fn make(&mut self, piece: usize, sources: Vec<Source>, output: Option<u32>) -> usize {
+    fn make(&mut self, piece: usize, sources: Vec<PieceSource>, output: Option<u32>) -> usize {
         let number = self.made.len();
         self.made.push((piece, output));
         self.pieces[piece].push((number, sources));
@@ -258,11 +261,11 @@ impl Cutting {
 
     /// Returns the pieces that have operations, and the number of values that they keep for each
     /// other.
-    fn pieces(self) -> Result<(Vec<Piece>, usize)> {
+    fn pieces(self) -> Result<(Vec<SchedulePiece>, usize)> {
         let mut kept: HashMap<usize, u32> = HashMap::new();
         for (piece, ops) in self.pieces.iter().enumerate() {
             for source in ops.iter().flat_map(|(_, sources)| sources) {
-                if let &Source::Made(number) = source
+                if let &PieceSource::Made(number) = source
                     && self.made[number].0 != piece
                     && self.made[number].1.is_none()
                 {
@@ -271,11 +274,11 @@ impl Cutting {
                 }
             }
         }
-        let value = |source: Source| match source {
-            Source::Input(n) => Some(Value::Input(n)),
-            Source::Made(number) => match self.made[number].1 {
-                Some(output) => Some(Value::Output(output)),
-                None => kept.get(&number).map(|&number| Value::Kept(number)),
+        let value = |source: PieceSource| match source {
+            PieceSource::Input(n) => Some(PieceValue::Input(n)),
+            PieceSource::Made(number) => match self.made[number].1 {
+                Some(output) => Some(PieceValue::Output(output)),
+                None => kept.get(&number).map(|&number| PieceValue::Kept(number)),
             },
         };
         let busy = self.pieces.iter().filter(|ops| !ops.is_empty());
@@ -285,11 +288,14 @@ impl Cutting {
 }
 
 /// Makes a piece from its operations. `value` tells which outside value a source is, if it is one.
-fn piece(ops: &[Making], value: &dyn Fn(Source) -> Option<Value>) -> Result<Piece> {
-    let mut slots: HashMap<Source, Slot> = HashMap::new();
+fn piece(
+    ops: &[Making],
+    value: &dyn Fn(PieceSource) -> Option<PieceValue>,
+) -> Result<SchedulePiece> {
+    let mut slots: HashMap<PieceSource, Slot> = HashMap::new();
     let (mut inputs, mut outputs, mut temps) = (Vec::new(), Vec::new(), 0);
     for &(number, _) in ops {
-        let made = Source::Made(number);
+        let made = PieceSource::Made(number);
         let slot = match value(made) {
             Some(outside) => {
                 outputs.push(outside);
@@ -304,17 +310,17 @@ fn piece(ops: &[Making], value: &dyn Fn(Source) -> Option<Value>) -> Result<Piec
     }
     let mut schedule = Vec::with_capacity(ops.len());
     for (number, sources) in ops {
-        let mut slot = |source: &Source| {
+        let mut slot = |source: &PieceSource| {
             *slots.entry(*source).or_insert_with(|| {
                 inputs.extend(value(*source));
                 Slot::Input(inputs.len() as u32 - 1)
             })
         };
         let sources = sources.iter().map(&mut slot).collect();
-        schedule.push(Op::assign(slot(&Source::Made(*number)), sources));
+        schedule.push(Op::assign(slot(&PieceSource::Made(*number)), sources));
     }
     let schedule = Schedule::new(inputs.len(), temps as usize, outputs.len(), schedule)?;
-    Ok(Piece { schedule, inputs, outputs })
+    Ok(SchedulePiece { schedule, inputs, outputs })
 }
 
 #[cfg(test)]
@@ -325,23 +331,28 @@ mod tests {
     use crate::plan::interpret::interpret;
 
     /// Runs pieces on bytes and returns the outputs.
-    fn run(pieces: &[Piece], kept: usize, inputs: &[Vec<u8>], outputs: usize) -> Vec<Vec<u8>> {
+    fn run(
+        pieces: &[SchedulePiece],
+        kept: usize,
+        inputs: &[Vec<u8>],
+        outputs: usize,
+    ) -> Vec<Vec<u8>> {
         let (mut outside, mut between) = (vec![Vec::new(); outputs], vec![Vec::new(); kept]);
-        for Piece { schedule, inputs: taken, outputs: left } in pieces {
+        for SchedulePiece { schedule, inputs: taken, outputs: left } in pieces {
             let given: Vec<&[u8]> = taken
                 .iter()
                 .map(|value| match *value {
-                    Value::Input(n) => &inputs[n as usize][..],
-                    Value::Output(n) => &outside[n as usize][..],
-                    Value::Kept(n) => &between[n as usize][..],
+                    PieceValue::Input(n) => &inputs[n as usize][..],
+                    PieceValue::Output(n) => &outside[n as usize][..],
+                    PieceValue::Kept(n) => &between[n as usize][..],
                 })
                 .collect();
             let made = interpret(schedule, &given).unwrap();
             for (value, bytes) in left.iter().zip(made) {
                 match *value {
-                    Value::Output(n) => outside[n as usize] = bytes,
-                    Value::Kept(n) => between[n as usize] = bytes,
-                    Value::Input(_) => panic!("an input is made"),
+                    PieceValue::Output(n) => outside[n as usize] = bytes,
+                    PieceValue::Kept(n) => between[n as usize] = bytes,
+                    PieceValue::Input(_) => panic!("an input is made"),
                 }
             }
         }
@@ -351,7 +362,7 @@ mod tests {
     /// A question's schedule, the ranks of its inputs, and the pieces that it is cut into.
     struct Cut {
         schedule: Schedule,
-        pieces: Option<(Vec<Piece>, usize)>,
+        pieces: Option<(Vec<SchedulePiece>, usize)>,
     }
 
     impl Cut {

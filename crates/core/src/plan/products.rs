@@ -29,7 +29,7 @@ use crate::plan::machine::{Machine, Multiplier};
 use crate::plan::schedule::{Op, Schedule, Slot};
 
 /// Rows of coefficients over inputs.
-pub(crate) struct Rows {
+pub(crate) struct CoefficientRows {
     pub(crate) field: Field,
     pub(crate) inputs: usize,
     /// For each output, one coefficient for each input.
@@ -51,7 +51,7 @@ pub(crate) fn outputs_held(machine: Machine, word: usize) -> usize {
     (2 * sums / 3).max(1)
 }
 
-impl Rows {
+impl CoefficientRows {
     /// Whether a column equals the next one and is not zero. In an update, the columns of a node's
     /// old and new content are equal.
     fn columns_are_equal(&self, column: usize) -> bool {
@@ -68,9 +68,9 @@ impl Rows {
         if let Some(powers) = Powers::of(self) {
             return powers.schedule(self);
         }
-        let mut stream = Stream::new(self, machine);
+        let mut stream = ProductStream::new(self, machine);
         stream.run();
-        let Stream { temps, ops, .. } = stream;
+        let ProductStream { temps, ops, .. } = stream;
         Schedule::over(self.field, self.inputs, temps as usize, self.coefficients.len(), ops)
     }
 }
@@ -84,7 +84,7 @@ struct Powers {
 }
 
 impl Powers {
-    fn of(rows: &Rows) -> Option<Self> {
+    fn of(rows: &CoefficientRows) -> Option<Self> {
         let [first, second] = &rows.coefficients[..] else { return None };
         let is_p = |row: &[u32]| rows.inputs > 0 && row.iter().all(|&c| c == 1);
         let (p, powers) = match (is_p(first), is_p(second)) {
@@ -98,7 +98,7 @@ impl Powers {
 
     /// Q is `(…(2·d_(k-1) + d_(k-2))·2 + …)·2 + d_0` by Horner's rule; P is summed up at the same
     /// time.
-    fn schedule(&self, rows: &Rows) -> Result<Schedule> {
+    fn schedule(&self, rows: &CoefficientRows) -> Result<Schedule> {
         let (mut ops, mut temps) = (Vec::new(), 0);
         let mut temp = || {
             temps += 1;
@@ -148,7 +148,7 @@ fn by_descending_power(field: Field, powers: &[u32]) -> Option<Vec<u32>> {
 
 /// The operand of a multiplication.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Operand {
+enum ProductOperand {
     Input(u32),
     /// The sum of two inputs.
     Sum(u32, u32),
@@ -158,7 +158,7 @@ enum Operand {
 #[derive(Debug, Default)]
 struct Sum {
     /// Operands, in the order of the batches, each with its factor; no factor is zero.
-    terms: Vec<(Operand, u32)>,
+    terms: Vec<(ProductOperand, u32)>,
     /// Number of the terms that have been added.
     added: usize,
     /// Number of the shared sum that is added at the end.
@@ -168,14 +168,14 @@ struct Sum {
 /// The products of a matrix, in the order in which they are computed.
 struct Products {
     /// Operands that are processed together, in order.
-    batches: Vec<Vec<Operand>>,
+    batches: Vec<Vec<ProductOperand>>,
     /// Sums that two outputs share.
     shared: Vec<Sum>,
     outputs: Vec<Sum>,
 }
 
 impl Products {
-    fn new(rows: &Rows, machine: Machine) -> Self {
+    fn new(rows: &CoefficientRows, machine: Machine) -> Self {
         let pairing = Pairing::of(rows);
         let mut products = Self {
             batches: Vec::new(),
@@ -198,8 +198,8 @@ impl Products {
     }
 
     /// Adds the products of a column and of the next one, which is multiplied by the same factors.
-    fn add_equal_columns(&mut self, rows: &Rows, column: usize) -> Vec<Operand> {
-        let sum = Operand::Sum(column as u32, column as u32 + 1);
+    fn add_equal_columns(&mut self, rows: &CoefficientRows, column: usize) -> Vec<ProductOperand> {
+        let sum = ProductOperand::Sum(column as u32, column as u32 + 1);
         for (output, row) in self.outputs.iter_mut().zip(&rows.coefficients) {
             if row[column] != 0 {
                 output.terms.push((sum, row[column]));
@@ -211,15 +211,15 @@ impl Products {
     /// Adds the products of a column, or of two columns that are paired. Returns the operands.
     fn add_columns(
         &mut self,
-        rows: &Rows,
+        rows: &CoefficientRows,
         column: usize,
         pairing: Option<Pairing>,
-    ) -> Vec<Operand> {
+    ) -> Vec<ProductOperand> {
         let Some(pairing) = pairing else {
             for output in 0..rows.coefficients.len() {
                 self.add(rows, output, column);
             }
-            return vec![Operand::Input(column as u32)];
+            return vec![ProductOperand::Input(column as u32)];
         };
         let mut output = 0;
         let mut is_summed = false;
@@ -240,17 +240,17 @@ impl Products {
             }
         }
         let [x, y] = [column as u32, column as u32 + 1];
-        let mut operands = vec![Operand::Input(x), Operand::Input(y)];
+        let mut operands = vec![ProductOperand::Input(x), ProductOperand::Input(y)];
         if is_summed {
-            operands.push(Operand::Sum(x, y));
+            operands.push(ProductOperand::Sum(x, y));
         }
         operands
     }
 
-    fn add(&mut self, rows: &Rows, output: usize, column: usize) {
+    fn add(&mut self, rows: &CoefficientRows, output: usize, column: usize) {
         let factor = rows.coefficients[output][column];
         if factor != 0 {
-            self.outputs[output].terms.push((Operand::Input(column as u32), factor));
+            self.outputs[output].terms.push((ProductOperand::Input(column as u32), factor));
         }
     }
 
@@ -266,10 +266,10 @@ impl Products {
             }
         };
         let [x, y] = [column as u32, column as u32 + 1];
-        self.shared[number].terms.push((Operand::Sum(x, y), square.shared));
+        self.shared[number].terms.push((ProductOperand::Sum(x, y), square.shared));
         for (row, (input, factor)) in square.own.into_iter().enumerate() {
             if factor != 0 {
-                let input = Operand::Input([x, y][input]);
+                let input = ProductOperand::Input([x, y][input]);
                 self.outputs[output + row].terms.push((input, factor));
             }
         }
@@ -279,11 +279,15 @@ impl Products {
 /// Groups operands into batches. Two vectors are best added at once on a machine that has
 /// three-input XORs. Where a product is one vector, the products of two inputs are added at a time;
 /// elsewhere a product consists of two vectors already.
-fn batches(operands: Vec<Vec<Operand>>, rows: &Rows, machine: Machine) -> Vec<Vec<Operand>> {
+fn batches(
+    operands: Vec<Vec<ProductOperand>>,
+    rows: &CoefficientRows,
+    machine: Machine,
+) -> Vec<Vec<ProductOperand>> {
     let pairs_pay =
         machine.ternary && machine.multiplier == Multiplier::Affine && rows.field.width() == 8;
     if pairs_pay {
-        operands.chunks(2).map(<[Vec<Operand>]>::concat).collect()
+        operands.chunks(2).map(<[Vec<ProductOperand>]>::concat).collect()
     } else {
         operands.concat().into_iter().map(|operand| vec![operand]).collect()
     }
@@ -298,7 +302,7 @@ struct Pairing {
 
 impl Pairing {
     /// Returns the pairing that saves the most products, or `None` if no pairing saves any.
-    fn of(rows: &Rows) -> Option<Self> {
+    fn of(rows: &CoefficientRows) -> Option<Self> {
         let choices = [(0, 0), (1, 0), (0, 1), (1, 1)];
         let choices = choices.map(|(rows, columns)| Self { rows, columns });
         let saved = choices.iter().map(|pairing| pairing.saved(rows));
@@ -311,7 +315,7 @@ impl Pairing {
         n >= start && (n - start).is_multiple_of(2) && n + 1 < count
     }
 
-    fn saved(self, rows: &Rows) -> usize {
+    fn saved(self, rows: &CoefficientRows) -> usize {
         let squares = (self.rows..rows.coefficients.len().saturating_sub(1)).step_by(2);
         let columns = (self.columns..rows.inputs.saturating_sub(1)).step_by(2);
         let squares = squares.flat_map(|row| columns.clone().map(move |column| (row, column)));
@@ -332,7 +336,7 @@ struct Square {
 impl Square {
     /// Returns the cheaper of the two ways. Saves nothing if the coefficients do not repeat
     /// crosswise.
-    fn at(rows: &Rows, row: usize, column: usize) -> Self {
+    fn at(rows: &CoefficientRows, row: usize, column: usize) -> Self {
         let [a, b, c, d] =
             [(0, 0), (0, 1), (1, 0), (1, 1)].map(|(r, c)| rows.coefficients[row + r][column + c]);
         let products = |factors: &[u32]| factors.iter().filter(|&&factor| factor > 1).count();
@@ -356,18 +360,18 @@ impl Square {
 }
 
 /// The schedule under construction.
-struct Stream {
+struct ProductStream {
     products: Products,
     /// Present value of each sum, if it has one: the shared sums first, then the outputs.
     sums: Vec<Option<Slot>>,
     /// Slots of the operands and products that have been computed.
-    made: HashMap<(Operand, u32), Slot>,
+    made: HashMap<(ProductOperand, u32), Slot>,
     temps: u32,
     ops: Vec<Op>,
 }
 
-impl Stream {
-    fn new(rows: &Rows, machine: Machine) -> Self {
+impl ProductStream {
+    fn new(rows: &CoefficientRows, machine: Machine) -> Self {
         let products = Products::new(rows, machine);
         let sums = vec![None; products.shared.len() + products.outputs.len()];
         Self { products, sums, made: HashMap::new(), temps: 0, ops: Vec::new() }
@@ -399,7 +403,7 @@ impl Stream {
     }
 
     /// Adds the products of a batch to a sum.
-    fn add_batch(&mut self, number: usize, batch: &[Operand]) {
+    fn add_batch(&mut self, number: usize, batch: &[ProductOperand]) {
         let sum = self.sum(number);
         let left = sum.terms[sum.added..].iter();
         let now: Vec<_> = left.take_while(|term| batch.contains(&term.0)).copied().collect();
@@ -445,13 +449,13 @@ impl Stream {
     }
 
     /// Returns the slot of a multiple of an operand, which is computed if it does not exist yet.
-    fn product(&mut self, (operand, factor): (Operand, u32)) -> Slot {
+    fn product(&mut self, (operand, factor): (ProductOperand, u32)) -> Slot {
         if let Some(&made) = self.made.get(&(operand, factor)) {
             return made;
         }
         let made = match (operand, factor) {
-            (Operand::Input(n), 1) => Slot::Input(n),
-            (Operand::Sum(x, y), 1) => {
+            (ProductOperand::Input(n), 1) => Slot::Input(n),
+            (ProductOperand::Sum(x, y), 1) => {
                 let target = self.temp();
                 let sources = vec![Slot::Input(x), Slot::Input(y)];
                 self.ops.push(Op::assign(target, sources));
@@ -485,7 +489,7 @@ mod tests {
     }
 
     /// The inputs are the unit vectors in turn, so that outputs are the coefficients.
-    fn assert_right(rows: &Rows, schedule: &Schedule) {
+    fn assert_right(rows: &CoefficientRows, schedule: &Schedule) {
         let word = rows.field.width() as usize / 8;
         let unit = |input: usize| -> Vec<u8> {
             let mut bytes = vec![0; rows.inputs * word];
@@ -503,11 +507,11 @@ mod tests {
     }
 
     /// The coefficients 1/(r xor j) of rows r from `inputs` on.
-    fn cauchy(inputs: u32, outputs: u32) -> Rows {
+    fn cauchy(inputs: u32, outputs: u32) -> CoefficientRows {
         let field = Field::new(8).unwrap();
         let row = |r: u32| (0..inputs).map(|j| field.inverse(r ^ j).unwrap()).collect();
         let coefficients = (inputs..inputs + outputs).map(row).collect();
-        Rows { field, inputs: inputs as usize, coefficients }
+        CoefficientRows { field, inputs: inputs as usize, coefficients }
     }
 
     #[test]
@@ -537,7 +541,7 @@ mod tests {
             (words, vec![vec![1, 0, 700], vec![0, 700, 1], vec![40_000, 2, 3]]),
         ] {
             let inputs = coefficients[0].len();
-            let rows = Rows { field, inputs, coefficients };
+            let rows = CoefficientRows { field, inputs, coefficients };
             for machine in MACHINES {
                 assert_right(&rows, &rows.schedule(machine).unwrap());
             }
@@ -566,7 +570,8 @@ mod tests {
     fn p_and_q_take_doublings_only() {
         let field = Field::new(8).unwrap();
         let coefficients = vec![vec![1; 4], vec![1, 2, 4, 8]];
-        let schedule = Rows { field, inputs: 4, coefficients }.schedule(Machine::AVX2).unwrap();
+        let schedule =
+            CoefficientRows { field, inputs: 4, coefficients }.schedule(Machine::AVX2).unwrap();
         assert!(schedule.ops().iter().all(|op| op.factor <= 2));
         assert_eq!((products(&schedule), Cost::of(&schedule).xors), (3, 6), "{schedule}");
     }

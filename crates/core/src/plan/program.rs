@@ -11,12 +11,12 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::plan::pieces::{self, Piece, Value};
+use crate::plan::pieces::{self, PieceValue, SchedulePiece};
 use crate::plan::schedule::{Schedule, Slot};
 
 /// The place of a cell: a packet of every strip of a buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Location {
+pub struct CellLocation {
     /// The buffer's number in the call.
     pub buffer: usize,
     /// The row in the buffer's strips.
@@ -27,25 +27,25 @@ pub struct Location {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Program {
     schedule: Schedule,
-    inputs: Vec<Location>,
-    outputs: Vec<Location>,
+    inputs: Vec<CellLocation>,
+    outputs: Vec<CellLocation>,
     /// For each buffer of a call, the number of rows of its strips. Parts of a question share it: a
     /// wide code has thousands of parts and of buffers.
     rows: Arc<[usize]>,
     /// The buffers in use, ascending.
-    access: Vec<Access>,
+    access: Vec<BufferAccess>,
     packet: usize,
     columns: Range<usize>,
 }
 
 /// The number of a buffer, whether it is read, and whether it is written.
-type Access = (usize, (bool, bool));
+type BufferAccess = (usize, (bool, bool));
 
 /// Returns the buffers that cells are read from and written to, ascending.
-fn accesses(inputs: &[Location], outputs: &[Location]) -> Vec<Access> {
+fn accesses(inputs: &[CellLocation], outputs: &[CellLocation]) -> Vec<BufferAccess> {
     let read = inputs.iter().map(|location| (location.buffer, (true, false)));
     let written = outputs.iter().map(|location| (location.buffer, (false, true)));
-    let mut accesses: Vec<Access> = read.chain(written).collect();
+    let mut accesses: Vec<BufferAccess> = read.chain(written).collect();
     accesses.sort_unstable();
     accesses.dedup_by(|(other, more), (buffer, all)| {
         let is_same = other == buffer;
@@ -63,8 +63,8 @@ pub(crate) struct Footprint {
     /// For each buffer, the number of rows of its strips.
     pub(crate) rows: Arc<[usize]>,
     /// Cells that are read; `written` are those that are written.
-    pub(crate) read: Vec<Location>,
-    pub(crate) written: Vec<Location>,
+    pub(crate) read: Vec<CellLocation>,
+    pub(crate) written: Vec<CellLocation>,
     /// The bytes of each of these cells that are touched.
     pub(crate) columns: Range<usize>,
 }
@@ -79,8 +79,8 @@ impl Program {
     /// empty.
     pub fn new(
         schedule: Schedule,
-        inputs: Vec<Location>,
-        outputs: Vec<Location>,
+        inputs: Vec<CellLocation>,
+        outputs: Vec<CellLocation>,
         rows: impl Into<Arc<[usize]>>,
         packet: usize,
     ) -> Result<Self> {
@@ -92,8 +92,8 @@ impl Program {
                 schedule.outputs()
             )));
         }
-        let outside = |l: &&Location| rows.get(l.buffer).is_none_or(|&rows| l.row >= rows);
-        if let Some(Location { buffer, row }) = inputs.iter().chain(&outputs).find(outside) {
+        let outside = |l: &&CellLocation| rows.get(l.buffer).is_none_or(|&rows| l.row >= rows);
+        if let Some(CellLocation { buffer, row }) = inputs.iter().chain(&outputs).find(outside) {
             return Err(Error::schedule(format!("row {row} of buffer {buffer} does not exist")));
         }
         let (access, columns) = (accesses(&inputs, &outputs), 0..packet);
@@ -128,14 +128,15 @@ impl Program {
         let strip = self.inputs.first().map_or(1, |input| self.rows[input.buffer]);
         let more = kept.div_ceil(strip);
         let rows: Arc<[usize]> = self.rows.iter().copied().chain(repeat_n(strip, more)).collect();
-        let locate = |value: &Value| match *value {
-            Value::Input(n) => self.inputs[n as usize],
-            Value::Output(n) => self.outputs[n as usize],
-            Value::Kept(n) => {
-                Location { buffer: self.rows.len() + n as usize / strip, row: n as usize % strip }
-            }
+        let locate = |value: &PieceValue| match *value {
+            PieceValue::Input(n) => self.inputs[n as usize],
+            PieceValue::Output(n) => self.outputs[n as usize],
+            PieceValue::Kept(n) => CellLocation {
+                buffer: self.rows.len() + n as usize / strip,
+                row: n as usize % strip,
+            },
         };
-        let bind = |Piece { schedule, inputs, outputs }: Piece| {
+        let bind = |SchedulePiece { schedule, inputs, outputs }: SchedulePiece| {
             let inputs = inputs.iter().map(locate).collect();
             let outputs = outputs.iter().map(locate).collect();
             let whole = Self::new(schedule, inputs, outputs, Arc::clone(&rows), self.packet)?;
@@ -161,7 +162,7 @@ impl Program {
     }
 
     /// Offset in its strip at which the program's part of a packet begins.
-    pub fn offset(&self, location: Location) -> usize {
+    pub fn offset(&self, location: CellLocation) -> usize {
         location.row * self.packet + self.columns.start
     }
 
@@ -171,7 +172,7 @@ impl Program {
     }
 
     /// Location of an input or output; `None` for temporaries.
-    pub fn location(&self, slot: Slot) -> Option<Location> {
+    pub fn location(&self, slot: Slot) -> Option<CellLocation> {
         match slot {
             Slot::Input(n) => Some(self.inputs[n as usize]),
             Slot::Output(n) => Some(self.outputs[n as usize]),
@@ -197,7 +198,7 @@ impl Program {
 
     /// Pairs of an input and the output that overwrites it.
     pub(crate) fn shared(&self) -> Vec<(usize, usize)> {
-        let outputs: HashMap<Location, usize> = self.outputs.iter().copied().zip(0..).collect();
+        let outputs: HashMap<CellLocation, usize> = self.outputs.iter().copied().zip(0..).collect();
         let inputs = self.inputs.iter().enumerate();
         inputs.filter_map(|(input, place)| Some((input, *outputs.get(place)?))).collect()
     }

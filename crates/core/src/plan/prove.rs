@@ -24,9 +24,9 @@ use crate::limits::{PROOF_WORDS, RANDOM_BITS, SYMBOL_BITS};
 use crate::plan::Plan;
 use crate::plan::chance::Chance;
 use crate::plan::interpret::interpret;
-use crate::plan::products::Rows;
+use crate::plan::products::CoefficientRows;
 use crate::plan::schedule::Schedule;
-use crate::plan::steps::{Allocation, Memory, Operand, Register, Step};
+use crate::plan::steps::{Allocation, MemoryOperand, Operand, Register, Step};
 use crate::plan::vector::{LANE, Lane};
 
 /// Number of random words on which instructions are run in addition.
@@ -155,7 +155,7 @@ pub(crate) fn update(
 ///
 /// # Errors
 /// If an output differs, which would be a bug of a planner.
-pub(crate) fn rows(rows: &Rows, schedule: &Schedule) -> Result<()> {
+pub(crate) fn rows(rows: &CoefficientRows, schedule: &Schedule) -> Result<()> {
     let cells = words(rows.inputs, schedule.word());
     let made = interpret(schedule, &slices(&cells))?;
     for (row, made) in rows.coefficients.iter().zip(made) {
@@ -299,10 +299,10 @@ impl<'a> Registers<'a> {
     fn read(&self, operand: Operand) -> Lane {
         match operand {
             Operand::Register(register) => self.register(register),
-            Operand::Memory(Memory::Input(n)) => self.inputs[n as usize],
-            Operand::Memory(Memory::Output(n)) => self.outputs[n as usize],
-            Operand::Memory(Memory::Scratch(n)) => self.scratch[n as usize],
-            Operand::Memory(Memory::Constant(n)) => self.constants[n as usize],
+            Operand::Memory(MemoryOperand::Input(n)) => self.inputs[n as usize],
+            Operand::Memory(MemoryOperand::Output(n)) => self.outputs[n as usize],
+            Operand::Memory(MemoryOperand::Scratch(n)) => self.scratch[n as usize],
+            Operand::Memory(MemoryOperand::Constant(n)) => self.constants[n as usize],
         }
     }
 
@@ -322,17 +322,17 @@ impl<'a> Registers<'a> {
         self.registers[usize::from(to.0)] = value;
     }
 
-    fn store(&mut self, to: Memory, value: Lane) {
+    fn store(&mut self, to: MemoryOperand, value: Lane) {
         match to {
-            Memory::Output(n) => {
+            MemoryOperand::Output(n) => {
                 let (output, part) = (n as usize / self.group, n as usize % self.group);
                 self.outputs[n as usize] = value;
                 for &(input, _) in self.shared.iter().filter(|&&(_, shared)| shared == output) {
                     self.inputs[input * self.group + part] = value;
                 }
             }
-            Memory::Scratch(n) => self.scratch[n as usize] = value,
-            Memory::Input(_) | Memory::Constant(_) => {}
+            MemoryOperand::Scratch(n) => self.scratch[n as usize] = value,
+            MemoryOperand::Input(_) | MemoryOperand::Constant(_) => {}
         }
     }
 }
@@ -443,7 +443,7 @@ mod tests {
     /// Leaves out one instruction at a time; the proof notices it.
     #[test]
     fn wrong_instructions_are_noticed() {
-        let rows = Rows {
+        let rows = CoefficientRows {
             field: Field::new(8).unwrap(),
             inputs: 3,
             coefficients: vec![vec![1, 2, 3], vec![4, 5, 6]],
@@ -468,8 +468,8 @@ mod tests {
         let text = "inputs 2 temps 0 outputs 2\no0 = i0 ^ i1\no1 = i0\n";
         let schedule: Schedule = text.parse().unwrap();
         let (sum, copy) = (Register(0), Register(1));
-        let input = |n| Operand::Memory(Memory::Input(n));
-        let store = |from, n| Step::Store { from, to: Memory::Output(n) };
+        let input = |n| Operand::Memory(MemoryOperand::Input(n));
+        let store = |from, n| Step::Store { from, to: MemoryOperand::Output(n) };
         let steps = vec![
             Step::Load { to: sum, from: input(0) },
             Step::Xor { to: sum, a: sum, b: input(1) },

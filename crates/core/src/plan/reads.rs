@@ -46,7 +46,7 @@ pub(super) fn narrow(
     wanted: &[CellId],
     budget: &mut Budget,
 ) -> Option<CellSet> {
-    let system = System::new(code, have, wanted)?;
+    let system = ReadSystem::new(code, have, wanted)?;
     let mut search = Budget::new(MOST_STEPS.min(budget.left()));
     let mut fewest: Option<CellSet> = None;
     for start in system.starts() {
@@ -68,16 +68,16 @@ pub(super) fn narrow(
 }
 
 /// An equation between unknown cells and cells at hand.
-struct Equation {
+struct CellEquation {
     /// The unknown cells, one bit each.
     unknown: Vec<u64>,
     known: Vec<CellId>,
 }
 
-struct System {
+struct ReadSystem {
     cells: usize,
     unknowns: usize,
-    equations: Vec<Equation>,
+    equations: Vec<CellEquation>,
     /// The wanted cells, each as a bit set of one bit.
     wanted: Vec<Vec<u64>>,
 }
@@ -85,7 +85,7 @@ struct System {
 /// Numbers of independent equations that together give everything that all equations give.
 type Basis = Vec<usize>;
 
-impl System {
+impl ReadSystem {
     fn new(code: &Code, have: &CellSet, wanted: &[CellId]) -> Option<Self> {
         let derived = code.cells().filter(|&cell| code.cell(cell).role != Role::Data);
         let all: Vec<Vec<CellId>> = derived.map(|cell| equation(code, cell)).collect();
@@ -98,7 +98,7 @@ impl System {
         let equations = open.map(|mut cells| {
             let unknown = unknowns.row(&cells);
             cells.retain(|&cell| have.contains(cell));
-            Equation { unknown, known: cells }
+            CellEquation { unknown, known: cells }
         });
         Some(Self {
             cells: code.cell_count(),
@@ -231,7 +231,7 @@ mod tests {
     }
 
     /// Returns the fewest reads of all bases.
-    fn fewest(system: &System) -> usize {
+    fn fewest(system: &ReadSystem) -> usize {
         let size = system.first_basis().len();
         let all = combinations(system.equations.len(), size);
         let reads = all.filter_map(|basis| system.reads(&system.echelon(&basis), &basis));
@@ -244,7 +244,7 @@ mod tests {
         for spec in ["rdp:k=4", "rdp:k=3", "rdp:k=6", "evenodd:k=5", "star:k=5", "xcode:n=7"] {
             for lost in 0..losses(spec, 0).0.node_count() {
                 let (code, have, wanted) = losses(spec, lost);
-                let system = System::new(&code, &have, &wanted).unwrap();
+                let system = ReadSystem::new(&code, &have, &wanted).unwrap();
                 let reads = narrow(&code, &have, &wanted, &mut Budget::unlimited()).unwrap();
                 assert_eq!(reads.len(), fewest(&system), "{spec}: {lost}");
             }

@@ -15,7 +15,7 @@ use crate::define::code::Code;
 use crate::define::erasure::Losses;
 use crate::error::{Error, Result};
 use crate::plan::budget::{Budget, Cut};
-use crate::plan::equations::{Combinations, Equations};
+use crate::plan::equations::{CellSums, Combinations};
 use crate::plan::{structure, syndrome};
 
 /// Returns all sets of equations that were found for the wanted cells, at least one.
@@ -27,7 +27,7 @@ pub(super) fn find(
     have: &CellSet,
     wanted: &[CellId],
     budget: &mut Budget,
-) -> Result<Vec<Equations>> {
+) -> Result<Vec<CellSums>> {
     if let Some(equations) = definitions(code, have, wanted) {
         budget.spend(equations.sources() as u64);
         return Ok(vec![equations]);
@@ -45,7 +45,7 @@ pub(super) fn find(
 
 /// Returns the definitions of the wanted cells and of the cells in them. This is encoding: all the
 /// data that they contain is at hand, and no derived cell is.
-fn definitions(code: &Code, have: &CellSet, wanted: &[CellId]) -> Option<Equations> {
+fn definitions(code: &Code, have: &CellSet, wanted: &[CellId]) -> Option<CellSums> {
     if have.iter().any(|cell| code.cell(cell).role != Role::Data) {
         return None;
     }
@@ -64,7 +64,7 @@ fn definitions(code: &Code, have: &CellSet, wanted: &[CellId]) -> Option<Equatio
         rows.push((cell, sources));
     }
     rows.reverse();
-    Some(Equations { rows })
+    Some(CellSums { rows })
 }
 
 /// Solves the generator's equations: by syndromes if that takes fewer sources, else each wanted
@@ -76,7 +76,7 @@ fn solve(
     wanted: &[CellId],
     has_others: bool,
     budget: &mut Budget,
-) -> Result<Vec<Equations>> {
+) -> Result<Vec<CellSums>> {
     let unknowns = code.data_cells().iter().filter(|&&cell| !have.contains(cell)).count() as u64;
     // Each row is reduced by half of those before it, and carries as many additional words beside
     // it.
@@ -152,7 +152,7 @@ impl Single {
         losses: &Losses<'_>,
         have: &CellSet,
         sums: &[Vec<u64>],
-    ) -> Equations {
+    ) -> CellSums {
         let known: Vec<CellId> =
             code.data_cells().iter().copied().filter(|&cell| have.contains(cell)).collect();
         let row = |((cell, used), sum): (&(CellId, Vec<usize>), &Vec<u64>)| {
@@ -162,7 +162,7 @@ impl Single {
             sources.sort_unstable();
             (*cell, sources)
         };
-        Equations { rows: self.combinations.iter().zip(sums).map(row).collect() }
+        CellSums { rows: self.combinations.iter().zip(sums).map(row).collect() }
     }
 }
 

@@ -12,7 +12,7 @@ use crate::define::code::Code;
 use crate::error::{Error, Result};
 use crate::plan::budget::{Budget, Cut};
 use crate::plan::cost::Objective;
-use crate::plan::equations::Equations;
+use crate::plan::equations::CellSums;
 use crate::plan::optimise::{direct, slp};
 use crate::plan::schedule::Schedule;
 use crate::plan::{
@@ -69,13 +69,13 @@ pub(crate) struct Solver<'a> {
     have: &'a CellSet,
     wanted: Vec<CellId>,
     options: PlanOptions,
-    found: OnceCell<Found<'a>>,
+    found: OnceCell<FoundEquations<'a>>,
 }
 
 /// Equations for all wanted cells.
-struct Found<'a> {
+struct FoundEquations<'a> {
     /// The equations of each way to solve for the cells.
-    ways: Vec<Equations>,
+    ways: Vec<CellSums>,
     /// Cells that the equations may read.
     have: Cow<'a, CellSet>,
     /// Budget that is left after the equations were found.
@@ -105,7 +105,7 @@ impl<'a> Solver<'a> {
         if let Some(plan) = self.known_plan()? {
             return Ok(plan);
         }
-        let Found { ways, have, budget } = self.found()?;
+        let FoundEquations { ways, have, budget } = self.found()?;
         let mut budget = budget.clone();
         let plan = self.cheapest(have, &self.wanted, ways, &mut budget)?;
         Ok(Plan { account: budget.into_account(), ..plan })
@@ -123,7 +123,7 @@ impl<'a> Solver<'a> {
         if let Some(plans) = shares.iter().map(graph_plan).collect() {
             return plans;
         }
-        let Found { ways, have, budget } = self.found()?;
+        let FoundEquations { ways, have, budget } = self.found()?;
         let mut budget = budget.clone();
         let mut plans = Vec::with_capacity(shares.len());
         for (number, share) in shares.iter().enumerate() {
@@ -152,7 +152,7 @@ impl<'a> Solver<'a> {
     }
 
     /// Returns the equations, which are found on the first call.
-    fn found(&self) -> Result<&Found<'a>> {
+    fn found(&self) -> Result<&FoundEquations<'a>> {
         if let Some(found) = self.found.get() {
             return Ok(found);
         }
@@ -160,7 +160,7 @@ impl<'a> Solver<'a> {
         Ok(self.found.get_or_init(|| found))
     }
 
-    fn find(&self) -> Result<Found<'a>> {
+    fn find(&self) -> Result<FoundEquations<'a>> {
         let Self { code, have, wanted, options, .. } = self;
         let mut budget = code.budget(*options);
         let narrowed = match options.reads {
@@ -169,7 +169,7 @@ impl<'a> Solver<'a> {
         };
         let have = narrowed.map_or(Cow::Borrowed(*have), Cow::Owned);
         let ways = solve::find(code, &have, wanted, &mut budget)?;
-        Ok(Found { ways, have, budget })
+        Ok(FoundEquations { ways, have, budget })
     }
 
     /// Returns the cheapest plan among several ways of writing the equations. The ways are tried
@@ -178,11 +178,11 @@ impl<'a> Solver<'a> {
         &self,
         have: &CellSet,
         wanted: &[CellId],
-        ways: &[Equations],
+        ways: &[CellSums],
         budget: &mut Budget,
     ) -> Result<Plan> {
         let (code, options) = (self.code, self.options);
-        let mut ways: Vec<&Equations> = ways.iter().collect();
+        let mut ways: Vec<&CellSums> = ways.iter().collect();
         ways.sort_by_key(|equations| equations.sources());
         let mut cheapest: Option<Plan> = None;
         let count = ways.len();

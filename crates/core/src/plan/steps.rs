@@ -4,7 +4,7 @@
 //! machine. `allocate.rs` makes steps from a vector program; `run/jit` writes each as machine code,
 //! without any choice.
 
-use crate::plan::vector::{Map, Pair};
+use crate::plan::vector::{Map, PairOperation};
 
 /// A vector register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -12,7 +12,7 @@ pub struct Register(pub u8);
 
 /// A vector in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Memory {
+pub enum MemoryOperand {
     /// The current vector of an input.
     Input(u32),
     /// The current vector of an output.
@@ -25,7 +25,7 @@ pub enum Memory {
 
 /// An operand that an instruction reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Operand<M = Memory> {
+pub enum Operand<M = MemoryOperand> {
     /// A register.
     Register(Register),
     /// Memory.
@@ -34,7 +34,7 @@ pub enum Operand<M = Memory> {
 
 /// One vector instruction; `M` describes the memory that it reads or writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Step<M = Memory> {
+pub enum Step<M = MemoryOperand> {
     /// `to = 0`
     Zero {
         /// The register that is written.
@@ -79,7 +79,7 @@ pub enum Step<M = Memory> {
         /// The register that is written.
         to: Register,
         /// The operation.
-        pair: Pair,
+        pair: PairOperation,
         /// The first source.
         a: Register,
         /// The second source.
@@ -120,7 +120,7 @@ impl<M> Step<M> {
 
 impl Step {
     /// Returns the memory that the instruction reads.
-    pub fn reads(&self) -> Option<Memory> {
+    pub fn reads(&self) -> Option<MemoryOperand> {
         match *self {
             Self::Load { from: Operand::Memory(memory), .. }
             | Self::Xor { b: Operand::Memory(memory), .. }
@@ -142,8 +142,8 @@ pub struct Allocation {
     pub loads: usize,
     /// Number of vectors that are stored.
     pub stores: usize,
-    /// Number of consecutive vectors of each cell: `Memory::Input(n)` is vector `n % group` of
-    /// input `n / group`, and likewise for outputs.
+    /// Number of consecutive vectors of each cell: `MemoryOperand::Input(n)` is vector `n % group`
+    /// of input `n / group`, and likewise for outputs.
     pub group: usize,
     /// Constants, each to be repeated over a whole vector.
     pub constants: Vec<[u8; 16]>,
@@ -153,7 +153,7 @@ impl Allocation {
     /// Returns the vectors of inputs that are read, ascending; a schedule may leave some out.
     pub(crate) fn inputs_read(&self) -> Vec<u32> {
         let read = |step: &Step| match step.reads() {
-            Some(Memory::Input(n)) => Some(n),
+            Some(MemoryOperand::Input(n)) => Some(n),
             _ => None,
         };
         let mut inputs: Vec<u32> = self.steps.iter().filter_map(read).collect();

@@ -21,7 +21,7 @@ use crate::define::bitmatrix::Echelon;
 use crate::define::cells::{CellId, CellSet, Role, cancel_pairs};
 use crate::define::code::Code;
 use crate::plan::budget::{Budget, Cut};
-use crate::plan::equations::{Equations, needed};
+use crate::plan::equations::{CellSums, needed};
 
 /// A system counts as dense if its equations contain, on average, more than one in `DENSE` of its
 /// unknowns.
@@ -35,14 +35,14 @@ pub(super) fn solve(
     have: &CellSet,
     wanted: &[CellId],
     budget: &mut Budget,
-) -> Option<Equations> {
+) -> Option<CellSums> {
     if !is_affordable(code, have, budget) {
         budget.cut(Cut::Structure);
         return None;
     }
-    let mut peeling = Peeling::new(code, have);
+    let mut peeling = StructurePeeling::new(code, have);
     let found = peeling.run(wanted, budget);
-    found.then(|| Equations { rows: needed(wanted, have, &peeling.solved) })
+    found.then(|| CellSums { rows: needed(wanted, have, &peeling.solved) })
 }
 
 /// Whether peeling may begin: some equation has one unknown cell, or the budget allows the
@@ -80,7 +80,7 @@ fn elimination_steps(equations: usize, unknowns: usize) -> u64 {
     ((equations + unknowns) as u64).saturating_mul((unknowns * words) as u64) / 8
 }
 
-struct Peeling {
+struct StructurePeeling {
     /// For each equation, its cells.
     equations: Vec<Vec<CellId>>,
     /// For each equation, the number of its unknown cells.
@@ -94,7 +94,7 @@ struct Peeling {
     has_syndromes: bool,
 }
 
-impl Peeling {
+impl StructurePeeling {
     fn new(code: &Code, have: &CellSet) -> Self {
         let derived = code.cells().filter(|&cell| code.cell(cell).role != Role::Data);
         let equations: Vec<Vec<CellId>> = derived.map(|cell| equation(code, cell)).collect();
@@ -246,7 +246,7 @@ mod tests {
         Code::new(&spec.parse().unwrap()).unwrap()
     }
 
-    fn solve_losses(code: &Code, lost: &[usize]) -> Option<Equations> {
+    fn solve_losses(code: &Code, lost: &[usize]) -> Option<CellSums> {
         let is_lost = |node: &NodeId| lost.contains(&node.index());
         let have = code.cells_of(code.nodes().filter(|node| !is_lost(node)));
         let wanted: Vec<CellId> = code.cells_of(code.nodes().filter(is_lost)).iter().collect();
@@ -254,7 +254,7 @@ mod tests {
     }
 
     /// Checks that every row adds up to its cell; syndromes are cells beyond the code's.
-    fn assert_true(code: &Code, equations: &Equations) {
+    fn assert_true(code: &Code, equations: &CellSums) {
         let mut made: Vec<(CellId, Vec<u32>)> = Vec::new();
         for (cell, sources) in &equations.rows {
             let known = |source: &CellId| match made.iter().find(|(cell, _)| cell == source) {

@@ -21,7 +21,7 @@ use crate::define::cells::{CellId, CellSet, Role};
 use crate::define::code::Code;
 use crate::define::erasure::Losses;
 use crate::plan::budget::{Budget, Cut};
-use crate::plan::equations::{Combinations, Equations};
+use crate::plan::equations::{CellSums, Combinations};
 
 /// Returns the wanted cells by syndromes, or `None` if some lost data cell that they need is not
 /// determined. `combinations` are those of the wanted cells.
@@ -32,7 +32,7 @@ pub(super) fn solve(
     wanted: &[CellId],
     combinations: &Combinations,
     budget: &mut Budget,
-) -> Option<Equations> {
+) -> Option<CellSums> {
     let unknowns = with_combinations(losses, unknown_data(code, have, wanted), combinations)?;
     let parity = wanted.iter().filter(|&&cell| code.cell(cell).role != Role::Data);
     let parity = parity.map(|&cell| (cell, data_of(code, cell).collect()));
@@ -45,7 +45,7 @@ pub(super) fn solve(
         }
     };
     rows.extend(parity);
-    Some(Equations { rows })
+    Some(CellSums { rows })
 }
 
 /// Returns unknown cells with the equations that each is the sum of, or `None` if one is not
@@ -228,7 +228,7 @@ impl System {
 struct Spent;
 
 /// Cells and the sums that give them, in the order in which they are computed.
-type Made = Vec<(CellId, Vec<CellId>)>;
+type MadeSums = Vec<(CellId, Vec<CellId>)>;
 
 /// An elimination in progress.
 struct Elimination<'a> {
@@ -253,7 +253,7 @@ impl<'a> Elimination<'a> {
 
     /// Returns the right sides of the pivots, then the unknowns, that of the last pivot first.
     /// Returns `None` if the system does not determine the unknowns.
-    fn run(mut self, budget: &mut Budget) -> Result<Option<Made>, Spent> {
+    fn run(mut self, budget: &mut Budget) -> Result<Option<MadeSums>, Spent> {
         let (mut forward, mut pivots) = (Vec::new(), Vec::new());
         for _ in 0..self.system.unknowns.len() {
             if !budget.draw(self.steps()) {
@@ -340,7 +340,7 @@ mod tests {
         Code::new(&spec.parse().unwrap()).unwrap()
     }
 
-    fn solved(code: &Code, lost: &[usize], wanted: &[usize]) -> Option<Equations> {
+    fn solved(code: &Code, lost: &[usize], wanted: &[usize]) -> Option<CellSums> {
         let nodes = |list: &[usize]| list.iter().copied().map(NodeId::new).collect::<Vec<_>>();
         let lost = nodes(lost);
         let have = code.cells_of(code.nodes().filter(|node| !lost.contains(node)));
@@ -350,7 +350,7 @@ mod tests {
     }
 
     /// Returns the generator row of every cell that the equations compute, in their order.
-    fn made(code: &Code, equations: &Equations) -> Vec<(CellId, Vec<u32>)> {
+    fn made(code: &Code, equations: &CellSums) -> Vec<(CellId, Vec<u32>)> {
         let mut made: Vec<(CellId, Vec<u32>)> = Vec::new();
         for (cell, sources) in &equations.rows {
             let row = |source: &CellId| match made.iter().find(|(cell, _)| cell == source) {

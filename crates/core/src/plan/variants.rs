@@ -16,12 +16,12 @@ use crate::error::{Error, Result};
 use crate::limits::{CACHE_WAYS, COMPILED_STEPS, PAGE, PREFETCH_DISTANCE, PREFETCHED_STREAMS};
 use crate::plan::arrange::{self, Arranged};
 use crate::plan::machine::{LINE, Machine};
-use crate::plan::program::{Footprint, Location, Program};
+use crate::plan::program::{CellLocation, Footprint, Program};
 use crate::plan::prove;
 
 /// The machine that a program is compiled for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Target {
+pub(crate) struct CompileTarget {
     pub(crate) machine: Machine,
     /// Size of a vector register, in bytes.
     pub(crate) vector: usize,
@@ -29,7 +29,7 @@ pub(crate) struct Target {
 
 /// How a run reads and writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub(crate) struct Variant {
+pub(crate) struct RunVariant {
     /// Outputs are written with non-temporal stores.
     pub(crate) nontemporal: bool,
     /// Inputs are copied to the scratch first, stream by stream, each line once. This serves
@@ -40,7 +40,7 @@ pub(crate) struct Variant {
     pub(crate) prefetch: bool,
 }
 
-impl Variant {
+impl RunVariant {
     /// The variant that is used unless there is a reason for another.
     pub(crate) const PLAIN: Self =
         Self { nontemporal: false, stage_inputs: false, prefetch: false };
@@ -48,7 +48,7 @@ impl Variant {
 
 /// How the body of a compiled function walks over memory, in bytes and counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Walk {
+pub(crate) struct BodyWalk {
     /// Number of runs of the instructions in one body, each on the next vectors of every packet: as
     /// many as make a cache line, or 1.
     pub(crate) unroll: usize,
@@ -60,22 +60,22 @@ pub(crate) struct Walk {
 
 /// How a program's packets are divided into bodies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Shape {
+pub(crate) enum BodyShape {
     /// Every buffer is one stream of packets: stripes are merged.
     Flat {
         /// Number of bytes of one body.
         body: usize,
     },
     /// Strips of several packets, each a whole number of vectors.
-    Strips(Walk),
+    Strips(BodyWalk),
 }
 
 /// A program as a compiled kernel runs it.
 #[derive(Debug)]
 pub(crate) struct Variants {
     program: Arc<Program>,
-    target: Target,
-    shape: Shape,
+    target: CompileTarget,
+    shape: BodyShape,
     /// For each buffer that a body touches, its number and a bit set of the touched sets of the
     /// first-level cache, if the buffer begins at the first set. A buffer has a further entry if it
     /// touches a set again.
@@ -85,12 +85,12 @@ pub(crate) struct Variants {
     /// Whether enough streams are read that prefetching them may pay.
     is_wide: bool,
     /// Instructions, indexed by [`place`] of the variant.
-    planned: [OnceLock<Result<Planned>>; 4],
+    planned: [OnceLock<Result<PlannedVariant>>; 4],
 }
 
 /// The instructions of a variant.
 #[derive(Debug, Clone)]
-pub(crate) struct Planned {
+pub(crate) struct PlannedVariant {
     pub(crate) arranged: Arranged,
     /// Whether inputs have to be staged. They need not if the instructions read each of them once.
     pub(crate) stage_inputs: bool,
@@ -98,14 +98,14 @@ pub(crate) struct Planned {
 
 impl Variants {
     /// Returns the variants of a program, or the reason why it cannot be compiled.
-    pub(crate) fn new(program: &Arc<Program>, target: Target) -> Result<Self, &'static str> {
-        let shape = Shape::of(program, target)?;
+    pub(crate) fn new(program: &Arc<Program>, target: CompileTarget) -> Result<Self, &'static str> {
+        let shape = BodyShape::of(program, target)?;
         let Footprint { read, written, .. } = program.footprint();
-        let buffers = |cells: &[Location]| -> BTreeSet<usize> {
+        let buffers = |cells: &[CellLocation]| -> BTreeSet<usize> {
             cells.iter().map(|cell| cell.buffer).collect()
         };
         let (sources, targets) = (buffers(&read), buffers(&written));
-        let touched: BTreeSet<Location> = read.into_iter().chain(written).collect();
+        let touched: BTreeSet<CellLocation> = read.into_iter().chain(written).collect();
         Ok(Self {
             shape,
             sets: sets_by_buffer(program, &touched),
@@ -121,7 +121,7 @@ impl Variants {
         &self.program
     }
 
-    pub(crate) fn shape(&self) -> Shape {
+    pub(crate) fn shape(&self) -> BodyShape {
         self.shape
     }
 
@@ -132,9 +132,9 @@ impl Variants {
         starts: impl Fn(usize) -> usize,
         nontemporal: bool,
         prefetch: bool,
-    ) -> Variant {
+    ) -> RunVariant {
         let nontemporal = nontemporal && self.lines_are_whole(&starts);
-        Variant {
+        RunVariant {
             nontemporal,
             stage_inputs: self.lines_compete(&starts),
             prefetch: prefetch && nontemporal && self.is_wide,
@@ -145,7 +145,7 @@ impl Variants {
     ///
     /// # Errors
     /// If the program cannot be compiled, or its proof fails.
-    pub(crate) fn planned(&self, variant: Variant) -> Result<&Planned> {
+    pub(crate) fn planned(&self, variant: RunVariant) -> Result<&PlannedVariant> {
         let plan = || {
             let shared = self.program.shared();
             let planned = self.plan(variant, &shared)?;
@@ -156,16 +156,16 @@ impl Variants {
         self.planned[place(variant)].get_or_init(plan).as_ref().map_err(Error::clone)
     }
 
-    fn plan(&self, variant: Variant, shared: &[(usize, usize)]) -> Result<Planned> {
+    fn plan(&self, variant: RunVariant, shared: &[(usize, usize)]) -> Result<PlannedVariant> {
         let (schedule, streams) = (self.program.schedule(), self.program.streams());
         let machine = Machine { outputs_readable: !variant.nontemporal, ..self.target.machine };
         if variant.stage_inputs
             && let Some(arranged) = arrange::reading_once(schedule, &streams, shared, machine)
         {
-            return Ok(Planned { arranged, stage_inputs: false });
+            return Ok(PlannedVariant { arranged, stage_inputs: false });
         }
         let arranged = arrange::arranged_in_place(schedule, &streams, shared, machine)?;
-        Ok(Planned { arranged, stage_inputs: variant.stage_inputs })
+        Ok(PlannedVariant { arranged, stage_inputs: variant.stage_inputs })
     }
 
     /// Whether a body touches more lines of some set of the first-level cache than the set holds.
@@ -200,7 +200,7 @@ impl Variants {
 }
 
 /// Returns the index of a variant's instructions; prefetching does not change them.
-fn place(variant: Variant) -> usize {
+fn place(variant: RunVariant) -> usize {
     usize::from(variant.nontemporal) + 2 * usize::from(variant.stage_inputs)
 }
 
@@ -209,7 +209,7 @@ const SETS: usize = PAGE / LINE;
 
 /// Returns the sets of the first-level cache that these packets of a body lie in, in the form that
 /// [`Variants`] stores.
-fn sets_by_buffer(program: &Program, touched: &BTreeSet<Location>) -> Vec<(usize, u64)> {
+fn sets_by_buffer(program: &Program, touched: &BTreeSet<CellLocation>) -> Vec<(usize, u64)> {
     let mut sets: Vec<(usize, u64)> = Vec::new();
     for &location in touched {
         let set = 1 << (program.offset(location) / LINE % SETS);
@@ -222,9 +222,9 @@ fn sets_by_buffer(program: &Program, touched: &BTreeSet<Location>) -> Vec<(usize
     sets
 }
 
-impl Shape {
+impl BodyShape {
     /// Returns the shape of a program, or the reason why it cannot be compiled.
-    fn of(program: &Program, target: Target) -> Result<Self, &'static str> {
+    fn of(program: &Program, target: CompileTarget) -> Result<Self, &'static str> {
         let (packet, vector) = (program.packet(), target.vector);
         let columns = program.columns().len();
         let used = program.buffers_in_use();
@@ -254,7 +254,7 @@ impl Shape {
         let vectors = columns / vector;
         let wanted = (LINE / vector).max(1);
         let unroll = if vectors.is_multiple_of(wanted) { wanted } else { 1 };
-        Ok(Self::Strips(Walk { unroll, inner: vectors / unroll, strip: rows * packet }))
+        Ok(Self::Strips(BodyWalk { unroll, inner: vectors / unroll, strip: rows * packet }))
     }
 
     fn is_flat(self) -> bool {
@@ -263,9 +263,9 @@ impl Shape {
 
     /// Returns the walk of a function whose instructions process `run` consecutive bytes of each
     /// packet.
-    pub(crate) fn walk(self, run: usize) -> Walk {
+    pub(crate) fn walk(self, run: usize) -> BodyWalk {
         match self {
-            Self::Flat { body } => Walk { unroll: body / run, inner: 1, strip: body },
+            Self::Flat { body } => BodyWalk { unroll: body / run, inner: 1, strip: body },
             Self::Strips(walk) => walk,
         }
     }

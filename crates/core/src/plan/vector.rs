@@ -36,7 +36,7 @@ pub enum Map {
 
 /// An operation on two vectors, `a` and `b`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Pair {
+pub enum PairOperation {
     /// The bits that are set in both.
     And,
     /// A look-up: byte i of the result is byte `a[i]` of table `b`; `a[i]` is below 16.
@@ -59,7 +59,7 @@ pub enum Pair {
     InterleaveHigh,
 }
 
-impl Pair {
+impl PairOperation {
     /// Whether `b` may be read from memory on a machine with memory operands.
     pub(crate) fn reads_memory(self) -> bool {
         self != Self::Lookup
@@ -68,14 +68,14 @@ impl Pair {
 
 /// How a vector is computed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Work {
+pub(crate) enum VectorWork {
     /// The XOR of any number of vectors; none occurs twice.
     Xor(Vec<Value>),
     Map(Map, Value),
-    Pair(Pair, [Value; 2]),
+    Pair(PairOperation, [Value; 2]),
 }
 
-impl Work {
+impl VectorWork {
     /// Returns the vectors that are read.
     pub(crate) fn sources(&self) -> &[Value] {
         match self {
@@ -90,7 +90,7 @@ impl Work {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct VectorOp {
     pub(crate) target: Value,
-    pub(crate) work: Work,
+    pub(crate) work: VectorWork,
 }
 
 /// The bytes of a constant, which fill a vector by repetition.
@@ -159,7 +159,7 @@ fn words<const N: usize>(a: Lane, map: impl Fn(u32) -> u32) -> Lane {
     mapped
 }
 
-impl Pair {
+impl PairOperation {
     /// Applies the operation to 16 bytes of each vector.
     pub(crate) fn apply(self, a: Lane, b: Lane) -> Lane {
         let both = |n: usize| if n < LANE { a[n] } else { b[n - LANE] };
@@ -208,14 +208,14 @@ mod tests {
     #[test]
     fn pairs_by_hand() {
         let b: Lane = from_fn(|n| n as u8);
-        assert_eq!(Pair::Lookup.apply([15; LANE], b), [15; LANE]);
-        assert_eq!(Pair::Pack.apply(A, b)[..3], [0x00, 0x01, 0xFF]);
-        assert_eq!(Pair::Odd.apply(A, b)[7..10], [0x10, 1, 3]);
-        assert_eq!(Pair::InterleaveLow.apply(A, b)[..4], [0x00, 0, 0x80, 1]);
-        assert_eq!(Pair::InterleaveHigh.apply(A, b)[..4], [0x56, 8, 0x78, 9]);
-        assert_eq!(Pair::Greater.apply([0; LANE], A)[..5], [0, 0xFF, 0, 0, 0xFF]);
+        assert_eq!(PairOperation::Lookup.apply([15; LANE], b), [15; LANE]);
+        assert_eq!(PairOperation::Pack.apply(A, b)[..3], [0x00, 0x01, 0xFF]);
+        assert_eq!(PairOperation::Odd.apply(A, b)[7..10], [0x10, 1, 3]);
+        assert_eq!(PairOperation::InterleaveLow.apply(A, b)[..4], [0x00, 0, 0x80, 1]);
+        assert_eq!(PairOperation::InterleaveHigh.apply(A, b)[..4], [0x56, 8, 0x78, 9]);
+        assert_eq!(PairOperation::Greater.apply([0; LANE], A)[..5], [0, 0xFF, 0, 0, 0xFF]);
         let identity = 0x0102_0408_1020_4080_u64.to_le_bytes();
         let identity: Lane = from_fn(|n| identity[n % 8]);
-        assert_eq!(Pair::Affine.apply(A, identity), A);
+        assert_eq!(PairOperation::Affine.apply(A, identity), A);
     }
 }

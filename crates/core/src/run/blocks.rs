@@ -9,7 +9,7 @@ use crate::plan::blocks::BlockProgram;
 use crate::run::buffers::{Memory, PreparedKernel};
 use crate::run::executable::Executable;
 use crate::run::tiled::Runners;
-use crate::run::tiled::blocks::Blocks;
+use crate::run::tiled::blocks::BlockMemory;
 
 /// A program, and the buffers that its inputs and outputs lie in.
 struct BlockKernel {
@@ -53,7 +53,7 @@ pub(crate) fn prepare(
 impl PreparedKernel for BlockKernel {
     unsafe fn run(&self, memory: &Memory<'_>, bytes: Range<usize>) {
         let places = (&self.inputs[..], &self.outputs[..]);
-        let blocks = Blocks::new(&self.program, places, memory, bytes);
+        let blocks = BlockMemory::new(&self.program, places, memory, bytes);
         // SAFETY: `prepare` compared the counts; the caller vouches for the buffers and the bytes.
         // Runners exist only where the processor has the features that they need.
         unsafe { (self.runners.blocks)(&self.program, &blocks) };

@@ -36,7 +36,7 @@ impl Buffer<'_> {
 
 /// Place of a buffer of a call. It stands for the borrow from which it was made.
 #[derive(Clone, Copy)]
-pub(crate) struct Place<'a> {
+pub(crate) struct BufferPlace<'a> {
     /// The first byte; null if the buffer is absent.
     pub(crate) start: *mut u8,
     pub(crate) length: usize,
@@ -45,7 +45,7 @@ pub(crate) struct Place<'a> {
     borrow: PhantomData<&'a mut [u8]>,
 }
 
-impl Place<'_> {
+impl BufferPlace<'_> {
     pub(crate) const ABSENT: Self =
         Self { start: std::ptr::null_mut(), length: 0, is_target: false, borrow: PhantomData };
 
@@ -60,21 +60,21 @@ impl Place<'_> {
     }
 }
 
-impl<'a> From<&'a [u8]> for Place<'a> {
+impl<'a> From<&'a [u8]> for BufferPlace<'a> {
     fn from(bytes: &'a [u8]) -> Self {
         let (start, length) = (bytes.as_ptr().cast_mut(), bytes.len());
         Self { start, length, is_target: false, borrow: PhantomData }
     }
 }
 
-impl<'a> From<&'a mut [u8]> for Place<'a> {
+impl<'a> From<&'a mut [u8]> for BufferPlace<'a> {
     fn from(bytes: &'a mut [u8]) -> Self {
         let (start, length) = (bytes.as_mut_ptr(), bytes.len());
         Self { start, length, is_target: true, borrow: PhantomData }
     }
 }
 
-impl<'a> From<Buffer<'a>> for Place<'a> {
+impl<'a> From<Buffer<'a>> for BufferPlace<'a> {
     fn from(buffer: Buffer<'a>) -> Self {
         match buffer {
             Buffer::Absent => Self::ABSENT,
@@ -136,7 +136,7 @@ pub(crate) trait PreparedKernel: Send + Sync {
 /// The buffers of one call.
 #[derive(Clone, Copy)]
 pub(crate) struct Memory<'a> {
-    pub(crate) places: &'a [Place<'a>],
+    pub(crate) places: &'a [BufferPlace<'a>],
     /// Whether results are stored with non-temporal stores.
     pub(crate) nontemporal: bool,
 }
@@ -187,12 +187,12 @@ impl<T: Copy> Table<T> {
 /// One cache line of memory, for temporaries or for values that parts keep for each other.
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
-pub(crate) struct Line(pub(crate) [u8; LINE]);
+pub(crate) struct CacheLine(pub(crate) [u8; LINE]);
 
 /// Memory that a kernel may write and then read: on the stack, unless it is large.
 pub(crate) struct Scratch {
-    stack: [MaybeUninit<Line>; LINES_ON_STACK],
-    heap: Box<[MaybeUninit<Line>]>,
+    stack: [MaybeUninit<CacheLine>; LINES_ON_STACK],
+    heap: Box<[MaybeUninit<CacheLine>]>,
 }
 
 impl Scratch {

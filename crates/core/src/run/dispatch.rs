@@ -7,11 +7,11 @@ use std::str::FromStr;
 
 use crate::error::{Error, Result};
 use crate::limits::{COMPILED_AFTER, WORDS_COMPILED_AFTER};
-use crate::plan::execution::{Execution, Part};
+use crate::plan::execution::{Execution, ProgramPart};
 use crate::plan::machine::Machine;
-use crate::plan::variants::Target;
+use crate::plan::variants::CompileTarget;
 #[cfg(feature = "research")]
-use crate::plan::variants::{Variant, Variants};
+use crate::plan::variants::{RunVariant, Variants};
 use crate::run::buffers::PreparedKernel;
 use crate::run::executable::Executable;
 #[cfg(feature = "research")]
@@ -19,7 +19,7 @@ use crate::run::jit;
 use crate::run::jit::isa::Isa;
 use crate::run::jit::{Compiling, Jit};
 #[cfg(feature = "research")]
-use crate::run::tiled::packets::{Pass, Untiled};
+use crate::run::tiled::packets::{PacketScope, Untiled};
 use crate::run::tiled::{self, LongRunner, Runners, Tiled};
 
 /// A kernel by name.
@@ -283,7 +283,7 @@ pub(crate) struct Serving {
     tiled: Kernel,
     /// For a kernel of the lab, the steps that a pass over a packet covers.
     #[cfg(feature = "research")]
-    untiled: Option<Pass>,
+    untiled: Option<PacketScope>,
     how: Compiling,
 }
 
@@ -294,8 +294,8 @@ impl Serving {
         let how = Compiling { after, prefetch };
         #[cfg(feature = "research")]
         let untiled = match kernel {
-            Kernel::Packetwise(_) => Some(Pass::Step),
-            Kernel::Datawise(_) => Some(Pass::Source),
+            Kernel::Packetwise(_) => Some(PacketScope::Step),
+            Kernel::Datawise(_) => Some(PacketScope::Source),
             _ => None,
         };
         Self {
@@ -312,7 +312,7 @@ impl Serving {
         let after = if by_name { 0 } else { WORDS_COMPILED_AFTER };
         let how = Compiling { after, prefetch };
         #[cfg(feature = "research")]
-        let untiled = (kernel == WordKernel::Packetwise64).then_some(Pass::Step);
+        let untiled = (kernel == WordKernel::Packetwise64).then_some(PacketScope::Step);
         Self {
             isa: kernel.isa(),
             tiled: kernel.tiled(),
@@ -323,7 +323,7 @@ impl Serving {
     }
 
     /// Target that plans are made for.
-    pub(crate) fn target(self) -> Option<Target> {
+    pub(crate) fn target(self) -> Option<CompileTarget> {
         self.isa.map(Isa::target)
     }
 
@@ -335,7 +335,10 @@ impl Serving {
         Executable::new(execution, |part| self.prepare_part(part))
     }
 
-    fn prepare_part(self, Part { program, variants, .. }: Part) -> Result<Box<dyn PreparedKernel>> {
+    fn prepare_part(
+        self,
+        ProgramPart { program, variants, .. }: ProgramPart,
+    ) -> Result<Box<dyn PreparedKernel>> {
         let unavailable = || self.tiled.unavailable();
         #[cfg(feature = "research")]
         if let Some(pass) = self.untiled {
@@ -356,7 +359,7 @@ impl Serving {
     /// Lists the machine code of a variant of a program, one instruction a line. The processor need
     /// not have the kernel.
     #[cfg(feature = "research")]
-    pub(crate) fn listing(self, variants: &Variants, variant: Variant) -> Option<String> {
+    pub(crate) fn listing(self, variants: &Variants, variant: RunVariant) -> Option<String> {
         jit::listing(variants, self.isa?, variant)
     }
 }

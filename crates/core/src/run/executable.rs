@@ -17,10 +17,12 @@ use std::ops::Range;
 
 use crate::error::{Error, Result};
 use crate::limits::TILE_BYTES;
-use crate::plan::execution::{Execution, Part as PlannedPart, Turns, column_ranges};
+use crate::plan::execution::{Execution, ProgramPart as PlannedPart, Turns, column_ranges};
 use crate::plan::machine::LINE;
 use crate::plan::program::Program;
-use crate::run::buffers::{Buffer, Line, Memory, Place, PreparedKernel, Scratch, Stores, Table};
+use crate::run::buffers::{
+    Buffer, BufferPlace, CacheLine, Memory, PreparedKernel, Scratch, Stores, Table,
+};
 use crate::run::threads::{self, Threads};
 
 /// How one buffer of a call is used.
@@ -41,7 +43,7 @@ impl BufferUse {
 }
 
 /// A prepared program, and whether a later program reads what it writes.
-struct Part {
+struct PreparedPart {
     kernel: Box<dyn PreparedKernel>,
     feeds: bool,
 }
@@ -58,12 +60,12 @@ pub(crate) struct Executable {
     grain: usize,
     /// Bytes of a strip of each buffer that belongs to the executable.
     kept: Vec<usize>,
-    parts: Vec<Part>,
+    parts: Vec<PreparedPart>,
     turns: Turns,
 }
 
 /// The result of checking a call's buffers.
-struct Call {
+struct CheckedCall {
     stripes: usize,
     /// Bytes of a packet of the last, shorter strip; 0 if there is no such strip.
     tail: usize,
@@ -94,7 +96,7 @@ impl Executable {
         let grain = compiled.map(|variants| variants.shape().together(packet)).max().unwrap_or(1);
         let prepared = parts.into_iter().map(|part| {
             let feeds = part.feeds;
-            Ok(Part { kernel: prepare(part)?, feeds })
+            Ok(PreparedPart { kernel: prepare(part)?, feeds })
         });
         Ok(Self {
             uses,
@@ -130,7 +132,7 @@ impl Executable {
             word: 1,
             grain,
             kept: Vec::new(),
-            parts: vec![Part { kernel, feeds: false }],
+            parts: vec![PreparedPart { kernel, feeds: false }],
             turns: Turns::SideBySide,
         }
     }
@@ -161,7 +163,7 @@ impl Executable {
         threads: Threads,
         stores: Stores,
     ) -> Result<()> {
-        let place = |places: &mut [Place<'b>]| {
+        let place = |places: &mut [BufferPlace<'b>]| {
             for (number, buffer) in buffers {
                 if let Some(place) = places.get_mut(number) {
                     *place = buffer.into();
@@ -178,13 +180,13 @@ impl Executable {
     /// As [`Executable::run`].
     pub(crate) fn run_placed<'b>(
         &self,
-        place: impl FnOnce(&mut [Place<'b>]),
+        place: impl FnOnce(&mut [BufferPlace<'b>]),
         name: impl Fn(usize) -> usize,
         threads: Threads,
         stores: Stores,
     ) -> Result<()> {
         let mut places = Table::new();
-        let places = places.fill(self.uses.len(), |_| Place::ABSENT);
+        let places = places.fill(self.uses.len(), |_| BufferPlace::ABSENT);
         place(places);
         let call = self.check(places, name)?;
         let nontemporal = stores.are_nontemporal(call.bytes);
@@ -199,7 +201,11 @@ impl Executable {
     }
 
     /// Checks the buffers of a call; `name` is as in [`Executable::run_placed`].
-    fn check(&self, places: &[Place<'_>], name: impl Fn(usize) -> usize) -> Result<Call> {
+    fn check(
+        &self,
+        places: &[BufferPlace<'_>],
+        name: impl Fn(usize) -> usize,
+    ) -> Result<CheckedCall> {
         // Bytes of one row; equal for every buffer.
         let mut row = None;
         let mut rows = 0;
@@ -221,12 +227,12 @@ impl Executable {
                 "a shard's length must be a multiple of {word} bytes, its words; got {row}"
             )));
         }
-        Ok(Call { stripes: row / self.packet, tail: row % self.packet, bytes: row * rows })
+        Ok(CheckedCall { stripes: row / self.packet, tail: row % self.packet, bytes: row * rows })
     }
 
     /// Runs whole stripes of memory that [`Executable::check`] has checked.
     fn run_stripes(&self, memory: &Memory<'_>, stripes: usize, bytes: usize, threads: Threads) {
-        let run = |part: &Part, range: Range<usize>| {
+        let run = |part: &PreparedPart, range: Range<usize>| {
             // SAFETY: `check` found every buffer present, long enough for all stripes and of the
             // right kind, and exclusive borrows stand behind all that is written; there are no
             // buffers but the call's. Threads get disjoint stripes (those of a column are disjoint,
@@ -261,10 +267,10 @@ impl Executable {
         let grains = (TILE_BYTES / stripe.max(1) / self.grain).max(1);
         let tile = (grains * self.grain).min(range.len()).max(1);
         let lines = |strip: &usize| (tile * strip).div_ceil(LINE);
-        let mut kept: Vec<Box<[MaybeUninit<Line>]>> =
+        let mut kept: Vec<Box<[MaybeUninit<CacheLine>]>> =
             self.kept.iter().map(|strip| Box::new_uninit_slice(lines(strip))).collect();
         let mut places = memory.places.to_vec();
-        places.resize(self.uses.len() + self.kept.len(), Place::ABSENT);
+        places.resize(self.uses.len() + self.kept.len(), BufferPlace::ABSENT);
         for start in range.clone().step_by(tile) {
             let tile = start..range.end.min(start + tile);
             let of_kept = places[self.uses.len()..].iter_mut().zip(&mut kept).zip(&self.kept);
@@ -287,14 +293,14 @@ impl Executable {
     ///
     /// # Errors
     /// If there is no memory for the copy.
-    fn run_tail(&self, memory: &Memory<'_>, call: &Call) -> Result<()> {
-        let &Call { stripes, tail, .. } = call;
+    fn run_tail(&self, memory: &Memory<'_>, call: &CheckedCall) -> Result<()> {
+        let &CheckedCall { stripes, tail, .. } = call;
         let rows: usize = self.uses.iter().filter(|u| u.is_used()).map(|used| used.rows).sum();
         let mut scratch = Scratch::try_new(rows.saturating_mul(self.packet))?;
         // SAFETY: the scratch has exactly this many bytes.
         unsafe { scratch.start().write_bytes(0, rows * self.packet) };
         let mut copies = Table::new();
-        let copies = copies.fill(self.uses.len(), |_| Place::ABSENT);
+        let copies = copies.fill(self.uses.len(), |_| BufferPlace::ABSENT);
         let mut start = scratch.start();
         for (used, copy) in self.uses.iter().zip(&mut *copies).filter(|(used, _)| used.is_used()) {
             *copy = copy.at(start);
@@ -337,7 +343,7 @@ impl Executable {
 
 /// Returns the error for a buffer whose rows should have `row` bytes each.
 #[cold]
-fn misfit(number: usize, used: BufferUse, place: Place<'_>, row: usize) -> Error {
+fn misfit(number: usize, used: BufferUse, place: BufferPlace<'_>, row: usize) -> Error {
     let (rows, length, expected) = (used.rows, place.length, row * used.rows);
     let error = if place.is_absent() {
         Error::buffers(format!("buffer {number} is needed but absent"))

@@ -7,7 +7,7 @@ use std::num::NonZeroUsize;
 use crate::error::{Error, Result};
 use crate::limits::BYTES_A_THREAD;
 use crate::plan::long::program::{GRANULE, LongProgram};
-use crate::run::buffers::{Memory, Place};
+use crate::run::buffers::{BufferPlace, Memory};
 use crate::run::dispatch::WordKernel;
 use crate::run::threads::{self, Threads};
 
@@ -79,9 +79,9 @@ fn keep_on(
     execute(kernel, program, places, length, threads)
 }
 
-fn places<'a>(inputs: &[&'a [u8]], outputs: &'a mut [&mut [u8]]) -> Vec<Place<'a>> {
-    let inputs = inputs.iter().map(|input| Place::from(*input));
-    let outputs = outputs.iter_mut().map(|output| Place::from(&mut **output));
+fn places<'a>(inputs: &[&'a [u8]], outputs: &'a mut [&mut [u8]]) -> Vec<BufferPlace<'a>> {
+    let inputs = inputs.iter().map(|input| BufferPlace::from(*input));
+    let outputs = outputs.iter_mut().map(|output| BufferPlace::from(&mut **output));
     inputs.chain(outputs).collect()
 }
 
@@ -89,7 +89,7 @@ fn places<'a>(inputs: &[&'a [u8]], outputs: &'a mut [&mut [u8]]) -> Vec<Place<'a
 fn execute(
     kernel: WordKernel,
     program: &LongProgram,
-    places: Vec<Place<'_>>,
+    places: Vec<BufferPlace<'_>>,
     length: usize,
     threads: usize,
 ) -> Result<()> {

@@ -13,7 +13,7 @@ use proptest::sample::{Index, select};
 use crate::error::{ErrorKind, Result};
 use crate::plan::execution::Execution;
 use crate::plan::interpret::interpret;
-use crate::plan::program::{Location, Program};
+use crate::plan::program::{CellLocation, Program};
 use crate::plan::schedule::{Op, Schedule, Slot};
 use crate::run::buffers::{Buffer, Memory, PreparedKernel, Stores};
 use crate::run::dispatch::{Kernel, KernelChoice, Serving};
@@ -109,14 +109,15 @@ fn layouts() -> impl Strategy<Value = Layout> {
 /// Binds a schedule to its places.
 fn program(schedule: &Schedule, layout: &Layout) -> Program {
     let cells = schedule.inputs() + schedule.outputs();
-    let mut places: Vec<Location> =
-        (0..cells).map(|n| Location { buffer: n / layout.rows, row: n % layout.rows }).collect();
+    let mut places: Vec<CellLocation> = (0..cells)
+        .map(|n| CellLocation { buffer: n / layout.rows, row: n % layout.rows })
+        .collect();
     for (n, index) in (0..cells).rev().zip(layout.order.iter().cycle()) {
         places.swap(n, index.index(n + 1));
     }
     let (inputs, outputs) = places.split_at(schedule.inputs());
     let rows = vec![layout.rows; cells.div_ceil(layout.rows)];
-    let bind = |outputs: Vec<Location>| {
+    let bind = |outputs: Vec<CellLocation>| {
         Program::new(schedule.clone(), inputs.to_vec(), outputs, rows.clone(), layout.packet)
     };
     let mut shared = outputs.to_vec();
@@ -128,7 +129,7 @@ fn program(schedule: &Schedule, layout: &Layout) -> Program {
 }
 
 /// Ranges of the bytes of a cell in its buffer, packet by packet.
-fn packets(program: &Program, location: Location, stripes: usize) -> Vec<Range<usize>> {
+fn packets(program: &Program, location: CellLocation, stripes: usize) -> Vec<Range<usize>> {
     let strip = program.strip(location.buffer);
     let packet = |stripe| stripe * strip + location.row * program.packet();
     (0..stripes).map(|stripe| packet(stripe)..packet(stripe) + program.packet()).collect()
@@ -236,7 +237,7 @@ proptest! {
 #[test]
 fn packets_that_no_memory_holds_are_refused() {
     let schedule: Schedule = "inputs 1 temps 0 outputs 1\no0 = i0\n".parse().unwrap();
-    let [input, output] = [0, 1].map(|buffer| vec![Location { buffer, row: 0 }]);
+    let [input, output] = [0, 1].map(|buffer| vec![CellLocation { buffer, row: 0 }]);
     let program = Program::new(schedule, input, output, vec![1; 2], 1 << 60).unwrap();
     let serving = Serving::packets(KernelChoice::Auto, Kernel::Scalar, false);
     let executable = serving.prepare(Execution::of_program(program, None).unwrap()).unwrap();
@@ -264,7 +265,7 @@ fn threads_get_whole_bodies() {
     let packets = "inputs 1 temps 0 outputs 1\no0 = i0\n";
     let words = "inputs 1 temps 0 outputs 1 field 32 0x100400007\no0 = 2 * i0\n";
     for (schedule, packet, together) in [(packets, 8, 8), (packets, 96, 2), (words, 64, 2)] {
-        let [input, output] = [0, 1].map(|buffer| vec![Location { buffer, row: 0 }]);
+        let [input, output] = [0, 1].map(|buffer| vec![CellLocation { buffer, row: 0 }]);
         let schedule = schedule.parse().unwrap();
         let program = Program::new(schedule, input, output, vec![1; 2], packet).unwrap();
         let execution = Execution::of_program(program, Some(Isa::Avx2.target())).unwrap();

@@ -16,10 +16,10 @@ pub struct Regions {
     targets: SmallVec<[*mut u8; ON_STACK]>,
 }
 
-struct Source(*const u8, usize);
-struct Target(*mut u8, usize);
+struct ReadRegion(*const u8, usize);
+struct WrittenRegion(*mut u8, usize);
 
-impl AsRef<[u8]> for Source {
+impl AsRef<[u8]> for ReadRegion {
     fn as_ref(&self) -> &[u8] {
         // SAFETY: `Regions::new` promised that the region is valid, and `Regions::run` found that
         // no target overlaps it.
@@ -27,7 +27,7 @@ impl AsRef<[u8]> for Source {
     }
 }
 
-impl AsMut<[u8]> for Target {
+impl AsMut<[u8]> for WrittenRegion {
     fn as_mut(&mut self) -> &mut [u8] {
         // SAFETY: as above; no other region of the call overlaps it.
         unsafe { slice::from_raw_parts_mut(self.0, self.1) }
@@ -64,16 +64,17 @@ impl Regions {
         }
         let mut copies: Vec<Vec<u8>> = Vec::new();
         let source = |&start: &*const u8| match self.is_written(start) {
-            false => Source(start, self.bytes),
+            false => ReadRegion(start, self.bytes),
             true => {
                 // SAFETY: `new` promised that the region is valid; no program runs.
                 copies.push(unsafe { slice::from_raw_parts(start, self.bytes) }.to_vec());
-                Source(copies[copies.len() - 1].as_ptr(), self.bytes)
+                ReadRegion(copies[copies.len() - 1].as_ptr(), self.bytes)
             }
         };
-        let sources: SmallVec<[Source; ON_STACK]> = self.sources.iter().map(source).collect();
-        let target = |&start: &*mut u8| Target(start, self.bytes);
-        let mut targets: SmallVec<[Target; ON_STACK]> = self.targets.iter().map(target).collect();
+        let sources: SmallVec<[ReadRegion; ON_STACK]> = self.sources.iter().map(source).collect();
+        let target = |&start: &*mut u8| WrittenRegion(start, self.bytes);
+        let mut targets: SmallVec<[WrittenRegion; ON_STACK]> =
+            self.targets.iter().map(target).collect();
         program.run(&sources, &mut targets)
     }
 
@@ -85,8 +86,8 @@ impl Regions {
             unsafe { slice::from_raw_parts(start, self.bytes) }.to_vec()
         };
         let mut beside: Vec<Vec<u8>> = self.targets.iter().map(region).collect();
-        let sources: Vec<Source> =
-            self.sources.iter().map(|&start| Source(start, self.bytes)).collect();
+        let sources: Vec<ReadRegion> =
+            self.sources.iter().map(|&start| ReadRegion(start, self.bytes)).collect();
         program.run(&sources, &mut beside)?;
         for (&target, made) in self.targets.iter().zip(&beside) {
             // SAFETY: `new` promised that the region is valid for writes; `made` is as long.

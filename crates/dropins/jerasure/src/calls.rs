@@ -21,13 +21,14 @@ pub(crate) const BYTES_A_BIT: usize = 256;
 
 /// Estimates the bytes of a program for each number of its matrix.
 fn bytes_each(&[kind, ..]: &[usize; 6]) -> usize {
-    let of_bits = [Kind::Packets, Kind::DecodePackets].map(|kind| kind as usize).contains(&kind);
+    let of_bits =
+        [CallKind::Packets, CallKind::DecodePackets].map(|kind| kind as usize).contains(&kind);
     if of_bits { BYTES_A_BIT } else { 2048 }
 }
 
 /// What a program computes.
 #[derive(Clone, Copy)]
-pub(crate) enum Kind {
+pub(crate) enum CallKind {
     Words = 0,
     Packets = 1,
     DecodeWords = 2,
@@ -41,7 +42,7 @@ pub(crate) enum Kind {
 /// # Safety
 /// All regions are valid for `bytes` bytes, the targets for writes.
 pub(crate) unsafe fn run(
-    kind: Kind,
+    kind: CallKind,
     shape: [usize; 5],
     content: &[i32],
     make: impl FnOnce() -> Option<Prepared>,

@@ -4,7 +4,7 @@ use std::ffi::{c_char, c_int};
 
 use paritas_dropins::{packets, product};
 
-use crate::calls::{Kind, fail, run, size, values};
+use crate::calls::{CallKind, fail, run, size, values};
 use crate::fields::{field, polynomial};
 use crate::linear::{Matrix, Survivors, bit_recovery, bits, recovery, survivors};
 
@@ -98,7 +98,7 @@ unsafe fn multiply(
     };
     let shape = [k, m, w as usize, polynomial(w), 0];
     // SAFETY: as the caller promises.
-    if !unsafe { run(Kind::Words, shape, content, make, (bytes, sources, targets)) } {
+    if !unsafe { run(CallKind::Words, shape, content, make, (bytes, sources, targets)) } {
         fail(&format!("no program for k = {k}, m = {m}, w = {w}"));
     }
 }
@@ -141,7 +141,7 @@ unsafe fn multiply_bits(
     let make = || packets(&bits(content, k * w), w, packet).ok();
     let shape = [k, m, w, packet, 0];
     // SAFETY: as the caller promises.
-    if !unsafe { run(Kind::Packets, shape, content, make, (bytes, sources, targets)) } {
+    if !unsafe { run(CallKind::Packets, shape, content, make, (bytes, sources, targets)) } {
         fail(&format!("no program for k = {k}, m = {m}, w = {w}"));
     }
 }
@@ -277,7 +277,7 @@ pub unsafe extern "C" fn jerasure_matrix_decode(
     let shape = [k, n, w as usize, polynomial(w), 0];
     let regions = (bytes, &devices.pick(&sources)[..], &devices.pick(&lost)[..]);
     // SAFETY: as the caller promises.
-    if unsafe { run(Kind::DecodeWords, shape, &content, make, regions) } { 0 } else { -1 }
+    if unsafe { run(CallKind::DecodeWords, shape, &content, make, regions) } { 0 } else { -1 }
 }
 
 /// Computes the devices that are erased, by a bit matrix. Returns -1 if too many are.
@@ -309,7 +309,7 @@ pub unsafe extern "C" fn jerasure_bitmatrix_decode(
     let shape = [k, n, w, packet, 0];
     let regions = (bytes, &devices.pick(&sources)[..], &devices.pick(&lost)[..]);
     // SAFETY: as the caller promises.
-    if unsafe { run(Kind::DecodePackets, shape, &content, make, regions) } { 0 } else { -1 }
+    if unsafe { run(CallKind::DecodePackets, shape, &content, make, regions) } { 0 } else { -1 }
 }
 
 /// Computes the devices that are erased, by a bit matrix. Returns -1 if too many are.

@@ -35,14 +35,14 @@ pub struct Gf {
     inverse: Option<Inverse>,
     multiply_region: Option<MultiplyRegion>,
     extract_word: Option<ExtractWord>,
-    scratch: *mut Scratch,
+    scratch: *mut ScratchHead,
 }
 
 /// The beginning of what `scratch` points to, by which gf-complete's `gf_free` sees that there is
 /// nothing to free.
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct Scratch {
+struct ScratchHead {
     mult_type: c_int,
     region_type: c_int,
     divide_type: c_int,
@@ -60,7 +60,7 @@ struct Scratch {
 #[derive(Clone, Copy)]
 struct Ours {
     gf: Gf,
-    scratch: Scratch,
+    scratch: ScratchHead,
 }
 
 /// Number of widths that Jerasure has room for.
@@ -110,7 +110,7 @@ fn exchange(w: c_int, field: Option<Field>) {
 
 /// Returns a new `gf_t` for a field; null without memory.
 fn given_gf(field: Field) -> *mut Gf {
-    let scratch = Scratch {
+    let scratch = ScratchHead {
         mult_type: 0,
         region_type: 0,
         divide_type: 0,
@@ -154,7 +154,7 @@ fn field_of(w: c_int, polynomial: u64) -> paritas::Result<Field> {
 /// function of one field with another one).
 unsafe fn of(gf: *const Gf) -> Field {
     // SAFETY: as the caller promises.
-    let Scratch { w, prim_poly, .. } = unsafe { *(*gf).scratch };
+    let ScratchHead { w, prim_poly, .. } = unsafe { *(*gf).scratch };
     field_of(w, prim_poly).unwrap_or_else(|error| fail(&error.to_string()))
 }
 

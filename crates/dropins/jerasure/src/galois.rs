@@ -4,7 +4,7 @@ use std::ffi::{c_char, c_int, c_void};
 
 use paritas_dropins::product;
 
-use crate::calls::{Kind, fail, run, values};
+use crate::calls::{CallKind, fail, run, values};
 use crate::fields::field;
 use crate::regions::{add, multiply_region};
 
@@ -143,7 +143,7 @@ pub unsafe extern "C" fn jerasure_do_parity(
     let make = || product(field(8)?, vec![vec![1; k]]).ok();
     let shape = [k, 1, 8, 0, 0];
     // SAFETY: as the caller promises.
-    if !unsafe { run(Kind::Add, shape, &[], make, (bytes, data, &[parity_ptr.cast()])) } {
+    if !unsafe { run(CallKind::Add, shape, &[], make, (bytes, data, &[parity_ptr.cast()])) } {
         fail(&format!("{k} regions have no parity"));
     }
 }

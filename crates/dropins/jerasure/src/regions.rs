@@ -5,7 +5,7 @@ use std::ffi::c_int;
 use paritas::code::Field;
 use paritas_dropins::{multiples, product};
 
-use crate::calls::{Kind, fail, run, values, values_mut};
+use crate::calls::{CallKind, fail, run, values, values_mut};
 
 /// Adds a region to another, also where they overlap.
 ///
@@ -44,7 +44,7 @@ pub(crate) unsafe fn multiply_region(
     if adds && factor == 0 {
         return;
     }
-    let kind = if adds { Kind::Add } else { Kind::Words };
+    let kind = if adds { CallKind::Add } else { CallKind::Words };
     let shape = [1, 1, field.width() as usize, field.polynomial() as usize, 0];
     // SAFETY: as the caller promises.
     if !unsafe { run(kind, shape, &[factor as c_int], make, (bytes, &[region], &[target])) } {

@@ -13,20 +13,20 @@ use crate::encode::{Devices, strip_bytes};
 use crate::linear::{bit_recovery, bits, survivors};
 use crate::regions;
 
-type Op = [c_int; 5];
+type ScheduleEntry = [c_int; 5];
 
 /// Operations of a usual schedule, for which room is made at first.
 const USUAL: usize = 1024;
 
-static SCHEDULES: Programs<c_int, Known> = Programs::new(0, |_| BYTES_A_BIT);
+static SCHEDULES: Programs<c_int, KnownSchedule> = Programs::new(0, |_| BYTES_A_BIT);
 
 thread_local! {
-    static RECENT: Recent<c_int, Known> = const { Recent::new(Vec::new()) };
+    static RECENT: Recent<c_int, KnownSchedule> = const { Recent::new(Vec::new()) };
 }
 
 /// What is known about a schedule that has been run.
 #[derive(Debug)]
-struct Known {
+struct KnownSchedule {
     touched: Touched,
     /// The program that computes the same; `None` if nothing is written.
     program: Option<Prepared>,
@@ -38,7 +38,7 @@ pub(crate) fn made() -> usize {
 }
 
 /// Returns operations as C keeps them; null without memory.
-fn given_schedule(ops: &[Op]) -> *mut *mut c_int {
+fn given_schedule(ops: &[ScheduleEntry]) -> *mut *mut c_int {
     let end = [-1, 0, 0, 0, 0];
     let ops: Vec<*mut c_int> = ops.iter().chain([&end]).map(|op| given(op)).collect();
     given(&ops)
@@ -46,7 +46,7 @@ fn given_schedule(ops: &[Op]) -> *mut *mut c_int {
 
 /// # Safety
 /// `schedule` is a schedule.
-unsafe fn read(schedule: *const *mut c_int) -> Vec<Op> {
+unsafe fn read(schedule: *const *mut c_int) -> Vec<ScheduleEntry> {
     let mut all = Vec::with_capacity(USUAL);
     for at in 0.. {
         // SAFETY: as the caller promises.
@@ -56,7 +56,7 @@ unsafe fn read(schedule: *const *mut c_int) -> Vec<Op> {
             break;
         }
         // SAFETY: as the caller promises, it is an operation: five numbers, aligned as one is.
-        all.push(unsafe { *op.cast::<Op>() });
+        all.push(unsafe { *op.cast::<ScheduleEntry>() });
     }
     all
 }
@@ -70,7 +70,7 @@ fn schedule(
     sources: &[usize],
     targets: &[usize],
     smart: bool,
-) -> Vec<Op> {
+) -> Vec<ScheduleEntry> {
     let ones: Vec<Vec<usize>> =
         (0..matrix.rows()).map(|row| matrix.support(row).collect()).collect();
     let place = |devices: &[usize], at: usize| [devices[at / w] as c_int, (at % w) as c_int];
@@ -232,7 +232,7 @@ struct Packet {
 
 /// Returns the packets that an operation reads and writes. `None` if there are no such devices or
 /// packets.
-fn packets_of(op: &Op, w: usize, devices: usize) -> Option<(Packet, Packet)> {
+fn packets_of(op: &ScheduleEntry, w: usize, devices: usize) -> Option<(Packet, Packet)> {
     let packet = |device: c_int, packet: c_int| {
         let (device, packet) = (usize::try_from(device).ok()?, usize::try_from(packet).ok()?);
         (device < devices && packet < w).then_some(Packet { device, cell: device * w + packet })
@@ -240,7 +240,7 @@ fn packets_of(op: &Op, w: usize, devices: usize) -> Option<(Packet, Packet)> {
     Some((packet(op[0], op[1])?, packet(op[2], op[3])?))
 }
 
-fn touched(ops: &[Op], w: usize, devices: usize) -> Option<Touched> {
+fn touched(ops: &[ScheduleEntry], w: usize, devices: usize) -> Option<Touched> {
     let mut is_written = vec![false; devices * w];
     let mut is_read = vec![false; devices];
     for op in ops {
@@ -258,7 +258,12 @@ fn touched(ops: &[Op], w: usize, devices: usize) -> Option<Touched> {
 }
 
 /// Returns the bit matrix that a schedule computes, by running it on symbols.
-fn matrix_of(ops: &[Op], w: usize, devices: usize, touched: &Touched) -> Option<BitMatrix> {
+fn matrix_of(
+    ops: &[ScheduleEntry],
+    w: usize,
+    devices: usize,
+    touched: &Touched,
+) -> Option<BitMatrix> {
     let mut values = BitMatrix::zero(devices * w, touched.sources.len() * w);
     for (number, source) in touched.sources.iter().enumerate() {
         (0..w).for_each(|row| values.set(source * w + row, number * w + row, true));
@@ -279,20 +284,25 @@ fn matrix_of(ops: &[Op], w: usize, devices: usize, touched: &Touched) -> Option<
 }
 
 /// Plans a schedule. `None` if it names a packet that does not exist, or cannot be planned.
-fn known(ops: &[Op], w: usize, devices: usize, packet: usize) -> Option<Known> {
+fn known(ops: &[ScheduleEntry], w: usize, devices: usize, packet: usize) -> Option<KnownSchedule> {
     let touched = touched(ops, w, devices)?;
     let program = match touched.targets.is_empty() {
         true => None,
         false => Some(packets(&matrix_of(ops, w, devices, &touched)?, w, packet).ok()?),
     };
-    Some(Known { touched, program })
+    Some(KnownSchedule { touched, program })
 }
 
 /// Runs a schedule over whole devices.
 ///
 /// # Safety
 /// All devices that the schedule names are valid for the bytes of `lengths`.
-unsafe fn run_schedule(ops: &[Op], w: usize, (bytes, packet): (usize, usize), devices: &Devices) {
+unsafe fn run_schedule(
+    ops: &[ScheduleEntry],
+    w: usize,
+    (bytes, packet): (usize, usize),
+    devices: &Devices,
+) {
     let all = &devices.all;
     let key = Key { shape: [all.len(), w, packet, 0, 0, 0], content: ops.as_flattened() };
     let make = || known(ops, w, all.len(), packet).ok_or_else(none);
@@ -314,7 +324,7 @@ unsafe fn run_schedule(ops: &[Op], w: usize, (bytes, packet): (usize, usize), de
 }
 
 /// Ends the program, and says why a schedule has no program.
-fn refuse(ops: &[Op], w: usize, devices: usize) -> ! {
+fn refuse(ops: &[ScheduleEntry], w: usize, devices: usize) -> ! {
     match touched(ops, w, devices) {
         Some(_) => fail("there is no program for this schedule"),
         None => fail(&format!(

@@ -11,7 +11,7 @@ fn details() -> Details {
     Details { changed, extended: None, owner: Some(Owner { user: 7, group: 8 }) }
 }
 
-fn sample() -> (Catalogue, Geometry) {
+fn sample() -> (Catalogue, StreamGeometry) {
     let settings = Settings {
         label: b"label".to_vec().into(),
         root: b"/root\xff".to_vec().into(),
@@ -35,7 +35,7 @@ fn sample() -> (Catalogue, Geometry) {
     ];
     let older = vec![Older { layer: Id::new([9; 16]), dead: vec![1, 2] }];
     let catalogue = Catalogue { settings, older, items, checksums: vec![3, 4] };
-    (catalogue, Geometry { length: 800, block: 512, data: 2, parity: 1 })
+    (catalogue, StreamGeometry { length: 800, block: 512, data: 2, parity: 1 })
 }
 
 #[test]
@@ -45,7 +45,7 @@ fn catalogues_are_read_as_written() {
     assert_eq!(Catalogue::decode(&bytes, &geometry).unwrap(), catalogue);
 }
 
-fn refused(bytes: &[u8], geometry: &Geometry, why: &str) {
+fn refused(bytes: &[u8], geometry: &StreamGeometry, why: &str) {
     let error = Catalogue::decode(bytes, geometry).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotRecognised);
     assert!(error.to_string().contains(why), "{error} instead of {why}");
@@ -91,9 +91,9 @@ fn what_contradicts_itself_is_refused() {
 }
 
 /// Packs columns as a forger would.
-fn forged(change: impl FnOnce(&mut Columns, &mut Stored)) -> Vec<u8> {
+fn forged(change: impl FnOnce(&mut TextColumns, &mut Stored)) -> Vec<u8> {
     let (catalogue, _) = sample();
-    let mut columns = Columns::of(&catalogue.items);
+    let mut columns = TextColumns::of(&catalogue.items);
     let mut stored: Stored = from_bytes(&catalogue.encode().unwrap()).unwrap();
     stored.unpacked = 0;
     change(&mut columns, &mut stored);
@@ -109,7 +109,7 @@ fn forged(change: impl FnOnce(&mut Columns, &mut Stored)) -> Vec<u8> {
 
 #[test]
 fn forged_columns_are_refused() {
-    type Change = fn(&mut Columns, &mut Stored);
+    type Change = fn(&mut TextColumns, &mut Stored);
     let changes: [(&str, Change); 22] = [
         ("missing", |columns, _| columns.changed_seconds.truncate(1)),
         ("missing", |columns, _| columns.changed_seconds[0] = Some(0)),
@@ -140,7 +140,7 @@ fn forged_columns_are_refused() {
     }
     // A path of a megabyte that 2,000 items share.
     let bomb = forged(|columns, _| {
-        *columns = Columns::default();
+        *columns = TextColumns::default();
         for number in 0..2000_u32 {
             columns.kinds.push(0);
             columns.modes.push(0);
@@ -158,7 +158,7 @@ fn forged_columns_are_refused() {
     let gaps = |count| {
         forged(|columns, _| {
             let (kinds, sizes) = (vec![4; count], vec![1; count]);
-            *columns = Columns { kinds, sizes, ..Columns::default() };
+            *columns = TextColumns { kinds, sizes, ..TextColumns::default() };
         })
     };
     refused(&gaps(5 << 20), &geometry, "more items than a catalogue of its size");

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use paritas_store::error::Result;
 use paritas_store::place::space::{DiskNeed, by_disk};
 
-use super::Plan;
+use super::ProtectPlan;
 use crate::catalogue::{Catalogue, Item, ItemKind};
 use crate::format::{CatalogueShape, Header, Id};
 use crate::system::path_in;
@@ -13,7 +13,7 @@ use crate::system::path_in;
 /// The number of bytes that new parity files will have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Cost {
+pub struct ParityCost {
     /// Number of bytes of the catalogue.
     pub catalogue_bytes: u64,
     /// Number of bytes of all parity files, with catalogues.
@@ -22,7 +22,7 @@ pub struct Cost {
     pub disks: Vec<DiskNeed>,
 }
 
-impl Plan {
+impl ProtectPlan {
     /// Returns the paths of the files whose bytes will be read and protected.
     pub fn protected_files(&self) -> impl Iterator<Item = PathBuf> + '_ {
         let is_file = |item: &&Item| matches!(item.kind, ItemKind::File { .. });
@@ -35,7 +35,7 @@ impl Plan {
     ///
     /// # Errors
     /// If the catalogue would be too long ([`crate::ErrorKind::Parameters`]).
-    pub fn cost(&self) -> Result<Cost> {
+    pub fn cost(&self) -> Result<ParityCost> {
         let order = &self.order;
         let catalogue = Catalogue {
             settings: order.settings.clone(),
@@ -49,7 +49,7 @@ impl Plan {
         let header = Header { catalogue: shape, ..order.header(count, Id::new([0; 16]), 0) };
         let lengths = (0..count).map(|index| header.file_length(index));
         let files: Vec<(PathBuf, u64)> = order.targets.iter().cloned().zip(lengths).collect();
-        Ok(Cost {
+        Ok(ParityCost {
             catalogue_bytes: shape.length,
             stored_bytes: files.iter().map(|(_, bytes)| bytes).sum(),
             disks: by_disk(&files),

@@ -9,7 +9,7 @@ use paritas_store::place::folder::Folder;
 use paritas_store::place::system::set_owner;
 use paritas_store::shown::shown;
 
-use super::{MOST_FOLDERS, Order, ProtectJob};
+use super::{LayerOrder, MOST_FOLDERS, ProtectJob};
 use crate::catalogue::FOLDER;
 use crate::find::{Protection, folder_in, in_folders};
 use crate::label;
@@ -86,7 +86,7 @@ pub(super) fn parity_folders(job: &ProtectJob, root: &Path) -> Result<Vec<PathBu
 }
 
 /// Makes the folder for parity if it is `.paritas` in the root. Any other folder must exist.
-pub(super) fn make_folder(folder: &Path, order: &Order) -> Result<()> {
+pub(super) fn make_folder(folder: &Path, order: &LayerOrder) -> Result<()> {
     if *folder != order.root.join(FOLDER) {
         return Ok(());
     }

@@ -13,7 +13,7 @@ const OF_THE_DISK: &str = "lost+found";
 
 /// A path that was given. There need not be anything.
 #[derive(Debug, Clone)]
-pub(super) struct Given {
+pub(super) struct GivenPath {
     /// The path as it was given.
     pub named: PathBuf,
     /// The absolute path. Links on the way to it are followed.
@@ -39,7 +39,7 @@ pub(super) enum Relation {
     Apart,
 }
 
-impl Given {
+impl GivenPath {
     /// Looks at a path.
     ///
     /// # Errors

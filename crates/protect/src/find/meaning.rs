@@ -8,7 +8,7 @@ use paritas_store::error::{Error, Result};
 use paritas_store::shown::shown;
 
 use super::Protection;
-use super::given::{Given, Relation};
+use super::given::{GivenPath, Relation};
 use super::part::is_below;
 use crate::system::{path_bytes, path_in};
 
@@ -22,18 +22,18 @@ pub(super) struct Candidate {
     is_home: bool,
     /// Whether any of the parity was given. It may also have been found above a given path.
     is_given: bool,
-    claim: Claim,
+    claim: PathsMeaning,
 }
 
 /// What the paths together mean to a protection.
 #[derive(Debug)]
-enum Claim {
+enum PathsMeaning {
     Nothing,
     Whole,
     Parts(Vec<Vec<u8>>),
 }
 
-impl Claim {
+impl PathsMeaning {
     fn add_part(&mut self, path: Vec<u8>) {
         match self {
             Self::Nothing => *self = Self::Parts(vec![path]),
@@ -50,15 +50,15 @@ impl Candidate {
         (is_home, is_given): (bool, bool),
         for_parity: Vec<PathBuf>,
     ) -> Self {
-        Self { protection, for_parity, is_home, is_given, claim: Claim::Nothing }
+        Self { protection, for_parity, is_home, is_given, claim: PathsMeaning::Nothing }
     }
 
-    fn relation(&self, given: &Given) -> Relation {
+    fn relation(&self, given: &GivenPath) -> Relation {
         given.relation(&self.protection.root, |path| self.protection.holds(path))
     }
 
     /// Returns the path inside the root at which a given path is, if something is protected there.
-    fn part_at(&self, given: &Given) -> Option<Vec<u8>> {
+    fn part_at(&self, given: &GivenPath) -> Option<Vec<u8>> {
         match self.relation(given) {
             Relation::Inside(path) => Some(path).filter(|path| self.protection.holds(path)),
             Relation::Whole | Relation::Apart => None,
@@ -66,7 +66,7 @@ impl Candidate {
     }
 
     /// Whether something inside the root is protected at a given path.
-    pub fn holds(&self, given: &Given) -> bool {
+    pub fn holds(&self, given: &GivenPath) -> bool {
         self.part_at(given).is_some()
     }
 
@@ -75,16 +75,16 @@ impl Candidate {
     pub fn meant(self, chooses: bool) -> Option<Protection> {
         let Self { mut protection, is_home, is_given, claim, .. } = self;
         match claim {
-            Claim::Nothing if !is_given || chooses && !is_home => return None,
-            Claim::Nothing | Claim::Whole => {}
-            Claim::Parts(paths) => protection.narrow(paths),
+            PathsMeaning::Nothing if !is_given || chooses && !is_home => return None,
+            PathsMeaning::Nothing | PathsMeaning::Whole => {}
+            PathsMeaning::Parts(paths) => protection.narrow(paths),
         }
         Some(protection)
     }
 
     /// Whether the parity lies elsewhere, and no path has claimed the protection yet.
     fn is_free(&self) -> bool {
-        !self.is_home && matches!(self.claim, Claim::Nothing)
+        !self.is_home && matches!(self.claim, PathsMeaning::Nothing)
     }
 
     /// Whether a folder may be the new place of the root.
@@ -101,7 +101,7 @@ impl Candidate {
     }
 
     /// Whether a path lies in a folder that was given to protect.
-    fn surrounds(&self, given: &Given) -> bool {
+    fn surrounds(&self, given: &GivenPath) -> bool {
         match self.relation(given) {
             Relation::Inside(path) => self.protection.starts().any(|start| is_below(&path, start)),
             Relation::Whole | Relation::Apart => false,
@@ -122,7 +122,7 @@ fn looks_like(folder: &Path, protection: &Protection) -> bool {
 }
 
 /// Notes what a path means to protections whose roots are known. Returns whether it means anything.
-pub(super) fn claim(given: &Given, candidates: &mut [Candidate]) -> bool {
+pub(super) fn claim(given: &GivenPath, candidates: &mut [Candidate]) -> bool {
     let mut is_any = false;
     for one in candidates {
         let part = one.part_at(given).filter(|_| !given.has_parity);
@@ -130,7 +130,7 @@ pub(super) fn claim(given: &Given, candidates: &mut [Candidate]) -> bool {
         is_any |= is_whole || part.is_some();
         match part {
             Some(path) => one.claim.add_part(path),
-            None if is_whole => one.claim = Claim::Whole,
+            None if is_whole => one.claim = PathsMeaning::Whole,
             None => {}
         }
     }
@@ -143,7 +143,7 @@ pub(super) fn claim(given: &Given, candidates: &mut [Candidate]) -> bool {
 /// If it is inside a root and nothing is protected there ([`crate::ErrorKind::NotRecognised`]), or
 /// if it cannot be told whose new place it is ([`crate::ErrorKind::Parameters`]).
 pub(super) fn claim_new_place(
-    given: &Given,
+    given: &GivenPath,
     candidates: &mut [Candidate],
     is_named: bool,
 ) -> Result<bool> {
@@ -172,7 +172,7 @@ pub(super) fn claim_new_place(
                 one.protection.move_to(root.to_owned());
                 match &part {
                     Some(path) => one.claim.add_part(path.clone()),
-                    None => one.claim = Claim::Whole,
+                    None => one.claim = PathsMeaning::Whole,
                 }
             }
             Ok(true)
@@ -182,7 +182,7 @@ pub(super) fn claim_new_place(
 }
 
 /// Returns the folder that may be the new place of a root: the given one, or that of a given file.
-fn root_of(given: &Given) -> Option<&Path> {
+fn root_of(given: &GivenPath) -> Option<&Path> {
     match given.is_folder {
         true => Some(&given.target),
         false => given.target.parent().filter(|_| given.is_file),
@@ -191,7 +191,7 @@ fn root_of(given: &Given) -> Option<&Path> {
 
 /// Says why a path is not the new place of any of the roots. There may be none to which it could
 /// be.
-fn refuse_copy(given: &Given, candidates: &[Candidate]) -> Result<bool> {
+fn refuse_copy(given: &GivenPath, candidates: &[Candidate]) -> Result<bool> {
     let elsewhere: Vec<&Candidate> =
         candidates.iter().filter(|one| !one.is_home && given.is_folder).collect();
     let is_copy = |one: &&&Candidate| looks_like(&given.target, &one.protection);
@@ -213,7 +213,7 @@ fn refuse_copy(given: &Given, candidates: &[Candidate]) -> Result<bool> {
     }
 }
 
-fn ambiguous(given: &Given, names: impl Iterator<Item = String>) -> Error {
+fn ambiguous(given: &GivenPath, names: impl Iterator<Item = String>) -> Error {
     let names: Vec<String> = names.collect();
     Error::parameters(format!(
         "no protection there states the root {}; it may be the new place of {}; name one of them \

@@ -12,14 +12,14 @@ use crate::tree::folder_of;
 
 /// The part of a protection that was asked for.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Part {
+pub(crate) struct AskedPart {
     /// Paths relative to the root, in ascending order. None lies below another one.
     paths: Vec<Vec<u8>>,
     /// The numbers of the files elsewhere that hard links in the part are names of.
     linked: BTreeSet<usize>,
 }
 
-impl Part {
+impl AskedPart {
     fn has(&self, path: &[u8]) -> bool {
         let has = |path: &[u8]| self.paths.binary_search_by(|one| one.as_slice().cmp(path)).is_ok();
         let mut path = path;
@@ -61,7 +61,7 @@ impl Protection {
     pub(crate) fn narrow(&mut self, mut paths: Vec<Vec<u8>>) {
         paths.sort_unstable();
         paths.dedup_by(|path, before| is_below(path, before));
-        let mut part = Part { paths, linked: BTreeSet::new() };
+        let mut part = AskedPart { paths, linked: BTreeSet::new() };
         if self.starts().all(|start| part.has(start)) {
             return;
         }

@@ -32,7 +32,7 @@ use paritas_store::error::{Error, Result};
 use paritas_store::shown::shown;
 
 use super::files::{holds_named, named_files_in, parity_files_in};
-use super::given::Given;
+use super::given::GivenPath;
 use super::meaning::{Candidate, claim, claim_new_place};
 use super::{
     Protection, assemble, chosen_folders, folder_in, group, newest, stated_folders, stated_root,
@@ -43,13 +43,13 @@ use crate::parity::{ParityFile, refusal};
 
 /// Where parity may be, and what was given beside it.
 #[derive(Debug, Default)]
-pub(super) struct Places {
+pub(super) struct ParityPlaces {
     /// Folders with parity files.
     pub folders: Vec<PathBuf>,
     /// Parity files that were given.
     files: Vec<ParityFile>,
     /// Everything else that was given, and the folders that have their parity in them.
-    given: Vec<Given>,
+    given: Vec<GivenPath>,
     /// The folders with parity that were not given, but lie above given paths.
     above: HashSet<PathBuf>,
     /// The protections of parity files that were given, if any were.
@@ -70,7 +70,7 @@ pub struct Other {
 /// Tells whether a protection is the one that is asked for.
 pub type IsWanted<'w> = &'w dyn Fn(&Protection) -> bool;
 
-impl Places {
+impl ParityPlaces {
     /// Returns the places of parity in some folders.
     pub fn in_folders(folders: Vec<PathBuf>) -> Self {
         Self { folders, ..Self::default() }
@@ -82,7 +82,7 @@ impl Places {
     /// If it cannot be looked at, or its folder for parity is a link
     /// ([`crate::ErrorKind::Io`]).
     pub fn add(&mut self, path: &Path) -> Result<()> {
-        let mut given = Given::of(path)?;
+        let mut given = GivenPath::of(path)?;
         match given.is_folder {
             true => given.has_parity = self.add_folder(&given.target)?,
             false => given.has_parity = self.add_file(&given.target),
@@ -187,7 +187,7 @@ impl Places {
     }
 
     /// Returns the parity files in those folders that the catalogues name beside the given ones.
-    fn named_files(&self, known: &[Known<'_>]) -> Vec<ParityFile> {
+    fn named_files(&self, known: &[KnownProtection<'_>]) -> Vec<ParityFile> {
         let named = known.iter().flat_map(|one| chosen_folders(one.settings()));
         let named: BTreeSet<PathBuf> = named.collect();
         let others = named.iter().filter(|folder| !self.folders.contains(folder));
@@ -211,12 +211,13 @@ impl Places {
         }
         // A folder for parity may be empty, because it replaces a lost one.
         let is_for_parity =
-            |given: &Given| candidates.iter().any(|one| one.for_parity.contains(&given.target));
-        let given: Vec<&Given> = self.given.iter().filter(|given| !is_for_parity(given)).collect();
+            |given: &GivenPath| candidates.iter().any(|one| one.for_parity.contains(&given.target));
+        let given: Vec<&GivenPath> =
+            self.given.iter().filter(|given| !is_for_parity(given)).collect();
         // What is given beside parity tells which of the protections there are meant.
         let chooses = given.iter().any(|given| !given.has_parity);
         // What is known comes first, so that a new place is not taken for one of the known roots.
-        let unclaimed: Vec<&Given> =
+        let unclaimed: Vec<&GivenPath> =
             given.into_iter().filter(|given| !claim(given, &mut candidates)).collect();
         for given in unclaimed.into_iter().filter(|given| !given.has_parity) {
             let claimed = claim_new_place(given, &mut candidates, is_named);
@@ -332,12 +333,12 @@ struct Above {
 impl Above {
     /// Returns the folder of parity in the nearest folder above a path that protects something
     /// there.
-    fn nearest(&mut self, given: &Given) -> Result<Option<PathBuf>> {
+    fn nearest(&mut self, given: &GivenPath) -> Result<Option<PathBuf>> {
         let above = given.own.ancestors().skip(1).chain(given.target.ancestors().skip(1));
         for folder in above.filter(|folder| folder.join(FOLDER).is_dir()) {
             let inner = folder_in(folder)?;
             if !self.folders.contains_key(folder) {
-                let places = Places::in_folders(vec![inner.clone()]);
+                let places = ParityPlaces::in_folders(vec![inner.clone()]);
                 let found = places.candidates(None).map_or_else(|_| Vec::new(), |(found, _)| found);
                 self.folders.insert(folder.to_owned(), found);
             }
@@ -350,7 +351,7 @@ impl Above {
 }
 
 /// A protection whose newest catalogue can be read.
-pub(super) struct Known<'f> {
+pub(super) struct KnownProtection<'f> {
     pub id: Id,
     /// The root, if the parity is in it.
     pub home: Option<PathBuf>,
@@ -361,14 +362,14 @@ pub(super) struct Known<'f> {
     pub newest: Catalogue,
 }
 
-impl Known<'_> {
+impl KnownProtection<'_> {
     fn settings(&self) -> &Settings {
         &self.newest.settings
     }
 }
 
 /// Returns the protections of some parity files whose catalogues can be read.
-fn known_in(files: &[ParityFile]) -> Vec<Known<'_>> {
+fn known_in(files: &[ParityFile]) -> Vec<KnownProtection<'_>> {
     let mut known = Vec::new();
     for (id, files) in group(files) {
         let Some(newest_of_all) = newest(&files) else { continue };
@@ -376,7 +377,7 @@ fn known_in(files: &[ParityFile]) -> Vec<Known<'_>> {
         let mut only = (homes.len() == 1).then_some(newest_of_all);
         for (home, files) in homes {
             if let Some((header, bytes, newest)) = only.take().or_else(|| newest(&files)) {
-                known.push(Known { id, home, files, header, bytes, newest });
+                known.push(KnownProtection { id, home, files, header, bytes, newest });
             }
         }
     }

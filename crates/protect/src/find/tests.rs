@@ -1,8 +1,8 @@
 use super::*;
 
-fn entry(path: &str, kind: EntryKind) -> Entry {
+fn entry(path: &str, kind: EntryKind) -> ProtectedEntry {
     let modified = Timestamp { seconds: 0, nanoseconds: 0 };
-    Entry { path: path.into(), mode: 0o644, modified, details: Default::default(), kind }
+    ProtectedEntry { path: path.into(), mode: 0o644, modified, details: Default::default(), kind }
 }
 
 #[test]

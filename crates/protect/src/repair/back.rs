@@ -5,16 +5,16 @@ use std::path::PathBuf;
 use paritas_store::error::{Error, ErrorKind, Result};
 use paritas_store::shown::shown;
 
-use super::{Repair, RepairReport};
+use super::{RepairReport, RepairRun};
 use crate::evidence::FileState;
-use crate::find::{Entry, EntryKind};
-use crate::restore::Place;
+use crate::find::{EntryKind, ProtectedEntry};
+use crate::restore::MoveSource;
 use crate::system::path_bytes;
 use crate::tree::name_of;
 
 /// Something that goes back to where it was.
 pub(super) struct Return<'r> {
-    entry: &'r Entry,
+    entry: &'r ProtectedEntry,
     /// The path at which it is.
     pub from: PathBuf,
     /// Whether its name differs from the recorded one, but not for the file system.
@@ -23,12 +23,12 @@ pub(super) struct Return<'r> {
 
 impl Return<'_> {
     /// Returns the path to which it goes.
-    pub fn to<'t>(&'t self, repair: &'t Repair<'_>) -> PathBuf {
+    pub fn to<'t>(&'t self, repair: &'t RepairRun<'_>) -> PathBuf {
         repair.target.path_of(&self.entry.path)
     }
 }
 
-impl<'a> Repair<'a> {
+impl<'a> RepairRun<'a> {
     /// Returns what goes back: files and links that are elsewhere, and names that differ from the
     /// recorded ones, but not for the file system. Of what was changed and stays as it is, the name
     /// stays as well; `restored` are the paths of what was restored.
@@ -78,15 +78,15 @@ impl<'a> Repair<'a> {
         Ok(())
     }
 
-    fn take_back(&self, entry: &Entry, from: &[u8]) -> Result<()> {
+    fn take_back(&self, entry: &ProtectedEntry, from: &[u8]) -> Result<()> {
         match self.target.take(from, &entry.path)? {
-            Place::Here => Ok(()),
-            Place::OtherDisk => self.copy_back(entry, from),
+            MoveSource::Here => Ok(()),
+            MoveSource::OtherDisk => self.copy_back(entry, from),
         }
     }
 
     /// Makes again what is on another disk, and then removes it there.
-    fn copy_back(&self, entry: &Entry, from: &[u8]) -> Result<()> {
+    fn copy_back(&self, entry: &ProtectedEntry, from: &[u8]) -> Result<()> {
         match &entry.kind {
             EntryKind::File { size, digest, .. } => {
                 return self.target.take_from_disk(from, &entry.path, *size, *digest);

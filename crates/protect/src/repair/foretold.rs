@@ -2,10 +2,10 @@
 
 use paritas_store::place::space::by_disk;
 
-use super::{Repair, RepairReport};
+use super::{RepairReport, RepairRun};
 use crate::find::EntryKind;
 
-impl Repair<'_> {
+impl RepairRun<'_> {
     /// Puts into a report what would be restored, moved back and written, and how much that takes.
     pub(super) fn foretell(&self, wanted: &[usize], report: &mut RepairReport) {
         let (mut restored, mut written) = (Vec::new(), Vec::new());

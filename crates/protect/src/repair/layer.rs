@@ -15,7 +15,7 @@ use paritas_shards::staged::StagedFile;
 use paritas_store::error::{Error, ErrorKind, Result};
 use paritas_store::shown::shown;
 
-use super::{Files, Parity, Repair, RepairReport, expect_survivable};
+use super::{Files, Parity, RepairReport, RepairRun, expect_survivable};
 use crate::coding::{Batches, passes};
 use crate::create::{parity_attributes, parity_mode};
 use crate::evidence::LayerEvidence;
@@ -24,13 +24,13 @@ use crate::format::CHECK;
 use crate::parity::{read_row, write_catalogue, write_row};
 use crate::restore::Restoring;
 use crate::sparse;
-use crate::stream::{Reading, RunningSums};
+use crate::stream::{RunningSums, StreamReading};
 use crate::tree::threads;
 
 /// Number of bytes that are copied at once.
 const STEP: u64 = 1 << 20;
 
-impl<'a> Repair<'a> {
+impl<'a> RepairRun<'a> {
     /// Writes the lost bytes of a layer to the files that are being restored, and returns its new
     /// parity files.
     pub(super) fn restore_layer(
@@ -197,10 +197,10 @@ impl<'a> Repair<'a> {
             lost_rows.iter().map(|&row| header.row_checksum(row)).collect();
         let mut sums_of_blocks = RunningSums::new(header.geometry.data);
         let mut writer =
-            Writer { repair: self, number, files, open: None, failed: BTreeMap::new() };
+            BlockWriter { repair: self, number, files, open: None, failed: BTreeMap::new() };
         let memory = (rows.len() + lost.len()) as u64;
         for columns in passes(&header.geometry, memory, self.job.memory) {
-            let reading = Reading {
+            let reading = StreamReading {
                 stream: &evidence.stream,
                 geometry: header.geometry,
                 columns,
@@ -318,8 +318,8 @@ fn known_ranges(lost: &[u64], block: u64, range: Range<u64>) -> Vec<Range<u64>> 
 }
 
 /// Writes computed blocks to the files that they belong to.
-struct Writer<'r, 'a> {
-    repair: &'r Repair<'a>,
+struct BlockWriter<'r, 'a> {
+    repair: &'r RepairRun<'a>,
     number: usize,
     files: &'r Files<'a>,
     /// The file that was written last.
@@ -328,7 +328,7 @@ struct Writer<'r, 'a> {
     failed: BTreeMap<usize, Error>,
 }
 
-impl Writer<'_, '_> {
+impl BlockWriter<'_, '_> {
     /// Writes some columns of a block.
     fn write(&mut self, block: u64, column: u64, bytes: &[u8]) {
         let layer = &self.repair.protection.layers[self.number];

@@ -54,14 +54,14 @@ impl FromStr for Share {
 
 /// How much of a protection is gone or changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Losses {
+pub(super) struct GoneShare {
     /// Number of files that are gone or changed.
     pub files: u64,
     /// Number of bytes that these files had.
     pub bytes: u64,
 }
 
-impl Losses {
+impl GoneShare {
     /// Returns the error for an update that would give up more than `most` of the files or of the
     /// bytes, and at least twenty files.
     pub fn refusal(self, protection: &Protection, most: Share) -> Option<Error> {

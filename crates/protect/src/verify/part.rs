@@ -11,7 +11,7 @@ use crate::evidence::{Evidence, FileState};
 use crate::find::EntryKind;
 use crate::scan::digest_of;
 use crate::times::ChangeTimes;
-use crate::tree::{Found, FoundKind, in_threads};
+use crate::tree::{FoundEntry, FoundKind, in_threads};
 
 impl Examination<'_> {
     /// Returns the evidence that all bytes of the part that was asked for are right. It has no
@@ -70,6 +70,6 @@ impl Examination<'_> {
     }
 }
 
-fn has_size(found: &Found, size: u64) -> bool {
+fn has_size(found: &FoundEntry, size: u64) -> bool {
     matches!(found.kind, FoundKind::File { size: now, .. } if now == size)
 }

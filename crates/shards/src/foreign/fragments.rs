@@ -13,7 +13,7 @@ use paritas::{Buffer, Codec, NodeId};
 use paritas_store::error::{Error, ErrorKind, Result};
 use paritas_store::shown::shown;
 
-use crate::foreign::layout::{Layout, Run};
+use crate::foreign::layout::{FragmentLayout, FragmentRun};
 use paritas_store::place::attributes::Attributes;
 use paritas_store::place::positional::read_at;
 use paritas_store::place::system::open_to_read;
@@ -66,7 +66,7 @@ impl Fragment {
 #[derive(Debug)]
 pub(crate) struct Fragments {
     codec: Codec,
-    layout: Layout,
+    layout: FragmentLayout,
     /// Number of bytes before a fragment's payload.
     header: u64,
     /// The fragments at hand, by number.
@@ -92,7 +92,7 @@ impl Fragments {
     /// length ([`ErrorKind::Parameters`]).
     pub fn new(
         codec: Codec,
-        layout: Layout,
+        layout: FragmentLayout,
         header: u64,
         files: Vec<Option<Fragment>>,
     ) -> Result<Self> {
@@ -267,7 +267,7 @@ impl Fragments {
 
     /// Reads bytes of the file that lie together in a fragment, or computes them if the fragment is
     /// missing.
-    fn read_run(&self, run: Run) -> io::Result<Vec<u8>> {
+    fn read_run(&self, run: FragmentRun) -> io::Result<Vec<u8>> {
         let length = self.whole_words(run.length as usize);
         let mut bytes = vec![0; length];
         match &self.files[run.fragment] {
@@ -284,14 +284,14 @@ impl Fragments {
     pub fn reader(&self) -> impl Read + Send {
         let most = chunk(&self.codec);
         let chunks = self.layout.runs().flat_map(move |run| {
-            let chunk = move |at: u64| Run {
+            let chunk = move |at: u64| FragmentRun {
                 start: run.start + at,
                 length: (run.length - at).min(most as u64),
                 ..run
             };
             (0..run.length).step_by(most).map(chunk)
         });
-        Reader { fragments: self, chunks, bytes: Vec::new(), at: 0 }
+        FragmentReader { fragments: self, chunks, bytes: Vec::new(), at: 0 }
     }
 }
 
@@ -304,14 +304,14 @@ fn listed(numbers: &[usize]) -> String {
 }
 
 /// The reader that [`Fragments::reader`] returns.
-struct Reader<'a, I> {
+struct FragmentReader<'a, I> {
     fragments: &'a Fragments,
     chunks: I,
     bytes: Vec<u8>,
     at: usize,
 }
 
-impl<I: Iterator<Item = Run>> Read for Reader<'_, I> {
+impl<I: Iterator<Item = FragmentRun>> Read for FragmentReader<'_, I> {
     fn read(&mut self, target: &mut [u8]) -> io::Result<usize> {
         if self.at == self.bytes.len() {
             let Some(run) = self.chunks.next() else {

@@ -12,16 +12,16 @@ use std::path::PathBuf;
 use paritas::Code;
 use paritas_store::error::{Error, Result};
 
-use crate::foreign::layout::{Last, Layout};
+use crate::foreign::layout::{FragmentLayout, Last};
 use crate::foreign::plain::{lengths, names, numbered};
-use crate::foreign::{Foreign, Hints, Plan, Survey, data_nodes};
+use crate::foreign::{ExportPlan, ForeignFormat, Hints, Survey, data_nodes};
 
 /// Number of bytes of a cell in HDFS's own policies.
 const CELL: u64 = 1 << 20;
 
 pub(super) struct Hdfs;
 
-impl Foreign for Hdfs {
+impl ForeignFormat for Hdfs {
     fn survey(&self, files: &[PathBuf], hints: &Hints) -> Result<Survey> {
         let code = hints.required_code()?;
         let k = data_nodes(&code)?;
@@ -34,18 +34,18 @@ impl Foreign for Hdfs {
         Ok(Survey { layout, code, name, header: 0, packet: None, files, warning: None })
     }
 
-    fn plan(&self, code: &Code, name: &str, length: u64, hints: &Hints) -> Result<Plan> {
+    fn plan(&self, code: &Code, name: &str, length: u64, hints: &Hints) -> Result<ExportPlan> {
         let layout = layout(data_nodes(code)?, length, hints)?;
-        Ok(Plan { layout, packet: None, files: names(name, code), others: Vec::new() })
+        Ok(ExportPlan { layout, packet: None, files: names(name, code), others: Vec::new() })
     }
 }
 
-fn layout(k: usize, length: u64, hints: &Hints) -> Result<Layout> {
+fn layout(k: usize, length: u64, hints: &Hints) -> Result<FragmentLayout> {
     let cell = hints.cell.unwrap_or(CELL);
     if cell == 0 {
         return Err(Error::parameters("a cell must have at least 1 byte; got 0"));
     }
-    Ok(Layout { k, length, cell, last: Last::Ragged })
+    Ok(FragmentLayout { k, length, cell, last: Last::Ragged })
 }
 
 /// Returns the total length of the data fragments, which is the length of the file.

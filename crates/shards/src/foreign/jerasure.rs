@@ -20,10 +20,10 @@ use paritas::{Code, DEFAULT_PACKET, Spec};
 use paritas_store::error::{Error, Result};
 use paritas_store::shown::shown;
 
-use crate::foreign::layout::{Last, Layout};
+use crate::foreign::layout::{FragmentLayout, Last};
 use crate::foreign::plain::lengths;
 use crate::foreign::{
-    Foreign, Hints, Plan, Survey, by_number, expect_family, file_name, not_recognised,
+    ExportPlan, ForeignFormat, Hints, Survey, by_number, expect_family, file_name, not_recognised,
 };
 use paritas_store::place::system::open_to_read;
 
@@ -222,7 +222,7 @@ fn named(name: &str) -> Result<&'static Technique> {
     })
 }
 
-impl Foreign for Jerasure {
+impl ForeignFormat for Jerasure {
     fn survey(&self, files: &[PathBuf], _: &Hints) -> Result<Survey> {
         let is_meta = |path: &&PathBuf| file_name(path).ends_with(META);
         let Some(path) = files.iter().find(is_meta) else {
@@ -251,7 +251,7 @@ impl Foreign for Jerasure {
         Ok(Survey { code, name: name.into(), layout, header: 0, packet, files, warning: None })
     }
 
-    fn plan(&self, code: &Code, name: &str, length: u64, hints: &Hints) -> Result<Plan> {
+    fn plan(&self, code: &Code, name: &str, length: u64, hints: &Hints) -> Result<ExportPlan> {
         // NAME_meta.txt has one line for the name.
         if name.contains(['\n', '\r']) {
             return Err(Error::parameters(format!(
@@ -272,7 +272,7 @@ impl Foreign for Jerasure {
             technique.number
         );
         let files = fragment_names(name, *k, n).into_iter().map(|name| (name, Vec::new()));
-        Ok(Plan {
+        Ok(ExportPlan {
             layout: layout(*k, length, cell),
             packet: strips.packet(),
             files: files.collect(),
@@ -290,10 +290,10 @@ fn cell(meta: &Meta, fragment: Option<u64>) -> u64 {
     }
 }
 
-fn layout(k: usize, length: u64, cell: u64) -> Layout {
+fn layout(k: usize, length: u64, cell: u64) -> FragmentLayout {
     // Fragments of an empty file are empty.
     let cell = cell.max(1);
-    Layout { k, length, cell, last: Last::Even(cell) }
+    FragmentLayout { k, length, cell, last: Last::Even(cell) }
 }
 
 /// Returns a name up to the first dot.

@@ -18,7 +18,7 @@ pub(crate) enum Last {
 
 /// The places of the bytes of a file of a certain length in fragments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Layout {
+pub(crate) struct FragmentLayout {
     /// Number of data fragments.
     pub k: usize,
     /// Number of bytes of the file.
@@ -30,14 +30,14 @@ pub(crate) struct Layout {
 
 /// Consecutive bytes of the file that are consecutive in one fragment, too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Run {
+pub(crate) struct FragmentRun {
     pub fragment: usize,
     /// Offset of the first byte in the fragment's payload.
     pub start: u64,
     pub length: u64,
 }
 
-impl Layout {
+impl FragmentLayout {
     fn stripe(&self) -> u64 {
         self.cell.saturating_mul(self.k as u64)
     }
@@ -58,17 +58,17 @@ impl Layout {
     }
 
     /// Returns the runs of a stripe, in the order of the file.
-    fn runs_of(self, stripe: u64) -> impl Iterator<Item = Run> {
+    fn runs_of(self, stripe: u64) -> impl Iterator<Item = FragmentRun> {
         let ((bytes, cell), start) = (self.shape(stripe), stripe * self.cell);
         (0..self.k).map_while(move |fragment| {
             let before = (fragment as u64).saturating_mul(cell);
             let length = bytes.checked_sub(before)?.min(cell);
-            (length > 0).then_some(Run { fragment, start, length })
+            (length > 0).then_some(FragmentRun { fragment, start, length })
         })
     }
 
     /// Returns all runs, in the order of the file.
-    pub fn runs(self) -> impl Iterator<Item = Run> {
+    pub fn runs(self) -> impl Iterator<Item = FragmentRun> {
         (0..self.stripes()).flat_map(move |stripe| self.runs_of(stripe))
     }
 
@@ -92,12 +92,12 @@ impl Layout {
 mod tests {
     use super::*;
 
-    fn layout(k: usize, length: u64, cell: u64, last: Last) -> Layout {
-        Layout { k, length, cell, last }
+    fn layout(k: usize, length: u64, cell: u64, last: Last) -> FragmentLayout {
+        FragmentLayout { k, length, cell, last }
     }
 
     /// Returns fragments as strings, in which each byte of the file is a letter of its own.
-    fn spread(layout: Layout) -> Vec<String> {
+    fn spread(layout: FragmentLayout) -> Vec<String> {
         let mut letters = 'a'..='z';
         let mut fragments = vec![Vec::new(); layout.k];
         for run in layout.runs() {

@@ -6,7 +6,7 @@
 //! Exporting decodes the file and lays it out as the tool does, with parity from the same matrix.
 //! So nothing here knows the shard format. A tool's format is no more than the names of fragments,
 //! the header before their payload, and the spread of a file over them (`layout`). Each format has
-//! one file, behind the trait `Foreign`.
+//! one file, behind the trait `ForeignFormat`.
 //!
 //! Neither changes the files that it reads. The memory used does not depend on the length of the
 //! file.
@@ -33,8 +33,8 @@ use paritas_store::shown::shown;
 use crate::decode::{DecodeTarget, decode};
 use crate::encode::{EncodeJob, EncodeReport, encode};
 use crate::foreign::fragments::{Fragment, Fragments};
-use crate::foreign::layout::Layout;
-use crate::foreign::spread::Spread;
+use crate::foreign::layout::FragmentLayout;
+use crate::foreign::spread::FragmentFiles;
 use crate::object::Object;
 use crate::place::{NewFile, Pending, Replace, commit};
 use crate::setters::setters;
@@ -57,7 +57,7 @@ pub enum Format {
 }
 
 impl Format {
-    fn foreign(self) -> &'static dyn Foreign {
+    fn foreign(self) -> &'static dyn ForeignFormat {
         match self {
             Self::Zfec => &zfec::Zfec,
             Self::Klauspost => &plain::Plain { family: Some("backblaze") },
@@ -103,19 +103,19 @@ impl Hints {
 }
 
 /// A format: recognises fragments, and lays out new ones.
-trait Foreign: Sync {
+trait ForeignFormat: Sync {
     /// Finds out which fragments these files are.
     fn survey(&self, files: &[PathBuf], hints: &Hints) -> Result<Survey>;
 
     /// Plans how a file of that name and length is stored.
-    fn plan(&self, code: &Code, name: &str, length: u64, hints: &Hints) -> Result<Plan>;
+    fn plan(&self, code: &Code, name: &str, length: u64, hints: &Hints) -> Result<ExportPlan>;
 }
 
 /// Fragments that were found.
 struct Survey {
     code: Code,
     name: OsString,
-    layout: Layout,
+    layout: FragmentLayout,
     /// Number of bytes before a fragment's payload.
     header: u64,
     /// Number of bytes of a packet, for a code in the packet layout.
@@ -127,8 +127,8 @@ struct Survey {
 }
 
 /// Fragments that are to be written.
-struct Plan {
-    layout: Layout,
+struct ExportPlan {
+    layout: FragmentLayout,
     /// Number of bytes of a packet, for a code in the packet layout.
     packet: Option<usize>,
     /// By number, the name of a fragment's file and the header before its payload. All headers have
@@ -295,7 +295,7 @@ pub fn export(job: &ExportJob, object: &Object, progress: Progress<'_>) -> Resul
     };
     let begun = begin(&fragments, &plan.files)?;
     let header = plan.files.first().map_or(0, |(_, header)| header.len() as u64);
-    let spread = Spread::new(begun, plan.layout, header);
+    let spread = FragmentFiles::new(begun, plan.layout, header);
     let target = DecodeTarget::Writer(Box::new(spread.writer()));
     decode(object, target, job.threads, progress)?;
     let mut files = spread.finish(&codec(object.code(), plan.packet)?)?;

@@ -12,9 +12,10 @@ use std::path::PathBuf;
 use paritas::Code;
 use paritas_store::error::{Error, Result};
 
-use crate::foreign::layout::{Last, Layout};
+use crate::foreign::layout::{FragmentLayout, Last};
 use crate::foreign::{
-    Foreign, Hints, Plan, Survey, by_number, data_nodes, expect_family, file_name, not_recognised,
+    ExportPlan, ForeignFormat, Hints, Survey, by_number, data_nodes, expect_family, file_name,
+    not_recognised,
 };
 
 pub(super) struct Plain {
@@ -22,7 +23,7 @@ pub(super) struct Plain {
     pub family: Option<&'static str>,
 }
 
-impl Foreign for Plain {
+impl ForeignFormat for Plain {
     fn survey(&self, files: &[PathBuf], hints: &Hints) -> Result<Survey> {
         let code = hints.required_code()?;
         self.expect_family(&code)?;
@@ -37,7 +38,7 @@ impl Foreign for Plain {
                  hold; got {length}"
             )));
         }
-        let layout = Layout { k, length, cell: part.max(1), last: Last::Even(part.max(1)) };
+        let layout = FragmentLayout { k, length, cell: part.max(1), last: Last::Even(part.max(1)) };
         let warning = hints.length.is_none().then(|| {
             format!(
                 "these fragments do not tell the length of the file: all {most} bytes are kept, with \
@@ -47,14 +48,14 @@ impl Foreign for Plain {
         Ok(Survey { code, name, layout, header: 0, packet: None, files, warning })
     }
 
-    fn plan(&self, code: &Code, name: &str, length: u64, _: &Hints) -> Result<Plan> {
+    fn plan(&self, code: &Code, name: &str, length: u64, _: &Hints) -> Result<ExportPlan> {
         self.expect_family(code)?;
         let k = data_nodes(code)?;
         // Every fragment is a whole number of words.
         let word = code.symbols().map_or(1, |symbols| u64::from(symbols.field().width()) / 8);
         let cell = length.div_ceil(k as u64).next_multiple_of(word).max(word);
-        let layout = Layout { k, length, cell, last: Last::Even(cell) };
-        Ok(Plan { layout, packet: None, files: names(name, code), others: Vec::new() })
+        let layout = FragmentLayout { k, length, cell, last: Last::Even(cell) };
+        Ok(ExportPlan { layout, packet: None, files: names(name, code), others: Vec::new() })
     }
 }
 

@@ -7,28 +7,28 @@ use paritas::Codec;
 use paritas_store::error::{Error, Result};
 
 use crate::foreign::fragments::chunk;
-use crate::foreign::layout::{Layout, Run};
+use crate::foreign::layout::{FragmentLayout, FragmentRun};
 use crate::place::Pending;
 
 /// Files of fragments that are being written.
 #[derive(Clone)]
-pub(crate) struct Spread {
+pub(crate) struct FragmentFiles {
     files: Arc<Vec<Pending>>,
-    layout: Layout,
+    layout: FragmentLayout,
     /// Number of bytes before a fragment's payload.
     header: u64,
 }
 
-impl Spread {
+impl FragmentFiles {
     /// Creates a spread of a file over `files`, all of which begin with a header of `header` bytes.
-    pub fn new(files: Vec<Pending>, layout: Layout, header: u64) -> Self {
+    pub fn new(files: Vec<Pending>, layout: FragmentLayout, header: u64) -> Self {
         Self { files: Arc::new(files), layout, header }
     }
 
     /// Returns a writer that takes the file's bytes in order.
     pub fn writer(&self) -> impl Write + Send + use<> {
         let spread = self.clone();
-        Writer { runs: self.layout.runs(), run: None, spread }
+        FragmentWriter { runs: self.layout.runs(), run: None, spread }
     }
 
     /// Writes the parity and the padding of the data, and returns the complete files.
@@ -66,15 +66,15 @@ impl Spread {
     }
 }
 
-/// The writer that [`Spread::writer`] returns.
-struct Writer<I> {
-    spread: Spread,
+/// The writer that [`FragmentFiles::writer`] returns.
+struct FragmentWriter<I> {
+    spread: FragmentFiles,
     runs: I,
     /// The rest of the current run.
-    run: Option<Run>,
+    run: Option<FragmentRun>,
 }
 
-impl<I: Iterator<Item = Run>> Write for Writer<I> {
+impl<I: Iterator<Item = FragmentRun>> Write for FragmentWriter<I> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let Some(run) = self.run.take().or_else(|| self.runs.next()) else {
             return Err(io::Error::other("the object is longer than its shards say"));
@@ -84,7 +84,7 @@ impl<I: Iterator<Item = Run>> Write for Writer<I> {
         file.write_at(&mut [IoSlice::new(&bytes[..length as usize])], offset)
             .map_err(io::Error::other)?;
         let (start, left) = (run.start + length, run.length - length);
-        self.run = (left > 0).then_some(Run { start, length: left, ..run });
+        self.run = (left > 0).then_some(FragmentRun { start, length: left, ..run });
         Ok(length as usize)
     }
 

@@ -19,9 +19,10 @@ use paritas::{Code, Spec};
 use paritas_store::error::{Error, Result};
 use paritas_store::shown::shown;
 
-use crate::foreign::layout::{Last, Layout};
+use crate::foreign::layout::{FragmentLayout, Last};
 use crate::foreign::{
-    Foreign, Hints, Plan, Survey, by_number, data_nodes, expect_family, file_name, not_recognised,
+    ExportPlan, ForeignFormat, Hints, Survey, by_number, data_nodes, expect_family, file_name,
+    not_recognised,
 };
 use paritas_store::place::system::open_to_read;
 
@@ -35,7 +36,7 @@ pub(super) struct Zfec;
 
 /// The fields of a share's header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Header {
+struct ZfecHeader {
     n: u32,
     k: u32,
     padding: u32,
@@ -47,7 +48,7 @@ fn bits_below(count: u32) -> u32 {
     count.next_power_of_two().ilog2()
 }
 
-impl Header {
+impl ZfecHeader {
     /// Returns the fields with their widths in bits, in order.
     fn fields(&self) -> [(u32, u32); 4] {
         let Self { n, k, padding, share } = *self;
@@ -96,16 +97,17 @@ impl Header {
     }
 }
 
-impl Foreign for Zfec {
+impl ForeignFormat for Zfec {
     fn survey(&self, files: &[PathBuf], _: &Hints) -> Result<Survey> {
-        let headers = files.iter().map(|path| Header::read(path)).collect::<Result<Vec<_>>>()?;
+        let headers =
+            files.iter().map(|path| ZfecHeader::read(path)).collect::<Result<Vec<_>>>()?;
         let (first, path) = (headers[0], &files[0]);
-        let same = |header: &Header| Header { share: first.share, ..*header } == first;
+        let same = |header: &ZfecHeader| ZfecHeader { share: first.share, ..*header } == first;
         if let Some(other) = headers.iter().position(|header| !same(header)) {
             let why = format!("its header and that of {} are of different files", shown(path));
             return Err(not_recognised(&files[other], &why));
         }
-        let Header { n, k, padding, .. } = first;
+        let ZfecHeader { n, k, padding, .. } = first;
         let header = first.length() as u64;
         let bytes = path.metadata().map_err(|error| Error::io("reading", path, &error))?.len();
         let held = bytes.saturating_sub(header).saturating_mul(k.into());
@@ -119,22 +121,22 @@ impl Foreign for Zfec {
         Ok(Survey { code, name, layout, header, packet: None, files, warning: None })
     }
 
-    fn plan(&self, code: &Code, name: &str, length: u64, _: &Hints) -> Result<Plan> {
+    fn plan(&self, code: &Code, name: &str, length: u64, _: &Hints) -> Result<ExportPlan> {
         expect_family(code, &["zfec"])?;
         let (n, k) = (code.node_count() as u32, data_nodes(code)? as u32);
         let padding = (length.next_multiple_of(k.into()) - length) as u32;
         let digits = n.to_string().len();
         let file = |share| {
-            let header = Header { n, k, padding, share };
+            let header = ZfecHeader { n, k, padding, share };
             (format!("{name}.{share:0digits$}_{n:0digits$}.fec"), header.to_bytes())
         };
         let files = (0..n).map(file).collect();
-        Ok(Plan { layout: layout(k, length), packet: None, files, others: Vec::new() })
+        Ok(ExportPlan { layout: layout(k, length), packet: None, files, others: Vec::new() })
     }
 }
 
-fn layout(k: u32, length: u64) -> Layout {
-    Layout { k: k as usize, length, cell: CELL, last: Last::Even(1) }
+fn layout(k: u32, length: u64) -> FragmentLayout {
+    FragmentLayout { k: k as usize, length, cell: CELL, last: Last::Even(1) }
 }
 
 /// Returns a share's name without the end that zfec adds.
@@ -152,9 +154,9 @@ mod tests {
     proptest! {
         #[test]
         fn any_bytes_are_read_or_refused(start in any::<[u8; HEADER]>()) {
-            if let Some(header) = Header::parse(start) {
+            if let Some(header) = ZfecHeader::parse(start) {
                 let bytes = header.to_bytes();
-                prop_assert_eq!(Header::parse(start), Some(header));
+                prop_assert_eq!(ZfecHeader::parse(start), Some(header));
                 prop_assert!(bytes[0] == start[0] && bytes.len() == header.length());
             }
         }
@@ -163,30 +165,30 @@ mod tests {
     /// n - 1 = 7 in 8 bits; k - 1 = 4, the padding and the share in 3 each.
     #[test]
     fn headers_are_bits() {
-        let header = Header { n: 8, k: 5, padding: 2, share: 6 };
+        let header = ZfecHeader { n: 8, k: 5, padding: 2, share: 6 };
         assert_eq!(header.to_bytes(), [0b0000_0111, 0b1000_1011, 0b0000_0000]);
-        assert_eq!(Header { n: 2, k: 1, padding: 0, share: 1 }.to_bytes(), [1, 0b0100_0000]);
+        assert_eq!(ZfecHeader { n: 2, k: 1, padding: 0, share: 1 }.to_bytes(), [1, 0b0100_0000]);
     }
 
     #[test]
     fn every_header_is_read_as_it_was_written() {
         for n in [2, 3, 4, 5, 8, 9, 16, 17, 100, 128, 129, 255, 256] {
             for k in [1, 2, 3, n / 2, n - 1] {
-                let header = Header { n, k, padding: k - 1, share: n - 1 };
+                let header = ZfecHeader { n, k, padding: k - 1, share: n - 1 };
                 if k == 0 || k >= n {
                     continue;
                 }
                 let mut bytes = header.to_bytes();
                 assert!((2..=HEADER).contains(&bytes.len()));
                 bytes.resize(HEADER, 0xFF);
-                assert_eq!(Header::parse(bytes.try_into().unwrap()), Some(header));
+                assert_eq!(ZfecHeader::parse(bytes.try_into().unwrap()), Some(header));
             }
         }
     }
 
     #[test]
     fn what_no_share_begins_with_is_refused() {
-        assert_eq!(Header::parse([0; 4]), None, "n = 1");
-        assert_eq!(Header::parse([4, 0b1111_1111, 0, 0]), None, "k = 8 of n = 5");
+        assert_eq!(ZfecHeader::parse([0; 4]), None, "n = 1");
+        assert_eq!(ZfecHeader::parse([4, 0b1111_1111, 0, 0]), None, "k = 8 of n = 5");
     }
 }

@@ -22,7 +22,7 @@ fn available(system: &Path) -> Option<u64> {
 fn in_control_groups(system: &Path) -> Option<u64> {
     let read = |path: &str| fs::read_to_string(system.join(path)).unwrap_or_default();
     let (groups, mounts) = (read("proc/self/cgroup"), read("proc/self/mountinfo"));
-    let groups = groups.lines().filter_map(Group::parse);
+    let groups = groups.lines().filter_map(ControlGroup::parse);
     let limits = groups.flat_map(|group| {
         let hierarchies = mounts.lines().filter_map(Hierarchy::parse);
         hierarchies.filter_map(move |hierarchy| hierarchy.lowest(system, &group))
@@ -32,25 +32,25 @@ fn in_control_groups(system: &Path) -> Option<u64> {
 
 /// The version of control groups: 1 has a hierarchy for each resource, 2 has one for all.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Version {
+enum CgroupVersion {
     One,
     Two,
 }
 
 /// A control group that this process is in: a line of `/proc/self/cgroup`.
-struct Group<'a> {
-    version: Version,
+struct ControlGroup<'a> {
+    version: CgroupVersion,
     path: &'a Path,
 }
 
-impl<'a> Group<'a> {
+impl<'a> ControlGroup<'a> {
     /// Reads a line, if the group may limit memory: `4:memory:/path`, or `0::/path` in version 2.
     fn parse(line: &'a str) -> Option<Self> {
         let mut fields = line.splitn(3, ':').skip(1);
         let (controllers, path) = (fields.next()?, Path::new(fields.next()?));
         let version = match controllers {
-            "" => Version::Two,
-            names => names.split(',').find(|&name| name == "memory").map(|_| Version::One)?,
+            "" => CgroupVersion::Two,
+            names => names.split(',').find(|&name| name == "memory").map(|_| CgroupVersion::One)?,
         };
         Some(Self { version, path })
     }
@@ -58,7 +58,7 @@ impl<'a> Group<'a> {
 
 /// A mounted hierarchy of control groups that may limit memory: a line of `/proc/self/mountinfo`.
 struct Hierarchy<'a> {
-    version: Version,
+    version: CgroupVersion,
     /// The group that is mounted.
     root: &'a Path,
     /// Where it is mounted.
@@ -71,8 +71,10 @@ impl<'a> Hierarchy<'a> {
         let mut place = place.split(' ').skip(3);
         let mut kind = kind.split(' ');
         let version = match (kind.next()?, kind.next_back()?) {
-            ("cgroup", options) if options.split(',').any(|name| name == "memory") => Version::One,
-            ("cgroup2", _) => Version::Two,
+            ("cgroup", options) if options.split(',').any(|name| name == "memory") => {
+                CgroupVersion::One
+            }
+            ("cgroup2", _) => CgroupVersion::Two,
             _ => return None,
         };
         Some(Self { version, root: Path::new(place.next()?), place: Path::new(place.next()?) })
@@ -80,10 +82,10 @@ impl<'a> Hierarchy<'a> {
 
     /// Returns the lowest limit of a group and of the groups above it, as far as they are mounted.
     /// A container may see its own group alone, under another path: then that one counts.
-    fn lowest(&self, system: &Path, group: &Group<'_>) -> Option<u64> {
+    fn lowest(&self, system: &Path, group: &ControlGroup<'_>) -> Option<u64> {
         let names: &[&str] = match self.version {
-            Version::One => &["memory.limit_in_bytes"],
-            Version::Two => &["memory.max", "memory.high"],
+            CgroupVersion::One => &["memory.limit_in_bytes"],
+            CgroupVersion::Two => &["memory.max", "memory.high"],
         };
         let below = group.path.strip_prefix(self.root).unwrap_or(Path::new(""));
         let place = system.join(self.place.strip_prefix("/").ok()?);

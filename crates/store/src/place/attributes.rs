@@ -246,7 +246,7 @@ impl Access {
 
 /// The attributes that a restored file or folder is to have.
 #[derive(Debug, Clone, Copy)]
-pub struct Wanted<'a> {
+pub struct WantedAttributes<'a> {
     /// The mode.
     pub mode: u32,
     /// The time of change.
@@ -257,7 +257,7 @@ pub struct Wanted<'a> {
     pub extended: &'a Extended,
 }
 
-impl Wanted<'_> {
+impl WantedAttributes<'_> {
     /// Gives these attributes to a file or folder. Where it cannot be given to its owner, or cannot
     /// have its access control list, its mode gives nobody more than the list and the mode do
     /// together. Returns what the file system refused.

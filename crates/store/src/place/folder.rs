@@ -31,7 +31,7 @@ mod unix {
     use std::os::unix::fs::{PermissionsExt, fchown};
     use std::path::Path;
 
-    use crate::place::attributes::{Owner, Timestamp, Wanted, set_modified};
+    use crate::place::attributes::{Owner, Timestamp, WantedAttributes, set_modified};
     use crate::place::refused::{Refused, is_refusal, refusal};
     use rustix::fs::{
         AtFlags, CWD, Dir, FileType, Mode, OFlags, RenameFlags, Stat, Timespec, Timestamps, fstat,
@@ -212,7 +212,7 @@ mod unix {
         }
 
         /// Gives the folder attributes. Returns what the file system refused.
-        pub fn finish(self, wanted: &Wanted<'_>) -> io::Result<Refused> {
+        pub fn finish(self, wanted: &WantedAttributes<'_>) -> io::Result<Refused> {
             wanted.give(&File::from(self.0))
         }
 
@@ -235,7 +235,7 @@ mod other {
     use std::io;
     use std::path::{Path, PathBuf};
 
-    use crate::place::attributes::{Owner, Timestamp, Wanted};
+    use crate::place::attributes::{Owner, Timestamp, WantedAttributes};
     use crate::place::refused::Refused;
 
     use crate::place::system::{name_bytes, owned_name};
@@ -321,7 +321,7 @@ mod other {
             fs::hard_link(folder.at(from), self.at(to))
         }
 
-        pub fn finish(self, _wanted: &Wanted<'_>) -> io::Result<Refused> {
+        pub fn finish(self, _wanted: &WantedAttributes<'_>) -> io::Result<Refused> {
             Ok(Refused::default())
         }
 

@@ -35,7 +35,7 @@ impl From<NoRoom> for Error {
 }
 
 /// What is to be written to one disk.
-struct Share {
+struct DiskShare {
     /// The first path.
     path: PathBuf,
     bytes: u64,
@@ -51,17 +51,17 @@ impl Room {
     /// Returns the numbers of the files whose disk has less room than all of its files need. Of
     /// such a disk nothing is taken.
     pub fn take(&mut self, files: &[(PathBuf, u64)]) -> BTreeMap<usize, NoRoom> {
-        let mut shares: BTreeMap<u64, Share> = BTreeMap::new();
+        let mut shares: BTreeMap<u64, DiskShare> = BTreeMap::new();
         for (number, (path, bytes)) in files.iter().enumerate() {
             let Some((device, free)) = path.ancestors().find_map(free_bytes) else { continue };
             self.left.entry(device).or_insert(free);
-            let new = || Share { path: path.clone(), bytes: 0, files: Vec::new() };
+            let new = || DiskShare { path: path.clone(), bytes: 0, files: Vec::new() };
             let share = shares.entry(device).or_insert_with(new);
             share.bytes = share.bytes.saturating_add(*bytes);
             share.files.push(number);
         }
         let mut refused = BTreeMap::new();
-        for (device, Share { path, bytes: needed, files }) in shares {
+        for (device, DiskShare { path, bytes: needed, files }) in shares {
             let left = self.left.entry(device).or_default();
             match left.checked_sub(needed) {
                 Some(after) => *left = after,

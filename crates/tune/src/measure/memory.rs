@@ -46,13 +46,13 @@ impl Shard {
 
 /// Memory of many shards of one length, at equal distances.
 #[derive(Debug)]
-pub struct Shards {
+pub struct ShardMemory {
     memory: Shard,
     length: usize,
     stride: usize,
 }
 
-impl Shards {
+impl ShardMemory {
     /// Allocates `count` shards of `length` bytes. The first begins at a page, and each of the
     /// others `stride` bytes (at least `length`) after the one before. `None` if the system lacks
     /// that much memory.
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn many_shards_lie_at_equal_distances() {
-        let mut shards = Shards::new(5, 100, 192).unwrap();
+        let mut shards = ShardMemory::new(5, 100, 192).unwrap();
         shards.fill();
         let starts: Vec<usize> = shards.iter().map(|shard| shard.as_ptr().addr()).collect();
         assert!(starts[0].is_multiple_of(PAGE) && starts.windows(2).all(|w| w[1] - w[0] == 192));
@@ -113,7 +113,7 @@ mod tests {
         assert_eq!(first, [0, 31, 62, 93, 124]);
         shards.iter_mut().for_each(|shard| shard.fill(7));
         assert!(shards.iter().all(|shard| shard.iter().all(|&byte| byte == 7)));
-        assert_eq!(Shards::new(3, 64, 0).unwrap().iter().len(), 3);
-        assert!(Shards::new(usize::MAX, 64, 64).is_none());
+        assert_eq!(ShardMemory::new(3, 64, 0).unwrap().iter().len(), 3);
+        assert!(ShardMemory::new(usize::MAX, 64, 64).is_none());
     }
 }

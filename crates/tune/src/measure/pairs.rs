@@ -76,7 +76,7 @@ pub struct Ratio {
 
 /// The verdict: which of the two sides is faster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum PairVerdict {
     /// The subject: the whole interval is above 1.
     Faster,
     /// The base: the whole interval is below 1.
@@ -90,7 +90,7 @@ pub enum Verdict {
 /// Spread of the seconds of all samples of one side, each for one run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
-pub struct Spread {
+pub struct SecondsSpread {
     /// Half of the samples are below this time.
     pub median: f64,
     /// A tenth of the samples are below this time, which a machine reaches that is quiet for a
@@ -174,13 +174,13 @@ impl Pairs {
     }
 
     /// Returns the spread of one side's samples; `None` if no pair was taken.
-    pub fn spread(&self, side: Side) -> Option<Spread> {
+    pub fn spread(&self, side: Side) -> Option<SecondsSpread> {
         let mut seconds = match side {
             Side::Subject => self.subject.clone(),
             Side::Base => self.base.clone(),
         };
         seconds.sort_by(f64::total_cmp);
-        Some(Spread {
+        Some(SecondsSpread {
             median: median(&mut seconds.clone())?,
             p10: quantile(&seconds, 0.1)?,
             min: *seconds.first()?,
@@ -237,17 +237,17 @@ impl Ratio {
     }
 
     /// Returns which side is faster, if that is known.
-    pub fn verdict(&self) -> Verdict {
+    pub fn verdict(&self) -> PairVerdict {
         match self.exceeds(1.0) {
-            Some(true) => Verdict::Faster,
-            Some(false) => Verdict::Slower,
-            None if self.is_noisy() => Verdict::TooNoisy,
-            None => Verdict::Level,
+            Some(true) => PairVerdict::Faster,
+            Some(false) => PairVerdict::Slower,
+            None if self.is_noisy() => PairVerdict::TooNoisy,
+            None => PairVerdict::Level,
         }
     }
 }
 
-impl Verdict {
+impl PairVerdict {
     /// Returns the name in reports.
     pub fn name(self) -> &'static str {
         match self {
@@ -379,8 +379,8 @@ mod tests {
     fn intervals_are_narrow_where_samples_agree() {
         let found = Machine::new(3).pairs(1.3, 100).ratio().unwrap();
         assert!(found.high / found.low < 1.02, "{found:?}");
-        assert_eq!((found.verdict(), found.is_noisy()), (Verdict::Faster, false));
-        assert_eq!(Machine::new(3).pairs(0.7, 100).ratio().unwrap().verdict(), Verdict::Slower);
+        assert_eq!((found.verdict(), found.is_noisy()), (PairVerdict::Faster, false));
+        assert_eq!(Machine::new(3).pairs(0.7, 100).ratio().unwrap().verdict(), PairVerdict::Slower);
     }
 
     /// If every sample takes 2 % longer than the one before, one order makes the subject look
@@ -395,7 +395,7 @@ mod tests {
         let pairs = Pairs::take(Rounds { least: 40, most: 40 }, |_| true, &mut sample).unwrap();
         let found = pairs.ratio().unwrap();
         assert!(
-            (found.median - 1.0).abs() < 1e-9 && found.verdict() == Verdict::Level,
+            (found.median - 1.0).abs() < 1e-9 && found.verdict() == PairVerdict::Level,
             "{found:?}"
         );
         let in_one_order: Pairs =
@@ -425,11 +425,11 @@ mod tests {
         assert_eq!(alike(0), None);
         for count in [1, 2, FEWEST - 1] {
             let found = alike(count).unwrap();
-            assert_eq!((found.verdict(), found.is_noisy()), (Verdict::TooNoisy, true));
+            assert_eq!((found.verdict(), found.is_noisy()), (PairVerdict::TooNoisy, true));
             assert_eq!(found.exceeds(1.5), None);
         }
         let found = alike(FEWEST).unwrap();
-        assert_eq!((found.verdict(), found.is_noisy()), (Verdict::Faster, false));
+        assert_eq!((found.verdict(), found.is_noisy()), (PairVerdict::Faster, false));
         assert_eq!((found.exceeds(1.9), found.exceeds(2.1)), (Some(true), Some(false)));
     }
 
@@ -440,7 +440,7 @@ mod tests {
         let pairs: Pairs =
             (0..100).map(|_| (1.0, [0.5, 0.7, 1.0, 1.4, 2.0][random.below(5)])).collect();
         let found = pairs.ratio().unwrap();
-        assert_eq!((found.verdict(), found.is_noisy()), (Verdict::TooNoisy, true), "{found:?}");
+        assert_eq!((found.verdict(), found.is_noisy()), (PairVerdict::TooNoisy, true), "{found:?}");
     }
 
     #[test]
@@ -460,7 +460,7 @@ mod tests {
     #[test]
     fn spreads_are_of_all_samples() {
         let pairs: Pairs = (1..=11).map(|n| (f64::from(n), 100.0)).collect();
-        let spread = Spread { median: 6.0, p10: 2.0, min: 1.0, max: 11.0 };
+        let spread = SecondsSpread { median: 6.0, p10: 2.0, min: 1.0, max: 11.0 };
         assert_eq!(pairs.spread(Side::Subject), Some(spread));
         assert_eq!(pairs.spread(Side::Base).unwrap().p10, 100.0);
         assert_eq!(Pairs::default().spread(Side::Base), None);

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn listed(generation: u64, kind: Kind, length: u64) -> Listed {
+fn listed(generation: u64, kind: VersionKind, length: u64) -> Listed {
     let object = ObjectId::new(std::array::from_fn(|at| at as u8));
     Listed { version: Version { generation, object }, kind, length }
 }
@@ -16,7 +16,7 @@ fn inline() -> Manifest {
     Manifest {
         volume: "f0e1d2c3b4a5968778695a4b3c2d1e0f".to_owned(),
         name: ObjectName::new("letters/to a friend").unwrap(),
-        listed: listed(1, Kind::Put, 6),
+        listed: listed(1, VersionKind::Put, 6),
         content: Some(Content {
             digest: Digest::new(blake3::hash(&bytes).into()),
             body: Body::Inline(bytes),
@@ -35,12 +35,12 @@ fn shards() -> Manifest {
         mode: Some(0o640),
         modified: Some(Timestamp { seconds: -1, nanoseconds: 999_999_999 }),
     };
-    let listed = listed(0x2a, Kind::Put, 1 << 40);
+    let listed = listed(0x2a, VersionKind::Put, 1 << 40);
     Manifest { content: Some(content), listed, ..inline() }
 }
 
 fn removed() -> Manifest {
-    Manifest { content: None, listed: listed(0x2b, Kind::Removed, 0), ..inline() }
+    Manifest { content: None, listed: listed(0x2b, VersionKind::Removed, 0), ..inline() }
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn what_could_not_be_read_is_not_written() {
     assert_eq!(error.kind(), ErrorKind::Parameters);
     assert!(error.to_string().contains("names 4097 nodes"), "{error}");
     // A listing takes a file of such a generation for somebody else's.
-    let late = Manifest { listed: listed(1 << 63, Kind::Put, 6), ..inline() };
+    let late = Manifest { listed: listed(1 << 63, VersionKind::Put, 6), ..inline() };
     let error = late.to_bytes().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Parameters);
     assert!(error.to_string().contains("/8000000000000000-"), "{error}");
@@ -127,7 +127,7 @@ proptest! {
         time in proptest::option::of((any::<i64>(), 0..NANOSECONDS)), generation in 0..1u64 << 63,
     ) {
         let Ok(name) = ObjectName::new(name) else { return Ok(()) };
-        let listed = listed(generation, Kind::Put, bytes.len() as u64);
+        let listed = listed(generation, VersionKind::Put, bytes.len() as u64);
         let content = Content {
             digest: Digest::new(blake3::hash(&bytes).into()),
             body: Body::Inline(bytes),

@@ -42,22 +42,22 @@ impl Buffers {
         if content.len() < LEAST {
             return content.into();
         }
-        Bytes::from_owner(Lent { content, home: Arc::clone(self) })
+        Bytes::from_owner(LentBuffer { content, home: Arc::clone(self) })
     }
 }
 
-struct Lent {
+struct LentBuffer {
     content: Vec<u8>,
     home: Arc<Buffers>,
 }
 
-impl AsRef<[u8]> for Lent {
+impl AsRef<[u8]> for LentBuffer {
     fn as_ref(&self) -> &[u8] {
         &self.content
     }
 }
 
-impl Drop for Lent {
+impl Drop for LentBuffer {
     fn drop(&mut self) {
         let mut idle = self.home.idle.lock().unwrap_or_else(PoisonError::into_inner);
         self.content.clear();

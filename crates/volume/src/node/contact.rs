@@ -31,7 +31,7 @@ use paritas_store::error::{Error, ErrorKind, Result};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
-use super::Call;
+use super::NodeCall;
 
 /// Time for which a lost node is left alone, in time limits. A command that takes less than three
 /// limits never waits twice.
@@ -54,16 +54,16 @@ const SIGN: usize = 64 << 10;
 pub(crate) struct Contact {
     node: String,
     limit: Duration,
-    state: Mutex<State>,
+    state: Mutex<ContactState>,
     is_lost: watch::Sender<bool>,
 }
 
 #[derive(Debug)]
-struct State {
+struct ContactState {
     /// When bytes last moved.
     moved: Instant,
     /// What is known of calls of each kind that were given up before the limit.
-    doubts: HashMap<Call, Doubt>,
+    doubts: HashMap<NodeCall, Doubt>,
     /// When contact was last regained.
     regained: Instant,
     rest: Duration,
@@ -83,7 +83,7 @@ impl Contact {
     /// Begins contact with a node that may be silent for `limit`.
     pub fn new(node: impl Into<String>, limit: Duration) -> Arc<Self> {
         let now = Instant::now();
-        let state = State {
+        let state = ContactState {
             moved: now,
             doubts: HashMap::new(),
             regained: now,
@@ -128,7 +128,11 @@ impl Contact {
     ///
     /// # Errors
     /// If the call fails; if the node is lost, or falls silent for the time limit meanwhile.
-    pub async fn hold<T>(&self, kind: Call, call: impl Future<Output = Result<T>>) -> Result<T> {
+    pub async fn hold<T>(
+        &self,
+        kind: NodeCall,
+        call: impl Future<Output = Result<T>>,
+    ) -> Result<T> {
         self.wait(Some(kind), Duration::ZERO)?.until_answered(call).await
     }
 
@@ -138,7 +142,7 @@ impl Contact {
     /// As [`Self::hold`].
     pub async fn hold_longer<T>(
         &self,
-        kind: Call,
+        kind: NodeCall,
         extra: Duration,
         call: impl Future<Output = Result<T>>,
     ) -> Result<T> {
@@ -154,7 +158,7 @@ impl Contact {
         self.wait(None, Duration::ZERO)?.until_answered(call).await
     }
 
-    fn wait(&self, kind: Option<Call>, extra: Duration) -> Result<Wait<'_>> {
+    fn wait(&self, kind: Option<NodeCall>, extra: Duration) -> Result<Wait<'_>> {
         if self.is_lost() {
             return Err(self.silence());
         }
@@ -219,7 +223,7 @@ impl Contact {
         })
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, ContactState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -269,7 +273,7 @@ struct Wait<'a> {
     patience: Duration,
     extra: Duration,
     /// The kind of call whose time counts as doubt if it is given up before the limit.
-    kind: Option<Call>,
+    kind: Option<NodeCall>,
 }
 
 impl Wait<'_> {
@@ -347,7 +351,7 @@ mod tests {
             let contact = &contact;
             async move {
                 after(seconds, ()).await.unwrap();
-                contact.hold(Call::Write, pending::<Result<()>>()).await.unwrap_err()
+                contact.hold(NodeCall::Write, pending::<Result<()>>()).await.unwrap_err()
             }
         };
         let errors = join_all([0, 3, 9].map(late)).await;
@@ -356,7 +360,7 @@ mod tests {
             assert_eq!((error.kind(), error.node()), (ErrorKind::Io, Some("n")));
             assert_eq!(error.message(), "no answer within 10 s");
         }
-        contact.hold(Call::Write, pending::<Result<()>>()).await.unwrap_err();
+        contact.hold(NodeCall::Write, pending::<Result<()>>()).await.unwrap_err();
         assert_eq!(seconds_since(begun), 10, "nobody waits for it again");
     }
 
@@ -369,15 +373,15 @@ mod tests {
                 contact.signs(Bytes::from_static(&[0; 100])).for_each(drop);
             }
         };
-        let (answer, ()) = join(contact.hold(Call::Write, after(115, 7)), signs).await;
+        let (answer, ()) = join(contact.hold(NodeCall::Write, after(115, 7)), signs).await;
         assert_eq!((answer.unwrap(), seconds_since(begun)), (7, 115));
-        contact.hold_longer(Call::Write, LIMIT, after(19, ())).await.unwrap();
+        contact.hold_longer(NodeCall::Write, LIMIT, after(19, ())).await.unwrap();
         let answers = async {
             after(9, ()).await.unwrap();
-            contact.hold(Call::Write, after(0, ())).await
+            contact.hold(NodeCall::Write, after(0, ())).await
         };
         let (hung, answered) =
-            join(contact.hold(Call::Write, pending::<Result<()>>()), answers).await;
+            join(contact.hold(NodeCall::Write, pending::<Result<()>>()), answers).await;
         assert!(hung.is_err() && answered.is_ok());
         assert_eq!(seconds_since(begun), 144, "answers to others are no sign of this call");
     }
@@ -394,21 +398,21 @@ mod tests {
         let begun = Instant::now();
         for _ in 0..2 {
             let both = join_all([
-                contact.hold(Call::Write, pending()),
-                contact.hold(Call::Write, pending()),
+                contact.hold(NodeCall::Write, pending()),
+                contact.hold(NodeCall::Write, pending()),
             ]);
             let both = async { both.await.into_iter().collect::<Result<Vec<()>>>().map(drop) };
             give_up(&mut Box::pin(both)).await;
         }
-        contact.hold(Call::Write, pending::<Result<()>>()).await.unwrap_err();
+        contact.hold(NodeCall::Write, pending::<Result<()>>()).await.unwrap_err();
         assert_eq!(seconds_since(begun), 10, "two of them were given up at the same time");
 
         let contact = Contact::new("n", LIMIT);
-        give_up(&mut Box::pin(contact.hold(Call::Write, pending()))).await;
-        contact.hold(Call::Delete, after(1, ())).await.unwrap();
-        contact.hold(Call::Write, after(5, ())).await.unwrap();
+        give_up(&mut Box::pin(contact.hold(NodeCall::Write, pending()))).await;
+        contact.hold(NodeCall::Delete, after(1, ())).await.unwrap();
+        contact.hold(NodeCall::Write, after(5, ())).await.unwrap();
         let begun = Instant::now();
-        contact.hold(Call::Write, pending::<Result<()>>()).await.unwrap_err();
+        contact.hold(NodeCall::Write, pending::<Result<()>>()).await.unwrap_err();
         assert_eq!(seconds_since(begun), 10, "it has answered meanwhile");
     }
 
@@ -416,7 +420,7 @@ mod tests {
     async fn a_lost_node_rests_longer_each_time() {
         let contact = Contact::new("n", LIMIT);
         let lose = async || {
-            contact.hold(Call::Write, pending::<Result<()>>()).await.unwrap_err();
+            contact.hold(NodeCall::Write, pending::<Result<()>>()).await.unwrap_err();
             let lost = Instant::now();
             let trial = loop {
                 match contact.due_trial() {

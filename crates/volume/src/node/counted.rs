@@ -5,14 +5,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 
-use super::{Call, Meter, Metered, Node};
+use super::{Meter, Metered, Node, NodeCall};
 
 /// A node whose calls are counted.
 pub type Counted = Metered<Counters>;
 
 /// Counts calls by kind. Several nodes may share one.
 #[derive(Debug, Default)]
-pub struct Counters(Mutex<BTreeMap<Call, Tally>>);
+pub struct Counters(Mutex<BTreeMap<NodeCall, Tally>>);
 
 /// How often something was called, and how many bytes went or came.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -32,26 +32,26 @@ impl Metered<Counters> {
 
 impl Counters {
     /// Returns what was counted of one kind of call.
-    pub fn of(&self, call: Call) -> Tally {
+    pub fn of(&self, call: NodeCall) -> Tally {
         self.lock().get(&call).copied().unwrap_or_default()
     }
 
     /// Returns the number of bytes that were read.
     pub fn bytes_read(&self) -> u64 {
-        self.of(Call::Read).bytes
+        self.of(NodeCall::Read).bytes
     }
 
     /// Returns the number of bytes that were written.
     pub fn bytes_written(&self) -> u64 {
-        self.of(Call::Write).bytes + self.of(Call::Piece).bytes
+        self.of(NodeCall::Write).bytes + self.of(NodeCall::Piece).bytes
     }
 
     /// Sets all counts to zero and returns what they were.
-    pub fn take(&self) -> BTreeMap<Call, Tally> {
+    pub fn take(&self) -> BTreeMap<NodeCall, Tally> {
         std::mem::take(&mut self.lock())
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Call, Tally>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<NodeCall, Tally>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -60,11 +60,11 @@ impl Counters {
 impl Meter for Counters {
     type Guard = ();
 
-    async fn begin(&self, call: Call) {
+    async fn begin(&self, call: NodeCall) {
         self.lock().entry(call).or_default().calls += 1;
     }
 
-    async fn carry(&self, call: Call, bytes: u64) {
+    async fn carry(&self, call: NodeCall, bytes: u64) {
         self.lock().entry(call).or_default().bytes += bytes;
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio::time::{Instant, sleep, sleep_until};
 
-use super::{Call, Meter, Metered, Node};
+use super::{Meter, Metered, Node, NodeCall};
 
 /// A node that is made slower than it is by itself.
 pub type Delayed = Metered<Delay>;
@@ -44,13 +44,13 @@ impl Delay {
 impl Meter for Delay {
     type Guard = ();
 
-    async fn begin(&self, call: Call) {
-        if call != Call::Piece {
+    async fn begin(&self, call: NodeCall) {
+        if call != NodeCall::Piece {
             sleep(self.latency).await;
         }
     }
 
-    async fn carry(&self, _call: Call, bytes: u64) {
+    async fn carry(&self, _call: NodeCall, bytes: u64) {
         if let Some(rate) = self.rate {
             sleep_until(self.reserve(bytes, rate)).await;
         }

@@ -30,9 +30,9 @@ use paritas_store::error::{Error, ErrorKind, Result};
 
 use super::contact::Contact;
 use super::service::Service;
-use super::streamed::Put;
+use super::streamed::StreamedPut;
 use super::{
-    Abilities, Call, Entry, MOST_WHOLE, Mode, Node, STAGING, Stat, Writer, check_path,
+    Abilities, Entry, MOST_WHOLE, Mode, Node, NodeCall, STAGING, Stat, Writer, check_path,
     check_prefix, is_abandoned, range_length, staging_path, too_long,
 };
 use crate::cleaning::Unfinished;
@@ -53,10 +53,10 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// A node at a service.
 #[derive(Clone)]
 pub struct Endpoint {
-    inner: Arc<Inner>,
+    inner: Arc<EndpointInner>,
 }
 
-struct Inner {
+struct EndpointInner {
     name: String,
     service: Service,
     /// Asks again where an attempt fails.
@@ -84,7 +84,7 @@ impl Endpoint {
         let steady = service.operator.clone().layer(retry);
         let writing = if service.resends { steady.clone() } else { service.operator.clone() };
         let name = contact.node().to_owned();
-        let inner = Inner { name, service, steady, writing, retries, contact };
+        let inner = EndpointInner { name, service, steady, writing, retries, contact };
         Self { inner: Arc::new(inner) }
     }
 
@@ -264,7 +264,7 @@ impl Endpoint {
     }
 }
 
-impl Inner {
+impl EndpointInner {
     fn check(&self, path: &str) -> Result<()> {
         check_path(path).map_err(|error| error.at_node(&self.name))
     }
@@ -469,7 +469,7 @@ enum Sink {
     /// OpenDAL's writer.
     Service(Box<opendal::Writer>),
     /// A request whose body is still being written.
-    Put(Put),
+    Put(StreamedPut),
 }
 
 impl Sink {
@@ -583,7 +583,7 @@ impl EndpointWriter {
                 Ok(())
             };
             // What is left on a node that does not answer is swept later.
-            let _ = inner.contact.hold(Call::Delete, removal).await;
+            let _ = inner.contact.hold(NodeCall::Delete, removal).await;
         })
     }
 }

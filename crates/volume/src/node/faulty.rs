@@ -15,7 +15,7 @@ use paritas_store::error::{Error, ErrorKind, Result};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
-use super::{Abilities, Call, Entry, Mode, Node, Stat, Writer};
+use super::{Abilities, Entry, Mode, Node, NodeCall, Stat, Writer};
 
 /// What goes wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -63,14 +63,14 @@ pub struct Faulty {
 #[derive(Debug, Clone)]
 struct Script {
     node: String,
-    rules: Vec<(Call, Fault, Trigger)>,
-    state: Arc<Mutex<State>>,
+    rules: Vec<(NodeCall, Fault, Trigger)>,
+    state: Arc<Mutex<FaultState>>,
 }
 
 #[derive(Debug)]
-struct State {
+struct FaultState {
     random: Xoshiro256PlusPlus,
-    calls: HashMap<Call, u64>,
+    calls: HashMap<NodeCall, u64>,
     happened: u64,
     /// What was at a path before its last change; `None` if there was no file. Only kept if
     /// something can be stale.
@@ -81,13 +81,14 @@ impl Faulty {
     /// Creates a node without faults yet.
     pub fn new(inner: Arc<dyn Node>, seed: u64) -> Self {
         let random = Xoshiro256PlusPlus::seed_from_u64(seed);
-        let state = State { random, calls: HashMap::new(), happened: 0, before: HashMap::new() };
+        let state =
+            FaultState { random, calls: HashMap::new(), happened: 0, before: HashMap::new() };
         let (node, state) = (inner.name().to_owned(), Arc::new(Mutex::new(state)));
         Self { inner, script: Script { node, rules: Vec::new(), state } }
     }
 
     /// Adds a fault. Of several that come together, the one that was added first happens.
-    pub fn with(mut self, call: Call, fault: Fault, trigger: Trigger) -> Self {
+    pub fn with(mut self, call: NodeCall, fault: Fault, trigger: Trigger) -> Self {
         self.script.rules.push((call, fault, trigger));
         self
     }
@@ -149,7 +150,7 @@ impl Faulty {
 }
 
 impl Script {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, FaultState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -163,7 +164,7 @@ impl Script {
 
     /// Counts a call; returns what goes wrong at it, unless that is the same for every call: then
     /// it happens here.
-    async fn meet(&self, call: Call) -> Result<Option<Fault>> {
+    async fn meet(&self, call: NodeCall) -> Result<Option<Fault>> {
         let fault = self.state().draw(&self.rules, call);
         match fault {
             Some(Fault::Refuse) => Err(self.failed("connection refused")),
@@ -177,8 +178,8 @@ impl Script {
     }
 }
 
-impl State {
-    fn draw(&mut self, rules: &[(Call, Fault, Trigger)], call: Call) -> Option<Fault> {
+impl FaultState {
+    fn draw(&mut self, rules: &[(NodeCall, Fault, Trigger)], call: NodeCall) -> Option<Fault> {
         let count = self.calls.entry(call).or_default();
         *count += 1;
         let count = *count;
@@ -241,7 +242,7 @@ impl Node for Faulty {
     }
 
     async fn read(&self, path: &str, range: Option<Range<u64>>) -> Result<Bytes> {
-        let fault = self.script.meet(Call::Read).await?;
+        let fault = self.script.meet(NodeCall::Read).await?;
         if fault == Some(Fault::Stale)
             && let Some(old) = self.read_stale(path, range.clone())
         {
@@ -255,7 +256,7 @@ impl Node for Faulty {
     }
 
     async fn stat(&self, path: &str) -> Result<Option<Stat>> {
-        match self.script.meet(Call::Stat).await? {
+        match self.script.meet(NodeCall::Stat).await? {
             Some(Fault::Cut) => Err(self.script.cut()),
             Some(Fault::Stale) => match self.stale(path) {
                 None => self.inner.stat(path).await,
@@ -274,7 +275,7 @@ impl Node for Faulty {
 
     fn list<'a>(&'a self, prefix: &'a str) -> BoxStream<'a, Result<Entry>> {
         let listing = async move {
-            let fault = self.script.meet(Call::List).await?;
+            let fault = self.script.meet(NodeCall::List).await?;
             if fault == Some(Fault::Stale) {
                 return Ok::<_, Error>(self.list_stale(prefix));
             }
@@ -292,7 +293,7 @@ impl Node for Faulty {
     }
 
     async fn write(&self, path: &str, content: Bytes, mode: Mode) -> Result<()> {
-        let fault = self.script.meet(Call::Write).await?;
+        let fault = self.script.meet(NodeCall::Write).await?;
         self.remember(path).await;
         if fault != Some(Fault::Cut) {
             let content = self.script.state().spoil(fault, content);
@@ -305,7 +306,7 @@ impl Node for Faulty {
     }
 
     async fn writer(&self, path: &str) -> Result<Box<dyn Writer>> {
-        if self.script.meet(Call::Write).await? == Some(Fault::Cut) {
+        if self.script.meet(NodeCall::Write).await? == Some(Fault::Cut) {
             return Err(self.script.cut());
         }
         self.remember(path).await;
@@ -314,7 +315,7 @@ impl Node for Faulty {
     }
 
     async fn delete(&self, path: &str) -> Result<()> {
-        let fault = self.script.meet(Call::Delete).await?;
+        let fault = self.script.meet(NodeCall::Delete).await?;
         let done = fault != Some(Fault::Cut) || self.script.state().coin();
         if done {
             self.remember(path).await;
@@ -347,7 +348,7 @@ struct FaultyWriter {
 impl Writer for FaultyWriter {
     async fn write(&mut self, pieces: Vec<Bytes>) -> Result<()> {
         let failed = std::mem::replace(&mut self.failed, true);
-        let fault = self.script.meet(Call::Piece).await?;
+        let fault = self.script.meet(NodeCall::Piece).await?;
         let content = Bytes::from(pieces.concat());
         if fault == Some(Fault::Cut) {
             self.inner.write(vec![content.slice(..content.len() / 2)]).await?;
@@ -363,7 +364,7 @@ impl Writer for FaultyWriter {
         let Self { inner, script, failed } = *self;
         let met = match failed {
             true => Err(script.failed("a writer cannot be continued after an error")),
-            false => script.meet(Call::Finish).await,
+            false => script.meet(NodeCall::Finish).await,
         };
         let fault = match met {
             Ok(fault) => fault,

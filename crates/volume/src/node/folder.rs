@@ -61,12 +61,12 @@ const SYNCED: u64 = 64 << 20;
 
 /// A directory of this machine that stores files.
 #[derive(Debug, Clone)]
-pub struct Folder {
-    inner: Arc<Inner>,
+pub struct FolderNode {
+    inner: Arc<FolderInner>,
 }
 
 #[derive(Debug)]
-struct Inner {
+struct FolderInner {
     name: String,
     /// Is told of signs of life in calls that take long.
     contact: Arc<Contact>,
@@ -78,7 +78,7 @@ struct Inner {
     looks_first: AtomicBool,
 }
 
-impl Folder {
+impl FolderNode {
     /// Creates a node in an existing directory. With `sync`, files are durable when they have their
     /// names; otherwise the system writes them to the disk when it likes.
     pub fn new(name: impl Into<String>, root: impl Into<PathBuf>, sync: bool) -> Self {
@@ -91,7 +91,17 @@ impl Folder {
             (contact.node().to_owned(), root.into(), Arc::new(Buffers::default()));
         let threads = Arc::new(Semaphore::new(MOST_THREADS));
         let looks_first = AtomicBool::new(false);
-        Self { inner: Arc::new(Inner { name, contact, root, sync, buffers, threads, looks_first }) }
+        Self {
+            inner: Arc::new(FolderInner {
+                name,
+                contact,
+                root,
+                sync,
+                buffers,
+                threads,
+                looks_first,
+            }),
+        }
     }
 
     /// Returns the directory.
@@ -103,7 +113,7 @@ impl Folder {
     /// lost.
     async fn changing<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Inner) -> Result<T> + Send + 'static,
+        work: impl FnOnce(&FolderInner) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         let turn = self.turn().await;
         self.change(turn, work).await
@@ -113,10 +123,10 @@ impl Folder {
     async fn change<T: Send + 'static>(
         &self,
         turn: Option<OwnedSemaphorePermit>,
-        work: impl FnOnce(&Inner) -> Result<T> + Send + 'static,
+        work: impl FnOnce(&FolderInner) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         let unfinished = self.unfinished();
-        let work = move |inner: &Inner| {
+        let work = move |inner: &FolderInner| {
             let _unfinished = unfinished;
             work(inner)
         };
@@ -130,7 +140,7 @@ impl Folder {
     /// Runs blocking work on a thread that may block.
     async fn blocking<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Inner) -> Result<T> + Send + 'static,
+        work: impl FnOnce(&FolderInner) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         let turn = self.turn().await;
         self.run(turn, work).await
@@ -145,7 +155,7 @@ impl Folder {
     async fn run<T: Send + 'static>(
         &self,
         turn: Option<OwnedSemaphorePermit>,
-        work: impl FnOnce(&Inner) -> Result<T> + Send + 'static,
+        work: impl FnOnce(&FolderInner) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         let inner = self.inner.clone();
         if may_block() {
@@ -188,7 +198,7 @@ pub(crate) fn may_block() -> bool {
 }
 
 #[async_trait]
-impl Node for Folder {
+impl Node for FolderNode {
     fn name(&self) -> &str {
         &self.inner.name
     }
@@ -260,7 +270,7 @@ impl Node for Folder {
 
     async fn forget_cached(&self, path: &str) {
         let path = path.to_owned();
-        let forget = |inner: &Inner, path: &str| {
+        let forget = |inner: &FolderInner, path: &str| {
             let target = inner.target(path)?;
             let is_file = fs::metadata(&target).is_ok_and(|found| found.is_file());
             let file = if is_file { File::open(&target) } else { return Ok(()) };
@@ -276,7 +286,7 @@ impl Node for Folder {
     }
 }
 
-impl Inner {
+impl FolderInner {
     /// Waits until fewer than [`MOST_THREADS`] threads work here. The semaphore is never closed.
     async fn turn(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.threads).acquire_owned().await.ok()
@@ -637,7 +647,7 @@ fn new_file(folder: &Path) -> io::Result<NamedTempFile> {
 
 /// A file of a folder that is being written.
 struct FolderWriter {
-    folder: Folder,
+    folder: FolderNode,
     path: String,
     target: PathBuf,
     /// Nothing after an error: a writer that failed cannot go on.
@@ -680,7 +690,7 @@ impl Writer for FolderWriter {
         // Until then, the file is not the thread's. See `discard`.
         let turn = self.folder.turn().await;
         let (mut file, path) = (self.take()?, self.path.clone());
-        let write = move |inner: &Inner| {
+        let write = move |inner: &FolderInner| {
             let written = write_pieces(file.as_file_mut(), &pieces);
             let written = written.and_then(|()| match is_due {
                 true => file.as_file().sync_data(),
@@ -695,7 +705,7 @@ impl Writer for FolderWriter {
     async fn finish(mut self: Box<Self>) -> Result<()> {
         let turn = self.folder.turn().await;
         let (file, path, target) = (self.take()?, self.path.clone(), self.target.clone());
-        let publish = move |inner: &Inner| inner.publish(file, &path, &target, Mode::Replace);
+        let publish = move |inner: &FolderInner| inner.publish(file, &path, &target, Mode::Replace);
         self.folder.change(turn, publish).await
     }
 
@@ -734,7 +744,7 @@ mod tests {
     #[test]
     fn a_disk_that_hangs_does_not_take_the_threads_of_others() {
         let root = tempfile::tempdir().unwrap();
-        let [hangs, works] = ["a", "b"].map(|name| Folder::new(name, root.path(), false));
+        let [hangs, works] = ["a", "b"].map(|name| FolderNode::new(name, root.path(), false));
         let gate = Arc::new(Mutex::new(()));
         let runtime = Builder::new_current_thread()
             .enable_all()
@@ -764,7 +774,7 @@ mod tests {
     #[test]
     fn files_are_created_after_a_look_where_they_cannot_be_at_once() {
         let root = tempfile::tempdir().unwrap();
-        let folder = Folder::new("a", root.path(), false);
+        let folder = FolderNode::new("a", root.path(), false);
         assert!(folder.abilities().create);
         let (target, mut created) = (root.path().join("file"), 0);
         for content in ["one", "two"] {
@@ -784,7 +794,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let staging = root.path().join(STAGING);
         fs::create_dir(&staging).unwrap();
-        let folder = Folder::new("a", root.path(), false);
+        let folder = FolderNode::new("a", root.path(), false);
         for _ in 0..20 {
             (0..100).for_each(|file| fs::write(staging.join(file.to_string()), "").unwrap());
             let removed: u64 = std::thread::scope(|scope| {

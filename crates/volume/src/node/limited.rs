@@ -7,38 +7,38 @@ use async_trait::async_trait;
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::{Call, Meter, Metered, Node, may_block};
+use super::{Meter, Metered, Node, NodeCall, may_block};
 
 /// A node whose load is limited.
-pub type Limited = Metered<Limit>;
+pub type Limited = Metered<NodeLimits>;
 
 /// The limits of the load on a node.
 ///
 /// A writer counts as a request only while it sends bytes, not from beginning to end. So any number
 /// of writers can be open, and writers that wait for each other do not wait for ever.
 #[derive(Debug)]
-pub struct Limit {
+pub struct NodeLimits {
     requests: Arc<Semaphore>,
     /// Limits the bytes that come from the node.
-    reading: Option<Rate>,
+    reading: Option<TokenRate>,
     /// Limits the bytes that go to the node.
-    writing: Option<Rate>,
+    writing: Option<TokenRate>,
 }
 
 #[derive(Debug)]
-struct Rate {
+struct TokenRate {
     limiter: DefaultDirectRateLimiter,
     /// Bytes that may go at once: as many as in one second.
     burst: NonZeroU32,
 }
 
-impl Metered<Limit> {
+impl Metered<NodeLimits> {
     /// Allows a node `requests` requests at a time, and `rate` bytes a second in each direction if
     /// it is given. At least one of each is allowed.
     pub fn to(inner: Arc<dyn Node>, requests: usize, rate: Option<u64>) -> Self {
         let requests = Arc::new(Semaphore::new(requests.clamp(1, Semaphore::MAX_PERMITS)));
-        let [reading, writing] = [rate.map(Rate::new), rate.map(Rate::new)];
-        Self::new(inner, Arc::new(Limit { requests, reading, writing }))
+        let [reading, writing] = [rate.map(TokenRate::new), rate.map(TokenRate::new)];
+        Self::new(inner, Arc::new(NodeLimits { requests, reading, writing }))
     }
 
     /// Allows a node `rate` bytes a second in each direction, and any number of requests.
@@ -47,7 +47,7 @@ impl Metered<Limit> {
     }
 }
 
-impl Rate {
+impl TokenRate {
     fn new(rate: u64) -> Self {
         let rate = u32::try_from(rate).unwrap_or(u32::MAX);
         let burst = NonZeroU32::new(rate).unwrap_or(NonZeroU32::MIN);
@@ -69,21 +69,21 @@ impl Rate {
 }
 
 #[async_trait]
-impl Meter for Limit {
+impl Meter for NodeLimits {
     type Guard = Option<OwnedSemaphorePermit>;
 
     /// Waits until fewer requests are under way. The semaphore is never closed. A thread that may
     /// block needs no permit, because there are few such threads; it could keep one as long as a
     /// disk hangs, and no time limit would end that.
-    async fn begin(&self, _call: Call) -> Self::Guard {
+    async fn begin(&self, _call: NodeCall) -> Self::Guard {
         if may_block() {
             return None;
         }
         self.requests.clone().acquire_owned().await.ok()
     }
 
-    async fn carry(&self, call: Call, bytes: u64) {
-        let rate = if call == Call::Read { &self.reading } else { &self.writing };
+    async fn carry(&self, call: NodeCall, bytes: u64) {
+        let rate = if call == NodeCall::Read { &self.reading } else { &self.writing };
         if let Some(rate) = rate {
             rate.wait(bytes).await;
         }
@@ -95,16 +95,16 @@ mod tests {
     use tokio::runtime::Handle;
 
     use super::*;
-    use crate::node::{Folder, run_here};
+    use crate::node::{FolderNode, run_here};
 
     /// Such a thread may hang with its disk, and the disk's other callers have time limits.
     #[tokio::test]
     async fn a_thread_that_may_block_takes_no_permit() {
-        let folder = Arc::new(Folder::new("disk", "nowhere", false));
+        let folder = Arc::new(FolderNode::new("disk", "nowhere", false));
         let meter = Arc::clone(Metered::to(folder, 1, None).meter());
         let (blocking, runtime) = (Arc::clone(&meter), Handle::current());
-        let begin = move || run_here(&runtime, blocking.begin(Call::Read));
+        let begin = move || run_here(&runtime, blocking.begin(NodeCall::Read));
         assert!(tokio::task::spawn_blocking(begin).await.unwrap().is_none());
-        assert!(meter.begin(Call::Read).await.is_some());
+        assert!(meter.begin(NodeCall::Read).await.is_some());
     }
 }

@@ -150,7 +150,7 @@ impl Location {
 
     fn remote(scheme: &str, uri: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<Self> {
         let default_region = || variable("AWS_REGION").unwrap_or_else(|| "us-east-1".to_owned());
-        let mut parts = Parts::of(uri)?;
+        let mut parts = UriParts::of(uri)?;
         let location = match scheme {
             "s3" => Self::S3 {
                 bucket: parts.host()?,
@@ -202,12 +202,12 @@ fn expand(uri: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<String
 }
 
 /// The parts of a URI with a host.
-struct Parts {
+struct UriParts {
     url: Url,
     options: BTreeMap<String, String>,
 }
 
-impl Parts {
+impl UriParts {
     fn of(uri: &str) -> Result<Self> {
         let url = Url::parse(uri)
             .map_err(|error| Error::parameters(format!("a node's URI cannot be read: {error}")))?;

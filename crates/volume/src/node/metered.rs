@@ -16,7 +16,7 @@ use super::{Abilities, Entry, Mode, Node, Stat, Writer, may_block};
 /// What is asked of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
-pub enum Call {
+pub enum NodeCall {
     /// A file is read, or a part of it.
     Read,
     /// The length of a file is asked for.
@@ -40,10 +40,10 @@ pub trait Meter: fmt::Debug + Send + Sync + 'static {
     type Guard: Send;
 
     /// Called before the node.
-    async fn begin(&self, call: Call) -> Self::Guard;
+    async fn begin(&self, call: NodeCall) -> Self::Guard;
 
     /// Called before bytes go to the node, and after bytes have come from it.
-    async fn carry(&self, call: Call, bytes: u64);
+    async fn carry(&self, call: NodeCall, bytes: u64);
 }
 
 /// A node and what happens around its calls. [`super::Counted`], [`super::Limited`] and
@@ -86,9 +86,9 @@ impl<M: Meter> Node for Metered<M> {
     async fn read(&self, path: &str, range: Option<Range<u64>>) -> Result<Bytes> {
         let (inner, meter, path) = (self.inner.clone(), self.meter.clone(), path.to_owned());
         let read = async move {
-            let _guard = meter.begin(Call::Read).await;
+            let _guard = meter.begin(NodeCall::Read).await;
             let content = inner.read(&path, range).await?;
-            meter.carry(Call::Read, content.len() as u64).await;
+            meter.carry(NodeCall::Read, content.len() as u64).await;
             Ok(content)
         };
         if may_block() {
@@ -101,38 +101,38 @@ impl<M: Meter> Node for Metered<M> {
     }
 
     async fn stat(&self, path: &str) -> Result<Option<Stat>> {
-        let _guard = self.meter.begin(Call::Stat).await;
+        let _guard = self.meter.begin(NodeCall::Stat).await;
         self.inner.stat(path).await
     }
 
     /// Nothing is held while entries come: who receives them may ask the same node for files.
     fn list<'a>(&'a self, prefix: &'a str) -> BoxStream<'a, Result<Entry>> {
         let begin = async move {
-            drop(self.meter.begin(Call::List).await);
+            drop(self.meter.begin(NodeCall::List).await);
             self.inner.list(prefix)
         };
         stream::once(begin).flatten().boxed()
     }
 
     async fn write(&self, path: &str, content: Bytes, mode: Mode) -> Result<()> {
-        let _guard = self.meter.begin(Call::Write).await;
-        self.meter.carry(Call::Write, content.len() as u64).await;
+        let _guard = self.meter.begin(NodeCall::Write).await;
+        self.meter.carry(NodeCall::Write, content.len() as u64).await;
         self.inner.write(path, content, mode).await
     }
 
     async fn writer(&self, path: &str) -> Result<Box<dyn Writer>> {
-        let _guard = self.meter.begin(Call::Write).await;
+        let _guard = self.meter.begin(NodeCall::Write).await;
         let inner = self.inner.writer(path).await?;
         Ok(Box::new(MeteredWriter { inner, meter: self.meter.clone() }))
     }
 
     async fn delete(&self, path: &str) -> Result<()> {
-        let _guard = self.meter.begin(Call::Delete).await;
+        let _guard = self.meter.begin(NodeCall::Delete).await;
         self.inner.delete(path).await
     }
 
     async fn delete_folder(&self, prefix: &str) -> Result<()> {
-        let _guard = self.meter.begin(Call::Delete).await;
+        let _guard = self.meter.begin(NodeCall::Delete).await;
         self.inner.delete_folder(prefix).await
     }
 
@@ -153,14 +153,14 @@ struct MeteredWriter<M> {
 #[async_trait]
 impl<M: Meter> Writer for MeteredWriter<M> {
     async fn write(&mut self, pieces: Vec<Bytes>) -> Result<()> {
-        let _guard = self.meter.begin(Call::Piece).await;
+        let _guard = self.meter.begin(NodeCall::Piece).await;
         let bytes = pieces.iter().map(|piece| piece.len() as u64).sum();
-        self.meter.carry(Call::Piece, bytes).await;
+        self.meter.carry(NodeCall::Piece, bytes).await;
         self.inner.write(pieces).await
     }
 
     async fn finish(self: Box<Self>) -> Result<()> {
-        let _guard = self.meter.begin(Call::Finish).await;
+        let _guard = self.meter.begin(NodeCall::Finish).await;
         self.inner.finish().await
     }
 
@@ -172,7 +172,7 @@ impl<M: Meter> Writer for MeteredWriter<M> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::node::{Counted, Folder, run_here};
+    use crate::node::{Counted, FolderNode, run_here};
 
     /// Counts the tasks that reading makes: none on a thread that may block, where handing over to
     /// another would take as long as reading a megabyte.
@@ -180,7 +180,7 @@ mod tests {
     fn a_thread_that_may_block_reads_by_itself() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("file"), b"content").unwrap();
-        let node = Counted::of(Arc::new(Folder::new("one", folder.path(), false)));
+        let node = Counted::of(Arc::new(FolderNode::new("one", folder.path(), false)));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         // Nobody drives this runtime's tasks but `block_on`, and a task would need a turn of it.
         let read = async {

@@ -6,8 +6,8 @@
 //! path is one key. No path may be another path followed by `/` and more, because where there are
 //! folders, one name cannot be a file and a folder.
 //!
-//! [`open`] makes a node from its entry in the volume file. There are two kinds: a [`Folder`], and
-//! an [`Endpoint`] of a service. Whatever else a node does is a decorator over any node: limits
+//! [`open`] makes a node from its entry in the volume file. There are two kinds: a [`FolderNode`],
+//! and an [`Endpoint`] of a service. Whatever else a node does is a decorator over any node: limits
 //! ([`Limited`], [`Timed`]), names ([`Caseless`]), counters ([`Counted`]), slowness ([`Delayed`]),
 //! faults ([`Faulty`]). [`conformance`] checks what the trait promises, [`probe`] finds out what an
 //! endpoint can do.
@@ -50,11 +50,11 @@ pub use counted::{Counted, Counters, Tally};
 pub use delayed::{Delay, Delayed};
 pub use endpoint::Endpoint;
 pub use faulty::{Fault, Faulty, Trigger};
-pub use folder::Folder;
+pub use folder::FolderNode;
 pub(crate) use folder::{may_block, run_here};
-pub use limited::{Limit, Limited};
+pub use limited::{Limited, NodeLimits};
 pub use location::{KnownHosts, Location};
-pub use metered::{Call, Meter, Metered};
+pub use metered::{Meter, Metered, NodeCall};
 pub use open::open;
 pub use probe::{Probe, probe};
 pub(crate) use probe::{is_of_probe, is_refusal, remove_probes, tells_cases};

@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::contact::Contact;
 use super::service::{Credentials, Service};
-use super::{Caseless, Endpoint, Folder, Limited, Location, Node, Secret, Timed};
+use super::{Caseless, Endpoint, FolderNode, Limited, Location, Node, Secret, Timed};
 use crate::config::{Config, NodeEntry};
 
 /// Opens a node of a volume, with the volume's limits. The node is not asked for anything yet.
@@ -41,10 +41,10 @@ fn open_unlimited(
     let location = Location::parse(&entry.uri, base, variable)?;
     let contact = Contact::new(&entry.name, config.limits.timeout());
     if let Location::Folder(root) = location {
-        let folder = Folder::over(Arc::clone(&contact), root, config.write.sync);
+        let folder = FolderNode::over(Arc::clone(&contact), root, config.write.sync);
         return Ok(Arc::new(Timed::over(Arc::new(folder), contact)));
     }
-    let source = entry.credentials.as_deref().map(|named| Source::of(named, base));
+    let source = entry.credentials.as_deref().map(|named| CredentialSource::of(named, base));
     let credentials = Credentials::find(&location, source.as_ref(), variable)?;
     let service = Service::at(&location, &credentials, &contact)?.with_known(entry.abilities);
     let endpoint = Endpoint::new(service, config.limits.retries, Arc::clone(&contact));
@@ -52,14 +52,14 @@ fn open_unlimited(
 }
 
 /// Where credentials are.
-enum Source {
+enum CredentialSource {
     /// In environment variables whose names begin with this.
     Variables(String),
     /// In a file.
     File(PathBuf),
 }
 
-impl Source {
+impl CredentialSource {
     /// Capital letters, digits and `_` are the beginning of variables' names; all else is a file.
     fn of(named: &str, base: &Path) -> Self {
         let is_variable = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
@@ -85,7 +85,7 @@ impl Credentials {
     /// Finds the credentials for a place: in the environment or in a file, never in the URI.
     fn find(
         location: &Location,
-        source: Option<&Source>,
+        source: Option<&CredentialSource>,
         variable: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Self> {
         let value = |prefix: &str, name: &str| {
@@ -93,14 +93,14 @@ impl Credentials {
             value.filter(|value| !value.is_empty()).ok_or_else(|| unset(prefix, name))
         };
         match (location, source) {
-            (Location::Sftp { .. }, Some(Source::File(key))) => Self::key(key.clone()),
-            (Location::Sftp { .. }, Some(Source::Variables(prefix))) => {
+            (Location::Sftp { .. }, Some(CredentialSource::File(key))) => Self::key(key.clone()),
+            (Location::Sftp { .. }, Some(CredentialSource::Variables(prefix))) => {
                 Self::key(value(prefix, "KEY_FILE")?.into())
             }
-            (_, Some(Source::File(file))) => Self::read(file)?.complete(location, file),
+            (_, Some(CredentialSource::File(file))) => Self::read(file)?.complete(location, file),
             (Location::S3 { .. }, source) => {
                 let prefix = match source {
-                    Some(Source::Variables(prefix)) => prefix,
+                    Some(CredentialSource::Variables(prefix)) => prefix,
                     _ => "AWS",
                 };
                 Ok(Self {
@@ -110,7 +110,7 @@ impl Credentials {
                     key: None,
                 })
             }
-            (_, Some(Source::Variables(prefix))) => Ok(Self {
+            (_, Some(CredentialSource::Variables(prefix))) => Ok(Self {
                 user: Some(Secret::new(value(prefix, "USER")?)),
                 password: Some(Secret::new(value(prefix, "PASSWORD")?)),
                 ..Self::default()

@@ -31,7 +31,7 @@ pub(super) struct Puts {
 
 impl Puts {
     /// Begins to send a file, whose folder exists.
-    pub fn begin(&self, path: &str) -> Put {
+    pub fn begin(&self, path: &str) -> StreamedPut {
         let root = normalize_root(&self.root);
         let path = percent_encode_path(&build_rooted_abs_path(&root, path));
         let url = format!("{}{path}", self.endpoint.trim_end_matches('/'));
@@ -47,35 +47,35 @@ impl Puts {
             let sent = request.send().await.map_err(|error| not_sent(error.without_url()))?;
             judge(sent.status())
         });
-        Put { line, answer, contact: Arc::clone(&self.contact) }
+        StreamedPut { line, answer, contact: Arc::clone(&self.contact) }
     }
 }
 
 /// What comes down the line to a body.
-enum Item {
+enum BodyItem {
     Piece(Bytes),
     /// The end of the file. A line that ends without it is one whose writer has given up.
     End,
 }
 
-fn body(pieces: Receiver<Item>) -> reqwest::Body {
+fn body(pieces: Receiver<BodyItem>) -> reqwest::Body {
     reqwest::Body::wrap_stream(stream::unfold(pieces, async |mut pieces| {
         match pieces.recv().await {
-            Some(Item::Piece(piece)) => Some((Ok(piece), pieces)),
-            Some(Item::End) => None,
+            Some(BodyItem::Piece(piece)) => Some((Ok(piece), pieces)),
+            Some(BodyItem::End) => None,
             None => Some((Err(io::Error::other("the writer has given up")), pieces)),
         }
     }))
 }
 
 /// A file that is being sent. If it is dropped, the request is cancelled.
-pub(super) struct Put {
-    line: Sender<Item>,
+pub(super) struct StreamedPut {
+    line: Sender<BodyItem>,
     answer: JoinHandle<opendal::Result<()>>,
     contact: Arc<Contact>,
 }
 
-impl Put {
+impl StreamedPut {
     /// Hands over bytes. Waits while many are on their way already.
     ///
     /// # Errors
@@ -83,7 +83,7 @@ impl Put {
     pub async fn write(&mut self, content: Buffer) -> opendal::Result<()> {
         for piece in content {
             for piece in self.contact.signs(piece) {
-                self.push(Item::Piece(piece)).await?;
+                self.push(BodyItem::Piece(piece)).await?;
             }
         }
         Ok(())
@@ -94,11 +94,11 @@ impl Put {
     /// # Errors
     /// If the server refuses it, or cannot be reached.
     pub async fn close(&mut self) -> opendal::Result<()> {
-        self.push(Item::End).await?;
+        self.push(BodyItem::End).await?;
         self.answer().await
     }
 
-    async fn push(&mut self, item: Item) -> opendal::Result<()> {
+    async fn push(&mut self, item: BodyItem) -> opendal::Result<()> {
         if self.line.send(item).await.is_ok() {
             return Ok(());
         }
@@ -113,7 +113,7 @@ impl Put {
     }
 }
 
-impl Drop for Put {
+impl Drop for StreamedPut {
     fn drop(&mut self) {
         self.answer.abort();
     }
@@ -153,7 +153,7 @@ mod tests {
     const END: &[u8] = b"0\r\n\r\n";
 
     /// Starts a server for one connection, and a PUT to it.
-    fn put_to(serve: impl FnOnce(TcpStream) + Send + 'static) -> Put {
+    fn put_to(serve: impl FnOnce(TcpStream) + Send + 'static) -> StreamedPut {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let endpoint = format!("http://{}", listener.local_addr().unwrap());
         thread::spawn(move || serve(listener.accept().unwrap().0));

@@ -18,7 +18,7 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
 use super::contact::Contact;
-use super::{Abilities, Call, Entry, Mode, Node, Stat, Writer};
+use super::{Abilities, Entry, Mode, Node, NodeCall, Stat, Writer};
 use crate::names::READY;
 
 /// Bytes a second at which a server must store a file that it copies once all of it has arrived.
@@ -63,7 +63,7 @@ impl Timed {
     /// Asks something, and goes on waiting for the answer if the asker does not.
     async fn ask<T: Send + 'static>(
         &self,
-        kind: Call,
+        kind: NodeCall,
         question: impl Future<Output = Result<T>> + Send + 'static,
     ) -> Result<T> {
         let (line, answers) = channel(1);
@@ -127,7 +127,7 @@ async fn list(
 ) {
     let mut entries = node.list(&prefix);
     loop {
-        let entry = contact.hold(Call::List, async { entries.next().await.transpose() }).await;
+        let entry = contact.hold(NodeCall::List, async { entries.next().await.transpose() }).await;
         let is_last = entry.is_err();
         let Some(entry) = entry.transpose() else { return };
         if line.send(entry).await.is_err() || is_last {
@@ -156,12 +156,12 @@ impl Node for Timed {
             return self.contact().hold_lightly(self.inner.read(path, range)).await;
         }
         let (inner, path) = (Arc::clone(&self.inner), path.to_owned());
-        self.ask(Call::Read, async move { inner.read(&path, None).await }).await
+        self.ask(NodeCall::Read, async move { inner.read(&path, None).await }).await
     }
 
     async fn stat(&self, path: &str) -> Result<Option<Stat>> {
         let (inner, path) = (Arc::clone(&self.inner), path.to_owned());
-        self.ask(Call::Stat, async move { inner.stat(&path).await }).await
+        self.ask(NodeCall::Stat, async move { inner.stat(&path).await }).await
     }
 
     fn list<'a>(&'a self, prefix: &'a str) -> BoxStream<'a, Result<Entry>> {
@@ -171,21 +171,21 @@ impl Node for Timed {
     }
 
     async fn write(&self, path: &str, content: Bytes, mode: Mode) -> Result<()> {
-        self.contact().hold(Call::Write, self.inner.write(path, content, mode)).await
+        self.contact().hold(NodeCall::Write, self.inner.write(path, content, mode)).await
     }
 
     async fn writer(&self, path: &str) -> Result<Box<dyn Writer>> {
-        let inner = self.contact().hold(Call::Write, self.inner.writer(path)).await?;
+        let inner = self.contact().hold(NodeCall::Write, self.inner.writer(path)).await?;
         let contact = Arc::clone(&self.contact);
         Ok(Box::new(TimedWriter { inner, contact, is_local: self.is_local(), written: 0 }))
     }
 
     async fn delete(&self, path: &str) -> Result<()> {
-        self.contact().hold(Call::Delete, self.inner.delete(path)).await
+        self.contact().hold(NodeCall::Delete, self.inner.delete(path)).await
     }
 
     async fn delete_folder(&self, prefix: &str) -> Result<()> {
-        self.contact().hold(Call::Delete, self.inner.delete_folder(prefix)).await
+        self.contact().hold(NodeCall::Delete, self.inner.delete_folder(prefix)).await
     }
 
     async fn forget_cached(&self, path: &str) {
@@ -194,11 +194,11 @@ impl Node for Timed {
             Ok(())
         };
         // Whoever reads the file finds out that the node does not answer.
-        let _ = self.contact().hold(Call::Read, forget).await;
+        let _ = self.contact().hold(NodeCall::Read, forget).await;
     }
 
     async fn sweep(&self, age: Duration) -> Result<u64> {
-        self.contact().hold(Call::Delete, self.inner.sweep(age)).await
+        self.contact().hold(NodeCall::Delete, self.inner.sweep(age)).await
     }
 }
 
@@ -214,14 +214,14 @@ struct TimedWriter {
 impl Writer for TimedWriter {
     async fn write(&mut self, pieces: Vec<Bytes>) -> Result<()> {
         self.written += pieces.iter().map(|piece| piece.len() as u64).sum::<u64>();
-        self.contact.hold(Call::Piece, self.inner.write(pieces)).await
+        self.contact.hold(NodeCall::Piece, self.inner.write(pieces)).await
     }
 
     async fn finish(self: Box<Self>) -> Result<()> {
         let storing = if self.is_local { 0 } else { self.written / STORING };
         let storing = Duration::from_secs(storing);
         let Self { inner, contact, .. } = *self;
-        contact.hold_longer(Call::Finish, storing, inner.finish()).await
+        contact.hold_longer(NodeCall::Finish, storing, inner.finish()).await
     }
 
     async fn abort(self: Box<Self>) {
@@ -231,6 +231,6 @@ impl Writer for TimedWriter {
             Ok(())
         };
         // Whatever is left is swept later.
-        let _ = contact.hold(Call::Delete, abort).await;
+        let _ = contact.hold(NodeCall::Delete, abort).await;
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::protocol::action::ask;
 use crate::protocol::{
-    Event, Kind, Listed, NodeIndex, Procedure, Quorum, Request, Step, Version, View,
+    Event, Listed, NextStep, NodeIndex, Procedure, Quorum, Request, Version, VersionKind, View,
 };
 
 /// Surveys the nodes and takes the greatest version.
@@ -45,7 +45,9 @@ impl Get {
     fn outcome(&self) -> GetOutcome {
         match self.view.latest() {
             latest if !self.view.is_sure() => GetOutcome::Unsure(latest),
-            Some(latest) if latest.kind == Kind::Removed => GetOutcome::NotFound(Some(latest)),
+            Some(latest) if latest.kind == VersionKind::Removed => {
+                GetOutcome::NotFound(Some(latest))
+            }
             None => GetOutcome::NotFound(None),
             Some(latest) if self.unreadable == Some(latest.version) => GetOutcome::Lost(latest),
             Some(latest) => GetOutcome::Found(latest, self.view.holders(latest.version)),
@@ -60,12 +62,12 @@ impl Procedure for Get {
         self.view.note(event);
     }
 
-    fn next(&mut self) -> Step<GetOutcome> {
+    fn next(&mut self) -> NextStep<GetOutcome> {
         if self.began {
-            return Step::Done(self.outcome());
+            return NextStep::Done(self.outcome());
         }
         self.began = true;
-        Step::Act(ask(self.view.quorum().indices(), Request::ListVersions))
+        NextStep::Act(ask(self.view.quorum().indices(), Request::ListVersions))
     }
 
     fn is_enough(&self) -> bool {

@@ -15,7 +15,7 @@ pub trait Procedure {
     fn note(&mut self, event: &Event);
 
     /// Decides the next step, when every action of the last one is answered.
-    fn next(&mut self) -> Step<Self::Outcome>;
+    fn next(&mut self) -> NextStep<Self::Outcome>;
 
     /// Returns whether the current step has the answers that it needs. Then the actions that are
     /// not answered yet may be given up, and count as [`crate::protocol::Answer::Failed`].
@@ -24,7 +24,7 @@ pub trait Procedure {
 
 /// What a procedure does next.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Step<Outcome> {
+pub enum NextStep<Outcome> {
     /// Sends these actions to nodes. If there are none, the next step follows at once.
     Act(Vec<Action>),
     /// Ends.
@@ -38,13 +38,13 @@ pub enum Step<Outcome> {
 /// No step may rest on a survey that is older than 12 hours; a machine that takes longer is
 /// abandoned.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Machine<P: Procedure> {
+pub struct RunningMachine<P: Procedure> {
     procedure: P,
     waiting: BTreeSet<Action>,
     outcome: Option<P::Outcome>,
 }
 
-impl<P: Procedure> Machine<P> {
+impl<P: Procedure> RunningMachine<P> {
     /// Creates a machine that has not begun.
     pub fn new(procedure: P) -> Self {
         Self { procedure, waiting: BTreeSet::new(), outcome: None }
@@ -68,12 +68,12 @@ impl<P: Procedure> Machine<P> {
     fn advance(&mut self) -> Vec<Action> {
         while self.waiting.is_empty() && self.outcome.is_none() {
             match self.procedure.next() {
-                Step::Act(actions) if actions.is_empty() => {}
-                Step::Act(actions) => {
+                NextStep::Act(actions) if actions.is_empty() => {}
+                NextStep::Act(actions) => {
                     self.waiting = actions.iter().copied().collect();
                     return actions;
                 }
-                Step::Done(outcome) => self.outcome = Some(outcome),
+                NextStep::Done(outcome) => self.outcome = Some(outcome),
             }
         }
         Vec::new()

@@ -1,9 +1,9 @@
 //! The protocol of volumes: which version of an object counts, and what may be written and removed
 //! when.
 //!
-//! Everything here is pure: no input, no output, no clock. A [`Machine`] says what to ask which
-//! node, and is told the answers; data do not pass through it. `docs/volumes.md` tells the protocol
-//! and why each of its rules is there.
+//! Everything here is pure: no input, no output, no clock. A [`RunningMachine`] says what to ask
+//! which node, and is told the answers; data do not pass through it. `docs/volumes.md` tells the
+//! protocol and why each of its rules is there.
 //!
 //! - [`Put`] stores a new version of a name, or the mark of its removal.
 //! - [`Get`] finds the version that counts.
@@ -31,12 +31,12 @@ mod view;
 
 pub use action::{Action, Answer, Event, NodeIndex, PartIndex, Request, Shape};
 pub use get::{Get, GetOutcome};
-pub use machine::{Machine, Procedure, Step};
+pub use machine::{NextStep, Procedure, RunningMachine};
 pub use orphans::Census;
 pub use promote::{Promote, PromoteOutcome};
-pub use put::{Content, Put, PutOutcome};
+pub use put::{NewParts, Put, PutOutcome};
 pub use quorum::Quorum;
 pub use repair::{Repair, RepairOutcome};
-pub use spread::{Places, Spread};
-pub use version::{Kind, Listed, Version};
+pub use spread::{PartPlaces, Spread};
+pub use version::{Listed, Version, VersionKind};
 pub use view::View;

@@ -19,8 +19,8 @@ use paritas_shards::ObjectId;
 
 use crate::protocol::action::ask;
 use crate::protocol::{
-    Action, Answer, Event, NodeIndex, PartIndex, Places, Procedure, Quorum, Request, Spread, Step,
-    Version, View,
+    Action, Answer, Event, NextStep, NodeIndex, PartIndex, PartPlaces, Procedure, Quorum, Request,
+    Spread, Version, View,
 };
 
 /// Adds the parts of a stage to an object.
@@ -29,17 +29,17 @@ pub struct Promote {
     object: ObjectId,
     spread: Spread,
     made: Range<usize>,
-    phase: Phase,
+    phase: PromotePhase,
     view: View,
     version: Option<Version>,
-    places: Places,
-    stored: Places,
+    places: PartPlaces,
+    stored: PartPlaces,
     failed: BTreeSet<NodeIndex>,
     is_impossible: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Phase {
+enum PromotePhase {
     Beginning,
     Surveying,
     Finding,
@@ -74,35 +74,35 @@ impl Promote {
             object,
             spread,
             made,
-            phase: Phase::Beginning,
+            phase: PromotePhase::Beginning,
             view: View::new(quorum),
             version: None,
-            places: Places::default(),
-            stored: Places::default(),
+            places: PartPlaces::default(),
+            stored: PartPlaces::default(),
             failed: BTreeSet::new(),
             is_impossible: false,
         }
     }
 
     /// Returns where the object's parts were found or stored.
-    pub fn places(&self) -> &Places {
+    pub fn places(&self) -> &PartPlaces {
         &self.places
     }
 
-    fn survey(&mut self, phase: Phase) -> Step<PromoteOutcome> {
+    fn survey(&mut self, phase: PromotePhase) -> NextStep<PromoteOutcome> {
         self.phase = phase;
         self.view = View::new(self.view.quorum());
-        Step::Act(ask(self.view.quorum().indices(), Request::ListVersions))
+        NextStep::Act(ask(self.view.quorum().indices(), Request::ListVersions))
     }
 
-    fn find(&mut self) -> Step<PromoteOutcome> {
-        self.phase = Phase::Finding;
+    fn find(&mut self) -> NextStep<PromoteOutcome> {
+        self.phase = PromotePhase::Finding;
         let version = self.view.object().map(|listed| listed.version);
         self.version = version.filter(|version| version.object == self.object);
         match self.version {
-            None => Step::Done(PromoteOutcome::Superseded),
+            None => NextStep::Done(PromoteOutcome::Superseded),
             Some(_) => {
-                Step::Act(ask(self.view.quorum().indices(), Request::FindParts(self.object)))
+                NextStep::Act(ask(self.view.quorum().indices(), Request::FindParts(self.object)))
             }
         }
     }
@@ -111,8 +111,8 @@ impl Promote {
         self.made.clone().map(PartIndex).filter(|&part| !self.places.has(part))
     }
 
-    fn store(&mut self) -> Step<PromoteOutcome> {
-        self.phase = Phase::Storing;
+    fn store(&mut self) -> NextStep<PromoteOutcome> {
+        self.phase = PromotePhase::Storing;
         let chosen = match self.is_impossible {
             true => Vec::new(),
             false => self.spread.choose(self.missing(), &self.failed, &self.places),
@@ -120,27 +120,27 @@ impl Promote {
         let object = self.object;
         let store = |(part, node)| Action { node, request: Request::StorePart { object, part } };
         match (chosen.is_empty(), self.stored.is_empty()) {
-            (false, _) => Step::Act(chosen.into_iter().map(store).collect()),
-            (true, false) => self.survey(Phase::Checking),
+            (false, _) => NextStep::Act(chosen.into_iter().map(store).collect()),
+            (true, false) => self.survey(PromotePhase::Checking),
             (true, true) => self.finish(),
         }
     }
 
-    fn check(&mut self) -> Step<PromoteOutcome> {
+    fn check(&mut self) -> NextStep<PromoteOutcome> {
         match self.version.is_some_and(|version| self.view.is_gone(version)) {
             true => {
-                self.phase = Phase::Discarding;
-                Step::Act(self.stored.deletions(self.object))
+                self.phase = PromotePhase::Discarding;
+                NextStep::Act(self.stored.deletions(self.object))
             }
             false => self.finish(),
         }
     }
 
-    fn finish(&self) -> Step<PromoteOutcome> {
+    fn finish(&self) -> NextStep<PromoteOutcome> {
         let missing = self.missing().count();
         let mut parts = self.made.clone().map(PartIndex);
         let is_owed = parts.any(|part| !self.spread.is_home(part, &self.places));
-        Step::Done(match missing {
+        NextStep::Done(match missing {
             0 => PromoteOutcome::Promoted { is_owed },
             _ => PromoteOutcome::Incomplete { missing },
         })
@@ -169,24 +169,24 @@ impl Procedure for Promote {
         }
     }
 
-    fn next(&mut self) -> Step<PromoteOutcome> {
+    fn next(&mut self) -> NextStep<PromoteOutcome> {
         match self.phase {
-            Phase::Beginning => self.survey(Phase::Surveying),
-            Phase::Surveying | Phase::Checking if !self.view.is_sure() => {
-                Step::Done(PromoteOutcome::Unsure)
+            PromotePhase::Beginning => self.survey(PromotePhase::Surveying),
+            PromotePhase::Surveying | PromotePhase::Checking if !self.view.is_sure() => {
+                NextStep::Done(PromoteOutcome::Unsure)
             }
-            Phase::Surveying => self.find(),
-            Phase::Finding | Phase::Storing => self.store(),
-            Phase::Checking => self.check(),
-            Phase::Discarding => Step::Done(PromoteOutcome::Superseded),
+            PromotePhase::Surveying => self.find(),
+            PromotePhase::Finding | PromotePhase::Storing => self.store(),
+            PromotePhase::Checking => self.check(),
+            PromotePhase::Discarding => NextStep::Done(PromoteOutcome::Superseded),
         }
     }
 
     fn is_enough(&self) -> bool {
         match self.phase {
-            Phase::Beginning | Phase::Finding | Phase::Storing => false,
-            Phase::Surveying | Phase::Checking => self.view.is_sure(),
-            Phase::Discarding => true,
+            PromotePhase::Beginning | PromotePhase::Finding | PromotePhase::Storing => false,
+            PromotePhase::Surveying | PromotePhase::Checking => self.view.is_sure(),
+            PromotePhase::Discarding => true,
         }
     }
 }

@@ -28,13 +28,13 @@ use crate::protocol::action::ask;
 use crate::protocol::removal::Removal;
 use crate::protocol::settling::Settling;
 use crate::protocol::{
-    Action, Answer, Event, Kind, Listed, NodeIndex, PartIndex, Places, Procedure, Quorum, Request,
-    Spread, Step, Version, View,
+    Action, Answer, Event, Listed, NextStep, NodeIndex, PartIndex, PartPlaces, Procedure, Quorum,
+    Request, Spread, Version, VersionKind, View,
 };
 
 /// What the new version consists of.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Content {
+pub enum NewParts {
     /// Shards.
     Shards {
         /// Where the parts of the first stage belong.
@@ -61,11 +61,11 @@ pub enum Content {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Put {
     object: ObjectId,
-    content: Content,
-    phase: Phase,
+    content: NewParts,
+    phase: PutPhase,
     view: View,
     length: u64,
-    stored: Places,
+    stored: PartPlaces,
     failed: BTreeSet<NodeIndex>,
     settling: Settling,
     listed: Option<Listed>,
@@ -75,7 +75,7 @@ pub struct Put {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Phase {
+enum PutPhase {
     Beginning,
     Surveying,
     Storing,
@@ -121,19 +121,19 @@ pub enum PutOutcome {
 impl Put {
     /// Prepares a new version that consists of `object`, an id that nobody else uses. `now` are the
     /// seconds since 1970.
-    pub fn new(quorum: Quorum, object: ObjectId, content: Content, now: u64) -> Self {
+    pub fn new(quorum: Quorum, object: ObjectId, content: NewParts, now: u64) -> Self {
         let (length, settling) = match &content {
-            Content::Inline { length, order } => (*length, Settling::on_few(order.clone())),
-            Content::Removed { order } => (0, Settling::on_few(order.clone())),
-            Content::Shards { .. } => (0, Settling::everywhere()),
+            NewParts::Inline { length, order } => (*length, Settling::on_few(order.clone())),
+            NewParts::Removed { order } => (0, Settling::on_few(order.clone())),
+            NewParts::Shards { .. } => (0, Settling::everywhere()),
         };
         Self {
             object,
             content,
-            phase: Phase::Beginning,
+            phase: PutPhase::Beginning,
             view: View::new(quorum),
             length,
-            stored: Places::default(),
+            stored: PartPlaces::default(),
             failed: BTreeSet::new(),
             settling,
             listed: None,
@@ -150,7 +150,7 @@ impl Put {
     }
 
     /// Returns where parts were stored.
-    pub fn stored(&self) -> &Places {
+    pub fn stored(&self) -> &PartPlaces {
         &self.stored
     }
 
@@ -163,19 +163,19 @@ impl Put {
     /// answer.
     #[cfg(test)]
     pub(crate) fn is_surveying_first(&self) -> bool {
-        self.phase == Phase::Surveying
+        self.phase == PutPhase::Surveying
     }
 
-    fn survey(&mut self, phase: Phase) -> Step<PutOutcome> {
+    fn survey(&mut self, phase: PutPhase) -> NextStep<PutOutcome> {
         self.phase = phase;
         self.view = View::new(self.view.quorum());
-        Step::Act(ask(self.view.quorum().indices(), Request::ListVersions))
+        NextStep::Act(ask(self.view.quorum().indices(), Request::ListVersions))
     }
 
-    fn store(&mut self) -> Step<PutOutcome> {
-        self.phase = Phase::Storing;
-        let Content::Shards { spread, needed } = &self.content else {
-            return self.survey(Phase::Numbering);
+    fn store(&mut self) -> NextStep<PutOutcome> {
+        self.phase = PutPhase::Storing;
+        let NewParts::Shards { spread, needed } = &self.content else {
+            return self.survey(PutPhase::Numbering);
         };
         let is_enough = self.stored.parts().count() >= *needed;
         let missing = (0..spread.homes.len()).map(PartIndex).filter(|&part| !self.stored.has(part));
@@ -186,8 +186,8 @@ impl Put {
         let object = self.object;
         let store = |(part, node)| Action { node, request: Request::StorePart { object, part } };
         match (chosen.is_empty(), is_enough) {
-            (false, _) => Step::Act(chosen.into_iter().map(store).collect()),
-            (true, true) => self.survey(Phase::Numbering),
+            (false, _) => NextStep::Act(chosen.into_iter().map(store).collect()),
+            (true, true) => self.survey(PutPhase::Numbering),
             (true, false) => self.discard(),
         }
     }
@@ -199,14 +199,14 @@ impl Put {
     }
 
     /// Deletes what was stored, of which nothing is visible yet.
-    fn discard(&mut self) -> Step<PutOutcome> {
-        self.phase = Phase::Discarding;
+    fn discard(&mut self) -> NextStep<PutOutcome> {
+        self.phase = PutPhase::Discarding;
         match self.content {
-            Content::Shards { .. } => {
+            NewParts::Shards { .. } => {
                 let nodes = self.view.quorum().indices();
-                Step::Act(ask(nodes, Request::DeleteObject(self.object)))
+                NextStep::Act(ask(nodes, Request::DeleteObject(self.object)))
             }
-            Content::Inline { .. } | Content::Removed { .. } => Step::Act(Vec::new()),
+            NewParts::Inline { .. } | NewParts::Removed { .. } => NextStep::Act(Vec::new()),
         }
     }
 
@@ -215,17 +215,17 @@ impl Put {
     /// through.
     fn is_removed(&self) -> bool {
         self.view.latest().is_none_or(|latest| {
-            latest.kind == Kind::Removed && self.view.is_settled(latest.version)
+            latest.kind == VersionKind::Removed && self.view.is_settled(latest.version)
         })
     }
 
-    fn number(&mut self) -> Step<PutOutcome> {
+    fn number(&mut self) -> NextStep<PutOutcome> {
         let kind = match self.content {
-            Content::Removed { .. } if self.is_removed() => {
-                return Step::Done(PutOutcome::NotFound);
+            NewParts::Removed { .. } if self.is_removed() => {
+                return NextStep::Done(PutOutcome::NotFound);
             }
-            Content::Removed { .. } => Kind::Removed,
-            Content::Shards { .. } | Content::Inline { .. } => Kind::Put,
+            NewParts::Removed { .. } => VersionKind::Removed,
+            NewParts::Shards { .. } | NewParts::Inline { .. } => VersionKind::Put,
         };
         let generation = match self.old {
             Some(old) => old.generation,
@@ -236,40 +236,40 @@ impl Put {
     }
 
     /// Writes manifests, until enough nodes have one or all were asked.
-    fn write(&mut self, listed: Listed) -> Step<PutOutcome> {
-        (self.phase, self.listed) = (Phase::Writing, Some(listed));
+    fn write(&mut self, listed: Listed) -> NextStep<PutOutcome> {
+        (self.phase, self.listed) = (PutPhase::Writing, Some(listed));
         let actions = self.settling.next(&self.view, listed);
         let is_settled = self.view.is_settled(listed.version);
         match actions.is_empty() {
-            false => Step::Act(actions),
+            false => NextStep::Act(actions),
             true if is_settled => self.delete_objects(),
             true => {
                 let written = self.view.counted(listed.version);
-                Step::Done(PutOutcome::Open { listed, written })
+                NextStep::Done(PutOutcome::Open { listed, written })
             }
         }
     }
 
-    fn delete_objects(&mut self) -> Step<PutOutcome> {
-        self.phase = Phase::DeletingObjects;
+    fn delete_objects(&mut self) -> NextStep<PutOutcome> {
+        self.phase = PutPhase::DeletingObjects;
         let removal = self.removal.insert(Removal::new(&self.view));
-        Step::Act(removal.of_objects(self.view.quorum()))
+        NextStep::Act(removal.of_objects(self.view.quorum()))
     }
 
-    fn delete_manifests(&mut self) -> Step<PutOutcome> {
-        self.phase = Phase::DeletingManifests;
+    fn delete_manifests(&mut self) -> NextStep<PutOutcome> {
+        self.phase = PutPhase::DeletingManifests;
         let removal = self.removal.as_ref();
-        Step::Act(removal.map_or_else(Vec::new, |removal| removal.of_manifests(&self.view)))
+        NextStep::Act(removal.map_or_else(Vec::new, |removal| removal.of_manifests(&self.view)))
     }
 
-    fn finish(&self) -> Step<PutOutcome> {
+    fn finish(&self) -> NextStep<PutOutcome> {
         match self.listed {
             Some(listed) => {
                 let is_owed = self.owes(listed);
-                Step::Done(PutOutcome::Committed { listed, is_owed })
+                NextStep::Done(PutOutcome::Committed { listed, is_owed })
             }
             None if self.view.is_sure() && self.is_superseded() => {
-                Step::Done(PutOutcome::Superseded)
+                NextStep::Done(PutOutcome::Superseded)
             }
             None => self.refuse(),
         }
@@ -277,19 +277,19 @@ impl Put {
 
     fn owes(&self, listed: Listed) -> bool {
         let is_home = match &self.content {
-            Content::Shards { spread, .. } => {
+            NewParts::Shards { spread, .. } => {
                 let mut parts = (0..spread.homes.len()).map(PartIndex);
                 parts.all(|part| spread.is_home(part, &self.stored))
             }
-            Content::Inline { .. } | Content::Removed { .. } => true,
+            NewParts::Inline { .. } | NewParts::Removed { .. } => true,
         };
         let is_settled = self.settling.is_complete(&self.view, listed);
         !is_home || !is_settled || !self.view.removable().is_empty()
     }
 
-    fn refuse(&self) -> Step<PutOutcome> {
+    fn refuse(&self) -> NextStep<PutOutcome> {
         let (answered, stored) = (self.view.answered().len(), self.stored.parts().count());
-        Step::Done(PutOutcome::Refused { answered, stored })
+        NextStep::Done(PutOutcome::Refused { answered, stored })
     }
 }
 
@@ -313,32 +313,38 @@ impl Procedure for Put {
         }
     }
 
-    fn next(&mut self) -> Step<PutOutcome> {
+    fn next(&mut self) -> NextStep<PutOutcome> {
         match (self.phase, self.listed) {
-            (Phase::Beginning, _) => match self.content {
-                Content::Shards { .. } => self.survey(Phase::Surveying),
-                Content::Inline { .. } | Content::Removed { .. } => self.survey(Phase::Numbering),
+            (PutPhase::Beginning, _) => match self.content {
+                NewParts::Shards { .. } => self.survey(PutPhase::Surveying),
+                NewParts::Inline { .. } | NewParts::Removed { .. } => {
+                    self.survey(PutPhase::Numbering)
+                }
             },
-            (Phase::Surveying, _) if !self.view.takes_versions() => self.refuse(),
-            (Phase::Surveying, _) if self.is_superseded() => Step::Done(PutOutcome::Superseded),
-            (Phase::Surveying | Phase::Storing, _) => self.store(),
-            (Phase::Numbering, _) if !self.view.takes_versions() || self.is_superseded() => {
+            (PutPhase::Surveying, _) if !self.view.takes_versions() => self.refuse(),
+            (PutPhase::Surveying, _) if self.is_superseded() => {
+                NextStep::Done(PutOutcome::Superseded)
+            }
+            (PutPhase::Surveying | PutPhase::Storing, _) => self.store(),
+            (PutPhase::Numbering, _) if !self.view.takes_versions() || self.is_superseded() => {
                 self.discard()
             }
-            (Phase::Writing, Some(listed)) => self.write(listed),
-            (Phase::Numbering | Phase::Writing, _) => self.number(),
-            (Phase::DeletingObjects, _) => self.delete_manifests(),
-            (Phase::DeletingManifests | Phase::Discarding, _) => self.finish(),
+            (PutPhase::Writing, Some(listed)) => self.write(listed),
+            (PutPhase::Numbering | PutPhase::Writing, _) => self.number(),
+            (PutPhase::DeletingObjects, _) => self.delete_manifests(),
+            (PutPhase::DeletingManifests | PutPhase::Discarding, _) => self.finish(),
         }
     }
 
     fn is_enough(&self) -> bool {
         match (self.phase, self.listed) {
-            (Phase::Beginning | Phase::Storing, _) => false,
-            (Phase::Surveying | Phase::Numbering, _) => self.view.takes_versions(),
-            (Phase::Writing, Some(listed)) => self.view.is_settled(listed.version),
-            (Phase::Writing, None) => false,
-            (Phase::DeletingObjects | Phase::DeletingManifests | Phase::Discarding, _) => true,
+            (PutPhase::Beginning | PutPhase::Storing, _) => false,
+            (PutPhase::Surveying | PutPhase::Numbering, _) => self.view.takes_versions(),
+            (PutPhase::Writing, Some(listed)) => self.view.is_settled(listed.version),
+            (PutPhase::Writing, None) => false,
+            (PutPhase::DeletingObjects | PutPhase::DeletingManifests | PutPhase::Discarding, _) => {
+                true
+            }
         }
     }
 }

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use crate::protocol::action::ask;
-use crate::protocol::{Action, Event, Kind, Listed, Quorum, Request, View};
+use crate::protocol::{Action, Event, Listed, Quorum, Request, VersionKind, View};
 
 /// The removal of some versions.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -22,7 +22,7 @@ impl Removal {
 
     /// Returns the actions that delete shards.
     pub fn of_objects(&self, quorum: Quorum) -> Vec<Action> {
-        let objects = self.versions.iter().filter(|listed| listed.kind == Kind::Put);
+        let objects = self.versions.iter().filter(|listed| listed.kind == VersionKind::Put);
         let delete =
             |listed: &Listed| ask(quorum.indices(), Request::DeleteObject(listed.version.object));
         objects.flat_map(delete).collect()

@@ -25,15 +25,15 @@ use crate::protocol::action::ask;
 use crate::protocol::removal::Removal;
 use crate::protocol::settling::Settling;
 use crate::protocol::{
-    Action, Answer, Event, Listed, NodeIndex, PartIndex, Places, Procedure, Quorum, Request, Shape,
-    Spread, Step, View,
+    Action, Answer, Event, Listed, NextStep, NodeIndex, PartIndex, PartPlaces, Procedure, Quorum,
+    Request, Shape, Spread, View,
 };
 
 /// Brings one name into order.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Repair {
     view: View,
-    phase: Phase,
+    phase: RepairPhase,
     /// The version that counts, once it is known.
     latest: Option<Listed>,
     /// The nodes whose manifest of it could not be read, and was not written anew since.
@@ -41,26 +41,26 @@ pub struct Repair {
     /// Whether the manifests of all nodes are read, or only one.
     reads_all: bool,
     settling: Option<Settling>,
-    shards: Option<Shards>,
+    shards: Option<ObjectParts>,
     removal: Option<Removal>,
     now: u64,
 }
 
 /// The parts of the object that counts.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Shards {
+struct ObjectParts {
     spread: Spread,
     stages: Vec<usize>,
-    places: Places,
-    stored: Places,
+    places: PartPlaces,
+    stored: PartPlaces,
     /// The parts that were seen to be whole on their homes.
-    proved: Places,
+    proved: PartPlaces,
     failed: BTreeSet<NodeIndex>,
     is_impossible: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Phase {
+enum RepairPhase {
     Beginning,
     Surveying,
     Reading,
@@ -111,7 +111,7 @@ impl Repair {
     pub fn new(quorum: Quorum, now: u64) -> Self {
         Self {
             view: View::new(quorum),
-            phase: Phase::Beginning,
+            phase: RepairPhase::Beginning,
             latest: None,
             damaged: BTreeSet::new(),
             reads_all: false,
@@ -128,19 +128,19 @@ impl Repair {
     }
 
     /// Returns where the object's parts were found or stored, if it has any.
-    pub fn places(&self) -> Option<&Places> {
+    pub fn places(&self) -> Option<&PartPlaces> {
         self.shards.as_ref().map(|shards| &shards.places)
     }
 
-    fn survey(&mut self, phase: Phase) -> Step<RepairOutcome> {
+    fn survey(&mut self, phase: RepairPhase) -> NextStep<RepairOutcome> {
         self.phase = phase;
         self.view = View::new(self.view.quorum());
-        Step::Act(ask(self.view.quorum().indices(), Request::ListVersions))
+        NextStep::Act(ask(self.view.quorum().indices(), Request::ListVersions))
     }
 
     /// Reads the manifest from one of the nodes that have it, or from all. If none is left, another
     /// survey tells whether the version still counts, and who else has it.
-    fn read(&mut self, listed: Listed) -> Step<RepairOutcome> {
+    fn read(&mut self, listed: Listed) -> NextStep<RepairOutcome> {
         self.discount(listed);
         let mut holders = self.view.holders(listed.version);
         if !self.reads_all {
@@ -148,11 +148,11 @@ impl Repair {
         }
         match (holders.is_empty(), self.phase) {
             (false, _) => {
-                self.phase = Phase::Reading;
-                Step::Act(ask(holders, Request::ReadManifest(listed)))
+                self.phase = RepairPhase::Reading;
+                NextStep::Act(ask(holders, Request::ReadManifest(listed)))
             }
-            (true, Phase::Checking) => Step::Done(RepairOutcome::Unreadable(listed)),
-            (true, _) => self.survey(Phase::Checking),
+            (true, RepairPhase::Checking) => NextStep::Done(RepairOutcome::Unreadable(listed)),
+            (true, _) => self.survey(RepairPhase::Checking),
         }
     }
 
@@ -161,116 +161,116 @@ impl Repair {
         self.damaged.iter().for_each(|&node| self.view.deleted(node, listed.version));
     }
 
-    fn settle(&mut self, listed: Listed) -> Step<RepairOutcome> {
+    fn settle(&mut self, listed: Listed) -> NextStep<RepairOutcome> {
         self.discount(listed);
-        self.phase = Phase::Settling;
+        self.phase = RepairPhase::Settling;
         let actions = self.settling.as_mut().map(|settling| {
             settling.replace(&self.damaged);
             settling.next(&self.view, listed)
         });
         match actions {
-            Some(actions) if !actions.is_empty() => Step::Act(actions),
+            Some(actions) if !actions.is_empty() => NextStep::Act(actions),
             _ => self.find(listed.version.object),
         }
     }
 
-    fn find(&mut self, object: ObjectId) -> Step<RepairOutcome> {
+    fn find(&mut self, object: ObjectId) -> NextStep<RepairOutcome> {
         if self.shards.is_none() {
             return self.delete_objects();
         }
-        self.phase = Phase::Finding;
-        Step::Act(ask(self.view.quorum().indices(), Request::FindParts(object)))
+        self.phase = RepairPhase::Finding;
+        NextStep::Act(ask(self.view.quorum().indices(), Request::FindParts(object)))
     }
 
-    fn store(&mut self, listed: Listed) -> Step<RepairOutcome> {
-        self.phase = Phase::Storing;
+    fn store(&mut self, listed: Listed) -> NextStep<RepairOutcome> {
+        self.phase = RepairPhase::Storing;
         let Some(shards) = &self.shards else { return self.delete_objects() };
         let actions = shards.to_store(listed.version.object);
         let is_over = actions.is_empty() || shards.is_impossible;
         match (is_over, shards.stored.is_empty() && !shards.is_impossible) {
-            (false, _) => Step::Act(actions),
-            (true, false) => self.survey(Phase::Checking),
+            (false, _) => NextStep::Act(actions),
+            (true, false) => self.survey(RepairPhase::Checking),
             (true, true) => self.prove(listed.version.object),
         }
     }
 
-    fn check(&mut self, listed: Listed) -> Step<RepairOutcome> {
+    fn check(&mut self, listed: Listed) -> NextStep<RepairOutcome> {
         let object = listed.version.object;
         if self.view.is_gone(listed.version) {
-            self.phase = Phase::Discarding;
+            self.phase = RepairPhase::Discarding;
             let stored = self.shards.as_ref().map(|shards| shards.stored.deletions(object));
-            return Step::Act(stored.unwrap_or_default());
+            return NextStep::Act(stored.unwrap_or_default());
         }
         let is_impossible = self.shards.as_ref().is_some_and(|shards| shards.is_impossible);
         match self.view.latest() {
-            Some(latest) if latest != listed => Step::Done(RepairOutcome::Superseded),
+            Some(latest) if latest != listed => NextStep::Done(RepairOutcome::Superseded),
             _ if self.settling.is_none() => self.read(listed),
-            _ if is_impossible => Step::Done(RepairOutcome::TooFewParts(listed)),
+            _ if is_impossible => NextStep::Done(RepairOutcome::TooFewParts(listed)),
             _ => self.prove(object),
         }
     }
 
     /// Checks the home copy of each part that has copies elsewhere, too.
-    fn prove(&mut self, object: ObjectId) -> Step<RepairOutcome> {
-        self.phase = Phase::Proving;
+    fn prove(&mut self, object: ObjectId) -> NextStep<RepairOutcome> {
+        self.phase = RepairPhase::Proving;
         let check = |(part, node)| Action { node, request: Request::CheckPart { object, part } };
-        let unproved = self.shards.iter().flat_map(Shards::unproved);
-        Step::Act(unproved.map(check).collect())
+        let unproved = self.shards.iter().flat_map(ObjectParts::unproved);
+        NextStep::Act(unproved.map(check).collect())
     }
 
-    fn thin(&mut self, object: ObjectId) -> Step<RepairOutcome> {
-        self.phase = Phase::Thinning;
+    fn thin(&mut self, object: ObjectId) -> NextStep<RepairOutcome> {
+        self.phase = RepairPhase::Thinning;
         let surplus = self.shards.as_ref().map(|shards| shards.surplus().deletions(object));
-        Step::Act(surplus.unwrap_or_default())
+        NextStep::Act(surplus.unwrap_or_default())
     }
 
-    fn delete_objects(&mut self) -> Step<RepairOutcome> {
-        self.phase = Phase::DeletingObjects;
+    fn delete_objects(&mut self) -> NextStep<RepairOutcome> {
+        self.phase = RepairPhase::DeletingObjects;
         if self.shards.as_ref().is_some_and(|shards| !shards.is_complete()) {
             return self.finish();
         }
         self.latest.into_iter().for_each(|latest| self.discount(latest));
         let removal = self.removal.insert(Removal::new(&self.view));
-        Step::Act(removal.of_objects(self.view.quorum()))
+        NextStep::Act(removal.of_objects(self.view.quorum()))
     }
 
-    fn delete_manifests(&mut self) -> Step<RepairOutcome> {
-        self.phase = Phase::DeletingManifests;
+    fn delete_manifests(&mut self) -> NextStep<RepairOutcome> {
+        self.phase = RepairPhase::DeletingManifests;
         let removal = self.removal.as_ref();
-        Step::Act(removal.map_or_else(Vec::new, |removal| removal.of_manifests(&self.view)))
+        NextStep::Act(removal.map_or_else(Vec::new, |removal| removal.of_manifests(&self.view)))
     }
 
-    fn finish(&self) -> Step<RepairOutcome> {
-        let Some(listed) = self.latest else { return Step::Done(RepairOutcome::Nothing) };
+    fn finish(&self) -> NextStep<RepairOutcome> {
+        let Some(listed) = self.latest else { return NextStep::Done(RepairOutcome::Nothing) };
         let is_settled =
             self.settling.as_ref().is_some_and(|settling| settling.is_complete(&self.view, listed))
                 && self.damaged.is_empty();
-        let is_home = self.shards.as_ref().is_none_or(Shards::is_home);
+        let is_home = self.shards.as_ref().is_none_or(ObjectParts::is_home);
         // A part that failed its check at home is damaged there, or its node failed.
         let is_proved = !self.shards.iter().any(|shards| shards.unproved().next().is_some());
         let is_owed = !is_settled || !is_home || !is_proved || !self.view.removable().is_empty();
         let stored = self.shards.as_ref().map_or(0, |shards| shards.stored.iter().count());
-        let stage = self.shards.as_ref().map_or(0, Shards::stage);
-        Step::Done(RepairOutcome::Repaired { listed, stored, stage, is_owed })
+        let stage = self.shards.as_ref().map_or(0, ObjectParts::stage);
+        NextStep::Done(RepairOutcome::Repaired { listed, stored, stage, is_owed })
     }
 
     /// Decides what follows once it is known which version counts.
-    fn next_of(&mut self, listed: Listed) -> Step<RepairOutcome> {
+    fn next_of(&mut self, listed: Listed) -> NextStep<RepairOutcome> {
         match self.phase {
-            Phase::Beginning | Phase::Surveying => self.read(listed),
-            Phase::Reading if self.settling.is_none() => self.read(listed),
-            Phase::Reading | Phase::Settling => self.settle(listed),
-            Phase::Finding | Phase::Storing => self.store(listed),
-            Phase::Checking => self.check(listed),
-            Phase::Discarding => Step::Done(RepairOutcome::Superseded),
-            Phase::Proving => self.thin(listed.version.object),
-            Phase::Thinning => self.delete_objects(),
-            Phase::DeletingObjects => self.delete_manifests(),
-            Phase::Marked => self.collect(listed),
-            Phase::Collecting if self.view.latest().is_none() => {
-                Step::Done(RepairOutcome::Collected)
+            RepairPhase::Beginning | RepairPhase::Surveying => self.read(listed),
+            RepairPhase::Reading if self.settling.is_none() => self.read(listed),
+            RepairPhase::Reading | RepairPhase::Settling => self.settle(listed),
+            RepairPhase::Finding | RepairPhase::Storing => self.store(listed),
+            RepairPhase::Checking => self.check(listed),
+            RepairPhase::Discarding => NextStep::Done(RepairOutcome::Superseded),
+            RepairPhase::Proving => self.thin(listed.version.object),
+            RepairPhase::Thinning => self.delete_objects(),
+            RepairPhase::DeletingObjects => self.delete_manifests(),
+            RepairPhase::Marked => self.collect(listed),
+            RepairPhase::Collecting if self.view.latest().is_none() => {
+                NextStep::Done(RepairOutcome::Collected)
             }
-            Phase::DeletingManifests | Phase::Collecting => self.finish(),
+            RepairPhase::DeletingManifests | RepairPhase::Collecting => self.finish(),
         }
     }
 
@@ -283,16 +283,16 @@ impl Repair {
         });
         match shape {
             Shape::Shards { spread, stages } => {
-                self.shards = Some(Shards::new(spread.clone(), stages.clone()));
+                self.shards = Some(ObjectParts::new(spread.clone(), stages.clone()));
             }
-            Shape::Removed { .. } if is_collectable => self.phase = Phase::Marked,
+            Shape::Removed { .. } if is_collectable => self.phase = RepairPhase::Marked,
             Shape::Inline { .. } | Shape::Removed { .. } => {}
         }
     }
 
-    fn collect(&mut self, mark: Listed) -> Step<RepairOutcome> {
-        self.phase = Phase::Collecting;
-        Step::Act(ask(self.view.holders(mark.version), Request::DeleteManifest(mark)))
+    fn collect(&mut self, mark: Listed) -> NextStep<RepairOutcome> {
+        self.phase = RepairPhase::Collecting;
+        NextStep::Act(ask(self.view.holders(mark.version), Request::DeleteManifest(mark)))
     }
 }
 
@@ -319,37 +319,37 @@ impl Procedure for Repair {
         }
     }
 
-    fn next(&mut self) -> Step<RepairOutcome> {
+    fn next(&mut self) -> NextStep<RepairOutcome> {
         match self.phase {
-            Phase::Beginning => return self.survey(Phase::Surveying),
-            Phase::Surveying | Phase::Checking if !self.view.is_sure() => {
-                return Step::Done(RepairOutcome::Unsure);
+            RepairPhase::Beginning => return self.survey(RepairPhase::Surveying),
+            RepairPhase::Surveying | RepairPhase::Checking if !self.view.is_sure() => {
+                return NextStep::Done(RepairOutcome::Unsure);
             }
-            Phase::Surveying => self.latest = self.view.latest(),
+            RepairPhase::Surveying => self.latest = self.view.latest(),
             _ => {}
         }
         match self.latest {
             Some(latest) => self.next_of(latest),
-            None => Step::Done(RepairOutcome::Nothing),
+            None => NextStep::Done(RepairOutcome::Nothing),
         }
     }
 
     fn is_enough(&self) -> bool {
         match self.phase {
-            Phase::Surveying | Phase::Checking => self.view.is_sure(),
-            Phase::Discarding
-            | Phase::Thinning
-            | Phase::DeletingObjects
-            | Phase::DeletingManifests
-            | Phase::Collecting => true,
+            RepairPhase::Surveying | RepairPhase::Checking => self.view.is_sure(),
+            RepairPhase::Discarding
+            | RepairPhase::Thinning
+            | RepairPhase::DeletingObjects
+            | RepairPhase::DeletingManifests
+            | RepairPhase::Collecting => true,
             _ => false,
         }
     }
 }
 
-impl Shards {
+impl ObjectParts {
     fn new(spread: Spread, stages: Vec<usize>) -> Self {
-        let [places, stored, proved] = [const { Places::new() }; 3];
+        let [places, stored, proved] = [const { PartPlaces::new() }; 3];
         let failed = BTreeSet::new();
         Self { spread, stages, places, stored, proved, failed, is_impossible: false }
     }
@@ -418,7 +418,7 @@ impl Shards {
     }
 
     /// Returns the copies elsewhere of parts that are proved to be whole on their homes.
-    fn surplus(&self) -> Places {
+    fn surplus(&self) -> PartPlaces {
         let is_surplus = |&(part, node): &(PartIndex, NodeIndex)| {
             self.spread
                 .home(part)

@@ -19,7 +19,7 @@ pub struct Spread {
 
 /// Where the parts of an object are.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
-pub struct Places(BTreeMap<PartIndex, BTreeSet<NodeIndex>>);
+pub struct PartPlaces(BTreeMap<PartIndex, BTreeSet<NodeIndex>>);
 
 impl Spread {
     /// Returns the home of a part, if there is such a part.
@@ -28,7 +28,7 @@ impl Spread {
     }
 
     /// Whether a part is on its home.
-    pub fn is_home(&self, part: PartIndex, places: &Places) -> bool {
+    pub fn is_home(&self, part: PartIndex, places: &PartPlaces) -> bool {
         self.home(part).is_some_and(|home| places.has_on(part, home))
     }
 
@@ -39,7 +39,7 @@ impl Spread {
         &self,
         parts: impl IntoIterator<Item = PartIndex>,
         failed: &BTreeSet<NodeIndex>,
-        places: &Places,
+        places: &PartPlaces,
     ) -> Vec<(PartIndex, NodeIndex)> {
         self.choose_among(parts, failed, places, |_| true)
     }
@@ -51,9 +51,9 @@ impl Spread {
         &self,
         parts: impl IntoIterator<Item = PartIndex>,
         failed: &BTreeSet<NodeIndex>,
-        places: &Places,
+        places: &PartPlaces,
     ) -> Vec<(PartIndex, NodeIndex)> {
-        let at_home: Places = (0..).map(PartIndex).zip(self.homes.iter().copied()).collect();
+        let at_home: PartPlaces = (0..).map(PartIndex).zip(self.homes.iter().copied()).collect();
         let fullest = |load: &dyn Fn(NodeIndex) -> usize| {
             self.homes.iter().map(|&home| load(home)).max().unwrap_or(0)
         };
@@ -68,7 +68,7 @@ impl Spread {
         &self,
         parts: impl IntoIterator<Item = PartIndex>,
         failed: &BTreeSet<NodeIndex>,
-        places: &Places,
+        places: &PartPlaces,
         is_allowed: impl Fn((usize, usize)) -> bool,
     ) -> Vec<(PartIndex, NodeIndex)> {
         let mut loads = places.clone();
@@ -85,14 +85,14 @@ impl Spread {
     }
 
     /// Returns the number of parts in a node's failure domain, and that on the node.
-    fn load(&self, places: &Places, node: NodeIndex) -> (usize, usize) {
+    fn load(&self, places: &PartPlaces, node: NodeIndex) -> (usize, usize) {
         let domain = |node: NodeIndex| self.domains.get(node.0).copied().unwrap_or(node.0);
         let in_domain = places.iter().filter(|(_, on)| domain(*on) == domain(node)).count();
         (in_domain, places.count_on(node))
     }
 }
 
-impl Places {
+impl PartPlaces {
     /// Creates the places of an object of which no part is known.
     pub const fn new() -> Self {
         Self(BTreeMap::new())
@@ -144,7 +144,7 @@ impl Places {
     }
 }
 
-impl FromIterator<(PartIndex, NodeIndex)> for Places {
+impl FromIterator<(PartIndex, NodeIndex)> for PartPlaces {
     fn from_iter<T: IntoIterator<Item = (PartIndex, NodeIndex)>>(pairs: T) -> Self {
         let mut places = Self::new();
         pairs.into_iter().for_each(|(part, node)| places.add(part, node));

@@ -24,7 +24,7 @@ fn object() -> ObjectId {
 
 fn listed() -> Listed {
     let version = Version { generation: 3, object: object() };
-    Listed { version, kind: Kind::Put, length: 9 }
+    Listed { version, kind: VersionKind::Put, length: 9 }
 }
 
 /// Returns what a node answers that does as it is told and knows nothing.
@@ -42,7 +42,7 @@ fn run<P: Procedure<Outcome: Clone>>(
     procedure: P,
     answer: impl Fn(usize, Request) -> Option<Answer>,
 ) -> (P::Outcome, Vec<(usize, Request)>) {
-    let mut machine = Machine::new(procedure);
+    let mut machine = RunningMachine::new(procedure);
     let mut asked = Vec::new();
     let mut waiting = machine.start();
     while let Some(action) = waiting.pop() {
@@ -72,7 +72,7 @@ fn writes(asked: &[(usize, Request)]) -> Vec<usize> {
 }
 
 fn put(needed: usize) -> Put {
-    Put::new(quorum(), object(), Content::Shards { spread: spread(3), needed }, 100)
+    Put::new(quorum(), object(), NewParts::Shards { spread: spread(3), needed }, 100)
 }
 
 fn fails_to_store(node: usize, request: Request) -> Option<Answer> {
@@ -112,7 +112,7 @@ fn a_part_goes_to_spare_nodes_and_is_owed_if_none_takes_it() {
 fn substitutes_are_in_the_emptiest_failure_domain() {
     let spread = Spread { domains: vec![0, 0, 1, 1, 0], ..spread(4) };
     let part = PartIndex(0);
-    let places: Places = [(1, 1), (2, 2), (3, 3)]
+    let places: PartPlaces = [(1, 1), (2, 2), (3, 3)]
         .map(|(part, node)| (PartIndex(part), NodeIndex(node)))
         .into_iter()
         .collect();
@@ -139,7 +139,7 @@ fn what_cannot_be_stored_leaves_nothing() {
 fn a_small_object_goes_to_two_nodes_and_to_others_if_one_fails() {
     let order = [3, 1, 0, 2, 4].map(NodeIndex).to_vec();
     let small =
-        || Put::new(quorum(), object(), Content::Inline { length: 1, order: order.clone() }, 0);
+        || Put::new(quorum(), object(), NewParts::Inline { length: 1, order: order.clone() }, 0);
     let (_, asked) = run(small(), |_, _| None);
     assert_eq!(writes(&asked), [1, 3]);
     let is_full = |node, request| {
@@ -249,7 +249,7 @@ fn too_few_parts_remove_nothing() {
 
 #[test]
 fn slow_nodes_may_be_given_up_when_enough_answered() {
-    let mut machine = Machine::new(Get::new(quorum()));
+    let mut machine = RunningMachine::new(Get::new(quorum()));
     let actions = machine.start();
     for (answered, &action) in actions.iter().enumerate() {
         assert_eq!(machine.is_enough(), answered >= 4);
@@ -284,9 +284,9 @@ fn what_a_drained_node_has_does_not_count() {
 #[test]
 fn a_removal_that_stopped_halfway_is_carried_through_by_the_next() {
     let mark = Version { generation: 4, object: ObjectId::new([8; 16]) };
-    let mark = Listed { version: mark, kind: Kind::Removed, length: 0 };
+    let mark = Listed { version: mark, kind: VersionKind::Removed, length: 0 };
     let order: Vec<NodeIndex> = [4, 2, 0, 1, 3].map(NodeIndex).to_vec();
-    let content = || Content::Removed { order: order.clone() };
+    let content = || NewParts::Removed { order: order.clone() };
     let remove = || Put::new(quorum(), ObjectId::new([9; 16]), content(), 0);
     let on = |nodes: usize| {
         run(remove(), move |node, request| match request {

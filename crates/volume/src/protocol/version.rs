@@ -19,7 +19,7 @@ pub struct Version {
 
 /// What a version makes of its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
+pub enum VersionKind {
     /// The name means an object.
     Put,
     /// The name means nothing any more.
@@ -32,12 +32,12 @@ pub struct Listed {
     /// The version.
     pub version: Version,
     /// What the version makes of the name.
-    pub kind: Kind,
+    pub kind: VersionKind,
     /// The object's length in bytes, 0 if it was removed.
     pub length: u64,
 }
 
-impl Kind {
+impl VersionKind {
     /// Returns the kind as it stands in file names and manifests.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -47,7 +47,7 @@ impl Kind {
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for VersionKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::protocol::{Answer, Event, Kind, Listed, NodeIndex, Quorum, Request, Version};
+use crate::protocol::{Answer, Event, Listed, NodeIndex, Quorum, Request, Version, VersionKind};
 
 /// Seconds for which the mark of a removed name is kept: one day.
 pub(crate) const DAY: u64 = 86_400;
@@ -88,9 +88,9 @@ impl View {
         self.versions().next_back()
     }
 
-    /// Returns the greatest version, if its kind is [`Kind::Put`].
+    /// Returns the greatest version, if its kind is [`VersionKind::Put`].
     pub fn object(&self) -> Option<Listed> {
-        self.latest().filter(|latest| latest.kind == Kind::Put)
+        self.latest().filter(|latest| latest.kind == VersionKind::Put)
     }
 
     /// Returns the generation of the version that is written next: one more than the greatest that
@@ -150,7 +150,7 @@ impl View {
     /// seconds since 1970.
     pub fn is_collectable(&self, now: u64) -> bool {
         let is_old = |mark: Listed| mark.version.generation.saturating_add(DAY) < now;
-        let is_mark = |mark: &Listed| mark.kind == Kind::Removed && is_old(*mark);
+        let is_mark = |mark: &Listed| mark.kind == VersionKind::Removed && is_old(*mark);
         self.is_complete() && self.holders.len() == 1 && self.latest().as_ref().is_some_and(is_mark)
     }
 }
@@ -162,11 +162,11 @@ mod tests {
 
     fn put(generation: u64, id: u8) -> Listed {
         let version = Version { generation, object: ObjectId::new([id; 16]) };
-        Listed { version, kind: Kind::Put, length: 1 }
+        Listed { version, kind: VersionKind::Put, length: 1 }
     }
 
     fn removed(generation: u64) -> Listed {
-        Listed { kind: Kind::Removed, length: 0, ..put(generation, 9) }
+        Listed { kind: VersionKind::Removed, length: 0, ..put(generation, 9) }
     }
 
     /// Returns the view of four nodes, of which one may be lost, with these answers.

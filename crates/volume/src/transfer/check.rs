@@ -1,7 +1,7 @@
 //! Reading one part completely, to see that it is as it was written.
 
 use paritas_shards::Digest;
-use paritas_shards::blocks::Layout;
+use paritas_shards::blocks::ObjectLayout;
 use paritas_store::error::{Error, ErrorKind, Result};
 
 use crate::transfer::Place;
@@ -15,7 +15,7 @@ const STEP: u64 = 1 << 20;
 /// # Errors
 /// If anything differs from what was written, or cannot be read. The first flaw is named.
 pub(crate) async fn check(
-    layout: &Layout,
+    layout: &ObjectLayout,
     length: u64,
     digest: Digest,
     part: usize,

@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const UNIT: usize = 1 << 20;
 
 /// Threads that share the units of an object.
-struct Crew {
+struct UnitCrew {
     receiver: Arc<Receiver>,
     wanted: Wanted,
     units: Units,
@@ -49,10 +49,10 @@ impl Receiver {
         progress: &(dyn Fn(u64) + Send + Sync),
     ) -> Vec<Range<u64>> {
         let units = self.units(&wanted.range, UNIT / self.layout.part_count());
-        let (range, mut left) = (wanted.range.clone(), Left::new(units.count()));
+        let (range, mut left) = (wanted.range.clone(), UnitsLeft::new(units.count()));
         let (receiver, next) = (Arc::clone(self), AtomicU64::new(0));
         let is_over = AtomicBool::new(false);
-        let crew = Arc::new(Crew { receiver, wanted, units: units.clone(), next, is_over });
+        let crew = Arc::new(UnitCrew { receiver, wanted, units: units.clone(), next, is_over });
         let (line, mut done) = unbounded_channel();
         for _ in 0..self.settings.threads_for(&self.layout, 0) {
             let (crew, line, runtime) = (Arc::clone(&crew), line.clone(), Handle::current());
@@ -85,13 +85,13 @@ impl Receiver {
 
 /// The units that are not done yet. They are taken in order, so only those are remembered one by
 /// one that threads are still at while others have done later ones.
-struct Left {
+struct UnitsLeft {
     gaps: BTreeSet<u64>,
     /// All from here on are left, too.
     rest: Range<u64>,
 }
 
-impl Left {
+impl UnitsLeft {
     fn new(count: u64) -> Self {
         Self { gaps: BTreeSet::new(), rest: 0..count }
     }
@@ -110,7 +110,7 @@ impl Left {
     }
 }
 
-impl Crew {
+impl UnitCrew {
     /// Keeps one unit after the other, and tells which are done, until none is left or one fails.
     async fn work(&self, line: &UnboundedSender<u64>) {
         while !self.is_over.load(Ordering::Relaxed) {

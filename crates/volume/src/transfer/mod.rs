@@ -22,7 +22,7 @@ pub(crate) use pace::Pace;
 
 use std::sync::Arc;
 
-use paritas_shards::blocks::Layout;
+use paritas_shards::blocks::ObjectLayout;
 
 use crate::node::Node;
 
@@ -49,7 +49,7 @@ pub(crate) struct Settings {
 impl Settings {
     /// Returns the number of threads that may each hold a segment, beside `others` segments: as
     /// many as the memory has room for, but at least one.
-    pub fn threads_for(&self, layout: &Layout, others: usize) -> usize {
+    pub fn threads_for(&self, layout: &ObjectLayout, others: usize) -> usize {
         let room = self.memory / layout.segment_memory().max(1);
         self.threads.min(room.saturating_sub(others)).max(1)
     }

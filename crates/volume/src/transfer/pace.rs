@@ -23,10 +23,10 @@ const LATE_FOR: Duration = Duration::from_secs(60);
 
 /// The times that one node took to answer requests.
 #[derive(Debug)]
-pub(crate) struct Pace(Mutex<State>);
+pub(crate) struct Pace(Mutex<PaceState>);
 
 #[derive(Debug)]
-struct State {
+struct PaceState {
     /// Microseconds.
     times: Histogram<u32>,
     /// Number of requests in a row that were late or failed.
@@ -40,7 +40,7 @@ impl Default for Pace {
         // From a microsecond to an hour, with two digits. These bounds are legal.
         let times = Histogram::new_with_bounds(1, 3_600_000_000, 2);
         let times = times.unwrap_or_else(|_| unreachable!("the bounds are legal"));
-        Self(Mutex::new(State { times, late: 0, last_late: None }))
+        Self(Mutex::new(PaceState { times, late: 0, last_late: None }))
     }
 }
 
@@ -82,7 +82,7 @@ impl Pace {
         if state.late >= UNRELIABLE && is_recent { state.late } else { 0 }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, PaceState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

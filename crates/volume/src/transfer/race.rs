@@ -21,7 +21,7 @@ const LOOK: Duration = Duration::from_millis(10);
 /// The nodes that were asked for one unit, by part.
 pub(crate) struct Race {
     hedge: Hedge,
-    running: BTreeMap<usize, Runner>,
+    running: BTreeMap<usize, RaceRunner>,
     /// Number of requests, and of those that were answered.
     asked: usize,
     answered: usize,
@@ -29,14 +29,14 @@ pub(crate) struct Race {
     slowest: Duration,
 }
 
-struct Runner {
+struct RaceRunner {
     begun: Instant,
     pace: Arc<Pace>,
-    state: State,
+    state: RaceState,
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum State {
+enum RaceState {
     InTime,
     /// Late, but no other node may be asked instead yet.
     Noted,
@@ -53,7 +53,7 @@ impl Race {
     pub fn ask(&mut self, part: usize, pace: &Arc<Pace>) {
         self.asked += 1;
         let (begun, pace) = (Instant::now(), Arc::clone(pace));
-        self.running.insert(part, Runner { begun, pace, state: State::InTime });
+        self.running.insert(part, RaceRunner { begun, pace, state: RaceState::InTime });
     }
 
     /// Notes that a part has come.
@@ -61,7 +61,7 @@ impl Race {
         let Some(runner) = self.running.remove(&part) else { return };
         let time = runner.begun.elapsed();
         self.answered += 1;
-        if runner.state == State::InTime {
+        if runner.state == RaceState::InTime {
             self.slowest = self.slowest.max(time);
             runner.pace.answered(time);
         }
@@ -81,16 +81,16 @@ impl Race {
 
     /// Returns the parts that are waited for.
     pub fn hoped_for(&self) -> impl Iterator<Item = usize> {
-        let hoped = |(_, runner): &(&usize, &Runner)| runner.state != State::GivenUp;
+        let hoped = |(_, runner): &(&usize, &RaceRunner)| runner.state != RaceState::GivenUp;
         self.running.iter().filter(hoped).map(|(&part, _)| part)
     }
 
     /// Returns when to look again for nodes that are late.
     pub fn next_look(&self) -> Option<Instant> {
-        let look = |runner: &Runner| match runner.state {
-            State::InTime => Some(runner.begun + self.patience(runner)),
-            State::Noted => Some(Instant::now() + LOOK),
-            State::GivenUp => None,
+        let look = |runner: &RaceRunner| match runner.state {
+            RaceState::InTime => Some(runner.begun + self.patience(runner)),
+            RaceState::Noted => Some(Instant::now() + LOOK),
+            RaceState::GivenUp => None,
         };
         self.running.values().filter_map(look).min()
     }
@@ -99,21 +99,21 @@ impl Race {
     /// late or failed before.
     pub fn give_up(&mut self, mut may: impl FnMut() -> bool) {
         let now = Instant::now();
-        let due = |runner: &Runner| runner.begun + self.patience(runner) <= now;
+        let due = |runner: &RaceRunner| runner.begun + self.patience(runner) <= now;
         let late: Vec<usize> = self
             .running
             .iter()
-            .filter(|(_, runner)| runner.state != State::GivenUp && due(runner))
+            .filter(|(_, runner)| runner.state != RaceState::GivenUp && due(runner))
             .map(|(&part, _)| part)
             .collect();
         for part in late {
             let Some(runner) = self.running.get_mut(&part) else { continue };
-            if runner.state == State::InTime {
+            if runner.state == RaceState::InTime {
                 runner.pace.late();
-                runner.state = State::Noted;
+                runner.state = RaceState::Noted;
             }
             if runner.pace.is_unreliable() || may() {
-                runner.state = State::GivenUp;
+                runner.state = RaceState::GivenUp;
             }
         }
     }
@@ -122,7 +122,7 @@ impl Race {
     /// bounds. While most nodes are silent, the link may be slow, so it is at least [`SILENCE`].
     /// Once most have answered, it is at least the time of the slowest answer and at most half as
     /// long again.
-    fn patience(&self, runner: &Runner) -> Duration {
+    fn patience(&self, runner: &RaceRunner) -> Duration {
         let own = runner.pace.patience(&self.hedge);
         let slowest = self.slowest;
         let patience = match self.answered * 2 >= self.asked {

@@ -20,7 +20,7 @@ use futures::FutureExt;
 use futures::future::{AbortHandle, BoxFuture, abortable};
 use futures::stream::{FuturesUnordered, Stream, StreamExt, try_unfold};
 use paritas::lt::{Decoder, Method};
-use paritas_shards::blocks::Segment;
+use paritas_shards::blocks::SegmentBlocks;
 use paritas_store::error::{Error, ErrorKind, Result};
 use tokio::time::Instant;
 
@@ -37,7 +37,7 @@ const REQUEST: usize = 256 << 10;
 const FIRST_HUNDREDTHS: usize = 103;
 
 /// Reads the segments of one object side by side.
-struct Gathering {
+struct SegmentReader {
     receiver: Arc<Receiver>,
     /// The segments still to be begun.
     left: Range<u64>,
@@ -48,9 +48,9 @@ struct Gathering {
     done: BTreeMap<u64, Pieces>,
     /// The segment to be given away next.
     first: u64,
-    requests: FuturesUnordered<BoxFuture<'static, Option<Answer>>>,
+    requests: FuturesUnordered<BoxFuture<'static, Option<Arrived>>>,
     /// What is under way, by part.
-    under_way: Vec<Vec<Request>>,
+    under_way: Vec<Vec<LaneRequest>>,
     /// How long all nodes usually take. A node that is unknown or always slower is given no more
     /// time than that.
     usual: Pace,
@@ -62,7 +62,7 @@ struct Gathering {
 /// A segment that collects blocks.
 struct Open {
     number: u64,
-    memory: Segment,
+    memory: SegmentBlocks,
     solver: Decoder,
     /// The next lane to ask for, by part.
     next: Vec<usize>,
@@ -74,7 +74,7 @@ struct Open {
 
 /// Adjacent lanes of a segment that are under way.
 #[derive(Debug)]
-struct Request {
+struct LaneRequest {
     segment: u64,
     lanes: Range<usize>,
     begun: Instant,
@@ -83,7 +83,7 @@ struct Request {
     abort: AbortHandle,
 }
 
-struct Answer {
+struct Arrived {
     part: usize,
     segment: u64,
     lanes: Range<usize>,
@@ -100,7 +100,7 @@ pub(crate) fn bytes(
         true => 0..0,
         false => range.start / segment..range.end.div_ceil(segment),
     };
-    try_unfold(Gathering::new(receiver, left), move |mut gathering| {
+    try_unfold(SegmentReader::new(receiver, left), move |mut gathering| {
         let wanted = wanted.clone();
         async move {
             let Some((segment, lanes)) = gathering.next().await? else { return Ok(None) };
@@ -113,7 +113,7 @@ pub(crate) fn bytes(
     })
 }
 
-impl Gathering {
+impl SegmentReader {
     fn new(receiver: Arc<Receiver>, left: Range<u64>) -> Self {
         let room = receiver.settings.memory / receiver.layout.segment_memory().max(1);
         Self {
@@ -207,10 +207,10 @@ impl Gathering {
         let asked = lanes.clone();
         let (answer, abort) = abortable(async move {
             let bytes = receiver.read_lanes(part, segment, asked.clone()).await;
-            Answer { part, segment, lanes: asked, bytes }
+            Arrived { part, segment, lanes: asked, bytes }
         });
         self.requests.push(answer.map(Result::ok).boxed());
-        self.under_way[part].push(Request { segment, lanes, begun, is_late, abort });
+        self.under_way[part].push(LaneRequest { segment, lanes, begun, is_late, abort });
     }
 
     /// Returns how long the node of a part is given for a request. To give up early gains little,
@@ -223,7 +223,7 @@ impl Gathering {
 
     /// Notes how long the node of a part took. A node without the part answered, but its time says
     /// nothing about reading.
-    fn time(&self, part: usize, request: &Request, answer: &Result<Bytes>) {
+    fn time(&self, part: usize, request: &LaneRequest, answer: &Result<Bytes>) {
         if answer.as_ref().is_err_and(|error| error.kind() == ErrorKind::NotFound) {
             return;
         }
@@ -240,9 +240,9 @@ impl Gathering {
     }
 
     /// Takes an answer in. When a segment has enough blocks, it is decoded.
-    fn take(&mut self, answer: Answer) -> Result<()> {
-        let Answer { part, segment, lanes, bytes } = answer;
-        let is_it = |request: &Request| request.segment == segment && request.lanes == lanes;
+    fn take(&mut self, answer: Arrived) -> Result<()> {
+        let Arrived { part, segment, lanes, bytes } = answer;
+        let is_it = |request: &LaneRequest| request.segment == segment && request.lanes == lanes;
         let place = self.under_way[part].iter().position(is_it);
         let request = place.map(|place| self.under_way[part].swap_remove(place));
         request.iter().for_each(|request| self.time(part, request, &bytes));
@@ -286,9 +286,9 @@ impl Gathering {
         let Some(place) = self.open.iter().position(|open| open.number == segment) else { return };
         let Some(open) = self.open.remove(place) else { return };
         for requests in &mut self.under_way {
-            let (over, rest) = requests.drain(..).partition(|r: &Request| r.segment == segment);
+            let (over, rest) = requests.drain(..).partition(|r: &LaneRequest| r.segment == segment);
             *requests = rest;
-            Vec::into_iter(over).for_each(|request: Request| request.abort.abort());
+            Vec::into_iter(over).for_each(|request: LaneRequest| request.abort.abort());
         }
         let receiver = Arc::clone(&self.receiver);
         let bytes = receiver.layout.segment_range(receiver.length, segment);
@@ -302,7 +302,7 @@ impl Gathering {
     }
 
     fn next_due(&self) -> Option<Instant> {
-        let due = |(part, requests): (usize, &Vec<Request>)| {
+        let due = |(part, requests): (usize, &Vec<LaneRequest>)| {
             let begun = requests.iter().filter(|request| !request.is_late).map(|r| r.begun).min();
             begun.map(|begun| begun + self.patience(part))
         };
@@ -314,7 +314,7 @@ impl Gathering {
         let now = Instant::now();
         for part in 0..self.under_way.len() {
             let patience = self.patience(part);
-            let is_due = |r: &&mut Request| !r.is_late && r.begun + patience <= now;
+            let is_due = |r: &&mut LaneRequest| !r.is_late && r.begun + patience <= now;
             for request in self.under_way[part].iter_mut().filter(is_due) {
                 request.is_late = true;
                 self.receiver.paces[part].late();
@@ -335,7 +335,7 @@ impl Gathering {
 impl Open {
     fn new(receiver: &Receiver, number: u64) -> Result<Self> {
         let layout = &receiver.layout;
-        let mut memory = Segment::new(layout)?;
+        let mut memory = SegmentBlocks::new(layout)?;
         memory.begin(number, receiver.length);
         let graph =
             layout.code().graph().ok_or_else(|| Error::parameters("the code is no LT code"))?;
@@ -364,7 +364,7 @@ mod tests {
         let paces: Vec<_> = (0..8).map(|_| Arc::new(Pace::default())).collect();
         let places = (0..8).map(place).collect();
         let receiver = Receiver::new(layout, 100_000, places, paces.clone(), settings());
-        let mut gathering = Gathering::new(receiver, 0..1);
+        let mut gathering = SegmentReader::new(receiver, 0..1);
         let (segment, lanes) = gathering.choose(0, false).unwrap().unwrap();
         assert_eq!(gathering.open[0].hoped, lanes.len());
         // Another read of the same node finds it late just now.
@@ -372,7 +372,7 @@ mod tests {
         paces[0].late();
         gathering.request(0, segment, lanes.clone(), false);
         let bytes = Err(Error::parameters("refused"));
-        gathering.take(Answer { part: 0, segment, lanes, bytes }).unwrap();
+        gathering.take(Arrived { part: 0, segment, lanes, bytes }).unwrap();
         assert_eq!(gathering.open[0].hoped, 0);
     }
 }

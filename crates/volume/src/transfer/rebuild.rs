@@ -12,7 +12,7 @@ use bytes::Bytes;
 use futures::future::{join_all, try_join_all};
 use futures::stream::{self, StreamExt};
 use paritas_shards::Digest;
-use paritas_shards::blocks::{Layout, Segment};
+use paritas_shards::blocks::{ObjectLayout, SegmentBlocks};
 use paritas_store::error::{Error, Result};
 
 use crate::node::Writer;
@@ -21,7 +21,7 @@ use crate::transfer::{Pace, Place, Settings};
 
 /// A part to be made, and the file that it goes to.
 #[derive(Debug)]
-pub(crate) struct Target {
+pub(crate) struct RebuildTarget {
     pub part: usize,
     pub place: Place,
 }
@@ -29,7 +29,7 @@ pub(crate) struct Target {
 /// An object, some parts of which are to be made.
 #[derive(Debug)]
 pub(crate) struct Rebuild {
-    pub layout: Layout,
+    pub layout: ObjectLayout,
     pub length: u64,
     pub digest: Digest,
     /// Where each part is, if it is anywhere.
@@ -62,13 +62,13 @@ impl Rebuild {
     /// Then nothing appears.
     pub async fn run(
         self,
-        targets: Vec<Target>,
+        targets: Vec<RebuildTarget>,
         progress: &(dyn Fn(u64) + Send + Sync),
     ) -> Result<Rebuilt> {
         let parts: Vec<usize> = targets.iter().map(|target| target.part).collect();
         let receiver =
             Receiver::new(self.layout.clone(), self.length, self.places, self.paces, self.settings);
-        let plan = Arc::new(Plan::new(&receiver, parts)?);
+        let plan = Arc::new(ReadPlan::new(&receiver, parts)?);
         let mut writings = join_all(targets.into_iter().map(begin)).await;
         for writing in &mut writings {
             let front = self.layout.front(writing.part)?;
@@ -107,12 +107,12 @@ impl Rebuild {
 
 /// What is read to make some parts. Once a part could not be read, it is left out, because every
 /// request to a node that hangs would take the whole time limit.
-struct Plan {
+struct ReadPlan {
     make: Vec<usize>,
     lanes: Mutex<Arc<Vec<usize>>>,
 }
 
-impl Plan {
+impl ReadPlan {
     fn new(receiver: &Receiver, make: Vec<usize>) -> Result<Self> {
         let lanes = Mutex::new(Arc::new(Self::needed(receiver, &make)?));
         Ok(Self { make, lanes })
@@ -154,8 +154,8 @@ impl Plan {
 /// Returns the segments of an object in order, with all parts of the plan made and sealed.
 fn made<'a>(
     receiver: &'a Arc<Receiver>,
-    plan: &'a Arc<Plan>,
-) -> stream::BoxStream<'a, Result<Segment>> {
+    plan: &'a Arc<ReadPlan>,
+) -> stream::BoxStream<'a, Result<SegmentBlocks>> {
     let count = receiver.layout.segments(receiver.length);
     let ahead =
         (receiver.settings.memory / 2 / receiver.layout.segment_memory().max(1)).clamp(1, 16);
@@ -166,7 +166,7 @@ fn made<'a>(
 }
 
 /// Makes the blocks of some parts of one segment.
-async fn make(receiver: Arc<Receiver>, number: u64, plan: Arc<Plan>) -> Result<Segment> {
+async fn make(receiver: Arc<Receiver>, number: u64, plan: Arc<ReadPlan>) -> Result<SegmentBlocks> {
     // If a lane cannot be read, the segment is read in whole blocks below.
     let lanes =
         read_lanes(&receiver, number, &plan.lanes()).await.unwrap_or_else(|(part, error)| {
@@ -175,7 +175,7 @@ async fn make(receiver: Arc<Receiver>, number: u64, plan: Arc<Plan>) -> Result<S
         });
     let (this, for_make) = (Arc::clone(&receiver), Arc::clone(&plan));
     let (segment, is_made) = run_blocking(move || {
-        let mut segment = Segment::new(&this.layout)?;
+        let mut segment = SegmentBlocks::new(&this.layout)?;
         segment.begin(number, this.length);
         for (part, lanes, bytes) in lanes {
             for lane in segment.accept_lanes(part, lanes, &bytes) {
@@ -196,9 +196,9 @@ async fn make(receiver: Arc<Receiver>, number: u64, plan: Arc<Plan>) -> Result<S
 /// out are tried last.
 async fn make_from_blocks(
     receiver: Arc<Receiver>,
-    mut segment: Segment,
-    plan: Arc<Plan>,
-) -> Result<Segment> {
+    mut segment: SegmentBlocks,
+    plan: Arc<ReadPlan>,
+) -> Result<SegmentBlocks> {
     let number = segment.number();
     segment.begin(number, receiver.length);
     let is_left_out = |&part: &usize| receiver.places[part].is_some() && !receiver.is_there(part);
@@ -227,7 +227,7 @@ async fn make_from_blocks(
     Err(receiver.lost(&(number..number + 1), &read))
 }
 
-fn seal(segment: &mut Segment, parts: &[usize]) -> Result<()> {
+fn seal(segment: &mut SegmentBlocks, parts: &[usize]) -> Result<()> {
     for &part in parts {
         segment.make(part..part + 1)?;
         segment.seal(part);
@@ -257,16 +257,16 @@ async fn read_lanes(
     try_join_all(runs.into_iter().map(read)).await
 }
 
-async fn begin(target: Target) -> Writing {
-    let Target { part, place } = target;
+async fn begin(target: RebuildTarget) -> Writing {
+    let RebuildTarget { part, place } = target;
     Writing { part, writer: place.node.writer(&place.path).await, path: place.path }
 }
 
 impl Writing {
-    async fn write_block(&mut self, layout: &Layout, segment: &Arc<Segment>) {
+    async fn write_block(&mut self, layout: &ObjectLayout, segment: &Arc<SegmentBlocks>) {
         let lanes = layout.lanes(self.part);
         let pieces =
-            lanes.map(|lane| Bytes::from_owner(Lane { segment: Arc::clone(segment), lane }));
+            lanes.map(|lane| Bytes::from_owner(SharedLane { segment: Arc::clone(segment), lane }));
         self.write(pieces.collect()).await;
     }
 
@@ -287,12 +287,12 @@ impl Writing {
 }
 
 /// A sealed lane, as shared memory.
-struct Lane {
-    segment: Arc<Segment>,
+struct SharedLane {
+    segment: Arc<SegmentBlocks>,
     lane: usize,
 }
 
-impl AsRef<[u8]> for Lane {
+impl AsRef<[u8]> for SharedLane {
     fn as_ref(&self) -> &[u8] {
         self.segment.sealed_lane(self.lane)
     }

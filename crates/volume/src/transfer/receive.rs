@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::stream::{self, BoxStream, FuturesUnordered, StreamExt};
-use paritas_shards::blocks::{Layout, Segment};
+use paritas_shards::blocks::{ObjectLayout, SegmentBlocks};
 use paritas_store::error::{Error, ErrorKind, Result};
 use tokio::time::Instant;
 
@@ -25,19 +25,19 @@ use crate::volume::shard_tolerance;
 /// One object, ready to be read.
 #[derive(Debug)]
 pub(crate) struct Receiver {
-    pub layout: Layout,
+    pub layout: ObjectLayout,
     pub length: u64,
     /// Where each part is, if it is anywhere.
     pub places: Vec<Option<Place>>,
     /// How fast the node of each part is.
     pub paces: Vec<Arc<Pace>>,
     pub settings: Settings,
-    notes: Notes,
+    notes: ReadNotes,
 }
 
 /// What reading found.
 #[derive(Debug, Default)]
-struct Notes {
+struct ReadNotes {
     /// What is wrong with parts.
     by_part: Mutex<BTreeMap<usize, String>>,
     /// The parts that are not asked for again, because they are not where they should be.
@@ -103,13 +103,13 @@ impl Units {
 
 impl Receiver {
     pub fn new(
-        layout: Layout,
+        layout: ObjectLayout,
         length: u64,
         places: Vec<Option<Place>>,
         paces: Vec<Arc<Pace>>,
         settings: Settings,
     ) -> Arc<Self> {
-        Arc::new(Self { layout, length, places, paces, settings, notes: Notes::default() })
+        Arc::new(Self { layout, length, places, paces, settings, notes: ReadNotes::default() })
     }
 
     /// Returns the object's wanted bytes, unit by unit, in order. Nothing follows an error.
@@ -179,7 +179,7 @@ impl Receiver {
     fn decode_unit(
         &self,
         unit: Range<u64>,
-        blocks: &[Blocks],
+        blocks: &[BlockRun],
         wanted: &Wanted,
     ) -> Result<Option<Pieces>> {
         let mut pieces = Vec::new();
@@ -198,7 +198,7 @@ impl Receiver {
     async fn rescue_unit(
         self: Arc<Self>,
         unit: Range<u64>,
-        blocks: &Arc<Vec<Blocks>>,
+        blocks: &Arc<Vec<BlockRun>>,
         range: &Range<u64>,
     ) -> Result<Pieces> {
         let mut pieces = Vec::new();
@@ -259,9 +259,9 @@ impl Receiver {
     }
 
     /// Reads blocks of adjacent segments from as many parts as suffice.
-    async fn fetch(&self, segments: &Range<u64>) -> Result<Vec<Blocks>> {
+    async fn fetch(&self, segments: &Range<u64>) -> Result<Vec<BlockRun>> {
         let mut left = self.preference(&[]).into_iter();
-        let mut got: Vec<Blocks> = Vec::new();
+        let mut got: Vec<BlockRun> = Vec::new();
         let mut running = FuturesUnordered::new();
         let mut race = Race::new(self.settings.hedge);
         loop {
@@ -281,7 +281,7 @@ impl Receiver {
                     None => return Err(self.lost(segments, &hoped)),
                     Some((part, Ok(bytes))) => {
                         race.answered(part);
-                        got.push(Blocks { part, first: segments.start, bytes });
+                        got.push(BlockRun { part, first: segments.start, bytes });
                         if self.suffice(&[&have[..], &[part]].concat()) {
                             return Ok(got);
                         }
@@ -382,7 +382,7 @@ impl Receiver {
 
     /// Decodes one segment from what has come. Returns its data, lane by lane, perhaps with padding
     /// at the end, or `None` if the intact blocks do not determine it.
-    fn decode(&self, segment: u64, blocks: &[Blocks]) -> Result<Option<Pieces>> {
+    fn decode(&self, segment: u64, blocks: &[BlockRun]) -> Result<Option<Pieces>> {
         let mut lanes: BTreeMap<usize, Bytes> = BTreeMap::new();
         for blocks in blocks {
             let block = self.block_of(blocks, segment);
@@ -400,7 +400,7 @@ impl Receiver {
         if direct.is_some() {
             return Ok(direct);
         }
-        let mut memory = Segment::new(&self.layout)?;
+        let mut memory = SegmentBlocks::new(&self.layout)?;
         memory.begin(segment, self.length);
         for blocks in blocks {
             memory.accept(blocks.part, &self.block_of(blocks, segment));
@@ -413,7 +413,7 @@ impl Receiver {
         Ok(Some(data_of(&self.layout, memory, (bytes.end - bytes.start) as usize)))
     }
 
-    fn block_of(&self, blocks: &Blocks, segment: u64) -> Bytes {
+    fn block_of(&self, blocks: &BlockRun, segment: u64) -> Bytes {
         let place = |segments| self.layout.blocks(blocks.part, self.length, segments);
         let (Some(all), Some(one)) = (place(blocks.first..segment), place(segment..segment + 1))
         else {
@@ -425,11 +425,11 @@ impl Receiver {
     }
 
     /// Decodes a segment of which some blocks are damaged, by asking for those of further parts.
-    async fn rescue(self: Arc<Self>, segment: u64, had: &[Blocks]) -> Result<Pieces> {
-        let mut blocks: Vec<Blocks> = had.to_vec();
+    async fn rescue(self: Arc<Self>, segment: u64, had: &[BlockRun]) -> Result<Pieces> {
+        let mut blocks: Vec<BlockRun> = had.to_vec();
         for part in self.preference(&blocks.iter().map(|b| b.part).collect::<Vec<_>>()) {
             match self.request(part, segment..segment + 1).await {
-                (_, Ok(bytes)) => blocks.push(Blocks { part, first: segment, bytes }),
+                (_, Ok(bytes)) => blocks.push(BlockRun { part, first: segment, bytes }),
                 (_, Err(error)) => {
                     self.note_failure(part, &error);
                     continue;
@@ -485,7 +485,7 @@ impl Receiver {
 
 /// Adjacent blocks of one part.
 #[derive(Debug, Clone)]
-struct Blocks {
+struct BlockRun {
     part: usize,
     /// The first segment.
     first: u64,
@@ -494,7 +494,7 @@ struct Blocks {
 
 /// A lane of a segment's data, as shared memory.
 struct DataLane {
-    segment: Arc<Segment>,
+    segment: Arc<SegmentBlocks>,
     lane: usize,
     bytes: usize,
 }
@@ -506,7 +506,7 @@ impl AsRef<[u8]> for DataLane {
 }
 
 /// Returns the first `bytes` of a segment's data, lane by lane.
-pub(super) fn data_of(layout: &Layout, segment: Segment, bytes: usize) -> Pieces {
+pub(super) fn data_of(layout: &ObjectLayout, segment: SegmentBlocks, bytes: usize) -> Pieces {
     let segment = Arc::new(segment);
     let lanes = segment.data(bytes).into_iter().zip(layout.data_lanes());
     let lanes = lanes.map(|(data, &lane)| {

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use bytes::Bytes;
 use futures::future::join_all;
 use paritas_shards::Digest;
-use paritas_shards::blocks::{Layout, Segment, encode_segments};
+use paritas_shards::blocks::{ObjectLayout, SegmentBlocks, encode_segments};
 use paritas_store::error::{Error, ErrorKind, Result};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::{AbortHandle, JoinHandle};
@@ -39,7 +39,7 @@ pub(crate) struct Sent {
 /// appears on any node. (If enough were written, some may still fail to appear; [`Sent::parts`]
 /// tells which.)
 pub(crate) async fn send(
-    layout: &Layout,
+    layout: &ObjectLayout,
     source: impl Read + Send + 'static,
     writers: Vec<Option<Box<dyn Writer>>>,
     needed: usize,
@@ -135,7 +135,7 @@ fn too_few(needed: usize, begun: usize, written: &[Result<Box<dyn Writer>>]) -> 
 }
 
 /// What a line to an upload carries.
-enum Item {
+enum UploadItem {
     /// A segment, of which the upload takes its part's block.
     Block(Arc<Sealed>),
     /// The end of the object.
@@ -144,8 +144,8 @@ enum Item {
 
 /// The threads' side.
 struct Coder {
-    layout: Layout,
-    lines: Vec<Option<UnboundedSender<Item>>>,
+    layout: ObjectLayout,
+    lines: Vec<Option<UnboundedSender<UploadItem>>>,
     alive: Arc<Alive>,
     progress: Arc<dyn Fn(u64) + Send + Sync>,
 }
@@ -153,13 +153,13 @@ struct Coder {
 impl Coder {
     fn run(self, source: impl Read + Send, pool: &Pool) -> Result<(u64, Digest)> {
         let parts = 0..self.lines.len();
-        let done = |mut segment: Segment, bytes: usize| {
+        let done = |mut segment: SegmentBlocks, bytes: usize| {
             let wanted = self.lines.iter().enumerate().filter(|(_, line)| line.is_some());
             wanted.for_each(|(part, _)| _ = segment.seal(part));
             let sealed = Arc::new(Sealed { segment: Some(segment), home: pool.home.clone() });
             for line in self.lines.iter().flatten() {
                 // An upload that has failed takes nothing more.
-                let _ = line.send(Item::Block(Arc::clone(&sealed)));
+                let _ = line.send(UploadItem::Block(Arc::clone(&sealed)));
             }
             if self.alive.are_too_few() {
                 return Err(Error::cancelled());
@@ -177,7 +177,7 @@ impl Coder {
             Err(error) => return Err(error.into()),
         };
         for line in self.lines.iter().flatten() {
-            let _ = line.send(Item::End { length, digest });
+            let _ = line.send(UploadItem::End { length, digest });
         }
         Ok((length, digest))
     }
@@ -185,8 +185,8 @@ impl Coder {
 
 /// Segments that are used again and again.
 struct Pool {
-    home: mpsc::Sender<Segment>,
-    free: Mutex<mpsc::Receiver<Segment>>,
+    home: mpsc::Sender<SegmentBlocks>,
+    free: Mutex<mpsc::Receiver<SegmentBlocks>>,
     /// Number of segments that may still be made.
     room: AtomicUsize,
     /// Number of threads that take segments.
@@ -196,7 +196,7 @@ struct Pool {
 impl Pool {
     /// Makes room for segments of `memory` bytes together, but at least for what one thread holds
     /// and what the upload of the part with the smallest blocks collects for one request.
-    fn new(layout: &Layout, settings: &Settings) -> Self {
+    fn new(layout: &ObjectLayout, settings: &Settings) -> Self {
         let (home, free) = mpsc::channel();
         let block = |part| layout.lanes(part).map(|lane| layout.lane_bytes(lane)).sum::<usize>();
         let smallest = layout.parts_in(1).map(block).min().unwrap_or_default();
@@ -207,14 +207,14 @@ impl Pool {
     }
 
     /// Takes a free segment, makes a new one while there is room, and otherwise waits for one.
-    fn take(&self, layout: &Layout) -> Result<Segment> {
+    fn take(&self, layout: &ObjectLayout) -> Result<SegmentBlocks> {
         let free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         if let Ok(segment) = free.try_recv() {
             return Ok(segment);
         }
         let less = |room: usize| room.checked_sub(1);
         match self.room.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less) {
-            Ok(_) => Segment::new(layout),
+            Ok(_) => SegmentBlocks::new(layout),
             // The pool holds a sender itself, so the line never closes.
             Err(_) => free.recv().map_err(|_| Error::cancelled()),
         }
@@ -224,8 +224,8 @@ impl Pool {
 /// A segment whose blocks are all ready. It goes back to its pool when nobody holds it any longer.
 #[derive(Debug)]
 struct Sealed {
-    segment: Option<Segment>,
-    home: mpsc::Sender<Segment>,
+    segment: Option<SegmentBlocks>,
+    home: mpsc::Sender<SegmentBlocks>,
 }
 
 impl Drop for Sealed {
@@ -251,7 +251,7 @@ impl AsRef<[u8]> for SealedLane {
 
 /// The task that writes one part.
 struct Upload {
-    layout: Layout,
+    layout: ObjectLayout,
     part: usize,
     unit: usize,
     alive: Arc<Alive>,
@@ -262,7 +262,7 @@ impl Upload {
     async fn run(
         self,
         writer: Option<Box<dyn Writer>>,
-        blocks: UnboundedReceiver<Item>,
+        blocks: UnboundedReceiver<UploadItem>,
     ) -> Result<Box<dyn Writer>> {
         let missing = || Error::new(ErrorKind::Cancelled, "no node takes this part");
         let mut writer = writer.ok_or_else(missing)?;
@@ -279,17 +279,17 @@ impl Upload {
     async fn write(
         &self,
         writer: &mut dyn Writer,
-        mut blocks: UnboundedReceiver<Item>,
+        mut blocks: UnboundedReceiver<UploadItem>,
     ) -> Result<()> {
-        let mut unit = Unit::begin(self.unit, self.layout.front(self.part)?.into());
+        let mut unit = UploadUnit::begin(self.unit, self.layout.front(self.part)?.into());
         let (mut next, mut early) = (0, BTreeMap::new());
         while let Some(item) = blocks.recv().await {
             if self.alive.are_too_few() {
                 break;
             }
             match item {
-                Item::Block(sealed) => _ = early.insert(sealed.number(), sealed),
-                Item::End { length, digest } => {
+                UploadItem::Block(sealed) => _ = early.insert(sealed.number(), sealed),
+                UploadItem::End { length, digest } => {
                     unit.push(self.layout.footer(self.part, length, digest)?.into());
                     return writer.write(unit.pieces).await;
                 }
@@ -311,18 +311,18 @@ impl Upload {
 
 impl Sealed {
     fn number(&self) -> u64 {
-        self.segment.as_ref().map_or(0, Segment::number)
+        self.segment.as_ref().map_or(0, SegmentBlocks::number)
     }
 }
 
 /// Pieces that are written by one request.
-struct Unit {
+struct UploadUnit {
     pieces: Vec<Bytes>,
     bytes: usize,
     full: usize,
 }
 
-impl Unit {
+impl UploadUnit {
     fn begin(full: usize, first: Bytes) -> Self {
         Self { bytes: first.len(), pieces: vec![first], full }
     }

@@ -9,13 +9,13 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::stream::{self, BoxStream, StreamExt};
-use paritas_shards::blocks::{Layout, Shape};
+use paritas_shards::blocks::{NewObject, ObjectLayout};
 use paritas_store::error::{Error, ErrorKind, Result};
 
 use crate::node::{
-    Abilities, Call, Entry, Fault, Faulty, Mode, Node, Stat, Trigger, Writer, may_block,
+    Abilities, Entry, Fault, Faulty, Mode, Node, NodeCall, Stat, Trigger, Writer, may_block,
 };
-use crate::transfer::rebuild::{Rebuild, Target};
+use crate::transfer::rebuild::{Rebuild, RebuildTarget};
 use crate::transfer::receive::{Receiver, Wanted};
 use crate::transfer::send::{Sent, send};
 use crate::transfer::{Pace, Place, Settings};
@@ -126,18 +126,23 @@ fn content(length: usize) -> Vec<u8> {
     (0..length).map(|i| (i * i % 251) as u8 ^ (i >> 8) as u8).collect()
 }
 
-pub(super) fn layout(spec: &str, block: usize) -> Layout {
+pub(super) fn layout(spec: &str, block: usize) -> ObjectLayout {
     let code = paritas::Code::new(&spec.parse().unwrap()).unwrap();
-    let mut shape = Shape::default();
+    let mut shape = NewObject::default();
     shape.block_bytes = block;
-    Layout::new(code, "object", shape).unwrap()
+    ObjectLayout::new(code, "object", shape).unwrap()
 }
 
 pub(super) fn settings() -> Settings {
     Settings { unit: 16 << 10, memory: 1 << 20, threads: 2, ..Settings::default() }
 }
 
-async fn put(layout: &Layout, nodes: &[Memory], content: &[u8], needed: usize) -> Result<Sent> {
+async fn put(
+    layout: &ObjectLayout,
+    nodes: &[Memory],
+    content: &[u8],
+    needed: usize,
+) -> Result<Sent> {
     let mut writers = Vec::new();
     for (part, node) in nodes.iter().enumerate() {
         writers.push(Some(node.writer(&part.to_string()).await?));
@@ -146,7 +151,12 @@ async fn put(layout: &Layout, nodes: &[Memory], content: &[u8], needed: usize) -
     send(layout, source, writers, needed, &settings(), Arc::new(|_| {})).await
 }
 
-fn receiver(layout: &Layout, nodes: &[Memory], length: usize, gone: &[usize]) -> Arc<Receiver> {
+fn receiver(
+    layout: &ObjectLayout,
+    nodes: &[Memory],
+    length: usize,
+    gone: &[usize],
+) -> Arc<Receiver> {
     let place = |(part, node): (usize, &Memory)| {
         let node: Arc<dyn Node> = Arc::new(node.clone());
         (!gone.contains(&part)).then(|| Place { node, path: part.to_string() })
@@ -451,7 +461,7 @@ async fn a_repair_asks_a_node_no_more_after_its_first_failure() {
     let content = content(1_000_000);
     let sent = put(&layout, &nodes, &content, 6).await.unwrap();
     let bad = Arc::new(Faulty::new(Arc::new(nodes[1].clone()), 0).with(
-        Call::Read,
+        NodeCall::Read,
         Fault::Refuse,
         Trigger::From(1),
     ));
@@ -469,7 +479,7 @@ async fn a_repair_asks_a_node_no_more_after_its_first_failure() {
     };
     let node = Memory::default();
     let place = Place { node: Arc::new(node.clone()), path: "0".to_owned() };
-    let made = rebuild.run(vec![Target { part: 0, place }], &|_| {}).await.unwrap();
+    let made = rebuild.run(vec![RebuildTarget { part: 0, place }], &|_| {}).await.unwrap();
     assert!(made.parts.iter().all(Result::is_ok), "{made:?}");
     assert!(node.files.0.lock().unwrap()["0"] == nodes[0].files.0.lock().unwrap()["0"]);
     let segments = layout.segments(sent.length);

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use paritas_volume::names::ObjectName;
-use paritas_volume::node::{Folder, Node};
+use paritas_volume::node::{FolderNode, Node};
 use paritas_volume::placement::Member;
 use paritas_volume::{Setup, Volume};
 use tempfile::TempDir;
@@ -65,7 +65,7 @@ impl Disks {
         let code = paritas::Code::new(&code.parse().unwrap()).unwrap();
         let node = |disk: usize| {
             let name = format!("disk{disk}");
-            let folder: Arc<dyn Node> = Arc::new(Folder::new(&name, self.path(disk), false));
+            let folder: Arc<dyn Node> = Arc::new(FolderNode::new(&name, self.path(disk), false));
             (Member { domain: name.clone(), name, is_drained: false }, wrap(disk, folder))
         };
         let mut setup = Setup::new("0".repeat(32), code, (0..self.count).map(node).collect());

@@ -11,7 +11,7 @@ use paritas::code::{CellId, CellSet, CodeBuilder};
 use paritas::lt::{Decoder, Graph, Method, Reception};
 use paritas::{Buffer, Code, CodecOptions, DEFAULT_PACKET, Kernel, KernelChoice, LaneCodec, Spec};
 use paritas_report::speed::BenchBlocksFields;
-use paritas_tune::measure::Shards;
+use paritas_tune::measure::ShardMemory;
 
 use crate::args::choices::OrderName;
 use crate::args::{Align, Bench, CostName, Operation};
@@ -144,8 +144,8 @@ impl Place {
         Self { bytes, stride }
     }
 
-    fn shards(self, count: usize) -> Result<Shards, Failure> {
-        let shards = Shards::new(count, self.bytes, self.stride);
+    fn shards(self, count: usize) -> Result<ShardMemory, Failure> {
+        let shards = ShardMemory::new(count, self.bytes, self.stride);
         shards.ok_or_else(|| Failure::memory(count.saturating_mul(self.stride)))
     }
 }
@@ -208,8 +208,8 @@ struct Blocks {
     data_buffers: Vec<usize>,
     /// The buffers of the blocks that take part.
     block_buffers: Vec<usize>,
-    data: Shards,
-    blocks: Shards,
+    data: ShardMemory,
+    blocks: ShardMemory,
     /// Number of blocks of the user's data.
     known: usize,
     /// Bytes of a block.
@@ -237,7 +237,7 @@ impl Blocks {
         code: Code,
         options: CodecOptions,
         numbers: &[usize],
-        blocks: Shards,
+        blocks: ShardMemory,
         place: Place,
     ) -> Result<Self, Failure> {
         let data = place.shards(code.data_cells().len())?;
@@ -249,7 +249,7 @@ impl Blocks {
         options: CodecOptions,
         operation: Operation,
         numbers: &[usize],
-        (data, blocks): (Shards, Shards),
+        (data, blocks): (ShardMemory, ShardMemory),
         place: Place,
     ) -> Result<Self, Failure> {
         let start = Instant::now();

@@ -1,6 +1,6 @@
 //! `paritas protect --dry-run`: what would be written, and how much it takes.
 
-use paritas_protect::{Cost, Geometry, Plan};
+use paritas_protect::{ParityCost, ProtectPlan, StreamGeometry};
 use paritas_report::protections::{ChangesFields, ProtectLine};
 
 use super::line;
@@ -13,7 +13,12 @@ use crate::exit::Failure;
 use crate::output::{self, Output, counted, shown};
 
 /// Reports a plan for files that are not protected yet.
-pub fn report(plan: &Plan, args: &Protect, seconds: f64, output: &Output) -> Result<(), Failure> {
+pub fn report(
+    plan: &ProtectPlan,
+    args: &Protect,
+    seconds: f64,
+    output: &Output,
+) -> Result<(), Failure> {
     let cost = plan.cost()?;
     let files: Vec<_> = plan.protected_files().collect();
     let line = ProtectLine {
@@ -41,7 +46,7 @@ pub fn report(plan: &Plan, args: &Protect, seconds: f64, output: &Output) -> Res
 }
 
 /// Returns a line with what a plan would read and write.
-pub fn foretold(line: ProtectLine, plan: &Plan, cost: &Cost) -> ProtectLine {
+pub fn foretold(line: ProtectLine, plan: &ProtectPlan, cost: &ParityCost) -> ProtectLine {
     ProtectLine {
         files: plan.files,
         bytes: plan.geometry.length,
@@ -58,8 +63,8 @@ pub fn foretold(line: ProtectLine, plan: &Plan, cost: &Cost) -> ProtectLine {
 }
 
 /// Adds to a text what a plan would read and write.
-pub fn add(text: &mut String, plan: &Plan, cost: &Cost, verbose: bool) {
-    let Geometry { length, data, parity, .. } = plan.geometry;
+pub fn add(text: &mut String, plan: &ProtectPlan, cost: &ParityCost, verbose: bool) {
+    let StreamGeometry { length, data, parity, .. } = plan.geometry;
     text.push_str(&format!(
         "\n  reads    {} in {}",
         output::bytes(plan.bytes_to_read),

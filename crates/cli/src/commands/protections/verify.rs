@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use paritas_protect::{
-    FileFinding, FileState, Geometry, LayerReport, ParityFinding, Protected, Protection, Status,
-    VerifyOptions, VerifyReport, verify,
+    FileFinding, FileState, LayerReport, ParityFinding, Protected, Protection, Status,
+    StreamGeometry, VerifyOptions, VerifyReport, verify,
 };
 use paritas_report::parts::RangeEntry;
 use paritas_report::protections::{
@@ -192,7 +192,7 @@ fn room(report: &VerifyReport, blocks: u64) -> String {
 fn layer_lines(report: &VerifyReport) -> impl Iterator<Item = String> + '_ {
     let layers = report.layers.iter().filter(|_| report.layers.len() > 1);
     layers.map(|layer| {
-        let Geometry { data, parity, block, .. } = layer.geometry;
+        let StreamGeometry { data, parity, block, .. } = layer.geometry;
         format!(
             "layer    {}: {} of {block} bytes, {} lost, any {} more may be lost",
             layer.generation,

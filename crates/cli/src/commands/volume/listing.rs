@@ -10,7 +10,9 @@ use paritas_report::volumes::{
 use paritas_shards::Timestamp;
 use paritas_volume::names::ObjectName;
 use paritas_volume::protocol::Listed;
-use paritas_volume::{ErrorKind, GetOptions, Listing, NodeStatus, Object, Volume, VolumeStatus};
+use paritas_volume::{
+    ErrorKind, FoundObject, GetOptions, Listing, NodeStatus, Volume, VolumeStatus,
+};
 
 use super::{AT_ONCE, each, folder_prefix, object, report};
 use crate::args::volume::{Ls, Rm, Stat};
@@ -67,7 +69,7 @@ pub async fn stat(volume: &Volume, args: &Stat, output: &Output) -> Outcome {
     Ok(Exit::Done)
 }
 
-fn stat_line(name: &ObjectName, object: &Object) -> VolumeStatLine {
+fn stat_line(name: &ObjectName, object: &FoundObject) -> VolumeStatLine {
     VolumeStatLine {
         found: report::found_fields(name, object),
         digest: DigestText::of(object.digest()),
@@ -79,7 +81,7 @@ fn stat_line(name: &ObjectName, object: &Object) -> VolumeStatLine {
     }
 }
 
-fn stat_text(name: &ObjectName, object: &Object) -> String {
+fn stat_text(name: &ObjectName, object: &FoundObject) -> String {
     let listed = object.listed();
     let unknown = || "unknown".to_owned();
     let created = Timestamp { seconds: object.created() as i64, nanoseconds: 0 };

@@ -10,7 +10,7 @@ use paritas_report::parts::DigestText;
 use paritas_report::volumes::{VolumeCatLine, VolumeGetLine, VolumePutLine};
 use paritas_shards::{FileTarget, Preserve};
 use paritas_volume::names::ObjectName;
-use paritas_volume::{ErrorKind, Object, PutOptions, PutReport, Volume};
+use paritas_volume::{ErrorKind, FoundObject, PutOptions, PutReport, Volume};
 
 use super::report;
 use crate::args::volume::{Cat, Get, Put, Staleness};
@@ -108,7 +108,7 @@ pub async fn find(
     name: &ObjectName,
     staleness: Staleness,
     output: &Output,
-) -> Result<Object, Failure> {
+) -> Result<FoundObject, Failure> {
     let object = match volume.find(name, staleness.options()).await {
         Err(error) if error.kind() == ErrorKind::NotFound => return Err(absent(volume, name).await),
         object => object?,
@@ -130,7 +130,7 @@ pub async fn absent(volume: &Volume, name: &ObjectName) -> Failure {
 
 async fn get_stream(
     volume: &Volume,
-    object: Object,
+    object: FoundObject,
     name: &ObjectName,
     args: &Get,
     progress: &Progress,
@@ -151,7 +151,7 @@ const MOST_AGAIN: usize = 4;
 /// meanwhile, the new version is read instead, unless the target is a pipe or a device.
 pub async fn get_file(
     volume: &Volume,
-    mut object: Object,
+    mut object: FoundObject,
     name: &ObjectName,
     path: &Path,
     args: &Get,
@@ -188,7 +188,7 @@ pub async fn get_file(
 fn advise_to_verify(
     volume: &Volume,
     name: &ObjectName,
-    object: &Object,
+    object: &FoundObject,
     path: &Path,
     output: &Output,
 ) {
@@ -201,7 +201,7 @@ fn advise_to_verify(
 
 fn report_get(
     name: &ObjectName,
-    object: &Object,
+    object: &FoundObject,
     path: &Path,
     start: Instant,
     progress: &Progress,
@@ -218,7 +218,7 @@ fn report_get(
     progress.aside(|| output.result(line, || get_text(name, object)));
 }
 
-fn get_text(name: &ObjectName, object: &Object) -> String {
+fn get_text(name: &ObjectName, object: &FoundObject) -> String {
     format!(
         "{}: {} read, digest right{}",
         shown(name.as_str()),

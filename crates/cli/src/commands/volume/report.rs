@@ -10,7 +10,7 @@ use paritas_report::volumes::{
 use paritas_shards::Timestamp;
 use paritas_volume::names::ObjectName;
 use paritas_volume::protocol::Listed;
-use paritas_volume::{Flaw, FullPass, Object, ScrubPass, ScrubStatus, Volume, Waiting};
+use paritas_volume::{Flaw, FoundObject, FullPass, ScrubPass, ScrubStatus, Volume, Waiting};
 
 use crate::commands::leftovers::quoted;
 use crate::output::{Output, counted, shown, time_text};
@@ -81,7 +81,7 @@ pub fn version_fields(name: &ObjectName, listed: &Listed) -> VersionFields {
 }
 
 /// Returns the fields of every line about an object that was found.
-pub fn found_fields(name: &ObjectName, object: &Object) -> FoundFields {
+pub fn found_fields(name: &ObjectName, object: &FoundObject) -> FoundFields {
     FoundFields {
         version: version_fields(name, &object.listed()),
         sure: object.is_sure(),
@@ -90,7 +90,7 @@ pub fn found_fields(name: &ObjectName, object: &Object) -> FoundFields {
 }
 
 /// Warns if an object may not be the newest version of its name.
-pub fn warn_if_stale(name: &ObjectName, object: &Object, output: &Output) {
+pub fn warn_if_stale(name: &ObjectName, object: &FoundObject, output: &Output) {
     if !object.is_sure() {
         let name = shown(name.as_str());
         output.warn(&format!(

@@ -497,7 +497,7 @@ pub async fn reencode(args: &Reencode, output: &Output) -> Outcome {
 #[cfg(test)]
 mod tests {
     use paritas_volume::Setup;
-    use paritas_volume::node::{Folder, Node};
+    use paritas_volume::node::{FolderNode, Node};
     use paritas_volume::placement::Member;
 
     use super::*;
@@ -506,7 +506,8 @@ mod tests {
     fn what_was_removed_before_its_turn_is_no_failure_unless_it_was_named() {
         let root = tempfile::tempdir().unwrap();
         let node = |name: &str| {
-            let folder: Arc<dyn Node> = Arc::new(Folder::new(name, root.path().join(name), false));
+            let folder: Arc<dyn Node> =
+                Arc::new(FolderNode::new(name, root.path().join(name), false));
             let (name, domain) = (name.to_owned(), name.to_owned());
             (Member { name, domain, is_drained: false }, folder)
         };

@@ -30,7 +30,7 @@ pub(super) const FAMILY: Family = Family {
     rebuild,
 };
 
-const LIMITS: Limits = Limits {
+const LIMITS: FamilyLimits = FamilyLimits {
     keys: &["k", "m", "w", "points", "rows", "columns"],
     widest: 16,
     most_nodes: |_, w| 1 << w,
@@ -38,14 +38,14 @@ const LIMITS: Limits = Limits {
 
 fn define(spec: &Spec) -> Result<Code> {
     let shape = LIMITS.read(spec)?;
-    let given = Given::read(spec)?;
+    let given = GivenParts::read(spec)?;
     let matrix = match &given {
-        Given { points: None, .. } => shape.default_matrix()?,
-        Given { points: Some(points), rows: None, .. } => shape.matrix(points)?.normalised(),
-        Given { points: Some(points), rows: Some(rows), columns: None } => {
+        GivenParts { points: None, .. } => shape.default_matrix()?,
+        GivenParts { points: Some(points), rows: None, .. } => shape.matrix(points)?.normalised(),
+        GivenParts { points: Some(points), rows: Some(rows), columns: None } => {
             shape.matrix(points)?.with_rows(rows)?
         }
-        Given { points: Some(points), rows: Some(rows), columns: Some(columns) } => {
+        GivenParts { points: Some(points), rows: Some(rows), columns: Some(columns) } => {
             shape.matrix(points)?.with_scalings(rows, columns)?
         }
     };
@@ -54,7 +54,7 @@ fn define(spec: &Spec) -> Result<Code> {
 
 fn rebuild(spec: &Spec, pin: &Pin) -> Result<Code> {
     let shape = LIMITS.read(spec)?;
-    shape.code(&pinned(shape.k, shape.m, shape.w, pin)?, &Given::read(spec)?)
+    shape.code(&pinned(shape.k, shape.m, shape.w, pin)?, &GivenParts::read(spec)?)
 }
 
 fn pinned(k: usize, m: usize, w: usize, pin: &Pin) -> Result<CauchyMatrix> {
@@ -68,8 +68,8 @@ fn pinned(k: usize, m: usize, w: usize, pin: &Pin) -> Result<CauchyMatrix> {
 /// its second base code.
 pub(super) fn for_first_parities(spec: &Spec, m: usize) -> Result<Code> {
     let shape = LIMITS.read(spec)?;
-    let first = Shape { m, ..shape }.default_matrix()?;
-    shape.code(&first.extended(shape.m)?, &Given::read(spec)?)
+    let first = CauchyShape { m, ..shape }.default_matrix()?;
+    shape.code(&first.extended(shape.m)?, &GivenParts::read(spec)?)
 }
 
 impl Code {
@@ -89,11 +89,12 @@ impl Code {
                 field.polynomial()
             )));
         }
-        let shape = Shape { k: matrix.k(), m: matrix.m(), w: matrix.field().width() as usize };
+        let shape =
+            CauchyShape { k: matrix.k(), m: matrix.m(), w: matrix.field().width() as usize };
         let plain = shape.matrix(&matrix.points())?;
         let with_rows = plain.clone().with_rows(&matrix.row_scalings())?;
         let normalised = plain.normalised() == *matrix;
-        let given = Given {
+        let given = GivenParts {
             points: Some(matrix.points()),
             rows: (!normalised).then(|| matrix.row_scalings()),
             columns: (!normalised && with_rows != *matrix).then(|| matrix.column_scalings()),
@@ -113,13 +114,13 @@ impl Code {
 }
 
 /// The parts of a matrix that the spec states, besides its shape.
-struct Given {
+struct GivenParts {
     points: Option<Vec<u64>>,
     rows: Option<Vec<u64>>,
     columns: Option<Vec<u64>>,
 }
 
-impl Given {
+impl GivenParts {
     fn read(spec: &Spec) -> Result<Self> {
         let numbers = |key| -> Result<Option<Vec<u64>>> {
             let numbers = spec.numbers(key)?;
@@ -152,14 +153,14 @@ impl Given {
 }
 
 /// k, m and w, checked.
-pub(super) struct Shape {
+pub(super) struct CauchyShape {
     pub(super) k: usize,
     pub(super) m: usize,
     pub(super) w: usize,
 }
 
 /// The values of k, m and w that a family of Cauchy matrices accepts.
-pub(super) struct Limits {
+pub(super) struct FamilyLimits {
     /// The keys of its specs.
     pub(super) keys: &'static [&'static str],
     /// The largest w.
@@ -168,9 +169,9 @@ pub(super) struct Limits {
     pub(super) most_nodes: fn(usize, usize) -> usize,
 }
 
-impl Limits {
+impl FamilyLimits {
     /// Reads a spec; w defaults to the smallest width that fits.
-    pub(super) fn read(&self, spec: &Spec) -> Result<Shape> {
+    pub(super) fn read(&self, spec: &Spec) -> Result<CauchyShape> {
         spec.allow(self.keys)?;
         let (k, m) = (spec.required("k")?, spec.required("m")?);
         if k == 0 || m == 0 {
@@ -201,11 +202,11 @@ impl Limits {
             )));
         }
         expect_size(k, m, w)?;
-        Ok(Shape { k, m, w })
+        Ok(CauchyShape { k, m, w })
     }
 }
 
-impl Shape {
+impl CauchyShape {
     fn matrix(&self, points: &[u64]) -> Result<CauchyMatrix> {
         CauchyMatrix::new(Field::new(self.w as u32)?, self.k, self.m, points)
     }
@@ -218,7 +219,7 @@ impl Shape {
         }
     }
 
-    fn code(&self, matrix: &CauchyMatrix, given: &Given) -> Result<Code> {
+    fn code(&self, matrix: &CauchyMatrix, given: &GivenParts) -> Result<Code> {
         let Self { k, m, w } = *self;
         let mut builder = CodeBuilder::new(k + m);
         builder.symbols(&matrix.symbols()?).pin(pin(matrix));

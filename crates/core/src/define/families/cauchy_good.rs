@@ -16,7 +16,7 @@
 //! The second rule also serves k = 2^w - 1, one node more than a Cauchy matrix has points for.
 
 use crate::define::code::Code;
-use crate::define::families::cauchy::{Limits, Shape};
+use crate::define::families::cauchy::{CauchyShape, FamilyLimits};
 use crate::define::families::{Family, cauchy_orig, rebuild_fixed};
 use crate::define::field::Field;
 use crate::define::ones::{Ones, WIDEST_TABLE};
@@ -34,7 +34,7 @@ pub(super) const FAMILY: Family = Family {
     rebuild: |spec, pin| rebuild_fixed(spec, pin, |spec| construct(&LIMITS.read(spec)?)),
 };
 
-const LIMITS: Limits = Limits {
+const LIMITS: FamilyLimits = FamilyLimits {
     keys: &["k", "m", "w"],
     widest: 32,
     most_nodes: |m, w| (1 << w).max(if m == 2 { best_elements(w) + 2 } else { 0 }),
@@ -49,11 +49,11 @@ fn define(spec: &Spec) -> Result<Code> {
 }
 
 /// Whether the best matrix is known.
-fn is_known(&Shape { k, m, w }: &Shape) -> bool {
+fn is_known(&CauchyShape { k, m, w }: &CauchyShape) -> bool {
     m == 2 && k <= best_elements(w)
 }
 
-fn construct(shape: &Shape) -> Result<Code> {
+fn construct(shape: &CauchyShape) -> Result<Code> {
     let field = Field::new(shape.w as u32)?;
     let rows = if is_known(shape) {
         vec![vec![1; shape.k], sparsest(field, shape.k)]
@@ -65,7 +65,7 @@ fn construct(shape: &Shape) -> Result<Code> {
 
 /// Refuses matrices over fields too large for tables if improving them would compare more than
 /// [`MOST_QUOTIENTS`] quotients. Every entry of a row is tried as its divisor.
-fn expect_quotients(spec: &Spec, &Shape { k, m, w }: &Shape) -> Result<()> {
+fn expect_quotients(spec: &Spec, &CauchyShape { k, m, w }: &CauchyShape) -> Result<()> {
     let quotients = (m - 1).saturating_mul(k).saturating_mul(k);
     if w <= WIDEST_TABLE as usize || quotients <= MOST_QUOTIENTS {
         return Ok(());

@@ -8,7 +8,7 @@
 
 use crate::define::builder::CodeBuilder;
 use crate::define::code::Code;
-use crate::define::families::cauchy::{Limits, Shape};
+use crate::define::families::cauchy::{CauchyShape, FamilyLimits};
 use crate::define::families::{Family, rebuild_fixed};
 use crate::define::field::Field;
 use crate::define::pin::Pin;
@@ -25,7 +25,8 @@ pub(super) const FAMILY: Family = Family {
     rebuild: |spec, pin| rebuild_fixed(spec, pin, define),
 };
 
-const LIMITS: Limits = Limits { keys: &["k", "m", "w"], widest: 32, most_nodes: |_, w| 1 << w };
+const LIMITS: FamilyLimits =
+    FamilyLimits { keys: &["k", "m", "w"], widest: 32, most_nodes: |_, w| 1 << w };
 
 fn define(spec: &Spec) -> Result<Code> {
     let shape = LIMITS.read(spec)?;
@@ -34,8 +35,8 @@ fn define(spec: &Spec) -> Result<Code> {
 }
 
 /// Returns the coefficients, one row for each parity node.
-pub(super) fn matrix(shape: &Shape, field: Field) -> Vec<Vec<u32>> {
-    let &Shape { k, m, .. } = shape;
+pub(super) fn matrix(shape: &CauchyShape, field: Field) -> Vec<Vec<u32>> {
+    let &CauchyShape { k, m, .. } = shape;
     // Points are distinct, so every sum has an inverse.
     let entry = |i: usize, j: usize| field.inverse((i ^ (m + j)) as u32).unwrap_or(0);
     (0..m).map(|i| (0..k).map(|j| entry(i, j)).collect()).collect()
@@ -43,8 +44,13 @@ pub(super) fn matrix(shape: &Shape, field: Field) -> Vec<Vec<u32>> {
 
 /// Returns the code with these coefficients in the packet layout. They follow from k, m and w, so
 /// the pin needs only the polynomial.
-pub(super) fn code(family: &str, shape: &Shape, field: Field, rows: Vec<Vec<u32>>) -> Result<Code> {
-    let &Shape { k, m, w } = shape;
+pub(super) fn code(
+    family: &str,
+    shape: &CauchyShape,
+    field: Field,
+    rows: Vec<Vec<u32>>,
+) -> Result<Code> {
+    let &CauchyShape { k, m, w } = shape;
     let mut builder = CodeBuilder::new(k + m);
     builder.symbols(&SymbolMatrix::new(field, k, rows)?);
     builder.pin(Pin::new().with("polynomial", [field.polynomial()]));
@@ -58,7 +64,7 @@ mod tests {
     /// In GF(8) modulo x^3 + x + 1: the inverses of 1 to 7 are 1, 5, 6, 7, 2, 3, 4.
     #[test]
     fn the_matrix_by_hand() {
-        let shape = Shape { k: 3, m: 2, w: 3 };
+        let shape = CauchyShape { k: 3, m: 2, w: 3 };
         let expected = [[5, 6, 7], [6, 5, 2]];
         assert_eq!(matrix(&shape, Field::new(3).unwrap()), expected);
     }

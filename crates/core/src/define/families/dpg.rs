@@ -32,7 +32,7 @@ use crate::define::code::Code;
 use crate::define::families::Family;
 use crate::define::families::dpg::base::Bases;
 use crate::define::families::dpg::group::Group;
-use crate::define::families::dpg::shape::{NAMES, Shape};
+use crate::define::families::dpg::shape::{DpgShape, NAMES};
 use crate::define::pin::Pin;
 use crate::define::spec::Spec;
 use crate::error::Result;
@@ -56,21 +56,21 @@ pub(super) const BBDPG: Family = Family {
 };
 
 fn define(spec: &Spec) -> Result<Code> {
-    let shape = Shape::read(spec)?;
+    let shape = DpgShape::read(spec)?;
     code(spec, shape, &Bases::define(spec, shape)?)
 }
 
 fn rebuild(spec: &Spec, pin: &Pin) -> Result<Code> {
-    let shape = Shape::read(spec)?;
+    let shape = DpgShape::read(spec)?;
     code(spec, shape, &Bases::rebuild(spec, shape.k, shape.m2, pin)?)
 }
 
 /// Returns the code of a group over its base codes.
-fn code(spec: &Spec, shape: Shape, bases: &Bases) -> Result<Code> {
+fn code(spec: &Spec, shape: DpgShape, bases: &Bases) -> Result<Code> {
     shape.expect_size(spec, bases.width())?;
     let mut builder = Group { shape, c: bases.c(), bar: bases.bar() }.build();
     builder.lane_rows(bases.width()).pin(bases.pin());
-    let Shape { k, m, m2, interleave } = shape;
+    let DpgShape { k, m, m2, interleave } = shape;
     let sizes = Spec::new(spec.family()).with("k", k).with("m", m).with("m2", m2);
     builder.finish(bases.write(sizes).with("interleave", interleave.name()), m2)
 }

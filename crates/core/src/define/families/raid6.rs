@@ -33,36 +33,36 @@ const DEFAULT_WIDTH: usize = 8;
 
 /// How symbols are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Layout {
+enum SymbolLayout {
     Packets,
     Words,
 }
 
-struct Shape {
+struct Raid6Shape {
     k: usize,
     w: usize,
-    layout: Layout,
+    layout: SymbolLayout,
 }
 
 fn define(spec: &Spec) -> Result<Code> {
-    let shape = Shape::read(spec)?;
+    let shape = Raid6Shape::read(spec)?;
     let field = Field::new(shape.w as u32)?;
     shape.code(field)
 }
 
 fn rebuild(spec: &Spec, pin: &Pin) -> Result<Code> {
-    let shape = Shape::read(spec)?;
+    let shape = Raid6Shape::read(spec)?;
     let field = Field::with_polynomial(shape.w as u32, pin.one("polynomial")?)?;
     shape.code(field)
 }
 
-impl Shape {
+impl Raid6Shape {
     fn read(spec: &Spec) -> Result<Self> {
         spec.allow(&["k", "w", "layout"])?;
         let (k, w) = (spec.required("k")?, spec.number("w")?.unwrap_or(DEFAULT_WIDTH));
         let layout = match spec.text("layout") {
-            Some("words") | None => Layout::Words,
-            Some("packets") => Layout::Packets,
+            Some("words") | None => SymbolLayout::Words,
+            Some("packets") => SymbolLayout::Packets,
             Some(other) => {
                 let message = format!("{spec}: layout={other}, but there are words and packets");
                 return Err(Error::spec(message));
@@ -75,7 +75,7 @@ impl Shape {
 
     fn check(&self, spec: &Spec) -> Result<()> {
         let &Self { k, w, layout } = self;
-        if layout == Layout::Words && !WORD_WIDTHS.contains(&w) {
+        if layout == SymbolLayout::Words && !WORD_WIDTHS.contains(&w) {
             return Err(Error::parameters(format!(
                 "{spec}: w must be 8, 16 or 32 in words; got {w}, for which use layout=packets"
             )));
@@ -87,7 +87,7 @@ impl Shape {
         let most = (1_usize << w) - 1;
         if k == 0 || k > most {
             let wider =
-                (w + 1..=32).filter(|w| layout == Layout::Packets || WORD_WIDTHS.contains(w));
+                (w + 1..=32).filter(|w| layout == SymbolLayout::Packets || WORD_WIDTHS.contains(w));
             let wider = wider.filter(|_| k > 0).find(|&w| k < 1 << w);
             let hint = wider.map(|w| format!("; or use w = {w}")).unwrap_or_default();
             return Err(Error::parameters(format!(
@@ -104,11 +104,11 @@ impl Shape {
         let mut builder = CodeBuilder::new(k + 2);
         builder.pin(Pin::new().with("polynomial", [field.polynomial()]));
         let layout = match layout {
-            Layout::Words => {
+            SymbolLayout::Words => {
                 builder.words(matrix);
                 "words"
             }
-            Layout::Packets => {
+            SymbolLayout::Packets => {
                 builder.symbols(&matrix);
                 "packets"
             }

@@ -38,23 +38,23 @@ pub(super) const FAMILY: Family = Family {
     summary: "the bytes of Jerasure's reed_sol_van, as in Ceph",
     limits: "k >= 1, m >= 1, k + m <= 2^w; words of w = 8, 16 or 32 bits, by default the smallest",
     example: "reed-solomon:k=10,m=4,w=16",
-    define: |spec| Shape::read(spec)?.code(),
+    define: |spec| RsShape::read(spec)?.code(),
     rebuild,
 };
 
-struct Shape {
+struct RsShape {
     k: usize,
     m: usize,
     w: usize,
 }
 
 fn rebuild(spec: &Spec, pin: &Pin) -> Result<Code> {
-    let shape = Shape::read(spec)?;
+    let shape = RsShape::read(spec)?;
     words::check_pin(spec, pin, shape.w)?;
     shape.code()
 }
 
-impl Shape {
+impl RsShape {
     fn read(spec: &Spec) -> Result<Self> {
         spec.allow(&["k", "m", "w"])?;
         let (k, m) = (spec.required("k")?, spec.required("m")?);

@@ -87,7 +87,7 @@ impl Graph {
             return Ok(vec![block as u32]);
         }
         let thresholds = parameters.soliton.thresholds();
-        Ok(Source { parameters, attempt, thresholds }.random(block))
+        Ok(GraphRandom { parameters, attempt, thresholds }.random(block))
     }
 
     /// Returns the graph with the given neighbours, block by block (the evaluation's metadata).
@@ -261,7 +261,7 @@ fn original_count(parameters: &Parameters) -> usize {
 fn draw(parameters: &Parameters, attempt: u32) -> Vec<Vec<u32>> {
     let originals = original_count(parameters);
     let thresholds = parameters.soliton.thresholds();
-    let source = Source { parameters, attempt, thresholds };
+    let source = GraphRandom { parameters, attempt, thresholds };
     let drawn = originals..parameters.blocks;
     let mut rows: Vec<Vec<u32>> = (0..originals as u32).map(|data| vec![data]).collect();
     match parameters.variant.selection {
@@ -273,7 +273,7 @@ fn draw(parameters: &Parameters, attempt: u32) -> Vec<Vec<u32>> {
         Selection::Uniform => {
             let is_taken = vec![false; parameters.soliton.data()];
             let waiting = VecDeque::new();
-            let mut queue = Queue { source: &source, waiting, permutations: 0, is_taken };
+            let mut queue = CoverageQueue { source: &source, waiting, permutations: 0, is_taken };
             rows.extend(drawn.map(|block| queue.take(source.degree(block).0)));
         }
     }
@@ -281,13 +281,13 @@ fn draw(parameters: &Parameters, attempt: u32) -> Vec<Vec<u32>> {
 }
 
 /// Source of the random numbers of one graph.
-struct Source<'p> {
+struct GraphRandom<'p> {
     parameters: &'p Parameters,
     attempt: u32,
     thresholds: Thresholds,
 }
 
-impl Source<'_> {
+impl GraphRandom<'_> {
     fn generator(&self, purpose: Purpose, index: usize) -> Generator {
         Generator::new(self.parameters.seed, self.attempt, purpose, index)
     }
@@ -332,15 +332,15 @@ impl Source<'_> {
 }
 
 /// The queue of uniform coverage.
-struct Queue<'s> {
-    source: &'s Source<'s>,
+struct CoverageQueue<'s> {
+    source: &'s GraphRandom<'s>,
     waiting: VecDeque<u32>,
     permutations: usize,
     /// For each data block, whether it is in the row that is being taken.
     is_taken: Vec<bool>,
 }
 
-impl Queue<'_> {
+impl CoverageQueue<'_> {
     /// Takes the next `degree` data blocks, ascending. A block may begin in one permutation and end
     /// in the next, and then meet a data block again; that data block goes back to the head of the
     /// queue.

@@ -11,7 +11,7 @@ use crate::error::Result;
 
 /// A data block that has become known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct KnownBlock {
     pub(crate) data: u32,
     /// The block that gives it from data blocks found before; `None` if it was set aside.
     pub(crate) block: Option<u32>,
@@ -38,7 +38,7 @@ pub struct Peeling {
     is_known: Vec<bool>,
     /// Data blocks found, in order; those from `spread` on have not been removed from their blocks
     /// yet.
-    found: Vec<Found>,
+    found: Vec<KnownBlock>,
     spread: usize,
 }
 
@@ -110,7 +110,7 @@ impl Peeling {
     }
 
     /// The data blocks that are determined, in order.
-    pub(crate) fn found(&self) -> &[Found] {
+    pub(crate) fn found(&self) -> &[KnownBlock] {
         &self.found
     }
 
@@ -118,7 +118,7 @@ impl Peeling {
     pub(crate) fn set_aside(&mut self, data: u32) -> bool {
         let is_new = !std::mem::replace(&mut self.is_known[data as usize], true);
         if is_new {
-            self.found.push(Found { data, block: None });
+            self.found.push(KnownBlock { data, block: None });
             self.peel();
         }
         is_new
@@ -151,7 +151,7 @@ impl Peeling {
     }
 
     fn peel(&mut self) {
-        while let Some(&Found { data, .. }) = self.found.get(self.spread) {
+        while let Some(&KnownBlock { data, .. }) = self.found.get(self.spread) {
             self.spread += 1;
             for block in std::mem::take(&mut self.waiting[data as usize]) {
                 let unknown = &mut self.unknown[block as usize];
@@ -167,7 +167,7 @@ impl Peeling {
     fn take_last(&mut self, block: u32) {
         let Unknown { count, sum: data } = self.unknown[block as usize];
         if count == 1 && !std::mem::replace(&mut self.is_known[data as usize], true) {
-            self.found.push(Found { data, block: Some(block) });
+            self.found.push(KnownBlock { data, block: Some(block) });
         }
     }
 }

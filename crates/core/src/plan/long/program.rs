@@ -39,7 +39,7 @@ pub(crate) const GRANULE: usize = 128;
 
 /// A value of a transform that lies in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Value {
+pub(crate) struct TransformValue {
     /// The entry of the transform.
     pub(crate) entry: usize,
     /// The buffer of the call.
@@ -54,13 +54,13 @@ pub(crate) struct Chunk {
     /// Number of the first point.
     start: usize,
     /// The values that lie in memory, by ascending entry. All others are zero, or not wanted.
-    values: Vec<Value>,
+    values: Vec<TransformValue>,
     /// For each entry, how many values there are before it; one more than there are entries.
     before: Vec<u32>,
 }
 
 impl Chunk {
-    fn new(start: usize, size: usize, mut values: Vec<Value>) -> Self {
+    fn new(start: usize, size: usize, mut values: Vec<TransformValue>) -> Self {
         values.sort_unstable_by_key(|value| value.entry);
         let mut before = vec![0; size + 1];
         values.iter().for_each(|value| before[value.entry + 1] = 1);
@@ -69,17 +69,17 @@ impl Chunk {
     }
 
     /// All values, by ascending entry.
-    pub(crate) fn values(&self) -> &[Value] {
+    pub(crate) fn values(&self) -> &[TransformValue] {
         &self.values
     }
 
     /// The values of a range of entries, by ascending entry.
-    pub(crate) fn values_of(&self, entries: Range<usize>) -> &[Value] {
+    pub(crate) fn values_of(&self, entries: Range<usize>) -> &[TransformValue] {
         &self.values[self.before[entries.start] as usize..self.before[entries.end] as usize]
     }
 
     /// The value of an entry.
-    pub(crate) fn value(&self, entry: usize) -> Option<&Value> {
+    pub(crate) fn value(&self, entry: usize) -> Option<&TransformValue> {
         self.values_of(entry..entry + 1).first()
     }
 
@@ -96,7 +96,7 @@ impl Chunk {
 
 /// Levels of a transform that are taken in one pass over memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Pass {
+pub(crate) struct LevelPass {
     /// The lowest level.
     pub(crate) level: u32,
     /// The number of levels.
@@ -120,7 +120,7 @@ impl LongProgram {
     /// Returns the program that adds the data blocks `columns` to the parity blocks `rows`. The
     /// data blocks are the buffers from 0 on, the parity blocks the buffers after them.
     pub(crate) fn add(matrix: LongMatrix, rows: &[usize], columns: Range<usize>) -> Self {
-        let plain = |entry, buffer| Value { entry, buffer, factor: Element::ONE };
+        let plain = |entry, buffer| TransformValue { entry, buffer, factor: Element::ONE };
         let first = columns.start;
         let column = |column| (matrix.position(column), column - first, Element::ONE);
         let sums = rows.iter().enumerate().map(|(n, &row)| plain(row, columns.len() + n));
@@ -154,7 +154,7 @@ impl LongProgram {
     pub(crate) fn recover(recovery: &Recovery) -> Self {
         let (matrix, count) = (recovery.matrix(), recovery.rows().len());
         let rows = recovery.rows().iter().zip(recovery.row_factors()).enumerate();
-        let rows = rows.map(|(buffer, (&entry, &factor))| Value { entry, buffer, factor });
+        let rows = rows.map(|(buffer, (&entry, &factor))| TransformValue { entry, buffer, factor });
         let lost = recovery.lost().iter().zip(recovery.lost_factors()).enumerate();
         let lost = lost.map(|(n, (&lost, &factor))| (matrix.position(lost), count + n, factor));
         Self {
@@ -209,11 +209,11 @@ impl LongProgram {
 
     /// Divides the levels into passes of at most `most` levels, the lowest first. There is a pass
     /// even if there is no level.
-    pub(crate) fn passes(&self, most: u32) -> Vec<Pass> {
+    pub(crate) fn passes(&self, most: u32) -> Vec<LevelPass> {
         let count = self.levels.div_ceil(most).max(1);
         let bound = |pass: u32| (self.levels * pass).div_ceil(count);
         let pass =
-            |number| Pass { level: bound(number), levels: bound(number + 1) - bound(number) };
+            |number| LevelPass { level: bound(number), levels: bound(number + 1) - bound(number) };
         (0..count).map(pass).collect()
     }
 }
@@ -230,7 +230,11 @@ fn chunks(matrix: LongMatrix, values: impl Iterator<Item = (usize, usize, Elemen
         |a: &(usize, usize, Element), b: &(usize, usize, Element)| a.0 / size == b.0 / size;
     let chunk = |values: &[(usize, usize, Element)]| {
         let start = values[0].0 / size * size;
-        let value = |&(position, buffer, factor)| Value { entry: position - start, buffer, factor };
+        let value = |&(position, buffer, factor)| TransformValue {
+            entry: position - start,
+            buffer,
+            factor,
+        };
         Chunk::new(start, size, values.iter().map(value).collect())
     };
     values.chunk_by(same_chunk).map(chunk).collect()

@@ -9,7 +9,7 @@
 use crate::define::lt::Peeling;
 use crate::error::Result;
 use crate::plan::Plan;
-use crate::plan::lt::program::Program;
+use crate::plan::lt::program::LtProgram;
 use crate::plan::schedule::{Op, Slot};
 
 pub(super) fn plan(peeling: &Peeling) -> Result<Plan> {
@@ -26,17 +26,17 @@ pub(super) fn plan(peeling: &Peeling) -> Result<Plan> {
 
 /// The working copy of a block.
 #[derive(Clone, Copy)]
-struct Copy {
+struct WorkingBlock {
     slot: Slot,
     unknown: u32,
 }
 
 struct Replay<'p> {
     peeling: &'p Peeling,
-    program: Program<'p>,
+    program: LtProgram<'p>,
     is_known: Vec<bool>,
     /// For each received block, its copy.
-    copies: Vec<Option<Copy>>,
+    copies: Vec<Option<WorkingBlock>>,
     /// For each unknown data block, the received blocks that contain it.
     waiting: Vec<Vec<u32>>,
 }
@@ -46,7 +46,7 @@ impl<'p> Replay<'p> {
         let graph = peeling.graph();
         Self {
             peeling,
-            program: Program::new(graph),
+            program: LtProgram::new(graph),
             is_known: vec![false; graph.data()],
             copies: vec![None; graph.blocks()],
             waiting: vec![Vec::new(); graph.data()],
@@ -62,7 +62,7 @@ impl<'p> Replay<'p> {
         let mut sources = vec![self.program.input(block)];
         sources.extend(known.into_iter().map(Slot::Output));
         self.program.ops.push(Op::assign(slot, sources));
-        self.copies[block as usize] = Some(Copy { slot, unknown: unknown.len() as u32 });
+        self.copies[block as usize] = Some(WorkingBlock { slot, unknown: unknown.len() as u32 });
         unknown.into_iter().for_each(|data| self.waiting[data as usize].push(block));
     }
 

@@ -36,7 +36,7 @@ use crate::define::bitmatrix::Echelon;
 use crate::define::lt::{Graph, Peeling};
 use crate::error::Result;
 use crate::plan::Plan;
-use crate::plan::lt::program::Program;
+use crate::plan::lt::program::LtProgram;
 use crate::plan::schedule::{Op, Slot};
 
 /// Returns the program that computes all data blocks from those received.
@@ -149,7 +149,7 @@ fn set_aside(peeling: &mut Peeling) -> Vec<u32> {
 struct Solution<'r> {
     residue: &'r Residue,
     peeling: &'r Peeling,
-    program: Program<'r>,
+    program: LtProgram<'r>,
     /// For each row, by number, its value if it is used.
     equations: Vec<Option<Slot>>,
     /// For each data block, its value with inactive ones taken as zero, if it is needed.
@@ -168,7 +168,7 @@ impl<'r> Solution<'r> {
         Self {
             residue,
             peeling,
-            program: Program::new(&residue.graph),
+            program: LtProgram::new(&residue.graph),
             equations: vec![None; residue.rows.len()],
             constants: vec![None; residue.graph.data()],
             combinations: (0..residue.inactive.len()).map(unit).collect(),

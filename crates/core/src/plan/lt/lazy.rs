@@ -4,11 +4,11 @@
 use crate::define::lt::Peeling;
 use crate::error::Result;
 use crate::plan::Plan;
-use crate::plan::lt::program::Program;
+use crate::plan::lt::program::LtProgram;
 
 /// Computes each data block from the block that gave it and that block's other neighbours.
 pub(super) fn plan(peeling: &Peeling) -> Result<Plan> {
-    let mut program = Program::new(peeling.graph());
+    let mut program = LtProgram::new(peeling.graph());
     for found in peeling.found() {
         if let Some(block) = found.block {
             program.solve(found.data, block);

@@ -8,7 +8,7 @@ use crate::plan::schedule::{Op, Schedule, Slot};
 
 /// A decoding program under construction. Its outputs are the data blocks, its inputs the blocks
 /// that it reads.
-pub(super) struct Program<'g> {
+pub(super) struct LtProgram<'g> {
     pub(super) graph: &'g Graph,
     pub(super) ops: Vec<Op>,
     pub(super) inputs: Vec<CellId>,
@@ -17,7 +17,7 @@ pub(super) struct Program<'g> {
     pub(super) temps: usize,
 }
 
-impl<'g> Program<'g> {
+impl<'g> LtProgram<'g> {
     pub(super) fn new(graph: &'g Graph) -> Self {
         Self {
             graph,

@@ -2,7 +2,7 @@
 
 use crate::define::cells::{CellId, CellSet};
 use crate::error::Result;
-use crate::plan::equations::Equations;
+use crate::plan::equations::CellSums;
 use crate::plan::optimise::rows::{Columns, Rows};
 use crate::plan::schedule::{Op, Schedule, Slot};
 
@@ -19,7 +19,7 @@ pub(crate) fn schedule(inputs: usize, supports: &[Vec<usize>]) -> Result<Schedul
 /// computed but not wanted become temporaries.
 pub(crate) fn from_equations(
     cells: usize,
-    equations: &Equations,
+    equations: &CellSums,
     wanted: &[CellId],
 ) -> (Rows, Vec<CellId>) {
     let made = equations.rows.iter().map(|(cell, _)| cell.index() + 1).max().unwrap_or(0);

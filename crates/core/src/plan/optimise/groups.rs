@@ -29,7 +29,7 @@ const MOST_ROWS: usize = 64;
 pub(crate) fn extract_groups(rows: &mut Rows, budget: &mut Budget) -> bool {
     let mut sufficed = true;
     let count = rows.len();
-    let mut notes = Notes::new(rows);
+    let mut notes = ColumnNotes::new(rows);
     let mut first = 0;
     while first < count {
         let group = first..group_end(rows, first, count);
@@ -54,14 +54,14 @@ fn group_end(rows: &Rows, first: usize, count: usize) -> usize {
 }
 
 /// Notes about each column while its group is processed; zero between groups.
-struct Notes {
+struct ColumnNotes {
     /// Rows of the group that use the column, one bit each.
     patterns: Vec<u64>,
     /// Number of the column in the group, from 1.
     numbers: Vec<u32>,
 }
 
-impl Notes {
+impl ColumnNotes {
     fn new(rows: &Rows) -> Self {
         Self { patterns: vec![0; rows.columns()], numbers: vec![0; rows.columns()] }
     }

@@ -18,7 +18,7 @@ use crate::plan::schedule::{Op, Schedule, Slot};
 /// If the schedule is not single-assignment.
 pub fn data_first(schedule: &Schedule) -> Result<Schedule> {
     schedule.require_single_assignment()?;
-    let mut flow = Flow::new(schedule);
+    let mut flow = LiveFlow::new(schedule);
     flow.start_empty_operations();
     (0..schedule.inputs()).for_each(|input| flow.complete(Slot::Input(input as u32)));
     Schedule::new(schedule.inputs(), schedule.temps(), schedule.outputs(), flow.ops)
@@ -31,7 +31,7 @@ pub fn data_first(schedule: &Schedule) -> Result<Schedule> {
 /// If the schedule is not single-assignment.
 pub fn few_live(schedule: &Schedule) -> Result<Schedule> {
     schedule.require_single_assignment()?;
-    let mut waiting = Waiting::new(schedule);
+    let mut waiting = UnplacedOps::new(schedule);
     let mut ops = Vec::with_capacity(schedule.ops().len());
     while let Some(Rank { number, .. }) = waiting.ready.pop_first() {
         ops.push(schedule.ops()[number].clone());
@@ -44,20 +44,20 @@ pub fn few_live(schedule: &Schedule) -> Result<Schedule> {
 }
 
 /// The operations of a schedule that have not been placed by [`few_live`].
-struct Waiting<'a> {
+struct UnplacedOps<'a> {
     schedule: &'a Schedule,
     /// For each temporary or output, the operations that read it, ascending.
     users: HashMap<Slot, Vec<usize>>,
     /// For each temporary or output, the number of waiting operations that read it.
     uses: HashMap<Slot, usize>,
-    states: Vec<Wait>,
+    states: Vec<WaitState>,
     /// Operations whose sources all have values, the next one first.
     ready: BTreeSet<Rank>,
 }
 
 /// The state of a waiting operation.
 #[derive(Clone, Copy, Default)]
-struct Wait {
+struct WaitState {
     /// Number of sources that have no value yet.
     missing: usize,
     /// Number of sources that operations compute.
@@ -80,7 +80,7 @@ struct Rank {
     number: usize,
 }
 
-impl<'a> Waiting<'a> {
+impl<'a> UnplacedOps<'a> {
     fn new(schedule: &'a Schedule) -> Self {
         let mut users: HashMap<Slot, Vec<usize>> = HashMap::new();
         let is_made = |slot: &&Slot| !matches!(slot, Slot::Input(_));
@@ -96,7 +96,7 @@ impl<'a> Waiting<'a> {
                 (count + 1, dying + usize::from(uses[slot] == 1))
             });
             let is_read = users.contains_key(&op.target);
-            Wait { missing: count, made: count, dying, is_read, is_done: false }
+            WaitState { missing: count, made: count, dying, is_read, is_done: false }
         };
         let states = schedule.ops().iter().map(state).collect();
         let mut waiting = Self { schedule, users, uses, states, ready: BTreeSet::new() };
@@ -106,7 +106,7 @@ impl<'a> Waiting<'a> {
     }
 
     fn rank(&self, number: usize) -> Rank {
-        let Wait { made, dying, is_read, .. } = self.states[number];
+        let WaitState { made, dying, is_read, .. } = self.states[number];
         let born = isize::from(is_read) - dying as isize;
         Rank { born, alive: Reverse(made - dying), number }
     }
@@ -142,7 +142,7 @@ impl<'a> Waiting<'a> {
     }
 }
 
-struct Flow<'a> {
+struct LiveFlow<'a> {
     schedule: &'a Schedule,
     uses: HashMap<Slot, Vec<usize>>,
     missing: Vec<usize>,
@@ -150,7 +150,7 @@ struct Flow<'a> {
     ops: Vec<Op>,
 }
 
-impl<'a> Flow<'a> {
+impl<'a> LiveFlow<'a> {
     fn new(schedule: &'a Schedule) -> Self {
         let mut uses: HashMap<Slot, Vec<usize>> = HashMap::new();
         for (number, op) in schedule.ops().iter().enumerate() {

@@ -19,7 +19,7 @@ pub(crate) struct Parts {
     /// Number of rows.
     rows: usize,
     /// Each part, and the number of the one of [`Parts::distinct`] that it is like.
-    places: Vec<(Part, usize)>,
+    places: Vec<(RowPart, usize)>,
     /// The rows of parts that differ, each over columns of its own.
     pub distinct: Vec<Rows>,
 }
@@ -29,7 +29,7 @@ impl Parts {
     pub(crate) fn of(rows: &Rows) -> Self {
         let mut known: HashMap<(usize, usize, Vec<Columns>), usize> = HashMap::new();
         let (mut places, mut distinct) = (Vec::new(), Vec::new());
-        for part in Part::all(rows) {
+        for part in RowPart::all(rows) {
             let own = part.own_rows(rows);
             let key = (part.inputs.len(), part.results.len(), own.clone());
             let number = *known.entry(key).or_insert(distinct.len());
@@ -54,7 +54,7 @@ impl Parts {
 
 /// Columns of the whole, ascending.
 #[derive(Default)]
-struct Part {
+struct RowPart {
     /// Inputs, and results of other parts.
     inputs: Vec<u32>,
     /// Outputs, and temporaries that another part uses.
@@ -63,7 +63,7 @@ struct Part {
     temps: Vec<u32>,
 }
 
-impl Part {
+impl RowPart {
     /// Returns the parts of rows, in the order of their first rows. Inputs that no row uses are in
     /// none.
     fn all(rows: &Rows) -> Vec<Self> {

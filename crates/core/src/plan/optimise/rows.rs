@@ -184,12 +184,12 @@ impl Rows {
     /// that wait for each other are left out.
     pub(crate) fn order(&self) -> Vec<usize> {
         #[derive(Clone, Copy, PartialEq)]
-        enum State {
+        enum RowState {
             New,
             Open,
             Done,
         }
-        let mut states = vec![State::New; self.rows.len()];
+        let mut states = vec![RowState::New; self.rows.len()];
         let mut order = Vec::with_capacity(self.rows.len());
         let mut stack = Vec::new();
         for output in 0..self.outputs {
@@ -198,17 +198,17 @@ impl Rows {
             stack.push(output);
             while let Some(&row) = stack.last() {
                 match states[row] {
-                    State::New => {
-                        states[row] = State::Open;
+                    RowState::New => {
+                        states[row] = RowState::Open;
                         let sources = self.rows[row].iter().rev().filter_map(|&c| self.row_of(c));
-                        stack.extend(sources.filter(|&source| states[source] == State::New));
+                        stack.extend(sources.filter(|&source| states[source] == RowState::New));
                     }
-                    State::Open => {
-                        states[row] = State::Done;
+                    RowState::Open => {
+                        states[row] = RowState::Done;
                         order.push(row);
                         stack.pop();
                     }
-                    State::Done => {
+                    RowState::Done => {
                         stack.pop();
                     }
                 }

@@ -58,13 +58,13 @@ pub(crate) fn extract_pairs(
     chance: Option<&mut Chance>,
     budget: &mut Budget,
 ) -> bool {
-    let live = Pairs::live(rows);
+    let live = PairCounts::live(rows);
     let is_too_large = live.len() > MOST_LIVE || rows.len() > MOST_ROWS;
     if is_too_large || !budget.draw((live.len() * live.len()) as u64 / 4) {
         rows.settle();
         return false;
     }
-    let mut pairs = Pairs::new(rows, live);
+    let mut pairs = PairCounts::new(rows, live);
     let done = match chance {
         None => pairs.extract_all(rows, |last| last, budget),
         Some(chance) => {
@@ -76,7 +76,7 @@ pub(crate) fn extract_pairs(
     done
 }
 
-struct Pairs {
+struct PairCounts {
     /// Number of words of one bit set.
     words: usize,
     /// For each column, a bit for each row that uses it.
@@ -88,7 +88,7 @@ struct Pairs {
     /// For each live column, its row and column of the table; for others, `usize::MAX` or the last
     /// value.
     slots: Vec<usize>,
-    table: Table,
+    table: PairTable,
     /// For each column, the count and number of its best partner among the columns after it.
     best: Vec<(u16, usize)>,
     /// Rows that lost columns to a pair, one bit each.
@@ -98,7 +98,7 @@ struct Pairs {
 }
 
 /// Numbers of common uses of each two live columns, by slot.
-struct Table {
+struct PairTable {
     /// Number of slots in a row.
     stride: usize,
     counts: Vec<u16>,
@@ -106,7 +106,7 @@ struct Table {
     free: Vec<usize>,
 }
 
-impl Table {
+impl PairTable {
     fn new(slots: usize) -> Self {
         // Columns come and go; the number alive rarely grows much beyond the initial one.
         let stride = slots + slots / 4 + 8;
@@ -150,7 +150,7 @@ impl Table {
     }
 }
 
-impl Pairs {
+impl PairCounts {
     /// Returns the columns whose pairs must be searched: at least two rows use the column, and one
     /// of these rows has changed.
     fn live(rows: &Rows) -> Vec<usize> {
@@ -175,7 +175,7 @@ impl Pairs {
         }
         let mut slots = vec![usize::MAX; count];
         live.iter().enumerate().for_each(|(slot, &column)| slots[column] = slot);
-        let mut table = Table::new(live.len());
+        let mut table = PairTable::new(live.len());
         let mut steps = 0;
         for row in rows.iter() {
             let row: Vec<usize> = row.iter().map(|&column| slots[column as usize]).collect();

@@ -15,11 +15,11 @@ pub(crate) fn steps(rows: &Rows) -> u64 {
 
 /// Re-expresses rows by earlier ones where that takes fewer XORs.
 pub(crate) fn from_earlier(rows: &mut Rows) {
-    let mut waiting: Vec<Candidate> =
-        (0..rows.len()).map(|row| Candidate::new(rows, row)).collect();
+    let mut waiting: Vec<UnsettledRow> =
+        (0..rows.len()).map(|row| UnsettledRow::new(rows, row)).collect();
     let mut done = vec![false; rows.len()];
     while let Some(next) = cheapest_ready(&waiting, rows, &done) {
-        let Candidate { row, original, best } = waiting.swap_remove(next);
+        let UnsettledRow { row, original, best } = waiting.swap_remove(next);
         done[row] = true;
         rows.set(row, best);
         let column = rows.column_of(row);
@@ -28,7 +28,7 @@ pub(crate) fn from_earlier(rows: &mut Rows) {
 }
 
 /// A row that is not done yet.
-struct Candidate {
+struct UnsettledRow {
     row: usize,
     /// Its original columns.
     original: Columns,
@@ -36,7 +36,7 @@ struct Candidate {
     best: Columns,
 }
 
-impl Candidate {
+impl UnsettledRow {
     fn new(rows: &Rows, row: usize) -> Self {
         Self { row, original: rows.row(row).clone(), best: rows.row(row).clone() }
     }
@@ -53,7 +53,7 @@ impl Candidate {
 }
 
 /// Returns the row with the fewest sources among those whose sources are all inputs or done.
-fn cheapest_ready(waiting: &[Candidate], rows: &Rows, done: &[bool]) -> Option<usize> {
+fn cheapest_ready(waiting: &[UnsettledRow], rows: &Rows, done: &[bool]) -> Option<usize> {
     let ready = |&column: &u32| rows.row_of(column).is_none_or(|row| done[row]);
     let candidates = waiting.iter().enumerate().filter(|(_, row)| row.best.iter().all(ready));
     candidates.min_by_key(|(_, row)| (row.best.len(), row.row)).map(|(index, _)| index)

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::plan::chance::Chance;
 use crate::plan::cost::{Cost, Figure};
 use crate::plan::search::points::Points;
-use crate::plan::search::{Found, Run, check_patience, check_rate};
+use crate::plan::search::{FoundMatrix, SearchRun, check_patience, check_rate};
 
 /// Number of walkers, whatever the number of threads.
 pub(super) const WALKERS: usize = 8;
@@ -48,7 +48,7 @@ impl Annealing {
     }
 }
 
-pub(super) fn search(run: &Run<'_>, annealing: Annealing) -> Result<Found> {
+pub(super) fn search(run: &SearchRun<'_>, annealing: Annealing) -> Result<FoundMatrix> {
     let walks = (0..WALKERS).into_par_iter().map(|walker| walks(run, annealing, walker));
     let best = walks.collect::<Result<Vec<_>>>()?.into_iter().flatten().min_by_key(|best| best.0);
     let (_, cost, points) = best.ok_or_else(nothing)?;
@@ -63,7 +63,7 @@ pub(super) fn nothing() -> Error {
 type Best = (Figure, Cost, Points);
 
 /// Returns the best points that one walker finds, in one walk after the other.
-fn walks(run: &Run<'_>, annealing: Annealing, walker: usize) -> Result<Option<Best>> {
+fn walks(run: &SearchRun<'_>, annealing: Annealing, walker: usize) -> Result<Option<Best>> {
     let mut chance = Chance::of_part(run.seed, walker);
     let (mut best, mut done) = (None, 0);
     while !run.is_over(done, walker, WALKERS) {
@@ -78,7 +78,7 @@ fn walks(run: &Run<'_>, annealing: Annealing, walker: usize) -> Result<Option<Be
 
 /// Returns the best points of a walk. `done` counts the schedules that the walker has made.
 fn walk(
-    run: &Run<'_>,
+    run: &SearchRun<'_>,
     annealing: Annealing,
     walker: usize,
     chance: &mut Chance,
@@ -111,12 +111,12 @@ fn keep_best(best: &mut Option<Best>, candidate: &Best) {
     }
 }
 
-fn random(run: &Run<'_>, chance: &mut Chance) -> Result<Best> {
+fn random(run: &SearchRun<'_>, chance: &mut Chance) -> Result<Best> {
     let count = run.problem.k + run.problem.m;
     evaluated(run, Points::random(count, run.elements.size(), chance))
 }
 
-fn evaluated(run: &Run<'_>, points: Points) -> Result<Best> {
+fn evaluated(run: &SearchRun<'_>, points: Points) -> Result<Best> {
     let (figure, cost) = run.evaluate(run.matrix(&points.used)?.symbols()?.parity(), Some(0));
     Ok((figure, cost, points))
 }

@@ -16,7 +16,7 @@ use crate::plan::chance::Chance;
 use crate::plan::cost::{Cost, Figure};
 use crate::plan::search::anneal::nothing;
 use crate::plan::search::points::Points;
-use crate::plan::search::{Children, Found, Run, check_patience, check_rate};
+use crate::plan::search::{Children, FoundMatrix, SearchRun, check_patience, check_rate};
 
 /// The source of a child's points.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -109,14 +109,14 @@ impl Unborn {
 
 /// The schedules made so far, and the children.
 #[derive(Default)]
-struct Tally {
+struct ChildTally {
     done: usize,
     children: Children,
 }
 
-pub(super) fn search(run: &Run<'_>, genetic: Genetic) -> Result<Found> {
+pub(super) fn search(run: &SearchRun<'_>, genetic: Genetic) -> Result<FoundMatrix> {
     let mut chance = Chance::new(run.seed);
-    let mut tally = Tally::default();
+    let mut tally = ChildTally::default();
     let mut best = population(run, genetic, &mut chance, &mut tally)?.ok_or_else(nothing)?;
     while !run.ends_converged()
         && let Some(other) = population(run, genetic, &mut chance, &mut tally)?
@@ -126,16 +126,16 @@ pub(super) fn search(run: &Run<'_>, genetic: Genetic) -> Result<Found> {
         }
     }
     let found = run.found(run.matrix(&best.points.used)?, best.cost);
-    Ok(Found { children: tally.children, ..found })
+    Ok(FoundMatrix { children: tally.children, ..found })
 }
 
 /// Returns the best person of a population that begins with random points; `None` if the search is
 /// over. `tally` counts the schedules and the children.
 fn population(
-    run: &Run<'_>,
+    run: &SearchRun<'_>,
     genetic: Genetic,
     chance: &mut Chance,
-    tally: &mut Tally,
+    tally: &mut ChildTally,
 ) -> Result<Option<Person>> {
     let count = run.problem.k + run.problem.m;
     let random = |_| Unborn::alone(Points::random(count, run.elements.size(), chance));
@@ -156,7 +156,11 @@ fn population(
 }
 
 /// Evaluates people, as many as the limit allows.
-fn born(run: &Run<'_>, mut unborn: Vec<Unborn>, tally: &mut Tally) -> Result<Vec<Person>> {
+fn born(
+    run: &SearchRun<'_>,
+    mut unborn: Vec<Unborn>,
+    tally: &mut ChildTally,
+) -> Result<Vec<Person>> {
     let left = (0..unborn.len()).take_while(|more| !run.is_over(tally.done + more, 0, 1)).count();
     unborn.truncate(left);
     tally.done += left;
@@ -173,7 +177,12 @@ fn born(run: &Run<'_>, mut unborn: Vec<Unborn>, tally: &mut Tally) -> Result<Vec
 
 /// Returns the children and mutants of a generation. A mutant is a new person, so the best are
 /// kept.
-fn next(run: &Run<'_>, people: &[Person], genetic: Genetic, chance: &mut Chance) -> Vec<Unborn> {
+fn next(
+    run: &SearchRun<'_>,
+    people: &[Person],
+    genetic: Genetic,
+    chance: &mut Chance,
+) -> Vec<Unborn> {
     let parents = &people[..genetic.selected(people.len())];
     let mut next = Vec::new();
     for (index, mother) in parents.iter().enumerate() {
@@ -198,7 +207,7 @@ fn next(run: &Run<'_>, people: &[Person], genetic: Genetic, chance: &mut Chance)
 }
 
 fn child(
-    run: &Run<'_>,
+    run: &SearchRun<'_>,
     mother: &Points,
     father: &Points,
     crossover: Crossover,

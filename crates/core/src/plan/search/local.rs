@@ -23,7 +23,7 @@ use crate::plan::chance::Chance;
 use crate::plan::cost::{Cost, Figure};
 use crate::plan::search::anneal::{WALKERS, nothing};
 use crate::plan::search::elements::Elements;
-use crate::plan::search::{Found, Run};
+use crate::plan::search::{FoundMatrix, SearchRun};
 
 /// Number of steps of annealing on ones.
 const STEPS: usize = 20_000;
@@ -38,23 +38,23 @@ const ROUNDS: [usize; 2] = [0, 40];
 /// planned.
 const SLACK: f64 = 1.04;
 
-pub(super) fn search(run: &Run<'_>) -> Result<Found> {
+pub(super) fn search(run: &SearchRun<'_>) -> Result<FoundMatrix> {
     let walks = (0..WALKERS).into_par_iter().filter_map(|walker| walk(run, walker));
     let best = walks.collect::<Vec<_>>().into_iter().min_by_key(|best| best.figure);
     let best = best.ok_or_else(nothing)?;
     Ok(run.found(best.matrix.cauchy(run)?, best.cost))
 }
 
-struct Planned {
+struct PlannedMatrix {
     figure: Figure,
     cost: Cost,
     matrix: Normal,
 }
 
 /// Returns the best matrix that one walker finds.
-fn walk(run: &Run<'_>, walker: usize) -> Option<Planned> {
+fn walk(run: &SearchRun<'_>, walker: usize) -> Option<PlannedMatrix> {
     let mut chance = Chance::of_part(run.seed, walker);
-    let mut best: Option<Planned> = None;
+    let mut best: Option<PlannedMatrix> = None;
     let mut done = 0;
     // A search that ends converged makes one descent of each kind.
     let descents = if run.ends_converged() { ROUNDS.len() } else { usize::MAX };
@@ -76,7 +76,7 @@ fn walk(run: &Run<'_>, walker: usize) -> Option<Planned> {
 
 /// A descent.
 struct Descent<'a> {
-    run: &'a Run<'a>,
+    run: &'a SearchRun<'a>,
     walker: usize,
     rounds: usize,
     /// Number of schedules made by the walker.
@@ -106,15 +106,15 @@ impl Descent<'_> {
         here.matrix
     }
 
-    fn planned(&mut self, matrix: Normal, rounds: Option<usize>) -> Planned {
+    fn planned(&mut self, matrix: Normal, rounds: Option<usize>) -> PlannedMatrix {
         self.done += 1;
         let (figure, cost) = self.run.evaluate(&matrix.coefficients(&self.run.elements), rounds);
-        Planned { figure, cost, matrix }
+        PlannedMatrix { figure, cost, matrix }
     }
 }
 
 /// Returns a matrix with few ones.
-fn annealed(run: &Run<'_>, chance: &mut Chance) -> Normal {
+fn annealed(run: &SearchRun<'_>, chance: &mut Chance) -> Normal {
     let elements = &run.elements;
     let mut here = Normal::random(run.problem.k, run.problem.m, elements, chance);
     let mut ones = here.ones(elements);
@@ -181,7 +181,7 @@ impl Normal {
 
     /// Returns the matrix with finite points: x becomes 1 / (x + t) for an element t that is not a
     /// point, and the first parity point, infinity, becomes 0.
-    fn cauchy(&self, run: &Run<'_>) -> Result<CauchyMatrix> {
+    fn cauchy(&self, run: &SearchRun<'_>) -> Result<CauchyMatrix> {
         let used = self.k + self.scale.len();
         let elements = &run.elements;
         let unused = self.points[used..].iter().min();

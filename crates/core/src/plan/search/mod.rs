@@ -46,7 +46,7 @@ pub struct Problem {
     pub m: usize,
     /// Number of bits of a symbol.
     pub w: u32,
-    /// Whether matrices are normalised before they are planned. [`Method::Local`] ignores it,
+    /// Whether matrices are normalised before they are planned. [`SearchMethod::Local`] ignores it,
     /// because it chooses scalings itself.
     pub normalise: bool,
     /// How schedules are made; `options.objective` is minimised.
@@ -55,7 +55,7 @@ pub struct Problem {
 
 /// The search method.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Method {
+pub enum SearchMethod {
     /// Simulated annealing over the points.
     Annealing(Annealing),
     /// A genetic algorithm over the points.
@@ -67,7 +67,7 @@ pub enum Method {
 /// When a search ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Limit {
+pub enum SearchLimit {
     /// After this many schedules: reproducible.
     Evaluations(usize),
     /// After this much time: not reproducible.
@@ -81,7 +81,7 @@ pub enum Limit {
 /// The best matrix that a search found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Found {
+pub struct FoundMatrix {
     /// The matrix.
     pub matrix: CauchyMatrix,
     /// Cost of its schedule, as far as the search refined it.
@@ -103,7 +103,7 @@ pub struct Children {
 }
 
 /// Receives the number of evaluations so far.
-pub type Progress<'a> = &'a (dyn Fn(usize) + Sync);
+pub type SearchProgress<'a> = &'a (dyn Fn(usize) + Sync);
 
 /// Searches for a matrix.
 ///
@@ -112,22 +112,22 @@ pub type Progress<'a> = &'a (dyn Fn(usize) + Sync);
 /// would be too big to plan with, or a parameter of the method is out of range.
 pub fn search(
     problem: Problem,
-    method: Method,
+    method: SearchMethod,
     seed: u64,
-    limit: Limit,
-    progress: Progress<'_>,
-) -> Result<Found> {
-    let run = Run::new(problem, seed, limit, progress)?;
+    limit: SearchLimit,
+    progress: SearchProgress<'_>,
+) -> Result<FoundMatrix> {
+    let run = SearchRun::new(problem, seed, limit, progress)?;
     match method {
-        Method::Annealing(annealing) => {
+        SearchMethod::Annealing(annealing) => {
             annealing.check()?;
             anneal::search(&run, annealing)
         }
-        Method::Genetic(genetic) => {
+        SearchMethod::Genetic(genetic) => {
             genetic.check()?;
             genetic::search(&run, genetic)
         }
-        Method::Local => local::search(&run),
+        SearchMethod::Local => local::search(&run),
     }
 }
 
@@ -154,19 +154,24 @@ fn check_patience(patience: usize) -> Result<()> {
 }
 
 /// A search in progress.
-struct Run<'a> {
+struct SearchRun<'a> {
     problem: Problem,
     field: Field,
     elements: Elements,
     seed: u64,
-    limit: Limit,
+    limit: SearchLimit,
     start: Instant,
     evaluations: AtomicUsize,
-    progress: Progress<'a>,
+    progress: SearchProgress<'a>,
 }
 
-impl<'a> Run<'a> {
-    fn new(problem: Problem, seed: u64, limit: Limit, progress: Progress<'a>) -> Result<Self> {
+impl<'a> SearchRun<'a> {
+    fn new(
+        problem: Problem,
+        seed: u64,
+        limit: SearchLimit,
+        progress: SearchProgress<'a>,
+    ) -> Result<Self> {
         let Problem { k, m, w, .. } = problem;
         if w > MAX_WIDTH || k == 0 || m == 0 || k.saturating_add(m) > 1 << w {
             return Err(Error::parameters(format!(
@@ -190,15 +195,15 @@ impl<'a> Run<'a> {
     /// Whether part `part` of `parts`, which has made `done` schedules, must end.
     fn is_over(&self, done: usize, part: usize, parts: usize) -> bool {
         match self.limit {
-            Limit::Evaluations(all) => done >= all.saturating_add(part) / parts,
-            Limit::Time(time) => self.start.elapsed() >= time,
-            Limit::Converged => false,
+            SearchLimit::Evaluations(all) => done >= all.saturating_add(part) / parts,
+            SearchLimit::Time(time) => self.start.elapsed() >= time,
+            SearchLimit::Converged => false,
         }
     }
 
     /// Whether the search ends when the method has converged for the first time.
     fn ends_converged(&self) -> bool {
-        self.limit == Limit::Converged
+        self.limit == SearchLimit::Converged
     }
 
     /// Plans a matrix of coefficients. The number of rounds of refining is that of the options,
@@ -223,9 +228,9 @@ impl<'a> Run<'a> {
         Ok(if self.problem.normalise { plain.normalised() } else { plain })
     }
 
-    fn found(&self, matrix: CauchyMatrix, cost: Cost) -> Found {
+    fn found(&self, matrix: CauchyMatrix, cost: Cost) -> FoundMatrix {
         let evaluations = self.evaluations.load(Ordering::Relaxed);
-        Found { matrix, cost, evaluations, children: Children::default() }
+        FoundMatrix { matrix, cost, evaluations, children: Children::default() }
     }
 }
 
@@ -236,13 +241,13 @@ mod tests {
     use crate::define::code::Code;
     use crate::plan::Pass;
 
-    fn methods() -> [Method; 4] {
+    fn methods() -> [SearchMethod; 4] {
         let random = Genetic { crossover: Crossover::Random, ..Genetic::default() };
         [
-            Method::Annealing(Annealing::default()),
-            Method::Genetic(Genetic::default()),
-            Method::Genetic(random),
-            Method::Local,
+            SearchMethod::Annealing(Annealing::default()),
+            SearchMethod::Genetic(Genetic::default()),
+            SearchMethod::Genetic(random),
+            SearchMethod::Local,
         ]
     }
 
@@ -251,8 +256,8 @@ mod tests {
         Problem { k: 6, m: 2, w: 4, normalise: true, options }
     }
 
-    fn found(problem: Problem, method: Method, evaluations: usize) -> Found {
-        search(problem, method, 1, Limit::Evaluations(evaluations), &|_| {}).unwrap()
+    fn found(problem: Problem, method: SearchMethod, evaluations: usize) -> FoundMatrix {
+        search(problem, method, 1, SearchLimit::Evaluations(evaluations), &|_| {}).unwrap()
     }
 
     /// The cost equals that of the matrix when computed through its code and plan. It is better
@@ -285,13 +290,13 @@ mod tests {
         for method in &methods()[..3] {
             assert_eq!(found(problem(Pass::Direct), *method, 100).evaluations, 100);
         }
-        let none = Limit::Evaluations(0);
+        let none = SearchLimit::Evaluations(0);
         for method in methods() {
             assert!(search(problem(Pass::Direct), method, 1, none, &|_| {}).is_err());
         }
         for (k, m, w) in [(0, 2, 4), (4, 0, 4), (10, 7, 4), (4, 2, 13), (2000, 2000, 12)] {
             let problem = Problem { k, m, w, ..problem(Pass::Direct) };
-            assert!(search(problem, Method::Local, 1, none, &|_| {}).is_err());
+            assert!(search(problem, SearchMethod::Local, 1, none, &|_| {}).is_err());
         }
     }
 
@@ -301,22 +306,27 @@ mod tests {
     fn common_points_make_better_children() {
         let share = |crossover| {
             let genetic = Genetic { crossover, ..Genetic::default() };
-            let Children { born, better } =
-                found(Problem { w: 8, ..problem(Pass::Smart) }, Method::Genetic(genetic), 1500)
-                    .children;
+            let Children { born, better } = found(
+                Problem { w: 8, ..problem(Pass::Smart) },
+                SearchMethod::Genetic(genetic),
+                1500,
+            )
+            .children;
             assert!(born > 200 && better < born, "{born} {better}");
             better as f64 / born as f64
         };
         let (common, random) = (share(Crossover::CommonFirst), share(Crossover::Random));
         assert!(common > 1.5 * random, "{common} {random}");
-        let annealed = found(problem(Pass::Direct), Method::Annealing(Annealing::default()), 100);
+        let annealed =
+            found(problem(Pass::Direct), SearchMethod::Annealing(Annealing::default()), 100);
         assert_eq!(annealed.children, Children::default());
     }
 
     #[test]
     fn the_greatest_limit_is_one() {
         let problem = problem(Pass::Direct);
-        let run = Run::new(problem, 1, Limit::Evaluations(usize::MAX), &|_| {}).unwrap();
+        let run =
+            SearchRun::new(problem, 1, SearchLimit::Evaluations(usize::MAX), &|_| {}).unwrap();
         assert!((0..4).all(|part| !run.is_over(1 << 40, part, 4)));
     }
 
@@ -326,36 +336,37 @@ mod tests {
         let with = |patience| {
             let annealing = Annealing { patience, ..Annealing::default() };
             let genetic = Genetic { patience, ..Genetic::default() };
-            [Method::Annealing(annealing), Method::Genetic(genetic)]
+            [SearchMethod::Annealing(annealing), SearchMethod::Genetic(genetic)]
         };
-        let ends =
-            |method| search(problem(Pass::Direct), method, 1, Limit::Converged, &|_| {}).unwrap();
+        let ends = |method| {
+            search(problem(Pass::Direct), method, 1, SearchLimit::Converged, &|_| {}).unwrap()
+        };
         for (short, long) in with(3).into_iter().zip(with(30)) {
             let (short, long) = (ends(short), ends(long));
             assert!(short.evaluations < long.evaluations, "{short:?} {long:?}");
             assert!(long.cost.total <= short.cost.total, "{short:?} {long:?}");
         }
-        assert!(ends(Method::Local).cost.total < 68);
+        assert!(ends(SearchMethod::Local).cost.total < 68);
     }
 
     #[test]
     fn parameters_out_of_range_are_refused() {
         let (annealing, genetic) = (Annealing::default(), Genetic::default());
         let refused = [
-            Method::Annealing(Annealing { accept: 1.5, ..annealing }),
-            Method::Annealing(Annealing { cooling: -0.1, ..annealing }),
-            Method::Annealing(Annealing { cooling: f64::NAN, ..annealing }),
-            Method::Annealing(Annealing { patience: 0, ..annealing }),
-            Method::Genetic(Genetic { select: 0.0, ..genetic }),
-            Method::Genetic(Genetic { select: 1.1, ..genetic }),
-            Method::Genetic(Genetic { birth: -1.0, ..genetic }),
-            Method::Genetic(Genetic { mutation: f64::NAN, ..genetic }),
-            Method::Genetic(Genetic { population: 1, ..genetic }),
-            Method::Genetic(Genetic { population: usize::MAX, ..genetic }),
-            Method::Genetic(Genetic { patience: 0, ..genetic }),
+            SearchMethod::Annealing(Annealing { accept: 1.5, ..annealing }),
+            SearchMethod::Annealing(Annealing { cooling: -0.1, ..annealing }),
+            SearchMethod::Annealing(Annealing { cooling: f64::NAN, ..annealing }),
+            SearchMethod::Annealing(Annealing { patience: 0, ..annealing }),
+            SearchMethod::Genetic(Genetic { select: 0.0, ..genetic }),
+            SearchMethod::Genetic(Genetic { select: 1.1, ..genetic }),
+            SearchMethod::Genetic(Genetic { birth: -1.0, ..genetic }),
+            SearchMethod::Genetic(Genetic { mutation: f64::NAN, ..genetic }),
+            SearchMethod::Genetic(Genetic { population: 1, ..genetic }),
+            SearchMethod::Genetic(Genetic { population: usize::MAX, ..genetic }),
+            SearchMethod::Genetic(Genetic { patience: 0, ..genetic }),
         ];
         for method in refused {
-            let limit = Limit::Evaluations(10);
+            let limit = SearchLimit::Evaluations(10);
             assert!(
                 search(problem(Pass::Direct), method, 1, limit, &|_| {}).is_err(),
                 "{method:?}"

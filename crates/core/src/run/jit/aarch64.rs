@@ -18,8 +18,8 @@
 use std::fmt;
 
 use crate::plan::steps::{Operand, Register, Step};
-use crate::plan::vector::{Map, Pair};
-use crate::run::jit::instruction::{Base, Counter, Instruction, Place};
+use crate::plan::vector::{Map, PairOperation};
+use crate::run::jit::instruction::{Address, Base, Counter, Instruction};
 
 /// A general register; 31 is the stack pointer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -293,7 +293,7 @@ impl Translator {
         let (Some((way, a, place)), Some((other, b, next))) = (moved(first), moved(second)) else {
             return false;
         };
-        let neighbours = next == Place { offset: place.offset + VECTOR, ..place };
+        let neighbours = next == Address { offset: place.offset + VECTOR, ..place };
         if way != other || !neighbours || (way == Way::Load && a == b) {
             return false;
         }
@@ -373,7 +373,7 @@ impl Translator {
         self.push(Made::Jump { to });
     }
 
-    fn step(&mut self, step: Step<Place>) {
+    fn step(&mut self, step: Step<Address>) {
         match step {
             Step::Zero { to } => self.push(Made::Zero(to)),
             Step::Load { to, from: Operand::Register(from) } => self.push(Made::Copy { to, from }),
@@ -392,26 +392,26 @@ impl Translator {
         }
     }
 
-    fn load(&mut self, to: Register, from: Place) {
+    fn load(&mut self, to: Register, from: Address) {
         let at = self.at(from, Reach::VECTOR);
         self.push(Made::LoadVector(to, at));
     }
 
     /// Stores a single vector with an ordinary store, even where a non-temporal one is asked for:
     /// the hint exists for pairs only.
-    fn store(&mut self, from: Register, to: Place) {
+    fn store(&mut self, from: Register, to: Address) {
         let at = self.at(to, Reach::VECTOR);
         self.push(Made::StoreVector(from, at));
     }
 
-    fn load_address(&mut self, to: X, from: Place) {
+    fn load_address(&mut self, to: X, from: Address) {
         let at = self.at(from, Reach::ADDRESS);
         self.push(Made::LoadAddress(to, at));
     }
 
     /// Returns the address of `place` for an instruction that has the reach `reach`. (Rows of a
     /// packet that is not a whole number of vectors lie at odd offsets.)
-    fn at(&mut self, place: Place, reach: Reach) -> At {
+    fn at(&mut self, place: Address, reach: Reach) -> At {
         let base = general(place.base);
         if reach.has(place.offset) {
             return At { base, offset: place.offset as u32 };
@@ -458,16 +458,18 @@ fn mapped(to: Register, map: Map, a: Register) -> Made {
     }
 }
 
-fn paired(to: Register, pair: Pair, a: Register, b: Register) -> Made {
+fn paired(to: Register, pair: PairOperation, a: Register, b: Register) -> Made {
     let permute = |how| Made::Permute { how, to, a, b };
     match pair {
-        Pair::And => Made::And { to, a, b },
-        Pair::Lookup => Made::Lookup { to, table: b, index: a },
-        Pair::Even => permute(Permutation::Even),
-        Pair::Odd => permute(Permutation::Odd),
-        Pair::InterleaveLow => permute(Permutation::InterleaveLow),
-        Pair::InterleaveHigh => permute(Permutation::InterleaveHigh),
-        Pair::Affine | Pair::Greater | Pair::Pack => unreachable!("AArch64 has no {pair:?}"),
+        PairOperation::And => Made::And { to, a, b },
+        PairOperation::Lookup => Made::Lookup { to, table: b, index: a },
+        PairOperation::Even => permute(Permutation::Even),
+        PairOperation::Odd => permute(Permutation::Odd),
+        PairOperation::InterleaveLow => permute(Permutation::InterleaveLow),
+        PairOperation::InterleaveHigh => permute(Permutation::InterleaveHigh),
+        PairOperation::Affine | PairOperation::Greater | PairOperation::Pack => {
+            unreachable!("AArch64 has no {pair:?}")
+        }
     }
 }
 
@@ -480,7 +482,7 @@ enum Way {
 }
 
 /// Returns what an instruction moves between a register and memory, if it does nothing else.
-fn moved(instruction: Instruction) -> Option<(Way, Register, Place)> {
+fn moved(instruction: Instruction) -> Option<(Way, Register, Address)> {
     match instruction {
         Instruction::Step(Step::Load { to, from: Operand::Memory(from) }) => {
             Some((Way::Load, to, from))
@@ -493,7 +495,7 @@ fn moved(instruction: Instruction) -> Option<(Way, Register, Place)> {
 
 /// Returns the register of an operand. On a machine without memory operands, allocation gives no
 /// other operands.
-fn in_register(operand: Operand<Place>) -> Register {
+fn in_register(operand: Operand<Address>) -> Register {
     match operand {
         Operand::Register(register) => register,
         Operand::Memory(place) => unreachable!("{place:?} is not loaded"),

@@ -24,9 +24,9 @@ use crate::limits::PREFETCH_DISTANCE;
 use crate::plan::machine::LINE;
 use crate::plan::program::Program;
 use crate::plan::schedule::Slot;
-use crate::plan::steps::{Allocation, Memory, Operand, Register, Step};
-use crate::plan::variants::{Variant, Walk};
-use crate::run::jit::instruction::{Base, Counter, Instruction, Place};
+use crate::plan::steps::{Allocation, MemoryOperand, Operand, Register, Step};
+use crate::plan::variants::{BodyWalk, RunVariant};
+use crate::run::jit::instruction::{Address, Base, Counter, Instruction};
 use crate::run::jit::isa::Isa;
 
 /// A function, and the memory that it needs.
@@ -43,8 +43,8 @@ struct Assembler<'a> {
     isa: Isa,
     program: &'a Program,
     allocation: &'a Allocation,
-    walk: Walk,
-    variant: Variant,
+    walk: BodyWalk,
+    variant: RunVariant,
     addresses: Addresses,
     /// Whether addresses of buffers use the index register.
     indexed: bool,
@@ -56,8 +56,8 @@ pub(crate) fn assemble(
     isa: Isa,
     program: &Program,
     allocation: &Allocation,
-    walk: Walk,
-    variant: Variant,
+    walk: BodyWalk,
+    variant: RunVariant,
 ) -> Assembled {
     let has_constants = !allocation.constants.is_empty();
     let addresses = Addresses::new(program, allocation, isa.addresses(has_constants));
@@ -158,7 +158,7 @@ impl Assembler<'_> {
         let mut lines: Vec<(usize, usize)> = Vec::new();
         for input in self.allocation.inputs_read() {
             for column in 0..self.walk.unroll {
-                let (buffer, offset) = self.position(Memory::Input(input), column);
+                let (buffer, offset) = self.position(MemoryOperand::Input(input), column);
                 lines.push((buffer, offset / LINE * LINE));
             }
         }
@@ -172,7 +172,7 @@ impl Assembler<'_> {
 
     fn step(&mut self, step: Step, column: usize) {
         let nontemporal = self.variant.nontemporal && !self.stages_outputs();
-        let is_output = matches!(step, Step::Store { to: Memory::Output(_), .. });
+        let is_output = matches!(step, Step::Store { to: MemoryOperand::Output(_), .. });
         let instruction = match step.map(|memory| self.memory(memory, column)) {
             Step::Store { from, to } if nontemporal && is_output => {
                 Instruction::StoreNontemporal { from, to }
@@ -182,27 +182,27 @@ impl Assembler<'_> {
         self.push(instruction);
     }
 
-    fn memory(&mut self, memory: Memory, column: usize) -> Place {
+    fn memory(&mut self, memory: MemoryOperand, column: usize) -> Address {
         match memory {
-            Memory::Input(n) if self.variant.stage_inputs => {
+            MemoryOperand::Input(n) if self.variant.stage_inputs => {
                 self.scratch(self.staged_input(n as usize, column))
             }
-            Memory::Output(n) if self.stages_outputs() => {
+            MemoryOperand::Output(n) if self.stages_outputs() => {
                 self.scratch(self.staged_output(n as usize, column))
             }
-            Memory::Input(_) | Memory::Output(_) => {
+            MemoryOperand::Input(_) | MemoryOperand::Output(_) => {
                 let (buffer, offset) = self.position(memory, column);
                 self.place(buffer, offset)
             }
-            Memory::Scratch(n) => self.scratch(n as usize),
-            Memory::Constant(n) => {
-                Place { base: Base::Constants, offset: n as usize * self.isa.constant_bytes() }
+            MemoryOperand::Scratch(n) => self.scratch(n as usize),
+            MemoryOperand::Constant(n) => {
+                Address { base: Base::Constants, offset: n as usize * self.isa.constant_bytes() }
             }
         }
     }
 
     /// Returns the buffer of a vector of an input or output, and the offset in its strip.
-    fn position(&self, memory: Memory, column: usize) -> (usize, usize) {
+    fn position(&self, memory: MemoryOperand, column: usize) -> (usize, usize) {
         let group = self.allocation.group;
         let Some((slot, part)) = cell(memory, group) else {
             unreachable!("only inputs and outputs lie in buffers")
@@ -214,8 +214,8 @@ impl Assembler<'_> {
         (location.buffer, self.program.offset(location) + vectors * self.isa.vector())
     }
 
-    fn scratch(&self, number: usize) -> Place {
-        Place { base: Base::Scratch, offset: number * self.isa.vector() }
+    fn scratch(&self, number: usize) -> Address {
+        Address { base: Base::Scratch, offset: number * self.isa.vector() }
     }
 
     /// Whether outputs pass through the scratch, to be stored as whole lines.
@@ -240,7 +240,7 @@ impl Assembler<'_> {
         let mut vectors: Vec<((usize, usize), usize)> = Vec::new();
         for input in self.allocation.inputs_read() {
             for column in 0..self.walk.unroll {
-                let from = self.position(Memory::Input(input), column);
+                let from = self.position(MemoryOperand::Input(input), column);
                 vectors.push((from, self.staged_input(input as usize, column)));
             }
         }
@@ -264,7 +264,7 @@ impl Assembler<'_> {
         let mut vectors: Vec<((usize, usize), usize)> = Vec::new();
         for output in 0..self.program.schedule().outputs() * self.allocation.group {
             for column in 0..self.walk.unroll {
-                let to = self.position(Memory::Output(output as u32), column);
+                let to = self.position(MemoryOperand::Output(output as u32), column);
                 vectors.push((to, self.staged_output(output, column)));
             }
         }
@@ -284,32 +284,32 @@ impl Assembler<'_> {
 
     /// Returns a place in a buffer, and first fetches the buffer's address to a register if
     /// necessary.
-    fn place(&mut self, buffer: usize, offset: usize) -> Place {
+    fn place(&mut self, buffer: usize, offset: usize) -> Address {
         let (base, fetch) = self.addresses.of(buffer);
         if fetch {
             self.push(Instruction::Fetch { to: base, from: pointer(buffer) });
         }
         match base {
-            Base::Buffer(number) if self.indexed => Place { base: Base::Indexed(number), offset },
-            base => Place { base, offset },
+            Base::Buffer(number) if self.indexed => Address { base: Base::Indexed(number), offset },
+            base => Address { base, offset },
         }
     }
 }
 
 /// Returns the input or output that a vector belongs to, and the vector's number among the `group`
 /// vectors of that cell.
-fn cell(memory: Memory, group: usize) -> Option<(Slot, usize)> {
+fn cell(memory: MemoryOperand, group: usize) -> Option<(Slot, usize)> {
     let number = |n: u32| (n / group as u32, n as usize % group);
     match memory {
-        Memory::Input(n) => Some((Slot::Input(number(n).0), number(n).1)),
-        Memory::Output(n) => Some((Slot::Output(number(n).0), number(n).1)),
-        Memory::Scratch(_) | Memory::Constant(_) => None,
+        MemoryOperand::Input(n) => Some((Slot::Input(number(n).0), number(n).1)),
+        MemoryOperand::Output(n) => Some((Slot::Output(number(n).0), number(n).1)),
+        MemoryOperand::Scratch(_) | MemoryOperand::Constant(_) => None,
     }
 }
 
 /// Returns the entry of a buffer in `pointers`.
-fn pointer(buffer: usize) -> Place {
-    Place { base: Base::Pointers, offset: size_of::<u64>() * buffer }
+fn pointer(buffer: usize) -> Address {
+    Address { base: Base::Pointers, offset: size_of::<u64>() * buffer }
 }
 
 /// Assignment of buffers' addresses to general registers.
@@ -325,7 +325,7 @@ struct Addresses {
 impl Addresses {
     fn new(program: &Program, allocation: &Allocation, registers: u8) -> Self {
         let mut uses = vec![0_usize; program.rows().len()];
-        let mut count = |memory: Memory| {
+        let mut count = |memory: MemoryOperand| {
             let location = cell(memory, allocation.group).map(|(slot, _)| program.location(slot));
             if let Some(Some(location)) = location {
                 uses[location.buffer] += 1;

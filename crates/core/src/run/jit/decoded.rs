@@ -84,12 +84,12 @@ impl Decoded {
         self.instruction.len().to_const() as usize
     }
 
-    fn encoding(&self) -> Encoding {
+    fn encoding(&self) -> VectorEncoding {
         let prefixes = &self.instruction.prefixes;
         match (prefixes.evex(), prefixes.vex()) {
-            (Some(_), _) => Encoding::Evex,
-            (None, Some(_)) => Encoding::Vex,
-            (None, None) => Encoding::Legacy,
+            (Some(_), _) => VectorEncoding::Evex,
+            (None, Some(_)) => VectorEncoding::Vex,
+            (None, None) => VectorEncoding::Legacy,
         }
     }
 }
@@ -102,14 +102,14 @@ impl fmt::Display for Decoded {
 
 /// Encodings of vector instructions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Encoding {
+enum VectorEncoding {
     /// SSE: two operands, the first of which is read and written.
     Legacy,
     Vex,
     Evex,
 }
 
-impl Encoding {
+impl VectorEncoding {
     fn of(isa: Isa) -> Self {
         match isa {
             Isa::Ssse3 => Self::Legacy,
@@ -164,7 +164,7 @@ pub(super) fn decode(code: &MachineCode) -> Result<BTreeMap<usize, Decoded>> {
 
 /// Counts of the operations in a run that cost time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Counts {
+pub(super) struct RunCounts {
     /// Instructions on vectors.
     pub(super) vectors: usize,
     /// Vectors read from memory.
@@ -176,7 +176,7 @@ pub(super) struct Counts {
 }
 
 /// Registers and memory.
-pub(super) struct Machine {
+pub(super) struct EmulatedMachine {
     isa: Isa,
     /// Bytes stored before the function, from address 0 on.
     constants: Vec<u8>,
@@ -196,12 +196,12 @@ pub(super) struct Machine {
     nontemporal: Vec<u64>,
     /// The flag that a conditional jump reads, if its value is known.
     zero: Option<bool>,
-    pub(super) counts: Counts,
+    pub(super) counts: RunCounts,
     /// Bytes of the constants that were read.
     pub(super) constants_read: BTreeSet<usize>,
 }
 
-impl Machine {
+impl EmulatedMachine {
     /// Creates a machine at the start of a function with three arguments.
     pub(super) fn new(isa: Isa, arguments: [u64; 3]) -> Self {
         let mut general: [u64; 16] = std::array::from_fn(|n| garbage(n as u8));
@@ -226,7 +226,7 @@ impl Machine {
             writable: BTreeSet::new(),
             nontemporal: Vec::new(),
             zero: None,
-            counts: Counts::default(),
+            counts: RunCounts::default(),
             constants_read: BTreeSet::new(),
         }
     }
@@ -385,7 +385,7 @@ impl Machine {
     /// Checks that the instruction set has the instruction, in the encoding of its other
     /// instructions.
     fn check_encoding(&self, decoded: &Decoded) -> Result<()> {
-        if decoded.encoding() != Encoding::of(self.isa) || !has(self.isa, decoded.opcode) {
+        if decoded.encoding() != VectorEncoding::of(self.isa) || !has(self.isa, decoded.opcode) {
             return Err(format!("is not among {:?} code", self.isa));
         }
         let prefixes = &decoded.instruction.prefixes;
@@ -645,16 +645,16 @@ fn has(isa: Isa, opcode: Opcode) -> bool {
 }
 
 /// The 16 bytes that most instructions process separately from the rest of a vector.
-type Lane = [u8; 16];
+type Lane16 = [u8; 16];
 
 /// Applies an instruction to two vectors, lane by lane.
-fn by_lanes(a: &[u8], b: &[u8], made: impl Fn(Lane, Lane) -> Lane) -> Vector {
+fn by_lanes(a: &[u8], b: &[u8], made: impl Fn(Lane16, Lane16) -> Lane16) -> Vector {
     let ((a, _), (b, _)) = (a.as_chunks(), b.as_chunks());
     a.iter().zip(b).flat_map(|(&a, &b)| made(a, b)).collect()
 }
 
 /// Returns what an instruction with an immediate number of bits does.
-fn shift(opcode: Opcode) -> Option<fn(Lane, u32) -> Lane> {
+fn shift(opcode: Opcode) -> Option<fn(Lane16, u32) -> Lane16> {
     use Opcode as O;
     // Shifts by more bits than an element has leave zeros, or copies of the sign.
     Some(match opcode {
@@ -672,7 +672,7 @@ fn shift(opcode: Opcode) -> Option<fn(Lane, u32) -> Lane> {
 }
 
 /// Returns what an instruction with two sources does.
-fn combination(opcode: Opcode) -> Option<fn(Lane, Lane) -> Lane> {
+fn combination(opcode: Opcode) -> Option<fn(Lane16, Lane16) -> Lane16> {
     use Opcode as O;
     Some(match opcode {
         O::PXOR | O::VPXOR | O::VPXORQ => xor,
@@ -698,15 +698,15 @@ fn is_zeroing(opcode: Opcode) -> bool {
     matches!(opcode, Opcode::PXOR | Opcode::VPXOR | Opcode::VPXORQ)
 }
 
-fn each(a: Lane, b: Lane, made: impl Fn(u8, u8) -> u8) -> Lane {
+fn each(a: Lane16, b: Lane16, made: impl Fn(u8, u8) -> u8) -> Lane16 {
     std::array::from_fn(|n| made(a[n], b[n]))
 }
 
-fn xor(a: Lane, b: Lane) -> Lane {
+fn xor(a: Lane16, b: Lane16) -> Lane16 {
     (u128::from_le_bytes(a) ^ u128::from_le_bytes(b)).to_le_bytes()
 }
 
-fn map_words(lane: Lane, made: impl Fn(u16) -> u16) -> Lane {
+fn map_words(lane: Lane16, made: impl Fn(u16) -> u16) -> Lane16 {
     let mut lane = lane;
     for word in lane.as_chunks_mut().0 {
         *word = made(u16::from_le_bytes(*word)).to_le_bytes();
@@ -714,7 +714,7 @@ fn map_words(lane: Lane, made: impl Fn(u16) -> u16) -> Lane {
     lane
 }
 
-fn map_doublewords(lane: Lane, made: impl Fn(u32) -> u32) -> Lane {
+fn map_doublewords(lane: Lane16, made: impl Fn(u32) -> u32) -> Lane16 {
     let mut lane = lane;
     for word in lane.as_chunks_mut().0 {
         *word = made(u32::from_le_bytes(*word)).to_le_bytes();
@@ -722,7 +722,7 @@ fn map_doublewords(lane: Lane, made: impl Fn(u32) -> u32) -> Lane {
     lane
 }
 
-fn add_words(a: Lane, b: Lane) -> Lane {
+fn add_words(a: Lane16, b: Lane16) -> Lane16 {
     let mut sum = a;
     for (word, summand) in sum.as_chunks_mut().0.iter_mut().zip(b.as_chunks().0) {
         *word = u16::from_le_bytes(*word).wrapping_add(u16::from_le_bytes(*summand)).to_le_bytes();
@@ -730,7 +730,7 @@ fn add_words(a: Lane, b: Lane) -> Lane {
     sum
 }
 
-fn add_doublewords(a: Lane, b: Lane) -> Lane {
+fn add_doublewords(a: Lane16, b: Lane16) -> Lane16 {
     let mut sum = a;
     for (word, summand) in sum.as_chunks_mut().0.iter_mut().zip(b.as_chunks().0) {
         *word = u32::from_le_bytes(*word).wrapping_add(u32::from_le_bytes(*summand)).to_le_bytes();
@@ -739,19 +739,19 @@ fn add_doublewords(a: Lane, b: Lane) -> Lane {
 }
 
 /// Packs the words of `a`, then of `b`: each is a number with sign, which becomes the nearest byte.
-fn pack(a: Lane, b: Lane) -> Lane {
+fn pack(a: Lane16, b: Lane16) -> Lane16 {
     let words = [a, b].concat();
     let mut words = words.as_chunks().0.iter().map(|&word| i16::from_le_bytes(word));
     std::array::from_fn(|_| words.next().unwrap_or_default().clamp(0, 255) as u8)
 }
 
-fn interleave(a: &[u8], b: &[u8]) -> Lane {
+fn interleave(a: &[u8], b: &[u8]) -> Lane16 {
     let mut bytes = a.iter().zip(b).flat_map(|(&a, &b)| [a, b]);
     std::array::from_fn(|_| bytes.next().unwrap_or_default())
 }
 
 /// Multiplies every byte by the matrix of 8 by 8 bits in the same 64 bits, and adds a constant.
-fn affine(bytes: Lane, matrices: Lane, constant: u8) -> Lane {
+fn affine(bytes: Lane16, matrices: Lane16, constant: u8) -> Lane16 {
     std::array::from_fn(|n| {
         let (matrices, _) = matrices.as_chunks();
         let matrix = u64::from_le_bytes(matrices[n / 8]);

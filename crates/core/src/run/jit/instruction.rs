@@ -22,7 +22,7 @@ pub(crate) enum Base {
 
 /// An address in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Place {
+pub(crate) struct Address {
     pub(crate) base: Base,
     /// Bytes from the base.
     pub(crate) offset: usize,
@@ -50,11 +50,11 @@ pub(crate) enum Instruction {
         nontemporal: bool,
     },
     /// `to = *from`, where the value is an address
-    Fetch { to: Base, from: Place },
+    Fetch { to: Base, from: Address },
     /// `base += bytes`
     Advance { base: Base, bytes: usize },
     /// `*place += bytes`, where the value is an address
-    AdvanceFetched { place: Place, bytes: usize },
+    AdvanceFetched { place: Address, bytes: usize },
     /// `index = 0`
     StartIndex,
     /// `index += bytes`
@@ -64,9 +64,9 @@ pub(crate) enum Instruction {
     /// `counter -= 1; if counter != 0 { goto the instruction number to }`
     Repeat { counter: Counter, to: usize },
     /// Prefetches a line into the cache.
-    Prefetch(Place),
+    Prefetch(Address),
     /// A step of the register allocation.
-    Step(Step<Place>),
+    Step(Step<Address>),
     /// Stores a vector with a non-temporal store.
-    StoreNontemporal { from: Register, to: Place },
+    StoreNontemporal { from: Register, to: Address },
 }

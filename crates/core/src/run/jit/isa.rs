@@ -1,7 +1,7 @@
 //! Instruction sets that compiled kernels exist for.
 
 use crate::plan::machine::{LINE, Machine, Multiplier};
-use crate::plan::variants::Target;
+use crate::plan::variants::CompileTarget;
 
 /// An instruction set that the assembler can target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -66,7 +66,7 @@ impl Isa {
     }
 
     /// Returns the properties of the instruction set that planning depends on.
-    pub(crate) fn target(self) -> Target {
+    pub(crate) fn target(self) -> CompileTarget {
         let machine = Machine {
             registers: self.registers(),
             ternary: self.is_avx512() || self == Self::NeonSha3,
@@ -79,7 +79,7 @@ impl Isa {
                 Self::Neon | Self::NeonSha3 => Multiplier::ShuffleNeon,
             },
         };
-        Target { machine, vector: self.vector() }
+        CompileTarget { machine, vector: self.vector() }
     }
 
     /// Number of vector registers.

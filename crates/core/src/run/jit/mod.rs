@@ -42,8 +42,8 @@ use crate::plan::interpret::interpret;
 use crate::plan::machine::LINE;
 use crate::plan::program::Program;
 use crate::plan::schedule::Slot;
-use crate::plan::variants::{Shape, Variant, Variants};
-use crate::run::buffers::{Line, Memory, PreparedKernel, Scratch, Table};
+use crate::plan::variants::{BodyShape, RunVariant, Variants};
+use crate::run::buffers::{CacheLine, Memory, PreparedKernel, Scratch, Table};
 use crate::run::jit::assemble::{Assembled, assemble};
 use crate::run::jit::exec_memory::ExecutableMemory;
 use crate::run::jit::isa::Isa;
@@ -97,7 +97,8 @@ pub(crate) struct Jit {
 
 /// The compiled functions of a program.
 struct Code {
-    /// Function of [`Variant::PLAIN`], which is compiled first and tells whether compiling works.
+    /// Function of [`RunVariant::PLAIN`], which is compiled first and tells whether compiling
+    /// works.
     plain: Function,
     /// Functions of the other variants, in the order of [`number`], each compiled when first
     /// needed.
@@ -133,8 +134,8 @@ impl<T> Claimed<T> {
 }
 
 /// Returns a number from 0 for every variant but the plain one.
-fn number(variant: Variant) -> Option<usize> {
-    let Variant { nontemporal, stage_inputs, prefetch } = variant;
+fn number(variant: RunVariant) -> Option<usize> {
+    let RunVariant { nontemporal, stage_inputs, prefetch } = variant;
     let number =
         usize::from(nontemporal) + 2 * usize::from(stage_inputs) + 4 * usize::from(prefetch);
     number.checked_sub(1)
@@ -242,7 +243,7 @@ impl PreparedKernel for Jit {
 
 impl Code {
     fn compile(variants: &Variants, isa: Isa) -> Result<Self, Refusal> {
-        let plain = Function::compile(variants, isa, Variant::PLAIN)?;
+        let plain = Function::compile(variants, isa, RunVariant::PLAIN)?;
         Ok(Self { plain, others: Default::default() })
     }
 }
@@ -251,24 +252,24 @@ impl Code {
 ///
 /// # Errors
 /// If the plan has no instructions for it.
-fn assembled(variants: &Variants, isa: Isa, variant: Variant) -> Result<Assembled, Refusal> {
+fn assembled(variants: &Variants, isa: Isa, variant: RunVariant) -> Result<Assembled, Refusal> {
     let planned = variants.planned(variant);
     let planned = planned.map_err(|error| Refusal::Unplanned(error.to_string()))?;
     let allocation = &planned.arranged.allocation;
     let walk = variants.shape().walk(allocation.group * isa.vector());
-    let variant = Variant { stage_inputs: planned.stage_inputs, ..variant };
+    let variant = RunVariant { stage_inputs: planned.stage_inputs, ..variant };
     Ok(assemble(isa, variants.program(), allocation, walk, variant))
 }
 
 /// Lists the machine code of a variant, one instruction a line; the processor need not have the
 /// instruction set.
 #[cfg(feature = "research")]
-pub(crate) fn listing(variants: &Variants, isa: Isa, variant: Variant) -> Option<String> {
+pub(crate) fn listing(variants: &Variants, isa: Isa, variant: RunVariant) -> Option<String> {
     encode::list(isa, &assembled(variants, isa, variant).ok()?).ok()
 }
 
 impl Function {
-    fn compile(variants: &Variants, isa: Isa, variant: Variant) -> Result<Self, Refusal> {
+    fn compile(variants: &Variants, isa: Isa, variant: RunVariant) -> Result<Self, Refusal> {
         let assembled = assembled(variants, isa, variant)?;
         let code = encode::encode(isa, &assembled).map_err(Refusal::Unencodable)?;
         let memory = ExecutableMemory::new(&code.bytes);
@@ -295,17 +296,17 @@ impl Function {
 
     /// Runs a few bodies on bytes of a prime period and compares the result with the interpreter's.
     /// Of long packets, in which one body follows another, the beginning and the end are compared.
-    fn is_right(&self, program: &Program, shape: Shape) -> bool {
+    fn is_right(&self, program: &Program, shape: BodyShape) -> bool {
         // At least two bodies.
         let stripes = 2 * shape.together(program.packet());
         let before = |buffer: usize, at: usize| (at % 251 * 7 + buffer * 31 + 1) as u8;
-        let lines = |buffer: usize| -> Vec<Line> {
+        let lines = |buffer: usize| -> Vec<CacheLine> {
             let is_used = program.access(buffer) != (false, false);
             let bytes = if is_used { stripes * program.strip(buffer) } else { 0 };
-            let line = |line| Line(std::array::from_fn(|at| before(buffer, line * LINE + at)));
+            let line = |line| CacheLine(std::array::from_fn(|at| before(buffer, line * LINE + at)));
             (0..bytes.div_ceil(LINE)).map(line).collect()
         };
-        let mut buffers: Vec<Vec<Line>> = (0..program.rows().len()).map(lines).collect();
+        let mut buffers: Vec<Vec<CacheLine>> = (0..program.rows().len()).map(lines).collect();
         let mut pointers: Vec<*mut u8> =
             buffers.iter_mut().map(|lines| lines.as_mut_ptr().cast()).collect();
         let (count, _) = shape.bodies(stripes, program.packet());

@@ -4,8 +4,8 @@ use crate::define::code::Code;
 use crate::define::field::Field;
 use crate::plan::chance::Chance;
 use crate::plan::machine::LINE;
-use crate::plan::products::Rows;
-use crate::plan::program::{Location, Program};
+use crate::plan::products::CoefficientRows;
+use crate::plan::program::{CellLocation, Program};
 use crate::run::jit::isa::Isa;
 
 /// Lines of every cell of words that a run covers. With this many, each byte of 4-byte words is
@@ -20,9 +20,9 @@ pub(super) fn random_bytes(seed: u64) -> impl FnMut() -> u8 {
 
 /// Makes a program of sums of products, inputs first in the buffers. The last `replaced` inputs lie
 /// in the same places as the outputs of the same numbers.
-pub(super) fn of_rows(rows: &Rows, replaced: usize, isa: Isa) -> Program {
+pub(super) fn of_rows(rows: &CoefficientRows, replaced: usize, isa: Isa) -> Program {
     let schedule = rows.schedule(isa.target().machine).unwrap();
-    let at = |buffer| Location { buffer, row: 0 };
+    let at = |buffer| CellLocation { buffer, row: 0 };
     let first = rows.inputs - replaced;
     let buffers = first + rows.coefficients.len();
     let (inputs, outputs) =
@@ -31,10 +31,10 @@ pub(super) fn of_rows(rows: &Rows, replaced: usize, isa: Isa) -> Program {
 }
 
 /// The parity of a code over words.
-pub(super) fn parity(spec: &str) -> Rows {
+pub(super) fn parity(spec: &str) -> CoefficientRows {
     let code = Code::new(&spec.parse().unwrap()).unwrap();
     let symbols = code.symbols().unwrap();
-    Rows {
+    CoefficientRows {
         field: symbols.field(),
         inputs: symbols.data_nodes(),
         coefficients: symbols.parity().to_vec(),
@@ -42,15 +42,15 @@ pub(super) fn parity(spec: &str) -> Rows {
 }
 
 /// New parity from the old and new contents of data node 0 and the old parity.
-fn updated_parity(spec: &str) -> Rows {
-    let Rows { field, coefficients, .. } = parity(spec);
+fn updated_parity(spec: &str) -> CoefficientRows {
+    let CoefficientRows { field, coefficients, .. } = parity(spec);
     let outputs = coefficients.len();
     let row = |(output, row): (usize, &Vec<u32>)| {
         let old = (0..outputs).map(|n| u32::from(n == output));
         [row[0]; 2].into_iter().chain(old).collect()
     };
     let coefficients = coefficients.iter().enumerate().map(row).collect();
-    Rows { field, inputs: 2 + outputs, coefficients }
+    CoefficientRows { field, inputs: 2 + outputs, coefficients }
 }
 
 /// Programs of codes over words of each length: with many products, with few, and with only
@@ -81,7 +81,7 @@ pub(super) fn programs_of_words(isa: Isa) -> Vec<(String, Program)> {
     });
     let trivial = [8, 16, 32].map(|width| {
         let coefficients = vec![vec![0, 0, 0], vec![0, 1, 0], vec![2, 0, 7], vec![1, 1, 0]];
-        let rows = Rows { field: Field::new(width).unwrap(), inputs: 3, coefficients };
+        let rows = CoefficientRows { field: Field::new(width).unwrap(), inputs: 3, coefficients };
         (format!("zeros and ones, w={width}"), of_rows(&rows, 0, isa))
     });
     encoded.into_iter().chain(updated).chain(trivial).collect()

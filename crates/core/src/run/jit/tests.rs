@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::decoded::{Counts, Machine, decode};
+use super::decoded::{EmulatedMachine, RunCounts, decode};
 use super::encode::{MachineCode, encode};
 use super::programs::{LINES_OF_WORDS, of_rows, parity, programs_of_words, random_bytes};
 use super::*;
@@ -11,11 +11,11 @@ use crate::define::cells::{CellId, NodeId, Role};
 use crate::define::code::Code as ErasureCode;
 use crate::plan::PlanOptions;
 use crate::plan::combination::Change;
-use crate::plan::program::Location;
+use crate::plan::program::CellLocation;
 use crate::plan::schedule::Schedule;
 use crate::plan::steps::{Allocation, Operand, Step};
-use crate::plan::variants::{Planned, Walk, greatest_common_divisor};
-use crate::plan::vector::{Map, Pair};
+use crate::plan::variants::{BodyWalk, PlannedVariant, greatest_common_divisor};
+use crate::plan::vector::{Map, PairOperation};
 
 /// Addresses in the machine: far from each other, with buffers at the beginning of lines.
 const POINTERS: u64 = 0x1000_0000;
@@ -35,11 +35,11 @@ const OF_PACKETS: [Isa; 4] = [Isa::Ssse3, Isa::Avx2, Isa::Avx512Vl, Isa::Avx512]
 /// The instruction sets that multiply words.
 const OF_WORDS: [Isa; 5] = [Isa::Ssse3, Isa::Avx2, Isa::Avx2Gfni, Isa::Avx512Bw, Isa::Avx512Gfni];
 
-const VARIANTS: [Variant; 4] = [
-    Variant::PLAIN,
-    Variant { nontemporal: true, stage_inputs: false, prefetch: true },
-    Variant { nontemporal: false, stage_inputs: true, prefetch: false },
-    Variant { nontemporal: true, stage_inputs: true, prefetch: false },
+const VARIANTS: [RunVariant; 4] = [
+    RunVariant::PLAIN,
+    RunVariant { nontemporal: true, stage_inputs: false, prefetch: true },
+    RunVariant { nontemporal: false, stage_inputs: true, prefetch: false },
+    RunVariant { nontemporal: true, stage_inputs: true, prefetch: false },
 ];
 
 fn code(spec: &str) -> ErasureCode {
@@ -66,7 +66,7 @@ fn of_nodes(spec: &str, lost: &[usize], packet: usize) -> Program {
     let (schedule, inputs, outputs) = plan(&code, lost);
     let locate = |cells: Vec<CellId>| {
         let places = cells.into_iter().map(|cell| code.cell(cell).place.unwrap());
-        places.map(|place| Location { buffer: place.node.index(), row: place.row }).collect()
+        places.map(|place| CellLocation { buffer: place.node.index(), row: place.row }).collect()
     };
     let rows: Vec<usize> = code.nodes().map(|node| code.node_cells(node).len()).collect();
     Program::new(schedule, locate(inputs), locate(outputs), rows, packet).unwrap()
@@ -77,7 +77,7 @@ fn of_lanes(spec: &str, packet: usize) -> Program {
     let code = code(spec);
     let (schedule, inputs, outputs) = plan(&code, &[]);
     let locate = |cells: Vec<CellId>| {
-        cells.into_iter().map(|cell| Location { buffer: cell.index(), row: 0 }).collect()
+        cells.into_iter().map(|cell| CellLocation { buffer: cell.index(), row: 0 }).collect()
     };
     let rows = vec![1; code.cell_count()];
     Program::new(schedule, locate(inputs), locate(outputs), rows, packet).unwrap()
@@ -91,10 +91,11 @@ fn of_update(spec: &str, packet: usize) -> Program {
     let (schedule, touched) =
         code.schedule_update(NodeId::new(0), Change::OldAndNew, &parity, options).unwrap();
     let rows = code.node_cells(NodeId::new(0)).len();
-    let data = (0..2 * rows).map(|cell| Location { buffer: cell / rows, row: cell % rows });
+    let data = (0..2 * rows).map(|cell| CellLocation { buffer: cell / rows, row: cell % rows });
     let places = touched.iter().map(|&cell| code.cell(cell).place.unwrap());
-    let outputs: Vec<Location> =
-        places.map(|place| Location { buffer: 2 + place.node.index(), row: place.row }).collect();
+    let outputs: Vec<CellLocation> = places
+        .map(|place| CellLocation { buffer: 2 + place.node.index(), row: place.row })
+        .collect();
     let inputs = data.chain(outputs.iter().copied()).collect();
     let buffers = vec![rows; 2 + code.node_count()];
     Program::new(schedule, inputs, outputs, buffers, packet).unwrap()
@@ -103,7 +104,7 @@ fn of_update(spec: &str, packet: usize) -> Program {
 /// A schedule that reads the second of its two inputs.
 fn with_an_unread_input(packet: usize) -> Program {
     let schedule = "inputs 2 temps 0 outputs 1\no0 = i1\n".parse().unwrap();
-    let at = |buffer| Location { buffer, row: 0 };
+    let at = |buffer| CellLocation { buffer, row: 0 };
     Program::new(schedule, vec![at(0), at(1)], vec![at(2)], vec![1; 3], packet).unwrap()
 }
 
@@ -111,8 +112,8 @@ fn with_an_unread_input(packet: usize) -> Program {
 struct Case<'a> {
     variants: &'a Variants,
     isa: Isa,
-    variant: Variant,
-    planned: &'a Planned,
+    variant: RunVariant,
+    planned: &'a PlannedVariant,
     /// Stripes that the run covers, and turns of the outer loop that this takes.
     stripes: usize,
     count: usize,
@@ -121,7 +122,7 @@ struct Case<'a> {
 }
 
 impl<'a> Case<'a> {
-    fn new(variants: &'a Variants, isa: Isa, variant: Variant) -> Self {
+    fn new(variants: &'a Variants, isa: Isa, variant: RunVariant) -> Self {
         let program = variants.program();
         let packet = program.packet();
         let lines = if program.schedule().field().is_some() { LINES_OF_WORDS } else { LINES };
@@ -143,7 +144,7 @@ impl<'a> Case<'a> {
         &self.planned.arranged.allocation
     }
 
-    fn walk(&self) -> Walk {
+    fn walk(&self) -> BodyWalk {
         self.variants.shape().walk(self.allocation().group * self.isa.vector())
     }
 
@@ -204,8 +205,8 @@ impl<'a> Case<'a> {
         })
     }
 
-    fn machine(&self) -> Machine {
-        let mut machine = Machine::new(self.isa, [POINTERS, self.count as u64, SCRATCH]);
+    fn machine(&self) -> EmulatedMachine {
+        let mut machine = EmulatedMachine::new(self.isa, [POINTERS, self.count as u64, SCRATCH]);
         machine.map_scratch(SCRATCH, self.assembled().scratch);
         machine.writable.extend(self.written());
         for buffer in self.used() {
@@ -232,7 +233,7 @@ impl<'a> Case<'a> {
     }
 
     /// Runs code, which should be this program's, and returns the machine at the end.
-    fn run(&self, code: &MachineCode) -> Result<Machine, String> {
+    fn run(&self, code: &MachineCode) -> Result<EmulatedMachine, String> {
         let mut machine = self.machine();
         machine.run(code)?;
         let expected = self.expected();
@@ -243,7 +244,7 @@ impl<'a> Case<'a> {
                 return Err(format!("byte {at} of buffer {buffer} is wrong"));
             }
         }
-        let Counts { vectors, loads, stores, .. } = machine.counts;
+        let RunCounts { vectors, loads, stores, .. } = machine.counts;
         if (vectors, loads, stores) != self.planned_counts() {
             return Err(format!("{:?} instead of {:?}", machine.counts, self.planned_counts()));
         }
@@ -275,13 +276,13 @@ fn instructions(isa: Isa, step: &Step) -> usize {
         Step::Map { map: Map::Sign(1), .. } if isa == Isa::Avx512Bw => 2,
         Step::Xor { to, a, b } if isa == Isa::Ssse3 => 1 + copies(to, a, b, true),
         Step::Map { to, a, .. } if isa == Isa::Ssse3 => 1 + usize::from(to != a),
-        Step::Pair { to, pair: Pair::Lookup, a, b: Operand::Register(table) }
+        Step::Pair { to, pair: PairOperation::Lookup, a, b: Operand::Register(table) }
             if isa == Isa::Ssse3 =>
         {
             1 + copies(to, table, Operand::Register(a), false)
         }
         Step::Pair { to, pair, a, b } if isa == Isa::Ssse3 => {
-            1 + copies(to, a, b, pair == Pair::And)
+            1 + copies(to, a, b, pair == PairOperation::And)
         }
         _ => 1,
     }
@@ -356,7 +357,7 @@ fn words_in_strips_are_not_served() {
     for isa in OF_WORDS {
         let rows = parity("reed-solomon:k=4,m=2,w=16");
         let schedule = rows.schedule(isa.target().machine).unwrap();
-        let at = |n: usize| Location { buffer: n / 2, row: n % 2 };
+        let at = |n: usize| CellLocation { buffer: n / 2, row: n % 2 };
         let (inputs, outputs) = ((0..4).map(at).collect(), (4..6).map(at).collect());
         let program = Program::new(schedule, inputs, outputs, vec![2; 3], 256).unwrap();
         assert!(Variants::new(&Arc::new(program), isa.target()).is_err());
@@ -369,7 +370,7 @@ fn words_in_strips_are_not_served() {
 /// byte in 256, and lookups ignore bits 4 to 6 of the mask for the halves of bytes.
 fn assert_damage_is_noticed(program: Program, isa: Isa, every: usize) {
     let variants = Variants::new(&Arc::new(program), isa.target()).unwrap();
-    let variant = Variant { nontemporal: true, stage_inputs: true, prefetch: false };
+    let variant = RunVariant { nontemporal: true, stage_inputs: true, prefetch: false };
     let case = Case::new(&variants, isa, variant);
     let MachineCode { bytes, entry } = case.code();
     let read = case.run(&case.code()).unwrap().constants_read;
@@ -425,19 +426,19 @@ fn damage_to_code_over_words_is_noticed() {
 #[test]
 fn code_that_computes_something_else_is_refused() {
     let schedules = ["o0 = i0 ^ i1\no1 = i0\n", "o0 = i0 ^ i1\no1 = i1\n", "o0 = i0\no1 = i0\n"];
-    let at = |rows: usize| move |n: usize| Location { buffer: n / rows, row: n % rows };
+    let at = |rows: usize| move |n: usize| CellLocation { buffer: n / rows, row: n % rows };
     let shapes = [(1, 8), (1, 64), (2, 5 * 4096)];
     let isas = OF_PACKETS.into_iter().filter(|isa| isa.is_available() && probe().is_ok());
     for (isa, (rows, packet)) in isas.flat_map(|isa| shapes.map(|shape| (isa, shape))) {
         let variants = schedules.map(|schedule| {
             let schedule = format!("inputs 2 temps 0 outputs 2\n{schedule}").parse().unwrap();
-            let places: Vec<Location> = (0..4).map(at(rows)).collect();
+            let places: Vec<CellLocation> = (0..4).map(at(rows)).collect();
             let (inputs, outputs) = (places[..2].to_vec(), places[2..].to_vec());
             let rows = vec![rows; 4 / rows];
             let program = Program::new(schedule, inputs, outputs, rows, packet).unwrap();
             Variants::new(&Arc::new(program), isa.target()).unwrap()
         });
-        let function = Function::compile(&variants[0], isa, Variant::PLAIN).unwrap();
+        let function = Function::compile(&variants[0], isa, RunVariant::PLAIN).unwrap();
         let is_right = |other: &Variants| function.is_right(other.program(), other.shape());
         assert_eq!(variants.each_ref().map(is_right), [true, false, false], "{isa:?}, {packet}");
     }

@@ -9,8 +9,8 @@ use iced_x86::FastFormatter;
 use iced_x86::{Code, Encoder, IcedError, Instruction as Made, MemoryOperand, Register};
 
 use crate::plan::steps::{self, Operand, Step};
-use crate::plan::vector::{Map, Pair};
-use crate::run::jit::instruction::{Base, Counter, Instruction, Place};
+use crate::plan::vector::{Map, PairOperation};
+use crate::run::jit::instruction::{Address, Base, Counter, Instruction};
 use crate::run::jit::isa::Isa;
 
 /// General registers that may hold buffers' addresses. The other registers: rsp is the stack
@@ -81,7 +81,7 @@ pub(crate) fn list(isa: Isa, instructions: &[Instruction]) -> Result<String, Ice
 }
 
 /// Codes of the vector instructions in one encoding.
-struct Codes {
+struct VectorCodes {
     /// The first vector register.
     first: Register,
     load: Code,
@@ -105,7 +105,7 @@ struct Codes {
     sign: [Code; 2],
 }
 
-const SSE: Codes = Codes {
+const SSE: VectorCodes = VectorCodes {
     first: Register::XMM0,
     load: Code::Movdqu_xmm_xmmm128,
     store: Code::Movdqu_xmmm128_xmm,
@@ -124,7 +124,7 @@ const SSE: Codes = Codes {
     sign: [Code::Psraw_xmm_imm8, Code::Psrad_xmm_imm8],
 };
 
-const AVX2: Codes = Codes {
+const AVX2: VectorCodes = VectorCodes {
     first: Register::YMM0,
     load: Code::VEX_Vmovdqu_ymm_ymmm256,
     store: Code::VEX_Vmovdqu_ymmm256_ymm,
@@ -147,7 +147,7 @@ const AVX2: Codes = Codes {
     sign: [Code::VEX_Vpsraw_ymm_ymm_imm8, Code::VEX_Vpsrad_ymm_ymm_imm8],
 };
 
-const AVX512VL: Codes = Codes {
+const AVX512VL: VectorCodes = VectorCodes {
     first: Register::YMM0,
     load: Code::EVEX_Vmovdqu64_ymm_k1z_ymmm256,
     store: Code::EVEX_Vmovdqu64_ymmm256_k1z_ymm,
@@ -173,7 +173,7 @@ const AVX512VL: Codes = Codes {
     sign: [Code::EVEX_Vpsraw_ymm_k1z_ymmm256_imm8, Code::EVEX_Vpsrad_ymm_k1z_ymmm256b32_imm8],
 };
 
-const AVX512: Codes = Codes {
+const AVX512: VectorCodes = VectorCodes {
     first: Register::ZMM0,
     load: Code::EVEX_Vmovdqu64_zmm_k1z_zmmm512,
     store: Code::EVEX_Vmovdqu64_zmmm512_k1z_zmm,
@@ -199,7 +199,7 @@ const AVX512: Codes = Codes {
     sign: [Code::EVEX_Vpsraw_zmm_k1z_zmmm512_imm8, Code::EVEX_Vpsrad_zmm_k1z_zmmm512b32_imm8],
 };
 
-fn codes(isa: Isa) -> &'static Codes {
+fn codes(isa: Isa) -> &'static VectorCodes {
     match isa {
         Isa::Ssse3 => &SSE,
         Isa::Avx2 | Isa::Avx2Gfni => &AVX2,
@@ -212,14 +212,14 @@ fn codes(isa: Isa) -> &'static Codes {
 /// Translates instructions to the processor's.
 struct Translator {
     isa: Isa,
-    codes: &'static Codes,
+    codes: &'static VectorCodes,
     /// For each instruction, the number of the first one that it became.
     starts: Vec<usize>,
     made: Vec<Made>,
 }
 
 /// Result of translating an instruction.
-type Outcome = Result<(), IcedError>;
+type Translated = Result<(), IcedError>;
 
 impl Translator {
     /// Translates to the processor's instructions; branch targets are instruction numbers.
@@ -233,12 +233,12 @@ impl Translator {
         Ok(translator.made)
     }
 
-    fn push(&mut self, instruction: Result<Made, IcedError>) -> Outcome {
+    fn push(&mut self, instruction: Result<Made, IcedError>) -> Translated {
         self.made.push(instruction?);
         Ok(())
     }
 
-    fn instruction(&mut self, instruction: Instruction) -> Outcome {
+    fn instruction(&mut self, instruction: Instruction) -> Translated {
         match instruction {
             Instruction::Enter => {
                 SAVED.into_iter().try_for_each(|r| self.push(Made::with1(Code::Push_r64, r)))
@@ -276,7 +276,7 @@ impl Translator {
         }
     }
 
-    fn leave(&mut self, nontemporal: bool) -> Outcome {
+    fn leave(&mut self, nontemporal: bool) -> Translated {
         if nontemporal {
             self.push(Ok(Made::with(Code::Sfence)))?;
         }
@@ -289,7 +289,7 @@ impl Translator {
         self.push(Ok(Made::with(Code::Retnq)))
     }
 
-    fn repeat(&mut self, counter: Counter, to: usize) -> Outcome {
+    fn repeat(&mut self, counter: Counter, to: usize) -> Translated {
         let counter = match counter {
             Counter::Outer => Register::RSI,
             Counter::Inner => Register::RCX,
@@ -300,8 +300,8 @@ impl Translator {
         self.push(Made::with_branch(Code::Jne_rel32_64, target))
     }
 
-    fn step(&mut self, step: Step<Place>) -> Outcome {
-        let &Codes { load, store, constant, xor, xor3, .. } = self.codes;
+    fn step(&mut self, step: Step<Address>) -> Translated {
+        let &VectorCodes { load, store, constant, xor, xor3, .. } = self.codes;
         match step {
             Step::Zero { to } => self.binary(xor, to, to, Operand::Register(to)),
             Step::Load { to, from: Operand::Register(from) } => self.copy(to, from),
@@ -326,7 +326,7 @@ impl Translator {
         }
     }
 
-    fn copy(&mut self, to: steps::Register, from: steps::Register) -> Outcome {
+    fn copy(&mut self, to: steps::Register, from: steps::Register) -> Translated {
         let (to, from) = (self.vector(to), self.vector(from));
         self.push(Made::with2(self.codes.load, to, from))
     }
@@ -338,8 +338,8 @@ impl Translator {
         code: Code,
         to: steps::Register,
         a: steps::Register,
-        b: Operand<Place>,
-    ) -> Outcome {
+        b: Operand<Address>,
+    ) -> Translated {
         if self.isa == Isa::Ssse3 {
             return self.in_place(code, to, a, b);
         }
@@ -360,8 +360,8 @@ impl Translator {
         code: Code,
         to: steps::Register,
         a: steps::Register,
-        b: Operand<Place>,
-    ) -> Outcome {
+        b: Operand<Address>,
+    ) -> Translated {
         let Operand::Register(b) = b else {
             unreachable!("machines without memory operands load them first")
         };
@@ -385,8 +385,8 @@ impl Translator {
         }
     }
 
-    fn map(&mut self, to: steps::Register, map: Map, a: steps::Register) -> Outcome {
-        let &Codes { shift_words, twice, sign, .. } = self.codes;
+    fn map(&mut self, to: steps::Register, map: Map, a: steps::Register) -> Translated {
+        let &VectorCodes { shift_words, twice, sign, .. } = self.codes;
         match map {
             Map::ShiftWords(bits) => self.shift(shift_words, to, a, bits),
             Map::Twice(1) => self.binary(twice[0], to, a, Operand::Register(a)),
@@ -404,7 +404,13 @@ impl Translator {
     }
 
     /// `to = a`, shifted by `bits` bits.
-    fn shift(&mut self, code: Code, to: steps::Register, a: steps::Register, bits: u8) -> Outcome {
+    fn shift(
+        &mut self,
+        code: Code,
+        to: steps::Register,
+        a: steps::Register,
+        bits: u8,
+    ) -> Translated {
         if self.isa == Isa::Ssse3 {
             if to != a {
                 self.copy(to, a)?;
@@ -417,28 +423,33 @@ impl Translator {
     fn pair(
         &mut self,
         to: steps::Register,
-        pair: Pair,
+        pair: PairOperation,
         a: steps::Register,
-        b: Operand<Place>,
-    ) -> Outcome {
-        let &Codes { and, lookup, greater, pack, interleave, .. } = self.codes;
+        b: Operand<Address>,
+    ) -> Translated {
+        let &VectorCodes { and, lookup, greater, pack, interleave, .. } = self.codes;
         match pair {
-            Pair::And => self.binary(and, to, a, b),
-            Pair::Greater => self.binary(greater, to, a, b),
-            Pair::Pack => self.binary(pack, to, a, b),
-            Pair::InterleaveLow => self.binary(interleave[0], to, a, b),
-            Pair::InterleaveHigh => self.binary(interleave[1], to, a, b),
-            Pair::Affine => self.affine(to, a, b),
+            PairOperation::And => self.binary(and, to, a, b),
+            PairOperation::Greater => self.binary(greater, to, a, b),
+            PairOperation::Pack => self.binary(pack, to, a, b),
+            PairOperation::InterleaveLow => self.binary(interleave[0], to, a, b),
+            PairOperation::InterleaveHigh => self.binary(interleave[1], to, a, b),
+            PairOperation::Affine => self.affine(to, a, b),
             // The table is the instruction's first source.
-            Pair::Lookup => match b {
+            PairOperation::Lookup => match b {
                 Operand::Register(table) => self.binary(lookup, to, table, Operand::Register(a)),
                 Operand::Memory(place) => unreachable!("{place:?} is not loaded"),
             },
-            Pair::Even | Pair::Odd => unreachable!("x86-64 packs instead"),
+            PairOperation::Even | PairOperation::Odd => unreachable!("x86-64 packs instead"),
         }
     }
 
-    fn affine(&mut self, to: steps::Register, a: steps::Register, b: Operand<Place>) -> Outcome {
+    fn affine(
+        &mut self,
+        to: steps::Register,
+        a: steps::Register,
+        b: Operand<Address>,
+    ) -> Translated {
         let code = self.codes.affine;
         let (to, a) = (self.vector(to), self.vector(a));
         let made = match b {
@@ -452,7 +463,7 @@ impl Translator {
     }
 
     /// Returns a constant as a memory operand; on AVX-512 its first 8 bytes are broadcast.
-    fn constant_operand(&self, place: Place) -> MemoryOperand {
+    fn constant_operand(&self, place: Address) -> MemoryOperand {
         MemoryOperand { is_broadcast: self.isa.is_avx512(), ..memory(place) }
     }
 
@@ -474,7 +485,7 @@ fn general(base: Base) -> Register {
 }
 
 /// Returns an operand in memory; constants begin at byte 0 of the code.
-fn memory(place: Place) -> MemoryOperand {
+fn memory(place: Address) -> MemoryOperand {
     let (base, offset) = (general(place.base), place.offset as i64);
     match place.base {
         Base::Indexed(_) => {

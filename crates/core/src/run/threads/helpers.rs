@@ -27,14 +27,14 @@ use crate::run::threads::{forks, place};
 
 /// How many helpers a call can use.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Wanted {
+pub(crate) struct WantedHelpers {
     /// Helpers wanted if they are awake.
     pub(crate) awake: usize,
     /// Helpers wanted if they have to be woken.
     pub(crate) asleep: usize,
 }
 
-impl Wanted {
+impl WantedHelpers {
     /// Caps both counts at `most`.
     pub(crate) fn at_most(self, most: usize) -> Self {
         Self { awake: self.awake.min(most), asleep: self.asleep.min(most) }
@@ -54,7 +54,7 @@ pub(crate) struct Seat {
 /// `work` must complete all the work, whichever seats are taken. When this function returns, no
 /// thread is inside `work` any more. A panic on this thread is passed on; a panic on a helper ends
 /// the process, because a part of the work would be missing.
-pub(crate) fn with_helpers(wanted: Wanted, work: &(dyn Fn(Seat) + Sync)) {
+pub(crate) fn with_helpers(wanted: WantedHelpers, work: &(dyn Fn(Seat) + Sync)) {
     if wanted.awake.max(wanted.asleep) == 0 {
         return work(Seat { number: 0, helpers: 0 });
     }
@@ -69,7 +69,7 @@ struct HelperPool {
     process: usize,
     /// The threads of helpers, which begin when the first is woken; `None` if there can be none.
     threads: OnceLock<Option<ThreadPool>>,
-    jobs: Mutex<Vec<Arc<Job>>>,
+    jobs: Mutex<Vec<Arc<HelperJob>>>,
     /// Number of jobs posted so far.
     posts: AtomicUsize,
     /// Number of helpers that are awake or waking up, and number of helpers that are awake without
@@ -126,7 +126,7 @@ impl HelperPool {
     }
 
     /// Does what [`with_helpers`] says.
-    fn run(&'static self, wanted: Wanted, work: &(dyn Fn(Seat) + Sync)) {
+    fn run(&'static self, wanted: WantedHelpers, work: &(dyn Fn(Seat) + Sync)) {
         let lookouts = self.lookouts.load(Ordering::Relaxed);
         let waking = if self.is_in_a_burst() { wanted.awake } else { wanted.asleep };
         let helpers = wanted.awake.min(lookouts).max(waking);
@@ -160,13 +160,13 @@ impl HelperPool {
         u128::from(since) < BURST_GAP.as_nanos()
     }
 
-    fn jobs(&self) -> MutexGuard<'_, Vec<Arc<Job>>> {
+    fn jobs(&self) -> MutexGuard<'_, Vec<Arc<HelperJob>>> {
         self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Lets helpers join `work` until the returned value is dropped.
     fn post<'a>(&'a self, work: &'a (dyn Fn(Seat) + Sync), helpers: usize) -> Posted<'a> {
-        // SAFETY: only the lifetime is changed. `Job::help` follows the pointer only between
+        // SAFETY: only the lifetime is changed. `HelperJob::help` follows the pointer only between
         // entering and leaving the job. `Posted` does not outlive `work`; from its drop on it lets
         // no one enter, and it waits there until all have left.
         let work = unsafe {
@@ -174,7 +174,7 @@ impl HelperPool {
                 work,
             )
         };
-        let job = Arc::new(Job {
+        let job = Arc::new(HelperJob {
             work,
             helpers,
             seats: AtomicUsize::new(0),
@@ -228,7 +228,7 @@ impl HelperPool {
         }
     }
 
-    fn next_seat(&self) -> Option<(Arc<Job>, Seat)> {
+    fn next_seat(&self) -> Option<(Arc<HelperJob>, Seat)> {
         self.jobs().iter().find_map(|job| job.seat().map(|seat| (Arc::clone(job), seat)))
     }
 
@@ -248,7 +248,7 @@ impl HelperPool {
 }
 
 /// Work that helpers may take part in.
-struct Job {
+struct HelperJob {
     work: *const (dyn Fn(Seat) + Sync),
     /// Number of helpers for whom there is work, and number of seats taken (more than `helpers` if
     /// some came too late).
@@ -258,15 +258,16 @@ struct Job {
     inside: AtomicUsize,
 }
 
-/// The bit of `Job::inside` that says that no one may enter any more.
+/// The bit of `HelperJob::inside` that says that no one may enter any more.
 const CLOSED: usize = 1 << (usize::BITS - 1);
 
-// SAFETY: `work` may be called on any thread, and is called only under the rules of `Job::help`.
-unsafe impl Send for Job {}
+// SAFETY: `work` may be called on any thread, and is called only under the rules of
+// `HelperJob::help`.
+unsafe impl Send for HelperJob {}
 // SAFETY: as above.
-unsafe impl Sync for Job {}
+unsafe impl Sync for HelperJob {}
 
-impl Job {
+impl HelperJob {
     /// Takes a seat, if one is left.
     fn seat(&self) -> Option<Seat> {
         let number = self.seats.fetch_add(1, Ordering::Relaxed) + 1;
@@ -305,7 +306,7 @@ impl Drop for Inside<'_> {
 /// A job that helpers can find. Dropping it, also in a panic, closes it and waits for those inside.
 struct Posted<'a> {
     pool: &'a HelperPool,
-    job: Arc<Job>,
+    job: Arc<HelperJob>,
 }
 
 impl Drop for Posted<'_> {
@@ -340,7 +341,7 @@ mod tests {
                         done.fetch_add(1, Ordering::Relaxed);
                     }
                 };
-                with_helpers(Wanted { awake: wanted.0, asleep: wanted.1 }, &work);
+                with_helpers(WantedHelpers { awake: wanted.0, asleep: wanted.1 }, &work);
                 assert_eq!(done.into_inner(), tasks);
                 let mut seen = seen.into_inner().unwrap();
                 seen.sort_unstable();
@@ -367,7 +368,7 @@ mod tests {
                                 sum.fetch_add(caller + round, Ordering::Relaxed);
                             }
                         };
-                        with_helpers(Wanted { awake: 2, asleep: 2 }, &work);
+                        with_helpers(WantedHelpers { awake: 2, asleep: 2 }, &work);
                         assert_eq!(sum.into_inner(), 20 * (caller + round));
                     }
                 });
@@ -383,7 +384,7 @@ mod tests {
                 assert!(local.iter().all(|&byte| byte == 7));
                 assert!(seat.number != 0, "the caller gives up");
             };
-            with_helpers(Wanted { awake: 1, asleep: 1 }, &work);
+            with_helpers(WantedHelpers { awake: 1, asleep: 1 }, &work);
         });
         assert!(payload.is_err());
     }
@@ -401,7 +402,7 @@ mod tests {
         let work = |_: Seat| {
             done.fetch_add(1, Ordering::Relaxed);
         };
-        of_child.run(Wanted { awake: 1, asleep: 1 }, &work);
+        of_child.run(WantedHelpers { awake: 1, asleep: 1 }, &work);
         assert!((1..=2).contains(&done.into_inner()));
         assert!(std::ptr::eq(HelperPool::of(2, &latest), of_child));
     }
@@ -416,7 +417,7 @@ mod tests {
             fn waitpid(process: i32, status: *mut i32, options: i32) -> i32;
             fn _exit(code: i32) -> !;
         }
-        let call = || with_helpers(Wanted { awake: 1, asleep: 1 }, &|_| ());
+        let call = || with_helpers(WantedHelpers { awake: 1, asleep: 1 }, &|_| ());
         let child_ends = |_| {
             // SAFETY: these are the functions of POSIX. The child makes a call and ends, at the
             // latest by its alarm.

@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::error::{Error, Result};
 use crate::limits::{BYTES_A_STEP, BYTES_A_THREAD, BYTES_TO_WAKE, STEPS_A_SHARE};
-use crate::run::threads::helpers::{Seat, Wanted, with_helpers};
+use crate::run::threads::helpers::{Seat, WantedHelpers, with_helpers};
 
 /// How a call's work is split over threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -87,11 +87,14 @@ const WAKING: usize = BYTES_TO_WAKE / BYTES_A_THREAD;
 
 impl Threads {
     /// Number of helpers that a call over `bytes` bytes can use.
-    fn wanted(self, bytes: usize) -> Wanted {
+    fn wanted(self, bytes: usize) -> WantedHelpers {
         let most = thread_count(self.most) - 1;
         let helpers = |bytes_each: usize| (bytes / bytes_each.max(1)).saturating_sub(1).min(most);
         let to_wake = self.bytes_each.saturating_mul(WAKING).min(BYTES_TO_WAKE);
-        Wanted { awake: helpers(self.bytes_each), asleep: helpers(to_wake.max(self.bytes_each)) }
+        WantedHelpers {
+            awake: helpers(self.bytes_each),
+            asleep: helpers(to_wake.max(self.bytes_each)),
+        }
     }
 }
 
@@ -102,12 +105,12 @@ pub(crate) fn thread_count(most: Option<NonZeroUsize>) -> usize {
 
 /// The stripes of one thread. A thread that has finished its own share takes stripes of the other
 /// shares, whose threads may have been slow to wake (work stealing).
-struct Share {
+struct StripeShare {
     next: AtomicUsize,
     end: usize,
 }
 
-impl Share {
+impl StripeShare {
     fn take(&self, step: usize) -> Option<Range<usize>> {
         let start = self.next.fetch_add(step, Ordering::Relaxed);
         (start < self.end).then(|| start..(start + step).min(self.end))
@@ -134,8 +137,9 @@ pub(crate) fn over_stripes(
     }
     let work = |range: Range<usize>| work(range.start * grain..stripes.min(range.end * grain));
     let bound = |thread: usize| grains * thread / threads;
-    let share = |thread| Share { next: AtomicUsize::new(bound(thread)), end: bound(thread + 1) };
-    let shares: Vec<Share> = (0..threads).map(share).collect();
+    let share =
+        |thread| StripeShare { next: AtomicUsize::new(bound(thread)), end: bound(thread + 1) };
+    let shares: Vec<StripeShare> = (0..threads).map(share).collect();
     let step = (grains / (bytes / BYTES_A_STEP).max(1).min(threads * STEPS_A_SHARE)).max(1);
     with_helpers(wanted, &|Seat { number, helpers }| {
         if helpers == 0 {
@@ -196,7 +200,7 @@ mod tests {
     fn a_single_call_wakes_fewer_threads_than_a_burst() {
         let wanted = |bytes_each, bytes| {
             let threads = Threads { most: NonZeroUsize::new(4), bytes_each };
-            let Wanted { awake, asleep } = threads.wanted(bytes);
+            let WantedHelpers { awake, asleep } = threads.wanted(bytes);
             (awake, asleep)
         };
         assert_eq!(wanted(BYTES_A_THREAD, 2 * BYTES_A_THREAD - 1), (0, 0));

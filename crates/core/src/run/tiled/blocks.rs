@@ -11,7 +11,7 @@
 
 use std::ops::Range;
 
-use crate::plan::blocks::{BlockProgram, Step};
+use crate::plan::blocks::{BlockProgram, BlockStep};
 use crate::plan::machine::LINE;
 use crate::run::buffers::Memory;
 use crate::run::tiled::vector::{Streaming, Vector};
@@ -20,7 +20,7 @@ use crate::run::tiled::vector::{Streaming, Vector};
 const LANES: usize = 4;
 
 /// Memory of one call.
-pub(crate) struct Blocks {
+pub(crate) struct BlockMemory {
     inputs: Vec<*const u8>,
     /// Null where the caller does not want the block.
     outputs: Vec<*mut u8>,
@@ -32,7 +32,7 @@ pub(crate) struct Blocks {
     nontemporal: bool,
 }
 
-impl Blocks {
+impl BlockMemory {
     /// Collects the memory of a call whose inputs and outputs are the buffers `inputs` and
     /// `outputs`.
     pub(crate) fn new(
@@ -80,7 +80,7 @@ fn common_misalignment(outputs: &[*mut u8], start: usize) -> Option<usize> {
 /// # Safety
 /// As [`Runners::blocks`](super::Runners::blocks).
 #[inline(always)]
-pub(super) unsafe fn run_tiles<V: Streaming>(program: &BlockProgram, blocks: &Blocks) {
+pub(super) unsafe fn run_tiles<V: Streaming>(program: &BlockProgram, blocks: &BlockMemory) {
     let tiles = 0..blocks.tiles();
     let mut scratch = vec![[0_u64; LINE / 8]; program.cells() * blocks.tile / LINE + 1];
     let start = scratch.as_mut_ptr().cast::<u8>();
@@ -108,7 +108,7 @@ pub(super) unsafe fn run_tiles<V: Streaming>(program: &BlockProgram, blocks: &Bl
 #[inline(always)]
 unsafe fn run_tile<V: Streaming>(
     program: &BlockProgram,
-    blocks: &Blocks,
+    blocks: &BlockMemory,
     places: &[*mut u8],
     range: &Range<usize>,
     next: &Range<usize>,
@@ -124,7 +124,7 @@ unsafe fn run_tile<V: Streaming>(
         }
         fetched += step.fetches as usize;
         let sources = &program.operands()[step.sources.start as usize..step.sources.end as usize];
-        let targets = Targets::new(step, blocks, places, range.start);
+        let targets = ResultPlace::new(step, blocks, places, range.start);
         if targets.cell.is_null() && targets.output.is_null() {
             continue;
         }
@@ -137,7 +137,7 @@ unsafe fn run_tile<V: Streaming>(
 #[inline(always)]
 fn fetch<V: Streaming>(
     program: &BlockProgram,
-    blocks: &Blocks,
+    blocks: &BlockMemory,
     number: usize,
     range: &Range<usize>,
 ) {
@@ -151,15 +151,15 @@ fn fetch<V: Streaming>(
 }
 
 /// Where the result of a step goes.
-struct Targets {
+struct ResultPlace {
     cell: *mut u8,
     output: *mut u8,
     nontemporal: bool,
 }
 
-impl Targets {
+impl ResultPlace {
     #[inline(always)]
-    fn new(step: &Step, blocks: &Blocks, places: &[*mut u8], start: usize) -> Self {
+    fn new(step: &BlockStep, blocks: &BlockMemory, places: &[*mut u8], start: usize) -> Self {
         let output = step.output.map(|output| blocks.outputs[output as usize]);
         let output = output.filter(|output| !output.is_null());
         Self {
@@ -184,8 +184,8 @@ impl Targets {
         }
     }
 
-    /// As [`Targets::store`], for several vectors; uses non-temporal stores where whole lines are
-    /// stored.
+    /// As [`ResultPlace::store`], for several vectors; uses non-temporal stores where whole lines
+    /// are stored.
     ///
     /// # Safety
     /// The targets are valid for the vectors at `at`; where the outputs are aligned to lines, `at`
@@ -215,7 +215,7 @@ impl Targets {
 /// The operands are among the places; the places and the targets are valid for `length` bytes.
 #[inline(always)]
 unsafe fn xor_all<V: Streaming>(
-    targets: &Targets,
+    targets: &ResultPlace,
     sources: &[u32],
     places: &[*mut u8],
     length: usize,

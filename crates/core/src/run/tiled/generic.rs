@@ -23,7 +23,7 @@ use crate::run::tiled::vector::Vector;
 /// A program flattened for interpretation.
 pub(crate) struct Tiles {
     ops: Vec<TiledOp>,
-    operands: Vec<Operand>,
+    operands: Vec<CellOperand>,
     /// Number of tiles in the scratch; temporaries take turns in them.
     scratch: usize,
     /// Bytes of a word.
@@ -37,7 +37,7 @@ pub(crate) struct Tiles {
 }
 
 struct TiledOp {
-    target: Operand,
+    target: CellOperand,
     /// Sources of the operation, as a range of `operands`. The target is among them if the
     /// operation adds to it.
     sources: Range<usize>,
@@ -47,7 +47,7 @@ struct TiledOp {
 
 /// Where the bytes of a cell lie.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Operand {
+pub(super) enum CellOperand {
     /// At `offset` in every strip of `strip` bytes of a buffer.
     Cell { buffer: usize, offset: usize, strip: usize },
     /// In the scratch.
@@ -56,7 +56,7 @@ pub(super) enum Operand {
 
 /// Bytes of a cell in the current tile: `stride` bytes from one stripe to the next.
 #[derive(Clone, Copy)]
-struct Cursor {
+struct CellCursor {
     start: *mut u8,
     stride: usize,
 }
@@ -80,7 +80,7 @@ impl Tiles {
             flat: program.is_flat(),
             tile: tile_bytes(schedule.inputs() + schedule.outputs() + places.count),
         };
-        let operand = |slot| Operand::new(program, &places, slot);
+        let operand = |slot| CellOperand::new(program, &places, slot);
         for op in schedule.ops() {
             let start = tiles.operands.len();
             let own = op.accumulate.then_some(op.target);
@@ -146,17 +146,17 @@ impl Tiles {
     #[inline(always)]
     fn cursor(
         &self,
-        operand: Operand,
+        operand: CellOperand,
         memory: &Memory<'_>,
         scratch: *mut u8,
         tile: &Tile,
-    ) -> Cursor {
+    ) -> CellCursor {
         match operand {
-            Operand::Cell { buffer, offset, strip } => {
+            CellOperand::Cell { buffer, offset, strip } => {
                 let skip = tile.stripes.start * strip + offset + tile.columns.start;
-                Cursor { start: memory.pointer(buffer).wrapping_add(skip), stride: strip }
+                CellCursor { start: memory.pointer(buffer).wrapping_add(skip), stride: strip }
             }
-            Operand::Temp(number) => Cursor {
+            CellOperand::Temp(number) => CellCursor {
                 start: scratch.wrapping_add(number * self.tile.div_ceil(8) * 8),
                 stride: tile.columns.len(),
             },
@@ -164,7 +164,7 @@ impl Tiles {
     }
 }
 
-impl Operand {
+impl CellOperand {
     pub(super) fn new(program: &Program, places: &ScratchPlaces, slot: Slot) -> Self {
         match (slot, program.location(slot)) {
             (_, Some(location)) => Self::Cell {
@@ -237,7 +237,7 @@ fn tile_bytes(cells: usize) -> usize {
 /// The target is valid for reading and writing its pieces, and nobody else touches them.
 #[inline(always)]
 unsafe fn multiply_all(
-    target: Cursor,
+    target: CellCursor,
     factor: &Multiples,
     stripes: usize,
     length: usize,
@@ -296,7 +296,12 @@ fn multiply_quads(bytes: &mut [u8], factor: &Multiples) {
 /// # Safety
 /// Every cursor is valid for its pieces, the target for writing; `V` is available.
 #[inline(always)]
-unsafe fn xor_all<V: Vector>(target: Cursor, sources: &[Cursor], stripes: usize, length: usize) {
+unsafe fn xor_all<V: Vector>(
+    target: CellCursor,
+    sources: &[CellCursor],
+    stripes: usize,
+    length: usize,
+) {
     // The most frequent fan-ins keep their pointers in registers.
     // SAFETY: the caller's contract, passed on.
     unsafe {
@@ -314,7 +319,7 @@ unsafe fn xor_all<V: Vector>(target: Cursor, sources: &[Cursor], stripes: usize,
 
 /// # Safety
 /// As [`xor_all`].
-unsafe fn zero(target: Cursor, stripes: usize, length: usize) {
+unsafe fn zero(target: CellCursor, stripes: usize, length: usize) {
     for stripe in 0..stripes {
         // SAFETY: the target is valid for writing `length` bytes at every stripe.
         unsafe { target.start.add(stripe * target.stride).write_bytes(0, length) };
@@ -325,8 +330,8 @@ unsafe fn zero(target: Cursor, stripes: usize, length: usize) {
 /// As [`xor_all`].
 #[inline(always)]
 unsafe fn xor_few<V: Vector, const N: usize>(
-    target: Cursor,
-    sources: [Cursor; N],
+    target: CellCursor,
+    sources: [CellCursor; N],
     stripes: usize,
     length: usize,
 ) {
@@ -345,7 +350,12 @@ unsafe fn xor_few<V: Vector, const N: usize>(
 /// # Safety
 /// As [`xor_all`].
 #[inline(always)]
-unsafe fn xor_many<V: Vector>(target: Cursor, sources: &[Cursor], stripes: usize, length: usize) {
+unsafe fn xor_many<V: Vector>(
+    target: CellCursor,
+    sources: &[CellCursor],
+    stripes: usize,
+    length: usize,
+) {
     let mut from: Vec<*const u8> = sources.iter().map(|s| s.start.cast_const()).collect();
     for stripe in 0..stripes {
         // SAFETY: every cursor is valid for `length` bytes at every stripe.

@@ -14,7 +14,7 @@ use std::ops::Range;
 use std::sync::LazyLock;
 
 use crate::define::tower::{ELEMENTS, Element};
-use crate::plan::long::program::{Chunk, GRANULE, LongProgram, Pass, Value};
+use crate::plan::long::program::{Chunk, GRANULE, LevelPass, LongProgram, TransformValue};
 use crate::plan::machine::LINE;
 use crate::run::buffers::{Memory, Scratch};
 use crate::run::tiled::multiplier::Multiplier;
@@ -77,10 +77,14 @@ pub(super) unsafe fn run_long<V: Streaming, M: Multiplier<V>, const GROUP: usize
     let kept = memory.places.last().filter(|_| program.keeps()).map(|place| place.start);
     let sum = scratch.start();
     let work = sum.wrapping_add(bytes);
-    let columns = |start| Columns { start, count: tile.min(granules.end - start) };
+    let columns = |start| TileGranules { start, count: tile.min(granules.end - start) };
     for start in granules.clone().step_by(tile.max(1)) {
         let next = (start + tile < granules.end).then(|| columns(start + tile));
-        let at = |place| Tile { start: place, entries: program.entries(), columns: columns(start) };
+        let at = |place| TransformTile {
+            start: place,
+            entries: program.entries(),
+            columns: columns(start),
+        };
         // Tiles of a sum that is kept stand one after the other.
         let before = start * program.entries() * GRANULE;
         let sum = kept.map_or(sum, |kept| kept.wrapping_add(before));
@@ -95,17 +99,17 @@ pub(super) unsafe fn run_long<V: Streaming, M: Multiplier<V>, const GROUP: usize
 #[inline(always)]
 unsafe fn run_tile<V: Streaming, M: Multiplier<V>, const GROUP: usize>(
     program: &LongProgram,
-    passes: &[Pass],
+    passes: &[LevelPass],
     memory: &Memory<'_>,
-    [sum, work]: [Tile; 2],
-    next: Option<Columns>,
+    [sum, work]: [TransformTile; 2],
+    next: Option<TileGranules>,
 ) {
     let (first, last) = (passes[0], passes[passes.len() - 1]);
     let inputs = program.inputs().iter();
     let chunks = inputs.clone().chain(program.outputs()).map(|chunk| (chunk, sum.columns));
     let after = program.inputs().first().zip(next);
     let mut following = chunks.chain(after).skip(1);
-    let mut fetch = || Fetch::new(following.next(), memory, passes, sum.entries);
+    let mut fetch = || Prefetcher::new(following.next(), memory, passes, sum.entries);
     // SAFETY: the caller's contract.
     unsafe {
         if program.inputs().is_empty() && !program.keeps() {
@@ -138,8 +142,8 @@ unsafe fn run_tile<V: Streaming, M: Multiplier<V>, const GROUP: usize>(
 }
 
 /// Prefetches the values of the next chunk at an even rate while the present chunk is transformed.
-struct Fetch<'a> {
-    next: Option<(&'a Chunk, Columns)>,
+struct Prefetcher<'a> {
+    next: Option<(&'a Chunk, TileGranules)>,
     memory: &'a Memory<'a>,
     /// Number of steps of a transform, and number of steps taken so far.
     steps: usize,
@@ -148,11 +152,11 @@ struct Fetch<'a> {
     fetched: usize,
 }
 
-impl<'a> Fetch<'a> {
+impl<'a> Prefetcher<'a> {
     fn new(
-        next: Option<(&'a Chunk, Columns)>,
+        next: Option<(&'a Chunk, TileGranules)>,
         memory: &'a Memory<'a>,
-        passes: &[Pass],
+        passes: &[LevelPass],
         entries: usize,
     ) -> Self {
         let steps = passes.iter().map(|pass| entries >> pass.levels).sum();
@@ -187,19 +191,19 @@ struct Ends<'a> {
 /// One end of a pass.
 #[derive(Clone, Copy)]
 enum End<'a> {
-    Tile(Tile),
+    Tile(TransformTile),
     /// In the buffers of the chunk's values, and in the tile where an entry has none.
     Values(&'a Memory<'a>),
 }
 
 /// The granules of every block that a tile holds.
 #[derive(Clone, Copy)]
-struct Columns {
+struct TileGranules {
     start: usize,
     count: usize,
 }
 
-impl Columns {
+impl TileGranules {
     /// Bytes of a block's columns.
     #[inline(always)]
     fn width(self) -> usize {
@@ -209,7 +213,7 @@ impl Columns {
     /// The first byte of a value's columns in its buffer, and the number of bytes that the buffer
     /// has there.
     #[inline(always)]
-    fn of(self, value: &Value, memory: &Memory<'_>) -> (*mut u8, usize) {
+    fn of(self, value: &TransformValue, memory: &Memory<'_>) -> (*mut u8, usize) {
         let place = memory.places[value.buffer];
         let start = self.start * GRANULE;
         (place.start.wrapping_add(start), place.length.saturating_sub(start).min(self.width()))
@@ -218,13 +222,13 @@ impl Columns {
 
 /// The entries of a transform: some granules of each, entry after entry.
 #[derive(Clone, Copy)]
-struct Tile {
+struct TransformTile {
     start: *mut u8,
     entries: usize,
-    columns: Columns,
+    columns: TileGranules,
 }
 
-impl Tile {
+impl TransformTile {
     /// Bytes of an entry.
     #[inline(always)]
     fn width(self) -> usize {
@@ -248,7 +252,7 @@ impl Tile {
         memory: &Memory<'_>,
         entry: usize,
     ) -> *mut u8 {
-        // SAFETY: the entry is one of the tile's, and `Columns::of` keeps within the buffer.
+        // SAFETY: the entry is one of the tile's, and `TileGranules::of` keeps within the buffer.
         unsafe {
             let Some(value) = chunk.value(entry) else {
                 self.clear(entry..entry + 1);
@@ -279,7 +283,8 @@ impl Tile {
     ) {
         for value in chunk.values_of(entries) {
             let (to, bytes) = self.columns.of(value, memory);
-            // SAFETY: the entry is one of the tile's, and `Columns::of` keeps within the buffer.
+            // SAFETY: the entry is one of the tile's, and `TileGranules::of` keeps within the
+            // buffer.
             unsafe {
                 self.scale::<V, M>(value);
                 to.copy_from_nonoverlapping(self.entry(value.entry), bytes);
@@ -292,7 +297,7 @@ impl Tile {
     /// # Safety
     /// The tile is valid, and has the value's entry.
     #[inline(always)]
-    unsafe fn scale<V: Vector, M: Multiplier<V>>(self, value: &Value) {
+    unsafe fn scale<V: Vector, M: Multiplier<V>>(self, value: &TransformValue) {
         if value.factor == Element::ONE {
             return;
         }
@@ -324,9 +329,9 @@ impl Tile {
     unsafe fn pass<V: Streaming, M: Multiplier<V>, const GROUP: usize, const INVERSE: bool>(
         self,
         chunk: &Chunk,
-        pass: Pass,
+        pass: LevelPass,
         ends: Ends<'_>,
-        fetch: &mut Fetch<'_>,
+        fetch: &mut Prefetcher<'_>,
     ) {
         // SAFETY: the caller's contract.
         unsafe {
@@ -340,14 +345,14 @@ impl Tile {
     }
 
     /// # Safety
-    /// As [`Tile::pass`]; `GROUP` is 2 to the number of the pass's levels.
+    /// As [`TransformTile::pass`]; `GROUP` is 2 to the number of the pass's levels.
     #[inline(always)]
     unsafe fn groups<V: Streaming, M: Multiplier<V>, const GROUP: usize, const INVERSE: bool>(
         self,
         chunk: &Chunk,
-        pass: Pass,
+        pass: LevelPass,
         ends: Ends<'_>,
-        fetch: &mut Fetch<'_>,
+        fetch: &mut Prefetcher<'_>,
     ) {
         let Ends { from, to, adds } = ends;
         let size = GROUP << pass.level;
@@ -402,7 +407,7 @@ impl Tile {
 #[inline(always)]
 fn factors<V: Vector, M: Multiplier<V>, const GROUP: usize>(
     chunk: &Chunk,
-    pass: Pass,
+    pass: LevelPass,
     first: usize,
     points: &[[u8; 3]],
     all: &[M::Factor; 256],

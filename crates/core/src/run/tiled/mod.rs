@@ -33,7 +33,7 @@ use crate::plan::blocks::BlockProgram;
 use crate::plan::long::program::LongProgram;
 use crate::plan::program::Program;
 use crate::run::buffers::{Memory, PreparedKernel};
-use crate::run::tiled::blocks::Blocks;
+use crate::run::tiled::blocks::BlockMemory;
 use crate::run::tiled::generic::Tiles;
 
 /// The tiled kernels of an instruction set. They exist only if the processor has it.
@@ -48,7 +48,7 @@ pub(crate) struct Runners {
     /// Its safety contract: the numbers of inputs and outputs are the program's. Each input is
     /// valid for the bytes of the blocks, and each output is null or valid for these bytes. No
     /// other thread touches these bytes of the outputs or writes those of the inputs.
-    pub(crate) blocks: unsafe fn(&BlockProgram, &Blocks),
+    pub(crate) blocks: unsafe fn(&BlockProgram, &BlockMemory),
 }
 
 /// Runs a program of a long code over a range of granules.

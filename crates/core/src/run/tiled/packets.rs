@@ -27,7 +27,7 @@ use std::sync::atomic::{Ordering, compiler_fence};
 use crate::plan::program::Program;
 use crate::plan::schedule::{Op, Slot};
 use crate::run::buffers::{Memory, PreparedKernel};
-use crate::run::tiled::generic::{Operand, ScratchPlaces};
+use crate::run::tiled::generic::{CellOperand, ScratchPlaces};
 use crate::run::tiled::products::Product;
 use crate::run::tiled::vector::Vector;
 
@@ -40,7 +40,7 @@ const WORDS_A_PASS: usize = 4096;
 
 /// The steps that one pass over a packet covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Pass {
+pub(crate) enum PacketScope {
     /// One step.
     Step,
     /// All consecutive steps that read the same packet.
@@ -50,19 +50,19 @@ pub(crate) enum Pass {
 /// A program prepared for a kernel of the lab.
 pub(crate) struct Untiled {
     program: Packets,
-    runner: Runner,
+    runner: PacketRunner,
 }
 
 /// Runs a program over a range of stripes, a whole packet at a time.
 ///
 /// Its safety contract is that of [`PreparedKernel::run`]. It exists only where the processor has
 /// the features that it needs.
-type Runner = unsafe fn(&Packets, &Memory<'_>, Range<usize>);
+type PacketRunner = unsafe fn(&Packets, &Memory<'_>, Range<usize>);
 
 impl Untiled {
     /// Prepares a program for the kernel that moves `bytes` bytes at a time; `None` if the
     /// processor has no registers of this width.
-    pub(crate) fn new(program: &Program, pass: Pass, bytes: usize) -> Option<Self> {
+    pub(crate) fn new(program: &Program, pass: PacketScope, bytes: usize) -> Option<Self> {
         Some(Self { program: Packets::new(program, pass), runner: runner(bytes)? })
     }
 }
@@ -74,17 +74,17 @@ impl PreparedKernel for Untiled {
     }
 }
 
-fn runner(bytes: usize) -> Option<Runner> {
+fn runner(bytes: usize) -> Option<PacketRunner> {
     match bytes {
         8 => Some(bits64),
         #[cfg(target_arch = "x86_64")]
-        16 => is_x86_feature_detected!("sse2").then_some(bits128 as Runner),
+        16 => is_x86_feature_detected!("sse2").then_some(bits128 as PacketRunner),
         #[cfg(target_arch = "aarch64")]
-        16 => std::arch::is_aarch64_feature_detected!("neon").then_some(bits128 as Runner),
+        16 => std::arch::is_aarch64_feature_detected!("neon").then_some(bits128 as PacketRunner),
         #[cfg(target_arch = "x86_64")]
-        32 => is_x86_feature_detected!("avx2").then_some(bits256 as Runner),
+        32 => is_x86_feature_detected!("avx2").then_some(bits256 as PacketRunner),
         #[cfg(target_arch = "x86_64")]
-        64 => is_x86_feature_detected!("avx512f").then_some(bits512 as Runner),
+        64 => is_x86_feature_detected!("avx512f").then_some(bits512 as PacketRunner),
         _ => None,
     }
 }
@@ -93,7 +93,7 @@ fn runner(bytes: usize) -> Option<Runner> {
 macro_rules! runner {
     ($name:ident, $vector:ty, $($target:meta),*) => {
         /// # Safety
-        /// As [`Runner`].
+        /// As [`PacketRunner`].
         $(#[$target])*
         unsafe fn $name(program: &Packets, memory: &Memory<'_>, stripes: Range<usize>) {
             // SAFETY: the caller's contract; the features are enabled here.
@@ -115,7 +115,7 @@ runner!(bits512, std::arch::x86_64::__m512i, target_feature(enable = "avx512f"))
 /// A program as a list of passes.
 struct Packets {
     passes: Vec<PacketPass>,
-    /// The multiplications of the passes, which [`Kind::Times`] numbers.
+    /// The multiplications of the passes, which [`StepKind::Times`] numbers.
     products: Vec<Product>,
     /// Number of packets in the scratch.
     scratch: usize,
@@ -127,14 +127,14 @@ struct Packets {
 
 /// Steps that read the same packet and do the same with it.
 struct PacketPass {
-    kind: Kind,
-    source: Operand,
+    kind: StepKind,
+    source: CellOperand,
     /// At most [`TARGETS_A_PASS`].
-    targets: Vec<Operand>,
+    targets: Vec<CellOperand>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum StepKind {
     /// Sets the target to zeros; there is no source.
     Zero,
     Copy,
@@ -144,16 +144,16 @@ enum Kind {
 }
 
 impl Packets {
-    fn new(program: &Program, pass: Pass) -> Self {
+    fn new(program: &Program, pass: PacketScope) -> Self {
         let schedule = program.schedule();
         let places = ScratchPlaces::new(schedule);
-        let operand = |slot| Operand::new(program, &places, slot);
+        let operand = |slot| CellOperand::new(program, &places, slot);
         let (mut passes, mut products): (Vec<PacketPass>, Vec<Product>) = Default::default();
         let all = schedule.ops().iter().flat_map(|op| steps(program, op, &mut products));
         for (kind, source, target) in all.collect::<Vec<_>>() {
             let (source, target) = (operand(source), operand(target));
             let joins = |last: &&mut PacketPass| {
-                let has_room = pass == Pass::Source && last.targets.len() < TARGETS_A_PASS;
+                let has_room = pass == PacketScope::Source && last.targets.len() < TARGETS_A_PASS;
                 has_room && last.kind == kind && last.source == source
             };
             match passes.last_mut().filter(joins) {
@@ -178,11 +178,11 @@ impl Packets {
         let scratch = scratch.as_mut_ptr().cast::<u8>();
         for stripe in stripes.clone().step_by(self.together) {
             let length = self.columns * self.together.min(stripes.end - stripe);
-            let at = |operand: Operand| match operand {
-                Operand::Cell { buffer, offset, strip } => {
+            let at = |operand: CellOperand| match operand {
+                CellOperand::Cell { buffer, offset, strip } => {
                     memory.pointer(buffer).wrapping_add(stripe * strip + offset)
                 }
-                Operand::Temp(number) => scratch.wrapping_add(number * row),
+                CellOperand::Temp(number) => scratch.wrapping_add(number * row),
             };
             for pass in &self.passes {
                 // SAFETY: the operands lie in this stripe of the caller's buffers or in the
@@ -198,13 +198,13 @@ impl Packets {
 /// of one of the sources, that source needs no step, because its bytes are there already. A sum is
 /// multiplied in place; a single source is multiplied on its way to the target. What multiplies is
 /// added to `products`.
-fn steps(program: &Program, op: &Op, products: &mut Vec<Product>) -> Vec<(Kind, Slot, Slot)> {
-    let mut steps: Vec<(Kind, Slot, Slot)> = sum_steps(program, op).collect();
+fn steps(program: &Program, op: &Op, products: &mut Vec<Product>) -> Vec<(StepKind, Slot, Slot)> {
+    let mut steps: Vec<(StepKind, Slot, Slot)> = sum_steps(program, op).collect();
     if let Some(field) = program.schedule().field().filter(|_| op.factor != 1) {
         products.push(Product::new(field, op.factor));
-        let times = Kind::Times(products.len() - 1);
+        let times = StepKind::Times(products.len() - 1);
         match &mut steps[..] {
-            [(kind @ Kind::Copy, ..)] => *kind = times,
+            [(kind @ StepKind::Copy, ..)] => *kind = times,
             _ => steps.push((times, op.target, op.target)),
         }
     }
@@ -212,16 +212,16 @@ fn steps(program: &Program, op: &Op, products: &mut Vec<Product>) -> Vec<(Kind, 
 }
 
 /// Takes the sum of an operation apart.
-fn sum_steps(program: &Program, op: &Op) -> impl Iterator<Item = (Kind, Slot, Slot)> {
+fn sum_steps(program: &Program, op: &Op) -> impl Iterator<Item = (StepKind, Slot, Slot)> {
     let target = op.target;
     let place = program.location(target);
     let is_there = |source: &Slot| place.is_some() && program.location(*source) == place;
     let there = op.sources.iter().copied().find(is_there);
     let is_new = !op.accumulate && there.is_none();
-    let zero = (is_new && op.sources.is_empty()).then_some((Kind::Zero, target, target));
+    let zero = (is_new && op.sources.is_empty()).then_some((StepKind::Zero, target, target));
     let others = op.sources.clone().into_iter().filter(move |&source| Some(source) != there);
     let steps = others.enumerate().map(move |(number, source)| {
-        let kind = if is_new && number == 0 { Kind::Copy } else { Kind::Xor };
+        let kind = if is_new && number == 0 { StepKind::Copy } else { StepKind::Xor };
         (kind, source, target)
     });
     zero.into_iter().chain(steps)
@@ -234,31 +234,35 @@ impl PacketPass {
     unsafe fn run<V: Vector>(
         &self,
         products: &[Product],
-        at: impl Fn(Operand) -> *mut u8,
+        at: impl Fn(CellOperand) -> *mut u8,
         length: usize,
     ) {
         let source = at(self.source).cast_const();
         // SAFETY: the caller's contract, passed on.
         unsafe {
             match (self.kind, &self.targets[..]) {
-                (Kind::Zero, targets) => {
+                (StepKind::Zero, targets) => {
                     targets.iter().for_each(|&target| at(target).write_bytes(0, length));
                 }
-                (Kind::Times(number), targets) => {
+                (StepKind::Times(number), targets) => {
                     for &target in targets {
                         products[number].run(source, at(target), length);
                     }
                 }
-                (Kind::Copy, &[a]) => pass::<V, 1, true>(source, [a].map(at), length),
-                (Kind::Copy, &[a, b]) => pass::<V, 2, true>(source, [a, b].map(at), length),
-                (Kind::Copy, &[a, b, c]) => pass::<V, 3, true>(source, [a, b, c].map(at), length),
-                (Kind::Copy, &[a, b, c, d]) => {
+                (StepKind::Copy, &[a]) => pass::<V, 1, true>(source, [a].map(at), length),
+                (StepKind::Copy, &[a, b]) => pass::<V, 2, true>(source, [a, b].map(at), length),
+                (StepKind::Copy, &[a, b, c]) => {
+                    pass::<V, 3, true>(source, [a, b, c].map(at), length)
+                }
+                (StepKind::Copy, &[a, b, c, d]) => {
                     pass::<V, 4, true>(source, [a, b, c, d].map(at), length);
                 }
-                (Kind::Xor, &[a]) => pass::<V, 1, false>(source, [a].map(at), length),
-                (Kind::Xor, &[a, b]) => pass::<V, 2, false>(source, [a, b].map(at), length),
-                (Kind::Xor, &[a, b, c]) => pass::<V, 3, false>(source, [a, b, c].map(at), length),
-                (Kind::Xor, &[a, b, c, d]) => {
+                (StepKind::Xor, &[a]) => pass::<V, 1, false>(source, [a].map(at), length),
+                (StepKind::Xor, &[a, b]) => pass::<V, 2, false>(source, [a, b].map(at), length),
+                (StepKind::Xor, &[a, b, c]) => {
+                    pass::<V, 3, false>(source, [a, b, c].map(at), length)
+                }
+                (StepKind::Xor, &[a, b, c, d]) => {
                     pass::<V, 4, false>(source, [a, b, c, d].map(at), length);
                 }
                 _ => {}
@@ -317,40 +321,42 @@ unsafe fn xor_pass<V: Vector, const N: usize, const COPY: bool>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::program::Location;
+    use crate::plan::program::CellLocation;
 
     /// The toy code of the paper in data-first order (its table 3), with two packets a node.
     const DATA_FIRST: &str = "inputs 2 temps 0 outputs 2\no0 = i0\no1 = i0\no0 ^= i1\no1 ^= i1\n";
 
     fn program(text: &str, inputs: &[usize], outputs: &[usize]) -> Program {
         let places = |buffers: &[usize]| {
-            buffers.iter().map(|&buffer| Location { buffer, row: 0 }).collect::<Vec<_>>()
+            buffers.iter().map(|&buffer| CellLocation { buffer, row: 0 }).collect::<Vec<_>>()
         };
         let schedule = text.parse().unwrap();
         Program::new(schedule, places(inputs), places(outputs), vec![1; 4], 64).unwrap()
     }
 
-    fn shape(packets: &Packets) -> Vec<(Kind, usize)> {
+    fn shape(packets: &Packets) -> Vec<(StepKind, usize)> {
         packets.passes.iter().map(|pass| (pass.kind, pass.targets.len())).collect()
     }
 
     #[test]
     fn a_pass_covers_a_step_or_all_that_read_a_packet() {
         let program = program(DATA_FIRST, &[0, 1], &[2, 3]);
-        let by_step = [(Kind::Copy, 1), (Kind::Copy, 1), (Kind::Xor, 1), (Kind::Xor, 1)];
-        assert_eq!(shape(&Packets::new(&program, Pass::Step)), by_step);
-        let by_source = [(Kind::Copy, 2), (Kind::Xor, 2)];
-        assert_eq!(shape(&Packets::new(&program, Pass::Source)), by_source);
+        let by_step =
+            [(StepKind::Copy, 1), (StepKind::Copy, 1), (StepKind::Xor, 1), (StepKind::Xor, 1)];
+        assert_eq!(shape(&Packets::new(&program, PacketScope::Step)), by_step);
+        let by_source = [(StepKind::Copy, 2), (StepKind::Xor, 2)];
+        assert_eq!(shape(&Packets::new(&program, PacketScope::Source)), by_source);
     }
 
     #[test]
     fn sums_are_taken_apart_and_what_is_in_place_stays() {
         let text = "inputs 3 temps 0 outputs 2\no0 = i0 ^ i1 ^ i2\no1 = 0\n";
         let apart = program(text, &[0, 1, 2], &[3, 0]);
-        let steps = [(Kind::Copy, 1), (Kind::Xor, 1), (Kind::Xor, 1), (Kind::Zero, 1)];
-        assert_eq!(shape(&Packets::new(&apart, Pass::Step)), steps);
+        let steps =
+            [(StepKind::Copy, 1), (StepKind::Xor, 1), (StepKind::Xor, 1), (StepKind::Zero, 1)];
+        assert_eq!(shape(&Packets::new(&apart, PacketScope::Step)), steps);
         let in_place = program(text, &[0, 1, 2], &[1, 3]);
-        let steps = [(Kind::Xor, 1), (Kind::Xor, 1), (Kind::Zero, 1)];
-        assert_eq!(shape(&Packets::new(&in_place, Pass::Step)), steps);
+        let steps = [(StepKind::Xor, 1), (StepKind::Xor, 1), (StepKind::Zero, 1)];
+        assert_eq!(shape(&Packets::new(&in_place, PacketScope::Step)), steps);
     }
 }

@@ -7,7 +7,7 @@ use crate::plan::blocks::BlockProgram;
 use crate::plan::long::program::LongProgram;
 use crate::run::buffers::Memory;
 use crate::run::tiled::Runners;
-use crate::run::tiled::blocks::{Blocks, run_tiles};
+use crate::run::tiled::blocks::{BlockMemory, run_tiles};
 use crate::run::tiled::generic::Tiles;
 use crate::run::tiled::long::run_long;
 use crate::run::tiled::multiplier::{Multiplier, Shuffles, Tables};
@@ -29,7 +29,7 @@ unsafe fn tiles(program: &Tiles, memory: &Memory<'_>, stripes: Range<usize>) {
 /// # Safety
 /// As [`Runners::blocks`].
 #[target_feature(enable = "sse2")]
-unsafe fn blocks(program: &BlockProgram, blocks: &Blocks) {
+unsafe fn blocks(program: &BlockProgram, blocks: &BlockMemory) {
     // SAFETY: the caller's contract; the feature is enabled here.
     unsafe { run_tiles::<__m128i>(program, blocks) }
 }

@@ -3,12 +3,15 @@
 use std::collections::BTreeSet;
 
 use super::job::repair;
-use super::world::{ENOUGH, Run, STAGES, State, World};
-use crate::protocol::{Kind, Listed, NodeIndex, PartIndex, RepairOutcome};
+use super::world::{ENOUGH, Run, STAGES, World, WorldState};
+use crate::protocol::{Listed, NodeIndex, PartIndex, RepairOutcome, VersionKind};
 
 /// Returns what surveys may see that happen in no time and are sure: the greatest version of each
 /// set of nodes that is large enough. Drained nodes answer, or have left the list already.
-fn sure_views<'a>(world: &'a World, state: &'a State) -> impl Iterator<Item = Option<Listed>> + 'a {
+fn sure_views<'a>(
+    world: &'a World,
+    state: &'a WorldState,
+) -> impl Iterator<Item = Option<Listed>> + 'a {
     // One node is silent: the empty one, or any.
     let empty = state.nodes.iter().position(|node| node.is_empty);
     let silent = empty.map_or(0..state.nodes.len(), |empty| empty..empty + 1);
@@ -23,13 +26,13 @@ fn sure_views<'a>(world: &'a World, state: &'a State) -> impl Iterator<Item = Op
 }
 
 /// Whether every sure reader sees what was acknowledged, or something greater.
-pub fn is_regular(world: &World, state: &State) -> bool {
+pub fn is_regular(world: &World, state: &WorldState) -> bool {
     sure_views(world, state).all(|seen| state.is_recent(seen, state.acked))
 }
 
 /// Whether what sure readers see can be decoded.
-pub fn is_readable(world: &World, state: &State) -> bool {
-    let objects = sure_views(world, state).flatten().filter(|seen| seen.kind == Kind::Put);
+pub fn is_readable(world: &World, state: &WorldState) -> bool {
+    let objects = sure_views(world, state).flatten().filter(|seen| seen.kind == VersionKind::Put);
     let objects = objects.map(|seen| seen.version.object).filter(|&id| !world.is_inline(id));
     objects.collect::<BTreeSet<_>>().into_iter().all(|object| {
         // As long as no node failed, one may yet.
@@ -41,7 +44,7 @@ pub fn is_readable(world: &World, state: &State) -> bool {
 }
 
 /// Whether, when nothing is under way, one repair puts everything in order.
-pub fn settles(world: &World, state: &State) -> bool {
+pub fn settles(world: &World, state: &WorldState) -> bool {
     let is_quiet = |run: &Run| matches!(run, Run::Waiting | Run::Crashed(_) | Run::Ended);
     if state.flaw.is_some() || !state.jobs.iter().all(|run| is_quiet(run)) {
         return true;
@@ -61,19 +64,19 @@ pub fn settles(world: &World, state: &State) -> bool {
 }
 
 /// Returns the version that a repair puts in order, if it comes to its end.
-fn repaired(world: &World, state: &mut State) -> Option<Listed> {
+fn repaired(world: &World, state: &mut WorldState) -> Option<Listed> {
     let latest = state.latest();
     match repair(world, state)? {
         RepairOutcome::Repaired { listed, is_owed: false, .. } => Some(listed),
         RepairOutcome::Collected | RepairOutcome::Nothing => {
-            latest.filter(|latest| latest.kind == Kind::Removed)
+            latest.filter(|latest| latest.kind == VersionKind::Removed)
         }
         _ => None,
     }
 }
 
 /// Whether nothing is there but the version that counts, all of it where it belongs.
-fn is_in_order(world: &World, before: &State, after: &State, latest: Listed) -> bool {
+fn is_in_order(world: &World, before: &WorldState, after: &WorldState, latest: Listed) -> bool {
     let object = latest.version.object;
     let mut manifests = after.nodes.iter().map(|node| &node.manifests);
     let is_alone = manifests.clone().all(|on| on.iter().all(|listed| *listed == latest));
@@ -81,8 +84,8 @@ fn is_in_order(world: &World, before: &State, after: &State, latest: Listed) -> 
     let holders = counted.filter(|on| on.contains(&latest)).count();
     let is_small = world.is_inline(object);
     let is_settled = match latest.kind {
-        Kind::Removed if holders == 0 => true,
-        Kind::Removed => holders >= world.quorum.to_write(),
+        VersionKind::Removed if holders == 0 => true,
+        VersionKind::Removed => holders >= world.quorum.to_write(),
         _ if is_small => holders >= world.quorum.to_write(),
         _ => holders == world.quorum.serving(),
     };
@@ -90,12 +93,13 @@ fn is_in_order(world: &World, before: &State, after: &State, latest: Listed) -> 
     let is_older = |of| known.iter().any(|listed| listed.version.object == of && of != object);
     let mut parts = after.nodes.iter().flat_map(|node| &node.parts);
     let is_clean = !parts.any(|(of, _)| is_older(*of));
-    let is_whole = latest.kind == Kind::Removed || is_small || is_at_home(world, after, object);
+    let is_whole =
+        latest.kind == VersionKind::Removed || is_small || is_at_home(world, after, object);
     is_alone && is_settled && is_clean && is_whole
 }
 
 /// Whether each part of the object is on its home and nowhere else.
-fn is_at_home(world: &World, state: &State, object: paritas_shards::ObjectId) -> bool {
+fn is_at_home(world: &World, state: &WorldState, object: paritas_shards::ObjectId) -> bool {
     let count = STAGES.into_iter().find(|&end| state.parts(object) <= end).unwrap_or(0);
     let homes = world.spread().homes;
     let is_right = |part: usize, node: usize| {

@@ -3,22 +3,22 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::world::{ENOUGH, Fetch, Job, Mutation, Run, STAGES, State, World, id};
+use super::world::{ENOUGH, Fetch, Job, Mutation, Run, STAGES, World, WorldState, id};
 use crate::protocol::action::ask;
 use crate::protocol::{
-    Action, Answer, Content, Event, Get, GetOutcome, Listed, Machine, Procedure, Promote,
-    PromoteOutcome, Put, PutOutcome, Repair, RepairOutcome, Request,
+    Action, Answer, Event, Get, GetOutcome, Listed, NewParts, Procedure, Promote, PromoteOutcome,
+    Put, PutOutcome, Repair, RepairOutcome, Request, RunningMachine,
 };
 
 /// Starts a machine.
-fn started<P: Procedure>(procedure: P) -> Machine<P> {
-    let mut machine = Machine::new(procedure);
+fn started<P: Procedure>(procedure: P) -> RunningMachine<P> {
+    let mut machine = RunningMachine::new(procedure);
     machine.start();
     machine
 }
 
 impl Run {
-    pub fn start(world: &World, at: usize, state: &State) -> Self {
+    pub fn start(world: &World, at: usize, state: &WorldState) -> Self {
         let (quorum, order) = (world.quorum, world.serving().collect());
         let (acked, now) =
             (state.acked, if world.breaks(Mutation::NoClock) { 0 } else { state.now });
@@ -35,10 +35,10 @@ impl Run {
             Job::Put | Job::PutMost | Job::Rewrite => {
                 spread.homes.truncate(STAGES[0]);
                 let missing = usize::from(world.jobs[at] == Job::PutMost);
-                put(Content::Shards { spread, needed: STAGES[0] - missing })
+                put(NewParts::Shards { spread, needed: STAGES[0] - missing })
             }
-            Job::Inline => put(Content::Inline { length: 1, order }),
-            Job::Remove => put(Content::Removed { order }),
+            Job::Inline => put(NewParts::Inline { length: 1, order }),
+            Job::Remove => put(NewParts::Removed { order }),
             Job::Get => Self::Get(started(Get::new(quorum)), acked),
             Job::Promote => {
                 Self::Promote(started(Promote::new(quorum, id(0), spread, STAGES[0]..STAGES[1])))
@@ -119,7 +119,13 @@ impl Run {
     }
 
     /// Hands an answer to a job, and judges what it comes to.
-    pub fn handle(world: &World, state: &mut State, at: usize, action: Action, answer: Answer) {
+    pub fn handle(
+        world: &World,
+        state: &mut WorldState,
+        at: usize,
+        action: Action,
+        answer: Answer,
+    ) {
         let mut run = (*state.jobs[at]).clone();
         let event = Event { action, answer };
         match &mut run {
@@ -141,7 +147,12 @@ impl Run {
     }
 }
 
-fn ended_put(world: &World, state: &mut State, put: Machine<Put>, before: Option<Listed>) -> Run {
+fn ended_put(
+    world: &World,
+    state: &mut WorldState,
+    put: RunningMachine<Put>,
+    before: Option<Listed>,
+) -> Run {
     match put.outcome() {
         None => return Run::Put(put, before),
         Some(PutOutcome::Committed { listed, is_owed }) => {
@@ -178,7 +189,12 @@ fn ended_put(world: &World, state: &mut State, put: Machine<Put>, before: Option
     Run::Ended
 }
 
-fn ended_get(world: &World, state: &mut State, get: Machine<Get>, before: Option<Listed>) -> Run {
+fn ended_get(
+    world: &World,
+    state: &mut WorldState,
+    get: RunningMachine<Get>,
+    before: Option<Listed>,
+) -> Run {
     let seen = match get.outcome() {
         None => return Run::Get(get, before),
         Some(GetOutcome::Found(listed, _)) => Some(*listed),
@@ -222,7 +238,7 @@ fn ended_fetch(world: &World, fetch: Fetch, before: Option<Listed>) -> Run {
     }
 }
 
-fn ended_promote(world: &World, state: &mut State, promote: Machine<Promote>) -> Run {
+fn ended_promote(world: &World, state: &mut WorldState, promote: RunningMachine<Promote>) -> Run {
     let Some(outcome) = promote.outcome() else { return Run::Promote(promote) };
     world.reach(match outcome {
         PromoteOutcome::Promoted { is_owed: false } => "promote: promoted",
@@ -240,7 +256,7 @@ fn ended_promote(world: &World, state: &mut State, promote: Machine<Promote>) ->
     Run::Ended
 }
 
-fn ended_repair(world: &World, state: &mut State, repair: Machine<Repair>) -> Run {
+fn ended_repair(world: &World, state: &mut WorldState, repair: RunningMachine<Repair>) -> Run {
     let Some(outcome) = repair.outcome() else { return Run::Repair(repair) };
     world.reach(match outcome {
         RepairOutcome::Repaired { is_owed: false, .. } => "repair: repaired",
@@ -282,7 +298,7 @@ impl Fetch {
     }
 }
 
-impl State {
+impl WorldState {
     /// Returns the greatest version on any node.
     pub fn latest(&self) -> Option<Listed> {
         self.nodes.iter().flat_map(|node| &node.manifests).max().copied()
@@ -301,7 +317,7 @@ impl State {
 }
 
 /// Runs a repair of the name to its end, with nothing going wrong.
-pub fn repair(world: &World, state: &mut State) -> Option<RepairOutcome> {
+pub fn repair(world: &World, state: &mut WorldState) -> Option<RepairOutcome> {
     let mut machine = started(Repair::new(world.quorum, state.now));
     while let Some(&action) = machine.waiting().first() {
         let answer = world.execute(state, Job::Repair, action);

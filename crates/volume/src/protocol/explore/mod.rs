@@ -15,11 +15,11 @@ use std::time::Instant;
 use stateright::{Checker, HasDiscoveries, Model, UniformChooser};
 
 use world::Job::{Get, Inline, Promote, Put, PutMost, Remove, Repair, Rewrite, Scrub};
-use world::{Budget, Mutation, World};
+use world::{Misfortune, Mutation, World};
 
-use crate::protocol::Kind;
+use crate::protocol::VersionKind;
 
-const CALM: Budget = Budget { faults: 0, crashes: 0, outages: 0, losses: 0, days: 0 };
+const CALM: Misfortune = Misfortune { faults: 0, crashes: 0, outages: 0, losses: 0, days: 0 };
 
 /// Explores a world completely, and expects it to be sound. Returns what jobs came to.
 fn explore(world: World) -> BTreeSet<&'static str> {
@@ -37,7 +37,7 @@ fn explore(world: World) -> BTreeSet<&'static str> {
 /// Follows random histories of all jobs at once, in which everything may go wrong, through `states`
 /// states.
 fn sample(nodes: usize, states: usize) {
-    let budget = Budget { faults: 4, crashes: 2, outages: 2, losses: 1, days: 1 };
+    let budget = Misfortune { faults: 4, crashes: 2, outages: 2, losses: 1, days: 1 };
     let world = World::new(nodes, &[Put, Inline, Promote, Repair, Remove, Get, Rewrite], budget);
     let checker = world.checker().threads(2).target_state_count(states);
     let checker = checker.spawn_simulation(1, UniformChooser).join();
@@ -62,10 +62,10 @@ fn flaw(world: World) -> (usize, &'static str) {
 }
 
 /// A little of everything goes wrong.
-const ROUGH: Budget = Budget { faults: 1, crashes: 1, outages: 1, losses: 1, days: 0 };
-const CRASH: Budget = Budget { crashes: 1, ..CALM };
-const OUTAGE: Budget = Budget { outages: 1, ..CALM };
-const FAULT: Budget = Budget { faults: 1, ..CALM };
+const ROUGH: Misfortune = Misfortune { faults: 1, crashes: 1, outages: 1, losses: 1, days: 0 };
+const CRASH: Misfortune = Misfortune { crashes: 1, ..CALM };
+const OUTAGE: Misfortune = Misfortune { outages: 1, ..CALM };
+const FAULT: Misfortune = Misfortune { faults: 1, ..CALM };
 
 #[test]
 fn small_worlds_are_sound_and_have_every_outcome() {
@@ -95,12 +95,13 @@ fn small_worlds_are_sound_and_have_every_outcome() {
         worlds.push(World::new(4, jobs, CRASH).with_a_drained_node());
     }
     worlds.push(World::new(3, &[Put, Put], FAULT));
-    worlds.push(World::new(3, &[Put, Get], Budget { faults: 1, ..CRASH }));
+    worlds.push(World::new(3, &[Put, Get], Misfortune { faults: 1, ..CRASH }));
     worlds.push(World::new(3, &[Remove, Get], CALM));
-    worlds.push(World::new(3, &[Inline, Repair], Budget { losses: 1, ..CRASH }));
-    worlds.push(World::new(3, &[Remove, Repair], Budget { days: 1, ..CALM }));
-    worlds
-        .push(World::new(3, &[Repair, Inline], Budget { days: 1, faults: 1, ..CRASH }).from(MARK));
+    worlds.push(World::new(3, &[Inline, Repair], Misfortune { losses: 1, ..CRASH }));
+    worlds.push(World::new(3, &[Remove, Repair], Misfortune { days: 1, ..CALM }));
+    worlds.push(
+        World::new(3, &[Repair, Inline], Misfortune { days: 1, faults: 1, ..CRASH }).from(MARK),
+    );
     worlds.push(World::new(3, &[Remove], CALM).from(MARK));
     worlds.push(World::new(3, &[Repair], CALM).from(None));
     let reached: BTreeSet<&str> = worlds.into_iter().flat_map(explore).collect();
@@ -138,21 +139,21 @@ fn random_histories_of_many_jobs_are_sound() {
 }
 
 /// A name that was removed.
-const MARK: Option<Kind> = Some(Kind::Removed);
+const MARK: Option<VersionKind> = Some(VersionKind::Removed);
 
 #[test]
 fn broken_rules_are_found() {
     use Mutation::*;
-    let faults = |faults| Budget { faults, ..CALM };
+    let faults = |faults| Misfortune { faults, ..CALM };
     let cases = [
         (World::new(3, &[Put, Get], faults(2)), SmallWrites),
         (World::new(3, &[Inline, Get], faults(2)).from(None), SmallReads),
         (World::new(3, &[Put], CRASH), EarlyRemoval),
         (World::new(3, &[Put, Repair], faults(2)), RollBack),
-        (World::new(3, &[Inline, Get], Budget { losses: 1, ..FAULT }), EmptyAnswers),
+        (World::new(3, &[Inline, Get], Misfortune { losses: 1, ..FAULT }), EmptyAnswers),
         (World::new(3, &[Rewrite, Inline], CALM), NewNumber),
         (
-            World::new(3, &[Repair, Inline], Budget { days: 1, faults: 1, ..CRASH }).from(MARK),
+            World::new(3, &[Repair, Inline], Misfortune { days: 1, faults: 1, ..CRASH }).from(MARK),
             NoClock,
         ),
     ];
@@ -165,20 +166,20 @@ fn broken_rules_are_found() {
 #[test]
 #[ignore = "explores tens of millions of states; scripts/test-soak runs it"]
 fn larger_worlds_are_sound() {
-    let day = Budget { days: 1, ..CALM };
+    let day = Misfortune { days: 1, ..CALM };
     explore(World::new(4, &[Put, Put], CALM));
     explore(World::new(4, &[Put, Repair], CRASH));
     explore(World::new(4, &[Put, Repair], CRASH).with_a_drained_node());
     explore(World::new(4, &[Inline, Repair], FAULT).with_a_drained_node());
-    explore(World::new(3, &[Put, Repair], Budget { crashes: 1, losses: 1, ..FAULT }));
-    explore(World::new(3, &[PutMost, Repair], Budget { crashes: 1, ..OUTAGE }));
-    explore(World::new(3, &[Put, Put], Budget { crashes: 1, ..FAULT }));
+    explore(World::new(3, &[Put, Repair], Misfortune { crashes: 1, losses: 1, ..FAULT }));
+    explore(World::new(3, &[PutMost, Repair], Misfortune { crashes: 1, ..OUTAGE }));
+    explore(World::new(3, &[Put, Put], Misfortune { crashes: 1, ..FAULT }));
     explore(World::new(3, &[Put, Promote, Repair], CRASH));
     explore(World::new(3, &[Remove, Inline, Repair], day));
-    explore(World::new(3, &[Remove, Put], Budget { crashes: 1, ..FAULT }));
-    explore(World::new(3, &[Remove, Repair], Budget { crashes: 1, losses: 1, ..FAULT }));
+    explore(World::new(3, &[Remove, Put], Misfortune { crashes: 1, ..FAULT }));
+    explore(World::new(3, &[Remove, Repair], Misfortune { crashes: 1, losses: 1, ..FAULT }));
     explore(World::new(3, &[Rewrite, Put, Repair], CALM));
-    explore(World::new(3, &[Rewrite, Repair], Budget { crashes: 1, losses: 1, ..FAULT }));
+    explore(World::new(3, &[Rewrite, Repair], Misfortune { crashes: 1, losses: 1, ..FAULT }));
     for job in [Get, Promote, Repair] {
         explore(World::new(3, &[Put, Put, job], CALM));
     }

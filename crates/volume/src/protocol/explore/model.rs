@@ -5,9 +5,9 @@ use std::sync::Arc;
 use stateright::{Model, Property};
 
 use super::check;
-use super::world::{Disk, Mutation, Run, State, World};
+use super::world::{Disk, Mutation, Run, World, WorldState};
 use crate::protocol::view::DAY;
-use crate::protocol::{Action, Answer, Kind, NodeIndex, Request};
+use crate::protocol::{Action, Answer, NodeIndex, Request, VersionKind};
 
 /// What happens next.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,7 +80,8 @@ impl World {
         };
         let answer = if fate == Fate::Done { answer } else { Answer::Failed };
         if let Request::WriteManifest(listed) = action.request {
-            state.removed = state.removed.max(Some(listed).filter(|it| it.kind == Kind::Removed));
+            state.removed =
+                state.removed.max(Some(listed).filter(|it| it.kind == VersionKind::Removed));
         }
         if self.breaks(Mutation::EarlyRemoval)
             && fate != Fate::Lost

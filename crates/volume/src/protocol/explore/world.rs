@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use paritas_shards::ObjectId;
 
 use crate::protocol::{
-    Action, Answer, Get, Kind, Listed, Machine, NodeIndex, PartIndex, Promote, Put, Quorum, Repair,
-    Request, Shape, Spread, Version,
+    Action, Answer, Get, Listed, NodeIndex, PartIndex, Promote, Put, Quorum, Repair, Request,
+    RunningMachine, Shape, Spread, Version, VersionKind,
 };
 
 /// Number of parts that make an object.
@@ -20,9 +20,9 @@ pub const STAGES: [usize; 2] = [3, 4];
 pub struct World {
     pub quorum: Quorum,
     /// What every node has from the beginning: object 0, or the mark that it was removed.
-    pub initial: Option<Kind>,
+    pub initial: Option<VersionKind>,
     pub jobs: Vec<Job>,
-    pub budget: Budget,
+    pub budget: Misfortune,
     pub mutation: Option<Mutation>,
     /// What jobs came to in any history so far.
     pub reached: Arc<Mutex<BTreeSet<&'static str>>>,
@@ -30,7 +30,7 @@ pub struct World {
 
 /// How much may go wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct Budget {
+pub struct Misfortune {
     /// Requests about manifests, to any node, that fail with or without effect.
     pub faults: u8,
     /// Jobs that stop. What they have asked for last may happen yet.
@@ -88,12 +88,12 @@ pub enum Job {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Run {
     Waiting,
-    Put(Machine<Put>, Option<Listed>),
-    Get(Machine<Get>, Option<Listed>),
+    Put(RunningMachine<Put>, Option<Listed>),
+    Get(RunningMachine<Get>, Option<Listed>),
     /// A reader reads the shards that its survey found.
     Fetch(Fetch, Option<Listed>),
-    Promote(Machine<Promote>),
-    Repair(Machine<Repair>),
+    Promote(RunningMachine<Promote>),
+    Repair(RunningMachine<Repair>),
     /// The job stopped. Its last requests may have effects yet.
     Crashed(BTreeSet<Action>),
     Ended,
@@ -114,10 +114,10 @@ impl Job {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct State {
+pub struct WorldState {
     pub nodes: Vec<Arc<Disk>>,
     pub jobs: Vec<Arc<Run>>,
-    pub budget: Budget,
+    pub budget: Misfortune,
     /// The one node that outages and losses are about.
     pub faulty: Option<NodeIndex>,
     /// The greatest version that was acknowledged.
@@ -145,14 +145,14 @@ pub fn id(number: usize) -> ObjectId {
 }
 
 impl World {
-    pub fn new(nodes: usize, jobs: &[Job], budget: Budget) -> Self {
+    pub fn new(nodes: usize, jobs: &[Job], budget: Misfortune) -> Self {
         let quorum = Quorum::new(nodes, 1).unwrap();
         let (jobs, reached) = (jobs.to_vec(), Arc::default());
-        Self { quorum, initial: Some(Kind::Put), jobs, budget, mutation: None, reached }
+        Self { quorum, initial: Some(VersionKind::Put), jobs, budget, mutation: None, reached }
     }
 
     /// Begins with something else on the nodes.
-    pub fn from(self, initial: Option<Kind>) -> Self {
+    pub fn from(self, initial: Option<VersionKind>) -> Self {
         Self { initial, ..self }
     }
 
@@ -193,22 +193,22 @@ impl World {
         self.mutation == Some(mutation)
     }
 
-    pub fn initial(&self) -> State {
+    pub fn initial(&self) -> WorldState {
         let version = self.first();
         let listed = self.initial.map(|kind| Listed { version, kind, length: 1 });
         let manifests: BTreeSet<Listed> = listed.into_iter().collect();
         let mut nodes = vec![Disk { manifests, ..Disk::default() }; self.quorum.nodes()];
-        if self.initial == Some(Kind::Put) {
+        if self.initial == Some(VersionKind::Put) {
             for (part, home) in self.spread().homes.iter().enumerate().take(STAGES[0]) {
                 nodes[home.0].parts.insert((id(0), PartIndex(part)));
             }
         }
-        State {
+        WorldState {
             jobs: self.jobs.iter().map(|_| Arc::new(Run::Waiting)).collect(),
             budget: self.budget,
             faulty: None,
             acked: listed,
-            removed: listed.filter(|listed| listed.kind == Kind::Removed),
+            removed: listed.filter(|listed| listed.kind == VersionKind::Removed),
             now: 0,
             nodes: nodes.into_iter().map(Arc::new).collect(),
             flaw: None,
@@ -231,16 +231,16 @@ impl World {
 
     fn shape(&self, listed: Listed) -> Shape {
         match listed.kind {
-            Kind::Removed => Shape::Removed { order: self.serving().collect() },
-            Kind::Put if self.is_inline(listed.version.object) => {
+            VersionKind::Removed => Shape::Removed { order: self.serving().collect() },
+            VersionKind::Put if self.is_inline(listed.version.object) => {
                 Shape::Inline { order: self.serving().collect() }
             }
-            Kind::Put => Shape::Shards { spread: self.spread(), stages: STAGES.to_vec() },
+            VersionKind::Put => Shape::Shards { spread: self.spread(), stages: STAGES.to_vec() },
         }
     }
 
     /// Executes a request at its node.
-    pub fn execute(&self, state: &mut State, job: Job, action: Action) -> Answer {
+    pub fn execute(&self, state: &mut WorldState, job: Job, action: Action) -> Answer {
         let is_possible = |object| state.parts_in_reach(object) >= ENOUGH;
         let node = &state.nodes[action.node.0];
         if node.is_down {
@@ -303,7 +303,7 @@ impl Disk {
     }
 }
 
-impl State {
+impl WorldState {
     /// Returns a node, to change it.
     pub fn disk(&mut self, node: NodeIndex) -> &mut Disk {
         Arc::make_mut(&mut self.nodes[node.0])

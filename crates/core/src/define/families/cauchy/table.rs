@@ -8,7 +8,7 @@
 use std::sync::LazyLock;
 
 /// One matrix; its first row is plain parity.
-pub(super) struct Entry {
+pub(super) struct TableMatrix {
     shape: [usize; 3],
     /// k data points, then m parity points.
     pub(super) points: Vec<u64>,
@@ -17,23 +17,27 @@ pub(super) struct Entry {
 }
 
 /// Returns the matrix for k, m and w, if there is one.
-pub(super) fn find(k: usize, m: usize, w: usize) -> Option<&'static Entry> {
+pub(super) fn find(k: usize, m: usize, w: usize) -> Option<&'static TableMatrix> {
     ENTRIES.iter().find(|entry| entry.shape == [k, m, w])
 }
 
-static ENTRIES: LazyLock<Vec<Entry>> = LazyLock::new(|| {
+static ENTRIES: LazyLock<Vec<TableMatrix>> = LazyLock::new(|| {
     let lines = include_str!("matrices.txt").lines();
     lines.filter(|line| !line.starts_with('#')).filter_map(parse).collect()
 });
 
 /// Reads `k m w | points | rows | how it was found`.
-fn parse(line: &str) -> Option<Entry> {
+fn parse(line: &str) -> Option<TableMatrix> {
     let numbers = |field: &str| -> Option<Vec<u64>> {
         field.split_whitespace().map(|number| number.parse().ok()).collect()
     };
     let mut fields = line.split('|').map(numbers);
     let shape = fields.next()??.iter().map(|&number| number as usize).collect::<Vec<_>>();
-    Some(Entry { shape: shape.try_into().ok()?, points: fields.next()??, rows: fields.next()?? })
+    Some(TableMatrix {
+        shape: shape.try_into().ok()?,
+        points: fields.next()??,
+        rows: fields.next()??,
+    })
 }
 
 #[cfg(test)]
@@ -66,7 +70,7 @@ mod tests {
     /// is MDS.
     #[test]
     fn every_entry_is_mds() {
-        for Entry { shape: [k, m, w], points, rows } in ENTRIES.iter() {
+        for TableMatrix { shape: [k, m, w], points, rows } in ENTRIES.iter() {
             let distinct: HashSet<&u64> = points.iter().collect();
             assert_eq!((points.len(), distinct.len()), (k + m, k + m), "{k} {m} {w}");
             assert!(points.iter().all(|&point| point < 1 << w), "{k} {m} {w}");
@@ -77,7 +81,7 @@ mod tests {
 
     #[test]
     fn new_codes_have_these_matrices_and_plain_first_parity() {
-        for Entry { shape: [k, m, w], points, rows } in ENTRIES.iter().step_by(7) {
+        for TableMatrix { shape: [k, m, w], points, rows } in ENTRIES.iter().step_by(7) {
             let code = Code::new(&format!("cauchy:k={k},m={m},w={w}").parse().unwrap()).unwrap();
             let matrix = code.cauchy_matrix().unwrap();
             assert_eq!((&matrix.points(), &matrix.row_scalings()), (points, rows));

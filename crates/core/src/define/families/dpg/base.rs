@@ -8,7 +8,7 @@
 use crate::define::cells::{CellId, NodeId, Role};
 use crate::define::code::Code;
 use crate::define::families::cauchy;
-use crate::define::families::dpg::shape::{NAMES, Shape};
+use crate::define::families::dpg::shape::{DpgShape, NAMES};
 use crate::define::pin::Pin;
 use crate::define::spec::Spec;
 use crate::error::{Error, Result};
@@ -35,8 +35,8 @@ pub(super) struct Bases {
 impl Bases {
     /// Returns the codes that a spec names. For `bbdpg` each is chosen for the number of parities
     /// that stage one uses (section 4.8): C for all if groups are coupled, C̄ for the first m.
-    pub(super) fn define(spec: &Spec, shape: Shape) -> Result<Self> {
-        let Shape { k, m, m2, .. } = shape;
+    pub(super) fn define(spec: &Spec, shape: DpgShape) -> Result<Self> {
+        let DpgShape { k, m, m2, .. } = shape;
         let (c, bar) = base_specs(spec, k, m2)?;
         let c = match bar.is_none() || shape.is_coupled() {
             true => Code::new(&c)?,

@@ -3,11 +3,11 @@
 use crate::define::builder::CodeBuilder;
 use crate::define::cells::{CellId, Role};
 use crate::define::code::Code;
-use crate::define::families::dpg::shape::{Interleave, Shape};
+use crate::define::families::dpg::shape::{DpgShape, Interleave};
 
 /// The parts that a group is built from: its shape and its two base codes.
 pub(super) struct Group<'a> {
-    pub(super) shape: Shape,
+    pub(super) shape: DpgShape,
     /// The code of the first m stripes.
     pub(super) c: &'a Code,
     /// The code of the other stripes.
@@ -20,7 +20,7 @@ type Stripe = Vec<Vec<CellId>>;
 impl Group<'_> {
     /// Adds all cells, and the end of stage one.
     pub(super) fn build(&self) -> CodeBuilder {
-        let Shape { k, m, m2, .. } = self.shape;
+        let DpgShape { k, m, m2, .. } = self.shape;
         let mut builder = CodeBuilder::new(k + m2);
         let mut stripes: Vec<Stripe> = Vec::with_capacity(m2);
         for number in 0..m2 {
@@ -37,7 +37,7 @@ impl Group<'_> {
 
     /// Adds a stripe: a copy of its base code, cell by cell.
     fn stripe(&self, builder: &mut CodeBuilder, number: usize, before: &[Stripe]) -> Stripe {
-        let Shape { k, m, .. } = self.shape;
+        let DpgShape { k, m, .. } = self.shape;
         let base = if number < m { self.c } else { self.bar };
         let mut stored = vec![Vec::new(); base.node_count()];
         // For each cell of the base code, the cell that replaces it in definitions.
@@ -78,14 +78,14 @@ impl Group<'_> {
         symbol: usize,
         before: &'b [Stripe],
     ) -> Option<&'b [CellId]> {
-        let Shape { k, m, .. } = self.shape;
+        let DpgShape { k, m, .. } = self.shape;
         let coupled = self.shape.is_coupled() && number >= m && (k..k + m).contains(&symbol);
         coupled.then(|| &before[symbol - k][k + number][..])
     }
 
     /// Returns the node of a symbol.
     fn node(&self, stripe: usize, symbol: usize) -> usize {
-        let Shape { k, m, m2, interleave } = self.shape;
+        let DpgShape { k, m, m2, interleave } = self.shape;
         match interleave {
             Interleave::First if symbol < k + m => (symbol + stripe * m) % (k + m),
             Interleave::All => (symbol + stripe * (m2 - m)) % (k + m2),

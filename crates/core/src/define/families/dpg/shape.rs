@@ -45,7 +45,7 @@ impl Interleave {
 
 /// k, m, m2 and the placement, checked.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Shape {
+pub(super) struct DpgShape {
     pub(super) k: usize,
     /// Number of parities of stage one.
     pub(super) m: usize,
@@ -54,7 +54,7 @@ pub(super) struct Shape {
     pub(super) interleave: Interleave,
 }
 
-impl Shape {
+impl DpgShape {
     pub(super) fn read(spec: &Spec) -> Result<Self> {
         let (k, m, m2) = (spec.required("k")?, spec.required("m")?, spec.required("m2")?);
         if k == 0 || m == 0 || m >= m2 {

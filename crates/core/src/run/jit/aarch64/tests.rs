@@ -23,14 +23,14 @@ use crate::define::field::Field;
 use crate::plan::arrange;
 use crate::plan::interpret::interpret;
 use crate::plan::machine::{LINE, Machine as Target};
-use crate::plan::products::Rows;
-use crate::plan::program::{Location, Program};
+use crate::plan::products::CoefficientRows;
+use crate::plan::program::{CellLocation, Program};
 use crate::plan::schedule::{Op as Operation, Schedule, Slot};
 use crate::plan::steps::{Operand, Register, Step};
-use crate::plan::variants::{Variant, Variants, Walk};
+use crate::plan::variants::{BodyWalk, RunVariant, Variants};
 use crate::run::jit::assemble::{Assembled, assemble};
 use crate::run::jit::encode::{encode, list};
-use crate::run::jit::instruction::{Base, Instruction, Place};
+use crate::run::jit::instruction::{Address, Base, Instruction};
 use crate::run::jit::isa::Isa;
 use crate::run::jit::programs::{LINES_OF_WORDS, of_rows, programs_of_words, random_bytes};
 
@@ -56,13 +56,19 @@ struct Case {
     program: Program,
     isa: Isa,
     assembled: Assembled,
-    walk: Walk,
+    walk: BodyWalk,
     count: usize,
 }
 
 impl Case {
     /// Makes a case of a program over packets that walks as `walk` says.
-    fn of_packets(program: &Program, isa: Isa, variant: Variant, walk: Walk, count: usize) -> Self {
+    fn of_packets(
+        program: &Program,
+        isa: Isa,
+        variant: RunVariant,
+        walk: BodyWalk,
+        count: usize,
+    ) -> Self {
         let machine = Target { outputs_readable: !variant.nontemporal, ..isa.target().machine };
         let arranged = arrange::arranged(program.schedule(), &program.streams(), machine).unwrap();
         let assembled = assemble(isa, program, &arranged.allocation, walk, variant);
@@ -70,7 +76,7 @@ impl Case {
     }
 
     /// Makes a case of any program, as it is compiled for a call over `lines` lines of each cell.
-    fn planned(program: Program, isa: Isa, variant: Variant, lines: usize) -> Self {
+    fn planned(program: Program, isa: Isa, variant: RunVariant, lines: usize) -> Self {
         let variants = Variants::new(&Arc::new(program), isa.target()).unwrap();
         let program = variants.program().clone();
         let (count, _) = variants.shape().bodies(lines * LINE / program.packet(), program.packet());
@@ -78,13 +84,13 @@ impl Case {
         let walk = variants.shape().walk(group * isa.vector());
         let assembled = crate::run::jit::assembled(&variants, isa, variant).unwrap();
         // The runs of a body are over consecutive vectors of each cell.
-        let walk = Walk { unroll: walk.unroll * group, ..walk };
+        let walk = BodyWalk { unroll: walk.unroll * group, ..walk };
         Self { program, isa, assembled, walk, count }
     }
 
     /// Addresses of all vectors of a cell that the function handles.
     fn vectors(&self, slot: Slot) -> Vec<u64> {
-        let Location { buffer: number, row } = self.program.location(slot).unwrap();
+        let CellLocation { buffer: number, row } = self.program.location(slot).unwrap();
         let columns = self.walk.unroll * self.walk.inner;
         let at = |stripe, column| stripe * self.walk.strip + row * self.program.packet() + column;
         (0..self.count)
@@ -456,10 +462,10 @@ fn size(operand: Op) -> u64 {
 
 const ISAS: [Isa; 2] = [Isa::Neon, Isa::NeonSha3];
 
-fn variants() -> impl Iterator<Item = Variant> {
-    [(false, false), (true, false), (false, true), (true, true)]
-        .into_iter()
-        .map(|(nontemporal, stage_inputs)| Variant { nontemporal, stage_inputs, prefetch: false })
+fn variants() -> impl Iterator<Item = RunVariant> {
+    [(false, false), (true, false), (false, true), (true, true)].into_iter().map(
+        |(nontemporal, stage_inputs)| RunVariant { nontemporal, stage_inputs, prefetch: false },
+    )
 }
 
 /// Makes a schedule. Operation `n` sums those of the cells before it whose bits are set in
@@ -485,23 +491,23 @@ fn schedule(inputs: usize, masks: &[u64]) -> Schedule {
 /// Binds a schedule to buffers of `rows` rows, which its inputs fill one after the other, and then
 /// its outputs.
 fn program(schedule: Schedule, rows: usize, packet: usize) -> Program {
-    let at = |n: usize| Location { buffer: n / rows, row: n % rows };
+    let at = |n: usize| CellLocation { buffer: n / rows, row: n % rows };
     let first = schedule.inputs().next_multiple_of(rows);
-    let inputs: Vec<Location> = (0..schedule.inputs()).map(at).collect();
-    let outputs: Vec<Location> = (first..first + schedule.outputs()).map(at).collect();
+    let inputs: Vec<CellLocation> = (0..schedule.inputs()).map(at).collect();
+    let outputs: Vec<CellLocation> = (first..first + schedule.outputs()).map(at).collect();
     let buffers = (first + schedule.outputs()).div_ceil(rows);
     Program::new(schedule, inputs, outputs, vec![rows; buffers], packet).unwrap()
 }
 
 /// Returns the walk over a flat stream, or over strips of several packets in one body or in
 /// several.
-fn walk(rows: usize, packet: usize) -> Walk {
+fn walk(rows: usize, packet: usize) -> BodyWalk {
     if rows == 1 {
-        return Walk { unroll: 4, inner: 1, strip: LINE };
+        return BodyWalk { unroll: 4, inner: 1, strip: LINE };
     }
     let columns = packet / 16;
     let unroll = if columns.is_multiple_of(4) { 4 } else { 1 };
-    Walk { unroll, inner: columns / unroll, strip: rows * packet }
+    BodyWalk { unroll, inner: columns / unroll, strip: rows * packet }
 }
 
 proptest! {
@@ -519,7 +525,7 @@ proptest! {
         let walk = walk(rows, packet);
         for isa in ISAS {
             for variant in variants() {
-                let variant = Variant { prefetch: count == 3, ..variant };
+                let variant = RunVariant { prefetch: count == 3, ..variant };
                 Case::of_packets(&program, isa, variant, walk, count).check();
             }
         }
@@ -574,8 +580,8 @@ fn far_places_are_reached() {
         for (isa, variant) in ISAS.into_iter().flat_map(|isa| variants().map(move |v| (isa, v))) {
             let masks = [0b101, 0b1110, 1 << 63 | 0b11_0011, 0b111_1000];
             let program = program(schedule(5, &masks), 3, packet);
-            let walk = Walk { unroll: 4, inner: 2, strip: 3 * packet };
-            let variant = Variant { prefetch: true, ..variant };
+            let walk = BodyWalk { unroll: 4, inner: 2, strip: 3 * packet };
+            let variant = RunVariant { prefetch: true, ..variant };
             Case::of_packets(&program, isa, variant, walk, 2).check();
         }
     }
@@ -586,10 +592,10 @@ fn far_places_are_reached() {
 fn thousands_of_buffers_are_reached() {
     let inputs = 4200;
     let program = program(schedule(inputs, &[u64::MAX]), 1, 16);
-    let walk = Walk { unroll: 1, inner: 1, strip: 16 };
+    let walk = BodyWalk { unroll: 1, inner: 1, strip: 16 };
     for isa in ISAS {
         for nontemporal in [false, true] {
-            let variant = Variant { nontemporal, stage_inputs: nontemporal, prefetch: false };
+            let variant = RunVariant { nontemporal, stage_inputs: nontemporal, prefetch: false };
             let case = Case::of_packets(&program, isa, variant, walk, 2);
             // Without constants, the register of their address holds another address.
             assert!(case.listing().contains("ldr x28, [x"));
@@ -602,8 +608,8 @@ fn thousands_of_buffers_are_reached() {
 #[test]
 fn staged_lines_move_in_pairs() {
     let program = program(schedule(3, &[1 << 63 | 0b11, 0b110]), 1, 64);
-    let walk = Walk { unroll: 4, inner: 1, strip: LINE };
-    let variant = Variant { nontemporal: true, stage_inputs: true, prefetch: false };
+    let walk = BodyWalk { unroll: 4, inner: 1, strip: LINE };
+    let variant = RunVariant { nontemporal: true, stage_inputs: true, prefetch: false };
     let case = Case::of_packets(&program, Isa::Neon, variant, walk, 1);
     let listing = case.listing();
     let count = |name: &str| listing.lines().filter(|line| line.contains(name)).count();
@@ -617,7 +623,7 @@ fn functions_over_words_compute_what_the_schedule_says() {
         for (name, program) in programs_of_words(isa) {
             for variant in variants() {
                 for prefetch in [false, true] {
-                    let variant = Variant { prefetch, ..variant };
+                    let variant = RunVariant { prefetch, ..variant };
                     println!("{name}, {isa:?}, {variant:?}");
                     Case::planned(program.clone(), isa, variant, LINES_OF_WORDS).check();
                 }
@@ -631,9 +637,9 @@ fn functions_over_words_compute_what_the_schedule_says() {
 #[test]
 fn the_register_of_the_constants_is_theirs() {
     let coefficients = vec![(1..30).collect(), (3..32).collect()];
-    let rows = Rows { field: Field::new(8).unwrap(), inputs: 29, coefficients };
+    let rows = CoefficientRows { field: Field::new(8).unwrap(), inputs: 29, coefficients };
     for isa in ISAS {
-        let case = Case::planned(of_rows(&rows, 0, isa), isa, Variant::PLAIN, LINES_OF_WORDS);
+        let case = Case::planned(of_rows(&rows, 0, isa), isa, RunVariant::PLAIN, LINES_OF_WORDS);
         let writes = ["adr x28, ", "ldp x27, x28, [sp"].map(|write| case.listing().contains(write));
         assert_eq!((writes, case.listing().contains("x28, x28")), ([true; 2], false));
         assert!(!case.listing().contains("ldr x28"));
@@ -650,9 +656,9 @@ fn many_constants_are_found() {
         let constants: Vec<u8> = (0..constants).map(|_| byte()).collect();
         let places = [0, constants.len() - 16];
         let moves = places.into_iter().enumerate().flat_map(|(n, offset)| {
-            let from = Operand::Memory(Place { base: Base::Constants, offset });
+            let from = Operand::Memory(Address { base: Base::Constants, offset });
             // The vectors lie apart, so that each moves alone.
-            let to = Place { base: Base::Scratch, offset: 32 * n };
+            let to = Address { base: Base::Scratch, offset: 32 * n };
             let register = Register(n as u8);
             [Step::Load { to: register, from }, Step::Store { from: register, to }]
         });
