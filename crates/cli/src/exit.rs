@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use paritas_report::status::ExitWord;
 use paritas_shards::shown;
 use signal_hook::consts::SIGABRT;
 #[cfg(feature = "volume")]
@@ -40,21 +41,20 @@ pub enum Exit {
 }
 
 impl Exit {
-    /// Returns the name of the code in error reports.
-    pub fn kind(self) -> &'static str {
+    /// Returns the name of the code in error reports. To fail with [`Exit::Done`] would be a bug.
+    pub fn word(self) -> ExitWord {
         match self {
-            Self::Done => "done",
-            Self::Repairable => "repairable",
-            Self::Lost => "lost",
-            Self::Arguments => "arguments",
-            Self::NotRecognised => "not-recognised",
-            Self::CheckFailed => "check-failed",
-            Self::Io => "io",
-            Self::Internal => "internal",
-            Self::Memory => "memory",
-            Self::Interrupted => "interrupted",
+            Self::Done | Self::Internal => ExitWord::Internal,
+            Self::Repairable => ExitWord::Repairable,
+            Self::Lost => ExitWord::Lost,
+            Self::Arguments => ExitWord::Arguments,
+            Self::NotRecognised => ExitWord::NotRecognised,
+            Self::CheckFailed => ExitWord::CheckFailed,
+            Self::Io => ExitWord::Io,
+            Self::Memory => ExitWord::Memory,
+            Self::Interrupted => ExitWord::Interrupted,
             #[cfg(feature = "volume")]
-            Self::Terminated => "terminated",
+            Self::Terminated => ExitWord::Terminated,
         }
     }
 }

@@ -1,16 +1,18 @@
 //! The output of a run: results for people or as JSON lines, progress, and failures.
 
 use std::collections::HashSet;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use base64::Engine;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use paritas_report::Line;
+use paritas_report::parts::TimestampEntry;
+use paritas_report::status::{ErrorLine, ProgressLine, WarningLine};
 use paritas_shards::Timestamp;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 pub use paritas_shards::{counted, shown};
 
@@ -47,31 +49,37 @@ impl Output {
         }
     }
 
-    /// Prints a result: `value` in JSON, or the text for people, which is made only if it is
+    /// Prints a result: `line` in JSON, or the text for people, which is made only if it is
     /// printed.
-    pub fn result(&self, value: Value, text: impl FnOnce() -> String) {
-        if self.json {
-            self.line(&value.to_string());
-        } else if !self.quiet {
-            self.line(&printable(text().trim_end()));
+    pub fn result(&self, line: impl Into<Line>, text: impl FnOnce() -> String) {
+        match self.json {
+            true => self.print(line, Self::line),
+            false => self.text(text),
         }
     }
 
-    /// Prints a name, and what stands before it, exactly and with `end` behind it; in JSON,
-    /// `value`.
+    /// Prints a document that is not a line of results: `value` in JSON, or the text for people.
+    pub fn document(&self, value: &Value, text: impl FnOnce() -> String) {
+        match self.json {
+            true => self.line(&value.to_string()),
+            false => self.text(text),
+        }
+    }
+
+    /// Prints a name, and what stands before it, exactly and with `end` behind it; in JSON, `line`.
     #[cfg(feature = "volume")]
-    pub fn name(&self, value: Value, end: char, text: impl FnOnce() -> String) {
+    pub fn name(&self, line: impl Into<Line>, end: char, text: impl FnOnce() -> String) {
         if self.json {
-            self.line(&value.to_string());
+            self.print(line, Self::line);
         } else if !self.quiet {
             self.note("standard output", write!(io::stdout(), "{}{end}", text()));
         }
     }
 
     /// Prints a result that is of no interest to people.
-    pub fn result_if_json(&self, value: Value) {
+    pub fn result_if_json(&self, line: impl Into<Line>) {
         if self.json {
-            self.line(&value.to_string());
+            self.print(line, Self::line);
         }
     }
 
@@ -93,9 +101,23 @@ impl Output {
         }
         drop(warned);
         if self.json {
-            self.error_line(&json!({"type": "warning", "message": message}).to_string());
+            self.print(WarningLine { message: message.to_owned() }, Self::error_line);
         } else if !self.quiet {
             self.error_line(&format!("paritas: warning: {}", printable(message)));
+        }
+    }
+
+    fn text(&self, text: impl FnOnce() -> String) {
+        if !self.quiet {
+            self.line(&printable(text().trim_end()));
+        }
+    }
+
+    /// Prints a line in JSON by `to`, which decides the stream.
+    fn print(&self, line: impl Into<Line>, to: fn(&Self, &str)) {
+        match line.into().to_json() {
+            Ok(text) => to(self, &text),
+            Err(error) => self.keep(Failure::internal(format!("a line cannot be made: {error}"))),
         }
     }
 
@@ -113,9 +135,13 @@ impl Output {
     /// Keeps the first failure to print anything.
     fn note(&self, stream: &'static str, printed: io::Result<()>) {
         if let Err(failure) = expect_printed(stream, printed) {
-            let mut first = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
-            first.get_or_insert(failure);
+            self.keep(failure);
         }
+    }
+
+    fn keep(&self, failure: Failure) {
+        let mut first = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        first.get_or_insert(failure);
     }
 
     /// Returns the exit code of the run, unless something could not be printed.
@@ -215,10 +241,8 @@ impl Progress {
     fn print_line(&self, done: u64) {
         let rate = done as f64 / self.seconds();
         let eta = self.total.map(|total| total.saturating_sub(done) as f64 / rate.max(1.0));
-        let line = json!({
-            "type": "progress", "bytes": done, "total": self.total, "rate": rate, "eta_s": eta,
-        });
-        self.output.line(&line.to_string());
+        let line = ProgressLine { bytes: done, total: self.total, rate, eta_s: eta };
+        self.output.print(line, Output::line);
     }
 }
 
@@ -230,16 +254,11 @@ impl Drop for Progress {
 
 /// Prints a failure on standard error.
 pub fn print_failure(json: bool, failure: &Failure) {
-    let _ = if json {
-        let line = json!({
-            "type": "error",
-            "code": failure.exit as u8,
-            "kind": failure.exit.kind(),
-            "message": failure.message,
-        });
-        writeln!(io::stderr(), "{line}")
-    } else {
-        writeln!(io::stderr(), "paritas: {}", printable(&failure.message))
+    let (code, kind) = (failure.exit as u8, failure.exit.word());
+    let line = Line::from(ErrorLine { code, kind, message: failure.message.clone() });
+    let _ = match line.to_json() {
+        Ok(line) if json => writeln!(io::stderr(), "{line}"),
+        _ => writeln!(io::stderr(), "paritas: {}", printable(&failure.message)),
     };
 }
 
@@ -311,20 +330,14 @@ pub fn quoted(name: &str) -> String {
     format!("$'{}'", name.chars().map(escape).collect::<String>())
 }
 
-/// Adds a name under `key` if it is UTF-8, otherwise in base64 under `key_bytes`.
-pub fn insert_name(object: &mut Value, key: &str, name: &OsStr) {
-    match name.to_str() {
-        Some(text) => object[key] = json!(text),
-        None => {
-            let bytes = base64::engine::general_purpose::STANDARD.encode(name.as_encoded_bytes());
-            object[format!("{key}_bytes")] = json!(bytes);
-        }
-    }
-}
-
 /// Returns permissions as `chmod` takes them.
 pub fn mode_text(mode: u32) -> String {
     format!("{mode:04o}")
+}
+
+/// Returns a time as lines have it.
+pub fn time_entry(Timestamp { seconds, nanoseconds }: Timestamp) -> TimestampEntry {
+    TimestampEntry { seconds, nanoseconds }
 }
 
 /// Returns a time as text in UTC. If it is beyond the calendar, returns the stored seconds.

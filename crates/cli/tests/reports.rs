@@ -55,7 +55,9 @@ fn the_schema_of_each_command_is_printed() {
             printed.insert(kind);
         }
     }
-    assert_eq!(printed, schema::types(schema).map(str::to_owned).collect());
+    // A build without volumes has none of their commands.
+    let is_there = |name: &&str| cfg!(feature = "volume") || !name.starts_with("volume-");
+    assert_eq!(printed, schema::types(schema).filter(is_there).map(str::to_owned).collect());
 }
 
 /// Every property of every definition has a description.

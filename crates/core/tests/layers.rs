@@ -13,7 +13,7 @@ const LAYERS: [&[&str]; 5] =
     [&["error", "limits"], &["define"], &["plan"], &["run"], &["codec", "long", "lt"]];
 
 /// The crates, by their folders.
-const CRATES: [&str; 12] = [
+const CRATES: [&str; 13] = [
     "capi",
     "cli",
     "core",
@@ -22,6 +22,7 @@ const CRATES: [&str; 12] = [
     "dropins/jerasure",
     "protect",
     "reference",
+    "report",
     "shards",
     "store",
     "tune",

@@ -2,10 +2,23 @@
 
 use clap::ValueEnum;
 use paritas::research::{Machine, Order, Pass};
+use paritas_report::speed::OrderWord;
+use serde::de::DeserializeOwned;
+
+use crate::exit::Failure;
 
 /// Returns the name of a choice on the command line.
 pub fn named(value: impl ValueEnum) -> String {
     value.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+}
+
+/// Returns the word of lines that is spelled `name`.
+///
+/// # Errors
+/// If there is none: a choice was added to the library and not to the lines.
+pub fn word<W: DeserializeOwned>(name: &str) -> Result<W, Failure> {
+    let missing = |_| Failure::internal(format!("lines have no word for {name}"));
+    serde_json::from_value(name.into()).map_err(missing)
 }
 
 /// `--pass`.
@@ -44,6 +57,16 @@ pub enum OrderName {
     Data,
     /// The order that the compiled kernel of --kernel runs.
     Fused,
+}
+
+impl From<OrderName> for OrderWord {
+    fn from(name: OrderName) -> Self {
+        match name {
+            OrderName::Parity => Self::Parity,
+            OrderName::Data => Self::Data,
+            OrderName::Fused => Self::Fused,
+        }
+    }
 }
 
 impl OrderName {

@@ -24,6 +24,7 @@ use std::str::FromStr;
 use clap::{ArgGroup, Parser, Subcommand, ValueEnum};
 use paritas::research::{Machine, Objective};
 use paritas::{KernelChoice, Spec, Split};
+use paritas_report::speed::{AlignWord, OperationWord};
 use paritas_shards::foreign::Format;
 
 use crate::args::against::Against;
@@ -869,6 +870,17 @@ pub enum Operation {
     Promote,
 }
 
+impl From<Operation> for OperationWord {
+    fn from(operation: Operation) -> Self {
+        match operation {
+            Operation::Encode => Self::Encode,
+            Operation::Decode => Self::Decode,
+            Operation::Update => Self::Update,
+            Operation::Promote => Self::Promote,
+        }
+    }
+}
+
 /// `--sweep`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Sweep {
@@ -883,6 +895,15 @@ pub enum Align {
     Staggered,
     /// All at pages, so that they compete for the same sets of the cache.
     Page,
+}
+
+impl From<Align> for AlignWord {
+    fn from(align: Align) -> Self {
+        match align {
+            Align::Staggered => Self::Staggered,
+            Align::Page => Self::Page,
+        }
+    }
 }
 
 #[derive(Debug, Clone, clap::Args)]

@@ -13,10 +13,12 @@ use paritas::research::{Machine, Pass};
 use paritas::{
     Buffer, Code, Codec, CodecOptions, DEFAULT_PACKET, Kernel, KernelChoice, NodeId, Spec,
 };
-use paritas_tune::measure::{Pairs, Ratio, Rounds, Shard, Side, sample};
-use serde_json::{Value, json};
+use paritas_report::speed::{
+    BenchBlocksFields, BenchFields, BenchLine, ComparisonLine, OrderWord, SplitWord, VerdictWord,
+};
+use paritas_tune::measure::{PairVerdict, Pairs, Ratio, Rounds, Shard, Side, sample};
 
-use crate::args::choices::{OrderName, named};
+use crate::args::choices::{OrderName, named, word};
 use crate::args::{Align, Bench, CostName, Operation, Sweep};
 use crate::commands::Outcome;
 use crate::commands::schedule::stage_range;
@@ -84,11 +86,15 @@ fn bench(code: Code, args: &Bench, output: &Output) -> Result<(), Failure> {
     let measured = measure(&mut subject, &mut roofline, args)?;
     subject.codec.fallback().iter().for_each(|why| output.warn(why));
     subject.warn_of_split(args, output);
-    let facts = json!({
-        "stage": subject.stage, "shard_bytes": subject.shard, "packet": args.packet,
-        "order": named(args.order), "split": subject.codec.split_in_use().name(),
-        "erased": subject.erased(),
-    });
+    let facts = Facts {
+        stage: subject.stage,
+        shard_bytes: subject.shard,
+        erased: Some(subject.erased().to_vec()),
+        packet: Some(args.packet),
+        order: Some(args.order.into()),
+        split: Some(word(subject.codec.split_in_use().name())?),
+        blocks: None,
+    };
     let what = format!("packet {}, shards of {} bytes", args.packet, subject.shard);
     measured.report(args, output, facts, &what);
     Ok(())
@@ -103,20 +109,24 @@ fn compare(mut subject: Workload, args: &Bench, output: &Output) -> Result<(), F
     base.share_memory(&subject);
     let measured = measure(&mut subject, &mut base, args)?;
     subject.warn_of_split(args, output);
+    let run = measured.fields(args, subject.stage, subject.shard);
     let Measured { spec, kernel, speed, limit, fraction: ratio, .. } = measured;
-    let value = json!({
-        "type": "comparison", "code": spec, "op": named(args.op), "stage": subject.stage,
-        "set_bytes": args.set, "shard_bytes": subject.shard, "align": named(args.align),
-        "packet": args.packet, "order": named(args.order), "kernel": kernel,
-        "threads": args.threads, "split": subject.codec.split_in_use().name(),
-        "against_split": base.codec.split_in_use().name(),
-        "reps": args.reps, "pairs": ratio.pairs, "gbps_median": speed.median,
-        "erased": subject.erased(), "against": against.to_string(),
-        "against_code": base.codec.code().spec().to_string(), "against_kernel": base.codec.kernel_name(),
-        "against_gbps": limit.median, "ratio": ratio.median, "ratio_low": ratio.low,
-        "ratio_high": ratio.high, "verdict": ratio.verdict().name(), "noisy": ratio.is_noisy(),
-    });
-    output.result(value, || {
+    let line = ComparisonLine {
+        run,
+        erased: subject.erased().to_vec(),
+        packet: args.packet,
+        order: args.order.into(),
+        split: word(subject.codec.split_in_use().name())?,
+        against_split: word(base.codec.split_in_use().name())?,
+        against: against.to_string(),
+        against_code: base.codec.code().spec().to_string(),
+        against_kernel: base.codec.kernel_name(),
+        against_gbps: limit.median,
+        ratio: ratio.median,
+        ratio_low: ratio.low,
+        ratio_high: ratio.high,
+    };
+    output.result(line, || {
         let Ratio { median, low, high, pairs, .. } = ratio;
         let doubt = if ratio.is_noisy() { ", too noisy to rely on" } else { "" };
         let than = match &args.against_code {
@@ -195,27 +205,73 @@ struct Measured {
     first_seconds: f64,
 }
 
+/// What was measured, for lines.
+struct Facts {
+    stage: u8,
+    shard_bytes: usize,
+    erased: Option<Vec<usize>>,
+    packet: Option<usize>,
+    order: Option<OrderWord>,
+    split: Option<SplitWord>,
+    blocks: Option<BenchBlocksFields>,
+}
+
+fn verdict_word(verdict: PairVerdict) -> VerdictWord {
+    match verdict {
+        PairVerdict::Faster => VerdictWord::Faster,
+        PairVerdict::Slower => VerdictWord::Slower,
+        PairVerdict::Level => VerdictWord::Level,
+        PairVerdict::TooNoisy => VerdictWord::TooNoisy,
+    }
+}
+
 impl Measured {
-    /// Reports the result. `facts` are further fields for JSON, and `what` describes the measured
-    /// shards or blocks for people.
-    fn report(&self, args: &Bench, output: &Output, facts: Value, what: &str) {
-        let Self { spec, kernel, speed, limit, fraction, first_seconds } = self;
-        let operation = format!("{:?}", args.op).to_lowercase();
-        let align = format!("{:?}", args.align).to_lowercase();
-        let mut value = json!({
-            "type": "bench", "code": spec, "op": operation, "set_bytes": args.set, "align": align,
-            "kernel": kernel, "threads": args.threads, "reps": args.reps, "kept": fraction.pairs,
-            "gbps_median": speed.median, "gbps_p90": speed.p90, "gbps_min": speed.min,
-            "gbps_max": speed.max, "roofline_gbps": limit.median, "roofline_gbps_p90": limit.p90,
-            "roofline_fraction": fraction.median, "roofline_fraction_low": fraction.low,
-            "roofline_fraction_high": fraction.high, "pairs": fraction.pairs,
-            "verdict": fraction.verdict().name(), "noisy": fraction.is_noisy(),
-            "first_seconds": first_seconds,
-        });
-        if let (Some(value), Value::Object(facts)) = (value.as_object_mut(), facts) {
-            value.extend(facts);
+    /// Returns the fields of every line about a measurement.
+    fn fields(&self, args: &Bench, stage: u8, shard_bytes: usize) -> BenchFields {
+        BenchFields {
+            code: self.spec.clone(),
+            op: args.op.into(),
+            stage,
+            set_bytes: args.set,
+            shard_bytes,
+            align: args.align.into(),
+            kernel: self.kernel,
+            threads: args.threads,
+            reps: args.reps,
+            pairs: self.fraction.pairs,
+            gbps_median: self.speed.median,
+            verdict: verdict_word(self.fraction.verdict()),
+            noisy: self.fraction.is_noisy(),
         }
-        output.result(value, || {
+    }
+
+    fn line(&self, args: &Bench, facts: Facts) -> BenchLine {
+        let Self { speed, limit, fraction, .. } = self;
+        BenchLine {
+            run: self.fields(args, facts.stage, facts.shard_bytes),
+            erased: facts.erased,
+            packet: facts.packet,
+            order: facts.order,
+            split: facts.split,
+            kept: fraction.pairs,
+            gbps_p90: speed.p90,
+            gbps_min: speed.min,
+            gbps_max: speed.max,
+            roofline_gbps: limit.median,
+            roofline_gbps_p90: limit.p90,
+            roofline_fraction: fraction.median,
+            roofline_fraction_low: fraction.low,
+            roofline_fraction_high: fraction.high,
+            first_seconds: self.first_seconds,
+            blocks: facts.blocks,
+        }
+    }
+
+    /// Reports the result. `what` describes the measured shards or blocks for people.
+    fn report(&self, args: &Bench, output: &Output, facts: Facts, what: &str) {
+        let Self { spec, kernel, speed, .. } = self;
+        let operation = named(args.op);
+        output.result(self.line(args, facts), || {
             let Speed { median, p90, min, max } = speed;
             format!(
                 "{spec} {operation}: {median:.2} GB/s (p90 {p90:.2}; from {min:.2} to {max:.2}), {}; \

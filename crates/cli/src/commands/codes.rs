@@ -3,14 +3,16 @@
 use paritas::code::{CellId, Promotion, Role};
 use paritas::erasure::{Survival, survival};
 use paritas::{Code, FAMILIES, Family, Spec};
+use paritas_report::codes::{
+    CodeLine, CodeStageEntry, FamilyLine, FasterCodeEntry, FiguresFields, SurvivedLossesEntry,
+};
 use paritas_shards::{ReceptionReport, counted};
-use serde_json::{Map, Value, json};
 
 use crate::args::Codes;
 use crate::commands::picture::{self, parity_rows};
 use crate::commands::{Outcome, shards};
 use crate::exit::{Exit, Failure};
-use crate::output::{self, Output};
+use crate::output::Output;
 
 /// The most bits of a matrix that are printed, a byte each.
 const MOST_BITS: usize = 100_000_000;
@@ -57,9 +59,10 @@ impl Faster {
         Some(Self { spec, measured })
     }
 
-    fn json(&self) -> Value {
-        let (k, m, _, packets, words) = self.measured;
-        json!({"code": self.spec, "measured": format!("{k}+{m}"), "gbps": packets, "words_gbps": words})
+    fn entry(&self) -> FasterCodeEntry {
+        let (k, m, _, gbps, words_gbps) = self.measured;
+        let (code, measured) = (self.spec.clone(), format!("{k}+{m}"));
+        FasterCodeEntry { code, measured, gbps, words_gbps }
     }
 
     fn text(&self) -> String {
@@ -83,9 +86,14 @@ impl Losses {
         Some(Self((1..=m).map(|lost| survival(code, lost, TRIED_LOSSES)).collect()))
     }
 
-    fn json(&self) -> Value {
-        let of = |&Survival { lost, sets, tried, survived }: &Survival| json!({"lost": lost, "sets": sets, "tried": tried, "survived": survived});
-        self.0.iter().map(of).collect()
+    fn entries(&self) -> Vec<SurvivedLossesEntry> {
+        let entry = |&Survival { lost, sets, tried, survived }: &Survival| SurvivedLossesEntry {
+            lost,
+            sets,
+            tried,
+            survived,
+        };
+        self.0.iter().map(entry).collect()
     }
 
     fn text(&self) -> String {
@@ -146,14 +154,16 @@ impl Figures {
         format!("{} ones, {:.2} x the fewest possible ({})", self.ones, self.density, self.fewest)
     }
 
-    fn add_to(&self, code: &Code, value: &mut Value) {
+    fn fields(&self, code: &Code) -> FiguresFields {
         // The ones of a code that promises no tolerance have no lower bound.
         let is_bounded = code.graph().is_none();
-        value["tolerance"] = json!(is_bounded.then(|| code.tolerance()));
-        value["overhead"] = json!(self.overhead);
-        value["ones"] = json!(self.ones);
-        value["fewest_ones"] = json!(is_bounded.then_some(self.fewest));
-        value["density"] = json!(is_bounded.then_some(self.density));
+        FiguresFields {
+            tolerance: is_bounded.then(|| code.tolerance()),
+            overhead: self.overhead,
+            ones: self.ones,
+            fewest_ones: is_bounded.then_some(self.fewest),
+            density: is_bounded.then_some(self.density),
+        }
     }
 }
 
@@ -161,11 +171,8 @@ fn list(family: &Family, output: &Output) -> Result<(), Failure> {
     let Family { name, summary, limits, example, .. } = family;
     let code = Code::new(&example.parse()?)?;
     let figures = Figures::of(&code);
-    let mut value = json!({
-        "type": "family", "name": name, "summary": summary, "limits": limits, "example": example,
-    });
-    figures.add_to(&code, &mut value);
-    output.result(value, || {
+    let line = FamilyLine { name, summary, limits, example, figures: figures.fields(&code) };
+    output.result(line, || {
         format!(
             "{name}\n  {summary}\n  {limits}\n  try: {example}\n       {}, {:.1} % overhead, {}\n",
             shards::tolerance_text(&code, (code.tolerance(), code.node_count()), "nodes"),
@@ -179,32 +186,34 @@ fn list(family: &Family, output: &Output) -> Result<(), Failure> {
 fn describe(spec: &Spec, args: &Codes, output: &Output) -> Result<(), Failure> {
     let code = Code::new(spec)?;
     let figures = Figures::of(&code);
-    let pin: Map<String, Value> =
-        code.pin().entries().map(|(name, numbers)| (name.to_owned(), json!(numbers))).collect();
-    let mut value = json!({
-        "type": "code", "code": code.spec().to_string(), "nodes": code.node_count(),
-        "data_nodes": figures.data_nodes,
-        "data_cells": figures.data, "parity_cells": figures.parity, "pin": pin,
-    });
-    figures.add_to(&code, &mut value);
+    let pin = code.pin();
     let faster = Faster::than(&code, figures.ones);
-    value["faster"] = json!(faster.as_ref().map(Faster::json));
     let losses = Losses::of(&code);
-    value["losses"] = json!(losses.as_ref().map(Losses::json));
-    value["stages"] = (1..=code.stages()).map(|stage| stage_json(&code, stage)).collect();
     let all: Vec<usize> = (0..code.node_count()).collect();
     let reception = shards::reception(&code, &all)?;
-    reception.iter().for_each(|report| value["reception"] = shards::reception_value(report));
     if args.matrix {
         expect_printable(&code, &figures)?;
-        let rows = parity_rows(&code).map(|cell| row_text(&code, cell, "0", "1", ""));
-        value["matrix"] = rows.collect();
     }
     if let Some(path) = &args.svg {
         picture::write(&code, path, args.force)?;
-        output::insert_name(&mut value, "svg", path.as_os_str());
     }
-    output.result(value, || {
+    let row = |cell| row_text(&code, cell, "0", "1", "");
+    let line = CodeLine {
+        code: code.spec().to_string(),
+        stages: (1..=code.stages()).map(|stage| stage_entry(&code, stage)).collect(),
+        nodes: code.node_count(),
+        data_nodes: figures.data_nodes,
+        data_cells: figures.data,
+        parity_cells: figures.parity,
+        figures: figures.fields(&code),
+        pin: pin.entries().map(|(name, numbers)| (name.to_owned(), numbers.to_vec())).collect(),
+        faster: faster.as_ref().map(Faster::entry),
+        losses: losses.as_ref().map(Losses::entries),
+        matrix: args.matrix.then(|| parity_rows(&code).map(row).collect()),
+        svg: args.svg.as_ref().map(Into::into),
+        reception: reception.as_ref().map(shards::reception_entry),
+    };
+    output.result(line, || {
         let notes = [losses.as_ref().map(Losses::text), faster.as_ref().map(Faster::text)];
         let notes: String = notes.into_iter().flatten().collect();
         text(&code, &figures, &notes, reception.as_ref(), args.matrix)
@@ -267,13 +276,15 @@ fn text(
     text
 }
 
-/// Returns what a stage computes and reads, and what may be lost after it, in JSON.
-fn stage_json(code: &Code, stage: u8) -> Value {
+/// Returns the entry for what a stage computes and reads, and what may be lost after it.
+fn stage_entry(code: &Code, stage: u8) -> CodeStageEntry {
     let reads = code.promotion(stage).map_or(code.data_cells().len(), |later| later.reads.len());
-    json!({
-        "nodes": code.nodes_at(stage).len(), "tolerance": code.tolerance_at(stage),
-        "reads": reads, "makes": code.made_in(stage).len(),
-    })
+    CodeStageEntry {
+        nodes: code.nodes_at(stage).len(),
+        tolerance: code.tolerance_at(stage),
+        reads,
+        makes: code.made_in(stage).len(),
+    }
 }
 
 /// Returns a generator row as text, with `gap` between nodes.

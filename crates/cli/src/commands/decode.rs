@@ -4,8 +4,12 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, is_separator};
 
-use paritas_shards::{DecodeTarget, FileTarget, Inventory, Object, Preserve, ShardState, decode};
-use serde_json::json;
+use paritas_report::parts::DigestText;
+use paritas_report::shard_parts::ShardEntry;
+use paritas_report::shards::DecodeLine;
+use paritas_shards::{
+    DecodeReport, DecodeTarget, FileTarget, Inventory, Object, Preserve, ShardState, decode,
+};
 
 use crate::args::Decode;
 use crate::commands::many::Worst;
@@ -86,22 +90,22 @@ fn one(object: &Object, out: &Path, args: &Decode, output: &Output) -> Outcome {
     let seconds = progress.finish();
     report.warnings.iter().for_each(|warning| output.warn(warning));
     let unreadable = object.unreadable();
-    let state = |shard: &usize| match unreadable.contains(shard) {
-        true => shards::state(ShardState::Unreadable),
-        false => shards::state(ShardState::Missing),
+    let state = |shard: usize| match unreadable.contains(&shard) {
+        true => ShardState::Unreadable,
+        false => ShardState::Missing,
     };
-    let missing = report.missing.iter().map(|i| json!({"index": i, "state": state(i)}));
-    let damaged = report.damaged.iter().map(shards::file_value);
-    let mut value = shards::describe("decode", object);
-    value["digest"] = json!(report.digest.to_string());
-    value["seconds"] = json!(seconds);
-    value["shards"] = missing.chain(damaged).collect();
-    output::insert_name(&mut value, "path", out.as_os_str());
-    output.result(value, || {
+    let line = DecodeLine {
+        object: shards::fields(object),
+        digest: DigestText::of(report.digest),
+        seconds,
+        path: out.into(),
+        shards: unusable(&report, state),
+    };
+    output.result(line, || {
         let mut text =
             format!("{}: {} recovered, digest right", object.label(), output::bytes(report.length));
-        for index in &report.missing {
-            text.push_str(&format!("\n  shard {index} was {}", state(index)));
+        for &index in &report.missing {
+            text.push_str(&format!("\n  shard {index} was {}", shards::state(state(index))));
         }
         for line in report.damaged.iter().filter_map(shards::file_line) {
             text.push_str(&format!("\n{line}"));
@@ -109,6 +113,17 @@ fn one(object: &Object, out: &Path, args: &Decode, output: &Output) -> Outcome {
         text
     });
     Ok(Exit::Done)
+}
+
+/// Returns the shards that were missing, each with its state, and the damaged files.
+fn unusable(report: &DecodeReport, state: impl Fn(usize) -> ShardState) -> Vec<ShardEntry> {
+    let missing = report.missing.iter().map(|&index| ShardEntry {
+        index,
+        stage: None,
+        state: shards::word(state(index)),
+        file: None,
+    });
+    missing.chain(report.damaged.iter().map(shards::file_entry)).collect()
 }
 
 fn preserve(args: &Decode) -> Preserve {

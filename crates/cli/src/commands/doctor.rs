@@ -2,8 +2,8 @@
 
 use paritas::research::can_compile;
 use paritas::{Code, Codec, CodecOptions, DEFAULT_PACKET, Kernel, KernelChoice};
+use paritas_report::machine::{DoctorLine, KernelEntry};
 use paritas_tune::Tuning;
-use serde_json::json;
 
 use crate::commands::Outcome;
 use crate::exit::{Exit, Failure};
@@ -17,17 +17,18 @@ pub fn run(output: &Output) -> Outcome {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let tuning = Tuning::remembered();
     let chosen = tuning.map_or_else(|| Kernel::best(DEFAULT_PACKET), |tuning| tuning.kernel);
-    let value = json!({
-        "type": "doctor", "version": env!("CARGO_PKG_VERSION"), "architecture": std::env::consts::ARCH,
-        "threads": threads, "packet": DEFAULT_PACKET, "kernel": chosen.name(), "tuned": tuning.is_some(),
-        "executable_memory": compiling.is_ok(), "executable_memory_error": compiling.as_ref().err().map(ToString::to_string),
-        "kernels": kernels.iter().map(|finding| json!({
-            "name": finding.kernel.name(), "vector_bytes": finding.kernel.vector_bytes(),
-            "right": finding.right, "fallback": finding.fallback,
-            "lab": finding.kernel.is_of_the_lab(),
-        })).collect::<Vec<_>>(),
-    });
-    output.result(value, || {
+    let line = DoctorLine {
+        version: env!("CARGO_PKG_VERSION"),
+        architecture: std::env::consts::ARCH,
+        threads,
+        packet: DEFAULT_PACKET,
+        kernel: chosen.name(),
+        tuned: tuning.is_some(),
+        executable_memory: compiling.is_ok(),
+        executable_memory_error: compiling.as_ref().err().map(ToString::to_string),
+        kernels: kernels.iter().map(Finding::entry).collect(),
+    };
+    output.result(line, || {
         let mut text = format!(
             "paritas {} on {}, {threads} threads\n",
             env!("CARGO_PKG_VERSION"),
@@ -67,6 +68,16 @@ impl Finding {
         let (parity, fallback) = encode(kernel)?;
         let right = parity == encode(Kernel::Scalar)?.0;
         Ok(Self { kernel, right, fallback })
+    }
+
+    fn entry(&self) -> KernelEntry {
+        KernelEntry {
+            name: self.kernel.name(),
+            vector_bytes: self.kernel.vector_bytes(),
+            right: self.right,
+            fallback: self.fallback.clone(),
+            lab: self.kernel.is_of_the_lab(),
+        }
     }
 
     fn line(&self, chosen: Kernel) -> String {

@@ -5,8 +5,10 @@ use std::path::PathBuf;
 
 use paritas::Code;
 use paritas::research::PlanOptions;
+use paritas_report::parts::{DigestText, IdText};
+use paritas_report::shard_parts::MadeShardEntry;
+use paritas_report::shards::EncodeLine;
 use paritas_shards::{EncodeJob, EncodeReport, Expectation, leftovers_of};
-use serde_json::{Value, json};
 
 use crate::args::Encode;
 use crate::args::packet::PacketChoice;
@@ -41,7 +43,7 @@ pub fn run(args: &Encode, output: &Output) -> Outcome {
     let seconds = progress.finish();
     report.warnings.iter().for_each(|warning| output.warn(warning));
     warn_of_leftovers(&job, output);
-    output.result(value(&spec, &job, &report, seconds), || {
+    output.result(line(&spec, &job, &report, seconds), || {
         format!(
             "{}: {} as {} of {spec}, {} stored, object {}",
             shown(&job.name),
@@ -137,19 +139,20 @@ fn directories(args: &Encode) -> Result<Vec<PathBuf>, Failure> {
     Ok(args.out.iter().chain(&args.to).cloned().collect())
 }
 
-/// Returns the result of encoding in JSON.
-pub fn value(spec: &str, job: &EncodeJob, report: &EncodeReport, seconds: f64) -> Value {
-    let shards = report.shards.iter().enumerate().map(|(index, path)| {
-        let mut shard = json!({"index": index});
-        output::insert_name(&mut shard, "path", path.as_os_str());
-        shard
-    });
-    let mut value = json!({
-        "type": "encode", "object": report.object.to_string(), "code": spec,
-        "stage": 1, "stages": job.code.stages(), "length": report.length, "digest": report.digest.to_string(),
-        "stored_bytes": report.stored, "seconds": seconds,
-        "shards": shards.collect::<Vec<_>>(), "warnings": report.warnings,
-    });
-    output::insert_name(&mut value, "name", &job.name);
-    value
+/// Returns the result of encoding as a line.
+pub fn line(spec: &str, job: &EncodeJob, report: &EncodeReport, seconds: f64) -> EncodeLine {
+    let shards = report.shards.iter().enumerate();
+    EncodeLine {
+        object: IdText::of(report.object),
+        name: (&job.name).into(),
+        code: spec.to_owned(),
+        stage: 1,
+        stages: job.code.stages(),
+        length: report.length,
+        digest: DigestText::of(report.digest),
+        stored_bytes: report.stored,
+        seconds,
+        shards: shards.map(|(index, path)| MadeShardEntry { index, path: path.into() }).collect(),
+        warnings: report.warnings.clone(),
+    }
 }

@@ -2,9 +2,10 @@
 //! fragments.
 
 use paritas::Code;
+use paritas_report::shard_parts::FragmentFormatWord;
+use paritas_report::shards::{ExportLine, ImportLine};
+use paritas_shards::EncodeJob;
 use paritas_shards::foreign::{self, ExportJob, Hints};
-use paritas_shards::{EncodeJob, Object};
-use serde_json::{Value, json};
 
 use crate::args::{Export, FormatName, Import};
 use crate::commands::{Outcome, encode, shards};
@@ -37,11 +38,12 @@ pub fn import(args: &Import, output: &Output) -> Outcome {
     report.encoded.warnings.iter().for_each(|warning| output.warn(warning));
     let Some(job) = made else { return Ok(Exit::Done) };
     let spec = job.code.spec().to_string();
-    let mut value = encode::value(&spec, &job, &report.encoded, seconds);
-    value["type"] = json!("import");
-    value["format"] = json!(name_of(args.foreign.format));
-    value["missing"] = json!(report.missing);
-    output.result(value, || {
+    let line = ImportLine {
+        made: encode::line(&spec, &job, &report.encoded, seconds),
+        format: word(args.foreign.format),
+        missing: report.missing.clone(),
+    };
+    output.result(line, || {
         let mut text = format!(
             "{}: {} from fragments of {spec} as {}, object {}",
             shown(&job.name),
@@ -70,28 +72,25 @@ pub fn export(args: &Export, output: &Output) -> Outcome {
     let progress = output.progress(object.length());
     let files = foreign::export(&job, object, &|bytes| progress.advance(bytes))?;
     let seconds = progress.finish();
-    let mut value = exported(object, args.foreign.format, seconds);
-    let paths = files.iter().map(|path| {
-        let mut file = json!({});
-        output::insert_name(&mut file, "path", path.as_os_str());
-        file
-    });
-    value["files"] = paths.collect();
-    output.result(value, || {
+    let line = ExportLine {
+        object: shards::fields(object),
+        format: word(args.foreign.format),
+        seconds,
+        files: shards::file_entries(&files),
+    };
+    output.result(line, || {
         let (name, out) = (object.label(), shown(&args.out));
         format!("{name}: {} written to {out}", counted(files.len(), "file"))
     });
     Ok(Exit::Done)
 }
 
-fn exported(object: &Object, format: FormatName, seconds: f64) -> Value {
-    let mut value = shards::describe("export", object);
-    value["format"] = json!(name_of(format));
-    value["seconds"] = json!(seconds);
-    value
-}
-
-/// Returns the name of a format on the command line.
-fn name_of(format: FormatName) -> String {
-    format!("{format:?}").to_lowercase()
+fn word(format: FormatName) -> FragmentFormatWord {
+    match format {
+        FormatName::Zfec => FragmentFormatWord::Zfec,
+        FormatName::Klauspost => FragmentFormatWord::Klauspost,
+        FormatName::Isal => FragmentFormatWord::Isal,
+        FormatName::Hdfs => FragmentFormatWord::Hdfs,
+        FormatName::Jerasure => FragmentFormatWord::Jerasure,
+    }
 }

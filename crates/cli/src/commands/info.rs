@@ -3,14 +3,16 @@
 use std::path::PathBuf;
 
 use paritas_protect::Protection;
-use paritas_shards::{Object, Part, Placement, ReceptionReport, ShardFile, Timestamp};
-use serde_json::{Value, json};
+use paritas_report::parts::{DigestText, ModeText};
+use paritas_report::shard_parts::{HeaderFileEntry, LayoutWord, PartEntry, PartFilesEntry};
+use paritas_report::shards::InfoLine;
+use paritas_shards::{Object, Part, Placement, ReceptionReport, ShardFile};
 
 use crate::args::Info;
 use crate::commands::many::Worst;
 use crate::commands::shards::{self, Below};
 use crate::commands::{Outcome, protections};
-use crate::output::{self, Output, mode_text, shown, time_text};
+use crate::output::{self, Output, mode_text, shown, time_entry, time_text};
 
 /// Reports every object and every protection.
 pub fn run(args: &Info, output: &Output) -> Outcome {
@@ -42,37 +44,41 @@ fn objects(paths: &[PathBuf], args: &Info, output: &Output) -> Outcome {
             (0..object.shard_count()).filter(|shard| !missing.contains(shard)).collect();
         let reception = shards::reception(object.code(), &found)?;
         let placement = object.placement();
-        let mut value = value(object, &placement);
-        reception.iter().for_each(|report| value["reception"] = shards::reception_value(report));
-        output.result(value, || text(object, &placement, reception.as_ref()));
+        let line = line(object, &placement, reception.as_ref());
+        output.result(line, || text(object, &placement, reception.as_ref()));
     }
     worst.end(output)
 }
 
-fn value(object: &Object, placement: &Placement) -> Value {
-    let mut value = shards::describe("info", object);
-    value["layout"] = json!(object.layout());
-    value["packet"] = json!(object.packet());
-    value["stripes_per_block"] = json!(object.stripes());
-    value["segment_bytes"] = json!(object.segment_bytes());
-    value["stored_bytes"] = json!(object.stored_bytes());
-    value["digest"] = json!(object.digest().map(|digest| digest.to_string()));
-    value["mode"] = json!(object.mode().map(mode_text));
-    value["modified"] = json!(object.modified().map(|Timestamp { seconds, nanoseconds }| {
-        json!({"seconds": seconds, "nanoseconds": nanoseconds})
-    }));
-    value["shard_count"] = json!(object.shard_count());
-    value["tolerance"] = json!(object.code().graph().is_none().then(|| object.tolerance()));
-    let shards = object.parts().iter().enumerate().map(|(part, files)| {
-        let Part { shard, stage } = object.part(part);
-        let files = files.iter().map(|file| file_value(object, part, file));
-        json!({"index": shard, "stage": stage, "files": files.collect::<Vec<_>>()})
-    });
-    value["shards"] = shards.collect();
-    value["missing"] = json!(object.missing());
-    shards::insert_placement(&mut value, placement);
-    value["aside"] = json!(shards::aside_values(object.moved_aside()));
-    value
+fn line(object: &Object, placement: &Placement, reception: Option<&ReceptionReport>) -> InfoLine {
+    let parts = object.parts().iter().enumerate();
+    InfoLine {
+        object: shards::fields(object),
+        digest: object.digest().map(DigestText::of),
+        mode: object.mode().map(mode_text).map(ModeText::of),
+        modified: object.modified().map(time_entry),
+        layout: match object.code().symbols() {
+            Some(_) => LayoutWord::Words,
+            None => LayoutWord::Packets,
+        },
+        packet: object.packet(),
+        stripes_per_block: object.stripes(),
+        segment_bytes: object.segment_bytes(),
+        stored_bytes: object.stored_bytes(),
+        shard_count: object.shard_count(),
+        tolerance: object.code().graph().is_none().then(|| object.tolerance()),
+        shards: parts.map(|(part, files)| part_entry(object, part, files)).collect(),
+        placement: shards::placement_fields(placement),
+        aside: shards::aside_entries(object.moved_aside()),
+        missing: object.missing(),
+        reception: reception.map(shards::reception_entry),
+    }
+}
+
+fn part_entry(object: &Object, part: usize, files: &[ShardFile]) -> PartFilesEntry {
+    let Part { shard, stage } = object.part(part);
+    let files = files.iter().map(|file| file_entry(object, part, file)).collect();
+    PartFilesEntry { part: PartEntry { index: shard, stage }, files }
 }
 
 /// Describes the mode and the time of the file that was encoded, as far as they are known.
@@ -83,13 +89,14 @@ fn attributes_note(object: &Object) -> Option<String> {
     (!notes.is_empty()).then(|| notes.join(", "))
 }
 
-fn file_value(object: &Object, part: usize, file: &ShardFile) -> Value {
-    let mut value = json!({
-        "bytes": file.length(), "header": file.has_front(), "footer": file.has_footer(),
-        "notes": object.flaws(part, file),
-    });
-    output::insert_name(&mut value, "path", file.path().as_os_str());
-    value
+fn file_entry(object: &Object, part: usize, file: &ShardFile) -> HeaderFileEntry {
+    HeaderFileEntry {
+        path: file.path().into(),
+        bytes: file.length(),
+        header: file.has_front(),
+        footer: file.has_footer(),
+        notes: object.flaws(part, file),
+    }
 }
 
 fn text(object: &Object, placement: &Placement, reception: Option<&ReceptionReport>) -> String {

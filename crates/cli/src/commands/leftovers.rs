@@ -7,11 +7,12 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 
+use paritas_report::parts::{FileEntry, IdText};
+use paritas_report::shards::CleanLine;
 use paritas_shards::{Leftover, LeftoverState, Object, ObjectId};
-use serde_json::json;
 
 use crate::exit::Failure;
-use crate::output::{self, Output, counted, shown};
+use crate::output::{Output, counted, shown};
 
 /// Warns of everything that was left behind.
 pub fn warn(leftovers: &[Leftover], output: &Output) {
@@ -150,16 +151,12 @@ fn is_needless(leftover: &Leftover, standing: &Standing) -> bool {
 }
 
 fn report(leftover: &Leftover, output: &Output) {
-    let files = leftover.files.iter().map(|file| {
-        let mut value = json!({});
-        output::insert_name(&mut value, "path", file.as_os_str());
-        value
-    });
-    let object = leftover.object.map(|object| object.to_string());
-    let files: Vec<_> = files.collect();
-    let mut value = json!({"type": "clean", "object": object, "removed": files});
-    output::insert_name(&mut value, "name", &leftover.name);
-    output.result(value, || {
+    let line = CleanLine {
+        object: leftover.object.map(IdText::of),
+        name: (&leftover.name).into(),
+        removed: leftover.files.iter().map(|path| FileEntry { path: path.into() }).collect(),
+    };
+    output.result(line, || {
         let count = counted(leftover.files.len(), "file");
         format!("{}: removed {count} that a command had left behind", shown(&leftover.name))
     });

@@ -9,8 +9,10 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use paritas_protect::Protection;
+use paritas_report::parts::ObjectStateWord;
+use paritas_report::status::SummaryLine;
 use paritas_shards::{Inventory, Leftover, Object, Wreck};
-use serde_json::json;
+use paritas_store::state::State;
 
 use crate::args::Search;
 use crate::commands::Outcome;
@@ -23,7 +25,7 @@ use crate::output::{self, Output, counted, shown};
 
 /// The state of an object after a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum State {
+pub enum EndState {
     /// It is as it was written.
     Intact,
     /// It is damaged, and can be repaired.
@@ -38,7 +40,7 @@ pub enum State {
     Unknown,
 }
 
-impl State {
+impl EndState {
     const ALL: [Self; 6] = [
         Self::Intact,
         Self::Repairable,
@@ -48,7 +50,19 @@ impl State {
         Self::Unknown,
     ];
 
-    /// Returns the word for the state, which is also the name of its count.
+    /// Returns the word for the state in lines.
+    pub fn word(self) -> ObjectStateWord {
+        match self {
+            Self::Intact => ObjectStateWord::Intact,
+            Self::Repairable => ObjectStateWord::Repairable,
+            Self::Repaired => ObjectStateWord::Repaired,
+            Self::Lost => ObjectStateWord::Lost,
+            Self::Inconsistent => ObjectStateWord::Inconsistent,
+            Self::Unknown => ObjectStateWord::Unknown,
+        }
+    }
+
+    /// Returns the word for the state in texts.
     pub fn name(self) -> &'static str {
         match self {
             Self::Intact => "intact",
@@ -80,23 +94,22 @@ impl State {
     }
 }
 
-impl From<paritas_store::state::State> for State {
-    fn from(found: paritas_store::state::State) -> Self {
-        use paritas_store::state::State as Found;
+impl From<State> for EndState {
+    fn from(found: State) -> Self {
         match found {
-            Found::Intact => Self::Intact,
-            Found::Repairable => Self::Repairable,
-            Found::Inconsistent => Self::Inconsistent,
-            Found::Unknown => Self::Unknown,
-            Found::Lost => Self::Lost,
+            State::Intact => Self::Intact,
+            State::Repairable => Self::Repairable,
+            State::Inconsistent => Self::Inconsistent,
+            State::Unknown => Self::Unknown,
+            State::Lost => Self::Lost,
         }
     }
 }
 
 impl Search {
     /// Whether an object in this state is reported.
-    pub fn reports(&self, state: State) -> bool {
-        !self.only_bad || state != State::Intact
+    pub fn reports(&self, state: EndState) -> bool {
+        !self.only_bad || state != EndState::Intact
     }
 
     /// Whether what is left of an object counts.
@@ -123,10 +136,10 @@ pub trait Handle {
     }
 
     /// Handles an object that is called `label` in reports.
-    fn object(&self, object: &Object, label: &str) -> Result<State, Failure>;
+    fn object(&self, object: &Object, label: &str) -> Result<EndState, Failure>;
 
     /// Handles protected files.
-    fn protection(&self, protection: &Protection) -> Result<State, Failure>;
+    fn protection(&self, protection: &Protection) -> Result<EndState, Failure>;
 
     /// Removes leftovers of a place, and returns the number of those that were removed. Those
     /// objects there that were handled with success are noted as whole.
@@ -170,9 +183,9 @@ impl<'a, H: Handle> Each<'a, H> {
 
     fn protection(&mut self, protection: &Protection) {
         let outcome = self.handle.protection(protection);
-        let state = outcome.as_ref().map_or_else(State::after, |&state| state);
+        let state = outcome.as_ref().map_or_else(EndState::after, |&state| state);
         self.summary.count(state, Some(protection.bytes()));
-        self.worst.note(outcome.map(State::exit), self.output);
+        self.worst.note(outcome.map(EndState::exit), self.output);
     }
 
     fn objects(&mut self, search: &Search, paths: &[PathBuf]) -> Result<(), Failure> {
@@ -207,9 +220,9 @@ impl<'a, H: Handle> Each<'a, H> {
             if outcome.is_ok() {
                 standing.note_whole(&object);
             }
-            let state = outcome.as_ref().map_or_else(State::after, |&state| state);
+            let state = outcome.as_ref().map_or_else(EndState::after, |&state| state);
             self.summary.count(state, object.length());
-            let outcome = outcome.map(State::exit).map_err(|failure| place.locate(failure));
+            let outcome = outcome.map(EndState::exit).map_err(|failure| place.locate(failure));
             self.worst.note(outcome, self.output);
         }
         let removed = self.handle.clean(&leftovers, &standing).map(|count| self.cleaned += count);
@@ -245,8 +258,8 @@ impl<'a, H: Handle> Each<'a, H> {
     fn report_wrecks(&mut self) {
         for (label, wreck) in std::mem::take(&mut self.wrecks) {
             shards::report_wreck(&label, &wreck, self.output);
-            self.summary.count(State::Lost, None);
-            self.worst.note(Ok(State::Lost.exit()), self.output);
+            self.summary.count(EndState::Lost, None);
+            self.worst.note(Ok(EndState::Lost.exit()), self.output);
         }
     }
 
@@ -269,8 +282,8 @@ impl<'a, H: Handle> Each<'a, H> {
 
 /// The number of objects in each state.
 pub struct Summary {
-    /// Counts in the order of [`State::ALL`].
-    counts: [u64; State::ALL.len()],
+    /// Counts in the order of [`EndState::ALL`].
+    counts: [u64; EndState::ALL.len()],
     bytes: u64,
     only_bad: bool,
     start: Instant,
@@ -279,11 +292,11 @@ pub struct Summary {
 impl Summary {
     /// Begins to count, and to take the time.
     pub fn new(only_bad: bool) -> Self {
-        Self { counts: [0; State::ALL.len()], bytes: 0, only_bad, start: Instant::now() }
+        Self { counts: [0; EndState::ALL.len()], bytes: 0, only_bad, start: Instant::now() }
     }
 
     /// Counts an object in this state, of this length where that is known.
-    pub fn count(&mut self, state: State, length: Option<u64>) {
+    pub fn count(&mut self, state: EndState, length: Option<u64>) {
         self.counts[state as usize] += 1;
         // Damaged shards may state any length.
         self.bytes = self.bytes.saturating_add(length.unwrap_or(0));
@@ -294,20 +307,32 @@ impl Summary {
         self.counts.iter().sum()
     }
 
+    fn line(&self) -> SummaryLine {
+        let seconds = self.start.elapsed().as_secs_f64();
+        let count = |state: EndState| self.counts[state as usize];
+        SummaryLine {
+            objects: self.objects(),
+            intact: count(EndState::Intact),
+            repairable: count(EndState::Repairable),
+            repaired: count(EndState::Repaired),
+            lost: count(EndState::Lost),
+            inconsistent: count(EndState::Inconsistent),
+            unknown: count(EndState::Unknown),
+            bytes: self.bytes,
+            seconds,
+            rate: self.bytes as f64 / seconds.max(f64::MIN_POSITIVE),
+        }
+    }
+
     /// Prints the counts. If only bad objects are reported and there are none, people read nothing.
     pub fn report(&self, output: &Output) {
-        let seconds = self.start.elapsed().as_secs_f64();
-        let rate = self.bytes as f64 / seconds.max(f64::MIN_POSITIVE);
-        let mut value = json!({
-            "type": "summary", "objects": self.objects(), "bytes": self.bytes, "seconds": seconds,
-            "rate": rate,
-        });
-        let counts = State::ALL.map(|state| (state.name(), self.counts[state as usize]));
-        counts.iter().for_each(|&(name, count)| value[name] = json!(count));
-        if self.only_bad && self.counts[State::Intact as usize] == self.objects() {
-            return output.result_if_json(value);
+        let line = self.line();
+        let SummaryLine { seconds, rate, .. } = line;
+        if self.only_bad && line.intact == line.objects {
+            return output.result_if_json(line);
         }
-        output.result(value, || {
+        output.result(line, || {
+            let counts = EndState::ALL.map(|state| (state.name(), self.counts[state as usize]));
             let counts = counts.iter().filter(|(_, count)| *count > 0);
             let counts: Vec<String> =
                 counts.map(|(name, count)| format!("{count} {name}")).collect();

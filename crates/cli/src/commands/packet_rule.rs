@@ -3,8 +3,8 @@
 use paritas::Code;
 use paritas::code::Role;
 use paritas::research::{Cost, Plan, PlanOptions};
+use paritas_report::codes::{CacheEntry, PacketRuleEntry};
 use paritas_tune::{CpuCache, caches, packet_by_rule};
-use serde_json::{Value, json};
 
 use crate::exit::Failure;
 use crate::output;
@@ -31,11 +31,13 @@ impl Packets {
         self.caches.iter().map(|&cache| (cache, packet_by_rule(self.stripe, cache.bytes)))
     }
 
-    pub fn json(&self) -> Value {
-        let rows = self.each().map(|(CpuCache { level, bytes, .. }, packet)| {
-            json!({"level": level, "cache_bytes": bytes, "packet": packet})
+    pub fn entry(&self) -> PacketRuleEntry {
+        let caches = self.each().map(|(CpuCache { level, bytes, .. }, packet)| CacheEntry {
+            level,
+            cache_bytes: bytes,
+            packet,
         });
-        json!({"stripe_packets": self.stripe, "caches": rows.collect::<Vec<_>>()})
+        PacketRuleEntry { stripe_packets: self.stripe, caches: caches.collect() }
     }
 
     pub fn text(&self) -> String {

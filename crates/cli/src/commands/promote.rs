@@ -1,7 +1,8 @@
 //! `paritas promote`: adds the parity of a later stage, computed from part of what is stored.
 
-use paritas_shards::{Object, PromoteJob, PromoteReport, promote};
-use serde_json::{Value, json};
+use paritas_report::shard_parts::{AddedShardEntry, PartEntry};
+use paritas_report::shards::{ObjectFields, PromoteLine};
+use paritas_shards::{AddedPart, Object, PromoteJob, PromoteReport, promote};
 
 use crate::args::Promote;
 use crate::commands::many::Worst;
@@ -29,7 +30,7 @@ fn one(object: &Object, args: &Promote, output: &Output) -> Result<(), Failure> 
     let report = promote(object, &job, &|bytes| progress.advance(bytes))?;
     let seconds = progress.finish();
     warnings(object, &report).iter().for_each(|warning| output.warn(warning));
-    output.result(value(object, &report, seconds), || text(object, &report));
+    output.result(line(object, &report, seconds), || text(object, &report));
     Ok(())
 }
 
@@ -53,23 +54,23 @@ fn warnings(object: &Object, report: &PromoteReport) -> Vec<String> {
     warnings
 }
 
-fn value(object: &Object, report: &PromoteReport, seconds: f64) -> Value {
-    let mut value = shards::describe("promote", object);
-    value["stage"] = json!(report.stage);
-    value["tolerance"] = json!(object.code().tolerance_at(report.stage));
-    value["read_bytes"] = json!(report.read_bytes);
-    value["read_payload_bytes"] = json!(report.read_payload);
-    value["damaged_segments"] = json!(report.damaged_segments);
-    value["missing"] = json!(report.missing);
-    value["seconds"] = json!(seconds);
-    value["warnings"] = json!(warnings(object, report));
-    let added = report.added.iter().map(|part| {
-        let mut entry = json!({"index": part.shard, "stage": report.stage});
-        output::insert_name(&mut entry, "path", part.path.as_os_str());
-        entry
-    });
-    value["added"] = added.collect();
-    value
+fn line(object: &Object, report: &PromoteReport, seconds: f64) -> PromoteLine {
+    let stage = report.stage;
+    let added = |part: &AddedPart| AddedShardEntry {
+        part: PartEntry { index: part.shard, stage },
+        path: (&part.path).into(),
+    };
+    PromoteLine {
+        object: ObjectFields { stage, ..shards::fields(object) },
+        tolerance: object.code().tolerance_at(stage),
+        read_bytes: report.read_bytes,
+        read_payload_bytes: report.read_payload,
+        damaged_segments: report.damaged_segments,
+        missing: report.missing.clone(),
+        seconds,
+        added: report.added.iter().map(added).collect(),
+        warnings: warnings(object, report),
+    }
 }
 
 fn text(object: &Object, report: &PromoteReport) -> String {

@@ -8,13 +8,15 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use paritas_protect::{ProtectJob, ProtectPlan, ProtectReport, Skipped, StreamGeometry};
+use paritas_report::parts::IdText;
+use paritas_report::protections::{ChangesFields, ProtectLine};
 use paritas_store::memory::usable;
-use serde_json::{Value, json};
 
 use crate::args::protect::{Memory, Protect};
 use crate::commands::protections::{
-    add_lines, below, geometry_value, path_values, share, skipped_values, warn_of_memory,
+    add_lines, below, layer_entry, share, skipped_entries, warn_of_memory,
 };
+use crate::commands::shards::file_entries;
 use crate::commands::{Outcome, leftovers};
 use crate::exit::{self, Exit, Failure};
 use crate::output::{self, Output, counted, shown};
@@ -53,12 +55,14 @@ fn protect(args: &Protect, output: &Output) -> Outcome {
     let report = paritas_protect::protect(&plan, &|bytes| progress.advance(bytes))?;
     let seconds = progress.finish();
     let name = (&*plan.root, &*plan.label);
-    let mut value = value(&report.id.to_string(), name, Some(&report), seconds);
-    value["read_bytes"] = json!(plan.bytes_to_read);
-    value["passes"] = json!(plan.passes);
-    value["unmatched_excludes"] = json!(plan.unmatched_excludes);
+    let line = ProtectLine {
+        read_bytes: plan.bytes_to_read,
+        passes: plan.passes,
+        unmatched_excludes: plan.unmatched_excludes.clone(),
+        ..line(Some(IdText::of(report.id)), name, Some(&report), seconds)
+    };
     warn_of_parity(&report, output);
-    output.result(value, || text(name, &report, args.verbose));
+    output.result(line, || text(name, &report, args.verbose));
     expect_all_protected(&report.skipped)
 }
 
@@ -154,40 +158,38 @@ fn expect_all_protected(skipped: &[Skipped]) -> Outcome {
     }
 }
 
-/// Returns the result in JSON, as far as it is the same with and without `--update`.
-fn value(
-    id: &str,
+/// Returns the line for what was written, if anything, as far as it is the same with and without
+/// `--update`.
+fn line(
+    id: Option<IdText>,
     (root, label): (&Path, &str),
     report: Option<&ProtectReport>,
     seconds: f64,
-) -> Value {
+) -> ProtectLine {
     let nothing = StreamGeometry { length: 0, block: 0, data: 0, parity: 0 };
     let geometry = report.map_or(nothing, |report| report.geometry);
-    let number = |of: fn(&ProtectReport) -> u64| json!(report.map_or(0, of));
-    let mut value = geometry_value(&geometry);
-    value["type"] = json!("protect");
-    value["id"] = json!(id);
-    value["label"] = json!(label);
-    output::insert_name(&mut value, "root", root.as_os_str());
-    value["dry_run"] = json!(false);
-    for null in ["updated", "kept", "added", "changed", "gone"] {
-        value[null] = Value::Null;
+    let number = |of: fn(&ProtectReport) -> u64| report.map_or(0, of);
+    ProtectLine {
+        id,
+        label: label.to_owned(),
+        root: root.into(),
+        dry_run: false,
+        changes: ChangesFields::default(),
+        files: number(|report| report.files),
+        bytes: number(|report| report.bytes),
+        blocks: layer_entry(&geometry),
+        parity_bytes: geometry.parity * geometry.block,
+        catalogue_bytes: number(|report| report.catalogue_bytes),
+        stored_bytes: number(|report| report.stored_bytes),
+        read_bytes: 0,
+        passes: 0,
+        held: Vec::new(),
+        parity_files: file_entries(report.iter().flat_map(|report| &report.parity_files)),
+        disks: Vec::new(),
+        unmatched_excludes: Vec::new(),
+        skipped: skipped_entries(report.map_or(&[], |report| &report.skipped)),
+        seconds,
     }
-    for empty in
-        ["held", "added_files", "changed_files", "gone_files", "disks", "unmatched_excludes"]
-    {
-        value[empty] = json!([]);
-    }
-    (value["read_bytes"], value["passes"]) = (json!(0), json!(0));
-    value["files"] = number(|report| report.files);
-    value["bytes"] = number(|report| report.bytes);
-    value["parity_bytes"] = json!(geometry.parity * geometry.block);
-    value["catalogue_bytes"] = number(|report| report.catalogue_bytes);
-    value["stored_bytes"] = number(|report| report.stored_bytes);
-    value["parity_files"] = path_values(report.iter().flat_map(|report| &report.parity_files));
-    value["skipped"] = skipped_values(report.map_or(&[], |report| &report.skipped));
-    value["seconds"] = json!(seconds);
-    value
 }
 
 fn text((root, label): (&Path, &str), report: &ProtectReport, verbose: bool) -> String {

@@ -14,14 +14,16 @@ use paritas_protect::{
     DiskNeed, ErrorKind, IsWanted, Other, Protection, Skipped, StreamGeometry, find, find_among,
     has_parity, holds_parity, parity_at,
 };
+use paritas_report::parts::IdText;
+use paritas_report::protections::{DiskEntry, ProtectedLayerEntry, ProtectionFields, SkippedEntry};
 use paritas_shards::scan_with;
 use paritas_store::memory::usable;
-use serde_json::{Value, json};
 
 use crate::args::Search;
 use crate::args::protect::Memory;
 use crate::commands::leftovers;
 use crate::commands::places::folders_below;
+use crate::commands::shards::file_entries;
 use crate::exit::Failure;
 use crate::output::{self, Output, counted, shown};
 
@@ -347,46 +349,32 @@ fn lies_elsewhere(protection: &Protection) -> bool {
     !protection.parity_files().any(|file| file.starts_with(&inner))
 }
 
-/// Returns the fields that every report about a protection begins with.
-pub fn describe(kind: &str, protection: &Protection) -> Value {
-    let mut value = json!({
-        "type": kind, "id": protection.id().to_string(), "label": protection.label(),
-        "files": protection.files(), "bytes": protection.bytes(),
-    });
-    output::insert_name(&mut value, "root", protection.root().as_os_str());
+/// Returns the fields of every line about a protection.
+pub fn fields(protection: &Protection) -> ProtectionFields {
     let parts: Vec<PathBuf> = protection.parts().map(|part| protection.root().join(part)).collect();
-    value["parts"] = path_values(&parts);
-    value
+    ProtectionFields {
+        id: IdText::of(protection.id()),
+        label: protection.label().to_string(),
+        root: protection.root().into(),
+        parts: file_entries(&parts),
+        files: protection.files(),
+        bytes: protection.bytes(),
+    }
 }
 
-/// Returns a path in JSON.
-pub fn path_value(path: &Path) -> Value {
-    let mut value = json!({});
-    output::insert_name(&mut value, "path", path.as_os_str());
-    value
-}
-
-/// Returns paths in JSON.
-pub fn path_values<'p>(paths: impl IntoIterator<Item = &'p PathBuf>) -> Value {
-    paths.into_iter().map(|path| path_value(path)).collect()
-}
-
-/// Returns what was skipped, in JSON.
-pub fn skipped_values(skipped: &[Skipped]) -> Value {
-    let value = |skipped: &Skipped| {
-        let mut value = path_value(&skipped.path);
-        value["reason"] = json!(skipped.reason);
-        value
+/// Returns entries for what was skipped.
+pub fn skipped_entries(skipped: &[Skipped]) -> Vec<SkippedEntry> {
+    let entry = |Skipped { path, reason, .. }: &Skipped| SkippedEntry {
+        path: path.into(),
+        reason: reason.clone(),
     };
-    skipped.iter().map(value).collect()
+    skipped.iter().map(entry).collect()
 }
 
-/// Returns the numbers of blocks in JSON.
-pub fn geometry_value(geometry: &StreamGeometry) -> Value {
-    json!({
-        "data_blocks": geometry.data, "parity_blocks": geometry.parity,
-        "block_bytes": geometry.block,
-    })
+/// Returns the entry for a layer of these blocks.
+pub fn layer_entry(geometry: &StreamGeometry) -> ProtectedLayerEntry {
+    let StreamGeometry { block, data, parity, .. } = *geometry;
+    ProtectedLayerEntry { data_blocks: data, parity_blocks: parity, block_bytes: block }
 }
 
 /// Returns a path below a root without the root.
@@ -427,12 +415,12 @@ pub fn add_disks(text: &mut String, disks: &[DiskNeed]) {
     }
 }
 
-/// Returns in JSON how much would be written to which disk.
-pub fn disk_values(disks: &[DiskNeed]) -> Value {
-    let value = |need: &DiskNeed| {
-        let mut value = json!({"bytes": need.bytes, "free": need.free});
-        output::insert_name(&mut value, "path", need.folder.as_os_str());
-        value
+/// Returns entries for how much would be written to which disk.
+pub fn disk_entries(disks: &[DiskNeed]) -> Vec<DiskEntry> {
+    let entry = |&DiskNeed { ref folder, bytes, free, .. }: &DiskNeed| DiskEntry {
+        path: folder.into(),
+        bytes,
+        free,
     };
-    disks.iter().map(value).collect()
+    disks.iter().map(entry).collect()
 }

@@ -5,15 +5,19 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use paritas_protect::Protection;
-use paritas_shards::{
-    AsideFile, DigestCheck, Leftover, MovedShard, Object, RebalanceReport, RepairJob, RepairReport,
-    ShardReport, ShardState, rebalance, repair, scan_with,
+use paritas_report::parts::MovedFileEntry;
+use paritas_report::shard_parts::{
+    DigestCheckWord, MovedShardEntry, PartEntry, RewrittenShardEntry,
 };
-use serde_json::{Value, json};
+use paritas_report::shards::RepairLine;
+use paritas_shards::{
+    AsideFile, DigestCheck, Leftover, MovedAside, MovedShard, Object, RebalanceReport, RepairJob,
+    RepairReport, RepairedShard, ShardReport, ShardState, rebalance, repair, scan_with,
+};
 
 use crate::args::Repair;
 use crate::commands::leftovers::Standing;
-use crate::commands::many::{self, Handle, State};
+use crate::commands::many::{self, EndState, Handle};
 use crate::commands::protections::{Limited, warn_of_memory};
 use crate::commands::{Outcome, leftovers, protections, shards};
 use crate::exit::{self, Exit, Failure};
@@ -56,11 +60,11 @@ impl Handle for Job<'_> {
         }
     }
 
-    fn object(&self, object: &Object, label: &str) -> Result<State, Failure> {
+    fn object(&self, object: &Object, label: &str) -> Result<EndState, Failure> {
         one(object, label, self.args, self.output)
     }
 
-    fn protection(&self, protection: &Protection) -> Result<State, Failure> {
+    fn protection(&self, protection: &Protection) -> Result<EndState, Failure> {
         protections::repair::run(protection, self.args, self.output)
     }
 
@@ -101,7 +105,7 @@ fn expect_there(path: &Path) -> Result<(), Failure> {
     }
 }
 
-fn one(object: &Object, label: &str, args: &Repair, output: &Output) -> Result<State, Failure> {
+fn one(object: &Object, label: &str, args: &Repair, output: &Output) -> Result<EndState, Failure> {
     let job = RepairJob::default()
         .to(args.to.clone())
         .sync(args.work.is_synced())
@@ -124,12 +128,12 @@ fn one(object: &Object, label: &str, args: &Repair, output: &Output) -> Result<S
     let unread: Vec<&ShardReport> = unreadable(&report).collect();
     let is_untouched = report.repaired.is_empty() && tidied.is_nothing();
     let state = match is_untouched && unread.is_empty() {
-        true => State::Intact,
-        false => State::Repaired,
+        true => EndState::Intact,
+        false => EndState::Repaired,
     };
     if args.search.reports(state) {
         let text = || text(label, &report, &tidied);
-        output.result(value(object, &report, &tidied, seconds), text);
+        output.result(line(object, &report, &tidied, seconds), text);
     }
     tidying?;
     expect_all_read(object, &unread)?;
@@ -208,45 +212,40 @@ fn unreadable(report: &RepairReport) -> impl Iterator<Item = &ShardReport> {
     shards.filter(|shard| shard.state == ShardState::Unreadable)
 }
 
-fn value(object: &Object, report: &RepairReport, tidied: &Tidied, seconds: f64) -> Value {
-    let mut value = shards::describe("repair", object);
-    value["seconds"] = json!(seconds);
-    value["read_bytes"] = json!(report.read_bytes);
-    value["digest_check"] = json!(match report.digest {
-        DigestCheck::Right => "right",
-        DigestCheck::Wrong => "wrong",
-        DigestCheck::Unchecked => "unchecked",
-    });
-    let repaired = report.repaired.iter().map(|shard| {
-        let mut entry =
-            json!({"index": shard.shard, "stage": shard.stage, "was": shards::state(shard.was)});
-        output::insert_name(&mut entry, "path", shard.path.as_os_str());
-        entry
-    });
-    value["repaired"] = repaired.collect();
-    let aside = report.moved_aside.iter().map(|moved| from_value(&moved.from, &moved.to));
-    value["moved_aside"] = aside.collect();
-    value["removed"] = json!(shards::aside_values(&tidied.removed));
-    let moved = tidied.moved().iter().map(|moved| {
-        let mut entry = from_value(&moved.from, &moved.path);
-        (entry["index"], entry["stage"]) = (json!(moved.shard), json!(moved.stage));
-        entry
-    });
-    value["moved"] = moved.collect();
-    let unread =
-        unreadable(report).map(|shard| json!({"index": shard.index, "stage": shard.stage}));
-    value["unreadable"] = unread.collect();
-    shards::insert_placement(&mut value, &report.placement);
-    value["warnings"] = json!(report.warnings);
-    value
+fn line(object: &Object, report: &RepairReport, tidied: &Tidied, seconds: f64) -> RepairLine {
+    let unreadable =
+        unreadable(report).map(|shard| PartEntry { index: shard.index, stage: shard.stage });
+    RepairLine {
+        object: shards::fields(object),
+        seconds,
+        read_bytes: report.read_bytes,
+        digest_check: match report.digest {
+            DigestCheck::Right => DigestCheckWord::Right,
+            DigestCheck::Wrong => DigestCheckWord::Wrong,
+            DigestCheck::Unchecked => DigestCheckWord::Unchecked,
+        },
+        repaired: report.repaired.iter().map(repaired).collect(),
+        moved_aside: report.moved_aside.iter().map(moved_aside).collect(),
+        removed: shards::aside_entries(&tidied.removed),
+        moved: tidied.moved().iter().map(moved).collect(),
+        placement: shards::placement_fields(&report.placement),
+        warnings: report.warnings.clone(),
+        unreadable: unreadable.collect(),
+    }
 }
 
-/// Returns the old and the new path of something, in JSON.
-fn from_value(from: &Path, path: &Path) -> Value {
-    let mut entry = json!({});
-    output::insert_name(&mut entry, "from", from.as_os_str());
-    output::insert_name(&mut entry, "path", path.as_os_str());
-    entry
+fn repaired(shard: &RepairedShard) -> RewrittenShardEntry {
+    let part = PartEntry { index: shard.shard, stage: shard.stage };
+    RewrittenShardEntry { part, was: shards::word(shard.was), path: (&shard.path).into() }
+}
+
+fn moved_aside(moved: &MovedAside) -> MovedFileEntry {
+    MovedFileEntry { path: (&moved.to).into(), from: (&moved.from).into() }
+}
+
+fn moved(shard: &MovedShard) -> MovedShardEntry {
+    let part = PartEntry { index: shard.shard, stage: shard.stage };
+    MovedShardEntry { part, path: (&shard.path).into(), from: (&shard.from).into() }
 }
 
 fn text(label: &str, report: &RepairReport, tidied: &Tidied) -> String {

@@ -10,9 +10,11 @@ use paritas::research::{
     Account, Call, Cost, ExplainedPart, Explanation, Instructions, Machine, Plan, PlanOptions,
 };
 use paritas::{Code, Codec, CodecOptions, DEFAULT_PACKET, Kernel, KernelChoice, LaneCodec, NodeId};
-use serde_json::{Value, json};
+use paritas_report::codes::{
+    CutWord, InstructionsFields, RunPartEntry, RunsEntry, ScheduleLine, SearchEntry,
+};
 
-use crate::args::choices::named;
+use crate::args::choices::{named, word};
 use crate::args::{CostName, Schedule, Switch};
 use crate::commands::Outcome;
 use crate::commands::packet_rule::Packets;
@@ -50,7 +52,7 @@ pub fn run(args: &Schedule, output: &Output) -> Outcome {
     let executed = executed(&plan, &code, machine)?;
     let report =
         Report { args, stage, erased, code, plan, search, seconds, runs, kernel, executed };
-    output.result(report.json(), || report.text());
+    output.result(report.line()?, || report.text());
     Ok(Exit::Done)
 }
 
@@ -74,7 +76,7 @@ struct Report<'a> {
     erased: Vec<usize>,
     code: Code,
     plan: Plan,
-    search: Option<Value>,
+    search: Option<SearchEntry>,
     seconds: Option<f64>,
     runs: Option<Runs>,
     kernel: Kernel,
@@ -94,34 +96,41 @@ impl Report<'_> {
         weighted.then(|| f64::from(self.args.weight()) / 1000.0)
     }
 
-    fn json(&self) -> Value {
-        let Self { args, stage, code, plan, .. } = self;
-        let executed = |count: fn(&Instructions) -> usize| self.executed.as_ref().map(count);
+    fn line(&self) -> Result<ScheduleLine, Failure> {
+        let Self { args, code, plan, .. } = self;
         let account = plan.account();
         let cost = Cost::of(plan.schedule());
-        let mut value = json!({
-            "type": "schedule", "code": code.spec().to_string(), "erased": self.erased, "stage": stage,
-            "pass": named(args.pass()), "order": named(args.order), "cost": named(args.cost),
-            "weight": self.weight(), "fewest_reads": args.fewest_reads, "kernel": self.kernel.name(),
-            "ones": code.ones(), "xors": cost.xors, "copies": cost.copies, "total": cost.total,
-            "ops": cost.ops, "temps": cost.temps, "ternary": cost.ternary,
-            "instructions": executed(|made| made.count), "loads": executed(|made| made.loads),
-            "stores": executed(|made| made.stores),
-            "reads": plan.reads(code), "plan_seconds": self.seconds, "search": self.search,
-            "plan_budget": account.budget, "plan_steps": account.spent,
-            "plan_cut": account.cuts.iter().map(|cut| cut.name()).collect::<Vec<_>>(),
-            "packet_rule": Packets::new(plan, code).json(),
-        });
-        if args.text {
-            value["text"] = json!(plan.schedule().to_string());
-        }
-        if let Some(runs) = &self.runs {
-            if args.asm {
-                value["asm"] = json!(runs.listing());
-            }
-            value["runs"] = runs.json(args);
-        }
-        value
+        let cuts = account.cuts.iter().map(|cut| word::<CutWord>(cut.name()));
+        let asm = self.runs.as_ref().filter(|_| args.asm);
+        Ok(ScheduleLine {
+            code: code.spec().to_string(),
+            erased: self.erased.clone(),
+            stage: self.stage,
+            pass: named(args.pass()),
+            order: named(args.order),
+            cost: named(args.cost),
+            weight: self.weight(),
+            fewest_reads: args.fewest_reads,
+            kernel: self.kernel.name(),
+            ones: code.ones(),
+            xors: cost.xors,
+            copies: cost.copies,
+            total: cost.total,
+            ops: cost.ops,
+            temps: cost.temps,
+            ternary: cost.ternary,
+            instructions: instructions(self.executed.as_ref()),
+            reads: plan.reads(code),
+            plan_seconds: self.seconds,
+            plan_budget: account.budget,
+            plan_steps: account.spent,
+            plan_cut: cuts.collect::<Result<_, _>>()?,
+            search: self.search.clone(),
+            packet_rule: Packets::new(plan, code).entry(),
+            text: args.text.then(|| plan.schedule().to_string()),
+            asm: asm.map(Runs::listing),
+            runs: self.runs.as_ref().map(|runs| runs.entry(args)),
+        })
     }
 
     fn text(&self) -> String {
@@ -163,6 +172,14 @@ impl Report<'_> {
     }
 }
 
+fn instructions(made: Option<&Instructions>) -> InstructionsFields {
+    InstructionsFields {
+        instructions: made.map(|made| made.count),
+        loads: made.map(|made| made.loads),
+        stores: made.map(|made| made.stores),
+    }
+}
+
 /// Describes how much of its budget planning took, and what it left out.
 fn planning_text(account: &Account) -> String {
     let Account { budget, spent, cuts, .. } = account;
@@ -172,12 +189,12 @@ fn planning_text(account: &Account) -> String {
 }
 
 /// Returns the code to plan: that of the spec, with its matrix scaled anew or searched for if that
-/// is asked. Also returns the report of the search.
+/// is asked. Also returns the entry for the search.
 fn code(
     args: &Schedule,
     options: PlanOptions,
     output: &Output,
-) -> Result<(Code, Option<Value>), Failure> {
+) -> Result<(Code, Option<SearchEntry>), Failure> {
     let code = Code::new(&args.spec)?;
     let method = args.search.method()?;
     if method.is_none() && args.normalise().is_none() {
@@ -204,7 +221,7 @@ fn search(
     matrix: &CauchyMatrix,
     options: PlanOptions,
     output: &Output,
-) -> Result<(FoundMatrix, Value), Failure> {
+) -> Result<(FoundMatrix, SearchEntry), Failure> {
     let problem = Problem {
         k: matrix.k(),
         m: matrix.m(),
@@ -222,11 +239,13 @@ fn search(
         bar.set_position(done as u64);
     })?;
     bar.finish_and_clear();
-    let name = named(args.search.name);
-    let report = json!({
-        "method": name, "seed": seed, "evaluations": found.evaluations,
-        "children": found.children.born, "better_children": found.children.better,
-    });
+    let report = SearchEntry {
+        method: named(args.search.name),
+        seed,
+        evaluations: found.evaluations,
+        children: found.children.born,
+        better_children: found.children.better,
+    };
     Ok((found, report))
 }
 
@@ -270,29 +289,26 @@ impl Runs {
         listings.collect::<Vec<_>>().join("\n")
     }
 
-    fn json(&self, args: &Schedule) -> Value {
+    fn entry(&self, args: &Schedule) -> RunsEntry {
         let Self { call, explanation } = self;
-        let part = |part: &ExplainedPart| {
-            let made = part.instructions.as_ref();
-            let mut value = json!({
-                "inputs": part.inputs, "outputs": part.outputs,
-                "stages_inputs": part.stages_inputs, "prefetches": part.prefetches,
-                "instructions": made.map(|made| made.count),
-                "loads": made.map(|made| made.loads), "stores": made.map(|made| made.stores),
-            });
-            if args.text {
-                value["text"] = json!(part.schedule.to_string());
-            }
-            if args.asm {
-                value["asm"] = json!(part.listing);
-            }
-            value
+        let pairs = |pairs: &[(usize, usize)]| pairs.iter().map(|&(a, b)| [a, b]).collect();
+        let part = |part: &ExplainedPart| RunPartEntry {
+            inputs: pairs(&part.inputs),
+            outputs: pairs(&part.outputs),
+            stages_inputs: part.stages_inputs,
+            prefetches: part.prefetches,
+            instructions: instructions(part.instructions.as_ref()),
+            text: args.text.then(|| part.schedule.to_string()),
+            asm: part.listing.clone().filter(|_| args.asm),
         };
-        json!({
-            "kernel": explanation.kernel, "set_bytes": call.bytes, "align": call.align,
-            "nontemporal": explanation.nontemporal, "in_turn": explanation.in_turn,
-            "parts": explanation.parts.iter().map(part).collect::<Vec<_>>(),
-        })
+        RunsEntry {
+            kernel: explanation.kernel,
+            set_bytes: call.bytes,
+            align: call.align,
+            nontemporal: explanation.nontemporal,
+            in_turn: explanation.in_turn,
+            parts: explanation.parts.iter().map(part).collect(),
+        }
     }
 
     fn text(&self, args: &Schedule) -> String {

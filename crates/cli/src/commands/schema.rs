@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
+use paritas_report::commands::{COMMANDS, CommandLines};
+
 use crate::commands::Outcome;
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
@@ -11,58 +13,28 @@ use crate::output::Output;
 /// The whole schema.
 const SCHEMA: &str = include_str!("../../../../docs/json.schema.json");
 
-/// The types of lines that each command prints, and those that any of them may print.
-const TYPES: [(&str, &[&str]); 31] = [
-    ("any", &["progress", "warning", "error"]),
-    ("protect", &["protect"]),
-    ("encode", &["encode"]),
-    ("decode", &["decode"]),
-    ("verify", &["verify", "summary", "unrecognised", "protect-verify"]),
-    ("repair", &["repair", "summary", "clean", "unrecognised", "protect-repair"]),
-    ("promote", &["promote"]),
-    ("info", &["info", "protect-info"]),
-    ("import", &["import"]),
-    ("export", &["export"]),
-    ("codes", &["family", "code"]),
-    ("schedule", &["schedule"]),
-    ("bench", &["bench", "comparison"]),
-    ("tune", &["decision", "tuning"]),
-    ("doctor", &["doctor"]),
-    ("volume init", &["volume-init"]),
-    ("volume put", &["volume-put"]),
-    ("volume get", &["volume-get"]),
-    ("volume cat", &["volume-cat"]),
-    ("volume ls", &["volume-ls"]),
-    ("volume stat", &["volume-stat"]),
-    ("volume rm", &["volume-rm"]),
-    ("volume verify", &["volume-verify", "summary"]),
-    ("volume repair", &["volume-repair", "volume-collect", "summary"]),
-    ("volume promote", &["volume-promote"]),
-    ("volume reencode", &["volume-reencode"]),
-    ("volume add", &["volume-add"]),
-    ("volume drain", &["volume-drain", "volume-repair"]),
-    ("volume replace", &["volume-replace", "volume-repair"]),
-    ("volume status", &["volume-status"]),
-    ("volume bench", &["volume-bench"]),
-];
+/// Returns the commands that this build has, and the types of their lines.
+fn commands() -> impl Iterator<Item = &'static CommandLines> {
+    COMMANDS.iter().filter(|command| cfg!(feature = "volume") || !command.is_of_volumes())
+}
 
 /// Prints what a command prints with `--json`; of no command, the whole schema.
 pub fn run(command: &[String], output: &Output) -> Outcome {
     let schema: Value = serde_json::from_str(SCHEMA)
         .map_err(|error| Failure::internal(format!("the schema cannot be read: {error}")))?;
     if command.is_empty() {
-        output.result(schema, || SCHEMA.to_owned());
+        output.document(&schema, || SCHEMA.to_owned());
         return Ok(Exit::Done);
     }
     let name = command.join(" ");
-    let Some((_, types)) = TYPES.iter().find(|(known, _)| *known == name) else {
-        let known: Vec<&str> = TYPES.iter().map(|(known, _)| *known).collect();
+    let Some(CommandLines { types, .. }) = commands().find(|known| known.command == name) else {
+        let known: Vec<&str> = commands().map(|known| known.command).collect();
         let message = format!("no command `{name}` prints JSON; these do: {}", known.join(", "));
         return Err(Failure::arguments(message));
     };
     let definitions = Definitions(&schema["$defs"]);
     let used = definitions.used_by(types);
-    output.result(definitions.part(&schema, types, &used), || definitions.text(types, &used));
+    output.document(&definitions.part(&schema, types, &used), || definitions.text(types, &used));
     Ok(Exit::Done)
 }
 
@@ -129,6 +101,10 @@ impl Definitions<'_> {
     /// Returns the kind of a field: a type of JSON, the name of a definition, or the values that
     /// there are.
     fn kind(&self, property: &Value) -> String {
+        if let Some(values) = property["enum"].as_array() {
+            let values: Vec<String> = values.iter().map(Value::to_string).collect();
+            return values.join(" | ");
+        }
         if let Some(name) = referred(property) {
             return match self.0[name]["properties"].is_object() {
                 true => name.to_owned(),
@@ -138,11 +114,8 @@ impl Definitions<'_> {
         if let Some(value) = property.get("const") {
             return value.to_string();
         }
-        if let Some(values) = property["enum"].as_array() {
-            let values: Vec<String> = values.iter().map(Value::to_string).collect();
-            return values.join(" | ");
-        }
-        if let Some(either) = property["oneOf"].as_array() {
+        let either = ["oneOf", "anyOf"].map(|either| property[either].as_array());
+        if let Some(either) = either.into_iter().flatten().next() {
             return either.iter().map(|one| self.kind(one)).collect::<Vec<_>>().join(" | ");
         }
         let one = |kind: &Value| match kind.as_str() {

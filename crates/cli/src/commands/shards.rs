@@ -6,12 +6,15 @@ use std::path::{Path, PathBuf};
 
 use paritas::Code;
 use paritas_protect::has_parity;
+use paritas_report::codes::ReceptionEntry;
+use paritas_report::parts::{FileEntry, IdText, ObjectStateWord, SizedFileEntry};
+use paritas_report::shard_parts::{FolderEntry, ShardEntry, ShardFileFields, ShardStateWord};
+use paritas_report::shards::{ObjectFields, PlacementFields, UnrecognisedLine};
 use paritas_shards::{
-    AsideFile, ErrorKind, FileReport, Ignored, Inventory, Object, Placement, ReceptionReport,
-    ShardReport, ShardState, Wreck, reception_key, scan_with,
+    AsideFile, ErrorKind, FileReport, FolderShards, Ignored, Inventory, Object, Placement,
+    ReceptionReport, ShardReport, ShardState, Wreck, reception_key, scan_with,
 };
 use paritas_tune::RememberedFolder;
-use serde_json::{Value, json};
 use walkdir::WalkDir;
 
 use crate::commands::leftovers;
@@ -186,15 +189,12 @@ pub const FIND_MORE: &str =
 
 /// Reports an object of which no shard can be read.
 pub fn report_wreck(label: &str, wreck: &Wreck, output: &Output) {
-    let file = |path: &PathBuf| {
-        let mut value = json!({});
-        output::insert_name(&mut value, "path", path.as_os_str());
-        value
+    let line = UnrecognisedLine {
+        name: (&wreck.name).into(),
+        status: ObjectStateWord::Lost,
+        files: file_entries(&wreck.files),
     };
-    let files: Vec<Value> = wreck.files.iter().map(file).collect();
-    let mut value = json!({"type": "unrecognised", "status": "lost", "files": files});
-    output::insert_name(&mut value, "name", &wreck.name);
-    output.result(value, || {
+    output.result(line, || {
         let files = wreck.files.iter().map(|path| format!("\n  {}", shown(path)));
         let head = format!("{label}: lost — beyond repair\n  {}", wreck_text(wreck));
         files.fold(head, |text, line| text + &line) + &format!("\n  next: {FIND_MORE}")
@@ -247,45 +247,53 @@ pub fn taken(inventory: Inventory, wanted: Option<&OsStr>) -> Result<Vec<Object>
     Ok(inventory.objects.into_iter().skip(place.unwrap_or(0)).take(1).collect())
 }
 
-/// Returns the fields that every report of an object begins with.
-pub fn describe(kind: &str, object: &Object) -> Value {
-    let mut value = json!({
-        "type": kind, "object": object.id().to_string(),
-        "code": object.code().spec().to_string(), "length": object.length(),
-        "stage": object.stage(), "stages": object.stages(),
-    });
-    output::insert_name(&mut value, "name", object.name());
-    value
+/// Returns the fields of every line about an object.
+pub fn fields(object: &Object) -> ObjectFields {
+    ObjectFields {
+        object: IdText::of(object.id()),
+        name: object.name().into(),
+        code: object.code().spec().to_string(),
+        stage: object.stage(),
+        stages: object.stages(),
+        length: object.length(),
+    }
 }
 
-/// Returns shards in JSON: a line for each file of a shard, or one that says that the shard is
-/// missing.
-pub fn shard_values(shards: &[ShardReport]) -> Vec<Value> {
-    let mut values = Vec::new();
+/// Returns entries for the files at some paths.
+pub fn file_entries<'p>(paths: impl IntoIterator<Item = &'p PathBuf>) -> Vec<FileEntry> {
+    paths.into_iter().map(|path| FileEntry { path: path.into() }).collect()
+}
+
+/// Returns an entry for each file of a shard, or one that says that the shard is missing.
+pub fn shard_entries(shards: &[ShardReport]) -> Vec<ShardEntry> {
+    let mut entries = Vec::new();
     for shard in shards {
         if shard.files.is_empty() {
-            let (index, stage, state) = (shard.index, shard.stage, state(shard.state));
-            values.push(json!({"index": index, "stage": stage, "state": state}));
+            let (index, stage) = (shard.index, Some(shard.stage));
+            entries.push(ShardEntry { index, stage, state: word(shard.state), file: None });
         }
-        values.extend(shard.files.iter().map(file_value));
+        entries.extend(shard.files.iter().map(file_entry));
     }
-    values
+    entries
 }
 
-/// Returns a shard's file in JSON.
-pub fn file_value(file: &FileReport) -> Value {
+/// Returns the entry for a shard's file.
+pub fn file_entry(file: &FileReport) -> ShardEntry {
     let state = match file.is_intact() {
         true => ShardState::Intact,
         false if file.unreadable => ShardState::Unreadable,
         false if file.inconsistent => ShardState::Inconsistent,
         false => ShardState::Damaged,
     };
-    let mut value = json!({
-        "index": file.shard, "stage": file.stage, "state": self::state(state), "bad_lanes": file.bad_lanes,
-        "first_bad_offset": file.first_bad, "notes": file.flaws, "misnamed": file.misnamed,
-    });
-    output::insert_name(&mut value, "path", file.path.as_os_str());
-    value
+    let fields = ShardFileFields {
+        path: (&file.path).into(),
+        bad_lanes: file.bad_lanes,
+        first_bad_offset: file.first_bad,
+        notes: file.flaws.clone(),
+        misnamed: file.misnamed,
+    };
+    let (stage, state) = (Some(file.stage), word(state));
+    ShardEntry { index: file.shard, stage, state, file: Some(fields) }
 }
 
 /// Returns a line about a shard's file for people, unless there is nothing to report.
@@ -314,14 +322,10 @@ pub fn stage_note(object: &Object) -> Option<String> {
     (stages > 1).then(|| format!("stage {stage} of {stages}{}", later.unwrap_or_default()))
 }
 
-/// Returns the files that repair has moved aside, in JSON.
-pub fn aside_values(files: &[AsideFile]) -> Vec<Value> {
-    let value = |file: &AsideFile| {
-        let mut value = json!({"bytes": file.bytes});
-        output::insert_name(&mut value, "path", file.path.as_os_str());
-        value
-    };
-    files.iter().map(value).collect()
+/// Returns entries for the files that repair has moved aside.
+pub fn aside_entries(files: &[AsideFile]) -> Vec<SizedFileEntry> {
+    let entry = |file: &AsideFile| SizedFileEntry { path: (&file.path).into(), bytes: file.bytes };
+    files.iter().map(entry).collect()
 }
 
 /// Describes the files that repair has moved aside. Returns `None` if there are none.
@@ -336,19 +340,19 @@ pub fn aside_text(object: &Object) -> Option<String> {
     })
 }
 
-/// Adds to a report in JSON which folders may be lost.
-pub fn insert_placement(value: &mut Value, placement: &Placement) {
-    let folders = placement.folders.iter().map(|folder| {
-        let mut value = json!({"shards": folder.shards});
-        output::insert_name(&mut value, "path", folder.path.as_os_str());
-        value
-    });
-    value["folders"] = folders.collect();
-    value["folder_tolerance"] = json!(placement.tolerance);
-    value["folder_tolerance_certain"] = json!(placement.is_certain);
-    value["losable_folders"] = json!(placement.losable);
-    value["better_folder_tolerance"] =
-        json!(placement.better.as_ref().map(|better| better.tolerance));
+/// Returns the fields that say which folders may be lost.
+pub fn placement_fields(placement: &Placement) -> PlacementFields {
+    let folder = |folder: &FolderShards| FolderEntry {
+        path: (&folder.path).into(),
+        shards: folder.shards.clone(),
+    };
+    PlacementFields {
+        folders: placement.folders.iter().map(folder).collect(),
+        folder_tolerance: placement.tolerance,
+        folder_tolerance_certain: placement.is_certain,
+        better_folder_tolerance: placement.better.as_ref().map(|better| better.tolerance),
+        losable_folders: placement.losable.clone(),
+    }
 }
 
 /// Returns a command on the folders of an object as a user types it.
@@ -404,7 +408,18 @@ fn set_text(folders: &[String]) -> String {
     }
 }
 
-/// Returns the word for a state.
+/// Returns the word for a state in lines.
+pub fn word(state: ShardState) -> ShardStateWord {
+    match state {
+        ShardState::Intact => ShardStateWord::Intact,
+        ShardState::Damaged => ShardStateWord::Damaged,
+        ShardState::Missing => ShardStateWord::Missing,
+        ShardState::Unreadable => ShardStateWord::Unreadable,
+        ShardState::Inconsistent => ShardStateWord::Inconsistent,
+    }
+}
+
+/// Returns the word for a state in texts.
 pub fn state(state: ShardState) -> &'static str {
     match state {
         ShardState::Intact => "intact",
@@ -439,12 +454,10 @@ pub fn reception(code: &Code, shards: &[usize]) -> Result<Option<ReceptionReport
     Ok(report)
 }
 
-/// Returns the result of a simulation in JSON.
-pub fn reception_value(report: &ReceptionReport) -> Value {
-    json!({
-        "blocks": report.blocks, "average": report.average, "p999": report.p999,
-        "runs": report.runs, "failures": report.failures,
-    })
+/// Returns the entry for the result of a simulation.
+pub fn reception_entry(report: &ReceptionReport) -> ReceptionEntry {
+    let ReceptionReport { blocks, average, p999, runs, failures, .. } = *report;
+    ReceptionEntry { blocks, average, p999, runs, failures }
 }
 
 /// Returns the result of a simulation in a line for people.

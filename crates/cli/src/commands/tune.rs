@@ -2,13 +2,13 @@
 
 use paritas::research::Pass;
 use paritas::{CodecOptions, Spec};
+use paritas_report::machine::{ChoiceEntry, DecisionLine, SettingsEntry, TuningLine};
 use paritas_tune::{Choice, Decision, PACKET_SETS, Tuning, USUAL_CODES};
-use serde_json::{Value, json};
 
 use crate::args::Tune;
 use crate::commands::Outcome;
 use crate::exit::{Exit, Failure};
-use crate::output::{self, Output, shown};
+use crate::output::{Output, shown};
 
 /// Measures, reports every decision, and remembers the result.
 pub fn run(args: &Tune, output: &Output) -> Outcome {
@@ -29,9 +29,8 @@ pub fn run(args: &Tune, output: &Output) -> Outcome {
         return Ok(Exit::Done);
     }
     let path = tuning.remember().map_err(|error| Failure::io("remembering the tuning", &error))?;
-    let mut value = json!({"type": "tuning", "tuning": tuning});
-    output::insert_name(&mut value, "path", path.as_os_str());
-    output.result(value, || format!("remembered in {}", shown(&path)));
+    let line = TuningLine::saved(settings(&tuning)?, (&path).into());
+    output.result(line, || format!("remembered in {}", shown(&path)));
     Ok(Exit::Done)
 }
 
@@ -39,17 +38,19 @@ fn forget(output: &Output) -> Outcome {
     let found = Tuning::forget().map_err(|error| Failure::io("forgetting the tuning", &error))?;
     let text =
         if found { "forgotten; the built-in defaults are used" } else { "nothing was remembered" };
-    output.result(json!({"type": "tuning", "forgotten": found}), || text.to_owned());
+    output.result(TuningLine::forgotten(found), || text.to_owned());
     Ok(Exit::Done)
 }
 
 fn report(finding: &Decision, output: &Output) {
     let Decision { question, about, choices, chosen, .. } = finding;
-    let value = json!({
-        "type": "decision", "question": question, "about": about, "chosen": chosen,
-        "choices": choices.iter().map(value).collect::<Vec<_>>(),
-    });
-    output.result(value, || {
+    let line = DecisionLine {
+        question,
+        about: about.clone(),
+        chosen: chosen.clone(),
+        choices: choices.iter().map(choice_entry).collect(),
+    };
+    output.result(line, || {
         let mut ranked: Vec<&Choice> = choices.iter().collect();
         ranked.sort_by(|a, b| b.ratio.median.total_cmp(&a.ratio.median));
         let ranked: Vec<String> = ranked.into_iter().map(text).collect();
@@ -57,12 +58,23 @@ fn report(finding: &Decision, output: &Output) {
     });
 }
 
-fn value(choice: &Choice) -> Value {
+fn choice_entry(choice: &Choice) -> ChoiceEntry {
     let Choice { name, gbps, gbps_p90, ratio, .. } = choice;
-    json!({
-        "name": name, "gbps": gbps, "gbps_p90": gbps_p90, "ratio": ratio.median,
-        "ratio_low": ratio.low, "ratio_high": ratio.high, "pairs": ratio.pairs,
-    })
+    ChoiceEntry {
+        name: name.clone(),
+        gbps: *gbps,
+        gbps_p90: *gbps_p90,
+        ratio: ratio.median,
+        ratio_low: ratio.low,
+        ratio_high: ratio.high,
+        pairs: ratio.pairs,
+    }
+}
+
+/// Returns the entry for settings, which has the fields of what is remembered.
+fn settings(tuning: &Tuning) -> Result<SettingsEntry, Failure> {
+    let entry = serde_json::to_value(tuning).and_then(serde_json::from_value);
+    entry.map_err(|error| Failure::internal(format!("settings cannot be reported: {error}")))
 }
 
 fn text(choice: &Choice) -> String {

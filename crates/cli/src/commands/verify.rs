@@ -1,14 +1,16 @@
 //! `paritas verify`: reads and checks every block of every shard, and every protected file.
 
 use paritas_protect::Protection;
+use paritas_report::parts::RangeEntry;
+use paritas_report::shard_parts::{PartEntry, WrongLaneEntry};
+use paritas_report::shards::{BlocksFields, VerifyLine};
 use paritas_shards::{
-    DigestCheck, Object, ShardFile, State as Found, VerifyReport, WrongLane, forget_cached, verify,
+    DigestCheck, Object, ShardFile, State, VerifyReport, WrongLane, forget_cached, verify,
     verify_deep,
 };
-use serde_json::{Value, json};
 
 use crate::args::Verify;
-use crate::commands::many::{self, Handle, State};
+use crate::commands::many::{self, EndState, Handle};
 use crate::commands::protections::Limited;
 use crate::commands::{Outcome, protections, shards};
 use crate::exit::Failure;
@@ -29,16 +31,16 @@ impl Handle for Job<'_> {
         Limited::new([("--deep", self.args.deep)], [("--quick", self.args.quick)])
     }
 
-    fn object(&self, object: &Object, label: &str) -> Result<State, Failure> {
+    fn object(&self, object: &Object, label: &str) -> Result<EndState, Failure> {
         one(object, label, self.args, self.output)
     }
 
-    fn protection(&self, protection: &Protection) -> Result<State, Failure> {
+    fn protection(&self, protection: &Protection) -> Result<EndState, Failure> {
         protections::verify::run(protection, self.args, self.output)
     }
 }
 
-fn one(object: &Object, label: &str, args: &Verify, output: &Output) -> Result<State, Failure> {
+fn one(object: &Object, label: &str, args: &Verify, output: &Output) -> Result<EndState, Failure> {
     let progress = output.progress(object.length());
     if args.from_disk {
         forget_cached(object.parts().iter().flatten().map(ShardFile::path))?;
@@ -46,56 +48,54 @@ fn one(object: &Object, label: &str, args: &Verify, output: &Output) -> Result<S
     let verify = if args.deep { verify_deep } else { verify };
     let report = verify(object, args.threads.most(), &|bytes| progress.advance(bytes))?;
     let seconds = progress.finish();
-    let state = State::from(report.status);
+    let state = EndState::from(report.status);
     if args.search.reports(state) {
-        output.result(value(object, &report, seconds), || text(object, label, &report));
+        output.result(line(object, &report, seconds), || text(object, label, &report));
     }
     Ok(state)
 }
 
-fn value(object: &Object, report: &VerifyReport, seconds: f64) -> Value {
-    let mut value = shards::describe("verify", object);
-    value["status"] = json!(State::from(report.status).name());
-    value["tolerable_losses"] = json!(report.tolerable);
-    value["digest_ok"] = match report.digest {
-        DigestCheck::Right => json!(true),
-        DigestCheck::Wrong => json!(false),
-        DigestCheck::Unchecked => json!(null),
-    };
-    if let Some(graph) = object.code().graph() {
-        value["blocks"] = json!(graph.blocks());
-        value["good_blocks"] = json!(report.good_blocks);
-        value["likely_needed"] = json!(report.likely_needed);
+fn line(object: &Object, report: &VerifyReport, seconds: f64) -> VerifyLine {
+    let blocks = object.code().graph().map(|graph| BlocksFields {
+        blocks: graph.blocks(),
+        good_blocks: report.good_blocks,
+        likely_needed: report.likely_needed,
+    });
+    VerifyLine {
+        object: shards::fields(object),
+        status: EndState::from(report.status).word(),
+        tolerable_losses: report.tolerable,
+        digest_ok: match report.digest {
+            DigestCheck::Right => Some(true),
+            DigestCheck::Wrong => Some(false),
+            DigestCheck::Unchecked => None,
+        },
+        damaged_segments: report.damaged_segments,
+        seconds,
+        shards: shards::shard_entries(&report.shards),
+        placement: shards::placement_fields(&report.placement),
+        aside: shards::aside_entries(object.moved_aside()),
+        recomputed_segments: report.recomputed_segments,
+        wrong_lanes: report.wrong_lanes.iter().map(wrong_lane).collect(),
+        lost_ranges: report.lost.iter().map(RangeEntry::from).collect(),
+        reason: report.reason.clone(),
+        blocks,
     }
-    value["damaged_segments"] = json!(report.damaged_segments);
-    value["recomputed_segments"] = json!(report.recomputed_segments);
-    value["wrong_lanes"] = report.wrong_lanes.iter().map(wrong_lane_value).collect();
-    value["seconds"] = json!(seconds);
-    value["shards"] = json!(shards::shard_values(&report.shards));
-    shards::insert_placement(&mut value, &report.placement);
-    value["aside"] = json!(shards::aside_values(object.moved_aside()));
-    let ranges = report.lost.iter().map(|range| json!({"start": range.start, "end": range.end}));
-    value["lost_ranges"] = ranges.collect();
-    value["reason"] = json!(report.reason);
-    value
 }
 
-fn wrong_lane_value(wrong: &WrongLane) -> Value {
-    let WrongLane { shard, stage, lane, first_segment, segments, .. } = wrong;
-    json!({
-        "index": shard, "stage": stage, "lane": lane, "first_segment": first_segment,
-        "segments": segments,
-    })
+fn wrong_lane(wrong: &WrongLane) -> WrongLaneEntry {
+    let WrongLane { shard, stage, lane, first_segment, segments, .. } = *wrong;
+    WrongLaneEntry { part: PartEntry { index: shard, stage }, lane, first_segment, segments }
 }
 
 fn text(object: &Object, label: &str, report: &VerifyReport) -> String {
-    let mut text = format!("{label}: {}", State::from(report.status).name());
+    let mut text = format!("{label}: {}", EndState::from(report.status).name());
     if let Some(length) = object.length() {
         text.push_str(&format!(", {}", output::bytes(length)));
     }
     match report.status {
-        Found::Lost => text.push_str(" — beyond repair"),
-        Found::Unknown if report.digest != DigestCheck::Right => {}
+        State::Lost => text.push_str(" — beyond repair"),
+        State::Unknown if report.digest != DigestCheck::Right => {}
         _ => {
             let likely = if object.code().graph().is_some() { "likely " } else { "" };
             let (losses, are) = match report.tolerable {
@@ -134,13 +134,13 @@ fn text(object: &Object, label: &str, report: &VerifyReport) -> String {
 fn next_step(report: &VerifyReport) -> Option<String> {
     match report.status {
         // The reason says what to do about wrong parity.
-        Found::Intact | Found::Inconsistent => None,
-        Found::Repairable => Some(format!(
+        State::Intact | State::Inconsistent => None,
+        State::Repairable => Some(format!(
             "{} writes anew what is damaged or missing",
             shards::command("repair", &report.placement)
         )),
-        Found::Lost => Some(shards::FIND_MORE.to_owned()),
-        Found::Unknown => Some(format!(
+        State::Lost => Some(shards::FIND_MORE.to_owned()),
+        State::Unknown => Some(format!(
             "make readable what cannot be read, or mount its disk; then {}",
             shards::command("verify", &report.placement)
         )),

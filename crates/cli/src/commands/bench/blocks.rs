@@ -10,13 +10,13 @@ use std::time::Instant;
 use paritas::code::{CellId, CellSet, CodeBuilder};
 use paritas::lt::{Decoder, Graph, Method, Reception};
 use paritas::{Buffer, Code, CodecOptions, DEFAULT_PACKET, Kernel, KernelChoice, LaneCodec, Spec};
+use paritas_report::speed::BenchBlocksFields;
 use paritas_tune::measure::ShardMemory;
-use serde_json::json;
 
 use crate::args::choices::OrderName;
 use crate::args::{Align, Bench, CostName, Operation};
 use crate::commands::Outcome;
-use crate::commands::bench::{LINE, STAGGER, Subject, measure, options, stage};
+use crate::commands::bench::{Facts, LINE, STAGGER, Subject, measure, options, stage};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 
@@ -48,11 +48,21 @@ pub(super) fn run(code: Code, args: &Bench, output: &Output) -> Outcome {
     let count = numbers.len();
     let reception = (args.op == Operation::Decode).then(|| count as f64 / graph.data() as f64);
     let shard = graph.blocks().div_ceil(subject.codec.code().node_count()) * place.bytes;
-    let facts = json!({
-        "stage": 1, "shard_bytes": shard, "packet": null, "order": null, "split": null, "block_bytes": place.bytes,
-        "erased": null, "blocks": count, "reception": reception,
-        "seed": reception.map(|_| args.seed.unwrap_or(SEED)),
-    });
+    let blocks = BenchBlocksFields {
+        block_bytes: place.bytes,
+        blocks: count,
+        reception,
+        seed: reception.map(|_| args.seed.unwrap_or(SEED)),
+    };
+    let facts = Facts {
+        stage: 1,
+        shard_bytes: shard,
+        erased: None,
+        packet: None,
+        order: None,
+        split: None,
+        blocks: Some(blocks),
+    };
     let what = match reception {
         Some(multiple) => format!("from {count} blocks ({multiple:.4} k)"),
         None => format!("{count} blocks"),

@@ -1,13 +1,14 @@
 //! `paritas protect --dry-run`: what would be written, and how much it takes.
 
 use paritas_protect::{ParityCost, ProtectPlan, StreamGeometry};
-use serde_json::{Value, json};
+use paritas_report::protections::{ChangesFields, ProtectLine};
 
-use super::value;
+use super::line;
 use crate::args::protect::Protect;
 use crate::commands::protections::{
-    add_disks, add_lines, below, disk_values, geometry_value, path_values, share, skipped_values,
+    add_disks, add_lines, below, disk_entries, layer_entry, share, skipped_entries,
 };
+use crate::commands::shards::file_entries;
 use crate::exit::Failure;
 use crate::output::{self, Output, counted, shown};
 
@@ -19,15 +20,15 @@ pub fn report(
     output: &Output,
 ) -> Result<(), Failure> {
     let cost = plan.cost()?;
-    let mut value = value("", (&plan.root, &plan.label), None, seconds);
-    value["id"] = Value::Null;
-    value["dry_run"] = json!(true);
     let files: Vec<_> = plan.protected_files().collect();
-    value["unmatched_excludes"] = json!(plan.unmatched_excludes);
-    value["added_files"] = path_values(&files);
-    value["skipped"] = skipped_values(&plan.skipped);
-    insert(&mut value, plan, &cost);
-    output.result(value, || {
+    let line = ProtectLine {
+        dry_run: true,
+        changes: ChangesFields { added_files: file_entries(&files), ..ChangesFields::default() },
+        unmatched_excludes: plan.unmatched_excludes.clone(),
+        skipped: skipped_entries(&plan.skipped),
+        ..line(None, (&plan.root, &plan.label), None, seconds)
+    };
+    output.result(foretold(line, plan, &cost), || {
         let (count, bytes) = (counted(plan.files, "file"), output::bytes(plan.geometry.length));
         let mut text = format!("{}: {count}, {bytes} would be protected", shown(&plan.label));
         let lines: Vec<String> =
@@ -44,21 +45,21 @@ pub fn report(
     Ok(())
 }
 
-/// Puts into a result in JSON what a plan would read and write.
-pub fn insert(value: &mut Value, plan: &ProtectPlan, cost: &ParityCost) {
-    let fields = geometry_value(&plan.geometry);
-    for name in ["data_blocks", "parity_blocks", "block_bytes"] {
-        value[name] = fields[name].clone();
+/// Returns a line with what a plan would read and write.
+pub fn foretold(line: ProtectLine, plan: &ProtectPlan, cost: &ParityCost) -> ProtectLine {
+    ProtectLine {
+        files: plan.files,
+        bytes: plan.geometry.length,
+        blocks: layer_entry(&plan.geometry),
+        parity_bytes: plan.parity_bytes,
+        catalogue_bytes: cost.catalogue_bytes,
+        stored_bytes: cost.stored_bytes,
+        read_bytes: plan.bytes_to_read,
+        passes: plan.passes,
+        parity_files: file_entries(&plan.parity_files),
+        disks: disk_entries(&cost.disks),
+        ..line
     }
-    value["files"] = json!(plan.files);
-    value["bytes"] = json!(plan.geometry.length);
-    value["parity_bytes"] = json!(plan.parity_bytes);
-    value["catalogue_bytes"] = json!(cost.catalogue_bytes);
-    value["stored_bytes"] = json!(cost.stored_bytes);
-    value["read_bytes"] = json!(plan.bytes_to_read);
-    value["passes"] = json!(plan.passes);
-    value["parity_files"] = path_values(&plan.parity_files);
-    value["disks"] = disk_values(&cost.disks);
 }
 
 /// Adds to a text what a plan would read and write.

@@ -7,15 +7,17 @@ use std::time::Instant;
 use paritas_protect::{
     ChangedFiles, Protection, UpdateJob, UpdatePlan, UpdateReport, Updated, plan_update,
 };
-use serde_json::{Value, json};
+use paritas_report::parts::IdText;
+use paritas_report::protections::{ChangesFields, ProtectLine, UpdateWord};
 
-use super::{add_written, dry_run, expect_all_protected, expect_all_seen, value, warn_of_parity};
+use super::{add_written, dry_run, expect_all_protected, expect_all_seen, line, warn_of_parity};
 use crate::args::protect::Protect;
 use crate::commands::Outcome;
 use crate::commands::many::Worst;
 use crate::commands::protections::{
-    self, add_lines, below, path_values, skipped_values, title, warn_of_absent,
+    self, add_lines, below, skipped_entries, title, warn_of_absent,
 };
+use crate::commands::shards::file_entries;
 use crate::exit::{Exit, Failure, with_flags};
 use crate::output::{Output, counted, shown};
 
@@ -59,13 +61,16 @@ fn one(protection: &Protection, args: &Protect, output: &Output) -> Outcome {
     let seconds = progress.finish();
     let name = (protection.root(), &*protection.label());
     let id = report.protected.as_ref().map_or(protection.id(), |protected| protected.id);
-    let mut value = value(&id.to_string(), name, report.protected.as_ref(), seconds);
-    insert_changes(&mut value, how(report.updated), report.kept, &report.files);
-    (value["read_bytes"], value["passes"]) = (json!(read.0), json!(read.1));
-    value["skipped"] = skipped_values(&report.skipped);
+    let line = ProtectLine {
+        changes: changes(word(report.updated), report.kept, &report.files),
+        read_bytes: read.0,
+        passes: read.1,
+        held: skipped_entries(&report.held),
+        skipped: skipped_entries(&report.skipped),
+        ..line(Some(IdText::of(id)), name, report.protected.as_ref(), seconds)
+    };
     report.protected.iter().for_each(|protected| warn_of_parity(protected, output));
-    value["held"] = skipped_values(&report.held);
-    output.result(value, || text(protection, &report, args.verbose));
+    output.result(line, || text(protection, &report, args.verbose));
     expect_all_seen(&report.held)?;
     expect_all_protected(&report.skipped)
 }
@@ -80,18 +85,21 @@ fn foretell(
     output: &Output,
 ) -> Outcome {
     let name = (protection.root(), &*protection.label());
-    let mut value = value(&protection.id().to_string(), name, None, seconds);
-    let done = if plan.refusal().is_some() { "refused" } else { how(plan.updated) };
-    insert_changes(&mut value, done, plan.kept, &plan.files);
-    value["dry_run"] = json!(args.dry_run);
-    value["held"] = skipped_values(&plan.held);
-    value["skipped"] = skipped_values(&plan.skipped);
+    let is_refused = plan.refusal().is_some();
+    let done = if is_refused { UpdateWord::Refused } else { word(plan.updated) };
+    let mut line = ProtectLine {
+        dry_run: args.dry_run,
+        changes: changes(done, plan.kept, &plan.files),
+        held: skipped_entries(&plan.held),
+        skipped: skipped_entries(&plan.skipped),
+        ..line(Some(IdText::of(protection.id())), name, None, seconds)
+    };
     let foretold = plan.parity.as_ref().filter(|_| args.dry_run && plan.refusal().is_none());
     let cost = foretold.map(|parity| Ok::<_, Failure>((parity, parity.cost()?))).transpose()?;
     if let Some((parity, cost)) = &cost {
-        dry_run::insert(&mut value, parity, cost);
+        line = dry_run::foretold(line, parity, cost);
     }
-    output.result(value, || {
+    output.result(line, || {
         let mut text = match plan.updated {
             _ if plan.refusal().is_some() => format!("{}: not updated", title(protection)),
             Updated::Nothing => return format!("{}: nothing has changed", title(protection)),
@@ -116,22 +124,25 @@ fn foretell(
     }
 }
 
-fn how(updated: Updated) -> &'static str {
+fn word(updated: Updated) -> UpdateWord {
     match updated {
-        Updated::Nothing => "nothing",
-        Updated::Layer => "layer",
-        Updated::Anew => "anew",
+        Updated::Nothing => UpdateWord::Nothing,
+        Updated::Layer => UpdateWord::Layer,
+        Updated::Anew => UpdateWord::Anew,
     }
 }
 
-fn insert_changes(value: &mut Value, updated: &str, kept: u64, files: &ChangedFiles) {
-    value["updated"] = json!(updated);
-    value["kept"] = json!(kept);
-    for (name, paths) in
-        [("added", &files.added), ("changed", &files.changed), ("gone", &files.gone)]
-    {
-        value[name] = json!(paths.len());
-        value[format!("{name}_files")] = path_values(paths);
+fn changes(updated: UpdateWord, kept: u64, files: &ChangedFiles) -> ChangesFields {
+    let ChangedFiles { added, changed, gone, .. } = files;
+    ChangesFields {
+        updated: Some(updated),
+        kept: Some(kept),
+        added: Some(added.len()),
+        changed: Some(changed.len()),
+        gone: Some(gone.len()),
+        added_files: file_entries(added),
+        changed_files: file_entries(changed),
+        gone_files: file_entries(gone),
     }
 }
 

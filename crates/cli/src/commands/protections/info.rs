@@ -3,36 +3,36 @@
 use std::path::{Path, PathBuf};
 
 use paritas_protect::Protection;
-use serde_json::{Value, json};
+use paritas_report::parts::SizedFileEntry;
+use paritas_report::protections::ProtectInfoLine;
 
-use super::{describe, geometry_value, path_value, title};
-use crate::output::{self, Output, counted, shown, time_text};
+use super::{fields, layer_entry, title};
+use crate::output::{self, Output, counted, shown, time_entry, time_text};
 
 /// Reports one protection.
 pub fn run(protection: &Protection, output: &Output) {
     // What cannot be looked through has no copies that could be listed.
     let replaced = protection.replaced().unwrap_or_default();
-    output.result(value(protection, &replaced), || text(protection, &replaced));
+    output.result(line(protection, &replaced), || text(protection, &replaced));
 }
 
-fn value(protection: &Protection, replaced: &[PathBuf]) -> Value {
-    let mut value = describe("protect-info", protection);
-    let created = protection.created();
-    value["created"] = json!({"seconds": created.seconds, "nanoseconds": created.nanoseconds});
-    value["redundancy"] = json!(f64::from(protection.redundancy().millionths()) / 1e6);
-    value["excludes"] = json!(protection.excludes());
-    value["others"] = json!(protection.others());
-    value["parity_bytes"] = json!(protection.parity_bytes());
-    value["stored_bytes"] = json!(stored_bytes(protection));
-    value["layers"] = protection.geometries().map(|geometry| geometry_value(&geometry)).collect();
-    let file = |path: &Path| {
-        let mut value = path_value(path);
-        value["bytes"] = json!(length(path));
-        value
-    };
-    value["parity_files"] = protection.parity_files().map(file).collect();
-    value["replaced"] = replaced.iter().map(|path| file(path)).collect();
-    value
+fn line(protection: &Protection, replaced: &[PathBuf]) -> ProtectInfoLine {
+    ProtectInfoLine {
+        protection: fields(protection),
+        created: time_entry(protection.created()),
+        redundancy: f64::from(protection.redundancy().millionths()) / 1e6,
+        excludes: protection.excludes().to_vec(),
+        others: protection.others(),
+        parity_bytes: protection.parity_bytes(),
+        stored_bytes: stored_bytes(protection),
+        layers: protection.geometries().map(|geometry| layer_entry(&geometry)).collect(),
+        parity_files: protection.parity_files().map(file_entry).collect(),
+        replaced: replaced.iter().map(|path| file_entry(path)).collect(),
+    }
+}
+
+fn file_entry(path: &Path) -> SizedFileEntry {
+    SizedFileEntry { path: path.into(), bytes: length(path) }
 }
 
 fn length(path: &Path) -> u64 {

@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use paritas_protect::{FileState, Protection, VerifyReport};
+use paritas_report::protections::FindingStateWord;
 
 use super::command;
 use crate::commands::leftovers::quoted;
-use crate::commands::many::State;
+use crate::commands::many::EndState;
 
 /// The kinds of findings, worst first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -44,7 +45,19 @@ impl Kind {
         }
     }
 
-    /// Returns the word for the kind, which is also the state in JSON.
+    /// Returns the word for the kind in lines.
+    pub fn state_word(self) -> FindingStateWord {
+        match self {
+            Self::Damaged => FindingStateWord::Damaged,
+            Self::Missing => FindingStateWord::Missing,
+            Self::Unreadable => FindingStateWord::Unreadable,
+            Self::Changed => FindingStateWord::Changed,
+            Self::Moved => FindingStateWord::Moved,
+            Self::Touched => FindingStateWord::Touched,
+        }
+    }
+
+    /// Returns the word for the kind in texts.
     pub fn word(self) -> &'static str {
         match self {
             Self::Damaged => "damaged",
@@ -132,14 +145,14 @@ pub fn counts(report: &VerifyReport) -> Option<String> {
 
 /// Returns what to do next, in the order in which it is safe: what cannot be read comes first, and
 /// new parity is made last.
-pub fn next_steps(protection: &Protection, report: &VerifyReport, state: State) -> Vec<String> {
+pub fn next_steps(protection: &Protection, report: &VerifyReport, state: EndState) -> Vec<String> {
     let kinds = report.findings.iter().map(|finding| Kind::of(&finding.state));
     let mut next: BTreeSet<Next> = kinds.filter_map(Kind::next).collect();
     let unread = report.parity.iter().any(|finding| finding.unreadable);
     next.extend(unread.then_some(Next::Read));
     next.extend(report.parity.iter().any(|finding| !finding.unreadable).then_some(Next::Repair));
     let mut steps = Vec::new();
-    if state == State::Lost {
+    if state == EndState::Lost {
         next.remove(&Next::Repair);
         steps.push(beyond_repair(protection));
         let repair = command("repair", protection);
@@ -149,7 +162,7 @@ pub fn next_steps(protection: &Protection, report: &VerifyReport, state: State) 
     if !report.new.is_empty() {
         steps.push(format!("{} protects new files", command("protect --update", protection)));
     }
-    if !report.replaced.is_empty() && state == State::Intact {
+    if !report.replaced.is_empty() && state == EndState::Intact {
         steps.push(for_copies(protection));
     }
     steps

@@ -3,20 +3,19 @@
 use std::path::PathBuf;
 
 use paritas_protect::{FileState, Protection, RepairJob, RepairReport, repair};
-use serde_json::{Value, json};
+use paritas_report::parts::MovedFileEntry;
+use paritas_report::protections::ProtectRepairLine;
 
 use super::kinds::{self, add_steps};
-use super::{
-    add_disks, add_lines, below, describe, disk_values, path_value, path_values, skipped_values,
-    title, verify,
-};
+use super::{add_disks, add_lines, below, disk_entries, fields, skipped_entries, title, verify};
 use crate::args::Repair;
-use crate::commands::many::State;
+use crate::commands::many::EndState;
+use crate::commands::shards::file_entries;
 use crate::exit::{Exit, Failure};
-use crate::output::{self, Output, counted};
+use crate::output::{Output, counted};
 
 /// Repairs one protection, and reports.
-pub fn run(protection: &Protection, args: &Repair, output: &Output) -> Result<State, Failure> {
+pub fn run(protection: &Protection, args: &Repair, output: &Output) -> Result<EndState, Failure> {
     super::warn_of_absent(protection, output);
     let job = RepairJob::default()
         .to(args.to.clone())
@@ -37,8 +36,8 @@ pub fn run(protection: &Protection, args: &Repair, output: &Output) -> Result<St
     report.warnings.iter().for_each(|warning| output.warn(warning));
     let state = state(&report, args);
     if args.search.reports(state) {
-        let value = value(protection, &report, (state, args), seconds);
-        output.result(value, || text(protection, &report, state, args));
+        let line = line(protection, &report, (state, args), seconds);
+        output.result(line, || text(protection, &report, state, args));
     }
     match report.failed.first() {
         None => Ok(state),
@@ -56,17 +55,17 @@ pub fn run(protection: &Protection, args: &Repair, output: &Output) -> Result<St
 }
 
 /// Returns the state after a repair.
-fn state(report: &RepairReport, args: &Repair) -> State {
+fn state(report: &RepairReport, args: &Repair) -> EndState {
     let is_untouched =
         report.restored.is_empty() && report.moved_back.is_empty() && report.parity.is_empty();
-    match State::from(report.found.state()) {
-        state @ (State::Lost | State::Unknown) => state,
+    match EndState::from(report.found.state()) {
+        state @ (EndState::Lost | EndState::Unknown) => state,
         state if args.dry_run => state,
-        _ if !report.failed.is_empty() => State::Unknown,
-        _ if !changed(report, args).is_empty() => State::Repairable,
-        _ if is_untouched && is_parity_left(report, args) => State::Repairable,
-        _ if is_untouched => State::Intact,
-        _ => State::Repaired,
+        _ if !report.failed.is_empty() => EndState::Unknown,
+        _ if !changed(report, args).is_empty() => EndState::Repairable,
+        _ if is_untouched && is_parity_left(report, args) => EndState::Repairable,
+        _ if is_untouched => EndState::Intact,
+        _ => EndState::Repaired,
     }
 }
 
@@ -83,52 +82,50 @@ fn changed(report: &RepairReport, args: &Repair) -> Vec<PathBuf> {
     changed.map(|finding| finding.path.clone()).collect()
 }
 
-fn value(
+fn line(
     protection: &Protection,
     report: &RepairReport,
-    (state, args): (State, &Repair),
+    (state, args): (EndState, &Repair),
     seconds: f64,
-) -> Value {
+) -> ProtectRepairLine {
     let layers = &report.found.layers;
-    let mut value = describe("protect-repair", protection);
-    value["status"] = json!(state.name());
-    value["dry_run"] = json!(args.dry_run);
-    value["disks"] = disk_values(&report.disks);
-    value["restored"] = path_values(&report.restored);
-    let moved = report.moved_back.iter().map(|(from, to)| {
-        let mut value = path_value(to);
-        output::insert_name(&mut value, "from", from.as_os_str());
-        value
-    });
-    value["moved_back"] = moved.collect();
-    let kept = report.kept.iter().map(|(from, to)| {
-        let mut value = path_value(to);
-        output::insert_name(&mut value, "from", from.as_os_str());
-        value
-    });
-    value["kept"] = kept.collect();
-    value["cleaned"] = path_values(&report.cleaned);
-    value["not_kept"] = json!(report.not_kept);
-    value["parity"] = path_values(&report.parity);
-    value["changed"] = path_values(&changed(report, args));
-    value["lost"] = path_values(&report.lost);
-    value["failed"] = skipped_values(&report.failed);
-    value["lost_blocks"] = json!(layers.iter().map(|layer| layer.lost).sum::<u64>());
-    value["needed"] = json!(layers.iter().map(|layer| layer.needed).sum::<u64>());
-    value["seconds"] = json!(seconds);
-    value
+    ProtectRepairLine {
+        protection: fields(protection),
+        dry_run: args.dry_run,
+        status: state.word(),
+        restored: file_entries(&report.restored),
+        moved_back: moved_entries(&report.moved_back),
+        kept: moved_entries(&report.kept),
+        cleaned: file_entries(&report.cleaned),
+        not_kept: report.not_kept.clone(),
+        parity: file_entries(&report.parity),
+        changed: file_entries(&changed(report, args)),
+        lost: file_entries(&report.lost),
+        failed: skipped_entries(&report.failed),
+        disks: disk_entries(&report.disks),
+        lost_blocks: layers.iter().map(|layer| layer.lost).sum(),
+        needed: layers.iter().map(|layer| layer.needed).sum(),
+        seconds,
+    }
 }
 
-fn text(protection: &Protection, report: &RepairReport, state: State, args: &Repair) -> String {
+/// Returns entries for files that were moved: each from its first path to its second.
+fn moved_entries(moved: &[(PathBuf, PathBuf)]) -> Vec<MovedFileEntry> {
+    let entry =
+        |(from, to): &(PathBuf, PathBuf)| MovedFileEntry { path: to.into(), from: from.into() };
+    moved.iter().map(entry).collect()
+}
+
+fn text(protection: &Protection, report: &RepairReport, state: EndState, args: &Repair) -> String {
     let root = args.to.as_deref().unwrap_or(protection.root());
     let name = title(protection);
     let changed = changed(report, args);
     let mut text = match state {
-        State::Lost => {
+        EndState::Lost => {
             let (verdict, done) = (verify::verdict(&report.found, state), done(report, args));
             format!("{name}: lost{verdict}; {done}")
         }
-        State::Intact => format!("{name}: intact, nothing to repair"),
+        EndState::Intact => format!("{name}: intact, nothing to repair"),
         _ => format!("{name}: {}", done(report, args)),
     };
     let [restored, moved, written] = match args.dry_run {
@@ -171,7 +168,7 @@ fn text(protection: &Protection, report: &RepairReport, state: State, args: &Rep
         true => Vec::new(),
         false => kinds::for_changed(protection).to_vec(),
     };
-    if state == State::Lost {
+    if state == EndState::Lost {
         steps.push(kinds::beyond_repair(protection));
     }
     if !report.kept.is_empty() {

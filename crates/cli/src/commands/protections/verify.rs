@@ -6,12 +6,16 @@ use paritas_protect::{
     FileFinding, FileState, LayerReport, ParityFinding, Protected, Protection, StreamGeometry,
     VerifyOptions, VerifyReport, verify,
 };
-use serde_json::{Value, json};
+use paritas_report::parts::RangeEntry;
+use paritas_report::protections::{
+    FindingEntry, ParityFindingEntry, ProtectVerifyLine, ProtectedKindWord, VerifiedLayerEntry,
+};
 
 use super::kinds::{Kind, add_steps, counts, next_steps};
-use super::{add_lines, below, describe, geometry_value, path_values, skipped_values, title};
+use super::{add_lines, below, fields, layer_entry, skipped_entries, title};
 use crate::args::Verify;
-use crate::commands::many::State;
+use crate::commands::many::EndState;
+use crate::commands::shards::file_entries;
 use crate::exit::Failure;
 use crate::output::{self, Output, counted, shown};
 
@@ -19,7 +23,7 @@ use crate::output::{self, Output, counted, shown};
 const RANGES: usize = 4;
 
 /// Verifies one protection, and reports.
-pub fn run(protection: &Protection, args: &Verify, output: &Output) -> Result<State, Failure> {
+pub fn run(protection: &Protection, args: &Verify, output: &Output) -> Result<EndState, Failure> {
     super::warn_of_absent(protection, output);
     let options = VerifyOptions::default().quick(args.quick).from_disk(args.from_disk);
     let options = options.threads(args.threads.most());
@@ -27,79 +31,80 @@ pub fn run(protection: &Protection, args: &Verify, output: &Output) -> Result<St
     let progress = output.progress(Some(total));
     let report = verify(protection, &options, &|bytes| progress.advance(bytes))?;
     let seconds = progress.finish();
-    let state = State::from(report.state());
+    let state = EndState::from(report.state());
     if args.search.reports(state) {
-        let value = value(protection, &report, state, args.quick, seconds);
-        output.result(value, || text(protection, &report, state, args));
+        let line = line(protection, &report, state, args.quick, seconds);
+        output.result(line, || text(protection, &report, state, args));
     }
     Ok(state)
 }
 
-fn value(
+fn line(
     protection: &Protection,
     report: &VerifyReport,
-    state: State,
+    state: EndState,
     quick: bool,
     seconds: f64,
-) -> Value {
-    let mut value = describe("protect-verify", protection);
-    value["status"] = json!(state.name());
-    value["quick"] = json!(quick);
-    value["intact_files"] = json!(report.intact_files);
-    value["findings"] = report.findings.iter().map(finding_value).collect();
-    value["parity"] = report.parity.iter().map(parity_value).collect();
-    value["layers"] = report.layers.iter().map(layer_value).collect();
-    value["unreadable_layers"] = json!(report.unreadable_layers);
-    value["new"] = path_values(&report.new);
-    value["replaced"] = path_values(&report.replaced);
-    value["skipped"] = skipped_values(&report.skipped);
-    value["seconds"] = json!(seconds);
-    value
-}
-
-fn finding_value(finding: &FileFinding) -> Value {
-    let mut value = super::path_value(&finding.path);
-    value["kind"] = json!(match finding.kind {
-        Protected::File => "file",
-        Protected::Folder => "folder",
-        Protected::Symlink => "symlink",
-        Protected::HardLink => "hard-link",
-    });
-    value["state"] = json!(Kind::of(&finding.state).word());
-    value["size"] = json!(finding.size);
-    value["has_time"] = json!(finding.has_time);
-    match &finding.state {
-        FileState::Damaged(ranges) | FileState::Changed(ranges) => {
-            let range = |range: &Range<u64>| json!({"start": range.start, "end": range.end});
-            value["ranges"] = ranges.iter().map(range).collect();
-        }
-        FileState::Moved(to) => output::insert_name(&mut value, "moved_to", to.as_os_str()),
-        FileState::Unreadable(why) => value["reason"] = json!(why),
-        FileState::Touched | FileState::Missing => {}
+) -> ProtectVerifyLine {
+    ProtectVerifyLine {
+        protection: fields(protection),
+        status: state.word(),
+        quick,
+        intact_files: report.intact_files,
+        findings: report.findings.iter().map(finding_entry).collect(),
+        parity: report.parity.iter().map(parity_entry).collect(),
+        layers: report.layers.iter().map(verified_entry).collect(),
+        unreadable_layers: report.unreadable_layers,
+        new: file_entries(&report.new),
+        replaced: file_entries(&report.replaced),
+        skipped: skipped_entries(&report.skipped),
+        seconds,
     }
-    value
 }
 
-fn parity_value(finding: &ParityFinding) -> Value {
-    let mut value = super::path_value(&finding.path);
-    value["missing"] = json!(finding.missing);
-    value["unreadable"] = json!(finding.unreadable);
-    value["damaged_blocks"] = json!(finding.damaged_blocks);
-    value["damaged_pieces"] = json!(finding.damaged_pieces);
-    value
+fn finding_entry(finding: &FileFinding) -> FindingEntry {
+    let ranges = |ranges: &[Range<u64>]| ranges.iter().map(RangeEntry::from).collect();
+    let (ranges, moved_to, reason) = match &finding.state {
+        FileState::Damaged(lost) | FileState::Changed(lost) => (Some(ranges(lost)), None, None),
+        FileState::Moved(to) => (None, Some(to.into()), None),
+        FileState::Unreadable(why) => (None, None, Some(why.clone())),
+        FileState::Touched | FileState::Missing => (None, None, None),
+    };
+    FindingEntry {
+        path: (&finding.path).into(),
+        kind: match finding.kind {
+            Protected::File => ProtectedKindWord::File,
+            Protected::Folder => ProtectedKindWord::Folder,
+            Protected::Symlink => ProtectedKindWord::Symlink,
+            Protected::HardLink => ProtectedKindWord::HardLink,
+        },
+        state: Kind::of(&finding.state).state_word(),
+        size: finding.size,
+        has_time: finding.has_time,
+        ranges,
+        moved_to,
+        reason,
+    }
 }
 
-fn layer_value(layer: &LayerReport) -> Value {
-    let mut value = geometry_value(&layer.geometry);
-    value["generation"] = json!(layer.generation);
-    value["lost"] = json!(layer.lost);
-    value["at_hand"] = json!(layer.at_hand);
-    value["needed"] = json!(layer.needed);
-    value["left"] = json!(layer.left);
-    value
+fn parity_entry(finding: &ParityFinding) -> ParityFindingEntry {
+    let ParityFinding { path, missing, unreadable, damaged_blocks, damaged_pieces, .. } = finding;
+    ParityFindingEntry {
+        path: path.into(),
+        missing: *missing,
+        unreadable: *unreadable,
+        damaged_blocks: *damaged_blocks,
+        damaged_pieces: *damaged_pieces,
+    }
 }
 
-fn text(protection: &Protection, report: &VerifyReport, state: State, args: &Verify) -> String {
+fn verified_entry(layer: &LayerReport) -> VerifiedLayerEntry {
+    let LayerReport { generation, geometry, lost, at_hand, needed, left, .. } = *layer;
+    let blocks = layer_entry(&geometry);
+    VerifiedLayerEntry { blocks, generation, lost, at_hand, needed, left }
+}
+
+fn text(protection: &Protection, report: &VerifyReport, state: EndState, args: &Verify) -> String {
     let (files, bytes) = (counted(report.files, "file"), output::bytes(protection.bytes()));
     let quick = if args.quick { " by size and time" } else { "" };
     let mut text = format!("{}: {}{quick}, {files}, {bytes}", title(protection), state.name());
@@ -116,18 +121,18 @@ fn text(protection: &Protection, report: &VerifyReport, state: State, args: &Ver
 }
 
 /// Says what can be repaired.
-pub fn verdict(report: &VerifyReport, state: State) -> String {
+pub fn verdict(report: &VerifyReport, state: EndState) -> String {
     let sum = |of: fn(&LayerReport) -> u64| report.layers.iter().map(of).sum::<u64>();
     let lost = sum(|layer| layer.lost);
     let layers = counted(report.unreadable_layers, "catalogue");
     match state {
-        State::Unknown => "; some of it cannot be read now".to_owned(),
+        EndState::Unknown => "; some of it cannot be read now".to_owned(),
         // This is a part, of which only the files were read.
         _ if report.layers.is_empty() => "; nothing else was read".to_owned(),
-        State::Lost if report.unreadable_layers > 0 => {
+        EndState::Lost if report.unreadable_layers > 0 => {
             format!(" — beyond repair: {layers} cannot be read")
         }
-        State::Lost => {
+        EndState::Lost => {
             // Parity of other layers is of no use to these.
             let of_lost = |of: fn(&LayerReport) -> u64| -> u64 {
                 report.layers.iter().filter(|layer| layer.needed > 0).map(of).sum()
@@ -149,7 +154,9 @@ pub fn verdict(report: &VerifyReport, state: State) -> String {
             match state {
                 _ if lost == 0 => format!("; {room}"),
                 // Only files that were changed or removed before an update have lost any.
-                State::Intact => format!("; {lost_blocks} of old versions use up parity; {room}"),
+                EndState::Intact => {
+                    format!("; {lost_blocks} of old versions use up parity; {room}")
+                }
                 _ => format!("; {lost_blocks} lost, {room}"),
             }
         }
@@ -196,7 +203,7 @@ fn lines(protection: &Protection, report: &VerifyReport, verbose: bool) -> Vec<S
     let mut findings: Vec<_> = findings.filter(|(kind, _)| verbose || !kind.is_minor()).collect();
     findings.sort_by_key(|&(kind, _)| kind);
     let mut lines: Vec<String> =
-        findings.into_iter().map(|(_, finding)| line(protection, finding)).collect();
+        findings.into_iter().map(|(_, finding)| finding_line(protection, finding)).collect();
     lines.extend(report.parity.iter().map(|finding| parity_line(protection, finding)));
     let skipped = report.skipped.iter();
     lines.extend(skipped.map(|one| format!("skipped  {}: {}", below(root, &one.path), one.reason)));
@@ -209,7 +216,7 @@ fn lines(protection: &Protection, report: &VerifyReport, verbose: bool) -> Vec<S
     lines
 }
 
-fn line(protection: &Protection, finding: &FileFinding) -> String {
+fn finding_line(protection: &Protection, finding: &FileFinding) -> String {
     let (name, what) = (shown(&finding.name), Kind::of(&finding.state).word());
     let size = output::bytes(finding.size);
     match &finding.state {

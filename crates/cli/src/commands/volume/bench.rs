@@ -6,9 +6,9 @@ use std::ops::Range;
 use std::time::Instant;
 
 use futures::{StreamExt, TryStreamExt};
+use paritas_report::volumes::{VolumeBenchLine, VolumeOperationWord as Op};
 use paritas_volume::names::ObjectName;
 use paritas_volume::{GetOptions, INLINE_BYTES, Pattern, PlainFiles, PutOptions, Volume};
-use serde_json::json;
 
 use super::AT_ONCE;
 use crate::args::volume::Bench;
@@ -26,23 +26,13 @@ struct Pair {
     plain: f64,
 }
 
-/// What is measured, in the order in which it is reported.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Op {
-    Put,
-    Get,
-    Range,
-    Promote,
-}
-
-impl Op {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Put => "put",
-            Self::Get => "get",
-            Self::Range => "range",
-            Self::Promote => "promote",
-        }
+/// Returns the name of what is measured, in texts.
+fn name(op: Op) -> &'static str {
+    match op {
+        Op::Put => "put",
+        Op::Get => "get",
+        Op::Range => "range",
+        Op::Promote => "promote",
     }
 }
 
@@ -259,14 +249,23 @@ impl Subject<'_> {
             (Op::Range, None) => RANGE.min(size) as f64,
             (_, None) => size as f64,
         };
-        let value = json!({
-            "type": "volume-bench", "op": op.name(), "size": size, "objects": objects,
-            "rounds": pairs.len(), "seconds_median": own.median, "seconds_min": own.min,
-            "seconds_max": own.max, "rate": amount / own.median,
-            "plain_seconds_median": plain.median, "plain_seconds_min": plain.min,
-            "plain_seconds_max": plain.max, "plain_rate": amount / plain.median,
-            "ratio": ratio.median, "ratio_min": ratio.min, "ratio_max": ratio.max,
-        });
+        let line = VolumeBenchLine {
+            op,
+            size,
+            objects,
+            rounds: pairs.len(),
+            seconds_median: own.median,
+            seconds_min: own.min,
+            seconds_max: own.max,
+            rate: amount / own.median,
+            plain_seconds_median: plain.median,
+            plain_seconds_min: plain.min,
+            plain_seconds_max: plain.max,
+            plain_rate: amount / plain.median,
+            ratio: ratio.median,
+            ratio_min: ratio.min,
+            ratio_max: ratio.max,
+        };
         let rate = |seconds: f64| match (op, objects) {
             (_, Some(_)) => format!("{:.0} objects/s", amount / seconds),
             (Op::Range, None) => format!("{:.2} ms", seconds * 1000.0),
@@ -278,9 +277,9 @@ impl Subject<'_> {
             let [from, to] = ends.map(rate);
             format!("{} (from {from} to {to})", rate(of.median))
         };
-        output.result(value, || {
+        output.result(line, || {
             let Spread { median, min, max } = ratio;
-            let (op, own, plain) = (op.name(), spread(&own), spread(&plain));
+            let (op, own, plain) = (name(op), spread(&own), spread(&plain));
             format!("{op:<8} {own}; plain files {plain}; ratio {median:.2} ({min:.2} to {max:.2})")
         });
     }

@@ -3,17 +3,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use paritas_report::parts::IdText;
+use paritas_report::volumes::{AbilitiesEntry, ProbedNodeEntry, VolumeInitLine};
 use paritas_volume::Volume;
 use paritas_volume::config::{Config, NodeEntry};
 use paritas_volume::node::{Abilities, Probe};
 use paritas_volume::placement::Member;
-use serde_json::{Value, json};
 
 use super::report;
 use crate::args::volume::{Init, NodeArg};
 use crate::commands::Outcome;
 use crate::exit::{Exit, Failure};
-use crate::output::{self, Output, counted, shown};
+use crate::output::{Output, counted, shown};
 
 /// Writes a volume file if nodes are given, and prepares the nodes.
 pub async fn run(args: &Init, output: &Output) -> Outcome {
@@ -212,12 +213,15 @@ fn shortcomings(abilities: Abilities) -> impl Iterator<Item = &'static str> {
     lacks.into_iter().filter(|(can, _)| !can).map(|(_, what)| what)
 }
 
-/// Returns what was found out about a node, in JSON.
-pub fn node_value(name: &str, domain: &str, probe: &Probe) -> Value {
-    json!({
-        "name": name, "domain": domain, "abilities": probe.abilities,
-        "clock_ahead": probe.clock_ahead,
-    })
+/// Returns the entry for what was found out about a node.
+pub fn node_entry(name: &str, domain: &str, probe: &Probe) -> ProbedNodeEntry {
+    let Abilities { write, list, create, ranges, streams, cases } = probe.abilities;
+    ProbedNodeEntry {
+        name: name.to_owned(),
+        domain: domain.to_owned(),
+        abilities: AbilitiesEntry { write, list, create, ranges, streams, cases },
+        clock_ahead: probe.clock_ahead,
+    }
 }
 
 fn tell(
@@ -228,15 +232,17 @@ fn tell(
     warnings: &[String],
     output: &Output,
 ) {
-    let node = |(member, probe): (&Member, &Probe)| node_value(&member.name, &member.domain, probe);
-    let nodes: Vec<_> = volume.members().iter().zip(probes).map(node).collect();
-    let mut value = json!({
-        "type": "volume-init", "name": config.name, "id": config.id,
-        "code": volume.code().spec().to_string(), "tolerance": volume.tolerance(), "nodes": nodes,
-        "warnings": warnings,
-    });
-    output::insert_name(&mut value, "path", path.as_os_str());
-    output.result(value, || {
+    let node = |(member, probe): (&Member, &Probe)| node_entry(&member.name, &member.domain, probe);
+    let line = VolumeInitLine {
+        path: path.into(),
+        name: config.name.clone(),
+        id: IdText::of(&config.id),
+        code: volume.code().spec().to_string(),
+        tolerance: volume.tolerance(),
+        nodes: volume.members().iter().zip(probes).map(node).collect(),
+        warnings: warnings.to_vec(),
+    };
+    output.result(line, || {
         format!(
             "{}: {} over {}, {}",
             shown(path),

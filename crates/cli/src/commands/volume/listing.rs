@@ -3,17 +3,22 @@
 use std::collections::BTreeSet;
 use std::io::{self, IsTerminal};
 
+use paritas_report::parts::{DigestText, ModeText};
+use paritas_report::volumes::{
+    NodeStatusEntry, VolumeLsLine, VolumeRmLine, VolumeStatLine, VolumeStatusLine,
+};
 use paritas_shards::Timestamp;
 use paritas_volume::names::ObjectName;
 use paritas_volume::protocol::Listed;
-use paritas_volume::{ErrorKind, FoundObject, GetOptions, Listing, Volume, VolumeStatus};
-use serde_json::{Value, json};
+use paritas_volume::{
+    ErrorKind, FoundObject, GetOptions, Listing, NodeStatus, Volume, VolumeStatus,
+};
 
 use super::{AT_ONCE, each, folder_prefix, object, report};
 use crate::args::volume::{Ls, Rm, Stat};
 use crate::commands::Outcome;
 use crate::exit::{Exit, Failure};
-use crate::output::{Output, counted, mode_text, quoted, shown, time_text};
+use crate::output::{Output, counted, mode_text, quoted, shown, time_entry, time_text};
 
 /// Lists objects.
 pub async fn ls(volume: &Volume, args: &Ls, output: &Output) -> Outcome {
@@ -21,16 +26,13 @@ pub async fn ls(volume: &Volume, args: &Ls, output: &Output) -> Outcome {
     let listing = list(volume, prefix, args.staleness.options(), output).await?;
     for (name, listed) in &listing.objects {
         let Listed { version, length, .. } = listed;
-        let value = json!({
-            "type": "volume-ls", "name": name.as_str(), "object": version.object.to_string(),
-            "generation": version.generation, "length": length,
-        });
+        let line = VolumeLsLine { version: report::version_fields(name, listed) };
         let name = match (args.null, io::stdout().is_terminal()) {
             (true, _) => name.to_string(),
             (false, true) => quoted(name.as_str()),
             (false, false) => shown(name.as_str()).to_string(),
         };
-        output.name(value, if args.null { '\0' } else { '\n' }, || match args.long {
+        output.name(line, if args.null { '\0' } else { '\n' }, || match args.long {
             true => format!("{length:>15}  {}  {}  {name}", version.generation, version.object),
             false => name,
         });
@@ -63,21 +65,20 @@ pub async fn list(
 /// Shows what is known of an object.
 pub async fn stat(volume: &Volume, args: &Stat, output: &Output) -> Outcome {
     let object = object::find(volume, &args.name, args.staleness, output).await?;
-    output.result(stat_value(&args.name, &object), || stat_text(&args.name, &object));
+    output.result(stat_line(&args.name, &object), || stat_text(&args.name, &object));
     Ok(Exit::Done)
 }
 
-fn stat_value(name: &ObjectName, object: &FoundObject) -> Value {
-    let mut value = report::describe("volume-stat", name, object);
-    value["digest"] = json!(object.digest().to_string());
-    value["code"] = json!(object.code());
-    value["nodes"] = json!(object.nodes());
-    value["mode"] = json!(object.mode().map(mode_text));
-    value["modified"] = json!(object.modified().map(|Timestamp { seconds, nanoseconds }| {
-        json!({"seconds": seconds, "nanoseconds": nanoseconds})
-    }));
-    value["created"] = json!(object.created());
-    value
+fn stat_line(name: &ObjectName, object: &FoundObject) -> VolumeStatLine {
+    VolumeStatLine {
+        found: report::found_fields(name, object),
+        digest: DigestText::of(object.digest()),
+        code: object.code(),
+        nodes: object.nodes(),
+        mode: object.mode().map(mode_text).map(ModeText::of),
+        modified: object.modified().map(time_entry),
+        created: object.created(),
+    }
 }
 
 fn stat_text(name: &ObjectName, object: &FoundObject) -> String {
@@ -134,10 +135,10 @@ pub async fn rm(volume: &Volume, args: &Rm, output: &Output) -> Outcome {
             }
             listed => listed?,
         };
-        let value = json!({
-            "type": "volume-rm", "name": name.as_str(), "generation": listed.version.generation,
+        let generation = listed.version.generation;
+        output.result(VolumeRmLine { name: name.to_string(), generation }, || {
+            format!("{}: removed", shown(name.as_str()))
         });
-        output.result(value, || format!("{}: removed", shown(name.as_str())));
         Ok(Exit::Done)
     };
     each(names.into_iter().collect(), AT_ONCE, output, remove).await.end(output)
@@ -146,7 +147,7 @@ pub async fn rm(volume: &Volume, args: &Rm, output: &Output) -> Outcome {
 /// Shows the state of the nodes, and what waits to be done.
 pub async fn status(volume: &Volume, output: &Output) -> Outcome {
     let status = volume.status().await?;
-    output.result(status_value(&status), || status_text(volume, &status));
+    output.result(status_line(&status), || status_text(volume, &status));
     Ok(match status.useless() {
         0 if status.owed.objects == 0 => Exit::Done,
         useless if useless <= status.tolerance => Exit::Repairable,
@@ -154,19 +155,20 @@ pub async fn status(volume: &Volume, output: &Output) -> Outcome {
     })
 }
 
-fn status_value(status: &VolumeStatus) -> Value {
-    let nodes = status.nodes.iter().map(|node| {
-        json!({
-            "name": node.name, "domain": node.domain, "drained": node.is_drained,
-            "problem": node.problem,
-        })
-    });
-    json!({
-        "type": "volume-status", "tolerance": status.tolerance, "nodes": nodes.collect::<Vec<_>>(),
-        "owed": report::waiting_value(&status.owed),
-        "backlog": report::waiting_value(&status.backlog),
-        "scrub": report::scrub_value(&status.scrub),
-    })
+fn status_line(status: &VolumeStatus) -> VolumeStatusLine {
+    let node = |node: &NodeStatus| NodeStatusEntry {
+        name: node.name.clone(),
+        domain: node.domain.clone(),
+        drained: node.is_drained,
+        problem: node.problem.clone(),
+    };
+    VolumeStatusLine {
+        tolerance: status.tolerance,
+        nodes: status.nodes.iter().map(node).collect(),
+        owed: report::waiting_entry(&status.owed),
+        backlog: report::waiting_entry(&status.backlog),
+        scrub: report::scrub_entry(&status.scrub),
+    }
 }
 
 fn status_text(volume: &Volume, status: &VolumeStatus) -> String {

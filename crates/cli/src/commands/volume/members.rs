@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
+use paritas_report::volumes::{VolumeAddLine, VolumeDrainLine};
 use paritas_volume::config::{Config, NodeEntry};
 use paritas_volume::node::Probe;
 use paritas_volume::{Edit, Volume};
-use serde_json::{Value, json};
 
 use super::{init, report, upkeep};
 use crate::args::volume::{Add, Drain, NodeArg};
@@ -86,13 +86,10 @@ fn report_added(
         added().map(|(node, probe)| (node.name.as_str(), probe)).collect();
     warnings.extend(init::node_warnings(&named));
     warnings.iter().for_each(|warning| output.warn(warning));
-    let values: Vec<Value> =
-        added().map(|(node, probe)| init::node_value(&node.name, node.domain(), probe)).collect();
-    let tolerance = volume.tolerance();
-    let value = json!({
-        "type": "volume-add", "nodes": values, "tolerance": tolerance, "warnings": warnings,
-    });
-    output.result(value, || {
+    let entry =
+        |(node, probe): (&NodeEntry, &Probe)| init::node_entry(&node.name, node.domain(), probe);
+    let (nodes_added, tolerance) = (added().map(entry).collect(), volume.tolerance());
+    output.result(VolumeAddLine { nodes: nodes_added, tolerance, warnings }, || {
         let names: Vec<&str> = nodes.iter().map(|node| node.name.as_str()).collect();
         let path = shown(path);
         format!(
@@ -126,7 +123,7 @@ pub async fn drain(args: &Drain, output: &Output) -> Outcome {
         edit.remove(&args.node)?;
         edit.save()?;
     }
-    output.result(drained.value(&args.node, is_removed), || drained.text(args, is_removed));
+    output.result(drained.line(&args.node, is_removed), || drained.text(args, is_removed));
     match repaired? {
         Exit::Done if !drained.is_removable() => Ok(Exit::Repairable),
         exit => Ok(exit),
@@ -154,11 +151,14 @@ impl Drained {
         self.before.zip(self.left).map(|(before, left)| before.saturating_sub(left))
     }
 
-    fn value(&self, node: &str, is_removed: bool) -> Value {
-        json!({
-            "type": "volume-drain", "node": node, "shards": self.left, "moved": self.moved(),
-            "removable": self.is_removable(), "removed": is_removed,
-        })
+    fn line(&self, node: &str, is_removed: bool) -> VolumeDrainLine {
+        VolumeDrainLine {
+            node: node.to_owned(),
+            shards: self.left,
+            moved: self.moved(),
+            removable: self.is_removable(),
+            removed: is_removed,
+        }
     }
 
     fn text(&self, args: &Drain, is_removed: bool) -> String {

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
+use paritas_report::parts::DigestText;
+use paritas_report::volumes::{VolumeCatLine, VolumeGetLine, VolumePutLine};
 use paritas_shards::{FileTarget, Preserve};
 use paritas_volume::names::ObjectName;
 use paritas_volume::{ErrorKind, FoundObject, PutOptions, PutReport, Volume};
-use serde_json::{Value, json};
 
 use super::report;
 use crate::args::volume::{Cat, Get, Put, Staleness};
@@ -48,10 +49,10 @@ pub async fn put_source(
     options.length = source.length;
     options.progress = Some(Arc::new(move |bytes| told.advance(bytes)));
     let report = volume.put(name, source.stream, options).await?;
-    let value = put_value(name, &report, start.elapsed().as_secs_f64());
+    let line = put_line(name, &report, start.elapsed().as_secs_f64());
     let stages = if report.is_inline { 1 } else { volume.code().stages() };
     progress.aside(|| {
-        output.result(value, || put_text(name, &report, stages));
+        output.result(line, || put_text(name, &report, stages));
         if report.is_owed && volume.away().is_empty() {
             output.next(&report::repair_command(path));
         }
@@ -59,15 +60,17 @@ pub async fn put_source(
     Ok(Exit::Done)
 }
 
-fn put_value(name: &ObjectName, report: &PutReport, seconds: f64) -> Value {
-    json!({
-        "type": "volume-put", "name": name.as_str(),
-        "object": report.listed.version.object.to_string(),
-        "generation": report.listed.version.generation, "length": report.listed.length,
-        "digest": report.digest.to_string(), "inline": report.is_inline, "nodes": report.nodes,
-        "owed": report.is_owed, "spare": report.spare,
-        "flaws": report::flaw_values(&report.flaws), "seconds": seconds,
-    })
+fn put_line(name: &ObjectName, report: &PutReport, seconds: f64) -> VolumePutLine {
+    VolumePutLine {
+        version: report::version_fields(name, &report.listed),
+        digest: DigestText::of(report.digest),
+        inline: report.is_inline,
+        nodes: report.nodes.clone(),
+        owed: report.is_owed,
+        spare: report.spare,
+        flaws: report::flaw_entries(&report.flaws),
+        seconds,
+    }
 }
 
 fn put_text(name: &ObjectName, report: &PutReport, stages: u8) -> String {
@@ -205,12 +208,14 @@ fn report_get(
     output: &Output,
 ) {
     progress.aside(|| object.warnings().iter().for_each(|warning| output.warn(warning)));
-    let mut value = report::describe("volume-get", name, object);
-    value["digest"] = json!(object.digest().to_string());
-    value["read_bytes"] = json!(object.read_bytes());
-    value["seconds"] = json!(start.elapsed().as_secs_f64());
-    output::insert_name(&mut value, "path", path.as_os_str());
-    progress.aside(|| output.result(value, || get_text(name, object)));
+    let line = VolumeGetLine {
+        found: report::found_fields(name, object),
+        digest: DigestText::of(object.digest()),
+        path: path.into(),
+        read_bytes: object.read_bytes(),
+        seconds: start.elapsed().as_secs_f64(),
+    };
+    progress.aside(|| output.result(line, || get_text(name, object)));
 }
 
 fn get_text(name: &ObjectName, object: &FoundObject) -> String {
@@ -232,12 +237,13 @@ pub async fn cat(volume: &Volume, args: &Cat, output: &Output) -> Outcome {
     let advance = |bytes| progress.advance(bytes);
     let object = volume.read(object, Some(range.clone()), &mut stdout, &advance).await?;
     flush(&mut stdout)?;
-    let mut value = report::describe("volume-cat", &args.name, &object);
-    value["start"] = json!(range.start);
-    value["end"] = json!(range.end);
-    value["read_bytes"] = json!(object.read_bytes());
-    value["seconds"] = json!(progress.finish());
-    output.result_if_json(value);
+    output.result_if_json(VolumeCatLine {
+        found: report::found_fields(&args.name, &object),
+        start: range.start,
+        end: range.end,
+        read_bytes: object.read_bytes(),
+        seconds: progress.finish(),
+    });
     Ok(Exit::Done)
 }
 

@@ -2,10 +2,15 @@
 
 use std::path::Path;
 
+use paritas_report::parts::IdText;
+use paritas_report::volumes::{
+    FoundFields, FullPassEntry, NodeFlawEntry, ScrubEntry, ScrubPassEntry, VersionFields,
+    WaitingEntry,
+};
 use paritas_shards::Timestamp;
 use paritas_volume::names::ObjectName;
-use paritas_volume::{Flaw, FoundObject, ScrubPass, ScrubStatus, Volume, Waiting};
-use serde_json::{Value, json};
+use paritas_volume::protocol::Listed;
+use paritas_volume::{Flaw, FoundObject, FullPass, ScrubPass, ScrubStatus, Volume, Waiting};
 
 use crate::commands::leftovers::quoted;
 use crate::output::{Output, counted, shown, time_text};
@@ -21,13 +26,15 @@ pub fn repair_command(path: &Path) -> String {
     format!("{repair} restores what is damaged, missing or not in its place")
 }
 
-/// Returns what was wrong on nodes, in JSON.
-pub fn flaw_values(flaws: &[Flaw]) -> Value {
-    let value = |flaw: &Flaw| {
-        let Flaw { node, shard, message, count, .. } = flaw;
-        json!({"node": node, "shard": shard, "message": message, "count": count})
+/// Returns entries for what was wrong on nodes.
+pub fn flaw_entries(flaws: &[Flaw]) -> Vec<NodeFlawEntry> {
+    let entry = |flaw: &Flaw| NodeFlawEntry {
+        node: flaw.node.clone(),
+        shard: flaw.shard,
+        message: flaw.message.clone(),
+        count: flaw.count,
     };
-    flaws.iter().map(value).collect()
+    flaws.iter().map(entry).collect()
 }
 
 /// Says how many nodes may be lost, whichever they are.
@@ -63,14 +70,23 @@ pub fn flaw_lines(flaws: &[Flaw]) -> String {
     flaws.iter().map(|flaw| format!("\n  {flaw}")).collect()
 }
 
-/// Describes an object that was found, in JSON.
-pub fn describe(kind: &str, name: &ObjectName, object: &FoundObject) -> Value {
-    let listed = object.listed();
-    json!({
-        "type": kind, "name": name.as_str(), "object": listed.version.object.to_string(),
-        "generation": listed.version.generation, "length": listed.length,
-        "sure": object.is_sure(), "flaws": flaw_values(object.flaws()),
-    })
+/// Returns the fields of every line about a version of an object.
+pub fn version_fields(name: &ObjectName, listed: &Listed) -> VersionFields {
+    VersionFields {
+        name: name.to_string(),
+        object: IdText::of(listed.version.object),
+        generation: listed.version.generation,
+        length: listed.length,
+    }
+}
+
+/// Returns the fields of every line about an object that was found.
+pub fn found_fields(name: &ObjectName, object: &FoundObject) -> FoundFields {
+    FoundFields {
+        version: version_fields(name, &object.listed()),
+        sure: object.is_sure(),
+        flaws: flaw_entries(object.flaws()),
+    }
 }
 
 /// Warns if an object may not be the newest version of its name.
@@ -83,9 +99,9 @@ pub fn warn_if_stale(name: &ObjectName, object: &FoundObject, output: &Output) {
     }
 }
 
-/// Returns objects that wait for something, in JSON.
-pub fn waiting_value(waiting: &Waiting) -> Value {
-    json!({"objects": waiting.objects, "oldest_seconds": waiting.oldest_seconds})
+/// Returns the entry for objects that wait for something.
+pub fn waiting_entry(waiting: &Waiting) -> WaitingEntry {
+    WaitingEntry { objects: waiting.objects, oldest_seconds: waiting.oldest_seconds }
 }
 
 /// Describes objects that wait for something, for people.
@@ -97,18 +113,18 @@ pub fn waiting_text(waiting: &Waiting) -> String {
     }
 }
 
-/// Returns how far a scrub is, in JSON.
-pub fn scrub_value(scrub: &ScrubStatus) -> Value {
-    let pass = scrub.pass.as_ref().map(|pass| {
-        json!({
-            "began": pass.began, "after": pass.after, "done": pass.done, "names": pass.names,
-            "left": pass.left,
-        })
-    });
-    let last = scrub.last.map(|last| {
-        json!({"began": last.began, "ended": last.ended, "names": last.names, "left": last.left})
-    });
-    json!({"pass": pass, "last": last})
+/// Returns the entry for how far a scrub is.
+pub fn scrub_entry(scrub: &ScrubStatus) -> ScrubEntry {
+    let pass = |pass: &ScrubPass| ScrubPassEntry {
+        began: pass.began,
+        after: pass.after.clone(),
+        done: pass.done,
+        names: pass.names,
+        left: pass.left,
+    };
+    let last =
+        |FullPass { began, ended, names, left, .. }| FullPassEntry { began, ended, names, left };
+    ScrubEntry { pass: scrub.pass.as_ref().map(pass), last: scrub.last.map(last) }
 }
 
 /// Describes how far a scrub is, for people.

@@ -5,15 +5,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use futures::StreamExt;
+use paritas_report::volumes::{
+    VolumeCollectLine, VolumePromoteLine, VolumeReencodeLine, VolumeRepairLine, VolumeReplaceLine,
+    VolumeVerifyLine, WrittenFields,
+};
 use paritas_volume::names::ObjectName;
 use paritas_volume::protocol::Listed;
 use paritas_volume::{ErrorKind, GetOptions, Reencoded, Repaired, Verdict, Volume};
-use serde_json::{Value, json};
 
 use super::{AT_ONCE, each, listing, object, report};
 use crate::args::volume::{Objects, Promote, Reencode, Repair, Replace, Verify};
 use crate::commands::Outcome;
-use crate::commands::many::{State, Summary, Worst};
+use crate::commands::many::{EndState, Summary, Worst};
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Output, Progress, counted, shown};
 
@@ -119,13 +122,13 @@ impl<'a> Tally<'a> {
         Self { summary: Summary::new(only_bad), worst: Worst::default(), output }
     }
 
-    fn note(&mut self, length: u64, outcome: Result<State, Failure>) {
-        let state = outcome.as_ref().map_or_else(State::after, |&state| state);
+    fn note(&mut self, length: u64, outcome: Result<EndState, Failure>) {
+        let state = outcome.as_ref().map_or_else(EndState::after, |&state| state);
         // A name without an object is no object.
         if !matches!(&outcome, Err(failure) if failure.exit == Exit::NotRecognised) {
             self.summary.count(state, Some(length));
         }
-        self.worst.note(outcome.map(State::exit), self.output);
+        self.worst.note(outcome.map(EndState::exit), self.output);
     }
 
     /// Takes in the result of a repair that began at `start`, and shows it. What is left of a
@@ -142,11 +145,11 @@ impl<'a> Tally<'a> {
             Ok(None) => return,
             Err(failure) => return self.note(item.length, Err(failure)),
         };
-        let value = repaired_value(&repaired, start.elapsed().as_secs_f64());
+        let line = repaired_line(&repaired, start.elapsed().as_secs_f64());
         let state = after(&repaired);
         match repaired.is_removed && !repaired.is_owed && !item.is_named {
-            true => self.output.result_if_json(value),
-            false => self.output.result(value, || repaired_text(&repaired)),
+            true => self.output.result_if_json(line),
+            false => self.output.result(line, || repaired_text(&repaired)),
         }
         match repaired.is_removed {
             true => self.worst.note(Ok(state.exit()), self.output),
@@ -181,10 +184,10 @@ pub async fn verify(volume: &mut Volume, args: &Verify, output: &Output) -> Outc
         let Some(verdict) = verdict else { continue };
         let length = verdict.as_ref().map_or(listed, |verdict| verdict.listed.length);
         let state = verdict.map(|verdict| {
-            let state = State::from(verdict.state);
-            if !args.only_bad || state != State::Intact {
-                let value = verdict_value(&verdict, state, seconds);
-                shares.progress.aside(|| output.result(value, || verdict_text(&verdict, state)));
+            let state = EndState::from(verdict.state);
+            if !args.only_bad || state != EndState::Intact {
+                let line = verdict_line(&verdict, state, seconds);
+                shares.progress.aside(|| output.result(line, || verdict_text(&verdict, state)));
             }
             state
         });
@@ -194,19 +197,21 @@ pub async fn verify(volume: &mut Volume, args: &Verify, output: &Output) -> Outc
     tally.end()
 }
 
-fn verdict_value(verdict: &Verdict, state: State, seconds: f64) -> Value {
-    let version = verdict.listed.version;
-    json!({
-        "type": "volume-verify", "name": verdict.name.as_str(),
-        "object": version.object.to_string(), "generation": version.generation,
-        "length": verdict.listed.length, "status": state.name(), "stage": verdict.stage,
-        "stages": verdict.stages, "missing": verdict.missing, "spare": verdict.spare,
-        "read_bytes": verdict.read_bytes, "flaws": report::flaw_values(&verdict.flaws),
-        "seconds": seconds,
-    })
+fn verdict_line(verdict: &Verdict, state: EndState, seconds: f64) -> VolumeVerifyLine {
+    VolumeVerifyLine {
+        version: report::version_fields(&verdict.name, &verdict.listed),
+        status: state.word(),
+        stage: verdict.stage,
+        stages: verdict.stages,
+        missing: verdict.missing.clone(),
+        spare: verdict.spare,
+        read_bytes: verdict.read_bytes,
+        flaws: report::flaw_entries(&verdict.flaws),
+        seconds,
+    }
 }
 
-fn verdict_text(verdict: &Verdict, state: State) -> String {
+fn verdict_text(verdict: &Verdict, state: EndState) -> String {
     // What is wrong with a shard that is there is told by its flaw.
     let is_told = |shard: &&usize| verdict.flaws.iter().any(|flaw| flaw.shard == Some(**shard));
     let missing = verdict.missing.iter().filter(|shard| !is_told(shard));
@@ -216,7 +221,7 @@ fn verdict_text(verdict: &Verdict, state: State) -> String {
         stages => format!(", stage {} of {stages}", verdict.stage),
     };
     let more = match state {
-        State::Lost | State::Unknown => String::new(),
+        EndState::Lost | EndState::Unknown => String::new(),
         _ => format!(", {}", report::more_may_be_lost(verdict.spare)),
     };
     format!(
@@ -305,7 +310,7 @@ pub async fn replace(args: &Replace, output: &Output) -> Outcome {
     let mut volume = super::open_background(&args.volume, args.background)?;
     let filled = volume.fill(&args.node).await?;
     let (node, manifests) = (&args.node, filled.manifests);
-    output.result(json!({"type": "volume-replace", "node": node, "manifests": manifests}), || {
+    output.result(VolumeReplaceLine { node: node.clone(), manifests }, || {
         format!("{}: {} copied", shown(node), counted(manifests, "manifest"))
     });
     repair_all(&mut volume, output).await
@@ -326,37 +331,41 @@ async fn with_lengths(volume: &Volume, names: Vec<ObjectName>) -> Result<Vec<Ite
 
 async fn collect(volume: &Volume, output: &Output) -> Outcome {
     let objects = volume.collect().await?;
-    let value = json!({"type": "volume-collect", "objects": objects});
+    let line = VolumeCollectLine { objects };
     match objects {
-        0 => output.result_if_json(value),
-        _ => output.result(value, || format!("remains of {} removed", counted(objects, "object"))),
+        0 => output.result_if_json(line),
+        _ => output.result(line, || format!("remains of {} removed", counted(objects, "object"))),
     }
     Ok(Exit::Done)
 }
 
 /// Returns the state of an object after a repair.
-fn after(repaired: &Repaired) -> State {
+fn after(repaired: &Repaired) -> EndState {
     match (repaired.is_owed, repaired.stored + repaired.manifests) {
-        (true, _) => State::Repairable,
-        (false, 0) => State::Intact,
-        (false, _) => State::Repaired,
+        (true, _) => EndState::Repairable,
+        (false, 0) => EndState::Intact,
+        (false, _) => EndState::Repaired,
     }
 }
 
-fn repaired_value(repaired: &Repaired, seconds: f64) -> Value {
-    let mut value = written_value("volume-repair", repaired, seconds);
-    value["manifests"] = json!(repaired.manifests);
-    value["removed"] = json!(repaired.is_removed);
-    value
+fn repaired_line(repaired: &Repaired, seconds: f64) -> VolumeRepairLine {
+    VolumeRepairLine {
+        written: written_fields(repaired, seconds),
+        manifests: repaired.manifests,
+        removed: repaired.is_removed,
+    }
 }
 
-/// Returns what was written of an object, in JSON.
-fn written_value(kind: &str, repaired: &Repaired, seconds: f64) -> Value {
-    json!({
-        "type": kind, "name": repaired.name.as_str(), "stored": repaired.stored,
-        "owed": repaired.is_owed, "read_bytes": repaired.read_bytes,
-        "flaws": report::flaw_values(&repaired.flaws), "seconds": seconds,
-    })
+/// Returns the fields of every line about what was written of an object.
+fn written_fields(repaired: &Repaired, seconds: f64) -> WrittenFields {
+    WrittenFields {
+        name: repaired.name.to_string(),
+        stored: repaired.stored,
+        owed: repaired.is_owed,
+        read_bytes: repaired.read_bytes,
+        flaws: report::flaw_entries(&repaired.flaws),
+        seconds,
+    }
 }
 
 fn repaired_text(repaired: &Repaired) -> String {
@@ -397,9 +406,10 @@ pub async fn promote(args: &Promote, output: &Output) -> Outcome {
             promoted => explained(&volume, &item, promoted).await?,
         };
         let Some(promoted) = promoted else { return Ok(Exit::Done) };
-        let value = written_value("volume-promote", &promoted, start.elapsed().as_secs_f64());
+        let written = written_fields(&promoted, start.elapsed().as_secs_f64());
+        let line = VolumePromoteLine { written };
         let did = format!("{} added", counted(promoted.stored, "shard"));
-        shares.progress.aside(|| output.result(value, || written_text(&promoted, &did)));
+        shares.progress.aside(|| output.result(line, || written_text(&promoted, &did)));
         Ok(if promoted.is_owed { Exit::Repairable } else { Exit::Done })
     };
     each(items, 1, output, promote).await.end(output)
@@ -453,11 +463,14 @@ pub async fn reencode(args: &Reencode, output: &Output) -> Outcome {
             _ => (false, false, Vec::new()),
         };
         let (name, code) = (item.name.as_str(), volume.code().spec().to_string());
-        let value = json!({
-            "type": "volume-reencode", "name": name, "code": code, "changed": is_changed,
-            "owed": is_owed, "flaws": report::flaw_values(&flaws),
-            "seconds": start.elapsed().as_secs_f64(),
-        });
+        let line = VolumeReencodeLine {
+            name: name.to_owned(),
+            code: code.clone(),
+            changed: is_changed,
+            owed: is_owed,
+            flaws: report::flaw_entries(&flaws),
+            seconds: start.elapsed().as_secs_f64(),
+        };
         let text = || {
             let did = match is_changed {
                 true => format!("stored anew by {code}"),
@@ -466,7 +479,7 @@ pub async fn reencode(args: &Reencode, output: &Output) -> Outcome {
             let owed = if is_owed { "; something is left to repair" } else { "" };
             format!("{}: {did}{owed}{}", shown(name), report::flaw_lines(&flaws))
         };
-        shares.progress.aside(|| output.result(value, text));
+        shares.progress.aside(|| output.result(line, text));
         Ok(if is_owed { Exit::Repairable } else { Exit::Done })
     };
     each(items, 1, output, reencode).await.end(output)

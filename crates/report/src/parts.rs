@@ -1,0 +1,123 @@
+//! Entries, words and texts that lines of several groups have.
+
+use std::fmt::Display;
+use std::ops::Range;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::name::{FormerPathKey, Name, PathKey};
+
+/// An id: 32 hexadecimal digits.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[schemars(rename = "id", extend("pattern" = "^[0-9a-f]{32}$"))]
+pub struct IdText(String);
+
+impl IdText {
+    /// Takes an id as it is displayed.
+    pub fn of(id: impl Display) -> Self {
+        Self(id.to_string())
+    }
+}
+
+/// The BLAKE3 digest of an object's bytes: 64 hexadecimal digits.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[schemars(rename = "digest", extend("pattern" = "^[0-9a-f]{64}$"))]
+pub struct DigestText(String);
+
+impl DigestText {
+    /// Takes a digest as it is displayed.
+    pub fn of(digest: impl Display) -> Self {
+        Self(digest.to_string())
+    }
+}
+
+/// Permissions in four octal digits.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[schemars(rename = "mode", extend("pattern" = "^[0-7]{4}$"))]
+pub struct ModeText(String);
+
+impl ModeText {
+    /// Takes permissions as `chmod` takes them.
+    pub fn of(mode: impl Display) -> Self {
+        Self(mode.to_string())
+    }
+}
+
+/// A time.
+#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
+#[schemars(rename = "timestamp")]
+pub struct TimestampEntry {
+    /// The seconds since the beginning of 1970 (UTC); negative for earlier times.
+    pub seconds: i64,
+    /// The nanoseconds since that second.
+    #[schemars(range(max = 999_999_999))]
+    pub nanoseconds: u32,
+}
+
+/// A range of bytes of an object or a file.
+#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
+#[schemars(rename = "range")]
+pub struct RangeEntry {
+    /// The first byte of the range.
+    pub start: u64,
+    /// The first byte after the range.
+    pub end: u64,
+}
+
+impl From<&Range<u64>> for RangeEntry {
+    fn from(range: &Range<u64>) -> Self {
+        Self { start: range.start, end: range.end }
+    }
+}
+
+/// A file, or whatever is at a path.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[schemars(rename = "named_file")]
+pub struct FileEntry {
+    /// The path.
+    #[serde(flatten)]
+    pub path: Name<PathKey>,
+}
+
+/// A file and its length.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[schemars(rename = "sized_file")]
+pub struct SizedFileEntry {
+    /// The path.
+    #[serde(flatten)]
+    pub path: Name<PathKey>,
+    /// The length of the file in bytes.
+    pub bytes: u64,
+}
+
+/// A file that was moved.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[schemars(rename = "moved_file")]
+pub struct MovedFileEntry {
+    /// The path that it has.
+    #[serde(flatten)]
+    pub path: Name<PathKey>,
+    /// The path that it had.
+    #[serde(flatten)]
+    pub from: Name<FormerPathKey>,
+}
+
+/// The state of an object or of a protection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(rename = "object_state")]
+pub enum ObjectStateWord {
+    /// It is as it was written.
+    Intact,
+    /// It is damaged, and can be repaired.
+    Repairable,
+    /// It was damaged, and has been repaired.
+    Repaired,
+    /// It is beyond repair.
+    Lost,
+    /// Its parity differs from what the code computes from its data.
+    Inconsistent,
+    /// It depends on something that could not be read or written.
+    Unknown,
+}

@@ -1,0 +1,344 @@
+//! Lines about protected files: what `protect`, `verify`, `repair` and `info` say of them.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::name::{DiskFolderKey, MovedToKey, Name, PathKey, RootKey};
+use crate::parts::{
+    FileEntry, IdText, MovedFileEntry, ObjectStateWord, RangeEntry, SizedFileEntry, TimestampEntry,
+};
+
+/// A protection, or a part of one.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct ProtectionFields {
+    /// The id of the protection.
+    pub id: IdText,
+    /// The label of the protection.
+    pub label: String,
+    /// The root of the protection.
+    #[serde(flatten)]
+    pub root: Name<RootKey>,
+    /// The paths of which the report speaks, if not of the whole protection.
+    pub parts: Vec<FileEntry>,
+    /// The number of protected files, each counted once whatever its names.
+    pub files: u64,
+    /// The number of bytes of all protected files.
+    pub bytes: u64,
+}
+
+/// The parity that `protect` wrote.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[schemars(rename = "protect")]
+pub struct ProtectLine {
+    /// The id of the protection; null if `--dry-run` made none.
+    pub id: Option<IdText>,
+    /// The label of the protection.
+    pub label: String,
+    /// The root of the protection.
+    #[serde(flatten)]
+    pub root: Name<RootKey>,
+    /// Whether nothing was written because of `--dry-run`, and the line says what would be.
+    pub dry_run: bool,
+    /// The changes since the parity was written; null without `--update`.
+    #[serde(flatten)]
+    pub changes: ChangesFields,
+    /// The number of files that the written parity protects.
+    pub files: u64,
+    /// The number of their bytes.
+    pub bytes: u64,
+    /// The blocks.
+    #[serde(flatten)]
+    pub blocks: ProtectedLayerEntry,
+    /// The number of bytes of the parity blocks.
+    pub parity_bytes: u64,
+    /// The number of bytes of the catalogue.
+    pub catalogue_bytes: u64,
+    /// The number of bytes of all parity files that were written.
+    pub stored_bytes: u64,
+    /// The number of bytes that were read.
+    pub read_bytes: u64,
+    /// The number of passes over the files.
+    pub passes: u64,
+    /// What could not be looked at, with `--update`: its protection stays as it was.
+    pub held: Vec<SkippedEntry>,
+    /// The parity files that were written.
+    pub parity_files: Vec<FileEntry>,
+    /// What would be written to which disk, with `--dry-run`.
+    pub disks: Vec<DiskEntry>,
+    /// The patterns of `--exclude` that match nothing.
+    pub unmatched_excludes: Vec<String>,
+    /// What was found and is not protected.
+    pub skipped: Vec<SkippedEntry>,
+    /// The number of seconds that the work took.
+    pub seconds: f64,
+}
+
+/// What has changed since parity was written.
+#[derive(Debug, Clone, Default, Serialize, JsonSchema)]
+pub struct ChangesFields {
+    /// What `--update` did; null without it.
+    pub updated: Option<UpdateWord>,
+    /// The number of files that keep their parity; null without `--update`.
+    pub kept: Option<u64>,
+    /// The number of files that are new; null without `--update`.
+    pub added: Option<usize>,
+    /// The number of files that had other bytes under the same name; null without `--update`.
+    pub changed: Option<usize>,
+    /// The number of files that exist under no name any more; null without `--update`.
+    pub gone: Option<usize>,
+    /// The new files; with `--dry-run` and without `--update`, all files.
+    pub added_files: Vec<FileEntry>,
+    /// The files that have other bytes under the same name.
+    pub changed_files: Vec<FileEntry>,
+    /// The files that do not exist any more.
+    pub gone_files: Vec<FileEntry>,
+}
+
+/// The result of `verify` for protected files.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[schemars(rename = "protect-verify")]
+pub struct ProtectVerifyLine {
+    /// The protection.
+    #[serde(flatten)]
+    pub protection: ProtectionFields,
+    /// The state of the protection; unknown if some of it may not be read.
+    #[schemars(extend("enum" = ["intact", "repairable", "lost", "unknown"]))]
+    pub status: ObjectStateWord,
+    /// Whether only sizes and times were compared.
+    pub quick: bool,
+    /// The number of files that have their bytes, wherever they are.
+    pub intact_files: u64,
+    /// Everything protected that is not as it was.
+    pub findings: Vec<FindingEntry>,
+    /// The parity files that are not intact.
+    pub parity: Vec<ParityFindingEntry>,
+    /// The layers, of which each has blocks of its own, oldest first.
+    pub layers: Vec<VerifiedLayerEntry>,
+    /// The number of layers whose catalogue is lost.
+    pub unreadable_layers: usize,
+    /// Files that are not protected yet.
+    pub new: Vec<FileEntry>,
+    /// Copies of what repairs have replaced.
+    pub replaced: Vec<FileEntry>,
+    /// What is in the tree and cannot be protected.
+    pub skipped: Vec<SkippedEntry>,
+    /// The number of seconds that the work took.
+    pub seconds: f64,
+}
+
+/// The result of `repair` for protected files.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[schemars(rename = "protect-repair")]
+pub struct ProtectRepairLine {
+    /// The protection.
+    #[serde(flatten)]
+    pub protection: ProtectionFields,
+    /// Whether nothing was written because of `--dry-run`, and the line says what would be.
+    pub dry_run: bool,
+    /// The state after the repair, or the present one with `--dry-run`; repairable if changed files
+    /// were left.
+    #[schemars(extend("enum" = ["intact", "repaired", "repairable", "lost", "unknown"]))]
+    pub status: ObjectStateWord,
+    /// What was restored, where it is now.
+    pub restored: Vec<FileEntry>,
+    /// The files that were moved back.
+    pub moved_back: Vec<MovedFileEntry>,
+    /// What was replaced, and where it is now.
+    pub kept: Vec<MovedFileEntry>,
+    /// Copies of what earlier repairs replaced, which --clean removed.
+    pub cleaned: Vec<FileEntry>,
+    /// Kinds of attributes that a file system did not keep, such as modes.
+    pub not_kept: Vec<&'static str>,
+    /// The parity files that were written anew.
+    pub parity: Vec<FileEntry>,
+    /// The changed files that were left as they are.
+    pub changed: Vec<FileEntry>,
+    /// The files that cannot be computed, because too few blocks are at hand.
+    pub lost: Vec<FileEntry>,
+    /// What could not be restored for other reasons.
+    pub failed: Vec<SkippedEntry>,
+    /// What would be written to which disk, with `--dry-run`.
+    pub disks: Vec<DiskEntry>,
+    /// The number of data blocks that were lost.
+    pub lost_blocks: u64,
+    /// The number of further blocks without which no lost block can be computed.
+    pub needed: u64,
+    /// The number of seconds that the work took.
+    pub seconds: f64,
+}
+
+/// What a protection says about itself.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[schemars(rename = "protect-info")]
+pub struct ProtectInfoLine {
+    /// The protection.
+    #[serde(flatten)]
+    pub protection: ProtectionFields,
+    /// The time at which the newest layer was made.
+    pub created: TimestampEntry,
+    /// The parity that was asked for, as a share of the data.
+    pub redundancy: f64,
+    /// The patterns of paths that are left out.
+    pub excludes: Vec<String>,
+    /// The number of protected folders, links and further names of files.
+    pub others: u64,
+    /// The number of bytes of all parity blocks.
+    pub parity_bytes: u64,
+    /// The number of bytes of all parity files.
+    pub stored_bytes: u64,
+    /// The layers, of which each has blocks of its own, oldest first.
+    pub layers: Vec<ProtectedLayerEntry>,
+    /// The parity files that were found.
+    pub parity_files: Vec<SizedFileEntry>,
+    /// Copies of what repairs have replaced.
+    pub replaced: Vec<SizedFileEntry>,
+}
+
+/// Something that is not protected, or was not restored.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[schemars(rename = "skipped")]
+pub struct SkippedEntry {
+    /// The path.
+    #[serde(flatten)]
+    pub path: Name<PathKey>,
+    /// The reason.
+    pub reason: String,
+}
+
+/// Something protected that is not as it was.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[schemars(rename = "finding")]
+pub struct FindingEntry {
+    /// The path.
+    #[serde(flatten)]
+    pub path: Name<PathKey>,
+    /// What it was when it was protected.
+    pub kind: ProtectedKindWord,
+    /// What has become of it.
+    pub state: FindingStateWord,
+    /// The size of the file in bytes when it was protected.
+    pub size: u64,
+    /// Whether it has the time that it had when it was protected.
+    pub has_time: bool,
+    /// For a damaged or changed file, the byte ranges of lost blocks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Vec<RangeEntry>")]
+    pub ranges: Option<Vec<RangeEntry>>,
+    /// For a moved file, the path of the file with its bytes.
+    #[serde(flatten)]
+    pub moved_to: Option<Name<MovedToKey>>,
+    /// For an unreadable file, the reason.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    pub reason: Option<String>,
+}
+
+/// A parity file that is not intact.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[schemars(rename = "parity_finding")]
+pub struct ParityFindingEntry {
+    /// The path.
+    #[serde(flatten)]
+    pub path: Name<PathKey>,
+    /// Whether it is missing, or nothing in it can be recognised.
+    pub missing: bool,
+    /// Whether it may not be read, so that nothing is known of it.
+    pub unreadable: bool,
+    /// The number of its parity blocks that are damaged.
+    pub damaged_blocks: u64,
+    /// The number of pieces of the catalogue in it that are damaged.
+    pub damaged_pieces: u64,
+}
+
+/// A layer of a protection.
+#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
+#[schemars(rename = "protected_layer")]
+pub struct ProtectedLayerEntry {
+    /// The number of data blocks.
+    pub data_blocks: u64,
+    /// The number of parity blocks, and of blocks that may be lost.
+    pub parity_blocks: u64,
+    /// The number of bytes of a block.
+    pub block_bytes: u64,
+}
+
+/// A layer of a protection, and what is lost of it.
+#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
+#[schemars(rename = "verified_layer")]
+pub struct VerifiedLayerEntry {
+    /// The blocks.
+    #[serde(flatten)]
+    pub blocks: ProtectedLayerEntry,
+    /// The number of the layer; later ones are newer.
+    pub generation: u32,
+    /// The number of data blocks that are lost.
+    pub lost: u64,
+    /// The number of parity blocks at hand.
+    pub at_hand: u64,
+    /// The number of further blocks without which it is beyond repair.
+    pub needed: u64,
+    /// The number of further blocks that may be lost.
+    pub left: u64,
+}
+
+/// What would be written to a disk.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[schemars(rename = "disk")]
+pub struct DiskEntry {
+    /// A folder on the disk.
+    #[serde(flatten)]
+    pub path: Name<DiskFolderKey>,
+    /// The number of bytes that would be written there.
+    pub bytes: u64,
+    /// The number of bytes that are free there; null if the disk does not tell.
+    pub free: Option<u64>,
+}
+
+/// What an update does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(rename = "update")]
+pub enum UpdateWord {
+    /// Nothing, because nothing has changed.
+    Nothing,
+    /// It adds a layer of parity.
+    Layer,
+    /// It makes all parity anew.
+    Anew,
+    /// Nothing, because too much is gone or changed.
+    Refused,
+}
+
+/// What something protected was when it was protected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(rename = "protected_kind")]
+pub enum ProtectedKindWord {
+    /// A file.
+    File,
+    /// A folder.
+    Folder,
+    /// A symbolic link.
+    Symlink,
+    /// A further name of a file.
+    HardLink,
+}
+
+/// What has become of something protected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(rename = "finding_state")]
+pub enum FindingStateWord {
+    /// Some of its bytes are damaged.
+    Damaged,
+    /// Somebody has changed it.
+    Changed,
+    /// It is not there.
+    Missing,
+    /// It is under another name.
+    Moved,
+    /// Only its time or mode differs.
+    Touched,
+    /// It may not be read.
+    Unreadable,
+}

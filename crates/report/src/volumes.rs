@@ -1,0 +1,475 @@
+//! Lines about volumes: the commands of `volume`.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::name::{Name, PathKey, TargetKey};
+use crate::parts::{DigestText, IdText, ModeText, ObjectStateWord, TimestampEntry};
+
+/// The volume that `volume init` prepared.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[schemars(rename = "volume-init")]
+pub struct VolumeInitLine {
+    /// The path of the volume file.
+    #[serde(flatten)]
+    pub path: Name<PathKey>,
+    /// The name of the volume.
+    pub name: String,
+    /// The id of the volume.
+    pub id: IdText,
+    /// The canonical SPEC of the code.
+    pub code: String,
+    /// The number of nodes that may be lost, whichever they are.
+    pub tolerance: usize,
+    /// The nodes, in the order of the volume file.
+    pub nodes: Vec<ProbedNodeEntry>,
+    /// The warnings, which are also printed on standard error.
+    pub warnings: Vec<String>,
+}
+
+/// A version of an object in a volume.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct VersionFields {
+    /// The name of the object.
+    pub name: String,
+    /// The object's id, drawn at random by each encoding.
+    pub object: IdText,
+    /// The generation of the version: of two versions of a name, the one with the greater
+    /// generation counts.
+    pub generation: u64,
+    /// The length of the object in bytes.
+    pub length: u64,
+}
+
+/// An object that was found in a volume, and how sure that is.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct FoundFields {
+    /// The version.
+    #[serde(flatten)]
+    pub version: VersionFields,
+    /// Whether enough nodes answered to be sure that this is the newest version.
+    pub sure: bool,
+    /// The things that were wrong on nodes.
+    pub flaws: Vec<NodeFlawEntry>,
+}
+
+/// An object that `volume put` stored.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[schemars(rename = "volume-put")]
+pub struct VolumePutLine {
+    /// The version.
+    #[serde(flatten)]
+    pub version: VersionFields,
+    /// The BLAKE3 digest of the object's bytes.
+    pub digest: DigestText,
+    /// Whether the object is kept in its manifests.
+    pub inline: bool,
+    /// The nodes of its shards or manifests.
+    pub nodes: Vec<String>,
+    /// Whether something of the object is left for repair.
+    pub owed: bool,
+    /// The number of nodes that may be lost before a repair, whichever they are.
+    pub spare: usize,
+    /// The things that were wrong on nodes.
+    pub flaws: Vec<NodeFlawEntry>,
+    /// The number of seconds that the work took.
+    pub seconds: f64,
+}
+
+/// An object that `volume get` wrote.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[schemars(rename = "volume-get")]
+pub struct VolumeGetLine {
+    /// The object.
+    #[serde(flatten)]
+    pub found: FoundFields,
+    /// The BLAKE3 digest of the object's bytes.
+    pub digest: DigestText,
+    /// The path of the file that was written.
+    #[serde(flatten)]
+    pub path: Name<TargetKey>,
+    /// The number of bytes of blocks that were read from nodes.
+    pub read_bytes: u64,
+    /// The number of seconds that the work took.
+    pub seconds: f64,
+}
+
+/// The part of an object that `volume cat` printed.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[schemars(rename = "volume-cat")]
+pub struct VolumeCatLine {
+    /// The object.
+    #[serde(flatten)]
+    pub found: FoundFields,
+    /// The position of the first byte printed, counted from 0.
+    pub start: u64,
+    /// The position behind the last byte printed.
+    pub end: u64,
+    /// The number of bytes of blocks that were read from nodes.
+    pub read_bytes: u64,
+    /// The number of seconds that the work took.
+    pub seconds: f64,
+}
+
+/// An object that `volume ls` found.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[schemars(rename = "volume-ls")]
+pub struct VolumeLsLine {
+    /// The version.
+    #[serde(flatten)]
+    pub version: VersionFields,
+}
+
+/// What `volume stat` knows of an object.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[schemars(rename = "volume-stat")]
+pub struct VolumeStatLine {
+    /// The object.
+    #[serde(flatten)]
+    pub found: FoundFields,
+    /// The BLAKE3 digest of the object's bytes.
+    pub digest: DigestText,
+    /// The canonical SPEC of the object's code; null if it is kept in its manifests.
+    pub code: Option<String>,
+    /// The node of each shard, null if it is unknown; empty if the object is kept in its manifests.
+    pub nodes: Vec<Option<String>>,
+    /// The permissions of the source in octal; null if it had none.
+    pub mode: Option<ModeText>,
+    /// The modification time of the source; null if unknown.
+    pub modified: Option<TimestampEntry>,
+    /// When the object was written, in seconds since the beginning of 1970.
+    pub created: u64,
+}
+
+/// A name that `volume rm` removed.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[schemars(rename = "volume-rm")]
+pub struct VolumeRmLine {
+    /// The name of the object.
+    pub name: String,
+    /// The generation of the version: of two versions of a name, the one with the greater
+    /// generation counts.
+    pub generation: u64,
+}
+
+/// The result of `volume verify` for one object.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[schemars(rename = "volume-verify")]
+pub struct VolumeVerifyLine {
+    /// The version.
+    #[serde(flatten)]
+    pub version: VersionFields,
+    /// The state of the object.
+    #[schemars(extend("enum" = ["intact", "repairable", "lost", "unknown"]))]
+    pub status: ObjectStateWord,
+    /// The stage that the object has reached, from 1; 0 if it is kept in its manifests.
+    pub stage: u8,
+    /// The number of stages of the code; 0 if the object is kept in its manifests.
+    pub stages: u8,
+    /// The indices of the shards that are whole on no node.
+    pub missing: Vec<usize>,
+    /// The number of further nodes that may be lost, whichever they are.
+    pub spare: usize,
+    /// The number of bytes of blocks that were read from nodes.
+    pub read_bytes: u64,
+    /// The things that were wrong on nodes.
+    pub flaws: Vec<NodeFlawEntry>,
+    /// The number of seconds that the work took.
+    pub seconds: f64,
+}
+
+/// What was written of an object.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct WrittenFields {
+    /// The name of the object.
+    pub name: String,
+    /// The number of shards that were written.
+    pub stored: usize,
+    /// Whether something of the object is left for repair.
+    pub owed: bool,
+    /// The number of bytes of blocks that were read from nodes.
+    pub read_bytes: u64,
+    /// The things that were wrong on nodes.
+    pub flaws: Vec<NodeFlawEntry>,
+    /// The number of seconds that the work took.
+    pub seconds: f64,
+}
+
+/// What `volume repair` did to one object.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[schemars(rename = "volume-repair")]
+pub struct VolumeRepairLine {
+    /// What was written.
+    #[serde(flatten)]
+    pub written: WrittenFields,
+    /// The number of manifests that were written.
+    pub manifests: usize,
+    /// Whether the name had been removed, so that only remains were deleted.
+    pub removed: bool,
+}
+
+/// What `volume repair` collected of interrupted commands.
+#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
+#[schemars(rename = "volume-collect")]
+pub struct VolumeCollectLine {
+    /// The number of objects whose remains were removed.
+    pub objects: usize,
+}
+
+/// What `volume promote` added to one object.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[schemars(rename = "volume-promote")]
+pub struct VolumePromoteLine {
+    /// What was written.
+    #[serde(flatten)]
+    pub written: WrittenFields,
+}
+
+/// Whether `volume reencode` cut one object anew.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[schemars(rename = "volume-reencode")]
+pub struct VolumeReencodeLine {
+    /// The name of the object.
+    pub name: String,
+    /// The code of the volume.
+    pub code: String,
+    /// Whether the object had another code and was cut anew.
+    pub changed: bool,
+    /// Whether something of the object is left for repair.
+    pub owed: bool,
+    /// The things that were wrong on nodes.
+    pub flaws: Vec<NodeFlawEntry>,
+    /// The number of seconds that the work took.
+    pub seconds: f64,
+}
+
+/// The nodes that `volume add` added.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[schemars(rename = "volume-add")]
+pub struct VolumeAddLine {
+    /// The nodes, in the order in which they were given.
+    pub nodes: Vec<ProbedNodeEntry>,
+    /// The number of nodes that may be lost, whichever they are.
+    pub tolerance: usize,
+    /// The warnings, which are also printed on standard error.
+    pub warnings: Vec<String>,
+}
+
+/// What `volume drain` did to a node.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[schemars(rename = "volume-drain")]
+pub struct VolumeDrainLine {
+    /// The name of the node.
+    pub node: String,
+    /// The number of shards that the node still has; null if it does not answer.
+    pub shards: Option<usize>,
+    /// The number of shards that the node had before and has no longer; null if it does not answer.
+    pub moved: Option<usize>,
+    /// Whether the node may be removed from the volume file.
+    pub removable: bool,
+    /// Whether the node was removed from the volume file.
+    pub removed: bool,
+}
+
+/// What `volume replace` gave a node before repair.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[schemars(rename = "volume-replace")]
+pub struct VolumeReplaceLine {
+    /// The name of the node.
+    pub node: String,
+    /// The number of manifests that were copied.
+    pub manifests: usize,
+}
+
+/// How fast a volume was in `volume bench`.
+#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
+#[schemars(rename = "volume-bench")]
+pub struct VolumeBenchLine {
+    /// What was measured.
+    pub op: VolumeOperationWord,
+    /// The bytes of an object.
+    #[schemars(range(min = 1))]
+    pub size: u64,
+    /// The number of objects side by side; null without --objects.
+    #[schemars(range(min = 1))]
+    pub objects: Option<usize>,
+    /// The number of rounds.
+    #[schemars(range(min = 1))]
+    pub rounds: usize,
+    /// The seconds that the volume took, in the median of rounds.
+    #[schemars(extend("exclusiveMinimum" = 0))]
+    pub seconds_median: f64,
+    /// The seconds of the fastest round.
+    #[schemars(extend("exclusiveMinimum" = 0))]
+    pub seconds_min: f64,
+    /// The seconds of the slowest round.
+    #[schemars(extend("exclusiveMinimum" = 0))]
+    pub seconds_max: f64,
+    /// The bytes a second in the median, or with --objects the objects a second.
+    #[schemars(extend("exclusiveMinimum" = 0))]
+    pub rate: f64,
+    /// The seconds that plain files took, in the median of rounds.
+    #[schemars(extend("exclusiveMinimum" = 0))]
+    pub plain_seconds_median: f64,
+    /// The seconds of the fastest round of plain files.
+    #[schemars(extend("exclusiveMinimum" = 0))]
+    pub plain_seconds_min: f64,
+    /// The seconds of the slowest round of plain files.
+    #[schemars(extend("exclusiveMinimum" = 0))]
+    pub plain_seconds_max: f64,
+    /// The rate of plain files, in the unit of rate.
+    #[schemars(extend("exclusiveMinimum" = 0))]
+    pub plain_rate: f64,
+    /// The speed as a fraction of that of plain files, in the median of rounds.
+    #[schemars(extend("exclusiveMinimum" = 0))]
+    pub ratio: f64,
+    /// The smallest ratio of a round.
+    #[schemars(extend("exclusiveMinimum" = 0))]
+    pub ratio_min: f64,
+    /// The greatest ratio of a round.
+    #[schemars(extend("exclusiveMinimum" = 0))]
+    pub ratio_max: f64,
+}
+
+/// The state of a volume.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[schemars(rename = "volume-status")]
+pub struct VolumeStatusLine {
+    /// The number of nodes that may be lost, whichever they are.
+    pub tolerance: usize,
+    /// The nodes, in the order of the volume file, but drained ones last.
+    pub nodes: Vec<NodeStatusEntry>,
+    /// The objects of which something is not where it belongs.
+    pub owed: WaitingEntry,
+    /// The objects that wait for a later stage of their code.
+    pub backlog: WaitingEntry,
+    /// How far the scrub is.
+    pub scrub: ScrubEntry,
+}
+
+/// Something that was wrong on a node of a volume.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[schemars(rename = "node_flaw")]
+pub struct NodeFlawEntry {
+    /// The name of the node.
+    pub node: String,
+    /// The index of the shard, if it is about one.
+    pub shard: Option<usize>,
+    /// The text that says what was wrong.
+    pub message: String,
+    /// The number of requests that met it.
+    #[schemars(range(min = 1))]
+    pub count: usize,
+}
+
+/// A node of a volume, and what was found out about it.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[schemars(rename = "probed_node")]
+pub struct ProbedNodeEntry {
+    /// The name of the node.
+    pub name: String,
+    /// The failure domain.
+    pub domain: String,
+    /// What the node can do.
+    pub abilities: AbilitiesEntry,
+    /// The seconds by which the node's clock is ahead of this machine's; null if no file tells it.
+    pub clock_ahead: Option<f64>,
+}
+
+/// What a node can do.
+#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
+#[schemars(rename = "abilities")]
+pub struct AbilitiesEntry {
+    /// Whether files can be written and deleted.
+    pub write: bool,
+    /// Whether files can be listed.
+    pub list: bool,
+    /// Whether the node refuses to create a file that exists.
+    pub create: bool,
+    /// Whether a range can be read without the whole file.
+    pub ranges: bool,
+    /// Whether a file can be sent as its bytes come.
+    pub streams: bool,
+    /// Whether names that differ only in upper and lower case are different files; if not, names
+    /// are stored in another form.
+    pub cases: bool,
+}
+
+/// A node of a volume, and its state.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[schemars(rename = "node_status")]
+pub struct NodeStatusEntry {
+    /// The name of the node.
+    pub name: String,
+    /// The failure domain.
+    pub domain: String,
+    /// Whether nothing new is put there.
+    pub drained: bool,
+    /// The reason why the node is of no use now; null if it is of use.
+    pub problem: Option<String>,
+}
+
+/// Objects that wait for something.
+#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
+#[schemars(rename = "waiting")]
+pub struct WaitingEntry {
+    /// The number of objects.
+    pub objects: usize,
+    /// The seconds that the oldest of them has waited; null if there is none.
+    pub oldest_seconds: Option<u64>,
+}
+
+/// How far a scrub is.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[schemars(rename = "scrub")]
+pub struct ScrubEntry {
+    /// The pass that has begun and not ended; null if there is none.
+    pub pass: Option<ScrubPassEntry>,
+    /// The last full pass; null if there was none.
+    pub last: Option<FullPassEntry>,
+}
+
+/// A pass of a scrub that has begun and not ended.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[schemars(rename = "scrub_pass")]
+pub struct ScrubPassEntry {
+    /// When it began, in seconds since 1970.
+    pub began: u64,
+    /// The name after which it goes on; empty at the beginning.
+    pub after: String,
+    /// The number of names that are done.
+    pub done: usize,
+    /// The number of all names.
+    pub names: usize,
+    /// The number of objects of which something was left to repair.
+    pub left: usize,
+}
+
+/// A full pass of a scrub.
+#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
+#[schemars(rename = "full_pass")]
+pub struct FullPassEntry {
+    /// When it began, in seconds since 1970.
+    pub began: u64,
+    /// When it ended, in seconds since 1970.
+    pub ended: u64,
+    /// The number of names.
+    pub names: usize,
+    /// The number of objects of which something was left to repair.
+    pub left: usize,
+}
+
+/// An operation on a volume that is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(rename = "volume_operation")]
+pub enum VolumeOperationWord {
+    /// Storing objects.
+    Put,
+    /// Reading objects.
+    Get,
+    /// Reading a range of an object.
+    Range,
+    /// Adding the parity of a later stage.
+    Promote,
+}
