@@ -26,7 +26,6 @@ macro_rules! lines {
         /// to standard output print all of them on standard error.
         #[derive(Debug, Clone, Serialize, JsonSchema)]
         #[serde(tag = "type", rename_all = "kebab-case")]
-        #[expect(clippy::large_enum_variant, reason = "a line is made once and printed at once")]
         pub enum Line {
             $(
                 #[doc = concat!("See [`", stringify!($line), "`].")]

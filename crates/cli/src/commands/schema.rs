@@ -2,9 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::{Map, Value, json};
-
 use paritas_report::commands::{COMMANDS, CommandLines};
+use serde_json::{Map, Value, json};
 
 use crate::commands::Outcome;
 use crate::exit::{Exit, Failure};
