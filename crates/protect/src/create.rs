@@ -700,7 +700,7 @@ pub(crate) fn now() -> Timestamp {
 }
 
 pub(crate) fn random_id() -> Result<Id> {
-    Ok(Id::random()?)
+    Id::random()
 }
 
 /// Returns the bytes of an absolute path.

@@ -250,5 +250,5 @@ pub(crate) fn write_row(
     let is_last = columns.end == header.geometry.block;
     let tail: &[u8] = if is_last { &sum } else { &[] };
     let at = header.row_offset(row) + columns.start;
-    Ok(file.write_at(&mut [IoSlice::new(bytes), IoSlice::new(tail)], at)?)
+    file.write_at(&mut [IoSlice::new(bytes), IoSlice::new(tail)], at)
 }

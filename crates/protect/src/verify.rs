@@ -246,7 +246,7 @@ impl Examination<'_> {
         let files = tree.files().map(|file| path_in(root, &file.path));
         let parity = self.protection.parity_files().map(Path::to_path_buf);
         let paths: Vec<PathBuf> = files.chain(parity).collect();
-        Ok(forget_cached(paths.iter().map(PathBuf::as_path))?)
+        forget_cached(paths.iter().map(PathBuf::as_path))
     }
 
     /// Compares hard links that have become files of their own with the digests of the files that

@@ -368,8 +368,7 @@ pub(crate) fn commit_over<E: From<Error>>(
 ) -> std::result::Result<Committed, E> {
     let mut committed = finish_files(&files, sync)?;
     let targets = files.iter().map(|file| directory_of(&file.target));
-    let _locks = FolderLocks::acquire(targets.chain(folders.iter().map(PathBuf::as_path)))
-        .map_err(Error::from)?;
+    let _locks = FolderLocks::acquire(targets.chain(folders.iter().map(PathBuf::as_path)))?;
     let old = find_old()?;
     // All files have temporary names before the first gets its own: a set that a crash leaves half
     // named is still complete.

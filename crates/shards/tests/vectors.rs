@@ -17,8 +17,7 @@ use common::{
     only, put, small_job,
 };
 use paritas_shards::{
-    Attributes, ErrorKind, ObjectId, PromoteJob, ShardState, State, Timestamp, VerifyReport,
-    promote,
+    Attributes, ErrorKind, ObjectId, PromoteJob, ShardState, Timestamp, VerifyReport, promote,
 };
 use serde_json::{Value, json};
 

@@ -155,7 +155,7 @@ impl Volume {
         shape.length = options.length;
         shape.attributes = options.attributes;
         shape.options = self.setup.options.clone();
-        Ok(ObjectLayout::new(self.setup.code.clone(), name.base(), shape)?)
+        ObjectLayout::new(self.setup.code.clone(), name.base(), shape)
     }
 
     async fn finish_put(

@@ -133,7 +133,7 @@ impl ReadPlan {
                 return Ok(lanes);
             }
         }
-        Ok(layout.lanes_to_make(&there, make)?)
+        layout.lanes_to_make(&there, make)
     }
 
     fn lanes(&self) -> Arc<Vec<usize>> {

@@ -174,7 +174,7 @@ impl Coder {
             Err(error) if error.kind() == ErrorKind::Cancelled => {
                 return Ok((0, Digest::new([0; 32])));
             }
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(error),
         };
         for line in self.lines.iter().flatten() {
             let _ = line.send(UploadItem::End { length, digest });
