@@ -10,9 +10,9 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use paritas::research::{Order, Pass, PlanOptions};
 use libfuzzer_sys::arbitrary::{self, Unstructured};
 use libfuzzer_sys::fuzz_target;
+use paritas::research::{Order, Pass, PlanOptions};
 use paritas::{Buffer, Code, Codec, CodecOptions, ErrorKind, Kernel, KernelChoice};
 
 /// MDS codes: any k shards, and no fewer, determine any other.

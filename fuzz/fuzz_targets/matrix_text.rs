@@ -3,8 +3,8 @@
 
 #![no_main]
 
-use paritas::code::ParityMatrix;
 use libfuzzer_sys::fuzz_target;
+use paritas::code::ParityMatrix;
 use paritas::erasure::survival;
 use paritas::{Code, Spec};
 

@@ -8,11 +8,13 @@
 
 use std::ops::Range;
 
-use paritas::code::{CellId, CellSet, CodeBuilder, Role};
-use paritas::research::{Order, Pass, PlanOptions, interpret};
 use libfuzzer_sys::arbitrary::{self, Unstructured};
 use libfuzzer_sys::fuzz_target;
-use paritas::{Buffer, Code, Codec, CodecOptions, ErrorKind, Kernel, KernelChoice, LaneCodec, Spec, Stores};
+use paritas::code::{CellId, CellSet, CodeBuilder, Role};
+use paritas::research::{Order, Pass, PlanOptions, interpret};
+use paritas::{
+    Buffer, Code, Codec, CodecOptions, ErrorKind, Kernel, KernelChoice, LaneCodec, Spec, Stores,
+};
 
 const MAX_CELLS: usize = 80;
 const MAX_STRIPES: usize = 9;

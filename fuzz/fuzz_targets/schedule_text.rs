@@ -3,9 +3,9 @@
 
 #![no_main]
 
-use paritas::research::{Schedule, interpret};
 use libfuzzer_sys::fuzz_target;
 use paritas::research::passes::{data_first, few_live, fuse, parity_first, slp, smart};
+use paritas::research::{Schedule, interpret};
 
 /// Larger schedules are read and printed, but not run.
 const MAX_CELLS: usize = 4096;

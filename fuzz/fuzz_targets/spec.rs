@@ -5,8 +5,8 @@
 
 #![no_main]
 
-use paritas::code::Pin;
 use libfuzzer_sys::fuzz_target;
+use paritas::code::Pin;
 use paritas::{Code, Spec};
 
 /// Smallest parameter that is skipped: from here up to 65,536 parameters are legal, but take

@@ -17,8 +17,8 @@ use std::process::{Command, Stdio};
 use std::rc::Rc;
 use std::time::Instant;
 
-use paritas::lt::{Decoder, LtBlock, LtCode, LtDecoder, LtEncoder, LtInfo, LtOptions, Method};
 use cpu_time::ThreadTime;
+use paritas::lt::{Decoder, LtBlock, LtCode, LtDecoder, LtEncoder, LtInfo, LtOptions, Method};
 use paritas::{Kernel, KernelChoice, Pages};
 use paritas_tune::measure::{Pairs, Rounds, Side};
 use raptorq::{

@@ -3,8 +3,10 @@
 use std::time::Instant;
 
 use paritas::lt::{Decoder, Graph, Method, Reception};
-use paritas::research::graph::{Balance, Freedom, Originals, Parameters, Selection, Soliton, Variant};
 use paritas::research::Cost;
+use paritas::research::graph::{
+    Balance, Freedom, Originals, Parameters, Selection, Soliton, Variant,
+};
 use rayon::prelude::*;
 
 use crate::bench::order;

@@ -8,9 +8,9 @@
 use std::io::{BufRead, Write};
 use std::time::Instant;
 
-use paritas::research::{Order, Pass, PlanOptions};
-use paritas::long::LongCode;
 use paritas::code::{CellId, CodeBuilder, Role};
+use paritas::long::LongCode;
+use paritas::research::{Order, Pass, PlanOptions};
 use paritas::{Buffer, Code, Codec, CodecOptions, Spec};
 use reed_solomon_erasure::galois_8::ReedSolomon;
 
