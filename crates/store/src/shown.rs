@@ -9,7 +9,8 @@ use std::fmt::{self, Write};
 /// that are not UTF-8 become U+FFFD.
 ///
 /// ```
-/// assert_eq!(paritas_store::shown::shown("a\nb: intact\u{1b}[K").to_string(), r"a\nb: intact\u{1b}[K");
+/// use paritas_store::shown::shown;
+/// assert_eq!(shown("a\nb: intact\u{1b}[K").to_string(), r"a\nb: intact\u{1b}[K");
 /// ```
 pub fn shown<T: AsRef<OsStr> + ?Sized>(name: &T) -> Shown<'_> {
     Shown(name.as_ref())

@@ -13,7 +13,8 @@
 //! - *inactivation*: as lazy; where peeling gets stuck, some unknowns are set aside and found by
 //!   elimination, so that any blocks of full rank decode.
 //!
-//! The evaluation's counts of two-input XORs are [`Cost::xors`](crate::research::Cost) of these schedules.
+//! The evaluation's counts of two-input XORs are [`Cost::xors`](crate::research::Cost) of these
+//! schedules.
 
 #[cfg(feature = "research")]
 mod balance;

@@ -35,8 +35,8 @@ pub(crate) enum Refining {
 }
 
 impl Refining {
-    /// Returns how much refining there is: the rounds of the options or, by default, as much as pays
-    /// for a question that is asked again and again, or once.
+    /// Returns how much refining there is: the rounds of the options or, by default, as much as
+    /// pays for a question that is asked again and again, or once.
     pub(crate) fn of(options: PlanOptions, is_asked_again: bool) -> Self {
         match options.rounds {
             Some(rounds) => Self::Asked(rounds),
