@@ -483,7 +483,7 @@ class MachineCode(unittest.TestCase):
 
     @unittest.skipUnless(widths.can_read(), "needs objdump on x86-64")
     def test_kernels_are_as_wide_as_their_names_say(self):
-        for width in widths.FUNCTIONS:
+        for width in widths.WIDTHS:
             found = widths.xors(binary(), width)
             self.assertGreater(found[width], 0, f"{width}: {found}")
             self.assertLessEqual(set(found), {width, 64}, f"{width}: {found}")

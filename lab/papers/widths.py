@@ -12,7 +12,7 @@ import subprocess
 from collections import Counter
 
 # The function of each width, on x86-64.
-FUNCTIONS = {64: "scalar", 128: "sse2", 256: "avx2", 512: "avx512"}
+WIDTHS = (64, 128, 256, 512)
 VECTOR_XOR = re.compile(r"\sv?p?xor(?:ps|pd|d|q)?\s+(?P<operands>.*%(?P<kind>[xyz])mm.*)$")
 WORD_XOR = re.compile(r"\sxor\s+(?:%r\w+,.*\(|.*\(.*\),%r\w+)")
 JOINED = re.compile(r"\svpternlog")
@@ -26,7 +26,7 @@ def xors(binary: pathlib.Path, width: int) -> Counter:
     """Counts the XORs of a kernel's function by bits: those of vectors, and those of 64 bits with memory (which also finish
     packets that are no multiple of a vector). XORs of three inputs count as `joined`."""
     counts: Counter = Counter()
-    for line in instructions(binary, f"paritas::run::tiled::{FUNCTIONS[width]}::packets"):
+    for line in instructions(binary, f"paritas::run::tiled::packets::bits{width}"):
         if found := VECTOR_XOR.search(line):
             if len(set(re.findall(r"%\w+", found["operands"]))) > 1:  # With itself, it is a zero.
                 counts[{"x": 128, "y": 256, "z": 512}[found["kind"]]] += 1
