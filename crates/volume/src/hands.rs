@@ -89,7 +89,10 @@ impl fmt::Display for Flaw {
 
 /// Returns the first flaws of a list for a message. The others would make it unreadable.
 pub(crate) fn told(flaws: &[Flaw]) -> String {
-    let told: Vec<String> = flaws.iter().take(8).map(Flaw::to_string).collect();
+    let mut flaws: Vec<&Flaw> = flaws.iter().collect();
+    // Nodes answer in any order.
+    flaws.sort_by(|one, other| one.node.cmp(&other.node));
+    let told: Vec<String> = flaws.into_iter().take(8).map(Flaw::to_string).collect();
     told.join("; ")
 }
 
