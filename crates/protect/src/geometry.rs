@@ -49,7 +49,7 @@ impl Redundancy {
     /// Returns the redundancy of this many millionths.
     ///
     /// # Errors
-    /// If it is not from 0.1 % to 1000 % ([`ErrorKind::Parameters`]).
+    /// If it is not from 0.1 % to 1000 % ([`crate::ErrorKind::Parameters`]).
     pub fn new(millionths: u32) -> Result<Self> {
         let redundancy = Self { millionths };
         match (Self::LEAST..=Self::MOST).contains(&redundancy) {
@@ -114,7 +114,7 @@ impl StreamGeometry {
     /// Chooses the blocks of a stream of `length` bytes. An empty stream has none.
     ///
     /// # Errors
-    /// If the stream is too long for any code ([`ErrorKind::Parameters`]).
+    /// If the stream is too long for any code ([`crate::ErrorKind::Parameters`]).
     pub fn choose(length: u64, redundancy: Redundancy) -> Result<Self> {
         if length == 0 {
             return Ok(Self { length, block: SMALL, data: 0, parity: 0 });

@@ -76,7 +76,8 @@ pub enum Reads {
     Fewest,
 }
 
-/// Options of [`Code::schedule_with`]: a default, changed by setters of the same names.
+/// Options of [`Code::schedule_with`](crate::Code::schedule_with): a default, changed by setters of
+/// the same names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 #[non_exhaustive]
 pub struct PlanOptions {
