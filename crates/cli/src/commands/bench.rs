@@ -86,7 +86,7 @@ fn bench(code: Code, args: &Bench, output: &Output) -> Result<(), Failure> {
     let measured = measure(&mut subject, &mut roofline, args)?;
     subject.codec.fallback().iter().for_each(|why| output.warn(why));
     subject.warn_of_split(args, output);
-    let facts = Facts {
+    let facts = BenchFacts {
         stage: subject.stage,
         shard_bytes: subject.shard,
         erased: Some(subject.erased().to_vec()),
@@ -206,7 +206,7 @@ struct Measured {
 }
 
 /// What was measured, for lines.
-struct Facts {
+struct BenchFacts {
     stage: u8,
     shard_bytes: usize,
     erased: Option<Vec<usize>>,
@@ -245,7 +245,7 @@ impl Measured {
         }
     }
 
-    fn line(&self, args: &Bench, facts: Facts) -> BenchLine {
+    fn line(&self, args: &Bench, facts: BenchFacts) -> BenchLine {
         let Self { speed, limit, fraction, .. } = self;
         BenchLine {
             run: self.fields(args, facts.stage, facts.shard_bytes),
@@ -268,7 +268,7 @@ impl Measured {
     }
 
     /// Reports the result. `what` describes the measured shards or blocks for people.
-    fn report(&self, args: &Bench, output: &Output, facts: Facts, what: &str) {
+    fn report(&self, args: &Bench, output: &Output, facts: BenchFacts, what: &str) {
         let Self { spec, kernel, speed, .. } = self;
         let operation = named(args.op);
         output.result(self.line(args, facts), || {

@@ -91,17 +91,8 @@ impl FolderNode {
             (contact.node().to_owned(), root.into(), Arc::new(Buffers::default()));
         let threads = Arc::new(Semaphore::new(MOST_THREADS));
         let looks_first = AtomicBool::new(false);
-        Self {
-            inner: Arc::new(FolderInner {
-                name,
-                contact,
-                root,
-                sync,
-                buffers,
-                threads,
-                looks_first,
-            }),
-        }
+        let inner = FolderInner { name, contact, root, sync, buffers, threads, looks_first };
+        Self { inner: Arc::new(inner) }
     }
 
     /// Returns the directory.

@@ -16,7 +16,7 @@ use paritas_tune::measure::ShardMemory;
 use crate::args::choices::OrderName;
 use crate::args::{Align, Bench, CostName, Operation};
 use crate::commands::Outcome;
-use crate::commands::bench::{Facts, LINE, STAGGER, Subject, measure, options, stage};
+use crate::commands::bench::{BenchFacts, LINE, STAGGER, Subject, measure, options, stage};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 
@@ -54,7 +54,7 @@ pub(super) fn run(code: Code, args: &Bench, output: &Output) -> Outcome {
         reception,
         seed: reception.map(|_| args.seed.unwrap_or(SEED)),
     };
-    let facts = Facts {
+    let facts = BenchFacts {
         stage: 1,
         shard_bytes: shard,
         erased: None,
