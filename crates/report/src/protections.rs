@@ -112,7 +112,7 @@ pub struct ProtectVerifyLine {
     pub findings: Vec<FindingEntry>,
     /// The parity files that are not intact.
     pub parity: Vec<ParityFindingEntry>,
-    /// The layers, oldest first. Each has blocks of its own.
+    /// The layers, oldest first, each with blocks of its own.
     pub layers: Vec<VerifiedLayerEntry>,
     /// The number of layers whose catalogue is lost.
     pub unreadable_layers: usize,
@@ -186,7 +186,7 @@ pub struct ProtectInfoLine {
     pub parity_bytes: u64,
     /// The number of bytes of all parity files.
     pub stored_bytes: u64,
-    /// The layers, oldest first. Each has blocks of its own.
+    /// The layers, oldest first, each with blocks of its own.
     pub layers: Vec<ProtectedLayerEntry>,
     /// The parity files that were found.
     pub parity_files: Vec<SizedFileEntry>,
