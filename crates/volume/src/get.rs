@@ -18,8 +18,8 @@ use tokio::sync::mpsc::{Receiver as Receiving, channel};
 
 use crate::driver::{Hands, drive};
 use crate::hands::{Flaw, NameHands, told};
-use crate::manifest::{Body, Manifest};
-use crate::names::ObjectName;
+use crate::manifest::{Body, Manifest, Notes, Piece};
+use crate::names::{self, ObjectName};
 use crate::protocol::{
     Action, Answer, Get, GetOutcome, Listed, NodeIndex, Request, Version, VersionKind,
 };
@@ -43,6 +43,7 @@ pub struct FoundObject {
 enum ObjectBytes {
     Inline(Bytes),
     Shards { receiver: Arc<Receiver>, nodes: Vec<Option<String>> },
+    Pieces { upload: String, pieces: Vec<Piece> },
 }
 
 /// The settings of a get.
@@ -99,6 +100,9 @@ impl Volume {
         let content = match &content.body {
             Body::Inline(bytes) => ObjectBytes::Inline(bytes.clone().into()),
             Body::Shards { placement, .. } => self.receiver(hands, &manifest, placement).await?,
+            Body::Pieces { upload, pieces } => {
+                ObjectBytes::Pieces { upload: upload.clone(), pieces: pieces.clone() }
+            }
         };
         Ok(FoundObject {
             digest,
@@ -266,10 +270,10 @@ impl Volume {
     ) -> Result<FoundObject> {
         let mut output = Output::create(target, object.mode(), object.modified())?;
         output.expect_room(object.length())?;
-        if !output.takes_positions() {
+        if !output.takes_positions() || object.pieces().is_some() {
             let object = self.read(object, None, &mut output, progress).await?;
-            output.commit()?;
-            return Ok(object);
+            let warnings = output.commit()?;
+            return Ok(FoundObject { warnings, ..object });
         }
         let output = SharedValue::new(output);
         let object = self.copy(object, None, ByteSink::File(&output), progress).await?;
@@ -287,18 +291,9 @@ impl Volume {
     ) -> Result<FoundObject> {
         let name = &object.manifest.name.clone();
         let whole = 0..object.length();
-        let range = range.unwrap_or_else(|| whole.clone());
-        if range.start > whole.end {
-            return Err(Error::parameters(format!(
-                "the range begins at {}, after the end of {name} ({} bytes)",
-                range.start, whole.end
-            )));
-        }
-        if range.start > range.end || range.end > whole.end {
-            return Err(Error::parameters(format!(
-                "the range {} to {} is not within the {} bytes of {name}",
-                range.start, range.end, whole.end
-            )));
+        let range = within(name, range, object.length())?;
+        if object.pieces().is_some() {
+            return self.copy_pieces(object, range, sink, progress).await;
         }
         object.layout().map_or(Ok(()), |layout| self.expect_room(name, &layout))?;
         let digest = (range == whole).then(|| SharedValue::new(PieceDigest::new(whole.end)));
@@ -328,6 +323,78 @@ impl Volume {
         object.note_flaws();
         Ok(object)
     }
+
+    /// Copies bytes of an object in pieces, from one piece after the other. A piece that is copied
+    /// whole is compared with its digest.
+    async fn copy_pieces<'a>(
+        &self,
+        mut object: FoundObject,
+        range: Range<u64>,
+        mut sink: ByteSink<'a>,
+        progress: &'a (dyn Fn(u64) + Send + Sync),
+    ) -> Result<FoundObject> {
+        let ObjectBytes::Pieces { upload, pieces } = &object.content else { return Ok(object) };
+        let (mut start, mut flaws) = (0, Vec::new());
+        for piece in pieces {
+            let end = start + piece.length;
+            let wanted = range.start.max(start)..range.end.min(end);
+            if !wanted.is_empty() {
+                let found = self.find_piece(&object, upload, piece).await?;
+                let wanted = wanted.start - start..wanted.end - start;
+                let copy = self.copy(found, Some(wanted), sink.again(), progress);
+                flaws.extend(Box::pin(copy).await?.flaws);
+            }
+            start = end;
+        }
+        flaws.into_iter().for_each(|flaw| flaw.add_to(&mut object.flaws));
+        Ok(object)
+    }
+
+    /// Finds a piece of an object.
+    pub(crate) async fn find_piece(
+        &self,
+        object: &FoundObject,
+        upload: &str,
+        piece: &Piece,
+    ) -> Result<FoundObject> {
+        let name = names::piece(upload, piece.number)?;
+        let is_it =
+            |found: &FoundObject| (found.length(), found.digest()) == (piece.length, piece.digest);
+        match self.find(&name, GetOptions::default()).await {
+            Ok(found) if is_it(&found) => Ok(found),
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+            // Pieces go when their object is replaced or removed.
+            _ => {
+                let whole = &object.manifest.name;
+                let hands = NameHands::new(self, whole);
+                match self.is_replaced(&hands, object.listed().version).await {
+                    true => Err(replaced(whole)),
+                    false => Err(Error::new(
+                        ErrorKind::TooFewShards,
+                        format!("{whole}: piece {} is gone ({name})", piece.number),
+                    )),
+                }
+            }
+        }
+    }
+}
+
+/// Returns the range that is wanted of an object, all of it if `range` is `None`.
+fn within(name: &ObjectName, range: Option<Range<u64>>, length: u64) -> Result<Range<u64>> {
+    let range = range.unwrap_or(0..length);
+    if range.start > length {
+        return Err(Error::parameters(format!(
+            "the range begins at {}, after the end of {name} ({length} bytes)",
+            range.start
+        )));
+    }
+    if range.start > range.end || range.end > length {
+        return Err(Error::parameters(format!(
+            "the range {} to {} is not within the {length} bytes of {name}",
+            range.start, range.end
+        )));
+    }
+    Ok(range)
 }
 
 impl Volume {
@@ -450,6 +517,14 @@ enum ByteSink<'a> {
 }
 
 impl ByteSink<'_> {
+    /// Returns the same place, for the next piece of an object.
+    fn again(&mut self) -> ByteSink<'_> {
+        match self {
+            Self::Stream(stream) => ByteSink::Stream(*stream),
+            Self::File(file) => ByteSink::File(file),
+        }
+    }
+
     /// Writes the next bytes in order, unless the file has them already.
     fn take(&mut self, pieces: &Pieces) -> Result<()> {
         let Self::Stream(stream) = self else { return Ok(()) };
@@ -611,6 +686,10 @@ impl FoundObject {
                 stream::once(kept(wanted, start, vec![piece])).boxed()
             }
             ObjectBytes::Shards { receiver, .. } => Arc::clone(receiver).bytes(wanted),
+            ObjectBytes::Pieces { .. } => {
+                let message = "the bytes of an object in pieces are asked for at once";
+                stream::once(async move { Err(Error::new(ErrorKind::Internal, message)) }).boxed()
+            }
         }
     }
 
@@ -627,9 +706,31 @@ impl FoundObject {
     /// Returns how the object is cut into shards, if it is.
     pub(crate) fn layout(&self) -> Option<ObjectLayout> {
         match &self.content {
-            ObjectBytes::Inline(_) => None,
+            ObjectBytes::Inline(_) | ObjectBytes::Pieces { .. } => None,
             ObjectBytes::Shards { receiver, .. } => Some(receiver.layout.clone()),
         }
+    }
+
+    /// Returns the pieces that the object consists of, if it does.
+    pub fn pieces(&self) -> Option<&[Piece]> {
+        match &self.content {
+            ObjectBytes::Pieces { pieces, .. } => Some(pieces),
+            _ => None,
+        }
+    }
+
+    /// Returns the id of the upload that stored the object's pieces, if it is in pieces.
+    pub fn upload(&self) -> Option<&str> {
+        match &self.content {
+            ObjectBytes::Pieces { upload, .. } => Some(upload),
+            _ => None,
+        }
+    }
+
+    /// Returns what programs have noted about the object.
+    pub fn notes(&self) -> &Notes {
+        static NONE: Notes = Notes::new();
+        self.manifest.content.as_ref().map_or(&NONE, |content| &content.notes)
     }
 
     /// Returns the object's length in bytes.
@@ -665,7 +766,7 @@ impl FoundObject {
     /// Returns the spec of the object's code, or `None` if it is kept in its manifests.
     pub fn code(&self) -> Option<String> {
         match &self.content {
-            ObjectBytes::Inline(_) => None,
+            ObjectBytes::Inline(_) | ObjectBytes::Pieces { .. } => None,
             ObjectBytes::Shards { receiver, .. } => Some(receiver.layout.code().spec().to_string()),
         }
     }
@@ -674,7 +775,7 @@ impl FoundObject {
     /// is unknown. Parts of a later stage may not exist yet.
     pub fn nodes(&self) -> Vec<Option<String>> {
         match &self.content {
-            ObjectBytes::Inline(_) => Vec::new(),
+            ObjectBytes::Inline(_) | ObjectBytes::Pieces { .. } => Vec::new(),
             ObjectBytes::Shards { nodes, .. } => nodes.clone(),
         }
     }
@@ -697,7 +798,7 @@ impl FoundObject {
     /// Returns the number of bytes of blocks that nodes were asked for.
     pub fn read_bytes(&self) -> u64 {
         match &self.content {
-            ObjectBytes::Inline(_) => 0,
+            ObjectBytes::Inline(_) | ObjectBytes::Pieces { .. } => 0,
             ObjectBytes::Shards { receiver, .. } => receiver.read_bytes(),
         }
     }

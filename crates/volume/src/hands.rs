@@ -243,7 +243,9 @@ impl<'a> NameHands<'a> {
         let object = manifest.listed.version.object;
         match manifest.content.as_ref().map(|content| &content.body) {
             None => Ok(Shape::Removed { order: self.volume.inline_order(object) }),
-            Some(Body::Inline(_)) => Ok(Shape::Inline { order: self.volume.inline_order(object) }),
+            Some(Body::Inline(_) | Body::Pieces { .. }) => {
+                Ok(Shape::Inline { order: self.volume.inline_order(object) })
+            }
             Some(Body::Shards { header, .. }) => {
                 let layout = self.volume.layout_of(header)?;
                 let code = layout.code();

@@ -36,6 +36,7 @@ mod shortened;
 mod transfer;
 mod unfinished;
 mod upkeep;
+mod upload;
 mod volume;
 
 pub use edit::Edit;
@@ -51,4 +52,5 @@ pub use replace::Filled;
 pub use run::{Runner, run, run_apart};
 pub use scrub::{FullPass, Scrub, ScrubPass, ScrubStatus};
 pub use upkeep::{Repaired, Verdict};
+pub use upload::{StoredPiece, Upload};
 pub use volume::{INLINE_BYTES, Rate, Setup, Volume};

@@ -81,7 +81,8 @@ pub struct Waiting {
 }
 
 impl Volume {
-    /// Lists the objects whose names begin with `prefix`, all of them if it is empty.
+    /// Lists the objects whose names begin with `prefix`, all of them if it is empty. The volume's
+    /// own objects, such as pieces, are shown only if `prefix` asks for them.
     ///
     /// # Errors
     /// If too few nodes answered to be sure of what there is ([`ErrorKind::TooFewNodes`]).
@@ -100,7 +101,9 @@ impl Volume {
         if !is_sure && (!options.allow_stale || found.answered == 0) {
             return Err(self.too_few_answers(&found));
         }
-        let newest = found.names.into_iter().filter_map(|(name, versions)| {
+        let is_shown = |name: &ObjectName| names::is_own(prefix) || !names::is_own(name.as_str());
+        let shown = found.names.into_iter().filter(|(name, _)| is_shown(name));
+        let newest = shown.filter_map(|(name, versions)| {
             let newest = versions.into_keys().next_back()?;
             (newest.kind == VersionKind::Put).then_some((name, newest))
         });
@@ -281,8 +284,8 @@ impl Volume {
     }
 
     /// Removes what interrupted puts left behind: the objects that no manifest names, and whose put
-    /// was on this machine and its process is over, or that are older than a day. Returns their
-    /// number. Of other machines' puts nothing is removed as long as any node does not answer,
+    /// was on this machine and its process is over, or that are older than a day; and the pieces of
+    /// uploads that were given up ([`Volume::collect_uploads`]). Returns their number. Of other machines' puts nothing is removed as long as any node does not answer,
     /// because that node may have a manifest of them.
     ///
     /// # Errors
@@ -316,7 +319,11 @@ impl Volume {
             // A record that cannot be removed does no harm: its object is gone.
             records.into_iter().for_each(|(_, mut record)| _ = record.end());
         }
-        Ok(orphans.len())
+        let uploads = match self.collect_uploads().await {
+            Err(error) if error.kind() == ErrorKind::TooFewNodes => 0,
+            collected => collected?,
+        };
+        Ok(orphans.len() + uploads)
     }
 
     /// Lists everything that a node has, and removes what killed writers left there.

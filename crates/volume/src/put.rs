@@ -17,7 +17,7 @@ use paritas_store::shown::counted;
 use crate::cleaning::Unfinished;
 use crate::driver::{Hands, Since, drive};
 use crate::hands::{Flaw, NameHands, now, told};
-use crate::manifest::{Body, Content, Manifest};
+use crate::manifest::{Body, Content, Manifest, Notes, Piece, digest_of_pieces};
 use crate::names::{self, ObjectName};
 use crate::node::{Mode, Node};
 use crate::protocol::{
@@ -44,6 +44,9 @@ pub struct PutOptions {
     pub length: Option<u64>,
     /// Is told the number of bytes done since it was last called.
     pub progress: Option<Arc<dyn Fn(u64) + Send + Sync>>,
+    /// Returns what the manifest notes about the object. It is called when the source was read, so
+    /// it may tell what only its bytes show.
+    pub notes: Option<Arc<dyn Fn() -> Notes + Send + Sync>>,
 }
 
 /// The result of a put.
@@ -72,8 +75,23 @@ impl Volume {
     ///
     /// # Errors
     /// If too few nodes take part ([`ErrorKind::TooFewNodes`]): then nothing is visible, unless the
-    /// message says that the outcome is open. If the source cannot be read ([`ErrorKind::Io`]).
+    /// message says that the outcome is open. If the source cannot be read ([`ErrorKind::Io`]), or
+    /// if the name is one of the volume's own ([`ErrorKind::Parameters`]).
     pub async fn put(
+        &self,
+        name: &ObjectName,
+        source: impl Read + Send + 'static,
+        options: PutOptions,
+    ) -> Result<PutReport> {
+        if names::is_own(name.as_str()) {
+            let message = format!("{name}: names that begin with .paritas/ are the volume's own");
+            return Err(Error::parameters(message));
+        }
+        self.put_any(name, source, options).await
+    }
+
+    /// Writes an object as [`Volume::put`] does, under any name.
+    pub(crate) async fn put_any(
         &self,
         name: &ObjectName,
         source: impl Read + Send + 'static,
@@ -98,6 +116,24 @@ impl Volume {
         options.progress.iter().for_each(|progress| progress(bytes.len() as u64));
         let digest = Digest::new(blake3::hash(&bytes).into());
         let make = move |_: &NameHands<'_>| Some((digest, Body::Inline(bytes.clone())));
+        let hands = PutHands::new(self, name, options, Box::new(make));
+        self.finish_put(object, content, hands, None).await
+    }
+
+    /// Writes an object that consists of pieces, which are stored already.
+    pub(crate) async fn put_pieces(
+        &self,
+        name: &ObjectName,
+        upload: &str,
+        pieces: Vec<Piece>,
+        options: PutOptions,
+    ) -> Result<PutReport> {
+        let object = ObjectId::random()?;
+        let length = pieces.iter().map(|piece| piece.length).sum();
+        let content = protocol::NewParts::Inline { length, order: self.inline_order(object) };
+        let (digest, upload) = (digest_of_pieces(&pieces), upload.to_owned());
+        let body = move || Body::Pieces { upload: upload.clone(), pieces: pieces.clone() };
+        let make = move |_: &NameHands<'_>| Some((digest, body()));
         let hands = PutHands::new(self, name, options, Box::new(make));
         self.finish_put(object, content, hands, None).await
     }
@@ -462,7 +498,8 @@ impl<'a> PutHands<'a> {
             VersionKind::Put => {
                 let (digest, body) = (self.make_body)(&self.name).ok_or_else(missing)?;
                 let Attributes { mode, modified, .. } = self.options.attributes;
-                Some(Content { digest, body, mode, modified })
+                let notes = self.options.notes.as_ref().map(|notes| notes()).unwrap_or_default();
+                Some(Content { digest, body, mode, modified, notes })
             }
         };
         let volume = self.name.volume.setup.id.clone();

@@ -5,6 +5,7 @@
 
 use std::collections::VecDeque;
 use std::io::{self, Read};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use paritas_shards::{Digest, ObjectId};
@@ -28,7 +29,7 @@ pub enum Reencoded {
 }
 
 impl Volume {
-    /// Cuts an object by the volume's code, if it has another. Mode and time stay. Readers find the
+    /// Cuts an object, or its pieces, by the volume's code, if it has another. Mode and time stay. Readers find the
     /// object at any moment; if somebody replaces or removes it meanwhile, that counts.
     ///
     /// # Errors
@@ -36,6 +37,9 @@ impl Volume {
     /// has been cut anew too often to be so once more ([`ErrorKind::Busy`]).
     pub async fn reencode(&self, name: &ObjectName) -> Result<Reencoded> {
         let object = self.find(name, GetOptions::default()).await?;
+        if let Some((upload, pieces)) = object.upload().zip(object.pieces()) {
+            return Box::pin(self.reencode_pieces(upload, pieces)).await;
+        }
         let code = self.code().spec().to_string();
         if object.code().is_none_or(|old| old == code) {
             return Ok(Reencoded::Unchanged);
@@ -45,6 +49,8 @@ impl Volume {
         options.attributes.mode = object.mode();
         options.attributes.modified = object.modified();
         options.length = Some(object.length());
+        let notes = object.notes().clone();
+        options.notes = Some(Arc::new(move || notes.clone()));
         let id = greater(old.object)?;
         // The source is read once, so its shards must be found before: they may have moved.
         let (object, _) = self.look_everywhere(name, object).await?;

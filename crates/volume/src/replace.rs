@@ -158,7 +158,7 @@ impl Volume {
                 continue;
             }
             let content = hands.manifest(listed.version).and_then(|manifest| manifest.content);
-            let is_on_few = content.is_none_or(|it| matches!(it.body, Body::Inline(_)));
+            let is_on_few = content.is_none_or(|it| !matches!(it.body, Body::Shards { .. }));
             if is_on_few && is_settled {
                 return Ok(Some(false));
             }

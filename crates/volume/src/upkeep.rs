@@ -139,7 +139,8 @@ impl FoundParts {
 }
 
 impl Volume {
-    /// Looks for all parts and manifests of an object. If `is_deep`, every block of the parts and
+    /// Looks for all parts and manifests of an object, and for those of its pieces, if it is in
+    /// pieces. If `is_deep`, every block of the parts and
     /// every manifest is read and checked; otherwise only the lengths of parts are looked at.
     ///
     /// # Errors
@@ -150,6 +151,7 @@ impl Volume {
         for _ in 0..MOST_ATTEMPTS {
             let object = self.find(name, GetOptions::default()).await?;
             let verdict = self.judge(name, &object, is_deep).await?;
+            let verdict = Box::pin(self.judge_pieces(verdict, &object, is_deep)).await?;
             // What is missing of a version that was replaced or removed meanwhile is not lost.
             let hands = NameHands::new(self, name);
             if verdict.state == State::Intact
