@@ -57,6 +57,8 @@ pub struct PutReport {
     pub listed: Listed,
     /// The digest of the object.
     pub digest: Digest,
+    /// When the manifest was made, in seconds since the beginning of 1970.
+    pub created: u64,
     /// The nodes that have the object's parts or, if it is kept in its manifests, the manifests.
     pub nodes: Vec<String>,
     /// Whether the object is kept in its manifests.
@@ -224,9 +226,11 @@ impl Volume {
             _ => (manifests.clone(), self.tolerance().min(manifests.len().saturating_sub(1))),
         };
         let nodes = holders.into_iter().map(|node| self.node_name(node).to_owned()).collect();
-        let content = hands.name.manifest(listed.version).and_then(|manifest| manifest.content);
+        let manifest = hands.name.manifest(listed.version);
+        let created = manifest.as_ref().map_or(0, |manifest| manifest.created);
+        let content = manifest.and_then(|manifest| manifest.content);
         let digest = content.map_or(Digest::new([0; 32]), |content| content.digest);
-        Ok(PutReport { listed, digest, nodes, is_inline, is_owed, spare, flaws })
+        Ok(PutReport { listed, digest, created, nodes, is_inline, is_owed, spare, flaws })
     }
 
     /// Leaves a hint about an object on all nodes that answer. A hint that is there already stays,

@@ -120,6 +120,14 @@ impl Volume {
         Ok(uploads.into_iter().filter(|upload| !upload.record.done).collect())
     }
 
+    /// Whether there are uploads, complete or not.
+    ///
+    /// # Errors
+    /// As [`Volume::list`].
+    pub async fn has_uploads(&self) -> Result<bool> {
+        Ok(!self.list(UPLOADS).await?.objects.is_empty())
+    }
+
     /// Returns all uploads whose records have names that begin with `prefix`.
     async fn recorded(&self, prefix: &str) -> Result<Vec<Upload<'_>>> {
         let names = self.list(prefix).await?.objects.into_keys();
