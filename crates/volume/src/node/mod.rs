@@ -51,7 +51,6 @@ pub use delayed::{Delay, Delayed};
 pub use endpoint::Endpoint;
 pub use faulty::{Fault, Faulty, Trigger};
 pub use folder::FolderNode;
-pub(crate) use folder::{may_block, run_here};
 pub use limited::{Limited, NodeLimits};
 pub use location::{KnownHosts, Location};
 pub use metered::{Meter, Metered, NodeCall};
@@ -93,6 +92,16 @@ pub trait Node: fmt::Debug + Send + Sync {
     /// If there is no such file ([`ErrorKind::NotFound`]), or if it ends before the range
     /// does, is too long to be read whole, or cannot be read ([`ErrorKind::Io`]).
     async fn read(&self, path: &str, range: Option<Range<u64>>) -> Result<Bytes>;
+
+    /// Reads a range of a file as [`Self::read`] does, for a caller whose thread may block: a
+    /// folder of this machine is read on this thread, because handing over to another would take as
+    /// long as reading a megabyte. A disk that hangs keeps the thread.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    async fn read_here(&self, path: &str, range: Range<u64>) -> Result<Bytes> {
+        self.read(path, Some(range)).await
+    }
 
     /// Returns the length and age of a file, or `None` if there is no such file.
     ///

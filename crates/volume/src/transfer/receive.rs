@@ -17,7 +17,6 @@ use paritas_shards::blocks::{ObjectLayout, SegmentBlocks};
 use paritas_store::error::{Error, ErrorKind, Result};
 use tokio::time::Instant;
 
-use crate::node::may_block;
 use crate::transfer::race::Race;
 use crate::transfer::{Pace, Place, Settings};
 use crate::volume::shard_tolerance;
@@ -32,7 +31,17 @@ pub(crate) struct Receiver {
     /// How fast the node of each part is.
     pub paces: Vec<Arc<Pace>>,
     pub settings: Settings,
-    notes: ReadNotes,
+    thread: ReadThread,
+    notes: Arc<ReadNotes>,
+}
+
+/// What the thread does that waits for nodes.
+#[derive(Debug, Clone, Copy)]
+enum ReadThread {
+    /// It runs other tasks as well, so what blocks is handed over to other threads.
+    Shared,
+    /// It works for this receiver alone: folders are read and bytes decoded on it.
+    Own,
 }
 
 /// What reading found.
@@ -109,7 +118,25 @@ impl Receiver {
         paces: Vec<Arc<Pace>>,
         settings: Settings,
     ) -> Arc<Self> {
-        Arc::new(Self { layout, length, places, paces, settings, notes: ReadNotes::default() })
+        let (thread, notes) = (ReadThread::Shared, Arc::default());
+        Arc::new(Self { layout, length, places, paces, settings, thread, notes })
+    }
+
+    /// Returns a receiver of the same object for threads that work for it alone. What it finds
+    /// wrong is noted in this one.
+    pub(super) fn on_own_thread(&self) -> Self {
+        let (layout, settings) = (self.layout.clone(), self.settings.clone());
+        let (places, paces) = (self.places.clone(), self.paces.clone());
+        let (thread, notes) = (ReadThread::Own, Arc::clone(&self.notes));
+        Self { layout, length: self.length, places, paces, settings, thread, notes }
+    }
+
+    /// Does blocking work where this receiver's thread lets it.
+    async fn run<R: Send + 'static>(&self, work: impl FnOnce() -> R + Send + 'static) -> Result<R> {
+        match self.thread {
+            ReadThread::Own => Ok(work()),
+            ReadThread::Shared => run_blocking(work).await,
+        }
     }
 
     /// Returns the object's wanted bytes, unit by unit, in order. Nothing follows an error.
@@ -164,13 +191,16 @@ impl Receiver {
                 let (this, blocks) = (Arc::clone(&self), Arc::clone(&got));
                 let (segments, wants) = (unit.clone(), wanted.clone());
                 let decode = move || this.decode_unit(segments, &blocks, &wants);
-                match run_blocking(decode).await?? {
+                match self.run(decode).await?? {
                     Some(pieces) => return Ok(pieces),
                     None => Arc::clone(&self).rescue_unit(unit, &got, &wanted.range).await?,
                 }
             }
         };
-        kept(wanted, start, pieces).await
+        match self.thread {
+            ReadThread::Own => wanted.keep(start, &pieces).map(|()| pieces),
+            ReadThread::Shared => kept(wanted, start, pieces).await,
+        }
     }
 
     /// Decodes one unit, and keeps each segment while its bytes are in the cache. Returns `None` if
@@ -204,7 +234,7 @@ impl Receiver {
         let mut pieces = Vec::new();
         for segment in unit {
             let (this, had) = (Arc::clone(&self), Arc::clone(blocks));
-            let lanes = match run_blocking(move || this.decode(segment, &had)).await?? {
+            let lanes = match self.run(move || this.decode(segment, &had)).await?? {
                 Some(lanes) => lanes,
                 None => Arc::clone(&self).rescue(segment, blocks).await?,
             };
@@ -320,9 +350,16 @@ impl Receiver {
     pub(super) async fn read(&self, part: usize, segments: Range<u64>) -> Result<Bytes> {
         let place = self.places[part].as_ref().ok_or_else(|| gone(part))?;
         let range = self.layout.blocks(part, self.length, segments).ok_or_else(too_long)?;
+        self.read_range(place, range).await
+    }
+
+    async fn read_range(&self, place: &Place, range: Range<u64>) -> Result<Bytes> {
         self.notes.requests.fetch_add(1, Ordering::Relaxed);
         self.notes.read_bytes.fetch_add(range.end - range.start, Ordering::Relaxed);
-        place.node.read(&place.path, Some(range)).await
+        match self.thread {
+            ReadThread::Own => place.node.read_here(&place.path, range).await,
+            ReadThread::Shared => place.node.read(&place.path, Some(range)).await,
+        }
     }
 
     /// Returns the number of bytes of blocks that nodes were asked for.
@@ -339,10 +376,7 @@ impl Receiver {
     ) -> Result<Bytes> {
         let place = self.places[part].as_ref().ok_or_else(|| gone(part))?;
         let range = self.layout.lanes_place(part, self.length, segment, lanes);
-        let range = range.ok_or_else(too_long)?;
-        self.notes.requests.fetch_add(1, Ordering::Relaxed);
-        self.notes.read_bytes.fetch_add(range.end - range.start, Ordering::Relaxed);
-        place.node.read(&place.path, Some(range)).await
+        self.read_range(place, range.ok_or_else(too_long)?).await
     }
 
     /// Returns the parts that can be asked, best first: those of stage 1 before those of later
@@ -436,7 +470,7 @@ impl Receiver {
                 }
             }
             let (this, all) = (Arc::clone(&self), blocks.clone());
-            if let Some(lanes) = run_blocking(move || this.decode(segment, &all)).await?? {
+            if let Some(lanes) = self.run(move || this.decode(segment, &all)).await?? {
                 return Ok(lanes);
             }
         }
@@ -541,9 +575,6 @@ pub(crate) async fn kept(wanted: Wanted, start: u64, pieces: Pieces) -> Result<P
 pub(crate) async fn run_blocking<R: Send + 'static>(
     work: impl FnOnce() -> R + Send + 'static,
 ) -> Result<R> {
-    if may_block() {
-        return Ok(work());
-    }
     let done = tokio::task::spawn_blocking(work).await;
     done.map_err(|error| Error::internal("decoding", error))
 }
