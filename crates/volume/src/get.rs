@@ -24,7 +24,6 @@ use crate::protocol::{
     Action, Answer, Get, GetOutcome, Listed, NodeIndex, Request, Version, VersionKind,
 };
 use crate::transfer::receive::{Keep, Pieces, Receiver, Wanted, kept, run_blocking};
-use crate::transfer::{Pace, Place};
 use crate::volume::{MOST_ATTEMPTS, Volume, parts_of};
 
 /// An object that was found and can be read.
@@ -158,18 +157,13 @@ impl Volume {
         let nodes: Vec<Option<NodeIndex>> = (0..layout.part_count())
             .map(|part| hinted(part).or_else(|| homes.get(part).copied()))
             .collect();
-        let (mut places, mut paces) = (Vec::new(), Vec::new());
-        for (part, node) in nodes.iter().enumerate() {
+        let place = |(part, node): (usize, &Option<NodeIndex>)| {
             let path = hands.name.part(object, &layout.file_suffix(part));
-            places.push(node.map(|node| Place { node: Arc::clone(self.node(node)), path }));
-            paces.push(match node {
-                Some(node) => Arc::clone(&self.paces[node.0]),
-                None => Arc::new(Pace::default()),
-            });
-        }
-        let length = manifest.listed.length;
+            node.map(|node| self.place(node, path))
+        };
+        let places = nodes.iter().enumerate().map(place).collect();
         let settings = self.setup.settings.clone();
-        let receiver = Receiver::new(layout, length, places, paces, settings);
+        let receiver = Receiver::new(layout, manifest.listed.length, places, settings);
         let name = |node: NodeIndex| self.node_name(node).to_owned();
         let nodes = nodes.into_iter().map(|node| node.map(name)).collect();
         Ok(ObjectBytes::Shards { receiver, nodes })
@@ -199,22 +193,15 @@ impl Volume {
         let is_silent = answers.contains(&Answer::Failed);
         let silent = if is_silent { hands.flaws() } else { Vec::new() };
         let files = hands.files();
-        let (mut places, mut paces, mut nodes) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut places, mut nodes) = (Vec::new(), Vec::new());
         for part in 0..parts_of(receiver.layout.code()).len() {
             let copies = files.get(&part).into_iter().flatten();
             let found = copies.min_by_key(|(node, _)| has_failed(part, **node));
-            places.push(found.map(|(&node, path)| Place {
-                node: Arc::clone(self.node(node)),
-                path: path.clone(),
-            }));
-            paces.push(match found {
-                Some((&node, _)) => Arc::clone(&self.paces[node.0]),
-                None => Arc::new(Pace::default()),
-            });
+            places.push(found.map(|(&node, path)| self.place(node, path.clone())));
             nodes.push(found.map(|(&node, _)| self.node_name(node).to_owned()));
         }
         let (layout, settings) = (receiver.layout.clone(), self.setup.settings.clone());
-        let receiver = Receiver::new(layout, receiver.length, places, paces, settings);
+        let receiver = Receiver::new(layout, receiver.length, places, settings);
         Ok((FoundObject { content: ObjectBytes::Shards { receiver, nodes }, ..object }, silent))
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -21,7 +21,6 @@ use crate::protocol::{
 };
 use crate::transfer::check::check;
 use crate::transfer::rebuild::{Rebuild, RebuildTarget};
-use crate::transfer::{Pace, Place};
 use crate::volume::{Volume, stage_ends};
 
 /// Executes actions about one name.
@@ -332,7 +331,7 @@ impl<'a> NameHands<'a> {
         path: &str,
     ) -> bool {
         let Some((length, digest)) = self.total() else { return false };
-        let place = Place { node: Arc::clone(self.volume.node(node)), path: path.to_owned() };
+        let place = self.volume.place(node, path.to_owned());
         place.node.forget_cached(path).await;
         let parts = layout.part_count() as u64;
         let progress = |bytes: u64| self.volume.advance(self.name, bytes / parts);
@@ -363,7 +362,7 @@ impl<'a> NameHands<'a> {
         if !self.is_deep {
             return false;
         }
-        let place = Place { node: Arc::clone(storage), path: path.to_owned() };
+        let place = self.volume.place(node, path.to_owned());
         let is_flawed = check(&layout, length, digest, part, &place, &|_| {}).await.is_err();
         is_flawed && storage.stat(path).await.is_ok()
     }
@@ -449,24 +448,16 @@ impl<'a> NameHands<'a> {
         let mut targets = Vec::new();
         for &(part, node) in wanted {
             let path = self.name.part(object, &layout.file_suffix(part));
-            let node = Arc::clone(self.volume.node(node));
-            targets.push(RebuildTarget { part, place: Place { node, path } });
+            targets.push(RebuildTarget { part, place: self.volume.place(node, path) });
         }
         let files = self.files();
-        let (mut places, mut paces) = (Vec::new(), Vec::new());
-        for part in 0..layout.part_count() {
-            let first = files.get(&part).and_then(|files| files.first_key_value());
-            places.push(first.map(|(&node, path)| Place {
-                node: Arc::clone(self.volume.node(node)),
-                path: path.clone(),
-            }));
-            paces.push(first.map_or_else(
-                || Arc::new(Pace::default()),
-                |(&node, _)| Arc::clone(&self.volume.paces[node.0]),
-            ));
-        }
+        let place = |part: usize| {
+            let (&node, path) = files.get(&part)?.first_key_value()?;
+            Some(self.volume.place(node, path.clone()))
+        };
+        let places = (0..layout.part_count()).map(place).collect();
         let settings = self.volume.setup.settings.clone();
-        let rebuild = Rebuild { layout, length, digest, places, paces, settings };
+        let rebuild = Rebuild { layout, length, digest, places, settings };
         let progress = |bytes| self.volume.advance(self.name, bytes);
         let done = rebuild.run(targets, &progress).await?;
         self.lock().read_bytes += done.read_bytes;

@@ -19,7 +19,7 @@ use crate::names::{ObjectName, READY};
 use crate::node::{Limited, Mode, Node, Probe, is_refusal, probe, remove_probes};
 use crate::placement::{Member, Members};
 use crate::protocol::{NodeIndex, Quorum, Spread};
-use crate::transfer::{Pace, Settings};
+use crate::transfer::{Pace, Place, Settings};
 
 /// The most bytes of an object that is kept in its manifests, if the volume file does not say.
 ///
@@ -110,7 +110,7 @@ pub struct Volume {
     pub(crate) setup: Setup,
     pub(crate) members: Members,
     pub(crate) quorum: Quorum,
-    pub(crate) paces: Vec<Arc<Pace>>,
+    paces: Vec<Arc<Pace>>,
     /// For each node, when its mark was last seen.
     marks: Vec<Mark>,
     watcher: Option<Watcher>,
@@ -336,6 +336,12 @@ impl Volume {
 
     pub(crate) fn node(&self, node: NodeIndex) -> &Arc<dyn Node> {
         &self.setup.nodes[node.0].1
+    }
+
+    /// Returns the place of a file on a node.
+    pub(crate) fn place(&self, node: NodeIndex, path: String) -> Place {
+        let pace = Arc::clone(&self.paces[node.0]);
+        Place { node: Arc::clone(self.node(node)), pace, path }
     }
 
     /// Returns the name of a node.

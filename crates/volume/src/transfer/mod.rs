@@ -30,6 +30,8 @@ use crate::node::Node;
 #[derive(Debug, Clone)]
 pub(crate) struct Place {
     pub node: Arc<dyn Node>,
+    /// How fast the node is.
+    pub pace: Arc<Pace>,
     pub path: String,
 }
 

@@ -17,7 +17,7 @@ use paritas_store::error::{Error, Result};
 
 use crate::node::Writer;
 use crate::transfer::receive::{Receiver, run_blocking};
-use crate::transfer::{Pace, Place, Settings};
+use crate::transfer::{Place, Settings};
 
 /// A part to be made, and the file that it goes to.
 #[derive(Debug)]
@@ -34,7 +34,6 @@ pub(crate) struct Rebuild {
     pub digest: Digest,
     /// Where each part is, if it is anywhere.
     pub places: Vec<Option<Place>>,
-    pub paces: Vec<Arc<Pace>>,
     pub settings: Settings,
 }
 
@@ -66,8 +65,7 @@ impl Rebuild {
         progress: &(dyn Fn(u64) + Send + Sync),
     ) -> Result<Rebuilt> {
         let parts: Vec<usize> = targets.iter().map(|target| target.part).collect();
-        let receiver =
-            Receiver::new(self.layout.clone(), self.length, self.places, self.paces, self.settings);
+        let receiver = Receiver::new(self.layout.clone(), self.length, self.places, self.settings);
         let plan = Arc::new(ReadPlan::new(&receiver, parts)?);
         let mut writings = join_all(targets.into_iter().map(begin)).await;
         for writing in &mut writings {

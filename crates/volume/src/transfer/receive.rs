@@ -28,8 +28,6 @@ pub(crate) struct Receiver {
     pub length: u64,
     /// Where each part is, if it is anywhere.
     pub places: Vec<Option<Place>>,
-    /// How fast the node of each part is.
-    pub paces: Vec<Arc<Pace>>,
     pub settings: Settings,
     thread: ReadThread,
     notes: Arc<ReadNotes>,
@@ -115,20 +113,18 @@ impl Receiver {
         layout: ObjectLayout,
         length: u64,
         places: Vec<Option<Place>>,
-        paces: Vec<Arc<Pace>>,
         settings: Settings,
     ) -> Arc<Self> {
         let (thread, notes) = (ReadThread::Shared, Arc::default());
-        Arc::new(Self { layout, length, places, paces, settings, thread, notes })
+        Arc::new(Self { layout, length, places, settings, thread, notes })
     }
 
     /// Returns a receiver of the same object for threads that work for it alone. What it finds
     /// wrong is noted in this one.
     pub(super) fn on_own_thread(&self) -> Self {
-        let (layout, settings) = (self.layout.clone(), self.settings.clone());
-        let (places, paces) = (self.places.clone(), self.paces.clone());
+        let (layout, length, places) = (self.layout.clone(), self.length, self.places.clone());
         let (thread, notes) = (ReadThread::Own, Arc::clone(&self.notes));
-        Self { layout, length: self.length, places, paces, settings, thread, notes }
+        Self { layout, length, places, settings: self.settings.clone(), thread, notes }
     }
 
     /// Does blocking work where this receiver's thread lets it.
@@ -268,10 +264,8 @@ impl Receiver {
     /// Reads one lane, which holds the object's bytes in `place`, if its node answers in time.
     async fn lane(&self, segment: u64, lane: usize, place: &Range<u64>) -> Option<Bytes> {
         let part = (0..self.places.len()).find(|&part| self.layout.lanes(part).contains(&lane))?;
-        if !self.is_there(part) || self.paces[part].is_unreliable() {
-            return None;
-        }
-        let patience = self.paces[part].patience(&self.settings.hedge);
+        let pace = self.pace_of(part).filter(|pace| !pace.is_unreliable())?;
+        let patience = pace.patience(&self.settings.hedge);
         let read = self.read_lanes(part, segment, lane..lane + 1);
         let sealed = match tokio::time::timeout(patience, read).await {
             Ok(Ok(sealed)) => sealed,
@@ -290,7 +284,8 @@ impl Receiver {
 
     /// Reads blocks of adjacent segments from as many parts as suffice.
     async fn fetch(&self, segments: &Range<u64>) -> Result<Vec<BlockRun>> {
-        let mut left = self.preference(&[]).into_iter();
+        let preferred = self.preference(&[]).into_iter();
+        let mut left = preferred.filter_map(|part| Some((part, self.pace_of(part)?)));
         let mut got: Vec<BlockRun> = Vec::new();
         let mut running = FuturesUnordered::new();
         let mut race = Race::new(self.settings.hedge);
@@ -298,9 +293,9 @@ impl Receiver {
             let have: Vec<usize> = got.iter().map(|blocks| blocks.part).collect();
             let hoped: Vec<usize> = have.iter().copied().chain(race.hoped_for()).collect();
             if !self.suffice(&hoped)
-                && let Some(part) = left.next()
+                && let Some((part, pace)) = left.next()
             {
-                race.ask(part, &self.paces[part]);
+                race.ask(part, pace);
                 running.push(self.request(part, segments.clone()));
                 continue;
             }
@@ -386,7 +381,7 @@ impl Receiver {
         let can = |part: &usize| self.is_there(*part) && !tried.contains(part);
         let mut parts: Vec<usize> = (0..self.places.len()).filter(can).collect();
         let rank = |part: usize| {
-            let lateness = self.paces[part].lateness();
+            let lateness = self.pace_of(part).map_or(0, |pace| pace.lateness());
             (self.layout.part(part).stage, lateness, !self.layout.holds_data(part))
         };
         parts.sort_by_key(|&part| rank(part));
@@ -395,8 +390,13 @@ impl Receiver {
 
     /// Returns whether a part has a place, and was not missing there.
     pub(super) fn is_there(&self, part: usize) -> bool {
+        self.pace_of(part).is_some()
+    }
+
+    /// Returns the pace of the node that has a part, if the part is there.
+    pub(super) fn pace_of(&self, part: usize) -> Option<&Arc<Pace>> {
         let gone = self.notes.gone.lock().unwrap_or_else(PoisonError::into_inner);
-        self.places[part].is_some() && !gone.contains(&part)
+        self.places[part].as_ref().filter(|_| !gone.contains(&part)).map(|place| &place.pace)
     }
 
     /// Asks for a part no longer. Returns whether it was asked for until now.
