@@ -19,7 +19,7 @@ use paritas_shards::ObjectId;
 use paritas_store::error::{Error, ErrorKind, Result};
 
 use crate::cleaning::Unfinished;
-use crate::hands::now;
+use crate::clock::now;
 use crate::names::{self, ObjectName};
 use crate::node::{Mode, Node};
 use crate::process;
@@ -43,31 +43,6 @@ pub(crate) struct Claim {
     unfinished: Unfinished,
 }
 
-impl Volume {
-    /// Claims the promotion of an object.
-    ///
-    /// # Errors
-    /// If another process has claimed it ([`ErrorKind::Busy`]).
-    pub(crate) async fn claim(&self, name: &ObjectName, object: ObjectId) -> Result<Claim> {
-        let (owner, path) = (ObjectId::random()?, names::claim(object));
-        let mut claim = Claim { owner, path, node: None, unfinished: Unfinished::begin() };
-        for node in self.inline_order(object) {
-            let Ok(node) = self.writable(node).await else { continue };
-            if !node.abilities().create {
-                continue;
-            }
-            match claim.create(&**node).await {
-                Ok(()) => claim.node = Some(Arc::clone(node)),
-                Err(error) if error.kind() == ErrorKind::Exists => return Err(busy(name)),
-                // A node that does not answer keeps no claim.
-                Err(_) => continue,
-            }
-            break;
-        }
-        Ok(claim)
-    }
-}
-
 /// Whether the claim in a file counts no more: it was not renewed lately, or its process was on
 /// this machine and is over.
 pub(crate) fn is_void(text: &str) -> bool {
@@ -87,6 +62,29 @@ fn busy(name: &ObjectName) -> Error {
 }
 
 impl Claim {
+    /// Claims the promotion of an object.
+    ///
+    /// # Errors
+    /// If another process has claimed it ([`ErrorKind::Busy`]).
+    pub async fn take(volume: &Volume, name: &ObjectName, object: ObjectId) -> Result<Self> {
+        let (owner, path) = (ObjectId::random()?, names::claim(object));
+        let mut claim = Self { owner, path, node: None, unfinished: Unfinished::begin() };
+        for node in volume.inline_order(object) {
+            let Ok(node) = volume.writable(node).await else { continue };
+            if !node.abilities().create {
+                continue;
+            }
+            match claim.create(&**node).await {
+                Ok(()) => claim.node = Some(Arc::clone(node)),
+                Err(error) if error.kind() == ErrorKind::Exists => return Err(busy(name)),
+                // A node that does not answer keeps no claim.
+                Err(_) => continue,
+            }
+            break;
+        }
+        Ok(claim)
+    }
+
     /// Does some work while the claim is renewed, and releases it.
     pub async fn hold<T>(mut self, work: impl Future<Output = T>) -> T {
         let done = tokio::select! {

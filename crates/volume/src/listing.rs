@@ -4,13 +4,15 @@ use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
 use futures::future::{join_all, try_join_all};
-use futures::stream::{self, StreamExt};
+use futures::stream::StreamExt;
 use paritas_shards::ObjectId;
 use paritas_store::error::{Error, ErrorKind, Result};
 
 use crate::claim;
-use crate::get::GetOptions;
-use crate::hands::{Flaw, told};
+use crate::files::delete_object;
+use crate::flaw::{Flaw, told};
+use crate::found::GetOptions;
+use crate::hints::{Hints, Waiting};
 use crate::names::{self, BACKLOG, MANIFESTS, OBJECTS, OBJECTS_2, OWED, ObjectName, PathName};
 use crate::node::{is_abandoned, passing_name};
 use crate::protocol::{Census, Listed, NodeIndex, VersionKind};
@@ -66,18 +68,6 @@ pub struct NodeStatus {
     pub is_drained: bool,
     /// Why the node cannot be used now, or `None` if it can.
     pub problem: Option<String>,
-}
-
-/// Objects that wait for something.
-#[derive(Debug, Clone, Default)]
-#[non_exhaustive]
-pub struct Waiting {
-    /// Number of objects.
-    pub objects: usize,
-    /// Seconds that the oldest of them has waited.
-    pub oldest_seconds: Option<u64>,
-    /// Their names, the oldest first.
-    pub names: Vec<ObjectName>,
 }
 
 impl Volume {
@@ -206,8 +196,8 @@ impl Volume {
             ));
         }
         // Each request to a node that does not answer would wait for its time limit again.
-        let owed = self.waiting_on(&usable, OWED).await;
-        let backlog = self.waiting_on(&usable, BACKLOG).await;
+        let owed = Hints::owed(self).collect_from(&usable).await;
+        let backlog = Hints::backlog(self).collect_from(&usable).await;
         let scrub = self.scrub_status_on(&usable).await;
         Ok(VolumeStatus { nodes, tolerance: self.tolerance(), owed, backlog, scrub })
     }
@@ -232,52 +222,6 @@ impl Volume {
             true => self.clock_of(node).await.map(drop),
             false => Ok(()),
         }
-    }
-
-    /// Collects the hints in a folder of all nodes.
-    pub(crate) async fn waiting(&self, folder: &str) -> Waiting {
-        self.waiting_on(&self.nodes().collect::<Vec<_>>(), folder).await
-    }
-
-    async fn waiting_on(&self, nodes: &[NodeIndex], folder: &str) -> Waiting {
-        let lists = join_all(nodes.iter().map(|&node| self.hints(node, folder))).await;
-        let mut hints: BTreeMap<ObjectId, (u64, ObjectName)> = BTreeMap::new();
-        for (object, hint) in lists.into_iter().flatten().flatten() {
-            // A node that was told later knows a later time.
-            hints.entry(object).and_modify(|known| known.0 = known.0.min(hint.0)).or_insert(hint);
-        }
-        let mut hints: Vec<(u64, ObjectName)> = hints.into_values().collect();
-        hints.sort();
-        let now = crate::hands::now();
-        Waiting {
-            objects: hints.len(),
-            oldest_seconds: hints.first().map(|(since, _)| now.saturating_sub(*since)),
-            names: hints.into_iter().map(|(_, name)| name).collect(),
-        }
-    }
-
-    /// Reads the hints in a folder of a node: the object, since when, and its name.
-    async fn hints(
-        &self,
-        node: NodeIndex,
-        folder: &str,
-    ) -> Result<Vec<(ObjectId, (u64, ObjectName))>> {
-        let storage = self.node(node);
-        let mut entries = storage.list(folder);
-        let mut objects = Vec::new();
-        while let Some(entry) = entries.next().await {
-            objects.extend(names::parse_mark(folder, &entry?.path));
-        }
-        let read = async |object: ObjectId| {
-            let text = match storage.read(&names::mark(folder, object), None).await {
-                Ok(text) => text,
-                // Somebody has just done what it hinted at, or it is damaged. The others count.
-                Err(_) => return None,
-            };
-            parse_hint(&String::from_utf8_lossy(&text)).map(|hint| (object, hint))
-        };
-        let hints = stream::iter(objects).map(read).buffer_unordered(HINTS_AT_ONCE);
-        Ok(hints.filter_map(std::future::ready).collect().await)
     }
 
     /// Removes what interrupted puts left behind: the objects that no manifest names, and whose put
@@ -308,13 +252,13 @@ impl Volume {
         for &orphan in &orphans {
             for objects in [OBJECTS, OBJECTS_2] {
                 let folder = names::object_folder(objects, orphan);
-                let delete = |node| self.delete_object(node, orphan, &folder);
+                let delete = |node| delete_object(&**self.node(node), orphan, &folder);
                 try_join_all(self.nodes().map(delete)).await?;
             }
         }
         if census.is_complete() {
             // A record that cannot be removed does no harm: its object is gone.
-            records.into_iter().for_each(|(_, mut record)| _ = record.end());
+            records.into_iter().for_each(|(_, record)| _ = record.end());
         }
         Ok(orphans.len())
     }
@@ -381,15 +325,6 @@ impl Volume {
         Ok(stat?.and_then(|stat| stat.modified))
     }
 }
-
-/// Reads what a hint says: since when an object waits, and its name, which may end in white space.
-fn parse_hint(text: &str) -> Option<(u64, ObjectName)> {
-    let (since, name) = text.strip_suffix('\n')?.split_once(' ')?;
-    Some((since.parse().ok()?, ObjectName::new(name).ok()?))
-}
-
-/// Number of hints that are read from a node side by side.
-const HINTS_AT_ONCE: usize = 16;
 
 /// Beginning of the paths of files by whose time a client reads a node's clock. It removes them at
 /// once; those of a client that was killed are removed by the next one of the same machine.
@@ -477,7 +412,7 @@ mod tests {
         let (volume, store) = volume().await;
         let tag = crate::process::tag().unwrap();
         let (rest, _) = tag.rsplit_once('-').unwrap();
-        let now = crate::hands::now();
+        let now = crate::clock::now();
         let texts = [
             (1, format!("{now} {} {rest}-1\n", "a".repeat(32)), false),
             (2, format!("{now} {} {tag}\n", "b".repeat(32)), true),

@@ -11,9 +11,11 @@ use paritas_shards::{Digest, ObjectId};
 use paritas_store::error::{Error, ErrorKind, Result};
 use tokio::sync::mpsc::Receiver;
 
-use crate::get::{FoundObject, GetOptions, ahead};
+use crate::find::look_everywhere;
+use crate::found::{FoundObject, GetOptions};
+use crate::get::ahead;
 use crate::names::ObjectName;
-use crate::put::{PutOptions, PutReport};
+use crate::put::{PutJob, PutOptions, PutReport};
 use crate::transfer::receive::Pieces;
 use crate::volume::Volume;
 
@@ -47,10 +49,12 @@ impl Volume {
         options.length = Some(object.length());
         let id = greater(old.object)?;
         // The source is read once, so its shards must be found before: they may have moved.
-        let (object, _) = self.look_everywhere(name, object).await?;
-        object.layout().map_or(Ok(()), |layout| self.expect_room(name, &layout))?;
+        let (object, _) = look_everywhere(self, object).await;
+        let receiver = object.receiver();
+        receiver.map_or(Ok(()), |receiver| self.expect_room(name, &receiver.layout))?;
         let source = Box::new(ObjectSource::of(&object));
-        Ok(Reencoded::Changed(self.put_shards(name, id, source, options, Some(old)).await?))
+        let job = PutJob { volume: self, name, object: id, options, old: Some(old) };
+        Ok(Reencoded::Changed(job.run_in_shards(source).await?))
     }
 }
 

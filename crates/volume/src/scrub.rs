@@ -13,11 +13,11 @@ use paritas_store::error::{Error, ErrorKind, Result};
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
-use crate::hands::now;
+use crate::clock::now;
 use crate::names::{ObjectName, SCRUB};
 use crate::node::Mode;
 use crate::protocol::NodeIndex;
-use crate::upkeep::Repaired;
+use crate::repaired::Repaired;
 use crate::volume::Volume;
 
 /// The most objects that are read again because the cursor was not written after them.

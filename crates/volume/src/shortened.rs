@@ -10,7 +10,7 @@ use futures::StreamExt;
 use futures::stream;
 use paritas_store::error::{Error, ErrorKind, Result};
 
-use crate::hands::Flaw;
+use crate::flaw::Flaw;
 use crate::manifest::Manifest;
 use crate::names::{self, ObjectName, Texts};
 use crate::protocol::{Listed, NodeIndex};

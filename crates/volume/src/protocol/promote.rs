@@ -89,6 +89,11 @@ impl Promote {
         &self.places
     }
 
+    /// Returns where parts were stored.
+    pub fn stored(&self) -> &PartPlaces {
+        &self.stored
+    }
+
     fn survey(&mut self, phase: PromotePhase) -> NextStep<PromoteOutcome> {
         self.phase = phase;
         self.view = View::new(self.view.quorum());

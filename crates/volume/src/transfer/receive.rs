@@ -353,7 +353,7 @@ impl Receiver {
         self.notes.read_bytes.fetch_add(range.end - range.start, Ordering::Relaxed);
         match self.thread {
             ReadThread::Own => place.node.read_here(&place.path, range).await,
-            ReadThread::Shared => place.node.read(&place.path, Some(range)).await,
+            ReadThread::Shared => place.read(range).await,
         }
     }
 

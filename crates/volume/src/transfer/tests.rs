@@ -16,7 +16,7 @@ use crate::node::{Abilities, Entry, Fault, Faulty, Mode, Node, NodeCall, Stat, T
 use crate::transfer::rebuild::{Rebuild, RebuildTarget};
 use crate::transfer::receive::{Receiver, Wanted};
 use crate::transfer::send::{Sent, send};
-use crate::transfer::{Pace, Place, Settings};
+use crate::transfer::{Pace, Place, Settings, ShardedObject};
 
 #[derive(Debug, Default)]
 struct Files(Mutex<BTreeMap<String, Bytes>>);
@@ -474,10 +474,10 @@ async fn a_repair_asks_a_node_no_more_after_its_first_failure() {
         let node: Arc<dyn Node> = if part == 1 { bad.clone() } else { Arc::new(node.clone()) };
         (part != 0).then(|| place(node, part))
     };
+    let id = layout.object();
+    let (length, digest) = (sent.length, sent.digest);
     let rebuild = Rebuild {
-        layout: layout.clone(),
-        length: sent.length,
-        digest: sent.digest,
+        object: ShardedObject { id, layout: layout.clone(), length, digest },
         places: nodes.iter().enumerate().map(there).collect(),
         settings: settings(),
     };

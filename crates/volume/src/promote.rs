@@ -1,0 +1,106 @@
+//! Promoting objects: adding the parts of the next stage of their code.
+
+use paritas_store::error::{Error, ErrorKind, Result};
+
+use crate::claim::Claim;
+use crate::driver::drive;
+use crate::files::NameFiles;
+use crate::flaw::{Flaw, told};
+use crate::found::{FoundObject, GetOptions};
+use crate::hands::NameHands;
+use crate::hints::Hints;
+use crate::names::ObjectName;
+use crate::protocol::{Promote, PromoteOutcome};
+use crate::repaired::Repaired;
+use crate::transfer::ShardedObject;
+use crate::volume::{Volume, stage_ends};
+
+impl Volume {
+    /// Adds the parts of the next stage of an object's code. Parts that are there already stay.
+    ///
+    /// Where a node can create a file only if there is none, one process at a time promotes an
+    /// object. Elsewhere several processes may do the same work; they write equal bytes.
+    ///
+    /// # Errors
+    /// As [`Volume::find`]; if the object has no later stage ([`ErrorKind::Parameters`]), if
+    /// another process promotes it or it was replaced meanwhile ([`ErrorKind::Busy`]), or if the
+    /// parts cannot be made or stored.
+    pub async fn promote(&self, name: &ObjectName) -> Result<Repaired> {
+        let found = self.find(name, GetOptions::default()).await?;
+        let files = NameFiles { volume: self, name };
+        let job = PromoteJob::new(files, &found, false)?;
+        Claim::take(self, name, job.object.id).await?.hold(job.run()).await
+    }
+
+    /// Returns the names that begin with `prefix` of objects that wait for a later stage; those
+    /// that have waited longest come first.
+    pub async fn backlog(&self, prefix: &str) -> Vec<ObjectName> {
+        let mut names = Hints::backlog(self).collect().await.names;
+        names.retain(|name| name.as_str().starts_with(prefix));
+        names
+    }
+}
+
+/// Adds the last stage to an object.
+pub(crate) struct PromoteJob<'a> {
+    files: NameFiles<'a>,
+    object: ShardedObject,
+    /// Whether parts that are there are read before they count as whole.
+    is_deep: bool,
+}
+
+impl<'a> PromoteJob<'a> {
+    /// Prepares to add a stage.
+    ///
+    /// # Errors
+    /// If the object's code has no later stage.
+    pub fn new(files: NameFiles<'a>, found: &FoundObject, is_deep: bool) -> Result<Self> {
+        let object = found.sharded().filter(|object| object.layout.code().stages() > 1);
+        let one = || Error::parameters(format!("{} has a code of one stage", files.name));
+        Ok(Self { files, object: object.ok_or_else(one)?, is_deep })
+    }
+
+    pub async fn run(self) -> Result<Repaired> {
+        let (NameFiles { volume, name }, id) = (self.files, self.object.id);
+        let code = self.object.layout.code();
+        let mut hands = NameHands::new(volume, name);
+        (hands.is_deep, hands.object) = (self.is_deep, Some(self.object.clone()));
+        let ends = stage_ends(code);
+        let made = ends[ends.len() - 2]..ends[ends.len() - 1];
+        let promote = Promote::new(volume.quorum, id, volume.spread(id, code), made);
+        let (outcome, promote) = drive(promote, &mut hands).await;
+        let PromoteOutcome::Promoted { is_owed } = outcome else {
+            return Err(self.failure(&outcome, &hands.log.flaws).await);
+        };
+        Hints::backlog(volume).remove(id).await;
+        if is_owed {
+            Hints::owed(volume).leave(id, name).await;
+        }
+        let stored = promote.stored().iter().count();
+        Ok(Repaired { stored, is_owed, ..Repaired::of(name, hands.log) })
+    }
+
+    /// Returns the error of a promotion that did not end well.
+    async fn failure(&self, outcome: &PromoteOutcome, flaws: &[Flaw]) -> Error {
+        let (kind, what) = match outcome {
+            PromoteOutcome::Incomplete { .. } if self.is_lost().await => {
+                (ErrorKind::TooFewShards, "too few shards are whole")
+            }
+            PromoteOutcome::Incomplete { .. } => {
+                (ErrorKind::TooFewNodes, "some parts could not be made or stored")
+            }
+            PromoteOutcome::Superseded => (ErrorKind::Busy, "the object was replaced meanwhile"),
+            PromoteOutcome::Unsure => (ErrorKind::TooFewNodes, "too few nodes answered"),
+            PromoteOutcome::Promoted { .. } => (ErrorKind::Internal, "the object is promoted"),
+        };
+        Error::new(kind, format!("{}: {what}: {}", self.files.name, told(flaws)))
+    }
+
+    /// Whether all nodes answer and the object does not follow from the parts that they have.
+    async fn is_lost(&self) -> bool {
+        let found = self.files.find_everywhere(&self.object, self.is_deep).await;
+        let parts = found.iter().flat_map(|found| found.whole.iter().copied());
+        let is_sure = found.iter().all(|found| found.failure.is_none());
+        is_sure && !self.object.layout.is_solvable_from(parts)
+    }
+}
