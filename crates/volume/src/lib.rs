@@ -6,15 +6,11 @@
 //! and every shard goes to a node of its own. A small *manifest*, written last, makes the object
 //! visible.
 //!
-//! Everything that decides whether data survive is in [`protocol`], as state machines without
-//! input and output, which a test explores exhaustively. [`node`] is the one door to storage.
+//! Everything that decides whether data survive is in `protocol`, as state machines without input
+//! and output, which a test explores exhaustively. [`node`] is the one door to storage.
 
 pub mod config;
-pub mod manifest;
-pub mod names;
 pub mod node;
-pub mod placement;
-pub mod protocol;
 
 mod claim;
 mod cleaning;
@@ -30,11 +26,15 @@ mod hands;
 mod heartbeat;
 mod hints;
 mod listing;
+mod manifest;
 mod members;
+mod names;
 mod open;
+mod placement;
 mod plain;
 mod process;
 mod promote;
+mod protocol;
 mod put;
 mod put_hands;
 mod reencode;
@@ -54,9 +54,12 @@ pub use flaw::Flaw;
 pub use found::{FoundObject, GetOptions};
 pub use hints::Waiting;
 pub use listing::{Listing, NodeStatus, VolumeStatus};
+pub use names::ObjectName;
 pub use paritas_store::error::{Error, ErrorKind, Result};
 pub use paritas_store::state::State;
+pub use placement::Member;
 pub use plain::{Pattern, PlainFiles};
+pub use protocol::{Listed, Version, VersionKind};
 pub use put::{PutOptions, PutReport};
 pub use reencode::Reencoded;
 pub use repaired::Repaired;

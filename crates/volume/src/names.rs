@@ -54,28 +54,28 @@ const CLAIM: &str = ".claim";
 
 impl ObjectName {
     /// Returns the folder of the name's manifests, with the separator.
-    pub fn folder(&self) -> String {
+    pub(crate) fn folder(&self) -> String {
         manifests_at(&self.in_path())
     }
 
     /// Returns the folder of the parts of an object of this name, with the separator.
-    pub fn object_folder(&self, object: ObjectId) -> String {
+    pub(crate) fn object_folder(&self, object: ObjectId) -> String {
         let objects = if self.is_readable_by_all() { OBJECTS } else { OBJECTS_2 };
         object_folder(objects, object)
     }
 
     /// Returns the path of a part's file, given what [`paritas_shards`] adds to the base name.
-    pub fn part(&self, object: ObjectId, suffix: &str) -> String {
+    pub(crate) fn part(&self, object: ObjectId, suffix: &str) -> String {
         format!("{}{}{suffix}", self.object_folder(object), component_in_path(self.base()))
     }
 
     /// Returns the path of a version's manifest.
-    pub fn manifest(&self, listed: &Listed) -> String {
+    pub(crate) fn manifest(&self, listed: &Listed) -> String {
         manifest_at(&self.in_path(), listed)
     }
 
     /// Reads the path of one of the name's manifests. Returns `None` if it is another file's.
-    pub fn version(&self, path: &str) -> Option<Listed> {
+    pub(crate) fn version(&self, path: &str) -> Option<Listed> {
         parse_version_file(path.strip_prefix(&self.folder())?)
     }
 }

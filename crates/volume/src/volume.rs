@@ -345,7 +345,7 @@ impl Volume {
     }
 
     /// Returns the name of a node.
-    pub fn node_name(&self, node: NodeIndex) -> &str {
+    pub(crate) fn node_name(&self, node: NodeIndex) -> &str {
         &self.members.as_slice()[node.0].name
     }
 

@@ -11,10 +11,8 @@ use std::time::{Duration, Instant};
 
 use futures::TryStreamExt;
 use paritas_volume::config::Config;
-use paritas_volume::names::ObjectName;
 use paritas_volume::node::{Abilities, Counted, FolderNode, Node, conformance, open, probe};
-use paritas_volume::placement::Member;
-use paritas_volume::{ErrorKind, GetOptions, PutOptions, Setup, State, Volume};
+use paritas_volume::{ErrorKind, GetOptions, Member, ObjectName, PutOptions, Setup, State, Volume};
 
 fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()

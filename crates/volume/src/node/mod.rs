@@ -2,7 +2,7 @@
 //!
 //! A node stores files under paths: names separated by `/`, in UTF-8, relative to the node's root,
 //! without `.`, `..`, empty names, or control characters, and without white space at either end of
-//! the path ([`check_path`]). A file appears whole or not at all. A node need not have folders: a
+//! the path. A file appears whole or not at all. A node need not have folders: a
 //! path is one key. No path may be another path followed by `/` and more, because where there are
 //! folders, one name cannot be a file and a folder.
 //!
@@ -52,12 +52,12 @@ pub use endpoint::Endpoint;
 pub use faulty::{Fault, Faulty, Trigger};
 pub use folder::FolderNode;
 pub use limited::{Limited, NodeLimits};
-pub use location::{KnownHosts, Location};
+pub(crate) use location::Location;
 pub use metered::{Meter, Metered, NodeCall};
 pub use open::open;
 pub use probe::{Probe, probe};
 pub(crate) use probe::{is_of_probe, is_refusal, remove_probes, tells_cases};
-pub use redact::Secret;
+pub(crate) use redact::Secret;
 pub use timed::Timed;
 
 /// Name of the folder at a node's root in which files are until they are whole. No path begins with
@@ -169,7 +169,7 @@ pub trait Node: fmt::Debug + Send + Sync {
 /// # Errors
 /// If a name in it is empty, `.` or `..`, if it contains a control character, begins or ends with
 /// white space, or begins with [`STAGING`].
-pub fn check_path(path: &str) -> Result<()> {
+pub(crate) fn check_path(path: &str) -> Result<()> {
     let refused = |why: &str| Err(Error::parameters(format!("the path {path:?} {why}")));
     if path.split('/').any(|name| matches!(name, "" | "." | "..")) {
         return refused("contains an empty name, `.` or `..`");

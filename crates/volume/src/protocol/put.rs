@@ -160,6 +160,7 @@ impl Put {
     }
 
     /// Returns the new version, once it has a generation. From then on it may be visible.
+    #[cfg(test)]
     pub fn listed(&self) -> Option<Listed> {
         self.listed
     }

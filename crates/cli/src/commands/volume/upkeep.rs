@@ -9,9 +9,9 @@ use paritas_report::volumes::{
     VolumeCollectLine, VolumePromoteLine, VolumeReencodeLine, VolumeRepairLine, VolumeReplaceLine,
     VolumeVerifyLine, WrittenFields,
 };
-use paritas_volume::names::ObjectName;
-use paritas_volume::protocol::Listed;
-use paritas_volume::{ErrorKind, GetOptions, Reencoded, Repaired, Verdict, Volume};
+use paritas_volume::{
+    ErrorKind, GetOptions, Listed, ObjectName, Reencoded, Repaired, Verdict, Volume,
+};
 
 use super::{AT_ONCE, each, listing, object, report};
 use crate::args::volume::{Objects, Promote, Reencode, Repair, Replace, Verify};
@@ -487,9 +487,8 @@ pub async fn reencode(args: &Reencode, output: &Output) -> Outcome {
 
 #[cfg(test)]
 mod tests {
-    use paritas_volume::Setup;
     use paritas_volume::node::{FolderNode, Node};
-    use paritas_volume::placement::Member;
+    use paritas_volume::{Member, Setup};
 
     use super::*;
 
