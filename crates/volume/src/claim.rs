@@ -20,10 +20,10 @@ use paritas_store::error::{Error, ErrorKind, Result};
 
 use crate::cleaning::Unfinished;
 use crate::clock::now;
+use crate::cluster::Cluster;
 use crate::names::{self, ObjectName};
 use crate::node::{Mode, Node};
 use crate::process;
-use crate::volume::Volume;
 
 /// How long a claim counts that is not renewed. If the clocks of two clients differ by more, the
 /// claim of one is void for the other, even if its date is in the future.
@@ -66,11 +66,11 @@ impl Claim {
     ///
     /// # Errors
     /// If another process has claimed it ([`ErrorKind::Busy`]).
-    pub async fn take(volume: &Volume, name: &ObjectName, object: ObjectId) -> Result<Self> {
+    pub async fn take(cluster: &Cluster, name: &ObjectName, object: ObjectId) -> Result<Self> {
         let (owner, path) = (ObjectId::random()?, names::claim(object));
         let mut claim = Self { owner, path, node: None, unfinished: Unfinished::begin() };
-        for node in volume.inline_order(object) {
-            let Ok(node) = volume.writable(node).await else { continue };
+        for node in cluster.inline_order(object) {
+            let Ok(node) = cluster.writable(node).await else { continue };
             if !node.abilities().create {
                 continue;
             }

@@ -13,7 +13,7 @@ use serde::Deserialize;
 use tempfile::NamedTempFile;
 
 use crate::node::Abilities;
-use crate::volume::losses;
+use crate::stages::losses;
 
 /// Seconds without a sign of life after which a node is given up, if the volume file does not say.
 ///

@@ -7,6 +7,7 @@ use futures::future::join_all;
 use paritas_shards::ObjectId;
 use paritas_store::error::{Error, ErrorKind, Result};
 
+use crate::cluster::Cluster;
 use crate::flaw::Flaw;
 use crate::manifest::{Body, Manifest};
 use crate::names::{self, ObjectName, PartPath};
@@ -15,12 +16,11 @@ use crate::protocol::{Listed, NodeIndex, PartIndex, PartPlaces};
 use crate::transfer::check::check;
 use crate::transfer::rebuild::{Rebuild, RebuildTarget, Rebuilt};
 use crate::transfer::{Place, ShardedObject};
-use crate::volume::Volume;
 
 /// The files of a name.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct NameFiles<'a> {
-    pub volume: &'a Volume,
+    pub cluster: &'a Cluster,
     pub name: &'a ObjectName,
 }
 
@@ -49,20 +49,20 @@ pub(crate) struct NodeParts {
 
 impl<'a> NameFiles<'a> {
     pub fn flaw(self, node: NodeIndex, shard: Option<usize>, message: impl Into<String>) -> Flaw {
-        Flaw::new(self.volume.node_name(node), shard, message)
+        Flaw::new(self.cluster.node_name(node), shard, message)
     }
 
     /// Returns the place of a part on a node.
     pub fn place(self, node: NodeIndex, object: &ShardedObject, part: usize) -> Place {
         let path = self.name.part(object.id, &object.layout.file_suffix(part));
-        self.volume.place(node, path)
+        self.cluster.place(node, path)
     }
 
     /// Lists the versions of the name.
     pub async fn versions(self, node: NodeIndex) -> Result<Vec<Listed>> {
-        self.volume.expect_ready(node).await?;
+        self.cluster.expect_ready(node).await?;
         let folder = self.name.folder();
-        let mut entries = self.volume.node(node).list(&folder);
+        let mut entries = self.cluster.node(node).list(&folder);
         let mut versions = Vec::new();
         while let Some(entry) = entries.next().await {
             versions.extend(self.name.version(&entry?.path));
@@ -74,13 +74,13 @@ impl<'a> NameFiles<'a> {
     /// they are read and made; the manifest's field `code` is not used.
     pub async fn read_manifest(self, node: NodeIndex, listed: Listed) -> Result<ManifestFile> {
         let path = self.name.manifest(&listed);
-        let bytes = self.volume.node(node).read(&path, None).await?;
+        let bytes = self.cluster.node(node).read(&path, None).await?;
         let manifest = Manifest::from_bytes(&path, &bytes)?;
         let id = manifest.listed.version.object;
         let object = match &manifest.content {
             Some(content) => match &content.body {
                 Body::Shards { header, .. } => {
-                    let (layout, digest) = (self.volume.layout_of(header)?, content.digest);
+                    let (layout, digest) = (self.cluster.layout_of(header)?, content.digest);
                     Some(ShardedObject { id, layout, length: listed.length, digest })
                 }
                 Body::Inline(_) => None,
@@ -92,18 +92,18 @@ impl<'a> NameFiles<'a> {
 
     /// Writes a manifest to a node that bears the volume's mark.
     pub async fn write_manifest(self, node: NodeIndex, listed: Listed, bytes: Bytes) -> Result<()> {
-        let storage = self.volume.writable(node).await?;
+        let storage = self.cluster.writable(node).await?;
         storage.write(&self.name.manifest(&listed), bytes, Mode::Replace).await
     }
 
     pub async fn delete_manifest(self, node: NodeIndex, listed: Listed) -> Result<()> {
-        self.volume.node(node).delete(&self.name.manifest(&listed)).await
+        self.cluster.node(node).delete(&self.name.manifest(&listed)).await
     }
 
     /// Deletes everything of an object.
     pub async fn delete_object(self, node: NodeIndex, object: ObjectId) -> Result<()> {
         let folder = self.name.object_folder(object);
-        delete_object(&**self.volume.node(node), object, &folder).await
+        delete_object(&**self.cluster.node(node), object, &folder).await
     }
 
     pub async fn delete_part(
@@ -120,7 +120,7 @@ impl<'a> NameFiles<'a> {
     /// before they count as whole.
     pub async fn find_everywhere(self, object: &ShardedObject, is_deep: bool) -> Vec<NodeParts> {
         let find = |node| self.find_parts(node, object, is_deep);
-        join_all(self.volume.nodes().map(find)).await
+        join_all(self.cluster.nodes().map(find)).await
     }
 
     /// Looks for the parts of an object on a node.
@@ -142,7 +142,7 @@ impl<'a> NameFiles<'a> {
         is_deep: bool,
         found: &mut NodeParts,
     ) -> Result<()> {
-        self.volume.expect_ready(node).await?;
+        self.cluster.expect_ready(node).await?;
         for (file, path, length) in self.list_parts(node, object.id).await? {
             // Not every part of a later stage has its stage in the name.
             let is_it = |&part: &usize| {
@@ -161,7 +161,7 @@ impl<'a> NameFiles<'a> {
                     if is_deep && object.file_bytes(part) == Some(length) {
                         // A node that cannot even tell its length has failed; its parts may be
                         // whole.
-                        self.volume.node(node).stat(&path).await?;
+                        self.cluster.node(node).stat(&path).await?;
                     }
                 }
             }
@@ -175,7 +175,7 @@ impl<'a> NameFiles<'a> {
         node: NodeIndex,
         object: ObjectId,
     ) -> Result<Vec<(PartPath, String, u64)>> {
-        let storage = self.volume.node(node);
+        let storage = self.cluster.node(node);
         let folder = self.name.object_folder(object);
         let (mut entries, mut files) = (storage.list(&folder), Vec::new());
         while let Some(entry) = entries.next().await {
@@ -217,7 +217,7 @@ impl<'a> NameFiles<'a> {
         let place = self.place(node, object, part);
         place.node.forget_cached(&place.path).await;
         let parts = object.layout.part_count() as u64;
-        let progress = |bytes: u64| self.volume.advance(self.name, bytes / parts);
+        let progress = |bytes: u64| self.cluster.advance(self.name, bytes / parts);
         check(object, part, &place, &progress).await
     }
 
@@ -248,7 +248,7 @@ impl<'a> NameFiles<'a> {
         places: &PartPlaces,
         wanted: &[(usize, NodeIndex)],
     ) -> Result<Rebuilt> {
-        self.volume.expect_room(self.name, &object.layout)?;
+        self.cluster.expect_room(self.name, &object.layout)?;
         let target = |&(part, node): &(usize, NodeIndex)| RebuildTarget {
             part,
             place: self.place(node, object, part),
@@ -260,9 +260,9 @@ impl<'a> NameFiles<'a> {
         let rebuild = Rebuild {
             object: object.clone(),
             places: (0..object.layout.part_count()).map(place).collect(),
-            settings: self.volume.setup.settings.clone(),
+            settings: self.cluster.setup.settings.clone(),
         };
-        let progress = |bytes| self.volume.advance(self.name, bytes);
+        let progress = |bytes| self.cluster.advance(self.name, bytes);
         rebuild.run(wanted.iter().map(target).collect(), &progress).await
     }
 }

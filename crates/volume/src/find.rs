@@ -7,6 +7,7 @@ use futures::future::join_all;
 use futures::stream::{FuturesUnordered, StreamExt};
 use paritas_store::error::{Error, ErrorKind, Result};
 
+use crate::cluster::{Cluster, MOST_ATTEMPTS};
 use crate::driver::drive;
 use crate::files::{ManifestFile, NameFiles};
 use crate::flaw::{Flaw, told};
@@ -17,7 +18,6 @@ use crate::names::ObjectName;
 use crate::protocol::{Get, GetOutcome, Listed, NodeIndex, PartIndex, Version, VersionKind};
 use crate::transfer::ShardedObject;
 use crate::transfer::receive::Receiver;
-use crate::volume::{MOST_ATTEMPTS, Volume};
 
 /// Time for which one node is asked for a manifest before the next one is asked as well.
 const NEXT_NODE: Duration = Duration::from_millis(250);
@@ -37,18 +37,12 @@ struct Survey {
     flaws: Vec<Flaw>,
 }
 
-impl Volume {
-    /// Finds an object.
-    ///
-    /// # Errors
-    /// If there is no such object ([`ErrorKind::NotFound`]), or if too few nodes answered to be
-    /// sure which version is the newest ([`ErrorKind::TooFewNodes`]).
-    pub async fn find(&self, name: &ObjectName, options: GetOptions) -> Result<FoundObject> {
-        FindJob { files: NameFiles { volume: self, name }, options }.run().await
+impl<'a> FindJob<'a> {
+    /// Prepares to find the newest version, and nothing if that is not sure.
+    pub fn of(cluster: &'a Cluster, name: &'a ObjectName) -> Self {
+        Self { files: NameFiles { cluster, name }, options: GetOptions::default() }
     }
-}
 
-impl FindJob<'_> {
     pub async fn run(self) -> Result<FoundObject> {
         let mut unread = None;
         for _ in 0..MOST_ATTEMPTS {
@@ -66,9 +60,9 @@ impl FindJob<'_> {
     }
 
     async fn survey(&self) -> Result<Survey> {
-        let NameFiles { volume, name } = self.files;
-        let mut hands = NameHands::new(volume, name);
-        let (outcome, get) = drive(Get::new(volume.quorum), &mut hands).await;
+        let NameFiles { cluster, name } = self.files;
+        let mut hands = NameHands::new(cluster, name);
+        let (outcome, get) = drive(Get::new(cluster.quorum), &mut hands).await;
         let flaws = hands.log.flaws;
         match outcome {
             GetOutcome::Found(listed, holders) => {
@@ -88,8 +82,8 @@ impl FindJob<'_> {
                 format!(
                     "{name}: too few nodes answered to be sure of the newest version; {} of {} \
                          must: {}",
-                    volume.quorum.to_read(),
-                    volume.node_count(),
+                    cluster.quorum.to_read(),
+                    cluster.quorum.nodes(),
                     told(&flaws)
                 ),
             )),
@@ -101,7 +95,7 @@ impl FindJob<'_> {
     /// next one is asked as well.
     async fn read_manifest(&self, survey: &mut Survey) -> Option<ManifestFile> {
         let Survey { listed, holders, flaws, .. } = survey;
-        let others = self.files.volume.nodes().filter(|node| !holders.contains(node));
+        let others = self.files.cluster.nodes().filter(|node| !holders.contains(node));
         let nodes: Vec<NodeIndex> = holders.iter().copied().chain(others).collect();
         let read = async |node| (node, self.read_from(node, *listed, holders).await);
         let mut left = nodes.into_iter();
@@ -137,16 +131,16 @@ impl FindJob<'_> {
     /// Returns why a version's manifest can be read whole from no node: all copies are damaged,
     /// they are gone, or a node does not answer.
     async fn unreadable(&self, survey: &Survey) -> Error {
-        let (NameFiles { volume, name }, flaws) = (self.files, told(&survey.flaws));
+        let (NameFiles { cluster, name }, flaws) = (self.files, told(&survey.flaws));
         let path = name.manifest(&survey.listed);
         let look = async |node: NodeIndex| {
-            volume.expect_ready(node).await?;
-            match volume.node(node).read(&path, None).await {
+            cluster.expect_ready(node).await?;
+            match cluster.node(node).read(&path, None).await {
                 Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
                 read => read.map(|_| true),
             }
         };
-        let looks = join_all(volume.nodes().map(look)).await;
+        let looks = join_all(cluster.nodes().map(look)).await;
         let copies: Result<Vec<bool>> = looks.into_iter().collect();
         match copies.map(|copies| copies.contains(&true)) {
             Ok(true) => Error::new(
@@ -182,9 +176,9 @@ impl FindJob<'_> {
     /// manifest names or, if it names none, on its home. If too few are found there, all nodes are
     /// asked ([`look_everywhere`]).
     fn receive(&self, object: &ShardedObject, placement: &[String]) -> ObjectBytes {
-        let volume = self.files.volume;
-        let homes = volume.spread(object.id, object.layout.code()).homes;
-        let hinted = |part: usize| placement.get(part).and_then(|node| volume.find_node(node));
+        let cluster = self.files.cluster;
+        let homes = cluster.spread(object.id, object.layout.code()).homes;
+        let hinted = |part: usize| placement.get(part).and_then(|node| cluster.find_node(node));
         // What a later stage adds is asked for last, because it may not be there yet.
         let node = |part: usize| hinted(part).or_else(|| homes.get(part).copied());
         receive(self.files, object, node)
@@ -202,9 +196,9 @@ fn receive(
         node.map(|node| files.place(node, object, part))
     };
     let places = nodes.iter().enumerate().map(place).collect();
-    let settings = files.volume.setup.settings.clone();
+    let settings = files.cluster.setup.settings.clone();
     let receiver = Receiver::new(object.layout.clone(), object.length, places, settings);
-    let name = |node: NodeIndex| files.volume.node_name(node).to_owned();
+    let name = |node: NodeIndex| files.cluster.node_name(node).to_owned();
     let nodes = nodes.into_iter().map(|node| node.map(name)).collect();
     ObjectBytes::Shards { receiver, nodes }
 }
@@ -213,7 +207,7 @@ fn receive(
 /// shard could not be read from one node and another node has a copy, takes that copy. Also returns
 /// what went wrong, if a node did not answer: it may have what is missing.
 pub(crate) async fn look_everywhere(
-    volume: &Volume,
+    cluster: &Cluster,
     object: FoundObject,
 ) -> (FoundObject, Vec<Flaw>) {
     let ObjectBytes::Shards { receiver, nodes: asked } = &object.content else {
@@ -222,9 +216,9 @@ pub(crate) async fn look_everywhere(
     let Some(sharded) = object.sharded() else { return (object, Vec::new()) };
     let flawed: BTreeSet<usize> = receiver.flaws().into_iter().map(|(part, _)| part).collect();
     let has_failed = |part: usize, node: NodeIndex| {
-        flawed.contains(&part) && asked[part].as_deref() == Some(volume.node_name(node))
+        flawed.contains(&part) && asked[part].as_deref() == Some(cluster.node_name(node))
     };
-    let files = NameFiles { volume, name: object.name() };
+    let files = NameFiles { cluster, name: object.name() };
     let mut log = NameLog::default();
     let is_silent = log.take_all(files, files.find_everywhere(&sharded, false).await) > 0;
     let silent = if is_silent { log.flaws } else { Vec::new() };
@@ -237,8 +231,8 @@ pub(crate) async fn look_everywhere(
 /// Whether a survey shows surely that the name means another version by now, or nothing. Also
 /// returns what went wrong on nodes.
 pub(crate) async fn is_replaced(files: NameFiles<'_>, version: Version) -> (bool, Vec<Flaw>) {
-    let mut hands = NameHands::new(files.volume, files.name);
-    let outcome = drive(Get::again(files.volume.quorum, version), &mut hands).await.0;
+    let mut hands = NameHands::new(files.cluster, files.name);
+    let outcome = drive(Get::again(files.cluster.quorum, version), &mut hands).await.0;
     let is_replaced = matches!(outcome, GetOutcome::Found(..) | GetOutcome::NotFound(_));
     (is_replaced, hands.log.flaws)
 }

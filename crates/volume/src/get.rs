@@ -11,68 +11,17 @@ use paritas_store::error::{Error, ErrorKind, Result};
 use tokio::sync::Notify;
 use tokio::sync::mpsc::{Receiver as Receiving, channel};
 
+use crate::cluster::Cluster;
 use crate::files::NameFiles;
 use crate::find::{is_replaced, look_everywhere, replaced};
 use crate::flaw::{Flaw, told};
-use crate::found::{FoundObject, GetOptions};
+use crate::found::FoundObject;
 use crate::names::ObjectName;
 use crate::transfer::receive::{Keep, Pieces, Wanted, run_blocking};
-use crate::volume::Volume;
-
-impl Volume {
-    /// Writes an object's bytes in `range` to `sink`, all of them if `range` is `None`. If all of
-    /// them are wanted, the digest is checked in the end. Returns what was read.
-    ///
-    /// # Errors
-    /// As [`Volume::find`]; if too many shards are lost ([`ErrorKind::TooFewShards`]), if the bytes
-    /// differ from those that were written ([`ErrorKind::DigestMismatch`]), if the range is beyond
-    /// the object ([`ErrorKind::Parameters`]), or if `sink` refuses bytes ([`ErrorKind::Io`]).
-    pub async fn get(
-        &self,
-        name: &ObjectName,
-        range: Option<Range<u64>>,
-        sink: &mut (dyn Write + Send),
-        options: GetOptions,
-        progress: &(dyn Fn(u64) + Send + Sync),
-    ) -> Result<FoundObject> {
-        let object = self.find(name, options).await?;
-        self.read(object, range, sink, progress).await
-    }
-
-    /// Writes the bytes of an object that was found to `sink`, as [`Volume::get`] does.
-    ///
-    /// # Errors
-    /// As [`Volume::get`].
-    pub async fn read(
-        &self,
-        object: FoundObject,
-        range: Option<Range<u64>>,
-        sink: &mut (dyn Write + Send),
-        progress: &(dyn Fn(u64) + Send + Sync),
-    ) -> Result<FoundObject> {
-        ReadJob { volume: self, object, progress }.run(range, sink).await
-    }
-
-    /// Writes the bytes of an object that was found to a file, which gets its name when they are
-    /// complete and their digest is right. The file gets as much of the source's mode and time as
-    /// `target` says.
-    ///
-    /// # Errors
-    /// As [`Volume::get`]; if the file exists and must not be replaced ([`ErrorKind::Exists`]), or
-    /// if it cannot be written ([`ErrorKind::Io`]).
-    pub async fn read_to_file(
-        &self,
-        object: FoundObject,
-        target: FileTarget,
-        progress: &(dyn Fn(u64) + Send + Sync),
-    ) -> Result<FoundObject> {
-        ReadJob { volume: self, object, progress }.run_to_file(target).await
-    }
-}
 
 /// Reads the bytes of an object that was found.
 pub(crate) struct ReadJob<'a> {
-    pub volume: &'a Volume,
+    pub cluster: &'a Cluster,
     pub object: FoundObject,
     /// Is told the number of bytes done since it was last called.
     pub progress: &'a (dyn Fn(u64) + Send + Sync),
@@ -110,7 +59,7 @@ impl ReadJob<'_> {
         let range = range.unwrap_or_else(|| whole.clone());
         expect_within(&name, &range, whole.end)?;
         let receiver = self.object.receiver();
-        receiver.map_or(Ok(()), |it| self.volume.expect_room(&name, &it.layout))?;
+        receiver.map_or(Ok(()), |it| self.cluster.expect_room(&name, &it.layout))?;
         let digest = (range == whole).then(|| SharedValue::new(PieceDigest::new(whole.end)));
         let left = VecDeque::from([range]);
         let mut copy = CopyJob { sink, digest, left, progress: self.progress };
@@ -118,7 +67,7 @@ impl ReadJob<'_> {
             // The shards may have moved. What was written already is right, and stays.
             Err(error) if error.kind() == ErrorKind::TooFewShards => {
                 let silent;
-                (self.object, silent) = look_everywhere(self.volume, self.object).await;
+                (self.object, silent) = look_everywhere(self.cluster, self.object).await;
                 if let Err(error) = copy.run(&self.object).await {
                     return Err(self.gone(error, silent).await);
                 }
@@ -149,7 +98,7 @@ impl ReadJob<'_> {
             return error;
         }
         let name = self.object.name();
-        let files = NameFiles { volume: self.volume, name };
+        let files = NameFiles { cluster: self.cluster, name };
         let (is_replaced, flaws) = is_replaced(files, self.object.listed().version).await;
         if is_replaced {
             return replaced(name);

@@ -8,6 +8,7 @@ use futures::FutureExt;
 use futures::future::{BoxFuture, join_all};
 use paritas_store::error::{Error, ErrorKind, Result};
 
+use crate::cluster::Cluster;
 use crate::driver::Hands;
 use crate::files::{ManifestFile, NameFiles, NodeParts};
 use crate::flaw::Flaw;
@@ -15,8 +16,8 @@ use crate::names::ObjectName;
 use crate::protocol::{
     Action, Answer, Listed, NodeIndex, PartIndex, PartPlaces, Request, Shape, Version,
 };
+use crate::stages::stage_ends;
 use crate::transfer::ShardedObject;
-use crate::volume::{Volume, stage_ends};
 
 /// What the requests of a job found out about a name.
 #[derive(Debug, Default)]
@@ -54,7 +55,7 @@ impl NameLog {
 
     /// Takes in what each node has. Returns the number of nodes that failed.
     pub fn take_all(&mut self, files: NameFiles<'_>, found: Vec<NodeParts>) -> usize {
-        let nodes = files.volume.nodes().zip(found);
+        let nodes = files.cluster.nodes().zip(found);
         nodes
             .filter_map(|(node, found)| self.take(files, node, found).is_none().then_some(()))
             .count()
@@ -99,9 +100,9 @@ pub(crate) enum Finding {
 }
 
 impl<'a> NameHands<'a> {
-    pub fn new(volume: &'a Volume, name: &'a ObjectName) -> Self {
+    pub fn new(cluster: &'a Cluster, name: &'a ObjectName) -> Self {
         Self {
-            files: NameFiles { volume, name },
+            files: NameFiles { cluster, name },
             is_deep: false,
             asks_everyone: false,
             object: None,
@@ -127,15 +128,15 @@ impl<'a> NameHands<'a> {
     /// Keeps a manifest that was read, and returns what it describes.
     fn take_manifest(&mut self, file: ManifestFile) -> Shape {
         let ManifestFile { manifest, bytes, object } = file;
-        let volume = self.files.volume;
+        let cluster = self.files.cluster;
         self.manifests.insert(manifest.listed.version, bytes);
-        let order = volume.inline_order(manifest.listed.version.object);
+        let order = cluster.inline_order(manifest.listed.version.object);
         match (manifest.content, object) {
             (None, _) => Shape::Removed { order },
             (Some(_), None) => Shape::Inline { order },
             (Some(_), Some(object)) => {
                 let code = object.layout.code();
-                let (spread, stages) = (volume.spread(object.id, code), stage_ends(code));
+                let (spread, stages) = (cluster.spread(object.id, code), stage_ends(code));
                 self.object = Some(object);
                 Shape::Shards { spread, stages }
             }
@@ -261,8 +262,8 @@ impl<'a> Hands for NameHands<'a> {
 
     /// Makes parts from others and stores them on those nodes that bear the volume's mark.
     async fn store(&mut self, parts: &[(usize, NodeIndex)]) -> Vec<Answer> {
-        let volume = self.files.volume;
-        let ready = join_all(parts.iter().map(|&(_, node)| volume.writable(node))).await;
+        let cluster = self.files.cluster;
+        let ready = join_all(parts.iter().map(|&(_, node)| cluster.writable(node))).await;
         let mut there = Vec::new();
         for (&part, ready) in parts.iter().zip(&ready) {
             match ready {

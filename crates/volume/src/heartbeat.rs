@@ -12,9 +12,9 @@ use paritas_store::error::{Error, ErrorKind, Result};
 
 use crate::cleaning::Unfinished;
 use crate::clock::{Since, now};
+use crate::cluster::Cluster;
 use crate::names;
 use crate::node::{Mode, Node};
-use crate::volume::Volume;
 
 /// How often the heartbeat of a long put is renewed.
 const HEARTBEAT: Duration = Duration::from_secs(3600);
@@ -25,16 +25,16 @@ const PULSELESS: Duration = Duration::from_secs(12 * 3600);
 /// The files of a put's heartbeat. They are removed when the put ends, or soon after it is given
 /// up.
 pub(crate) struct Heartbeat<'a> {
-    volume: &'a Volume,
+    cluster: &'a Cluster,
     pulse: Arc<Pulse>,
     path: String,
     unfinished: Unfinished,
 }
 
 impl<'a> Heartbeat<'a> {
-    pub fn new(volume: &'a Volume, object: ObjectId, pulse: &Arc<Pulse>) -> Self {
+    pub fn new(cluster: &'a Cluster, object: ObjectId, pulse: &Arc<Pulse>) -> Self {
         let path = names::mark(names::RUNNING, object);
-        Self { volume, pulse: Arc::clone(pulse), path, unfinished: Unfinished::begin() }
+        Self { cluster, pulse: Arc::clone(pulse), path, unfinished: Unfinished::begin() }
     }
 
     /// Does some work while the heartbeat is renewed, and removes its files.
@@ -63,11 +63,11 @@ impl<'a> Heartbeat<'a> {
             self.pulse.written.store(true, Ordering::Relaxed);
             let write = async |node| {
                 let text = format!("{}\n", now());
-                let storage = self.volume.writable(node).await?;
+                let storage = self.cluster.writable(node).await?;
                 storage.write(&self.path, text.into(), Mode::Replace).await
             };
-            let written: Vec<Result<()>> = join_all(self.volume.nodes().map(write)).await;
-            if written.iter().flatten().count() >= self.volume.quorum.to_read() {
+            let written: Vec<Result<()>> = join_all(self.cluster.nodes().map(write)).await;
+            if written.iter().flatten().count() >= self.cluster.quorum.to_read() {
                 self.pulse.renew();
             }
         }
@@ -75,7 +75,7 @@ impl<'a> Heartbeat<'a> {
 
     /// Returns what removes the files from all nodes that answer, if there may be any.
     fn removal(&self) -> Option<impl Future<Output = ()> + Send + use<>> {
-        let nodes = self.volume.nodes().map(|node| Arc::clone(self.volume.node(node)));
+        let nodes = self.cluster.nodes().map(|node| Arc::clone(self.cluster.node(node)));
         let (nodes, path): (Vec<Arc<dyn Node>>, _) = (nodes.collect(), self.path.clone());
         self.pulse.written.load(Ordering::Relaxed).then_some(async move {
             join_all(nodes.iter().map(|node| node.delete(&path))).await;
@@ -134,7 +134,8 @@ mod tests {
     use crate::node::Endpoint;
     use crate::placement::Member;
     use crate::put::PutOptions;
-    use crate::volume::Setup;
+    use crate::setup::Setup;
+    use crate::volume::Volume;
 
     #[test]
     fn a_heartbeat_that_stood_still_while_the_machine_slept_is_void() {

@@ -8,10 +8,10 @@ use paritas_shards::ObjectId;
 use paritas_store::error::Result;
 
 use crate::clock::now;
+use crate::cluster::Cluster;
 use crate::names::{self, ObjectName};
 use crate::node::Mode;
 use crate::protocol::NodeIndex;
-use crate::volume::Volume;
 
 /// Number of hints that are read from a node side by side.
 const AT_ONCE: usize = 16;
@@ -31,19 +31,19 @@ pub struct Waiting {
 /// The hints in one folder.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Hints<'a> {
-    volume: &'a Volume,
+    cluster: &'a Cluster,
     folder: &'static str,
 }
 
 impl<'a> Hints<'a> {
     /// The hints about objects of which something is not where it belongs.
-    pub fn owed(volume: &'a Volume) -> Self {
-        Self { volume, folder: names::OWED }
+    pub fn owed(cluster: &'a Cluster) -> Self {
+        Self { cluster, folder: names::OWED }
     }
 
     /// The hints about objects that wait for a later stage.
-    pub fn backlog(volume: &'a Volume) -> Self {
-        Self { volume, folder: names::BACKLOG }
+    pub fn backlog(cluster: &'a Cluster) -> Self {
+        Self { cluster, folder: names::BACKLOG }
     }
 
     /// Leaves a hint about an object on all nodes that answer. A hint that is there already stays,
@@ -51,22 +51,22 @@ impl<'a> Hints<'a> {
     pub async fn leave(self, object: ObjectId, name: &ObjectName) {
         let (path, text) = (names::mark(self.folder, object), text(name));
         let write = async |node| {
-            let storage = self.volume.writable(node).await?;
+            let storage = self.cluster.writable(node).await?;
             storage.write(&path, text.clone().into(), Mode::Create).await
         };
         // Where the hint cannot be written, repair still finds the object.
-        let _: Vec<Result<()>> = join_all(self.volume.nodes().map(write)).await;
+        let _: Vec<Result<()>> = join_all(self.cluster.nodes().map(write)).await;
     }
 
     /// Removes a hint about an object from all nodes that answer.
     pub async fn remove(self, object: ObjectId) {
         let path = names::mark(self.folder, object);
-        join_all(self.volume.nodes().map(|node| self.volume.node(node).delete(&path))).await;
+        join_all(self.cluster.nodes().map(|node| self.cluster.node(node).delete(&path))).await;
     }
 
     /// Collects the hints of all nodes.
     pub async fn collect(self) -> Waiting {
-        self.collect_from(&self.volume.nodes().collect::<Vec<_>>()).await
+        self.collect_from(&self.cluster.nodes().collect::<Vec<_>>()).await
     }
 
     /// Collects the hints of some nodes.
@@ -88,7 +88,7 @@ impl<'a> Hints<'a> {
 
     /// Reads the hints of a node: the object, since when it waits, and its name.
     async fn read(self, node: NodeIndex) -> Result<Vec<(ObjectId, (u64, ObjectName))>> {
-        let storage = self.volume.node(node);
+        let storage = self.cluster.node(node);
         let mut entries = storage.list(self.folder);
         let mut objects = Vec::new();
         while let Some(entry) = entries.next().await {

@@ -5,40 +5,22 @@ use paritas_store::error::{Error, ErrorKind, Result};
 use crate::claim::Claim;
 use crate::driver::drive;
 use crate::files::NameFiles;
+use crate::find::FindJob;
 use crate::flaw::{Flaw, told};
-use crate::found::{FoundObject, GetOptions};
+use crate::found::FoundObject;
 use crate::hands::NameHands;
 use crate::hints::Hints;
-use crate::names::ObjectName;
 use crate::protocol::{Promote, PromoteOutcome};
 use crate::repaired::Repaired;
+use crate::stages::stage_ends;
 use crate::transfer::ShardedObject;
-use crate::volume::{Volume, stage_ends};
 
-impl Volume {
-    /// Adds the parts of the next stage of an object's code. Parts that are there already stay.
-    ///
-    /// Where a node can create a file only if there is none, one process at a time promotes an
-    /// object. Elsewhere several processes may do the same work; they write equal bytes.
-    ///
-    /// # Errors
-    /// As [`Volume::find`]; if the object has no later stage ([`ErrorKind::Parameters`]), if
-    /// another process promotes it or it was replaced meanwhile ([`ErrorKind::Busy`]), or if the
-    /// parts cannot be made or stored.
-    pub async fn promote(&self, name: &ObjectName) -> Result<Repaired> {
-        let found = self.find(name, GetOptions::default()).await?;
-        let files = NameFiles { volume: self, name };
-        let job = PromoteJob::new(files, &found, false)?;
-        Claim::take(self, name, job.object.id).await?.hold(job.run()).await
-    }
-
-    /// Returns the names that begin with `prefix` of objects that wait for a later stage; those
-    /// that have waited longest come first.
-    pub async fn backlog(&self, prefix: &str) -> Vec<ObjectName> {
-        let mut names = Hints::backlog(self).collect().await.names;
-        names.retain(|name| name.as_str().starts_with(prefix));
-        names
-    }
+/// Promotes an object, unless another process does.
+pub(crate) async fn promote(files: NameFiles<'_>) -> Result<Repaired> {
+    let found = FindJob::of(files.cluster, files.name).run().await?;
+    let job = PromoteJob::new(files, &found, false)?;
+    let claim = Claim::take(files.cluster, files.name, job.object.id).await?;
+    claim.hold(job.run()).await
 }
 
 /// Adds the last stage to an object.
@@ -61,20 +43,20 @@ impl<'a> PromoteJob<'a> {
     }
 
     pub async fn run(self) -> Result<Repaired> {
-        let (NameFiles { volume, name }, id) = (self.files, self.object.id);
+        let (NameFiles { cluster, name }, id) = (self.files, self.object.id);
         let code = self.object.layout.code();
-        let mut hands = NameHands::new(volume, name);
+        let mut hands = NameHands::new(cluster, name);
         (hands.is_deep, hands.object) = (self.is_deep, Some(self.object.clone()));
         let ends = stage_ends(code);
         let made = ends[ends.len() - 2]..ends[ends.len() - 1];
-        let promote = Promote::new(volume.quorum, id, volume.spread(id, code), made);
+        let promote = Promote::new(cluster.quorum, id, cluster.spread(id, code), made);
         let (outcome, promote) = drive(promote, &mut hands).await;
         let PromoteOutcome::Promoted { is_owed } = outcome else {
             return Err(self.failure(&outcome, &hands.log.flaws).await);
         };
-        Hints::backlog(volume).remove(id).await;
+        Hints::backlog(cluster).remove(id).await;
         if is_owed {
-            Hints::owed(volume).leave(id, name).await;
+            Hints::owed(cluster).leave(id, name).await;
         }
         let stored = promote.stored().iter().count();
         Ok(Repaired { stored, is_owed, ..Repaired::of(name, hands.log) })

@@ -10,6 +10,7 @@ use paritas_store::error::{Error, ErrorKind, Result};
 use paritas_store::place::attributes::Attributes;
 
 use crate::clock::now;
+use crate::cluster::Cluster;
 use crate::driver::drive;
 use crate::flaw::Flaw;
 use crate::heartbeat::Heartbeat;
@@ -18,7 +19,6 @@ use crate::names::ObjectName;
 use crate::protocol::{Listed, NewParts, NodeIndex, Put, PutOutcome, Spread, Version};
 use crate::put_hands::{NewContent, PutHands};
 use crate::unfinished::PutRecord;
-use crate::volume::Volume;
 
 /// The settings of a put.
 #[derive(Clone, Default)]
@@ -53,48 +53,9 @@ pub struct PutReport {
     pub flaws: Vec<Flaw>,
 }
 
-impl Volume {
-    /// Writes an object. When this returns, the object is durable, and every reader finds it.
-    ///
-    /// # Errors
-    /// If too few nodes take part ([`ErrorKind::TooFewNodes`]): then nothing is visible, unless the
-    /// message says that the outcome is open. If the source cannot be read ([`ErrorKind::Io`]).
-    pub async fn put(
-        &self,
-        name: &ObjectName,
-        source: impl Read + Send + 'static,
-        options: PutOptions,
-    ) -> Result<PutReport> {
-        let job = PutJob { volume: self, name, object: ObjectId::random()?, options, old: None };
-        job.run(source).await
-    }
-
-    /// Removes an object: its name means nothing from then on.
-    ///
-    /// # Errors
-    /// If there is no such object ([`ErrorKind::NotFound`]), or if too few nodes take part
-    /// ([`ErrorKind::TooFewNodes`]).
-    pub async fn remove(&self, name: &ObjectName) -> Result<Listed> {
-        let object = ObjectId::random()?;
-        let mut hands = PutHands::new(self, name, NewContent::Removed);
-        let content = NewParts::Removed { order: self.inline_order(object) };
-        let put = Put::new(self.quorum, object, content, now());
-        let (outcome, _) = drive(put, &mut hands).await;
-        match outcome {
-            PutOutcome::Committed { listed, is_owed } => {
-                if is_owed {
-                    Hints::owed(self).leave(object, name).await;
-                }
-                Ok(listed)
-            }
-            outcome => Err(hands.failure(&outcome)),
-        }
-    }
-}
-
 /// Writes an object under a name.
 pub(crate) struct PutJob<'a> {
-    pub volume: &'a Volume,
+    pub cluster: &'a Cluster,
     pub name: &'a ObjectName,
     /// The new object's id, which nobody else uses.
     pub object: ObjectId,
@@ -106,43 +67,43 @@ pub(crate) struct PutJob<'a> {
 impl PutJob<'_> {
     /// Writes the object: in its manifests if it is small, otherwise in shards.
     pub async fn run(self, source: impl Read + Send + 'static) -> Result<PutReport> {
-        match peek(source, self.volume.setup.inline_bytes).await? {
+        match peek(source, self.cluster.setup.inline_bytes).await? {
             BegunSource::Short(bytes) => self.run_inline(bytes).await,
             BegunSource::Long(source) => self.run_in_shards(source).await,
         }
     }
 
     async fn run_inline(self, bytes: Vec<u8>) -> Result<PutReport> {
-        let order = self.volume.inline_order(self.object);
+        let order = self.cluster.inline_order(self.object);
         let parts = NewParts::Inline { length: bytes.len() as u64, order };
         self.options.progress.iter().for_each(|progress| progress(bytes.len() as u64));
         let digest = Digest::new(blake3::hash(&bytes).into());
         let content = NewContent::Inline { bytes, digest };
-        let hands = PutHands::new(self.volume, self.name, content);
+        let hands = PutHands::new(self.cluster, self.name, content);
         self.commit(parts, hands).await
     }
 
     pub async fn run_in_shards(self, source: Box<dyn Read + Send>) -> Result<PutReport> {
-        let (volume, object) = (self.volume, self.object);
+        let (cluster, object) = (self.cluster, self.object);
         let layout = self.layout()?;
-        volume.expect_room(self.name, &layout)?;
-        let spread = volume.spread(object, layout.code());
+        cluster.expect_room(self.name, &layout)?;
+        let spread = cluster.spread(object, layout.code());
         let first = layout.parts_in(1).len();
         let spread = Spread { homes: spread.homes[..first].to_vec(), ..spread };
-        let needed = first - volume.setup.missing.min(layout.tolerance(1));
+        let needed = first - cluster.setup.missing.min(layout.tolerance(1));
         let content = NewContent::Shards { header: layout.front(0)?, layout };
-        let mut hands = PutHands::new(volume, self.name, content);
+        let mut hands = PutHands::new(cluster, self.name, content);
         hands.source = Some(source);
-        let id = volume.setup.id.clone();
+        let id = cluster.setup.id.clone();
         let record = tokio::task::spawn_blocking(move || PutRecord::begin(&id, object)).await;
         hands.record = record.ok().map(Arc::new);
-        let heartbeat = Heartbeat::new(volume, object, &hands.pulse);
+        let heartbeat = Heartbeat::new(cluster, object, &hands.pulse);
         heartbeat.hold(self.commit(NewParts::Shards { spread, needed }, hands)).await
     }
 
     /// Returns the layout of the new object.
     fn layout(&self) -> Result<ObjectLayout> {
-        let setup = &self.volume.setup;
+        let setup = &self.cluster.setup;
         let mut shape = NewObject::default();
         shape.block_bytes = setup.block_bytes;
         shape.object = Some(self.object);
@@ -156,33 +117,33 @@ impl PutJob<'_> {
     async fn commit(&self, parts: NewParts, mut hands: PutHands<'_>) -> Result<PutReport> {
         (hands.attributes, hands.progress) =
             (self.options.attributes, self.options.progress.clone());
-        let put = Put::new(self.volume.quorum, self.object, parts, now());
+        let put = Put::new(self.cluster.quorum, self.object, parts, now());
         let put = self.old.into_iter().fold(put, Put::in_place_of);
         let (outcome, put) = drive(put, &mut hands).await;
         let PutOutcome::Committed { listed, is_owed } = outcome else {
             return Err(hands.failure(&outcome));
         };
         if is_owed {
-            Hints::owed(self.volume).leave(self.object, self.name).await;
+            Hints::owed(self.cluster).leave(self.object, self.name).await;
         }
         Ok(self.report(&put, listed, is_owed, hands))
     }
 
     fn report(&self, put: &Put, listed: Listed, is_owed: bool, hands: PutHands<'_>) -> PutReport {
-        let (volume, manifests) = (self.volume, put.holders(listed.version));
+        let (cluster, manifests) = (self.cluster, put.holders(listed.version));
         let (holders, spare): (BTreeSet<NodeIndex>, _) = match hands.layout() {
             Some(layout) => {
                 let places = put.stored().iter();
                 let places = places.map(|(part, node)| (layout.part(part.0).shard, node)).collect();
-                let spare = volume.losable_nodes(layout.code(), 1, &places, manifests.len());
+                let spare = cluster.losable_nodes(layout.code(), 1, &places, manifests.len());
                 (places.into_iter().map(|(_, node)| node).collect(), spare)
             }
             None => {
-                let spare = volume.tolerance().min(manifests.len().saturating_sub(1));
+                let spare = cluster.tolerance().min(manifests.len().saturating_sub(1));
                 (manifests, spare)
             }
         };
-        let nodes = holders.into_iter().map(|node| volume.node_name(node).to_owned()).collect();
+        let nodes = holders.into_iter().map(|node| cluster.node_name(node).to_owned()).collect();
         let (digest, is_inline) = (hands.digest(), hands.layout().is_none());
         PutReport { listed, digest, nodes, is_inline, is_owed, spare, flaws: hands.name.log.flaws }
     }

@@ -14,6 +14,7 @@ use paritas_store::place::attributes::Attributes;
 use paritas_store::shown::counted;
 
 use crate::clock::now;
+use crate::cluster::Cluster;
 use crate::driver::Hands;
 use crate::files::NameFiles;
 use crate::flaw::told;
@@ -27,7 +28,6 @@ use crate::protocol::{Action, Answer, Listed, NodeIndex, PartIndex, PutOutcome, 
 use crate::transfer::ShardedObject;
 use crate::transfer::send::{Sent, send};
 use crate::unfinished::PutRecord;
-use crate::volume::Volume;
 
 /// What a name means from now on.
 pub(crate) enum NewContent {
@@ -62,9 +62,9 @@ pub(crate) struct PutHands<'a> {
 }
 
 impl<'a> PutHands<'a> {
-    pub fn new(volume: &'a Volume, name: &'a ObjectName, content: NewContent) -> Self {
+    pub fn new(cluster: &'a Cluster, name: &'a ObjectName, content: NewContent) -> Self {
         Self {
-            name: NameHands::new(volume, name),
+            name: NameHands::new(cluster, name),
             pulse: Arc::new(Pulse::begin()),
             source: None,
             record: None,
@@ -97,7 +97,7 @@ impl<'a> PutHands<'a> {
             return error;
         }
         let (flaws, name) = (told(&self.name.log.flaws), self.name.files.name);
-        let quorum = self.name.files.volume.quorum;
+        let quorum = self.name.files.cluster.quorum;
         let needed = quorum.to_write();
         let (kind, message) = match outcome {
             PutOutcome::NotFound => (ErrorKind::NotFound, format!("there is no object {name}")),
@@ -137,8 +137,8 @@ impl<'a> PutHands<'a> {
         let body = self.body()?;
         let Attributes { mode, modified, .. } = self.attributes;
         let content = body.map(|(digest, body)| Content { digest, body, mode, modified });
-        let NameFiles { volume, name } = self.name.files;
-        let (volume, name) = (volume.setup.id.clone(), name.clone());
+        let NameFiles { cluster, name } = self.name.files;
+        let (volume, name) = (cluster.setup.id.clone(), name.clone());
         let manifest = Manifest { volume, name, listed, content, created: now() };
         self.name.keep_manifest(listed.version, Bytes::from(manifest.to_bytes()?));
         Ok(())
@@ -157,7 +157,7 @@ impl<'a> PutHands<'a> {
         let missing = || Error::new(ErrorKind::Internal, "the object is not stored");
         let digest = object.ok_or_else(missing)?.digest;
         let node = |part: usize| self.name.log.whole.of(PartIndex(part)).next();
-        let name = |node: NodeIndex| self.name.files.volume.node_name(node).to_owned();
+        let name = |node: NodeIndex| self.name.files.cluster.node_name(node).to_owned();
         let place = |part: usize| node(part).map_or("-".to_owned(), name);
         let placement = layout.parts_in(1).map(place).collect();
         let code = layout.code().spec().to_string();
@@ -174,7 +174,7 @@ impl<'a> PutHands<'a> {
         let (writers, refusals) = self.open(&layout, parts).await;
         let progress = self.progress.clone().unwrap_or_else(|| Arc::new(|_| {}));
         let needed = enough_parts(&layout);
-        let settings = &self.name.files.volume.setup.settings;
+        let settings = &self.name.files.cluster.setup.settings;
         let sent = send(&layout, source, writers, needed, settings, progress).await;
         let sent = sent.map_err(|error| match error.kind() {
             ErrorKind::TooFewNodes => error.with_reasons(&refusals),
@@ -191,10 +191,10 @@ impl<'a> PutHands<'a> {
         layout: &ObjectLayout,
         parts: &[(usize, NodeIndex)],
     ) -> (Vec<Option<Box<dyn Writer>>>, Vec<String>) {
-        let NameFiles { volume, name } = self.name.files;
+        let NameFiles { cluster, name } = self.name.files;
         let open = async |&(part, node): &(usize, NodeIndex)| {
             let path = name.part(layout.object(), &layout.file_suffix(part));
-            volume.writable(node).await?.writer(&path).await
+            cluster.writable(node).await?.writer(&path).await
         };
         let opened: Vec<Result<_>> = join_all(parts.iter().map(open)).await;
         let (mut writers, mut refusals) = (Vec::new(), Vec::new());
@@ -265,7 +265,7 @@ impl<'a> Hands for PutHands<'a> {
         let (pulse, record) = (Arc::clone(&self.pulse), self.record.clone());
         let waits = self.layout().is_some_and(|layout| layout.code().stages() > 1);
         let work = async move {
-            let storage = files.volume.writable(action.node).await?;
+            let storage = files.cluster.writable(action.node).await?;
             pulse.expect()?;
             record.map_or(Ok(()), |record| record.end())?;
             made?;

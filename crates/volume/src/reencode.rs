@@ -11,15 +11,15 @@ use paritas_shards::{Digest, ObjectId};
 use paritas_store::error::{Error, ErrorKind, Result};
 use tokio::sync::mpsc::Receiver;
 
-use crate::find::look_everywhere;
-use crate::found::{FoundObject, GetOptions};
+use crate::cluster::Cluster;
+use crate::find::{FindJob, look_everywhere};
+use crate::found::FoundObject;
 use crate::get::ahead;
 use crate::names::ObjectName;
 use crate::put::{PutJob, PutOptions, PutReport};
 use crate::transfer::receive::Pieces;
-use crate::volume::Volume;
 
-/// What [`Volume::reencode`] did.
+/// What [`crate::Volume::reencode`] did.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Reencoded {
@@ -29,16 +29,17 @@ pub enum Reencoded {
     Changed(PutReport),
 }
 
-impl Volume {
-    /// Cuts an object by the volume's code, if it has another. Mode and time stay. Readers find the
-    /// object at any moment; if somebody replaces or removes it meanwhile, that counts.
-    ///
-    /// # Errors
-    /// As [`Volume::get`] and [`Volume::put`]; if the object was replaced or removed meanwhile, or
-    /// has been cut anew too often to be so once more ([`ErrorKind::Busy`]).
-    pub async fn reencode(&self, name: &ObjectName) -> Result<Reencoded> {
-        let object = self.find(name, GetOptions::default()).await?;
-        let code = self.code().spec().to_string();
+/// Cuts an object anew by the volume's code.
+pub(crate) struct ReencodeJob<'a> {
+    pub cluster: &'a Cluster,
+    pub name: &'a ObjectName,
+}
+
+impl ReencodeJob<'_> {
+    pub async fn run(self) -> Result<Reencoded> {
+        let Self { cluster, name } = self;
+        let object = FindJob::of(cluster, name).run().await?;
+        let code = cluster.setup.code.spec().to_string();
         if object.code().is_none_or(|old| old == code) {
             return Ok(Reencoded::Unchanged);
         }
@@ -49,11 +50,11 @@ impl Volume {
         options.length = Some(object.length());
         let id = greater(old.object)?;
         // The source is read once, so its shards must be found before: they may have moved.
-        let (object, _) = look_everywhere(self, object).await;
+        let (object, _) = look_everywhere(cluster, object).await;
         let receiver = object.receiver();
-        receiver.map_or(Ok(()), |receiver| self.expect_room(name, &receiver.layout))?;
+        receiver.map_or(Ok(()), |receiver| cluster.expect_room(name, &receiver.layout))?;
         let source = Box::new(ObjectSource::of(&object));
-        let job = PutJob { volume: self, name, object: id, options, old: Some(old) };
+        let job = PutJob { cluster, name, object: id, options, old: Some(old) };
         Ok(Reencoded::Changed(job.run_in_shards(source).await?))
     }
 }

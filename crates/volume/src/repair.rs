@@ -1,75 +1,33 @@
 //! Repairing objects: every part and every manifest on the nodes where they belong.
 
-use std::collections::BTreeMap;
-
 use futures::future::join_all;
-use futures::stream::{self, StreamExt};
 use paritas_shards::ObjectId;
 use paritas_store::error::{Error, ErrorKind, Result};
 
 use crate::clock::now;
+use crate::cluster::MOST_ATTEMPTS;
 use crate::driver::drive;
 use crate::files::NameFiles;
-use crate::find::keeps_changing;
+use crate::find::{FindJob, keeps_changing};
 use crate::flaw::{Flaw, told};
-use crate::found::GetOptions;
 use crate::hands::{NameHands, NameLog};
 use crate::hints::Hints;
 use crate::names::ObjectName;
 use crate::promote::PromoteJob;
-use crate::protocol::{Listed, NodeIndex, PartIndex, Repair, RepairOutcome, VersionKind};
+use crate::protocol::{NodeIndex, PartIndex, Repair, RepairOutcome, VersionKind};
 use crate::repaired::Repaired;
+use crate::stages::stage_ends;
 use crate::transfer::ShardedObject;
-use crate::volume::{MOST_ATTEMPTS, Volume, stage_ends};
-
-/// Number of objects that are looked at side by side.
-const AT_ONCE: usize = 16;
-
-impl Volume {
-    /// Brings one object into order: every part and every manifest on the nodes where they belong,
-    /// older versions removed. If `is_deep`, all blocks and manifests are read first to find
-    /// damage.
-    ///
-    /// # Errors
-    /// If too few nodes answered ([`ErrorKind::TooFewNodes`]), if too many shards are lost
-    /// ([`ErrorKind::TooFewShards`]), if there is no such object ([`ErrorKind::NotFound`]), or if
-    /// others keep replacing it ([`ErrorKind::Busy`]).
-    pub async fn repair(&self, name: &ObjectName, is_deep: bool) -> Result<Repaired> {
-        RepairJob { files: NameFiles { volume: self, name }, is_deep }.run().await
-    }
-
-    /// Returns names in the order in which they are repaired: the objects that can lose the fewest
-    /// further nodes first.
-    ///
-    /// # Errors
-    /// As [`Volume::list`].
-    pub async fn most_urgent_first(&self, prefix: &str) -> Result<Vec<ObjectName>> {
-        let found = self.versions(prefix).await?;
-        let urgency = async |(name, versions): (ObjectName, BTreeMap<Listed, usize>)| {
-            let is_put = versions
-                .last_key_value()
-                .is_some_and(|(listed, _)| listed.kind == VersionKind::Put);
-            let spare = match is_put {
-                true => self.verify(&name, false).await.map_or(0, |verdict| verdict.spare),
-                false => usize::MAX,
-            };
-            (spare, name)
-        };
-        let looked = stream::iter(found.names).map(urgency).buffer_unordered(AT_ONCE);
-        let mut names: Vec<(usize, ObjectName)> = looked.collect().await;
-        names.sort();
-        Ok(names.into_iter().map(|(_, name)| name).collect())
-    }
-}
 
 /// Brings one object into order.
-struct RepairJob<'a> {
-    files: NameFiles<'a>,
-    is_deep: bool,
+pub(crate) struct RepairJob<'a> {
+    pub files: NameFiles<'a>,
+    /// Whether all blocks and manifests are read first.
+    pub is_deep: bool,
 }
 
-impl<'a> RepairJob<'a> {
-    async fn run(&self) -> Result<Repaired> {
+impl RepairJob<'_> {
+    pub async fn run(&self) -> Result<Repaired> {
         for _ in 0..MOST_ATTEMPTS {
             if let Some(repaired) = self.attempt().await? {
                 return Ok(repaired);
@@ -80,10 +38,10 @@ impl<'a> RepairJob<'a> {
 
     /// Repairs the version that counts. Returns `None` if another one replaced it meanwhile.
     async fn attempt(&self) -> Result<Option<Repaired>> {
-        let NameFiles { volume, name } = self.files;
-        let mut hands = NameHands::new(volume, name);
+        let NameFiles { cluster, name } = self.files;
+        let mut hands = NameHands::new(cluster, name);
         (hands.is_deep, hands.asks_everyone) = (self.is_deep, true);
-        let repair = Repair::new(volume.quorum, now());
+        let repair = Repair::new(cluster.quorum, now());
         let repair = if self.is_deep { repair.reading_all() } else { repair };
         let (outcome, _) = drive(repair, &mut hands).await;
         let manifests = hands.manifests_written;
@@ -135,30 +93,30 @@ impl RepairRest<'_> {
     /// Finishes a later stage that was begun, removes damaged copies, and leaves hints that say
     /// what is owed.
     async fn run(self, is_owed: bool) -> Result<Repaired> {
-        let NameFiles { volume, name } = self.files;
+        let NameFiles { cluster, name } = self.files;
         if !is_owed && self.is_begun_after() {
             return self.finish_stage().await;
         }
         self.remove_damaged().await;
         match is_owed {
-            true => Hints::owed(volume).leave(self.id, name).await,
-            false => Hints::owed(volume).remove(self.id).await,
+            true => Hints::owed(cluster).leave(self.id, name).await,
+            false => Hints::owed(cluster).remove(self.id).await,
         }
         // All parts that a promotion had added may have been lost, or the hint may have been.
         if self.has_stage_after() {
-            Hints::backlog(volume).leave(self.id, name).await;
+            Hints::backlog(cluster).leave(self.id, name).await;
         }
         Ok(Repaired { is_owed, ..Repaired::of(name, self.log) })
     }
 
     /// Finishes a stage that was begun, though nothing whole is left of it.
     async fn finish_stage(self) -> Result<Repaired> {
-        let NameFiles { volume, name } = self.files;
-        let found = volume.find(name, GetOptions::default()).await?;
+        let NameFiles { cluster, name } = self.files;
+        let found = FindJob::of(cluster, name).run().await?;
         let added = PromoteJob::new(self.files, &found, self.is_deep)?.run().await?;
         self.remove_damaged().await;
         if !added.is_owed {
-            Hints::owed(volume).remove(self.id).await;
+            Hints::owed(cluster).remove(self.id).await;
         }
         let mut flaws = self.log.flaws;
         added.flaws.into_iter().for_each(|flaw| flaw.add_to(&mut flaws));
@@ -206,11 +164,13 @@ mod tests {
     use paritas_store::state::State;
 
     use super::*;
+    use crate::found::GetOptions;
     use crate::manifest::{Body, Manifest};
     use crate::node::{Fault, Faulty, FolderNode, Node, NodeCall, Trigger};
     use crate::placement::Member;
     use crate::put::PutOptions;
-    use crate::volume::Setup;
+    use crate::setup::Setup;
+    use crate::volume::Volume;
 
     /// Opens a volume over four folders, over which `wrap` puts something.
     fn volume(root: &Path, wrap: &dyn Fn(FolderNode) -> Arc<dyn Node>) -> Volume {
@@ -264,7 +224,8 @@ mod tests {
             // A folder that is empty goes with its last file.
             std::fs::create_dir_all(home.parent().unwrap()).unwrap();
             std::fs::write(&home, damaged).unwrap();
-            let (files, mut log) = (NameFiles { volume, name: &name }, NameLog::default());
+            let files = NameFiles { cluster: &volume.cluster, name: &name };
+            let mut log = NameLog::default();
             let object = object.sharded().unwrap();
             log.take_all(files, files.find_everywhere(&object, true).await);
             assert_eq!(log.damaged.parts().count(), 1);
@@ -309,7 +270,7 @@ mod tests {
     async fn an_object_that_does_not_fit_into_the_memory_is_refused_but_not_called_lost() {
         let (root, name) = (tempfile::tempdir().unwrap(), ObjectName::new("object").unwrap());
         let mut volume = filled(root.path(), &name).await;
-        volume.setup.settings.memory = 10_000;
+        volume.cluster.setup.settings.memory = 10_000;
         let refused = |error: Error| {
             assert_eq!(error.kind(), ErrorKind::Memory, "{error}");
             assert!(

@@ -11,16 +11,17 @@ use futures::future::{join_all, try_join_all};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use paritas_store::error::{Error, ErrorKind, Result};
 
+use crate::cluster::{Cluster, MOST_ATTEMPTS};
 use crate::files::NameFiles;
 use crate::find::keeps_changing;
 use crate::flaw::told;
+use crate::list::ListJob;
 use crate::manifest::Body;
 use crate::names::{
     BACKLOG, MANIFESTS, OBJECTS, OBJECTS_2, OWED, ObjectName, READY, RUNNING, SCRUB,
 };
 use crate::node::{Mode, is_of_probe, tells_cases};
 use crate::protocol::{Listed, NodeIndex, View};
-use crate::volume::{MOST_ATTEMPTS, Volume};
 
 /// Number of manifests that are copied side by side.
 const AT_ONCE: usize = 16;
@@ -33,30 +34,16 @@ pub struct Filled {
     pub manifests: usize,
 }
 
-impl Volume {
-    /// Gives a new, empty node in the place of a lost one the manifests that it should have, and
-    /// then the volume's mark. Its shards are made by repairing all objects. If this is
-    /// interrupted, it can be done again.
-    ///
-    /// # Errors
-    /// If there is no such node ([`ErrorKind::Parameters`]), if it has other files
-    /// ([`ErrorKind::Exists`]), or if too few of the other nodes answered to be sure what it should
-    /// have ([`ErrorKind::TooFewNodes`]).
-    pub async fn fill(&self, name: &str) -> Result<Filled> {
-        FillJob { volume: self, node: self.named(name)? }.run().await
-    }
-}
-
 /// Gives a new node the manifests that it should have.
-struct FillJob<'a> {
-    volume: &'a Volume,
-    node: NodeIndex,
+pub(crate) struct FillJob<'a> {
+    pub cluster: &'a Cluster,
+    pub node: NodeIndex,
 }
 
 impl FillJob<'_> {
-    async fn run(&self) -> Result<Filled> {
-        let (volume, node) = (self.volume, self.node);
-        match volume.expect_ready(node).await {
+    pub async fn run(&self) -> Result<Filled> {
+        let (cluster, node) = (self.cluster, self.node);
+        match cluster.expect_ready(node).await {
             Ok(()) => return Ok(Filled::default()),
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(error) => return Err(error),
@@ -65,14 +52,15 @@ impl FillJob<'_> {
         self.expect_cases().await?;
         let copy = async |(name, versions): (ObjectName, BTreeMap<Listed, usize>)| {
             let newest = versions.into_iter().next_back();
-            let files = NameFiles { volume, name: &name };
+            let files = NameFiles { cluster, name: &name };
             self.copy_newest(files, newest).await.map(usize::from)
         };
-        let copied = stream::iter(volume.versions("").await?.names).map(copy);
+        let copied =
+            stream::iter(ListJob { cluster, prefix: "" }.versions().await?.names).map(copy);
         let sum = async |sum, copied| Ok(sum + copied);
         let manifests = copied.buffer_unordered(AT_ONCE).try_fold(0, sum).await?;
-        let mark = volume.mark_of(node).into();
-        volume.node(node).write(READY, mark, Mode::Replace).await?;
+        let mark = cluster.mark_of(node).into();
+        cluster.node(node).write(READY, mark, Mode::Replace).await?;
         Ok(Filled { manifests })
     }
 
@@ -86,7 +74,7 @@ impl FillJob<'_> {
     ) -> Result<bool> {
         for _ in 0..MOST_ATTEMPTS {
             let Some((listed, holders)) = newest else { return Ok(false) };
-            let is_settled = holders >= self.volume.quorum.to_write();
+            let is_settled = holders >= self.cluster.quorum.to_write();
             if let Some(is_copied) = self.copy_manifest(files, listed, is_settled).await? {
                 return Ok(is_copied);
             }
@@ -101,9 +89,9 @@ impl FillJob<'_> {
 
     /// Returns the newest version of a name, with the number of its holders that are not drained.
     async fn newest(&self, files: NameFiles<'_>) -> Result<Option<(Listed, usize)>> {
-        let nodes = || self.volume.nodes();
+        let nodes = || self.cluster.nodes();
         let lists = join_all(nodes().map(|node| files.versions(node))).await;
-        let (mut view, mut flaws) = (View::new(self.volume.quorum), Vec::new());
+        let (mut view, mut flaws) = (View::new(self.cluster.quorum), Vec::new());
         for (node, versions) in nodes().zip(lists) {
             match versions {
                 Ok(versions) => view.answer(node, versions),
@@ -121,7 +109,7 @@ impl FillJob<'_> {
 
     /// Refuses a place that would mix up names which differ only in case.
     async fn expect_cases(&self) -> Result<()> {
-        let storage = self.volume.node(self.node);
+        let storage = self.cluster.node(self.node);
         match !storage.abilities().cases || tells_cases(&**storage).await? {
             true => Ok(()),
             false => {
@@ -135,7 +123,7 @@ impl FillJob<'_> {
 
     /// Refuses a place that has files of something else. Removes what an interrupted call left.
     async fn expect_new(&self) -> Result<()> {
-        let storage = self.volume.node(self.node);
+        let storage = self.cluster.node(self.node);
         let folders = [MANIFESTS, OBJECTS, OBJECTS_2, OWED, BACKLOG, RUNNING];
         let is_ours =
             |path: &str| path == SCRUB || folders.iter().any(|folder| path.starts_with(folder));
@@ -163,7 +151,7 @@ impl FillJob<'_> {
         listed: Listed,
         is_settled: bool,
     ) -> Result<Option<bool>> {
-        for from in self.volume.nodes().filter(|&from| from != self.node) {
+        for from in self.cluster.nodes().filter(|&from| from != self.node) {
             let Ok(file) = files.read_manifest(from, listed).await else { continue };
             let content = file.manifest.content;
             let is_on_few = content.is_none_or(|it| matches!(it.body, Body::Inline(_)));
@@ -172,8 +160,9 @@ impl FillJob<'_> {
             }
             let path = files.name.manifest(&listed);
             // The node does not bear the volume's mark yet.
-            let written = self.volume.node(self.node).write(&path, file.bytes, Mode::Replace).await;
-            let name = self.volume.node_name(self.node);
+            let written =
+                self.cluster.node(self.node).write(&path, file.bytes, Mode::Replace).await;
+            let name = self.cluster.node_name(self.node);
             let refused = |error: Error| Error::new(ErrorKind::Io, error.message()).at_node(name);
             return written.map(|()| Some(true)).map_err(refused);
         }

@@ -7,15 +7,17 @@ use paritas_shards::blocks::ObjectLayout;
 use paritas_store::error::{ErrorKind, Result};
 use paritas_store::state::State;
 
+use crate::cluster::{Cluster, MOST_ATTEMPTS};
 use crate::files::NameFiles;
-use crate::find::{is_replaced, replaced};
+use crate::find::{FindJob, is_replaced, replaced};
 use crate::flaw::Flaw;
-use crate::found::{FoundObject, GetOptions};
+use crate::found::FoundObject;
+use crate::get::ReadJob;
 use crate::hands::NameLog;
 use crate::names::ObjectName;
 use crate::protocol::{Listed, NodeIndex, PartIndex};
+use crate::stages::stage_ends;
 use crate::transfer::ShardedObject;
-use crate::volume::{MOST_ATTEMPTS, Volume, stage_ends};
 
 /// The flaw of a node that should have a manifest.
 const NO_MANIFEST: &str = "has no manifest";
@@ -45,20 +47,23 @@ pub struct Verdict {
     pub read_bytes: u64,
 }
 
-impl Volume {
-    /// Looks for all parts and manifests of an object. If `is_deep`, every block of the parts and
-    /// every manifest is read and checked; otherwise only the lengths of parts are looked at.
-    ///
-    /// # Errors
-    /// As [`Volume::find`]; if others keep replacing the object ([`ErrorKind::Busy`]); if too few
-    /// shards are whole, and reading block by block takes more memory than is allowed
-    /// ([`ErrorKind::Memory`]).
-    pub async fn verify(&self, name: &ObjectName, is_deep: bool) -> Result<Verdict> {
-        let files = NameFiles { volume: self, name };
+/// Looks for all parts and manifests of an object.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct VerifyJob<'a> {
+    pub cluster: &'a Cluster,
+    pub name: &'a ObjectName,
+    /// Whether every block of the parts and every manifest is read.
+    pub is_deep: bool,
+}
+
+impl VerifyJob<'_> {
+    pub async fn run(self) -> Result<Verdict> {
+        let Self { cluster, name, is_deep } = self;
+        let files = NameFiles { cluster, name };
         for _ in 0..MOST_ATTEMPTS {
-            let object = self.find(name, GetOptions::default()).await?;
-            let job = VerifyJob { files, object: &object, is_deep, log: NameLog::default() };
-            let verdict = job.run().await?;
+            let object = FindJob::of(cluster, name).run().await?;
+            let look = VersionLook { files, object: &object, is_deep, log: NameLog::default() };
+            let verdict = look.run().await?;
             // What is missing of a version that was replaced or removed meanwhile is not lost.
             if verdict.state == State::Intact || !is_replaced(files, verdict.listed.version).await.0
             {
@@ -70,7 +75,7 @@ impl Volume {
 }
 
 /// Looks for all parts and manifests of a version.
-struct VerifyJob<'a> {
+struct VersionLook<'a> {
     files: NameFiles<'a>,
     object: &'a FoundObject,
     is_deep: bool,
@@ -88,7 +93,7 @@ struct Manifests {
     lacking: Vec<NodeIndex>,
 }
 
-impl VerifyJob<'_> {
+impl VersionLook<'_> {
     async fn run(mut self) -> Result<Verdict> {
         let manifests = self.count_manifests().await;
         match self.object.sharded() {
@@ -100,7 +105,7 @@ impl VerifyJob<'_> {
     /// Asks all nodes whether they have the manifest of the version. If the job is deep, each
     /// manifest is read.
     async fn count_manifests(&mut self) -> Manifests {
-        let (files, quorum) = (self.files, self.files.volume.quorum);
+        let (files, quorum) = (self.files, self.files.cluster.quorum);
         let (listed, is_deep) = (self.object.listed(), self.is_deep);
         let look = async |node| {
             let has = files.versions(node).await?.contains(&listed);
@@ -110,9 +115,10 @@ impl VerifyJob<'_> {
             };
             Ok((has, read))
         };
-        let looks: Vec<Result<(bool, Result<()>)>> = join_all(files.volume.nodes().map(look)).await;
+        let looks: Vec<Result<(bool, Result<()>)>> =
+            join_all(files.cluster.nodes().map(look)).await;
         let mut found = Manifests { answered: 0, holders: 0, damaged: 0, lacking: Vec::new() };
-        for (node, look) in files.volume.nodes().zip(looks) {
+        for (node, look) in files.cluster.nodes().zip(looks) {
             found.answered += usize::from(look.is_ok());
             match look {
                 Ok((true, Ok(()))) => found.holders += usize::from(quorum.counts(node)),
@@ -129,11 +135,11 @@ impl VerifyJob<'_> {
 
     /// Judges an object that is kept in its manifests.
     fn judge_inline(mut self, manifests: &Manifests) -> Verdict {
-        let volume = self.files.volume;
-        let needed = volume.quorum.to_write();
+        let cluster = self.files.cluster;
+        let needed = cluster.quorum.to_write();
         let is_intact = manifests.holders >= needed && manifests.damaged == 0;
         let missing = needed.saturating_sub(manifests.holders + manifests.damaged);
-        let order = volume.inline_order(self.object.listed().version.object).into_iter();
+        let order = cluster.inline_order(self.object.listed().version.object).into_iter();
         let should = order.filter(|node| manifests.lacking.contains(node)).take(missing);
         should.for_each(|node| self.log.note(self.files.flaw(node, None, NO_MANIFEST)));
         let state = if is_intact { State::Intact } else { State::Repairable };
@@ -150,7 +156,7 @@ impl VerifyJob<'_> {
         let answered = parts.len() - self.log.take_all(files, parts);
         // A node may have failed after it had told its versions.
         let manifests = Manifests { answered: manifests.answered.min(answered), ..manifests };
-        let homes = files.volume.spread(object.id, layout.code()).homes;
+        let homes = files.cluster.spread(object.id, layout.code()).homes;
         let found = FoundParts::new(&self.log, layout, &homes);
         let state = self.state_of(&found, &manifests).await?;
         let lacking = manifests.lacking.iter();
@@ -158,7 +164,7 @@ impl VerifyJob<'_> {
         self.note_strayed(layout, &found, &homes);
         let stage = found.stage as u8;
         let holders = manifests.holders;
-        let spare = files.volume.losable_nodes(layout.code(), stage, &found.places, holders);
+        let spare = files.cluster.losable_nodes(layout.code(), stage, &found.places, holders);
         let verdict = self.verdict(&manifests);
         Ok(Verdict {
             state,
@@ -173,7 +179,7 @@ impl VerifyJob<'_> {
     /// Returns the verdict as far as the manifests and the log tell it.
     fn verdict(self, manifests: &Manifests) -> Verdict {
         // A node with the manifest must be left, and enough nodes must answer.
-        let to_read = self.files.volume.quorum.to_read();
+        let to_read = self.files.cluster.quorum.to_read();
         let silent_too = manifests.answered.saturating_sub(to_read);
         Verdict {
             name: self.files.name.clone(),
@@ -191,7 +197,7 @@ impl VerifyJob<'_> {
     /// Notes where the parts are that are not on their homes.
     fn note_strayed(&mut self, layout: &ObjectLayout, found: &FoundParts, homes: &[NodeIndex]) {
         for &part in &found.strayed {
-            let message = format!("belongs on {}", self.files.volume.node_name(homes[part]));
+            let message = format!("belongs on {}", self.files.cluster.node_name(homes[part]));
             let shard = Some(layout.part(part).shard);
             let nodes: Vec<NodeIndex> = self.log.whole.of(PartIndex(part)).collect();
             for node in nodes {
@@ -201,13 +207,13 @@ impl VerifyJob<'_> {
     }
 
     async fn state_of(&self, found: &FoundParts, manifests: &Manifests) -> Result<State> {
-        let volume = self.files.volume;
-        let is_settled = manifests.holders == volume.quorum.serving();
+        let cluster = self.files.cluster;
+        let is_settled = manifests.holders == cluster.quorum.serving();
         let is_all_there = found.missing.is_empty() && found.is_placed;
         Ok(match found.is_solvable {
             true if is_all_there && is_settled && self.log.flaws.is_empty() => State::Intact,
             true => State::Repairable,
-            false if manifests.answered < volume.node_count() => State::Unknown,
+            false if manifests.answered < cluster.quorum.nodes() => State::Unknown,
             false => self.state_by_blocks().await?,
         })
     }
@@ -218,10 +224,14 @@ impl VerifyJob<'_> {
     /// # Errors
     /// If too little memory is allowed to read it.
     async fn state_by_blocks(&self) -> Result<State> {
-        let NameFiles { volume, name } = self.files;
-        let (mut sink, options) = (std::io::sink(), GetOptions::default());
-        let read = volume.get(name, None, &mut sink, options, &|_| {}).await;
-        let Err(error) = read else { return Ok(State::Repairable) };
+        let NameFiles { cluster, name } = self.files;
+        let object = FindJob::of(cluster, name).run().await;
+        let read = async {
+            ReadJob { cluster, object: object?, progress: &|_| {} }
+                .run(None, &mut std::io::sink())
+                .await
+        };
+        let Err(error) = read.await else { return Ok(State::Repairable) };
         match error.kind() {
             ErrorKind::TooFewShards | ErrorKind::DigestMismatch => Ok(State::Lost),
             ErrorKind::Memory => Err(error),

@@ -17,9 +17,9 @@ use paritas_shards::blocks::{ObjectLayout, SegmentBlocks};
 use paritas_store::error::{Error, ErrorKind, Result};
 use tokio::time::Instant;
 
+use crate::stages::shard_tolerance;
 use crate::transfer::race::Race;
 use crate::transfer::{Pace, Place, Settings};
-use crate::volume::shard_tolerance;
 
 /// One object, ready to be read.
 #[derive(Debug)]
