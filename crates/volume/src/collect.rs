@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 use futures::future::{join_all, try_join_all};
 use futures::stream::StreamExt;
 use paritas_shards::ObjectId;
-use paritas_store::error::{Error, Result};
+use paritas_store::error::{Error, ErrorKind, Result};
 
 use crate::claim;
 use crate::cluster::Cluster;
@@ -16,6 +16,7 @@ use crate::names::{self, BACKLOG, MANIFESTS, OBJECTS, OBJECTS_2, OWED};
 use crate::node::{Entry, Node, is_abandoned};
 use crate::protocol::{Census, NodeIndex};
 use crate::unfinished::of_the_past;
+use crate::upload::UploadsJob;
 
 /// The age from which an unfinished file is removed.
 const ORPHAN_AGE: Duration = Duration::from_secs(24 * 3600);
@@ -34,7 +35,7 @@ struct NodeHoldings {
 }
 
 impl CollectJob<'_> {
-    /// Returns the number of objects that were removed.
+    /// Returns the number of objects and of uploads that were removed.
     pub async fn run(self) -> Result<usize> {
         let cluster = self.cluster;
         let mut census = Census::new(cluster.quorum);
@@ -61,7 +62,11 @@ impl CollectJob<'_> {
             // A record that cannot be removed does no harm: its object is gone.
             records.into_iter().for_each(|(_, record)| _ = record.end());
         }
-        Ok(orphans.len())
+        let uploads = match (UploadsJob { cluster }).collect().await {
+            Err(error) if error.kind() == ErrorKind::TooFewNodes => 0,
+            collected => collected?,
+        };
+        Ok(orphans.len() + uploads)
     }
 }
 

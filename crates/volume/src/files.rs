@@ -83,7 +83,7 @@ impl<'a> NameFiles<'a> {
                     let (layout, digest) = (self.cluster.layout_of(header)?, content.digest);
                     Some(ShardedObject { id, layout, length: listed.length, digest })
                 }
-                Body::Inline(_) => None,
+                Body::Inline(_) | Body::Pieces { .. } => None,
             },
             None => None,
         };

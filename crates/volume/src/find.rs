@@ -13,8 +13,8 @@ use crate::files::{ManifestFile, NameFiles};
 use crate::flaw::{Flaw, told};
 use crate::found::{FoundObject, GetOptions, ObjectBytes};
 use crate::hands::{NameHands, NameLog};
-use crate::manifest::Body;
-use crate::names::ObjectName;
+use crate::manifest::{Body, Piece};
+use crate::names::{self, ObjectName};
 use crate::protocol::{Get, GetOutcome, Listed, NodeIndex, PartIndex, Version, VersionKind};
 use crate::transfer::ShardedObject;
 use crate::transfer::receive::Receiver;
@@ -167,6 +167,9 @@ impl<'a> FindJob<'a> {
             (Body::Inline(bytes), _) => ObjectBytes::Inline(bytes.clone().into()),
             (Body::Shards { placement, .. }, Some(object)) => self.receive(object, placement),
             (Body::Shards { .. }, None) => return Err(missing()),
+            (Body::Pieces { upload, pieces }, _) => {
+                ObjectBytes::Pieces { upload: upload.clone(), pieces: pieces.clone() }
+            }
         };
         let (flaws, is_sure, warnings) = (survey.flaws, survey.is_sure, Vec::new());
         Ok(FoundObject { digest, content, flaws, is_sure, manifest, warnings })
@@ -235,6 +238,32 @@ pub(crate) async fn is_replaced(files: NameFiles<'_>, version: Version) -> (bool
     let outcome = drive(Get::again(files.cluster.quorum, version), &mut hands).await.0;
     let is_replaced = matches!(outcome, GetOutcome::Found(..) | GetOutcome::NotFound(_));
     (is_replaced, hands.log.flaws)
+}
+
+/// Finds a piece of an object.
+pub(crate) async fn find_piece(
+    cluster: &Cluster,
+    object: &FoundObject,
+    upload: &str,
+    piece: &Piece,
+) -> Result<FoundObject> {
+    let name = names::piece(upload, piece.number)?;
+    let is_it =
+        |found: &FoundObject| (found.length(), found.digest()) == (piece.length, piece.digest);
+    match FindJob::of(cluster, &name).run().await {
+        Ok(found) if is_it(&found) => Ok(found),
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+        // Pieces go when their object is replaced or removed.
+        _ => {
+            let files = NameFiles { cluster, name: object.name() };
+            let (is_replaced, _) = is_replaced(files, object.listed().version).await;
+            let message = format!("{}: piece {} is gone ({name})", files.name, piece.number);
+            match is_replaced {
+                true => Err(replaced(files.name)),
+                false => Err(Error::new(ErrorKind::TooFewShards, message)),
+            }
+        }
+    }
 }
 
 /// Returns the error that an object was replaced or removed while it was read.

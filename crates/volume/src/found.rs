@@ -5,11 +5,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures::stream::{self, BoxStream, StreamExt};
 use paritas_shards::Digest;
-use paritas_store::error::Result;
+use paritas_store::error::{Error, ErrorKind, Result};
 use paritas_store::place::attributes::Timestamp;
 
 use crate::flaw::Flaw;
-use crate::manifest::{Content, Manifest};
+use crate::manifest::{Content, Manifest, Notes, Piece};
 use crate::names::ObjectName;
 use crate::protocol::Listed;
 use crate::transfer::ShardedObject;
@@ -34,6 +34,11 @@ pub(crate) enum ObjectBytes {
         receiver: Arc<Receiver>,
         /// The name of the node of each part.
         nodes: Vec<Option<String>>,
+    },
+    /// In other objects, one after the other.
+    Pieces {
+        upload: String,
+        pieces: Vec<Piece>,
     },
 }
 
@@ -64,6 +69,10 @@ impl FoundObject {
                 stream::once(kept(wanted, start, vec![piece])).boxed()
             }
             ObjectBytes::Shards { receiver, .. } => Arc::clone(receiver).bytes(wanted),
+            ObjectBytes::Pieces { .. } => {
+                let message = "the bytes of an object in pieces are asked for at once";
+                stream::once(async move { Err(Error::new(ErrorKind::Internal, message)) }).boxed()
+            }
         }
     }
 
@@ -88,8 +97,8 @@ impl FoundObject {
 
     pub(crate) fn receiver(&self) -> Option<&Arc<Receiver>> {
         match &self.content {
-            ObjectBytes::Inline(_) => None,
             ObjectBytes::Shards { receiver, .. } => Some(receiver),
+            ObjectBytes::Inline(_) | ObjectBytes::Pieces { .. } => None,
         }
     }
 
@@ -99,6 +108,28 @@ impl FoundObject {
 
     fn content(&self) -> Option<&Content> {
         self.manifest.content.as_ref()
+    }
+
+    /// Returns the pieces that the object consists of, if it does.
+    pub fn pieces(&self) -> Option<&[Piece]> {
+        match &self.content {
+            ObjectBytes::Pieces { pieces, .. } => Some(pieces),
+            _ => None,
+        }
+    }
+
+    /// Returns the id of the upload that stored the object's pieces, if it is in pieces.
+    pub fn upload(&self) -> Option<&str> {
+        match &self.content {
+            ObjectBytes::Pieces { upload, .. } => Some(upload),
+            _ => None,
+        }
+    }
+
+    /// Returns what programs have noted about the object.
+    pub fn notes(&self) -> &Notes {
+        static NONE: Notes = Notes::new();
+        self.content().map_or(&NONE, |content| &content.notes)
     }
 
     /// Returns the object's length in bytes.
@@ -140,8 +171,8 @@ impl FoundObject {
     /// is unknown. Parts of a later stage may not exist yet.
     pub fn nodes(&self) -> Vec<Option<String>> {
         match &self.content {
-            ObjectBytes::Inline(_) => Vec::new(),
             ObjectBytes::Shards { nodes, .. } => nodes.clone(),
+            ObjectBytes::Inline(_) | ObjectBytes::Pieces { .. } => Vec::new(),
         }
     }
 

@@ -13,9 +13,9 @@ use tokio::sync::mpsc::{Receiver as Receiving, channel};
 
 use crate::cluster::Cluster;
 use crate::files::NameFiles;
-use crate::find::{is_replaced, look_everywhere, replaced};
+use crate::find::{find_piece, is_replaced, look_everywhere, replaced};
 use crate::flaw::{Flaw, told};
-use crate::found::FoundObject;
+use crate::found::{FoundObject, ObjectBytes};
 use crate::names::ObjectName;
 use crate::transfer::receive::{Keep, Pieces, Wanted, run_blocking};
 
@@ -41,10 +41,10 @@ impl ReadJob<'_> {
     pub async fn run_to_file(self, target: FileTarget) -> Result<FoundObject> {
         let mut output = Output::create(target, self.object.mode(), self.object.modified())?;
         output.expect_room(self.object.length())?;
-        if !output.takes_positions() {
+        if !output.takes_positions() || self.object.pieces().is_some() {
             let object = self.run(None, &mut output).await?;
-            output.commit()?;
-            return Ok(object);
+            let warnings = output.commit()?;
+            return Ok(FoundObject { warnings, ..object });
         }
         let output = SharedValue::new(output);
         let object = self.copy(None, ByteSink::File(&output)).await?;
@@ -58,6 +58,9 @@ impl ReadJob<'_> {
         let whole = 0..self.object.length();
         let range = range.unwrap_or_else(|| whole.clone());
         expect_within(&name, &range, whole.end)?;
+        if self.object.pieces().is_some() {
+            return self.copy_pieces(range, sink).await;
+        }
         let receiver = self.object.receiver();
         receiver.map_or(Ok(()), |it| self.cluster.expect_room(&name, &it.layout))?;
         let digest = (range == whole).then(|| SharedValue::new(PieceDigest::new(whole.end)));
@@ -78,6 +81,33 @@ impl ReadJob<'_> {
             self.expect_digest(digest.alone().await)?;
         }
         self.object.note_flaws();
+        Ok(self.object)
+    }
+
+    /// Copies bytes of an object in pieces, from one piece after the other. A piece that is copied
+    /// whole is compared with its digest.
+    async fn copy_pieces(
+        mut self,
+        range: Range<u64>,
+        mut sink: ByteSink<'_>,
+    ) -> Result<FoundObject> {
+        let (cluster, progress) = (self.cluster, self.progress);
+        let ObjectBytes::Pieces { upload, pieces } = &self.object.content else {
+            return Ok(self.object);
+        };
+        let (mut start, mut flaws) = (0, Vec::new());
+        for piece in pieces {
+            let end = start + piece.length;
+            let wanted = range.start.max(start)..range.end.min(end);
+            if !wanted.is_empty() {
+                let object = find_piece(cluster, &self.object, upload, piece).await?;
+                let wanted = wanted.start - start..wanted.end - start;
+                let job = ReadJob { cluster, object, progress };
+                flaws.extend(Box::pin(job.copy(Some(wanted), sink.again())).await?.flaws);
+            }
+            start = end;
+        }
+        flaws.into_iter().for_each(|flaw| flaw.add_to(&mut self.object.flaws));
         Ok(self.object)
     }
 
@@ -141,6 +171,14 @@ enum ByteSink<'a> {
 }
 
 impl ByteSink<'_> {
+    /// Returns the same place, for the next piece of an object.
+    fn again(&mut self) -> ByteSink<'_> {
+        match self {
+            Self::Stream(stream) => ByteSink::Stream(*stream),
+            Self::File(file) => ByteSink::File(file),
+        }
+    }
+
     /// Writes the next bytes in order, unless the file has them already.
     fn take(&mut self, pieces: &Pieces) -> Result<()> {
         let Self::Stream(stream) = self else { return Ok(()) };

@@ -56,7 +56,7 @@ pub(crate) struct ListJob<'a> {
 }
 
 impl ListJob<'_> {
-    /// Lists the objects. Too few answers are an error, unless `options` allow stale ones and at
+    /// Lists the objects, those of the volume itself only if the prefix asks for them. Too few answers are an error, unless `options` allow stale ones and at
     /// least one node answered.
     pub async fn run(self, options: GetOptions) -> Result<Listing> {
         let found = self.look().await;
@@ -64,7 +64,10 @@ impl ListJob<'_> {
         if !is_sure && (!options.allow_stale || found.answered == 0) {
             return Err(found.too_few(self.cluster));
         }
-        let newest = found.names.into_iter().filter_map(|(name, versions)| {
+        let is_own = |name: &ObjectName| names::is_own(name.as_str());
+        let shows_own = names::is_own(self.prefix);
+        let shown = found.names.into_iter().filter(|(name, _)| shows_own || !is_own(name));
+        let newest = shown.filter_map(|(name, versions)| {
             let newest = versions.into_keys().next_back()?;
             (newest.kind == VersionKind::Put).then_some((name, newest))
         });

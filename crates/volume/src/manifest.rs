@@ -11,6 +11,11 @@
 //! It is never changed. What its path says it says again, and a manifest that contradicts its path
 //! is refused. Where the shards are is only a hint in it: shards describe themselves and are found
 //! by listing their folder, so repair need not write manifests.
+//!
+//! A manifest has format 1 if format 1 can say it. Format 2 adds notes, which programs have made
+//! about the object, and objects in pieces ([`Body::Pieces`]).
+
+use std::collections::BTreeMap;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -23,8 +28,8 @@ use crate::names::ObjectName;
 use crate::node::MOST_WHOLE;
 use crate::protocol::{Listed, Version, VersionKind};
 
-/// The number of the format.
-const FORMAT: u32 = 1;
+/// The formats that are read. The first says everything but notes and pieces.
+const FORMATS: [u32; 2] = [1, 2];
 /// The most bytes of a manifest's file, which is read whole.
 pub const MOST_BYTES: usize = MOST_WHOLE as usize;
 /// The most bytes of an object that stands in its manifest.
@@ -33,6 +38,12 @@ pub const MOST_INLINE: usize = 1 << 20;
 const MOST_PLACES: usize = 4096;
 /// The most bytes of a node's name, a volume's id, or a code's spec.
 const MOST_TEXT: usize = 255;
+/// The most pieces of an object.
+pub(crate) const MOST_PIECES: usize = 10_000;
+/// The most bytes of all notes about an object, with their names.
+const MOST_NOTES: usize = 16 << 10;
+/// The context that separates digests of objects in pieces from all other uses of BLAKE3.
+const PIECES_CONTEXT: &str = "Paritas: an object in pieces";
 /// The greatest permissions of a file.
 const MOST_MODE: u32 = 0o7777;
 const NANOSECONDS: u32 = 1_000_000_000;
@@ -52,10 +63,14 @@ pub struct Manifest {
     pub created: u64,
 }
 
+/// What programs have noted about an object, such as its type. The volume keeps it and does not
+/// read it.
+pub type Notes = BTreeMap<String, String>;
+
 /// What a manifest says of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Content {
-    /// The BLAKE3 of the object's bytes.
+    /// The BLAKE3 of the object's bytes; of an object in pieces, [`digest_of_pieces`].
     pub digest: Digest,
     /// Where the object's bytes are.
     pub body: Body,
@@ -63,6 +78,8 @@ pub struct Content {
     pub mode: Option<u32>,
     /// When the source last changed, if known.
     pub modified: Option<Timestamp>,
+    /// What programs have noted about the object.
+    pub notes: Notes,
 }
 
 /// Where an object's bytes are.
@@ -79,10 +96,38 @@ pub enum Body {
     },
     /// In the manifest itself.
     Inline(Vec<u8>),
+    /// In other objects of the volume, one after the other.
+    Pieces {
+        /// The id of the upload that stored them. Their names follow from it ([`crate::names`]).
+        upload: String,
+        /// The pieces, in order.
+        pieces: Vec<Piece>,
+    },
+}
+
+/// A piece of an object: another object, which nobody changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Piece {
+    /// The number of the piece in its upload. Numbers ascend, and some may be left out.
+    pub number: u32,
+    /// Its length in bytes.
+    pub length: u64,
+    /// The BLAKE3 of its bytes.
+    pub digest: Digest,
+}
+
+/// Returns the digest of an object in pieces: the BLAKE3, in a context of its own, of the length
+/// (eight bytes, little-endian) and the digest of each piece.
+pub fn digest_of_pieces(pieces: &[Piece]) -> Digest {
+    let mut hasher = blake3::Hasher::new_derive_key(PIECES_CONTEXT);
+    for piece in pieces {
+        hasher.update(&piece.length.to_le_bytes()).update(piece.digest.as_bytes());
+    }
+    Digest::new(hasher.finalize().into())
 }
 
 /// The fields as they stand in the file, in their order.
-#[derive(Serialize, Deserialize)]
+#[derive(Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Fields {
     format: u32,
@@ -108,6 +153,13 @@ struct Fields {
     placement: Option<Vec<String>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     content: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    upload: Option<String>,
+    /// Number, length and digest of each piece.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pieces: Option<Vec<(u32, u64, String)>>,
+    #[serde(default, skip_serializing_if = "Notes::is_empty")]
+    notes: Notes,
 }
 
 /// The field that tells how to read the others.
@@ -159,21 +211,8 @@ impl Manifest {
 
     fn fields(&self) -> Fields {
         let Listed { version, kind, length } = self.listed;
-        let content = self.content.as_ref();
-        let shards = content.and_then(|content| match &content.body {
-            Body::Shards { code, header, placement } => {
-                Some((code.clone(), (STANDARD.encode(header), placement.clone())))
-            }
-            Body::Inline(_) => None,
-        });
-        let inline = content.and_then(|content| match &content.body {
-            Body::Shards { .. } => None,
-            Body::Inline(bytes) => Some(STANDARD.encode(bytes)),
-        });
-        let (code, others) = shards.unzip();
-        let (header, placement) = others.unzip();
-        Fields {
-            format: FORMAT,
+        let mut fields = Fields {
+            format: FORMATS[0],
             volume: self.volume.clone(),
             name: self.name.to_string(),
             generation: version.generation,
@@ -181,15 +220,37 @@ impl Manifest {
             kind: kind.to_string(),
             length,
             created: self.created,
-            digest: content.map(|content| content.digest.to_string()),
-            mode: content.and_then(|content| content.mode),
-            modified: content
-                .and_then(|content| content.modified)
-                .map(|time| (time.seconds, time.nanoseconds)),
-            code,
-            header,
-            placement,
-            content: inline,
+            ..Fields::default()
+        };
+        if let Some(content) = &self.content {
+            fields.describe(content);
+        }
+        fields
+    }
+}
+
+impl Fields {
+    /// Takes in what a manifest says of an object.
+    fn describe(&mut self, content: &Content) {
+        self.digest = Some(content.digest.to_string());
+        self.mode = content.mode;
+        self.modified = content.modified.map(|time| (time.seconds, time.nanoseconds));
+        self.notes = content.notes.clone();
+        match &content.body {
+            Body::Shards { code, header, placement } => {
+                self.code = Some(code.clone());
+                self.header = Some(STANDARD.encode(header));
+                self.placement = Some(placement.clone());
+            }
+            Body::Inline(bytes) => self.content = Some(STANDARD.encode(bytes)),
+            Body::Pieces { upload, pieces } => {
+                let piece = |piece: &Piece| (piece.number, piece.length, piece.digest.to_string());
+                self.upload = Some(upload.clone());
+                self.pieces = Some(pieces.iter().map(piece).collect());
+            }
+        }
+        if self.pieces.is_some() || !self.notes.is_empty() {
+            self.format = FORMATS[1];
         }
     }
 }
@@ -200,10 +261,15 @@ type ManifestFlaw = String;
 fn read(bytes: &[u8]) -> Result<Manifest, ManifestFlaw> {
     let line = checked_line(bytes)?;
     let FormatField { format } = serde_json::from_str(line).map_err(|error| error.to_string())?;
-    if format != FORMAT {
-        return Err(format!("its format is {format}; this program reads {FORMAT}"));
+    let [first, last] = FORMATS;
+    if !FORMATS.contains(&format) {
+        return Err(format!("its format is {format}; this program reads {first} and {last}"));
     }
-    manifest_of(serde_json::from_str(line).map_err(|error| error.to_string())?)
+    let fields: Fields = serde_json::from_str(line).map_err(|error| error.to_string())?;
+    if format == first && (fields.pieces.is_some() || !fields.notes.is_empty()) {
+        return Err(format!("its format is {first}, which has neither pieces nor notes"));
+    }
+    manifest_of(fields)
 }
 
 /// Returns the first line, if the second one states its digest.
@@ -238,23 +304,19 @@ fn manifest_of(fields: Fields) -> Result<Manifest, ManifestFlaw> {
 }
 
 fn expect_no_content(fields: &Fields) -> Result<Option<Content>, ManifestFlaw> {
-    let Fields { digest, mode, modified, code, header, placement, content, .. } = fields;
-    let is_empty = digest.is_none() && mode.is_none() && modified.is_none() && code.is_none();
-    match is_empty
-        && header.is_none()
-        && placement.is_none()
-        && content.is_none()
-        && fields.length == 0
-    {
+    let Fields { digest, mode, modified, code, header, placement, content, upload, .. } = fields;
+    let texts = [digest, code, header, content, upload];
+    let is_empty = texts.iter().all(|text| text.is_none())
+        && (mode.is_none() && modified.is_none() && placement.is_none())
+        && (fields.pieces.is_none() && fields.notes.is_empty() && fields.length == 0);
+    match is_empty {
         true => Ok(None),
         false => Err("it removes the name, but describes an object".to_owned()),
     }
 }
 
 fn content_of(fields: &Fields) -> Result<Content, ManifestFlaw> {
-    let digest = fields.digest.as_deref().ok_or("it has no digest")?;
-    let digest = blake3::Hash::from_hex(digest).map_err(|error| format!("digest: {error}"))?;
-    let digest = Digest::new(digest.into());
+    let digest = digest_from(fields.digest.as_deref().ok_or("it has no digest")?)?;
     if let Some(mode) = fields.mode.filter(|&mode| mode > MOST_MODE) {
         return Err(format!("its mode is {mode:o}; the greatest is {MOST_MODE:o}"));
     }
@@ -264,12 +326,64 @@ fn content_of(fields: &Fields) -> Result<Content, ManifestFlaw> {
         return Err(format!("its modification time has {nanoseconds} nanoseconds"));
     }
     let modified = modified.map(|(seconds, nanoseconds)| Timestamp { seconds, nanoseconds });
-    let body = match (&fields.content, &fields.code, &fields.header, &fields.placement) {
-        (Some(text), None, None, None) => inline_of(text, fields.length, digest)?,
-        (None, Some(code), Some(header), Some(placement)) => shards_of(code, header, placement)?,
-        _ => return Err("it must have either content, or code, header and placement".to_owned()),
+    let notes = check_notes(&fields.notes)?;
+    Ok(Content { digest, body: body_of(fields, digest)?, mode: fields.mode, modified, notes })
+}
+
+fn body_of(fields: &Fields, digest: Digest) -> Result<Body, ManifestFlaw> {
+    let Fields { content, code, header, placement, upload, pieces, .. } = fields;
+    match (content, (code, header, placement), (upload, pieces)) {
+        (Some(text), (None, None, None), (None, None)) => inline_of(text, fields.length, digest),
+        (None, (Some(code), Some(header), Some(placement)), (None, None)) => {
+            shards_of(code, header, placement)
+        }
+        (None, (None, None, None), (Some(upload), Some(pieces))) => {
+            pieces_of(upload, pieces, fields.length, digest)
+        }
+        _ => Err("it must have either content, or code, header and placement, or upload and \
+                  pieces"
+            .to_owned()),
+    }
+}
+
+fn check_notes(notes: &Notes) -> Result<Notes, ManifestFlaw> {
+    let bytes: usize = notes.iter().map(|(name, text)| name.len() + text.len()).sum();
+    match bytes <= MOST_NOTES {
+        true => Ok(notes.clone()),
+        false => Err(format!("its notes have {bytes} bytes; the most is {MOST_NOTES}")),
+    }
+}
+
+fn digest_from(text: &str) -> Result<Digest, ManifestFlaw> {
+    let digest = blake3::Hash::from_hex(text).map_err(|error| format!("digest: {error}"))?;
+    Ok(Digest::new(digest.into()))
+}
+
+fn pieces_of(
+    upload: &str,
+    stated: &[(u32, u64, String)],
+    length: u64,
+    digest: Digest,
+) -> Result<Body, ManifestFlaw> {
+    check_text("upload", upload)?;
+    let piece = |&(number, length, ref digest): &(u32, u64, String)| {
+        Ok(Piece { number, length, digest: digest_from(digest)? })
     };
-    Ok(Content { digest, body, mode: fields.mode, modified })
+    let pieces = stated.iter().map(piece).collect::<Result<Vec<_>, ManifestFlaw>>()?;
+    let total = pieces.iter().try_fold(0_u64, |total, piece| total.checked_add(piece.length));
+    let count = pieces.len();
+    let flaw = if !(1..=MOST_PIECES).contains(&count) {
+        format!("it has {count} pieces; 1 to {MOST_PIECES} are allowed")
+    } else if !pieces.is_sorted_by(|a, b| a.number < b.number) {
+        "the numbers of its pieces do not ascend".to_owned()
+    } else if total != Some(length) {
+        format!("its pieces do not have {length} bytes, which is its length")
+    } else if digest_of_pieces(&pieces) != digest {
+        "its pieces do not have the digest that it states".to_owned()
+    } else {
+        return Ok(Body::Pieces { upload: upload.to_owned(), pieces });
+    };
+    Err(flaw)
 }
 
 fn inline_of(text: &str, length: u64, digest: Digest) -> Result<Body, ManifestFlaw> {

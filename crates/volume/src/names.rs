@@ -12,6 +12,8 @@
 //! | `scrub` | how far the scrub of the volume is |
 //! | `ready` | the mark of a node that has the manifests which it should have |
 //!
+//! Objects whose names begin with `.paritas/` are the volume's own (`upload.rs`).
+//!
 //! `<id>` is the object's id, 32 hexadecimal digits, and `<2 hex>` its first two. The generation
 //! has 16 hexadecimal digits, so that listings sort by it; the length in bytes is hexadecimal.
 //!
@@ -22,6 +24,7 @@
 mod object;
 
 use paritas_shards::ObjectId;
+use paritas_store::error::{Error, Result};
 
 pub(crate) use object::Texts;
 pub use object::{ObjectName, PathName};
@@ -51,6 +54,35 @@ pub const OWED: &str = "owed/";
 pub const BACKLOG: &str = "backlog/";
 /// The end of the names of claims, which lie beside these.
 const CLAIM: &str = ".claim";
+/// Begins the names of the volume's own objects: pieces of objects, and records of uploads.
+const OWN: &str = ".paritas/";
+/// Begins the names of the pieces of objects.
+pub(crate) const PIECES: &str = ".paritas/pieces/";
+/// Begins the names of the records of uploads.
+pub(crate) const UPLOADS: &str = ".paritas/uploads/";
+
+/// Whether an object is the volume's own. Listings show it only to those who ask for such names.
+pub(crate) fn is_own(name: &str) -> bool {
+    name.starts_with(OWN)
+}
+
+/// Refuses the names of the volume's own objects.
+pub(crate) fn expect_free(name: &ObjectName) -> Result<()> {
+    let message = || format!("{name}: names that begin with .paritas/ are the volume's own");
+    if is_own(name.as_str()) { Err(Error::parameters(message())) } else { Ok(()) }
+}
+
+/// Returns the name of a piece that an upload has stored.
+pub(crate) fn piece(upload: &str, number: u32) -> Result<ObjectName> {
+    ObjectName::new(format!("{PIECES}{upload}/{number:05}"))
+}
+
+/// Reads the name of a piece: its upload and its number.
+pub(crate) fn parse_piece(name: &ObjectName) -> Option<(&str, u32)> {
+    let (upload, number) = name.as_str().strip_prefix(PIECES)?.split_once('/')?;
+    let number = number.parse().ok()?;
+    piece(upload, number).is_ok_and(|same| same == *name).then_some((upload, number))
+}
 
 impl ObjectName {
     /// Returns the folder of the name's manifests, with the separator.

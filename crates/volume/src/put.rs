@@ -15,6 +15,7 @@ use crate::driver::drive;
 use crate::flaw::Flaw;
 use crate::heartbeat::Heartbeat;
 use crate::hints::Hints;
+use crate::manifest::{Notes, Piece, digest_of_pieces};
 use crate::names::ObjectName;
 use crate::protocol::{Listed, NewParts, NodeIndex, Put, PutOutcome, Spread, Version};
 use crate::put_hands::{NewContent, PutHands};
@@ -30,6 +31,9 @@ pub struct PutOptions {
     pub length: Option<u64>,
     /// Is told the number of bytes done since it was last called.
     pub progress: Option<Arc<dyn Fn(u64) + Send + Sync>>,
+    /// Returns what the manifest notes about the object. It is called when the source was read, so
+    /// it may tell what only its bytes show.
+    pub notes: Option<Arc<dyn Fn() -> Notes + Send + Sync>>,
 }
 
 /// The result of a put.
@@ -64,7 +68,12 @@ pub(crate) struct PutJob<'a> {
     pub old: Option<Version>,
 }
 
-impl PutJob<'_> {
+impl<'a> PutJob<'a> {
+    /// Prepares to write an object with an id of its own.
+    pub fn new(cluster: &'a Cluster, name: &'a ObjectName, options: PutOptions) -> Result<Self> {
+        Ok(Self { cluster, name, object: ObjectId::random()?, options, old: None })
+    }
+
     /// Writes the object: in its manifests if it is small, otherwise in shards.
     pub async fn run(self, source: impl Read + Send + 'static) -> Result<PutReport> {
         match peek(source, self.cluster.setup.inline_bytes).await? {
@@ -79,6 +88,16 @@ impl PutJob<'_> {
         self.options.progress.iter().for_each(|progress| progress(bytes.len() as u64));
         let digest = Digest::new(blake3::hash(&bytes).into());
         let content = NewContent::Inline { bytes, digest };
+        let hands = PutHands::new(self.cluster, self.name, content);
+        self.commit(parts, hands).await
+    }
+
+    /// Writes an object that consists of pieces, which are stored already.
+    pub async fn run_in_pieces(self, upload: &str, pieces: Vec<Piece>) -> Result<PutReport> {
+        let length = pieces.iter().map(|piece| piece.length).sum();
+        let parts = NewParts::Inline { length, order: self.cluster.inline_order(self.object) };
+        let (digest, upload) = (digest_of_pieces(&pieces), upload.to_owned());
+        let content = NewContent::Pieces { upload, pieces, digest };
         let hands = PutHands::new(self.cluster, self.name, content);
         self.commit(parts, hands).await
     }
@@ -115,8 +134,8 @@ impl PutJob<'_> {
 
     /// Stores parts and manifests.
     async fn commit(&self, parts: NewParts, mut hands: PutHands<'_>) -> Result<PutReport> {
-        (hands.attributes, hands.progress) =
-            (self.options.attributes, self.options.progress.clone());
+        hands.attributes = self.options.attributes;
+        (hands.progress, hands.notes) = (self.options.progress.clone(), self.options.notes.clone());
         let put = Put::new(self.cluster.quorum, self.object, parts, now());
         let put = self.old.into_iter().fold(put, Put::in_place_of);
         let (outcome, put) = drive(put, &mut hands).await;

@@ -21,7 +21,7 @@ use crate::flaw::told;
 use crate::hands::{Finding, NameHands};
 use crate::heartbeat::Pulse;
 use crate::hints;
-use crate::manifest::{Body, Content, Manifest};
+use crate::manifest::{Body, Content, Manifest, Notes, Piece};
 use crate::names::{self, ObjectName};
 use crate::node::{Mode, Writer};
 use crate::protocol::{Action, Answer, Listed, NodeIndex, PartIndex, PutOutcome, Request};
@@ -29,12 +29,21 @@ use crate::transfer::ShardedObject;
 use crate::transfer::send::{Sent, send};
 use crate::unfinished::PutRecord;
 
+/// Returns what a manifest notes about an object.
+pub(crate) type MakeNotes = Arc<dyn Fn() -> Notes + Send + Sync>;
+
 /// What a name means from now on.
 pub(crate) enum NewContent {
     Removed,
     /// An object that is kept in its manifests.
     Inline {
         bytes: Vec<u8>,
+        digest: Digest,
+    },
+    /// An object in pieces, which are stored already.
+    Pieces {
+        upload: String,
+        pieces: Vec<Piece>,
         digest: Digest,
     },
     /// An object in shards, with the front header of part 0.
@@ -56,6 +65,8 @@ pub(crate) struct PutHands<'a> {
     pub attributes: Attributes,
     /// Is told the number of bytes sent since it was last called.
     pub progress: Option<Arc<dyn Fn(u64) + Send + Sync>>,
+    /// Returns what the manifest notes about the object.
+    pub notes: Option<MakeNotes>,
     content: NewContent,
     /// Why the source could not be sent.
     error: Option<Error>,
@@ -70,6 +81,7 @@ impl<'a> PutHands<'a> {
             record: None,
             attributes: Attributes::default(),
             progress: None,
+            notes: None,
             content,
             error: None,
         }
@@ -79,14 +91,14 @@ impl<'a> PutHands<'a> {
     pub fn layout(&self) -> Option<&ObjectLayout> {
         match &self.content {
             NewContent::Shards { layout, .. } => Some(layout),
-            NewContent::Inline { .. } | NewContent::Removed => None,
+            _ => None,
         }
     }
 
     /// Returns the digest of the object that was stored.
     pub fn digest(&self) -> Digest {
         match (&self.content, &self.name.object) {
-            (NewContent::Inline { digest, .. }, _) => *digest,
+            (NewContent::Inline { digest, .. } | NewContent::Pieces { digest, .. }, _) => *digest,
             (_, object) => object.as_ref().map_or(Digest::new([0; 32]), |object| object.digest),
         }
     }
@@ -136,7 +148,9 @@ impl<'a> PutHands<'a> {
         }
         let body = self.body()?;
         let Attributes { mode, modified, .. } = self.attributes;
-        let content = body.map(|(digest, body)| Content { digest, body, mode, modified });
+        let notes = || self.notes.as_ref().map(|notes| notes()).unwrap_or_default();
+        let content =
+            body.map(|(digest, body)| Content { digest, body, mode, modified, notes: notes() });
         let NameFiles { cluster, name } = self.name.files;
         let (volume, name) = (cluster.setup.id.clone(), name.clone());
         let manifest = Manifest { volume, name, listed, content, created: now() };
@@ -150,6 +164,10 @@ impl<'a> PutHands<'a> {
             NewContent::Removed => return Ok(None),
             NewContent::Inline { bytes, digest } => {
                 return Ok(Some((*digest, Body::Inline(bytes.clone()))));
+            }
+            NewContent::Pieces { upload, pieces, digest } => {
+                let (upload, pieces) = (upload.clone(), pieces.clone());
+                return Ok(Some((*digest, Body::Pieces { upload, pieces })));
             }
             NewContent::Shards { layout, header } => (layout, header.clone()),
         };
@@ -233,9 +251,7 @@ impl NewContent {
     fn refused(&self, stored: usize) -> (&'static str, String) {
         match self {
             Self::Removed => ("removed", String::new()),
-            Self::Inline { .. } | Self::Shards { .. } => {
-                ("written", format!(", and {} could be stored", counted(stored, "shard")))
-            }
+            _ => ("written", format!(", and {} could be stored", counted(stored, "shard"))),
         }
     }
 }

@@ -5,6 +5,7 @@
 
 use std::collections::VecDeque;
 use std::io::{self, Read};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use paritas_shards::{Digest, ObjectId};
@@ -15,7 +16,8 @@ use crate::cluster::Cluster;
 use crate::find::{FindJob, look_everywhere};
 use crate::found::FoundObject;
 use crate::get::ahead;
-use crate::names::ObjectName;
+use crate::manifest::Piece;
+use crate::names::{self, ObjectName};
 use crate::put::{PutJob, PutOptions, PutReport};
 use crate::transfer::receive::Pieces;
 
@@ -30,6 +32,7 @@ pub enum Reencoded {
 }
 
 /// Cuts an object anew by the volume's code.
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct ReencodeJob<'a> {
     pub cluster: &'a Cluster,
     pub name: &'a ObjectName,
@@ -39,6 +42,9 @@ impl ReencodeJob<'_> {
     pub async fn run(self) -> Result<Reencoded> {
         let Self { cluster, name } = self;
         let object = FindJob::of(cluster, name).run().await?;
+        if let Some((upload, pieces)) = object.upload().zip(object.pieces()) {
+            return self.run_over(upload, pieces).await;
+        }
         let code = cluster.setup.code.spec().to_string();
         if object.code().is_none_or(|old| old == code) {
             return Ok(Reencoded::Unchanged);
@@ -48,6 +54,8 @@ impl ReencodeJob<'_> {
         options.attributes.mode = object.mode();
         options.attributes.modified = object.modified();
         options.length = Some(object.length());
+        let notes = object.notes().clone();
+        options.notes = Some(Arc::new(move || notes.clone()));
         let id = greater(old.object)?;
         // The source is read once, so its shards must be found before: they may have moved.
         let (object, _) = look_everywhere(cluster, object).await;
@@ -56,6 +64,19 @@ impl ReencodeJob<'_> {
         let source = Box::new(ObjectSource::of(&object));
         let job = PutJob { cluster, name, object: id, options, old: Some(old) };
         Ok(Reencoded::Changed(job.run_in_shards(source).await?))
+    }
+
+    /// Cuts the pieces of an object. Returns what the last one that was cut anew has become.
+    async fn run_over(self, upload: &str, pieces: &[Piece]) -> Result<Reencoded> {
+        let mut done = Reencoded::Unchanged;
+        for piece in pieces {
+            let name = &names::piece(upload, piece.number)?;
+            let job = ReencodeJob { cluster: self.cluster, name };
+            if let changed @ Reencoded::Changed(_) = Box::pin(job.run()).await? {
+                done = changed;
+            }
+        }
+        Ok(done)
     }
 }
 

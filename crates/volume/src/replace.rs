@@ -154,7 +154,7 @@ impl FillJob<'_> {
         for from in self.cluster.nodes().filter(|&from| from != self.node) {
             let Ok(file) = files.read_manifest(from, listed).await else { continue };
             let content = file.manifest.content;
-            let is_on_few = content.is_none_or(|it| matches!(it.body, Body::Inline(_)));
+            let is_on_few = content.is_none_or(|it| !matches!(it.body, Body::Shards { .. }));
             if is_on_few && is_settled {
                 return Ok(Some(false));
             }

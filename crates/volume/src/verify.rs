@@ -9,12 +9,12 @@ use paritas_store::state::State;
 
 use crate::cluster::{Cluster, MOST_ATTEMPTS};
 use crate::files::NameFiles;
-use crate::find::{FindJob, is_replaced, replaced};
+use crate::find::{FindJob, find_piece, is_replaced, replaced};
 use crate::flaw::Flaw;
 use crate::found::FoundObject;
 use crate::get::ReadJob;
 use crate::hands::NameLog;
-use crate::names::ObjectName;
+use crate::names::{self, ObjectName};
 use crate::protocol::{Listed, NodeIndex, PartIndex};
 use crate::stages::stage_ends;
 use crate::transfer::ShardedObject;
@@ -64,6 +64,7 @@ impl VerifyJob<'_> {
             let object = FindJob::of(cluster, name).run().await?;
             let look = VersionLook { files, object: &object, is_deep, log: NameLog::default() };
             let verdict = look.run().await?;
+            let verdict = self.add_pieces(verdict, &object).await?;
             // What is missing of a version that was replaced or removed meanwhile is not lost.
             if verdict.state == State::Intact || !is_replaced(files, verdict.listed.version).await.0
             {
@@ -71,6 +72,35 @@ impl VerifyJob<'_> {
             }
         }
         Err(replaced(name))
+    }
+
+    /// Looks at the pieces of an object as well, and adds what is found there to the verdict.
+    async fn add_pieces(self, mut verdict: Verdict, object: &FoundObject) -> Result<Verdict> {
+        let cluster = self.cluster;
+        let Some((upload, pieces)) = object.upload().zip(object.pieces()) else {
+            return Ok(verdict);
+        };
+        for piece in pieces {
+            let name = &names::piece(upload, piece.number)?;
+            let of_piece = match find_piece(cluster, object, upload, piece).await {
+                Ok(_) => Box::pin(VerifyJob { name, ..self }.run()).await,
+                Err(error) => Err(error),
+            };
+            match of_piece {
+                Ok(found) => {
+                    verdict.state = verdict.state.max(found.state);
+                    verdict.spare = verdict.spare.min(found.spare);
+                    verdict.read_bytes += found.read_bytes;
+                    found.flaws.into_iter().for_each(|flaw| flaw.add_to(&mut verdict.flaws));
+                }
+                // The piece is gone.
+                Err(error) if error.kind() == ErrorKind::TooFewShards => {
+                    (verdict.state, verdict.spare) = (verdict.state.max(State::Lost), 0);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(verdict)
     }
 }
 

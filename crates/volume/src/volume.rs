@@ -7,7 +7,7 @@ use std::path::Path;
 
 use futures::future::join_all;
 use paritas::{Code, CodecOptions, Spec};
-use paritas_shards::{FileTarget, ObjectId};
+use paritas_shards::FileTarget;
 #[cfg(doc)]
 use paritas_store::error::ErrorKind;
 use paritas_store::error::Result;
@@ -21,8 +21,9 @@ use crate::found::{FoundObject, GetOptions};
 use crate::get::ReadJob;
 use crate::hints::Hints;
 use crate::list::{ListJob, Listing};
+use crate::manifest::Notes;
 use crate::members::{ClusterNode, mark_all};
-use crate::names::ObjectName;
+use crate::names::{self, ObjectName};
 use crate::node::Probe;
 use crate::open;
 use crate::placement::Member;
@@ -38,6 +39,7 @@ use crate::replace::{FillJob, Filled};
 use crate::scrub::{Cursor, Scrub, ScrubStatus};
 use crate::setup::{Rate, Setup};
 use crate::status::{StatusJob, VolumeStatus};
+use crate::upload::{Upload, UploadsJob};
 use crate::urgency::most_urgent_first;
 use crate::verify::{Verdict, VerifyJob};
 
@@ -132,15 +134,16 @@ impl Volume {
     ///
     /// # Errors
     /// If too few nodes take part ([`ErrorKind::TooFewNodes`]): then nothing is visible, unless the
-    /// message says that the outcome is open. If the source cannot be read ([`ErrorKind::Io`]).
+    /// message says that the outcome is open. If the source cannot be read ([`ErrorKind::Io`]), or
+    /// if the name is one of the volume's own ([`ErrorKind::Parameters`]).
     pub async fn put(
         &self,
         name: &ObjectName,
         source: impl Read + Send + 'static,
         options: PutOptions,
     ) -> Result<PutReport> {
-        let (cluster, object) = (&self.cluster, ObjectId::random()?);
-        PutJob { cluster, name, object, options, old: None }.run(source).await
+        names::expect_free(name)?;
+        PutJob::new(&self.cluster, name, options)?.run(source).await
     }
 
     /// Finds an object.
@@ -210,7 +213,7 @@ impl Volume {
         RemoveJob { cluster: &self.cluster, name }.run().await
     }
 
-    /// Cuts an object by the volume's code, if it has another. Mode and time stay. Readers find the
+    /// Cuts an object, or its pieces, by the volume's code, if it has another. Mode and time stay. Readers find the
     /// object at any moment; if somebody replaces or removes it meanwhile, that counts.
     ///
     /// # Errors
@@ -220,7 +223,8 @@ impl Volume {
         ReencodeJob { cluster: &self.cluster, name }.run().await
     }
 
-    /// Lists the objects whose names begin with `prefix`, all of them if it is empty.
+    /// Lists the objects whose names begin with `prefix`, all of them if it is empty. The volume's
+    /// own objects, such as pieces, are shown only if `prefix` asks for them.
     ///
     /// # Errors
     /// If too few nodes answered to be sure of what there is ([`ErrorKind::TooFewNodes`]).
@@ -237,7 +241,8 @@ impl Volume {
         ListJob { cluster: &self.cluster, prefix }.run(options).await
     }
 
-    /// Looks for all parts and manifests of an object. If `is_deep`, every block of the parts and
+    /// Looks for all parts and manifests of an object, and for those of its pieces, if it is in
+    /// pieces. If `is_deep`, every block of the parts and
     /// every manifest is read and checked; otherwise only the lengths of parts are looked at.
     ///
     /// # Errors
@@ -313,14 +318,55 @@ impl Volume {
     }
 
     /// Removes what interrupted puts left behind: the objects that no manifest names, and whose put
-    /// was on this machine and its process is over, or that are older than a day. Returns their
-    /// number. Of other machines' puts nothing is removed as long as any node does not answer,
+    /// was on this machine and its process is over, or that are older than a day; and the pieces of
+    /// uploads that were given up ([`Self::collect_uploads`]). Returns their number. Of other machines' puts nothing is removed as long as any node does not answer,
     /// because that node may have a manifest of them.
     ///
     /// # Errors
     /// If an object cannot be deleted ([`ErrorKind::Io`]).
     pub async fn collect(&self) -> Result<usize> {
         CollectJob { cluster: &self.cluster }.run().await
+    }
+
+    /// Begins an upload. `notes` are kept for the object.
+    ///
+    /// # Errors
+    /// As [`Volume::put`].
+    pub async fn begin_upload(&self, name: &ObjectName, notes: Notes) -> Result<Upload<'_>> {
+        self.all_uploads().begin(name, notes).await
+    }
+
+    /// Finds an upload by its id.
+    ///
+    /// # Errors
+    /// If there is none, or none any more ([`ErrorKind::NotFound`]); as [`Volume::find`].
+    pub async fn find_upload(&self, id: &str) -> Result<Upload<'_>> {
+        self.all_uploads().find(id).await
+    }
+
+    /// Returns the uploads that are not complete, in the order of their ids.
+    ///
+    /// # Errors
+    /// As [`Volume::list`] and [`Volume::find`].
+    pub async fn uploads(&self) -> Result<Vec<Upload<'_>>> {
+        self.all_uploads().all().await
+    }
+
+    /// Removes the pieces of objects of this name that were replaced or removed.
+    ///
+    /// # Errors
+    /// As [`Volume::list`], [`Volume::find`] and [`Volume::remove`].
+    pub async fn collect_uploads_of(&self, name: &ObjectName) -> Result<()> {
+        self.all_uploads().collect_of(name).await
+    }
+
+    /// Gives up the uploads whose objects were replaced or removed, or at which nothing happened
+    /// for a week. Returns their number.
+    ///
+    /// # Errors
+    /// As [`Volume::list`], [`Volume::find`] and [`Volume::remove`].
+    pub async fn collect_uploads(&self) -> Result<usize> {
+        self.all_uploads().collect().await
     }
 
     /// Gives a new, empty node in the place of a lost one the manifests that it should have, and
@@ -423,6 +469,10 @@ impl Volume {
 
     fn node(&self, name: &str) -> Result<ClusterNode<'_>> {
         ClusterNode::named(&self.cluster, name)
+    }
+
+    fn all_uploads(&self) -> UploadsJob<'_> {
+        UploadsJob { cluster: &self.cluster }
     }
 
     fn files<'a>(&'a self, name: &'a ObjectName) -> NameFiles<'a> {

@@ -22,6 +22,7 @@ fn inline() -> Manifest {
             body: Body::Inline(bytes),
             mode: None,
             modified: None,
+            notes: Notes::new(),
         }),
         created: 1_790_000_000,
     }
@@ -34,8 +35,24 @@ fn shards() -> Manifest {
         body: Body::Shards { code: "2+1".to_owned(), header: b"PRTS".to_vec(), placement },
         mode: Some(0o640),
         modified: Some(Timestamp { seconds: -1, nanoseconds: 999_999_999 }),
+        notes: Notes::new(),
     };
     let listed = listed(0x2a, VersionKind::Put, 1 << 40);
+    Manifest { content: Some(content), listed, ..inline() }
+}
+
+/// An object in two pieces, with notes.
+fn pieces() -> Manifest {
+    let piece = |number, length| Piece { number, length, digest: Digest::new([number as u8; 32]) };
+    let pieces = vec![piece(1, 5 << 20), piece(3, 77)];
+    let content = Content {
+        digest: digest_of_pieces(&pieces),
+        body: Body::Pieces { upload: "00112233".to_owned(), pieces },
+        mode: None,
+        modified: None,
+        notes: [("content-type".to_owned(), "video/webm".to_owned())].into(),
+    };
+    let listed = listed(0x2c, VersionKind::Put, (5 << 20) + 77);
     Manifest { content: Some(content), listed, ..inline() }
 }
 
@@ -51,6 +68,9 @@ fn stored_manifests_are_read_for_ever() {
         assert_eq!(Manifest::from_bytes(&manifest.path(), &stored).unwrap(), manifest);
         assert_eq!(manifest.to_bytes().unwrap(), stored);
     }
+    let stored = std::fs::read(vectors.join("../v2").join(pieces().path())).unwrap();
+    assert_eq!(Manifest::from_bytes(&pieces().path(), &stored).unwrap(), pieces());
+    assert_eq!(pieces().to_bytes().unwrap(), stored);
 }
 
 /// Returns why the manifest with `from` replaced by `to` in its first line is refused.
@@ -68,7 +88,12 @@ fn refusal(manifest: &Manifest, from: &str, to: &str) -> String {
 #[test]
 fn contradictions_are_refused_by_name() {
     let cases = [
-        (inline(), "\"format\":1", "\"format\":2,\"more\":0", "its format is 2"),
+        (inline(), "\"format\":1", "\"format\":3,\"more\":0", "its format is 3"),
+        (pieces(), "\"format\":2", "\"format\":1", "has neither pieces nor notes"),
+        (pieces(), "[1,5242880", "[3,5242880", "the numbers of its pieces do not ascend"),
+        (pieces(), "[1,5242880", "[1,5242881", "its pieces do not have 5242957 bytes"),
+        (pieces(), "[3,77,\"03", "[3,77,\"04", "its pieces do not have the digest"),
+        (pieces(), "\"upload\"", "\"code\"", "either content, or code, header and placement"),
         (inline(), "\"generation\":1", "\"generation\":2", "the content is that of manifests/"),
         (inline(), "letters/to", "letters/by", "the content is that of manifests/letters/by"),
         (inline(), "letters/to", "letters//to", "component 2"),
@@ -125,6 +150,7 @@ proptest! {
     fn manifests_survive_their_bytes(
         name in "\\PC{1,20}", bytes: Vec<u8>, mode in proptest::option::of(0..=MOST_MODE),
         time in proptest::option::of((any::<i64>(), 0..NANOSECONDS)), generation in 0..1u64 << 63,
+        notes in proptest::collection::btree_map(".{0,9}", ".{0,9}", 0..4),
     ) {
         let Ok(name) = ObjectName::new(name) else { return Ok(()) };
         let listed = listed(generation, VersionKind::Put, bytes.len() as u64);
@@ -133,6 +159,7 @@ proptest! {
             body: Body::Inline(bytes),
             mode,
             modified: time.map(|(seconds, nanoseconds)| Timestamp { seconds, nanoseconds }),
+            notes,
         };
         let manifest = Manifest { name, listed, content: Some(content), ..inline() };
         let read = Manifest::from_bytes(&manifest.path(), &manifest.to_bytes().unwrap());

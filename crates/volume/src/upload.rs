@@ -1,0 +1,354 @@
+//! Objects in pieces.
+//!
+//! A large object may be stored in pieces, in any order, by several clients, over days. Each piece
+//! is an object of its own, under a name that nobody else uses ([`names::piece`]), so it is written,
+//! read, verified, repaired, promoted and cut anew as every object is. When all pieces are there, a
+//! manifest is written that lists them ([`Body::Pieces`](crate::manifest::Body)): then the name
+//! means their bytes, one after the other.
+//!
+//! An *upload* is a set of pieces for one name. Its record, a small object, tells the name, and
+//! stays as long as the pieces do. The pieces go when the upload is given up, when its object was
+//! replaced or removed, or when nothing happened for a week ([`crate::Volume::collect_uploads`](crate::Volume::collect_uploads)).
+//!
+//! An upload may be completed and given up at the same time. Who completes writes the manifest, and
+//! then looks for the record; who gives up removes the record, and then looks for the manifest. So
+//! at least one of them sees the other: then the manifest is taken back, or the pieces stay.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{Cursor, Read};
+use std::sync::Arc;
+
+use futures::stream::{self, StreamExt, TryStreamExt};
+use paritas_shards::ObjectId;
+use paritas_store::error::{Error, ErrorKind, Result};
+use serde::{Deserialize, Serialize};
+
+use crate::clock::now;
+use crate::cluster::Cluster;
+use crate::find::FindJob;
+use crate::found::{FoundObject, GetOptions};
+use crate::get::ReadJob;
+use crate::list::ListJob;
+use crate::manifest::{Notes, Piece};
+use crate::names::{self, ObjectName, PIECES, UPLOADS};
+use crate::protocol::Listed;
+use crate::put::{PutJob, PutOptions, PutReport};
+use crate::remove::RemoveJob;
+
+/// Seconds after which an unfinished upload is given up, since its last piece.
+const WEEK: u64 = 7 * 24 * 3600;
+/// Seconds after which pieces without a record go.
+const DAY: u64 = 24 * 3600;
+/// Number of pieces that are looked at, or removed, side by side.
+const AT_ONCE: usize = 16;
+
+/// The record of an upload, as it is stored: JSON.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct UploadRecord {
+    /// The name of the object.
+    name: String,
+    /// What is to be noted about the object.
+    notes: Notes,
+    /// Whether the object was completed.
+    done: bool,
+}
+
+/// An upload.
+#[derive(Debug)]
+pub struct Upload<'v> {
+    cluster: &'v Cluster,
+    id: String,
+    name: ObjectName,
+    record: UploadRecord,
+    begun: u64,
+}
+
+/// A piece that an upload has stored.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct StoredPiece {
+    /// Number, length and digest.
+    pub piece: Piece,
+    /// What was noted about it.
+    pub notes: Notes,
+    /// When it was written, in seconds since the beginning of 1970.
+    pub created: u64,
+}
+
+/// Begins, finds and collects the uploads of a volume.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct UploadsJob<'v> {
+    pub cluster: &'v Cluster,
+}
+
+impl<'v> UploadsJob<'v> {
+    /// Begins an upload.
+    pub async fn begin(self, name: &ObjectName, notes: Notes) -> Result<Upload<'v>> {
+        let random = ObjectId::random()?;
+        let record = UploadRecord { name: name.to_string(), notes, done: false };
+        let id = format!("{}-{random}", mark_of(name));
+        let upload = Upload { cluster: self.cluster, id, name: name.clone(), record, begun: now() };
+        upload.store_record().await?;
+        Ok(upload)
+    }
+
+    /// Finds an upload by its id.
+    pub async fn find(self, id: &str) -> Result<Upload<'v>> {
+        let unknown = || Error::new(ErrorKind::NotFound, format!("there is no upload {id:?}"));
+        let is_id = |byte: u8| byte.is_ascii_hexdigit() || byte == b'-';
+        if id.is_empty() || !id.bytes().all(is_id) {
+            return Err(unknown());
+        }
+        let record = ObjectName::new(format!("{UPLOADS}{id}"))?;
+        let mut bytes = Vec::new();
+        let read = read_all(self.cluster, &record, &mut bytes).await;
+        let found = read.map_err(|error| match error.kind() {
+            ErrorKind::NotFound => unknown(),
+            _ => error,
+        })?;
+        let damaged = |flaw| Error::new(ErrorKind::Io, format!("the record {record}: {flaw}"));
+        let record: UploadRecord =
+            serde_json::from_slice(&bytes).map_err(|error| damaged(error.to_string()))?;
+        let name = ObjectName::new(record.name.as_str())?;
+        Ok(Upload {
+            cluster: self.cluster,
+            id: id.to_owned(),
+            name,
+            record,
+            begun: found.created(),
+        })
+    }
+
+    /// Returns the uploads that are not complete, in the order of their ids.
+    pub async fn all(self) -> Result<Vec<Upload<'v>>> {
+        let uploads = self.recorded(UPLOADS).await?;
+        Ok(uploads.into_iter().filter(|upload| !upload.record.done).collect())
+    }
+
+    /// Returns all uploads whose records have names that begin with `prefix`.
+    async fn recorded(self, prefix: &str) -> Result<Vec<Upload<'v>>> {
+        let names = list(self.cluster, prefix).await?.into_keys();
+        let ids: Vec<String> = names
+            .filter_map(|name| name.as_str().strip_prefix(UPLOADS).map(str::to_owned))
+            .collect();
+        let find = async |id: String| match self.find(&id).await {
+            // It was given up meanwhile.
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            found => found.map(Some),
+        };
+        let found: Vec<Option<Upload<'v>>> =
+            stream::iter(ids).map(find).buffered(AT_ONCE).try_collect().await?;
+        Ok(found.into_iter().flatten().collect())
+    }
+
+    /// Removes the pieces of objects of a name that were replaced or removed.
+    pub async fn collect_of(self, name: &ObjectName) -> Result<()> {
+        for upload in self.recorded(&format!("{UPLOADS}{}", mark_of(name))).await? {
+            if upload.record.done && upload.name == *name {
+                upload.give_up().await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives up the uploads whose objects were replaced or removed, or at which nothing happened
+    /// for a week. Returns their number.
+    pub async fn collect(self) -> Result<usize> {
+        // The pieces are listed first: the records of what is stored later are there already.
+        let mut last: BTreeMap<String, (u64, BTreeSet<ObjectName>)> = BTreeMap::new();
+        for (name, listed) in list(self.cluster, PIECES).await? {
+            let Some((id, _)) = names::parse_piece(&name) else { continue };
+            let (time, names) = last.entry(id.to_owned()).or_default();
+            *time = (*time).max(listed.version.generation);
+            names.insert(name);
+        }
+        let mut given_up = 0;
+        for upload in self.recorded(UPLOADS).await? {
+            let (time, _) = last.remove(&upload.id).unwrap_or_default();
+            let is_old = now().saturating_sub(time.max(upload.begun)) > WEEK;
+            if upload.record.done || is_old {
+                given_up += usize::from(upload.give_up().await?);
+            }
+        }
+        for (time, names) in last.into_values() {
+            if now().saturating_sub(time) > DAY {
+                remove_all(self.cluster, names).await?;
+                given_up += 1;
+            }
+        }
+        Ok(given_up)
+    }
+}
+
+/// Returns the objects whose names begin with a prefix.
+async fn list(cluster: &Cluster, prefix: &str) -> Result<BTreeMap<ObjectName, Listed>> {
+    Ok(ListJob { cluster, prefix }.run(GetOptions::default()).await?.objects)
+}
+
+/// Reads an object.
+async fn read_all(cluster: &Cluster, name: &ObjectName, to: &mut Vec<u8>) -> Result<FoundObject> {
+    let object = FindJob::of(cluster, name).run().await?;
+    ReadJob { cluster, object, progress: &|_| {} }.run(None, to).await
+}
+
+/// Removes objects that may be gone already.
+async fn remove_all(cluster: &Cluster, names: impl IntoIterator<Item = ObjectName>) -> Result<()> {
+    let remove = async |name: ObjectName| match (RemoveJob { cluster, name: &name }).run().await {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    };
+    stream::iter(names).map(remove).buffer_unordered(AT_ONCE).try_collect().await
+}
+
+impl Upload<'_> {
+    /// Returns the id.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Returns the name of the object.
+    pub fn name(&self) -> &ObjectName {
+        &self.name
+    }
+
+    /// Returns what is to be noted about the object.
+    pub fn notes(&self) -> &Notes {
+        &self.record.notes
+    }
+
+    /// Returns when the upload began, in seconds since the beginning of 1970.
+    pub fn begun(&self) -> u64 {
+        self.begun
+    }
+
+    /// Whether the object was completed.
+    pub fn is_done(&self) -> bool {
+        self.record.done
+    }
+
+    async fn store_record(&self) -> Result<()> {
+        let text = serde_json::to_vec(&self.record)
+            .map_err(|error| Error::internal("writing the record of an upload", error))?;
+        let name = self.record_name()?;
+        let job = PutJob::new(self.cluster, &name, PutOptions::default())?;
+        job.run(Cursor::new(text)).await.map(drop)
+    }
+
+    fn record_name(&self) -> Result<ObjectName> {
+        ObjectName::new(format!("{UPLOADS}{}", self.id))
+    }
+
+    /// Stores a piece. A piece of the same number is replaced.
+    ///
+    /// # Errors
+    /// If the object is complete ([`ErrorKind::Busy`]); as [`crate::Volume::put`].
+    pub async fn put_piece(
+        &self,
+        number: u32,
+        source: impl Read + Send + 'static,
+        options: PutOptions,
+    ) -> Result<PutReport> {
+        if self.record.done {
+            let message = format!("{} is complete; begin another upload", self.name);
+            return Err(Error::new(ErrorKind::Busy, message));
+        }
+        let name = names::piece(&self.id, number)?;
+        PutJob::new(self.cluster, &name, options)?.run(source).await
+    }
+
+    /// Returns the pieces that are stored, by number.
+    ///
+    /// # Errors
+    /// As [`crate::Volume::list`] and [`crate::Volume::find`].
+    pub async fn pieces(&self) -> Result<Vec<StoredPiece>> {
+        let names = self.stored().await?;
+        let numbers: Vec<u32> =
+            names.filter_map(|name| names::parse_piece(&name).map(|(_, number)| number)).collect();
+        let mut pieces = self.look_at(numbers).await?;
+        pieces.sort_unstable_by_key(|stored| stored.piece.number);
+        Ok(pieces)
+    }
+
+    /// Returns the names of the pieces that are stored.
+    async fn stored(&self) -> Result<impl Iterator<Item = ObjectName> + use<>> {
+        Ok(list(self.cluster, &format!("{PIECES}{}/", self.id)).await?.into_keys())
+    }
+
+    async fn look_at(&self, numbers: Vec<u32>) -> Result<Vec<StoredPiece>> {
+        let look = async |number: u32| {
+            let name = names::piece(&self.id, number)?;
+            let found = FindJob::of(self.cluster, &name).run().await?;
+            let piece = Piece { number, length: found.length(), digest: found.digest() };
+            Ok(StoredPiece { piece, notes: found.notes().clone(), created: found.created() })
+        };
+        stream::iter(numbers).map(look).buffered(AT_ONCE).try_collect().await
+    }
+
+    /// Gives the name its object: these pieces, one after the other. Pieces that are left out are
+    /// removed. `notes` are added to those that the upload began with.
+    ///
+    /// # Errors
+    /// If a piece is not there ([`ErrorKind::NotFound`]), if the numbers do not ascend
+    /// ([`ErrorKind::Parameters`]), if the upload was given up meanwhile ([`ErrorKind::Busy`]); as
+    /// [`crate::Volume::put`].
+    pub async fn complete(mut self, pieces: Vec<Piece>, notes: Notes) -> Result<PutReport> {
+        let cluster = self.cluster;
+        let chosen: BTreeSet<u32> = pieces.iter().map(|piece| piece.number).collect();
+        let all: Notes = self.record.notes.clone().into_iter().chain(notes).collect();
+        let options =
+            PutOptions { notes: Some(Arc::new(move || all.clone())), ..PutOptions::default() };
+        let job = PutJob::new(cluster, &self.name, options)?;
+        let report = job.run_in_pieces(&self.id, pieces).await?;
+        match FindJob::of(cluster, &self.record_name()?).run().await {
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                RemoveJob { cluster, name: &self.name }.run().await?;
+                let message = format!("the upload of {} was given up meanwhile", self.name);
+                return Err(Error::new(ErrorKind::Busy, message));
+            }
+            found => found?,
+        };
+        self.record.done = true;
+        self.store_record().await?;
+        let stored = self.stored().await?;
+        let is_left = |name: &ObjectName| {
+            names::parse_piece(name).is_some_and(|(_, number)| !chosen.contains(&number))
+        };
+        remove_all(cluster, stored.filter(is_left)).await?;
+        Ok(report)
+    }
+
+    /// Gives the upload up: removes its record and its pieces, unless they are what its name means.
+    /// Returns whether it did.
+    ///
+    /// # Errors
+    /// As [`crate::Volume::find`] and [`crate::Volume::remove`].
+    pub async fn give_up(self) -> Result<bool> {
+        if self.record.done && self.is_in_use().await? {
+            return Ok(false);
+        }
+        remove_all(self.cluster, [self.record_name()?]).await?;
+        if self.is_in_use().await? {
+            let record = UploadRecord { done: true, ..self.record.clone() };
+            Upload { record, ..self }.store_record().await?;
+            return Ok(false);
+        }
+        let pieces = self.stored().await?;
+        remove_all(self.cluster, pieces).await?;
+        Ok(true)
+    }
+
+    /// Whether the name means the pieces of this upload.
+    async fn is_in_use(&self) -> Result<bool> {
+        let is_ours = |found: FoundObject| found.upload() == Some(self.id.as_str());
+        match FindJob::of(self.cluster, &self.name).run().await {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+            found => found.map(is_ours),
+        }
+    }
+}
+
+/// Returns what the ids of all uploads for a name begin with.
+fn mark_of(name: &ObjectName) -> String {
+    blake3::hash(name.as_str().as_bytes()).to_hex()[..16].to_owned()
+}

@@ -1,0 +1,165 @@
+//! Objects in pieces: what an upload stores is one object when it is complete, and nothing before.
+
+mod common;
+
+use std::io::Cursor;
+
+use common::{Disks, content, name};
+use paritas_volume::{ErrorKind, GetOptions, PutOptions, Reencoded, State, Upload, Volume};
+use paritas_volume::{Notes, Piece};
+
+const OBJECT: &str = "films/a b.webm";
+const CUT: [usize; 3] = [150_000, 70_001, 9];
+
+fn notes(text: &str) -> Notes {
+    [("type".to_owned(), text.to_owned())].into()
+}
+
+async fn put_piece(upload: &Upload<'_>, number: u32, bytes: &[u8]) {
+    let source = Cursor::new(bytes.to_vec());
+    upload.put_piece(number, source, PutOptions::default()).await.unwrap();
+}
+
+/// Stores the pieces of `bytes`, the last one first, with gaps in the numbers.
+async fn stored<'v>(volume: &'v Volume, bytes: &[u8]) -> (Upload<'v>, Vec<Piece>) {
+    let upload = volume.begin_upload(&name(OBJECT), notes("video")).await.unwrap();
+    let starts = CUT.iter().scan(0, |end, length| {
+        *end += length;
+        Some(*end - length)
+    });
+    for (at, start) in starts.enumerate().collect::<Vec<_>>().into_iter().rev() {
+        put_piece(&upload, 2 * at as u32 + 1, &bytes[start..start + CUT[at]]).await;
+    }
+    let pieces = upload.pieces().await.unwrap().into_iter().map(|stored| stored.piece).collect();
+    (upload, pieces)
+}
+
+async fn completed(volume: &Volume, bytes: &[u8]) {
+    let (upload, pieces) = stored(volume, bytes).await;
+    upload.complete(pieces, Notes::new()).await.unwrap();
+}
+
+async fn get(volume: &Volume, range: Option<std::ops::Range<u64>>) -> Vec<u8> {
+    let (mut bytes, options) = (Vec::new(), GetOptions::default());
+    volume.get(&name(OBJECT), range, &mut bytes, options, &|_| {}).await.unwrap();
+    bytes
+}
+
+async fn listed(volume: &Volume, prefix: &str) -> Vec<String> {
+    let objects = volume.list(prefix).await.unwrap().objects;
+    objects.into_keys().map(|name| name.to_string()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pieces_become_one_object() {
+    let disks = Disks::new(6);
+    let volume = disks.volume("4+2").await;
+    let bytes = content(CUT.iter().sum());
+    let (upload, pieces) = stored(&volume, &bytes).await;
+    let id = upload.id().to_owned();
+    assert_eq!(listed(&volume, "").await, [""; 0], "nothing before");
+    assert_eq!(volume.uploads().await.unwrap().len(), 1);
+    // Any client goes on with it.
+    let again = volume.find_upload(&id).await.unwrap();
+    assert_eq!((again.name(), again.notes()), (&name(OBJECT), &notes("video")));
+    put_piece(&again, 8, b"left out").await;
+    again.complete(pieces.clone(), notes("film")).await.unwrap();
+    assert_eq!(listed(&volume, "").await, [OBJECT]);
+    assert_eq!(listed(&volume, ".paritas/pieces/").await.len(), 3, "the fourth is removed");
+    assert_eq!(volume.uploads().await.unwrap().len(), 0);
+    let found = volume.find(&name(OBJECT), GetOptions::default()).await.unwrap();
+    assert_eq!((found.length(), found.notes()), (bytes.len() as u64, &notes("film")));
+    assert_eq!(found.pieces(), Some(&pieces[..]));
+    assert!(get(&volume, None).await == bytes);
+    let hidden = disks.hide(&[1, 4]);
+    for range in [0..1, 149_999..150_001, 150_000..220_001, 220_001..220_010, 5..220_009, 7..7] {
+        let part = &bytes[range.start as usize..range.end as usize];
+        assert!(get(&volume, Some(range.clone())).await == part, "{range:?}");
+    }
+    hidden.show();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pieces_are_verified_repaired_and_cut_anew_as_objects_are() {
+    let disks = Disks::new(6);
+    let bytes = content(CUT.iter().sum());
+    let volume = disks.volume("4+2").await;
+    completed(&volume, &bytes).await;
+    let state = async || volume.verify(&name(OBJECT), true).await.unwrap().state;
+    assert_eq!(state().await, State::Intact);
+    let parts = disks.files("objects");
+    assert_eq!(parts.len(), 12, "the shortest piece is in its manifests");
+    std::fs::remove_file(&parts[0]).unwrap();
+    assert_eq!(state().await, State::Repairable);
+    for name in volume.most_urgent_first("").await.unwrap() {
+        volume.repair(&name, false).await.unwrap();
+    }
+    assert_eq!(state().await, State::Intact);
+    let other = disks.open_changed("rdp:k=4", &|_, node| node, |setup| setup.losses = Some(2));
+    let done = other.reencode(&name(OBJECT)).await.unwrap();
+    assert!(matches!(done, Reencoded::Changed(_)));
+    assert!(get(&other, None).await == bytes);
+    let parts =
+        disks.files("objects").into_iter().filter(|path| path.to_string_lossy().contains("00001"));
+    parts.take(3).for_each(|path| std::fs::remove_file(path).unwrap());
+    assert_eq!(other.verify(&name(OBJECT), false).await.unwrap().state, State::Lost);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pieces_go_with_their_object() {
+    let disks = Disks::new(6);
+    let volume = disks.volume("4+2").await;
+    let bytes = content(CUT.iter().sum());
+    for by_collector in [false, true] {
+        completed(&volume, &bytes).await;
+        assert_eq!(volume.collect_uploads().await.unwrap(), 0, "it is in use");
+        match by_collector {
+            true => _ = volume.remove(&name(OBJECT)).await.unwrap(),
+            false => {
+                let short = Cursor::new(b"short".to_vec());
+                volume.put(&name(OBJECT), short, PutOptions::default()).await.unwrap();
+            }
+        }
+        match by_collector {
+            true => assert_eq!(volume.collect().await.unwrap(), 1),
+            false => volume.collect_uploads_of(&name(OBJECT)).await.unwrap(),
+        }
+        assert_eq!(listed(&volume, ".paritas/").await, [""; 0]);
+        assert_eq!(disks.files("objects").len(), 0);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_completes_and_who_gives_up_see_each_other() {
+    let disks = Disks::new(6);
+    let volume = disks.volume("4+2").await;
+    let bytes = content(CUT.iter().sum());
+    // Given up after it was completed by somebody else: the pieces stay.
+    let (upload, pieces) = stored(&volume, &bytes).await;
+    let late = volume.find_upload(upload.id()).await.unwrap();
+    upload.complete(pieces, Notes::new()).await.unwrap();
+    assert!(!late.give_up().await.unwrap());
+    assert!(get(&volume, None).await == bytes);
+    assert_eq!(volume.collect_uploads().await.unwrap(), 0);
+    // Completed after it was given up: there is no object.
+    let (upload, pieces) = stored(&volume, &bytes).await;
+    let early = volume.find_upload(upload.id()).await.unwrap();
+    assert!(early.give_up().await.unwrap());
+    let error = upload.complete(pieces, Notes::new()).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Busy);
+    assert_eq!(listed(&volume, "").await, [""; 0]);
+    volume.collect().await.unwrap();
+    assert_eq!(disks.files("objects").len(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn own_names_and_unknown_uploads_are_refused() {
+    let disks = Disks::new(3);
+    let volume = disks.volume("2+1").await;
+    let put = volume.put(&name(".paritas/x"), Cursor::new(vec![1]), PutOptions::default()).await;
+    assert_eq!(put.unwrap_err().kind(), ErrorKind::Parameters);
+    for id in ["", "x", "../x", "0123456789abcdef-00"] {
+        let error = volume.find_upload(id).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NotFound, "{id}: {error}");
+    }
+}
