@@ -2,17 +2,15 @@
 //!
 //! A node stores files under paths: names separated by `/`, in UTF-8, relative to the node's root,
 //! without `.`, `..`, empty names, or control characters, and without white space at either end of
-//! the path. A file appears whole or not at all. A node need not have folders: a
+//! the path ([`check_path`]). A file appears whole or not at all. A node need not have folders: a
 //! path is one key. No path may be another path followed by `/` and more, because where there are
 //! folders, one name cannot be a file and a folder.
 //!
 //! [`open`] makes a node from its entry in the volume file. There are two kinds: a [`FolderNode`],
 //! and an [`Endpoint`] of a service. Whatever else a node does is a decorator over any node: limits
 //! ([`Limited`], [`Timed`]), names ([`Caseless`]), counters ([`Counted`]), slowness ([`Delayed`]),
-//! faults ([`Faulty`]). [`conformance`] checks what the trait promises, [`probe`] finds out what an
-//! endpoint can do.
-
-pub mod conformance;
+//! faults ([`Faulty`]). [`probe`] finds out what an endpoint can do; the crate's tests check what the
+//! trait promises (`tests/common/conformance.rs`).
 
 mod buffers;
 mod caseless;
@@ -169,7 +167,7 @@ pub trait Node: fmt::Debug + Send + Sync {
 /// # Errors
 /// If a name in it is empty, `.` or `..`, if it contains a control character, begins or ends with
 /// white space, or begins with [`STAGING`].
-pub(crate) fn check_path(path: &str) -> Result<()> {
+pub fn check_path(path: &str) -> Result<()> {
     let refused = |why: &str| Err(Error::parameters(format!("the path {path:?} {why}")));
     if path.split('/').any(|name| matches!(name, "" | "." | "..")) {
         return refused("contains an empty name, `.` or `..`");
