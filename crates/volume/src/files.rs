@@ -9,7 +9,7 @@ use paritas_store::error::{Error, ErrorKind, Result};
 
 use crate::cluster::Cluster;
 use crate::flaw::Flaw;
-use crate::manifest::{Body, Manifest};
+use crate::manifest::{Body, Content, Manifest};
 use crate::names::{self, ObjectName, PartPath};
 use crate::node::{Mode, Node};
 use crate::protocol::{Listed, NodeIndex, PartIndex, PartPlaces};
@@ -78,14 +78,11 @@ impl<'a> NameFiles<'a> {
         let manifest = Manifest::from_bytes(&path, &bytes)?;
         let id = manifest.listed.version.object;
         let object = match &manifest.content {
-            Some(content) => match &content.body {
-                Body::Shards { header, .. } => {
-                    let (layout, digest) = (self.cluster.layout_of(header)?, content.digest);
-                    Some(ShardedObject { id, layout, length: listed.length, digest })
-                }
-                Body::Inline(_) | Body::Pieces { .. } => None,
-            },
-            None => None,
+            Some(Content { body: Body::Shards { header, .. }, digest, .. }) => {
+                let (layout, digest) = (self.cluster.layout_of(header)?, *digest);
+                Some(ShardedObject { id, layout, length: listed.length, digest })
+            }
+            _ => None,
         };
         Ok(ManifestFile { manifest, bytes, object })
     }
@@ -96,24 +93,10 @@ impl<'a> NameFiles<'a> {
         storage.write(&self.name.manifest(&listed), bytes, Mode::Replace).await
     }
 
-    pub async fn delete_manifest(self, node: NodeIndex, listed: Listed) -> Result<()> {
-        self.cluster.node(node).delete(&self.name.manifest(&listed)).await
-    }
-
     /// Deletes everything of an object.
     pub async fn delete_object(self, node: NodeIndex, object: ObjectId) -> Result<()> {
         let folder = self.name.object_folder(object);
         delete_object(&**self.cluster.node(node), object, &folder).await
-    }
-
-    pub async fn delete_part(
-        self,
-        node: NodeIndex,
-        object: &ShardedObject,
-        part: usize,
-    ) -> Result<()> {
-        let place = self.place(node, object, part);
-        place.node.delete(&place.path).await
     }
 
     /// Looks for the parts of an object on all nodes. If `is_deep`, parts are read completely

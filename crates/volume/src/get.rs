@@ -13,7 +13,7 @@ use tokio::sync::mpsc::{Receiver as Receiving, channel};
 
 use crate::cluster::Cluster;
 use crate::files::NameFiles;
-use crate::find::{find_piece, is_replaced, look_everywhere, replaced};
+use crate::find::{FindJob, find_piece, is_replaced, look_everywhere, replaced};
 use crate::flaw::{Flaw, told};
 use crate::found::{FoundObject, ObjectBytes};
 use crate::names::ObjectName;
@@ -25,6 +25,16 @@ pub(crate) struct ReadJob<'a> {
     pub object: FoundObject,
     /// Is told the number of bytes done since it was last called.
     pub progress: &'a (dyn Fn(u64) + Send + Sync),
+}
+
+/// Finds an object and writes its bytes to a stream.
+pub(crate) async fn read_all(
+    cluster: &Cluster,
+    name: &ObjectName,
+    sink: &mut (dyn Write + Send),
+) -> Result<FoundObject> {
+    let object = FindJob::of(cluster, name).run().await?;
+    ReadJob { cluster, object, progress: &|_| {} }.run(None, sink).await
 }
 
 impl ReadJob<'_> {

@@ -208,6 +208,7 @@ impl<'a> Hands for NameHands<'a> {
         let unknown = || Error::new(ErrorKind::Internal, "no manifest was read");
         let work = async move {
             let object = || known.as_ref().ok_or_else(unknown);
+            let storage = files.cluster.node(node);
             Ok(match request {
                 Request::ListVersions => Finding::Versions(files.versions(node).await?),
                 Request::ReadManifest(listed) => {
@@ -225,9 +226,11 @@ impl<'a> Hands for NameHands<'a> {
                     let bytes = manifest.ok_or_else(unknown)?;
                     done(files.write_manifest(node, listed, bytes).await)?
                 }
-                Request::DeleteManifest(listed) => done(files.delete_manifest(node, listed).await)?,
+                Request::DeleteManifest(listed) => {
+                    done(storage.delete(&files.name.manifest(&listed)).await)?
+                }
                 Request::DeletePart { part, .. } => {
-                    done(files.delete_part(node, object()?, part.0).await)?
+                    done(storage.delete(&files.place(node, object()?, part.0).path).await)?
                 }
                 Request::DeleteObject(object) => done(files.delete_object(node, object).await)?,
                 Request::StorePart { .. } => return Err(unknown()),

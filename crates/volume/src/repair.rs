@@ -133,7 +133,8 @@ impl RepairRest<'_> {
             if self.files.is_damaged(node, object, part.0, self.is_deep).await {
                 // A copy that cannot be deleted stays damaged, and the next verification reports
                 // it.
-                let _ = self.files.delete_part(node, object, part.0).await;
+                let place = self.files.place(node, object, part.0);
+                let _ = place.node.delete(&place.path).await;
             }
         };
         let damaged = self.log.damaged.iter().filter(|(part, _)| self.log.whole.has(*part));

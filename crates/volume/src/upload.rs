@@ -27,7 +27,7 @@ use crate::clock::now;
 use crate::cluster::Cluster;
 use crate::find::FindJob;
 use crate::found::{FoundObject, GetOptions};
-use crate::get::ReadJob;
+use crate::get::read_all;
 use crate::list::ListJob;
 use crate::manifest::{Notes, Piece};
 use crate::names::{self, ObjectName, PIECES, UPLOADS};
@@ -184,12 +184,6 @@ impl<'v> UploadsJob<'v> {
 /// Returns the objects whose names begin with a prefix.
 async fn list(cluster: &Cluster, prefix: &str) -> Result<BTreeMap<ObjectName, Listed>> {
     Ok(ListJob { cluster, prefix }.run(GetOptions::default()).await?.objects)
-}
-
-/// Reads an object.
-async fn read_all(cluster: &Cluster, name: &ObjectName, to: &mut Vec<u8>) -> Result<FoundObject> {
-    let object = FindJob::of(cluster, name).run().await?;
-    ReadJob { cluster, object, progress: &|_| {} }.run(None, to).await
 }
 
 /// Removes objects that may be gone already.

@@ -12,7 +12,7 @@ use crate::files::NameFiles;
 use crate::find::{FindJob, find_piece, is_replaced, replaced};
 use crate::flaw::Flaw;
 use crate::found::FoundObject;
-use crate::get::ReadJob;
+use crate::get::read_all;
 use crate::hands::NameLog;
 use crate::names::{self, ObjectName};
 use crate::protocol::{Listed, NodeIndex, PartIndex};
@@ -255,13 +255,8 @@ impl VersionLook<'_> {
     /// If too little memory is allowed to read it.
     async fn state_by_blocks(&self) -> Result<State> {
         let NameFiles { cluster, name } = self.files;
-        let object = FindJob::of(cluster, name).run().await;
-        let read = async {
-            ReadJob { cluster, object: object?, progress: &|_| {} }
-                .run(None, &mut std::io::sink())
-                .await
-        };
-        let Err(error) = read.await else { return Ok(State::Repairable) };
+        let read = read_all(cluster, name, &mut std::io::sink()).await;
+        let Err(error) = read else { return Ok(State::Repairable) };
         match error.kind() {
             ErrorKind::TooFewShards | ErrorKind::DigestMismatch => Ok(State::Lost),
             ErrorKind::Memory => Err(error),

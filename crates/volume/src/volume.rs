@@ -36,7 +36,7 @@ use crate::remove::RemoveJob;
 use crate::repair::RepairJob;
 use crate::repaired::Repaired;
 use crate::replace::{FillJob, Filled};
-use crate::scrub::{Cursor, Scrub, ScrubStatus};
+use crate::scrub::Scrub;
 use crate::setup::{Rate, Setup};
 use crate::status::{StatusJob, VolumeStatus};
 use crate::upload::{Upload, UploadsJob};
@@ -301,12 +301,6 @@ impl Volume {
     /// As [`Volume::list`].
     pub async fn scrub(&self) -> Result<Scrub<'_>> {
         Scrub::begin(&self.cluster).await
-    }
-
-    /// Returns how far the scrub is, as the nodes that answer know it.
-    pub async fn scrub_status(&self) -> ScrubStatus {
-        let nodes: Vec<_> = self.cluster.nodes().collect();
-        Cursor::newest(&self.cluster, &nodes).await.status
     }
 
     /// Returns the state of the nodes, and what waits to be done.

@@ -312,10 +312,7 @@ impl Receiver {
                         }
                     }
                     Some((part, Err(error))) => {
-                        match error.kind() {
-                            ErrorKind::NotFound => race.missing(part),
-                            _ => race.failed(part),
-                        }
+                        race.failed(part, &error);
                         self.note_failure(part, &error);
                     }
                 },
