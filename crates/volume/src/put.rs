@@ -44,6 +44,8 @@ pub struct PutReport {
     pub listed: Listed,
     /// The digest of the object.
     pub digest: Digest,
+    /// When the manifest was made, in seconds since the beginning of 1970.
+    pub created: u64,
     /// The nodes that have the object's parts or, if it is kept in its manifests, the manifests.
     pub nodes: Vec<String>,
     /// Whether the object is kept in its manifests.
@@ -150,6 +152,7 @@ impl<'a> PutJob<'a> {
 
     fn report(&self, put: &Put, listed: Listed, is_owed: bool, hands: PutHands<'_>) -> PutReport {
         let (cluster, manifests) = (self.cluster, put.holders(listed.version));
+        let is_inline = hands.layout().is_none();
         let (holders, spare): (BTreeSet<NodeIndex>, _) = match hands.layout() {
             Some(layout) => {
                 let places = put.stored().iter();
@@ -163,8 +166,8 @@ impl<'a> PutJob<'a> {
             }
         };
         let nodes = holders.into_iter().map(|node| cluster.node_name(node).to_owned()).collect();
-        let (digest, is_inline) = (hands.digest(), hands.layout().is_none());
-        PutReport { listed, digest, nodes, is_inline, is_owed, spare, flaws: hands.name.log.flaws }
+        let (digest, created, flaws) = (hands.digest(), hands.created, hands.name.log.flaws);
+        PutReport { listed, digest, created, nodes, is_inline, is_owed, spare, flaws }
     }
 }
 

@@ -67,6 +67,8 @@ pub(crate) struct PutHands<'a> {
     pub progress: Option<Arc<dyn Fn(u64) + Send + Sync>>,
     /// Returns what the manifest notes about the object.
     pub notes: Option<MakeNotes>,
+    /// When the manifest was made.
+    pub created: u64,
     content: NewContent,
     /// Why the source could not be sent.
     error: Option<Error>,
@@ -82,6 +84,7 @@ impl<'a> PutHands<'a> {
             attributes: Attributes::default(),
             progress: None,
             notes: None,
+            created: 0,
             content,
             error: None,
         }
@@ -153,7 +156,8 @@ impl<'a> PutHands<'a> {
             body.map(|(digest, body)| Content { digest, body, mode, modified, notes: notes() });
         let NameFiles { cluster, name } = self.name.files;
         let (volume, name) = (cluster.setup.id.clone(), name.clone());
-        let manifest = Manifest { volume, name, listed, content, created: now() };
+        self.created = now();
+        let manifest = Manifest { volume, name, listed, content, created: self.created };
         self.name.keep_manifest(listed.version, Bytes::from(manifest.to_bytes()?));
         Ok(())
     }

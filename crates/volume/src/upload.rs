@@ -126,6 +126,11 @@ impl<'v> UploadsJob<'v> {
         Ok(uploads.into_iter().filter(|upload| !upload.record.done).collect())
     }
 
+    /// Whether there are uploads, complete or not.
+    pub async fn any(self) -> Result<bool> {
+        Ok(!list(self.cluster, UPLOADS).await?.is_empty())
+    }
+
     /// Returns all uploads whose records have names that begin with `prefix`.
     async fn recorded(self, prefix: &str) -> Result<Vec<Upload<'v>>> {
         let names = list(self.cluster, prefix).await?.into_keys();

@@ -346,6 +346,14 @@ impl Volume {
         self.all_uploads().all().await
     }
 
+    /// Whether there are uploads, complete or not.
+    ///
+    /// # Errors
+    /// As [`Volume::list`].
+    pub async fn has_uploads(&self) -> Result<bool> {
+        self.all_uploads().any().await
+    }
+
     /// Removes the pieces of objects of this name that were replaced or removed.
     ///
     /// # Errors

@@ -1,0 +1,336 @@
+//! Bodies of requests and answers. A volume reads a source and writes to a sink in threads; a
+//! connection is a stream. Between them is a short line of pieces.
+
+use std::io::{self, Read, Write};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::StreamExt;
+use futures::stream::Stream;
+use http::HeaderMap;
+use paritas_volume::{Error, ErrorKind};
+use s3s::checksum::ChecksumHasher;
+use s3s::crypto::{Checksum as _, Crc32, Crc32c, Crc64Nvme, Md5, Sha1, Sha256};
+use s3s::dto::{Checksum, StreamingBlob};
+use s3s::stream::{ByteStream, RemainingLength};
+use s3s::{S3Error, StdError, TrailingHeaders, s3_error};
+use tokio::sync::mpsc::{Receiver, Sender, channel};
+
+/// Number of pieces on the way between a connection and a volume.
+const AHEAD: usize = 4;
+/// How long a client may let a gateway wait for the next bytes, or for taking some.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What a body must have, as the request says.
+#[derive(Debug, Default)]
+pub struct Expected {
+    /// The number of bytes.
+    pub length: Option<u64>,
+    /// The MD5 in Base64.
+    pub md5: Option<String>,
+    /// Checksums in Base64.
+    pub checksum: Checksum,
+    /// The name of the checksum that comes after the body.
+    pub trailing: Option<String>,
+}
+
+/// What a body has.
+#[derive(Debug, Clone, Default)]
+pub struct Received {
+    /// The MD5, in hexadecimal digits.
+    pub md5: String,
+    /// The checksums that the client asked for.
+    pub checksum: Checksum,
+}
+
+/// Why a body is refused, or what it has.
+type Outcome = Arc<Mutex<Result<Received, S3Error>>>;
+
+/// A message on the line from a connection to a volume.
+enum Incoming {
+    Bytes(Bytes),
+    /// The body is complete. These headers came after it.
+    End(HeaderMap),
+    Failed(S3Error),
+}
+
+/// The body of a request, as a source for a volume. It fails in the end unless the body is as
+/// expected, so a body that is not is never stored.
+pub struct Body {
+    line: Receiver<Incoming>,
+    piece: Bytes,
+    is_over: bool,
+    count: u64,
+    md5: Option<Md5>,
+    hasher: ChecksumHasher,
+    expected: Expected,
+    outcome: Outcome,
+}
+
+/// What becomes of a body.
+#[derive(Clone)]
+pub struct Fate(Outcome);
+
+impl Fate {
+    /// Returns what the body had, when it was read to its end.
+    pub fn received(&self) -> Received {
+        match &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
+            Ok(received) => received.clone(),
+            Err(_) => Received::default(),
+        }
+    }
+
+    /// Returns why the body was refused, if it was.
+    pub fn refusal(&self) -> Option<S3Error> {
+        let mut outcome = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::replace(&mut *outcome, Ok(Received::default())).err()
+    }
+}
+
+/// Returns the source for a volume, what becomes of it, and the future that feeds it, which must
+/// run beside the volume's.
+pub fn receive(
+    body: Option<StreamingBlob>,
+    trailers: Option<TrailingHeaders>,
+    expected: Expected,
+) -> (Body, Fate, impl Future<Output = ()>) {
+    let (sender, line) = channel(AHEAD);
+    let outcome: Outcome = Arc::new(Mutex::new(Ok(Received::default())));
+    let source = Body {
+        line,
+        piece: Bytes::new(),
+        is_over: false,
+        count: 0,
+        md5: Some(Md5::new()),
+        hasher: hasher_for(&expected),
+        expected,
+        outcome: Arc::clone(&outcome),
+    };
+    (source, Fate(outcome), feed(body, trailers, sender))
+}
+
+async fn feed(
+    body: Option<StreamingBlob>,
+    trailers: Option<TrailingHeaders>,
+    line: Sender<Incoming>,
+) {
+    let mut body = body;
+    while let Some(stream) = &mut body {
+        let message = match tokio::time::timeout(PATIENCE, stream.next()).await {
+            Ok(Some(Ok(bytes))) => Incoming::Bytes(bytes),
+            Ok(Some(Err(error))) => {
+                Incoming::Failed(s3_error!(IncompleteBody, "reading the body: {error}"))
+            }
+            Ok(None) => break,
+            Err(_) => Incoming::Failed(s3_error!(RequestTimeout, "the body stopped coming")),
+        };
+        let is_last = matches!(message, Incoming::Failed(_));
+        if line.send(message).await.is_err() || is_last {
+            return;
+        }
+    }
+    let headers = trailers.and_then(|trailers| trailers.take()).unwrap_or_default();
+    let _ = line.send(Incoming::End(headers)).await;
+}
+
+fn hasher_for(expected: &Expected) -> ChecksumHasher {
+    let Checksum { checksum_crc32, checksum_crc32c, checksum_crc64nvme, .. } = &expected.checksum;
+    let Checksum { checksum_sha1, checksum_sha256, .. } = &expected.checksum;
+    let is_wanted = |given: &Option<String>, name: &str| {
+        given.is_some() || expected.trailing.as_deref().is_some_and(|after| after.contains(name))
+    };
+    ChecksumHasher {
+        crc32: is_wanted(checksum_crc32, "checksum-crc32").then(Crc32::new),
+        crc32c: is_wanted(checksum_crc32c, "checksum-crc32c").then(Crc32c::new),
+        crc64nvme: is_wanted(checksum_crc64nvme, "checksum-crc64nvme").then(Crc64Nvme::new),
+        sha1: is_wanted(checksum_sha1, "checksum-sha1").then(Sha1::new),
+        sha256: is_wanted(checksum_sha256, "checksum-sha256").then(Sha256::new),
+    }
+}
+
+impl Body {
+    /// Takes the next message from the line. Returns whether there is a piece.
+    fn advance(&mut self) -> io::Result<bool> {
+        match self.line.blocking_recv() {
+            Some(Incoming::Bytes(bytes)) => {
+                self.count += bytes.len() as u64;
+                self.md5.iter_mut().for_each(|md5| md5.update(&bytes));
+                self.hasher.update(&bytes);
+                self.piece = bytes;
+                Ok(true)
+            }
+            Some(Incoming::End(trailers)) => {
+                self.is_over = true;
+                match self.judge(&trailers) {
+                    Ok(received) => {
+                        *self.outcome.lock().unwrap_or_else(PoisonError::into_inner) = Ok(received);
+                        Ok(false)
+                    }
+                    Err(refusal) => Err(self.refuse(refusal)),
+                }
+            }
+            Some(Incoming::Failed(error)) => Err(self.refuse(error)),
+            None => Err(self.refuse(s3_error!(IncompleteBody, "the client has gone"))),
+        }
+    }
+
+    fn refuse(&self, error: S3Error) -> io::Error {
+        let text = error.message().unwrap_or("the body is refused").to_owned();
+        *self.outcome.lock().unwrap_or_else(PoisonError::into_inner) = Err(error);
+        io::Error::other(text)
+    }
+
+    /// Compares the complete body with what the request says of it.
+    fn judge(&mut self, trailers: &HeaderMap) -> Result<Received, S3Error> {
+        let md5 = self.md5.take().map(|md5| md5.finalize()).unwrap_or_default();
+        let checksum = std::mem::take(&mut self.hasher).finalize();
+        if let Some(length) = self.expected.length.filter(|&length| length != self.count) {
+            let count = self.count;
+            return Err(s3_error!(IncompleteBody, "{count} of {length} bytes came"));
+        }
+        if self.expected.md5.as_ref().is_some_and(|stated| *stated != base64(&md5)) {
+            return Err(s3_error!(BadDigest, "the body does not have the MD5 that was stated"));
+        }
+        let stated = self.stated(trailers);
+        let pairs = [
+            (&stated.checksum_crc32, &checksum.checksum_crc32),
+            (&stated.checksum_crc32c, &checksum.checksum_crc32c),
+            (&stated.checksum_crc64nvme, &checksum.checksum_crc64nvme),
+            (&stated.checksum_sha1, &checksum.checksum_sha1),
+            (&stated.checksum_sha256, &checksum.checksum_sha256),
+        ];
+        match pairs.iter().all(|(stated, found)| stated.is_none() || stated == found) {
+            true => Ok(Received { md5: hex(&md5), checksum }),
+            false => {
+                Err(s3_error!(BadDigest, "the body does not have the checksum that was stated"))
+            }
+        }
+    }
+
+    /// Returns the checksums that were stated before the body or after it.
+    fn stated(&self, trailers: &HeaderMap) -> Checksum {
+        let before = &self.expected.checksum;
+        let stated = |given: &Option<String>, name: &str| {
+            let after = trailers.get(format!("x-amz-checksum-{name}"));
+            let after = || after.and_then(|text| text.to_str().ok()).map(str::to_owned);
+            given.clone().or_else(after)
+        };
+        Checksum {
+            checksum_crc32: stated(&before.checksum_crc32, "crc32"),
+            checksum_crc32c: stated(&before.checksum_crc32c, "crc32c"),
+            checksum_crc64nvme: stated(&before.checksum_crc64nvme, "crc64nvme"),
+            checksum_sha1: stated(&before.checksum_sha1, "sha1"),
+            checksum_sha256: stated(&before.checksum_sha256, "sha256"),
+            checksum_type: None,
+        }
+    }
+}
+
+impl Read for Body {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while self.piece.is_empty() {
+            if self.is_over || !self.advance()? {
+                return Ok(0);
+            }
+        }
+        let bytes = self.piece.split_to(buffer.len().min(self.piece.len()));
+        buffer[..bytes.len()].copy_from_slice(&bytes);
+        Ok(bytes.len())
+    }
+}
+
+/// Returns the digits of bytes.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn base64(bytes: &[u8]) -> String {
+    use base64::Engine;
+    base64::engine::general_purpose::STANDARD.encode(bytes)
+}
+
+/// The bytes of an object, on the way from a volume.
+pub struct Outgoing {
+    /// Pieces that have come, and were not taken yet.
+    piece: Option<Bytes>,
+    line: Receiver<Result<Bytes, Error>>,
+    /// Number of bytes that are to come.
+    left: u64,
+}
+
+/// A sink for a volume, at the other end of which are the bytes that go out.
+pub struct Sink(Sender<Result<Bytes, Error>>);
+
+/// Returns a sink for `length` bytes, and its other end.
+pub fn line(length: u64) -> (Sink, Outgoing) {
+    let (sender, line) = channel(AHEAD);
+    (Sink(sender), Outgoing { piece: None, line, left: length })
+}
+
+impl Sink {
+    /// Tells the other end that the bytes end in an error.
+    pub async fn fail(self, error: Error) {
+        let _ = self.0.send(Err(error)).await;
+    }
+}
+
+impl Write for Sink {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let send = self.0.send_timeout(Ok(Bytes::copy_from_slice(bytes)), PATIENCE);
+        let runtime = tokio::runtime::Handle::current();
+        let sent = tokio::task::block_in_place(|| runtime.block_on(send));
+        sent.map(|()| bytes.len()).map_err(|_| io::ErrorKind::BrokenPipe.into())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Outgoing {
+    /// Waits for the first bytes, and returns a body of all of them. So an object of which nothing
+    /// can be read is an error, and not an answer that breaks off.
+    ///
+    /// # Errors
+    /// If the bytes begin with an error.
+    pub async fn begun(mut self) -> Result<StreamingBlob, Error> {
+        self.piece = self.line.recv().await.transpose()?;
+        Ok(StreamingBlob::new(self))
+    }
+
+    /// Returns what has come, given what the line holds. The bytes end when all have come.
+    fn note(&mut self, next: Option<Result<Bytes, Error>>) -> Option<Result<Bytes, Error>> {
+        match next {
+            Some(Ok(bytes)) => {
+                self.left = self.left.saturating_sub(bytes.len() as u64);
+                Some(Ok(bytes))
+            }
+            None if self.left > 0 => {
+                self.left = 0;
+                Some(Err(Error::new(ErrorKind::Io, "the bytes of the object ended early")))
+            }
+            other => other,
+        }
+    }
+}
+
+impl Stream for Outgoing {
+    type Item = Result<Bytes, StdError>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let next = match self.piece.take() {
+            Some(piece) => Some(Ok(piece)),
+            None => ready!(self.line.poll_recv(context)),
+        };
+        Poll::Ready(self.note(next).map(|piece| piece.map_err(Into::into)))
+    }
+}
+
+impl ByteStream for Outgoing {
+    fn remaining_length(&self) -> RemainingLength {
+        RemainingLength::new_exact(self.left as usize)
+    }
+}

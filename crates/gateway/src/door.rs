@@ -1,0 +1,235 @@
+//! The door: connections, their limits, TLS, and the end.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use http::{HeaderValue, Request, Response};
+use hyper::body::{Body as _, Incoming};
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use hyper_util::server::graceful::GracefulShutdown;
+use paritas_store::error::{Error, ErrorKind, Result};
+use paritas_store::shown::shown;
+use paritas_volume::Volume;
+use s3s::service::{S3Service, S3ServiceBuilder};
+use s3s::{Body, HttpError};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+
+use crate::keys::Keys;
+use crate::metrics::Metrics;
+use crate::pages::Pages;
+use crate::store::Store;
+
+/// How long a client may take for a handshake or for the headers of a request.
+const HANDSHAKE: Duration = Duration::from_secs(15);
+/// How long answers may take to end when the gateway stops.
+const LEAVING: Duration = Duration::from_secs(30);
+/// The most headers of a request.
+const MOST_HEADERS: usize = 128;
+
+/// What a gateway takes on at a time.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// The most connections. Others wait.
+    pub connections: usize,
+    /// Whether the pages about the volume are answered to other machines, too.
+    pub has_public_pages: bool,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { connections: 1024, has_public_pages: false }
+    }
+}
+
+/// The certificate of a gateway, and its key: two PEM files.
+#[derive(Debug, Clone)]
+pub struct Tls {
+    /// The certificate, followed by those that it needs.
+    pub certificates: PathBuf,
+    /// The private key.
+    pub key: PathBuf,
+}
+
+impl Tls {
+    fn acceptor(&self) -> Result<TlsAcceptor> {
+        let refuse =
+            |path: &Path, flaw: String| Error::parameters(format!("{}: {flaw}", shown(path)));
+        let chain = CertificateDer::pem_file_iter(&self.certificates)
+            .and_then(Iterator::collect::<std::result::Result<Vec<_>, _>>)
+            .map_err(|error| refuse(&self.certificates, error.to_string()))?;
+        let key = PrivateKeyDer::from_pem_file(&self.key)
+            .map_err(|error| refuse(&self.key, error.to_string()))?;
+        let provider = Arc::new(ring::default_provider());
+        let config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, key));
+        let mut config = config.map_err(|error| refuse(&self.certificates, error.to_string()))?;
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        Ok(TlsAcceptor::from(Arc::new(config)))
+    }
+}
+
+/// A gateway over a volume.
+pub struct Gateway {
+    door: Arc<Door>,
+    tls: Option<TlsAcceptor>,
+    connections: Arc<Semaphore>,
+}
+
+/// What answers requests.
+struct Door {
+    service: S3Service,
+    pages: Pages,
+    metrics: Arc<Metrics>,
+}
+
+impl Gateway {
+    /// Creates a gateway.
+    ///
+    /// # Errors
+    /// If the certificate cannot be used ([`ErrorKind::Parameters`]).
+    pub fn new(volume: Arc<Volume>, keys: Keys, tls: Option<&Tls>, limits: Limits) -> Result<Self> {
+        let metrics = Arc::new(Metrics::default());
+        let pages = Pages::new(Arc::clone(&volume), Arc::clone(&metrics), limits.has_public_pages);
+        let mut builder = S3ServiceBuilder::new(Store::new(volume, keys.clone()));
+        builder.set_access(keys.clone());
+        if !keys.is_open() {
+            builder.set_auth(keys);
+        }
+        Ok(Self {
+            door: Arc::new(Door { service: builder.build(), pages, metrics }),
+            tls: tls.map(Tls::acceptor).transpose()?,
+            connections: Arc::new(Semaphore::new(limits.connections)),
+        })
+    }
+
+    /// Answers requests until `stop` is there, and then those that have begun.
+    ///
+    /// # Errors
+    /// If the system takes no connections any more ([`ErrorKind::Io`]).
+    pub async fn serve(self, listener: TcpListener, stop: impl Future<Output = ()>) -> Result<()> {
+        let graceful = GracefulShutdown::new();
+        let mut stop = std::pin::pin!(stop);
+        loop {
+            let Ok(place) = Arc::clone(&self.connections).acquire_owned().await else { break };
+            let accepted = tokio::select! {
+                accepted = listener.accept() => accepted,
+                () = &mut stop => break,
+            };
+            let (stream, peer) = match accepted {
+                Ok(accepted) => accepted,
+                Err(error) if is_passing(&error) => {
+                    tracing::warn!(%error, "a connection was not taken");
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                    continue;
+                }
+                Err(error) => {
+                    let message = format!("taking connections: {error}");
+                    return Err(Error::new(ErrorKind::Io, message).because(error));
+                }
+            };
+            let (door, tls, watcher) =
+                (Arc::clone(&self.door), self.tls.clone(), graceful.watcher());
+            tokio::spawn(async move {
+                door.metrics.connections.inc();
+                if let Err(error) = door.greet(stream, peer, tls, watcher).await {
+                    tracing::debug!(%peer, %error, "connection");
+                }
+                door.metrics.connections.dec();
+                drop(place);
+            });
+        }
+        drop(listener);
+        // Answers that take longer break off; a put that is not acknowledged is not visible.
+        let _ = tokio::time::timeout(LEAVING, graceful.shutdown()).await;
+        Ok(())
+    }
+}
+
+/// Whether taking connections fails for a moment only.
+fn is_passing(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted};
+    let is_scarce = matches!(error.raw_os_error(), Some(23 | 24));
+    is_scarce || matches!(error.kind(), ConnectionAborted | ConnectionReset | Interrupted)
+}
+
+type Failed = Box<dyn std::error::Error + Send + Sync>;
+
+impl Door {
+    /// Shakes hands, if there is TLS, and answers the requests of a connection.
+    async fn greet(
+        self: &Arc<Self>,
+        stream: TcpStream,
+        peer: SocketAddr,
+        tls: Option<TlsAcceptor>,
+        watcher: hyper_util::server::graceful::Watcher,
+    ) -> std::result::Result<(), Failed> {
+        stream.set_nodelay(true)?;
+        match tls {
+            None => self.converse(stream, peer, watcher).await,
+            Some(tls) => {
+                let stream = tokio::time::timeout(HANDSHAKE, tls.accept(stream)).await??;
+                self.converse(stream, peer, watcher).await
+            }
+        }
+    }
+
+    async fn converse(
+        self: &Arc<Self>,
+        stream: impl AsyncRead + AsyncWrite + Unpin + 'static,
+        peer: SocketAddr,
+        watcher: hyper_util::server::graceful::Watcher,
+    ) -> std::result::Result<(), Failed> {
+        let mut builder = auto::Builder::new(TokioExecutor::new());
+        builder
+            .http1()
+            .timer(TokioTimer::new())
+            .header_read_timeout(HANDSHAKE)
+            .max_headers(MOST_HEADERS);
+        builder.http2().timer(TokioTimer::new()).max_concurrent_streams(128);
+        let door = Arc::clone(self);
+        let answer = service_fn(move |request| Arc::clone(&door).answer(request, peer));
+        let connection = builder.serve_connection(TokioIo::new(stream), answer);
+        watcher.watch(connection.into_owned()).await
+    }
+
+    async fn answer(
+        self: Arc<Self>,
+        request: Request<Incoming>,
+        peer: SocketAddr,
+    ) -> std::result::Result<Response<Body>, HttpError> {
+        let (begun, method) = (Instant::now(), request.method().clone());
+        let path = request.uri().path().to_owned();
+        let id = request_id();
+        self.metrics.received.inc_by(request.body().size_hint().lower());
+        let answered = match path.starts_with("/-/") {
+            true => Ok(self.pages.answer(&path, peer.ip().to_canonical().is_loopback()).await),
+            false => self.service.call(request.map(Body::from)).await,
+        };
+        let mut answer = answered.inspect_err(|error| tracing::error!(id, ?error, "request"))?;
+        if let Ok(value) = HeaderValue::from_str(&id) {
+            answer.headers_mut().insert("x-amz-request-id", value);
+        }
+        let (status, time) = (answer.status().as_u16(), begun.elapsed());
+        self.metrics.answered(&method, status, time);
+        self.metrics.sent.inc_by(answer.body().size_hint().lower());
+        tracing::info!(id, %peer, %method, path, status, ms = time.as_millis() as u64, "request");
+        Ok(answer)
+    }
+}
+
+/// Returns an id that tells a request from others in the log.
+fn request_id() -> String {
+    getrandom::u64().map_or_else(|_| "0".repeat(16), |id| format!("{id:016X}"))
+}

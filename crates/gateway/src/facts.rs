@@ -1,0 +1,235 @@
+//! What S3 says of an object beside its bytes, and how the notes of its manifest keep it.
+//!
+//! | note | what it is |
+//! | --- | --- |
+//! | `etag` | the MD5 of the bytes; of an object in pieces, that of the MD5s of its pieces, `-`, and their number |
+//! | `content-type` and other headers | as the client gave them |
+//! | `x-amz-meta-…` | metadata of the user |
+//! | `tags` | tags as in a query: `a=1&b=2` |
+//! | `checksum-…` | a checksum that the client asked for, in Base64 |
+
+use paritas_volume::{FoundObject, Notes};
+use s3s::dto::{Checksum, ETag, Metadata, Timestamp, TimestampFormat};
+use s3s::{S3Result, s3_error};
+
+/// The note of the ETag.
+pub const ETAG: &str = "etag";
+/// The note of tags.
+pub const TAGS: &str = "tags";
+const EXPIRES: &str = "expires";
+/// Begins the notes of the user's metadata.
+const META: &str = "x-amz-meta-";
+/// The most bytes of the user's metadata, as in S3.
+const MOST_META: usize = 2048;
+
+/// What listings say of an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Facts {
+    pub etag: String,
+    pub length: u64,
+    /// When it was written, in seconds since the beginning of 1970.
+    pub modified: u64,
+}
+
+impl Facts {
+    /// Returns the facts about an object. One that no gateway has stored has an ETag made of its
+    /// digest, which looks like that of an object in pieces, so that nobody takes it for an MD5.
+    pub fn of(object: &FoundObject) -> Self {
+        let by_digest = || format!("{}-1", &object.digest().to_string()[..32]);
+        let etag = object.notes().get(ETAG).cloned().unwrap_or_else(by_digest);
+        Self { etag, length: object.length(), modified: object.created() }
+    }
+
+    pub fn etag(&self) -> ETag {
+        ETag::Strong(self.etag.clone())
+    }
+
+    pub fn modified(&self) -> Timestamp {
+        timestamp(self.modified)
+    }
+}
+
+/// Returns a time in seconds since 1970 as S3 says it.
+pub fn timestamp(seconds: u64) -> Timestamp {
+    Timestamp::from(std::time::UNIX_EPOCH + std::time::Duration::from_secs(seconds))
+}
+
+/// Returns the seconds since the beginning of 1970.
+pub fn now() -> u64 {
+    std::time::UNIX_EPOCH.elapsed().map_or(0, |time| time.as_secs())
+}
+
+/// The headers that are kept with an object.
+#[derive(Debug, Default)]
+pub struct KeptHeaders {
+    pub cache_control: Option<String>,
+    pub content_disposition: Option<String>,
+    pub content_encoding: Option<String>,
+    pub content_language: Option<String>,
+    pub content_type: Option<String>,
+    pub expires: Option<Timestamp>,
+    pub metadata: Option<Metadata>,
+    pub tagging: Option<String>,
+}
+
+/// Takes the headers that are kept out of a request.
+macro_rules! kept_headers {
+    ($input:expr) => {
+        $crate::facts::KeptHeaders {
+            cache_control: $input.cache_control.take(),
+            content_disposition: $input.content_disposition.take(),
+            content_encoding: $input.content_encoding.take(),
+            content_language: $input.content_language.take(),
+            content_type: $input.content_type.take(),
+            expires: $input.expires.take(),
+            metadata: $input.metadata.take(),
+            tagging: $input.tagging.take(),
+        }
+    };
+}
+
+/// Puts the headers and checksums that notes have kept into an answer.
+macro_rules! answer_headers {
+    ($output:expr, $notes:expr) => {{
+        let headers = $crate::facts::KeptHeaders::of($notes);
+        $output.cache_control = headers.cache_control;
+        $output.content_disposition = headers.content_disposition;
+        $output.content_encoding = headers.content_encoding;
+        $output.content_language = headers.content_language;
+        $output.content_type = headers.content_type;
+        $output.expires = headers.expires;
+        $output.metadata = headers.metadata;
+        answer_checksums!($output, $crate::facts::checksum_of($notes));
+    }};
+}
+
+/// Puts checksums into an answer.
+macro_rules! answer_checksums {
+    ($output:expr, $checksum:expr) => {{
+        let checksum = $checksum;
+        $output.checksum_crc32 = checksum.checksum_crc32;
+        $output.checksum_crc32c = checksum.checksum_crc32c;
+        $output.checksum_crc64nvme = checksum.checksum_crc64nvme;
+        $output.checksum_sha1 = checksum.checksum_sha1;
+        $output.checksum_sha256 = checksum.checksum_sha256;
+    }};
+}
+
+pub(crate) use {answer_checksums, answer_headers, kept_headers};
+
+impl KeptHeaders {
+    /// Returns the headers that notes have kept.
+    pub fn of(notes: &Notes) -> Self {
+        let text = |name: &str| notes.get(name).cloned();
+        let expires = text(EXPIRES);
+        let date = |text: String| Timestamp::parse(TimestampFormat::HttpDate, &text).ok();
+        let meta = notes.iter().filter_map(|(name, text)| Some((name.strip_prefix(META)?, text)));
+        let meta: Metadata = meta.map(|(name, text)| (name.to_owned(), text.to_owned())).collect();
+        Self {
+            cache_control: text("cache-control"),
+            content_disposition: text("content-disposition"),
+            content_encoding: text("content-encoding"),
+            content_language: text("content-language"),
+            content_type: text("content-type"),
+            expires: expires.and_then(date),
+            metadata: (!meta.is_empty()).then_some(meta),
+            tagging: text(TAGS),
+        }
+    }
+
+    /// Returns the notes that keep the headers.
+    ///
+    /// # Errors
+    /// If the metadata have more bytes than S3 allows.
+    pub fn notes(self) -> S3Result<Notes> {
+        let meta = self.metadata.unwrap_or_default();
+        let bytes: usize = meta.iter().map(|(name, text)| name.len() + text.len()).sum();
+        if bytes > MOST_META {
+            return Err(s3_error!(
+                MetadataTooLarge,
+                "the metadata have {bytes} bytes; the most is {MOST_META}"
+            ));
+        }
+        let date = |time: Timestamp| {
+            let mut text = Vec::new();
+            let written = time.format(TimestampFormat::HttpDate, &mut text);
+            written.ok().and_then(|()| String::from_utf8(text).ok())
+        };
+        // `aws-chunked` says how the body was sent, and is no property of the object.
+        let encoding = self.content_encoding.map(|text| without_chunked(&text));
+        let headers = [
+            ("cache-control", self.cache_control),
+            ("content-disposition", self.content_disposition),
+            ("content-encoding", encoding.filter(|text| !text.is_empty())),
+            ("content-language", self.content_language),
+            ("content-type", self.content_type),
+            (EXPIRES, self.expires.and_then(date)),
+            (TAGS, self.tagging),
+        ];
+        let headers = headers.into_iter().filter_map(|(name, text)| Some((name.to_owned(), text?)));
+        let meta = meta.into_iter().map(|(name, text)| (format!("{META}{name}"), text));
+        Ok(headers.chain(meta).collect())
+    }
+}
+
+fn without_chunked(encoding: &str) -> String {
+    let kept = encoding.split(',').map(str::trim).filter(|one| *one != "aws-chunked");
+    kept.collect::<Vec<_>>().join(",")
+}
+
+/// Returns the notes that keep checksums.
+pub fn notes_of(checksum: Checksum) -> impl Iterator<Item = (String, String)> {
+    let all = [
+        ("crc32", checksum.checksum_crc32),
+        ("crc32c", checksum.checksum_crc32c),
+        ("crc64nvme", checksum.checksum_crc64nvme),
+        ("sha1", checksum.checksum_sha1),
+        ("sha256", checksum.checksum_sha256),
+    ];
+    all.into_iter().filter_map(|(name, text)| Some((format!("checksum-{name}"), text?)))
+}
+
+/// Returns the checksums that notes have kept.
+pub fn checksum_of(notes: &Notes) -> Checksum {
+    let text = |name: &str| notes.get(&format!("checksum-{name}")).cloned();
+    Checksum {
+        checksum_crc32: text("crc32"),
+        checksum_crc32c: text("crc32c"),
+        checksum_crc64nvme: text("crc64nvme"),
+        checksum_sha1: text("sha1"),
+        checksum_sha256: text("sha256"),
+        checksum_type: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_come_back_from_notes() {
+        let time = Timestamp::parse(TimestampFormat::HttpDate, "Thu, 26 Nov 2026 10:00:00 GMT");
+        let meta: Metadata = [("owner".to_owned(), "me".to_owned())].into();
+        let headers = KeptHeaders {
+            content_type: Some("text/plain".to_owned()),
+            content_encoding: Some("aws-chunked,gzip".to_owned()),
+            expires: Some(time.unwrap()),
+            metadata: Some(meta.clone()),
+            tagging: Some("a=1&b=2".to_owned()),
+            ..KeptHeaders::default()
+        };
+        let expires = headers.expires.clone();
+        let notes = headers.notes().unwrap();
+        let again = KeptHeaders::of(&notes);
+        assert_eq!((again.content_type.as_deref(), again.expires), (Some("text/plain"), expires));
+        assert_eq!((again.metadata, again.tagging.as_deref()), (Some(meta), Some("a=1&b=2")));
+        assert_eq!(again.content_encoding.as_deref(), Some("gzip"));
+    }
+
+    #[test]
+    fn too_much_metadata_is_refused() {
+        let meta: Metadata = [("a".to_owned(), "b".repeat(2048))].into();
+        let headers = KeptHeaders { metadata: Some(meta), ..KeptHeaders::default() };
+        assert_eq!(headers.notes().unwrap_err().code().as_str(), "MetadataTooLarge");
+    }
+}

@@ -1,0 +1,237 @@
+//! Who may do what: a file of keys, and what each of them opens.
+//!
+//! ```toml
+//! [[key]]
+//! id = "backup"
+//! secret = "at least 16 characters"
+//! buckets = ["photos", "mail"]   # all, if left out
+//! read_only = true               # false, if left out
+//! ```
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use paritas_store::error::{Error, ErrorKind, Result};
+use paritas_store::shown::shown;
+use s3s::access::{S3Access, S3AccessContext};
+use s3s::auth::{S3Auth, SecretKey};
+use s3s::{S3Result, s3_error};
+use serde::Deserialize;
+
+/// The fewest characters of a secret.
+const SHORTEST_SECRET: usize = 16;
+/// The operations that change nothing.
+const READING: [&str; 12] = [
+    "GetObject",
+    "HeadObject",
+    "GetObjectTagging",
+    "GetObjectAttributes",
+    "ListObjects",
+    "ListObjectsV2",
+    "ListBuckets",
+    "HeadBucket",
+    "GetBucketLocation",
+    "GetBucketVersioning",
+    "ListParts",
+    "ListMultipartUploads",
+];
+
+/// The keys that a gateway accepts.
+#[derive(Clone, Default)]
+pub struct Keys {
+    keys: BTreeMap<String, Key>,
+    /// Whether requests without a signature are accepted, for everything.
+    is_open: bool,
+    /// Whether nobody may change anything.
+    is_read_only: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct KeysFile {
+    #[serde(default)]
+    key: Vec<Key>,
+}
+
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Key {
+    id: String,
+    secret: String,
+    buckets: Option<Vec<String>>,
+    #[serde(default)]
+    read_only: bool,
+}
+
+impl Keys {
+    /// Returns the keys of a gateway that asks nobody for a key.
+    pub fn open() -> Self {
+        Self { is_open: true, ..Self::default() }
+    }
+
+    /// Reads a file of keys, which only its owner may read.
+    ///
+    /// # Errors
+    /// If the file cannot be read or has a flaw, or if others may read it
+    /// ([`ErrorKind::Parameters`]).
+    pub fn read(path: &Path) -> Result<Self> {
+        let refuse = |flaw: String| Error::parameters(format!("{}: {flaw}", shown(path)));
+        expect_private(path)?;
+        let text =
+            std::fs::read_to_string(path).map_err(|error| Error::io("reading", path, &error))?;
+        let file: KeysFile =
+            toml::from_str(&text).map_err(|error| refuse(error.message().to_owned()))?;
+        let mut keys = BTreeMap::new();
+        for key in file.key {
+            if key.secret.chars().count() < SHORTEST_SECRET {
+                return Err(refuse(format!(
+                    "the secret of {:?} has fewer than {SHORTEST_SECRET} characters",
+                    key.id
+                )));
+            }
+            if let Some(twice) = keys.insert(key.id.clone(), key) {
+                return Err(refuse(format!("the key {:?} stands there twice", twice.id)));
+            }
+        }
+        match keys.is_empty() {
+            true => {
+                Err(refuse("it has no keys; each is a table [[key]] with id and secret".into()))
+            }
+            false => Ok(Self { keys, ..Self::default() }),
+        }
+    }
+
+    /// Whether requests without a signature are accepted.
+    pub(crate) fn is_open(&self) -> bool {
+        self.is_open
+    }
+
+    /// Sets whether nobody may change anything.
+    pub fn read_only(self, is_read_only: bool) -> Self {
+        Self { is_read_only, ..self }
+    }
+
+    /// Returns why a request is refused, or `None` if it is not. `bucket` is the one that it is
+    /// about, `key` the key that signed it.
+    fn refusal(&self, key: Option<&str>, bucket: Option<&str>, operation: &str) -> Option<&str> {
+        let is_reading = READING.contains(&operation);
+        if self.is_read_only && !is_reading {
+            return Some("this gateway is read-only");
+        }
+        let Some(key) = key.and_then(|id| self.keys.get(id)) else {
+            return (!self.is_open).then_some("the request has no signature");
+        };
+        if key.read_only && !is_reading {
+            return Some("this key may only read");
+        }
+        let allowed = key.buckets.as_deref().zip(bucket);
+        let is_allowed =
+            allowed.is_none_or(|(buckets, bucket)| buckets.iter().any(|one| one == bucket));
+        (!is_allowed).then_some("this key does not open this bucket")
+    }
+
+    /// Whether a key opens a bucket.
+    pub fn opens(&self, key: Option<&str>, bucket: &str) -> bool {
+        self.refusal(key, Some(bucket), "ListObjects").is_none()
+    }
+}
+
+/// Refuses a file that others than its owner may read.
+fn expect_private(path: &Path) -> Result<()> {
+    let about = std::fs::metadata(path).map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => {
+            Error::new(ErrorKind::NotFound, format!("there is no file of keys {}", shown(path)))
+        }
+        _ => Error::io("reading", path, &error),
+    })?;
+    match paritas_store::place::attributes::Attributes::of(&about).mode {
+        Some(mode) if mode & 0o077 != 0 => Err(Error::parameters(format!(
+            "{} has the secrets of the gateway, and others may read it (mode {:o}): chmod 600",
+            shown(path),
+            mode & 0o777
+        ))),
+        _ => Ok(()),
+    }
+}
+
+#[async_trait::async_trait]
+impl S3Auth for Keys {
+    async fn get_secret_key(&self, id: &str) -> S3Result<SecretKey> {
+        match self.keys.get(id) {
+            Some(key) => Ok(SecretKey::from(key.secret.clone())),
+            None => Err(s3_error!(InvalidAccessKeyId, "there is no such key")),
+        }
+    }
+}
+
+#[async_trait::async_trait]
+impl S3Access for Keys {
+    async fn check(&self, context: &mut S3AccessContext<'_>) -> S3Result<()> {
+        let signature = context.headers().get(http::header::AUTHORIZATION);
+        let is_old = signature.is_some_and(|text| text.as_bytes().starts_with(b"AWS "))
+            || context.uri().query().is_some_and(|query| query.contains("AWSAccessKeyId="));
+        if is_old {
+            return Err(s3_error!(InvalidRequest, "sign with AWS4-HMAC-SHA256"));
+        }
+        let key = context.credentials().map(|credentials| credentials.access_key.as_str());
+        let bucket = context.s3_path().get_bucket_name();
+        match self.refusal(key, bucket, context.s3_op().name()) {
+            Some(refusal) => Err(s3_error!(AccessDenied, "{refusal}")),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn keys(text: &str, mode: u32) -> Result<Keys> {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), text).unwrap();
+        paritas_store::place::system::set_mode(file.as_file(), mode).unwrap();
+        Keys::read(file.path())
+    }
+
+    const TWO: &str = r#"
+        [[key]]
+        id = "all"
+        secret = "0123456789abcdef"
+        [[key]]
+        id = "one"
+        secret = "0123456789abcdef"
+        buckets = ["photos"]
+        read_only = true
+    "#;
+
+    #[test]
+    fn a_key_opens_what_it_says() {
+        let keys = keys(TWO, 0o600).unwrap();
+        let refusal = |key, bucket, operation| keys.refusal(key, Some(bucket), operation).is_some();
+        assert!(!refusal(Some("all"), "mail", "PutObject"));
+        assert!(!refusal(Some("one"), "photos", "GetObject"));
+        assert!(refusal(Some("one"), "photos", "PutObject"));
+        assert!(refusal(Some("one"), "mail", "GetObject"));
+        assert!(refusal(Some("none"), "photos", "GetObject") && refusal(None, "mail", "GetObject"));
+        let frozen = keys.clone().read_only(true);
+        assert!(frozen.refusal(Some("all"), Some("mail"), "PutObject").is_some());
+        assert!(frozen.refusal(Some("all"), Some("mail"), "GetObject").is_none());
+        assert!(Keys::open().refusal(None, Some("mail"), "PutObject").is_none());
+    }
+
+    #[test]
+    fn flawed_files_are_refused_by_name() {
+        for (text, flaw) in [
+            ("", "it has no keys"),
+            ("[[key]]\nid = 'a'\nsecret = 'short'", "fewer than 16 characters"),
+            ("[[key]]\nid = 'a'", "missing field `secret`"),
+            (&[TWO, TWO].concat(), "twice"),
+            ("[[key]]\nid='a'\nsecret='0123456789abcdef'\nmore=1", "unknown field `more`"),
+        ] {
+            let error = keys(text, 0o600).err().unwrap().to_string();
+            assert!(error.contains(flaw), "{error}");
+        }
+        let error = keys(TWO, 0o644).err().unwrap().to_string();
+        assert!(error.contains("mode 644"), "{error}");
+    }
+}

@@ -1,0 +1,33 @@
+//! An S3 gateway over a volume.
+//!
+//! Programs that speak S3 put objects into a volume and get them out of it, as if it were a server:
+//! buckets are the first folders of names. The gateway holds no state. Any number of gateways,
+//! and the command, may work on one volume at the same time, and its nodes stay plain folders and
+//! buckets.
+//!
+//! The way of a request: [`door`] takes connections and bounds them; the adapter s3s checks
+//! signatures and reads requests; [`keys`] says what a key opens; [`store`] hands the operation to
+//! [`objects`], [`listing`] or [`uploads`]; these call the volume, with [`body`] between the
+//! connection and the volume's threads. [`facts`] is what S3 says of an object beside its bytes, as
+//! the notes of its manifest keep it.
+//!
+//! What a client gets is what the volume guarantees: an object that was acknowledged is durable and
+//! found by every reader, and bytes that do not have their digest are never the end of an answer.
+
+mod body;
+mod door;
+mod errors;
+mod facts;
+mod keys;
+mod listing;
+mod metrics;
+mod names;
+mod objects;
+mod pages;
+mod store;
+mod upkeep;
+mod uploads;
+
+pub use door::{Gateway, Limits, Tls};
+pub use keys::Keys;
+pub use upkeep::{Upkeep, keep};

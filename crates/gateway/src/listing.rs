@@ -1,0 +1,297 @@
+//! Buckets, and the objects in them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Cursor;
+
+use futures::stream::{self, StreamExt, TryStreamExt};
+use paritas_volume::{ErrorKind, GetOptions, Listed, ObjectName, PutOptions};
+use s3s::dto::*;
+use s3s::{S3Error, S3Request, S3Response, S3Result, s3_error};
+
+use crate::errors::told;
+use crate::facts::{Facts, timestamp};
+use crate::names;
+use crate::store::Store;
+
+/// The most keys of one answer.
+const MOST_KEYS: usize = 1000;
+/// Number of objects that are asked about, or removed, side by side.
+const AT_ONCE: usize = 32;
+
+/// A question about the keys of a bucket.
+struct Question {
+    bucket: String,
+    prefix: String,
+    delimiter: String,
+    /// Only keys after this one are wanted.
+    after: String,
+    most: usize,
+    encodes: bool,
+}
+
+/// A part of the keys of a bucket.
+#[derive(Default)]
+struct Page {
+    objects: Vec<Object>,
+    prefixes: Vec<CommonPrefix>,
+    /// The last key or prefix, if there are more.
+    last: Option<String>,
+}
+
+impl Question {
+    fn new(
+        bucket: String,
+        (prefix, delimiter): (Option<String>, Option<String>),
+        after: Option<String>,
+        most: Option<i32>,
+        encoding: Option<&EncodingType>,
+    ) -> S3Result<Self> {
+        let refuse = || s3_error!(InvalidArgument, "max-keys must be 0 or more");
+        let most = most.map(|most| usize::try_from(most).map_err(|_| refuse())).transpose()?;
+        Ok(Self {
+            bucket,
+            prefix: prefix.unwrap_or_default(),
+            delimiter: delimiter.unwrap_or_default(),
+            after: after.unwrap_or_default(),
+            most: most.unwrap_or(MOST_KEYS).min(MOST_KEYS),
+            encodes: encoding.is_some_and(|kind| kind.as_str() == EncodingType::URL),
+        })
+    }
+
+    /// Returns the prefix that stands for a key, if several keys are told as one.
+    fn group_of<'k>(&self, key: &'k str) -> Option<&'k str> {
+        let rest = key.strip_prefix(&self.prefix).filter(|_| !self.delimiter.is_empty())?;
+        let at = rest.find(&self.delimiter)?;
+        Some(&key[..self.prefix.len() + at + self.delimiter.len()])
+    }
+
+    /// Returns a text as the client wants it.
+    fn told(&self, text: &str) -> String {
+        match self.encodes {
+            true => url::form_urlencoded::byte_serialize(text.as_bytes())
+                .collect::<String>()
+                .replace("%2F", "/"),
+            false => text.to_owned(),
+        }
+    }
+}
+
+impl Store {
+    async fn page(&self, question: &Question) -> S3Result<Page> {
+        let Question { bucket, prefix, after, .. } = question;
+        let listing = self.volume.list(&names::above(bucket, prefix)).await;
+        let objects = listing.map_err(|error| told(&error))?.objects;
+        if objects.is_empty() {
+            self.expect_bucket(bucket).await?;
+        }
+        let keyed = objects.into_iter().filter_map(|(name, listed)| {
+            let key = names::key_of(bucket, &name)?;
+            (!key.is_empty() && key.starts_with(prefix) && key > *after)
+                .then_some((key, (name, listed)))
+        });
+        // Escaped keys stand elsewhere among the names.
+        let keyed: BTreeMap<String, (ObjectName, Listed)> = keyed.collect();
+        let (mut page, mut chosen, mut groups) = (Page::default(), Vec::new(), BTreeSet::new());
+        for (key, (name, listed)) in keyed {
+            let group = question.group_of(&key);
+            if group.is_some_and(|group| groups.contains(group) || group == after) {
+                continue;
+            }
+            if chosen.len() + groups.len() == question.most {
+                let last = |(key, ..): &(String, ObjectName, Listed)| key.clone();
+                page.last = chosen.last().map(last).max(groups.last().cloned());
+                break;
+            }
+            match group {
+                Some(group) => _ = groups.insert(group.to_owned()),
+                None => chosen.push((key, name, listed)),
+            }
+        }
+        page.objects = self.objects(question, chosen).await?;
+        let common = |group: &String| CommonPrefix { prefix: Some(question.told(group)) };
+        page.prefixes = groups.iter().map(common).collect();
+        Ok(page)
+    }
+
+    /// Returns what is told of objects. Those that were replaced or removed meanwhile are left out.
+    async fn objects(
+        &self,
+        question: &Question,
+        chosen: Vec<(String, ObjectName, Listed)>,
+    ) -> S3Result<Vec<Object>> {
+        let look = async |(key, name, listed): (String, ObjectName, Listed)| {
+            let facts = match self.known(&listed) {
+                Some(facts) => facts,
+                None => match self.volume.find(&name, GetOptions::default()).await {
+                    Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+                    // Its bytes may be lost; its name is not.
+                    Err(_) => Facts {
+                        etag: String::new(),
+                        length: listed.length,
+                        modified: listed.version.generation,
+                    },
+                    Ok(found) => self.keep_facts(&found),
+                },
+            };
+            Ok(Some(Object {
+                key: Some(question.told(&key)),
+                e_tag: Some(facts.etag()),
+                size: Some(facts.length as i64),
+                last_modified: Some(facts.modified()),
+                storage_class: Some(ObjectStorageClass::from_static(ObjectStorageClass::STANDARD)),
+                ..Object::default()
+            }))
+        };
+        let found: Vec<Option<Object>> = stream::iter(chosen)
+            .map(look)
+            .buffered(AT_ONCE)
+            .try_collect::<Vec<_>>()
+            .await
+            .map_err(|error: S3Error| error)?;
+        Ok(found.into_iter().flatten().collect())
+    }
+
+    pub async fn list_v1(
+        &self,
+        input: ListObjectsInput,
+    ) -> S3Result<S3Response<ListObjectsOutput>> {
+        let texts = (input.prefix.clone(), input.delimiter.clone());
+        let encoding = input.encoding_type.as_ref();
+        let after = input.marker.clone();
+        let question = Question::new(input.bucket.clone(), texts, after, input.max_keys, encoding)?;
+        let page = self.page(&question).await?;
+        Ok(S3Response::new(ListObjectsOutput {
+            name: Some(input.bucket),
+            prefix: Some(question.told(&question.prefix)),
+            delimiter: input.delimiter.map(|text| question.told(&text)),
+            marker: Some(question.told(&question.after)),
+            max_keys: Some(question.most as i32),
+            encoding_type: input.encoding_type.clone(),
+            is_truncated: Some(page.last.is_some()),
+            next_marker: page.last.map(|last| question.told(&last)),
+            contents: Some(page.objects),
+            common_prefixes: Some(page.prefixes),
+            ..ListObjectsOutput::default()
+        }))
+    }
+
+    pub async fn list_v2(
+        &self,
+        input: ListObjectsV2Input,
+    ) -> S3Result<S3Response<ListObjectsV2Output>> {
+        let texts = (input.prefix.clone(), input.delimiter.clone());
+        let encoding = input.encoding_type.as_ref();
+        let token = input.continuation_token.as_deref().map(token_text).transpose()?;
+        let after = token.or(input.start_after.clone());
+        let question = Question::new(input.bucket.clone(), texts, after, input.max_keys, encoding)?;
+        let page = self.page(&question).await?;
+        Ok(S3Response::new(ListObjectsV2Output {
+            name: Some(input.bucket),
+            prefix: Some(question.told(&question.prefix)),
+            delimiter: input.delimiter.map(|text| question.told(&text)),
+            start_after: input.start_after.map(|text| question.told(&text)),
+            max_keys: Some(question.most as i32),
+            key_count: Some((page.objects.len() + page.prefixes.len()) as i32),
+            encoding_type: input.encoding_type.clone(),
+            continuation_token: input.continuation_token,
+            is_truncated: Some(page.last.is_some()),
+            next_continuation_token: page.last.map(|last| token_of(&last)),
+            contents: Some(page.objects),
+            common_prefixes: Some(page.prefixes),
+            ..ListObjectsV2Output::default()
+        }))
+    }
+
+    pub async fn buckets(
+        &self,
+        request: S3Request<ListBucketsInput>,
+    ) -> S3Result<S3Response<ListBucketsOutput>> {
+        let key = request.credentials.as_ref().map(|credentials| credentials.access_key.as_str());
+        let listing = self.volume.list("").await.map_err(|error| told(&error))?;
+        let mut found: BTreeMap<&str, u64> = BTreeMap::new();
+        for (name, listed) in &listing.objects {
+            let Some(bucket) = names::bucket_of(name) else { continue };
+            let oldest = found.entry(bucket).or_insert(u64::MAX);
+            *oldest = (*oldest).min(listed.version.generation);
+        }
+        let bucket = |(name, oldest): (&str, u64)| Bucket {
+            name: Some(name.to_owned()),
+            creation_date: Some(timestamp(oldest)),
+            ..Bucket::default()
+        };
+        let opened = found.into_iter().filter(|(name, _)| self.keys.opens(key, name));
+        Ok(S3Response::new(ListBucketsOutput {
+            buckets: Some(opened.map(bucket).collect()),
+            owner: Some(Owner::default()),
+            ..ListBucketsOutput::default()
+        }))
+    }
+
+    pub async fn make_bucket(&self, bucket: &str) -> S3Result<S3Response<CreateBucketOutput>> {
+        let name = names::bucket(bucket)?;
+        if self.volume.find(&name, GetOptions::default()).await.is_err() {
+            let put = self.volume.put(&name, Cursor::new(Vec::new()), PutOptions::default());
+            put.await.map_err(|error| told(&error))?;
+        }
+        let location = Some(format!("/{bucket}"));
+        Ok(S3Response::new(CreateBucketOutput { location, ..CreateBucketOutput::default() }))
+    }
+
+    pub async fn remove_bucket(&self, bucket: &str) -> S3Result<()> {
+        let name = names::bucket(bucket)?;
+        let listing =
+            self.volume.list(&format!("{bucket}/")).await.map_err(|error| told(&error))?;
+        if listing.objects.is_empty() {
+            return Err(s3_error!(NoSuchBucket, "there is no bucket {bucket}"));
+        }
+        if listing.objects.keys().any(|found| *found != name) {
+            return Err(s3_error!(BucketNotEmpty, "the bucket {bucket} has objects"));
+        }
+        self.volume.remove(&name).await.map_err(|error| told(&error))?;
+        self.forget_bucket(bucket);
+        Ok(())
+    }
+
+    pub async fn remove_many(
+        &self,
+        input: DeleteObjectsInput,
+    ) -> S3Result<S3Response<DeleteObjectsOutput>> {
+        let bucket = &input.bucket;
+        self.expect_bucket(bucket).await?;
+        let remove = async |object: ObjectIdentifier| {
+            let removed = self.remove(bucket, &object.key).await;
+            (object.key, removed)
+        };
+        let removed: Vec<(String, S3Result<()>)> =
+            stream::iter(input.delete.objects).map(remove).buffered(AT_ONCE).collect().await;
+        let (mut deleted, mut errors) = (Vec::new(), Vec::new());
+        for (key, removed) in removed {
+            match removed {
+                Ok(()) => {
+                    deleted.push(DeletedObject { key: Some(key), ..DeletedObject::default() });
+                }
+                Err(error) => errors.push(Error {
+                    key: Some(key),
+                    code: Some(error.code().as_str().to_owned()),
+                    message: error.message().map(str::to_owned),
+                    ..Error::default()
+                }),
+            }
+        }
+        let deleted = (input.delete.quiet != Some(true)).then_some(deleted);
+        let errors = Some(errors);
+        Ok(S3Response::new(DeleteObjectsOutput { deleted, errors, ..Default::default() }))
+    }
+}
+
+/// Returns the token that stands for the last key of a page.
+fn token_of(last: &str) -> String {
+    crate::body::hex(last.as_bytes())
+}
+
+fn token_text(token: &str) -> S3Result<String> {
+    let byte = |at: usize| u8::from_str_radix(token.get(at..at + 2)?, 16).ok();
+    let bytes: Option<Vec<u8>> = (0..token.len()).step_by(2).map(byte).collect();
+    let text = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
+    text.ok_or_else(|| s3_error!(InvalidArgument, "the continuation token is none of ours"))
+}

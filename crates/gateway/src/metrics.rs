@@ -1,0 +1,94 @@
+//! What a gateway counts, for Prometheus.
+
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::registry::{Registry, Unit};
+
+/// A kind of requests and answers.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct Answered {
+    method: String,
+    status: u16,
+}
+
+/// A node of the volume.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct OfNode {
+    pub node: String,
+}
+
+/// What waits in the volume.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct OfWork {
+    pub work: Work,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelValue)]
+pub enum Work {
+    Owed,
+    Backlog,
+}
+
+/// The counters of a gateway.
+pub struct Metrics {
+    registry: Registry,
+    requests: Family<Answered, Counter>,
+    seconds: Family<Answered, Histogram>,
+    pub connections: Gauge,
+    pub received: Counter<u64, AtomicU64>,
+    pub sent: Counter<u64, AtomicU64>,
+    pub nodes_up: Family<OfNode, Gauge>,
+    pub waiting: Family<OfWork, Gauge>,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        let mut registry = Registry::with_prefix("paritas_gateway");
+        let seconds = || Histogram::new(exponential_buckets(0.001, 2.0, 16));
+        let made = Self {
+            registry: Registry::default(),
+            requests: Family::default(),
+            seconds: Family::new_with_constructor(seconds),
+            connections: Gauge::default(),
+            received: Counter::default(),
+            sent: Counter::default(),
+            nodes_up: Family::default(),
+            waiting: Family::default(),
+        };
+        registry.register("requests", "Requests that were answered", made.requests.clone());
+        let help = "Time until the answer began";
+        registry.register_with_unit("answer", help, Unit::Seconds, made.seconds.clone());
+        registry.register("connections", "Open connections", made.connections.clone());
+        let help = "Bytes of bodies of requests";
+        registry.register_with_unit("received", help, Unit::Bytes, made.received.clone());
+        let help = "Bytes of bodies of answers that were promised";
+        registry.register_with_unit("sent", help, Unit::Bytes, made.sent.clone());
+        registry.register("node_up", "1 if the node can be used", made.nodes_up.clone());
+        registry.register("waiting", "Objects that wait for upkeep", made.waiting.clone());
+        Self { registry, ..made }
+    }
+}
+
+impl Metrics {
+    /// Counts an answer.
+    pub fn answered(&self, method: &http::Method, status: u16, after: Duration) {
+        let of = Answered { method: method.to_string(), status };
+        self.requests.get_or_create(&of).inc();
+        self.seconds.get_or_create(&of).observe(after.as_secs_f64());
+    }
+
+    /// Returns all counters as Prometheus reads them.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        // Writing to a string cannot fail.
+        let _ = encode(&mut text, &self.registry);
+        text
+    }
+}

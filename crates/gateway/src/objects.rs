@@ -1,0 +1,436 @@
+//! Operations on one object: put, get, head, delete, copy, and its tags.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use paritas_volume::{
+    ErrorKind, FoundObject, GetOptions, Notes, ObjectName, PutOptions, PutReport,
+};
+use s3s::dto::{self, ETag, ETagCondition, Timestamp};
+use s3s::{S3Error, S3Request, S3Response, S3Result, TrailingHeaders, s3_error};
+
+use crate::body::{Expected, Fate, Outgoing, Received, line, receive};
+use crate::errors::told;
+use crate::facts::{
+    ETAG, Facts, KeptHeaders, TAGS, answer_checksums, answer_headers, kept_headers, notes_of,
+};
+use crate::names;
+use crate::store::Store;
+
+/// Conditions under which a request is carried out.
+#[derive(Debug, Default)]
+pub struct Conditions {
+    pub if_match: Option<ETagCondition>,
+    pub if_none_match: Option<ETagCondition>,
+    pub if_modified_since: Option<Timestamp>,
+    pub if_unmodified_since: Option<Timestamp>,
+}
+
+/// What a condition says of an object.
+#[derive(Debug, PartialEq, Eq)]
+enum Judgement {
+    Holds,
+    Failed,
+    /// The reader has it already.
+    Unchanged,
+}
+
+impl Conditions {
+    fn is_empty(&self) -> bool {
+        self.if_match.is_none() && self.if_none_match.is_none()
+    }
+
+    /// Judges an object, or that there is none. The order is that of RFC 9110, section 13.2.2.
+    fn judge(&self, facts: Option<&Facts>) -> Judgement {
+        let fits = |condition: &ETagCondition| match condition {
+            ETagCondition::Any => facts.is_some(),
+            ETagCondition::ETag(etag) => facts.is_some_and(|facts| etag.value() == facts.etag),
+        };
+        let modified = facts.map(Facts::modified);
+        let is_newer = |since: &Timestamp| modified.as_ref().is_some_and(|time| time > since);
+        match (&self.if_match, &self.if_unmodified_since) {
+            (Some(condition), _) if !fits(condition) => return Judgement::Failed,
+            (None, Some(since)) if is_newer(since) => return Judgement::Failed,
+            _ => {}
+        }
+        match (&self.if_none_match, &self.if_modified_since) {
+            (Some(condition), _) if fits(condition) => Judgement::Unchanged,
+            (None, Some(since)) if !is_newer(since) => Judgement::Unchanged,
+            _ => Judgement::Holds,
+        }
+    }
+
+    /// Refuses a reader whose conditions do not hold.
+    fn expect_for_read(&self, facts: &Facts) -> S3Result<()> {
+        match self.judge(Some(facts)) {
+            Judgement::Holds => Ok(()),
+            Judgement::Failed => Err(s3_error!(PreconditionFailed)),
+            Judgement::Unchanged => Err(s3_error!(NotModified)),
+        }
+    }
+}
+
+impl Store {
+    /// Finds an object.
+    pub async fn object(&self, bucket: &str, key: &str) -> S3Result<FoundObject> {
+        let name = names::object(bucket, key)?;
+        match self.volume.find(&name, GetOptions::default()).await {
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                self.expect_bucket(bucket).await?;
+                Err(s3_error!(NoSuchKey, "there is no object {key} in {bucket}"))
+            }
+            found => {
+                let found = found.map_err(|error| told(&error))?;
+                self.keep_facts(&found);
+                Ok(found)
+            }
+        }
+    }
+
+    /// Refuses a writer whose conditions do not hold.
+    pub async fn expect_for_write(&self, name: &ObjectName, on: &Conditions) -> S3Result<()> {
+        if on.is_empty() {
+            return Ok(());
+        }
+        let found = match self.volume.find(name, GetOptions::default()).await {
+            Err(error) if error.kind() == ErrorKind::NotFound => None,
+            found => Some(Facts::of(&found.map_err(|error| told(&error))?)),
+        };
+        match (on.judge(found.as_ref()), &on.if_match) {
+            (Judgement::Holds, _) => Ok(()),
+            (_, Some(ETagCondition::ETag(_))) if found.is_none() => Err(s3_error!(NoSuchKey)),
+            _ => Err(s3_error!(PreconditionFailed)),
+        }
+    }
+
+    /// Stores the body of a request. `store` is given the source, and options whose notes are
+    /// `notes`, the ETag, and the checksums that the client asked for.
+    pub async fn receive<F: Future<Output = paritas_volume::Result<PutReport>>>(
+        &self,
+        body: Option<dto::StreamingBlob>,
+        trailers: Option<TrailingHeaders>,
+        expected: Expected,
+        notes: Notes,
+        store: impl FnOnce(crate::body::Body, PutOptions) -> F,
+    ) -> S3Result<(PutReport, Received)> {
+        let length = expected.length;
+        let (source, fate, feed) = receive(body, trailers, expected);
+        let options = options(length, notes, fate.clone());
+        let (stored, ()) = futures::join!(store(source, options), feed);
+        let report = stored.map_err(|error| fate.refusal().unwrap_or_else(|| told(&error)))?;
+        Ok((report, fate.received()))
+    }
+
+    pub async fn put(
+        &self,
+        mut request: S3Request<dto::PutObjectInput>,
+    ) -> S3Result<S3Response<dto::PutObjectOutput>> {
+        let input = &mut request.input;
+        let (bucket, key) = (input.bucket.clone(), input.key.clone());
+        let name = names::object(&bucket, &key)?;
+        self.expect_bucket(&bucket).await?;
+        let on = Conditions {
+            if_match: input.if_match.take(),
+            if_none_match: input.if_none_match.take(),
+            ..Conditions::default()
+        };
+        self.expect_for_write(&name, &on).await?;
+        let notes = kept_headers!(input).notes()?;
+        let expected = Expected {
+            length: input.content_length.and_then(|length| u64::try_from(length).ok()),
+            md5: input.content_md5.take(),
+            checksum: checksum_in!(input),
+            trailing: trailing(&request.headers),
+        };
+        let put = |source, options| self.volume.put(&name, source, options);
+        let (body, trailers) = (request.input.body.take(), request.trailing_headers.take());
+        let (report, received) = self.receive(body, trailers, expected, notes, put).await?;
+        self.keep_new(&report, &received.md5);
+        self.collect_pieces(&name).await;
+        let mut output = dto::PutObjectOutput {
+            e_tag: Some(ETag::Strong(received.md5)),
+            ..dto::PutObjectOutput::default()
+        };
+        answer_checksums!(output, received.checksum);
+        Ok(S3Response::new(output))
+    }
+
+    pub async fn get(
+        &self,
+        request: S3Request<dto::GetObjectInput>,
+    ) -> S3Result<S3Response<dto::GetObjectOutput>> {
+        let input = request.input;
+        let found = self.object(&input.bucket, &input.key).await?;
+        let facts = Facts::of(&found);
+        let on = Conditions {
+            if_match: input.if_match,
+            if_none_match: input.if_none_match,
+            if_modified_since: input.if_modified_since,
+            if_unmodified_since: input.if_unmodified_since,
+        };
+        on.expect_for_read(&facts)?;
+        let range = wanted(&found, input.range, input.part_number)?;
+        let bytes = range.clone().unwrap_or(0..facts.length);
+        let mut output = dto::GetObjectOutput {
+            accept_ranges: Some("bytes".to_owned()),
+            content_length: Some((bytes.end - bytes.start) as i64),
+            content_range: range.map(|range| content_range(&range, facts.length)),
+            e_tag: Some(facts.etag()),
+            last_modified: Some(facts.modified()),
+            parts_count: parts_count(&found, input.part_number),
+            tag_count: tag_count(found.notes()),
+            ..dto::GetObjectOutput::default()
+        };
+        answer_headers!(output, found.notes());
+        if input.checksum_mode.is_none() || output.content_range.is_some() {
+            answer_checksums!(output, dto::Checksum::default());
+        }
+        let answered = [
+            (&mut output.cache_control, input.response_cache_control),
+            (&mut output.content_disposition, input.response_content_disposition),
+            (&mut output.content_encoding, input.response_content_encoding),
+            (&mut output.content_language, input.response_content_language),
+            (&mut output.content_type, input.response_content_type),
+        ];
+        answered.into_iter().for_each(|(kept, asked)| *kept = asked.or(kept.take()));
+        let stream = self.read(found, bytes);
+        output.body = Some(stream.begun().await.map_err(|error| told(&error))?);
+        Ok(S3Response::new(output))
+    }
+
+    /// Reads bytes of an object in a task of its own.
+    pub fn read(&self, found: FoundObject, range: Range<u64>) -> Outgoing {
+        let (mut sink, outgoing) = line(range.end - range.start);
+        let volume = Arc::clone(&self.volume);
+        tokio::spawn(async move {
+            // The whole object is compared with its digest.
+            let range = (range != (0..found.length())).then_some(range);
+            if let Err(error) = volume.read(found, range, &mut sink, &|_| {}).await {
+                sink.fail(error).await;
+            }
+        });
+        outgoing
+    }
+
+    pub async fn head(
+        &self,
+        request: S3Request<dto::HeadObjectInput>,
+    ) -> S3Result<S3Response<dto::HeadObjectOutput>> {
+        let input = request.input;
+        let found = self.object(&input.bucket, &input.key).await?;
+        let facts = Facts::of(&found);
+        let on = Conditions {
+            if_match: input.if_match,
+            if_none_match: input.if_none_match,
+            if_modified_since: input.if_modified_since,
+            if_unmodified_since: input.if_unmodified_since,
+        };
+        on.expect_for_read(&facts)?;
+        let range = wanted(&found, input.range, input.part_number)?;
+        let bytes = range.clone().unwrap_or(0..facts.length);
+        let mut output = dto::HeadObjectOutput {
+            accept_ranges: Some("bytes".to_owned()),
+            content_length: Some((bytes.end - bytes.start) as i64),
+            content_range: range.map(|range| content_range(&range, facts.length)),
+            e_tag: Some(facts.etag()),
+            last_modified: Some(facts.modified()),
+            parts_count: parts_count(&found, input.part_number),
+            ..dto::HeadObjectOutput::default()
+        };
+        answer_headers!(output, found.notes());
+        if input.checksum_mode.is_none() {
+            answer_checksums!(output, dto::Checksum::default());
+        }
+        Ok(S3Response::new(output))
+    }
+
+    /// Removes an object. That there is none is no error.
+    pub async fn remove(&self, bucket: &str, key: &str) -> S3Result<()> {
+        let name = names::object(bucket, key)?;
+        match self.volume.remove(&name).await {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(told(&error)),
+            _ => {}
+        }
+        self.collect_pieces(&name).await;
+        Ok(())
+    }
+
+    pub async fn copy(
+        &self,
+        mut request: S3Request<dto::CopyObjectInput>,
+    ) -> S3Result<S3Response<dto::CopyObjectOutput>> {
+        let key_id = request.credentials.take().map(|credentials| credentials.access_key);
+        let input = &mut request.input;
+        let (bucket, key) = self.copy_source(key_id.as_deref(), &input.copy_source)?;
+        let found = self.object(&bucket, &key).await?;
+        let on = Conditions {
+            if_match: input.copy_source_if_match.take(),
+            if_none_match: input.copy_source_if_none_match.take(),
+            if_modified_since: input.copy_source_if_modified_since.take(),
+            if_unmodified_since: input.copy_source_if_unmodified_since.take(),
+        };
+        if on.judge(Some(&Facts::of(&found))) != Judgement::Holds {
+            return Err(s3_error!(PreconditionFailed));
+        }
+        self.expect_bucket(&input.bucket).await?;
+        let name = names::object(&input.bucket, &input.key)?;
+        let is = |directive: Option<&str>| directive == Some("REPLACE");
+        let replaces = is(input.metadata_directive.as_ref().map(|directive| directive.as_str()));
+        let new_tags = is(input.tagging_directive.as_ref().map(|directive| directive.as_str()));
+        let mut kept = KeptHeaders::of(found.notes());
+        let given = kept_headers!(input);
+        let tagging = if new_tags { given.tagging.clone() } else { kept.tagging.take() };
+        let headers = KeptHeaders { tagging, ..if replaces { given } else { kept } };
+        let facts = self.rewrite(&name, found, headers.notes()?).await?;
+        let result = dto::CopyObjectResult {
+            e_tag: Some(facts.etag()),
+            last_modified: Some(facts.modified()),
+            ..dto::CopyObjectResult::default()
+        };
+        Ok(S3Response::new(dto::CopyObjectOutput {
+            copy_object_result: Some(result),
+            ..dto::CopyObjectOutput::default()
+        }))
+    }
+
+    /// Writes the bytes of an object under a name, with these notes. The ETag of an object in
+    /// pieces becomes that of its bytes.
+    async fn rewrite(
+        &self,
+        name: &ObjectName,
+        found: FoundObject,
+        notes: Notes,
+    ) -> S3Result<Facts> {
+        let length = found.length();
+        let stream = dto::StreamingBlob::new(self.read(found, 0..length));
+        let expected = Expected { length: Some(length), ..Expected::default() };
+        let put = |source, options| self.volume.put(name, source, options);
+        let (report, received) = self.receive(Some(stream), None, expected, notes, put).await?;
+        self.collect_pieces(name).await;
+        Ok(self.keep_new(&report, &received.md5))
+    }
+
+    /// Returns bucket and key of the source of a copy, if the key opens the bucket.
+    pub fn copy_source(
+        &self,
+        key: Option<&str>,
+        source: &dto::CopySource,
+    ) -> S3Result<(String, String)> {
+        let dto::CopySource::Bucket { bucket, key: object, version_id } = source else {
+            return Err(s3_error!(NotImplemented, "a copy is made from a bucket and a key"));
+        };
+        if version_id.as_deref().is_some_and(|version| version != "null") {
+            return Err(s3_error!(NoSuchVersion, "objects have no versions here"));
+        }
+        match self.keys.opens(key, bucket) {
+            true => Ok((bucket.to_string(), object.to_string())),
+            false => Err(s3_error!(AccessDenied, "this key does not open the bucket {bucket}")),
+        }
+    }
+
+    /// Gives an object other tags. Its bytes are written anew, since a manifest never changes.
+    pub async fn set_tags(&self, bucket: &str, key: &str, tags: Option<String>) -> S3Result<()> {
+        let found = self.object(bucket, key).await?;
+        let headers = KeptHeaders { tagging: tags, ..KeptHeaders::of(found.notes()) };
+        let name = names::object(bucket, key)?;
+        self.rewrite(&name, found, headers.notes()?).await.map(drop)
+    }
+
+    pub async fn tags(&self, bucket: &str, key: &str) -> S3Result<Vec<dto::Tag>> {
+        let found = self.object(bucket, key).await?;
+        Ok(found.notes().get(TAGS).map(|tags| parse_tags(tags)).unwrap_or_default())
+    }
+}
+
+/// Returns the options of a put: the notes get the ETag and the checksums of the body.
+fn options(length: Option<u64>, notes: Notes, fate: Fate) -> PutOptions {
+    let mut options = PutOptions::default();
+    options.length = length;
+    options.notes = Some(Arc::new(move || {
+        let received = fate.received();
+        let etag = [(ETAG.to_owned(), received.md5)];
+        notes.clone().into_iter().chain(etag).chain(notes_of(received.checksum)).collect()
+    }));
+    options
+}
+
+/// Takes the checksums out of a request.
+macro_rules! checksum_in {
+    ($input:expr) => {
+        s3s::dto::Checksum {
+            checksum_crc32: $input.checksum_crc32.take(),
+            checksum_crc32c: $input.checksum_crc32c.take(),
+            checksum_crc64nvme: $input.checksum_crc64nvme.take(),
+            checksum_sha1: $input.checksum_sha1.take(),
+            checksum_sha256: $input.checksum_sha256.take(),
+            checksum_type: None,
+        }
+    };
+}
+pub(crate) use checksum_in;
+
+/// Returns the name of the checksum that comes after the body.
+pub fn trailing(headers: &http::HeaderMap) -> Option<String> {
+    headers.get("x-amz-trailer")?.to_str().ok().map(str::to_owned)
+}
+
+/// Returns the bytes that are asked for, or `None` if all are.
+fn wanted(
+    found: &FoundObject,
+    range: Option<dto::Range>,
+    part: Option<i32>,
+) -> S3Result<Option<Range<u64>>> {
+    let length = found.length();
+    if let Some(number) = part {
+        return piece_range(found, number).map(Some);
+    }
+    let check = |range: dto::Range| range.check(length);
+    range.map(check).transpose().map_err(|_| s3_error!(InvalidRange, "it has {length} bytes"))
+}
+
+/// Returns the range of a piece. An object that is not in pieces is its own first one.
+fn piece_range(found: &FoundObject, number: i32) -> S3Result<Range<u64>> {
+    let refuse = || s3_error!(InvalidRange, "there is no part {number}");
+    let Some(pieces) = found.pieces() else {
+        return if number == 1 { Ok(0..found.length()) } else { Err(refuse()) };
+    };
+    let at = usize::try_from(number - 1).ok().filter(|&at| at < pieces.len()).ok_or_else(refuse)?;
+    let start = pieces[..at].iter().map(|piece| piece.length).sum();
+    Ok(start..start + pieces[at].length)
+}
+
+fn parts_count(found: &FoundObject, part: Option<i32>) -> Option<i32> {
+    part.and(found.pieces()).map(|pieces| pieces.len() as i32)
+}
+
+fn content_range(range: &Range<u64>, length: u64) -> String {
+    format!("bytes {}-{}/{length}", range.start, range.end.saturating_sub(1))
+}
+
+fn tag_count(notes: &Notes) -> Option<i32> {
+    notes.get(TAGS).map(|tags| parse_tags(tags).len() as i32)
+}
+
+/// Reads tags as they stand in a query.
+fn parse_tags(tags: &str) -> Vec<dto::Tag> {
+    let pairs = url::form_urlencoded::parse(tags.as_bytes());
+    pairs
+        .map(|(key, value)| dto::Tag { key: Some(key.into()), value: Some(value.into()) })
+        .collect()
+}
+
+/// Writes tags as they stand in a query.
+///
+/// # Errors
+/// If there are more than S3 allows.
+pub fn join_tags(tags: &[dto::Tag]) -> Result<Option<String>, S3Error> {
+    if tags.len() > 10 {
+        return Err(s3_error!(InvalidTag, "an object has at most 10 tags"));
+    }
+    let pair = |tag: &dto::Tag| {
+        (tag.key.clone().unwrap_or_default(), tag.value.clone().unwrap_or_default())
+    };
+    let mut text = url::form_urlencoded::Serializer::new(String::new());
+    text.extend_pairs(tags.iter().map(pair));
+    Ok(Some(text.finish()).filter(|text| !text.is_empty()))
+}

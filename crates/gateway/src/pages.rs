@@ -1,0 +1,156 @@
+//! What an operator looks at: `/-/` for people, `/-/metrics` for Prometheus, `/-/health` for load
+//! balancers. Only `/-/health` is answered to everybody; the others tell names of nodes and are
+//! answered to this machine, unless the gateway is told otherwise.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use http::{HeaderValue, Response, StatusCode, header};
+use paritas_volume::{Volume, VolumeStatus};
+use s3s::Body;
+use tokio::sync::Mutex;
+
+use crate::metrics::{Metrics, OfNode, OfWork, Work};
+
+/// How long a status is shown before nodes are asked again.
+const FRESH: Duration = Duration::from_secs(5);
+
+/// The pages of a gateway.
+pub struct Pages {
+    volume: Arc<Volume>,
+    metrics: Arc<Metrics>,
+    is_public: bool,
+    seen: Mutex<Option<(Instant, Result<VolumeStatus, String>)>>,
+}
+
+impl Pages {
+    pub fn new(volume: Arc<Volume>, metrics: Arc<Metrics>, is_public: bool) -> Self {
+        Self { volume, metrics, is_public, seen: Mutex::default() }
+    }
+
+    /// Answers a request for a page. `is_local` says whether it comes from this machine.
+    pub async fn answer(&self, path: &str, is_local: bool) -> Response<Body> {
+        match path {
+            "/-/health" => self.health().await,
+            _ if !self.is_public && !is_local => {
+                let text = "answered to this machine only; see `paritas serve --help`\n";
+                page(StatusCode::FORBIDDEN, "text/plain; charset=utf-8", text.to_owned())
+            }
+            "/-/metrics" => {
+                let _ = self.look().await;
+                let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+                page(StatusCode::OK, kind, self.metrics.text())
+            }
+            "/-/" => self.overview().await,
+            _ => page(StatusCode::NOT_FOUND, "text/plain; charset=utf-8", "no such page\n".into()),
+        }
+    }
+
+    async fn health(&self) -> Response<Body> {
+        let (status, text) = match self.look().await {
+            Ok(status) if status.useless() <= status.tolerance => (StatusCode::OK, "ok\n".into()),
+            Ok(status) => {
+                let text = format!("{} nodes cannot be used\n", status.useless());
+                (StatusCode::SERVICE_UNAVAILABLE, text)
+            }
+            Err(error) => (StatusCode::SERVICE_UNAVAILABLE, error + "\n"),
+        };
+        page(status, "text/plain; charset=utf-8", text)
+    }
+
+    /// Returns the state of the volume, at most a few seconds old.
+    async fn look(&self) -> Result<VolumeStatus, String> {
+        let mut seen = self.seen.lock().await;
+        if let Some((when, status)) = &*seen
+            && when.elapsed() < FRESH
+        {
+            return status.clone();
+        }
+        let status = self.volume.status().await.map_err(|error| error.to_string());
+        if let Ok(status) = &status {
+            for node in &status.nodes {
+                let of = OfNode { node: node.name.clone() };
+                self.metrics.nodes_up.get_or_create(&of).set(i64::from(node.problem.is_none()));
+            }
+            for (work, waiting) in [(Work::Owed, &status.owed), (Work::Backlog, &status.backlog)] {
+                self.metrics.waiting.get_or_create(&OfWork { work }).set(waiting.objects as i64);
+            }
+        }
+        *seen = Some((Instant::now(), status.clone()));
+        status
+    }
+
+    async fn overview(&self) -> Response<Body> {
+        let body = match self.look().await {
+            Ok(status) => overview_of(&status),
+            Err(error) => format!("<p class=bad>{}</p>", escaped(&error)),
+        };
+        let text = PAGE.replace("{code}", &escaped(&self.volume.code().spec().to_string()));
+        let text = text.replace("{body}", &body);
+        page(StatusCode::OK, "text/html; charset=utf-8", text)
+    }
+}
+
+/// The frame of the page for people. It reloads itself.
+const PAGE: &str = include_str!("page.html");
+
+fn overview_of(status: &VolumeStatus) -> String {
+    let mut domains: Vec<&str> = status.nodes.iter().map(|node| node.domain.as_str()).collect();
+    domains.sort_unstable();
+    domains.dedup();
+    let useless = status.useless();
+    let left = status.tolerance.saturating_sub(useless);
+    let (kind, verdict) = match (useless, left) {
+        (0, left) => ("good", format!("All nodes can be used; any {left} may be lost.")),
+        (_, 0) => ("bad", format!("{useless} cannot be used: nothing more may be lost.")),
+        (_, left) => ("warn", format!("{useless} cannot be used; {left} more may be lost.")),
+    };
+    let mut page = format!("<p class={kind}>{verdict}</p><div class=domains>");
+    for domain in domains {
+        page += &format!("<section><h2>{}</h2><ul>", escaped(domain));
+        for node in status.nodes.iter().filter(|node| node.domain == domain) {
+            let (kind, text) = match (&node.problem, node.is_drained) {
+                (Some(problem), _) => ("bad", problem.as_str()),
+                (None, true) => ("warn", "drained"),
+                (None, false) => ("good", "in use"),
+            };
+            let (name, text) = (escaped(&node.name), escaped(text));
+            page += &format!("<li class={kind}><b>{name}</b> {text}</li>");
+        }
+        page += "</ul></section>";
+    }
+    page += "</div><h2>Upkeep</h2><dl>";
+    for (work, waiting) in
+        [("owed to repair", &status.owed), ("waiting for promotion", &status.backlog)]
+    {
+        let oldest = waiting
+            .oldest_seconds
+            .map_or(String::new(), |seconds| format!(", the oldest since {}", minutes(seconds)));
+        page += &format!("<dt>{work}</dt><dd>{} objects{oldest}</dd>", waiting.objects);
+    }
+    page + "</dl>"
+}
+
+fn minutes(seconds: u64) -> String {
+    match seconds {
+        0..120 => format!("{seconds} s"),
+        120..7200 => format!("{} min", seconds / 60),
+        _ => format!("{} h", seconds / 3600),
+    }
+}
+
+fn escaped(text: &str) -> String {
+    let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    text.replace('"', "&quot;")
+}
+
+fn page(status: StatusCode, kind: &'static str, text: String) -> Response<Body> {
+    let mut answer = Response::new(Body::from(text));
+    *answer.status_mut() = status;
+    let headers = answer.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    let policy = "default-src 'none'; style-src 'unsafe-inline'";
+    headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy));
+    answer
+}

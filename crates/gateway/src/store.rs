@@ -1,0 +1,305 @@
+//! The operations of S3, each handed to the file that does it, and what they share.
+
+use std::collections::HashMap;
+use std::num::NonZeroUsize;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use lru::LruCache;
+use paritas_volume::{ErrorKind, FoundObject, GetOptions, Listed, ObjectName, PutReport, Volume};
+use s3s::dto::*;
+use s3s::{S3, S3Request, S3Response, S3Result, s3_error};
+
+use crate::errors::told;
+use crate::facts::Facts;
+use crate::keys::Keys;
+use crate::names;
+use crate::objects::join_tags;
+
+/// Number of objects of which the facts are remembered, so that listings need not ask for them.
+const REMEMBERED: NonZeroUsize = NonZeroUsize::new(100_000).unwrap();
+/// How long a bucket that was found counts as there.
+const BUCKET_FOR: Duration = Duration::from_secs(10);
+/// How long a gateway believes that the volume has no objects in pieces.
+const NO_PIECES_FOR: Duration = Duration::from_secs(60);
+
+/// A volume as a store of S3.
+pub struct Store {
+    pub(crate) volume: Arc<Volume>,
+    pub(crate) keys: Keys,
+    /// What is known of versions. A version never changes, so this is never wrong.
+    facts: Mutex<LruCache<Listed, Facts>>,
+    /// When each bucket was last found.
+    buckets: Mutex<HashMap<String, Instant>>,
+    /// When the volume was last found to have no uploads.
+    no_uploads: Mutex<Option<Instant>>,
+}
+
+/// Returns what a mutex holds.
+fn held<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Store {
+    pub fn new(volume: Arc<Volume>, keys: Keys) -> Self {
+        Self {
+            volume,
+            keys,
+            facts: Mutex::new(LruCache::new(REMEMBERED)),
+            buckets: Mutex::default(),
+            no_uploads: Mutex::default(),
+        }
+    }
+
+    /// Returns what is remembered of a version.
+    pub fn known(&self, listed: &Listed) -> Option<Facts> {
+        held(&self.facts).get(listed).cloned()
+    }
+
+    pub fn keep_facts(&self, found: &FoundObject) -> Facts {
+        let facts = Facts::of(found);
+        held(&self.facts).put(found.listed(), facts.clone());
+        facts
+    }
+
+    /// Remembers an object that was just written.
+    pub fn keep_new(&self, report: &PutReport, etag: &str) -> Facts {
+        let facts =
+            Facts { etag: etag.to_owned(), length: report.listed.length, modified: report.created };
+        held(&self.facts).put(report.listed, facts.clone());
+        facts
+    }
+
+    /// Refuses a bucket that is not there: it was not made, and nothing is in it.
+    pub async fn expect_bucket(&self, bucket: &str) -> S3Result<()> {
+        let known = held(&self.buckets).get(bucket).copied();
+        if known.is_some_and(|found| found.elapsed() < BUCKET_FOR) {
+            return Ok(());
+        }
+        let is_there = match self.volume.find(&names::bucket(bucket)?, GetOptions::default()).await
+        {
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                let listing = self.volume.list(&format!("{bucket}/")).await;
+                !listing.map_err(|error| told(&error))?.objects.is_empty()
+            }
+            found => found.map(|_| true).map_err(|error| told(&error))?,
+        };
+        if !is_there {
+            return Err(s3_error!(NoSuchBucket, "there is no bucket {bucket}"));
+        }
+        held(&self.buckets).insert(bucket.to_owned(), Instant::now());
+        Ok(())
+    }
+
+    /// Forgets that a bucket is there.
+    pub fn forget_bucket(&self, bucket: &str) {
+        held(&self.buckets).remove(bucket);
+    }
+
+    /// Notes that the volume has objects in pieces.
+    pub fn note_pieces(&self) {
+        *held(&self.no_uploads) = None;
+    }
+
+    /// Removes the pieces of what a name meant before. What is left over is removed by the upkeep
+    /// of the volume.
+    pub async fn collect_pieces(&self, name: &ObjectName) {
+        let seen = *held(&self.no_uploads);
+        if seen.is_some_and(|seen| seen.elapsed() < NO_PIECES_FOR) {
+            return;
+        }
+        let collected = match self.volume.has_uploads().await {
+            Ok(false) => {
+                *held(&self.no_uploads) = Some(Instant::now());
+                return;
+            }
+            Ok(true) => self.volume.collect_uploads_of(name).await,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = collected {
+            tracing::warn!(%name, %error, "pieces are left over");
+        }
+    }
+}
+
+#[async_trait::async_trait]
+impl S3 for Store {
+    async fn list_buckets(
+        &self,
+        request: S3Request<ListBucketsInput>,
+    ) -> S3Result<S3Response<ListBucketsOutput>> {
+        self.buckets(request).await
+    }
+
+    async fn create_bucket(
+        &self,
+        request: S3Request<CreateBucketInput>,
+    ) -> S3Result<S3Response<CreateBucketOutput>> {
+        self.make_bucket(&request.input.bucket).await
+    }
+
+    async fn head_bucket(
+        &self,
+        request: S3Request<HeadBucketInput>,
+    ) -> S3Result<S3Response<HeadBucketOutput>> {
+        self.expect_bucket(&request.input.bucket).await?;
+        Ok(S3Response::new(HeadBucketOutput::default()))
+    }
+
+    async fn delete_bucket(
+        &self,
+        request: S3Request<DeleteBucketInput>,
+    ) -> S3Result<S3Response<DeleteBucketOutput>> {
+        self.remove_bucket(&request.input.bucket).await?;
+        Ok(S3Response::new(DeleteBucketOutput::default()))
+    }
+
+    async fn get_bucket_location(
+        &self,
+        request: S3Request<GetBucketLocationInput>,
+    ) -> S3Result<S3Response<GetBucketLocationOutput>> {
+        self.expect_bucket(&request.input.bucket).await?;
+        Ok(S3Response::new(GetBucketLocationOutput::default()))
+    }
+
+    async fn get_bucket_versioning(
+        &self,
+        request: S3Request<GetBucketVersioningInput>,
+    ) -> S3Result<S3Response<GetBucketVersioningOutput>> {
+        self.expect_bucket(&request.input.bucket).await?;
+        Ok(S3Response::new(GetBucketVersioningOutput::default()))
+    }
+
+    async fn list_objects(
+        &self,
+        request: S3Request<ListObjectsInput>,
+    ) -> S3Result<S3Response<ListObjectsOutput>> {
+        self.list_v1(request.input).await
+    }
+
+    async fn list_objects_v2(
+        &self,
+        request: S3Request<ListObjectsV2Input>,
+    ) -> S3Result<S3Response<ListObjectsV2Output>> {
+        self.list_v2(request.input).await
+    }
+
+    async fn put_object(
+        &self,
+        request: S3Request<PutObjectInput>,
+    ) -> S3Result<S3Response<PutObjectOutput>> {
+        self.put(request).await
+    }
+
+    async fn get_object(
+        &self,
+        request: S3Request<GetObjectInput>,
+    ) -> S3Result<S3Response<GetObjectOutput>> {
+        self.get(request).await
+    }
+
+    async fn head_object(
+        &self,
+        request: S3Request<HeadObjectInput>,
+    ) -> S3Result<S3Response<HeadObjectOutput>> {
+        self.head(request).await
+    }
+
+    async fn copy_object(
+        &self,
+        request: S3Request<CopyObjectInput>,
+    ) -> S3Result<S3Response<CopyObjectOutput>> {
+        self.copy(request).await
+    }
+
+    async fn delete_object(
+        &self,
+        request: S3Request<DeleteObjectInput>,
+    ) -> S3Result<S3Response<DeleteObjectOutput>> {
+        self.expect_bucket(&request.input.bucket).await?;
+        self.remove(&request.input.bucket, &request.input.key).await?;
+        Ok(S3Response::with_status(DeleteObjectOutput::default(), http::StatusCode::NO_CONTENT))
+    }
+
+    async fn delete_objects(
+        &self,
+        request: S3Request<DeleteObjectsInput>,
+    ) -> S3Result<S3Response<DeleteObjectsOutput>> {
+        self.remove_many(request.input).await
+    }
+
+    async fn get_object_tagging(
+        &self,
+        request: S3Request<GetObjectTaggingInput>,
+    ) -> S3Result<S3Response<GetObjectTaggingOutput>> {
+        let tag_set = self.tags(&request.input.bucket, &request.input.key).await?;
+        Ok(S3Response::new(GetObjectTaggingOutput { tag_set, ..Default::default() }))
+    }
+
+    async fn put_object_tagging(
+        &self,
+        request: S3Request<PutObjectTaggingInput>,
+    ) -> S3Result<S3Response<PutObjectTaggingOutput>> {
+        let PutObjectTaggingInput { bucket, key, tagging, .. } = request.input;
+        self.set_tags(&bucket, &key, join_tags(&tagging.tag_set)?).await?;
+        Ok(S3Response::new(PutObjectTaggingOutput::default()))
+    }
+
+    async fn delete_object_tagging(
+        &self,
+        request: S3Request<DeleteObjectTaggingInput>,
+    ) -> S3Result<S3Response<DeleteObjectTaggingOutput>> {
+        self.set_tags(&request.input.bucket, &request.input.key, None).await?;
+        let output = DeleteObjectTaggingOutput::default();
+        Ok(S3Response::with_status(output, http::StatusCode::NO_CONTENT))
+    }
+
+    async fn create_multipart_upload(
+        &self,
+        request: S3Request<CreateMultipartUploadInput>,
+    ) -> S3Result<S3Response<CreateMultipartUploadOutput>> {
+        self.begin(request.input).await
+    }
+
+    async fn upload_part(
+        &self,
+        request: S3Request<UploadPartInput>,
+    ) -> S3Result<S3Response<UploadPartOutput>> {
+        self.put_part(request).await
+    }
+
+    async fn upload_part_copy(
+        &self,
+        request: S3Request<UploadPartCopyInput>,
+    ) -> S3Result<S3Response<UploadPartCopyOutput>> {
+        self.copy_part(request).await
+    }
+
+    async fn complete_multipart_upload(
+        &self,
+        request: S3Request<CompleteMultipartUploadInput>,
+    ) -> S3Result<S3Response<CompleteMultipartUploadOutput>> {
+        self.complete(request.input).await
+    }
+
+    async fn abort_multipart_upload(
+        &self,
+        request: S3Request<AbortMultipartUploadInput>,
+    ) -> S3Result<S3Response<AbortMultipartUploadOutput>> {
+        self.abort(request.input).await
+    }
+
+    async fn list_parts(
+        &self,
+        request: S3Request<ListPartsInput>,
+    ) -> S3Result<S3Response<ListPartsOutput>> {
+        self.parts(request.input).await
+    }
+
+    async fn list_multipart_uploads(
+        &self,
+        request: S3Request<ListMultipartUploadsInput>,
+    ) -> S3Result<S3Response<ListMultipartUploadsOutput>> {
+        self.uploads(request.input).await
+    }
+}

@@ -1,0 +1,285 @@
+//! Multipart uploads, as uploads of the volume.
+
+use std::collections::BTreeMap;
+
+use md5::{Digest, Md5};
+use paritas_volume::{ErrorKind, Piece, StoredPiece, Upload};
+use s3s::dto::*;
+use s3s::{S3Error, S3Request, S3Response, S3Result, s3_error};
+
+use crate::body::{Expected, hex};
+use crate::errors::told;
+use crate::facts::{ETAG, Facts, answer_checksums, kept_headers, timestamp};
+use crate::names;
+use crate::objects::{Conditions, checksum_in, trailing};
+use crate::store::Store;
+
+/// The fewest bytes of a part that is not the last one, as in S3.
+const LEAST_PART: u64 = 5 << 20;
+/// The greatest number of a part, as in S3.
+const MOST_PARTS: u32 = 10_000;
+
+impl Store {
+    pub async fn begin(
+        &self,
+        mut input: CreateMultipartUploadInput,
+    ) -> S3Result<S3Response<CreateMultipartUploadOutput>> {
+        self.expect_bucket(&input.bucket).await?;
+        let name = names::object(&input.bucket, &input.key)?;
+        let notes = kept_headers!(input).notes()?;
+        let upload = self.volume.begin_upload(&name, notes).await.map_err(|error| told(&error))?;
+        self.note_pieces();
+        Ok(S3Response::new(CreateMultipartUploadOutput {
+            upload_id: Some(upload.id().to_owned()),
+            bucket: Some(input.bucket),
+            key: Some(input.key),
+            ..CreateMultipartUploadOutput::default()
+        }))
+    }
+
+    /// Finds an upload, which must be one for this key.
+    async fn upload(&self, bucket: &str, key: &str, id: &str) -> S3Result<Upload<'_>> {
+        let unknown = || s3_error!(NoSuchUpload, "there is no such upload");
+        match self.volume.find_upload(id).await {
+            Ok(upload) if *upload.name() == names::object(bucket, key)? => Ok(upload),
+            Ok(_) => Err(unknown()),
+            Err(error) if error.kind() == ErrorKind::NotFound => Err(unknown()),
+            Err(error) => Err(told(&error)),
+        }
+    }
+
+    pub async fn put_part(
+        &self,
+        mut request: S3Request<UploadPartInput>,
+    ) -> S3Result<S3Response<UploadPartOutput>> {
+        let input = &mut request.input;
+        let number = part_number(input.part_number)?;
+        let upload = self.upload(&input.bucket, &input.key, &input.upload_id).await?;
+        let expected = Expected {
+            length: input.content_length.and_then(|length| u64::try_from(length).ok()),
+            md5: input.content_md5.take(),
+            checksum: checksum_in!(input),
+            trailing: trailing(&request.headers),
+        };
+        let put = |source, options| upload.put_piece(number, source, options);
+        let (body, trailers) = (request.input.body.take(), request.trailing_headers.take());
+        let notes = BTreeMap::new();
+        let (_, received) = self.receive(body, trailers, expected, notes, put).await?;
+        let e_tag = Some(ETag::Strong(received.md5));
+        let mut output = UploadPartOutput { e_tag, ..UploadPartOutput::default() };
+        answer_checksums!(output, received.checksum);
+        Ok(S3Response::new(output))
+    }
+
+    pub async fn copy_part(
+        &self,
+        request: S3Request<UploadPartCopyInput>,
+    ) -> S3Result<S3Response<UploadPartCopyOutput>> {
+        let key = request.credentials.as_ref().map(|credentials| credentials.access_key.as_str());
+        let input = &request.input;
+        let number = part_number(input.part_number)?;
+        let upload = self.upload(&input.bucket, &input.key, &input.upload_id).await?;
+        let (bucket, source) = self.copy_source(key, &input.copy_source)?;
+        let found = self.object(&bucket, &source).await?;
+        let length = found.length();
+        let invalid = || s3_error!(InvalidRange, "the source has {length} bytes");
+        let range = input.copy_source_range.as_deref().map(Range::parse);
+        let range = range.transpose().map_err(|_| invalid())?;
+        let range = range.map_or(Ok(0..length), |range| range.check(length));
+        let range = range.map_err(|_| invalid())?;
+        let expected = Expected { length: Some(range.end - range.start), ..Expected::default() };
+        let stream = StreamingBlob::new(self.read(found, range));
+        let put = |source, options| upload.put_piece(number, source, options);
+        let notes = BTreeMap::new();
+        let (report, received) = self.receive(Some(stream), None, expected, notes, put).await?;
+        let result = CopyPartResult {
+            e_tag: Some(ETag::Strong(received.md5)),
+            last_modified: Some(timestamp(report.created)),
+            ..CopyPartResult::default()
+        };
+        Ok(S3Response::new(UploadPartCopyOutput {
+            copy_part_result: Some(result),
+            ..UploadPartCopyOutput::default()
+        }))
+    }
+
+    pub async fn complete(
+        &self,
+        input: CompleteMultipartUploadInput,
+    ) -> S3Result<S3Response<CompleteMultipartUploadOutput>> {
+        let upload = self.upload(&input.bucket, &input.key, &input.upload_id).await?;
+        let wanted = input.multipart_upload.and_then(|upload| upload.parts).unwrap_or_default();
+        let etag = match upload.is_done() {
+            // A client that did not get the answer asks again.
+            true => {
+                let found = self.object(&input.bucket, &input.key).await?;
+                if found.upload() != Some(upload.id()) {
+                    return Err(s3_error!(NoSuchUpload, "what it stored was replaced since"));
+                }
+                Facts::of(&found).etag
+            }
+            false => {
+                let on = Conditions {
+                    if_match: input.if_match,
+                    if_none_match: input.if_none_match,
+                    ..Conditions::default()
+                };
+                let name = upload.name().clone();
+                self.expect_for_write(&name, &on).await?;
+                let stored = upload.pieces().await.map_err(|error| told(&error))?;
+                let (pieces, etag) = chosen(&wanted, &stored)?;
+                let notes = [(ETAG.to_owned(), etag.clone())].into();
+                let report = upload.complete(pieces, notes).await.map_err(|error| told(&error))?;
+                self.keep_new(&report, &etag);
+                self.note_pieces();
+                self.collect_pieces(&name).await;
+                etag
+            }
+        };
+        Ok(S3Response::new(CompleteMultipartUploadOutput {
+            location: Some(format!("/{}/{}", input.bucket, input.key)),
+            bucket: Some(input.bucket),
+            key: Some(input.key),
+            e_tag: Some(ETag::Strong(etag)),
+            ..CompleteMultipartUploadOutput::default()
+        }))
+    }
+
+    pub async fn abort(
+        &self,
+        input: AbortMultipartUploadInput,
+    ) -> S3Result<S3Response<AbortMultipartUploadOutput>> {
+        let upload = self.upload(&input.bucket, &input.key, &input.upload_id).await?;
+        if !upload.give_up().await.map_err(|error| told(&error))? {
+            return Err(s3_error!(NoSuchUpload, "the upload is complete"));
+        }
+        let output = AbortMultipartUploadOutput::default();
+        Ok(S3Response::with_status(output, http::StatusCode::NO_CONTENT))
+    }
+
+    pub async fn parts(&self, input: ListPartsInput) -> S3Result<S3Response<ListPartsOutput>> {
+        let upload = self.upload(&input.bucket, &input.key, &input.upload_id).await?;
+        let stored = upload.pieces().await.map_err(|error| told(&error))?;
+        let after = input.part_number_marker.unwrap_or(0);
+        let most = input.max_parts.unwrap_or(1000).clamp(0, 1000);
+        let part = |stored: &StoredPiece| Part {
+            part_number: Some(stored.piece.number as i32),
+            e_tag: stored.notes.get(ETAG).cloned().map(ETag::Strong),
+            size: Some(stored.piece.length as i64),
+            last_modified: Some(timestamp(stored.created)),
+            ..Part::default()
+        };
+        let mut parts: Vec<Part> = stored.iter().map(part).collect();
+        parts.retain(|part| part.part_number > Some(after));
+        let is_truncated = parts.len() > most as usize;
+        parts.truncate(most as usize);
+        Ok(S3Response::new(ListPartsOutput {
+            bucket: Some(input.bucket),
+            key: Some(input.key),
+            upload_id: Some(input.upload_id),
+            max_parts: Some(most),
+            part_number_marker: input.part_number_marker,
+            is_truncated: Some(is_truncated),
+            next_part_number_marker: parts.last().and_then(|part| part.part_number),
+            parts: Some(parts),
+            ..ListPartsOutput::default()
+        }))
+    }
+
+    pub async fn uploads(
+        &self,
+        input: ListMultipartUploadsInput,
+    ) -> S3Result<S3Response<ListMultipartUploadsOutput>> {
+        self.expect_bucket(&input.bucket).await?;
+        let found = self.volume.uploads().await.map_err(|error| told(&error))?;
+        let prefix = input.prefix.clone().unwrap_or_default();
+        let upload = |upload: &Upload<'_>| {
+            let key = names::key_of(&input.bucket, upload.name())?;
+            key.starts_with(&prefix).then(|| MultipartUpload {
+                key: Some(key),
+                upload_id: Some(upload.id().to_owned()),
+                initiated: Some(timestamp(upload.begun())),
+                ..MultipartUpload::default()
+            })
+        };
+        let mut uploads: Vec<MultipartUpload> = found.iter().filter_map(upload).collect();
+        let place = |upload: &MultipartUpload| (upload.key.clone(), upload.upload_id.clone());
+        uploads.sort_by_key(place);
+        let after = (input.key_marker.clone(), input.upload_id_marker.clone());
+        uploads.retain(|upload| match &after {
+            (None, _) => true,
+            (key, None) => upload.key > *key,
+            after => place(upload) > *after,
+        });
+        let most = input.max_uploads.unwrap_or(1000).clamp(0, 1000);
+        let is_truncated = uploads.len() > most as usize;
+        uploads.truncate(most as usize);
+        let (next_key_marker, next_upload_id_marker) =
+            uploads.last().filter(|_| is_truncated).map(place).unwrap_or_default();
+        Ok(S3Response::new(ListMultipartUploadsOutput {
+            bucket: Some(input.bucket),
+            prefix: input.prefix,
+            key_marker: input.key_marker,
+            upload_id_marker: input.upload_id_marker,
+            max_uploads: Some(most),
+            is_truncated: Some(is_truncated),
+            next_key_marker,
+            next_upload_id_marker,
+            uploads: Some(uploads),
+            ..ListMultipartUploadsOutput::default()
+        }))
+    }
+}
+
+fn part_number(number: i32) -> S3Result<u32> {
+    let number = u32::try_from(number).ok().filter(|number| (1..=MOST_PARTS).contains(number));
+    number.ok_or_else(|| s3_error!(InvalidArgument, "part numbers are 1 to {MOST_PARTS}"))
+}
+
+/// Returns the pieces that a client wants, and the ETag of the object that they are.
+fn chosen(
+    wanted: &[CompletedPart],
+    stored: &[StoredPiece],
+) -> Result<(Vec<Piece>, String), S3Error> {
+    let by_number: BTreeMap<u32, &StoredPiece> =
+        stored.iter().map(|stored| (stored.piece.number, stored)).collect();
+    let (mut pieces, mut hasher) = (Vec::<Piece>::new(), Md5::new());
+    for part in wanted {
+        let number = part_number(part.part_number.unwrap_or_default())?;
+        let missing = || s3_error!(InvalidPart, "part {number} is not there, or is another one");
+        let stored = by_number.get(&number).ok_or_else(missing)?;
+        let etag = stored.notes.get(ETAG).map_or("", String::as_str);
+        if part.e_tag.as_ref().is_some_and(|stated| stated.value() != etag) {
+            return Err(missing());
+        }
+        match pieces.last() {
+            Some(last) if last.number >= number => {
+                return Err(s3_error!(
+                    InvalidPartOrder,
+                    "part {number} comes after {}",
+                    last.number
+                ));
+            }
+            Some(last) if last.length < LEAST_PART => {
+                return Err(s3_error!(
+                    EntityTooSmall,
+                    "part {} has {} bytes; all but the last have at least {LEAST_PART}",
+                    last.number,
+                    last.length
+                ));
+            }
+            _ => {}
+        }
+        let digits =
+            (0..etag.len() / 2).map(|at| u8::from_str_radix(&etag[2 * at..2 * at + 2], 16));
+        hasher.update(digits.collect::<Result<Vec<u8>, _>>().map_err(|_| missing())?);
+        pieces.push(stored.piece);
+    }
+    match pieces.is_empty() {
+        true => Err(s3_error!(MalformedXML, "no part is named")),
+        false => {
+            let etag = format!("{}-{}", hex(&hasher.finalize()), pieces.len());
+            Ok((pieces, etag))
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! What programs that speak S3 do through a gateway, by the client of OpenDAL and by bare requests.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use futures::TryStreamExt;
+use opendal::{ErrorKind, HttpTransporter, OperationContext, Operator};
+use opendal_http_transport_reqwest::ReqwestTransport;
+use paritas_gateway::{Gateway, Keys, Limits};
+use paritas_volume::node::{FolderNode, Node};
+use paritas_volume::{Member, Setup, Volume};
+use tempfile::TempDir;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+const KEYS: &str = r#"
+[[key]]
+id = "owner"
+secret = "0123456789abcdef"
+[[key]]
+id = "reader"
+secret = "fedcba9876543210"
+buckets = ["photos"]
+read_only = true
+"#;
+
+/// A gateway over five folders.
+struct Fixture {
+    root: TempDir,
+    address: SocketAddr,
+    volume: Arc<Volume>,
+}
+
+impl Fixture {
+    async fn new() -> Self {
+        let root = tempfile::tempdir().unwrap();
+        let node = |disk: usize| {
+            let name = format!("disk{disk}");
+            let path = root.path().join(&name);
+            std::fs::create_dir(&path).unwrap();
+            let node: Arc<dyn Node> = Arc::new(FolderNode::new(&name, path, false));
+            (Member { domain: name.clone(), name, is_drained: false }, node)
+        };
+        let code = paritas::Code::new(&"3+2".parse().unwrap()).unwrap();
+        let mut setup = Setup::new("0".repeat(32), code, (0..5).map(node).collect());
+        setup.block_bytes = 64 << 10;
+        let volume = Arc::new(Volume::new(setup).unwrap());
+        volume.mark_nodes().await.unwrap();
+        let keys = root.path().join("keys.toml");
+        std::fs::write(&keys, KEYS).unwrap();
+        make_private(&keys);
+        let keys = Keys::read(&keys).unwrap();
+        let address = serve(Arc::clone(&volume), keys).await;
+        Self { root, address, volume }
+    }
+
+    fn disk(&self, disk: usize) -> PathBuf {
+        self.root.path().join(format!("disk{disk}"))
+    }
+
+    /// Returns a client with the key of the owner, or of the reader.
+    fn client(&self, bucket: &str, is_owner: bool) -> Operator {
+        let (id, secret) = match is_owner {
+            true => ("owner", "0123456789abcdef"),
+            false => ("reader", "fedcba9876543210"),
+        };
+        let service = opendal::services::S3::default()
+            .bucket(bucket)
+            .endpoint(&format!("http://{}", self.address))
+            .region("us-east-1")
+            .access_key_id(id)
+            .secret_access_key(secret)
+            .disable_config_load();
+        // An error says that another test was faster.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let transport = HttpTransporter::new(ReqwestTransport::new(reqwest::Client::new()));
+        let context = OperationContext::new().with_http_transport(transport);
+        Operator::new(service).unwrap().with_context(context)
+    }
+
+    /// Sends a request without a signature, and returns the answer as text.
+    async fn bare(&self, request: &str) -> String {
+        let mut stream = TcpStream::connect(self.address).await.unwrap();
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).await.unwrap();
+        String::from_utf8_lossy(&answer).into_owned()
+    }
+}
+
+#[cfg(unix)]
+fn make_private(path: &std::path::Path) {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).unwrap();
+}
+
+#[cfg(not(unix))]
+fn make_private(_path: &std::path::Path) {}
+
+async fn serve(volume: Arc<Volume>, keys: Keys) -> SocketAddr {
+    let gateway = Gateway::new(volume, keys, None, Limits::default()).unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(gateway.serve(listener, std::future::pending()));
+    address
+}
+
+async fn make_bucket(fixture: &Fixture, bucket: &str) {
+    use paritas_volume::PutOptions;
+    let name = paritas_volume::ObjectName::new(format!("{bucket}/%")).unwrap();
+    let nothing = std::io::Cursor::new(Vec::new());
+    fixture.volume.put(&name, nothing, PutOptions::default()).await.unwrap();
+}
+
+fn content(length: usize) -> Vec<u8> {
+    (0..length).map(|i| (i * i % 251) as u8 ^ (i >> 8) as u8).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn objects_are_put_read_listed_and_removed() {
+    let fixture = Fixture::new().await;
+    let client = fixture.client("photos", true);
+    let error = client.write("a", "x").await.unwrap_err().to_string();
+    assert!(error.contains("NoSuchBucket"), "{error}");
+    make_bucket(&fixture, "photos").await;
+    let bytes = content(700_001);
+    for (key, length) in [("2026/a b.jpg", bytes.len()), ("2026/ä", 5), ("top", 0)] {
+        client.write_with(key, bytes[..length].to_vec()).content_type("image/jpeg").await.unwrap();
+        assert!(client.read(key).await.unwrap().to_vec() == bytes[..length], "{key}");
+    }
+    client.create_dir("empty/").await.unwrap();
+    let about = client.stat("2026/a b.jpg").await.unwrap();
+    assert_eq!((about.content_length(), about.content_type()), (700_001, Some("image/jpeg")));
+    // What the client sees is what the volume has, with losses as well.
+    for disk in [0, 3] {
+        std::fs::rename(fixture.disk(disk), fixture.root.path().join(format!("away{disk}")))
+            .unwrap();
+    }
+    let part = client.read_with("2026/a b.jpg").range(65_530..400_000).await.unwrap();
+    assert!(part.to_vec() == bytes[65_530..400_000]);
+    for disk in [0, 3] {
+        std::fs::rename(fixture.root.path().join(format!("away{disk}")), fixture.disk(disk))
+            .unwrap();
+    }
+    let listed: BTreeMap<String, u64> = client
+        .lister_with("")
+        .recursive(true)
+        .await
+        .unwrap()
+        .map_ok(|entry| (entry.path().to_owned(), entry.metadata().content_length()))
+        .try_collect()
+        .await
+        .unwrap();
+    let keys: Vec<&str> = listed.keys().map(String::as_str).collect();
+    assert_eq!(keys, ["2026/a b.jpg", "2026/ä", "empty/", "top"]);
+    assert_eq!(listed["2026/a b.jpg"], 700_001);
+    let mut folders: Vec<String> = client
+        .lister("")
+        .await
+        .unwrap()
+        .map_ok(|entry| entry.path().to_owned())
+        .try_collect()
+        .await
+        .unwrap();
+    folders.sort();
+    assert_eq!(folders, ["2026/", "empty/", "top"]);
+    client.copy("2026/a b.jpg", "2027/copy").await.unwrap();
+    assert!(client.read("2027/copy").await.unwrap().to_vec() == bytes);
+    assert_eq!(client.stat("2027/copy").await.unwrap().content_type(), Some("image/jpeg"));
+    client.delete_iter(["2026/ä", "2026/a b.jpg", "not there"]).await.unwrap();
+    assert_eq!(client.stat("2026/a b.jpg").await.unwrap_err().kind(), ErrorKind::NotFound);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn large_objects_come_in_parts() {
+    let fixture = Fixture::new().await;
+    make_bucket(&fixture, "photos").await;
+    let client = fixture.client("photos", true);
+    let bytes = content((12 << 20) + 77);
+    let mut writer = client.writer_with("film").chunk(5 << 20).concurrent(3).await.unwrap();
+    for chunk in bytes.chunks(1 << 20) {
+        writer.write(chunk.to_vec()).await.unwrap();
+    }
+    writer.close().await.unwrap();
+    let etag = client.stat("film").await.unwrap().etag().unwrap().to_owned();
+    assert!(etag.ends_with("-3\""), "{etag}");
+    assert!(client.read("film").await.unwrap().to_vec() == bytes);
+    let range = (5 << 20) - 9..(10 << 20) + 9;
+    let part = client.read_with("film").range(range.start as u64..range.end as u64).await.unwrap();
+    assert!(part.to_vec() == bytes[range]);
+    let pieces = async || fixture.volume.list(".paritas/").await.unwrap().objects.len();
+    assert_eq!(pieces().await, 4, "three pieces, and the record");
+    client.write("film", "short").await.unwrap();
+    assert_eq!(pieces().await, 0, "they went with their object");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn writers_may_ask_for_what_is_there() {
+    let fixture = Fixture::new().await;
+    make_bucket(&fixture, "photos").await;
+    let client = fixture.client("photos", true);
+    client.write_with("once", "a").if_not_exists(true).await.unwrap();
+    let again = client.write_with("once", "b").if_not_exists(true).await.unwrap_err();
+    assert_eq!(again.kind(), ErrorKind::ConditionNotMatch);
+    let etag = client.stat("once").await.unwrap().etag().unwrap().to_owned();
+    assert_eq!(etag, "\"0cc175b9c0f1b6a831c399e269772661\"", "the MD5 of a");
+    client.write_with("once", "c").if_match(&etag).await.unwrap();
+    let stale = client.write_with("once", "d").if_match(&etag).await.unwrap_err();
+    assert_eq!(stale.kind(), ErrorKind::ConditionNotMatch);
+    let unchanged = client.read_with("once").if_match(&etag).await.unwrap_err();
+    assert_eq!(unchanged.kind(), ErrorKind::ConditionNotMatch);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_open_what_they_say() {
+    let fixture = Fixture::new().await;
+    make_bucket(&fixture, "photos").await;
+    make_bucket(&fixture, "mail").await;
+    let owner = fixture.client("photos", true);
+    owner.write("a", "x").await.unwrap();
+    let reader = fixture.client("photos", false);
+    assert_eq!(reader.read("a").await.unwrap().to_vec(), b"x");
+    for refused in [
+        reader.write("a", "y").await.map(drop),
+        reader.delete("a").await,
+        reader.copy("a", "b").await.map(drop),
+        fixture.client("mail", false).read("a").await.map(drop),
+    ] {
+        assert_eq!(refused.unwrap_err().kind(), ErrorKind::PermissionDenied);
+    }
+    let head = "Host: x\r\nConnection: close\r\n\r\n";
+    let bare = fixture.bare(&format!("GET /photos/a HTTP/1.1\r\n{head}")).await;
+    assert!(bare.starts_with("HTTP/1.1 403") && bare.contains("<Code>AccessDenied"), "{bare}");
+    let health = fixture.bare(&format!("GET /-/health HTTP/1.1\r\n{head}")).await;
+    assert!(health.starts_with("HTTP/1.1 200") && health.ends_with("ok\n"), "{health}");
+    let page = fixture.bare(&format!("GET /-/ HTTP/1.1\r\n{head}")).await;
+    assert!(page.contains("any 2 may be lost") && page.contains("<b>disk4</b> in use"), "{page}");
+    let metrics = fixture.bare(&format!("GET /-/metrics HTTP/1.1\r\n{head}")).await;
+    assert!(metrics.contains("paritas_gateway_node_up{node=\"disk0\"} 1"), "{metrics}");
+    assert!(metrics.contains("paritas_gateway_requests_total{method=\"GET\",status=\"403\"}"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_body_that_breaks_off_is_not_stored() {
+    let fixture = Fixture::new().await;
+    make_bucket(&fixture, "photos").await;
+    let address = serve(Arc::clone(&fixture.volume), Keys::open()).await;
+    for (length, md5) in [("10000000", ""), ("7", "Content-MD5: 1B2M2Y8AsgTpgAmY7PhCfg==\r\n")] {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        let head = format!(
+            "PUT /photos/a HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\nConnection: close\r\n{md5}\r\n"
+        );
+        stream.write_all(head.as_bytes()).await.unwrap();
+        stream.write_all(b"content").await.unwrap();
+        if md5.is_empty() {
+            stream.shutdown().await.unwrap();
+        }
+        let mut answer = String::new();
+        let _ = stream.read_to_string(&mut answer).await;
+        assert!(!answer.starts_with("HTTP/1.1 200"), "{answer}");
+        assert!(md5.is_empty() || answer.contains("BadDigest"), "{answer}");
+    }
+    assert_eq!(fixture.volume.list("photos/").await.unwrap().objects.len(), 1, "the bucket alone");
+}
