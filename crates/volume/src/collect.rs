@@ -14,7 +14,7 @@ use crate::list::manifests;
 use crate::members::{CLOCK, ClusterNode};
 use crate::names::{self, BACKLOG, MANIFESTS, OBJECTS, OBJECTS_2, OWED};
 use crate::node::{Entry, Node, is_abandoned};
-use crate::protocol::{Census, NodeIndex};
+use crate::protocol::Census;
 use crate::unfinished::of_the_past;
 use crate::upload::UploadsJob;
 
@@ -28,7 +28,6 @@ pub(crate) struct CollectJob<'a> {
 
 /// Everything that a node has.
 struct NodeHoldings {
-    node: NodeIndex,
     manifests: Vec<ObjectId>,
     /// The objects of all other files, with the files' ages.
     files: Vec<(ObjectId, Option<Duration>)>,
@@ -44,11 +43,13 @@ impl CollectJob<'_> {
         let records = tokio::task::spawn_blocking(move || of_the_past(&id)).await;
         let records = records.map_err(|error| Error::internal("reading records", error))?;
         records.iter().for_each(|(object, _)| census.given_up(*object));
-        // A node that does not answer is missing in the census, which then finds nothing.
-        for found in join_all(ClusterNode::all(cluster).map(count_on)).await.into_iter().flatten() {
+        let holdings = join_all(ClusterNode::all(cluster).map(count_on)).await;
+        for (node, found) in cluster.nodes().zip(holdings) {
+            // A node that does not answer is missing in the census, which then finds nothing.
+            let Ok(found) = found else { continue };
             found.manifests.into_iter().for_each(|object| census.manifest(object));
             found.files.into_iter().for_each(|(object, age)| census.file(object, age));
-            census.listed(found.node);
+            census.listed(node);
         }
         let orphans: Vec<ObjectId> = census.orphans().collect();
         for &orphan in &orphans {
@@ -103,7 +104,7 @@ async fn count_on(node: ClusterNode<'_>) -> Result<NodeHoldings> {
     // After the heartbeats: a put deletes its own once its manifests are written.
     let manifests = manifests(node.cluster, node.node, MANIFESTS).await?.into_iter();
     let manifests = manifests.map(|(_, listed)| listed.version.object).collect();
-    Ok(NodeHoldings { node: node.node, manifests, files })
+    Ok(NodeHoldings { manifests, files })
 }
 
 /// Returns when a file was written.

@@ -14,7 +14,7 @@ use crate::names::{self, ObjectName, PartPath};
 use crate::node::{Mode, Node};
 use crate::protocol::{Listed, NodeIndex, PartIndex, PartPlaces};
 use crate::transfer::check::check;
-use crate::transfer::rebuild::{Rebuild, RebuildTarget, Rebuilt};
+use crate::transfer::rebuild::{Rebuild, Rebuilt};
 use crate::transfer::{Place, ShardedObject};
 
 /// The files of a name.
@@ -232,10 +232,7 @@ impl<'a> NameFiles<'a> {
         wanted: &[(usize, NodeIndex)],
     ) -> Result<Rebuilt> {
         self.cluster.expect_room(self.name, &object.layout)?;
-        let target = |&(part, node): &(usize, NodeIndex)| RebuildTarget {
-            part,
-            place: self.place(node, object, part),
-        };
+        let target = |&(part, node): &(usize, NodeIndex)| (part, self.place(node, object, part));
         let place = |part: usize| {
             let node = places.of(PartIndex(part)).next()?;
             Some(self.place(node, object, part))

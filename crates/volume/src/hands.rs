@@ -55,10 +55,8 @@ impl NameLog {
 
     /// Takes in what each node has. Returns the number of nodes that failed.
     pub fn take_all(&mut self, files: NameFiles<'_>, found: Vec<NodeParts>) -> usize {
-        let nodes = files.cluster.nodes().zip(found);
-        nodes
-            .filter_map(|(node, found)| self.take(files, node, found).is_none().then_some(()))
-            .count()
+        let taken = files.cluster.nodes().zip(found).map(|(node, it)| self.take(files, node, it));
+        taken.filter(Option::is_none).count()
     }
 
     /// Takes in that a node has a part whole.
@@ -82,7 +80,7 @@ pub(crate) struct NameHands<'a> {
     /// Number of manifests that were written.
     pub manifests_written: usize,
     /// The manifests that were read or made, as they are stored.
-    manifests: BTreeMap<Version, Bytes>,
+    pub manifests: BTreeMap<Version, Bytes>,
 }
 
 /// What an action found.
@@ -112,17 +110,13 @@ impl<'a> NameHands<'a> {
         }
     }
 
-    /// Keeps the manifest of a version that is about to be written.
-    pub fn keep_manifest(&mut self, version: Version, bytes: Bytes) {
-        self.manifests.insert(version, bytes);
-    }
-
-    pub fn has_manifest(&self, version: Version) -> bool {
-        self.manifests.contains_key(&version)
-    }
-
     pub fn note(&mut self, node: NodeIndex, shard: Option<usize>, message: impl Into<String>) {
         self.log.note(self.files.flaw(node, shard, message));
+    }
+
+    fn failed(&mut self, node: NodeIndex, shard: Option<usize>, error: &Error) -> Answer {
+        self.note(node, shard, error.message());
+        Answer::Failed
     }
 
     /// Keeps a manifest that was read, and returns what it describes.
@@ -169,10 +163,7 @@ impl<'a> NameHands<'a> {
                 self.note(first, None, "too few shards are whole to make its own");
                 vec![Answer::Impossible; wanted.len()]
             }
-            Err(error) => {
-                self.note(first, None, error.message());
-                vec![Answer::Failed; wanted.len()]
-            }
+            Err(error) => vec![self.failed(first, None, &error); wanted.len()],
         }
     }
 
@@ -182,10 +173,7 @@ impl<'a> NameHands<'a> {
                 self.log.stored(part, node);
                 Answer::Stored { length: self.object.as_ref().map_or(0, |object| object.length) }
             }
-            Err(error) => {
-                self.note(node, None, error.message());
-                Answer::Failed
-            }
+            Err(error) => self.failed(node, None, &error),
         }
     }
 }
@@ -253,13 +241,9 @@ impl<'a> Hands for NameHands<'a> {
                 Answer::Done
             }
             Ok(Finding::Check { shard, read: Err(error) }) => {
-                self.note(node, Some(shard), error.message());
-                Answer::Failed
+                self.failed(node, Some(shard), &error)
             }
-            Err(error) => {
-                self.note(node, None, error.message());
-                Answer::Failed
-            }
+            Err(error) => self.failed(node, None, &error),
         }
     }
 
@@ -275,8 +259,8 @@ impl<'a> Hands for NameHands<'a> {
             }
         }
         let mut made = self.rebuild(&there).await.into_iter();
-        let answer = |ready: &Result<_>| ready.is_ok().then(|| made.next()).flatten();
-        ready.iter().map(answer).map(|answer| answer.unwrap_or(Answer::Failed)).collect()
+        let mut answer = |ready: &Result<_>| ready.as_ref().ok().and_then(|_| made.next());
+        ready.iter().map(|ready| answer(ready).unwrap_or(Answer::Failed)).collect()
     }
 }
 

@@ -64,13 +64,8 @@ impl<'a> Hints<'a> {
         join_all(self.cluster.nodes().map(|node| self.cluster.node(node).delete(&path))).await;
     }
 
-    /// Collects the hints of all nodes.
-    pub async fn collect(self) -> Waiting {
-        self.collect_from(&self.cluster.nodes().collect::<Vec<_>>()).await
-    }
-
     /// Collects the hints of some nodes.
-    pub async fn collect_from(self, nodes: &[NodeIndex]) -> Waiting {
+    pub async fn collect(self, nodes: &[NodeIndex]) -> Waiting {
         let lists = join_all(nodes.iter().map(|&node| self.read(node))).await;
         let mut hints: BTreeMap<ObjectId, (u64, ObjectName)> = BTreeMap::new();
         for (object, hint) in lists.into_iter().flatten().flatten() {

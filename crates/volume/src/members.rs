@@ -135,12 +135,3 @@ pub(crate) async fn is_readable(cluster: &Cluster) -> bool {
     let checks = join_all(ClusterNode::all(cluster).map(ClusterNode::expect_readable)).await;
     checks.iter().filter(|check| check.is_ok()).count() >= cluster.quorum.to_read()
 }
-
-/// Marks all nodes, one after the other: if two nodes are one place, the second has the mark of the
-/// first.
-pub(crate) async fn mark_all(cluster: &Cluster) -> Result<()> {
-    for node in ClusterNode::all(cluster) {
-        node.mark().await?;
-    }
-    Ok(())
-}

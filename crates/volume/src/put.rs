@@ -1,24 +1,39 @@
-//! Writing objects.
+//! Writing a new version of a name: an object, or the mark of its removal.
+//!
+//! [`PutJob`] and [`RemoveJob`] run the protocol's [`Put`]; [`PutHands`] execute its actions. They
+//! send the source when the parts are to be stored, and make the manifest when it is to be written.
 
 use std::collections::BTreeSet;
 use std::io::{Cursor, Read};
 use std::sync::Arc;
 
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures::FutureExt;
+use futures::future::{BoxFuture, join_all};
 use paritas_shards::blocks::{NewObject, ObjectLayout};
 use paritas_shards::{Digest, ObjectId};
 use paritas_store::error::{Error, ErrorKind, Result};
 use paritas_store::place::attributes::Attributes;
+use paritas_store::shown::counted;
 
 use crate::clock::now;
 use crate::cluster::Cluster;
-use crate::driver::drive;
-use crate::flaw::Flaw;
-use crate::heartbeat::Heartbeat;
-use crate::hints::Hints;
-use crate::manifest::{Notes, Piece, digest_of_pieces};
-use crate::names::ObjectName;
-use crate::protocol::{Listed, NewParts, NodeIndex, Put, PutOutcome, Spread, Version};
-use crate::put_hands::{NewContent, PutHands};
+use crate::driver::{Hands, drive};
+use crate::files::NameFiles;
+use crate::flaw::{Flaw, told};
+use crate::hands::{Finding, NameHands};
+use crate::heartbeat::{Heartbeat, Pulse};
+use crate::hints::{self, Hints};
+use crate::manifest::{Body, Content, Manifest, Notes, Piece, digest_of_pieces};
+use crate::names::{self, ObjectName};
+use crate::node::{Mode, Writer};
+use crate::protocol::{
+    Action, Answer, Listed, NewParts, NodeIndex, PartIndex, Put, PutOutcome, Request, Spread,
+    Version,
+};
+use crate::transfer::ShardedObject;
+use crate::transfer::send::{Sent, send};
 use crate::unfinished::PutRecord;
 
 /// The settings of a put.
@@ -90,7 +105,7 @@ impl<'a> PutJob<'a> {
         self.options.progress.iter().for_each(|progress| progress(bytes.len() as u64));
         let digest = Digest::new(blake3::hash(&bytes).into());
         let content = NewContent::Inline { bytes, digest };
-        let hands = PutHands::new(self.cluster, self.name, content);
+        let hands = PutHands::new(self.cluster, self.name, self.options.clone(), content);
         self.commit(parts, hands).await
     }
 
@@ -100,7 +115,7 @@ impl<'a> PutJob<'a> {
         let parts = NewParts::Inline { length, order: self.cluster.inline_order(self.object) };
         let (digest, upload) = (digest_of_pieces(&pieces), upload.to_owned());
         let content = NewContent::Pieces { upload, pieces, digest };
-        let hands = PutHands::new(self.cluster, self.name, content);
+        let hands = PutHands::new(self.cluster, self.name, self.options.clone(), content);
         self.commit(parts, hands).await
     }
 
@@ -113,7 +128,7 @@ impl<'a> PutJob<'a> {
         let spread = Spread { homes: spread.homes[..first].to_vec(), ..spread };
         let needed = first - cluster.setup.missing.min(layout.tolerance(1));
         let content = NewContent::Shards { header: layout.front(0)?, layout };
-        let mut hands = PutHands::new(cluster, self.name, content);
+        let mut hands = PutHands::new(cluster, self.name, self.options.clone(), content);
         hands.source = Some(source);
         let id = cluster.setup.id.clone();
         let record = tokio::task::spawn_blocking(move || PutRecord::begin(&id, object)).await;
@@ -136,8 +151,6 @@ impl<'a> PutJob<'a> {
 
     /// Stores parts and manifests.
     async fn commit(&self, parts: NewParts, mut hands: PutHands<'_>) -> Result<PutReport> {
-        hands.attributes = self.options.attributes;
-        (hands.progress, hands.notes) = (self.options.progress.clone(), self.options.notes.clone());
         let put = Put::new(self.cluster.quorum, self.object, parts, now());
         let put = self.old.into_iter().fold(put, Put::in_place_of);
         let (outcome, put) = drive(put, &mut hands).await;
@@ -171,6 +184,29 @@ impl<'a> PutJob<'a> {
     }
 }
 
+/// Removes an object: writes a version that says that its name means nothing.
+pub(crate) struct RemoveJob<'a> {
+    pub cluster: &'a Cluster,
+    pub name: &'a ObjectName,
+}
+
+impl RemoveJob<'_> {
+    pub async fn run(self) -> Result<Listed> {
+        let (cluster, object) = (self.cluster, ObjectId::random()?);
+        let mut hands =
+            PutHands::new(cluster, self.name, PutOptions::default(), NewContent::Removed);
+        let parts = NewParts::Removed { order: cluster.inline_order(object) };
+        let (outcome, _) = drive(Put::new(cluster.quorum, object, parts, now()), &mut hands).await;
+        let PutOutcome::Committed { listed, is_owed } = outcome else {
+            return Err(hands.failure(&outcome));
+        };
+        if is_owed {
+            Hints::owed(cluster).leave(object, self.name).await;
+        }
+        Ok(listed)
+    }
+}
+
 /// A source whose beginning was read.
 enum BegunSource {
     /// All bytes of the source.
@@ -195,4 +231,278 @@ async fn peek(source: impl Read + Send + 'static, most: usize) -> Result<BegunSo
     read.map_err(|error| {
         Error::new(ErrorKind::Io, format!("reading the source: {error}")).because(error)
     })
+}
+
+/// What a name means from now on.
+enum NewContent {
+    Removed,
+    /// An object that is kept in its manifests.
+    Inline {
+        bytes: Vec<u8>,
+        digest: Digest,
+    },
+    /// An object in pieces, which are stored already.
+    Pieces {
+        upload: String,
+        pieces: Vec<Piece>,
+        digest: Digest,
+    },
+    /// An object in shards, with the front header of part 0.
+    Shards {
+        layout: ObjectLayout,
+        header: Vec<u8>,
+    },
+}
+
+/// Executes the actions of a put.
+struct PutHands<'a> {
+    pub name: NameHands<'a>,
+    pub pulse: Arc<Pulse>,
+    /// The bytes of an object in shards, until they are sent.
+    pub source: Option<Box<dyn Read + Send>>,
+    /// The record of what is stored, until manifests follow. It stays if the put is given up.
+    pub record: Option<Arc<PutRecord>>,
+    options: PutOptions,
+    /// When the manifest was made.
+    pub created: u64,
+    content: NewContent,
+    /// Why the source could not be sent.
+    error: Option<Error>,
+}
+
+impl<'a> PutHands<'a> {
+    pub fn new(
+        cluster: &'a Cluster,
+        name: &'a ObjectName,
+        options: PutOptions,
+        content: NewContent,
+    ) -> Self {
+        Self {
+            name: NameHands::new(cluster, name),
+            pulse: Arc::new(Pulse::begin()),
+            source: None,
+            record: None,
+            options,
+            created: 0,
+            content,
+            error: None,
+        }
+    }
+
+    /// Returns how the object is cut into shards, if it is.
+    pub fn layout(&self) -> Option<&ObjectLayout> {
+        match &self.content {
+            NewContent::Shards { layout, .. } => Some(layout),
+            _ => None,
+        }
+    }
+
+    /// Returns the digest of the object that was stored.
+    pub fn digest(&self) -> Digest {
+        match (&self.content, &self.name.object) {
+            (NewContent::Inline { digest, .. } | NewContent::Pieces { digest, .. }, _) => *digest,
+            (_, object) => object.as_ref().map_or(Digest::new([0; 32]), |object| object.digest),
+        }
+    }
+
+    /// Returns the error of a put or removal that was not committed.
+    pub fn failure(self, outcome: &PutOutcome) -> Error {
+        if let Some(error) = self.error {
+            return error;
+        }
+        let (flaws, name) = (told(&self.name.log.flaws), self.name.files.name);
+        let quorum = self.name.files.cluster.quorum;
+        let needed = quorum.to_write();
+        let (kind, message) = match outcome {
+            PutOutcome::NotFound => (ErrorKind::NotFound, format!("there is no object {name}")),
+            PutOutcome::Open { written, .. } => (
+                ErrorKind::TooFewNodes,
+                format!(
+                    "{} confirmed the manifest of {name}; {needed} must. The outcome is open: \
+                     readers find the new version or the one before, until `repair` carries the \
+                     new one through. {flaws}",
+                    counted(*written, "node")
+                ),
+            ),
+            PutOutcome::Refused { answered, stored } => {
+                let (nodes, must) = (quorum.nodes(), quorum.to_read().max(needed));
+                let (did, shards) = match &self.content {
+                    NewContent::Removed => ("removed", String::new()),
+                    _ => {
+                        ("written", format!(", and {} could be stored", counted(*stored, "shard")))
+                    }
+                };
+                let message = format!(
+                    "{name} is not {did}: {answered} of {nodes} nodes answered, {must} \
+                     must{shards}. {flaws}"
+                );
+                (ErrorKind::TooFewNodes, message)
+            }
+            PutOutcome::Superseded => {
+                let what = "was replaced or removed meanwhile; what is there now stays";
+                (ErrorKind::Busy, format!("{name} {what}"))
+            }
+            PutOutcome::Committed { .. } => (ErrorKind::Internal, "the put succeeded".to_owned()),
+        };
+        Error::new(kind, message)
+    }
+
+    /// Makes the manifest of the version that is about to be written, unless that was done.
+    fn make_manifest(&mut self, listed: Listed) -> Result<()> {
+        if self.name.manifests.contains_key(&listed.version) {
+            return Ok(());
+        }
+        let body = self.body()?;
+        let Attributes { mode, modified, .. } = self.options.attributes;
+        let notes = || self.options.notes.as_ref().map(|notes| notes()).unwrap_or_default();
+        let content =
+            body.map(|(digest, body)| Content { digest, body, mode, modified, notes: notes() });
+        let NameFiles { cluster, name } = self.name.files;
+        let (volume, name) = (cluster.setup.id.clone(), name.clone());
+        self.created = now();
+        let manifest = Manifest { volume, name, listed, content, created: self.created };
+        self.name.manifests.insert(listed.version, Bytes::from(manifest.to_bytes()?));
+        Ok(())
+    }
+
+    /// Returns the digest and the body of the manifest; `None` if it says that the name is removed.
+    fn body(&self) -> Result<Option<(Digest, Body)>> {
+        let (layout, header) = match &self.content {
+            NewContent::Removed => return Ok(None),
+            NewContent::Inline { bytes, digest } => {
+                return Ok(Some((*digest, Body::Inline(bytes.clone()))));
+            }
+            NewContent::Pieces { upload, pieces, digest } => {
+                let (upload, pieces) = (upload.clone(), pieces.clone());
+                return Ok(Some((*digest, Body::Pieces { upload, pieces })));
+            }
+            NewContent::Shards { layout, header } => (layout, header.clone()),
+        };
+        let object = self.name.object.as_ref();
+        let missing = || Error::new(ErrorKind::Internal, "the object is not stored");
+        let digest = object.ok_or_else(missing)?.digest;
+        let node = |part: usize| self.name.log.whole.of(PartIndex(part)).next();
+        let name = |node: NodeIndex| self.name.files.cluster.node_name(node).to_owned();
+        let place = |part: usize| node(part).map_or("-".to_owned(), name);
+        let placement = layout.parts_in(1).map(place).collect();
+        let code = layout.code().spec().to_string();
+        Ok(Some((digest, Body::Shards { code, header, placement })))
+    }
+
+    /// Sends the source to the nodes.
+    async fn send(
+        &mut self,
+        source: Box<dyn Read + Send>,
+        layout: ObjectLayout,
+        parts: &[(usize, NodeIndex)],
+    ) -> Result<Vec<Answer>> {
+        let (writers, refusals) = self.open(&layout, parts).await;
+        let progress = self.options.progress.clone().unwrap_or_else(|| Arc::new(|_| {}));
+        let needed = enough_parts(&layout);
+        let settings = &self.name.files.cluster.setup.settings;
+        let sent = send(&layout, source, writers, needed, settings, progress).await;
+        let sent = sent.map_err(|error| match error.kind() {
+            ErrorKind::TooFewNodes => error.with_reasons(&refusals),
+            _ => error,
+        })?;
+        let (id, length, digest) = (layout.object(), sent.length, sent.digest);
+        self.name.object = Some(ShardedObject { id, layout, length, digest });
+        Ok(parts.iter().map(|&(part, node)| self.take_sent(part, node, &sent)).collect())
+    }
+
+    /// Opens a writer for each part. Also returns why some nodes refused.
+    async fn open(
+        &mut self,
+        layout: &ObjectLayout,
+        parts: &[(usize, NodeIndex)],
+    ) -> (Vec<Option<Box<dyn Writer>>>, Vec<String>) {
+        let NameFiles { cluster, name } = self.name.files;
+        let open = async |&(part, node): &(usize, NodeIndex)| {
+            let path = name.part(layout.object(), &layout.file_suffix(part));
+            cluster.writable(node).await?.writer(&path).await
+        };
+        let opened: Vec<Result<_>> = join_all(parts.iter().map(open)).await;
+        let (mut writers, mut refusals) = (Vec::new(), Vec::new());
+        writers.resize_with(layout.parts_in(1).len(), || None);
+        for (&(part, node), writer) in parts.iter().zip(opened) {
+            match writer {
+                Ok(writer) => writers[part] = Some(writer),
+                Err(error) => {
+                    self.name.note(node, Some(layout.part(part).shard), error.message());
+                    refusals.push(error.to_string());
+                }
+            }
+        }
+        (writers, refusals)
+    }
+
+    fn take_sent(&mut self, part: usize, node: NodeIndex, sent: &Sent) -> Answer {
+        match &sent.parts[part] {
+            Ok(()) => {
+                self.name.log.stored(part, node);
+                return Answer::Stored { length: sent.length };
+            }
+            // It was told why no writer could be opened.
+            Err(error) if error.kind() == ErrorKind::Cancelled => {}
+            Err(error) => {
+                let shard = self.layout().map(|layout| layout.part(part).shard);
+                self.name.note(node, shard, error.message());
+            }
+        }
+        Answer::Failed
+    }
+}
+
+/// Returns the number of parts of stage 1 that are enough to decode the object.
+fn enough_parts(layout: &ObjectLayout) -> usize {
+    let parts = layout.parts_in(1).len();
+    match layout.code().graph() {
+        None => parts - layout.tolerance(1),
+        // For an LT code: the least number of parts, counted from the last one, that decode the
+        // object.
+        Some(_) => {
+            (1..parts).find(|&count| layout.is_solvable_from(parts - count..parts)).unwrap_or(parts)
+        }
+    }
+}
+
+#[async_trait]
+impl<'a> Hands for PutHands<'a> {
+    type Finding = Result<Finding>;
+    type Work = BoxFuture<'a, Result<Finding>>;
+
+    fn act(&mut self, action: Action) -> BoxFuture<'a, Result<Finding>> {
+        let Request::WriteManifest(listed) = action.request else { return self.name.act(action) };
+        let made = self.make_manifest(listed);
+        let (write, files) = (self.name.act(action), self.name.files);
+        let (pulse, record) = (Arc::clone(&self.pulse), self.record.clone());
+        let waits = self.layout().is_some_and(|layout| layout.code().stages() > 1);
+        let work = async move {
+            let storage = files.cluster.writable(action.node).await?;
+            pulse.expect()?;
+            record.map_or(Ok(()), |record| record.end())?;
+            made?;
+            if waits {
+                let path = names::mark(names::BACKLOG, listed.version.object);
+                // A hint; without it, repair finds the object.
+                let _ = storage.write(&path, hints::text(files.name).into(), Mode::Replace).await;
+            }
+            write.await
+        };
+        work.boxed()
+    }
+
+    fn take(&mut self, action: Action, finding: Result<Finding>) -> Answer {
+        self.name.take(action, finding)
+    }
+
+    async fn store(&mut self, parts: &[(usize, NodeIndex)]) -> Vec<Answer> {
+        let (Some(source), Some(layout)) = (self.source.take(), self.layout().cloned()) else {
+            return self.name.store(parts).await;
+        };
+        self.send(source, layout, parts).await.unwrap_or_else(|error| {
+            self.error = Some(error);
+            vec![Answer::Failed; parts.len()]
+        })
+    }
 }

@@ -13,9 +13,8 @@ use crate::flaw::{Flaw, told};
 use crate::hands::{NameHands, NameLog};
 use crate::hints::Hints;
 use crate::names::ObjectName;
-use crate::promote::PromoteJob;
+use crate::promote::{PromoteJob, Repaired};
 use crate::protocol::{NodeIndex, PartIndex, Repair, RepairOutcome, VersionKind};
-use crate::repaired::Repaired;
 use crate::stages::stage_ends;
 use crate::transfer::ShardedObject;
 

@@ -20,9 +20,9 @@ use crate::list::ListJob;
 use crate::members::is_readable;
 use crate::names::{ObjectName, SCRUB};
 use crate::node::Mode;
+use crate::promote::Repaired;
 use crate::protocol::NodeIndex;
 use crate::repair::RepairJob;
-use crate::repaired::Repaired;
 
 /// The most objects that are read again because the cursor was not written after them.
 const MOST_AGAIN: usize = 16;

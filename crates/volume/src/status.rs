@@ -69,8 +69,8 @@ impl StatusJob<'_> {
             return Err(nothing_readable(&nodes));
         }
         // Each request to a node that does not answer would wait for its time limit again.
-        let owed = Hints::owed(cluster).collect_from(&usable).await;
-        let backlog = Hints::backlog(cluster).collect_from(&usable).await;
+        let owed = Hints::owed(cluster).collect(&usable).await;
+        let backlog = Hints::backlog(cluster).collect(&usable).await;
         let scrub = Cursor::newest(cluster, &usable).await.status;
         Ok(VolumeStatus { nodes, tolerance: cluster.tolerance(), owed, backlog, scrub })
     }

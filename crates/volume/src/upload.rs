@@ -32,8 +32,7 @@ use crate::list::ListJob;
 use crate::manifest::{Notes, Piece};
 use crate::names::{self, ObjectName, PIECES, UPLOADS};
 use crate::protocol::Listed;
-use crate::put::{PutJob, PutOptions, PutReport};
-use crate::remove::RemoveJob;
+use crate::put::{PutJob, PutOptions, PutReport, RemoveJob};
 
 /// Seconds after which an unfinished upload is given up, since its last piece.
 const WEEK: u64 = 7 * 24 * 3600;

@@ -1,8 +1,9 @@
 //! Verifying objects: are all parts and manifests where they belong, and what is wrong?
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use futures::future::join_all;
+use futures::stream::{self, StreamExt};
 use paritas_shards::blocks::ObjectLayout;
 use paritas_store::error::{ErrorKind, Result};
 use paritas_store::state::State;
@@ -14,10 +15,14 @@ use crate::flaw::Flaw;
 use crate::found::FoundObject;
 use crate::get::read_all;
 use crate::hands::NameLog;
+use crate::list::ListJob;
 use crate::names::{self, ObjectName};
-use crate::protocol::{Listed, NodeIndex, PartIndex};
+use crate::protocol::{Listed, NodeIndex, PartIndex, VersionKind};
 use crate::stages::stage_ends;
 use crate::transfer::ShardedObject;
+
+/// Number of objects that are looked at side by side.
+const AT_ONCE: usize = 16;
 
 /// The flaw of a node that should have a manifest.
 const NO_MANIFEST: &str = "has no manifest";
@@ -305,4 +310,24 @@ impl FoundParts {
             is_solvable: layout.is_solvable_from((0..layout.part_count()).filter(has)),
         }
     }
+}
+
+/// Returns names, those of the objects that can lose the fewest further nodes first.
+pub(crate) async fn most_urgent_first(cluster: &Cluster, prefix: &str) -> Result<Vec<ObjectName>> {
+    let found = ListJob { cluster, prefix }.versions().await?;
+    let urgency = async |(name, versions): (ObjectName, BTreeMap<Listed, usize>)| {
+        let newest = versions.last_key_value().map(|(listed, _)| listed.kind);
+        let spare = match newest {
+            Some(VersionKind::Put) => {
+                let verdict = VerifyJob { cluster, name: &name, is_deep: false }.run().await;
+                verdict.map_or(0, |verdict| verdict.spare)
+            }
+            _ => usize::MAX,
+        };
+        (spare, name)
+    };
+    let looked = stream::iter(found.names).map(urgency).buffer_unordered(AT_ONCE);
+    let mut names: Vec<(usize, ObjectName)> = looked.collect().await;
+    names.sort();
+    Ok(names.into_iter().map(|(_, name)| name).collect())
 }

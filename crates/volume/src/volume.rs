@@ -22,26 +22,23 @@ use crate::get::ReadJob;
 use crate::hints::Hints;
 use crate::list::{ListJob, Listing};
 use crate::manifest::Notes;
-use crate::members::{ClusterNode, mark_all};
+use crate::members::ClusterNode;
 use crate::names::{self, ObjectName};
 use crate::node::Probe;
 use crate::open;
 use crate::placement::Member;
 use crate::plain::{self, Pattern, PlainFiles};
-use crate::promote::promote;
+use crate::promote::{Repaired, promote};
 use crate::protocol::Listed;
-use crate::put::{PutJob, PutOptions, PutReport};
+use crate::put::{PutJob, PutOptions, PutReport, RemoveJob};
 use crate::reencode::{ReencodeJob, Reencoded};
-use crate::remove::RemoveJob;
 use crate::repair::RepairJob;
-use crate::repaired::Repaired;
 use crate::replace::{FillJob, Filled};
-use crate::scrub::Scrub;
+use crate::scrub::{Cursor, Scrub, ScrubStatus};
 use crate::setup::{Rate, Setup};
 use crate::status::{StatusJob, VolumeStatus};
 use crate::upload::{Upload, UploadsJob};
-use crate::urgency::most_urgent_first;
-use crate::verify::{Verdict, VerifyJob};
+use crate::verify::{Verdict, VerifyJob, most_urgent_first};
 
 /// A volume in use.
 #[derive(Debug)]
@@ -262,7 +259,7 @@ impl Volume {
     /// ([`ErrorKind::TooFewShards`]), if there is no such object ([`ErrorKind::NotFound`]), or if
     /// others keep replacing it ([`ErrorKind::Busy`]).
     pub async fn repair(&self, name: &ObjectName, is_deep: bool) -> Result<Repaired> {
-        RepairJob { files: self.files(name), is_deep }.run().await
+        RepairJob { files: NameFiles { cluster: &self.cluster, name }, is_deep }.run().await
     }
 
     /// Returns names in the order in which they are repaired: the objects that can lose the fewest
@@ -284,13 +281,14 @@ impl Volume {
     /// another process promotes it or it was replaced meanwhile ([`ErrorKind::Busy`]), or if the
     /// parts cannot be made or stored.
     pub async fn promote(&self, name: &ObjectName) -> Result<Repaired> {
-        promote(self.files(name)).await
+        promote(NameFiles { cluster: &self.cluster, name }).await
     }
 
     /// Returns the names that begin with `prefix` of objects that wait for a later stage; those
     /// that have waited longest come first.
     pub async fn backlog(&self, prefix: &str) -> Vec<ObjectName> {
-        let mut names = Hints::backlog(&self.cluster).collect().await.names;
+        let nodes: Vec<_> = self.cluster.nodes().collect();
+        let mut names = Hints::backlog(&self.cluster).collect(&nodes).await.names;
         names.retain(|name| name.as_str().starts_with(prefix));
         names
     }
@@ -301,6 +299,12 @@ impl Volume {
     /// As [`Volume::list`].
     pub async fn scrub(&self) -> Result<Scrub<'_>> {
         Scrub::begin(&self.cluster).await
+    }
+
+    /// Returns how far the scrub is, as the nodes that answer know it.
+    pub async fn scrub_status(&self) -> ScrubStatus {
+        let nodes: Vec<_> = self.cluster.nodes().collect();
+        Cursor::newest(&self.cluster, &nodes).await.status
     }
 
     /// Returns the state of the nodes, and what waits to be done.
@@ -399,8 +403,8 @@ impl Volume {
     /// If a node does not answer, or if it loses or changes what was written.
     pub async fn probe_nodes(&self) -> Result<Vec<Probe>> {
         // Each probe runs to its end, because it removes its files there.
-        let probes = join_all(ClusterNode::all(&self.cluster).map(ClusterNode::probe)).await;
-        probes.into_iter().collect()
+        let nodes = ClusterNode::all(&self.cluster);
+        join_all(nodes.map(ClusterNode::probe)).await.into_iter().collect()
     }
 
     /// Checks that a node that is to join the volume has no file but a mark, before anything is
@@ -428,7 +432,11 @@ impl Volume {
     /// # Errors
     /// If a node cannot be written to, belongs to another volume, or is not empty.
     pub async fn mark_nodes(&self) -> Result<()> {
-        mark_all(&self.cluster).await
+        // One after the other: if two nodes are one place, the second has the mark of the first.
+        for node in ClusterNode::all(&self.cluster) {
+            node.mark().await?;
+        }
+        Ok(())
     }
 
     /// Marks a node that joins the volume. It must be empty, but for its mark: what an earlier
@@ -475,9 +483,5 @@ impl Volume {
 
     fn all_uploads(&self) -> UploadsJob<'_> {
         UploadsJob { cluster: &self.cluster }
-    }
-
-    fn files<'a>(&'a self, name: &'a ObjectName) -> NameFiles<'a> {
-        NameFiles { cluster: &self.cluster, name }
     }
 }

@@ -18,13 +18,6 @@ use crate::node::Writer;
 use crate::transfer::receive::{Receiver, run_blocking};
 use crate::transfer::{Place, Settings, ShardedObject};
 
-/// A part to be made, and the file that it goes to.
-#[derive(Debug)]
-pub(crate) struct RebuildTarget {
-    pub part: usize,
-    pub place: Place,
-}
-
 /// An object, some parts of which are to be made.
 #[derive(Debug)]
 pub(crate) struct Rebuild {
@@ -50,17 +43,17 @@ struct Writing {
 }
 
 impl Rebuild {
-    /// Makes all targets. Tells `progress` how many more bytes of the object are done.
+    /// Makes parts, each in the file at its place. Tells `progress` how many more bytes of the object are done.
     ///
     /// # Errors
     /// If the parts that can be read do not determine them ([`crate::ErrorKind::TooFewShards`]).
     /// Then nothing appears.
     pub async fn run(
         self,
-        targets: Vec<RebuildTarget>,
+        targets: Vec<(usize, Place)>,
         progress: &(dyn Fn(u64) + Send + Sync),
     ) -> Result<Rebuilt> {
-        let parts: Vec<usize> = targets.iter().map(|target| target.part).collect();
+        let parts: Vec<usize> = targets.iter().map(|(part, _)| *part).collect();
         let ShardedObject { layout, length, digest, .. } = self.object;
         let receiver = Receiver::new(layout.clone(), length, self.places, self.settings);
         let plan = Arc::new(ReadPlan::new(&receiver, parts)?);
@@ -252,8 +245,7 @@ async fn read_lanes(
     try_join_all(runs.into_iter().map(read)).await
 }
 
-async fn begin(target: RebuildTarget) -> Writing {
-    let RebuildTarget { part, place } = target;
+async fn begin((part, place): (usize, Place)) -> Writing {
     Writing { part, writer: place.node.writer(&place.path).await }
 }
 

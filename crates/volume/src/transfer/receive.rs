@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures::FutureExt;
 use futures::stream::{self, BoxStream, FuturesUnordered, StreamExt};
 use paritas_shards::blocks::{ObjectLayout, SegmentBlocks};
 use paritas_store::error::{Error, ErrorKind, Result};
@@ -22,7 +23,7 @@ use crate::transfer::race::Race;
 use crate::transfer::{Pace, Place, Settings};
 
 /// One object, ready to be read.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Receiver {
     pub layout: ObjectLayout,
     pub length: u64,
@@ -122,9 +123,7 @@ impl Receiver {
     /// Returns a receiver of the same object for threads that work for it alone. What it finds
     /// wrong is noted in this one.
     pub(super) fn on_own_thread(&self) -> Self {
-        let (layout, length, places) = (self.layout.clone(), self.length, self.places.clone());
-        let (thread, notes) = (ReadThread::Own, Arc::clone(&self.notes));
-        Self { layout, length, places, settings: self.settings.clone(), thread, notes }
+        Self { thread: ReadThread::Own, ..self.clone() }
     }
 
     /// Does blocking work where this receiver's thread lets it.
@@ -296,7 +295,7 @@ impl Receiver {
                 && let Some((part, pace)) = left.next()
             {
                 race.ask(part, pace);
-                running.push(self.request(part, segments.clone()));
+                running.push(self.read(part, segments.clone()).map(move |read| (part, read)));
                 continue;
             }
             let look = race.next_look();
@@ -333,10 +332,6 @@ impl Receiver {
             self.notes.hedges.fetch_add(1, Ordering::Relaxed);
         }
         may
-    }
-
-    async fn request(&self, part: usize, segments: Range<u64>) -> (usize, Result<Bytes>) {
-        (part, self.read(part, segments).await)
     }
 
     pub(super) async fn read(&self, part: usize, segments: Range<u64>) -> Result<Bytes> {
@@ -459,9 +454,9 @@ impl Receiver {
     async fn rescue(self: Arc<Self>, segment: u64, had: &[BlockRun]) -> Result<Pieces> {
         let mut blocks: Vec<BlockRun> = had.to_vec();
         for part in self.preference(&blocks.iter().map(|b| b.part).collect::<Vec<_>>()) {
-            match self.request(part, segment..segment + 1).await {
-                (_, Ok(bytes)) => blocks.push(BlockRun { part, first: segment, bytes }),
-                (_, Err(error)) => {
+            match self.read(part, segment..segment + 1).await {
+                Ok(bytes) => blocks.push(BlockRun { part, first: segment, bytes }),
+                Err(error) => {
                     self.note_failure(part, &error);
                     continue;
                 }

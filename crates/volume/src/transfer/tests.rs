@@ -13,7 +13,7 @@ use paritas_shards::blocks::{NewObject, ObjectLayout};
 use paritas_store::error::{Error, ErrorKind, Result};
 
 use crate::node::{Abilities, Entry, Fault, Faulty, Mode, Node, NodeCall, Stat, Trigger, Writer};
-use crate::transfer::rebuild::{Rebuild, RebuildTarget};
+use crate::transfer::rebuild::Rebuild;
 use crate::transfer::receive::{Receiver, Wanted};
 use crate::transfer::send::{Sent, send};
 use crate::transfer::{Pace, Place, Settings, ShardedObject};
@@ -483,7 +483,7 @@ async fn a_repair_asks_a_node_no_more_after_its_first_failure() {
     };
     let node = Memory::default();
     let place = place(Arc::new(node.clone()), 0);
-    let made = rebuild.run(vec![RebuildTarget { part: 0, place }], &|_| {}).await.unwrap();
+    let made = rebuild.run(vec![(0, place)], &|_| {}).await.unwrap();
     assert!(made.parts.iter().all(Result::is_ok), "{made:?}");
     assert!(node.files.0.lock().unwrap()["0"] == nodes[0].files.0.lock().unwrap()["0"]);
     let segments = layout.segments(sent.length);
