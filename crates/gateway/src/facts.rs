@@ -54,11 +54,6 @@ pub fn timestamp(seconds: u64) -> Timestamp {
     Timestamp::from(std::time::UNIX_EPOCH + std::time::Duration::from_secs(seconds))
 }
 
-/// Returns the seconds since the beginning of 1970.
-pub fn now() -> u64 {
-    std::time::UNIX_EPOCH.elapsed().map_or(0, |time| time.as_secs())
-}
-
 /// The headers that are kept with an object.
 #[derive(Debug, Default)]
 pub struct KeptHeaders {

@@ -25,9 +25,7 @@ mod names;
 mod objects;
 mod pages;
 mod store;
-mod upkeep;
 mod uploads;
 
 pub use door::{Gateway, Limits, Tls};
 pub use keys::Keys;
-pub use upkeep::{Upkeep, keep};

@@ -14,6 +14,11 @@ impl CommandLines {
     pub fn is_of_volumes(&self) -> bool {
         self.command.starts_with("volume ")
     }
+
+    /// Whether the command is the gateway, which not every build has.
+    pub fn is_gateway(&self) -> bool {
+        self.command == "serve"
+    }
 }
 
 const fn prints(command: &'static str, types: &'static [&'static str]) -> CommandLines {
@@ -21,7 +26,7 @@ const fn prints(command: &'static str, types: &'static [&'static str]) -> Comman
 }
 
 /// The commands, after the lines that any of them may print.
-pub static COMMANDS: [CommandLines; 31] = [
+pub static COMMANDS: [CommandLines; 32] = [
     prints("any", &["progress", "warning", "error"]),
     prints("protect", &["protect"]),
     prints("encode", &["encode"]),
@@ -53,4 +58,5 @@ pub static COMMANDS: [CommandLines; 31] = [
     prints("volume replace", &["volume-replace", "volume-repair", "volume-collect", "summary"]),
     prints("volume status", &["volume-status"]),
     prints("volume bench", &["volume-bench"]),
+    prints("serve", &["serve"]),
 ];

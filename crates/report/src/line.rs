@@ -13,7 +13,7 @@ use crate::shards::{
 use crate::speed::{BenchLine, ComparisonLine};
 use crate::status::{ErrorLine, ProgressLine, SummaryLine, WarningLine};
 use crate::volumes::{
-    VolumeAddLine, VolumeBenchLine, VolumeCatLine, VolumeCollectLine, VolumeDrainLine,
+    ServeLine, VolumeAddLine, VolumeBenchLine, VolumeCatLine, VolumeCollectLine, VolumeDrainLine,
     VolumeGetLine, VolumeInitLine, VolumeLsLine, VolumePromoteLine, VolumePutLine,
     VolumeReencodeLine, VolumeRepairLine, VolumeReplaceLine, VolumeRmLine, VolumeStatLine,
     VolumeStatusLine, VolumeVerifyLine,
@@ -76,6 +76,7 @@ lines! {
     VolumeReplace(VolumeReplaceLine),
     VolumeBench(VolumeBenchLine),
     VolumeStatus(VolumeStatusLine),
+    Serve(ServeLine),
     Family(FamilyLine),
     Code(CodeLine),
     Schedule(ScheduleLine),

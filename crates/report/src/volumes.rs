@@ -1,5 +1,7 @@
 //! Lines about volumes: the commands of `volume`.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -129,9 +131,10 @@ pub struct VolumeStatLine {
     pub found: FoundFields,
     /// The BLAKE3 digest of the object's bytes.
     pub digest: DigestText,
-    /// The canonical SPEC of the object's code; null if it is kept in its manifests.
+    /// The canonical SPEC of the object's code; null if it is kept in its manifests or in pieces.
     pub code: Option<String>,
-    /// The node of each shard, null if it is unknown; empty if the object is kept in its manifests.
+    /// The node of each shard, null if it is unknown; empty if the object is kept in its manifests
+    /// or in pieces.
     pub nodes: Vec<Option<String>>,
     /// The permissions of the source in octal; null if it had none.
     pub mode: Option<ModeText>,
@@ -139,6 +142,20 @@ pub struct VolumeStatLine {
     pub modified: Option<TimestampEntry>,
     /// When the object was written, in seconds since the beginning of 1970.
     pub created: u64,
+    /// The number of pieces, of an object in pieces; null for others.
+    pub pieces: Option<usize>,
+    /// What programs have noted about the object, such as its type.
+    pub notes: BTreeMap<String, String>,
+}
+
+/// Where `serve` answers, when it does.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[schemars(rename = "serve")]
+pub struct ServeLine {
+    /// The address that clients of S3 are given.
+    pub endpoint: String,
+    /// The address of the page about the volume.
+    pub page: String,
 }
 
 /// A name that `volume rm` removed.

@@ -6,6 +6,8 @@ use std::io;
 use std::thread;
 use std::time::Duration;
 
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use paritas_store::error::{Error, ErrorKind, Result};
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::oneshot;
@@ -130,6 +132,18 @@ pub fn run_apart<T: Send + 'static, F: Future<Output = Result<T>>>(
             () = until_stuck() => Err(interrupted()),
         }
     })
+}
+
+/// Runs work that lasts until the user ends the program. `begin` gets what is ready when the user
+/// interrupts the program (Ctrl-C), or when the signal SIGTERM has come; then the work shall end.
+/// From then on, neither signal ends the program by itself.
+///
+/// # Errors
+/// If the work fails, or if the system has no threads ([`ErrorKind::Io`]).
+pub fn run_until_told<T, F: Future<Output = Result<T>>>(
+    begin: impl FnOnce(BoxFuture<'static, ()>) -> F,
+) -> Result<T> {
+    Runner::new()?.runtime()?.block_on(begin(signal().boxed()))
 }
 
 /// Runs work unless `interruption` comes first.

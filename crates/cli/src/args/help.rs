@@ -16,7 +16,9 @@ use crate::args::Args;
 const GROUPS: &[(&str, &[&str])] = &[
     ("Your files", &["protect", "verify", "repair", "info"]),
     ("Shards", &["encode", "decode", "promote", "import", "export"]),
-    #[cfg(feature = "volume")]
+    #[cfg(feature = "gateway")]
+    ("Volumes", &["volume", "serve"]),
+    #[cfg(all(feature = "volume", not(feature = "gateway")))]
     ("Volumes", &["volume"]),
     ("Codes and this machine", &["codes", "schedule", "bench", "tune", "doctor", "schema"]),
     ("Your shell", &["completions", "man"]),

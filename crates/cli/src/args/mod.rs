@@ -12,6 +12,8 @@ pub mod help;
 pub mod packet;
 pub mod protect;
 pub mod search;
+#[cfg(feature = "gateway")]
+pub mod serve;
 #[cfg(feature = "volume")]
 pub mod volume;
 pub mod work;
@@ -121,6 +123,9 @@ pub enum Command {
     /// Keep objects on disks, hosts and buckets.
     #[cfg(feature = "volume")]
     Volume(volume::Volume),
+    /// Let programs that speak S3 use a volume.
+    #[cfg(feature = "gateway")]
+    Serve(serve::Serve),
     /// List the code families, or describe one code.
     Codes(Codes),
     /// Show the XOR schedule of a code, and its cost.

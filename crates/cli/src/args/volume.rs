@@ -73,6 +73,8 @@ pub enum VolumeCommand {
     Status(Status),
     /// Measure how fast objects are stored and read.
     Bench(Bench),
+    /// Look after a volume for as long as the command runs.
+    Keep(Keep),
 }
 
 impl VolumeCommand {
@@ -206,6 +208,25 @@ pub struct Background {
     /// none lifts the limit [default: background_rate of the volume file].
     #[arg(long)]
     pub rate: Option<Rate>,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  paritas volume keep tank.toml
+  paritas volume keep tank.toml --rate 20MB
+
+Every minute, what is owed is repaired and what waits for a later stage gets it, the oldest first; every \
+hour, remains are removed; once a week, all blocks are read. What fails is warned of, and tried again. \
+Several machines may do this for one volume; `paritas serve` does it as well. It ends with 130 after \
+Ctrl-C, and with 143 after the signal SIGTERM. docs/gateway.md has a unit for systemd.")]
+pub struct Keep {
+    /// The volume file.
+    #[arg(value_name = "VOLUME")]
+    pub volume: PathBuf,
+    /// The load.
+    #[command(flatten)]
+    pub background: Background,
 }
 
 /// Objects that must be named, or all.

@@ -19,6 +19,8 @@ mod protections;
 mod repair;
 mod schedule;
 mod schema;
+#[cfg(feature = "gateway")]
+mod serve;
 mod shards;
 mod source;
 mod tune;
@@ -46,6 +48,8 @@ pub fn run(command: Command, output: &Output) -> Outcome {
         Command::Export(args) => foreign::export(&args, output),
         #[cfg(feature = "volume")]
         Command::Volume(args) => volume::run(args, output),
+        #[cfg(feature = "gateway")]
+        Command::Serve(args) => serve::run(&args, output),
         Command::Codes(args) => codes::run(&args, output),
         Command::Schedule(args) => schedule::run(&args, output),
         Command::Bench(args) => bench::run(&args, output),

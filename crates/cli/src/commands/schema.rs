@@ -14,7 +14,11 @@ const SCHEMA: &str = include_str!("../../../../docs/json.schema.json");
 
 /// Returns the commands that this build has, and the types of their lines.
 fn commands() -> impl Iterator<Item = &'static CommandLines> {
-    COMMANDS.iter().filter(|command| cfg!(feature = "volume") || !command.is_of_volumes())
+    let is_there = |command: &&CommandLines| {
+        (cfg!(feature = "volume") || !command.is_of_volumes())
+            && (cfg!(feature = "gateway") || !command.is_gateway())
+    };
+    COMMANDS.iter().filter(is_there)
 }
 
 /// Prints what a command prints with `--json`; of no command, the whole schema.

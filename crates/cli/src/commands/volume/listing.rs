@@ -77,6 +77,8 @@ fn stat_line(name: &ObjectName, object: &FoundObject) -> VolumeStatLine {
         mode: object.mode().map(mode_text).map(ModeText::of),
         modified: object.modified().map(time_entry),
         created: object.created(),
+        pieces: object.pieces().map(<[_]>::len),
+        notes: object.notes().clone(),
     }
 }
 
@@ -86,13 +88,18 @@ fn stat_text(name: &ObjectName, object: &FoundObject) -> String {
     let created = Timestamp { seconds: object.created() as i64, nanoseconds: 0 };
     let nodes: Vec<String> =
         object.nodes().into_iter().map(|node| node.unwrap_or_else(|| "?".to_owned())).collect();
-    let stored = match object.code() {
-        Some(code) => format!("code      {code}\n  nodes     {}", nodes.join(", ")),
-        None => "stored    in its manifests".to_owned(),
+    let stored = match (object.code(), object.pieces()) {
+        (Some(code), _) => format!("code      {code}\n  nodes     {}", nodes.join(", ")),
+        (None, Some(pieces)) => format!("stored    in {}", counted(pieces.len(), "piece")),
+        (None, None) => "stored    in its manifests".to_owned(),
     };
+    let note = |(name, text): (&String, &String)| {
+        format!("\n  note      {}: {}", shown(name.as_str()), shown(text.as_str()))
+    };
+    let notes: String = object.notes().iter().map(note).collect();
     format!(
         "{}\n  object    {}, generation {}\n  length    {} bytes\n  digest    {}\n  {stored}\n  \
-         mode      {}\n  modified  {}\n  created   {}{}",
+         mode      {}\n  modified  {}\n  created   {}{notes}{}",
         shown(name.as_str()),
         listed.version.object,
         listed.version.generation,
@@ -123,6 +130,7 @@ pub async fn rm(volume: &Volume, args: &Rm, output: &Output) -> Outcome {
             false => _ = names.insert(ObjectName::new(name.as_str())?),
         }
     }
+    let has_pieces = volume.has_uploads().await.unwrap_or(true);
     let remove = async |name: ObjectName| {
         let listed = match volume.remove(&name).await {
             // Another process has removed it since it was listed.
@@ -134,6 +142,10 @@ pub async fn rm(volume: &Volume, args: &Rm, output: &Output) -> Outcome {
             }
             listed => listed?,
         };
+        if has_pieces {
+            // What is left of them, a repair removes.
+            let _ = volume.collect_uploads_of(&name).await;
+        }
         let generation = listed.version.generation;
         output.result(VolumeRmLine { name: name.to_string(), generation }, || {
             format!("{}: removed", shown(name.as_str()))

@@ -77,6 +77,7 @@ async fn act(command: &VolumeCommand, output: &Output) -> Outcome {
         VolumeCommand::Promote(args) => upkeep::promote(args, output).await,
         VolumeCommand::Reencode(args) => upkeep::reencode(args, output).await,
         VolumeCommand::Bench(args) => bench::run(args, output).await,
+        VolumeCommand::Keep(args) => upkeep::keep(args, output).await,
         VolumeCommand::Add(args) => members::add(args, output).await,
         VolumeCommand::Drain(args) => members::drain(args, output).await,
         VolumeCommand::Replace(args) => upkeep::replace(args, output).await,
@@ -119,7 +120,7 @@ fn advise(volume: &Volume, path: &Path, outcome: &Outcome, output: &Output) {
     }
 }
 
-fn open(path: &Path) -> Result<Volume, Failure> {
+pub fn open(path: &Path) -> Result<Volume, Failure> {
     Ok(Volume::open(path, paritas_tune::codec_options)?)
 }
 

@@ -10,11 +10,11 @@ use paritas_report::volumes::{
     VolumeVerifyLine, WrittenFields,
 };
 use paritas_volume::{
-    ErrorKind, GetOptions, Listed, ObjectName, Reencoded, Repaired, Verdict, Volume,
+    Error, ErrorKind, GetOptions, Listed, ObjectName, Reencoded, Repaired, Upkeep, Verdict, Volume,
 };
 
 use super::{AT_ONCE, each, listing, object, report};
-use crate::args::volume::{Objects, Promote, Reencode, Repair, Replace, Verify};
+use crate::args::volume::{Keep, Objects, Promote, Reencode, Repair, Replace, Verify};
 use crate::commands::Outcome;
 use crate::commands::many::{EndState, Summary, Worst};
 use crate::exit::{Exit, Failure};
@@ -303,6 +303,14 @@ async fn scrub(volume: &mut Volume, tally: &mut Tally<'_>) -> Result<(), Failure
     }
     shares.progress.finish();
     Ok(())
+}
+
+/// Looks after a volume until the user ends the command.
+pub async fn keep(args: &Keep, output: &Output) -> Outcome {
+    let volume = super::open_background(&args.volume, args.background)?;
+    let told = |doing: &str, error: &Error| output.warn(&format!("{doing}: {error}"));
+    paritas_volume::keep(&volume, Upkeep::default(), &told).await;
+    Ok(Exit::Done)
 }
 
 /// Fills a node that replaces a lost one, and repairs all objects. Returns the worst exit code.

@@ -1,0 +1,78 @@
+//! The flags of `paritas serve`, each defined once.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use crate::args::volume::Background;
+
+/// Let programs that speak S3 use a volume.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  paritas serve tank.toml --keys keys.toml
+  paritas serve tank.toml --keys keys.toml --listen 0.0.0.0:9000 --tls cert.pem key.pem
+
+Buckets are the first folders of names: what `volume put tank.toml a.jpg photos/a.jpg` stores is the \
+object a.jpg of the bucket photos. The file of keys is TOML, and only its owner may read it:
+
+  [[key]]
+  id = \"backup\"
+  secret = \"at least 16 characters\"
+  buckets = [\"photos\"]     all, if left out
+  read_only = true         false, if left out
+
+The gateway holds no state: run several before one volume, on several machines, and put any load \
+balancer before them, which may ask /-/health. The page /-/ shows the nodes, /-/metrics is for \
+Prometheus. While it serves, it also repairs what is owed, promotes, scrubs once a week, and removes \
+remains; several gateways share this work. docs/gateway.md has more.
+
+Ctrl-C and the signal SIGTERM end it when the requests that it has begun are answered, within 30 \
+seconds; a second one ends it at once. Then the exit code is 0.")]
+pub struct Serve {
+    /// The volume file.
+    #[arg(value_name = "VOLUME")]
+    pub volume: PathBuf,
+    /// The address to listen at.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9000")]
+    pub listen: SocketAddr,
+    /// The file of the keys that are accepted.
+    #[arg(long, value_name = "FILE", required_unless_present = "anonymous")]
+    pub keys: Option<PathBuf>,
+    /// Accept every request without a key.
+    #[arg(long, conflicts_with = "keys")]
+    pub anonymous: bool,
+    /// Speak TLS, with a certificate and its key.
+    ///
+    /// Both are PEM files. The first also has the certificates that it needs.
+    #[arg(long, num_args = 2, value_names = ["CERTIFICATE", "KEY"])]
+    pub tls: Vec<PathBuf>,
+    /// Refuse whatever would change something.
+    #[arg(long)]
+    pub read_only: bool,
+    /// The most connections at a time; others wait.
+    #[arg(long, value_name = "N", default_value_t = 1024, hide_short_help = true)]
+    pub connections: usize,
+    /// Answer the page and the metrics to other machines, too.
+    #[arg(long, hide_short_help = true)]
+    pub public_pages: bool,
+    /// Leave repairs, promotions and scrubs to others.
+    #[arg(long)]
+    pub no_upkeep: bool,
+    /// How the log is written to standard error.
+    #[arg(long, value_enum, value_name = "FORM", default_value_t = LogForm::Lines, hide_short_help = true)]
+    pub log: LogForm,
+    /// The load of the upkeep.
+    #[command(flatten)]
+    pub background: Background,
+}
+
+/// The forms of the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum LogForm {
+    /// Lines for people.
+    Lines,
+    /// A JSON object a line.
+    Json,
+    /// Nothing.
+    None,
+}

@@ -1,0 +1,90 @@
+//! `paritas serve`: a gateway for programs that speak S3.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use paritas_gateway::{Gateway, Keys, Limits, Tls};
+use paritas_report::volumes::ServeLine;
+use paritas_volume::{Error, Result, Upkeep, Volume, keep, run_until_told};
+use tokio::net::TcpListener;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+
+use crate::args::serve::{LogForm, Serve};
+use crate::commands::Outcome;
+use crate::commands::volume::open;
+use crate::exit::{self, Exit};
+use crate::output::Output;
+
+/// Serves until the user ends it.
+pub fn run(args: &Serve, output: &Output) -> Outcome {
+    let _ = exit::at_second_signal();
+    begin_log(args.log);
+    let keys = match &args.keys {
+        Some(file) => Keys::read(file)?,
+        None => Keys::open(),
+    };
+    let keys = keys.read_only(args.read_only);
+    let tls = match &args.tls[..] {
+        [certificates, key] => Some(Tls { certificates: certificates.clone(), key: key.clone() }),
+        _ => None,
+    };
+    let volume = Arc::new(open(&args.volume)?);
+    let limits = Limits { connections: args.connections, has_public_pages: args.public_pages };
+    let gateway = Gateway::new(volume, keys, tls.as_ref(), limits)?;
+    let work = |stop| serve(args, gateway, tls.is_some(), output, stop);
+    run_until_told(work)?;
+    Ok(Exit::Done)
+}
+
+async fn serve(
+    args: &Serve,
+    gateway: Gateway,
+    is_secret: bool,
+    output: &Output,
+    stop: BoxFuture<'static, ()>,
+) -> Result<()> {
+    let failed = |error: std::io::Error| {
+        Error::parameters(format!("cannot listen at {}: {error}", args.listen)).because(error)
+    };
+    let listener = TcpListener::bind(args.listen).await.map_err(failed)?;
+    let address = listener.local_addr().map_err(failed)?;
+    let endpoint = format!("{}://{address}", if is_secret { "https" } else { "http" });
+    let line = ServeLine { endpoint: endpoint.clone(), page: format!("{endpoint}/-/") };
+    output.result(line, || format!("serving S3 at {endpoint}; its page is {endpoint}/-/"));
+    let upkeep = match args.no_upkeep || args.read_only {
+        true => std::future::pending().boxed(),
+        false => look_after(&args.volume, args.background.rate)?.boxed(),
+    };
+    tokio::select! {
+        served = gateway.serve(listener, stop) => served,
+        () = upkeep => Ok(()),
+    }
+}
+
+/// Looks after a volume, opened once more for work in the background, and logs what failed.
+fn look_after(
+    path: &Path,
+    rate: Option<paritas_volume::Rate>,
+) -> Result<impl Future<Output = ()> + use<>> {
+    let volume = Volume::open(path, paritas_tune::codec_options)?.in_background(rate);
+    Ok(async move {
+        let told = |doing: &str, error: &Error| tracing::warn!(doing, %error, "upkeep");
+        keep(&volume, Upkeep::default(), &told).await;
+    })
+}
+
+/// Begins the log, on standard error. Each request has one line, also one that was refused.
+fn begin_log(form: LogForm) {
+    let ours = Targets::new().with_default(LevelFilter::INFO).with_target("s3s", LevelFilter::OFF);
+    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_target(false);
+    let registry = tracing_subscriber::registry().with(ours);
+    match form {
+        LogForm::Lines => registry.with(lines.with_ansi(false)).init(),
+        LogForm::Json => registry.with(lines.json().flatten_event(true)).init(),
+        LogForm::None => {}
+    }
+}

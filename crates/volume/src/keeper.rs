@@ -1,0 +1,102 @@
+//! Keeping a volume whole while it is in use: what is owed is repaired, later stages are added, and
+//! remains are removed. Several processes may do this for one volume at the same time: repairs
+//! only add what is missing, and promotions are claimed.
+
+use std::future::Future;
+use std::time::Duration;
+
+use paritas_store::error::{Error, ErrorKind, Result};
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
+
+use crate::clock::now;
+use crate::volume::Volume;
+
+/// How often a volume is looked after.
+#[derive(Debug, Clone, Copy)]
+pub struct Upkeep {
+    /// Time between two looks at what is owed and what waits for promotion.
+    pub look: Duration,
+    /// Time between two removals of remains.
+    pub collect: Duration,
+    /// Time between two looks through all blocks.
+    pub scrub: Duration,
+}
+
+impl Default for Upkeep {
+    fn default() -> Self {
+        Self {
+            look: Duration::from_secs(60),
+            collect: Duration::from_secs(3600),
+            scrub: Duration::from_secs(7 * 24 * 3600),
+        }
+    }
+}
+
+/// Looks after a volume.
+struct Keeper<'v> {
+    volume: &'v Volume,
+    /// Is told what failed, and with which error.
+    told: &'v (dyn Fn(&str, &Error) + Send + Sync),
+}
+
+/// Looks after a volume until this is dropped. `told` is called with what could not be done, such as
+/// `repairing a/b`, and with the error. It is done again at the next look.
+pub async fn keep(volume: &Volume, upkeep: Upkeep, told: &(dyn Fn(&str, &Error) + Send + Sync)) {
+    let keeper = Keeper { volume, told };
+    futures::join!(
+        every(upkeep.look, async || keeper.look().await),
+        every(upkeep.collect, async || keeper.note("collecting", volume.collect().await)),
+        every(upkeep.look, async || keeper.scrub(upkeep.scrub).await),
+    );
+}
+
+/// Does something after each period, for ever.
+async fn every<F: Future<Output = ()>>(period: Duration, act: impl Fn() -> F) {
+    let mut ticks: Interval = interval_at(Instant::now() + period, period);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        act().await;
+    }
+}
+
+impl Keeper<'_> {
+    /// Repairs what is owed, and promotes what waits for it, the oldest first.
+    async fn look(&self) {
+        let status = match self.volume.status().await {
+            Ok(status) => status,
+            Err(error) => return self.note::<()>("looking", Err(error)),
+        };
+        for name in &status.owed.names {
+            self.note(&format!("repairing {name}"), self.volume.repair(name, false).await);
+        }
+        for name in &status.backlog.names {
+            self.note(&format!("promoting {name}"), self.volume.promote(name).await);
+        }
+    }
+
+    /// Reads all blocks and repairs what is wrong, unless that was done lately.
+    async fn scrub(&self, every: Duration) {
+        let status = self.volume.scrub_status().await;
+        let last = status.last.as_ref().map_or(0, |pass| pass.ended);
+        if status.pass.is_none() && now().saturating_sub(last) < every.as_secs() {
+            return;
+        }
+        let mut scrub = match self.volume.scrub().await {
+            Ok(scrub) => scrub,
+            Err(error) => return self.note::<()>("scrubbing", Err(error)),
+        };
+        while let Some((name, repaired)) = scrub.next().await {
+            self.note(&format!("scrubbing {name}"), repaired);
+        }
+    }
+
+    /// Tells what failed. That somebody else was faster is no failure.
+    fn note<T>(&self, doing: &str, done: Result<T>) {
+        if let Err(error) = done
+            && !matches!(error.kind(), ErrorKind::Busy | ErrorKind::NotFound)
+        {
+            (self.told)(doing, &error);
+        }
+    }
+}
