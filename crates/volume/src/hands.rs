@@ -89,11 +89,8 @@ pub(crate) enum Finding {
     Versions(Vec<Listed>),
     Manifest(Box<ManifestFile>),
     Parts(NodeParts),
-    /// The number of bytes of a shard that is whole, or what is wrong with it.
-    Check {
-        shard: usize,
-        read: Result<u64>,
-    },
+    /// A shard, and the number of its bytes if it is whole, or what is wrong with it.
+    Check(usize, Result<u64>),
     Done,
 }
 
@@ -208,7 +205,7 @@ impl<'a> Hands for NameHands<'a> {
                 Request::CheckPart { part, .. } => {
                     let (object, part) = (object()?, part.0);
                     let shard = object.layout.part(part).shard;
-                    Finding::Check { shard, read: files.check(node, object, part).await }
+                    Finding::Check(shard, files.check(node, object, part).await)
                 }
                 Request::WriteManifest(listed) => {
                     let bytes = manifest.ok_or_else(unknown)?;
@@ -236,13 +233,11 @@ impl<'a> Hands for NameHands<'a> {
                 self.log.take(self.files, node, found).map_or(Answer::Failed, Answer::Parts)
             }
             Ok(Finding::Done) => self.take_done(action),
-            Ok(Finding::Check { read: Ok(read), .. }) => {
+            Ok(Finding::Check(_, Ok(read))) => {
                 self.log.read_bytes += read;
                 Answer::Done
             }
-            Ok(Finding::Check { shard, read: Err(error) }) => {
-                self.failed(node, Some(shard), &error)
-            }
+            Ok(Finding::Check(shard, Err(error))) => self.failed(node, Some(shard), &error),
             Err(error) => self.failed(node, None, &error),
         }
     }

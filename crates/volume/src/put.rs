@@ -153,13 +153,7 @@ impl<'a> PutJob<'a> {
     async fn commit(&self, parts: NewParts, mut hands: PutHands<'_>) -> Result<PutReport> {
         let put = Put::new(self.cluster.quorum, self.object, parts, now());
         let put = self.old.into_iter().fold(put, Put::in_place_of);
-        let (outcome, put) = drive(put, &mut hands).await;
-        let PutOutcome::Committed { listed, is_owed } = outcome else {
-            return Err(hands.failure(&outcome));
-        };
-        if is_owed {
-            Hints::owed(self.cluster).leave(self.object, self.name).await;
-        }
+        let (listed, is_owed, put) = hands.run(put, self.object).await?;
         Ok(self.report(&put, listed, is_owed, hands))
     }
 
@@ -196,14 +190,8 @@ impl RemoveJob<'_> {
         let mut hands =
             PutHands::new(cluster, self.name, PutOptions::default(), NewContent::Removed);
         let parts = NewParts::Removed { order: cluster.inline_order(object) };
-        let (outcome, _) = drive(Put::new(cluster.quorum, object, parts, now()), &mut hands).await;
-        let PutOutcome::Committed { listed, is_owed } = outcome else {
-            return Err(hands.failure(&outcome));
-        };
-        if is_owed {
-            Hints::owed(cluster).leave(object, self.name).await;
-        }
-        Ok(listed)
+        let put = Put::new(cluster.quorum, object, parts, now());
+        hands.run(put, object).await.map(|(listed, ..)| listed)
     }
 }
 
@@ -289,6 +277,20 @@ impl<'a> PutHands<'a> {
         }
     }
 
+    /// Runs a put to its end, and leaves a hint if something is owed. Returns the version, whether
+    /// something is owed, and what the put knows.
+    async fn run(&mut self, put: Put, object: ObjectId) -> Result<(Listed, bool, Put)> {
+        let (outcome, put) = drive(put, self).await;
+        let PutOutcome::Committed { listed, is_owed } = outcome else {
+            return Err(self.failure(&outcome));
+        };
+        if is_owed {
+            let NameFiles { cluster, name } = self.name.files;
+            Hints::owed(cluster).leave(object, name).await;
+        }
+        Ok((listed, is_owed, put))
+    }
+
     /// Returns how the object is cut into shards, if it is.
     pub fn layout(&self) -> Option<&ObjectLayout> {
         match &self.content {
@@ -306,8 +308,8 @@ impl<'a> PutHands<'a> {
     }
 
     /// Returns the error of a put or removal that was not committed.
-    pub fn failure(self, outcome: &PutOutcome) -> Error {
-        if let Some(error) = self.error {
+    fn failure(&mut self, outcome: &PutOutcome) -> Error {
+        if let Some(error) = self.error.take() {
             return error;
         }
         let (flaws, name) = (told(&self.name.log.flaws), self.name.files.name);
