@@ -5,7 +5,6 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use futures::StreamExt;
 use paritas::{Code, Spec};
 use paritas_shards::ObjectId;
 use paritas_shards::blocks::ObjectLayout;
@@ -14,7 +13,7 @@ use paritas_store::error::{Error, ErrorKind, Result};
 use crate::flaw::Flaw;
 use crate::marks::{Mark, foreign};
 use crate::names::{ObjectName, READY};
-use crate::node::{Limited, Node, remove_probes};
+use crate::node::{Limited, Node};
 use crate::placement::{Member, Members};
 use crate::protocol::{NodeIndex, Quorum, Spread};
 use crate::setup::Setup;
@@ -80,21 +79,6 @@ impl Cluster {
 
     pub fn advance(&self, name: &ObjectName, bytes: u64) {
         self.watcher.iter().for_each(|Watcher(progress)| progress(name, bytes));
-    }
-
-    /// Checks that a node has no file but a mark.
-    pub async fn expect_empty(&self, node: NodeIndex) -> Result<()> {
-        let storage = self.node(node);
-        remove_probes(&**storage).await?;
-        let mut entries = storage.list("");
-        while let Some(entry) = entries.next().await {
-            let path = entry?.path;
-            if path != READY {
-                let message = format!("the node must be empty; it has {path}");
-                return Err(Error::new(ErrorKind::Exists, message).at_node(storage.name()));
-            }
-        }
-        Ok(())
     }
 
     /// Checks that a node bears the mark of this volume, unless the mark was seen within

@@ -56,8 +56,8 @@ pub(crate) struct ListJob<'a> {
 }
 
 impl ListJob<'_> {
-    /// Lists the objects, those of the volume itself only if the prefix asks for them. Too few answers are an error, unless `options` allow stale ones and at
-    /// least one node answered.
+    /// Lists the objects, those of the volume itself only if the prefix asks for them. Too few
+    /// answers are an error, unless `options` allow stale ones and at least one node answered.
     pub async fn run(self, options: GetOptions) -> Result<Listing> {
         let found = self.look().await;
         let is_sure = found.answered >= self.cluster.quorum.to_read();

@@ -6,12 +6,12 @@ use std::time::SystemTime;
 
 use futures::StreamExt;
 use futures::future::join_all;
-use paritas_store::error::{ErrorKind, Result};
+use paritas_store::error::{Error, ErrorKind, Result};
 
 use crate::cluster::Cluster;
 use crate::marks::foreign;
 use crate::names::{self, MANIFESTS, OBJECTS, OBJECTS_2, READY};
-use crate::node::{Mode, Node, Probe, is_refusal, passing_name, probe};
+use crate::node::{Mode, Node, Probe, is_refusal, passing_name, probe, remove_probes};
 use crate::protocol::NodeIndex;
 
 /// Beginning of the paths of files by whose time a client reads a node's clock. It removes them at
@@ -47,7 +47,17 @@ impl<'a> ClusterNode<'a> {
 
     /// Checks that the node has no file but a mark.
     pub async fn expect_empty(self) -> Result<()> {
-        self.cluster.expect_empty(self.node).await
+        let storage = self.storage();
+        remove_probes(&**storage).await?;
+        let mut entries = storage.list("");
+        while let Some(entry) = entries.next().await {
+            let path = entry?.path;
+            if path != READY {
+                let message = format!("the node must be empty; it has {path}");
+                return Err(Error::new(ErrorKind::Exists, message).at_node(storage.name()));
+            }
+        }
+        Ok(())
     }
 
     /// Checks that the node has no file, as far as it can tell.

@@ -8,7 +8,7 @@
 //!
 //! An *upload* is a set of pieces for one name. Its record, a small object, tells the name, and
 //! stays as long as the pieces do. The pieces go when the upload is given up, when its object was
-//! replaced or removed, or when nothing happened for a week ([`crate::Volume::collect_uploads`](crate::Volume::collect_uploads)).
+//! replaced or removed, or when nothing happened for a week ([`crate::Volume::collect_uploads`]).
 //!
 //! An upload may be completed and given up at the same time. Who completes writes the manifest, and
 //! then looks for the record; who gives up removes the record, and then looks for the manifest. So

@@ -210,8 +210,9 @@ impl Volume {
         RemoveJob { cluster: &self.cluster, name }.run().await
     }
 
-    /// Cuts an object, or its pieces, by the volume's code, if it has another. Mode and time stay. Readers find the
-    /// object at any moment; if somebody replaces or removes it meanwhile, that counts.
+    /// Cuts an object, or its pieces, by the volume's code, if it has another. Mode and time stay.
+    /// Readers find the object at any moment; if somebody replaces or removes it meanwhile, that
+    /// counts.
     ///
     /// # Errors
     /// As [`Volume::get`] and [`Volume::put`]; if the object was replaced or removed meanwhile, or
@@ -239,8 +240,8 @@ impl Volume {
     }
 
     /// Looks for all parts and manifests of an object, and for those of its pieces, if it is in
-    /// pieces. If `is_deep`, every block of the parts and
-    /// every manifest is read and checked; otherwise only the lengths of parts are looked at.
+    /// pieces. If `is_deep`, every block of the parts and every manifest is read and checked;
+    /// otherwise only the lengths of parts are looked at.
     ///
     /// # Errors
     /// As [`Volume::find`]; if others keep replacing the object ([`ErrorKind::Busy`]); if too few
@@ -317,8 +318,9 @@ impl Volume {
 
     /// Removes what interrupted puts left behind: the objects that no manifest names, and whose put
     /// was on this machine and its process is over, or that are older than a day; and the pieces of
-    /// uploads that were given up ([`Self::collect_uploads`]). Returns their number. Of other machines' puts nothing is removed as long as any node does not answer,
-    /// because that node may have a manifest of them.
+    /// uploads that were given up ([`Self::collect_uploads`]). Returns their number. Of other
+    /// machines' puts nothing is removed as long as any node does not answer, because that node may
+    /// have a manifest of them.
     ///
     /// # Errors
     /// If an object cannot be deleted ([`ErrorKind::Io`]).

@@ -9,8 +9,8 @@
 //! [`open`] makes a node from its entry in the volume file. There are two kinds: a [`FolderNode`],
 //! and an [`Endpoint`] of a service. Whatever else a node does is a decorator over any node: limits
 //! ([`Limited`], [`Timed`]), names ([`Caseless`]), counters ([`Counted`]), slowness ([`Delayed`]),
-//! faults ([`Faulty`]). [`probe`] finds out what an endpoint can do; the crate's tests check what the
-//! trait promises (`tests/common/conformance.rs`).
+//! faults ([`Faulty`]). [`probe`] finds out what an endpoint can do; the crate's tests check what
+//! the trait promises (`tests/common/conformance.rs`).
 
 mod buffers;
 mod caseless;

@@ -43,7 +43,8 @@ struct Writing {
 }
 
 impl Rebuild {
-    /// Makes parts, each in the file at its place. Tells `progress` how many more bytes of the object are done.
+    /// Makes parts, each in the file at its place. Tells `progress` how many more bytes of the
+    /// object are done.
     ///
     /// # Errors
     /// If the parts that can be read do not determine them ([`crate::ErrorKind::TooFewShards`]).
