@@ -101,11 +101,6 @@ impl Keys {
         }
     }
 
-    /// Whether requests without a signature are accepted.
-    pub(crate) fn is_open(&self) -> bool {
-        self.is_open
-    }
-
     /// Sets whether nobody may change anything.
     pub fn read_only(self, is_read_only: bool) -> Self {
         Self { is_read_only, ..self }
