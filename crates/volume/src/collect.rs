@@ -125,10 +125,9 @@ async fn remove_void_claim(storage: &dyn Node, path: &str) -> Result<()> {
     }
 }
 
+#[cfg(target_os = "linux")]
 #[cfg(test)]
 mod tests {
-    #![cfg(target_os = "linux")]
-
     use std::sync::Arc;
 
     use super::*;
