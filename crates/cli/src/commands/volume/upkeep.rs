@@ -512,7 +512,7 @@ mod tests {
         let code = paritas::Code::new(&"1+1".parse().unwrap()).unwrap();
         let nodes = ["a", "b"].map(node).into_iter().collect();
         let volume = Volume::new(Setup::new("0".repeat(32), code, nodes)).unwrap();
-        let absent = |kind| Err::<(), _>(paritas_volume::Error::new(kind, "it is gone"));
+        let absent = |kind| Err::<(), _>(Error::new(kind, "it is gone"));
         let check = async {
             for is_named in [false, true] {
                 let item = Item { name: ObjectName::new("object")?, length: 1, is_named };
