@@ -8,8 +8,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use paritas::CodecOptions;
 use paritas_shards::{FileTarget, Timestamp};
 use paritas_volume::config::Config;
-use paritas_volume::names::ObjectName;
-use paritas_volume::{ErrorKind, FoundObject, GetOptions, PutOptions, Rate, Reencoded, Runner};
+use paritas_volume::{
+    ErrorKind, FoundObject, GetOptions, ObjectName, PutOptions, Rate, Reencoded, Runner,
+};
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};

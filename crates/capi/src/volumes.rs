@@ -12,8 +12,7 @@ use paritas_shards::{Attributes, FileTarget};
 
 // The handle `paritas_volume` has the name of the crate, so the crate gets another one here.
 use ::paritas_volume as store;
-use store::names::ObjectName;
-use store::{Flaw, GetOptions, NodeStatus, PutOptions, Runner, State, Verdict, Volume};
+use store::{Flaw, GetOptions, NodeStatus, ObjectName, PutOptions, Runner, State, Verdict, Volume};
 
 use crate::handle::{self, Handle};
 use crate::memory;

@@ -8,8 +8,7 @@
 //! | `tags` | tags as in a query: `a=1&b=2` |
 //! | `checksum-…` | a checksum that the client asked for, in Base64 |
 
-use paritas_volume::FoundObject;
-use paritas_volume::manifest::Notes;
+use paritas_volume::{FoundObject, Notes};
 use s3s::dto::{Checksum, ETag, Metadata, Timestamp, TimestampFormat};
 use s3s::{S3Result, s3_error};
 

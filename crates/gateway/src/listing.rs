@@ -4,9 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Cursor;
 
 use futures::stream::{self, StreamExt, TryStreamExt};
-use paritas_volume::names::ObjectName;
-use paritas_volume::protocol::Listed;
-use paritas_volume::{ErrorKind, GetOptions, PutOptions};
+use paritas_volume::{ErrorKind, GetOptions, Listed, ObjectName, PutOptions};
 use s3s::dto::*;
 use s3s::{S3Error, S3Request, S3Response, S3Result, s3_error};
 

@@ -12,8 +12,7 @@
 //! The name of the empty key, which no object can have, stands for the bucket: it is there if the
 //! bucket was made and not deleted.
 
-use paritas_volume::ErrorKind;
-use paritas_volume::names::ObjectName;
+use paritas_volume::{ErrorKind, ObjectName};
 use s3s::{S3Result, s3_error};
 
 /// Returns the name of an object.

@@ -3,9 +3,9 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use paritas_volume::manifest::Notes;
-use paritas_volume::names::ObjectName;
-use paritas_volume::{ErrorKind, FoundObject, GetOptions, PutOptions, PutReport};
+use paritas_volume::{
+    ErrorKind, FoundObject, GetOptions, Notes, ObjectName, PutOptions, PutReport,
+};
 use s3s::dto::{self, ETag, ETagCondition, Timestamp};
 use s3s::{S3Error, S3Request, S3Response, S3Result, TrailingHeaders, s3_error};
 

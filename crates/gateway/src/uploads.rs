@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use md5::{Digest, Md5};
-use paritas_volume::manifest::Piece;
-use paritas_volume::{ErrorKind, StoredPiece, Upload};
+use paritas_volume::{ErrorKind, Piece, StoredPiece, Upload};
 use s3s::dto::*;
 use s3s::{S3Error, S3Request, S3Response, S3Result, s3_error};
 

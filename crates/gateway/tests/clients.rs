@@ -10,8 +10,7 @@ use opendal::{ErrorKind, HttpTransporter, OperationContext, Operator};
 use opendal_http_transport_reqwest::ReqwestTransport;
 use paritas_gateway::{Gateway, Keys, Limits};
 use paritas_volume::node::{FolderNode, Node};
-use paritas_volume::placement::Member;
-use paritas_volume::{Setup, Volume};
+use paritas_volume::{Member, Setup, Volume};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -110,7 +109,7 @@ async fn serve(volume: Arc<Volume>, keys: Keys) -> SocketAddr {
 
 async fn make_bucket(fixture: &Fixture, bucket: &str) {
     use paritas_volume::PutOptions;
-    let name = paritas_volume::names::ObjectName::new(format!("{bucket}/%")).unwrap();
+    let name = paritas_volume::ObjectName::new(format!("{bucket}/%")).unwrap();
     let nothing = std::io::Cursor::new(Vec::new());
     fixture.volume.put(&name, nothing, PutOptions::default()).await.unwrap();
 }

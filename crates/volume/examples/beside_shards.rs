@@ -15,10 +15,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use paritas_shards::{EncodeJob, FileTarget, decode, encode, scan};
-use paritas_volume::names::ObjectName;
 use paritas_volume::node::{FolderNode, Node};
-use paritas_volume::placement::Member;
-use paritas_volume::{GetOptions, PutOptions, Setup, Volume, run};
+use paritas_volume::{GetOptions, Member, ObjectName, PutOptions, Setup, Volume, run};
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 

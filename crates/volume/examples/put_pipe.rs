@@ -19,10 +19,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::stream::BoxStream;
-use paritas_volume::names::ObjectName;
 use paritas_volume::node::{Abilities, Entry, FolderNode, Mode, Node, Stat, Writer};
-use paritas_volume::placement::Member;
-use paritas_volume::{PutOptions, Result, Setup, Volume, run};
+use paritas_volume::{Member, ObjectName, PutOptions, Result, Setup, Volume, run};
 
 fn main() -> std::result::Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);

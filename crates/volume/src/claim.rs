@@ -19,11 +19,11 @@ use paritas_shards::ObjectId;
 use paritas_store::error::{Error, ErrorKind, Result};
 
 use crate::cleaning::Unfinished;
-use crate::hands::now;
+use crate::clock::now;
+use crate::cluster::Cluster;
 use crate::names::{self, ObjectName};
 use crate::node::{Mode, Node};
 use crate::process;
-use crate::volume::Volume;
 
 /// How long a claim counts that is not renewed. If the clocks of two clients differ by more, the
 /// claim of one is void for the other, even if its date is in the future.
@@ -41,31 +41,6 @@ pub(crate) struct Claim {
     /// The node that has the claim, or `None` if no node that answers can keep claims apart.
     node: Option<Arc<dyn Node>>,
     unfinished: Unfinished,
-}
-
-impl Volume {
-    /// Claims the promotion of an object.
-    ///
-    /// # Errors
-    /// If another process has claimed it ([`ErrorKind::Busy`]).
-    pub(crate) async fn claim(&self, name: &ObjectName, object: ObjectId) -> Result<Claim> {
-        let (owner, path) = (ObjectId::random()?, names::claim(object));
-        let mut claim = Claim { owner, path, node: None, unfinished: Unfinished::begin() };
-        for node in self.inline_order(object) {
-            let Ok(node) = self.writable(node).await else { continue };
-            if !node.abilities().create {
-                continue;
-            }
-            match claim.create(&**node).await {
-                Ok(()) => claim.node = Some(Arc::clone(node)),
-                Err(error) if error.kind() == ErrorKind::Exists => return Err(busy(name)),
-                // A node that does not answer keeps no claim.
-                Err(_) => continue,
-            }
-            break;
-        }
-        Ok(claim)
-    }
 }
 
 /// Whether the claim in a file counts no more: it was not renewed lately, or its process was on
@@ -87,6 +62,29 @@ fn busy(name: &ObjectName) -> Error {
 }
 
 impl Claim {
+    /// Claims the promotion of an object.
+    ///
+    /// # Errors
+    /// If another process has claimed it ([`ErrorKind::Busy`]).
+    pub async fn take(cluster: &Cluster, name: &ObjectName, object: ObjectId) -> Result<Self> {
+        let (owner, path) = (ObjectId::random()?, names::claim(object));
+        let mut claim = Self { owner, path, node: None, unfinished: Unfinished::begin() };
+        for node in cluster.inline_order(object) {
+            let Ok(node) = cluster.writable(node).await else { continue };
+            if !node.abilities().create {
+                continue;
+            }
+            match claim.create(&**node).await {
+                Ok(()) => claim.node = Some(Arc::clone(node)),
+                Err(error) if error.kind() == ErrorKind::Exists => return Err(busy(name)),
+                // A node that does not answer keeps no claim.
+                Err(_) => continue,
+            }
+            break;
+        }
+        Ok(claim)
+    }
+
     /// Does some work while the claim is renewed, and releases it.
     pub async fn hold<T>(mut self, work: impl Future<Output = T>) -> T {
         let done = tokio::select! {

@@ -13,7 +13,7 @@ use serde::Deserialize;
 use tempfile::NamedTempFile;
 
 use crate::node::Abilities;
-use crate::volume::losses;
+use crate::stages::losses;
 
 /// Seconds without a sign of life after which a node is given up, if the volume file does not say.
 ///
@@ -121,7 +121,8 @@ pub struct Hedge {
 pub struct NodeEntry {
     /// Name of the node in messages and manifests.
     pub name: String,
-    /// Where it is: see [`crate::node::Location`].
+    /// Where it is: a folder, or a URI that begins with `fs:`, `s3:`, `webdav:`, `webdav+http:`,
+    /// `sftp:`, `https:`, `http:` or `memory:`.
     pub uri: String,
     /// Nodes of one domain may fail together.
     domain: Option<String>,

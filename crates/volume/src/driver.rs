@@ -1,12 +1,15 @@
-//! Runs a machine of the protocol: executes its actions side by side, and hands in the answers.
+//! Runs the protocol's machines: executes the actions of a step side by side, and tells the machine
+//! their answers.
 
-use std::time::{Duration, SystemTime};
+use std::future::Future;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::stream::{FuturesUnordered, StreamExt};
 use tokio::time::Instant;
 
-use crate::protocol::{Action, Answer, Event, Procedure, Request, RunningMachine};
+use crate::clock::Since;
+use crate::protocol::{Action, Answer, Event, NodeIndex, Procedure, Request, RunningMachine};
 
 /// How long a survey waits for slow nodes once it has the answers that a reader needs.
 const SURVEY_GRACE: Duration = Duration::from_millis(10);
@@ -19,39 +22,22 @@ const GRACE: Duration = Duration::from_secs(5);
 /// because marks of removed names and orphans are collected after a day.
 const SURVEY_LASTS: Duration = Duration::from_secs(12 * 3600);
 
-/// The time since a moment, by the clock that has advanced further: the system's steady clock
-/// stands still while the machine is suspended, and the wall clock may be set back.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Since {
-    steady: Instant,
-    wall: SystemTime,
-}
-
-impl Since {
-    pub fn now() -> Self {
-        Self { steady: Instant::now(), wall: SystemTime::now() }
-    }
-
-    pub fn elapsed(self) -> Duration {
-        self.steady.elapsed().max(self.wall.elapsed().unwrap_or_default())
-    }
-
-    /// Returns a moment that the wall clock puts `ago` earlier, as if the machine had been
-    /// suspended since then.
-    #[cfg(test)]
-    pub fn suspended_for(ago: Duration) -> Self {
-        Self { steady: Instant::now(), wall: SystemTime::now() - ago }
-    }
-}
-
-/// Executes actions.
+/// Executes actions. What an action finds is taken in when it is done, by one thread at a time.
 #[async_trait]
-pub(crate) trait Hands: Sync {
-    /// Executes one action. Parts are not stored by this, but by [`Self::store`].
-    async fn act(&self, action: Action) -> Answer;
+pub(crate) trait Hands: Send {
+    /// What an action finds.
+    type Finding: Send;
+    /// The work of an action.
+    type Work: Future<Output = Self::Finding> + Send;
 
-    /// Stores parts of one object, all of them at once.
-    async fn store(&self, actions: Vec<Action>) -> Vec<Event>;
+    /// Returns the work of one action. It is given what is known now.
+    fn act(&mut self, action: Action) -> Self::Work;
+
+    /// Takes in what an action found. Returns the answer for the machine.
+    fn take(&mut self, action: Action, finding: Self::Finding) -> Answer;
+
+    /// Stores parts of one object on nodes, all of them at once. Returns an answer for each.
+    async fn store(&mut self, parts: &[(usize, NodeIndex)]) -> Vec<Answer>;
 
     /// Returns whether surveys wait for slow nodes although enough have answered.
     fn asks_everyone(&self) -> bool {
@@ -60,7 +46,7 @@ pub(crate) trait Hands: Sync {
 }
 
 /// Runs a procedure to its end, and returns its outcome and what it knows.
-pub(crate) async fn drive<P>(procedure: P, hands: &impl Hands) -> (P::Outcome, P)
+pub(crate) async fn drive<P>(procedure: P, hands: &mut impl Hands) -> (P::Outcome, P)
 where
     P: Procedure + Clone,
     P::Outcome: Clone,
@@ -99,54 +85,59 @@ async fn step<P: Procedure>(
     machine: &mut RunningMachine<P>,
     actions: Vec<Action>,
     surveyed: Since,
-    hands: &impl Hands,
+    hands: &mut impl Hands,
 ) -> Vec<Action> {
-    let is_store = |action: &Action| matches!(action.request, Request::StorePart { .. });
-    let (parts, others): (Vec<Action>, Vec<Action>) = actions.into_iter().partition(is_store);
+    let part_of = |action: &Action| match action.request {
+        Request::StorePart { part, .. } => Some((part.0, action.node)),
+        _ => None,
+    };
+    let (stores, others): (Vec<Action>, Vec<Action>) =
+        actions.into_iter().partition(|action| part_of(action).is_some());
+    let parts: Vec<(usize, NodeIndex)> = stores.iter().filter_map(part_of).collect();
     let mut next = Vec::new();
     if !parts.is_empty() {
-        for event in hands.store(parts).await {
-            next.extend(machine.handle(&event));
+        let answers = hands.store(&parts).await;
+        for (action, answer) in stores.into_iter().zip(answers) {
+            next.extend(machine.handle(&Event { action, answer }));
         }
     }
-    let is_survey = others.iter().all(|action| action.request == Request::ListVersions);
-    let is_quick = is_survey && !hands.asks_everyone();
-    let grace = if is_quick { SURVEY_GRACE } else { GRACE };
-    let run = |action: Action| async move {
-        let answer = hands.act(action).await;
-        Event { action, answer: if is_late(action, surveyed) { Answer::Failed } else { answer } }
-    };
-    let mut running: FuturesUnordered<_> = others.into_iter().map(run).collect();
-    let mut end: Option<Instant> = None;
-    while !running.is_empty() {
-        let patience = end.unwrap_or_else(|| Instant::now() + Duration::from_secs(3600));
-        tokio::select! {
-            Some(event) = running.next() => next.extend(machine.handle(&event)),
-            () = tokio::time::sleep_until(patience), if end.is_some() => break,
-        }
-        if end.is_none() && machine.is_enough() {
-            end = Some(Instant::now() + grace);
-        }
-    }
-    drop(running);
+    next.extend(run_together(machine, others, surveyed, hands).await);
     let late: Vec<Action> =
         machine.waiting().iter().copied().filter(|action| !next.contains(action)).collect();
     next.extend(fail(machine, &late));
     next
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test]
-    async fn the_time_of_a_suspended_machine_counts() {
-        let slept = Since::suspended_for(2 * SURVEY_LASTS);
-        assert!(slept.elapsed() >= 2 * SURVEY_LASTS);
-        assert!(Since::now().elapsed() < SURVEY_LASTS);
-        // A wall clock that was set back makes nothing younger than the steady clock says.
-        let later = Since { wall: SystemTime::now() + SURVEY_LASTS, ..Since::now() };
-        tokio::time::sleep(Duration::from_millis(2)).await;
-        assert!(later.elapsed() >= Duration::from_millis(2));
+/// Executes actions side by side. Once enough have answered, gives up those that take long.
+/// Returns the actions that follow.
+async fn run_together<P: Procedure>(
+    machine: &mut RunningMachine<P>,
+    actions: Vec<Action>,
+    surveyed: Since,
+    hands: &mut impl Hands,
+) -> Vec<Action> {
+    let is_survey = actions.iter().all(|action| action.request == Request::ListVersions);
+    let is_quick = is_survey && !hands.asks_everyone();
+    let grace = if is_quick { SURVEY_GRACE } else { GRACE };
+    let run = |action: Action| {
+        let work = hands.act(action);
+        async move { (action, work.await, is_late(action, surveyed)) }
+    };
+    let mut running: FuturesUnordered<_> = actions.into_iter().map(run).collect();
+    let (mut next, mut end): (Vec<Action>, Option<Instant>) = (Vec::new(), None);
+    while !running.is_empty() {
+        let patience = end.unwrap_or_else(|| Instant::now() + Duration::from_secs(3600));
+        tokio::select! {
+            Some((action, finding, is_late)) = running.next() => {
+                let answer = hands.take(action, finding);
+                let answer = if is_late { Answer::Failed } else { answer };
+                next.extend(machine.handle(&Event { action, answer }));
+            }
+            () = tokio::time::sleep_until(patience), if end.is_some() => break,
+        }
+        if end.is_none() && machine.is_enough() {
+            end = Some(Instant::now() + grace);
+        }
     }
+    next
 }

@@ -10,10 +10,10 @@ use paritas_store::shown::counted;
 use tempfile::NamedTempFile;
 use toml_edit::{ArrayOfTables, DocumentMut, Item, Table, Value};
 
+use crate::cluster::unknown;
 use crate::config::{Config, NodeEntry, node_template};
-use crate::members::unknown;
 use crate::node::Location;
-use crate::volume::losses;
+use crate::stages::losses;
 
 /// A volume file that is being changed. Nothing is written before [`Edit::save`].
 ///

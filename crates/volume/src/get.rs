@@ -1,510 +1,174 @@
 //! Reading objects.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::io::Write;
 use std::ops::Range;
 use std::sync::{Arc, Weak};
-use std::time::Duration;
 
-use bytes::Bytes;
-use futures::future::join_all;
-use futures::stream::{self, BoxStream, FuturesUnordered, StreamExt};
-use paritas_shards::blocks::ObjectLayout;
-use paritas_shards::{Digest, FileTarget, Output, PieceDigest};
+use futures::stream::{BoxStream, StreamExt};
+use paritas_shards::{FileTarget, Output, PieceDigest};
 use paritas_store::error::{Error, ErrorKind, Result};
-use paritas_store::place::attributes::Timestamp;
 use tokio::sync::Notify;
 use tokio::sync::mpsc::{Receiver as Receiving, channel};
 
-use crate::driver::{Hands, drive};
-use crate::hands::{Flaw, NameHands, told};
-use crate::manifest::{Body, Manifest, Notes, Piece};
-use crate::names::{self, ObjectName};
-use crate::protocol::{
-    Action, Answer, Get, GetOutcome, Listed, NodeIndex, Request, Version, VersionKind,
-};
-use crate::transfer::receive::{Keep, Pieces, Receiver, Wanted, kept, run_blocking};
-use crate::transfer::{Pace, Place};
-use crate::volume::{MOST_ATTEMPTS, Volume, parts_of};
+use crate::cluster::Cluster;
+use crate::files::NameFiles;
+use crate::find::{FindJob, find_piece, is_replaced, look_everywhere, replaced};
+use crate::flaw::{Flaw, told};
+use crate::found::{FoundObject, ObjectBytes};
+use crate::names::ObjectName;
+use crate::transfer::receive::{Keep, Pieces, Wanted, run_blocking};
 
-/// An object that was found and can be read.
-#[derive(Debug)]
-pub struct FoundObject {
-    manifest: Manifest,
-    digest: Digest,
-    content: ObjectBytes,
-    flaws: Vec<Flaw>,
-    is_sure: bool,
-    warnings: Vec<String>,
+/// Reads the bytes of an object that was found.
+pub(crate) struct ReadJob<'a> {
+    pub cluster: &'a Cluster,
+    pub object: FoundObject,
+    /// Is told the number of bytes done since it was last called.
+    pub progress: &'a (dyn Fn(u64) + Send + Sync),
 }
 
-/// Where an object's bytes come from.
-#[derive(Debug)]
-enum ObjectBytes {
-    Inline(Bytes),
-    Shards { receiver: Arc<Receiver>, nodes: Vec<Option<String>> },
-    Pieces { upload: String, pieces: Vec<Piece> },
+/// Finds an object and writes its bytes to a stream.
+pub(crate) async fn read_all(
+    cluster: &Cluster,
+    name: &ObjectName,
+    sink: &mut (dyn Write + Send),
+) -> Result<FoundObject> {
+    let object = FindJob::of(cluster, name).run().await?;
+    ReadJob { cluster, object, progress: &|_| {} }.run(None, sink).await
 }
 
-/// The settings of a get.
-#[derive(Debug, Clone, Copy, Default)]
-#[non_exhaustive]
-pub struct GetOptions {
-    /// Takes the newest version that was found, even if too few nodes answered to be sure that it
-    /// is the newest.
-    pub allow_stale: bool,
-}
-
-impl GetOptions {
-    /// Sets whether the newest version that was found is taken although it may not be the newest.
-    pub fn allow_stale(self, allow_stale: bool) -> Self {
-        Self { allow_stale }
-    }
-}
-
-/// Time for which one node is asked for a manifest before the next one is asked as well.
-const NEXT_NODE: Duration = Duration::from_millis(250);
-
-impl Volume {
-    /// Finds an object.
-    ///
-    /// # Errors
-    /// If there is no such object ([`ErrorKind::NotFound`]), or if too few nodes answered to be
-    /// sure which version is the newest ([`ErrorKind::TooFewNodes`]).
-    pub async fn find(&self, name: &ObjectName, options: GetOptions) -> Result<FoundObject> {
-        let mut unread = None;
-        for _ in 0..MOST_ATTEMPTS {
-            let hands = NameHands::new(self, name);
-            let (listed, holders, is_sure) = self.survey(name, &hands, options).await?;
-            if let Some(manifest) = read_manifest(&hands, listed, holders).await {
-                return self.open_object(&hands, manifest, is_sure).await;
-            }
-            // Another version may have replaced it after the survey. If it still counts in the next
-            // survey, it is damaged or out of reach.
-            if unread.replace(listed) == Some(listed) {
-                return Err(unreadable(&hands, listed).await);
-            }
-        }
-        Err(replaced(name))
-    }
-
-    async fn open_object(
-        &self,
-        hands: &NameHands<'_>,
-        manifest: Manifest,
-        is_sure: bool,
-    ) -> Result<FoundObject> {
-        let missing = || Error::new(ErrorKind::Internal, "the manifest describes no object");
-        let content = manifest.content.as_ref().ok_or_else(missing)?;
-        let digest = content.digest;
-        let content = match &content.body {
-            Body::Inline(bytes) => ObjectBytes::Inline(bytes.clone().into()),
-            Body::Shards { placement, .. } => self.receiver(hands, &manifest, placement).await?,
-            Body::Pieces { upload, pieces } => {
-                ObjectBytes::Pieces { upload: upload.clone(), pieces: pieces.clone() }
-            }
-        };
-        Ok(FoundObject {
-            digest,
-            content,
-            flaws: hands.flaws(),
-            is_sure,
-            manifest,
-            warnings: Vec::new(),
-        })
-    }
-
-    async fn survey(
-        &self,
-        name: &ObjectName,
-        hands: &NameHands<'_>,
-        options: GetOptions,
-    ) -> Result<(Listed, BTreeSet<NodeIndex>, bool)> {
-        let (outcome, _) = drive(Get::new(self.quorum), hands).await;
-        match outcome {
-            GetOutcome::Found(listed, holders) => Ok((listed, holders, true)),
-            GetOutcome::NotFound(_) => {
-                Err(Error::new(ErrorKind::NotFound, format!("there is no object {name}")))
-            }
-            GetOutcome::Unsure(Some(listed))
-                if options.allow_stale && listed.kind == VersionKind::Put =>
-            {
-                Ok((listed, hands.holders(listed.version), false))
-            }
-            GetOutcome::Unsure(_) | GetOutcome::Lost(_) => Err(Error::new(
-                ErrorKind::TooFewNodes,
-                format!(
-                    "{name}: too few nodes answered to be sure of the newest version; {} of {} \
-                         must: {}",
-                    self.quorum.to_read(),
-                    self.node_count(),
-                    told(&hands.flaws())
-                ),
-            )),
-        }
-    }
-
-    /// Prepares to read an object from its shards. Each shard is expected on the node that the
-    /// manifest names or, if it names none, on its home. If too few are found there, all nodes are
-    /// asked ([`Self::look_everywhere`]).
-    async fn receiver(
-        &self,
-        hands: &NameHands<'_>,
-        manifest: &Manifest,
-        placement: &[String],
-    ) -> Result<ObjectBytes> {
-        let object = manifest.listed.version.object;
-        let missing = || Error::new(ErrorKind::Internal, "no manifest was read");
-        let layout = hands.layout().ok_or_else(missing)?;
-        let homes = self.spread(object, layout.code()).homes;
-        let hinted = |part: usize| placement.get(part).and_then(|node| self.find_node(node));
-        // What a later stage adds is asked for last, because it may not be there yet.
-        let nodes: Vec<Option<NodeIndex>> = (0..layout.part_count())
-            .map(|part| hinted(part).or_else(|| homes.get(part).copied()))
-            .collect();
-        let (mut places, mut paces) = (Vec::new(), Vec::new());
-        for (part, node) in nodes.iter().enumerate() {
-            let path = hands.name.part(object, &layout.file_suffix(part));
-            places.push(node.map(|node| Place { node: Arc::clone(self.node(node)), path }));
-            paces.push(match node {
-                Some(node) => Arc::clone(&self.paces[node.0]),
-                None => Arc::new(Pace::default()),
-            });
-        }
-        let length = manifest.listed.length;
-        let settings = self.setup.settings.clone();
-        let receiver = Receiver::new(layout, length, places, paces, settings);
-        let name = |node: NodeIndex| self.node_name(node).to_owned();
-        let nodes = nodes.into_iter().map(|node| node.map(name)).collect();
-        Ok(ObjectBytes::Shards { receiver, nodes })
-    }
-
-    /// Looks on all nodes for the shards of an object, because too few were where they should be.
-    /// If a shard could not be read from one node and another node has a copy, takes that copy.
-    /// Also returns what went wrong, if a node did not answer: it may have what is missing.
-    pub(crate) async fn look_everywhere(
-        &self,
-        name: &ObjectName,
-        object: FoundObject,
-    ) -> Result<(FoundObject, Vec<Flaw>)> {
-        let ObjectBytes::Shards { receiver, nodes: asked } = &object.content else {
-            return Ok((object, Vec::new()));
-        };
-        let flawed: BTreeSet<usize> = receiver.flaws().into_iter().map(|(part, _)| part).collect();
-        let has_failed = |part: usize, node: NodeIndex| {
-            flawed.contains(&part) && asked[part].as_deref() == Some(self.node_name(node))
-        };
-        let hands = NameHands::new(self, name);
-        hands.keep_layout(receiver.layout.clone());
-        hands.keep_total(receiver.length, object.digest);
-        let id = object.manifest.listed.version.object;
-        let find = |node| hands.act(Action { node, request: Request::FindParts(id) });
-        let answers = join_all(self.nodes().map(find)).await;
-        let is_silent = answers.contains(&Answer::Failed);
-        let silent = if is_silent { hands.flaws() } else { Vec::new() };
-        let files = hands.files();
-        let (mut places, mut paces, mut nodes) = (Vec::new(), Vec::new(), Vec::new());
-        for part in 0..parts_of(receiver.layout.code()).len() {
-            let copies = files.get(&part).into_iter().flatten();
-            let found = copies.min_by_key(|(node, _)| has_failed(part, **node));
-            places.push(found.map(|(&node, path)| Place {
-                node: Arc::clone(self.node(node)),
-                path: path.clone(),
-            }));
-            paces.push(match found {
-                Some((&node, _)) => Arc::clone(&self.paces[node.0]),
-                None => Arc::new(Pace::default()),
-            });
-            nodes.push(found.map(|(&node, _)| self.node_name(node).to_owned()));
-        }
-        let (layout, settings) = (receiver.layout.clone(), self.setup.settings.clone());
-        let receiver = Receiver::new(layout, receiver.length, places, paces, settings);
-        Ok((FoundObject { content: ObjectBytes::Shards { receiver, nodes }, ..object }, silent))
-    }
-
-    /// Writes an object's bytes in `range` to `sink`, all of them if `range` is `None`. If all of
-    /// them are wanted, the digest is checked in the end. Returns what was read.
-    ///
-    /// # Errors
-    /// As [`Volume::find`]; if too many shards are lost ([`ErrorKind::TooFewShards`]), if the bytes
-    /// differ from those that were written ([`ErrorKind::DigestMismatch`]), if the range is beyond
-    /// the object ([`ErrorKind::Parameters`]), or if `sink` refuses bytes ([`ErrorKind::Io`]).
-    pub async fn get(
-        &self,
-        name: &ObjectName,
+impl ReadJob<'_> {
+    /// Writes the bytes in a range, or all, to a stream.
+    pub async fn run(
+        self,
         range: Option<Range<u64>>,
         sink: &mut (dyn Write + Send),
-        options: GetOptions,
-        progress: &(dyn Fn(u64) + Send + Sync),
     ) -> Result<FoundObject> {
-        let object = self.find(name, options).await?;
-        self.read(object, range, sink, progress).await
+        self.copy(range, ByteSink::Stream(sink)).await
     }
 
-    /// Writes the bytes of an object that was found to `sink`, as [`Volume::get`] does.
-    ///
-    /// # Errors
-    /// As [`Volume::get`].
-    pub async fn read(
-        &self,
-        object: FoundObject,
-        range: Option<Range<u64>>,
-        sink: &mut (dyn Write + Send),
-        progress: &(dyn Fn(u64) + Send + Sync),
-    ) -> Result<FoundObject> {
-        self.copy(object, range, ByteSink::Stream(sink), progress).await
-    }
-
-    /// Writes the bytes of an object that was found to a file, which gets its name when they are
-    /// complete and their digest is right. The file gets as much of the source's mode and time as
-    /// `target` says.
-    ///
-    /// # Errors
-    /// As [`Volume::get`]; if the file exists and must not be replaced ([`ErrorKind::Exists`]), or
-    /// if it cannot be written ([`ErrorKind::Io`]).
-    pub async fn read_to_file(
-        &self,
-        object: FoundObject,
-        target: FileTarget,
-        progress: &(dyn Fn(u64) + Send + Sync),
-    ) -> Result<FoundObject> {
-        let mut output = Output::create(target, object.mode(), object.modified())?;
-        output.expect_room(object.length())?;
-        if !output.takes_positions() || object.pieces().is_some() {
-            let object = self.read(object, None, &mut output, progress).await?;
+    /// Writes all bytes to a file.
+    pub async fn run_to_file(self, target: FileTarget) -> Result<FoundObject> {
+        let mut output = Output::create(target, self.object.mode(), self.object.modified())?;
+        output.expect_room(self.object.length())?;
+        if !output.takes_positions() || self.object.pieces().is_some() {
+            let object = self.run(None, &mut output).await?;
             let warnings = output.commit()?;
             return Ok(FoundObject { warnings, ..object });
         }
         let output = SharedValue::new(output);
-        let object = self.copy(object, None, ByteSink::File(&output), progress).await?;
+        let object = self.copy(None, ByteSink::File(&output)).await?;
         let output = output.alone().await;
         let warnings = run_blocking(move || output.commit()).await??;
         Ok(FoundObject { warnings, ..object })
     }
 
-    async fn copy<'a>(
-        &self,
-        mut object: FoundObject,
-        range: Option<Range<u64>>,
-        sink: ByteSink<'a>,
-        progress: &'a (dyn Fn(u64) + Send + Sync),
-    ) -> Result<FoundObject> {
-        let name = &object.manifest.name.clone();
-        let whole = 0..object.length();
-        let range = within(name, range, object.length())?;
-        if object.pieces().is_some() {
-            return self.copy_pieces(object, range, sink, progress).await;
+    async fn copy(mut self, range: Option<Range<u64>>, sink: ByteSink<'_>) -> Result<FoundObject> {
+        let name = self.object.name().clone();
+        let whole = 0..self.object.length();
+        let range = range.unwrap_or_else(|| whole.clone());
+        expect_within(&name, &range, whole.end)?;
+        if self.object.pieces().is_some() {
+            return self.copy_pieces(range, sink).await;
         }
-        object.layout().map_or(Ok(()), |layout| self.expect_room(name, &layout))?;
+        let receiver = self.object.receiver();
+        receiver.map_or(Ok(()), |it| self.cluster.expect_room(&name, &it.layout))?;
         let digest = (range == whole).then(|| SharedValue::new(PieceDigest::new(whole.end)));
-        let mut copy = CopyJob { sink, digest, left: VecDeque::from([range]), progress };
-        match copy.run(&object).await {
+        let left = VecDeque::from([range]);
+        let mut copy = CopyJob { sink, digest, left, progress: self.progress };
+        match copy.run(&self.object).await {
             // The shards may have moved. What was written already is right, and stays.
             Err(error) if error.kind() == ErrorKind::TooFewShards => {
-                let version = object.manifest.listed.version;
                 let silent;
-                (object, silent) = self.look_everywhere(name, object).await?;
-                if let Err(error) = copy.run(&object).await {
-                    return Err(self.gone(name, version, error, &silent).await);
+                (self.object, silent) = look_everywhere(self.cluster, self.object).await;
+                if let Err(error) = copy.run(&self.object).await {
+                    return Err(self.gone(error, silent).await);
                 }
             }
             result => result?,
         }
         if let Some(digest) = copy.digest {
-            let digest = digest.alone().await.finish();
-            if digest != Some(object.digest) {
-                let got = digest.map_or("none".to_owned(), |digest| digest.to_string());
-                return Err(Error::new(
-                    ErrorKind::DigestMismatch,
-                    format!("{name}: the digest must be {}; got {got}", object.digest),
-                ));
-            }
+            self.expect_digest(digest.alone().await)?;
         }
-        object.note_flaws();
-        Ok(object)
+        self.object.note_flaws();
+        Ok(self.object)
     }
 
     /// Copies bytes of an object in pieces, from one piece after the other. A piece that is copied
     /// whole is compared with its digest.
-    async fn copy_pieces<'a>(
-        &self,
-        mut object: FoundObject,
+    async fn copy_pieces(
+        mut self,
         range: Range<u64>,
-        mut sink: ByteSink<'a>,
-        progress: &'a (dyn Fn(u64) + Send + Sync),
+        mut sink: ByteSink<'_>,
     ) -> Result<FoundObject> {
-        let ObjectBytes::Pieces { upload, pieces } = &object.content else { return Ok(object) };
+        let (cluster, progress) = (self.cluster, self.progress);
+        let ObjectBytes::Pieces { upload, pieces } = &self.object.content else {
+            return Ok(self.object);
+        };
         let (mut start, mut flaws) = (0, Vec::new());
         for piece in pieces {
             let end = start + piece.length;
             let wanted = range.start.max(start)..range.end.min(end);
             if !wanted.is_empty() {
-                let found = self.find_piece(&object, upload, piece).await?;
+                let object = find_piece(cluster, &self.object, upload, piece).await?;
                 let wanted = wanted.start - start..wanted.end - start;
-                let copy = self.copy(found, Some(wanted), sink.again(), progress);
-                flaws.extend(Box::pin(copy).await?.flaws);
+                let job = ReadJob { cluster, object, progress };
+                flaws.extend(Box::pin(job.copy(Some(wanted), sink.again())).await?.flaws);
             }
             start = end;
         }
-        flaws.into_iter().for_each(|flaw| flaw.add_to(&mut object.flaws));
-        Ok(object)
+        flaws.into_iter().for_each(|flaw| flaw.add_to(&mut self.object.flaws));
+        Ok(self.object)
     }
 
-    /// Finds a piece of an object.
-    pub(crate) async fn find_piece(
-        &self,
-        object: &FoundObject,
-        upload: &str,
-        piece: &Piece,
-    ) -> Result<FoundObject> {
-        let name = names::piece(upload, piece.number)?;
-        let is_it =
-            |found: &FoundObject| (found.length(), found.digest()) == (piece.length, piece.digest);
-        match self.find(&name, GetOptions::default()).await {
-            Ok(found) if is_it(&found) => Ok(found),
-            Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
-            // Pieces go when their object is replaced or removed.
-            _ => {
-                let whole = &object.manifest.name;
-                let hands = NameHands::new(self, whole);
-                match self.is_replaced(&hands, object.listed().version).await {
-                    true => Err(replaced(whole)),
-                    false => Err(Error::new(
-                        ErrorKind::TooFewShards,
-                        format!("{whole}: piece {} is gone ({name})", piece.number),
-                    )),
-                }
-            }
+    fn expect_digest(&self, digest: PieceDigest) -> Result<()> {
+        let (digest, expected) = (digest.finish(), self.object.digest);
+        if digest == Some(expected) {
+            return Ok(());
         }
+        let got = digest.map_or("none".to_owned(), |digest| digest.to_string());
+        let message = format!("{}: the digest must be {expected}; got {got}", self.object.name());
+        Err(Error::new(ErrorKind::DigestMismatch, message))
     }
-}
 
-/// Returns the range that is wanted of an object, all of it if `range` is `None`.
-fn within(name: &ObjectName, range: Option<Range<u64>>, length: u64) -> Result<Range<u64>> {
-    let range = range.unwrap_or(0..length);
-    if range.start > length {
-        return Err(Error::parameters(format!(
-            "the range begins at {}, after the end of {name} ({length} bytes)",
-            range.start
-        )));
-    }
-    if range.start > range.end || range.end > length {
-        return Err(Error::parameters(format!(
-            "the range {} to {} is not within the {length} bytes of {name}",
-            range.start, range.end
-        )));
-    }
-    Ok(range)
-}
-
-impl Volume {
-    /// Returns the reason why shards of a version are gone: `error`, with the flaws of `silent` if
-    /// a node did not answer, or an error which says that another version has replaced it.
-    async fn gone(
-        &self,
-        name: &ObjectName,
-        version: Version,
-        error: Error,
-        silent: &[Flaw],
-    ) -> Error {
+    /// Returns the reason why shards are gone: `error`, with the flaws of `silent` if a node did
+    /// not answer, or an error which says that another version has replaced the object.
+    async fn gone(&self, error: Error, silent: Vec<Flaw>) -> Error {
         if error.kind() != ErrorKind::TooFewShards {
             return error;
         }
-        let hands = NameHands::new(self, name);
-        if self.is_replaced(&hands, version).await {
+        let name = self.object.name();
+        let files = NameFiles { cluster: self.cluster, name };
+        let (is_replaced, flaws) = is_replaced(files, self.object.listed().version).await;
+        if is_replaced {
             return replaced(name);
         }
-        let flaws = hands.flaws();
-        let silent = if silent.is_empty() { &flaws } else { silent };
+        let silent = if silent.is_empty() { flaws } else { silent };
         match silent.is_empty() {
             true => Error::new(error.kind(), format!("{name}: {error}")),
             false => Error::new(
                 ErrorKind::TooFewNodes,
-                format!("{name}: {error}. Not all nodes answered: {}", told(silent)),
+                format!("{name}: {error}. Not all nodes answered: {}", told(&silent)),
             ),
         }
         .because(error)
     }
+}
 
-    /// Whether a survey shows surely that the name means another version by now, or nothing.
-    pub(crate) async fn is_replaced(&self, hands: &NameHands<'_>, version: Version) -> bool {
-        let outcome = drive(Get::again(self.quorum, version), hands).await.0;
-        matches!(outcome, GetOutcome::Found(..) | GetOutcome::NotFound(_))
+/// Checks that a range is within an object of `length` bytes.
+fn expect_within(name: &ObjectName, range: &Range<u64>, length: u64) -> Result<()> {
+    let Range { start, end } = *range;
+    if start > length {
+        return Err(Error::parameters(format!(
+            "the range begins at {start}, after the end of {name} ({length} bytes)"
+        )));
     }
-}
-
-/// Reads a manifest from one of the nodes that are known to have it. If none of these can be read,
-/// asks the nodes that the survey did not wait for. While a node is slow to answer, the next one is
-/// asked as well.
-async fn read_manifest(
-    hands: &NameHands<'_>,
-    listed: Listed,
-    holders: BTreeSet<NodeIndex>,
-) -> Option<Manifest> {
-    let ask = |node, request| hands.act(Action { node, request });
-    let has = async |node| match ask(node, Request::ListVersions).await {
-        Answer::Versions(versions) => versions.contains(&listed),
-        _ => false,
-    };
-    let read = async |node: NodeIndex| {
-        let is_there = holders.contains(&node) || has(node).await;
-        let read = is_there.then(|| ask(node, Request::ReadManifest(listed)));
-        matches!(read?.await, Answer::Manifest(_)).then(|| hands.manifest(listed.version))?
-    };
-    let others = hands.volume.nodes().filter(|node| !holders.contains(node));
-    let nodes: Vec<NodeIndex> = holders.iter().copied().chain(others).collect();
-    let mut left = nodes.into_iter();
-    let mut asked = FuturesUnordered::new();
-    loop {
-        asked.extend(left.next().map(&read));
-        tokio::select! {
-            found = asked.next() => match found {
-                Some(Some(manifest)) => return Some(manifest),
-                Some(None) => {}
-                None => return None,
-            },
-            () = tokio::time::sleep(NEXT_NODE), if left.len() > 0 => {}
-        }
+    match start > end || end > length {
+        false => Ok(()),
+        true => Err(Error::parameters(format!(
+            "the range {start} to {end} is not within the {length} bytes of {name}"
+        ))),
     }
-}
-
-/// Returns why a version's manifest can be read whole from no node: all copies are damaged, they
-/// are gone, or a node does not answer.
-async fn unreadable(hands: &NameHands<'_>, listed: Listed) -> Error {
-    let (name, flaws) = (hands.name, told(&hands.flaws()));
-    let path = name.manifest(&listed);
-    let look = async |node: NodeIndex| {
-        hands.volume.expect_ready(node).await?;
-        match hands.volume.node(node).read(&path, None).await {
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
-            read => read.map(|_| true),
-        }
-    };
-    let looks = join_all(hands.volume.nodes().map(look)).await;
-    let copies: Result<Vec<bool>> = looks.into_iter().collect();
-    match copies.map(|copies| copies.contains(&true)) {
-        Ok(true) => Error::new(
-            ErrorKind::TooFewShards,
-            format!(
-                "{name}: every copy of its manifest is damaged; what is left of its shards is in \
-                 the folders {} of the nodes, where they may still be decoded. {flaws}",
-                name.object_folder(listed.version.object)
-            ),
-        ),
-        Ok(false) => replaced(name),
-        Err(_) => Error::new(ErrorKind::Io, format!("{name}: no manifest can be read: {flaws}")),
-    }
-}
-
-/// Returns the error that an object was replaced or removed while it was read.
-pub(crate) fn replaced(name: &ObjectName) -> Error {
-    let message = format!("{name} was replaced or removed while it was read; read it again");
-    Error::new(ErrorKind::Busy, message)
-}
-
-/// Returns the error that work on an object was begun anew too often.
-pub(crate) fn keeps_changing(name: &ObjectName) -> Error {
-    Error::new(ErrorKind::Busy, format!("{name}: other processes keep replacing it"))
 }
 
 /// Where an object's bytes go.
@@ -594,19 +258,18 @@ impl<T> Drop for InUse<'_, T> {
 }
 
 /// Copies an object's bytes.
-struct CopyJob<'a> {
-    sink: ByteSink<'a>,
+struct CopyJob<'s, 'p> {
+    sink: ByteSink<'s>,
     /// The digest of the bytes, if the object is copied whole.
     digest: Option<SharedValue<PieceDigest>>,
     /// The ranges that are not copied yet; just one if the order matters.
     left: VecDeque<Range<u64>>,
-    progress: &'a (dyn Fn(u64) + Send + Sync),
+    progress: &'p (dyn Fn(u64) + Send + Sync),
 }
 
-impl CopyJob<'_> {
+impl CopyJob<'_, '_> {
     async fn run(&mut self, object: &FoundObject) -> Result<()> {
-        if let (ByteSink::File(_), ObjectBytes::Shards { receiver, .. }) =
-            (&self.sink, &object.content)
+        if let (ByteSink::File(_), Some(receiver)) = (&self.sink, object.receiver())
             && receiver.is_local()
         {
             for range in std::mem::take(&mut self.left) {
@@ -673,133 +336,4 @@ pub(crate) fn ahead(mut bytes: BoxStream<'static, Result<Pieces>>) -> Receiving<
         }
     });
     received
-}
-
-impl FoundObject {
-    /// Returns the wanted bytes in order. The wanted range must be within the object.
-    pub(crate) fn bytes(&self, wanted: impl Into<Wanted>) -> BoxStream<'static, Result<Pieces>> {
-        let wanted = wanted.into();
-        match &self.content {
-            ObjectBytes::Inline(bytes) => {
-                let (start, end) = (wanted.range.start, wanted.range.end);
-                let piece = bytes.slice(start as usize..end as usize);
-                stream::once(kept(wanted, start, vec![piece])).boxed()
-            }
-            ObjectBytes::Shards { receiver, .. } => Arc::clone(receiver).bytes(wanted),
-            ObjectBytes::Pieces { .. } => {
-                let message = "the bytes of an object in pieces are asked for at once";
-                stream::once(async move { Err(Error::new(ErrorKind::Internal, message)) }).boxed()
-            }
-        }
-    }
-
-    /// Takes in what reading found wrong.
-    fn note_flaws(&mut self) {
-        let ObjectBytes::Shards { receiver, nodes } = &self.content else { return };
-        for (part, message) in receiver.flaws() {
-            let node = nodes.get(part).cloned().flatten().unwrap_or_default();
-            let shard = Some(receiver.layout.part(part).shard);
-            Flaw::new(node, shard, message).add_to(&mut self.flaws);
-        }
-    }
-
-    /// Returns how the object is cut into shards, if it is.
-    pub(crate) fn layout(&self) -> Option<ObjectLayout> {
-        match &self.content {
-            ObjectBytes::Inline(_) | ObjectBytes::Pieces { .. } => None,
-            ObjectBytes::Shards { receiver, .. } => Some(receiver.layout.clone()),
-        }
-    }
-
-    /// Returns the pieces that the object consists of, if it does.
-    pub fn pieces(&self) -> Option<&[Piece]> {
-        match &self.content {
-            ObjectBytes::Pieces { pieces, .. } => Some(pieces),
-            _ => None,
-        }
-    }
-
-    /// Returns the id of the upload that stored the object's pieces, if it is in pieces.
-    pub fn upload(&self) -> Option<&str> {
-        match &self.content {
-            ObjectBytes::Pieces { upload, .. } => Some(upload),
-            _ => None,
-        }
-    }
-
-    /// Returns what programs have noted about the object.
-    pub fn notes(&self) -> &Notes {
-        static NONE: Notes = Notes::new();
-        self.manifest.content.as_ref().map_or(&NONE, |content| &content.notes)
-    }
-
-    /// Returns the object's length in bytes.
-    pub fn length(&self) -> u64 {
-        self.manifest.listed.length
-    }
-
-    /// Returns the version.
-    pub fn listed(&self) -> Listed {
-        self.manifest.listed
-    }
-
-    /// Returns the BLAKE3 of the object's bytes.
-    pub fn digest(&self) -> Digest {
-        self.digest
-    }
-
-    /// Returns when the object was written, in seconds since the beginning of 1970.
-    pub fn created(&self) -> u64 {
-        self.manifest.created
-    }
-
-    /// Returns the permissions of the source, if they are known.
-    pub fn mode(&self) -> Option<u32> {
-        self.manifest.content.as_ref().and_then(|content| content.mode)
-    }
-
-    /// Returns when the source last changed, if that is known.
-    pub fn modified(&self) -> Option<Timestamp> {
-        self.manifest.content.as_ref().and_then(|content| content.modified)
-    }
-
-    /// Returns the spec of the object's code, or `None` if it is kept in its manifests.
-    pub fn code(&self) -> Option<String> {
-        match &self.content {
-            ObjectBytes::Inline(_) | ObjectBytes::Pieces { .. } => None,
-            ObjectBytes::Shards { receiver, .. } => Some(receiver.layout.code().spec().to_string()),
-        }
-    }
-
-    /// Returns the node on which each part is expected, by stage and then by shard; `None` if that
-    /// is unknown. Parts of a later stage may not exist yet.
-    pub fn nodes(&self) -> Vec<Option<String>> {
-        match &self.content {
-            ObjectBytes::Inline(_) | ObjectBytes::Pieces { .. } => Vec::new(),
-            ObjectBytes::Shards { nodes, .. } => nodes.clone(),
-        }
-    }
-
-    /// Returns what went wrong on nodes.
-    pub fn flaws(&self) -> &[Flaw] {
-        &self.flaws
-    }
-
-    /// Returns warnings about the file that the object was read to.
-    pub fn warnings(&self) -> &[String] {
-        &self.warnings
-    }
-
-    /// Whether enough nodes answered to be sure that this is the newest version.
-    pub fn is_sure(&self) -> bool {
-        self.is_sure
-    }
-
-    /// Returns the number of bytes of blocks that nodes were asked for.
-    pub fn read_bytes(&self) -> u64 {
-        match &self.content {
-            ObjectBytes::Inline(_) | ObjectBytes::Pieces { .. } => 0,
-            ObjectBytes::Shards { receiver, .. } => receiver.read_bytes(),
-        }
-    }
 }

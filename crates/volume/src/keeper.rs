@@ -8,7 +8,7 @@ use std::time::Duration;
 use paritas_store::error::{Error, ErrorKind, Result};
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
-use crate::hands::now;
+use crate::clock::now;
 use crate::volume::Volume;
 
 /// How often a volume is looked after.

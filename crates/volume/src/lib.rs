@@ -6,53 +6,76 @@
 //! and every shard goes to a node of its own. A small *manifest*, written last, makes the object
 //! visible.
 //!
-//! Everything that decides whether data survive is in [`protocol`], as state machines without
-//! input and output, which a test explores exhaustively. [`node`] is the one door to storage.
+//! Everything that decides whether data survive is in `protocol`, as state machines without input
+//! and output, which a test explores exhaustively. [`node`] is the one door to storage.
 
 pub mod config;
-pub mod manifest;
-pub mod names;
 pub mod node;
-pub mod placement;
-pub mod protocol;
 
 mod claim;
 mod cleaning;
+mod clock;
+mod cluster;
+mod collect;
 mod driver;
 mod edit;
+mod files;
+mod find;
+mod flaw;
+mod found;
 mod get;
 mod hands;
+mod heartbeat;
+mod hints;
 mod keeper;
-mod listing;
+mod list;
+mod manifest;
+mod marks;
 mod members;
+mod names;
 mod open;
+mod placement;
 mod plain;
 mod process;
+mod promote;
+mod protocol;
 mod put;
 mod reencode;
+mod repair;
 mod replace;
 mod run;
 mod scrub;
+mod setup;
 mod shortened;
+mod stages;
+mod status;
 mod transfer;
 mod unfinished;
-mod upkeep;
 mod upload;
+mod verify;
 mod volume;
 
 pub use edit::Edit;
-pub use get::{FoundObject, GetOptions};
-pub use hands::Flaw;
+pub use flaw::Flaw;
+pub use found::{FoundObject, GetOptions};
+pub use hints::Waiting;
 pub use keeper::{Upkeep, keep};
-pub use listing::{Listing, NodeStatus, VolumeStatus, Waiting};
+pub use list::Listing;
+pub use manifest::{Notes, Piece};
+pub use names::ObjectName;
 pub use paritas_store::error::{Error, ErrorKind, Result};
 pub use paritas_store::state::State;
+pub use placement::Member;
 pub use plain::{Pattern, PlainFiles};
+pub use promote::Repaired;
+pub use protocol::{Listed, Version, VersionKind};
 pub use put::{PutOptions, PutReport};
 pub use reencode::Reencoded;
 pub use replace::Filled;
 pub use run::{Runner, run, run_apart, run_until_told};
 pub use scrub::{FullPass, Scrub, ScrubPass, ScrubStatus};
-pub use upkeep::{Repaired, Verdict};
+pub use setup::{INLINE_BYTES, Rate, Setup};
+pub use status::{NodeStatus, VolumeStatus};
 pub use upload::{StoredPiece, Upload};
-pub use volume::{INLINE_BYTES, Rate, Setup, Volume};
+pub use verify::Verdict;
+pub use volume::Volume;

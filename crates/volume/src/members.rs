@@ -1,74 +1,147 @@
-//! Nodes that join a volume, and nodes that leave it.
+//! One node of a volume: what is done with it when it joins, when it is looked at, and before it
+//! leaves.
+
+use std::sync::Arc;
+use std::time::SystemTime;
 
 use futures::StreamExt;
+use futures::future::join_all;
 use paritas_store::error::{Error, ErrorKind, Result};
 
-use crate::names::{self, OBJECTS, OBJECTS_2, READY};
-use crate::node::{Mode, Probe, probe};
+use crate::cluster::Cluster;
+use crate::marks::foreign;
+use crate::names::{self, MANIFESTS, OBJECTS, OBJECTS_2, READY};
+use crate::node::{Mode, Node, Probe, is_refusal, passing_name, probe, remove_probes};
 use crate::protocol::NodeIndex;
-use crate::volume::Volume;
 
-impl Volume {
-    /// Finds out what one node can do. See [`crate::node::probe`].
-    ///
-    /// # Errors
-    /// If there is no such node ([`ErrorKind::Parameters`]), if it does not answer, or if it loses
-    /// or changes what was written.
-    pub async fn probe_node(&self, name: &str) -> Result<Probe> {
-        probe(&**self.node(self.named(name)?)).await
+/// Beginning of the paths of files by whose time a client reads a node's clock. It removes them at
+/// once; those of a client that was killed are removed by the next one of the same machine.
+pub(crate) const CLOCK: &str = "running/clock-";
+
+/// One node of a volume.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ClusterNode<'a> {
+    pub cluster: &'a Cluster,
+    pub node: NodeIndex,
+}
+
+impl<'a> ClusterNode<'a> {
+    /// Returns all nodes of a volume.
+    pub fn all(cluster: &'a Cluster) -> impl Iterator<Item = Self> {
+        cluster.nodes().map(move |node| Self { cluster, node })
     }
 
-    /// Checks that a node that is to join the volume has no file but a mark, before anything is
-    /// written there. What an interrupted [`Self::probe_node`] left is removed.
-    ///
-    /// # Errors
-    /// If there is no such node ([`ErrorKind::Parameters`]), if it has other files
-    /// ([`ErrorKind::Exists`]), or if it does not answer.
-    pub async fn expect_empty_node(&self, name: &str) -> Result<()> {
-        self.expect_empty(self.named(name)?).await
+    /// Returns the node of a name.
+    pub fn named(cluster: &'a Cluster, name: &str) -> Result<Self> {
+        Ok(Self { cluster, node: cluster.named(name)? })
     }
 
-    /// Marks a node that joins the volume. It must be empty, but for its mark: what an earlier
-    /// node of this name left there could bring removed objects back.
-    ///
-    /// # Errors
-    /// If there is no such node ([`ErrorKind::Parameters`]), if it has other files or another mark
-    /// ([`ErrorKind::Exists`]), or if it cannot be written to.
-    pub async fn mark_new_node(&self, name: &str) -> Result<()> {
-        let node = self.named(name)?;
-        let storage = self.node(node);
-        self.expect_empty(node).await?;
-        match self.expect_ready(node).await {
-            Err(error) if error.kind() == ErrorKind::NotFound => {
-                storage.write(READY, self.mark_of(node).into(), Mode::Replace).await
+    pub fn storage(self) -> &'a Arc<dyn Node> {
+        self.cluster.node(self.node)
+    }
+
+    /// Finds out what the node can do.
+    pub async fn probe(self) -> Result<Probe> {
+        probe(&**self.storage()).await
+    }
+
+    /// Checks that the node has no file but a mark.
+    pub async fn expect_empty(self) -> Result<()> {
+        let storage = self.storage();
+        remove_probes(&**storage).await?;
+        let mut entries = storage.list("");
+        while let Some(entry) = entries.next().await {
+            let path = entry?.path;
+            if path != READY {
+                let message = format!("the node must be empty; it has {path}");
+                return Err(Error::new(ErrorKind::Exists, message).at_node(storage.name()));
             }
+        }
+        Ok(())
+    }
+
+    /// Checks that the node has no file, as far as it can tell.
+    pub async fn expect_no_file(self) -> Result<()> {
+        let storage = self.storage();
+        let checked = match storage.read(READY, None).await {
+            Ok(found) => Err(foreign(storage, &self.cluster.setup.id, &found)),
+            Err(error) if error.kind() == ErrorKind::NotFound => self.expect_empty().await,
+            Err(error) => Err(error),
+        };
+        match checked {
+            // A probe tells what the node cannot do.
+            Err(error) if is_refusal(&error) => Ok(()),
+            checked => checked,
+        }
+    }
+
+    async fn write_mark(self) -> Result<()> {
+        let mark = self.cluster.mark_of(self.node).into();
+        self.storage().write(READY, mark, Mode::Replace).await
+    }
+
+    /// Marks the node, unless it bears the mark already.
+    pub async fn mark(self) -> Result<()> {
+        let storage = self.storage();
+        match storage.read(READY, None).await {
+            Ok(found) if *found == *self.cluster.mark_of(self.node).as_bytes() => return Ok(()),
+            Ok(found) => return Err(foreign(storage, &self.cluster.setup.id, &found)),
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+        self.expect_empty().await?;
+        self.write_mark().await
+    }
+
+    /// Marks the node, which joins the volume and must have no other file.
+    pub async fn mark_new(self) -> Result<()> {
+        self.expect_empty().await?;
+        match self.cluster.expect_ready(self.node).await {
+            Err(error) if error.kind() == ErrorKind::NotFound => self.write_mark().await,
             result => result,
         }
     }
 
-    /// Returns the number of shards that a node holds.
-    ///
-    /// # Errors
-    /// If there is no such node ([`ErrorKind::Parameters`]), or if it does not answer.
-    pub async fn shards_on(&self, name: &str) -> Result<usize> {
-        let node = self.named(name)?;
-        self.expect_ready(node).await?;
-        let [first, second] = [OBJECTS, OBJECTS_2].map(|folder| self.node(node).list(folder));
+    /// Checks that the node bears the mark of the volume and lists manifests.
+    pub async fn expect_readable(self) -> Result<()> {
+        self.cluster.expect_ready(self.node).await?;
+        self.storage().list(MANIFESTS).next().await.transpose().map(drop)
+    }
+
+    /// Checks that the node bears the mark of the volume and lists manifests and, unless it is
+    /// drained, that it takes files.
+    pub async fn expect_usable(self) -> Result<()> {
+        self.expect_readable().await?;
+        match self.cluster.quorum.counts(self.node) {
+            true => self.clock().await.map(drop),
+            false => Ok(()),
+        }
+    }
+
+    /// Returns the time by the node's own clock, from which the ages of its files are computed.
+    pub async fn clock(self) -> Result<Option<SystemTime>> {
+        let storage = self.storage();
+        let path = format!("{CLOCK}{}", passing_name()?);
+        storage.write(&path, "clock\n".into(), Mode::Replace).await?;
+        let stat = storage.stat(&path).await;
+        storage.delete(&path).await?;
+        Ok(stat?.and_then(|stat| stat.modified))
+    }
+
+    /// Returns the number of shards that the node holds.
+    pub async fn shards(self) -> Result<usize> {
+        self.cluster.expect_ready(self.node).await?;
+        let [first, second] = [OBJECTS, OBJECTS_2].map(|folder| self.storage().list(folder));
         let (mut entries, mut shards) = (first.chain(second), 0);
         while let Some(entry) = entries.next().await {
             shards += usize::from(names::parse_part(&entry?.path).is_some());
         }
         Ok(shards)
     }
-
-    pub(crate) fn named(&self, name: &str) -> Result<NodeIndex> {
-        let names = self.members().iter().map(|member| &*member.name);
-        self.find_node(name).ok_or_else(|| unknown(name, names))
-    }
 }
 
-/// Returns the error that a volume has no node of a name; `names` are those that it has.
-pub(crate) fn unknown<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Error {
-    let names = names.collect::<Vec<_>>().join(", ");
-    Error::parameters(format!("the volume has no node called {name}; it has {names}"))
+/// Returns whether enough nodes answer now to be sure of what there is.
+pub(crate) async fn is_readable(cluster: &Cluster) -> bool {
+    let checks = join_all(ClusterNode::all(cluster).map(ClusterNode::expect_readable)).await;
+    checks.iter().filter(|check| check.is_ok()).count() >= cluster.quorum.to_read()
 }

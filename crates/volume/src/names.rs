@@ -12,7 +12,7 @@
 //! | `scrub` | how far the scrub of the volume is |
 //! | `ready` | the mark of a node that has the manifests which it should have |
 //!
-//! Objects whose names begin with `.paritas/` are the volume's own ([`crate::upload`]).
+//! Objects whose names begin with `.paritas/` are the volume's own (`upload.rs`).
 //!
 //! `<id>` is the object's id, 32 hexadecimal digits, and `<2 hex>` its first two. The generation
 //! has 16 hexadecimal digits, so that listings sort by it; the length in bytes is hexadecimal.
@@ -24,7 +24,7 @@
 mod object;
 
 use paritas_shards::ObjectId;
-use paritas_store::error::Result;
+use paritas_store::error::{Error, Result};
 
 pub(crate) use object::Texts;
 pub use object::{ObjectName, PathName};
@@ -66,6 +66,12 @@ pub(crate) fn is_own(name: &str) -> bool {
     name.starts_with(OWN)
 }
 
+/// Refuses the names of the volume's own objects.
+pub(crate) fn expect_free(name: &ObjectName) -> Result<()> {
+    let message = || format!("{name}: names that begin with .paritas/ are the volume's own");
+    if is_own(name.as_str()) { Err(Error::parameters(message())) } else { Ok(()) }
+}
+
 /// Returns the name of a piece that an upload has stored.
 pub(crate) fn piece(upload: &str, number: u32) -> Result<ObjectName> {
     ObjectName::new(format!("{PIECES}{upload}/{number:05}"))
@@ -80,28 +86,28 @@ pub(crate) fn parse_piece(name: &ObjectName) -> Option<(&str, u32)> {
 
 impl ObjectName {
     /// Returns the folder of the name's manifests, with the separator.
-    pub fn folder(&self) -> String {
+    pub(crate) fn folder(&self) -> String {
         manifests_at(&self.in_path())
     }
 
     /// Returns the folder of the parts of an object of this name, with the separator.
-    pub fn object_folder(&self, object: ObjectId) -> String {
+    pub(crate) fn object_folder(&self, object: ObjectId) -> String {
         let objects = if self.is_readable_by_all() { OBJECTS } else { OBJECTS_2 };
         object_folder(objects, object)
     }
 
     /// Returns the path of a part's file, given what [`paritas_shards`] adds to the base name.
-    pub fn part(&self, object: ObjectId, suffix: &str) -> String {
+    pub(crate) fn part(&self, object: ObjectId, suffix: &str) -> String {
         format!("{}{}{suffix}", self.object_folder(object), component_in_path(self.base()))
     }
 
     /// Returns the path of a version's manifest.
-    pub fn manifest(&self, listed: &Listed) -> String {
+    pub(crate) fn manifest(&self, listed: &Listed) -> String {
         manifest_at(&self.in_path(), listed)
     }
 
     /// Reads the path of one of the name's manifests. Returns `None` if it is another file's.
-    pub fn version(&self, path: &str) -> Option<Listed> {
+    pub(crate) fn version(&self, path: &str) -> Option<Listed> {
         parse_version_file(path.strip_prefix(&self.folder())?)
     }
 }

@@ -10,52 +10,41 @@ use paritas_store::error::{Error, ErrorKind, Result};
 use crate::config::{Config, NodeEntry};
 use crate::node::{self, Location, Node};
 use crate::placement::Member;
+use crate::setup::Setup;
+use crate::stages::parts_of;
 use crate::transfer::{Hedge, Settings};
-use crate::volume::{Setup, Volume, parts_of};
 
-impl Volume {
-    /// Opens the volume that a volume file describes. The code is run with the options that
-    /// `options` returns for it. No node is asked for anything yet.
-    ///
-    /// # Errors
-    /// If the file cannot be read or says something impossible, or if a node's URI or credentials
-    /// cannot be used.
-    pub fn open(path: &Path, options: impl Fn(&Spec) -> CodecOptions) -> Result<Self> {
-        let config = Config::read(path)?;
-        // The program may change its folder while it uses the volume.
-        let path = std::path::absolute(path).map_err(|error| {
-            let message = format!("cannot find the folder of {}: {error}", path.display());
-            Error::new(ErrorKind::Io, message).because(error)
-        })?;
-        Self::of(&config, path.parent().unwrap_or(Path::new("")), options)
-    }
+/// Reads what a volume file says a volume consists of. The code is run with the options that
+/// `options` returns for it.
+pub(crate) fn read(path: &Path, options: impl Fn(&Spec) -> CodecOptions) -> Result<Setup> {
+    let config = Config::read(path)?;
+    // The program may change its folder while it uses the volume.
+    let path = std::path::absolute(path).map_err(|error| {
+        let message = format!("cannot find the folder of {}: {error}", path.display());
+        Error::new(ErrorKind::Io, message).because(error)
+    })?;
+    config.open(path.parent().unwrap_or(Path::new("")), options)
+}
 
-    /// Opens the volume that `config` describes. Relative folders are relative to `base`, the
-    /// folder of the volume file.
-    ///
-    /// # Errors
-    /// If the configuration says something impossible, or if a node's URI or credentials cannot be
-    /// used.
-    pub fn of(
-        config: &Config,
+impl Config {
+    /// Opens the nodes. Relative folders are relative to `base`.
+    pub(crate) fn open(
+        &self,
         base: &Path,
         options: impl Fn(&Spec) -> CodecOptions,
-    ) -> Result<Self> {
+    ) -> Result<Setup> {
         let variable = |name: &str| std::env::var(name).ok();
-        let nodes = config.nodes.iter().map(|entry| {
+        let nodes = self.nodes.iter().map(|entry| {
             let member = Member {
                 name: entry.name.clone(),
                 domain: entry.domain().to_owned(),
                 is_drained: entry.drained,
             };
-            Ok((member, node::open(entry, config, base, &variable)?))
+            Ok((member, node::open(entry, self, base, &variable)?))
         });
-        let nodes: Vec<(Member, Arc<dyn Node>)> = nodes.collect::<Result<_>>()?;
-        Self::new(config.setup(nodes, options)?)
+        self.setup(nodes.collect::<Result<_>>()?, options)
     }
-}
 
-impl Config {
     /// Checks that no two nodes are at one place: what is lost with it would count as one loss.
     /// Links of folders are followed. Relative folders are relative to `base`.
     ///
@@ -109,6 +98,7 @@ impl Config {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::volume::Volume;
 
     #[test]
     fn units_of_all_shards_fit_into_half_of_the_memory() {

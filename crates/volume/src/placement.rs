@@ -120,12 +120,6 @@ impl Members {
         losable(places.iter().map(|node| node.0), self.members.len(), tolerance)
     }
 
-    /// Returns the number of failure domains that may be lost, whichever they are, like
-    /// [`Self::losable_nodes`].
-    pub fn losable_domains(&self, places: &[NodeIndex], tolerance: usize) -> usize {
-        losable(places.iter().map(|node| self.domains[node.0]), self.domain_count, tolerance)
-    }
-
     fn indices(&self) -> impl Iterator<Item = NodeIndex> + use<> {
         (0..self.members.len()).map(NodeIndex)
     }

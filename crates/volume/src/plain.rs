@@ -8,12 +8,14 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::future::try_join_all;
+use paritas::Code;
 use paritas_shards::ObjectId;
 use paritas_store::error::{Error, ErrorKind, Result};
 
+use crate::cluster::Cluster;
 use crate::names;
 use crate::node::{Mode, Node};
-use crate::volume::{Volume, stage_ends};
+use crate::stages::stage_ends;
 
 /// Bytes that repeat, as a file of any length.
 #[derive(Debug, Clone)]
@@ -70,40 +72,39 @@ impl Pattern {
     }
 }
 
-impl Volume {
-    /// Returns the number of files of an object that has reached a stage of the code, from 1.
-    pub fn shards_at(&self, stage: u8) -> usize {
-        stage_ends(self.code()).get(usize::from(stage).saturating_sub(1)).copied().unwrap_or(0)
-    }
+/// Returns the number of files of an object that has reached a stage of a code, from 1.
+pub(crate) fn shards_at(code: &Code, stage: u8) -> usize {
+    stage_ends(code).get(usize::from(stage).saturating_sub(1)).copied().unwrap_or(0)
+}
 
-    /// Returns the number of files of the first stage that together have as many bytes as the
-    /// object.
-    pub fn shards_needed(&self) -> usize {
-        let (code, shards) = (self.code(), self.shards_at(1));
-        match code.graph() {
-            None => shards - code.tolerance_at(1),
-            Some(graph) => (shards * graph.data()).div_ceil(graph.blocks()),
-        }
-    }
-
-    /// Prepares `count` files of `bytes` bytes each, on the nodes that would have the shards of an
-    /// object. Nothing is written yet.
-    ///
-    /// # Errors
-    /// If the system has no random numbers ([`ErrorKind::Io`]).
-    pub fn plain_files(&self, count: usize, bytes: u64, pattern: &Pattern) -> Result<PlainFiles> {
-        let object = ObjectId::random()?;
-        let folder = names::object_folder(names::OBJECTS, object);
-        let homes = self.members.homes(object, count).into_iter().enumerate();
-        let file = |(number, node)| {
-            let path = format!("{folder}plain.{number}of{count}.paritas");
-            (Arc::clone(self.node(node)), path)
-        };
-        Ok(PlainFiles { files: homes.map(file).collect(), bytes, pattern: pattern.clone() })
+/// Returns the number of files of the first stage that together have as many bytes as the object.
+pub(crate) fn shards_needed(code: &Code) -> usize {
+    let shards = shards_at(code, 1);
+    match code.graph() {
+        None => shards - code.tolerance_at(1),
+        Some(graph) => (shards * graph.data()).div_ceil(graph.blocks()),
     }
 }
 
 impl PlainFiles {
+    /// Chooses nodes for `count` files of `bytes` bytes each: those that would have the shards of
+    /// an object.
+    pub(crate) fn new(
+        cluster: &Cluster,
+        count: usize,
+        bytes: u64,
+        pattern: &Pattern,
+    ) -> Result<Self> {
+        let object = ObjectId::random()?;
+        let folder = names::object_folder(names::OBJECTS, object);
+        let homes = cluster.members.homes(object, count).into_iter().enumerate();
+        let file = |(number, node)| {
+            let path = format!("{folder}plain.{number}of{count}.paritas");
+            (Arc::clone(cluster.node(node)), path)
+        };
+        Ok(Self { files: homes.map(file).collect(), bytes, pattern: pattern.clone() })
+    }
+
     /// Writes all files, side by side.
     ///
     /// # Errors

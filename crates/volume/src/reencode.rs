@@ -12,13 +12,16 @@ use paritas_shards::{Digest, ObjectId};
 use paritas_store::error::{Error, ErrorKind, Result};
 use tokio::sync::mpsc::Receiver;
 
-use crate::get::{FoundObject, GetOptions, ahead};
-use crate::names::ObjectName;
-use crate::put::{PutOptions, PutReport};
+use crate::cluster::Cluster;
+use crate::find::{FindJob, look_everywhere};
+use crate::found::FoundObject;
+use crate::get::ahead;
+use crate::manifest::Piece;
+use crate::names::{self, ObjectName};
+use crate::put::{PutJob, PutOptions, PutReport};
 use crate::transfer::receive::Pieces;
-use crate::volume::Volume;
 
-/// What [`Volume::reencode`] did.
+/// What [`crate::Volume::reencode`] did.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Reencoded {
@@ -28,19 +31,21 @@ pub enum Reencoded {
     Changed(PutReport),
 }
 
-impl Volume {
-    /// Cuts an object, or its pieces, by the volume's code, if it has another. Mode and time stay. Readers find the
-    /// object at any moment; if somebody replaces or removes it meanwhile, that counts.
-    ///
-    /// # Errors
-    /// As [`Volume::get`] and [`Volume::put`]; if the object was replaced or removed meanwhile, or
-    /// has been cut anew too often to be so once more ([`ErrorKind::Busy`]).
-    pub async fn reencode(&self, name: &ObjectName) -> Result<Reencoded> {
-        let object = self.find(name, GetOptions::default()).await?;
+/// Cuts an object anew by the volume's code.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ReencodeJob<'a> {
+    pub cluster: &'a Cluster,
+    pub name: &'a ObjectName,
+}
+
+impl ReencodeJob<'_> {
+    pub async fn run(self) -> Result<Reencoded> {
+        let Self { cluster, name } = self;
+        let object = FindJob::of(cluster, name).run().await?;
         if let Some((upload, pieces)) = object.upload().zip(object.pieces()) {
-            return Box::pin(self.reencode_pieces(upload, pieces)).await;
+            return self.run_over(upload, pieces).await;
         }
-        let code = self.code().spec().to_string();
+        let code = cluster.setup.code.spec().to_string();
         if object.code().is_none_or(|old| old == code) {
             return Ok(Reencoded::Unchanged);
         }
@@ -53,10 +58,25 @@ impl Volume {
         options.notes = Some(Arc::new(move || notes.clone()));
         let id = greater(old.object)?;
         // The source is read once, so its shards must be found before: they may have moved.
-        let (object, _) = self.look_everywhere(name, object).await?;
-        object.layout().map_or(Ok(()), |layout| self.expect_room(name, &layout))?;
+        let (object, _) = look_everywhere(cluster, object).await;
+        let receiver = object.receiver();
+        receiver.map_or(Ok(()), |receiver| cluster.expect_room(name, &receiver.layout))?;
         let source = Box::new(ObjectSource::of(&object));
-        Ok(Reencoded::Changed(self.put_shards(name, id, source, options, Some(old)).await?))
+        let job = PutJob { cluster, name, object: id, options, old: Some(old) };
+        Ok(Reencoded::Changed(job.run_in_shards(source).await?))
+    }
+
+    /// Cuts the pieces of an object. Returns what the last one that was cut anew has become.
+    async fn run_over(self, upload: &str, pieces: &[Piece]) -> Result<Reencoded> {
+        let mut done = Reencoded::Unchanged;
+        for piece in pieces {
+            let name = &names::piece(upload, piece.number)?;
+            let job = ReencodeJob { cluster: self.cluster, name };
+            if let changed @ Reencoded::Changed(_) = Box::pin(job.run()).await? {
+                done = changed;
+            }
+        }
+        Ok(done)
     }
 }
 

@@ -11,16 +11,17 @@ use futures::future::{join_all, try_join_all};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use paritas_store::error::{Error, ErrorKind, Result};
 
-use crate::driver::Hands;
-use crate::get::keeps_changing;
-use crate::hands::{NameHands, told};
+use crate::cluster::{Cluster, MOST_ATTEMPTS};
+use crate::files::NameFiles;
+use crate::find::keeps_changing;
+use crate::flaw::told;
+use crate::list::ListJob;
 use crate::manifest::Body;
 use crate::names::{
     BACKLOG, MANIFESTS, OBJECTS, OBJECTS_2, OWED, ObjectName, READY, RUNNING, SCRUB,
 };
 use crate::node::{Mode, is_of_probe, tells_cases};
-use crate::protocol::{Action, Answer, Listed, NodeIndex, Request, View};
-use crate::volume::{MOST_ATTEMPTS, Volume};
+use crate::protocol::{Listed, NodeIndex, View};
 
 /// Number of manifests that are copied side by side.
 const AT_ONCE: usize = 16;
@@ -33,81 +34,82 @@ pub struct Filled {
     pub manifests: usize,
 }
 
-impl Volume {
-    /// Gives a new, empty node in the place of a lost one the manifests that it should have, and
-    /// then the volume's mark. Its shards are made by repairing all objects. If this is
-    /// interrupted, it can be done again.
-    ///
-    /// # Errors
-    /// If there is no such node ([`ErrorKind::Parameters`]), if it has other files
-    /// ([`ErrorKind::Exists`]), or if too few of the other nodes answered to be sure what it should
-    /// have ([`ErrorKind::TooFewNodes`]).
-    pub async fn fill(&self, name: &str) -> Result<Filled> {
-        let node = self.named(name)?;
-        match self.expect_ready(node).await {
+/// Gives a new node the manifests that it should have.
+pub(crate) struct FillJob<'a> {
+    pub cluster: &'a Cluster,
+    pub node: NodeIndex,
+}
+
+impl FillJob<'_> {
+    pub async fn run(&self) -> Result<Filled> {
+        let (cluster, node) = (self.cluster, self.node);
+        match cluster.expect_ready(node).await {
             Ok(()) => return Ok(Filled::default()),
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(error) => return Err(error),
         }
-        self.expect_new(node).await?;
-        self.expect_cases(node).await?;
+        self.expect_new().await?;
+        self.expect_cases().await?;
         let copy = async |(name, versions): (ObjectName, BTreeMap<Listed, usize>)| {
             let newest = versions.into_iter().next_back();
-            self.copy_newest(&name, newest, node).await.map(usize::from)
+            let files = NameFiles { cluster, name: &name };
+            self.copy_newest(files, newest).await.map(usize::from)
         };
-        let copied = stream::iter(self.versions("").await?.names).map(copy);
+        let copied =
+            stream::iter(ListJob { cluster, prefix: "" }.versions().await?.names).map(copy);
         let sum = async |sum, copied| Ok(sum + copied);
         let manifests = copied.buffer_unordered(AT_ONCE).try_fold(0, sum).await?;
-        self.node(node).write(READY, self.mark_of(node).into(), Mode::Replace).await?;
+        let mark = cluster.mark_of(node).into();
+        cluster.node(node).write(READY, mark, Mode::Replace).await?;
         Ok(Filled { manifests })
     }
 
-    /// Copies the newest manifest of a name to a node that is filled. `newest` is what a listing
-    /// showed, with the number of its holders. If it is gone, another version has replaced it since
-    /// then, so the nodes are asked again. Returns whether a manifest was copied.
+    /// Copies the newest manifest of a name. `newest` is what a listing showed, with the number of
+    /// its holders. If it is gone, another version has replaced it since then, so the nodes are
+    /// asked again. Returns whether a manifest was copied.
     async fn copy_newest(
         &self,
-        name: &ObjectName,
+        files: NameFiles<'_>,
         mut newest: Option<(Listed, usize)>,
-        node: NodeIndex,
     ) -> Result<bool> {
         for _ in 0..MOST_ATTEMPTS {
             let Some((listed, holders)) = newest else { return Ok(false) };
-            let is_settled = holders >= self.quorum.to_write();
-            if let Some(is_copied) = self.copy_manifest(name, listed, is_settled, node).await? {
+            let is_settled = holders >= self.cluster.quorum.to_write();
+            if let Some(is_copied) = self.copy_manifest(files, listed, is_settled).await? {
                 return Ok(is_copied);
             }
-            newest = self.newest(name).await?;
+            newest = self.newest(files).await?;
             if newest.is_some_and(|(still, _)| still == listed) {
-                let path = name.manifest(&listed);
+                let path = files.name.manifest(&listed);
                 return Err(Error::new(ErrorKind::Io, format!("{path} can be read on no node")));
             }
         }
-        Err(keeps_changing(name))
+        Err(keeps_changing(files.name))
     }
 
     /// Returns the newest version of a name, with the number of its holders that are not drained.
-    async fn newest(&self, name: &ObjectName) -> Result<Option<(Listed, usize)>> {
-        let hands = NameHands::new(self, name);
-        let list = |node| hands.act(Action { node, request: Request::ListVersions });
-        let mut view = View::new(self.quorum);
-        for (node, answer) in self.nodes().zip(join_all(self.nodes().map(list)).await) {
-            if let Answer::Versions(versions) = answer {
-                view.answer(node, versions);
+    async fn newest(&self, files: NameFiles<'_>) -> Result<Option<(Listed, usize)>> {
+        let nodes = || self.cluster.nodes();
+        let lists = join_all(nodes().map(|node| files.versions(node))).await;
+        let (mut view, mut flaws) = (View::new(self.cluster.quorum), Vec::new());
+        for (node, versions) in nodes().zip(lists) {
+            match versions {
+                Ok(versions) => view.answer(node, versions),
+                Err(error) => files.flaw(node, None, error.message()).add_to(&mut flaws),
             }
         }
         match view.is_sure() {
             true => Ok(view.latest().map(|newest| (newest, view.counted(newest.version)))),
             false => {
-                let message = format!("{name}: too few nodes answered: {}", told(&hands.flaws()));
+                let message = format!("{}: too few nodes answered: {}", files.name, told(&flaws));
                 Err(Error::new(ErrorKind::TooFewNodes, message))
             }
         }
     }
 
     /// Refuses a place that would mix up names which differ only in case.
-    async fn expect_cases(&self, node: NodeIndex) -> Result<()> {
-        let storage = self.node(node);
+    async fn expect_cases(&self) -> Result<()> {
+        let storage = self.cluster.node(self.node);
         match !storage.abilities().cases || tells_cases(&**storage).await? {
             true => Ok(()),
             false => {
@@ -120,8 +122,8 @@ impl Volume {
     }
 
     /// Refuses a place that has files of something else. Removes what an interrupted call left.
-    async fn expect_new(&self, node: NodeIndex) -> Result<()> {
-        let storage = self.node(node);
+    async fn expect_new(&self) -> Result<()> {
+        let storage = self.cluster.node(self.node);
         let folders = [MANIFESTS, OBJECTS, OBJECTS_2, OWED, BACKLOG, RUNNING];
         let is_ours =
             |path: &str| path == SCRUB || folders.iter().any(|folder| path.starts_with(folder));
@@ -139,41 +141,31 @@ impl Volume {
         try_join_all(probes.iter().map(|path| storage.delete(path))).await.map(drop)
     }
 
-    /// Copies a manifest to a node, unless it is that of a small object, or the mark of a removed
-    /// name, and enough other nodes have it (`is_settled`). Which nodes these are does not follow
-    /// from the object: while a node is down, its copy goes to another one and stays there. Returns
-    /// whether it was copied, or `None` if no other node shows it whole.
+    /// Copies a manifest, unless it is that of a small object, or the mark of a removed name, and
+    /// enough other nodes have it (`is_settled`). Which nodes these are does not follow from the
+    /// object: while a node is down, its copy goes to another one and stays there. Returns whether
+    /// it was copied, or `None` if no other node shows it whole.
     async fn copy_manifest(
         &self,
-        name: &ObjectName,
+        files: NameFiles<'_>,
         listed: Listed,
         is_settled: bool,
-        node: NodeIndex,
     ) -> Result<Option<bool>> {
-        let mut hands = NameHands::new(self, name);
-        hands.is_filling = true;
-        for from in self.nodes().filter(|&from| from != node) {
-            let read = Action { node: from, request: Request::ReadManifest(listed) };
-            if !matches!(hands.act(read).await, Answer::Manifest(_)) {
-                continue;
-            }
-            let content = hands.manifest(listed.version).and_then(|manifest| manifest.content);
+        for from in self.cluster.nodes().filter(|&from| from != self.node) {
+            let Ok(file) = files.read_manifest(from, listed).await else { continue };
+            let content = file.manifest.content;
             let is_on_few = content.is_none_or(|it| !matches!(it.body, Body::Shards { .. }));
             if is_on_few && is_settled {
                 return Ok(Some(false));
             }
-            let write = Action { node, request: Request::WriteManifest(listed) };
-            return match hands.act(write).await {
-                Answer::Done => Ok(Some(true)),
-                _ => Err(self.refused(&hands, node)),
-            };
+            let path = files.name.manifest(&listed);
+            // The node does not bear the volume's mark yet.
+            let written =
+                self.cluster.node(self.node).write(&path, file.bytes, Mode::Replace).await;
+            let name = self.cluster.node_name(self.node);
+            let refused = |error: Error| Error::new(ErrorKind::Io, error.message()).at_node(name);
+            return written.map(|()| Some(true)).map_err(refused);
         }
         Ok(None)
-    }
-
-    fn refused(&self, hands: &NameHands<'_>, node: NodeIndex) -> Error {
-        let flaws = hands.flaws();
-        let message = flaws.last().map_or("the node refused", |flaw| &flaw.message);
-        Error::new(ErrorKind::Io, message).at_node(self.node_name(node))
     }
 }

@@ -13,12 +13,16 @@ use paritas_store::error::{Error, ErrorKind, Result};
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
-use crate::hands::now;
+use crate::clock::now;
+use crate::cluster::Cluster;
+use crate::files::NameFiles;
+use crate::list::ListJob;
+use crate::members::is_readable;
 use crate::names::{ObjectName, SCRUB};
 use crate::node::Mode;
+use crate::promote::Repaired;
 use crate::protocol::NodeIndex;
-use crate::upkeep::Repaired;
-use crate::volume::Volume;
+use crate::repair::RepairJob;
 
 /// The most objects that are read again because the cursor was not written after them.
 const MOST_AGAIN: usize = 16;
@@ -70,17 +74,17 @@ pub struct FullPass {
 
 /// What the file on the nodes says.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-struct Cursor {
+pub(crate) struct Cursor {
     /// How often it was written; the greatest number is the newest cursor.
     saves: u64,
     #[serde(flatten)]
-    status: ScrubStatus,
+    pub status: ScrubStatus,
 }
 
 /// A scrub at work.
 #[derive(Debug)]
 pub struct Scrub<'a> {
-    volume: &'a Volume,
+    cluster: &'a Cluster,
     cursor: Cursor,
     /// The names that are left of the pass.
     names: VecDeque<ObjectName>,
@@ -90,41 +94,13 @@ pub struct Scrub<'a> {
     is_over: bool,
 }
 
-impl Volume {
-    /// Begins a scrub, or goes on with one that was interrupted.
-    ///
-    /// # Errors
-    /// As [`Volume::list`].
-    pub async fn scrub(&self) -> Result<Scrub<'_>> {
-        let mut names: VecDeque<ObjectName> = self.versions("").await?.names.into_keys().collect();
-        let mut cursor = self.cursor().await;
-        let pass = cursor.status.pass.get_or_insert_with(|| ScrubPass::new(now()));
-        pass.names = names.len();
-        names.retain(|name| name.as_str() > pass.after.as_str());
-        pass.done = pass.names - names.len();
-        let saved = Instant::now();
-        Ok(Scrub { volume: self, cursor, names, unsaved: 0, saved, is_over: false })
-    }
-
-    /// Returns how far the scrub is, as the nodes that answer know it.
-    pub async fn scrub_status(&self) -> ScrubStatus {
-        self.cursor().await.status
-    }
-
-    /// Returns how far the scrub is by what some nodes know.
-    pub(crate) async fn scrub_status_on(&self, nodes: &[NodeIndex]) -> ScrubStatus {
-        self.cursor_on(nodes).await.status
-    }
-
-    async fn cursor(&self) -> Cursor {
-        self.cursor_on(&self.nodes().collect::<Vec<_>>()).await
-    }
-
-    async fn cursor_on(&self, nodes: &[NodeIndex]) -> Cursor {
+impl Cursor {
+    /// Returns the newest cursor that some nodes have.
+    pub async fn newest(cluster: &Cluster, nodes: &[NodeIndex]) -> Self {
         let read = async |node: NodeIndex| {
-            let bytes = self.writable(node).await?.read(SCRUB, None).await?;
+            let bytes = cluster.writable(node).await?.read(SCRUB, None).await?;
             // What cannot be read as a cursor is as good as none.
-            Ok::<Cursor, Error>(serde_json::from_slice(&bytes).unwrap_or_default())
+            Ok::<Self, Error>(serde_json::from_slice(&bytes).unwrap_or_default())
         };
         let cursors = join_all(nodes.iter().map(|&node| read(node))).await.into_iter().flatten();
         cursors.max_by_key(|cursor| cursor.saves).unwrap_or_default()
@@ -137,7 +113,19 @@ impl ScrubPass {
     }
 }
 
-impl Scrub<'_> {
+impl<'a> Scrub<'a> {
+    pub(crate) async fn begin(cluster: &'a Cluster) -> Result<Self> {
+        let names = ListJob { cluster, prefix: "" }.versions().await?.names;
+        let mut names: VecDeque<ObjectName> = names.into_keys().collect();
+        let mut cursor = Cursor::newest(cluster, &cluster.nodes().collect::<Vec<_>>()).await;
+        let pass = cursor.status.pass.get_or_insert_with(|| ScrubPass::new(now()));
+        pass.names = names.len();
+        names.retain(|name| name.as_str() > pass.after.as_str());
+        pass.done = pass.names - names.len();
+        let saved = Instant::now();
+        Ok(Self { cluster, cursor, names, unsaved: 0, saved, is_over: false })
+    }
+
     /// Returns the pass that is under way.
     pub fn pass(&self) -> Option<&ScrubPass> {
         self.cursor.status.pass.as_ref()
@@ -163,9 +151,10 @@ impl Scrub<'_> {
             self.end().await;
             return None;
         };
-        let repaired = self.volume.repair(&name, true).await;
+        let files = NameFiles { cluster: self.cluster, name: &name };
+        let repaired = RepairJob { files, is_deep: true }.run().await;
         let too_few = repaired.as_ref().is_err_and(|error| error.kind() == ErrorKind::TooFewNodes);
-        match too_few && !self.volume.is_readable().await {
+        match too_few && !is_readable(self.cluster).await {
             true => {
                 self.is_over = true;
                 self.save().await;
@@ -207,9 +196,9 @@ impl Scrub<'_> {
         let Ok(text) = serde_json::to_vec(&self.cursor) else { return };
         let text = Bytes::from(text);
         let write = async |node: NodeIndex| {
-            self.volume.writable(node).await?.write(SCRUB, text.clone(), Mode::Replace).await
+            self.cluster.writable(node).await?.write(SCRUB, text.clone(), Mode::Replace).await
         };
-        let _: Vec<Result<()>> = join_all(self.volume.nodes().map(write)).await;
+        let _: Vec<Result<()>> = join_all(self.cluster.nodes().map(write)).await;
     }
 }
 

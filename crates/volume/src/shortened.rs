@@ -10,41 +10,42 @@ use futures::StreamExt;
 use futures::stream;
 use paritas_store::error::{Error, ErrorKind, Result};
 
-use crate::hands::Flaw;
+use crate::cluster::Cluster;
+use crate::flaw::Flaw;
 use crate::manifest::Manifest;
 use crate::names::{self, ObjectName, Texts};
 use crate::protocol::{Listed, NodeIndex};
-use crate::volume::Volume;
 
 /// Number of manifests that are read side by side.
 const AT_ONCE: usize = 64;
 
-/// For each shortened path, the versions there and the nodes that showed them.
-pub(crate) type Shortened = BTreeMap<String, BTreeMap<Listed, Vec<NodeIndex>>>;
+/// Shortened paths.
+pub(crate) struct Shortened<'a> {
+    pub cluster: &'a Cluster,
+    /// For each path, the versions there and the nodes that showed them.
+    pub paths: BTreeMap<String, BTreeMap<Listed, Vec<NodeIndex>>>,
+}
 
-impl Volume {
-    /// Returns the names that stand at some paths. A path whose manifests cannot be read is left
+impl Shortened<'_> {
+    /// Takes in a version that a node has.
+    pub fn add(&mut self, path: String, listed: Listed, node: NodeIndex) {
+        self.paths.entry(path).or_default().entry(listed).or_default().push(node);
+    }
+
+    /// Returns the names that stand at the paths. A path whose manifests cannot be read is left
     /// out, and told in `flaws`.
-    pub(crate) async fn names_at(
-        &self,
-        paths: &Shortened,
-        flaws: &mut Vec<Flaw>,
-    ) -> BTreeMap<String, ObjectName> {
+    pub async fn names(&self, flaws: &mut Vec<Flaw>) -> BTreeMap<String, ObjectName> {
         let mut texts = Texts::default();
-        let mut unread: BTreeSet<&str> = paths.keys().map(String::as_str).collect();
+        let mut unread: BTreeSet<&str> = self.paths.keys().map(String::as_str).collect();
         loop {
             let mut first: BTreeMap<&str, &str> = BTreeMap::new();
             for &path in &unread {
-                texts
-                    .unknown(path)
-                    .into_iter()
-                    .for_each(|text| _ = first.entry(text).or_insert(path));
+                texts.unknown(path).iter().for_each(|text| _ = first.entry(text).or_insert(path));
             }
             if first.is_empty() {
                 break;
             }
-            let read =
-                async |path: &'_ str| (path.to_owned(), self.name_at(path, &paths[path]).await);
+            let read = async |path: &'_ str| (path.to_owned(), self.name_at(path).await);
             let read = stream::iter(first.into_values()).map(read).buffer_unordered(AT_ONCE);
             for (path, name) in read.collect::<Vec<_>>().await {
                 unread.remove(&*path);
@@ -57,16 +58,13 @@ impl Volume {
                 }
             }
         }
-        paths.keys().filter_map(|path| Some((path.clone(), texts.name(path)?))).collect()
+        self.paths.keys().filter_map(|path| Some((path.clone(), texts.name(path)?))).collect()
     }
 
     /// Reads the name that stands at a path from one of the manifests there. If those that a
     /// listing showed are gone, a newer version has replaced them since.
-    async fn name_at(
-        &self,
-        path: &str,
-        versions: &BTreeMap<Listed, Vec<NodeIndex>>,
-    ) -> Result<ObjectName> {
+    async fn name_at(&self, path: &str) -> Result<ObjectName> {
+        let versions = &self.paths[path];
         let mut failure = Error::new(ErrorKind::Io, format!("there is no manifest at {path}"));
         for (listed, nodes) in versions.iter().rev() {
             for &node in nodes {
@@ -79,7 +77,7 @@ impl Volume {
         let nodes: BTreeSet<NodeIndex> = versions.values().flatten().copied().collect();
         for node in nodes {
             let folder = names::manifests_at(path);
-            let mut entries = self.node(node).list(&folder);
+            let mut entries = self.cluster.node(node).list(&folder);
             while let Some(Ok(entry)) = entries.next().await {
                 if let Ok(name) = self.name_in(node, &entry.path).await {
                     return Ok(name);
@@ -90,8 +88,8 @@ impl Volume {
     }
 
     async fn name_in(&self, node: NodeIndex, path: &str) -> Result<ObjectName> {
-        let named = |error: Error| error.at_node(self.node_name(node));
-        let bytes = self.node(node).read(path, None).await.map_err(named)?;
+        let named = |error: Error| error.at_node(self.cluster.node_name(node));
+        let bytes = self.cluster.node(node).read(path, None).await.map_err(named)?;
         Manifest::from_bytes(path, &bytes).map(|manifest| manifest.name).map_err(named)
     }
 }

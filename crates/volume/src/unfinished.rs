@@ -15,6 +15,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use paritas_shards::ObjectId;
+use paritas_store::error::{Error, ErrorKind, Result};
 
 use crate::process;
 
@@ -42,13 +43,13 @@ impl PutRecord {
     ///
     /// # Errors
     /// If it cannot be removed. Then no manifest may be written.
-    pub fn end(&mut self) -> std::io::Result<()> {
+    pub fn end(&self) -> Result<()> {
         match self.0.as_ref().map(fs::remove_file) {
-            Some(Err(error)) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
-            _ => {
-                self.0 = None;
-                Ok(())
+            Some(Err(error)) if error.kind() != std::io::ErrorKind::NotFound => {
+                let message = format!("cannot remove the record of an unfinished put: {error}");
+                Err(Error::new(ErrorKind::Io, message).because(error))
             }
+            _ => Ok(()),
         }
     }
 }

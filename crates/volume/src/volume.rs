@@ -1,130 +1,49 @@
-//! A volume in use: its nodes, its code, and what every operation needs.
+//! A volume in use: the handle, with a verb for each thing that is done with it. Each verb runs a
+//! job that has a file of its own.
 
-use std::collections::BTreeSet;
-use std::fmt;
-use std::str::FromStr;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::io::{Read, Write};
+use std::ops::Range;
+use std::path::Path;
 
-use bytesize::ByteSize;
-use futures::StreamExt;
 use futures::future::join_all;
-use paritas::{Code, CodecOptions, NodeId, Spec};
-use paritas_shards::blocks::ObjectLayout;
-use paritas_shards::{ObjectId, Part};
-use paritas_store::error::{Error, ErrorKind, Result};
+use paritas::{Code, CodecOptions, Spec};
+use paritas_shards::FileTarget;
+#[cfg(doc)]
+use paritas_store::error::ErrorKind;
+use paritas_store::error::Result;
 
-use crate::names::{ObjectName, READY};
-use crate::node::{Limited, Mode, Node, Probe, is_refusal, probe, remove_probes};
-use crate::placement::{Member, Members};
-use crate::protocol::{NodeIndex, Quorum, Spread};
-use crate::transfer::{Pace, Settings};
-
-/// The most bytes of an object that is kept in its manifests, if the volume file does not say.
-///
-/// Such an object is on t + 1 nodes, where t nodes may be lost. In shards it would take the same
-/// number of bytes from about this length on, because every shard has headers and every node a file
-/// more; and it would be read with two requests instead of one.
-pub const INLINE_BYTES: usize = 4096;
-
-/// The blocks of an LT code, in hundredths of k, with which nearly every graph can be decoded. It
-/// decides for how many lost nodes the manifests of an LT volume are prepared.
-const LT_HUNDREDTHS: usize = 130;
-
-/// How often work on an object begins anew because another process replaces the object meanwhile.
-pub(crate) const MOST_ATTEMPTS: usize = 5;
-
-/// How long a node counts as one of the volume after its mark was seen. A disk may be unmounted
-/// while a program goes on using the volume, and the empty folder in its place has no mark.
-const MARKED_FOR: Duration = Duration::from_secs(2);
-
-/// What a volume consists of.
-#[derive(Debug)]
-pub struct Setup {
-    /// The volume's id: 32 hexadecimal digits.
-    pub id: String,
-    /// The code.
-    pub code: Code,
-    /// Bytes of a shard's block.
-    pub block_bytes: usize,
-    /// Number of nodes that may be lost, whichever they are, at most as many as the code tolerates.
-    /// It must never rise in the life of a volume, or older objects would be looked for on too few
-    /// nodes. `None` means as many as the code tolerates.
-    pub losses: Option<usize>,
-    /// Number of shards that may be missing when a put commits.
-    pub missing: usize,
-    /// The most bytes of an object that is kept in its manifests.
-    pub inline_bytes: usize,
-    /// Bytes a second from each node, and as many to it, for what is done in the background, if
-    /// there is a limit.
-    pub background_rate: Option<u64>,
-    /// The nodes, each with its name and failure domain.
-    pub nodes: Vec<(Member, Arc<dyn Node>)>,
-    /// How blocks are moved.
-    pub(crate) settings: Settings,
-    /// How codes are run on this machine.
-    pub options: CodecOptions,
-}
-
-impl Setup {
-    /// Creates the setup of a volume with the usual settings.
-    pub fn new(id: impl Into<String>, code: Code, nodes: Vec<(Member, Arc<dyn Node>)>) -> Self {
-        Self {
-            id: id.into(),
-            code,
-            block_bytes: 256 << 10,
-            losses: None,
-            missing: 0,
-            inline_bytes: INLINE_BYTES,
-            background_rate: None,
-            nodes,
-            settings: Settings::default(),
-            options: CodecOptions::default(),
-        }
-    }
-}
-
-/// A number of bytes a second. `None` sets no limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rate(pub Option<u64>);
-
-impl FromStr for Rate {
-    type Err = String;
-
-    /// Reads a size, such as `20 MB` or `512KiB`, or `none`.
-    fn from_str(text: &str) -> Result<Self, String> {
-        match (text, text.parse::<ByteSize>()) {
-            ("none", _) => Ok(Self(None)),
-            (_, Ok(rate)) if rate.as_u64() > 0 => Ok(Self(Some(rate.as_u64()))),
-            _ => Err(format!(
-                "must be a number of bytes a second, such as 20MB, or none; got `{text}`"
-            )),
-        }
-    }
-}
+use crate::cluster::Cluster;
+use crate::collect::CollectJob;
+use crate::config::Config;
+use crate::files::NameFiles;
+use crate::find::FindJob;
+use crate::found::{FoundObject, GetOptions};
+use crate::get::ReadJob;
+use crate::hints::Hints;
+use crate::list::{ListJob, Listing};
+use crate::manifest::Notes;
+use crate::members::ClusterNode;
+use crate::names::{self, ObjectName};
+use crate::node::Probe;
+use crate::open;
+use crate::placement::Member;
+use crate::plain::{self, Pattern, PlainFiles};
+use crate::promote::{Repaired, promote};
+use crate::protocol::Listed;
+use crate::put::{PutJob, PutOptions, PutReport, RemoveJob};
+use crate::reencode::{ReencodeJob, Reencoded};
+use crate::repair::RepairJob;
+use crate::replace::{FillJob, Filled};
+use crate::scrub::{Cursor, Scrub, ScrubStatus};
+use crate::setup::{Rate, Setup};
+use crate::status::{StatusJob, VolumeStatus};
+use crate::upload::{Upload, UploadsJob};
+use crate::verify::{Verdict, VerifyJob, most_urgent_first};
 
 /// A volume in use.
 #[derive(Debug)]
 pub struct Volume {
-    pub(crate) setup: Setup,
-    pub(crate) members: Members,
-    pub(crate) quorum: Quorum,
-    pub(crate) paces: Vec<Arc<Pace>>,
-    /// For each node, when its mark was last seen.
-    marks: Vec<Mark>,
-    watcher: Option<Watcher>,
-}
-
-/// Is told the bytes of each object that are done.
-type Watch = dyn Fn(&ObjectName, u64) + Send + Sync;
-
-struct Watcher(Arc<Watch>);
-
-impl fmt::Debug for Watcher {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Watcher")
-    }
+    pub(crate) cluster: Cluster,
 }
 
 impl Volume {
@@ -132,29 +51,39 @@ impl Volume {
     ///
     /// # Errors
     /// If the code or the list of nodes cannot be used ([`ErrorKind::Parameters`]).
-    pub fn new(mut setup: Setup) -> Result<Self> {
-        // The quorum takes the last nodes as drained.
-        setup.nodes.sort_by_key(|(member, _)| member.is_drained);
-        let members: Vec<Member> = setup.nodes.iter().map(|(member, _)| member.clone()).collect();
-        let members = Members::new(members)?;
-        let count = setup.nodes.len();
-        let drained = members.as_slice().iter().filter(|member| member.is_drained).count();
-        let losses = losses(&setup.code, setup.losses, count, count - drained);
-        let quorum = Quorum::new(count, losses)?.with_drained(drained)?;
-        let paces = (0..count).map(|_| Arc::new(Pace::default())).collect();
-        let marks = (0..count).map(|_| Mark::default()).collect();
-        Ok(Self { setup, members, quorum, paces, marks, watcher: None })
+    pub fn new(setup: Setup) -> Result<Self> {
+        Ok(Self { cluster: Cluster::new(setup)? })
+    }
+
+    /// Opens the volume that a volume file describes. The code is run with the options that
+    /// `options` returns for it. No node is asked for anything yet.
+    ///
+    /// # Errors
+    /// If the file cannot be read or says something impossible, or if a node's URI or credentials
+    /// cannot be used.
+    pub fn open(path: &Path, options: impl Fn(&Spec) -> CodecOptions) -> Result<Self> {
+        Self::new(open::read(path, options)?)
+    }
+
+    /// Opens the volume that `config` describes. Relative folders are relative to `base`, the
+    /// folder of the volume file.
+    ///
+    /// # Errors
+    /// If the configuration says something impossible, or if a node's URI or credentials cannot be
+    /// used.
+    pub fn of(
+        config: &Config,
+        base: &Path,
+        options: impl Fn(&Spec) -> CodecOptions,
+    ) -> Result<Self> {
+        Self::new(config.open(base, options)?)
     }
 
     /// Limits the load on nodes, for work in the background: at most `rate` bytes a second come
     /// from each node, and as many go to it. If `rate` is `None`, the rate of the setup holds.
     pub fn in_background(mut self, rate: Option<Rate>) -> Self {
-        let limit = rate.map_or(self.setup.background_rate, |Rate(rate)| rate);
-        if let Some(limit) = limit {
-            for (_, node) in &mut self.setup.nodes {
-                *node = Arc::new(Limited::to_rate(Arc::clone(node), limit));
-            }
-        }
+        let limit = rate.map_or(self.cluster.setup.background_rate, |Rate(rate)| rate);
+        limit.into_iter().for_each(|limit| self.cluster.limit(limit));
         self
     }
 
@@ -162,11 +91,312 @@ impl Volume {
     /// many more of an object's bytes are done. An object that is both read completely and repaired
     /// counts twice. An object for which little has to be done may not be reported at all.
     pub fn watch(&mut self, progress: impl Fn(&ObjectName, u64) + Send + Sync + 'static) {
-        self.watcher = Some(Watcher(Arc::new(progress)));
+        self.cluster.watch(progress);
     }
 
-    pub(crate) fn advance(&self, name: &ObjectName, bytes: u64) {
-        self.watcher.iter().for_each(|Watcher(progress)| progress(name, bytes));
+    /// Returns the code.
+    pub fn code(&self) -> &Code {
+        &self.cluster.setup.code
+    }
+
+    /// Returns the nodes' names, failure domains and states: in the order of the volume file, but
+    /// drained ones last.
+    pub fn members(&self) -> &[Member] {
+        self.cluster.members.as_slice()
+    }
+
+    /// Returns the number of nodes.
+    pub fn node_count(&self) -> usize {
+        self.cluster.quorum.nodes()
+    }
+
+    /// Returns the nodes that did not answer or had no mark of a node when they were last used.
+    /// They may be lost.
+    pub fn away(&self) -> Vec<&Member> {
+        self.cluster.away()
+    }
+
+    /// Returns the number of nodes that may be lost, whichever they are.
+    pub fn tolerance(&self) -> usize {
+        self.cluster.tolerance()
+    }
+
+    /// Returns the number of nodes that may be lost, whichever they are, before an object is
+    /// promoted. It is [`Self::tolerance`] if the code has one stage.
+    pub fn tolerance_before_promotion(&self) -> usize {
+        self.cluster.tolerance_before_promotion()
+    }
+
+    /// Writes an object. When this returns, the object is durable, and every reader finds it.
+    ///
+    /// # Errors
+    /// If too few nodes take part ([`ErrorKind::TooFewNodes`]): then nothing is visible, unless the
+    /// message says that the outcome is open. If the source cannot be read ([`ErrorKind::Io`]), or
+    /// if the name is one of the volume's own ([`ErrorKind::Parameters`]).
+    pub async fn put(
+        &self,
+        name: &ObjectName,
+        source: impl Read + Send + 'static,
+        options: PutOptions,
+    ) -> Result<PutReport> {
+        names::expect_free(name)?;
+        PutJob::new(&self.cluster, name, options)?.run(source).await
+    }
+
+    /// Finds an object.
+    ///
+    /// # Errors
+    /// If there is no such object ([`ErrorKind::NotFound`]), or if too few nodes answered to be
+    /// sure which version is the newest ([`ErrorKind::TooFewNodes`]).
+    pub async fn find(&self, name: &ObjectName, options: GetOptions) -> Result<FoundObject> {
+        FindJob { options, ..FindJob::of(&self.cluster, name) }.run().await
+    }
+
+    /// Writes an object's bytes in `range` to `sink`, all of them if `range` is `None`. If all of
+    /// them are wanted, the digest is checked in the end. Returns what was read.
+    ///
+    /// # Errors
+    /// As [`Volume::find`]; if too many shards are lost ([`ErrorKind::TooFewShards`]), if the bytes
+    /// differ from those that were written ([`ErrorKind::DigestMismatch`]), if the range is beyond
+    /// the object ([`ErrorKind::Parameters`]), or if `sink` refuses bytes ([`ErrorKind::Io`]).
+    pub async fn get(
+        &self,
+        name: &ObjectName,
+        range: Option<Range<u64>>,
+        sink: &mut (dyn Write + Send),
+        options: GetOptions,
+        progress: &(dyn Fn(u64) + Send + Sync),
+    ) -> Result<FoundObject> {
+        let object = self.find(name, options).await?;
+        self.read(object, range, sink, progress).await
+    }
+
+    /// Writes the bytes of an object that was found to `sink`, as [`Volume::get`] does.
+    ///
+    /// # Errors
+    /// As [`Volume::get`].
+    pub async fn read(
+        &self,
+        object: FoundObject,
+        range: Option<Range<u64>>,
+        sink: &mut (dyn Write + Send),
+        progress: &(dyn Fn(u64) + Send + Sync),
+    ) -> Result<FoundObject> {
+        ReadJob { cluster: &self.cluster, object, progress }.run(range, sink).await
+    }
+
+    /// Writes the bytes of an object that was found to a file, which gets its name when they are
+    /// complete and their digest is right. The file gets as much of the source's mode and time as
+    /// `target` says.
+    ///
+    /// # Errors
+    /// As [`Volume::get`]; if the file exists and must not be replaced ([`ErrorKind::Exists`]), or
+    /// if it cannot be written ([`ErrorKind::Io`]).
+    pub async fn read_to_file(
+        &self,
+        object: FoundObject,
+        target: FileTarget,
+        progress: &(dyn Fn(u64) + Send + Sync),
+    ) -> Result<FoundObject> {
+        ReadJob { cluster: &self.cluster, object, progress }.run_to_file(target).await
+    }
+
+    /// Removes an object: its name means nothing from then on.
+    ///
+    /// # Errors
+    /// If there is no such object ([`ErrorKind::NotFound`]), or if too few nodes take part
+    /// ([`ErrorKind::TooFewNodes`]).
+    pub async fn remove(&self, name: &ObjectName) -> Result<Listed> {
+        RemoveJob { cluster: &self.cluster, name }.run().await
+    }
+
+    /// Cuts an object, or its pieces, by the volume's code, if it has another. Mode and time stay.
+    /// Readers find the object at any moment; if somebody replaces or removes it meanwhile, that
+    /// counts.
+    ///
+    /// # Errors
+    /// As [`Volume::get`] and [`Volume::put`]; if the object was replaced or removed meanwhile, or
+    /// has been cut anew too often to be so once more ([`ErrorKind::Busy`]).
+    pub async fn reencode(&self, name: &ObjectName) -> Result<Reencoded> {
+        ReencodeJob { cluster: &self.cluster, name }.run().await
+    }
+
+    /// Lists the objects whose names begin with `prefix`, all of them if it is empty. The volume's
+    /// own objects, such as pieces, are shown only if `prefix` asks for them.
+    ///
+    /// # Errors
+    /// If too few nodes answered to be sure of what there is ([`ErrorKind::TooFewNodes`]).
+    pub async fn list(&self, prefix: &str) -> Result<Listing> {
+        self.list_with(prefix, GetOptions::default()).await
+    }
+
+    /// Lists objects as [`Self::list`] does. If `options` say so, too few answers are no error:
+    /// then objects may be missing, and others may have been removed or replaced.
+    ///
+    /// # Errors
+    /// As [`Self::list`]; if no node answered ([`ErrorKind::TooFewNodes`]).
+    pub async fn list_with(&self, prefix: &str, options: GetOptions) -> Result<Listing> {
+        ListJob { cluster: &self.cluster, prefix }.run(options).await
+    }
+
+    /// Looks for all parts and manifests of an object, and for those of its pieces, if it is in
+    /// pieces. If `is_deep`, every block of the parts and every manifest is read and checked;
+    /// otherwise only the lengths of parts are looked at.
+    ///
+    /// # Errors
+    /// As [`Volume::find`]; if others keep replacing the object ([`ErrorKind::Busy`]); if too few
+    /// shards are whole, and reading block by block takes more memory than is allowed
+    /// ([`ErrorKind::Memory`]).
+    pub async fn verify(&self, name: &ObjectName, is_deep: bool) -> Result<Verdict> {
+        VerifyJob { cluster: &self.cluster, name, is_deep }.run().await
+    }
+
+    /// Brings one object into order: every part and every manifest on the nodes where they belong,
+    /// older versions removed. If `is_deep`, all blocks and manifests are read first to find
+    /// damage.
+    ///
+    /// # Errors
+    /// If too few nodes answered ([`ErrorKind::TooFewNodes`]), if too many shards are lost
+    /// ([`ErrorKind::TooFewShards`]), if there is no such object ([`ErrorKind::NotFound`]), or if
+    /// others keep replacing it ([`ErrorKind::Busy`]).
+    pub async fn repair(&self, name: &ObjectName, is_deep: bool) -> Result<Repaired> {
+        RepairJob { files: NameFiles { cluster: &self.cluster, name }, is_deep }.run().await
+    }
+
+    /// Returns names in the order in which they are repaired: the objects that can lose the fewest
+    /// further nodes first.
+    ///
+    /// # Errors
+    /// As [`Volume::list`].
+    pub async fn most_urgent_first(&self, prefix: &str) -> Result<Vec<ObjectName>> {
+        most_urgent_first(&self.cluster, prefix).await
+    }
+
+    /// Adds the parts of the next stage of an object's code. Parts that are there already stay.
+    ///
+    /// Where a node can create a file only if there is none, one process at a time promotes an
+    /// object. Elsewhere several processes may do the same work; they write equal bytes.
+    ///
+    /// # Errors
+    /// As [`Volume::find`]; if the object has no later stage ([`ErrorKind::Parameters`]), if
+    /// another process promotes it or it was replaced meanwhile ([`ErrorKind::Busy`]), or if the
+    /// parts cannot be made or stored.
+    pub async fn promote(&self, name: &ObjectName) -> Result<Repaired> {
+        promote(NameFiles { cluster: &self.cluster, name }).await
+    }
+
+    /// Returns the names that begin with `prefix` of objects that wait for a later stage; those
+    /// that have waited longest come first.
+    pub async fn backlog(&self, prefix: &str) -> Vec<ObjectName> {
+        let nodes: Vec<_> = self.cluster.nodes().collect();
+        let mut names = Hints::backlog(&self.cluster).collect(&nodes).await.names;
+        names.retain(|name| name.as_str().starts_with(prefix));
+        names
+    }
+
+    /// Begins a scrub, or goes on with one that was interrupted.
+    ///
+    /// # Errors
+    /// As [`Volume::list`].
+    pub async fn scrub(&self) -> Result<Scrub<'_>> {
+        Scrub::begin(&self.cluster).await
+    }
+
+    /// Returns how far the scrub is, as the nodes that answer know it.
+    pub async fn scrub_status(&self) -> ScrubStatus {
+        let nodes: Vec<_> = self.cluster.nodes().collect();
+        Cursor::newest(&self.cluster, &nodes).await.status
+    }
+
+    /// Returns the state of the nodes, and what waits to be done.
+    ///
+    /// # Errors
+    /// If no node can be read.
+    pub async fn status(&self) -> Result<VolumeStatus> {
+        StatusJob { cluster: &self.cluster }.run().await
+    }
+
+    /// Removes what interrupted puts left behind: the objects that no manifest names, and whose put
+    /// was on this machine and its process is over, or that are older than a day; and the pieces of
+    /// uploads that were given up ([`Self::collect_uploads`]). Returns their number. Of other
+    /// machines' puts nothing is removed as long as any node does not answer, because that node may
+    /// have a manifest of them.
+    ///
+    /// # Errors
+    /// If an object cannot be deleted ([`ErrorKind::Io`]).
+    pub async fn collect(&self) -> Result<usize> {
+        CollectJob { cluster: &self.cluster }.run().await
+    }
+
+    /// Begins an upload. `notes` are kept for the object.
+    ///
+    /// # Errors
+    /// As [`Volume::put`].
+    pub async fn begin_upload(&self, name: &ObjectName, notes: Notes) -> Result<Upload<'_>> {
+        self.all_uploads().begin(name, notes).await
+    }
+
+    /// Finds an upload by its id.
+    ///
+    /// # Errors
+    /// If there is none, or none any more ([`ErrorKind::NotFound`]); as [`Volume::find`].
+    pub async fn find_upload(&self, id: &str) -> Result<Upload<'_>> {
+        self.all_uploads().find(id).await
+    }
+
+    /// Returns the uploads that are not complete, in the order of their ids.
+    ///
+    /// # Errors
+    /// As [`Volume::list`] and [`Volume::find`].
+    pub async fn uploads(&self) -> Result<Vec<Upload<'_>>> {
+        self.all_uploads().all().await
+    }
+
+    /// Whether there are uploads, complete or not.
+    ///
+    /// # Errors
+    /// As [`Volume::list`].
+    pub async fn has_uploads(&self) -> Result<bool> {
+        self.all_uploads().any().await
+    }
+
+    /// Removes the pieces of objects of this name that were replaced or removed.
+    ///
+    /// # Errors
+    /// As [`Volume::list`], [`Volume::find`] and [`Volume::remove`].
+    pub async fn collect_uploads_of(&self, name: &ObjectName) -> Result<()> {
+        self.all_uploads().collect_of(name).await
+    }
+
+    /// Gives up the uploads whose objects were replaced or removed, or at which nothing happened
+    /// for a week. Returns their number.
+    ///
+    /// # Errors
+    /// As [`Volume::list`], [`Volume::find`] and [`Volume::remove`].
+    pub async fn collect_uploads(&self) -> Result<usize> {
+        self.all_uploads().collect().await
+    }
+
+    /// Gives a new, empty node in the place of a lost one the manifests that it should have, and
+    /// then the volume's mark. Its shards are made by repairing all objects. If this is
+    /// interrupted, it can be done again.
+    ///
+    /// # Errors
+    /// If there is no such node ([`ErrorKind::Parameters`]), if it has other files
+    /// ([`ErrorKind::Exists`]), or if too few of the other nodes answered to be sure what it should
+    /// have ([`ErrorKind::TooFewNodes`]).
+    pub async fn fill(&self, name: &str) -> Result<Filled> {
+        let ClusterNode { cluster, node } = self.node(name)?;
+        FillJob { cluster, node }.run().await
+    }
+
+    /// Finds out what one node can do. See [`crate::node::probe`].
+    ///
+    /// # Errors
+    /// If there is no such node ([`ErrorKind::Parameters`]), if it does not answer, or if it loses
+    /// or changes what was written.
+    pub async fn probe_node(&self, name: &str) -> Result<Probe> {
+        self.node(name)?.probe().await
     }
 
     /// Finds out what each node can do, in the order of the nodes. See [`crate::node::probe`].
@@ -175,20 +405,18 @@ impl Volume {
     /// If a node does not answer, or if it loses or changes what was written.
     pub async fn probe_nodes(&self) -> Result<Vec<Probe>> {
         // Each probe runs to its end, because it removes its files there.
-        let probes = self.nodes().map(|node| probe(&**self.node(node)));
-        join_all(probes).await.into_iter().collect()
+        let nodes = ClusterNode::all(&self.cluster);
+        join_all(nodes.map(ClusterNode::probe)).await.into_iter().collect()
     }
 
-    /// Marks all nodes as nodes of this volume. Nodes that bear the mark already stay as they are.
+    /// Checks that a node that is to join the volume has no file but a mark, before anything is
+    /// written there. What an interrupted [`Self::probe_node`] left is removed.
     ///
     /// # Errors
-    /// If a node cannot be written to, belongs to another volume, or is not empty.
-    pub async fn mark_nodes(&self) -> Result<()> {
-        // One after the other: if two nodes are one place, the second has the mark of the first.
-        for node in self.nodes() {
-            self.mark(node).await?;
-        }
-        Ok(())
+    /// If there is no such node ([`ErrorKind::Parameters`]), if it has other files
+    /// ([`ErrorKind::Exists`]), or if it does not answer.
+    pub async fn expect_empty_node(&self, name: &str) -> Result<()> {
+        self.node(name)?.expect_empty().await
     }
 
     /// Checks that all nodes are empty, before anything is written there. What an interrupted
@@ -197,317 +425,65 @@ impl Volume {
     /// # Errors
     /// If a node does not answer, or if it has files ([`ErrorKind::Exists`]).
     pub async fn expect_empty_nodes(&self) -> Result<()> {
-        let check = async |node| {
-            let checked = match self.node(node).read(READY, None).await {
-                Ok(found) => Err(foreign(self.node(node), &self.setup.id, &found)),
-                Err(error) if error.kind() == ErrorKind::NotFound => self.expect_empty(node).await,
-                Err(error) => Err(error),
-            };
-            match checked {
-                // A probe tells what the node cannot do.
-                Err(error) if is_refusal(&error) => Ok(()),
-                checked => checked,
-            }
-        };
-        join_all(self.nodes().map(check)).await.into_iter().collect()
+        let nodes = ClusterNode::all(&self.cluster);
+        join_all(nodes.map(ClusterNode::expect_no_file)).await.into_iter().collect()
     }
 
-    /// Checks that a node has no file but a mark.
-    pub(crate) async fn expect_empty(&self, node: NodeIndex) -> Result<()> {
-        let storage = self.node(node);
-        remove_probes(&**storage).await?;
-        let mut entries = storage.list("");
-        while let Some(entry) = entries.next().await {
-            let path = entry?.path;
-            if path != READY {
-                let message = format!("the node must be empty; it has {path}");
-                return Err(Error::new(ErrorKind::Exists, message).at_node(storage.name()));
-            }
+    /// Marks all nodes as nodes of this volume. Nodes that bear the mark already stay as they are.
+    ///
+    /// # Errors
+    /// If a node cannot be written to, belongs to another volume, or is not empty.
+    pub async fn mark_nodes(&self) -> Result<()> {
+        // One after the other: if two nodes are one place, the second has the mark of the first.
+        for node in ClusterNode::all(&self.cluster) {
+            node.mark().await?;
         }
         Ok(())
     }
 
-    async fn mark(&self, node: NodeIndex) -> Result<()> {
-        let storage = self.node(node);
-        match storage.read(READY, None).await {
-            Ok(found) if *found == *self.mark_of(node).as_bytes() => return Ok(()),
-            Ok(found) => return Err(foreign(storage, &self.setup.id, &found)),
-            Err(error) if error.kind() == ErrorKind::NotFound => {}
-            Err(error) => return Err(error),
-        }
-        self.expect_empty(node).await?;
-        storage.write(READY, self.mark_of(node).into(), Mode::Replace).await
-    }
-
-    /// Checks that a node bears the mark of this volume, unless the mark was seen within
-    /// [`MARKED_FOR`]. A node that lost its files bears none, and must not count as one on which
-    /// there is nothing.
-    pub(crate) async fn expect_ready(&self, node: NodeIndex) -> Result<()> {
-        let Some(look) = self.marks[node.0].look() else { return Ok(()) };
-        let storage = self.node(node);
-        let checked = match storage.read(READY, None).await {
-            Ok(found) if *found == *self.mark_of(node).as_bytes() => Ok(()),
-            Ok(found) => Err(foreign(storage, &self.setup.id, &found)),
-            Err(error) if error.kind() == ErrorKind::NotFound => Err(Error::new(
-                ErrorKind::NotFound,
-                "the node does not bear the volume's mark: it is empty or another place",
-            )
-            .at_node(storage.name())),
-            Err(error) => Err(error),
-        };
-        // A place that bears another mark is not lost.
-        let is_away = checked.as_ref().is_err_and(|error| error.kind() != ErrorKind::Exists);
-        self.marks[node.0].is_away.store(is_away, Ordering::Relaxed);
-        look.end(checked.is_ok());
-        checked
-    }
-
-    /// Returns the nodes that did not answer or had no mark of a node when they were last used.
-    /// They may be lost.
-    pub fn away(&self) -> Vec<&Member> {
-        let members = self.members.as_slice().iter().zip(&self.marks);
-        let away = members.filter(|(_, mark)| mark.is_away.load(Ordering::Relaxed));
-        away.map(|(member, _)| member).collect()
-    }
-
-    /// Returns a node to write to, if it bears the mark of this volume. What was written to a place
-    /// without it, such as one where a disk is not mounted, would be hidden or lost later.
-    pub(crate) async fn writable(&self, node: NodeIndex) -> Result<&Arc<dyn Node>> {
-        self.expect_ready(node).await.map(|()| self.node(node))
-    }
-
-    pub(crate) fn mark_of(&self, node: NodeIndex) -> String {
-        format!("{} {}\n", self.setup.id, self.members.as_slice()[node.0].name)
-    }
-
-    /// Returns the number of nodes.
-    pub fn node_count(&self) -> usize {
-        self.setup.nodes.len()
-    }
-
-    /// Returns the number of nodes that may be lost, whichever they are.
-    pub fn tolerance(&self) -> usize {
-        self.quorum.to_write() - 1
-    }
-
-    /// Returns the number of nodes that may be lost, whichever they are, before an object is
-    /// promoted. It is [`Self::tolerance`] if the code has one stage.
-    pub fn tolerance_before_promotion(&self) -> usize {
-        let (code, quorum) = (&self.setup.code, self.quorum);
-        losses_at(code, 1, quorum.nodes(), quorum.serving()).min(self.tolerance())
-    }
-
-    /// Returns the number of nodes that may be lost, whichever they are, if the shards of an object
-    /// in some stage of its code are at `places` and `manifests` nodes have its manifest. The list
-    /// has a shard and a node for each file; the other shards are lost.
-    pub(crate) fn losable_nodes(
-        &self,
-        code: &Code,
-        stage: u8,
-        places: &BTreeSet<(usize, NodeIndex)>,
-        manifests: usize,
-    ) -> usize {
-        let shards: BTreeSet<usize> = places.iter().map(|&(shard, _)| shard).collect();
-        let all = parts_of(code).into_iter().filter(|part| part.stage <= stage);
-        let all: BTreeSet<usize> = all.map(|part| part.shard).collect();
-        let missing = all.difference(&shards).count();
-        let nodes: Vec<NodeIndex> = places.iter().map(|&(_, node)| node).collect();
-        let of_shards = match shard_tolerance(code, stage).checked_sub(missing) {
-            Some(tolerance) => self.members.losable_nodes(&nodes, tolerance),
-            None => 0,
-        };
-        of_shards.min(manifests.saturating_sub(1)).min(self.tolerance())
-    }
-
-    /// Returns the nodes' names, failure domains and states: in the order of the volume file, but
-    /// drained ones last.
-    pub fn members(&self) -> &[Member] {
-        self.members.as_slice()
-    }
-
-    /// Returns the code.
-    pub fn code(&self) -> &Code {
-        &self.setup.code
-    }
-
-    pub(crate) fn nodes(&self) -> impl Iterator<Item = NodeIndex> + use<> {
-        (0..self.setup.nodes.len()).map(NodeIndex)
-    }
-
-    pub(crate) fn node(&self, node: NodeIndex) -> &Arc<dyn Node> {
-        &self.setup.nodes[node.0].1
-    }
-
-    /// Returns the name of a node.
-    pub fn node_name(&self, node: NodeIndex) -> &str {
-        &self.members.as_slice()[node.0].name
-    }
-
-    pub(crate) fn find_node(&self, name: &str) -> Option<NodeIndex> {
-        let mut members = self.members.as_slice().iter();
-        members.position(|member| member.name == name).map(NodeIndex)
-    }
-
-    /// Returns where the parts of an object belong. A part that a later stage adds to a shard
-    /// belongs on the shard's node.
-    pub(crate) fn spread(&self, object: ObjectId, code: &Code) -> Spread {
-        let shards = self.members.homes(object, code.node_count());
-        let parts = parts_of(code);
-        let homes: Vec<NodeIndex> = parts.iter().map(|part| shards[part.shard]).collect();
-        let substitutes = self.members.substitutes(object, 0, &shards);
-        Spread { homes, substitutes, domains: self.members.domains().to_vec() }
-    }
-
-    /// Returns the nodes for a manifest with content, the best first.
-    pub(crate) fn inline_order(&self, object: ObjectId) -> Vec<NodeIndex> {
-        let copies = self.members.homes(object, self.quorum.to_write());
-        let others = self.members.substitutes(object, 0, &copies);
-        let mut order: Vec<NodeIndex> = Vec::new();
-        for node in copies.into_iter().chain(others) {
-            if !order.contains(&node) {
-                order.push(node);
-            }
-        }
-        order
-    }
-
-    /// Checks that the memory which the volume file allows has room for a segment of an object: a
-    /// block of every shard. Otherwise the object could not be written, read or repaired within it.
+    /// Marks a node that joins the volume. It must be empty, but for its mark: what an earlier
+    /// node of this name left there could bring removed objects back.
     ///
     /// # Errors
-    /// If it has not ([`ErrorKind::Memory`]).
-    pub(crate) fn expect_room(&self, name: &ObjectName, layout: &ObjectLayout) -> Result<()> {
-        let (needed, memory) = (layout.segment_memory(), self.setup.settings.memory);
-        match needed <= memory {
-            true => Ok(()),
-            false => Err(Error::new(
-                ErrorKind::Memory,
-                format!(
-                    "{name}: one block of each of its shards takes {needed} bytes of memory, but \
-                     `limits.memory` is {memory}; raise it in the volume file"
-                ),
-            )),
-        }
+    /// If there is no such node ([`ErrorKind::Parameters`]), if it has other files or another mark
+    /// ([`ErrorKind::Exists`]), or if it cannot be written to.
+    pub async fn mark_new_node(&self, name: &str) -> Result<()> {
+        self.node(name)?.mark_new().await
     }
 
-    /// Returns the layout that a front header states.
-    pub(crate) fn layout_of(&self, header: &[u8]) -> Result<ObjectLayout> {
-        Ok(ObjectLayout::read(header, |_: &Spec| self.setup.options.clone())?.0)
-    }
-}
-
-/// When the mark of a node was last seen, if it was.
-#[derive(Debug, Default)]
-struct Mark {
-    seen: Mutex<Option<Instant>>,
-    /// Whether the node failed or had no mark when it was last asked to the end.
-    is_away: AtomicBool,
-}
-
-impl Mark {
-    /// Returns `None` if the mark was seen a short while ago. If it was seen longer ago, only the
-    /// first caller is to look again; the others rely on the mark until the answer comes.
-    fn look(&self) -> Option<Look<'_>> {
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        if seen.is_some_and(|at| at.elapsed() < MARKED_FOR) {
-            return None;
-        }
-        *seen = seen.map(|_| Instant::now());
-        Some(Look { mark: self, is_seen: false })
+    /// Returns the number of shards that a node holds.
+    ///
+    /// # Errors
+    /// If there is no such node ([`ErrorKind::Parameters`]), or if it does not answer.
+    pub async fn shards_on(&self, name: &str) -> Result<usize> {
+        self.node(name)?.shards().await
     }
 
-    fn note(&self, is_seen: bool) {
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        *seen = is_seen.then(Instant::now);
+    /// Returns the number of files of an object that has reached a stage of the code, from 1.
+    pub fn shards_at(&self, stage: u8) -> usize {
+        plain::shards_at(self.code(), stage)
     }
-}
 
-/// A look at the mark of a node. If it is given up before its end, the mark counts as not seen: a
-/// node whose looks are always given up must not pass for one that has its mark.
-struct Look<'a> {
-    mark: &'a Mark,
-    is_seen: bool,
-}
-
-impl Look<'_> {
-    fn end(mut self, is_seen: bool) {
-        self.is_seen = is_seen;
+    /// Returns the number of files of the first stage that together have as many bytes as the
+    /// object.
+    pub fn shards_needed(&self) -> usize {
+        plain::shards_needed(self.code())
     }
-}
 
-impl Drop for Look<'_> {
-    fn drop(&mut self) {
-        self.mark.note(self.is_seen);
+    /// Prepares `count` files of `bytes` bytes each, on the nodes that would have the shards of an
+    /// object. Nothing is written yet.
+    ///
+    /// # Errors
+    /// If the system has no random numbers ([`ErrorKind::Io`]).
+    pub fn plain_files(&self, count: usize, bytes: u64, pattern: &Pattern) -> Result<PlainFiles> {
+        PlainFiles::new(&self.cluster, count, bytes, pattern)
     }
-}
 
-/// Returns the error that a node bears a mark which is not its own; `id` is that of the volume.
-fn foreign(storage: &Arc<dyn Node>, id: &str, mark: &[u8]) -> Error {
-    let mark = String::from_utf8_lossy(mark);
-    let message = match mark.trim_end().split_once(' ') {
-        Some((of, node)) if of == id => {
-            format!("the node bears the mark of {node:?}, another node of this volume")
-        }
-        Some((of, node)) => {
-            format!("the node bears the mark of {node:?}, a node of another volume ({of:?})")
-        }
-        None => "the node has a file `ready` that is no mark of a volume".to_owned(),
-    };
-    Error::new(ErrorKind::Exists, message).at_node(storage.name())
-}
+    fn node(&self, name: &str) -> Result<ClusterNode<'_>> {
+        ClusterNode::named(&self.cluster, name)
+    }
 
-/// Returns the parts of a code, by stage and then by shard.
-pub(crate) fn parts_of(code: &Code) -> Vec<Part> {
-    let has_any = |node: NodeId, stage: u8| {
-        code.node_cells(node).iter().any(|&cell| code.cell(cell).stage == stage)
-    };
-    let of_stage = |stage| {
-        let nodes = code.nodes().filter(move |&node| has_any(node, stage));
-        nodes.map(move |node| Part { stage, shard: node.index() })
-    };
-    (1..=code.stages()).flat_map(of_stage).collect()
-}
-
-/// Returns the number of parts up to the end of each stage of a code.
-pub(crate) fn stage_ends(code: &Code) -> Vec<usize> {
-    let parts = parts_of(code);
-    (1..=code.stages()).map(|stage| parts.partition_point(|part| part.stage <= stage)).collect()
-}
-
-/// Returns how many of `nodes` nodes may be lost, whichever they are, at the last stage of a code
-/// whose shards are spread over `serving` of them; but at most `most`, if that is given.
-pub(crate) fn losses(code: &Code, most: Option<usize>, nodes: usize, serving: usize) -> usize {
-    losses_at(code, code.stages(), nodes, serving).min(most.unwrap_or(usize::MAX))
-}
-
-/// Returns the same for any stage of a code.
-fn losses_at(code: &Code, stage: u8, nodes: usize, serving: usize) -> usize {
-    let most_on_one = code.node_count().div_ceil(serving.max(1));
-    (shard_tolerance(code, stage) / most_on_one).min(nodes.saturating_sub(1))
-}
-
-/// Returns how many shards may be lost in a stage of a code, whichever they are. For an LT code
-/// this is the number that nearly every graph tolerates.
-pub(crate) fn shard_tolerance(code: &Code, stage: u8) -> usize {
-    let Some(graph) = code.graph() else { return code.tolerance_at(stage) };
-    let enough = graph.data() * LT_HUNDREDTHS / 100;
-    graph.blocks().saturating_sub(enough) * code.node_count() / graph.blocks()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_mark_counts_no_longer_if_the_look_at_it_is_given_up() {
-        let mark = Mark::default();
-        mark.look().unwrap().end(true);
-        assert!(mark.look().is_none(), "it was just seen");
-        *mark.seen.lock().unwrap() = Instant::now().checked_sub(MARKED_FOR);
-        let look = mark.look().unwrap();
-        assert!(mark.look().is_none(), "others rely on it meanwhile");
-        drop(look);
-        mark.look().unwrap().end(false);
-        assert!(mark.look().is_some());
+    fn all_uploads(&self) -> UploadsJob<'_> {
+        UploadsJob { cluster: &self.cluster }
     }
 }

@@ -12,11 +12,10 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures::stream::{BoxStream, StreamExt};
 use paritas::CodecOptions;
-use paritas_volume::names::ObjectName;
 use paritas_volume::node::{
     Abilities, Caseless, Counted, Counters, Entry, Mode, Node, NodeCall, Stat, Writer,
 };
-use paritas_volume::{ErrorKind, GetOptions, PutOptions, Result, State, Volume};
+use paritas_volume::{ErrorKind, GetOptions, ObjectName, PutOptions, Result, State, Volume};
 
 use common::{Disks, content, name, walk};
 

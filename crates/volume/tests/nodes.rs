@@ -1,6 +1,10 @@
 //! Nodes of this machine: folders and memory keep the trait's promises, and decorators do what they
 //! are for. Services have tests of their own (`services.rs`).
 
+#[path = "common/conformance.rs"]
+#[allow(dead_code, reason = "every test file uses its own part")]
+mod conformance;
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -10,7 +14,7 @@ use futures::future::join_all;
 use paritas_volume::config::{Config, NodeEntry};
 use paritas_volume::node::{
     Counted, Delayed, Endpoint, Fault, Faulty, FolderNode, Limited, MOST_WHOLE, Mode, Node,
-    NodeCall, STAGING, Trigger, conformance, open, probe,
+    NodeCall, STAGING, Trigger, open, probe,
 };
 use paritas_volume::{ErrorKind, Result};
 use tempfile::TempDir;

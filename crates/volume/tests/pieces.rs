@@ -5,8 +5,8 @@ mod common;
 use std::io::Cursor;
 
 use common::{Disks, content, name};
-use paritas_volume::manifest::{Notes, Piece};
 use paritas_volume::{ErrorKind, GetOptions, PutOptions, Reencoded, State, Upload, Volume};
+use paritas_volume::{Notes, Piece};
 
 const OBJECT: &str = "films/a b.webm";
 const CUT: [usize; 3] = [150_000, 70_001, 9];

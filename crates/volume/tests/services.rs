@@ -5,16 +5,18 @@
 //! - `PARITAS_CREDENTIALS`: what stands under `credentials` in a volume file, if anything does;
 //! - `PARITAS_WRITER`: for a service that can only be read, the folder that it shows.
 
+#[path = "common/conformance.rs"]
+#[allow(dead_code, reason = "every test file uses its own part")]
+mod conformance;
+
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::TryStreamExt;
 use paritas_volume::config::Config;
-use paritas_volume::names::ObjectName;
-use paritas_volume::node::{Abilities, Counted, FolderNode, Node, conformance, open, probe};
-use paritas_volume::placement::Member;
-use paritas_volume::{ErrorKind, GetOptions, PutOptions, Setup, State, Volume};
+use paritas_volume::node::{Abilities, Counted, FolderNode, Node, open, probe};
+use paritas_volume::{ErrorKind, GetOptions, Member, ObjectName, PutOptions, Setup, State, Volume};
 
 fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()

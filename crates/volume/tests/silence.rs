@@ -15,8 +15,9 @@ use futures::future::join_all;
 use paritas_volume::node::{
     Endpoint, Fault, Faulty, Meter, Metered, Node, NodeCall, Timed, Trigger,
 };
-use paritas_volume::placement::Member;
-use paritas_volume::{Error, ErrorKind, GetOptions, PutOptions, Result, Setup, State, Volume};
+use paritas_volume::{
+    Error, ErrorKind, GetOptions, Member, PutOptions, Result, Setup, State, Volume,
+};
 use tokio::time::Instant;
 
 /// The time limit of each node.

@@ -7,8 +7,7 @@ use std::str::FromStr;
 use bytesize::ByteSize;
 use clap::Subcommand;
 use paritas::Spec;
-use paritas_volume::names::ObjectName;
-use paritas_volume::{GetOptions, Rate};
+use paritas_volume::{GetOptions, ObjectName, Rate};
 
 use crate::args::code::code_name;
 

@@ -87,7 +87,7 @@ impl ObjectName {
     }
 
     /// Returns the name as it stands in paths.
-    pub fn in_path(&self) -> String {
+    pub(crate) fn in_path(&self) -> String {
         let components: Vec<&str> = self.0.split('/').collect();
         let forms: Vec<String> = components.iter().copied().map(component_in_path).collect();
         let whole = forms.join("/");

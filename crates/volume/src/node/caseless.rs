@@ -130,6 +130,10 @@ impl Node for Caseless {
         self.0.read(&stored(path), range).await
     }
 
+    async fn read_here(&self, path: &str, range: Range<u64>) -> Result<Bytes> {
+        self.0.read_here(&stored(path), range).await
+    }
+
     async fn stat(&self, path: &str) -> Result<Option<Stat>> {
         self.0.stat(&stored(path)).await
     }

@@ -12,9 +12,7 @@
 //! If the root is missing, every call fails, and none says that a file does not exist: a disk that
 //! is not mounted has not lost its files.
 
-use std::cell::Cell;
 use std::fs::{self, File};
-use std::future::Future;
 use std::io::{self, ErrorKind as IoErrorKind, IoSlice, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
@@ -106,7 +104,7 @@ impl FolderNode {
         &self,
         work: impl FnOnce(&FolderInner) -> Result<T> + Send + 'static,
     ) -> Result<T> {
-        let turn = self.turn().await;
+        let turn = self.inner.turn().await;
         self.change(turn, work).await
     }
 
@@ -128,18 +126,13 @@ impl FolderNode {
         Unfinished::begin_at(self.inner.contact.watch())
     }
 
-    /// Runs blocking work on a thread that may block.
+    /// Runs blocking work on a thread of the pool for such work.
     async fn blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce(&FolderInner) -> Result<T> + Send + 'static,
     ) -> Result<T> {
-        let turn = self.turn().await;
+        let turn = self.inner.turn().await;
         self.run(turn, work).await
-    }
-
-    /// Waits until a thread may work here.
-    async fn turn(&self) -> Option<OwnedSemaphorePermit> {
-        if may_block() { None } else { self.inner.turn().await }
     }
 
     /// Runs blocking work that has its turn.
@@ -149,9 +142,6 @@ impl FolderNode {
         work: impl FnOnce(&FolderInner) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         let inner = self.inner.clone();
-        if may_block() {
-            return work(&inner);
-        }
         let work = move || {
             let _turn = turn;
             work(&inner)
@@ -162,30 +152,6 @@ impl FolderNode {
             Err(error) => Err(self.inner.error(ErrorKind::Cancelled, "the program ends", error)),
         }
     }
-}
-
-thread_local! {
-    static MAY_BLOCK: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Runs a future to its end on this thread, which must be one that may block. Folders that the
-/// future asks answer on this thread as well: handing over to another would take as long as reading
-/// a megabyte.
-pub(crate) fn run_here<T>(runtime: &Handle, future: impl Future<Output = T>) -> T {
-    struct Reset;
-    impl Drop for Reset {
-        fn drop(&mut self) {
-            MAY_BLOCK.set(false);
-        }
-    }
-    let _reset = Reset;
-    MAY_BLOCK.set(true);
-    runtime.block_on(future)
-}
-
-/// Whether this thread runs a future by [`run_here`].
-pub(crate) fn may_block() -> bool {
-    MAY_BLOCK.get()
 }
 
 #[async_trait]
@@ -206,6 +172,10 @@ impl Node for FolderNode {
     async fn read(&self, path: &str, range: Option<Range<u64>>) -> Result<Bytes> {
         let path = path.to_owned();
         self.blocking(move |inner| inner.read(&path, range)).await
+    }
+
+    async fn read_here(&self, path: &str, range: Range<u64>) -> Result<Bytes> {
+        self.inner.read(path, Some(range))
     }
 
     async fn stat(&self, path: &str) -> Result<Option<Stat>> {
@@ -658,7 +628,7 @@ impl FolderWriter {
     /// Removes the file on a thread of its own: on a disk that hangs, it takes for ever.
     fn discard(&mut self) -> Option<JoinHandle<()>> {
         let file = self.file.take()?;
-        let runtime = Handle::try_current().ok().filter(|_| !may_block())?;
+        let runtime = Handle::try_current().ok()?;
         let unfinished = self.folder.unfinished();
         Some(runtime.spawn_blocking(move || drop((file, unfinished))))
     }
@@ -679,7 +649,7 @@ impl Writer for FolderWriter {
             self.unsynced = 0;
         }
         // Until then, the file is not the thread's. See `discard`.
-        let turn = self.folder.turn().await;
+        let turn = self.folder.inner.turn().await;
         let (mut file, path) = (self.take()?, self.path.clone());
         let write = move |inner: &FolderInner| {
             let written = write_pieces(file.as_file_mut(), &pieces);
@@ -694,7 +664,7 @@ impl Writer for FolderWriter {
     }
 
     async fn finish(mut self: Box<Self>) -> Result<()> {
-        let turn = self.folder.turn().await;
+        let turn = self.folder.inner.turn().await;
         let (file, path, target) = (self.take()?, self.path.clone(), self.target.clone());
         let publish = move |inner: &FolderInner| inner.publish(file, &path, &target, Mode::Replace);
         self.folder.change(turn, publish).await

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::{Meter, Metered, Node, NodeCall, may_block};
+use super::{Meter, Metered, Node, NodeCall};
 
 /// A node whose load is limited.
 pub type Limited = Metered<NodeLimits>;
@@ -72,14 +72,15 @@ impl TokenRate {
 impl Meter for NodeLimits {
     type Guard = Option<OwnedSemaphorePermit>;
 
-    /// Waits until fewer requests are under way. The semaphore is never closed. A thread that may
-    /// block needs no permit, because there are few such threads; it could keep one as long as a
-    /// disk hangs, and no time limit would end that.
+    /// Waits until fewer requests are under way. The semaphore is never closed.
     async fn begin(&self, _call: NodeCall) -> Self::Guard {
-        if may_block() {
-            return None;
-        }
         self.requests.clone().acquire_owned().await.ok()
+    }
+
+    /// Takes no permit: few threads read this way, and a disk that hangs would keep the permit,
+    /// because no time limit ends such a read.
+    async fn begin_here(&self) -> Self::Guard {
+        None
     }
 
     async fn carry(&self, call: NodeCall, bytes: u64) {
@@ -92,19 +93,15 @@ impl Meter for NodeLimits {
 
 #[cfg(test)]
 mod tests {
-    use tokio::runtime::Handle;
-
     use super::*;
-    use crate::node::{FolderNode, run_here};
+    use crate::node::FolderNode;
 
     /// Such a thread may hang with its disk, and the disk's other callers have time limits.
     #[tokio::test]
     async fn a_thread_that_may_block_takes_no_permit() {
         let folder = Arc::new(FolderNode::new("disk", "nowhere", false));
         let meter = Arc::clone(Metered::to(folder, 1, None).meter());
-        let (blocking, runtime) = (Arc::clone(&meter), Handle::current());
-        let begin = move || run_here(&runtime, blocking.begin(NodeCall::Read));
-        assert!(tokio::task::spawn_blocking(begin).await.unwrap().is_none());
+        assert!(meter.begin_here().await.is_none());
         assert!(meter.begin(NodeCall::Read).await.is_some());
     }
 }

@@ -87,6 +87,7 @@ impl KnownHosts {
         [("strict", Self::Strict), ("add", Self::Add), ("accept", Self::Accept)];
 
     /// Returns what the program `ssh` calls this.
+    #[cfg(all(feature = "sftp", unix))]
     pub(super) fn checking(self) -> &'static str {
         match self {
             Self::Strict => "yes",

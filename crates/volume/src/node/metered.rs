@@ -11,7 +11,7 @@ use futures::FutureExt;
 use futures::stream::{self, BoxStream, StreamExt};
 use paritas_store::error::Result;
 
-use super::{Abilities, Entry, Mode, Node, Stat, Writer, may_block};
+use super::{Abilities, Entry, Mode, Node, Stat, Writer};
 
 /// What is asked of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -41,6 +41,11 @@ pub trait Meter: fmt::Debug + Send + Sync + 'static {
 
     /// Called before the node.
     async fn begin(&self, call: NodeCall) -> Self::Guard;
+
+    /// Called before the node reads a range on a thread that may block ([`Node::read_here`]).
+    async fn begin_here(&self) -> Self::Guard {
+        self.begin(NodeCall::Read).await
+    }
 
     /// Called before bytes go to the node, and after bytes have come from it.
     async fn carry(&self, call: NodeCall, bytes: u64);
@@ -81,8 +86,7 @@ impl<M: Meter> Node for Metered<M> {
     }
 
     /// Reading is a task of its own. So it goes on while its caller is busy with something else,
-    /// and does not hold a permit for which this other work waits. A thread that may block reads by
-    /// itself: the node answers before anything else goes on.
+    /// and does not hold a permit for which this other work waits.
     async fn read(&self, path: &str, range: Option<Range<u64>>) -> Result<Bytes> {
         let (inner, meter, path) = (self.inner.clone(), self.meter.clone(), path.to_owned());
         let read = async move {
@@ -91,13 +95,17 @@ impl<M: Meter> Node for Metered<M> {
             meter.carry(NodeCall::Read, content.len() as u64).await;
             Ok(content)
         };
-        if may_block() {
-            return read.await;
-        }
         // The task ends if nobody wants the content any more.
         let (read, content) = read.remote_handle();
         tokio::spawn(read);
         content.await
+    }
+
+    async fn read_here(&self, path: &str, range: Range<u64>) -> Result<Bytes> {
+        let _guard = self.meter.begin_here().await;
+        let content = self.inner.read_here(path, range).await?;
+        self.meter.carry(NodeCall::Read, content.len() as u64).await;
+        Ok(content)
     }
 
     async fn stat(&self, path: &str) -> Result<Option<Stat>> {
@@ -172,7 +180,7 @@ impl<M: Meter> Writer for MeteredWriter<M> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::node::{Counted, FolderNode, run_here};
+    use crate::node::{Counted, FolderNode};
 
     /// Counts the tasks that reading makes: none on a thread that may block, where handing over to
     /// another would take as long as reading a megabyte.
@@ -184,11 +192,12 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         // Nobody drives this runtime's tasks but `block_on`, and a task would need a turn of it.
         let read = async {
-            let content = futures::poll!(std::pin::pin!(node.read("file", Some(0..4))));
+            let content = futures::poll!(std::pin::pin!(node.read_here("file", 0..4)));
             matches!(content, std::task::Poll::Ready(Ok(content)) if content == "cont"[..])
         };
-        assert!(run_here(runtime.handle(), read), "it is read when it is first asked for");
-        let read = async { futures::poll!(std::pin::pin!(node.read("file", None))).is_pending() };
+        assert!(runtime.block_on(read), "it is read when it is first asked for");
+        let read = node.read("file", Some(0..4));
+        let read = async { futures::poll!(std::pin::pin!(read)).is_pending() };
         assert!(runtime.block_on(read), "elsewhere it is a task");
     }
 }

@@ -9,10 +9,8 @@
 //! [`open`] makes a node from its entry in the volume file. There are two kinds: a [`FolderNode`],
 //! and an [`Endpoint`] of a service. Whatever else a node does is a decorator over any node: limits
 //! ([`Limited`], [`Timed`]), names ([`Caseless`]), counters ([`Counted`]), slowness ([`Delayed`]),
-//! faults ([`Faulty`]). [`conformance`] checks what the trait promises, [`probe`] finds out what an
-//! endpoint can do.
-
-pub mod conformance;
+//! faults ([`Faulty`]). [`probe`] finds out what an endpoint can do; the crate's tests check what
+//! the trait promises (`tests/common/conformance.rs`).
 
 mod buffers;
 mod caseless;
@@ -51,14 +49,13 @@ pub use delayed::{Delay, Delayed};
 pub use endpoint::Endpoint;
 pub use faulty::{Fault, Faulty, Trigger};
 pub use folder::FolderNode;
-pub(crate) use folder::{may_block, run_here};
 pub use limited::{Limited, NodeLimits};
-pub use location::{KnownHosts, Location};
+pub(crate) use location::Location;
 pub use metered::{Meter, Metered, NodeCall};
 pub use open::open;
 pub use probe::{Probe, probe};
 pub(crate) use probe::{is_of_probe, is_refusal, remove_probes, tells_cases};
-pub use redact::Secret;
+pub(crate) use redact::Secret;
 pub use timed::Timed;
 
 /// Name of the folder at a node's root in which files are until they are whole. No path begins with
@@ -93,6 +90,16 @@ pub trait Node: fmt::Debug + Send + Sync {
     /// If there is no such file ([`ErrorKind::NotFound`]), or if it ends before the range
     /// does, is too long to be read whole, or cannot be read ([`ErrorKind::Io`]).
     async fn read(&self, path: &str, range: Option<Range<u64>>) -> Result<Bytes>;
+
+    /// Reads a range of a file as [`Self::read`] does, for a caller whose thread may block: a
+    /// folder of this machine is read on this thread, because handing over to another would take as
+    /// long as reading a megabyte. A disk that hangs keeps the thread.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    async fn read_here(&self, path: &str, range: Range<u64>) -> Result<Bytes> {
+        self.read(path, Some(range)).await
+    }
 
     /// Returns the length and age of a file, or `None` if there is no such file.
     ///

@@ -159,6 +159,10 @@ fn abilities(location: &Location) -> Abilities {
     }
 }
 
+#[cfg(not(all(feature = "s3", feature = "webdav", feature = "sftp", feature = "http", unix)))]
+const NOT_BUILT: &str =
+    "this program was built without the service of the URI (on Windows there is no SFTP)";
+
 /// Makes the operator of a place that is not a folder.
 #[cfg_attr(
     not(any(feature = "s3", feature = "webdav", feature = "sftp", feature = "http")),
@@ -170,19 +174,8 @@ fn operator(location: &Location, credentials: &Credentials) -> Result<opendal::R
         Location::Memory => Ok(Operator::new(services::Memory::default())),
         #[cfg(feature = "s3")]
         Location::S3 { bucket, prefix, endpoint, region } => {
-            let mut builder = services::S3::default()
-                .bucket(bucket)
-                .root(prefix)
-                .region(region)
-                .access_key_id(revealed(&credentials.user))
-                .secret_access_key(revealed(&credentials.password))
-                .session_token(revealed(&credentials.token))
-                .disable_config_load()
-                .disable_ec2_metadata();
-            if let Some(endpoint) = endpoint {
-                builder = builder.endpoint(endpoint);
-            }
-            Ok(Operator::new(builder))
+            let builder = services::S3::default().bucket(bucket).root(prefix).region(region);
+            Ok(Operator::new(with_keys(builder, endpoint.as_deref(), credentials)))
         }
         #[cfg(feature = "webdav")]
         Location::Webdav { endpoint, root } => {
@@ -212,11 +205,28 @@ fn operator(location: &Location, credentials: &Credentials) -> Result<opendal::R
             feature = "http",
             unix
         )))]
-        _ => Err(Error::new(
-            ErrorKind::Unsupported,
-            "this program was built without the service of the URI (on Windows there is no SFTP)",
-        )),
+        _ => Err(Error::new(ErrorKind::Unsupported, NOT_BUILT)),
     }
+}
+
+/// Takes the keys of a bucket from the credentials alone, not from where Amazon's tools keep them.
+/// Without an endpoint, the bucket is Amazon's.
+#[cfg(feature = "s3")]
+fn with_keys(
+    builder: services::S3,
+    endpoint: Option<&str>,
+    credentials: &Credentials,
+) -> services::S3 {
+    let builder = match endpoint {
+        Some(endpoint) => builder.endpoint(endpoint),
+        None => builder,
+    };
+    builder
+        .access_key_id(revealed(&credentials.user))
+        .secret_access_key(revealed(&credentials.password))
+        .session_token(revealed(&credentials.token))
+        .disable_config_load()
+        .disable_ec2_metadata()
 }
 
 /// Returns a secret, or nothing, which OpenDAL takes for none.

@@ -159,6 +159,10 @@ impl Node for Timed {
         self.ask(NodeCall::Read, async move { inner.read(&path, None).await }).await
     }
 
+    async fn read_here(&self, path: &str, range: Range<u64>) -> Result<Bytes> {
+        self.contact().hold_lightly(self.inner.read_here(path, range)).await
+    }
+
     async fn stat(&self, path: &str) -> Result<Option<Stat>> {
         let (inner, path) = (Arc::clone(&self.inner), path.to_owned());
         self.ask(NodeCall::Stat, async move { inner.stat(&path).await }).await

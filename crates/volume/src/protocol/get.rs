@@ -42,6 +42,11 @@ impl Get {
         Self { unreadable: Some(unreadable), ..Self::new(quorum) }
     }
 
+    /// Returns the nodes that showed the manifest of a version.
+    pub fn holders(&self, version: Version) -> BTreeSet<NodeIndex> {
+        self.view.holders(version)
+    }
+
     fn outcome(&self) -> GetOutcome {
         match self.view.latest() {
             latest if !self.view.is_sure() => GetOutcome::Unsure(latest),

@@ -84,9 +84,9 @@ impl Promote {
         }
     }
 
-    /// Returns where the object's parts were found or stored.
-    pub fn places(&self) -> &PartPlaces {
-        &self.places
+    /// Returns where parts were stored.
+    pub fn stored(&self) -> &PartPlaces {
+        &self.stored
     }
 
     fn survey(&mut self, phase: PromotePhase) -> NextStep<PromoteOutcome> {

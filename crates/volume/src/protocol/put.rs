@@ -154,7 +154,13 @@ impl Put {
         &self.stored
     }
 
+    /// Returns the nodes that have the manifest of a version.
+    pub fn holders(&self, version: Version) -> BTreeSet<NodeIndex> {
+        self.view.holders(version)
+    }
+
     /// Returns the new version, once it has a generation. From then on it may be visible.
+    #[cfg(test)]
     pub fn listed(&self) -> Option<Listed> {
         self.listed
     }

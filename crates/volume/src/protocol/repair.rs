@@ -127,11 +127,6 @@ impl Repair {
         Self { reads_all: true, ..self }
     }
 
-    /// Returns where the object's parts were found or stored, if it has any.
-    pub fn places(&self) -> Option<&PartPlaces> {
-        self.shards.as_ref().map(|shards| &shards.places)
-    }
-
     fn survey(&mut self, phase: RepairPhase) -> NextStep<RepairOutcome> {
         self.phase = phase;
         self.view = View::new(self.view.quorum());

@@ -109,6 +109,14 @@ impl PartPlaces {
         self.0.entry(part).or_default().insert(node);
     }
 
+    /// Takes in that a part is no longer on a node.
+    pub fn remove(&mut self, part: PartIndex, node: NodeIndex) {
+        if let Some(nodes) = self.0.get_mut(&part) {
+            nodes.remove(&node);
+            self.0.retain(|_, nodes| !nodes.is_empty());
+        }
+    }
+
     /// Whether no part is anywhere.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

@@ -10,7 +10,7 @@ use paritas_shards::ObjectId;
 pub struct Version {
     /// One more than the greatest generation that the writer found, or the seconds since 1970,
     /// whichever is greater. A version in place of another one
-    /// ([`crate::protocol::Put::in_place_of`]) has the generation of that one.
+    /// (`protocol::Put::in_place_of`) has the generation of that one.
     pub generation: u64,
     /// The id of the object that the version consists of. It is drawn at random, so no two versions
     /// share it.

@@ -15,7 +15,6 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
-use crate::node::run_here;
 use crate::transfer::receive::{Receiver, Units, Wanted};
 
 /// The time after which threads that finish no unit are waited for no longer.
@@ -50,13 +49,13 @@ impl Receiver {
     ) -> Vec<Range<u64>> {
         let units = self.units(&wanted.range, UNIT / self.layout.part_count());
         let (range, mut left) = (wanted.range.clone(), UnitsLeft::new(units.count()));
-        let (receiver, next) = (Arc::clone(self), AtomicU64::new(0));
+        let (receiver, next) = (Arc::new(self.on_own_thread()), AtomicU64::new(0));
         let is_over = AtomicBool::new(false);
         let crew = Arc::new(UnitCrew { receiver, wanted, units: units.clone(), next, is_over });
         let (line, mut done) = unbounded_channel();
         for _ in 0..self.settings.threads_for(&self.layout, 0) {
             let (crew, line, runtime) = (Arc::clone(&crew), line.clone(), Handle::current());
-            tokio::task::spawn_blocking(move || run_here(&runtime, crew.work(&line)));
+            tokio::task::spawn_blocking(move || runtime.block_on(crew.work(&line)));
         }
         drop(line);
         while let Ok(Some(unit)) = tokio::time::timeout(PATIENCE, done.recv()).await {

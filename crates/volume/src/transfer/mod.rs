@@ -20,9 +20,13 @@ mod tests;
 
 pub(crate) use pace::Pace;
 
+use std::ops::Range;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use paritas_shards::blocks::ObjectLayout;
+use paritas_shards::{Digest, ObjectId};
+use paritas_store::error::Result;
 
 use crate::node::Node;
 
@@ -30,7 +34,33 @@ use crate::node::Node;
 #[derive(Debug, Clone)]
 pub(crate) struct Place {
     pub node: Arc<dyn Node>,
+    /// How fast the node is.
+    pub pace: Arc<Pace>,
     pub path: String,
+}
+
+impl Place {
+    /// Reads a range of the file.
+    pub async fn read(&self, range: Range<u64>) -> Result<Bytes> {
+        self.node.read(&self.path, Some(range)).await
+    }
+}
+
+/// An object in shards.
+#[derive(Debug, Clone)]
+pub(crate) struct ShardedObject {
+    pub id: ObjectId,
+    pub layout: ObjectLayout,
+    /// Number of bytes.
+    pub length: u64,
+    pub digest: Digest,
+}
+
+impl ShardedObject {
+    /// Returns the number of bytes of the file of a part.
+    pub fn file_bytes(&self, part: usize) -> Option<u64> {
+        self.layout.file_bytes(part, self.length)
+    }
 }
 
 /// How blocks are moved.

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use paritas_store::error::{Error, ErrorKind};
 use tokio::time::Instant;
 
 use crate::transfer::{Hedge, Pace};
@@ -67,16 +68,11 @@ impl Race {
         }
     }
 
-    /// Notes that the node of a part does not have it. That says nothing about the node.
-    pub fn missing(&mut self, part: usize) {
-        self.running.remove(&part);
-    }
-
-    /// Notes that a part could not be read.
-    pub fn failed(&mut self, part: usize) {
-        if let Some(runner) = self.running.remove(&part) {
-            runner.pace.late();
-        }
+    /// Notes that a part could not be read. A node that does not have it may be as fast as ever.
+    pub fn failed(&mut self, part: usize, error: &Error) {
+        let runner = self.running.remove(&part);
+        let slow = runner.filter(|_| error.kind() != ErrorKind::NotFound);
+        slow.iter().for_each(|runner| runner.pace.late());
     }
 
     /// Returns the parts that are waited for.

@@ -167,7 +167,7 @@ impl SegmentReader {
             }
             while self.under_way[part].len() < DEPTH {
                 // Others that read from the node may change this at any time.
-                let is_late = self.receiver.paces[part].is_unreliable();
+                let is_late = self.pace(part).is_some_and(Pace::is_unreliable);
                 let Some((segment, lanes)) = self.choose(part, is_late)? else { break };
                 self.request(part, segment, lanes, is_late);
             }
@@ -218,7 +218,13 @@ impl SegmentReader {
     /// if the answer comes after all.
     fn patience(&self, part: usize) -> Duration {
         let hedge = &self.receiver.settings.hedge;
-        2 * self.receiver.paces[part].patience(hedge).min(self.usual.patience(hedge))
+        let usual = self.usual.patience(hedge);
+        2 * self.pace(part).map_or(usual, |pace| pace.patience(hedge).min(usual))
+    }
+
+    /// Returns the pace of the node of a part.
+    fn pace(&self, part: usize) -> Option<&Pace> {
+        self.receiver.places[part].as_ref().map(|place| &*place.pace)
     }
 
     /// Notes how long the node of a part took. A node without the part answered, but its time says
@@ -227,11 +233,11 @@ impl SegmentReader {
         if answer.as_ref().is_err_and(|error| error.kind() == ErrorKind::NotFound) {
             return;
         }
-        let is_answered = answer.is_ok();
-        let (pace, time) = (&self.receiver.paces[part], request.begun.elapsed());
+        let (is_answered, time) = (answer.is_ok(), request.begun.elapsed());
         if is_answered {
             self.usual.answered(time);
         }
+        let Some(pace) = self.pace(part) else { return };
         match is_answered && time <= self.patience(part) {
             true => pace.answered(time),
             false if request.is_late => {}
@@ -317,7 +323,7 @@ impl SegmentReader {
             let is_due = |r: &&mut LaneRequest| !r.is_late && r.begun + patience <= now;
             for request in self.under_way[part].iter_mut().filter(is_due) {
                 request.is_late = true;
-                self.receiver.paces[part].late();
+                self.receiver.places[part].iter().for_each(|place| place.pace.late());
                 let open = self.open.iter_mut().find(|open| open.number == request.segment);
                 open.into_iter().for_each(|open| open.hoped -= request.lanes.len());
             }
@@ -353,23 +359,22 @@ fn far() -> Instant {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::transfer::Place;
-    use crate::transfer::tests::{Memory, layout, settings};
+    use crate::transfer::tests::{Memory, layout, place, settings};
 
     #[tokio::test]
     async fn a_request_is_hoped_for_or_late_whatever_others_note_meanwhile() {
         let layout = layout("lt:k=64,n=128,nodes=8,seed=3", 1024);
-        let place =
-            |part: usize| Some(Place { node: Arc::new(Memory::default()), path: part.to_string() });
-        let paces: Vec<_> = (0..8).map(|_| Arc::new(Pace::default())).collect();
-        let places = (0..8).map(place).collect();
-        let receiver = Receiver::new(layout, 100_000, places, paces.clone(), settings());
+        let place = |part: usize| place(Arc::new(Memory::default()), part);
+        let places: Vec<_> = (0..8).map(place).collect();
+        let pace = Arc::clone(&places[0].pace);
+        let places = places.into_iter().map(Some).collect();
+        let receiver = Receiver::new(layout, 100_000, places, settings());
         let mut gathering = SegmentReader::new(receiver, 0..1);
         let (segment, lanes) = gathering.choose(0, false).unwrap().unwrap();
         assert_eq!(gathering.open[0].hoped, lanes.len());
         // Another read of the same node finds it late just now.
-        paces[0].late();
-        paces[0].late();
+        pace.late();
+        pace.late();
         gathering.request(0, segment, lanes.clone(), false);
         let bytes = Err(Error::parameters("refused"));
         gathering.take(Arrived { part: 0, segment, lanes, bytes }).unwrap();

@@ -11,38 +11,27 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 use futures::future::{join_all, try_join_all};
 use futures::stream::{self, StreamExt};
-use paritas_shards::Digest;
 use paritas_shards::blocks::{ObjectLayout, SegmentBlocks};
 use paritas_store::error::{Error, Result};
 
 use crate::node::Writer;
 use crate::transfer::receive::{Receiver, run_blocking};
-use crate::transfer::{Pace, Place, Settings};
-
-/// A part to be made, and the file that it goes to.
-#[derive(Debug)]
-pub(crate) struct RebuildTarget {
-    pub part: usize,
-    pub place: Place,
-}
+use crate::transfer::{Place, Settings, ShardedObject};
 
 /// An object, some parts of which are to be made.
 #[derive(Debug)]
 pub(crate) struct Rebuild {
-    pub layout: ObjectLayout,
-    pub length: u64,
-    pub digest: Digest,
+    pub object: ShardedObject,
     /// Where each part is, if it is anywhere.
     pub places: Vec<Option<Place>>,
-    pub paces: Vec<Arc<Pace>>,
     pub settings: Settings,
 }
 
 /// What was done.
 #[derive(Debug)]
 pub(crate) struct Rebuilt {
-    /// For each target, the path of its file, or why it could not be stored.
-    pub parts: Vec<Result<String>>,
+    /// For each target, whether it is durable on its node, or why not.
+    pub parts: Vec<Result<()>>,
     /// Number of bytes of blocks that were read.
     pub read_bytes: u64,
 }
@@ -50,59 +39,59 @@ pub(crate) struct Rebuilt {
 /// A target that is being written.
 struct Writing {
     part: usize,
-    path: String,
     writer: Result<Box<dyn Writer>>,
 }
 
 impl Rebuild {
-    /// Makes all targets. Tells `progress` how many more bytes of the object are done.
+    /// Makes parts, each in the file at its place. Tells `progress` how many more bytes of the
+    /// object are done.
     ///
     /// # Errors
     /// If the parts that can be read do not determine them ([`crate::ErrorKind::TooFewShards`]).
     /// Then nothing appears.
     pub async fn run(
         self,
-        targets: Vec<RebuildTarget>,
+        targets: Vec<(usize, Place)>,
         progress: &(dyn Fn(u64) + Send + Sync),
     ) -> Result<Rebuilt> {
-        let parts: Vec<usize> = targets.iter().map(|target| target.part).collect();
-        let receiver =
-            Receiver::new(self.layout.clone(), self.length, self.places, self.paces, self.settings);
+        let parts: Vec<usize> = targets.iter().map(|(part, _)| *part).collect();
+        let ShardedObject { layout, length, digest, .. } = self.object;
+        let receiver = Receiver::new(layout.clone(), length, self.places, self.settings);
         let plan = Arc::new(ReadPlan::new(&receiver, parts)?);
         let mut writings = join_all(targets.into_iter().map(begin)).await;
         for writing in &mut writings {
-            let front = self.layout.front(writing.part)?;
+            let front = layout.front(writing.part)?;
             writing.write(vec![front.into()]).await;
         }
-        let (mut segments, mut failed) = (made(&receiver, &plan), None);
-        while let Some(made) = segments.next().await {
-            match made {
-                Ok(segment) => {
-                    let segment = Arc::new(segment);
-                    join_all(writings.iter_mut().map(|w| w.write_block(&self.layout, &segment)))
-                        .await;
-                    let bytes = self.layout.segment_range(self.length, segment.number());
-                    progress(bytes.end - bytes.start);
-                }
-                Err(error) => {
-                    failed = Some(error);
-                    break;
-                }
-            }
-        }
-        drop(segments);
-        if let Some(error) = failed {
+        if let Err(error) = write_segments(&receiver, &plan, &mut writings, progress).await {
             let writers = writings.into_iter().filter_map(|writing| writing.writer.ok());
             join_all(writers.map(|writer| writer.abort())).await;
             return Err(error);
         }
         for writing in &mut writings {
-            let footer = self.layout.footer(writing.part, self.length, self.digest)?;
+            let footer = layout.footer(writing.part, length, digest)?;
             writing.write(vec![footer.into()]).await;
         }
         let parts = join_all(writings.into_iter().map(Writing::finish)).await;
         Ok(Rebuilt { parts, read_bytes: receiver.read_bytes() })
     }
+}
+
+/// Makes all segments and writes their blocks.
+async fn write_segments(
+    receiver: &Arc<Receiver>,
+    plan: &Arc<ReadPlan>,
+    writings: &mut [Writing],
+    progress: &(dyn Fn(u64) + Send + Sync),
+) -> Result<()> {
+    let (layout, mut segments) = (&receiver.layout, made(receiver, plan));
+    while let Some(segment) = segments.next().await {
+        let segment = Arc::new(segment?);
+        join_all(writings.iter_mut().map(|w| w.write_block(layout, &segment))).await;
+        let bytes = layout.segment_range(receiver.length, segment.number());
+        progress(bytes.end - bytes.start);
+    }
+    Ok(())
 }
 
 /// What is read to make some parts. Once a part could not be read, it is left out, because every
@@ -257,9 +246,8 @@ async fn read_lanes(
     try_join_all(runs.into_iter().map(read)).await
 }
 
-async fn begin(target: RebuildTarget) -> Writing {
-    let RebuildTarget { part, place } = target;
-    Writing { part, writer: place.node.writer(&place.path).await, path: place.path }
+async fn begin((part, place): (usize, Place)) -> Writing {
+    Writing { part, writer: place.node.writer(&place.path).await }
 }
 
 impl Writing {
@@ -280,9 +268,8 @@ impl Writing {
         }
     }
 
-    async fn finish(self) -> Result<String> {
-        self.writer?.finish().await?;
-        Ok(self.path)
+    async fn finish(self) -> Result<()> {
+        self.writer?.finish().await
     }
 }
 

@@ -12,27 +12,35 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures::FutureExt;
 use futures::stream::{self, BoxStream, FuturesUnordered, StreamExt};
 use paritas_shards::blocks::{ObjectLayout, SegmentBlocks};
 use paritas_store::error::{Error, ErrorKind, Result};
 use tokio::time::Instant;
 
-use crate::node::may_block;
+use crate::stages::shard_tolerance;
 use crate::transfer::race::Race;
 use crate::transfer::{Pace, Place, Settings};
-use crate::volume::shard_tolerance;
 
 /// One object, ready to be read.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Receiver {
     pub layout: ObjectLayout,
     pub length: u64,
     /// Where each part is, if it is anywhere.
     pub places: Vec<Option<Place>>,
-    /// How fast the node of each part is.
-    pub paces: Vec<Arc<Pace>>,
     pub settings: Settings,
-    notes: ReadNotes,
+    thread: ReadThread,
+    notes: Arc<ReadNotes>,
+}
+
+/// What the thread does that waits for nodes.
+#[derive(Debug, Clone, Copy)]
+enum ReadThread {
+    /// It runs other tasks as well, so what blocks is handed over to other threads.
+    Shared,
+    /// It works for this receiver alone: folders are read and bytes decoded on it.
+    Own,
 }
 
 /// What reading found.
@@ -106,10 +114,24 @@ impl Receiver {
         layout: ObjectLayout,
         length: u64,
         places: Vec<Option<Place>>,
-        paces: Vec<Arc<Pace>>,
         settings: Settings,
     ) -> Arc<Self> {
-        Arc::new(Self { layout, length, places, paces, settings, notes: ReadNotes::default() })
+        let (thread, notes) = (ReadThread::Shared, Arc::default());
+        Arc::new(Self { layout, length, places, settings, thread, notes })
+    }
+
+    /// Returns a receiver of the same object for threads that work for it alone. What it finds
+    /// wrong is noted in this one.
+    pub(super) fn on_own_thread(&self) -> Self {
+        Self { thread: ReadThread::Own, ..self.clone() }
+    }
+
+    /// Does blocking work where this receiver's thread lets it.
+    async fn run<R: Send + 'static>(&self, work: impl FnOnce() -> R + Send + 'static) -> Result<R> {
+        match self.thread {
+            ReadThread::Own => Ok(work()),
+            ReadThread::Shared => run_blocking(work).await,
+        }
     }
 
     /// Returns the object's wanted bytes, unit by unit, in order. Nothing follows an error.
@@ -164,13 +186,16 @@ impl Receiver {
                 let (this, blocks) = (Arc::clone(&self), Arc::clone(&got));
                 let (segments, wants) = (unit.clone(), wanted.clone());
                 let decode = move || this.decode_unit(segments, &blocks, &wants);
-                match run_blocking(decode).await?? {
+                match self.run(decode).await?? {
                     Some(pieces) => return Ok(pieces),
                     None => Arc::clone(&self).rescue_unit(unit, &got, &wanted.range).await?,
                 }
             }
         };
-        kept(wanted, start, pieces).await
+        match self.thread {
+            ReadThread::Own => wanted.keep(start, &pieces).map(|()| pieces),
+            ReadThread::Shared => kept(wanted, start, pieces).await,
+        }
     }
 
     /// Decodes one unit, and keeps each segment while its bytes are in the cache. Returns `None` if
@@ -204,7 +229,7 @@ impl Receiver {
         let mut pieces = Vec::new();
         for segment in unit {
             let (this, had) = (Arc::clone(&self), Arc::clone(blocks));
-            let lanes = match run_blocking(move || this.decode(segment, &had)).await?? {
+            let lanes = match self.run(move || this.decode(segment, &had)).await?? {
                 Some(lanes) => lanes,
                 None => Arc::clone(&self).rescue(segment, blocks).await?,
             };
@@ -238,10 +263,8 @@ impl Receiver {
     /// Reads one lane, which holds the object's bytes in `place`, if its node answers in time.
     async fn lane(&self, segment: u64, lane: usize, place: &Range<u64>) -> Option<Bytes> {
         let part = (0..self.places.len()).find(|&part| self.layout.lanes(part).contains(&lane))?;
-        if !self.is_there(part) || self.paces[part].is_unreliable() {
-            return None;
-        }
-        let patience = self.paces[part].patience(&self.settings.hedge);
+        let pace = self.pace_of(part).filter(|pace| !pace.is_unreliable())?;
+        let patience = pace.patience(&self.settings.hedge);
         let read = self.read_lanes(part, segment, lane..lane + 1);
         let sealed = match tokio::time::timeout(patience, read).await {
             Ok(Ok(sealed)) => sealed,
@@ -260,7 +283,8 @@ impl Receiver {
 
     /// Reads blocks of adjacent segments from as many parts as suffice.
     async fn fetch(&self, segments: &Range<u64>) -> Result<Vec<BlockRun>> {
-        let mut left = self.preference(&[]).into_iter();
+        let preferred = self.preference(&[]).into_iter();
+        let mut left = preferred.filter_map(|part| Some((part, self.pace_of(part)?)));
         let mut got: Vec<BlockRun> = Vec::new();
         let mut running = FuturesUnordered::new();
         let mut race = Race::new(self.settings.hedge);
@@ -268,10 +292,10 @@ impl Receiver {
             let have: Vec<usize> = got.iter().map(|blocks| blocks.part).collect();
             let hoped: Vec<usize> = have.iter().copied().chain(race.hoped_for()).collect();
             if !self.suffice(&hoped)
-                && let Some(part) = left.next()
+                && let Some((part, pace)) = left.next()
             {
-                race.ask(part, &self.paces[part]);
-                running.push(self.request(part, segments.clone()));
+                race.ask(part, pace);
+                running.push(self.read(part, segments.clone()).map(move |read| (part, read)));
                 continue;
             }
             let look = race.next_look();
@@ -287,10 +311,7 @@ impl Receiver {
                         }
                     }
                     Some((part, Err(error))) => {
-                        match error.kind() {
-                            ErrorKind::NotFound => race.missing(part),
-                            _ => race.failed(part),
-                        }
+                        race.failed(part, &error);
                         self.note_failure(part, &error);
                     }
                 },
@@ -313,16 +334,19 @@ impl Receiver {
         may
     }
 
-    async fn request(&self, part: usize, segments: Range<u64>) -> (usize, Result<Bytes>) {
-        (part, self.read(part, segments).await)
-    }
-
     pub(super) async fn read(&self, part: usize, segments: Range<u64>) -> Result<Bytes> {
         let place = self.places[part].as_ref().ok_or_else(|| gone(part))?;
         let range = self.layout.blocks(part, self.length, segments).ok_or_else(too_long)?;
+        self.read_range(place, range).await
+    }
+
+    async fn read_range(&self, place: &Place, range: Range<u64>) -> Result<Bytes> {
         self.notes.requests.fetch_add(1, Ordering::Relaxed);
         self.notes.read_bytes.fetch_add(range.end - range.start, Ordering::Relaxed);
-        place.node.read(&place.path, Some(range)).await
+        match self.thread {
+            ReadThread::Own => place.node.read_here(&place.path, range).await,
+            ReadThread::Shared => place.read(range).await,
+        }
     }
 
     /// Returns the number of bytes of blocks that nodes were asked for.
@@ -339,10 +363,7 @@ impl Receiver {
     ) -> Result<Bytes> {
         let place = self.places[part].as_ref().ok_or_else(|| gone(part))?;
         let range = self.layout.lanes_place(part, self.length, segment, lanes);
-        let range = range.ok_or_else(too_long)?;
-        self.notes.requests.fetch_add(1, Ordering::Relaxed);
-        self.notes.read_bytes.fetch_add(range.end - range.start, Ordering::Relaxed);
-        place.node.read(&place.path, Some(range)).await
+        self.read_range(place, range.ok_or_else(too_long)?).await
     }
 
     /// Returns the parts that can be asked, best first: those of stage 1 before those of later
@@ -352,7 +373,7 @@ impl Receiver {
         let can = |part: &usize| self.is_there(*part) && !tried.contains(part);
         let mut parts: Vec<usize> = (0..self.places.len()).filter(can).collect();
         let rank = |part: usize| {
-            let lateness = self.paces[part].lateness();
+            let lateness = self.pace_of(part).map_or(0, |pace| pace.lateness());
             (self.layout.part(part).stage, lateness, !self.layout.holds_data(part))
         };
         parts.sort_by_key(|&part| rank(part));
@@ -361,8 +382,13 @@ impl Receiver {
 
     /// Returns whether a part has a place, and was not missing there.
     pub(super) fn is_there(&self, part: usize) -> bool {
+        self.pace_of(part).is_some()
+    }
+
+    /// Returns the pace of the node that has a part, if the part is there.
+    pub(super) fn pace_of(&self, part: usize) -> Option<&Arc<Pace>> {
         let gone = self.notes.gone.lock().unwrap_or_else(PoisonError::into_inner);
-        self.places[part].is_some() && !gone.contains(&part)
+        self.places[part].as_ref().filter(|_| !gone.contains(&part)).map(|place| &place.pace)
     }
 
     /// Asks for a part no longer. Returns whether it was asked for until now.
@@ -428,15 +454,15 @@ impl Receiver {
     async fn rescue(self: Arc<Self>, segment: u64, had: &[BlockRun]) -> Result<Pieces> {
         let mut blocks: Vec<BlockRun> = had.to_vec();
         for part in self.preference(&blocks.iter().map(|b| b.part).collect::<Vec<_>>()) {
-            match self.request(part, segment..segment + 1).await {
-                (_, Ok(bytes)) => blocks.push(BlockRun { part, first: segment, bytes }),
-                (_, Err(error)) => {
+            match self.read(part, segment..segment + 1).await {
+                Ok(bytes) => blocks.push(BlockRun { part, first: segment, bytes }),
+                Err(error) => {
                     self.note_failure(part, &error);
                     continue;
                 }
             }
             let (this, all) = (Arc::clone(&self), blocks.clone());
-            if let Some(lanes) = run_blocking(move || this.decode(segment, &all)).await?? {
+            if let Some(lanes) = self.run(move || this.decode(segment, &all)).await?? {
                 return Ok(lanes);
             }
         }
@@ -541,9 +567,6 @@ pub(crate) async fn kept(wanted: Wanted, start: u64, pieces: Pieces) -> Result<P
 pub(crate) async fn run_blocking<R: Send + 'static>(
     work: impl FnOnce() -> R + Send + 'static,
 ) -> Result<R> {
-    if may_block() {
-        return Ok(work());
-    }
     let done = tokio::task::spawn_blocking(work).await;
     done.map_err(|error| Error::internal("decoding", error))
 }

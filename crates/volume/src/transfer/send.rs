@@ -47,23 +47,12 @@ pub(crate) async fn send(
     progress: Arc<dyn Fn(u64) + Send + Sync>,
 ) -> Result<Sent> {
     let begun = writers.iter().flatten().count();
-    let alive = Alive { count: AtomicUsize::new(begun), needed };
-    let alive = Arc::new(alive);
-    let (mut lines, mut uploads) = (Vec::new(), Vec::new());
-    for (part, writer) in writers.into_iter().enumerate() {
-        let (line, blocks) = unbounded_channel();
-        lines.push(writer.is_some().then_some(line));
-        let (alive, is_alive) = (Arc::clone(&alive), writer.is_some());
-        let upload =
-            Upload { layout: layout.clone(), part, unit: settings.unit, alive: Arc::clone(&alive) };
-        uploads.push(tokio::spawn(async move {
-            let result = upload.run(writer, blocks).await;
-            if is_alive && result.is_err() {
-                alive.lose_one();
-            }
-            result
-        }));
-    }
+    let alive = Arc::new(Alive { count: AtomicUsize::new(begun), needed });
+    let upload = |(part, writer)| {
+        let (layout, alive) = (layout.clone(), Arc::clone(&alive));
+        Upload { layout, part, unit: settings.unit, alive }.spawn(writer)
+    };
+    let (lines, uploads): (Vec<_>, Vec<_>) = writers.into_iter().enumerate().map(upload).unzip();
     let tasks = uploads.iter().map(JoinHandle::abort_handle).collect();
     let _given_up = GiveUp { alive: Arc::clone(&alive), uploads: tasks };
     let coder = Coder { layout: layout.clone(), lines, alive, progress };
@@ -142,10 +131,13 @@ enum UploadItem {
     End { length: u64, digest: Digest },
 }
 
+type Line = UnboundedSender<UploadItem>;
+type UploadTask = JoinHandle<Result<Box<dyn Writer>>>;
+
 /// The threads' side.
 struct Coder {
     layout: ObjectLayout,
-    lines: Vec<Option<UnboundedSender<UploadItem>>>,
+    lines: Vec<Option<Line>>,
     alive: Arc<Alive>,
     progress: Arc<dyn Fn(u64) + Send + Sync>,
 }
@@ -258,6 +250,21 @@ struct Upload {
 }
 
 impl Upload {
+    /// Begins the task, and returns the line to it, if the part has a writer.
+    fn spawn(self, writer: Option<Box<dyn Writer>>) -> (Option<Line>, UploadTask) {
+        let (line, blocks) = unbounded_channel();
+        let line = writer.is_some().then_some(line);
+        let lost = writer.is_some().then(|| Arc::clone(&self.alive));
+        let upload = async move {
+            let result = self.run(writer, blocks).await;
+            if let (Some(alive), Err(_)) = (lost, &result) {
+                alive.lose_one();
+            }
+            result
+        };
+        (line, tokio::spawn(upload))
+    }
+
     /// Writes the part, and returns its writer. Everything is written then, and only has to appear.
     async fn run(
         self,

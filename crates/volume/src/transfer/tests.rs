@@ -12,13 +12,11 @@ use futures::stream::{self, BoxStream, StreamExt};
 use paritas_shards::blocks::{NewObject, ObjectLayout};
 use paritas_store::error::{Error, ErrorKind, Result};
 
-use crate::node::{
-    Abilities, Entry, Fault, Faulty, Mode, Node, NodeCall, Stat, Trigger, Writer, may_block,
-};
-use crate::transfer::rebuild::{Rebuild, RebuildTarget};
+use crate::node::{Abilities, Entry, Fault, Faulty, Mode, Node, NodeCall, Stat, Trigger, Writer};
+use crate::transfer::rebuild::Rebuild;
 use crate::transfer::receive::{Receiver, Wanted};
 use crate::transfer::send::{Sent, send};
-use crate::transfer::{Pace, Place, Settings};
+use crate::transfer::{Pace, Place, Settings, ShardedObject};
 
 #[derive(Debug, Default)]
 struct Files(Mutex<BTreeMap<String, Bytes>>);
@@ -82,9 +80,6 @@ impl Node for Memory {
     }
 
     async fn read(&self, path: &str, range: Option<Range<u64>>) -> Result<Bytes> {
-        while self.holds_up.load(Ordering::Relaxed) && may_block() {
-            std::thread::sleep(Duration::from_millis(10));
-        }
         if self.hangs {
             std::future::pending::<()>().await;
         }
@@ -95,6 +90,13 @@ impl Node for Memory {
             return Err(Error::new(ErrorKind::Io, "the file ends early"));
         }
         Ok(file.slice(range.start as usize..range.end as usize))
+    }
+
+    async fn read_here(&self, path: &str, range: Range<u64>) -> Result<Bytes> {
+        while self.holds_up.load(Ordering::Relaxed) {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        self.read(path, Some(range)).await
     }
 
     async fn stat(&self, _: &str) -> Result<Option<Stat>> {
@@ -157,13 +159,16 @@ fn receiver(
     length: usize,
     gone: &[usize],
 ) -> Arc<Receiver> {
-    let place = |(part, node): (usize, &Memory)| {
-        let node: Arc<dyn Node> = Arc::new(node.clone());
-        (!gone.contains(&part)).then(|| Place { node, path: part.to_string() })
+    let there = |(part, node): (usize, &Memory)| {
+        (!gone.contains(&part)).then(|| place(Arc::new(node.clone()), part))
     };
-    let places = nodes.iter().enumerate().map(place).collect();
-    let paces = nodes.iter().map(|_| Arc::new(Pace::default())).collect();
-    Receiver::new(layout.clone(), length as u64, places, paces, settings())
+    let places = nodes.iter().enumerate().map(there).collect();
+    Receiver::new(layout.clone(), length as u64, places, settings())
+}
+
+/// Returns the place of a part on a node of which nothing is known.
+pub(super) fn place(node: Arc<dyn Node>, part: usize) -> Place {
+    Place { node, pace: Arc::default(), path: part.to_string() }
 }
 
 async fn get(receiver: Arc<Receiver>, range: Range<u64>) -> Result<Vec<u8>> {
@@ -303,10 +308,10 @@ fn nodes_that_were_late_most_often_are_asked_last() {
     let receiver = receiver(&layout, &nodes, 100_000, &[3]);
     assert_eq!(receiver.preference(&[]), [0, 1, 2, 4, 5]);
     for (part, times) in [(0, 5), (1, 1), (2, 2), (4, 3)] {
-        (0..times).for_each(|_| receiver.paces[part].late());
+        (0..times).for_each(|_| receiver.pace_of(part).unwrap().late());
     }
     assert_eq!(receiver.preference(&[]), [1, 5, 2, 4, 0]);
-    receiver.paces[0].answered(Duration::from_millis(1));
+    receiver.pace_of(0).unwrap().answered(Duration::from_millis(1));
     assert_eq!(receiver.preference(&[1]), [0, 5, 2, 4]);
 }
 
@@ -465,21 +470,20 @@ async fn a_repair_asks_a_node_no_more_after_its_first_failure() {
         Fault::Refuse,
         Trigger::From(1),
     ));
-    let place = |(part, node): (usize, &Memory)| {
+    let there = |(part, node): (usize, &Memory)| {
         let node: Arc<dyn Node> = if part == 1 { bad.clone() } else { Arc::new(node.clone()) };
-        (part != 0).then(|| Place { node, path: part.to_string() })
+        (part != 0).then(|| place(node, part))
     };
+    let id = layout.object();
+    let (length, digest) = (sent.length, sent.digest);
     let rebuild = Rebuild {
-        layout: layout.clone(),
-        length: sent.length,
-        digest: sent.digest,
-        places: nodes.iter().enumerate().map(place).collect(),
-        paces: nodes.iter().map(|_| Arc::new(Pace::default())).collect(),
+        object: ShardedObject { id, layout: layout.clone(), length, digest },
+        places: nodes.iter().enumerate().map(there).collect(),
         settings: settings(),
     };
     let node = Memory::default();
-    let place = Place { node: Arc::new(node.clone()), path: "0".to_owned() };
-    let made = rebuild.run(vec![RebuildTarget { part: 0, place }], &|_| {}).await.unwrap();
+    let place = place(Arc::new(node.clone()), 0);
+    let made = rebuild.run(vec![(0, place)], &|_| {}).await.unwrap();
     assert!(made.parts.iter().all(Result::is_ok), "{made:?}");
     assert!(node.files.0.lock().unwrap()["0"] == nodes[0].files.0.lock().unwrap()["0"]);
     let segments = layout.segments(sent.length);
@@ -540,7 +544,8 @@ async fn a_shard_that_has_moved_says_nothing_about_its_old_node() {
         nodes[0].files.0.lock().unwrap().clear();
         let receiver = receiver(&layout, &nodes, content.len(), &[]);
         assert!(get(Arc::clone(&receiver), 0..500_000).await.unwrap() == content);
-        assert!(!receiver.paces[0].is_unreliable(), "{spec}");
+        let place = receiver.places[0].as_ref().unwrap();
+        assert!(!place.pace.is_unreliable(), "{spec}");
         assert!(!receiver.is_there(0), "{spec}: it is asked for no more");
     }
 }

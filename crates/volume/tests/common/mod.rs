@@ -6,10 +6,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use paritas_volume::names::ObjectName;
 use paritas_volume::node::{FolderNode, Node};
-use paritas_volume::placement::Member;
-use paritas_volume::{Setup, Volume};
+use paritas_volume::{Member, ObjectName, Setup, Volume};
 use tempfile::TempDir;
 
 /// Folders that stand for disks.

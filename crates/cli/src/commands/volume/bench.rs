@@ -7,8 +7,9 @@ use std::time::Instant;
 
 use futures::{StreamExt, TryStreamExt};
 use paritas_report::volumes::{VolumeBenchLine, VolumeOperationWord as Op};
-use paritas_volume::names::ObjectName;
-use paritas_volume::{GetOptions, INLINE_BYTES, Pattern, PlainFiles, PutOptions, Volume};
+use paritas_volume::{
+    GetOptions, INLINE_BYTES, ObjectName, Pattern, PlainFiles, PutOptions, Volume,
+};
 
 use super::AT_ONCE;
 use crate::args::volume::Bench;

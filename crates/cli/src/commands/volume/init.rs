@@ -5,10 +5,9 @@ use std::path::Path;
 
 use paritas_report::parts::IdText;
 use paritas_report::volumes::{AbilitiesEntry, ProbedNodeEntry, VolumeInitLine};
-use paritas_volume::Volume;
 use paritas_volume::config::{Config, NodeEntry};
 use paritas_volume::node::{Abilities, Probe};
-use paritas_volume::placement::Member;
+use paritas_volume::{Member, Volume};
 
 use super::report;
 use crate::args::volume::{Init, NodeArg};

@@ -8,10 +8,9 @@ use paritas_report::volumes::{
     NodeStatusEntry, VolumeLsLine, VolumeRmLine, VolumeStatLine, VolumeStatusLine,
 };
 use paritas_shards::Timestamp;
-use paritas_volume::names::ObjectName;
-use paritas_volume::protocol::Listed;
 use paritas_volume::{
-    ErrorKind, FoundObject, GetOptions, Listing, NodeStatus, Volume, VolumeStatus,
+    ErrorKind, FoundObject, GetOptions, Listed, Listing, NodeStatus, ObjectName, Volume,
+    VolumeStatus,
 };
 
 use super::{AT_ONCE, each, folder_prefix, object, report};

@@ -9,8 +9,7 @@ use std::time::Instant;
 use paritas_report::parts::DigestText;
 use paritas_report::volumes::{VolumeCatLine, VolumeGetLine, VolumePutLine};
 use paritas_shards::{FileTarget, Preserve};
-use paritas_volume::names::ObjectName;
-use paritas_volume::{ErrorKind, FoundObject, PutOptions, PutReport, Volume};
+use paritas_volume::{ErrorKind, FoundObject, ObjectName, PutOptions, PutReport, Volume};
 
 use super::report;
 use crate::args::volume::{Cat, Get, Put, Staleness};

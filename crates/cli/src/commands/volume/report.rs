@@ -8,9 +8,9 @@ use paritas_report::volumes::{
     WaitingEntry,
 };
 use paritas_shards::Timestamp;
-use paritas_volume::names::ObjectName;
-use paritas_volume::protocol::Listed;
-use paritas_volume::{Flaw, FoundObject, FullPass, ScrubPass, ScrubStatus, Volume, Waiting};
+use paritas_volume::{
+    Flaw, FoundObject, FullPass, Listed, ObjectName, ScrubPass, ScrubStatus, Volume, Waiting,
+};
 
 use crate::commands::leftovers::quoted;
 use crate::output::{Output, counted, shown, time_text};

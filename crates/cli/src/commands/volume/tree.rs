@@ -6,8 +6,7 @@ use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use paritas_volume::names::ObjectName;
-use paritas_volume::{ErrorKind, Volume};
+use paritas_volume::{ErrorKind, ObjectName, Volume};
 use walkdir::WalkDir;
 
 use super::{AT_ONCE, each, folder_prefix, object, report};
@@ -133,7 +132,7 @@ async fn objects(
     output: &Output,
 ) -> Result<Vec<Item>, Failure> {
     let listing = super::listing::list(volume, prefix, args.staleness.options(), output).await?;
-    let item = |(name, listed): (ObjectName, paritas_volume::protocol::Listed)| {
+    let item = |(name, listed): (ObjectName, paritas_volume::Listed)| {
         let path = args.file.join(&name.as_str()[prefix.len()..]);
         Item { path, name, length: listed.length }
     };

@@ -9,9 +9,9 @@ use paritas_report::volumes::{
     VolumeCollectLine, VolumePromoteLine, VolumeReencodeLine, VolumeRepairLine, VolumeReplaceLine,
     VolumeVerifyLine, WrittenFields,
 };
-use paritas_volume::names::ObjectName;
-use paritas_volume::protocol::Listed;
-use paritas_volume::{Error, ErrorKind, GetOptions, Reencoded, Repaired, Upkeep, Verdict, Volume};
+use paritas_volume::{
+    Error, ErrorKind, GetOptions, Listed, ObjectName, Reencoded, Repaired, Upkeep, Verdict, Volume,
+};
 
 use super::{AT_ONCE, each, listing, object, report};
 use crate::args::volume::{Keep, Objects, Promote, Reencode, Repair, Replace, Verify};
@@ -495,9 +495,8 @@ pub async fn reencode(args: &Reencode, output: &Output) -> Outcome {
 
 #[cfg(test)]
 mod tests {
-    use paritas_volume::Setup;
     use paritas_volume::node::{FolderNode, Node};
-    use paritas_volume::placement::Member;
+    use paritas_volume::{Member, Setup};
 
     use super::*;
 
@@ -513,7 +512,7 @@ mod tests {
         let code = paritas::Code::new(&"1+1".parse().unwrap()).unwrap();
         let nodes = ["a", "b"].map(node).into_iter().collect();
         let volume = Volume::new(Setup::new("0".repeat(32), code, nodes)).unwrap();
-        let absent = |kind| Err::<(), _>(paritas_volume::Error::new(kind, "it is gone"));
+        let absent = |kind| Err::<(), _>(Error::new(kind, "it is gone"));
         let check = async {
             for is_named in [false, true] {
                 let item = Item { name: ObjectName::new("object")?, length: 1, is_named };

@@ -157,17 +157,7 @@ fn ended_put(
         None => return Run::Put(put, before),
         Some(PutOutcome::Committed { listed, is_owed }) => {
             world.reach(if *is_owed { "put: committed, something owed" } else { "put: committed" });
-            if before >= Some(*listed) {
-                state.flaw =
-                    Some("a put is committed below one that was committed before it began");
-            }
-            let is_rewrite = |it: Listed| world.is_rewrite(it.version.object);
-            let is_other =
-                state.acked.is_some_and(|it| it.version != world.first() && !is_rewrite(it));
-            if is_rewrite(*listed) && is_other && state.acked < Some(*listed) {
-                state.flaw = Some("old bytes count after others were committed");
-            }
-            state.acked = state.acked.max(Some(*listed));
+            committed(world, state, *listed, before);
         }
         Some(PutOutcome::Open { listed, .. }) if world.breaks(Mutation::RollBack) => {
             state.disks().for_each(|node| {
@@ -187,6 +177,19 @@ fn ended_put(
         Some(PutOutcome::Superseded) => world.reach("put: superseded"),
     }
     Run::Ended
+}
+
+/// Checks a version that was committed, and takes it in.
+fn committed(world: &World, state: &mut WorldState, listed: Listed, before: Option<Listed>) {
+    if before >= Some(listed) {
+        state.flaw = Some("a put is committed below one that was committed before it began");
+    }
+    let is_rewrite = |it: Listed| world.is_rewrite(it.version.object);
+    let is_other = state.acked.is_some_and(|it| it.version != world.first() && !is_rewrite(it));
+    if is_rewrite(listed) && is_other && state.acked < Some(listed) {
+        state.flaw = Some("old bytes count after others were committed");
+    }
+    state.acked = state.acked.max(Some(listed));
 }
 
 fn ended_get(

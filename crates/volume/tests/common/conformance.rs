@@ -1,17 +1,6 @@
 //! What every node must do, checked one promise after the other.
 //!
-//! The checks need nothing but a [`Node`], so that other people's nodes can be checked too:
-//!
-//! ```
-//! # tokio::runtime::Runtime::new().unwrap().block_on(async {
-//! use paritas_volume::node::{Endpoint, conformance};
-//! let node = Endpoint::memory("mine").unwrap();
-//! let report = conformance::check(&node).await;
-//! assert!(report.passed(), "{report}");
-//! # });
-//! ```
-//!
-//! They write only below a folder `conformance-…` and remove what they have written.
+//! The checks need nothing but a [`Node`]. They write only below a folder `conformance-…` and remove what they have written.
 
 use std::fmt;
 use std::future::Future;
@@ -21,9 +10,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::TryStreamExt;
 use futures::future::join_all;
-use paritas_store::error::{Error, ErrorKind, Result};
-
-use super::{Entry, MOST_WHOLE, Mode, Node, Writer, check_path};
+use paritas_volume::node::{Entry, MOST_WHOLE, Mode, Node, Writer, check_path};
+use paritas_volume::{Error, ErrorKind, Result};
 
 /// Number of files in a listing that takes more than one page: services send 1,000 at most.
 const MANY: usize = 1100;

@@ -1,0 +1,52 @@
+//! Clocks: the time of day that is stored, and the time that has passed.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use tokio::time::Instant;
+
+/// Returns the seconds since the beginning of 1970.
+pub(crate) fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+/// The time since a moment, by the clock that has advanced further: the system's steady clock
+/// stands still while the machine is suspended, and the wall clock may be set back.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Since {
+    steady: Instant,
+    wall: SystemTime,
+}
+
+impl Since {
+    pub fn now() -> Self {
+        Self { steady: Instant::now(), wall: SystemTime::now() }
+    }
+
+    pub fn elapsed(self) -> Duration {
+        self.steady.elapsed().max(self.wall.elapsed().unwrap_or_default())
+    }
+
+    /// Returns a moment that the wall clock puts `ago` earlier, as if the machine had been
+    /// suspended since then.
+    #[cfg(test)]
+    pub fn suspended_for(ago: Duration) -> Self {
+        Self { steady: Instant::now(), wall: SystemTime::now() - ago }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_time_of_a_suspended_machine_counts() {
+        let lasts = Duration::from_secs(12 * 3600);
+        let slept = Since::suspended_for(2 * lasts);
+        assert!(slept.elapsed() >= 2 * lasts);
+        assert!(Since::now().elapsed() < lasts);
+        // A wall clock that was set back makes nothing younger than the steady clock says.
+        let later = Since { wall: SystemTime::now() + lasts, ..Since::now() };
+        tokio::time::sleep(Duration::from_millis(2)).await;
+        assert!(later.elapsed() >= Duration::from_millis(2));
+    }
+}

@@ -1,0 +1,198 @@
+//! Collecting what interrupted puts and killed processes left on the nodes.
+
+use std::time::{Duration, SystemTime};
+
+use futures::future::{join_all, try_join_all};
+use futures::stream::StreamExt;
+use paritas_shards::ObjectId;
+use paritas_store::error::{Error, ErrorKind, Result};
+
+use crate::claim;
+use crate::cluster::Cluster;
+use crate::files::delete_object;
+use crate::list::manifests;
+use crate::members::{CLOCK, ClusterNode};
+use crate::names::{self, BACKLOG, MANIFESTS, OBJECTS, OBJECTS_2, OWED};
+use crate::node::{Entry, Node, is_abandoned};
+use crate::protocol::Census;
+use crate::unfinished::of_the_past;
+use crate::upload::UploadsJob;
+
+/// The age from which an unfinished file is removed.
+const ORPHAN_AGE: Duration = Duration::from_secs(24 * 3600);
+
+/// Removes what interrupted puts left behind.
+pub(crate) struct CollectJob<'a> {
+    pub cluster: &'a Cluster,
+}
+
+/// Everything that a node has.
+struct NodeHoldings {
+    manifests: Vec<ObjectId>,
+    /// The objects of all other files, with the files' ages.
+    files: Vec<(ObjectId, Option<Duration>)>,
+}
+
+impl CollectJob<'_> {
+    /// Returns the number of objects and of uploads that were removed.
+    pub async fn run(self) -> Result<usize> {
+        let cluster = self.cluster;
+        let mut census = Census::new(cluster.quorum);
+        // Before the nodes are listed: what began later is not looked for.
+        let id = cluster.setup.id.clone();
+        let records = tokio::task::spawn_blocking(move || of_the_past(&id)).await;
+        let records = records.map_err(|error| Error::internal("reading records", error))?;
+        records.iter().for_each(|(object, _)| census.given_up(*object));
+        let holdings = join_all(ClusterNode::all(cluster).map(count_on)).await;
+        for (node, found) in cluster.nodes().zip(holdings) {
+            // A node that does not answer is missing in the census, which then finds nothing.
+            let Ok(found) = found else { continue };
+            found.manifests.into_iter().for_each(|object| census.manifest(object));
+            found.files.into_iter().for_each(|(object, age)| census.file(object, age));
+            census.listed(node);
+        }
+        let orphans: Vec<ObjectId> = census.orphans().collect();
+        for &orphan in &orphans {
+            for objects in [OBJECTS, OBJECTS_2] {
+                let folder = names::object_folder(objects, orphan);
+                let delete = |node| delete_object(&**cluster.node(node), orphan, &folder);
+                try_join_all(cluster.nodes().map(delete)).await?;
+            }
+        }
+        if census.is_complete() {
+            // A record that cannot be removed does no harm: its object is gone.
+            records.into_iter().for_each(|(_, record)| _ = record.end());
+        }
+        let uploads = match (UploadsJob { cluster }).collect().await {
+            Err(error) if error.kind() == ErrorKind::TooFewNodes => 0,
+            collected => collected?,
+        };
+        Ok(orphans.len() + uploads)
+    }
+}
+
+/// Lists everything that a node has, and removes what killed writers left there.
+async fn count_on(node: ClusterNode<'_>) -> Result<NodeHoldings> {
+    node.cluster.expect_ready(node.node).await?;
+    let storage = &**node.storage();
+    storage.sweep(ORPHAN_AGE).await?;
+    let now = node.clock().await?;
+    let mut files = Vec::new();
+    for folder in [OBJECTS, OBJECTS_2, names::RUNNING, OWED, BACKLOG] {
+        let mut entries = storage.list(folder);
+        while let Some(entry) = entries.next().await {
+            let entry = entry?;
+            if names::is_claim(&entry.path) {
+                remove_void_claim(storage, &entry.path).await?;
+                continue;
+            }
+            let clock = entry.path.strip_prefix(CLOCK);
+            let object = names::parse_mark(folder, &entry.path)
+                .or_else(|| names::parse_part(&entry.path).map(|part| part.object));
+            if clock.is_none() && object.is_none() {
+                continue;
+            }
+            let modified = modified(storage, &entry).await?;
+            let age = now.zip(modified).and_then(|(now, then)| now.duration_since(then).ok());
+            files.extend(object.map(|object| (object, age)));
+            let is_old = age.is_some_and(|age| age > ORPHAN_AGE);
+            if clock.is_some_and(|name| is_old || is_abandoned(name)) {
+                storage.delete(&entry.path).await?;
+            }
+        }
+    }
+    // After the heartbeats: a put deletes its own once its manifests are written.
+    let manifests = manifests(node.cluster, node.node, MANIFESTS).await?.into_iter();
+    let manifests = manifests.map(|(_, listed)| listed.version.object).collect();
+    Ok(NodeHoldings { manifests, files })
+}
+
+/// Returns when a file was written.
+async fn modified(storage: &dyn Node, entry: &Entry) -> Result<Option<SystemTime>> {
+    match entry.modified {
+        Some(modified) => Ok(Some(modified)),
+        None => Ok(storage.stat(&entry.path).await?.and_then(|stat| stat.modified)),
+    }
+}
+
+/// Removes the claim of a process that was killed after it had promoted the object: nobody claims
+/// that object again.
+async fn remove_void_claim(storage: &dyn Node, path: &str) -> Result<()> {
+    match storage.read(path, None).await {
+        Ok(text) if claim::is_void(&String::from_utf8_lossy(&text)) => storage.delete(path).await,
+        // It was released meanwhile, or cannot be read now.
+        _ => Ok(()),
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::node::{Endpoint, Mode, passing_name};
+    use crate::placement::Member;
+    use crate::setup::Setup;
+    use crate::volume::Volume;
+
+    /// Returns a volume of three nodes in memory, and one of the nodes.
+    async fn volume() -> (Volume, Arc<dyn Node>) {
+        let node = |number: usize| {
+            let name = format!("n{number}");
+            let node: Arc<dyn Node> = Arc::new(Endpoint::memory(&name).unwrap());
+            (Member { domain: name.clone(), name, is_drained: false }, node)
+        };
+        let nodes: Vec<_> = (0..3).map(node).collect();
+        let store = Arc::clone(&nodes[1].1);
+        let code = paritas::Code::new(&"2+1".parse().unwrap()).unwrap();
+        let volume = Volume::new(Setup::new("0".repeat(32), code, nodes)).unwrap();
+        volume.mark_nodes().await.unwrap();
+        (volume, store)
+    }
+
+    /// A client that is killed while it reads a node's clock leaves a file there.
+    #[tokio::test]
+    async fn clocks_of_killed_clients_are_removed() {
+        let (volume, store) = volume().await;
+        let mine = passing_name().unwrap();
+        // The same process number, of a process that began at another time.
+        let [machine, process, _, number] = mine.split('-').collect::<Vec<_>>().try_into().unwrap();
+        let killed = format!("{CLOCK}{machine}-{process}-1-{number}");
+        let (mine, foreign) = (format!("{CLOCK}{mine}"), format!("{CLOCK}{}", "0".repeat(16)));
+        for path in [&mine, &killed, &foreign] {
+            store.write(path, "clock\n".into(), Mode::Replace).await.unwrap();
+        }
+        assert_eq!(volume.collect().await.unwrap(), 0);
+        let mut left: Vec<String> =
+            store.list(names::RUNNING).map(|it| it.unwrap().path).collect().await;
+        left.sort();
+        let mut expected = [mine, foreign];
+        expected.sort();
+        assert_eq!(left, expected);
+    }
+
+    /// A process that is killed after it has promoted an object leaves its claim, and nobody claims
+    /// that object again.
+    #[tokio::test]
+    async fn claims_of_killed_processes_are_removed() {
+        let (volume, store) = volume().await;
+        let tag = crate::process::tag().unwrap();
+        let (rest, _) = tag.rsplit_once('-').unwrap();
+        let now = crate::clock::now();
+        let texts = [
+            (1, format!("{now} {} {rest}-1\n", "a".repeat(32)), false),
+            (2, format!("{now} {} {tag}\n", "b".repeat(32)), true),
+            (3, format!("{} {}\n", now - 86_400, "c".repeat(32)), false),
+            (4, format!("{now} {}\n", "d".repeat(32)), true),
+        ];
+        let place = |number| names::claim(ObjectId::new([number; 16]));
+        for (number, text, _) in &texts {
+            store.write(&place(*number), text.clone().into(), Mode::Replace).await.unwrap();
+        }
+        assert_eq!(volume.collect().await.unwrap(), 0);
+        for (number, text, stays) in &texts {
+            assert_eq!(store.read(&place(*number), None).await.is_ok(), *stays, "{text}");
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! The files of one name on the nodes of a volume. Each call asks one node and returns what it
+//! found; nothing is remembered here.
+
+use bytes::Bytes;
+use futures::StreamExt;
+use futures::future::join_all;
+use paritas_shards::ObjectId;
+use paritas_store::error::{Error, ErrorKind, Result};
+
+use crate::cluster::Cluster;
+use crate::flaw::Flaw;
+use crate::manifest::{Body, Content, Manifest};
+use crate::names::{self, ObjectName, PartPath};
+use crate::node::{Mode, Node};
+use crate::protocol::{Listed, NodeIndex, PartIndex, PartPlaces};
+use crate::transfer::check::check;
+use crate::transfer::rebuild::{Rebuild, Rebuilt};
+use crate::transfer::{Place, ShardedObject};
+
+/// The files of a name.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct NameFiles<'a> {
+    pub cluster: &'a Cluster,
+    pub name: &'a ObjectName,
+}
+
+/// A manifest that was read from a node.
+#[derive(Debug, Clone)]
+pub(crate) struct ManifestFile {
+    pub manifest: Manifest,
+    /// The manifest as it is stored.
+    pub bytes: Bytes,
+    /// The object that it describes, if that is in shards.
+    pub object: Option<ShardedObject>,
+}
+
+/// What a node has of the parts of an object.
+#[derive(Debug, Default)]
+pub(crate) struct NodeParts {
+    /// The parts that are whole.
+    pub whole: Vec<usize>,
+    /// The parts that are there and not whole.
+    pub damaged: Vec<usize>,
+    pub flaws: Vec<Flaw>,
+    pub read_bytes: u64,
+    /// Why the node may have more, if it failed.
+    pub failure: Option<Error>,
+}
+
+impl<'a> NameFiles<'a> {
+    pub fn flaw(self, node: NodeIndex, shard: Option<usize>, message: impl Into<String>) -> Flaw {
+        Flaw::new(self.cluster.node_name(node), shard, message)
+    }
+
+    /// Returns the place of a part on a node.
+    pub fn place(self, node: NodeIndex, object: &ShardedObject, part: usize) -> Place {
+        let path = self.name.part(object.id, &object.layout.file_suffix(part));
+        self.cluster.place(node, path)
+    }
+
+    /// Lists the versions of the name.
+    pub async fn versions(self, node: NodeIndex) -> Result<Vec<Listed>> {
+        self.cluster.expect_ready(node).await?;
+        let folder = self.name.folder();
+        let mut entries = self.cluster.node(node).list(&folder);
+        let mut versions = Vec::new();
+        while let Some(entry) = entries.next().await {
+            versions.extend(self.name.version(&entry?.path));
+        }
+        Ok(versions)
+    }
+
+    /// Reads a manifest. The code of the object is taken from the header of its shards, by which
+    /// they are read and made; the manifest's field `code` is not used.
+    pub async fn read_manifest(self, node: NodeIndex, listed: Listed) -> Result<ManifestFile> {
+        let path = self.name.manifest(&listed);
+        let bytes = self.cluster.node(node).read(&path, None).await?;
+        let manifest = Manifest::from_bytes(&path, &bytes)?;
+        let id = manifest.listed.version.object;
+        let object = match &manifest.content {
+            Some(Content { body: Body::Shards { header, .. }, digest, .. }) => {
+                let (layout, digest) = (self.cluster.layout_of(header)?, *digest);
+                Some(ShardedObject { id, layout, length: listed.length, digest })
+            }
+            _ => None,
+        };
+        Ok(ManifestFile { manifest, bytes, object })
+    }
+
+    /// Writes a manifest to a node that bears the volume's mark.
+    pub async fn write_manifest(self, node: NodeIndex, listed: Listed, bytes: Bytes) -> Result<()> {
+        let storage = self.cluster.writable(node).await?;
+        storage.write(&self.name.manifest(&listed), bytes, Mode::Replace).await
+    }
+
+    /// Deletes everything of an object.
+    pub async fn delete_object(self, node: NodeIndex, object: ObjectId) -> Result<()> {
+        let folder = self.name.object_folder(object);
+        delete_object(&**self.cluster.node(node), object, &folder).await
+    }
+
+    /// Looks for the parts of an object on all nodes. If `is_deep`, parts are read completely
+    /// before they count as whole.
+    pub async fn find_everywhere(self, object: &ShardedObject, is_deep: bool) -> Vec<NodeParts> {
+        let find = |node| self.find_parts(node, object, is_deep);
+        join_all(self.cluster.nodes().map(find)).await
+    }
+
+    /// Looks for the parts of an object on a node.
+    pub async fn find_parts(
+        self,
+        node: NodeIndex,
+        object: &ShardedObject,
+        is_deep: bool,
+    ) -> NodeParts {
+        let mut found = NodeParts::default();
+        found.failure = self.look_at_parts(node, object, is_deep, &mut found).await.err();
+        found
+    }
+
+    async fn look_at_parts(
+        self,
+        node: NodeIndex,
+        object: &ShardedObject,
+        is_deep: bool,
+        found: &mut NodeParts,
+    ) -> Result<()> {
+        self.cluster.expect_ready(node).await?;
+        for (file, path, length) in self.list_parts(node, object.id).await? {
+            // Not every part of a later stage has its stage in the name.
+            let is_it = |&part: &usize| {
+                object.layout.part(part).shard == file.shard
+                    && self.name.part(object.id, &object.layout.file_suffix(part)) == path
+            };
+            let Some(part) = (0..object.layout.part_count()).find(is_it) else { continue };
+            match self.look_at(node, object, part, length, is_deep).await {
+                Ok(read) => {
+                    found.whole.push(part);
+                    found.read_bytes += read;
+                }
+                Err(error) => {
+                    found.damaged.push(part);
+                    self.flaw(node, Some(file.shard), error.message()).add_to(&mut found.flaws);
+                    if is_deep && object.file_bytes(part) == Some(length) {
+                        // A node that cannot even tell its length has failed; its parts may be
+                        // whole.
+                        self.cluster.node(node).stat(&path).await?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Lists the files of an object's parts, each with its path and length.
+    async fn list_parts(
+        self,
+        node: NodeIndex,
+        object: ObjectId,
+    ) -> Result<Vec<(PartPath, String, u64)>> {
+        let storage = self.cluster.node(node);
+        let folder = self.name.object_folder(object);
+        let (mut entries, mut files) = (storage.list(&folder), Vec::new());
+        while let Some(entry) = entries.next().await {
+            let entry = entry?;
+            let Some(part) = names::parse_part(&entry.path) else { continue };
+            let length = match entry.length {
+                Some(length) => Some(length),
+                // It may be deleted after it was listed.
+                None => storage.stat(&entry.path).await?.map(|stat| stat.length),
+            };
+            files.extend(length.map(|length| (part, entry.path, length)));
+        }
+        Ok(files)
+    }
+
+    /// Checks a part that is listed with a length. Returns the number of bytes that were read.
+    async fn look_at(
+        self,
+        node: NodeIndex,
+        object: &ShardedObject,
+        part: usize,
+        length: u64,
+        is_deep: bool,
+    ) -> Result<u64> {
+        match object.file_bytes(part) {
+            Some(whole) if whole == length && is_deep => self.check(node, object, part).await,
+            Some(whole) if whole == length => Ok(0),
+            whole => {
+                let whole = whole.unwrap_or_default();
+                let message = format!("must have {whole} bytes; got {length}");
+                Err(Error::new(ErrorKind::Io, message))
+            }
+        }
+    }
+
+    /// Reads a part completely, from the disk where that is on this machine, and checks that all of
+    /// it is as it was written. Returns the number of bytes that were read.
+    pub async fn check(self, node: NodeIndex, object: &ShardedObject, part: usize) -> Result<u64> {
+        let place = self.place(node, object, part);
+        place.node.forget_cached(&place.path).await;
+        let parts = object.layout.part_count() as u64;
+        let progress = |bytes: u64| self.cluster.advance(self.name, bytes / parts);
+        check(object, part, &place, &progress).await
+    }
+
+    /// Returns whether a part that was found damaged is there and still damaged: in any block, if
+    /// `is_deep`, otherwise by its length. A file on a node that does not answer does not count as
+    /// damaged.
+    pub async fn is_damaged(
+        self,
+        node: NodeIndex,
+        object: &ShardedObject,
+        part: usize,
+        is_deep: bool,
+    ) -> bool {
+        let place = self.place(node, object, part);
+        let Ok(Some(stat)) = place.node.stat(&place.path).await else { return false };
+        if Some(stat.length) != object.file_bytes(part) {
+            return true;
+        }
+        is_deep
+            && check(object, part, &place, &|_| {}).await.is_err()
+            && place.node.stat(&place.path).await.is_ok()
+    }
+
+    /// Makes parts of an object from those that are at `places`, and stores each on a node.
+    pub async fn rebuild(
+        self,
+        object: &ShardedObject,
+        places: &PartPlaces,
+        wanted: &[(usize, NodeIndex)],
+    ) -> Result<Rebuilt> {
+        self.cluster.expect_room(self.name, &object.layout)?;
+        let target = |&(part, node): &(usize, NodeIndex)| (part, self.place(node, object, part));
+        let place = |part: usize| {
+            let node = places.of(PartIndex(part)).next()?;
+            Some(self.place(node, object, part))
+        };
+        let rebuild = Rebuild {
+            object: object.clone(),
+            places: (0..object.layout.part_count()).map(place).collect(),
+            settings: self.cluster.setup.settings.clone(),
+        };
+        let progress = |bytes| self.cluster.advance(self.name, bytes);
+        rebuild.run(wanted.iter().map(target).collect(), &progress).await
+    }
+}
+
+/// Deletes everything that a node has of an object: what is in the folder of its parts, its
+/// heartbeat, hints and claim.
+pub(crate) async fn delete_object(
+    storage: &dyn Node,
+    object: ObjectId,
+    folder: &str,
+) -> Result<()> {
+    let mut entries = storage.list(folder);
+    let mut paths: Vec<String> = Vec::new();
+    while let Some(entry) = entries.next().await {
+        paths.push(entry?.path);
+    }
+    let has_folder = !paths.is_empty();
+    paths.extend([names::RUNNING, names::OWED, names::BACKLOG].map(|f| names::mark(f, object)));
+    paths.push(names::claim(object));
+    let deleted = join_all(paths.iter().map(|path| storage.delete(path))).await;
+    deleted.into_iter().collect::<Result<()>>()?;
+    if has_folder {
+        // An empty folder does no harm. Nobody stores in this one any more, because each put draws
+        // an id of its own.
+        let _ = storage.delete_folder(folder).await;
+    }
+    Ok(())
+}

@@ -1,0 +1,278 @@
+//! Finding the version of a name that counts, and the places of its shards.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use futures::future::join_all;
+use futures::stream::{FuturesUnordered, StreamExt};
+use paritas_store::error::{Error, ErrorKind, Result};
+
+use crate::cluster::{Cluster, MOST_ATTEMPTS};
+use crate::driver::drive;
+use crate::files::{ManifestFile, NameFiles};
+use crate::flaw::{Flaw, told};
+use crate::found::{FoundObject, GetOptions, ObjectBytes};
+use crate::hands::{NameHands, NameLog};
+use crate::manifest::{Body, Piece};
+use crate::names::{self, ObjectName};
+use crate::protocol::{Get, GetOutcome, Listed, NodeIndex, PartIndex, Version, VersionKind};
+use crate::transfer::ShardedObject;
+use crate::transfer::receive::Receiver;
+
+/// Time for which one node is asked for a manifest before the next one is asked as well.
+const NEXT_NODE: Duration = Duration::from_millis(250);
+
+/// Finds an object.
+pub(crate) struct FindJob<'a> {
+    pub files: NameFiles<'a>,
+    pub options: GetOptions,
+}
+
+/// What a survey showed.
+struct Survey {
+    listed: Listed,
+    /// The nodes that showed the manifest.
+    holders: BTreeSet<NodeIndex>,
+    is_sure: bool,
+    flaws: Vec<Flaw>,
+}
+
+impl<'a> FindJob<'a> {
+    /// Prepares to find the newest version, and nothing if that is not sure.
+    pub fn of(cluster: &'a Cluster, name: &'a ObjectName) -> Self {
+        Self { files: NameFiles { cluster, name }, options: GetOptions::default() }
+    }
+
+    pub async fn run(self) -> Result<FoundObject> {
+        let mut unread = None;
+        for _ in 0..MOST_ATTEMPTS {
+            let mut survey = self.survey().await?;
+            if let Some(file) = self.read_manifest(&mut survey).await {
+                return self.open(file, survey);
+            }
+            // Another version may have replaced it after the survey. If it still counts in the next
+            // survey, it is damaged or out of reach.
+            if unread.replace(survey.listed) == Some(survey.listed) {
+                return Err(self.unreadable(&survey).await);
+            }
+        }
+        Err(replaced(self.files.name))
+    }
+
+    async fn survey(&self) -> Result<Survey> {
+        let NameFiles { cluster, name } = self.files;
+        let mut hands = NameHands::new(cluster, name);
+        let (outcome, get) = drive(Get::new(cluster.quorum), &mut hands).await;
+        let flaws = hands.log.flaws;
+        match outcome {
+            GetOutcome::Found(listed, holders) => {
+                Ok(Survey { listed, holders, is_sure: true, flaws })
+            }
+            GetOutcome::NotFound(_) => {
+                Err(Error::new(ErrorKind::NotFound, format!("there is no object {name}")))
+            }
+            GetOutcome::Unsure(Some(listed))
+                if self.options.allow_stale && listed.kind == VersionKind::Put =>
+            {
+                let holders = get.holders(listed.version);
+                Ok(Survey { listed, holders, is_sure: false, flaws })
+            }
+            GetOutcome::Unsure(_) | GetOutcome::Lost(_) => Err(Error::new(
+                ErrorKind::TooFewNodes,
+                format!(
+                    "{name}: too few nodes answered to be sure of the newest version; {} of {} \
+                         must: {}",
+                    cluster.quorum.to_read(),
+                    cluster.quorum.nodes(),
+                    told(&flaws)
+                ),
+            )),
+        }
+    }
+
+    /// Reads the manifest from one of the nodes that are known to have it. If none of these can be
+    /// read, asks the nodes that the survey did not wait for. While a node is slow to answer, the
+    /// next one is asked as well.
+    async fn read_manifest(&self, survey: &mut Survey) -> Option<ManifestFile> {
+        let Survey { listed, holders, flaws, .. } = survey;
+        let others = self.files.cluster.nodes().filter(|node| !holders.contains(node));
+        let nodes: Vec<NodeIndex> = holders.iter().copied().chain(others).collect();
+        let read = async |node| (node, self.read_from(node, *listed, holders).await);
+        let mut left = nodes.into_iter();
+        let mut asked = FuturesUnordered::new();
+        loop {
+            asked.extend(left.next().map(&read));
+            tokio::select! {
+                found = asked.next() => match found? {
+                    (_, Ok(Some(file))) => return Some(file),
+                    (_, Ok(None)) => {}
+                    (node, Err(error)) => {
+                        self.files.flaw(node, None, error.message()).add_to(flaws);
+                    }
+                },
+                () = tokio::time::sleep(NEXT_NODE), if left.len() > 0 => {}
+            }
+        }
+    }
+
+    /// Reads the manifest from a node, if the node has it.
+    async fn read_from(
+        &self,
+        node: NodeIndex,
+        listed: Listed,
+        holders: &BTreeSet<NodeIndex>,
+    ) -> Result<Option<ManifestFile>> {
+        if !holders.contains(&node) && !self.files.versions(node).await?.contains(&listed) {
+            return Ok(None);
+        }
+        self.files.read_manifest(node, listed).await.map(Some)
+    }
+
+    /// Returns why a version's manifest can be read whole from no node: all copies are damaged,
+    /// they are gone, or a node does not answer.
+    async fn unreadable(&self, survey: &Survey) -> Error {
+        let (NameFiles { cluster, name }, flaws) = (self.files, told(&survey.flaws));
+        let path = name.manifest(&survey.listed);
+        let look = async |node: NodeIndex| {
+            cluster.expect_ready(node).await?;
+            match cluster.node(node).read(&path, None).await {
+                Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+                read => read.map(|_| true),
+            }
+        };
+        let looks = join_all(cluster.nodes().map(look)).await;
+        let copies: Result<Vec<bool>> = looks.into_iter().collect();
+        match copies.map(|copies| copies.contains(&true)) {
+            Ok(true) => Error::new(
+                ErrorKind::TooFewShards,
+                format!(
+                    "{name}: every copy of its manifest is damaged; what is left of its shards is \
+                     in the folders {} of the nodes, where they may still be decoded. {flaws}",
+                    name.object_folder(survey.listed.version.object)
+                ),
+            ),
+            Ok(false) => replaced(name),
+            Err(_) => {
+                Error::new(ErrorKind::Io, format!("{name}: no manifest can be read: {flaws}"))
+            }
+        }
+    }
+
+    fn open(&self, file: ManifestFile, survey: Survey) -> Result<FoundObject> {
+        let ManifestFile { manifest, object, .. } = file;
+        let missing = || Error::new(ErrorKind::Internal, "the manifest describes no object");
+        let content = manifest.content.as_ref().ok_or_else(missing)?;
+        let digest = content.digest;
+        let content = match (&content.body, &object) {
+            (Body::Inline(bytes), _) => ObjectBytes::Inline(bytes.clone().into()),
+            (Body::Shards { placement, .. }, Some(object)) => self.receive(object, placement),
+            (Body::Shards { .. }, None) => return Err(missing()),
+            (Body::Pieces { upload, pieces }, _) => {
+                ObjectBytes::Pieces { upload: upload.clone(), pieces: pieces.clone() }
+            }
+        };
+        let (flaws, is_sure, warnings) = (survey.flaws, survey.is_sure, Vec::new());
+        Ok(FoundObject { digest, content, flaws, is_sure, manifest, warnings })
+    }
+
+    /// Prepares to read an object from its shards. Each shard is expected on the node that the
+    /// manifest names or, if it names none, on its home. If too few are found there, all nodes are
+    /// asked ([`look_everywhere`]).
+    fn receive(&self, object: &ShardedObject, placement: &[String]) -> ObjectBytes {
+        let cluster = self.files.cluster;
+        let homes = cluster.spread(object.id, object.layout.code()).homes;
+        let hinted = |part: usize| placement.get(part).and_then(|node| cluster.find_node(node));
+        // What a later stage adds is asked for last, because it may not be there yet.
+        let node = |part: usize| hinted(part).or_else(|| homes.get(part).copied());
+        receive(self.files, object, node)
+    }
+}
+
+/// Prepares to read an object whose parts are on the nodes that `node` returns.
+fn receive(
+    files: NameFiles<'_>,
+    object: &ShardedObject,
+    node: impl Fn(usize) -> Option<NodeIndex>,
+) -> ObjectBytes {
+    let nodes: Vec<Option<NodeIndex>> = (0..object.layout.part_count()).map(node).collect();
+    let place = |(part, node): (usize, &Option<NodeIndex>)| {
+        node.map(|node| files.place(node, object, part))
+    };
+    let places = nodes.iter().enumerate().map(place).collect();
+    let settings = files.cluster.setup.settings.clone();
+    let receiver = Receiver::new(object.layout.clone(), object.length, places, settings);
+    let name = |node: NodeIndex| files.cluster.node_name(node).to_owned();
+    let nodes = nodes.into_iter().map(|node| node.map(name)).collect();
+    ObjectBytes::Shards { receiver, nodes }
+}
+
+/// Looks on all nodes for the shards of an object, because too few were where they should be. If a
+/// shard could not be read from one node and another node has a copy, takes that copy. Also returns
+/// what went wrong, if a node did not answer: it may have what is missing.
+pub(crate) async fn look_everywhere(
+    cluster: &Cluster,
+    object: FoundObject,
+) -> (FoundObject, Vec<Flaw>) {
+    let ObjectBytes::Shards { receiver, nodes: asked } = &object.content else {
+        return (object, Vec::new());
+    };
+    let Some(sharded) = object.sharded() else { return (object, Vec::new()) };
+    let flawed: BTreeSet<usize> = receiver.flaws().into_iter().map(|(part, _)| part).collect();
+    let has_failed = |part: usize, node: NodeIndex| {
+        flawed.contains(&part) && asked[part].as_deref() == Some(cluster.node_name(node))
+    };
+    let files = NameFiles { cluster, name: object.name() };
+    let mut log = NameLog::default();
+    let is_silent = log.take_all(files, files.find_everywhere(&sharded, false).await) > 0;
+    let silent = if is_silent { log.flaws } else { Vec::new() };
+    let node =
+        |part: usize| log.whole.of(PartIndex(part)).min_by_key(|&node| has_failed(part, node));
+    let content = receive(files, &sharded, node);
+    (FoundObject { content, ..object }, silent)
+}
+
+/// Whether a survey shows surely that the name means another version by now, or nothing. Also
+/// returns what went wrong on nodes.
+pub(crate) async fn is_replaced(files: NameFiles<'_>, version: Version) -> (bool, Vec<Flaw>) {
+    let mut hands = NameHands::new(files.cluster, files.name);
+    let outcome = drive(Get::again(files.cluster.quorum, version), &mut hands).await.0;
+    let is_replaced = matches!(outcome, GetOutcome::Found(..) | GetOutcome::NotFound(_));
+    (is_replaced, hands.log.flaws)
+}
+
+/// Finds a piece of an object.
+pub(crate) async fn find_piece(
+    cluster: &Cluster,
+    object: &FoundObject,
+    upload: &str,
+    piece: &Piece,
+) -> Result<FoundObject> {
+    let name = names::piece(upload, piece.number)?;
+    let is_it =
+        |found: &FoundObject| (found.length(), found.digest()) == (piece.length, piece.digest);
+    match FindJob::of(cluster, &name).run().await {
+        Ok(found) if is_it(&found) => Ok(found),
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+        // Pieces go when their object is replaced or removed.
+        _ => {
+            let files = NameFiles { cluster, name: object.name() };
+            let (is_replaced, _) = is_replaced(files, object.listed().version).await;
+            let message = format!("{}: piece {} is gone ({name})", files.name, piece.number);
+            match is_replaced {
+                true => Err(replaced(files.name)),
+                false => Err(Error::new(ErrorKind::TooFewShards, message)),
+            }
+        }
+    }
+}
+
+/// Returns the error that an object was replaced or removed while it was read.
+pub(crate) fn replaced(name: &ObjectName) -> Error {
+    let message = format!("{name} was replaced or removed while it was read; read it again");
+    Error::new(ErrorKind::Busy, message)
+}
+
+/// Returns the error that work on an object was begun anew too often.
+pub(crate) fn keeps_changing(name: &ObjectName) -> Error {
+    Error::new(ErrorKind::Busy, format!("{name}: other processes keep replacing it"))
+}

@@ -1,0 +1,136 @@
+//! Listing a volume: the names, and the versions of each.
+
+use std::collections::BTreeMap;
+
+use futures::future::join_all;
+use futures::stream::StreamExt;
+use paritas_store::error::{Error, ErrorKind, Result};
+
+use crate::cluster::Cluster;
+use crate::flaw::{Flaw, told};
+use crate::found::GetOptions;
+use crate::names::{self, ObjectName, PathName};
+use crate::protocol::{Listed, NodeIndex, VersionKind};
+use crate::shortened::Shortened;
+
+/// All objects of a volume, or those whose names begin with a prefix.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct Listing {
+    /// The objects by name, each with its newest version.
+    pub objects: BTreeMap<ObjectName, Listed>,
+    /// The nodes that did not answer.
+    pub flaws: Vec<Flaw>,
+    /// Whether enough nodes answered to be sure that nothing is missing.
+    pub is_sure: bool,
+}
+
+/// All versions that any node has.
+#[derive(Debug, Default)]
+pub(crate) struct Versions {
+    /// For each name, its versions, each with the number of nodes that have it and are not drained.
+    pub names: BTreeMap<ObjectName, BTreeMap<Listed, usize>>,
+    pub answered: usize,
+    pub flaws: Vec<Flaw>,
+}
+
+impl Versions {
+    /// Returns the error for too few answers.
+    fn too_few(&self, cluster: &Cluster) -> Error {
+        let message = format!(
+            "{} of {} nodes answered, {} must to be sure of what there is: {}",
+            self.answered,
+            cluster.quorum.nodes(),
+            cluster.quorum.to_read(),
+            told(&self.flaws)
+        );
+        Error::new(ErrorKind::TooFewNodes, message)
+    }
+}
+
+/// Lists the names that begin with a prefix.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ListJob<'a> {
+    pub cluster: &'a Cluster,
+    pub prefix: &'a str,
+}
+
+impl ListJob<'_> {
+    /// Lists the objects, those of the volume itself only if the prefix asks for them. Too few
+    /// answers are an error, unless `options` allow stale ones and at least one node answered.
+    pub async fn run(self, options: GetOptions) -> Result<Listing> {
+        let found = self.look().await;
+        let is_sure = found.answered >= self.cluster.quorum.to_read();
+        if !is_sure && (!options.allow_stale || found.answered == 0) {
+            return Err(found.too_few(self.cluster));
+        }
+        let is_own = |name: &ObjectName| names::is_own(name.as_str());
+        let shows_own = names::is_own(self.prefix);
+        let shown = found.names.into_iter().filter(|(name, _)| shows_own || !is_own(name));
+        let newest = shown.filter_map(|(name, versions)| {
+            let newest = versions.into_keys().next_back()?;
+            (newest.kind == VersionKind::Put).then_some((name, newest))
+        });
+        Ok(Listing { objects: newest.collect(), flaws: found.flaws, is_sure })
+    }
+
+    /// Lists all versions. Too few answers are an error.
+    pub async fn versions(self) -> Result<Versions> {
+        let found = self.look().await;
+        match found.answered < self.cluster.quorum.to_read() {
+            true => Err(found.too_few(self.cluster)),
+            false => Ok(found),
+        }
+    }
+
+    /// Lists what the nodes that answer have.
+    async fn look(self) -> Versions {
+        let (cluster, folder) = (self.cluster, names::folder_above(self.prefix));
+        let lists = cluster.nodes().map(|node| manifests(cluster, node, &folder));
+        let lists = join_all(lists).await;
+        let mut found = Versions::default();
+        let mut shortened = Shortened { cluster, paths: BTreeMap::new() };
+        for (node, list) in cluster.nodes().zip(lists) {
+            found.answered += usize::from(list.is_ok());
+            let list = list.unwrap_or_else(|error| {
+                found.flaws.push(cluster.flaw(node, &error));
+                Vec::new()
+            });
+            for (name, listed) in list {
+                match name {
+                    PathName::Whole(name) => self.add(&mut found, name, listed, node),
+                    PathName::Shortened(path) => shortened.add(path, listed, node),
+                }
+            }
+        }
+        for (path, name) in shortened.names(&mut found.flaws).await {
+            for (&listed, nodes) in shortened.paths.get(&path).into_iter().flatten() {
+                nodes.iter().for_each(|&node| self.add(&mut found, name.clone(), listed, node));
+            }
+        }
+        found
+    }
+
+    /// Takes in a version that a node has, if its name begins with the prefix.
+    fn add(self, found: &mut Versions, name: ObjectName, listed: Listed, node: NodeIndex) {
+        if name.as_str().starts_with(self.prefix) {
+            let versions = found.names.entry(name).or_default();
+            *versions.entry(listed).or_default() += usize::from(self.cluster.quorum.counts(node));
+        }
+    }
+}
+
+/// Lists the manifests in a folder of a node.
+pub(crate) async fn manifests(
+    cluster: &Cluster,
+    node: NodeIndex,
+    folder: &str,
+) -> Result<Vec<(PathName, Listed)>> {
+    cluster.expect_ready(node).await?;
+    let mut entries = cluster.node(node).list(folder);
+    let mut manifests = Vec::new();
+    while let Some(entry) = entries.next().await {
+        manifests.extend(names::parse_manifest(&entry?.path));
+    }
+    Ok(manifests)
+}

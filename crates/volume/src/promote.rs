@@ -1,0 +1,123 @@
+//! Promoting objects: adding the parts of the next stage of their code.
+
+use paritas_store::error::{Error, ErrorKind, Result};
+
+use crate::claim::Claim;
+use crate::driver::drive;
+use crate::files::NameFiles;
+use crate::find::FindJob;
+use crate::flaw::{Flaw, told};
+use crate::found::FoundObject;
+use crate::hands::{NameHands, NameLog};
+use crate::hints::Hints;
+use crate::names::ObjectName;
+use crate::protocol::{Promote, PromoteOutcome};
+use crate::stages::stage_ends;
+use crate::transfer::ShardedObject;
+
+/// What a repair or a promotion did.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Repaired {
+    /// The name.
+    pub name: ObjectName,
+    /// Number of parts that were made or copied.
+    pub stored: usize,
+    /// Number of manifests that were written.
+    pub manifests: usize,
+    /// Whether something is left to repair.
+    pub is_owed: bool,
+    /// Whether the name means nothing any more, so that only remains were removed.
+    pub is_removed: bool,
+    /// What was wrong on nodes.
+    pub flaws: Vec<Flaw>,
+    /// Number of bytes of blocks that were read.
+    pub read_bytes: u64,
+}
+
+impl Repaired {
+    /// Returns the report of work that did nothing but what the log says.
+    pub(crate) fn of(name: &ObjectName, log: NameLog) -> Self {
+        Self {
+            name: name.clone(),
+            stored: 0,
+            manifests: 0,
+            is_owed: false,
+            is_removed: false,
+            flaws: log.flaws,
+            read_bytes: log.read_bytes,
+        }
+    }
+}
+
+/// Promotes an object, unless another process does.
+pub(crate) async fn promote(files: NameFiles<'_>) -> Result<Repaired> {
+    let found = FindJob::of(files.cluster, files.name).run().await?;
+    let job = PromoteJob::new(files, &found, false)?;
+    let claim = Claim::take(files.cluster, files.name, job.object.id).await?;
+    claim.hold(job.run()).await
+}
+
+/// Adds the last stage to an object.
+pub(crate) struct PromoteJob<'a> {
+    files: NameFiles<'a>,
+    object: ShardedObject,
+    /// Whether parts that are there are read before they count as whole.
+    is_deep: bool,
+}
+
+impl<'a> PromoteJob<'a> {
+    /// Prepares to add a stage.
+    ///
+    /// # Errors
+    /// If the object's code has no later stage.
+    pub fn new(files: NameFiles<'a>, found: &FoundObject, is_deep: bool) -> Result<Self> {
+        let object = found.sharded().filter(|object| object.layout.code().stages() > 1);
+        let one = || Error::parameters(format!("{} has a code of one stage", files.name));
+        Ok(Self { files, object: object.ok_or_else(one)?, is_deep })
+    }
+
+    pub async fn run(self) -> Result<Repaired> {
+        let (NameFiles { cluster, name }, id) = (self.files, self.object.id);
+        let code = self.object.layout.code();
+        let mut hands = NameHands::new(cluster, name);
+        (hands.is_deep, hands.object) = (self.is_deep, Some(self.object.clone()));
+        let ends = stage_ends(code);
+        let made = ends[ends.len() - 2]..ends[ends.len() - 1];
+        let promote = Promote::new(cluster.quorum, id, cluster.spread(id, code), made);
+        let (outcome, promote) = drive(promote, &mut hands).await;
+        let PromoteOutcome::Promoted { is_owed } = outcome else {
+            return Err(self.failure(&outcome, &hands.log.flaws).await);
+        };
+        Hints::backlog(cluster).remove(id).await;
+        if is_owed {
+            Hints::owed(cluster).leave(id, name).await;
+        }
+        let stored = promote.stored().iter().count();
+        Ok(Repaired { stored, is_owed, ..Repaired::of(name, hands.log) })
+    }
+
+    /// Returns the error of a promotion that did not end well.
+    async fn failure(&self, outcome: &PromoteOutcome, flaws: &[Flaw]) -> Error {
+        let (kind, what) = match outcome {
+            PromoteOutcome::Incomplete { .. } if self.is_lost().await => {
+                (ErrorKind::TooFewShards, "too few shards are whole")
+            }
+            PromoteOutcome::Incomplete { .. } => {
+                (ErrorKind::TooFewNodes, "some parts could not be made or stored")
+            }
+            PromoteOutcome::Superseded => (ErrorKind::Busy, "the object was replaced meanwhile"),
+            PromoteOutcome::Unsure => (ErrorKind::TooFewNodes, "too few nodes answered"),
+            PromoteOutcome::Promoted { .. } => (ErrorKind::Internal, "the object is promoted"),
+        };
+        Error::new(kind, format!("{}: {what}: {}", self.files.name, told(flaws)))
+    }
+
+    /// Whether all nodes answer and the object does not follow from the parts that they have.
+    async fn is_lost(&self) -> bool {
+        let found = self.files.find_everywhere(&self.object, self.is_deep).await;
+        let parts = found.iter().flat_map(|found| found.whole.iter().copied());
+        let is_sure = found.iter().all(|found| found.failure.is_none());
+        is_sure && !self.object.layout.is_solvable_from(parts)
+    }
+}

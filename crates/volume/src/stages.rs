@@ -1,0 +1,46 @@
+//! The stages of a code: which parts each has, and how many losses it survives.
+
+use paritas::{Code, NodeId};
+use paritas_shards::Part;
+
+/// The blocks of an LT code, in hundredths of k, with which nearly every graph can be decoded. It
+/// decides for how many lost nodes the manifests of an LT volume are prepared.
+const LT_HUNDREDTHS: usize = 130;
+
+/// Returns the parts of a code, by stage and then by shard.
+pub(crate) fn parts_of(code: &Code) -> Vec<Part> {
+    let has_any = |node: NodeId, stage: u8| {
+        code.node_cells(node).iter().any(|&cell| code.cell(cell).stage == stage)
+    };
+    let of_stage = |stage| {
+        let nodes = code.nodes().filter(move |&node| has_any(node, stage));
+        nodes.map(move |node| Part { stage, shard: node.index() })
+    };
+    (1..=code.stages()).flat_map(of_stage).collect()
+}
+
+/// Returns the number of parts up to the end of each stage of a code.
+pub(crate) fn stage_ends(code: &Code) -> Vec<usize> {
+    let parts = parts_of(code);
+    (1..=code.stages()).map(|stage| parts.partition_point(|part| part.stage <= stage)).collect()
+}
+
+/// Returns how many of `nodes` nodes may be lost, whichever they are, at the last stage of a code
+/// whose shards are spread over `serving` of them; but at most `most`, if that is given.
+pub(crate) fn losses(code: &Code, most: Option<usize>, nodes: usize, serving: usize) -> usize {
+    losses_at(code, code.stages(), nodes, serving).min(most.unwrap_or(usize::MAX))
+}
+
+/// Returns the same for any stage of a code.
+pub(crate) fn losses_at(code: &Code, stage: u8, nodes: usize, serving: usize) -> usize {
+    let most_on_one = code.node_count().div_ceil(serving.max(1));
+    (shard_tolerance(code, stage) / most_on_one).min(nodes.saturating_sub(1))
+}
+
+/// Returns how many shards may be lost in a stage of a code, whichever they are. For an LT code
+/// this is the number that nearly every graph tolerates.
+pub(crate) fn shard_tolerance(code: &Code, stage: u8) -> usize {
+    let Some(graph) = code.graph() else { return code.tolerance_at(stage) };
+    let enough = graph.data() * LT_HUNDREDTHS / 100;
+    graph.blocks().saturating_sub(enough) * code.node_count() / graph.blocks()
+}

@@ -1,0 +1,333 @@
+//! Verifying objects: are all parts and manifests where they belong, and what is wrong?
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use futures::future::join_all;
+use futures::stream::{self, StreamExt};
+use paritas_shards::blocks::ObjectLayout;
+use paritas_store::error::{ErrorKind, Result};
+use paritas_store::state::State;
+
+use crate::cluster::{Cluster, MOST_ATTEMPTS};
+use crate::files::NameFiles;
+use crate::find::{FindJob, find_piece, is_replaced, replaced};
+use crate::flaw::Flaw;
+use crate::found::FoundObject;
+use crate::get::read_all;
+use crate::hands::NameLog;
+use crate::list::ListJob;
+use crate::names::{self, ObjectName};
+use crate::protocol::{Listed, NodeIndex, PartIndex, VersionKind};
+use crate::stages::stage_ends;
+use crate::transfer::ShardedObject;
+
+/// Number of objects that are looked at side by side.
+const AT_ONCE: usize = 16;
+
+/// The flaw of a node that should have a manifest.
+const NO_MANIFEST: &str = "has no manifest";
+
+/// What is wrong with an object.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Verdict {
+    /// The name.
+    pub name: ObjectName,
+    /// The version that counts.
+    pub listed: Listed,
+    /// The state.
+    pub state: State,
+    /// The stage that the object has reached, from 1; 0 if it is kept in its manifests.
+    pub stage: u8,
+    /// Number of stages of its code.
+    pub stages: u8,
+    /// The shards that are whole on no node.
+    pub missing: Vec<usize>,
+    /// Number of further nodes that may be lost, whichever they are. It is 0 if the object cannot
+    /// be decoded from what was found.
+    pub spare: usize,
+    /// What was wrong on nodes.
+    pub flaws: Vec<Flaw>,
+    /// Number of bytes that were read.
+    pub read_bytes: u64,
+}
+
+/// Looks for all parts and manifests of an object.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct VerifyJob<'a> {
+    pub cluster: &'a Cluster,
+    pub name: &'a ObjectName,
+    /// Whether every block of the parts and every manifest is read.
+    pub is_deep: bool,
+}
+
+impl VerifyJob<'_> {
+    pub async fn run(self) -> Result<Verdict> {
+        let Self { cluster, name, is_deep } = self;
+        let files = NameFiles { cluster, name };
+        for _ in 0..MOST_ATTEMPTS {
+            let object = FindJob::of(cluster, name).run().await?;
+            let look = VersionLook { files, object: &object, is_deep, log: NameLog::default() };
+            let verdict = look.run().await?;
+            let verdict = self.add_pieces(verdict, &object).await?;
+            // What is missing of a version that was replaced or removed meanwhile is not lost.
+            if verdict.state == State::Intact || !is_replaced(files, verdict.listed.version).await.0
+            {
+                return Ok(verdict);
+            }
+        }
+        Err(replaced(name))
+    }
+
+    /// Looks at the pieces of an object as well, and adds what is found there to the verdict.
+    async fn add_pieces(self, mut verdict: Verdict, object: &FoundObject) -> Result<Verdict> {
+        let cluster = self.cluster;
+        let Some((upload, pieces)) = object.upload().zip(object.pieces()) else {
+            return Ok(verdict);
+        };
+        for piece in pieces {
+            let name = &names::piece(upload, piece.number)?;
+            let of_piece = match find_piece(cluster, object, upload, piece).await {
+                Ok(_) => Box::pin(VerifyJob { name, ..self }.run()).await,
+                Err(error) => Err(error),
+            };
+            match of_piece {
+                Ok(found) => {
+                    verdict.state = verdict.state.max(found.state);
+                    verdict.spare = verdict.spare.min(found.spare);
+                    verdict.read_bytes += found.read_bytes;
+                    found.flaws.into_iter().for_each(|flaw| flaw.add_to(&mut verdict.flaws));
+                }
+                // The piece is gone.
+                Err(error) if error.kind() == ErrorKind::TooFewShards => {
+                    (verdict.state, verdict.spare) = (verdict.state.max(State::Lost), 0);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(verdict)
+    }
+}
+
+/// Looks for all parts and manifests of a version.
+struct VersionLook<'a> {
+    files: NameFiles<'a>,
+    object: &'a FoundObject,
+    is_deep: bool,
+    log: NameLog,
+}
+
+/// Number of nodes that answered, of nodes that have the manifest whole (drained ones do not
+/// count), and of nodes that have it damaged.
+#[derive(Debug, Clone)]
+struct Manifests {
+    answered: usize,
+    holders: usize,
+    damaged: usize,
+    /// The nodes that answered, are not drained and have none.
+    lacking: Vec<NodeIndex>,
+}
+
+impl VersionLook<'_> {
+    async fn run(mut self) -> Result<Verdict> {
+        let manifests = self.count_manifests().await;
+        match self.object.sharded() {
+            None => Ok(self.judge_inline(&manifests)),
+            Some(object) => self.judge_shards(&object, manifests).await,
+        }
+    }
+
+    /// Asks all nodes whether they have the manifest of the version. If the job is deep, each
+    /// manifest is read.
+    async fn count_manifests(&mut self) -> Manifests {
+        let (files, quorum) = (self.files, self.files.cluster.quorum);
+        let (listed, is_deep) = (self.object.listed(), self.is_deep);
+        let look = async |node| {
+            let has = files.versions(node).await?.contains(&listed);
+            let read = match has && is_deep {
+                true => files.read_manifest(node, listed).await.map(drop),
+                false => Ok(()),
+            };
+            Ok((has, read))
+        };
+        let looks: Vec<Result<(bool, Result<()>)>> =
+            join_all(files.cluster.nodes().map(look)).await;
+        let mut found = Manifests { answered: 0, holders: 0, damaged: 0, lacking: Vec::new() };
+        for (node, look) in files.cluster.nodes().zip(looks) {
+            found.answered += usize::from(look.is_ok());
+            match look {
+                Ok((true, Ok(()))) => found.holders += usize::from(quorum.counts(node)),
+                Ok((false, _)) => found.lacking.extend(Some(node).filter(|&it| quorum.counts(it))),
+                Ok((true, Err(error))) => {
+                    found.damaged += 1;
+                    self.log.note(files.flaw(node, None, error.message()));
+                }
+                Err(error) => self.log.note(files.flaw(node, None, error.message())),
+            }
+        }
+        found
+    }
+
+    /// Judges an object that is kept in its manifests.
+    fn judge_inline(mut self, manifests: &Manifests) -> Verdict {
+        let cluster = self.files.cluster;
+        let needed = cluster.quorum.to_write();
+        let is_intact = manifests.holders >= needed && manifests.damaged == 0;
+        let missing = needed.saturating_sub(manifests.holders + manifests.damaged);
+        let order = cluster.inline_order(self.object.listed().version.object).into_iter();
+        let should = order.filter(|node| manifests.lacking.contains(node)).take(missing);
+        should.for_each(|node| self.log.note(self.files.flaw(node, None, NO_MANIFEST)));
+        let state = if is_intact { State::Intact } else { State::Repairable };
+        Verdict { state, ..self.verdict(manifests) }
+    }
+
+    async fn judge_shards(
+        mut self,
+        object: &ShardedObject,
+        manifests: Manifests,
+    ) -> Result<Verdict> {
+        let (files, layout) = (self.files, &object.layout);
+        let parts = files.find_everywhere(object, self.is_deep).await;
+        let answered = parts.len() - self.log.take_all(files, parts);
+        // A node may have failed after it had told its versions.
+        let manifests = Manifests { answered: manifests.answered.min(answered), ..manifests };
+        let homes = files.cluster.spread(object.id, layout.code()).homes;
+        let found = FoundParts::new(&self.log, layout, &homes);
+        let state = self.state_of(&found, &manifests).await?;
+        let lacking = manifests.lacking.iter();
+        lacking.for_each(|&node| self.log.note(files.flaw(node, None, NO_MANIFEST)));
+        self.note_strayed(layout, &found, &homes);
+        let stage = found.stage as u8;
+        let holders = manifests.holders;
+        let spare = files.cluster.losable_nodes(layout.code(), stage, &found.places, holders);
+        let verdict = self.verdict(&manifests);
+        Ok(Verdict {
+            state,
+            stage,
+            stages: layout.code().stages(),
+            missing: found.missing.iter().map(|&part| layout.part(part).shard).collect(),
+            spare: spare.min(verdict.spare),
+            ..verdict
+        })
+    }
+
+    /// Returns the verdict as far as the manifests and the log tell it.
+    fn verdict(self, manifests: &Manifests) -> Verdict {
+        // A node with the manifest must be left, and enough nodes must answer.
+        let to_read = self.files.cluster.quorum.to_read();
+        let silent_too = manifests.answered.saturating_sub(to_read);
+        Verdict {
+            name: self.files.name.clone(),
+            listed: self.object.listed(),
+            state: State::Repairable,
+            stage: 0,
+            stages: 0,
+            missing: Vec::new(),
+            spare: manifests.holders.saturating_sub(1).min(silent_too),
+            flaws: self.log.flaws,
+            read_bytes: self.log.read_bytes,
+        }
+    }
+
+    /// Notes where the parts are that are not on their homes.
+    fn note_strayed(&mut self, layout: &ObjectLayout, found: &FoundParts, homes: &[NodeIndex]) {
+        for &part in &found.strayed {
+            let message = format!("belongs on {}", self.files.cluster.node_name(homes[part]));
+            let shard = Some(layout.part(part).shard);
+            let nodes: Vec<NodeIndex> = self.log.whole.of(PartIndex(part)).collect();
+            for node in nodes {
+                self.log.note(self.files.flaw(node, shard, &message));
+            }
+        }
+    }
+
+    async fn state_of(&self, found: &FoundParts, manifests: &Manifests) -> Result<State> {
+        let cluster = self.files.cluster;
+        let is_settled = manifests.holders == cluster.quorum.serving();
+        let is_all_there = found.missing.is_empty() && found.is_placed;
+        Ok(match found.is_solvable {
+            true if is_all_there && is_settled && self.log.flaws.is_empty() => State::Intact,
+            true => State::Repairable,
+            false if manifests.answered < cluster.quorum.nodes() => State::Unknown,
+            false => self.state_by_blocks().await?,
+        })
+    }
+
+    /// Returns the state of an object of which too few shards are whole: it may still be readable
+    /// block by block. If reading fails for another reason than its blocks, nobody knows.
+    ///
+    /// # Errors
+    /// If too little memory is allowed to read it.
+    async fn state_by_blocks(&self) -> Result<State> {
+        let NameFiles { cluster, name } = self.files;
+        let read = read_all(cluster, name, &mut std::io::sink()).await;
+        let Err(error) = read else { return Ok(State::Repairable) };
+        match error.kind() {
+            ErrorKind::TooFewShards | ErrorKind::DigestMismatch => Ok(State::Lost),
+            ErrorKind::Memory => Err(error),
+            _ => Ok(State::Unknown),
+        }
+    }
+}
+
+/// Which parts of an object were found.
+struct FoundParts {
+    /// The stage that the object is in, or that was begun.
+    stage: usize,
+    /// The parts up to this stage that are whole on no node.
+    missing: Vec<usize>,
+    /// For each part up to this stage that is whole, its shard and one node that has it.
+    places: BTreeSet<(usize, NodeIndex)>,
+    /// Whether every part is on its home.
+    is_placed: bool,
+    /// The parts that are whole, but not on their homes.
+    strayed: Vec<usize>,
+    /// Whether the object follows from the parts that are whole.
+    is_solvable: bool,
+}
+
+impl FoundParts {
+    fn new(log: &NameLog, layout: &ObjectLayout, homes: &[NodeIndex]) -> Self {
+        let has = |part: &usize| log.whole.has(PartIndex(*part));
+        // A damaged part was stored once, so its stage was begun.
+        let was_there = |part: &usize| has(part) || log.damaged.has(PartIndex(*part));
+        let last = (0..layout.part_count()).rev().find(was_there).unwrap_or(0);
+        let ends = stage_ends(layout.code());
+        let stage = ends.iter().position(|&end| last < end).unwrap_or(0) + 1;
+        let parts = 0..ends[stage - 1];
+        let is_home = |part: usize| log.whole.has_on(PartIndex(part), homes[part]);
+        let place = |part: usize| {
+            let first = log.whole.of(PartIndex(part)).next()?;
+            let node = if is_home(part) { homes[part] } else { first };
+            Some((layout.part(part).shard, node))
+        };
+        Self {
+            stage,
+            places: parts.clone().filter_map(place).collect(),
+            missing: parts.clone().filter(|part| !has(part)).collect(),
+            is_placed: parts.clone().all(is_home),
+            strayed: parts.clone().filter(|part| has(part) && !is_home(*part)).collect(),
+            is_solvable: layout.is_solvable_from((0..layout.part_count()).filter(has)),
+        }
+    }
+}
+
+/// Returns names, those of the objects that can lose the fewest further nodes first.
+pub(crate) async fn most_urgent_first(cluster: &Cluster, prefix: &str) -> Result<Vec<ObjectName>> {
+    let found = ListJob { cluster, prefix }.versions().await?;
+    let urgency = async |(name, versions): (ObjectName, BTreeMap<Listed, usize>)| {
+        let newest = versions.last_key_value().map(|(listed, _)| listed.kind);
+        let spare = match newest {
+            Some(VersionKind::Put) => {
+                let verdict = VerifyJob { cluster, name: &name, is_deep: false }.run().await;
+                verdict.map_or(0, |verdict| verdict.spare)
+            }
+            _ => usize::MAX,
+        };
+        (spare, name)
+    };
+    let looked = stream::iter(found.names).map(urgency).buffer_unordered(AT_ONCE);
+    let mut names: Vec<(usize, ObjectName)> = looked.collect().await;
+    names.sort();
+    Ok(names.into_iter().map(|(_, name)| name).collect())
+}
