@@ -24,6 +24,10 @@ id = "reader"
 secret = "fedcba9876543210"
 buckets = ["photos"]
 read_only = true
+[[key]]
+id = "writer"
+secret = "00112233445566778899"
+buckets = ["photos"]
 "#;
 
 /// A gateway over five folders.
@@ -62,10 +66,13 @@ impl Fixture {
 
     /// Returns a client with the key of the owner, or of the reader.
     fn client(&self, bucket: &str, is_owner: bool) -> Operator {
-        let (id, secret) = match is_owner {
-            true => ("owner", "0123456789abcdef"),
-            false => ("reader", "fedcba9876543210"),
-        };
+        match is_owner {
+            true => self.client_with(bucket, "owner", "0123456789abcdef"),
+            false => self.client_with(bucket, "reader", "fedcba9876543210"),
+        }
+    }
+
+    fn client_with(&self, bucket: &str, id: &str, secret: &str) -> Operator {
         let service = opendal::services::S3::default()
             .bucket(bucket)
             .endpoint(&format!("http://{}", self.address))
@@ -263,4 +270,59 @@ async fn a_body_that_breaks_off_is_not_stored() {
         assert!(md5.is_empty() || answer.contains("BadDigest"), "{answer}");
     }
     assert_eq!(fixture.volume.list("photos/").await.unwrap().objects.len(), 1, "the bucket alone");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_crosses_from_one_bucket_to_another() {
+    let fixture = Fixture::new().await;
+    make_bucket(&fixture, "photos").await;
+    make_bucket(&fixture, "mail").await;
+    fixture.client("mail", true).write("secret", "x").await.unwrap();
+    let writer = fixture.client_with("photos", "writer", "00112233445566778899");
+    writer.write("own", "y").await.unwrap();
+    for key in ["../mail/secret", "/mail/secret", "a/../../mail/secret"] {
+        let kind = writer.read(key).await.unwrap_err().kind();
+        assert!(
+            [ErrorKind::NotFound, ErrorKind::PermissionDenied].contains(&kind),
+            "{key}: {kind}"
+        );
+    }
+    let address = serve(Arc::clone(&fixture.volume), Keys::open()).await;
+    let open = Fixture { root: tempfile::tempdir().unwrap(), address, volume: fixture.volume };
+    let copy = "x-amz-copy-source: /mail/secret\r\nContent-Length: 0\r\n";
+    let head = "Host: x\r\nConnection: close\r\n";
+    let allowed = open.bare(&format!("PUT /photos/c HTTP/1.1\r\n{head}{copy}\r\n")).await;
+    assert!(allowed.starts_with("HTTP/1.1 200"), "{allowed}");
+    // What is no request, or none that is allowed, is refused, and the next one is answered.
+    let long = format!("/photos/{}", "k".repeat(1100));
+    for (method, path, more) in [
+        ("GET", "/photos/%00", ""),
+        ("GET", "/photos/%ff%fe", ""),
+        ("PUT", long.as_str(), "Content-Length: 0\r\n"),
+        ("PUT", "/../etc", "Content-Length: 0\r\n"),
+        ("PUT", "/.paritas/x", "Content-Length: 0\r\n"),
+        ("GET", "/photos/own", "Authorization: AWS4-HMAC-SHA256 Credential=a\r\n"),
+        ("GET", "/photos/own", "Authorization: AWS owner:c2lnbg==\r\n"),
+        ("GET", "/photos/own", "Range: bytes=9-\r\n"),
+        ("PUT", "/photos/own?partNumber=1&uploadId=..", "Content-Length: 0\r\n"),
+        ("POST", "/photos/own?uploadId=x", "Content-Length: 9\r\n\r\n<not xml>"),
+        ("BREW", "/photos", ""),
+    ] {
+        let answer = open.bare(&format!("{method} {path} HTTP/1.1\r\n{head}{more}\r\n")).await;
+        let status = answer.split(' ').nth(1).unwrap_or_default();
+        assert!(status.starts_with('4') || status == "501", "{method} {path} {more}: {answer}");
+    }
+    let health = open.bare(&format!("GET /-/health HTTP/1.1\r\n{head}\r\n")).await;
+    assert!(health.starts_with("HTTP/1.1 200"), "{health}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_copy_needs_a_key_for_its_source() {
+    let fixture = Fixture::new().await;
+    make_bucket(&fixture, "photos").await;
+    make_bucket(&fixture, "mail").await;
+    fixture.client("mail", true).write("secret", "x").await.unwrap();
+    let store = paritas_gateway::Keys::read(&fixture.root.path().join("keys.toml")).unwrap();
+    assert!(store.opens(Some("owner"), "mail") && store.opens(Some("writer"), "photos"));
+    assert!(!store.opens(Some("writer"), "mail") && !store.opens(None, "photos"));
 }
