@@ -5,6 +5,7 @@
 //! comes down to [`Codec::compute`], which takes the cells at hand, the cells that are wanted, and
 //! the buffers. The schedule for a question is planned and compiled once and kept.
 
+mod answer;
 mod cache;
 mod engine;
 #[cfg(feature = "research")]
@@ -13,6 +14,8 @@ pub(crate) mod lanes;
 mod objects;
 pub(crate) mod options;
 pub(crate) mod prepared;
+mod question;
+mod setup;
 mod shards;
 mod stages;
 
@@ -20,12 +23,12 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::{Arc, OnceLock};
 
-use crate::codec::cache::Question;
 use crate::codec::engine::Engine;
 #[cfg(feature = "research")]
 use crate::codec::explain::{Call, Explanation};
 use crate::codec::options::CodecOptions;
 use crate::codec::prepared::Prepared;
+use crate::codec::question::Question;
 use crate::codec::shards::StageNodes;
 use crate::define::cells::{CellId, CellSet, NodeId, Role};
 use crate::define::code::Code;
@@ -99,7 +102,7 @@ impl Codec {
 
     /// Returns the code.
     pub fn code(&self) -> &Code {
-        &self.engine.code
+        &self.engine.setup.code
     }
 
     /// Returns the number of shards with data, k. In codes whose nodes hold data and parity, that
@@ -121,12 +124,12 @@ impl Codec {
 
     /// Returns the bytes of a packet.
     pub fn packet(&self) -> usize {
-        self.engine.options.packet
+        self.engine.setup.options.packet
     }
 
     /// Returns the options: how the code is run.
     pub fn options(&self) -> &CodecOptions {
-        &self.engine.options
+        &self.engine.setup.options
     }
 
     /// Returns the name of the kernel that runs, in either layout; for blocks of an LT code, the
@@ -137,7 +140,7 @@ impl Codec {
 
     /// Returns the kernel that runs in the packet layout.
     pub fn kernel(&self) -> Kernel {
-        self.engine.kernel()
+        self.engine.setup.kernel()
     }
 
     /// Returns the reason for which [`Codec::kernel`] cannot run some program, if there is one: the
@@ -164,14 +167,14 @@ impl Codec {
     pub fn strip(&self) -> usize {
         match self.code().symbols() {
             Some(symbols) => symbols.field().width() as usize / 8,
-            None => self.engine.layout.widest() * self.packet(),
+            None => self.engine.setup.layout.widest() * self.packet(),
         }
     }
 
     /// Returns the number of buffers of [`Codec::compute`]: one for each node, and one for each
     /// data cell that is stored nowhere.
     pub fn buffer_count(&self) -> usize {
-        self.engine.layout.cells.len()
+        self.engine.setup.layout.cells.len()
     }
 
     /// Returns the cells of a buffer by row. A buffer has `rows · length` bytes, where `length` is
@@ -180,7 +183,7 @@ impl Codec {
     /// # Panics
     /// If there is no such buffer.
     pub fn buffer_cells(&self, buffer: usize) -> &[CellId] {
-        &self.engine.layout.cells[buffer]
+        &self.engine.setup.layout.cells[buffer]
     }
 
     /// Computes the cells of `want` from those of `have`. Buffers with wanted cells are

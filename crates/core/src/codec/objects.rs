@@ -1,7 +1,7 @@
 //! The calls that most programs make: objects to shards and back, and shards that may be missing.
 
 use crate::codec::Codec;
-use crate::codec::cache::Question;
+use crate::codec::question::Question;
 use crate::define::cells::{NodeId, Role};
 use crate::error::{Error, Result};
 use crate::limits::VERIFIED_BYTES;
@@ -111,7 +111,7 @@ impl Codec {
         let has_parity =
             |node: NodeId| code.node_cells(node).iter().any(|&cell| parity.contains(cell));
         let mut disagree = vec![false; shards.len()];
-        let layout = &self.engine.layout;
+        let layout = &self.engine.setup.layout;
         let rows = layout.rows.iter().max().map_or(1, |&rows| rows);
         let step = (VERIFIED_BYTES / (rows * layout.packet)).max(1) * layout.packet;
         for start in (0..row).step_by(step) {
@@ -143,7 +143,7 @@ impl Codec {
 
     /// Rows of a node's shard: its packets in a strip, or 1 in the word layout.
     fn rows(&self, node: NodeId) -> usize {
-        self.engine.layout.rows[node.index()]
+        self.engine.setup.layout.rows[node.index()]
     }
 
     /// Unit of the length of a node's shard, in bytes.

@@ -6,9 +6,9 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::codec::answer::Answer;
 use crate::error::{Error, Result};
 use crate::run::buffers::Stores;
-use crate::run::executable::Executable;
 use crate::run::threads::Threads;
 
 /// An encoder, a reconstructor or an updater of one codec, ready to run. The shards that are read
@@ -25,7 +25,7 @@ use crate::run::threads::Threads;
 /// ```
 #[derive(Clone)]
 pub struct Prepared {
-    pub(super) executable: Arc<Executable>,
+    pub(super) answer: Arc<Answer>,
     /// Buffers of the sources and of the targets.
     pub(super) sources: Arc<[usize]>,
     pub(super) targets: Arc<[usize]>,
@@ -51,7 +51,7 @@ impl Prepared {
         if (sources.len(), targets.len()) != (self.sources.len(), self.targets.len()) {
             return Err(self.wrong_count(sources.len(), targets.len()));
         }
-        self.executable.run_placed(
+        self.answer.run_placed(
             |places| {
                 // Where nothing is computed there is no program, and so no place for its buffers.
                 for (&buffer, bytes) in self.sources.iter().zip(sources) {
