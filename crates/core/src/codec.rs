@@ -3,7 +3,8 @@
 //! Most callers work with objects and shards ([`Codec::split`], [`Codec::encode`],
 //! [`Codec::reconstruct`], [`Codec::verify`], [`Codec::join`], in `objects`). Each of these calls
 //! comes down to [`Codec::compute`], which takes the cells at hand, the cells that are wanted, and
-//! the buffers. The schedule for a question is planned and compiled once and kept.
+//! the buffers. A question that has never been asked is answered without a plan; one that is asked
+//! about many bytes is planned and compiled once, and its program kept (`answer`).
 
 mod answer;
 mod cache;
@@ -70,10 +71,11 @@ use crate::run::threads::Split;
 /// # Ok::<(), paritas::Error>(())
 /// ```
 ///
-/// Make one codec and keep it. It plans and compiles each question (encoding, and every pattern of
-/// losses) when it is first asked, which takes about a millisecond for usual codes and seconds for
-/// the widest, and keeps the programs. Several threads may call it at once, and a call uses all
-/// processors where that pays ([`CodecOptions::threads`]).
+/// Make one codec and keep it. A question (encoding, and every pattern of losses) that is asked for
+/// the first time runs at once, without a plan. Once a question has been asked about half a megabyte
+/// of each shard, it is planned and compiled, which takes about a millisecond for usual codes, and
+/// runs up to several times as fast from then on; the programs are kept. Several threads may call a
+/// codec at once, and a call uses all processors where that pays ([`CodecOptions::threads`]).
 pub struct Codec {
     engine: Engine,
     encoding: PreparedEncoding,
@@ -240,11 +242,32 @@ impl Codec {
         data: &[D],
         parity: &mut [P],
     ) -> Result<()> {
+        self.prepared_encoding()?.run(data, parity)
+    }
+
+    /// Computes the parity of one or many groups of shards that lie in one buffer, each shard of
+    /// `stride` bytes: those of a group in node order, and groups one after the other. It suits
+    /// packets, of which a caller has many groups in one allocation.
+    ///
+    /// ```
+    /// let codec = paritas::Codec::new(4, 2)?;
+    /// let mut groups = vec![7_u8; 3 * 6 * 1200];
+    /// codec.encode_strided(&mut groups, 1200)?;
+    /// # Ok::<(), paritas::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Codec::encoder`] and [`Prepared::run_strided`].
+    pub fn encode_strided(&self, buffer: &mut [u8], stride: usize) -> Result<()> {
+        self.prepared_encoding()?.run_strided(buffer, stride)
+    }
+
+    fn prepared_encoding(&self) -> Result<&Prepared> {
         if let Some(prepared) = self.encoding.prepared.get() {
-            return prepared.run(data, parity);
+            return Ok(prepared);
         }
         let prepared = self.encoder()?;
-        self.encoding.prepared.get_or_init(|| prepared).run(data, parity)
+        Ok(self.encoding.prepared.get_or_init(|| prepared))
     }
 
     /// Computes all parity from all data, in shards that hold both. `nodes` are all shards; their
@@ -385,7 +408,8 @@ impl Codec {
         let targets: Vec<usize> = (given.len()..).take(parity.len()).collect();
         let prepared = self.engine.prepared(&Question::Update(node, change), &given, &targets)?;
         let nodes = given.iter().map(|_| &node).chain(parity).map(|node| node.index()).collect();
-        Ok(Prepared { nodes: Some(nodes), ..prepared })
+        let shards = given.len() + targets.len();
+        Ok(Prepared { nodes: Some(nodes), shards, ..prepared })
     }
 
     /// Runs a plan that the caller supplies, after proving that the plan computes the cells that it

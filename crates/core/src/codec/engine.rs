@@ -91,6 +91,7 @@ impl Engine {
             answer: self.answer_to(question)?,
             sources: sources.into(),
             targets: targets.into(),
+            shards: self.setup.layout.cells.len(),
             nodes: None,
             threads: self.threads(),
             stores: self.setup.options.stores,

@@ -71,12 +71,43 @@ impl Codec {
     /// for each node ([`crate::ErrorKind::Buffers`]); or if the shards are not equally long
     /// ([`crate::ErrorKind::Length`]).
     pub fn reconstruct(&self, shards: &mut [Option<Vec<u8>>]) -> Result<()> {
+        let is_lost = |node: &NodeId| shards.get(node.index()).is_some_and(Option::is_none);
+        let lost: Vec<NodeId> = self.code().nodes().filter(is_lost).collect();
+        self.reconstruct_some(shards, &lost)
+    }
+
+    /// Computes those shards of the nodes `wanted` that are `None` from the others, and leaves all
+    /// other entries as they are. A reader who wants one shard pays for one, however many are missing.
+    /// On failure, `shards` are left unchanged.
+    ///
+    /// ```
+    /// let codec = paritas::Codec::new(4, 2)?;
+    /// let data = codec.split(&[7; 4000])?;
+    /// let mut parity = vec![vec![0; 1000]; 2];
+    /// codec.encode(&data, &mut parity)?;
+    /// let mut shards: Vec<Option<Vec<u8>>> = data.into_iter().chain(parity).map(Some).collect();
+    /// shards[1..3].fill(None);
+    /// codec.reconstruct_some(&mut shards, &[1])?;
+    /// assert_eq!((shards[1].as_deref(), &shards[2]), (Some(&[7; 1000][..]), &None));
+    /// # Ok::<(), paritas::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Codec::reconstruct`], and if there is no such node ([`crate::ErrorKind::Parameters`]).
+    pub fn reconstruct_some<N: Into<NodeId> + Copy>(
+        &self,
+        shards: &mut [Option<Vec<u8>>],
+        wanted: &[N],
+    ) -> Result<()> {
         self.expect_count("node", shards.len(), self.code().node_count())?;
-        let (present, lost): (Vec<NodeId>, Vec<NodeId>) =
-            self.code().nodes().partition(|node| shards[node.index()].is_some());
+        let mut lost: Vec<NodeId> = wanted.iter().map(|&node| node.into()).collect();
+        lost.iter().try_for_each(|&node| self.expect_node(node))?;
+        lost.retain(|node| shards[node.index()].is_none());
         if lost.is_empty() {
             return Ok(());
         }
+        let is_present = |node: &NodeId| shards[node.index()].is_some();
+        let present: Vec<NodeId> = self.code().nodes().filter(is_present).collect();
         let reconstructor = self.reconstructor(&present, &lost)?;
         let sources: Vec<&[u8]> = shards.iter().flatten().map(Vec::as_slice).collect();
         let row = match (present.first(), sources.first()) {
