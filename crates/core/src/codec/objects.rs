@@ -82,13 +82,13 @@ impl Codec {
     ///
     /// ```
     /// let codec = paritas::Codec::new(4, 2)?;
-    /// let data = codec.split(&[7; 4000])?;
-    /// let mut parity = vec![vec![0; 1000]; 2];
+    /// let data = codec.split(&[7; 4800])?;
+    /// let mut parity = vec![vec![0; 1200]; 2];
     /// codec.encode(&data, &mut parity)?;
     /// let mut shards: Vec<Option<Vec<u8>>> = data.into_iter().chain(parity).map(Some).collect();
     /// shards[1..3].fill(None);
     /// codec.reconstruct_some(&mut shards, &[1])?;
-    /// assert_eq!((shards[1].as_deref(), &shards[2]), (Some(&[7; 1000][..]), &None));
+    /// assert_eq!((shards[1].as_deref(), &shards[2]), (Some(&[7; 1200][..]), &None));
     /// # Ok::<(), paritas::Error>(())
     /// ```
     ///

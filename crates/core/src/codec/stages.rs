@@ -37,9 +37,8 @@ impl Codec {
         let code = self.code();
         // At the end of the last stage all cells stand.
         let standing = (stage < code.stages()).then(|| code.standing(stage));
-        let stands = |&cell: &CellId| match &standing {
-            Some(standing) => code.cell(cell).place.is_none() || standing.contains(cell),
-            None => true,
+        let stands = |standing: &CellSet, cell: CellId| {
+            code.cell(cell).place.is_none() || standing.contains(cell)
         };
         let mut have = CellSet::new(code.cell_count());
         let mut want = have.clone();
@@ -49,7 +48,11 @@ impl Codec {
                 Buffer::Source(_) => &mut have,
                 Buffer::Target(_) => &mut want,
             };
-            set.extend(cells.iter().copied().filter(stands));
+            let cells = cells.iter().copied();
+            match &standing {
+                None => set.extend(cells),
+                Some(standing) => set.extend(cells.filter(|&cell| stands(standing, cell))),
+            }
         }
         let present = nodes.iter().filter(|node| matches!(node, Buffer::Source(_))).count();
         let buffers = nodes.iter_mut().map(Buffer::reborrow).enumerate();

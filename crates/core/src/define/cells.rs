@@ -169,6 +169,11 @@ impl CellSet {
         &self.words
     }
 
+    /// Whether both sets have a cell in common.
+    pub(crate) fn meets(&self, other: &Self) -> bool {
+        self.words.iter().zip(&other.words).any(|(a, b)| a & b != 0)
+    }
+
     /// The last member.
     pub(crate) fn last(&self) -> Option<CellId> {
         let word = self.words.iter().rposition(|&word| word != 0)?;

@@ -9,14 +9,14 @@
 /// Order of the multiplicative group; logarithms are added modulo this.
 pub(crate) const ORDER: usize = 255;
 
-/// Powers of 2, for exponents that are sums of up to three logarithms.
-pub(crate) static POWERS: [u8; 3 * ORDER] = powers();
+/// Powers of 2, for exponents that are sums of up to four logarithms; a mask keeps an exponent in it.
+pub(crate) static POWERS: [u8; 1024] = powers();
 
 /// The logarithm of every nonzero element; 0 has none, and its entry is 0.
 pub(crate) static LOGARITHMS: [u8; 256] = logarithms();
 
-const fn powers() -> [u8; 3 * ORDER] {
-    let mut powers = [0; 3 * ORDER];
+const fn powers() -> [u8; 1024] {
+    let mut powers = [0; 1024];
     let (mut exponent, mut power) = (0, 1_u16);
     while exponent < powers.len() {
         powers[exponent] = power as u8;

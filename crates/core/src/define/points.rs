@@ -104,26 +104,39 @@ impl Points {
     /// Both products are taken over all nodes, once for ever ([`Points::totals`]), and what does not
     /// belong to S is divided out: m nodes are fewer than k.
     pub(crate) fn factors(&self, from: &[u8], to: &[u8]) -> Vec<u8> {
-        let mut is_used = [false; NODES];
-        from.iter().for_each(|&node| is_used[usize::from(node)] = true);
         let mut totals = [0; NODES];
         let totals = &mut totals[..self.nodes];
         totals.copy_from_slice(&self.totals);
-        for node in (0..totals.len()).filter(|&node| !is_used[node]) {
-            let row = self.row(node).iter();
+        for node in self.others(from) {
+            let row = self.row(usize::from(node)).iter();
             totals.iter_mut().zip(row).for_each(|(total, &log)| *total -= u16::from(log));
         }
         totals.iter_mut().for_each(|total| *total %= ORDER as u16);
+        let divisors: Vec<u16> = from.iter().map(|&node| totals[usize::from(node)]).collect();
         let mut factors = Vec::with_capacity(from.len() * to.len());
         for target in to {
             let target = usize::from(*target);
             let (own, row) = (totals[target] + 2 * ORDER as u16, self.row(target));
-            factors.extend(from.iter().map(|&node| {
-                let node = usize::from(node);
-                POWERS[usize::from(own - u16::from(row[node]) - totals[node])]
+            factors.extend(from.iter().zip(&divisors).map(|(&node, divisor)| {
+                let exponent = own - u16::from(row[usize::from(node)]) - divisor;
+                POWERS[usize::from(exponent) & (POWERS.len() - 1)]
             }));
         }
         factors
+    }
+}
+
+impl Points {
+    /// Returns the nodes that are not among `nodes`.
+    fn others(&self, nodes: &[u8]) -> impl Iterator<Item = u8> {
+        let mut is_other = [1; NODES];
+        nodes.iter().for_each(|&node| is_other[usize::from(node)] = 0);
+        let (mut others, mut count) = ([0; NODES], 0);
+        for node in 0..self.nodes {
+            others[count] = node as u8;
+            count += is_other[node];
+        }
+        others.into_iter().take(count)
     }
 }
 

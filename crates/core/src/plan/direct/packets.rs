@@ -64,8 +64,7 @@ impl Generator {
         want: &CellSet,
     ) -> Option<Sums> {
         // Cells that are stored nowhere are at hand only for planners.
-        let is_odd = |&cell: &CellId| have.contains(cell);
-        if self.nowhere.iter().any(is_odd) || want.iter().any(|cell| is_odd(&cell)) {
+        if have.meets(want) || self.nowhere.iter().any(|&cell| have.contains(cell)) {
             return None;
         }
         let solved = Solved::new(self, code, have)?;
@@ -225,15 +224,21 @@ fn terms(sums: &[u64], width: usize) -> Option<(Vec<u32>, Terms)> {
     let columns: Vec<u32> = ones_of(&used).map(|column| column as u32).collect();
     let mut number_of = vec![0; 64 * width];
     (0..).zip(&columns).for_each(|(number, &column)| number_of[column as usize] = number);
-    let total = sums.iter().map(|word| word.count_ones() as usize).sum();
-    let (mut inputs, mut ends) = (Vec::with_capacity(total), Vec::new());
+    let total: usize = sums.iter().map(|word| word.count_ones() as usize).sum();
+    let (mut inputs, mut ends) = (vec![0; total], Vec::with_capacity(sums.len() / width));
+    let mut end = 0;
     for sum in sums.chunks_exact(width) {
-        let start = inputs.len();
-        inputs.extend(ones_of(sum).map(|column| number_of[column]));
-        if inputs.len() == start {
+        let start = end;
+        for (number, &word) in sum.iter().enumerate() {
+            for bit in ones_of_word(word) {
+                inputs[end] = number_of[64 * number + bit];
+                end += 1;
+            }
+        }
+        if end == start {
             return None;
         }
-        ends.push(inputs.len() as u32);
+        ends.push(end as u32);
     }
     (!ends.is_empty()).then_some((columns, Terms::Packets { inputs, ends }))
 }

@@ -35,7 +35,7 @@ pub(super) fn solve(
     let symbols = code.symbols()?;
     let data = symbols.data_nodes();
     let (mut from, to) = (whole_nodes(have)?, whole_nodes(want)?);
-    if to.is_empty() || to.iter().any(|node| from.binary_search(node).is_ok()) {
+    if to.is_empty() || have.meets(want) {
         return None;
     }
     let is_solved = from.iter().take_while(|&&node| usize::from(node) < data).count() < data;
@@ -85,19 +85,19 @@ fn combine(code: &Code, from: &[u8], to: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
 }
 
 /// Returns the nodes whose cells a set consists of; `None` if it has part of a node. Each node is a
-/// byte of the set.
+/// byte of the set. Which nodes are there is as good as random, so nothing branches on it.
 fn whole_nodes(cells: &CellSet) -> Option<Vec<u8>> {
-    let mut whole = Vec::with_capacity(cells.words().len() * BYTE);
+    let mut whole = vec![0; cells.words().len() * BYTE];
+    let (mut count, mut is_whole) = (0, true);
     for (number, word) in cells.words().iter().enumerate() {
         for (place, byte) in word.to_le_bytes().into_iter().enumerate() {
-            match byte {
-                0 => {}
-                u8::MAX => whole.push((number * BYTE + place) as u8),
-                _ => return None,
-            }
+            whole[count] = (number * BYTE + place) as u8;
+            count += usize::from(byte == u8::MAX);
+            is_whole &= byte == u8::MAX || byte == 0;
         }
     }
-    Some(whole)
+    whole.truncate(count);
+    is_whole.then_some(whole)
 }
 
 /// Returns random data, and its parity by the definition.
