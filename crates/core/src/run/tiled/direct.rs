@@ -58,6 +58,23 @@ pub(super) unsafe fn run_sums<V: Vector, const LANES: usize>(
     }
 }
 
+/// Loads vectors that begin `step` bytes apart. Closures would do, but compilers leave them outside of
+/// the functions that enable an instruction set.
+///
+/// # Safety
+/// The vectors are valid for reading; `V` is available.
+#[inline(always)]
+unsafe fn load<V: Vector, const LANES: usize>(from: *const u8, step: usize) -> [V; LANES] {
+    // SAFETY: the caller's contract.
+    unsafe {
+        let mut vectors = [V::load(from); LANES];
+        for (lane, vector) in vectors.iter_mut().enumerate().skip(1) {
+            *vector = V::load(from.wrapping_add(lane * step));
+        }
+        vectors
+    }
+}
+
 /// Packets that are added.
 struct PacketTerms<'a> {
     inputs: &'a [u32],
@@ -131,9 +148,7 @@ impl PacketTerms<'_> {
             let at = |term: u32| memory.inputs[term as usize].wrapping_add(offset);
             // SAFETY: the caller's contract; a sum has a term at least.
             unsafe {
-                let first = at(terms[0]);
-                let mut sums: [V; LANES] =
-                    std::array::from_fn(|lane| V::load(first.wrapping_add(lane * step)));
+                let mut sums = load::<V, LANES>(at(terms[0]), step);
                 for &term in &terms[1..] {
                     let from = at(term);
                     for (lane, sum) in sums.iter_mut().enumerate() {
@@ -238,16 +253,16 @@ impl<V: Vector, M: Multiplier<V>> Products<'_, V, M> {
         };
         // SAFETY: the caller's contract.
         unsafe {
-            let load = |input: usize| -> [V; LANES] {
-                let from = self.inputs[input].wrapping_add(column);
-                std::array::from_fn(|lane| V::load(from.wrapping_add(lane * V::BYTES)))
-            };
-            let first = load(0);
-            let mut sums: [[V; LANES]; OUTPUTS] = std::array::from_fn(|output| {
-                first.map(|vector| M::times(vector, factor(output, 0)))
-            });
+            let at = |input: usize| self.inputs[input].wrapping_add(column);
+            let vectors = load::<V, LANES>(at(0), V::BYTES);
+            let mut sums = [vectors; OUTPUTS];
+            for (output, sums) in sums.iter_mut().enumerate() {
+                for sum in sums {
+                    *sum = M::times(*sum, factor(output, 0));
+                }
+            }
             for input in 1..count {
-                let vectors = load(input);
+                let vectors = load::<V, LANES>(at(input), V::BYTES);
                 for (output, sums) in sums.iter_mut().enumerate() {
                     let factor = factor(output, input);
                     for (sum, &vector) in sums.iter_mut().zip(&vectors) {
