@@ -1,5 +1,5 @@
-//! What services of small shards call: groups of shards in one buffer, and single shards of many that
-//! are lost.
+//! What services of small shards call: groups of shards in one buffer, and single shards of many
+//! that are lost.
 
 mod common;
 

@@ -110,8 +110,8 @@ impl Answer {
 }
 
 impl Later {
-    /// Counts a call over shards of `length` bytes. Returns the planned program, if the question has
-    /// earned it by now.
+    /// Counts a call over shards of `length` bytes. Returns the planned program, if the question
+    /// has earned it by now.
     fn earned(&self, length: usize) -> Option<&Executable> {
         let before = self.bytes.fetch_add(length, Ordering::Relaxed);
         (before.saturating_add(length) >= PLANNED_AFTER).then(|| self.plan())?
@@ -151,8 +151,8 @@ mod tests {
         Arc::new(Question::Compute(code.cells_of(present), code.cells_of(lost)))
     }
 
-    /// Every pattern of losses that a code survives is answered without a plan, and its operands are
-    /// as many as those of the plan or more.
+    /// Every pattern of losses that a code survives is answered without a plan, and its operands
+    /// are as many as those of the plan or more.
     #[test]
     fn new_questions_are_not_planned() {
         for spec in ["4+2", "10+4", "rdp:k=6", "xcode:n=5", "backblaze:k=6,m=3", "isal-rs:k=5,m=3"]

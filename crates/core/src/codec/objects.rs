@@ -77,8 +77,8 @@ impl Codec {
     }
 
     /// Computes those shards of the nodes `wanted` that are `None` from the others, and leaves all
-    /// other entries as they are. A reader who wants one shard pays for one, however many are missing.
-    /// On failure, `shards` are left unchanged.
+    /// other entries as they are. A reader who wants one shard pays for one, however many are
+    /// missing. On failure, `shards` are left unchanged.
     ///
     /// ```
     /// let codec = paritas::Codec::new(4, 2)?;

@@ -73,10 +73,10 @@ impl Prepared {
         )
     }
 
-    /// Computes the targets of one or many groups of shards that lie in one buffer. In a group, shard n
-    /// begins n · `stride` bytes after the group; for an encoder or a reconstructor, n is the number
-    /// of its node, and for an updater its place among sources and targets. All shards have `stride`
-    /// bytes, and groups follow each other.
+    /// Computes the targets of one or many groups of shards that lie in one buffer. In a group,
+    /// shard n begins n · `stride` bytes after the group; for an encoder or a reconstructor, n is
+    /// the number of its node, and for an updater its place among sources and targets. All shards
+    /// have `stride` bytes, and groups follow each other.
     ///
     /// ```
     /// use paritas::Codec;

@@ -26,8 +26,8 @@ pub(super) struct Setup {
     pub(super) options: CodecOptions,
     pub(super) layout: Layout,
     pub(super) serving: Serving,
-    /// What answers questions without a plan, made when it is first needed; `None` if the code needs
-    /// plans.
+    /// What answers questions without a plan, made when it is first needed; `None` if the code
+    /// needs plans.
     solver: OnceLock<Option<DirectSolver>>,
 }
 

@@ -1,15 +1,16 @@
 //! Logarithms of GF(2^8) with the polynomial 0x11D: products of coefficients by table.
 //!
-//! The field of the families over bytes is the field of [`Field::new`]`(8)`, whose element 2 has all
-//! nonzero elements as powers. Products are sums of logarithms, so a formula of many factors costs
-//! one look-up for each.
+//! The field of the families over bytes is the field of [`Field::new`]`(8)`, whose element 2 has
+//! all nonzero elements as powers. Products are sums of logarithms, so a formula of many factors
+//! costs one look-up for each.
 //!
 //! [`Field::new`]: crate::define::field::Field::new
 
 /// Order of the multiplicative group; logarithms are added modulo this.
 pub(crate) const ORDER: usize = 255;
 
-/// Powers of 2, for exponents that are sums of up to four logarithms; a mask keeps an exponent in it.
+/// Powers of 2, for exponents that are sums of up to four logarithms; a mask keeps an exponent in
+/// it.
 pub(crate) static POWERS: [u8; 1024] = powers();
 
 /// The logarithm of every nonzero element; 0 has none, and its entry is 0.

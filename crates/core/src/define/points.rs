@@ -2,17 +2,18 @@
 //!
 //! In a generalised Reed-Solomon code the symbol of node n is w_n · f(z_n), where f is a polynomial
 //! of degree below k, z_n is the node's *point* and w_n its *weight*, which is not 0. Any k symbols
-//! determine f, so by Lagrange's formula every symbol is a sum of multiples of any k others, and each
-//! factor is a product that can be written down: no equations are solved.
+//! determine f, so by Lagrange's formula every symbol is a sum of multiples of any k others, and
+//! each factor is a product that can be written down: no equations are solved.
 //!
 //! The matrices of `backblaze`, `isal-cauchy`, `zfec`, `raid6` and Jerasure's `reed_sol_van` are of
 //! this kind, and so is every Cauchy matrix whose rows and columns were scaled. Points and weights
 //! are found from the coefficients alone ([`Points::of`]). In such a matrix the coefficient of data
-//! node j in parity node i is u_i · v_j / (x_i + y_j). A map z -> (a·z + b) / (c·z + d) of all points
-//! changes only the weights, so three numbers may be chosen: the first parity node gets the point at
-//! infinity, the second one the point 0 and u = 1. Then the first row is v, the second row gives y,
-//! and two columns give x and u of every further row. At the end z -> 1 / (z + c), with a c that is
-//! no point, moves all points to elements of the field, and every coefficient is compared.
+//! node j in parity node i is u_i · v_j / (x_i + y_j). A map z -> (a·z + b) / (c·z + d) of all
+//! points changes only the weights, so three numbers may be chosen: the first parity node gets the
+//! point at infinity, the second one the point 0 and u = 1. Then the first row is v, the second row
+//! gives y, and two columns give x and u of every further row. At the end z -> 1 / (z + c), with a
+//! c that is no point, moves all points to elements of the field, and every coefficient is
+//! compared.
 
 use crate::define::logarithms::{ORDER, POWERS, log, power, product, quotient};
 use crate::define::symbols::SymbolMatrix;
@@ -92,17 +93,29 @@ impl Points {
         self.factors(&from, &to) == rows.concat()
     }
 
+    /// Returns the nodes that are not among `nodes`.
+    fn others(&self, nodes: &[u8]) -> impl Iterator<Item = u8> {
+        let mut is_other = [1; NODES];
+        nodes.iter().for_each(|&node| is_other[usize::from(node)] = 0);
+        let (mut others, mut count) = ([0; NODES], 0);
+        for (node, is_other) in is_other.iter().enumerate().take(self.nodes) {
+            others[count] = node as u8;
+            count += is_other;
+        }
+        others.into_iter().take(count)
+    }
+
     /// Returns the factors that give the symbols of the nodes `to` as sums of multiples of those of
     /// `from`: one row for each of `to`. `from` are k nodes, and none of `to` is among them.
     ///
     /// For s among the nodes S of `from`, and e of `to`, the factor is
     ///
     /// ```text
-    /// w_e / w_s · product of (z_e - z_t) over t in S except s / product of (z_s - z_t) over the same t
+    /// w_e / w_s · (product of all z_e - z_t) / (product of all z_s - z_t), t in S except s
     /// ```
     ///
-    /// Both products are taken over all nodes, once for ever ([`Points::totals`]), and what does not
-    /// belong to S is divided out: m nodes are fewer than k.
+    /// Both products are taken over all nodes, once for ever ([`Points::totals`]), and what does
+    /// not belong to S is divided out: m nodes are fewer than k.
     pub(crate) fn factors(&self, from: &[u8], to: &[u8]) -> Vec<u8> {
         let mut totals = [0; NODES];
         let totals = &mut totals[..self.nodes];
@@ -123,20 +136,6 @@ impl Points {
             }));
         }
         factors
-    }
-}
-
-impl Points {
-    /// Returns the nodes that are not among `nodes`.
-    fn others(&self, nodes: &[u8]) -> impl Iterator<Item = u8> {
-        let mut is_other = [1; NODES];
-        nodes.iter().for_each(|&node| is_other[usize::from(node)] = 0);
-        let (mut others, mut count) = ([0; NODES], 0);
-        for node in 0..self.nodes {
-            others[count] = node as u8;
-            count += is_other[node];
-        }
-        others.into_iter().take(count)
     }
 }
 
@@ -194,8 +193,8 @@ mod tests {
         }
     }
 
-    /// ISA-L's powers of two are no such code from three rows on; changing one coefficient of a code
-    /// that has points takes them away.
+    /// ISA-L's powers of two are no such code from three rows on; changing one coefficient of a
+    /// code that has points takes them away.
     #[test]
     fn other_matrices_have_none() {
         assert!(Points::of(&matrix("isal-rs:k=10,m=4")).is_none());

@@ -90,8 +90,8 @@ impl SymbolMatrix {
 }
 
 impl SymbolMatrix {
-    /// Returns the rows of bits that the parity symbols have: for each bit of each of them, the bits
-    /// of the data symbols that it is the sum of, ascending.
+    /// Returns the rows of bits that the parity symbols have: for each bit of each of them, the
+    /// bits of the data symbols that it is the sum of, ascending.
     pub(super) fn bit_rows(&self) -> impl Iterator<Item = Box<[u32]>> {
         let width = self.field.width() as usize;
         let bits = move |row: &Vec<u32>| -> Vec<Box<[u32]>> {

@@ -84,8 +84,8 @@ impl<'a> From<Buffer<'a>> for BufferPlace<'a> {
     }
 }
 
-/// Enters buffers, each with its number, in a table of all buffers of a call. Those that have no place
-/// are ignored.
+/// Enters buffers, each with its number, in a table of all buffers of a call. Those that have no
+/// place are ignored.
 pub(crate) fn enter<'b>(
     places: &mut [BufferPlace<'b>],
     buffers: impl IntoIterator<Item = (usize, Buffer<'b>)>,

@@ -90,8 +90,8 @@ impl PreparedKernel for DirectKernel {
         let packet = self.packet;
         let memory = DirectMemory { inputs, outputs, packet, strip, strips: stripes.len() };
         // SAFETY: the caller vouches for the buffers of all stripes. Cells lie in the strips of
-        // buffers, outputs apart from inputs. Runners exist only where the processor has the features
-        // that they need.
+        // buffers, outputs apart from inputs. Runners exist only where the processor has the
+        // features that they need.
         unsafe { (self.runner)(&self.sums.terms, &memory) };
     }
 }

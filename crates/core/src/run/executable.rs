@@ -136,8 +136,8 @@ impl Executable {
         }
     }
 
-    /// Creates an executable of one kernel for sums over packets of `packet` bytes, where each buffer
-    /// has the number of rows that `rows` says.
+    /// Creates an executable of one kernel for sums over packets of `packet` bytes, where each
+    /// buffer has the number of rows that `rows` says.
     pub(crate) fn of_sums(
         sums: Sums,
         rows: &[usize],

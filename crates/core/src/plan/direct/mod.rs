@@ -1,17 +1,17 @@
 //! Direct answers: wanted cells as sums of cells at hand, as the equations give them.
 //!
 //! A question that has never been asked is answered without a plan. Its equations are solved, and a
-//! kernel reads the result as data: which packets each wanted packet is the XOR of ([`packets`]), or
-//! by which bytes the words of each shard are multiplied ([`words`]). That takes about as long as
-//! running over a few kilobytes. Nothing is shortened, ordered, compiled or proved; a plan, which
-//! takes a hundred times as long to make and runs faster, is made for questions that are asked
-//! about many bytes.
+//! kernel reads the result as data: which packets each wanted packet is the XOR of ([`packets`]),
+//! or by which bytes the words of each shard are multiplied ([`words`]). That takes about as long
+//! as running over a few kilobytes. Nothing is shortened, ordered, compiled or proved; a plan,
+//! which takes a hundred times as long to make and runs faster, is made for questions that are
+//! asked about many bytes.
 //!
-//! What was solved is checked before it is used, on a *sample*: a strip of every buffer, with random
-//! data and the parity that the generator gives for it. The kernel itself runs over the sample, so
-//! one look covers the solution and the kernel. An error in a cell is a sum of cells that is not zero
-//! for all data, and each random bit misses it with a chance of at most one half; a packet of the
-//! sample has 512 bits.
+//! What was solved is checked before it is used, on a *sample*: a strip of every buffer, with
+//! random data and the parity that the generator gives for it. The kernel itself runs over the
+//! sample, so one look covers the solution and the kernel. An error in a cell is a sum of cells
+//! that is not zero for all data, and each random bit misses it with a chance of at most one half;
+//! a packet of the sample has 512 bits.
 
 mod packets;
 pub(crate) mod sums;
@@ -59,8 +59,8 @@ impl DirectSolver {
     }
 
     /// Returns how the cells of `want` are computed from those of `have`; `None` if the question
-    /// needs a plan. Such questions are those that have no answer, those that want cells at hand, and
-    /// those whose cells at hand do not determine all data.
+    /// needs a plan. Such questions are those that have no answer, those that want cells at hand,
+    /// and those whose cells at hand do not determine all data.
     pub(crate) fn solve(
         &self,
         code: &Code,

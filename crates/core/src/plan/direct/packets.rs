@@ -2,8 +2,8 @@
 //!
 //! The equations are solved on generator rows as words of bits: one column for each data cell, and
 //! one for each parity cell whose equation is used. Gauss-Jordan elimination of the columns of the
-//! lost data cells leaves, for each of them, a row that has no other lost cell: its other ones are the
-//! cells at hand that add up to it. For 10+4 the rows have two words, and there are sixteen.
+//! lost data cells leaves, for each of them, a row that has no other lost cell: its other ones are
+//! the cells at hand that add up to it. For 10+4 the rows have two words, and there are sixteen.
 
 use crate::define::bitmatrix::{ones_of, xor_words};
 use crate::define::cells::{CellId, CellSet, NodeId, Role};

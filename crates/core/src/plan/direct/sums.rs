@@ -24,14 +24,14 @@ pub(crate) enum Terms {
         /// For each output, where its inputs end.
         ends: Vec<u32>,
     },
-    /// Of words of one byte, multiplied: for each output, a factor for each input. There is at least
-    /// one input.
+    /// Of words of one byte, multiplied: for each output, a factor for each input. There is at
+    /// least one input.
     Words(Vec<u8>),
 }
 
 impl Sums {
-    /// Number of operands, at least that of the plan that may follow. A plan shortens sums of packets,
-    /// and has up to three operands for each factor.
+    /// Number of operands, at least that of the plan that may follow. A plan shortens sums of
+    /// packets, and has up to three operands for each factor.
     pub(crate) fn operands(&self) -> usize {
         match &self.terms {
             Terms::Packets { inputs, .. } => inputs.len(),

@@ -60,8 +60,8 @@ pub(super) fn solve(
     })
 }
 
-/// Returns those of the data nodes `data`, which are all, that parity nodes depend on, and the factors
-/// of the definition.
+/// Returns those of the data nodes `data`, which are all, that parity nodes depend on, and the
+/// factors of the definition.
 fn defined(symbols: &SymbolMatrix, data: Vec<u8>, to: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
     let first = symbols.data_nodes();
     let rows: Vec<&[u32]> =

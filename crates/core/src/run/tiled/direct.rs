@@ -2,8 +2,8 @@
 //!
 //! A block of vectors of every output is summed in registers before the next block begins. In long
 //! packets the vectors of a block lie side by side. Packets shorter than a block have one vector
-//! after the other taken from as many strips as a block has vectors, so that looking a term up costs
-//! little beside adding it.
+//! after the other taken from as many strips as a block has vectors, so that looking a term up
+//! costs little beside adding it.
 
 use std::ops::Range;
 
@@ -58,8 +58,8 @@ pub(super) unsafe fn run_sums<V: Vector, const LANES: usize>(
     }
 }
 
-/// Loads vectors that begin `step` bytes apart. Closures would do, but compilers leave them outside of
-/// the functions that enable an instruction set.
+/// Loads vectors that begin `step` bytes apart. Closures would do, but compilers leave them outside
+/// of the functions that enable an instruction set.
 ///
 /// # Safety
 /// The vectors are valid for reading; `V` is available.
