@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
 """Measures Paritas and its peers in pairs, in memory, on one core.
 
-    lab/peers/run.py [--shapes 10+4,6+3] [--op encode|decode] [--set cache|dram|1k|4k|BYTES] [--rounds 40]
+    lab/peers/run.py [--shapes 10+4,6+3] [--op encode|decode|patterns] [--set cache|dram|1k|4k|BYTES] [--rounds 40]
                      [--align staggered|page] [--words | --pairs paritas/isal,paritas:jit-avx2/isal:avx2,…]
                      [--before PROGRAM] [--label NAME]
+
+--op patterns repairs another pattern of m lost shards in each call: all patterns in turn, or some 2,000 of them. Our program
+and reed-solomon-erasure do it.
 
 `long` is Paritas' code for thousands of shards: compare it by --pairs long/simd --shapes 4096+410.
 
@@ -63,6 +66,8 @@ WORD_PAIRS = ("paritas:isal-cauchy@jit-avx2/isal:avx2,paritas:isal-cauchy@jit-av
 BYTES = {"isal": "isal-cauchy", "klauspost": "backblaze", "erasure": "backblaze"}
 # Libraries whose detail names a code and a kernel.
 OURS = ("paritas", "before", "xor")
+# Libraries whose programs repair a new pattern in each call.
+REPAIRERS = ("paritas", "erasure")
 COLUMNS = ["shape", "op", "set", "align", "subject", "base", "subject_bytes", "base_bytes", "subject_ns", "base_ns"]
 # Peers of libraries that Debian has.
 DEBIAN = ("isal", "jerasure", "liberasurecode")
@@ -256,7 +261,7 @@ def measure(shape: str, comparisons: list[tuple[str, str]], args: argparse.Names
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--shapes", default=DEFAULT_SHAPES, help="K+M,…")
-    parser.add_argument("--op", choices=["encode", "decode"], default="encode")
+    parser.add_argument("--op", choices=["encode", "decode", "patterns"], default="encode")
     parser.add_argument("--set", type=set_of, default="cache", help="the length of shards: cache, dram, 1k, 4k, or the bytes of all")
     parser.add_argument("--align", choices=["staggered", "page"], default="staggered", help="where shards begin")
     which = parser.add_mutually_exclusive_group()
@@ -265,7 +270,11 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=40, help="the fewest pairs of a comparison")
     parser.add_argument("--before", metavar="PROGRAM", help="the program of the variants `before`")
     parser.add_argument("--label", default="", help="the end of the record's name")
-    return parser.parse_args()
+    args = parser.parse_args()
+    for variant in args.pairs.replace(",", "/").split("/"):
+        if args.op == "patterns" and parts(variant)[0] not in REPAIRERS:
+            parser.error(f"--op patterns: {variant} does not repair patterns; {' and '.join(REPAIRERS)} do")
+    return args
 
 
 def main() -> None:

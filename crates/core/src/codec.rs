@@ -3,8 +3,10 @@
 //! Most callers work with objects and shards ([`Codec::split`], [`Codec::encode`],
 //! [`Codec::reconstruct`], [`Codec::verify`], [`Codec::join`], in `objects`). Each of these calls
 //! comes down to [`Codec::compute`], which takes the cells at hand, the cells that are wanted, and
-//! the buffers. The schedule for a question is planned and compiled once and kept.
+//! the buffers. A question that has never been asked is answered without a plan; one that is asked
+//! about many bytes is planned and compiled once, and its program kept (`answer`).
 
+mod answer;
 mod cache;
 mod engine;
 #[cfg(feature = "research")]
@@ -13,6 +15,8 @@ pub(crate) mod lanes;
 mod objects;
 pub(crate) mod options;
 pub(crate) mod prepared;
+mod question;
+mod setup;
 mod shards;
 mod stages;
 
@@ -20,12 +24,12 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::{Arc, OnceLock};
 
-use crate::codec::cache::Question;
 use crate::codec::engine::Engine;
 #[cfg(feature = "research")]
 use crate::codec::explain::{Call, Explanation};
 use crate::codec::options::CodecOptions;
 use crate::codec::prepared::Prepared;
+use crate::codec::question::Question;
 use crate::codec::shards::StageNodes;
 use crate::define::cells::{CellId, CellSet, NodeId, Role};
 use crate::define::code::Code;
@@ -67,10 +71,12 @@ use crate::run::threads::Split;
 /// # Ok::<(), paritas::Error>(())
 /// ```
 ///
-/// Make one codec and keep it. It plans and compiles each question (encoding, and every pattern of
-/// losses) when it is first asked, which takes about a millisecond for usual codes and seconds for
-/// the widest, and keeps the programs. Several threads may call it at once, and a call uses all
-/// processors where that pays ([`CodecOptions::threads`]).
+/// Make one codec and keep it. A question (encoding, and every pattern of losses) that is asked for
+/// the first time runs at once, without a plan. Once a question has been asked about half a
+/// megabyte of each shard, it is planned and compiled, which takes about a millisecond for usual
+/// codes, and runs up to several times as fast from then on; the programs are kept. Several threads
+/// may call a codec at once, and a call uses all processors where that pays
+/// ([`CodecOptions::threads`]).
 pub struct Codec {
     engine: Engine,
     encoding: PreparedEncoding,
@@ -99,7 +105,7 @@ impl Codec {
 
     /// Returns the code.
     pub fn code(&self) -> &Code {
-        &self.engine.code
+        &self.engine.setup.code
     }
 
     /// Returns the number of shards with data, k. In codes whose nodes hold data and parity, that
@@ -121,12 +127,12 @@ impl Codec {
 
     /// Returns the bytes of a packet.
     pub fn packet(&self) -> usize {
-        self.engine.options.packet
+        self.engine.setup.options.packet
     }
 
     /// Returns the options: how the code is run.
     pub fn options(&self) -> &CodecOptions {
-        &self.engine.options
+        &self.engine.setup.options
     }
 
     /// Returns the name of the kernel that runs, in either layout; for blocks of an LT code, the
@@ -137,7 +143,7 @@ impl Codec {
 
     /// Returns the kernel that runs in the packet layout.
     pub fn kernel(&self) -> Kernel {
-        self.engine.kernel()
+        self.engine.setup.kernel()
     }
 
     /// Returns the reason for which [`Codec::kernel`] cannot run some program, if there is one: the
@@ -164,14 +170,14 @@ impl Codec {
     pub fn strip(&self) -> usize {
         match self.code().symbols() {
             Some(symbols) => symbols.field().width() as usize / 8,
-            None => self.engine.layout.widest() * self.packet(),
+            None => self.engine.setup.layout.widest() * self.packet(),
         }
     }
 
     /// Returns the number of buffers of [`Codec::compute`]: one for each node, and one for each
     /// data cell that is stored nowhere.
     pub fn buffer_count(&self) -> usize {
-        self.engine.layout.cells.len()
+        self.engine.setup.layout.cells.len()
     }
 
     /// Returns the cells of a buffer by row. A buffer has `rows · length` bytes, where `length` is
@@ -180,7 +186,7 @@ impl Codec {
     /// # Panics
     /// If there is no such buffer.
     pub fn buffer_cells(&self, buffer: usize) -> &[CellId] {
-        &self.engine.layout.cells[buffer]
+        &self.engine.setup.layout.cells[buffer]
     }
 
     /// Computes the cells of `want` from those of `have`. Buffers with wanted cells are
@@ -237,11 +243,32 @@ impl Codec {
         data: &[D],
         parity: &mut [P],
     ) -> Result<()> {
+        self.prepared_encoding()?.run(data, parity)
+    }
+
+    /// Computes the parity of one or many groups of shards that lie in one buffer, each shard of
+    /// `stride` bytes: those of a group in node order, and groups one after the other. It suits
+    /// packets, of which a caller has many groups in one allocation.
+    ///
+    /// ```
+    /// let codec = paritas::Codec::new(4, 2)?;
+    /// let mut groups = vec![7_u8; 3 * 6 * 1200];
+    /// codec.encode_strided(&mut groups, 1200)?;
+    /// # Ok::<(), paritas::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Codec::encoder`] and [`Prepared::run_strided`].
+    pub fn encode_strided(&self, buffer: &mut [u8], stride: usize) -> Result<()> {
+        self.prepared_encoding()?.run_strided(buffer, stride)
+    }
+
+    fn prepared_encoding(&self) -> Result<&Prepared> {
         if let Some(prepared) = self.encoding.prepared.get() {
-            return prepared.run(data, parity);
+            return Ok(prepared);
         }
         let prepared = self.encoder()?;
-        self.encoding.prepared.get_or_init(|| prepared).run(data, parity)
+        Ok(self.encoding.prepared.get_or_init(|| prepared))
     }
 
     /// Computes all parity from all data, in shards that hold both. `nodes` are all shards; their
@@ -382,7 +409,8 @@ impl Codec {
         let targets: Vec<usize> = (given.len()..).take(parity.len()).collect();
         let prepared = self.engine.prepared(&Question::Update(node, change), &given, &targets)?;
         let nodes = given.iter().map(|_| &node).chain(parity).map(|node| node.index()).collect();
-        Ok(Prepared { nodes: Some(nodes), ..prepared })
+        let shards = given.len() + targets.len();
+        Ok(Prepared { nodes: Some(nodes), shards, ..prepared })
     }
 
     /// Runs a plan that the caller supplies, after proving that the plan computes the cells that it

@@ -128,6 +128,15 @@ pub(crate) const COMPILED_AFTER: usize = 2 << 20;
 /// fast.
 pub(crate) const WORDS_COMPILED_AFTER: usize = 256 << 10;
 
+/// Largest number of 64-bit words of a generator that direct answers are solved on: 1 MiB. Wider
+/// codes, of some 150+150 and more, are planned at once.
+pub(crate) const DIRECT_GENERATOR: usize = 1 << 17;
+
+/// Bytes of a shard that a direct answer runs over before its question is planned and compiled. In
+/// the time that planning and compiling take (0.2 ms for 10+4 in words, 1.2 ms in packets), the
+/// direct kernel runs over about as much.
+pub(crate) const PLANNED_AFTER: usize = 512 << 10;
+
 /// Total bytes of the buffers of a call above which stores are non-temporal, unless the machine's
 /// tuning says otherwise.
 pub(crate) const NONTEMPORAL_FROM: usize = 16 << 20;

@@ -157,7 +157,7 @@ trait Subject {
     /// Returns the number of shards or blocks that the user's data would fill.
     fn data_shards(&self) -> usize;
 
-    /// Returns the seconds of the first run, in which the schedule was planned and compiled.
+    /// Returns the seconds of the first run, which plans and compiles if shards are large.
     fn first_seconds(&self) -> f64;
 }
 

@@ -1,35 +1,17 @@
-//! The programs that a codec keeps, by question.
+//! The answers that a codec keeps, by question.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use crate::define::cells::{CellSet, NodeId};
+use crate::codec::answer::Answer;
+use crate::codec::question::Question;
 use crate::error::Result;
 use crate::limits::{KEPT_OPERANDS, KEPT_PROGRAMS};
-use crate::plan::Plan;
-use crate::plan::combination::Change;
 use crate::run::executable::Executable;
 use crate::run::threads::forks;
 
-/// A question that a codec may be asked.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) enum Question {
-    /// Compute the second cells from the first.
-    Compute(CellSet, CellSet),
-    /// Update parity after this node changed, given its old and new shard or their difference.
-    Update(NodeId, Change),
-    /// Run this plan.
-    Plan(Arc<Plan>),
-}
-
-impl Question {
-    pub(super) fn compute(have: &CellSet, want: &CellSet) -> Self {
-        Self::Compute(have.clone(), want.clone())
-    }
-}
-
-type KeptAnswer = Result<Arc<Executable>>;
+type KeptAnswer = Result<Arc<Answer>>;
 
 /// Answers by question, refusals included; the oldest are dropped first.
 #[derive(Default)]
@@ -40,30 +22,30 @@ pub(super) struct Cache {
 #[derive(Default)]
 struct Answers {
     /// The answers, which are empty while they are prepared, with the process that prepares them.
-    by_question: HashMap<Question, (usize, Arc<OnceLock<KeptAnswer>>)>,
+    by_question: HashMap<Arc<Question>, (usize, Arc<OnceLock<KeptAnswer>>)>,
     /// The questions that have been answered, with the operands of their programs.
-    oldest_first: VecDeque<(Question, usize)>,
+    oldest_first: VecDeque<(Arc<Question>, usize)>,
     /// Sum of these operands.
     operands: usize,
 }
 
 impl Cache {
-    /// Returns the answer to a question: the one that is kept, or what `prepare` gives, which is a
-    /// program and the number of its operands.
+    /// Returns the answer to a question: the one that is kept, or what `prepare` gives, which is an
+    /// answer and the number of its operands.
     ///
     /// Only one thread prepares an answer, without the lock; others that ask the same question wait
     /// for it. For a wide code, preparing takes seconds and a gigabyte.
     pub(super) fn get(
         &self,
         question: &Question,
-        prepare: impl FnOnce() -> Result<(Executable, usize)>,
+        prepare: impl FnOnce(&Arc<Question>) -> Result<(Answer, usize)>,
     ) -> KeptAnswer {
-        let kept = self.answers().kept(question);
+        let (question, kept) = self.answers().kept(question);
         let mut operands = None;
         let answer = kept.get_or_init(|| {
-            let prepared = prepare();
+            let prepared = prepare(&question);
             operands = Some(prepared.as_ref().map_or(0, |(_, operands)| *operands));
-            prepared.map(|(executable, _)| Arc::new(executable))
+            prepared.map(|(answer, _)| Arc::new(answer))
         });
         if let Some(operands) = operands {
             self.answers().add(question, operands);
@@ -75,8 +57,8 @@ impl Cache {
     pub(super) fn find_map<T>(&self, find: impl Fn(&Executable) -> Option<T>) -> Option<T> {
         let answers = self.answers();
         let kept = answers.by_question.values().filter_map(|(_, kept)| kept.get());
-        let mut programs = kept.flatten();
-        programs.find_map(|program| find(program))
+        let mut programs = kept.flatten().flat_map(|answer| answer.executables());
+        programs.find_map(find)
     }
 
     fn answers(&self) -> MutexGuard<'_, Answers> {
@@ -85,24 +67,24 @@ impl Cache {
 }
 
 impl Answers {
-    /// Returns the place of an answer, which may be empty yet.
-    fn kept(&mut self, question: &Question) -> Arc<OnceLock<KeptAnswer>> {
+    /// Returns the question as it is kept, and the place of its answer, which may be empty yet.
+    fn kept(&mut self, question: &Question) -> (Arc<Question>, Arc<OnceLock<KeptAnswer>>) {
         let process = forks::count();
         // What the parent of a forked process was preparing is never finished here.
-        if let Some((of, kept)) = self.by_question.get(question)
+        if let Some((question, (of, kept))) = self.by_question.get_key_value(question)
             && (*of == process || kept.get().is_some())
         {
-            return Arc::clone(kept);
+            return (Arc::clone(question), Arc::clone(kept));
         }
-        let kept = Arc::default();
-        self.by_question.insert(question.clone(), (process, Arc::clone(&kept)));
-        kept
+        let (question, kept) = (Arc::new(question.clone()), Arc::default());
+        self.by_question.insert(Arc::clone(&question), (process, Arc::clone(&kept)));
+        (question, kept)
     }
 
     /// Records that a question has been answered by a program of `operands` operands, and drops the
     /// oldest answers while there are too many. The newest one stays, whatever its size.
-    fn add(&mut self, question: &Question, operands: usize) {
-        self.oldest_first.push_back((question.clone(), operands));
+    fn add(&mut self, question: Arc<Question>, operands: usize) {
+        self.oldest_first.push_back((question, operands));
         self.operands += operands;
         while self.oldest_first.len() > KEPT_PROGRAMS
             || self.oldest_first.len() > 1 && self.operands > KEPT_OPERANDS
@@ -126,8 +108,10 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::define::cells::NodeId;
     use crate::error::Error;
     use crate::plan::blocks::BlockProgram;
+    use crate::plan::combination::Change;
     use crate::run::blocks;
     use crate::run::dispatch::Kernel;
 
@@ -135,18 +119,18 @@ mod tests {
         Question::Update(NodeId::new(node), Change::Difference)
     }
 
-    fn executable() -> Result<Executable> {
+    fn answer() -> Result<Answer> {
         let program = BlockProgram::new(&"inputs 1 temps 0 outputs 1\no0 = i0\n".parse().unwrap())?;
         let runners = Kernel::Scalar.runners().unwrap();
-        blocks::prepare(program, runners, vec![0], vec![1], 2)
+        blocks::prepare(program, runners, vec![0], vec![1], 2).map(Answer::from)
     }
 
     /// Asks for a program of `operands` operands. Returns whether it had to be prepared.
     fn is_new(cache: &Cache, node: usize, operands: usize) -> bool {
         let mut is_new = false;
-        let prepare = || {
+        let prepare = |_: &Arc<Question>| {
             is_new = true;
-            Ok((executable()?, operands))
+            Ok((answer()?, operands))
         };
         cache.get(&question(node), prepare).unwrap();
         is_new
@@ -171,19 +155,19 @@ mod tests {
     #[test]
     fn refusals_are_kept() {
         let cache = Cache::default();
-        let refuse = || Err(Error::not_enough("two shards are missing"));
+        let refuse = |_: &Arc<Question>| Err(Error::not_enough("two shards are missing"));
         assert!(cache.get(&question(1), refuse).is_err());
-        assert!(cache.get(&question(1), || unreachable!("the refusal is kept")).is_err());
+        assert!(cache.get(&question(1), |_| unreachable!("the refusal is kept")).is_err());
     }
 
     /// Two threads at least ask while the answer is prepared.
     #[test]
     fn threads_with_the_same_question_wait_for_one_answer() {
         let (cache, prepared) = (Cache::default(), AtomicUsize::new(0));
-        let prepare = || {
+        let prepare = |_: &Arc<Question>| {
             prepared.fetch_add(1, Ordering::Relaxed);
             std::thread::sleep(Duration::from_millis(50));
-            Ok((executable()?, 1))
+            Ok((answer()?, 1))
         };
         std::thread::scope(|scope| {
             for _ in 0..4 {

@@ -1,93 +1,53 @@
 //! The engine of both codecs: answers questions about cells, over buffers.
 //!
-//! The schedule for a question is planned and compiled once and kept.
+//! The answer to a question is made once and kept.
 
 use std::sync::Arc;
 
-use crate::codec::cache::{Cache, Question};
+use crate::codec::answer::Answer;
+use crate::codec::cache::Cache;
 use crate::codec::options::CodecOptions;
 use crate::codec::prepared::Prepared;
-use crate::codec::shards::StageNodes;
-use crate::define::cells::{CellId, CellSet};
+use crate::codec::question::Question;
+use crate::codec::setup::Setup;
+use crate::define::cells::CellSet;
 use crate::define::code::Code;
-use crate::error::{Error, Result};
-use crate::plan::blocks::BlockProgram;
-use crate::plan::execution::{Execution, Planner, WorkShares};
-use crate::plan::layout::{BufferLayout, Layout};
-use crate::plan::prove::Proof;
-use crate::plan::variants::CompileTarget;
-use crate::run::blocks;
+use crate::error::Result;
+use crate::plan::layout::BufferLayout;
 use crate::run::buffers::Buffer;
-use crate::run::dispatch::{Kernel, Serving, WordKernel};
+use crate::run::dispatch::WordKernel;
 use crate::run::executable::Executable;
-use crate::run::threads::{Split, Threads, thread_count};
+use crate::run::threads::{Split, Threads};
 
 /// A code that can be run over buffers of one layout.
 #[derive(Debug)]
 pub(super) struct Engine {
-    pub(super) code: Code,
-    pub(super) options: CodecOptions,
-    pub(super) layout: Layout,
-    pub(super) serving: Serving,
-    programs: Cache,
+    pub(super) setup: Arc<Setup>,
+    answers: Cache,
 }
 
 impl Engine {
     /// Prepares to run a code over buffers laid out as `buffers` says.
     ///
     /// # Errors
-    /// If the packet is empty or larger than 2^30 bytes, if the kernel is not available, or if
-    /// words are to be split by rows.
+    /// As [`Setup::new`].
     pub(super) fn new(code: Code, options: CodecOptions, buffers: BufferLayout) -> Result<Self> {
-        if options.packet == 0 || options.packet > 1 << 30 {
-            return Err(Error::parameters(format!(
-                "packet: must be 1 to 2^30 bytes; got {}",
-                options.packet
-            )));
-        }
-        if options.split == Split::Rows && code.symbols().is_some() {
-            return Err(Error::parameters(format!(
-                "split: {} is in the word layout, which has no rows of packets; must be stripe, \
-                 node or columns; got rows",
-                code.spec()
-            )));
-        }
-        let kernel = options.kernel.resolve(options.packet);
-        if !kernel.is_available() {
-            return Err(kernel.unavailable());
-        }
-        if let Some(kernel) = options.word_kernel.filter(|kernel| !kernel.is_available()) {
-            return Err(kernel.unavailable());
-        }
-        let layout = Layout::new(&code, buffers, options.packet);
-        let serving = match code.symbols() {
-            Some(_) => {
-                let chosen = WordKernel::resolve(options.kernel);
-                let by_name = options.word_kernel.is_some() || options.kernel.is_by_name();
-                let kernel = options.word_kernel.unwrap_or(chosen);
-                Serving::words(kernel, by_name, options.prefetch)
-            }
-            None => Serving::packets(options.kernel, kernel, options.prefetch),
-        };
-        Ok(Self { code, options, layout, serving, programs: Cache::default() })
+        let setup = Arc::new(Setup::new(code, options, buffers)?);
+        Ok(Self { setup, answers: Cache::default() })
     }
 
     /// Returns the name of the kernel that runs, in either layout; for blocks of an LT code, the
     /// name of the tiled kernel.
     pub(super) fn kernel_name(&self) -> &'static str {
-        let kernel = if self.has_blocks() { self.kernel().tiled() } else { self.kernel() };
-        self.word_kernel().map_or_else(|| kernel.name(), WordKernel::name)
-    }
-
-    /// Returns the kernel that runs in the packet layout.
-    pub(super) fn kernel(&self) -> Kernel {
-        self.options.kernel.resolve(self.options.packet)
+        let kernel =
+            if self.setup.has_blocks() { self.setup.kernel().tiled() } else { self.setup.kernel() };
+        self.setup.word_kernel().map_or_else(|| kernel.name(), WordKernel::name)
     }
 
     /// Returns the reason for which [`Codec::kernel`](crate::Codec::kernel) cannot run some
     /// program, if there is one. Another kernel then serves.
     pub(super) fn fallback(&self) -> Option<String> {
-        let why = self.programs.find_map(Executable::fallback)?;
+        let why = self.answers.find_map(Executable::fallback)?;
         Some(format!("{} cannot serve: {why}", self.kernel_name()))
     }
 
@@ -95,13 +55,7 @@ impl Engine {
     /// program is split by stripes.
     pub(super) fn split_in_use(&self) -> Split {
         let divided = |program: &Executable| (!program.is_by_stripes()).then_some(());
-        self.programs.find_map(divided).map_or(Split::Stripe, |()| self.options.split)
-    }
-
-    /// Returns the kernel that runs words, if the code is in the word layout.
-    fn word_kernel(&self) -> Option<WordKernel> {
-        let chosen = || WordKernel::resolve(self.options.kernel);
-        self.code.symbols().map(|_| self.options.word_kernel.unwrap_or_else(chosen))
+        self.answers.find_map(divided).map_or(Split::Stripe, |()| self.setup.options.split)
     }
 
     /// Computes the cells of `want` from those of `have`. Buffers with wanted cells are
@@ -124,7 +78,7 @@ impl Engine {
     /// Returns whether the cells of `want` can be computed from those of `have`. The schedule is
     /// planned and kept, so a later call that runs it does not plan again.
     pub(super) fn solvable(&self, have: &CellSet, want: &CellSet) -> bool {
-        self.program(&Question::compute(have, want)).is_ok()
+        self.answer_to(&Question::compute(have, want)).is_ok()
     }
 
     pub(super) fn prepared(
@@ -134,12 +88,13 @@ impl Engine {
         targets: &[usize],
     ) -> Result<Prepared> {
         Ok(Prepared {
-            executable: self.program(question)?,
+            answer: self.answer_to(question)?,
             sources: sources.into(),
             targets: targets.into(),
+            shards: self.setup.layout.cells.len(),
             nodes: None,
             threads: self.threads(),
-            stores: self.options.stores,
+            stores: self.setup.options.stores,
         })
     }
 
@@ -149,88 +104,15 @@ impl Engine {
         question: &Question,
         buffers: impl IntoIterator<Item = (usize, Buffer<'b>)>,
     ) -> Result<()> {
-        self.program(question)?.run(buffers, self.threads(), self.options.stores)
+        self.answer_to(question)?.run(buffers, self.threads(), self.setup.options.stores)
     }
 
-    /// Returns the program for a question: one that is kept, or a new one.
-    fn program(&self, question: &Question) -> Result<Arc<Executable>> {
-        self.programs.get(question, || self.prepare(question))
-    }
-
-    /// Prepares the program for a question. Returns it with the number of its operands.
-    fn prepare(&self, question: &Question) -> Result<(Executable, usize)> {
-        if let (Question::Compute(have, want), true) = (question, self.has_blocks()) {
-            return self.prepare_blocks(have, want);
-        }
-        let execution = self.execution(question)?;
-        let operands = execution.operands();
-        Ok((self.serving.prepare(execution)?, operands))
-    }
-
-    /// Plans a question down to the instructions of the kernel that serves.
-    fn execution(&self, question: &Question) -> Result<Execution> {
-        self.execution_for(question, self.serving.target())
-    }
-
-    /// Plans a question down to the instructions of any target.
-    pub(super) fn execution_for(
-        &self,
-        question: &Question,
-        target: Option<CompileTarget>,
-    ) -> Result<Execution> {
-        let planner = self.planner(target);
-        match question {
-            Question::Compute(have, want) => planner.compute(have, want),
-            Question::Update(node, change) => {
-                let shards = StageNodes::new(&self.code, self.code.stages());
-                let (_, targets) = shards.split(&self.code)?;
-                planner.update(*node, *change, targets)
-            }
-            Question::Plan(plan) => planner.given(plan),
-        }
-    }
-
-    fn planner(&self, target: Option<CompileTarget>) -> Planner<'_> {
-        let threads = || thread_count(self.options.threads);
-        Planner {
-            code: &self.code,
-            layout: &self.layout,
-            target,
-            shares: match self.options.split {
-                Split::Stripe => WorkShares::Stripes,
-                Split::Node => WorkShares::Nodes(threads()),
-                Split::Columns => {
-                    WorkShares::Columns { shares: threads(), packet: self.options.packet }
-                }
-                Split::Rows => WorkShares::Rows(threads()),
-            },
-            options: self.options.plan,
-        }
-    }
-
-    /// Whether buffers are the blocks of an LT code, whose schedules are run along whole blocks.
-    pub(super) fn has_blocks(&self) -> bool {
-        self.code.graph().is_some() && self.layout.cells.iter().all(|cells| cells.len() == 1)
-    }
-
-    /// Solves an LT code's graph. Solving takes longer than running a small segment, and an
-    /// object's segments mostly miss the same blocks; so answers are kept, refusals included.
-    fn prepare_blocks(&self, have: &CellSet, want: &CellSet) -> Result<(Executable, usize)> {
-        let plan = self.code.schedule_with(have, want, self.options.plan)?;
-        let plan = Proof::new(&self.code).proved(plan)?;
-        let locate = |cells: &[CellId]| -> Result<Vec<usize>> {
-            let buffer = |&cell| Ok(self.layout.location(&self.code, cell)?.buffer);
-            cells.iter().map(buffer).collect()
-        };
-        let (inputs, outputs) = (locate(plan.inputs())?, locate(plan.outputs())?);
-        let program = BlockProgram::new(plan.schedule())?;
-        let kernel = self.kernel();
-        let runners = kernel.runners().ok_or_else(|| kernel.unavailable())?;
-        let (operands, buffers) = (program.operands().len(), self.layout.cells.len());
-        Ok((blocks::prepare(program, runners, inputs, outputs, buffers)?, operands))
+    /// Returns the answer to a question: one that is kept, or a new one.
+    fn answer_to(&self, question: &Question) -> Result<Arc<Answer>> {
+        self.answers.get(question, |question| Answer::new(&self.setup, question))
     }
 
     fn threads(&self) -> Threads {
-        Threads { most: self.options.threads, bytes_each: self.options.bytes_a_thread }
+        Threads { most: self.setup.options.threads, bytes_each: self.setup.options.bytes_a_thread }
     }
 }

@@ -1,7 +1,7 @@
 //! Explanations: what a codec runs for a question, for people to read.
 
-use crate::codec::cache::Question;
 use crate::codec::engine::Engine;
+use crate::codec::question::Question;
 use crate::define::cells::{CellId, CellSet};
 use crate::error::Result;
 use crate::plan::execution::{ProgramPart, Turns};
@@ -83,15 +83,15 @@ impl Engine {
         want: &CellSet,
         call: &Call,
     ) -> Result<Explanation> {
-        let nontemporal = self.options.stores.are_nontemporal(call.bytes);
+        let nontemporal = self.setup.options.stores.are_nontemporal(call.bytes);
         let (serving, kernel) = self.serving_for(call);
-        if self.has_blocks() {
+        if self.setup.has_blocks() {
             let part = self.explain_blocks(have, want)?;
             let kernel = self.kernel_name();
             return Ok(Explanation { kernel, parts: vec![part], in_turn: false, nontemporal });
         }
         let question = Question::compute(have, want);
-        let execution = self.execution_for(&question, serving.target())?;
+        let execution = self.setup.execution_for(&question, serving.target())?;
         let in_turn = execution.turns != Turns::SideBySide;
         let parts = execution.parts.iter();
         let parts = parts.map(|part| self.explain_part(part, serving, call, nontemporal));
@@ -99,23 +99,28 @@ impl Engine {
     }
 
     fn serving_for(&self, call: &Call) -> (Serving, &'static str) {
-        match (call.kernel, self.code.symbols()) {
-            (None, _) => (self.serving, self.kernel_name()),
+        match (call.kernel, self.setup.code.symbols()) {
+            (None, _) => (self.setup.serving, self.kernel_name()),
             (Some(kernel), None) => {
-                let serving = Serving::packets(self.options.kernel, kernel, self.options.prefetch);
+                let serving = Serving::packets(
+                    self.setup.options.kernel,
+                    kernel,
+                    self.setup.options.prefetch,
+                );
                 (serving, kernel.name())
             }
             (Some(kernel), Some(_)) => {
                 let kernel = WordKernel::like(kernel);
-                (Serving::words(kernel, false, self.options.prefetch), kernel.name())
+                (Serving::words(kernel, false, self.setup.options.prefetch), kernel.name())
             }
         }
     }
 
     fn explain_blocks(&self, have: &CellSet, want: &CellSet) -> Result<ExplainedPart> {
-        let plan = self.code.schedule_with(have, want, self.options.plan)?;
+        let plan = self.setup.code.schedule_with(have, want, self.setup.options.plan)?;
         let place = |&cell: &CellId| {
-            let CellLocation { buffer, row } = self.layout.location(&self.code, cell)?;
+            let CellLocation { buffer, row } =
+                self.setup.layout.location(&self.setup.code, cell)?;
             Ok((buffer, row))
         };
         Ok(ExplainedPart {
@@ -144,7 +149,7 @@ impl Engine {
             ..ExplainedPart::of(schedule.clone())
         };
         if let Some(Ok(variants)) = &part.variants {
-            let prefetch = self.options.prefetch;
+            let prefetch = self.setup.options.prefetch;
             let start = |number| call.start(number);
             let variant = variants.choose(start, nontemporal && !part.feeds, prefetch);
             let planned = variants.planned(variant)?;

@@ -31,12 +31,12 @@ impl LaneCodec {
 
     /// Returns the code.
     pub fn code(&self) -> &Code {
-        &self.engine.code
+        &self.engine.setup.code
     }
 
     /// Returns the bytes of a packet.
     pub fn packet(&self) -> usize {
-        self.engine.options.packet
+        self.engine.setup.options.packet
     }
 
     /// Returns the name of the kernel that runs.
@@ -54,7 +54,7 @@ impl LaneCodec {
     pub fn strip(&self) -> usize {
         let rows = match self.code().symbols() {
             Some(symbols) => symbols.field().width() as usize,
-            None => self.engine.layout.widest(),
+            None => self.engine.setup.layout.widest(),
         };
         rows * self.packet()
     }
@@ -62,7 +62,7 @@ impl LaneCodec {
     /// Returns the number of buffers of a call: node by node, within a node lane by lane, then data
     /// cells that are stored nowhere.
     pub fn buffer_count(&self) -> usize {
-        self.engine.layout.cells.len()
+        self.engine.setup.layout.cells.len()
     }
 
     /// Returns the cells of a buffer by row. A buffer has `rows · length` bytes, where `length` is
@@ -71,7 +71,7 @@ impl LaneCodec {
     /// # Panics
     /// If there is no such buffer.
     pub fn buffer_cells(&self, buffer: usize) -> &[CellId] {
-        &self.engine.layout.cells[buffer]
+        &self.engine.setup.layout.cells[buffer]
     }
 
     /// Returns the node that a buffer belongs to, if the buffer is stored.
@@ -85,7 +85,7 @@ impl LaneCodec {
 
     /// Returns the buffers that hold only data, in the order of the user's bytes.
     pub fn data_buffers(&self) -> &[usize] {
-        &self.engine.layout.data
+        &self.engine.setup.layout.data
     }
 
     /// Computes the cells of `want` from those of `have`. Buffers with wanted cells are

@@ -1,7 +1,7 @@
 //! The calls that most programs make: objects to shards and back, and shards that may be missing.
 
 use crate::codec::Codec;
-use crate::codec::cache::Question;
+use crate::codec::question::Question;
 use crate::define::cells::{NodeId, Role};
 use crate::error::{Error, Result};
 use crate::limits::VERIFIED_BYTES;
@@ -71,12 +71,43 @@ impl Codec {
     /// for each node ([`crate::ErrorKind::Buffers`]); or if the shards are not equally long
     /// ([`crate::ErrorKind::Length`]).
     pub fn reconstruct(&self, shards: &mut [Option<Vec<u8>>]) -> Result<()> {
+        let is_lost = |node: &NodeId| shards.get(node.index()).is_some_and(Option::is_none);
+        let lost: Vec<NodeId> = self.code().nodes().filter(is_lost).collect();
+        self.reconstruct_some(shards, &lost)
+    }
+
+    /// Computes those shards of the nodes `wanted` that are `None` from the others, and leaves all
+    /// other entries as they are. A reader who wants one shard pays for one, however many are
+    /// missing. On failure, `shards` are left unchanged.
+    ///
+    /// ```
+    /// let codec = paritas::Codec::new(4, 2)?;
+    /// let data = codec.split(&[7; 4800])?;
+    /// let mut parity = vec![vec![0; 1200]; 2];
+    /// codec.encode(&data, &mut parity)?;
+    /// let mut shards: Vec<Option<Vec<u8>>> = data.into_iter().chain(parity).map(Some).collect();
+    /// shards[1..3].fill(None);
+    /// codec.reconstruct_some(&mut shards, &[1])?;
+    /// assert_eq!((shards[1].as_deref(), &shards[2]), (Some(&[7; 1200][..]), &None));
+    /// # Ok::<(), paritas::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Codec::reconstruct`], and if there is no such node ([`crate::ErrorKind::Parameters`]).
+    pub fn reconstruct_some<N: Into<NodeId> + Copy>(
+        &self,
+        shards: &mut [Option<Vec<u8>>],
+        wanted: &[N],
+    ) -> Result<()> {
         self.expect_count("node", shards.len(), self.code().node_count())?;
-        let (present, lost): (Vec<NodeId>, Vec<NodeId>) =
-            self.code().nodes().partition(|node| shards[node.index()].is_some());
+        let mut lost: Vec<NodeId> = wanted.iter().map(|&node| node.into()).collect();
+        lost.iter().try_for_each(|&node| self.expect_node(node))?;
+        lost.retain(|node| shards[node.index()].is_none());
         if lost.is_empty() {
             return Ok(());
         }
+        let is_present = |node: &NodeId| shards[node.index()].is_some();
+        let present: Vec<NodeId> = self.code().nodes().filter(is_present).collect();
         let reconstructor = self.reconstructor(&present, &lost)?;
         let sources: Vec<&[u8]> = shards.iter().flatten().map(Vec::as_slice).collect();
         let row = match (present.first(), sources.first()) {
@@ -111,7 +142,7 @@ impl Codec {
         let has_parity =
             |node: NodeId| code.node_cells(node).iter().any(|&cell| parity.contains(cell));
         let mut disagree = vec![false; shards.len()];
-        let layout = &self.engine.layout;
+        let layout = &self.engine.setup.layout;
         let rows = layout.rows.iter().max().map_or(1, |&rows| rows);
         let step = (VERIFIED_BYTES / (rows * layout.packet)).max(1) * layout.packet;
         for start in (0..row).step_by(step) {
@@ -143,7 +174,7 @@ impl Codec {
 
     /// Rows of a node's shard: its packets in a strip, or 1 in the word layout.
     fn rows(&self, node: NodeId) -> usize {
-        self.engine.layout.rows[node.index()]
+        self.engine.setup.layout.rows[node.index()]
     }
 
     /// Unit of the length of a node's shard, in bytes.

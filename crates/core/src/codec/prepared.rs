@@ -6,9 +6,9 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::codec::answer::Answer;
 use crate::error::{Error, Result};
-use crate::run::buffers::Stores;
-use crate::run::executable::Executable;
+use crate::run::buffers::{Buffer, Stores, enter};
 use crate::run::threads::Threads;
 
 /// An encoder, a reconstructor or an updater of one codec, ready to run. The shards that are read
@@ -25,10 +25,12 @@ use crate::run::threads::Threads;
 /// ```
 #[derive(Clone)]
 pub struct Prepared {
-    pub(super) executable: Arc<Executable>,
+    pub(super) answer: Arc<Answer>,
     /// Buffers of the sources and of the targets.
     pub(super) sources: Arc<[usize]>,
     pub(super) targets: Arc<[usize]>,
+    /// Number of shards of a group ([`Prepared::run_strided`]).
+    pub(super) shards: usize,
     /// The node of each buffer, where that is not the buffer's number.
     pub(super) nodes: Option<Arc<[usize]>>,
     pub(super) threads: Threads,
@@ -51,7 +53,7 @@ impl Prepared {
         if (sources.len(), targets.len()) != (self.sources.len(), self.targets.len()) {
             return Err(self.wrong_count(sources.len(), targets.len()));
         }
-        self.executable.run_placed(
+        self.answer.run_placed(
             |places| {
                 // Where nothing is computed there is no program, and so no place for its buffers.
                 for (&buffer, bytes) in self.sources.iter().zip(sources) {
@@ -69,6 +71,50 @@ impl Prepared {
             self.threads,
             self.stores,
         )
+    }
+
+    /// Computes the targets of one or many groups of shards that lie in one buffer. In a group,
+    /// shard n begins n · `stride` bytes after the group; for an encoder or a reconstructor, n is
+    /// the number of its node, and for an updater its place among sources and targets. All shards
+    /// have `stride` bytes, and groups follow each other.
+    ///
+    /// ```
+    /// use paritas::Codec;
+    /// let codec = Codec::new(4, 2)?;
+    /// let mut groups = vec![7_u8; 3 * 6 * 1200];
+    /// codec.encoder()?.run_strided(&mut groups, 1200)?;
+    /// let encoded = groups.clone();
+    /// groups.chunks_mut(6 * 1200).for_each(|group| group[1200..3600].fill(0));
+    /// codec.reconstructor(&[0, 3, 4, 5], &[1, 2])?.run_strided(&mut groups, 1200)?;
+    /// assert!(groups == encoded);
+    /// # Ok::<(), paritas::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If the buffer has no whole number of groups or shards cannot have `stride` bytes
+    /// ([`crate::ErrorKind::Length`]).
+    pub fn run_strided(&self, buffer: &mut [u8], stride: usize) -> Result<()> {
+        let mut is_target = vec![None; self.shards];
+        self.sources.iter().for_each(|&shard| is_target[shard] = Some(false));
+        self.targets.iter().for_each(|&shard| is_target[shard] = Some(true));
+        let group = self.shards.saturating_mul(stride);
+        if group == 0 || !buffer.len().is_multiple_of(group) {
+            let (shards, length) = (self.shards, buffer.len());
+            let message = format!(
+                "the buffer must have groups of {shards} shards of {stride} bytes; got {length} bytes"
+            );
+            return Err(Error::length(message).given_instead(length));
+        }
+        for group in buffer.chunks_exact_mut(group) {
+            let shards = group.chunks_exact_mut(stride).zip(&is_target).enumerate();
+            let buffers = shards.filter_map(|(number, (shard, is_target))| {
+                let target = (*is_target)?;
+                Some((number, if target { Buffer::Target(shard) } else { Buffer::Source(shard) }))
+            });
+            let name = |buffer| self.node(buffer);
+            self.answer.run_placed(|p| enter(p, buffers), name, self.threads, self.stores)?;
+        }
+        Ok(())
     }
 
     #[cold]

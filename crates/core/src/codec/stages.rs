@@ -1,6 +1,7 @@
 //! Codes of several stages: computes a later stage, and reconstructs at the end of any stage.
 
 use crate::codec::Codec;
+use crate::codec::question::Question;
 use crate::define::cells::{CellId, CellSet};
 use crate::error::{Error, Result};
 use crate::run::buffers::Buffer;
@@ -33,21 +34,29 @@ impl Codec {
     /// As [`Codec::compute`].
     pub fn reconstruct_at(&self, stage: u8, nodes: &mut [Buffer<'_>]) -> Result<()> {
         self.expect_count("node", nodes.len(), self.buffer_count())?;
-        let standing = self.code().standing(stage);
-        let mut have = CellSet::new(self.code().cell_count());
+        let code = self.code();
+        // At the end of the last stage all cells stand.
+        let standing = (stage < code.stages()).then(|| code.standing(stage));
+        let stands = |standing: &CellSet, cell: CellId| {
+            code.cell(cell).place.is_none() || standing.contains(cell)
+        };
+        let mut have = CellSet::new(code.cell_count());
         let mut want = have.clone();
-        for (buffer, cells) in nodes.iter().zip(&self.engine.layout.cells) {
+        for (buffer, cells) in nodes.iter().zip(&self.engine.setup.layout.cells) {
             let set = match buffer {
                 Buffer::Absent => continue,
                 Buffer::Source(_) => &mut have,
                 Buffer::Target(_) => &mut want,
             };
-            let stored =
-                |&cell: &CellId| self.code().cell(cell).place.is_none() || standing.contains(cell);
-            cells.iter().copied().filter(stored).for_each(|cell| set.insert(cell));
+            let cells = cells.iter().copied();
+            match &standing {
+                None => set.extend(cells),
+                Some(standing) => set.extend(cells.filter(|&cell| stands(standing, cell))),
+            }
         }
         let present = nodes.iter().filter(|node| matches!(node, Buffer::Source(_))).count();
-        let computed = self.compute(&have, &want, nodes);
+        let buffers = nodes.iter_mut().map(Buffer::reborrow).enumerate();
+        let computed = self.engine.answer(&Question::Compute(have, want), buffers);
         computed.map_err(|error| self.by_shards(error, stage, present))
     }
 }

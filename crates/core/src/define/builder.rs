@@ -1,8 +1,10 @@
 //! Builds codes cell by cell.
 
+use std::sync::OnceLock;
+
 use crate::define::bitmatrix::BitMatrix;
 use crate::define::cells::{Cell, CellId, NodeId, Place, Role, StageEnd, cancel_pairs};
-use crate::define::code::Code;
+use crate::define::code::{Code, Generator};
 use crate::define::lt::Graph;
 use crate::define::pin::Pin;
 use crate::define::spec::Spec;
@@ -151,7 +153,14 @@ impl CodeBuilder {
     /// # Panics
     /// If the code has fewer nodes.
     pub fn words(&mut self, matrix: SymbolMatrix) -> &mut Self {
-        self.symbols(&matrix);
+        let width = matrix.field().width() as usize;
+        self.data_nodes(matrix.data_nodes(), width);
+        for node in matrix.data_nodes()..matrix.node_count() {
+            // The matrix has the rows of these cells.
+            (0..width).for_each(|_| {
+                self.push(Role::Parity, Some(node), Box::default(), Box::default());
+            });
+        }
         self.symbols = Some(matrix);
         self
     }
@@ -214,6 +223,10 @@ impl CodeBuilder {
         self.expect_roles(&spec)?;
         self.expect_stage_reads(&spec)?;
         self.expect_whole_words(&spec, lane_rows)?;
+        let generator = match self.symbols {
+            Some(_) => OnceLock::new(),
+            None => Generator { rows: self.rows, definitions: self.definitions }.into(),
+        };
         let code = Code {
             spec,
             pin: self.pin,
@@ -223,8 +236,7 @@ impl CodeBuilder {
             cells: self.cells,
             data: self.data,
             nodes: self.nodes,
-            rows: self.rows,
-            definitions: self.definitions,
+            generator,
             symbols: self.symbols,
             graph: self.graph,
         };

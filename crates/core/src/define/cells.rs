@@ -121,7 +121,7 @@ impl CellSet {
     /// If a member is out of the set's range.
     pub fn from_cells(cells: usize, members: impl IntoIterator<Item = CellId>) -> Self {
         let mut set = Self::new(cells);
-        members.into_iter().for_each(|cell| set.insert(cell));
+        set.extend(members.into_iter());
         set
     }
 
@@ -131,6 +131,25 @@ impl CellSet {
     /// If the cell is out of the set's range.
     pub fn insert(&mut self, cell: CellId) {
         self.words[cell.index() / 64] |= 1 << (cell.index() % 64);
+    }
+
+    /// Adds cells.
+    ///
+    /// # Panics
+    /// If a cell is out of the set's range.
+    pub(crate) fn extend(&mut self, cells: impl Iterator<Item = CellId>) {
+        // Cells that follow each other mostly share a word.
+        let (mut word, mut bits) = (0, 0);
+        for cell in cells {
+            if cell.index() / 64 != word && bits != 0 {
+                self.words[word] |= std::mem::take(&mut bits);
+            }
+            word = cell.index() / 64;
+            bits |= 1 << (cell.index() % 64);
+        }
+        if bits != 0 {
+            self.words[word] |= bits;
+        }
     }
 
     /// Removes a cell.
@@ -143,6 +162,16 @@ impl CellSet {
     /// Whether the cell is in the set.
     pub fn contains(&self, cell: CellId) -> bool {
         self.words.get(cell.index() / 64).is_some_and(|w| w >> (cell.index() % 64) & 1 == 1)
+    }
+
+    /// The members as bits: cell `c` is bit `c % 64` of word `c / 64`.
+    pub(crate) fn words(&self) -> &[u64] {
+        &self.words
+    }
+
+    /// Whether both sets have a cell in common.
+    pub(crate) fn meets(&self, other: &Self) -> bool {
+        self.words.iter().zip(&other.words).any(|(a, b)| a & b != 0)
     }
 
     /// The last member.

@@ -16,6 +16,8 @@
 //! The definition itself is kept as a hint that lets the planner find the published, cheaper
 //! schedules.
 
+use std::sync::OnceLock;
+
 use crate::define::cells::{Cell, CellId, CellSet, NodeId, Place, Role, StageEnd};
 use crate::define::lt::Graph;
 use crate::define::pin::Pin;
@@ -33,14 +35,36 @@ pub struct Code {
     pub(super) cells: Vec<Cell>,
     pub(super) data: Vec<CellId>,
     pub(super) nodes: Vec<Vec<CellId>>,
-    /// For each cell, the data cells (by position in `data`) that it is the XOR of, ascending.
-    pub(super) rows: Vec<Box<[u32]>>,
-    /// For each cell, the cells that define it; empty for data cells.
-    pub(super) definitions: Vec<Box<[CellId]>>,
+    /// The generator. In the word layout it follows from the coefficients, and is made when it is
+    /// first asked for: it has w² bits for each coefficient.
+    pub(super) generator: OnceLock<Generator>,
     /// The coefficients over GF(2^w), in the word layout only.
     pub(super) symbols: Option<SymbolMatrix>,
     /// The graph of an LT code.
     pub(super) graph: Option<Graph>,
+}
+
+/// The generator of a code.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Generator {
+    /// For each cell, the data cells (by position in `data`) that it is the XOR of, ascending.
+    pub(super) rows: Vec<Box<[u32]>>,
+    /// For each cell, the cells that define it; empty for data cells.
+    pub(super) definitions: Vec<Box<[CellId]>>,
+}
+
+impl Generator {
+    /// Returns the generator of a code in the word layout, whose cells are numbered node by node.
+    fn of_words(symbols: &SymbolMatrix) -> Self {
+        let data = symbols.data_nodes() * symbols.field().width() as usize;
+        let mut rows: Vec<Box<[u32]>> =
+            (0..data as u32).map(|position| [position].into()).collect();
+        rows.extend(symbols.bit_rows());
+        let cells = |row: &[u32]| row.iter().map(|&cell| CellId::new(cell as usize)).collect();
+        let parity = rows[data..].iter().map(|row| cells(row));
+        let definitions = std::iter::repeat_n(Box::default(), data).chain(parity).collect();
+        Self { rows, definitions }
+    }
 }
 
 impl Code {
@@ -118,7 +142,7 @@ impl Code {
     /// # Panics
     /// If there is no cell of that number.
     pub fn row(&self, cell: CellId) -> &[u32] {
-        &self.rows[cell.index()]
+        &self.generator().rows[cell.index()]
     }
 
     /// Cells that define a derived cell; empty for data cells (and for a derived cell that is
@@ -127,7 +151,12 @@ impl Code {
     /// # Panics
     /// If there is no cell of that number.
     pub fn definition(&self, cell: CellId) -> &[CellId] {
-        &self.definitions[cell.index()]
+        &self.generator().definitions[cell.index()]
+    }
+
+    fn generator(&self) -> &Generator {
+        let of_words = || self.symbols.as_ref().map(Generator::of_words).unwrap_or_default();
+        self.generator.get_or_init(of_words)
     }
 
     /// Coefficients over GF(2^w) of a code in the word layout, whose cells are the bits of symbols

@@ -2,12 +2,15 @@
 //!
 //! An element is the low `w` bits of a `u32`; bit `i` is the coefficient of x^i. Addition is XOR;
 //! multiplication is carry-less and reduced by the field's polynomial. These functions run while a
-//! code is defined, never over data, so they are simple rather than fast: no tables, no state.
+//! code is defined, never over data, so they are simple rather than fast: no tables, no state. Only
+//! bytes with the usual polynomial, of which wide codes have ten thousands of products, have
+//! logarithms.
 //!
 //! The default polynomials are the primitive ones of Jerasure and GF-Complete (for w = 8 it is
 //! 0x11D, also used by ISA-L, Linux RAID-6 and most others), so the matrices equal theirs.
 
 use crate::define::bitmatrix::BitMatrix;
+use crate::define::logarithms;
 use crate::error::{Error, Result};
 
 /// Primitive polynomials by width; the entry for `w` includes its x^w term.
@@ -103,6 +106,9 @@ impl Field {
 
     /// The product of two elements.
     pub fn multiply(self, a: u32, b: u32) -> u32 {
+        if self.has_logarithms() {
+            return logarithms::product(a as u8, b as u8).into();
+        }
         reduce(carryless_product(a, b), self.width, self.polynomial)
     }
 
@@ -113,7 +119,15 @@ impl Field {
 
     /// The multiplicative inverse, or `None` for 0.
     pub fn inverse(self, a: u32) -> Option<u32> {
-        (a != 0).then(|| self.invert(a))
+        (a != 0).then(|| match self.has_logarithms() {
+            true => logarithms::quotient(1, a as u8).into(),
+            false => self.invert(a),
+        })
+    }
+
+    /// Whether the field is that of [`logarithms`].
+    pub(crate) fn has_logarithms(self) -> bool {
+        self.polynomial == POLYNOMIALS[8]
     }
 
     /// Returns the inverse of `a`, which is not zero, by Euclid's algorithm for polynomials. Two
@@ -163,10 +177,11 @@ impl Field {
     /// Prepares the multiplication of many words by `factor`.
     pub(crate) fn multiples_of(self, factor: u32) -> Multiples {
         let mut images = [0; 32];
-        let bits = &mut images[..self.width as usize];
-        bits.iter_mut().enumerate().for_each(|(bit, image)| {
-            *image = self.multiply(factor, 1 << bit);
-        });
+        let mut next = factor;
+        for image in &mut images[..self.width as usize] {
+            *image = next;
+            next = self.times_x(next);
+        }
         Multiples { images, word: self.width as usize / 8 }
     }
 

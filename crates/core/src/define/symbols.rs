@@ -89,6 +89,25 @@ impl SymbolMatrix {
     }
 }
 
+impl SymbolMatrix {
+    /// Returns the rows of bits that the parity symbols have: for each bit of each of them, the
+    /// bits of the data symbols that it is the sum of, ascending.
+    pub(super) fn bit_rows(&self) -> impl Iterator<Item = Box<[u32]>> {
+        let width = self.field.width() as usize;
+        let bits = move |row: &Vec<u32>| -> Vec<Box<[u32]>> {
+            let products: Vec<_> = row.iter().map(|&c| self.field.multiples_of(c)).collect();
+            let of = |bit: usize| {
+                let ones = (0..width * products.len()).filter(|position| {
+                    products[position / width].image(position % width) >> bit & 1 == 1
+                });
+                ones.map(|position| position as u32).collect()
+            };
+            (0..width).map(of).collect()
+        };
+        self.parity.iter().flat_map(bits)
+    }
+}
+
 /// Refuses codes of k data and m parity symbols whose bit matrices would be too big. Families call
 /// this before they compute coefficients.
 pub(crate) fn expect_size(k: usize, m: usize, w: usize) -> Result<()> {

@@ -258,14 +258,9 @@ impl<'a> Equations<'a> {
 
 /// Computes `target += factor · source`, element by element, for the length of `source`.
 fn add_multiple(field: Field, target: &mut [u32], factor: u32, source: &[u32]) {
-    let mut multiples = [0; 32];
-    let multiples = &mut multiples[..field.width() as usize];
-    for (bit, multiple) in multiples.iter_mut().enumerate() {
-        *multiple = field.multiply(factor, 1 << bit);
-    }
+    let multiples = field.multiples_of(factor);
     for (target, &source) in target.iter_mut().zip(source) {
-        let bits = multiples.iter().enumerate().filter(|(bit, _)| source >> bit & 1 == 1);
-        *target = bits.fold(*target, |sum, (_, multiple)| sum ^ multiple);
+        *target ^= multiples.of(source);
     }
 }
 

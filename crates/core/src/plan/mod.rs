@@ -21,6 +21,7 @@ mod budget;
 pub(crate) mod chance;
 pub mod combination;
 pub mod cost;
+pub(crate) mod direct;
 mod equations;
 pub(crate) mod execution;
 pub mod interpret;
@@ -57,9 +58,9 @@ use crate::error::{Error, Result};
 use crate::plan::budget::Budget;
 use crate::plan::combination::Change;
 use crate::plan::machine::Machine;
+use crate::plan::optimise::order;
 use crate::plan::optimise::reduce::{Refining, reduce_rows};
 use crate::plan::optimise::rows::Rows;
-use crate::plan::optimise::{direct, order};
 use crate::plan::schedule::Schedule;
 use crate::plan::steps::Instructions;
 
@@ -226,7 +227,7 @@ impl Code {
         // The streams: each shard of the change, and each derived cell as a stream of its own.
         let changed = (0..changes).map(|cell| cell / cells.len());
         let streams: Vec<usize> = changed.chain((shards..).take(touched.len())).collect();
-        let mut rows = Rows::new(&direct::schedule(inputs, &supports)?)?;
+        let mut rows = Rows::new(&optimise::direct::schedule(inputs, &supports)?)?;
         let refining = Refining::Asked(options.rounds.unwrap_or(0));
         reduce_rows(&mut rows, options, refining, &mut self.budget(options));
         let schedule = ordered(&rows, &streams, options.order)?;

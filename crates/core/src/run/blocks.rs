@@ -67,7 +67,7 @@ mod tests {
     use super::*;
     use crate::plan::interpret::interpret;
     use crate::plan::schedule::Schedule;
-    use crate::run::buffers::{Buffer, Stores};
+    use crate::run::buffers::{Buffer, Stores, enter};
     use crate::run::dispatch::Kernel;
     use crate::run::threads::Threads;
 
@@ -99,7 +99,8 @@ mod tests {
             Some(output) => Buffer::Target(output),
             None => Buffer::Absent,
         });
-        executable.run(inputs.chain(outputs).enumerate(), threads, stores)
+        let buffers = inputs.chain(outputs).enumerate();
+        executable.run_placed(|places| enter(places, buffers), |buffer| buffer, threads, stores)
     }
 
     /// Checks every kernel, length, alignment and way to store: the result equals the
@@ -184,7 +185,8 @@ mod tests {
         let mut last = [7; 10];
         let run = |last| {
             let inputs = inputs.iter().copied().map(Buffer::Source).chain([last]).enumerate();
-            executable.run(inputs, threads, Stores::Cached)
+            let name = |buffer| buffer;
+            executable.run_placed(|places| enter(places, inputs), name, threads, Stores::Cached)
         };
         assert!(run(Buffer::Target(&mut last)).is_ok());
         assert_eq!(run(Buffer::Absent).unwrap_err().node(), Some(3));

@@ -84,6 +84,19 @@ impl<'a> From<Buffer<'a>> for BufferPlace<'a> {
     }
 }
 
+/// Enters buffers, each with its number, in a table of all buffers of a call. Those that have no
+/// place are ignored.
+pub(crate) fn enter<'b>(
+    places: &mut [BufferPlace<'b>],
+    buffers: impl IntoIterator<Item = (usize, Buffer<'b>)>,
+) {
+    for (number, buffer) in buffers {
+        if let Some(place) = places.get_mut(number) {
+            *place = buffer.into();
+        }
+    }
+}
+
 /// How results are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]

@@ -20,7 +20,7 @@ use crate::run::jit::isa::Isa;
 use crate::run::jit::{Compiling, Jit};
 #[cfg(feature = "research")]
 use crate::run::tiled::packets::{PacketScope, Untiled};
-use crate::run::tiled::{self, LongRunner, Runners, Tiled};
+use crate::run::tiled::{self, DirectRunner, Runners, Tiled, WordRunners};
 
 /// A kernel by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -224,27 +224,27 @@ impl WordKernel {
         }
     }
 
-    /// The kernel of long codes that multiplies as this one does; `None` if the processor lacks it.
-    pub(crate) fn long(self) -> Option<LongRunner> {
+    /// The tiled kernels that multiply as this one does; `None` if the processor lacks it.
+    pub(crate) fn runners(self) -> Option<WordRunners> {
         if !self.is_available() {
             return None;
         }
         match self {
             #[cfg(feature = "research")]
-            Self::Packetwise64 => Some(tiled::scalar::long),
-            Self::Scalar => Some(tiled::scalar::long),
+            Self::Packetwise64 => Some(tiled::scalar::WORDS),
+            Self::Scalar => Some(tiled::scalar::WORDS),
             #[cfg(target_arch = "x86_64")]
-            Self::Ssse3 => Some(tiled::sse2::long),
+            Self::Ssse3 => Some(tiled::sse2::WORDS),
             #[cfg(target_arch = "x86_64")]
-            Self::Avx2 => Some(tiled::avx2::long),
+            Self::Avx2 => Some(tiled::avx2::WORDS),
             #[cfg(target_arch = "x86_64")]
-            Self::Avx512 => Some(tiled::avx512::long),
+            Self::Avx512 => Some(tiled::avx512::WORDS),
             #[cfg(target_arch = "x86_64")]
-            Self::Gfni256 => Some(tiled::avx2::long_gfni),
+            Self::Gfni256 => Some(tiled::avx2::WORDS_GFNI),
             #[cfg(target_arch = "x86_64")]
-            Self::Gfni512 => Some(tiled::avx512::long_gfni),
+            Self::Gfni512 => Some(tiled::avx512::WORDS_GFNI),
             #[cfg(target_arch = "aarch64")]
-            Self::Neon => Some(tiled::neon::long),
+            Self::Neon => Some(tiled::neon::WORDS),
             _ => None,
         }
     }
@@ -284,6 +284,9 @@ pub(crate) struct Serving {
     /// For a kernel of the lab, the steps that a pass over a packet covers.
     #[cfg(feature = "research")]
     untiled: Option<PacketScope>,
+    /// Kernel that runs direct answers until questions are planned. There is none if a kernel was
+    /// asked for by name, which then runs from the beginning.
+    direct: Option<DirectRunner>,
     how: Compiling,
 }
 
@@ -303,6 +306,7 @@ impl Serving {
             tiled: kernel.tiled(),
             #[cfg(feature = "research")]
             untiled,
+            direct: kernel.runners().filter(|_| !choice.is_by_name()).map(|runners| runners.sums),
             how,
         }
     }
@@ -318,8 +322,19 @@ impl Serving {
             tiled: kernel.tiled(),
             #[cfg(feature = "research")]
             untiled,
+            direct: kernel.runners().filter(|_| !by_name).map(|runners| runners.products),
             how,
         }
+    }
+
+    /// The kernel that runs direct answers, if questions get such answers first.
+    pub(crate) fn direct(self) -> Option<DirectRunner> {
+        self.direct
+    }
+
+    /// The same kernel, which compiles programs at once.
+    pub(crate) fn at_once(self) -> Self {
+        Self { how: Compiling { after: 0, ..self.how }, ..self }
     }
 
     /// Target that plans are made for.

@@ -1,6 +1,6 @@
 //! Executables: prepared kernels behind a safe interface.
 //!
-//! [`Executable::run`] is the one place that checks the buffers of a call against what a program
+//! [`Executable::run_at`] is the one place that checks the buffers of a call against what a program
 //! touches, decides how results are stored, and gives work to threads. All code below may rely on
 //! it. Packets, words and the long blocks of LT codes are three kinds of [`PreparedKernel`]; an
 //! executable treats them alike.
@@ -17,12 +17,11 @@ use std::ops::Range;
 
 use crate::error::{Error, Result};
 use crate::limits::TILE_BYTES;
+use crate::plan::direct::sums::Sums;
 use crate::plan::execution::{Execution, ProgramPart as PlannedPart, Turns, column_ranges};
 use crate::plan::machine::LINE;
 use crate::plan::program::Program;
-use crate::run::buffers::{
-    Buffer, BufferPlace, CacheLine, Memory, PreparedKernel, Scratch, Stores, Table,
-};
+use crate::run::buffers::{BufferPlace, CacheLine, Memory, PreparedKernel, Scratch, Stores, Table};
 use crate::run::threads::{self, Threads};
 
 /// How one buffer of a call is used.
@@ -137,6 +136,35 @@ impl Executable {
         }
     }
 
+    /// Creates an executable of one kernel for sums over packets of `packet` bytes, where each
+    /// buffer has the number of rows that `rows` says.
+    pub(crate) fn of_sums(
+        sums: Sums,
+        rows: &[usize],
+        packet: usize,
+        kernel: impl FnOnce(Sums) -> Box<dyn PreparedKernel>,
+    ) -> Self {
+        let unused =
+            |&rows: &usize| BufferUse { rows, read: false, written: false, optional: false };
+        let mut uses: Vec<BufferUse> = rows.iter().map(unused).collect();
+        sums.inputs.iter().for_each(|cell| uses[cell.buffer].read = true);
+        sums.outputs.iter().for_each(|cell| uses[cell.buffer].written = true);
+        Self {
+            uses,
+            packet,
+            word: 1,
+            grain: 1,
+            kept: Vec::new(),
+            parts: vec![PreparedPart { kernel: kernel(sums), feeds: false }],
+            turns: Turns::SideBySide,
+        }
+    }
+
+    /// Number of buffers of a call.
+    pub(crate) fn buffers(&self) -> usize {
+        self.uses.len()
+    }
+
     /// Returns the reason for which another kernel than the intended one serves, if one does.
     pub(crate) fn fallback(&self) -> Option<String> {
         self.parts.iter().find_map(|part| part.kernel.fallback())
@@ -151,33 +179,13 @@ impl Executable {
         }
     }
 
-    /// Runs the program over `buffers`, each with its number; all other buffers are absent.
+    /// Runs the program over the buffers that `place` enters in a table of all buffers of a call.
+    /// `name` returns the number by which the caller knows a buffer, for errors.
     ///
     /// # Errors
     /// If a buffer that the program needs is absent, if a buffer that it writes is only a source,
     /// or if the lengths do not fit each other. Also if there is no memory for a whole strip, in
     /// which a last strip with shorter packets is run.
-    pub(crate) fn run<'b>(
-        &self,
-        buffers: impl IntoIterator<Item = (usize, Buffer<'b>)>,
-        threads: Threads,
-        stores: Stores,
-    ) -> Result<()> {
-        let place = |places: &mut [BufferPlace<'b>]| {
-            for (number, buffer) in buffers {
-                if let Some(place) = places.get_mut(number) {
-                    *place = buffer.into();
-                }
-            }
-        };
-        self.run_placed(place, |buffer| buffer, threads, stores)
-    }
-
-    /// Runs the program over the buffers that `place` enters in a table of all buffers of a call.
-    /// `name` returns the number by which the caller knows a buffer, for errors.
-    ///
-    /// # Errors
-    /// As [`Executable::run`].
     pub(crate) fn run_placed<'b>(
         &self,
         place: impl FnOnce(&mut [BufferPlace<'b>]),
@@ -186,8 +194,23 @@ impl Executable {
         stores: Stores,
     ) -> Result<()> {
         let mut places = Table::new();
-        let places = places.fill(self.uses.len(), |_| BufferPlace::ABSENT);
+        let places = places.fill(self.buffers(), |_| BufferPlace::ABSENT);
         place(places);
+        self.run_at(places, name, threads, stores)
+    }
+
+    /// Runs the program over the buffers of a table, which has a place for each buffer of a call.
+    /// `name` is as in [`Executable::run_placed`].
+    ///
+    /// # Errors
+    /// As [`Executable::run_placed`].
+    pub(crate) fn run_at(
+        &self,
+        places: &[BufferPlace<'_>],
+        name: impl Fn(usize) -> usize,
+        threads: Threads,
+        stores: Stores,
+    ) -> Result<()> {
         let call = self.check(places, name)?;
         let nontemporal = stores.are_nontemporal(call.bytes);
         let memory = Memory { places, nontemporal };

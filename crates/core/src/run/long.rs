@@ -93,7 +93,7 @@ fn execute(
     length: usize,
     threads: usize,
 ) -> Result<()> {
-    let runner = kernel.long().ok_or_else(|| kernel.unavailable())?;
+    let runner = kernel.runners().ok_or_else(|| kernel.unavailable())?.long;
     let bytes = length * places.len();
     let memory = Memory { places: &places, nontemporal: false };
     let threads = Threads { most: NonZeroUsize::new(threads), bytes_each: BYTES_A_THREAD };

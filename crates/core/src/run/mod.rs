@@ -8,6 +8,8 @@
 
 pub(crate) mod blocks;
 pub(crate) mod buffers;
+pub(crate) mod claimed;
+pub(crate) mod direct;
 pub(crate) mod dispatch;
 pub(crate) mod executable;
 pub(crate) mod jit;

@@ -15,7 +15,7 @@ use crate::plan::execution::Execution;
 use crate::plan::interpret::interpret;
 use crate::plan::program::{CellLocation, Program};
 use crate::plan::schedule::{Op, Schedule, Slot};
-use crate::run::buffers::{Buffer, Memory, PreparedKernel, Stores};
+use crate::run::buffers::{Buffer, Memory, PreparedKernel, Stores, enter};
 use crate::run::dispatch::{Kernel, KernelChoice, Serving};
 use crate::run::executable::Executable;
 use crate::run::jit::isa::Isa;
@@ -24,6 +24,16 @@ use crate::run::threads::Threads;
 /// Fewest bytes between a page boundary and a buffer, and number of bytes left after each buffer.
 const MARGIN: usize = 64;
 const PAGE: usize = 4096;
+
+/// Runs an executable over buffers, each with its number.
+fn run<'b>(
+    executable: &Executable,
+    buffers: impl IntoIterator<Item = (usize, Buffer<'b>)>,
+    threads: Threads,
+    stores: Stores,
+) -> Result<()> {
+    executable.run_placed(|places| enter(places, buffers), |buffer| buffer, threads, stores)
+}
 
 /// Target of an operation of a random schedule.
 #[derive(Debug, Clone, Copy)]
@@ -205,9 +215,8 @@ fn check(program: &Program, layout: &Layout, kernel: Kernel) -> Result<(), TestC
             buffers.push(if written { Buffer::Target(bytes) } else { Buffer::Source(bytes) });
         }
         let buffers = buffers.into_iter().enumerate();
-        executable
-            .run(buffers, Threads { most: NonZeroUsize::new(1), bytes_each: 1 }, stores)
-            .unwrap();
+        let threads = Threads { most: NonZeroUsize::new(1), bytes_each: 1 };
+        run(&executable, buffers, threads, stores).unwrap();
         let fallback = executable.fallback();
         prop_assert_eq!(fallback.is_some(), is_left_out, "{:?}", fallback);
         for (number, (guarded, after)) in memory.iter().zip(&after).enumerate() {
@@ -244,7 +253,7 @@ fn packets_that_no_memory_holds_are_refused() {
     let (source, mut target) = ([1; 10], [2; 10]);
     let buffers = [Buffer::Source(&source), Buffer::Target(&mut target)].into_iter().enumerate();
     let threads = Threads { most: NonZeroUsize::new(1), bytes_each: 1 };
-    let error = executable.run(buffers, threads, Stores::Cached).unwrap_err();
+    let error = run(&executable, buffers, threads, Stores::Cached).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Memory, "{error}");
     assert_eq!(target, [2; 10]);
 }
@@ -277,7 +286,7 @@ fn threads_get_whole_bodies() {
         let [source, mut target] = [(); 2].map(|()| vec![0; stripes * packet]);
         let buffers = [Buffer::Source(&source), Buffer::Target(&mut target)];
         let threads = Threads { most: NonZeroUsize::new(3), bytes_each: 1 };
-        executable.run(buffers.into_iter().enumerate(), threads, Stores::Cached).unwrap();
+        run(&executable, buffers.into_iter().enumerate(), threads, Stores::Cached).unwrap();
         let mut ranges = std::mem::take(&mut *notes.lock().unwrap());
         ranges.sort_by_key(|range| range.start);
         assert!(ranges.len() > 3, "{ranges:?}");

@@ -9,6 +9,7 @@ use std::io::{BufRead, Write};
 use std::time::Instant;
 
 use paritas::code::{CellId, CodeBuilder, Role};
+use paritas::erasure::combinations;
 use paritas::long::LongCode;
 use paritas::research::{Order, Pass, PlanOptions};
 use paritas::{Buffer, Code, Codec, CodecOptions, Spec};
@@ -57,6 +58,26 @@ trait Peer {
     /// Returns the operation that restores the first `lost` shards.
     fn decoding<'a>(&'a self, shards: &'a mut [Shard], lost: usize) -> Operation<'a>;
 
+    /// Returns the operation that restores the shards of the next pattern of losses, the first after the
+    /// last; `None` if this is not measured.
+    fn repairing<'a>(&'a self, _: &'a mut [Shard], _: &'a [Vec<usize>]) -> Option<Operation<'a>> {
+        None
+    }
+
+    /// Whether the library restores the shards of every pattern.
+    fn repairs(&self, shards: &mut [Shard], patterns: &[Vec<usize>]) -> bool {
+        self.encoding(shards)();
+        patterns.iter().all(|lost| {
+            let kept: Vec<Vec<u8>> = lost.iter().map(|&i| shards[i].as_ref().to_vec()).collect();
+            lost.iter().for_each(|&i| shards[i].as_mut().fill(0xEE));
+            let one = std::slice::from_ref(lost);
+            self.repairing(shards, one).is_some_and(|mut repair| {
+                repair();
+                true
+            }) && lost.iter().zip(kept).all(|(&i, kept)| shards[i].as_ref() == kept)
+        })
+    }
+
     /// Whether the library does what it says: encodes, overwrites the first `lost` shards, and
     /// decodes.
     fn is_right(&self, shards: &mut [Shard], lost: usize) -> bool {
@@ -97,6 +118,24 @@ impl Peer for Paritas {
         let sources = sources.iter().map(|shard| Buffer::Source(shard.as_ref()));
         let mut buffers: Vec<Buffer<'_>> = targets.chain(sources).collect();
         Box::new(move || self.codec.reconstruct_into(&mut buffers).expect("decode"))
+    }
+
+    fn repairing<'a>(
+        &'a self,
+        shards: &'a mut [Shard],
+        patterns: &'a [Vec<usize>],
+    ) -> Option<Operation<'a>> {
+        let mut patterns = patterns.iter().cycle();
+        Some(Box::new(move || {
+            let lost = patterns.next().expect("a pattern");
+            let mut buffers: Vec<Buffer<'_>> = Vec::with_capacity(shards.len());
+            for (i, shard) in shards.iter_mut().enumerate() {
+                let shard = shard.as_mut();
+                let is_lost = lost.contains(&i);
+                buffers.push(if is_lost { Buffer::Target(shard) } else { Buffer::Source(shard) });
+            }
+            self.codec.reconstruct_into(&mut buffers).expect("repair");
+        }))
     }
 }
 
@@ -157,6 +196,21 @@ impl Peer for ReedSolomon {
                 .collect();
             self.reconstruct_data(&mut views).expect("decode");
         })
+    }
+
+    fn repairing<'a>(
+        &'a self,
+        shards: &'a mut [Shard],
+        patterns: &'a [Vec<usize>],
+    ) -> Option<Operation<'a>> {
+        let mut patterns = patterns.iter().cycle();
+        Some(Box::new(move || {
+            let lost = patterns.next().expect("a pattern");
+            let shards = shards.iter_mut().enumerate();
+            let mut views: Vec<(&mut [u8], bool)> =
+                shards.map(|(i, shard)| (shard.as_mut(), !lost.contains(&i))).collect();
+            self.reconstruct(&mut views).expect("repair");
+        }))
     }
 }
 
@@ -295,9 +349,22 @@ fn main() {
         println!("wrong: shards did not come back");
         std::process::exit(1);
     }
-    println!("parity {:016x}\nready", checksum(&shards[k..]));
-    match arguments[4] == "decode" {
-        true => serve(peer.decoding(&mut shards, lost)),
-        false => serve(peer.encoding(&mut shards)),
+    let patterns = patterns(k + m, lost);
+    if arguments[4] == "patterns" && !peer.repairs(&mut shards, &patterns) {
+        println!("wrong: shards of a pattern did not come back");
+        std::process::exit(1);
     }
+    println!("parity {:016x}\nready", checksum(&shards[k..]));
+    match &arguments[4][..] {
+        "decode" => serve(peer.decoding(&mut shards, lost)),
+        "patterns" => serve(peer.repairing(&mut shards, &patterns).expect("patterns")),
+        _ => serve(peer.encoding(&mut shards)),
+    }
+}
+
+/// Returns all ways to lose `lost` of `nodes` shards or, if there are more than 2,000, about that many
+/// of the first million at even distances.
+fn patterns(nodes: usize, lost: usize) -> Vec<Vec<usize>> {
+    let count = combinations(nodes, lost).take(1_000_000).count();
+    combinations(nodes, lost).take(count).step_by(count.div_ceil(2000)).collect()
 }

@@ -31,8 +31,7 @@ mod tests;
 mod x86_64;
 
 use std::ops::Range;
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 #[cfg(feature = "research")]
 use crate::error::Error;
@@ -44,6 +43,7 @@ use crate::plan::program::Program;
 use crate::plan::schedule::Slot;
 use crate::plan::variants::{BodyShape, RunVariant, Variants};
 use crate::run::buffers::{CacheLine, Memory, PreparedKernel, Scratch, Table};
+use crate::run::claimed::Claimed;
 use crate::run::jit::assemble::{Assembled, assemble};
 use crate::run::jit::exec_memory::ExecutableMemory;
 use crate::run::jit::isa::Isa;
@@ -103,34 +103,6 @@ struct Code {
     /// Functions of the other variants, in the order of [`number`], each compiled when first
     /// needed.
     others: [Claimed<Result<Function, Refusal>>; 7],
-}
-
-/// A value that the first who wants it makes. Others do without it until it is made, so nobody
-/// waits: no thread for another one, and no forked process for a thread that only its parent has.
-struct Claimed<T> {
-    claimed: AtomicBool,
-    made: OnceLock<T>,
-}
-
-impl<T> Default for Claimed<T> {
-    fn default() -> Self {
-        Self { claimed: AtomicBool::new(false), made: OnceLock::new() }
-    }
-}
-
-impl<T> Claimed<T> {
-    fn get(&self) -> Option<&T> {
-        self.made.get()
-    }
-
-    /// Returns the value, which this call makes if it is the first; `None` while another call makes
-    /// it.
-    fn get_or_make(&self, make: impl FnOnce() -> T) -> Option<&T> {
-        if self.get().is_none() && !self.claimed.swap(true, Ordering::Relaxed) {
-            return Some(self.made.get_or_init(make));
-        }
-        self.get()
-    }
 }
 
 /// Returns a number from 0 for every variant but the plain one.

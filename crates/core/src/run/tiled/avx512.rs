@@ -4,19 +4,27 @@ use std::arch::x86_64::*;
 use std::ops::Range;
 
 use crate::plan::blocks::BlockProgram;
+use crate::plan::direct::sums::Terms;
 use crate::plan::long::program::LongProgram;
 use crate::run::buffers::Memory;
-use crate::run::tiled::Runners;
 use crate::run::tiled::blocks::{BlockMemory, run_tiles};
+use crate::run::tiled::direct::{DirectMemory, run_products, run_sums};
 use crate::run::tiled::generic::Tiles;
 use crate::run::tiled::long::run_long;
 use crate::run::tiled::multiplier::{Matrices, Multiplier, Shuffles, Tables};
 use crate::run::tiled::vector::{Streaming, Vector};
+use crate::run::tiled::{Runners, WordRunners};
 
 /// The kernels, if the processor has the instruction set.
 pub(crate) fn runners() -> Option<Runners> {
-    is_x86_feature_detected!("avx512f").then_some(Runners { tiles, blocks })
+    is_x86_feature_detected!("avx512f").then_some(Runners { tiles, blocks, sums })
 }
+
+/// The kernels that multiply with shuffles.
+pub(crate) const WORDS: WordRunners = WordRunners { long, products };
+
+/// The kernels that multiply with the bit matrices of GFNI.
+pub(crate) const WORDS_GFNI: WordRunners = WordRunners { long: long_gfni, products: products_gfni };
 
 /// # Safety
 /// As [`Runners::tiles`].
@@ -34,12 +42,36 @@ unsafe fn blocks(program: &BlockProgram, blocks: &BlockMemory) {
     unsafe { run_tiles::<__m512i>(program, blocks) }
 }
 
+/// # Safety
+/// As [`Runners::sums`].
+#[target_feature(enable = "avx512f")]
+unsafe fn sums(terms: &Terms, memory: &DirectMemory<'_>) {
+    // SAFETY: the caller's contract; the feature is enabled here.
+    unsafe { run_sums::<__m512i, 8>(terms, memory) }
+}
+
+/// # Safety
+/// As [`WordRunners::products`].
+#[target_feature(enable = "avx512f,avx512bw")]
+unsafe fn products(terms: &Terms, memory: &DirectMemory<'_>) {
+    // SAFETY: the caller's contract; the features are enabled here.
+    unsafe { run_products::<__m512i, Shuffles, 4, 4>(terms, memory) }
+}
+
+/// # Safety
+/// As [`WordRunners::products`].
+#[target_feature(enable = "avx512f,avx512bw,gfni")]
+unsafe fn products_gfni(terms: &Terms, memory: &DirectMemory<'_>) {
+    // SAFETY: the caller's contract; the features are enabled here.
+    unsafe { run_products::<__m512i, Matrices, 4, 4>(terms, memory) }
+}
+
 /// Runs a program of a long code, with the shuffles of AVX512BW.
 ///
 /// # Safety
 /// As [`LongRunner`](super::LongRunner).
 #[target_feature(enable = "avx512f,avx512bw")]
-pub(crate) unsafe fn long(program: &LongProgram, memory: &Memory<'_>, granules: Range<usize>) {
+unsafe fn long(program: &LongProgram, memory: &Memory<'_>, granules: Range<usize>) {
     // SAFETY: the caller's contract; the features are enabled here.
     unsafe { run_long::<__m512i, Shuffles, 8>(program, memory, granules) }
 }
@@ -49,7 +81,7 @@ pub(crate) unsafe fn long(program: &LongProgram, memory: &Memory<'_>, granules: 
 /// # Safety
 /// As [`LongRunner`](super::LongRunner).
 #[target_feature(enable = "avx512f,avx512bw,gfni")]
-pub(crate) unsafe fn long_gfni(program: &LongProgram, memory: &Memory<'_>, granules: Range<usize>) {
+unsafe fn long_gfni(program: &LongProgram, memory: &Memory<'_>, granules: Range<usize>) {
     // SAFETY: the caller's contract; the features are enabled here.
     unsafe { run_long::<__m512i, Matrices, 8>(program, memory, granules) }
 }

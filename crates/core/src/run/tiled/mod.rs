@@ -1,13 +1,14 @@
 //! Tiled kernels: run schedules operation by operation, on any machine.
 //!
 //! They serve until a program has been compiled, and wherever compiling is not allowed. Each kernel
-//! is one algorithm ([`generic`], [`blocks`] for LT codes, [`long`] for long codes) over the
-//! [`vector::Vector`] trait; an instruction set is a thin facade that enables its features around
-//! them. The lab's kernels (`packets`) cut no packet into tiles.
+//! is one algorithm ([`generic`], [`direct`] for sums without a schedule, [`blocks`] for LT codes,
+//! [`long`] for long codes) over the [`vector::Vector`] trait; an instruction set is a thin facade
+//! that enables its features around them. The lab's kernels (`packets`) cut no packet into tiles.
 
 #![allow(unsafe_code)]
 
 pub(crate) mod blocks;
+pub(crate) mod direct;
 pub(crate) mod generic;
 pub(crate) mod long;
 mod multiplier;
@@ -30,10 +31,12 @@ pub(crate) mod sse2;
 use std::ops::Range;
 
 use crate::plan::blocks::BlockProgram;
+use crate::plan::direct::sums::Terms;
 use crate::plan::long::program::LongProgram;
 use crate::plan::program::Program;
 use crate::run::buffers::{Memory, PreparedKernel};
 use crate::run::tiled::blocks::BlockMemory;
+use crate::run::tiled::direct::DirectMemory;
 use crate::run::tiled::generic::Tiles;
 
 /// The tiled kernels of an instruction set. They exist only if the processor has it.
@@ -49,7 +52,29 @@ pub(crate) struct Runners {
     /// valid for the bytes of the blocks, and each output is null or valid for these bytes. No
     /// other thread touches these bytes of the outputs or writes those of the inputs.
     pub(crate) blocks: unsafe fn(&BlockProgram, &BlockMemory),
+    /// Adds packets.
+    ///
+    /// Its safety contract is that of [`DirectRunner`].
+    pub(crate) sums: DirectRunner,
 }
+
+/// The tiled kernels that multiply words in one of the ways that an instruction set offers. They
+/// exist only if the processor has it.
+#[derive(Clone, Copy)]
+pub(crate) struct WordRunners {
+    pub(crate) long: LongRunner,
+    /// Adds multiples of words.
+    ///
+    /// Its safety contract is that of [`DirectRunner`].
+    pub(crate) products: DirectRunner,
+}
+
+/// Computes sums over some strips.
+///
+/// Its safety contract: the numbers of inputs and outputs are those of the terms, and the terms are
+/// packets or words as the kernel expects. Each cell is valid for its packet in all strips, for
+/// writing if it is an output. No other thread writes these bytes, or reads those of the outputs.
+pub(crate) type DirectRunner = unsafe fn(&Terms, &DirectMemory<'_>);
 
 /// Runs a program of a long code over a range of granules.
 ///

@@ -4,19 +4,24 @@ use std::arch::aarch64::*;
 use std::ops::Range;
 
 use crate::plan::blocks::BlockProgram;
+use crate::plan::direct::sums::Terms;
 use crate::plan::long::program::LongProgram;
 use crate::run::buffers::Memory;
-use crate::run::tiled::Runners;
 use crate::run::tiled::blocks::{BlockMemory, run_tiles};
+use crate::run::tiled::direct::{DirectMemory, run_products, run_sums};
 use crate::run::tiled::generic::Tiles;
 use crate::run::tiled::long::run_long;
 use crate::run::tiled::multiplier::{Multiplier, Shuffles, Tables};
 use crate::run::tiled::vector::{Streaming, Vector};
+use crate::run::tiled::{Runners, WordRunners};
 
 /// The kernels, if the processor has the instruction set.
 pub(crate) fn runners() -> Option<Runners> {
-    std::arch::is_aarch64_feature_detected!("neon").then_some(Runners { tiles, blocks })
+    std::arch::is_aarch64_feature_detected!("neon").then_some(Runners { tiles, blocks, sums })
 }
+
+/// The kernels that multiply with shuffles.
+pub(crate) const WORDS: WordRunners = WordRunners { long, products };
 
 /// # Safety
 /// As [`Runners::tiles`].
@@ -34,12 +39,28 @@ unsafe fn blocks(program: &BlockProgram, blocks: &BlockMemory) {
     unsafe { run_tiles::<uint8x16_t>(program, blocks) }
 }
 
+/// # Safety
+/// As [`Runners::sums`].
+#[target_feature(enable = "neon")]
+unsafe fn sums(terms: &Terms, memory: &DirectMemory<'_>) {
+    // SAFETY: the caller's contract; the feature is enabled here.
+    unsafe { run_sums::<uint8x16_t, 8>(terms, memory) }
+}
+
+/// # Safety
+/// As [`WordRunners::products`].
+#[target_feature(enable = "neon")]
+unsafe fn products(terms: &Terms, memory: &DirectMemory<'_>) {
+    // SAFETY: the caller's contract; the features are enabled here.
+    unsafe { run_products::<uint8x16_t, Shuffles, 4, 4>(terms, memory) }
+}
+
 /// Runs a program of a long code.
 ///
 /// # Safety
 /// As [`LongRunner`](super::LongRunner).
 #[target_feature(enable = "neon")]
-pub(crate) unsafe fn long(program: &LongProgram, memory: &Memory<'_>, granules: Range<usize>) {
+unsafe fn long(program: &LongProgram, memory: &Memory<'_>, granules: Range<usize>) {
     // SAFETY: the caller's contract; the features are enabled here.
     unsafe { run_long::<uint8x16_t, Shuffles, 8>(program, memory, granules) }
 }

@@ -3,18 +3,23 @@
 use std::ops::Range;
 
 use crate::plan::blocks::BlockProgram;
+use crate::plan::direct::sums::Terms;
 use crate::plan::long::program::LongProgram;
 use crate::run::buffers::Memory;
-use crate::run::tiled::Runners;
 use crate::run::tiled::blocks::{BlockMemory, run_tiles};
+use crate::run::tiled::direct::{DirectMemory, run_products, run_sums};
 use crate::run::tiled::generic::Tiles;
 use crate::run::tiled::long::run_long;
 use crate::run::tiled::multiplier::Bits;
+use crate::run::tiled::{Runners, WordRunners};
 
 /// The kernels.
 pub(crate) fn runners() -> Option<Runners> {
-    Some(Runners { tiles, blocks })
+    Some(Runners { tiles, blocks, sums })
 }
+
+/// The kernels that multiply bit by bit.
+pub(crate) const WORDS: WordRunners = WordRunners { long, products };
 
 /// # Safety
 /// As [`Runners::tiles`].
@@ -30,11 +35,25 @@ unsafe fn blocks(program: &BlockProgram, blocks: &BlockMemory) {
     unsafe { run_tiles::<u64>(program, blocks) }
 }
 
+/// # Safety
+/// As [`Runners::sums`].
+unsafe fn sums(terms: &Terms, memory: &DirectMemory<'_>) {
+    // SAFETY: the caller's contract; words need no features.
+    unsafe { run_sums::<u64, 4>(terms, memory) }
+}
+
+/// # Safety
+/// As [`WordRunners::products`].
+unsafe fn products(terms: &Terms, memory: &DirectMemory<'_>) {
+    // SAFETY: the caller's contract; words need no features.
+    unsafe { run_products::<u64, Bits, 2, 2>(terms, memory) }
+}
+
 /// Runs a program of a long code.
 ///
 /// # Safety
 /// As [`LongRunner`](super::LongRunner).
-pub(crate) unsafe fn long(program: &LongProgram, memory: &Memory<'_>, granules: Range<usize>) {
+unsafe fn long(program: &LongProgram, memory: &Memory<'_>, granules: Range<usize>) {
     // SAFETY: the caller's contract; words need no features.
     unsafe { run_long::<u64, Bits, 2>(program, memory, granules) }
 }

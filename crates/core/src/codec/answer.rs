@@ -1,0 +1,217 @@
+//! Answers: what runs for a question, at first and later.
+//!
+//! A question is answered directly at first: its equations are solved, and a kernel reads the
+//! solution as data ([`crate::plan::direct`]). Once that has run over as many bytes as planning is
+//! worth ([`PLANNED_AFTER`]), the next call plans and compiles, and all calls after it run the
+//! program. So a question that is asked once costs little more than its work, and planning never
+//! takes longer than the calls that have paid for it. One thread plans; the others go on directly
+//! meanwhile.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::codec::question::Question;
+use crate::codec::setup::Setup;
+use crate::error::Result;
+use crate::limits::PLANNED_AFTER;
+use crate::run::buffers::{Buffer, BufferPlace, Stores, Table, enter};
+use crate::run::claimed::Claimed;
+use crate::run::executable::Executable;
+use crate::run::threads::Threads;
+
+/// The answer to a question.
+pub(super) struct Answer {
+    /// What runs first, and for ever if nothing is to be planned.
+    first: Executable,
+    later: Option<Later>,
+}
+
+/// A plan that is made once a question has been asked about enough bytes.
+struct Later {
+    setup: Arc<Setup>,
+    question: Arc<Question>,
+    /// Bytes of a shard, over all calls so far.
+    bytes: AtomicUsize,
+    planned: Claimed<Result<Executable>>,
+}
+
+impl From<Executable> for Answer {
+    fn from(first: Executable) -> Self {
+        Self { first, later: None }
+    }
+}
+
+impl Answer {
+    /// Answers a question, directly if that is possible. Returns the answer with the number of its
+    /// operands. A direct answer has as many operands as the plan that may follow it, or more.
+    ///
+    /// # Errors
+    /// If the question has no answer.
+    pub(super) fn new(setup: &Arc<Setup>, question: &Arc<Question>) -> Result<(Self, usize)> {
+        let Some((first, operands)) = setup.direct(question)? else {
+            let (planned, operands) = setup.plan(question, setup.serving)?;
+            return Ok((planned.into(), operands));
+        };
+        let later = Later {
+            setup: Arc::clone(setup),
+            question: Arc::clone(question),
+            bytes: AtomicUsize::new(0),
+            planned: Claimed::default(),
+        };
+        Ok((Self { first, later: Some(later) }, operands))
+    }
+
+    /// As [`Executable::run_placed`].
+    pub(super) fn run_placed<'b>(
+        &self,
+        place: impl FnOnce(&mut [BufferPlace<'b>]),
+        name: impl Fn(usize) -> usize,
+        threads: Threads,
+        stores: Stores,
+    ) -> Result<()> {
+        let Some(later) = &self.later else {
+            return self.first.run_placed(place, name, threads, stores);
+        };
+        if let Some(Ok(planned)) = later.planned.get() {
+            return planned.run_placed(place, name, threads, stores);
+        }
+        let mut places = Table::new();
+        let places = places.fill(self.first.buffers(), |_| BufferPlace::ABSENT);
+        place(places);
+        let length = places.iter().find(|place| !place.is_absent()).map_or(0, |place| place.length);
+        if let Some(planned) = later.earned(length) {
+            return planned.run_at(places, name, threads, stores);
+        }
+        self.first.run_at(places, &name, threads, stores).or_else(|error| {
+            // A plan may read fewer buffers, so it decides whether these fit.
+            let planned = later.plan().ok_or(error)?;
+            planned.run_at(places, &name, threads, stores)
+        })
+    }
+
+    /// Runs over buffers, each with its number; all other buffers are absent.
+    ///
+    /// # Errors
+    /// As [`Executable::run_placed`].
+    pub(super) fn run<'b>(
+        &self,
+        buffers: impl IntoIterator<Item = (usize, Buffer<'b>)>,
+        threads: Threads,
+        stores: Stores,
+    ) -> Result<()> {
+        self.run_placed(|places| enter(places, buffers), |buffer| buffer, threads, stores)
+    }
+
+    /// The programs that may run.
+    pub(super) fn executables(&self) -> impl Iterator<Item = &Executable> {
+        let planned = self.later.as_ref().and_then(|later| later.planned.get()?.as_ref().ok());
+        [&self.first].into_iter().chain(planned)
+    }
+}
+
+impl Later {
+    /// Counts a call over shards of `length` bytes. Returns the planned program, if the question
+    /// has earned it by now.
+    fn earned(&self, length: usize) -> Option<&Executable> {
+        let before = self.bytes.fetch_add(length, Ordering::Relaxed);
+        (before.saturating_add(length) >= PLANNED_AFTER).then(|| self.plan())?
+    }
+
+    /// Returns the planned program. If another call is making it, or it cannot be made, there is
+    /// none.
+    fn plan(&self) -> Option<&Executable> {
+        let plan = || {
+            let planned = self.setup.plan(&self.question, self.setup.serving.at_once())?;
+            Ok(planned.0)
+        };
+        self.planned.get_or_make(plan)?.as_ref().ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::codec::options::CodecOptions;
+    use crate::define::cells::NodeId;
+    use crate::define::code::Code;
+    use crate::define::erasure::combinations;
+    use crate::plan::layout::BufferLayout;
+    use crate::run::dispatch::{Kernel, KernelChoice};
+    use crate::run::threads::Split;
+
+    fn setup(spec: &str, options: CodecOptions) -> Arc<Setup> {
+        let code = Code::new(&spec.parse().unwrap()).unwrap();
+        Arc::new(Setup::new(code, options, BufferLayout::Node).unwrap())
+    }
+
+    /// The question for lost nodes.
+    fn question(code: &Code, lost: &[usize]) -> Arc<Question> {
+        let (lost, present): (Vec<NodeId>, Vec<NodeId>) =
+            code.nodes().partition(|node| lost.contains(&node.index()));
+        Arc::new(Question::Compute(code.cells_of(present), code.cells_of(lost)))
+    }
+
+    /// Every pattern of losses that a code survives is answered without a plan, and its operands
+    /// are as many as those of the plan or more.
+    #[test]
+    fn new_questions_are_not_planned() {
+        for spec in ["4+2", "10+4", "rdp:k=6", "xcode:n=5", "backblaze:k=6,m=3", "isal-rs:k=5,m=3"]
+        {
+            let setup = setup(spec, CodecOptions::default());
+            let (nodes, most) = (setup.code.node_count(), setup.code.tolerance());
+            for lost in (1..=most).flat_map(|count| combinations(nodes, count)).step_by(7) {
+                let question = question(&setup.code, &lost);
+                let (answer, operands) = Answer::new(&setup, &question).unwrap();
+                assert!(answer.later.is_some(), "{spec} {lost:?}");
+                let (_, planned) = setup.plan(&question, setup.serving).unwrap();
+                assert!(operands >= planned, "{spec} {lost:?}: {operands} and {planned}");
+            }
+        }
+    }
+
+    /// Runs an answer over shards of a length.
+    fn run(answer: &Answer, lost: &[usize], nodes: usize, length: usize) {
+        let threads = Threads { most: None, bytes_each: usize::MAX };
+        let mut shards = vec![vec![0; length]; nodes];
+        let buffers = shards.iter_mut().enumerate().map(|(node, shard)| {
+            let is_lost = lost.contains(&node);
+            (node, if is_lost { Buffer::Target(shard) } else { Buffer::Source(shard) })
+        });
+        answer.run(buffers, threads, Stores::Cached).unwrap();
+    }
+
+    #[test]
+    fn questions_are_planned_after_enough_bytes() {
+        let setup = setup("4+2", CodecOptions::default());
+        let lost = [0, 3];
+        let (answer, _) = Answer::new(&setup, &question(&setup.code, &lost)).unwrap();
+        let is_planned = || answer.executables().count() == 2;
+        let length = (PLANNED_AFTER / 4).next_multiple_of(3);
+        for _ in 0..3 {
+            run(&answer, &lost, 6, length);
+            assert!(!is_planned());
+        }
+        run(&answer, &lost, 6, length);
+        assert!(is_planned());
+        let (answer, _) = Answer::new(&setup, &question(&setup.code, &lost)).unwrap();
+        run(&answer, &lost, 6, 4 * length);
+        assert_eq!(answer.executables().count(), 2, "a large call is planned at once");
+    }
+
+    #[test]
+    fn questions_that_need_plans_are_planned_at_once() {
+        let by_name = CodecOptions::default().kernel(KernelChoice::Only(Kernel::Scalar));
+        let by_nodes = CodecOptions::default().split(Split::Node);
+        for (spec, options) in [
+            ("4+2", by_name),
+            ("4+2", by_nodes),
+            ("reed-solomon:k=4,m=2,w=16", CodecOptions::default()),
+            ("lt:k=30,n=60", CodecOptions::default()),
+            ("500+200", CodecOptions::default().packet(64)),
+        ] {
+            let setup = setup(spec, options);
+            let direct = setup.direct(&question(&setup.code, &[1])).unwrap();
+            assert!(direct.is_none(), "{spec}");
+        }
+    }
+}

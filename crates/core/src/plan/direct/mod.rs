@@ -1,0 +1,88 @@
+//! Direct answers: wanted cells as sums of cells at hand, as the equations give them.
+//!
+//! A question that has never been asked is answered without a plan. Its equations are solved, and a
+//! kernel reads the result as data: which packets each wanted packet is the XOR of ([`packets`]),
+//! or by which bytes the words of each shard are multiplied ([`words`]). That takes about as long
+//! as running over a few kilobytes. Nothing is shortened, ordered, compiled or proved; a plan,
+//! which takes a hundred times as long to make and runs faster, is made for questions that are
+//! asked about many bytes.
+//!
+//! What was solved is checked before it is used, on a *sample*: a strip of every buffer, with
+//! random data and the parity that the generator gives for it. The kernel itself runs over the
+//! sample, so one look covers the solution and the kernel. An error in a cell is a sum of cells
+//! that is not zero for all data, and each random bit misses it with a chance of at most one half;
+//! a packet of the sample has 512 bits.
+
+mod packets;
+pub(crate) mod sums;
+mod words;
+
+use std::sync::OnceLock;
+
+use crate::define::cells::CellSet;
+use crate::define::code::Code;
+use crate::define::points::Points;
+use crate::plan::chance::Chance;
+use crate::plan::direct::packets::Generator;
+use crate::plan::direct::sums::Sums;
+use crate::plan::layout::Layout;
+use crate::plan::machine::LINE;
+
+/// The seed of the samples.
+const SEED: u64 = 0x70_6477;
+
+/// Answers questions about one code over buffers of one layout.
+#[derive(Debug)]
+pub(crate) struct DirectSolver {
+    form: Form,
+    /// For each buffer a strip with packets of a cache line, made when it is first needed.
+    sample: OnceLock<Vec<Vec<u8>>>,
+}
+
+#[derive(Debug)]
+enum Form {
+    Packets(Generator),
+    /// The points of the nodes, if there are any, found when they are first needed.
+    Words(OnceLock<Option<Points>>),
+}
+
+impl DirectSolver {
+    /// Prepares for the questions of a code; `None` if they need plans: buffers have different
+    /// numbers of rows, words have several bytes, data is stored nowhere, or the generator is too
+    /// large.
+    pub(crate) fn new(code: &Code, layout: &Layout) -> Option<Self> {
+        let form = match code.symbols() {
+            Some(_) => words::are_bytes(code).then(|| Form::Words(OnceLock::new()))?,
+            None => Form::Packets(Generator::new(code, layout)?),
+        };
+        Some(Self { form, sample: OnceLock::new() })
+    }
+
+    /// Returns how the cells of `want` are computed from those of `have`; `None` if the question
+    /// needs a plan. Such questions are those that have no answer, those that want cells at hand,
+    /// and those whose cells at hand do not determine all data.
+    pub(crate) fn solve(
+        &self,
+        code: &Code,
+        layout: &Layout,
+        have: &CellSet,
+        want: &CellSet,
+    ) -> Option<Sums> {
+        match &self.form {
+            Form::Packets(generator) => generator.solve(code, layout, have, want),
+            Form::Words(points) => words::solve(code, points, have, want),
+        }
+    }
+
+    /// Returns the sample: for each buffer a strip with packets of a cache line.
+    pub(crate) fn sample(&self, code: &Code, layout: &Layout) -> &[Vec<u8>] {
+        self.sample.get_or_init(|| {
+            let mut chance = Chance::new(SEED);
+            let mut random = || (0..LINE / 8).flat_map(|_| chance.bits().to_le_bytes()).collect();
+            match &self.form {
+                Form::Packets(generator) => generator.sample(code, layout, random),
+                Form::Words(_) => words::sample(code, &mut random),
+            }
+        })
+    }
+}

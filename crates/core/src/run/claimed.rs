@@ -1,0 +1,33 @@
+//! Values that are made once, while nobody waits.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// A value that the first who wants it makes. Others do without it until it is made, so nobody
+/// waits: no thread for another one, and no forked process for a thread that only its parent has.
+pub(crate) struct Claimed<T> {
+    claimed: AtomicBool,
+    made: OnceLock<T>,
+}
+
+impl<T> Default for Claimed<T> {
+    fn default() -> Self {
+        Self { claimed: AtomicBool::new(false), made: OnceLock::new() }
+    }
+}
+
+impl<T> Claimed<T> {
+    /// Returns the value, if it has been made.
+    pub(crate) fn get(&self) -> Option<&T> {
+        self.made.get()
+    }
+
+    /// Returns the value, which this call makes if it is the first; `None` while another call makes
+    /// it.
+    pub(crate) fn get_or_make(&self, make: impl FnOnce() -> T) -> Option<&T> {
+        if self.get().is_none() && !self.claimed.swap(true, Ordering::Relaxed) {
+            return Some(self.made.get_or_init(make));
+        }
+        self.get()
+    }
+}

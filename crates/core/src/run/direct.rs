@@ -1,0 +1,242 @@
+//! Direct answers, prepared for a kernel that reads them as data.
+
+#![allow(unsafe_code)]
+
+use std::ops::Range;
+
+use crate::error::{Error, Result};
+use crate::plan::direct::sums::Sums;
+use crate::plan::machine::LINE;
+use crate::plan::program::CellLocation;
+use crate::run::buffers::{Memory, PreparedKernel, Scratch, Table};
+use crate::run::executable::Executable;
+use crate::run::tiled::DirectRunner;
+use crate::run::tiled::direct::DirectMemory;
+
+/// Sums, with the kernel that computes them.
+struct DirectKernel {
+    sums: Sums,
+    runner: DirectRunner,
+    /// Number of rows of every buffer, and bytes of a packet.
+    rows: usize,
+    packet: usize,
+}
+
+/// Prepares sums over buffers of `rows` rows with packets of `packet` bytes. What was solved is
+/// checked on `sample`, which has a strip of every buffer with packets of a cache line.
+///
+/// # Errors
+/// If the sums are wrong, which would be a bug.
+pub(crate) fn prepare<'s>(
+    sums: Sums,
+    runner: DirectRunner,
+    rows: &[usize],
+    packet: usize,
+    sample: impl FnOnce() -> &'s [Vec<u8>],
+) -> Result<Executable> {
+    let rows_each = rows.first().copied().unwrap_or(1);
+    let kernel = DirectKernel { sums, runner, rows: rows_each, packet: LINE };
+    if kernel.sums.is_solved && !kernel.is_right(sample()) {
+        return Err(Error::internal("a solved sum of cells is wrong; it is not used"));
+    }
+    let DirectKernel { sums, runner, rows: rows_each, .. } = kernel;
+    let boxed = |sums| -> Box<dyn PreparedKernel> {
+        Box::new(DirectKernel { sums, runner, rows: rows_each, packet })
+    };
+    Ok(Executable::of_sums(sums, rows, packet, boxed))
+}
+
+impl DirectKernel {
+    /// Whether the sums give the cells of a sample.
+    fn is_right(&self, sample: &[Vec<u8>]) -> bool {
+        let strip = self.rows * self.packet;
+        let is_there = |cell: &CellLocation| {
+            sample.get(cell.buffer).is_some_and(|bytes| bytes.len() == strip)
+                && cell.row < self.rows
+        };
+        let packet =
+            |cell: CellLocation| &sample[cell.buffer][cell.row * self.packet..][..self.packet];
+        let Sums { inputs: read, outputs: written, terms, .. } = &self.sums;
+        if !read.iter().chain(written).all(is_there) {
+            return false;
+        }
+        let mut made = Scratch::new(written.len() * self.packet);
+        let start = made.start();
+        let (mut inputs, mut outputs) = (Table::new(), Table::new());
+        let inputs = inputs.fill(read.len(), |n| packet(read[n]).as_ptr().cast_mut());
+        let outputs = outputs.fill(written.len(), |n| start.wrapping_add(n * self.packet));
+        let memory = DirectMemory { inputs, outputs, packet: self.packet, strip, strips: 1 };
+        // SAFETY: inputs are packets of the sample, which are only read, and outputs are packets of
+        // `made`, which nobody else has. There is one strip. After the kernel has run, all of the
+        // outputs is initialised.
+        let made = unsafe {
+            (self.runner)(terms, &memory);
+            std::slice::from_raw_parts(start, written.len() * self.packet)
+        };
+        written.iter().zip(made.chunks_exact(self.packet)).all(|(&cell, made)| packet(cell) == made)
+    }
+}
+
+impl PreparedKernel for DirectKernel {
+    unsafe fn run(&self, memory: &Memory<'_>, stripes: Range<usize>) {
+        let strip = self.rows * self.packet;
+        let start = |cell: CellLocation| {
+            let offset = stripes.start * strip + cell.row * self.packet;
+            memory.pointer(cell.buffer).wrapping_add(offset)
+        };
+        let (mut inputs, mut outputs) = (Table::new(), Table::new());
+        let inputs = inputs.fill(self.sums.inputs.len(), |n| start(self.sums.inputs[n]));
+        let outputs = outputs.fill(self.sums.outputs.len(), |n| start(self.sums.outputs[n]));
+        let packet = self.packet;
+        let memory = DirectMemory { inputs, outputs, packet, strip, strips: stripes.len() };
+        // SAFETY: the caller vouches for the buffers of all stripes. Cells lie in the strips of
+        // buffers, outputs apart from inputs. Runners exist only where the processor has the
+        // features that they need.
+        unsafe { (self.runner)(&self.sums.terms, &memory) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::define::cells::NodeId;
+    use crate::define::code::Code;
+    use crate::plan::direct::DirectSolver;
+    use crate::plan::direct::sums::Terms;
+    use crate::plan::layout::{BufferLayout, Layout};
+    use crate::run::buffers::{Buffer, Stores, enter};
+    use crate::run::dispatch::{Kernel, WordKernel};
+    use crate::run::threads::Threads;
+
+    /// A code, and how its last data node and its first parity node are computed from the others.
+    struct Case {
+        code: Code,
+        layout: Layout,
+        solver: DirectSolver,
+        sums: Sums,
+    }
+
+    fn case(spec: &str, packet: usize) -> Case {
+        let code = Code::new(&spec.parse().unwrap()).unwrap();
+        let layout = Layout::new(&code, BufferLayout::Node, packet);
+        let solver = DirectSolver::new(&code, &layout).unwrap();
+        let data = code.nodes().filter(|&node| code.holds_data(node)).count();
+        let (lost, present): (Vec<NodeId>, Vec<NodeId>) =
+            code.nodes().partition(|node| [data - 1, data].contains(&node.index()));
+        let cells = |nodes: Vec<NodeId>| code.cells_of(nodes);
+        let sums = solver.solve(&code, &layout, &cells(present), &cells(lost)).unwrap();
+        Case { code, layout, solver, sums }
+    }
+
+    fn runners(code: &Code) -> Vec<DirectRunner> {
+        match code.symbols() {
+            None => Kernel::available().filter_map(|k| Some(k.runners()?.sums)).collect(),
+            Some(_) => {
+                WordKernel::available().filter_map(|k| Some(k.runners()?.products)).collect()
+            }
+        }
+    }
+
+    /// Computes the outputs of a case byte by byte.
+    fn expected(case: &Case, shards: &[Vec<u8>], packet: usize) -> Vec<Vec<u8>> {
+        let rows = case.layout.rows[0];
+        let mut made = shards.to_vec();
+        let length = shards[0].len();
+        let places = (0..length).map(|at| (at / (rows * packet), at % packet, at / packet % rows));
+        let field = crate::define::tower::base();
+        for (number, output) in case.sums.outputs.iter().enumerate() {
+            for (strip, column, _) in places.clone().filter(|&(_, _, row)| row == output.row) {
+                let byte = |cell: &CellLocation| {
+                    shards[cell.buffer][(strip * rows + cell.row) * packet + column]
+                };
+                let sum = match &case.sums.terms {
+                    Terms::Packets { inputs, ends } => {
+                        let start = number.checked_sub(1).map_or(0, |before| ends[before]);
+                        let terms = &inputs[start as usize..ends[number] as usize];
+                        terms.iter().fold(0, |sum, &n| sum ^ byte(&case.sums.inputs[n as usize]))
+                    }
+                    Terms::Words(factors) => {
+                        let factors = factors[number * case.sums.inputs.len()..].iter();
+                        let terms = factors.zip(&case.sums.inputs);
+                        terms.fold(0, |sum, (&factor, cell)| {
+                            sum ^ field.multiply(factor.into(), byte(cell).into()) as u8
+                        })
+                    }
+                };
+                made[output.buffer][(strip * rows + output.row) * packet + column] = sum;
+            }
+        }
+        made
+    }
+
+    /// Every kernel, on packets that are shorter than a vector, as long as one or many, or no whole
+    /// number of them, and on numbers of strips around those of a block; nothing else is written.
+    #[test]
+    fn kernels_compute_the_sums() {
+        for (spec, packets) in [
+            ("4+2", &[1, 8, 24, 64, 100, 513, 1024][..]),
+            ("rdp:k=4", &[64][..]),
+            ("backblaze:k=5,m=3", &[LINE][..]),
+            ("zfec:k=11,m=7", &[LINE][..]),
+        ] {
+            for &packet in packets {
+                let case = case(spec, packet);
+                let rows = case.layout.rows[0];
+                for strips in [1, 2, 3, 7, 8, 9, 21] {
+                    let fill = |node: usize| -> Vec<u8> {
+                        let bytes = 0..strips * rows * packet;
+                        bytes.map(|at| (at % 251 * 7 + node * 31 + at / 251) as u8).collect()
+                    };
+                    let shards: Vec<Vec<u8>> = (0..case.code.node_count()).map(fill).collect();
+                    let right = expected(&case, &shards, packet);
+                    for runner in runners(&case.code) {
+                        let made = run(&case, runner, packet, &shards);
+                        assert!(made == right, "{spec} {packet} {strips}");
+                    }
+                }
+            }
+        }
+    }
+
+    fn run(case: &Case, runner: DirectRunner, packet: usize, shards: &[Vec<u8>]) -> Vec<Vec<u8>> {
+        let sample = || case.solver.sample(&case.code, &case.layout);
+        let rows = Arc::clone(&case.layout.rows);
+        let executable = prepare(case.sums.clone(), runner, &rows, packet, sample).unwrap();
+        let mut made = shards.to_vec();
+        let is_made = |node: usize| case.sums.outputs.iter().any(|cell| cell.buffer == node);
+        let buffers = made.iter_mut().enumerate().map(|(node, shard)| {
+            (node, if is_made(node) { Buffer::Target(shard) } else { Buffer::Source(shard) })
+        });
+        let threads = Threads { most: std::num::NonZeroUsize::new(1), bytes_each: 1 };
+        let place = |places: &mut [_]| enter(places, buffers);
+        executable.run_placed(place, |buffer| buffer, threads, Stores::Cached).unwrap();
+        made
+    }
+
+    /// Changes one term or factor at a time; the sample notices it.
+    #[test]
+    fn wrong_sums_are_noticed() {
+        for spec in ["4+2", "xcode:n=5", "backblaze:k=5,m=3"] {
+            let case = case(spec, 64);
+            let count = match &case.sums.terms {
+                Terms::Packets { inputs, .. } => inputs.len(),
+                Terms::Words(factors) => factors.len(),
+            };
+            for wrong in 0..count {
+                let mut sums = case.sums.clone();
+                match &mut sums.terms {
+                    Terms::Packets { inputs, .. } => {
+                        inputs[wrong] = (inputs[wrong] + 1) % sums.inputs.len() as u32;
+                    }
+                    Terms::Words(factors) => factors[wrong] ^= 0x40,
+                }
+                let runner = runners(&case.code)[0];
+                let sample = || case.solver.sample(&case.code, &case.layout);
+                let refused = prepare(sums, runner, &case.layout.rows, 64, sample);
+                assert!(refused.is_err_and(|error| error.to_string().contains("is wrong")));
+            }
+        }
+    }
+}

@@ -1,0 +1,280 @@
+//! The direct kernels: sums of packets, and of multiples of words, whose terms are data.
+//!
+//! A block of vectors of every output is summed in registers before the next block begins. In long
+//! packets the vectors of a block lie side by side. Packets shorter than a block have one vector
+//! after the other taken from as many strips as a block has vectors, so that looking a term up
+//! costs little beside adding it.
+
+use std::ops::Range;
+
+use crate::limits::TILED_BUDGET;
+use crate::plan::direct::sums::Terms;
+use crate::run::tiled::multiplier::Multiplier;
+use crate::run::tiled::vector::Vector;
+
+/// The cells of sums, in some strips.
+pub(crate) struct DirectMemory<'a> {
+    /// The packets of the first strip that are read.
+    pub(crate) inputs: &'a [*mut u8],
+    /// The packets of the first strip that are computed.
+    pub(crate) outputs: &'a [*mut u8],
+    /// Bytes of a packet and of a strip of every buffer.
+    pub(crate) packet: usize,
+    pub(crate) strip: usize,
+    /// Number of strips.
+    pub(crate) strips: usize,
+}
+
+/// Adds packets: the kernel for every instruction set. `LANES` is the number of vectors of a block.
+///
+/// # Safety
+/// As [`DirectRunner`](super::DirectRunner); `V`'s instruction set is available.
+#[inline(always)]
+pub(super) unsafe fn run_sums<V: Vector, const LANES: usize>(
+    terms: &Terms,
+    memory: &DirectMemory<'_>,
+) {
+    let Terms::Packets { inputs, ends } = terms else { return };
+    let sums = PacketTerms { inputs, ends };
+    let vectors = memory.packet / V::BYTES;
+    // SAFETY: the caller's contract. The columns of the three calls are disjoint and end with the
+    // packet.
+    unsafe {
+        if vectors >= LANES {
+            let block = LANES * V::BYTES;
+            let whole = memory.packet / block * block;
+            for strip in 0..memory.strips {
+                for column in (0..whole).step_by(block) {
+                    sums.block::<V, LANES>(memory, strip * memory.strip + column, V::BYTES);
+                }
+            }
+            sums.columns::<V, LANES>(memory, whole..vectors * V::BYTES);
+        } else {
+            sums.columns::<V, LANES>(memory, 0..vectors * V::BYTES);
+        }
+        let words = memory.packet / 8 * 8;
+        sums.columns::<u64, 1>(memory, vectors * V::BYTES..words);
+        sums.columns::<u8, 1>(memory, words..memory.packet);
+    }
+}
+
+/// Loads vectors that begin `step` bytes apart. Closures would do, but compilers leave them outside
+/// of the functions that enable an instruction set.
+///
+/// # Safety
+/// The vectors are valid for reading; `V` is available.
+#[inline(always)]
+unsafe fn load<V: Vector, const LANES: usize>(from: *const u8, step: usize) -> [V; LANES] {
+    // SAFETY: the caller's contract.
+    unsafe {
+        let mut vectors = [V::load(from); LANES];
+        for (lane, vector) in vectors.iter_mut().enumerate().skip(1) {
+            *vector = V::load(from.wrapping_add(lane * step));
+        }
+        vectors
+    }
+}
+
+/// Packets that are added.
+struct PacketTerms<'a> {
+    inputs: &'a [u32],
+    ends: &'a [u32],
+}
+
+impl PacketTerms<'_> {
+    /// Computes some columns of every packet, a vector of `LANES` strips at a time.
+    ///
+    /// # Safety
+    /// As [`run_sums`]; the columns are whole vectors and lie within a packet.
+    #[inline(always)]
+    unsafe fn columns<V: Vector, const LANES: usize>(
+        &self,
+        memory: &DirectMemory<'_>,
+        columns: Range<usize>,
+    ) {
+        if columns.is_empty() {
+            return;
+        }
+        let mut strip = 0;
+        while strip < memory.strips {
+            let left = memory.strips - strip;
+            let starts = columns.clone().step_by(V::BYTES);
+            let starts = starts.map(|column| strip * memory.strip + column);
+            // SAFETY: the columns lie within the packets of as many strips as a block has vectors.
+            strip += unsafe {
+                match left {
+                    _ if left >= LANES => self.blocks::<V, LANES>(memory, starts),
+                    4.. => self.blocks::<V, 4>(memory, starts),
+                    2.. => self.blocks::<V, 2>(memory, starts),
+                    _ => self.blocks::<V, 1>(memory, starts),
+                }
+            };
+        }
+    }
+
+    /// Computes vectors of `LANES` strips, which begin at the bytes `starts` of every cell, and
+    /// returns the number of strips.
+    ///
+    /// # Safety
+    /// All cells are valid for these vectors.
+    #[inline(always)]
+    unsafe fn blocks<V: Vector, const LANES: usize>(
+        &self,
+        memory: &DirectMemory<'_>,
+        starts: impl Iterator<Item = usize>,
+    ) -> usize {
+        for start in starts {
+            // SAFETY: the caller's contract.
+            unsafe { self.block::<V, LANES>(memory, start, memory.strip) };
+        }
+        LANES
+    }
+
+    /// Computes `LANES` vectors of every output: the first `offset` bytes after the cell's first
+    /// byte, the others `step` bytes apart.
+    ///
+    /// # Safety
+    /// All cells are valid for these vectors.
+    #[inline(always)]
+    unsafe fn block<V: Vector, const LANES: usize>(
+        &self,
+        memory: &DirectMemory<'_>,
+        offset: usize,
+        step: usize,
+    ) {
+        let mut start = 0;
+        for (output, &end) in memory.outputs.iter().zip(self.ends) {
+            let terms = &self.inputs[start..end as usize];
+            let at = |term: u32| memory.inputs[term as usize].wrapping_add(offset);
+            // SAFETY: the caller's contract; a sum has a term at least.
+            unsafe {
+                let mut sums = load::<V, LANES>(at(terms[0]), step);
+                for &term in &terms[1..] {
+                    let from = at(term);
+                    for (lane, sum) in sums.iter_mut().enumerate() {
+                        *sum = sum.xor(V::load(from.wrapping_add(lane * step)));
+                    }
+                }
+                let to = output.wrapping_add(offset);
+                for (lane, sum) in sums.into_iter().enumerate() {
+                    sum.store(to.wrapping_add(lane * step));
+                }
+            }
+            start = end as usize;
+        }
+    }
+}
+
+/// Adds multiples of words of a byte: the kernel for every instruction set. `OUTPUTS` sums of
+/// `LANES` vectors each are kept in registers. Packets are all that a strip has.
+///
+/// # Safety
+/// As [`DirectRunner`](super::DirectRunner); `V`'s instruction set is available, and vectors divide
+/// a packet.
+#[inline(always)]
+pub(super) unsafe fn run_products<
+    V: Vector,
+    M: Multiplier<V>,
+    const OUTPUTS: usize,
+    const LANES: usize,
+>(
+    terms: &Terms,
+    memory: &DirectMemory<'_>,
+) {
+    let Terms::Words(factors) = terms else { return };
+    let inputs = memory.inputs.len();
+    let bytes = memory.strips * memory.strip;
+    // All outputs are computed over a tile of the inputs, which stays in the second-level cache.
+    let tile = (TILED_BUDGET / inputs).next_multiple_of(LANES * V::BYTES);
+    for start in (0..bytes).step_by(tile) {
+        let columns = start..bytes.min(start + tile);
+        let groups = memory.outputs.chunks(OUTPUTS).zip(factors.chunks(OUTPUTS * inputs));
+        for (outputs, factors) in groups {
+            let group = Products::<V, M> { all: M::factors(), inputs: memory.inputs, factors };
+            // SAFETY: the caller's contract.
+            unsafe {
+                match *outputs {
+                    [a] => group.run::<1, LANES>(&[a], columns.clone()),
+                    [a, b] => group.run::<2, LANES>(&[a, b], columns.clone()),
+                    [a, b, c] => group.run::<3, LANES>(&[a, b, c], columns.clone()),
+                    [a, b, c, d, ..] => group.run::<4, LANES>(&[a, b, c, d], columns.clone()),
+                    [] => {}
+                }
+            }
+        }
+    }
+}
+
+/// Sums of multiples of the same inputs.
+struct Products<'a, V: Vector, M: Multiplier<V>> {
+    all: &'static [M::Factor; 256],
+    inputs: &'a [*mut u8],
+    /// For each output, a factor for each input.
+    factors: &'a [u8],
+}
+
+impl<V: Vector, M: Multiplier<V>> Products<'_, V, M> {
+    /// Computes some columns of the outputs.
+    ///
+    /// # Safety
+    /// As [`run_products`]; the columns are whole vectors, of which all cells are valid.
+    #[inline(always)]
+    unsafe fn run<const OUTPUTS: usize, const LANES: usize>(
+        &self,
+        outputs: &[*mut u8; OUTPUTS],
+        columns: Range<usize>,
+    ) {
+        let block = LANES * V::BYTES;
+        let whole = columns.start + columns.len() / block * block;
+        for column in (columns.start..whole).step_by(block) {
+            // SAFETY: the caller's contract.
+            unsafe { self.block::<OUTPUTS, LANES>(outputs, column) };
+        }
+        for column in (whole..columns.end).step_by(V::BYTES) {
+            // SAFETY: the caller's contract.
+            unsafe { self.block::<OUTPUTS, 1>(outputs, column) };
+        }
+    }
+
+    /// Computes `LANES` vectors of the outputs from byte `column` on.
+    ///
+    /// # Safety
+    /// All cells are valid for these vectors; there is an input at least, and for each output a
+    /// factor for each input.
+    #[inline(always)]
+    unsafe fn block<const OUTPUTS: usize, const LANES: usize>(
+        &self,
+        outputs: &[*mut u8; OUTPUTS],
+        column: usize,
+    ) {
+        let count = self.inputs.len();
+        let factor = |output: usize, input: usize| {
+            &self.all[usize::from(self.factors[output * count + input])]
+        };
+        // SAFETY: the caller's contract.
+        unsafe {
+            let at = |input: usize| self.inputs[input].wrapping_add(column);
+            let vectors = load::<V, LANES>(at(0), V::BYTES);
+            let mut sums = [vectors; OUTPUTS];
+            for (output, sums) in sums.iter_mut().enumerate() {
+                for sum in sums {
+                    *sum = M::times(*sum, factor(output, 0));
+                }
+            }
+            for input in 1..count {
+                let vectors = load::<V, LANES>(at(input), V::BYTES);
+                for (output, sums) in sums.iter_mut().enumerate() {
+                    let factor = factor(output, input);
+                    for (sum, &vector) in sums.iter_mut().zip(&vectors) {
+                        *sum = sum.xor(M::times(vector, factor));
+                    }
+                }
+            }
+            for (sums, output) in sums.iter().zip(outputs) {
+                for (lane, sum) in sums.iter().enumerate() {
+                    sum.store(output.wrapping_add(column + lane * V::BYTES));
+                }
+            }
+        }
+    }
+}
