@@ -322,7 +322,7 @@ async fn a_copy_needs_a_key_for_its_source() {
     make_bucket(&fixture, "photos").await;
     make_bucket(&fixture, "mail").await;
     fixture.client("mail", true).write("secret", "x").await.unwrap();
-    let store = paritas_gateway::Keys::read(&fixture.root.path().join("keys.toml")).unwrap();
+    let store = Keys::read(&fixture.root.path().join("keys.toml")).unwrap();
     assert!(store.opens(Some("owner"), "mail") && store.opens(Some("writer"), "photos"));
     assert!(!store.opens(Some("writer"), "mail") && !store.opens(None, "photos"));
 }
