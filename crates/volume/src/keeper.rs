@@ -39,8 +39,8 @@ struct Keeper<'v> {
     told: &'v (dyn Fn(&str, &Error) + Send + Sync),
 }
 
-/// Looks after a volume until this is dropped. `told` is called with what could not be done, such as
-/// `repairing a/b`, and with the error. It is done again at the next look.
+/// Looks after a volume until this is dropped. `told` is called with what could not be done, such
+/// as `repairing a/b`, and with the error. It is done again at the next look.
 pub async fn keep(volume: &Volume, upkeep: Upkeep, told: &(dyn Fn(&str, &Error) + Send + Sync)) {
     let keeper = Keeper { volume, told };
     futures::join!(

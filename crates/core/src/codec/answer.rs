@@ -2,7 +2,7 @@
 //!
 //! A question is answered directly at first: its equations are solved, and a kernel reads the
 //! solution as data ([`crate::plan::direct`]). Once that has run over as many bytes as planning is
-//! worth ([`PLANNED_AFTER`]), the next call plans and compiles, and all calls after it run the
+//! worth ([`PLANNED_AFTER`], [`PLANNED_AFTER_EACH`]), the next call plans and compiles, and all calls after it run the
 //! program. So a question that is asked once costs little more than its work, and planning never
 //! takes longer than the calls that have paid for it. One thread plans; the others go on directly
 //! meanwhile.
@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::codec::question::Question;
 use crate::codec::setup::Setup;
 use crate::error::Result;
-use crate::limits::PLANNED_AFTER;
+use crate::limits::{PLANNED_AFTER, PLANNED_AFTER_EACH};
 use crate::run::buffers::{Buffer, BufferPlace, Stores, Table, enter};
 use crate::run::claimed::Claimed;
 use crate::run::executable::Executable;
@@ -32,6 +32,8 @@ struct Later {
     question: Arc<Question>,
     /// Bytes of a shard, over all calls so far.
     bytes: AtomicUsize,
+    /// Bytes of a shard after which the plan is made.
+    after: usize,
     planned: Claimed<Result<Executable>>,
 }
 
@@ -56,6 +58,7 @@ impl Answer {
             setup: Arc::clone(setup),
             question: Arc::clone(question),
             bytes: AtomicUsize::new(0),
+            after: PLANNED_AFTER.max(operands.saturating_mul(PLANNED_AFTER_EACH)),
             planned: Claimed::default(),
         };
         Ok((Self { first, later: Some(later) }, operands))
@@ -114,7 +117,7 @@ impl Later {
     /// has earned it by now.
     fn earned(&self, length: usize) -> Option<&Executable> {
         let before = self.bytes.fetch_add(length, Ordering::Relaxed);
-        (before.saturating_add(length) >= PLANNED_AFTER).then(|| self.plan())?
+        (before.saturating_add(length) >= self.after).then(|| self.plan())?
     }
 
     /// Returns the planned program. If another call is making it, or it cannot be made, there is

@@ -1,6 +1,7 @@
 //! What every node must do, checked one promise after the other.
 //!
-//! The checks need nothing but a [`Node`]. They write only below a folder `conformance-…` and remove what they have written.
+//! The checks need nothing but a [`Node`]. They write only below a folder `conformance-…` and
+//! remove what they have written.
 
 use std::fmt;
 use std::future::Future;
