@@ -2,9 +2,9 @@
 //!
 //! A large object may be stored in pieces, in any order, by several clients, over days. Each piece
 //! is an object of its own, under a name that nobody else uses ([`names::piece`]), so it is
-//! written, read, verified, repaired, promoted and cut anew as every object is. When all pieces are there, a
-//! manifest is written that lists them ([`Body::Pieces`](crate::manifest::Body)): then the name
-//! means their bytes, one after the other.
+//! written, read, verified, repaired, promoted and cut anew as every object is. When all pieces are
+//! there, a manifest is written that lists them ([`Body::Pieces`](crate::manifest::Body)): then the
+//! name means their bytes, one after the other.
 //!
 //! An *upload* is a set of pieces for one name. Its record, a small object, tells the name, and
 //! stays as long as the pieces do. The pieces go when the upload is given up, when its object was
