@@ -234,7 +234,7 @@ impl Store {
             put.await.map_err(|error| told(&error))?;
         }
         let location = Some(format!("/{bucket}"));
-        Ok(S3Response::new(CreateBucketOutput { location, ..CreateBucketOutput::default() }))
+        Ok(S3Response::new(CreateBucketOutput { location }))
     }
 
     pub async fn remove_bucket(&self, bucket: &str) -> S3Result<()> {
