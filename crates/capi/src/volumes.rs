@@ -503,16 +503,16 @@ pub unsafe extern "C" fn paritas_volume_status(
 
 /// The memory of a caller, lent to readers until this is dropped. A reader may be on a thread that
 /// outlives a call that failed.
-struct Lent(Arc<Mutex<Option<Piece>>>);
+struct Lent(Arc<Mutex<Option<ReadPiece>>>);
 
-struct Piece(*const u8, usize);
+struct ReadPiece(*const u8, usize);
 
 // SAFETY: a piece is only read, and by one thread at a time, under the lock.
-unsafe impl Send for Piece {}
+unsafe impl Send for ReadPiece {}
 
 impl Lent {
     fn new(memory: &[u8]) -> Self {
-        Self(Arc::new(Mutex::new(Some(Piece(memory.as_ptr(), memory.len())))))
+        Self(Arc::new(Mutex::new(Some(ReadPiece(memory.as_ptr(), memory.len())))))
     }
 
     fn reader(&self) -> Borrower {
@@ -527,14 +527,14 @@ impl Drop for Lent {
 }
 
 struct Borrower {
-    piece: Arc<Mutex<Option<Piece>>>,
+    piece: Arc<Mutex<Option<ReadPiece>>>,
     at: u64,
 }
 
 impl Read for Borrower {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let piece = self.piece.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(Piece(start, bytes)) = &*piece else {
+        let Some(ReadPiece(start, bytes)) = &*piece else {
             return Err(io::Error::other("the call that lent its memory has ended"));
         };
         // SAFETY: `Lent` was made of this memory and is not dropped yet, for it takes the lock.

@@ -29,7 +29,7 @@ pub(crate) struct FindJob<'a> {
 }
 
 /// What a survey showed.
-struct Survey {
+struct SurveyFinding {
     listed: Listed,
     /// The nodes that showed the manifest.
     holders: BTreeSet<NodeIndex>,
@@ -59,14 +59,14 @@ impl<'a> FindJob<'a> {
         Err(replaced(self.files.name))
     }
 
-    async fn survey(&self) -> Result<Survey> {
+    async fn survey(&self) -> Result<SurveyFinding> {
         let NameFiles { cluster, name } = self.files;
         let mut hands = NameHands::new(cluster, name);
         let (outcome, get) = drive(Get::new(cluster.quorum), &mut hands).await;
         let flaws = hands.log.flaws;
         match outcome {
             GetOutcome::Found(listed, holders) => {
-                Ok(Survey { listed, holders, is_sure: true, flaws })
+                Ok(SurveyFinding { listed, holders, is_sure: true, flaws })
             }
             GetOutcome::NotFound(_) => {
                 Err(Error::new(ErrorKind::NotFound, format!("there is no object {name}")))
@@ -75,7 +75,7 @@ impl<'a> FindJob<'a> {
                 if self.options.allow_stale && listed.kind == VersionKind::Put =>
             {
                 let holders = get.holders(listed.version);
-                Ok(Survey { listed, holders, is_sure: false, flaws })
+                Ok(SurveyFinding { listed, holders, is_sure: false, flaws })
             }
             GetOutcome::Unsure(_) | GetOutcome::Lost(_) => Err(Error::new(
                 ErrorKind::TooFewNodes,
@@ -93,8 +93,8 @@ impl<'a> FindJob<'a> {
     /// Reads the manifest from one of the nodes that are known to have it. If none of these can be
     /// read, asks the nodes that the survey did not wait for. While a node is slow to answer, the
     /// next one is asked as well.
-    async fn read_manifest(&self, survey: &mut Survey) -> Option<ManifestFile> {
-        let Survey { listed, holders, flaws, .. } = survey;
+    async fn read_manifest(&self, survey: &mut SurveyFinding) -> Option<ManifestFile> {
+        let SurveyFinding { listed, holders, flaws, .. } = survey;
         let others = self.files.cluster.nodes().filter(|node| !holders.contains(node));
         let nodes: Vec<NodeIndex> = holders.iter().copied().chain(others).collect();
         let read = async |node| (node, self.read_from(node, *listed, holders).await);
@@ -130,7 +130,7 @@ impl<'a> FindJob<'a> {
 
     /// Returns why a version's manifest can be read whole from no node: all copies are damaged,
     /// they are gone, or a node does not answer.
-    async fn unreadable(&self, survey: &Survey) -> Error {
+    async fn unreadable(&self, survey: &SurveyFinding) -> Error {
         let (NameFiles { cluster, name }, flaws) = (self.files, told(&survey.flaws));
         let path = name.manifest(&survey.listed);
         let look = async |node: NodeIndex| {
@@ -158,7 +158,7 @@ impl<'a> FindJob<'a> {
         }
     }
 
-    fn open(&self, file: ManifestFile, survey: Survey) -> Result<FoundObject> {
+    fn open(&self, file: ManifestFile, survey: SurveyFinding) -> Result<FoundObject> {
         let ManifestFile { manifest, object, .. } = file;
         let missing = || Error::new(ErrorKind::Internal, "the manifest describes no object");
         let content = manifest.content.as_ref().ok_or_else(missing)?;

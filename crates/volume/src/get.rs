@@ -17,7 +17,7 @@ use crate::find::{FindJob, find_piece, is_replaced, look_everywhere, replaced};
 use crate::flaw::{Flaw, told};
 use crate::found::{FoundObject, ObjectBytes};
 use crate::names::ObjectName;
-use crate::transfer::receive::{Keep, Pieces, Wanted, run_blocking};
+use crate::transfer::receive::{KeepPieces, Pieces, Wanted, run_blocking};
 
 /// Reads the bytes of an object that was found.
 pub(crate) struct ReadJob<'a> {
@@ -298,7 +298,7 @@ impl CopyJob<'_, '_> {
     }
 
     /// Returns the function to which a thread hands the bytes that it has decoded.
-    fn keep(&self) -> Keep {
+    fn keep(&self) -> KeepPieces {
         let output = match &self.sink {
             ByteSink::File(output) => Some(output.lend()),
             ByteSink::Stream(_) => None,

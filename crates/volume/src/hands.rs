@@ -85,7 +85,7 @@ pub(crate) struct NameHands<'a> {
 
 /// What an action found.
 #[derive(Debug)]
-pub(crate) enum Finding {
+pub(crate) enum ActionFinding {
     Versions(Vec<Listed>),
     Manifest(Box<ManifestFile>),
     Parts(NodeParts),
@@ -177,14 +177,14 @@ impl<'a> NameHands<'a> {
 
 #[async_trait]
 impl<'a> Hands for NameHands<'a> {
-    type Finding = Result<Finding>;
-    type Work = BoxFuture<'a, Result<Finding>>;
+    type ActionFinding = Result<ActionFinding>;
+    type Work = BoxFuture<'a, Result<ActionFinding>>;
 
     fn asks_everyone(&self) -> bool {
         self.asks_everyone
     }
 
-    fn act(&mut self, Action { node, request }: Action) -> BoxFuture<'a, Result<Finding>> {
+    fn act(&mut self, Action { node, request }: Action) -> BoxFuture<'a, Result<ActionFinding>> {
         let (files, is_deep, known) = (self.files, self.is_deep, self.object.clone());
         let manifest = match request {
             Request::WriteManifest(listed) => self.manifests.get(&listed.version).cloned(),
@@ -195,17 +195,17 @@ impl<'a> Hands for NameHands<'a> {
             let object = || known.as_ref().ok_or_else(unknown);
             let storage = files.cluster.node(node);
             Ok(match request {
-                Request::ListVersions => Finding::Versions(files.versions(node).await?),
+                Request::ListVersions => ActionFinding::Versions(files.versions(node).await?),
                 Request::ReadManifest(listed) => {
-                    Finding::Manifest(Box::new(files.read_manifest(node, listed).await?))
+                    ActionFinding::Manifest(Box::new(files.read_manifest(node, listed).await?))
                 }
                 Request::FindParts(_) => {
-                    Finding::Parts(files.find_parts(node, object()?, is_deep).await)
+                    ActionFinding::Parts(files.find_parts(node, object()?, is_deep).await)
                 }
                 Request::CheckPart { part, .. } => {
                     let (object, part) = (object()?, part.0);
                     let shard = object.layout.part(part).shard;
-                    Finding::Check(shard, files.check(node, object, part).await)
+                    ActionFinding::Check(shard, files.check(node, object, part).await)
                 }
                 Request::WriteManifest(listed) => {
                     let bytes = manifest.ok_or_else(unknown)?;
@@ -224,20 +224,20 @@ impl<'a> Hands for NameHands<'a> {
         work.boxed()
     }
 
-    fn take(&mut self, action: Action, finding: Result<Finding>) -> Answer {
+    fn take(&mut self, action: Action, finding: Result<ActionFinding>) -> Answer {
         let node = action.node;
         match finding {
-            Ok(Finding::Versions(versions)) => Answer::Versions(versions),
-            Ok(Finding::Manifest(file)) => Answer::Manifest(self.take_manifest(*file)),
-            Ok(Finding::Parts(found)) => {
+            Ok(ActionFinding::Versions(versions)) => Answer::Versions(versions),
+            Ok(ActionFinding::Manifest(file)) => Answer::Manifest(self.take_manifest(*file)),
+            Ok(ActionFinding::Parts(found)) => {
                 self.log.take(self.files, node, found).map_or(Answer::Failed, Answer::Parts)
             }
-            Ok(Finding::Done) => self.take_done(action),
-            Ok(Finding::Check(_, Ok(read))) => {
+            Ok(ActionFinding::Done) => self.take_done(action),
+            Ok(ActionFinding::Check(_, Ok(read))) => {
                 self.log.read_bytes += read;
                 Answer::Done
             }
-            Ok(Finding::Check(shard, Err(error))) => self.failed(node, Some(shard), &error),
+            Ok(ActionFinding::Check(shard, Err(error))) => self.failed(node, Some(shard), &error),
             Err(error) => self.failed(node, None, &error),
         }
     }
@@ -259,6 +259,6 @@ impl<'a> Hands for NameHands<'a> {
     }
 }
 
-fn done(done: Result<()>) -> Result<Finding> {
-    done.map(|()| Finding::Done)
+fn done(done: Result<()>) -> Result<ActionFinding> {
+    done.map(|()| ActionFinding::Done)
 }

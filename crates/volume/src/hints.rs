@@ -30,12 +30,12 @@ pub struct Waiting {
 
 /// The hints in one folder.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Hints<'a> {
+pub(crate) struct FolderHints<'a> {
     cluster: &'a Cluster,
     folder: &'static str,
 }
 
-impl<'a> Hints<'a> {
+impl<'a> FolderHints<'a> {
     /// The hints about objects of which something is not where it belongs.
     pub fn owed(cluster: &'a Cluster) -> Self {
         Self { cluster, folder: names::OWED }

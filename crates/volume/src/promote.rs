@@ -9,7 +9,7 @@ use crate::find::FindJob;
 use crate::flaw::{Flaw, told};
 use crate::found::FoundObject;
 use crate::hands::{NameHands, NameLog};
-use crate::hints::Hints;
+use crate::hints::FolderHints;
 use crate::names::ObjectName;
 use crate::protocol::{Promote, PromoteOutcome};
 use crate::stages::stage_ends;
@@ -53,20 +53,20 @@ impl Repaired {
 /// Promotes an object, unless another process does.
 pub(crate) async fn promote(files: NameFiles<'_>) -> Result<Repaired> {
     let found = FindJob::of(files.cluster, files.name).run().await?;
-    let job = PromoteJob::new(files, &found, false)?;
+    let job = StageJob::new(files, &found, false)?;
     let claim = Claim::take(files.cluster, files.name, job.object.id).await?;
     claim.hold(job.run()).await
 }
 
 /// Adds the last stage to an object.
-pub(crate) struct PromoteJob<'a> {
+pub(crate) struct StageJob<'a> {
     files: NameFiles<'a>,
     object: ShardedObject,
     /// Whether parts that are there are read before they count as whole.
     is_deep: bool,
 }
 
-impl<'a> PromoteJob<'a> {
+impl<'a> StageJob<'a> {
     /// Prepares to add a stage.
     ///
     /// # Errors
@@ -89,9 +89,9 @@ impl<'a> PromoteJob<'a> {
         let PromoteOutcome::Promoted { is_owed } = outcome else {
             return Err(self.failure(&outcome, &hands.log.flaws).await);
         };
-        Hints::backlog(cluster).remove(id).await;
+        FolderHints::backlog(cluster).remove(id).await;
         if is_owed {
-            Hints::owed(cluster).leave(id, name).await;
+            FolderHints::owed(cluster).leave(id, name).await;
         }
         let stored = promote.stored().iter().count();
         Ok(Repaired { stored, is_owed, ..Repaired::of(name, hands.log) })

@@ -22,9 +22,9 @@ use crate::cluster::Cluster;
 use crate::driver::{Hands, drive};
 use crate::files::NameFiles;
 use crate::flaw::{Flaw, told};
-use crate::hands::{Finding, NameHands};
+use crate::hands::{ActionFinding, NameHands};
 use crate::heartbeat::{Heartbeat, Pulse};
-use crate::hints::{self, Hints};
+use crate::hints::{self, FolderHints};
 use crate::manifest::{Body, Content, Manifest, Notes, Piece, digest_of_pieces};
 use crate::names::{self, ObjectName};
 use crate::node::{Mode, Writer};
@@ -286,7 +286,7 @@ impl<'a> PutHands<'a> {
         };
         if is_owed {
             let NameFiles { cluster, name } = self.name.files;
-            Hints::owed(cluster).leave(object, name).await;
+            FolderHints::owed(cluster).leave(object, name).await;
         }
         Ok((listed, is_owed, put))
     }

@@ -11,21 +11,21 @@ use crate::files::NameFiles;
 use crate::find::{FindJob, keeps_changing};
 use crate::flaw::{Flaw, told};
 use crate::hands::{NameHands, NameLog};
-use crate::hints::Hints;
+use crate::hints::FolderHints;
 use crate::names::ObjectName;
-use crate::promote::{PromoteJob, Repaired};
+use crate::promote::{Repaired, StageJob};
 use crate::protocol::{NodeIndex, PartIndex, Repair, RepairOutcome, VersionKind};
 use crate::stages::stage_ends;
 use crate::transfer::ShardedObject;
 
 /// Brings one object into order.
-pub(crate) struct RepairJob<'a> {
+pub(crate) struct NameRepair<'a> {
     pub files: NameFiles<'a>,
     /// Whether all blocks and manifests are read first.
     pub is_deep: bool,
 }
 
-impl RepairJob<'_> {
+impl NameRepair<'_> {
     pub async fn run(&self) -> Result<Repaired> {
         for _ in 0..MOST_ATTEMPTS {
             if let Some(repaired) = self.attempt().await? {
@@ -98,12 +98,12 @@ impl RepairRest<'_> {
         }
         self.remove_damaged().await;
         match is_owed {
-            true => Hints::owed(cluster).leave(self.id, name).await,
-            false => Hints::owed(cluster).remove(self.id).await,
+            true => FolderHints::owed(cluster).leave(self.id, name).await,
+            false => FolderHints::owed(cluster).remove(self.id).await,
         }
         // All parts that a promotion had added may have been lost, or the hint may have been.
         if self.has_stage_after() {
-            Hints::backlog(cluster).leave(self.id, name).await;
+            FolderHints::backlog(cluster).leave(self.id, name).await;
         }
         Ok(Repaired { is_owed, ..Repaired::of(name, self.log) })
     }
@@ -112,10 +112,10 @@ impl RepairRest<'_> {
     async fn finish_stage(self) -> Result<Repaired> {
         let NameFiles { cluster, name } = self.files;
         let found = FindJob::of(cluster, name).run().await?;
-        let added = PromoteJob::new(self.files, &found, self.is_deep)?.run().await?;
+        let added = StageJob::new(self.files, &found, self.is_deep)?.run().await?;
         self.remove_damaged().await;
         if !added.is_owed {
-            Hints::owed(cluster).remove(self.id).await;
+            FolderHints::owed(cluster).remove(self.id).await;
         }
         let mut flaws = self.log.flaws;
         added.flaws.into_iter().for_each(|flaw| flaw.add_to(&mut flaws));

@@ -22,7 +22,7 @@ use crate::names::{ObjectName, SCRUB};
 use crate::node::Mode;
 use crate::promote::Repaired;
 use crate::protocol::NodeIndex;
-use crate::repair::RepairJob;
+use crate::repair::NameRepair;
 
 /// The most objects that are read again because the cursor was not written after them.
 const MOST_AGAIN: usize = 16;
@@ -152,7 +152,7 @@ impl<'a> Scrub<'a> {
             return None;
         };
         let files = NameFiles { cluster: self.cluster, name: &name };
-        let repaired = RepairJob { files, is_deep: true }.run().await;
+        let repaired = NameRepair { files, is_deep: true }.run().await;
         let too_few = repaired.as_ref().is_err_and(|error| error.kind() == ErrorKind::TooFewNodes);
         match too_few && !is_readable(self.cluster).await {
             true => {

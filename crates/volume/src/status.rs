@@ -4,7 +4,7 @@ use futures::future::join_all;
 use paritas_store::error::{Error, ErrorKind, Result};
 
 use crate::cluster::Cluster;
-use crate::hints::{Hints, Waiting};
+use crate::hints::{FolderHints, Waiting};
 use crate::members::ClusterNode;
 use crate::protocol::NodeIndex;
 use crate::scrub::{Cursor, ScrubStatus};
@@ -69,8 +69,8 @@ impl StatusJob<'_> {
             return Err(nothing_readable(&nodes));
         }
         // Each request to a node that does not answer would wait for its time limit again.
-        let owed = Hints::owed(cluster).collect(&usable).await;
-        let backlog = Hints::backlog(cluster).collect(&usable).await;
+        let owed = FolderHints::owed(cluster).collect(&usable).await;
+        let backlog = FolderHints::backlog(cluster).collect(&usable).await;
         let scrub = Cursor::newest(cluster, &usable).await.status;
         Ok(VolumeStatus { nodes, tolerance: cluster.tolerance(), owed, backlog, scrub })
     }

@@ -19,7 +19,7 @@ use crate::files::NameFiles;
 use crate::find::FindJob;
 use crate::found::{FoundObject, GetOptions};
 use crate::get::ReadJob;
-use crate::hints::Hints;
+use crate::hints::FolderHints;
 use crate::list::{ListJob, Listing};
 use crate::manifest::Notes;
 use crate::members::ClusterNode;
@@ -32,7 +32,7 @@ use crate::promote::{Repaired, promote};
 use crate::protocol::Listed;
 use crate::put::{PutJob, PutOptions, PutReport, RemoveJob};
 use crate::reencode::{ReencodeJob, Reencoded};
-use crate::repair::RepairJob;
+use crate::repair::NameRepair;
 use crate::replace::{FillJob, Filled};
 use crate::scrub::{Cursor, Scrub, ScrubStatus};
 use crate::setup::{Rate, Setup};
@@ -260,7 +260,7 @@ impl Volume {
     /// ([`ErrorKind::TooFewShards`]), if there is no such object ([`ErrorKind::NotFound`]), or if
     /// others keep replacing it ([`ErrorKind::Busy`]).
     pub async fn repair(&self, name: &ObjectName, is_deep: bool) -> Result<Repaired> {
-        RepairJob { files: NameFiles { cluster: &self.cluster, name }, is_deep }.run().await
+        NameRepair { files: NameFiles { cluster: &self.cluster, name }, is_deep }.run().await
     }
 
     /// Returns names in the order in which they are repaired: the objects that can lose the fewest
@@ -289,7 +289,7 @@ impl Volume {
     /// that have waited longest come first.
     pub async fn backlog(&self, prefix: &str) -> Vec<ObjectName> {
         let nodes: Vec<_> = self.cluster.nodes().collect();
-        let mut names = Hints::backlog(&self.cluster).collect(&nodes).await.names;
+        let mut names = FolderHints::backlog(&self.cluster).collect(&nodes).await.names;
         names.retain(|name| name.as_str().starts_with(prefix));
         names
     }

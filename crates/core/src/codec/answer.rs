@@ -20,7 +20,7 @@ use crate::run::executable::Executable;
 use crate::run::threads::Threads;
 
 /// The answer to a question.
-pub(super) struct Answer {
+pub(super) struct QuestionAnswer {
     /// What runs first, and for ever if nothing is to be planned.
     first: Executable,
     later: Option<Later>,
@@ -37,13 +37,13 @@ struct Later {
     planned: Claimed<Result<Executable>>,
 }
 
-impl From<Executable> for Answer {
+impl From<Executable> for QuestionAnswer {
     fn from(first: Executable) -> Self {
         Self { first, later: None }
     }
 }
 
-impl Answer {
+impl QuestionAnswer {
     /// Answers a question, directly if that is possible. Returns the answer with the number of its
     /// operands. A direct answer has as many operands as the plan that may follow it, or more.
     ///
@@ -164,7 +164,7 @@ mod tests {
             let (nodes, most) = (setup.code.node_count(), setup.code.tolerance());
             for lost in (1..=most).flat_map(|count| combinations(nodes, count)).step_by(7) {
                 let question = question(&setup.code, &lost);
-                let (answer, operands) = Answer::new(&setup, &question).unwrap();
+                let (answer, operands) = QuestionAnswer::new(&setup, &question).unwrap();
                 assert!(answer.later.is_some(), "{spec} {lost:?}");
                 let (_, planned) = setup.plan(&question, setup.serving).unwrap();
                 assert!(operands >= planned, "{spec} {lost:?}: {operands} and {planned}");
@@ -173,7 +173,7 @@ mod tests {
     }
 
     /// Runs an answer over shards of a length.
-    fn run(answer: &Answer, lost: &[usize], nodes: usize, length: usize) {
+    fn run(answer: &QuestionAnswer, lost: &[usize], nodes: usize, length: usize) {
         let threads = Threads { most: None, bytes_each: usize::MAX };
         let mut shards = vec![vec![0; length]; nodes];
         let buffers = shards.iter_mut().enumerate().map(|(node, shard)| {
@@ -187,7 +187,7 @@ mod tests {
     fn questions_are_planned_after_enough_bytes() {
         let setup = setup("4+2", CodecOptions::default());
         let lost = [0, 3];
-        let (answer, _) = Answer::new(&setup, &question(&setup.code, &lost)).unwrap();
+        let (answer, _) = QuestionAnswer::new(&setup, &question(&setup.code, &lost)).unwrap();
         let is_planned = || answer.executables().count() == 2;
         let length = (PLANNED_AFTER / 4).next_multiple_of(3);
         for _ in 0..3 {
@@ -196,7 +196,7 @@ mod tests {
         }
         run(&answer, &lost, 6, length);
         assert!(is_planned());
-        let (answer, _) = Answer::new(&setup, &question(&setup.code, &lost)).unwrap();
+        let (answer, _) = QuestionAnswer::new(&setup, &question(&setup.code, &lost)).unwrap();
         run(&answer, &lost, 6, 4 * length);
         assert_eq!(answer.executables().count(), 2, "a large call is planned at once");
     }

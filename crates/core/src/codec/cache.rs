@@ -4,14 +4,14 @@ use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use crate::codec::answer::Answer;
+use crate::codec::answer::QuestionAnswer;
 use crate::codec::question::Question;
 use crate::error::Result;
 use crate::limits::{KEPT_OPERANDS, KEPT_PROGRAMS};
 use crate::run::executable::Executable;
 use crate::run::threads::forks;
 
-type KeptAnswer = Result<Arc<Answer>>;
+type KeptAnswer = Result<Arc<QuestionAnswer>>;
 
 /// Answers by question, refusals included; the oldest are dropped first.
 #[derive(Default)]
@@ -38,7 +38,7 @@ impl Cache {
     pub(super) fn get(
         &self,
         question: &Question,
-        prepare: impl FnOnce(&Arc<Question>) -> Result<(Answer, usize)>,
+        prepare: impl FnOnce(&Arc<Question>) -> Result<(QuestionAnswer, usize)>,
     ) -> KeptAnswer {
         let (question, kept) = self.answers().kept(question);
         let mut operands = None;
@@ -119,10 +119,10 @@ mod tests {
         Question::Update(NodeId::new(node), Change::Difference)
     }
 
-    fn answer() -> Result<Answer> {
+    fn answer() -> Result<QuestionAnswer> {
         let program = BlockProgram::new(&"inputs 1 temps 0 outputs 1\no0 = i0\n".parse().unwrap())?;
         let runners = Kernel::Scalar.runners().unwrap();
-        blocks::prepare(program, runners, vec![0], vec![1], 2).map(Answer::from)
+        blocks::prepare(program, runners, vec![0], vec![1], 2).map(QuestionAnswer::from)
     }
 
     /// Asks for a program of `operands` operands. Returns whether it had to be prepared.

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use crate::codec::answer::Answer;
+use crate::codec::answer::QuestionAnswer;
 use crate::codec::cache::Cache;
 use crate::codec::options::CodecOptions;
 use crate::codec::prepared::Prepared;
@@ -108,8 +108,8 @@ impl Engine {
     }
 
     /// Returns the answer to a question: one that is kept, or a new one.
-    fn answer_to(&self, question: &Question) -> Result<Arc<Answer>> {
-        self.answers.get(question, |question| Answer::new(&self.setup, question))
+    fn answer_to(&self, question: &Question) -> Result<Arc<QuestionAnswer>> {
+        self.answers.get(question, |question| QuestionAnswer::new(&self.setup, question))
     }
 
     fn threads(&self) -> Threads {

@@ -6,7 +6,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::codec::answer::Answer;
+use crate::codec::answer::QuestionAnswer;
 use crate::error::{Error, Result};
 use crate::run::buffers::{Buffer, Stores, enter};
 use crate::run::threads::Threads;
@@ -25,7 +25,7 @@ use crate::run::threads::Threads;
 /// ```
 #[derive(Clone)]
 pub struct Prepared {
-    pub(super) answer: Arc<Answer>,
+    pub(super) answer: Arc<QuestionAnswer>,
     /// Buffers of the sources and of the targets.
     pub(super) sources: Arc<[usize]>,
     pub(super) targets: Arc<[usize]>,

@@ -7,7 +7,7 @@
 //!
 //! The matrices of `backblaze`, `isal-cauchy`, `zfec`, `raid6` and Jerasure's `reed_sol_van` are of
 //! this kind, and so is every Cauchy matrix whose rows and columns were scaled. Points and weights
-//! are found from the coefficients alone ([`Points::of`]). In such a matrix the coefficient of data
+//! are found from the coefficients alone ([`CodePoints::of`]). In such a matrix the coefficient of data
 //! node j in parity node i is u_i · v_j / (x_i + y_j). A map z -> (a·z + b) / (c·z + d) of all
 //! points changes only the weights, so three numbers may be chosen: the first parity node gets the
 //! point at infinity, the second one the point 0 and u = 1. Then the first row is v, the second row
@@ -23,7 +23,7 @@ const NODES: usize = 256;
 
 /// The points and weights of a code, as logarithms.
 #[derive(Debug)]
-pub(crate) struct Points {
+pub(crate) struct CodePoints {
     nodes: usize,
     data: usize,
     /// For each pair of nodes, the logarithm of the difference of their points; 0 for a node and
@@ -33,7 +33,7 @@ pub(crate) struct Points {
     totals: Vec<u16>,
 }
 
-impl Points {
+impl CodePoints {
     /// Finds the points of a code; `None` if it has none, or is not over bytes with the usual
     /// polynomial.
     pub(crate) fn of(matrix: &SymbolMatrix) -> Option<Self> {
@@ -61,7 +61,7 @@ impl Points {
         &self.differences[node * self.nodes..][..self.nodes]
     }
 
-    /// Returns [`Points::totals`], with weights for which the first row and the first column are
+    /// Returns [`CodePoints::totals`], with weights for which the first row and the first column are
     /// right.
     fn weigh(&self, rows: &[Vec<u8>]) -> Vec<u16> {
         let sum = |list: &[u8]| list.iter().map(|&log| usize::from(log)).sum::<usize>();
@@ -114,7 +114,7 @@ impl Points {
     /// w_e / w_s · (product of all z_e - z_t) / (product of all z_s - z_t), t in S except s
     /// ```
     ///
-    /// Both products are taken over all nodes, once for ever ([`Points::totals`]), and what does
+    /// Both products are taken over all nodes, once for ever ([`CodePoints::totals`]), and what does
     /// not belong to S is divided out: m nodes are fewer than k.
     pub(crate) fn factors(&self, from: &[u8], to: &[u8]) -> Vec<u8> {
         let mut totals = [0; NODES];
@@ -189,7 +189,7 @@ mod tests {
             "reed-solomon:k=10,m=5",
         ] {
             let matrix = matrix(spec);
-            assert!(Points::of(&matrix).is_some(), "{spec}");
+            assert!(CodePoints::of(&matrix).is_some(), "{spec}");
         }
     }
 
@@ -197,15 +197,15 @@ mod tests {
     /// code that has points takes them away.
     #[test]
     fn other_matrices_have_none() {
-        assert!(Points::of(&matrix("isal-rs:k=10,m=4")).is_none());
+        assert!(CodePoints::of(&matrix("isal-rs:k=10,m=4")).is_none());
         let right = matrix("backblaze:k=5,m=3");
         for (row, column) in (0..3).flat_map(|row| (0..5).map(move |column| (row, column))) {
             let mut rows = right.parity().to_vec();
             rows[row][column] ^= 1 + row as u32;
             let wrong = SymbolMatrix::new(right.field(), 5, rows).unwrap();
-            assert!(Points::of(&wrong).is_none(), "{row} {column}");
+            assert!(CodePoints::of(&wrong).is_none(), "{row} {column}");
         }
         let wide = SymbolMatrix::new(Field::new(16).unwrap(), 1, vec![vec![1]]).unwrap();
-        assert!(Points::of(&wide).is_none());
+        assert!(CodePoints::of(&wide).is_none());
     }
 }

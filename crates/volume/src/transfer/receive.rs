@@ -64,14 +64,14 @@ pub(crate) type Pieces = Vec<Bytes>;
 
 /// Takes pieces and the position of the first in the object, from any thread and in any order, as
 /// soon as they are known.
-pub(crate) type Keep = Arc<dyn Fn(u64, &Pieces) -> Result<()> + Send + Sync>;
+pub(crate) type KeepPieces = Arc<dyn Fn(u64, &Pieces) -> Result<()> + Send + Sync>;
 
 /// What is wanted of an object.
 #[derive(Clone)]
 pub(crate) struct Wanted {
     pub range: Range<u64>,
     /// Takes the bytes while they are in the cache. The receiver of the stream gets them as well.
-    pub keep: Option<Keep>,
+    pub keep: Option<KeepPieces>,
 }
 
 impl From<Range<u64>> for Wanted {

@@ -50,7 +50,7 @@ pub(crate) async fn send(
     let alive = Arc::new(Alive { count: AtomicUsize::new(begun), needed });
     let upload = |(part, writer)| {
         let (layout, alive) = (layout.clone(), Arc::clone(&alive));
-        Upload { layout, part, unit: settings.unit, alive }.spawn(writer)
+        PartUpload { layout, part, unit: settings.unit, alive }.spawn(writer)
     };
     let (lines, uploads): (Vec<_>, Vec<_>) = writers.into_iter().enumerate().map(upload).unzip();
     let tasks = uploads.iter().map(JoinHandle::abort_handle).collect();
@@ -242,14 +242,14 @@ impl AsRef<[u8]> for SealedLane {
 }
 
 /// The task that writes one part.
-struct Upload {
+struct PartUpload {
     layout: ObjectLayout,
     part: usize,
     unit: usize,
     alive: Arc<Alive>,
 }
 
-impl Upload {
+impl PartUpload {
     /// Begins the task, and returns the line to it, if the part has a writer.
     fn spawn(self, writer: Option<Box<dyn Writer>>) -> (Option<Line>, UploadTask) {
         let (line, blocks) = unbounded_channel();

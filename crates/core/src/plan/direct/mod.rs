@@ -21,9 +21,9 @@ use std::sync::OnceLock;
 
 use crate::define::cells::CellSet;
 use crate::define::code::Code;
-use crate::define::points::Points;
+use crate::define::points::CodePoints;
 use crate::plan::chance::Chance;
-use crate::plan::direct::packets::Generator;
+use crate::plan::direct::packets::GeneratorBits;
 use crate::plan::direct::sums::Sums;
 use crate::plan::layout::Layout;
 use crate::plan::machine::LINE;
@@ -41,9 +41,9 @@ pub(crate) struct DirectSolver {
 
 #[derive(Debug)]
 enum Form {
-    Packets(Generator),
+    Packets(GeneratorBits),
     /// The points of the nodes, if there are any, found when they are first needed.
-    Words(OnceLock<Option<Points>>),
+    Words(OnceLock<Option<CodePoints>>),
 }
 
 impl DirectSolver {
@@ -53,7 +53,7 @@ impl DirectSolver {
     pub(crate) fn new(code: &Code, layout: &Layout) -> Option<Self> {
         let form = match code.symbols() {
             Some(_) => words::are_bytes(code).then(|| Form::Words(OnceLock::new()))?,
-            None => Form::Packets(Generator::new(code, layout)?),
+            None => Form::Packets(GeneratorBits::new(code, layout)?),
         };
         Some(Self { form, sample: OnceLock::new() })
     }

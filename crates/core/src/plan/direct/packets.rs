@@ -15,7 +15,7 @@ use crate::plan::machine::LINE;
 
 /// The generator of a code as words of bits.
 #[derive(Debug)]
-pub(super) struct Generator {
+pub(super) struct GeneratorBits {
     /// Number of words of a row.
     width: usize,
     /// For each cell, its row: one bit for each data cell.
@@ -26,7 +26,7 @@ pub(super) struct Generator {
     nowhere: Vec<CellId>,
 }
 
-impl Generator {
+impl GeneratorBits {
     /// Returns the generator of a code; `None` if its questions need plans.
     pub(super) fn new(code: &Code, layout: &Layout) -> Option<Self> {
         let width = code.data_cells().len().div_ceil(64);
@@ -173,7 +173,7 @@ fn ones_of_word(mut word: u64) -> impl Iterator<Item = usize> {
 
 impl Solved {
     /// Solves the equations of the parity at hand; `None` if they do not give all data.
-    fn new(generator: &Generator, code: &Code, have: &CellSet) -> Option<Self> {
+    fn new(generator: &GeneratorBits, code: &Code, have: &CellSet) -> Option<Self> {
         let lost = Lost::new(code, have, generator.width);
         let width = generator.width + lost.count.div_ceil(64);
         let (equations, rows) =
@@ -190,7 +190,7 @@ impl Solved {
 
     /// Adds the equation of a parity cell, if it is independent of those before it. Each lost cell
     /// that has a row is in no other row.
-    fn insert(&mut self, generator: &Generator, cell: CellId) {
+    fn insert(&mut self, generator: &GeneratorBits, cell: CellId) {
         let (number, start) = (self.equations.len(), self.rows.len());
         self.rows.resize(start + self.width, 0);
         let (rows, row) = self.rows.split_at_mut(start);

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use crate::define::cells::{CellSet, NodeId};
 use crate::define::code::Code;
 use crate::define::logarithms::product;
-use crate::define::points::Points;
+use crate::define::points::CodePoints;
 use crate::define::symbols::SymbolMatrix;
 use crate::plan::direct::sums::{Sums, Terms};
 use crate::plan::program::CellLocation;
@@ -28,7 +28,7 @@ pub(super) fn are_bytes(code: &Code) -> bool {
 /// As [`DirectSolver::solve`](super::DirectSolver::solve).
 pub(super) fn solve(
     code: &Code,
-    points: &OnceLock<Option<Points>>,
+    points: &OnceLock<Option<CodePoints>>,
     have: &CellSet,
     want: &CellSet,
 ) -> Option<Sums> {
@@ -42,7 +42,7 @@ pub(super) fn solve(
     let (from, factors) = if !is_solved {
         from.truncate(data);
         defined(symbols, from, &to)?
-    } else if let Some(points) = points.get_or_init(|| Points::of(symbols)) {
+    } else if let Some(points) = points.get_or_init(|| CodePoints::of(symbols)) {
         from.truncate(data);
         let factors = (from.len() == data).then(|| points.factors(&from, &to))?;
         (from, factors)

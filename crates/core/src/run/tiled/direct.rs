@@ -190,7 +190,8 @@ pub(super) unsafe fn run_products<
         let columns = start..bytes.min(start + tile);
         let groups = memory.outputs.chunks(OUTPUTS).zip(factors.chunks(OUTPUTS * inputs));
         for (outputs, factors) in groups {
-            let group = Products::<V, M> { all: M::factors(), inputs: memory.inputs, factors };
+            let group =
+                DirectProducts::<V, M> { all: M::factors(), inputs: memory.inputs, factors };
             // SAFETY: the caller's contract.
             unsafe {
                 match *outputs {
@@ -206,14 +207,14 @@ pub(super) unsafe fn run_products<
 }
 
 /// Sums of multiples of the same inputs.
-struct Products<'a, V: Vector, M: Multiplier<V>> {
+struct DirectProducts<'a, V: Vector, M: Multiplier<V>> {
     all: &'static [M::Factor; 256],
     inputs: &'a [*mut u8],
     /// For each output, a factor for each input.
     factors: &'a [u8],
 }
 
-impl<V: Vector, M: Multiplier<V>> Products<'_, V, M> {
+impl<V: Vector, M: Multiplier<V>> DirectProducts<'_, V, M> {
     /// Computes some columns of the outputs.
     ///
     /// # Safety
