@@ -26,7 +26,7 @@ const ENOSYS: u32 = 38;
 
 /// The highest resident size of any command on a kilobyte, in bytes. The program itself takes half
 /// of it, and more if it is not optimised.
-const MEMORY: u64 = if cfg!(debug_assertions) { 28 << 20 } else { 20 << 20 };
+const MEMORY: u64 = if cfg!(debug_assertions) { 32 << 20 } else { 20 << 20 };
 
 /// Installs a filter that kills every process of this thread as soon as the process starts a
 /// thread.

@@ -510,7 +510,7 @@ fn every_command_has_an_example() {
         .filter_map(|line| line.split_whitespace().next())
         .filter(|command| *command != "help")
         .collect();
-    assert_eq!(commands.len(), 16, "{commands:?}");
+    assert_eq!(commands.len(), 17, "{commands:?}");
     for command in commands {
         let help = run(["volume", command, "--help"]).expect(exit::DONE).text();
         assert!(help.contains(&format!("  paritas volume {command} tank.toml")), "{help}");

@@ -177,7 +177,7 @@ impl<'a> NameHands<'a> {
 
 #[async_trait]
 impl<'a> Hands for NameHands<'a> {
-    type ActionFinding = Result<ActionFinding>;
+    type Finding = Result<ActionFinding>;
     type Work = BoxFuture<'a, Result<ActionFinding>>;
 
     fn asks_everyone(&self) -> bool {

@@ -470,10 +470,10 @@ fn enough_parts(layout: &ObjectLayout) -> usize {
 
 #[async_trait]
 impl<'a> Hands for PutHands<'a> {
-    type Finding = Result<Finding>;
-    type Work = BoxFuture<'a, Result<Finding>>;
+    type Finding = Result<ActionFinding>;
+    type Work = BoxFuture<'a, Result<ActionFinding>>;
 
-    fn act(&mut self, action: Action) -> BoxFuture<'a, Result<Finding>> {
+    fn act(&mut self, action: Action) -> BoxFuture<'a, Result<ActionFinding>> {
         let Request::WriteManifest(listed) = action.request else { return self.name.act(action) };
         let made = self.make_manifest(listed);
         let (write, files) = (self.name.act(action), self.name.files);
@@ -494,7 +494,7 @@ impl<'a> Hands for PutHands<'a> {
         work.boxed()
     }
 
-    fn take(&mut self, action: Action, finding: Result<Finding>) -> Answer {
+    fn take(&mut self, action: Action, finding: Result<ActionFinding>) -> Answer {
         self.name.take(action, finding)
     }
 

@@ -169,7 +169,8 @@ mod tests {
         each(&command, "paritas", &mut |name, command| {
             let help = command.clone().render_help().to_string();
             let lines = help.trim_end().lines().count();
-            if lines > SCREEN && name != "paritas" {
+            // The first screen, and its list without the groups, have a line for each command.
+            if lines > SCREEN && !["paritas", "paritas help"].contains(&name) {
                 long.push(format!("{name}: {lines}"));
             }
         });
