@@ -26,7 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What a body must have, as the request says.
 #[derive(Debug, Default)]
-pub struct Expected {
+pub struct ExpectedBody {
     /// The number of bytes.
     pub length: Option<u64>,
     /// The MD5 in Base64.
@@ -47,7 +47,7 @@ pub struct Received {
 }
 
 /// Why a body is refused, or what it has.
-type Outcome = Arc<Mutex<Result<Received, S3Error>>>;
+type BodyOutcome = Arc<Mutex<Result<Received, S3Error>>>;
 
 /// A message on the line from a connection to a volume.
 enum Incoming {
@@ -59,22 +59,22 @@ enum Incoming {
 
 /// The body of a request, as a source for a volume. It fails in the end unless the body is as
 /// expected, so a body that is not is never stored.
-pub struct Body {
+pub struct RequestBody {
     line: Receiver<Incoming>,
     piece: Bytes,
     is_over: bool,
     count: u64,
     md5: Option<Md5>,
     hasher: ChecksumHasher,
-    expected: Expected,
-    outcome: Outcome,
+    expected: ExpectedBody,
+    outcome: BodyOutcome,
 }
 
 /// What becomes of a body.
 #[derive(Clone)]
-pub struct Fate(Outcome);
+pub struct BodyFate(BodyOutcome);
 
-impl Fate {
+impl BodyFate {
     /// Returns what the body had, when it was read to its end.
     pub fn received(&self) -> Received {
         match &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
@@ -95,11 +95,11 @@ impl Fate {
 pub fn receive(
     body: Option<StreamingBlob>,
     trailers: Option<TrailingHeaders>,
-    expected: Expected,
-) -> (Body, Fate, impl Future<Output = ()>) {
+    expected: ExpectedBody,
+) -> (RequestBody, BodyFate, impl Future<Output = ()>) {
     let (sender, line) = channel(AHEAD);
-    let outcome: Outcome = Arc::new(Mutex::new(Ok(Received::default())));
-    let source = Body {
+    let outcome: BodyOutcome = Arc::new(Mutex::new(Ok(Received::default())));
+    let source = RequestBody {
         line,
         piece: Bytes::new(),
         is_over: false,
@@ -109,7 +109,7 @@ pub fn receive(
         expected,
         outcome: Arc::clone(&outcome),
     };
-    (source, Fate(outcome), feed(body, trailers, sender))
+    (source, BodyFate(outcome), feed(body, trailers, sender))
 }
 
 async fn feed(
@@ -136,7 +136,7 @@ async fn feed(
     let _ = line.send(Incoming::End(headers)).await;
 }
 
-fn hasher_for(expected: &Expected) -> ChecksumHasher {
+fn hasher_for(expected: &ExpectedBody) -> ChecksumHasher {
     let Checksum { checksum_crc32, checksum_crc32c, checksum_crc64nvme, .. } = &expected.checksum;
     let Checksum { checksum_sha1, checksum_sha256, .. } = &expected.checksum;
     let is_wanted = |given: &Option<String>, name: &str| {
@@ -151,7 +151,7 @@ fn hasher_for(expected: &Expected) -> ChecksumHasher {
     }
 }
 
-impl Body {
+impl RequestBody {
     /// Takes the next message from the line. Returns whether there is a piece.
     fn advance(&mut self) -> io::Result<bool> {
         match self.line.blocking_recv() {
@@ -229,7 +229,7 @@ impl Body {
     }
 }
 
-impl Read for Body {
+impl Read for RequestBody {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         while self.piece.is_empty() {
             if self.is_over || !self.advance()? {
@@ -262,22 +262,22 @@ pub struct Outgoing {
 }
 
 /// A sink for a volume, at the other end of which are the bytes that go out.
-pub struct Sink(Sender<Result<Bytes, Error>>);
+pub struct AnswerSink(Sender<Result<Bytes, Error>>);
 
 /// Returns a sink for `length` bytes, and its other end.
-pub fn line(length: u64) -> (Sink, Outgoing) {
+pub fn line(length: u64) -> (AnswerSink, Outgoing) {
     let (sender, line) = channel(AHEAD);
-    (Sink(sender), Outgoing { piece: None, line, left: length })
+    (AnswerSink(sender), Outgoing { piece: None, line, left: length })
 }
 
-impl Sink {
+impl AnswerSink {
     /// Tells the other end that the bytes end in an error.
     pub async fn fail(self, error: Error) {
         let _ = self.0.send(Err(error)).await;
     }
 }
 
-impl Write for Sink {
+impl Write for AnswerSink {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let send = self.0.send_timeout(Ok(Bytes::copy_from_slice(bytes)), PATIENCE);
         let runtime = tokio::runtime::Handle::current();

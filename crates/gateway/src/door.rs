@@ -27,7 +27,7 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use crate::keys::Keys;
 use crate::metrics::Metrics;
-use crate::pages::Pages;
+use crate::pages::StatusPages;
 use crate::store::Store;
 
 /// How long a client may take for a handshake or for the headers of a request.
@@ -39,14 +39,14 @@ const MOST_HEADERS: usize = 128;
 
 /// What a gateway takes on at a time.
 #[derive(Debug, Clone, Copy)]
-pub struct Limits {
+pub struct DoorLimits {
     /// The most connections. Others wait.
     pub connections: usize,
     /// Whether the pages about the volume are answered to other machines, too.
     pub has_public_pages: bool,
 }
 
-impl Default for Limits {
+impl Default for DoorLimits {
     fn default() -> Self {
         Self { connections: 1024, has_public_pages: false }
     }
@@ -90,7 +90,7 @@ pub struct Gateway {
 /// What answers requests.
 struct Door {
     service: S3Service,
-    pages: Pages,
+    pages: StatusPages,
     metrics: Arc<Metrics>,
 }
 
@@ -99,9 +99,15 @@ impl Gateway {
     ///
     /// # Errors
     /// If the certificate cannot be used ([`ErrorKind::Parameters`]).
-    pub fn new(volume: Arc<Volume>, keys: Keys, tls: Option<&Tls>, limits: Limits) -> Result<Self> {
+    pub fn new(
+        volume: Arc<Volume>,
+        keys: Keys,
+        tls: Option<&Tls>,
+        limits: DoorLimits,
+    ) -> Result<Self> {
         let metrics = Arc::new(Metrics::default());
-        let pages = Pages::new(Arc::clone(&volume), Arc::clone(&metrics), limits.has_public_pages);
+        let pages =
+            StatusPages::new(Arc::clone(&volume), Arc::clone(&metrics), limits.has_public_pages);
         let mut builder = S3ServiceBuilder::new(Store::new(volume, keys.clone()));
         builder.set_access(keys.clone());
         // Without a check of signatures, s3s would not ask what is allowed.

@@ -24,14 +24,14 @@ const MOST_META: usize = 2048;
 
 /// What listings say of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Facts {
+pub struct ObjectFacts {
     pub etag: String,
     pub length: u64,
     /// When it was written, in seconds since the beginning of 1970.
     pub modified: u64,
 }
 
-impl Facts {
+impl ObjectFacts {
     /// Returns the facts about an object. One that no gateway has stored has an ETag made of its
     /// digest, which looks like that of an object in pieces, so that nobody takes it for an MD5.
     pub fn of(object: &FoundObject) -> Self {

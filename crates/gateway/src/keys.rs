@@ -39,7 +39,7 @@ const READING: [&str; 12] = [
 /// The keys that a gateway accepts.
 #[derive(Clone, Default)]
 pub struct Keys {
-    keys: BTreeMap<String, Key>,
+    keys: BTreeMap<String, KeyEntry>,
     /// Whether requests without a signature are accepted, for everything.
     is_open: bool,
     /// Whether nobody may change anything.
@@ -50,12 +50,12 @@ pub struct Keys {
 #[serde(deny_unknown_fields)]
 struct KeysFile {
     #[serde(default)]
-    key: Vec<Key>,
+    key: Vec<KeyEntry>,
 }
 
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Key {
+struct KeyEntry {
     id: String,
     secret: String,
     buckets: Option<Vec<String>>,

@@ -27,5 +27,5 @@ mod pages;
 mod store;
 mod uploads;
 
-pub use door::{Gateway, Limits, Tls};
+pub use door::{DoorLimits, Gateway, Tls};
 pub use keys::Keys;

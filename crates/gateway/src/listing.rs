@@ -9,7 +9,7 @@ use s3s::dto::*;
 use s3s::{S3Error, S3Request, S3Response, S3Result, s3_error};
 
 use crate::errors::told;
-use crate::facts::{Facts, timestamp};
+use crate::facts::{ObjectFacts, timestamp};
 use crate::names;
 use crate::store::Store;
 
@@ -19,7 +19,7 @@ const MOST_KEYS: usize = 1000;
 const AT_ONCE: usize = 32;
 
 /// A question about the keys of a bucket.
-struct Question {
+struct ListQuestion {
     bucket: String,
     prefix: String,
     delimiter: String,
@@ -38,7 +38,7 @@ struct Page {
     last: Option<String>,
 }
 
-impl Question {
+impl ListQuestion {
     fn new(
         bucket: String,
         (prefix, delimiter): (Option<String>, Option<String>),
@@ -77,8 +77,8 @@ impl Question {
 }
 
 impl Store {
-    async fn page(&self, question: &Question) -> S3Result<Page> {
-        let Question { bucket, prefix, after, .. } = question;
+    async fn page(&self, question: &ListQuestion) -> S3Result<Page> {
+        let ListQuestion { bucket, prefix, after, .. } = question;
         let listing = self.volume.list(&names::above(bucket, prefix)).await;
         let objects = listing.map_err(|error| told(&error))?.objects;
         if objects.is_empty() {
@@ -116,7 +116,7 @@ impl Store {
     /// Returns what is told of objects. Those that were replaced or removed meanwhile are left out.
     async fn objects(
         &self,
-        question: &Question,
+        question: &ListQuestion,
         chosen: Vec<(String, ObjectName, Listed)>,
     ) -> S3Result<Vec<Object>> {
         let look = async |(key, name, listed): (String, ObjectName, Listed)| {
@@ -125,7 +125,7 @@ impl Store {
                 None => match self.volume.find(&name, GetOptions::default()).await {
                     Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
                     // Its bytes may be lost; its name is not.
-                    Err(_) => Facts {
+                    Err(_) => ObjectFacts {
                         etag: String::new(),
                         length: listed.length,
                         modified: listed.version.generation,
@@ -158,7 +158,8 @@ impl Store {
         let texts = (input.prefix.clone(), input.delimiter.clone());
         let encoding = input.encoding_type.as_ref();
         let after = input.marker.clone();
-        let question = Question::new(input.bucket.clone(), texts, after, input.max_keys, encoding)?;
+        let question =
+            ListQuestion::new(input.bucket.clone(), texts, after, input.max_keys, encoding)?;
         let page = self.page(&question).await?;
         Ok(S3Response::new(ListObjectsOutput {
             name: Some(input.bucket),
@@ -183,7 +184,8 @@ impl Store {
         let encoding = input.encoding_type.as_ref();
         let token = input.continuation_token.as_deref().map(token_text).transpose()?;
         let after = token.or(input.start_after.clone());
-        let question = Question::new(input.bucket.clone(), texts, after, input.max_keys, encoding)?;
+        let question =
+            ListQuestion::new(input.bucket.clone(), texts, after, input.max_keys, encoding)?;
         let page = self.page(&question).await?;
         Ok(S3Response::new(ListObjectsV2Output {
             name: Some(input.bucket),

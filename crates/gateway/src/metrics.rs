@@ -27,11 +27,11 @@ pub struct OfNode {
 /// What waits in the volume.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct OfWork {
-    pub work: Work,
+    pub work: WaitingWork,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelValue)]
-pub enum Work {
+pub enum WaitingWork {
     Owed,
     Backlog,
 }

@@ -9,10 +9,10 @@ use paritas_volume::{
 use s3s::dto::{self, ETag, ETagCondition, Timestamp};
 use s3s::{S3Error, S3Request, S3Response, S3Result, TrailingHeaders, s3_error};
 
-use crate::body::{Expected, Fate, Outgoing, Received, line, receive};
+use crate::body::{BodyFate, ExpectedBody, Outgoing, Received, line, receive};
 use crate::errors::told;
 use crate::facts::{
-    ETAG, Facts, KeptHeaders, TAGS, answer_checksums, answer_headers, kept_headers, notes_of,
+    ETAG, KeptHeaders, ObjectFacts, TAGS, answer_checksums, answer_headers, kept_headers, notes_of,
 };
 use crate::names;
 use crate::store::Store;
@@ -41,12 +41,12 @@ impl Conditions {
     }
 
     /// Judges an object, or that there is none. The order is that of RFC 9110, section 13.2.2.
-    fn judge(&self, facts: Option<&Facts>) -> Judgement {
+    fn judge(&self, facts: Option<&ObjectFacts>) -> Judgement {
         let fits = |condition: &ETagCondition| match condition {
             ETagCondition::Any => facts.is_some(),
             ETagCondition::ETag(etag) => facts.is_some_and(|facts| etag.value() == facts.etag),
         };
-        let modified = facts.map(Facts::modified);
+        let modified = facts.map(ObjectFacts::modified);
         let is_newer = |since: &Timestamp| modified.as_ref().is_some_and(|time| time > since);
         match (&self.if_match, &self.if_unmodified_since) {
             (Some(condition), _) if !fits(condition) => return Judgement::Failed,
@@ -61,7 +61,7 @@ impl Conditions {
     }
 
     /// Refuses a reader whose conditions do not hold.
-    fn expect_for_read(&self, facts: &Facts) -> S3Result<()> {
+    fn expect_for_read(&self, facts: &ObjectFacts) -> S3Result<()> {
         match self.judge(Some(facts)) {
             Judgement::Holds => Ok(()),
             Judgement::Failed => Err(s3_error!(PreconditionFailed)),
@@ -94,7 +94,7 @@ impl Store {
         }
         let found = match self.volume.find(name, GetOptions::default()).await {
             Err(error) if error.kind() == ErrorKind::NotFound => None,
-            found => Some(Facts::of(&found.map_err(|error| told(&error))?)),
+            found => Some(ObjectFacts::of(&found.map_err(|error| told(&error))?)),
         };
         match (on.judge(found.as_ref()), &on.if_match) {
             (Judgement::Holds, _) => Ok(()),
@@ -109,9 +109,9 @@ impl Store {
         &self,
         body: Option<dto::StreamingBlob>,
         trailers: Option<TrailingHeaders>,
-        expected: Expected,
+        expected: ExpectedBody,
         notes: Notes,
-        store: impl FnOnce(crate::body::Body, PutOptions) -> F,
+        store: impl FnOnce(crate::body::RequestBody, PutOptions) -> F,
     ) -> S3Result<(PutReport, Received)> {
         let length = expected.length;
         let (source, fate, feed) = receive(body, trailers, expected);
@@ -136,7 +136,7 @@ impl Store {
         };
         self.expect_for_write(&name, &on).await?;
         let notes = kept_headers!(input).notes()?;
-        let expected = Expected {
+        let expected = ExpectedBody {
             length: input.content_length.and_then(|length| u64::try_from(length).ok()),
             md5: input.content_md5.take(),
             checksum: checksum_in!(input),
@@ -161,7 +161,7 @@ impl Store {
     ) -> S3Result<S3Response<dto::GetObjectOutput>> {
         let input = request.input;
         let found = self.object(&input.bucket, &input.key).await?;
-        let facts = Facts::of(&found);
+        let facts = ObjectFacts::of(&found);
         let on = Conditions {
             if_match: input.if_match,
             if_none_match: input.if_none_match,
@@ -218,7 +218,7 @@ impl Store {
     ) -> S3Result<S3Response<dto::HeadObjectOutput>> {
         let input = request.input;
         let found = self.object(&input.bucket, &input.key).await?;
-        let facts = Facts::of(&found);
+        let facts = ObjectFacts::of(&found);
         let on = Conditions {
             if_match: input.if_match,
             if_none_match: input.if_none_match,
@@ -269,7 +269,7 @@ impl Store {
             if_modified_since: input.copy_source_if_modified_since.take(),
             if_unmodified_since: input.copy_source_if_unmodified_since.take(),
         };
-        if on.judge(Some(&Facts::of(&found))) != Judgement::Holds {
+        if on.judge(Some(&ObjectFacts::of(&found))) != Judgement::Holds {
             return Err(s3_error!(PreconditionFailed));
         }
         self.expect_bucket(&input.bucket).await?;
@@ -300,10 +300,10 @@ impl Store {
         name: &ObjectName,
         found: FoundObject,
         notes: Notes,
-    ) -> S3Result<Facts> {
+    ) -> S3Result<ObjectFacts> {
         let length = found.length();
         let stream = dto::StreamingBlob::new(self.read(found, 0..length));
-        let expected = Expected { length: Some(length), ..Expected::default() };
+        let expected = ExpectedBody { length: Some(length), ..ExpectedBody::default() };
         let put = |source, options| self.volume.put(name, source, options);
         let (report, received) = self.receive(Some(stream), None, expected, notes, put).await?;
         self.collect_pieces(name).await;
@@ -343,7 +343,7 @@ impl Store {
 }
 
 /// Returns the options of a put: the notes get the ETag and the checksums of the body.
-fn options(length: Option<u64>, notes: Notes, fate: Fate) -> PutOptions {
+fn options(length: Option<u64>, notes: Notes, fate: BodyFate) -> PutOptions {
     let mut options = PutOptions::default();
     options.length = length;
     options.notes = Some(Arc::new(move || {

@@ -10,20 +10,20 @@ use paritas_volume::{Volume, VolumeStatus};
 use s3s::Body;
 use tokio::sync::Mutex;
 
-use crate::metrics::{Metrics, OfNode, OfWork, Work};
+use crate::metrics::{Metrics, OfNode, OfWork, WaitingWork};
 
 /// How long a status is shown before nodes are asked again.
 const FRESH: Duration = Duration::from_secs(5);
 
 /// The pages of a gateway.
-pub struct Pages {
+pub struct StatusPages {
     volume: Arc<Volume>,
     metrics: Arc<Metrics>,
     is_public: bool,
     seen: Mutex<Option<(Instant, Result<VolumeStatus, String>)>>,
 }
 
-impl Pages {
+impl StatusPages {
     pub fn new(volume: Arc<Volume>, metrics: Arc<Metrics>, is_public: bool) -> Self {
         Self { volume, metrics, is_public, seen: Mutex::default() }
     }
@@ -72,7 +72,9 @@ impl Pages {
                 let of = OfNode { node: node.name.clone() };
                 self.metrics.nodes_up.get_or_create(&of).set(i64::from(node.problem.is_none()));
             }
-            for (work, waiting) in [(Work::Owed, &status.owed), (Work::Backlog, &status.backlog)] {
+            for (work, waiting) in
+                [(WaitingWork::Owed, &status.owed), (WaitingWork::Backlog, &status.backlog)]
+            {
                 self.metrics.waiting.get_or_create(&OfWork { work }).set(waiting.objects as i64);
             }
         }

@@ -11,7 +11,7 @@ use s3s::dto::*;
 use s3s::{S3, S3Request, S3Response, S3Result, s3_error};
 
 use crate::errors::told;
-use crate::facts::Facts;
+use crate::facts::ObjectFacts;
 use crate::keys::Keys;
 use crate::names;
 use crate::objects::join_tags;
@@ -28,7 +28,7 @@ pub struct Store {
     pub(crate) volume: Arc<Volume>,
     pub(crate) keys: Keys,
     /// What is known of versions. A version never changes, so this is never wrong.
-    facts: Mutex<LruCache<Listed, Facts>>,
+    facts: Mutex<LruCache<Listed, ObjectFacts>>,
     /// When each bucket was last found.
     buckets: Mutex<HashMap<String, Instant>>,
     /// When the volume was last found to have no uploads.
@@ -52,20 +52,23 @@ impl Store {
     }
 
     /// Returns what is remembered of a version.
-    pub fn known(&self, listed: &Listed) -> Option<Facts> {
+    pub fn known(&self, listed: &Listed) -> Option<ObjectFacts> {
         held(&self.facts).get(listed).cloned()
     }
 
-    pub fn keep_facts(&self, found: &FoundObject) -> Facts {
-        let facts = Facts::of(found);
+    pub fn keep_facts(&self, found: &FoundObject) -> ObjectFacts {
+        let facts = ObjectFacts::of(found);
         held(&self.facts).put(found.listed(), facts.clone());
         facts
     }
 
     /// Remembers an object that was just written.
-    pub fn keep_new(&self, report: &PutReport, etag: &str) -> Facts {
-        let facts =
-            Facts { etag: etag.to_owned(), length: report.listed.length, modified: report.created };
+    pub fn keep_new(&self, report: &PutReport, etag: &str) -> ObjectFacts {
+        let facts = ObjectFacts {
+            etag: etag.to_owned(),
+            length: report.listed.length,
+            modified: report.created,
+        };
         held(&self.facts).put(report.listed, facts.clone());
         facts
     }

@@ -7,9 +7,9 @@ use paritas_volume::{ErrorKind, Piece, StoredPiece, Upload};
 use s3s::dto::*;
 use s3s::{S3Error, S3Request, S3Response, S3Result, s3_error};
 
-use crate::body::{Expected, hex};
+use crate::body::{ExpectedBody, hex};
 use crate::errors::told;
-use crate::facts::{ETAG, Facts, answer_checksums, kept_headers, timestamp};
+use crate::facts::{ETAG, ObjectFacts, answer_checksums, kept_headers, timestamp};
 use crate::names;
 use crate::objects::{Conditions, checksum_in, trailing};
 use crate::store::Store;
@@ -55,7 +55,7 @@ impl Store {
         let input = &mut request.input;
         let number = part_number(input.part_number)?;
         let upload = self.upload(&input.bucket, &input.key, &input.upload_id).await?;
-        let expected = Expected {
+        let expected = ExpectedBody {
             length: input.content_length.and_then(|length| u64::try_from(length).ok()),
             md5: input.content_md5.take(),
             checksum: checksum_in!(input),
@@ -87,7 +87,8 @@ impl Store {
         let range = range.transpose().map_err(|_| invalid())?;
         let range = range.map_or(Ok(0..length), |range| range.check(length));
         let range = range.map_err(|_| invalid())?;
-        let expected = Expected { length: Some(range.end - range.start), ..Expected::default() };
+        let expected =
+            ExpectedBody { length: Some(range.end - range.start), ..ExpectedBody::default() };
         let stream = StreamingBlob::new(self.read(found, range));
         let put = |source, options| upload.put_piece(number, source, options);
         let notes = BTreeMap::new();
@@ -116,7 +117,7 @@ impl Store {
                 if found.upload() != Some(upload.id()) {
                     return Err(s3_error!(NoSuchUpload, "what it stored was replaced since"));
                 }
-                Facts::of(&found).etag
+                ObjectFacts::of(&found).etag
             }
             false => {
                 let on = Conditions {

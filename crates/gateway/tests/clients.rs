@@ -8,7 +8,7 @@ use std::sync::Arc;
 use futures::TryStreamExt;
 use opendal::{ErrorKind, HttpTransporter, OperationContext, Operator};
 use opendal_http_transport_reqwest::ReqwestTransport;
-use paritas_gateway::{Gateway, Keys, Limits};
+use paritas_gateway::{DoorLimits, Gateway, Keys};
 use paritas_volume::node::{FolderNode, Node};
 use paritas_volume::{Member, Setup, Volume};
 use tempfile::TempDir;
@@ -107,7 +107,7 @@ fn make_private(path: &std::path::Path) {
 fn make_private(_path: &std::path::Path) {}
 
 async fn serve(volume: Arc<Volume>, keys: Keys) -> SocketAddr {
-    let gateway = Gateway::new(volume, keys, None, Limits::default()).unwrap();
+    let gateway = Gateway::new(volume, keys, None, DoorLimits::default()).unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(gateway.serve(listener, std::future::pending()));

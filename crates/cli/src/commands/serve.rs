@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use paritas_gateway::{Gateway, Keys, Limits, Tls};
+use paritas_gateway::{DoorLimits, Gateway, Keys, Tls};
 use paritas_report::volumes::ServeLine;
 use paritas_volume::{Error, Result, Upkeep, Volume, keep, run_until_told};
 use tokio::net::TcpListener;
@@ -33,7 +33,7 @@ pub fn run(args: &Serve, output: &Output) -> Outcome {
         _ => None,
     };
     let volume = Arc::new(open(&args.volume)?);
-    let limits = Limits { connections: args.connections, has_public_pages: args.public_pages };
+    let limits = DoorLimits { connections: args.connections, has_public_pages: args.public_pages };
     let gateway = Gateway::new(volume, keys, tls.as_ref(), limits)?;
     let work = |stop| serve(args, gateway, tls.is_some(), output, stop);
     run_until_told(work)?;
