@@ -7,8 +7,8 @@
 //!
 //! The matrices of `backblaze`, `isal-cauchy`, `zfec`, `raid6` and Jerasure's `reed_sol_van` are of
 //! this kind, and so is every Cauchy matrix whose rows and columns were scaled. Points and weights
-//! are found from the coefficients alone ([`CodePoints::of`]). In such a matrix the coefficient of data
-//! node j in parity node i is u_i · v_j / (x_i + y_j). A map z -> (a·z + b) / (c·z + d) of all
+//! are found from the coefficients alone ([`CodePoints::of`]). In such a matrix the coefficient of
+//! data node j in parity node i is u_i · v_j / (x_i + y_j). A map z -> (a·z + b) / (c·z + d) of all
 //! points changes only the weights, so three numbers may be chosen: the first parity node gets the
 //! point at infinity, the second one the point 0 and u = 1. Then the first row is v, the second row
 //! gives y, and two columns give x and u of every further row. At the end z -> 1 / (z + c), with a
@@ -61,8 +61,8 @@ impl CodePoints {
         &self.differences[node * self.nodes..][..self.nodes]
     }
 
-    /// Returns [`CodePoints::totals`], with weights for which the first row and the first column are
-    /// right.
+    /// Returns [`CodePoints::totals`], with weights for which the first row and the first column
+    /// are right.
     fn weigh(&self, rows: &[Vec<u8>]) -> Vec<u16> {
         let sum = |list: &[u8]| list.iter().map(|&log| usize::from(log)).sum::<usize>();
         let to_data = |node: usize| sum(&self.row(node)[..self.data]) % ORDER;
@@ -114,8 +114,8 @@ impl CodePoints {
     /// w_e / w_s · (product of all z_e - z_t) / (product of all z_s - z_t), t in S except s
     /// ```
     ///
-    /// Both products are taken over all nodes, once for ever ([`CodePoints::totals`]), and what does
-    /// not belong to S is divided out: m nodes are fewer than k.
+    /// Both products are taken over all nodes, once for ever ([`CodePoints::totals`]), and what
+    /// does not belong to S is divided out: m nodes are fewer than k.
     pub(crate) fn factors(&self, from: &[u8], to: &[u8]) -> Vec<u8> {
         let mut totals = [0; NODES];
         let totals = &mut totals[..self.nodes];
