@@ -5,10 +5,10 @@
 //! and the command, may work on one volume at the same time, and its nodes stay plain folders and
 //! buckets.
 //!
-//! The way of a request: [`door`] takes connections and bounds them; the adapter s3s checks
-//! signatures and reads requests; [`keys`] says what a key opens; [`store`] hands the operation to
-//! [`objects`], [`listing`] or [`uploads`]; these call the volume, with [`body`] between the
-//! connection and the volume's threads. [`facts`] is what S3 says of an object beside its bytes, as
+//! The way of a request: `door` takes connections and bounds them; the adapter s3s checks
+//! signatures and reads requests; `keys` says what a key opens; `store` hands the operation to
+//! `objects`, `listing` or `uploads`; these call the volume, with `body` between the
+//! connection and the volume's threads. `facts` is what S3 says of an object beside its bytes, as
 //! the notes of its manifest keep it.
 //!
 //! What a client gets is what the volume guarantees: an object that was acknowledged is durable and

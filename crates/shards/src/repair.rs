@@ -25,6 +25,7 @@ use paritas_store::error::{Error, ErrorKind, Result};
 use paritas_store::place::lock::FolderLocks;
 use paritas_store::place::system::{rename_new, rename_over};
 use paritas_store::progress::Progress;
+use paritas_store::shown::shown;
 use paritas_store::state::State;
 
 /// The settings of a repair: a default, changed by setters of the same names.
@@ -295,6 +296,10 @@ pub(super) fn name_one(
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(None),
         // Another process has already given it its name.
         Err(error) if error.kind() == io::ErrorKind::NotFound && path.exists() => Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(Error::busy(format!(
+            "another process has moved {} meanwhile; run the command again",
+            shown(good[0])
+        ))),
         Err(error) => Err(Error::io("naming", &path, &error)),
     }
 }

@@ -1,6 +1,5 @@
 //! The flags of `paritas serve`, each defined once.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use crate::args::volume::Background;
@@ -34,7 +33,7 @@ pub struct Serve {
     pub volume: PathBuf,
     /// The address to listen at.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9000")]
-    pub listen: SocketAddr,
+    pub listen: String,
     /// The file of the keys that are accepted.
     #[arg(long, value_name = "FILE", required_unless_present = "anonymous")]
     pub keys: Option<PathBuf>,

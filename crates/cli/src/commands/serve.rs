@@ -50,7 +50,7 @@ async fn serve(
     let failed = |error: std::io::Error| {
         Error::parameters(format!("cannot listen at {}: {error}", args.listen)).because(error)
     };
-    let listener = TcpListener::bind(args.listen).await.map_err(failed)?;
+    let listener = TcpListener::bind(&args.listen).await.map_err(failed)?;
     let address = listener.local_addr().map_err(failed)?;
     let endpoint = format!("{}://{address}", if is_secret { "https" } else { "http" });
     let line = ServeLine { endpoint: endpoint.clone(), page: format!("{endpoint}/-/") };
