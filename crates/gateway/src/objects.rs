@@ -160,17 +160,14 @@ impl Store {
         request: S3Request<dto::GetObjectInput>,
     ) -> S3Result<S3Response<dto::GetObjectOutput>> {
         let input = request.input;
-        let found = self.object(&input.bucket, &input.key).await?;
-        let facts = ObjectFacts::of(&found);
         let on = Conditions {
             if_match: input.if_match,
             if_none_match: input.if_none_match,
             if_modified_since: input.if_modified_since,
             if_unmodified_since: input.if_unmodified_since,
         };
-        on.expect_for_read(&facts)?;
-        let range = wanted(&found, input.range, input.part_number)?;
-        let bytes = range.clone().unwrap_or(0..facts.length);
+        let found = self.object(&input.bucket, &input.key).await?;
+        let (facts, range, bytes) = wanted(&found, &on, input.range, input.part_number)?;
         let mut output = dto::GetObjectOutput {
             accept_ranges: Some("bytes".to_owned()),
             content_length: Some((bytes.end - bytes.start) as i64),
@@ -217,17 +214,14 @@ impl Store {
         request: S3Request<dto::HeadObjectInput>,
     ) -> S3Result<S3Response<dto::HeadObjectOutput>> {
         let input = request.input;
-        let found = self.object(&input.bucket, &input.key).await?;
-        let facts = ObjectFacts::of(&found);
         let on = Conditions {
             if_match: input.if_match,
             if_none_match: input.if_none_match,
             if_modified_since: input.if_modified_since,
             if_unmodified_since: input.if_unmodified_since,
         };
-        on.expect_for_read(&facts)?;
-        let range = wanted(&found, input.range, input.part_number)?;
-        let bytes = range.clone().unwrap_or(0..facts.length);
+        let found = self.object(&input.bucket, &input.key).await?;
+        let (facts, range, bytes) = wanted(&found, &on, input.range, input.part_number)?;
         let mut output = dto::HeadObjectOutput {
             accept_ranges: Some("bytes".to_owned()),
             content_length: Some((bytes.end - bytes.start) as i64),
@@ -374,18 +368,30 @@ pub fn trailing(headers: &http::HeaderMap) -> Option<String> {
     headers.get("x-amz-trailer")?.to_str().ok().map(str::to_owned)
 }
 
-/// Returns the bytes that are asked for, or `None` if all are.
+/// Returns what is said of an object to a reader, the range that is asked for, if one is, and the
+/// bytes that this means.
+///
+/// # Errors
+/// If the conditions do not hold, or the object has no such range or part.
 fn wanted(
     found: &FoundObject,
+    on: &Conditions,
     range: Option<dto::Range>,
     part: Option<i32>,
-) -> S3Result<Option<Range<u64>>> {
-    let length = found.length();
-    if let Some(number) = part {
-        return piece_range(found, number).map(Some);
-    }
+) -> S3Result<(ObjectFacts, Option<Range<u64>>, Range<u64>)> {
+    let facts = ObjectFacts::of(found);
+    on.expect_for_read(&facts)?;
+    let length = facts.length;
     let check = |range: dto::Range| range.check(length);
-    range.map(check).transpose().map_err(|_| s3_error!(InvalidRange, "it has {length} bytes"))
+    let range = match part {
+        Some(number) => Some(piece_range(found, number)?),
+        None => range
+            .map(check)
+            .transpose()
+            .map_err(|_| s3_error!(InvalidRange, "it has {length} bytes"))?,
+    };
+    let bytes = range.clone().unwrap_or(0..length);
+    Ok((facts, range, bytes))
 }
 
 /// Returns the range of a piece. An object that is not in pieces is its own first one.
