@@ -94,3 +94,24 @@ fn what_cannot_be_served_is_told() {
     refused(&nowhere, exit::ARGUMENTS, "cannot listen at 192.0.2.1:1");
     refused(&args!["--anonymous", "--tls", &keys, &keys], exit::ARGUMENTS, "keys.toml");
 }
+
+/// An object in pieces is repaired with its pieces.
+#[test]
+fn pieces_are_repaired_with_their_object() {
+    let tank = Tank::new(3, "2+1");
+    let file = tank.path("tank.toml");
+    let server = Server::start(&file, &["--anonymous"]);
+    server.ask("PUT", "/films", "");
+    let (_, begun) = server.ask("POST", "/films/a?uploads", "");
+    let id = begun.split("<UploadId>").nth(1).unwrap().split('<').next().unwrap();
+    let body = "0123456789".repeat(10_000);
+    assert_eq!(server.ask("PUT", &format!("/films/a?partNumber=1&uploadId={id}"), &body).0, 200);
+    let parts = "<CompleteMultipartUpload><Part><PartNumber>1</PartNumber></Part></CompleteMultipartUpload>";
+    assert_eq!(server.ask("POST", &format!("/films/a?uploadId={id}"), parts).0, 200);
+    assert_eq!(server.end(), 0);
+    std::fs::remove_dir_all(tank.disk(1).join("objects")).unwrap();
+    tank.run("verify", &args!["films/a"]).expect(exit::REPAIRABLE);
+    tank.run("repair", &args!["films/a"]).expect(exit::DONE);
+    let verified = tank.run("verify", &args!["films/a"]).expect(exit::DONE).results();
+    assert_eq!(verified[0]["status"], "intact");
+}

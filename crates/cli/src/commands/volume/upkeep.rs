@@ -86,6 +86,23 @@ async fn items(volume: &Volume, names: &[String], output: &Output) -> Result<Vec
     Ok(items)
 }
 
+/// Adds the pieces of the objects that are in pieces, which are objects themselves.
+async fn with_pieces(volume: &Volume, mut items: Vec<Item>) -> Vec<Item> {
+    if !volume.has_uploads().await.unwrap_or(true) {
+        return items;
+    }
+    let mut pieces = Vec::new();
+    for item in &items {
+        // An object that cannot be found is told of when its turn comes.
+        let found = volume.find(&item.name, GetOptions::default()).await;
+        let names = found.map(|object| object.piece_names()).unwrap_or_default();
+        let piece = |name| Item { name, length: 0, is_named: false };
+        pieces.extend(names.into_iter().map(piece));
+    }
+    items.extend(pieces);
+    items
+}
+
 /// Returns the object of a name. What is not found has no length.
 async fn named(volume: &Volume, name: &str) -> Result<Item, Failure> {
     let name = ObjectName::new(name)?;
@@ -242,7 +259,7 @@ pub async fn repair(args: &Repair, output: &Output) -> Outcome {
         false => {
             let items = match args.names.is_empty() {
                 true => most_urgent_first(&volume).await?,
-                false => items(&volume, &args.names, output).await?,
+                false => with_pieces(&volume, items(&volume, &args.names, output).await?).await,
             };
             repair_items(&mut volume, items, args.deep, &mut tally).await;
         }
