@@ -28,6 +28,17 @@ def toolchain() -> None:
     os.environ["PATH"] = done.stdout
 
 
+@functools.cache
+def go() -> None:
+    """Installs Go if it is missing, and lets this process find it."""
+    toolchain()
+    get = ["bash", "-c", '. scripts/setup >&2 && get_go >&2 && printf %s "$PATH"']
+    done = subprocess.run(get, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    if done.returncode:
+        raise Missing("Go cannot be installed")
+    os.environ["PATH"] = done.stdout
+
+
 def paritas() -> pathlib.Path:
     """Returns our command, optimised, built of this tree."""
     toolchain()

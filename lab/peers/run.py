@@ -84,6 +84,7 @@ def install(which: tuple[str, ...] = DEBIAN + ("python", "go", "rust")) -> None:
     if "python" in which:
         python()
     if "go" in which:
+        tools.go()
         environment = {**os.environ, "GOFLAGS": "-mod=mod"}
         subprocess.run(["go", "build", "-o", BUILD / "go", "."], cwd=HERE / "go", env=environment, check=True)
     if "rust" in which:

@@ -89,6 +89,14 @@ static void wrong_arguments(void) {
     shards[K] = kept;
     CHECK(paritas_update(codec, K, shards[0], shards[1], shards + K, bytes) == PARITAS_ARGUMENTS);
     CHECK(paritas_update(codec, N, shards[0], shards[1], shards + K, bytes) == PARITAS_ARGUMENTS);
+    OK(paritas_verify(codec, data, bytes));
+    shards[K + 1][bytes - 1] ^= 1;
+    CHECK(paritas_verify(codec, data, bytes) == PARITAS_CHECK_FAILED);
+    CHECK(strstr(paritas_last_message(), "shards 7 ") != NULL);
+    shards[K + 1][bytes - 1] ^= 1;
+    CHECK(paritas_verify(codec, data, bytes - 1) == PARITAS_ARGUMENTS);
+    CHECK(paritas_verify(codec, NULL, bytes) == PARITAS_ARGUMENTS);
+    CHECK(paritas_verify(NULL, data, bytes) == PARITAS_ARGUMENTS);
     CHECK(paritas_object_encode(codec, NULL, bytes, shards) == PARITAS_ARGUMENTS);
     CHECK(strstr(paritas_last_message(), "object") != NULL);
     CHECK(paritas_object_decode(codec, data, NULL, bytes) == PARITAS_ARGUMENTS);

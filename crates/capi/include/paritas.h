@@ -476,6 +476,15 @@ paritas_status paritas_reconstruct(const paritas_codec *codec,
                                    size_t bytes);
 
 /**
+ * Recomputes all parity from the data and compares it. `shards` are k + m pointers. Returns
+ * PARITAS_CHECK_FAILED if parity differs from what the data gives; paritas_last_message() then
+ * tells which shards. Which shard is wrong it cannot tell: data whose parity all differs may be.
+ */
+paritas_status paritas_verify(const paritas_codec *codec,
+                              const uint8_t *const *shards,
+                              size_t bytes);
+
+/**
  * Updates parity in place after data shard `shard` changed from `old_data` to `new_data`. `parity`
  * are the m parity shards.
  */

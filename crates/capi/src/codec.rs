@@ -423,6 +423,40 @@ pub unsafe extern "C" fn paritas_reconstruct(
     })
 }
 
+/// Recomputes all parity from the data and compares it. `shards` are k + m pointers. Returns
+/// PARITAS_CHECK_FAILED if parity differs from what the data gives; paritas_last_message() then
+/// tells which shards. Which shard is wrong it cannot tell: data whose parity all differs may be.
+///
+/// # Safety
+/// The pointers are null or as this describes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn paritas_verify(
+    codec: *const paritas_codec,
+    shards: *const *const u8,
+    bytes: usize,
+) -> paritas_status {
+    guard(|| {
+        // SAFETY: as the caller promises.
+        let codec = unsafe { handle::open(codec) }?;
+        // SAFETY: as the caller promises.
+        let pointers = unsafe { memory::values(shards, codec.nodes(), "shards") }?;
+        let row = codec.row(bytes)?;
+        let length = |node: usize| row.saturating_mul(codec.rows_of(node));
+        let sources = pointers.iter().enumerate().map(|(node, &start)| (start, length(node)));
+        // SAFETY: as the caller promises.
+        let shards = unsafe { CallShards::new(sources, []) }?;
+        let wrong = codec.codec.verify(&shards.sources)?;
+        if wrong.is_empty() {
+            return Ok(());
+        }
+        let wrong: Vec<String> = wrong.iter().map(ToString::to_string).collect();
+        Err(Failure::check_failed(format!(
+            "the parity in shards {} is not that of the data",
+            wrong.join(", ")
+        )))
+    })
+}
+
 pub(crate) fn ids(nodes: &[usize]) -> Vec<NodeId> {
     nodes.iter().copied().map(NodeId::from).collect()
 }

@@ -85,6 +85,7 @@ def zfec() -> Oracle:
 
 
 def klauspost() -> Oracle:
+    tools.go()
     environment = {**os.environ, "GOFLAGS": "-mod=mod"}
     install("go", "mod", "download", cwd=HERE / "go", env=environment)
     run("go", "build", "-o", BUILD / "klauspost", ".", cwd=HERE / "go", env=environment)

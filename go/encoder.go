@@ -1,0 +1,382 @@
+package paritas
+
+import (
+	"fmt"
+	"io"
+	"runtime"
+	"unsafe"
+
+	"github.com/ebitengine/purego"
+)
+
+// An Encoder encodes and reconstructs shards in memory. Several goroutines may use one.
+//
+// Shards are slices of equal length, first those with data, then those with parity. A shard that is
+// nil or empty is missing.
+type Encoder interface {
+	// Encode computes the parity shards from the data shards. All shards must have memory.
+	Encode(shards [][]byte) error
+
+	// EncodeIdx adds the data shard of number idx to the parity, which is zero at first. When each
+	// data shard has been added once, the parity is complete.
+	EncodeIdx(dataShard []byte, idx int, parity [][]byte) error
+
+	// Verify tells whether the parity is that of the data. No shard may be missing.
+	Verify(shards [][]byte) (bool, error)
+
+	// Reconstruct computes all missing shards. An empty shard with enough capacity keeps its
+	// memory; for others, memory is allocated. Returns ErrTooFewShards if too many are missing.
+	Reconstruct(shards [][]byte) error
+
+	// ReconstructData computes the missing data shards.
+	ReconstructData(shards [][]byte) error
+
+	// ReconstructSome computes the missing shards that are required. There is a flag for each
+	// shard, or for each data shard.
+	ReconstructSome(shards [][]byte, required []bool) error
+
+	// Update changes the parity, which stands in shards, after data shards changed from those in
+	// shards to those in newDatashards. Data shards that did not change are nil in newDatashards,
+	// and may be in shards.
+	Update(shards [][]byte, newDatashards [][]byte) error
+
+	// Split cuts data into data shards, and adds parity shards. The data is not copied but for what
+	// does not fill a shard; capacity beyond its length is used, and overwritten with zeros.
+	Split(data []byte) ([][]byte, error)
+
+	// Join writes the first outSize bytes of the data shards to dst.
+	Join(dst io.Writer, shards [][]byte, outSize int) error
+}
+
+// Extensions is what encoders can do beside.
+type Extensions interface {
+	// ShardSizeMultiple returns the bytes of which a shard's length is a multiple.
+	ShardSizeMultiple() int
+	// DataShards returns the number of data shards.
+	DataShards() int
+	// ParityShards returns the number of parity shards.
+	ParityShards() int
+	// TotalShards returns the number of all shards.
+	TotalShards() int
+	// AllocAligned returns memory for all shards of at least each bytes, in whole cache lines that
+	// begin at multiples of 64.
+	AllocAligned(each int) [][]byte
+	// Spec returns the name of the code, as "backblaze:k=10,m=4".
+	Spec() string
+}
+
+type encoder struct {
+	*functions
+	codec        uintptr
+	data, parity int
+	unit, strip  int
+	spec         string
+	options      options
+	encoding     uintptr // the prepared call that computes the parity
+}
+
+// New returns an encoder for so many data and parity shards: by default with the matrix, and so the
+// bytes, of klauspost/reedsolomon, Backblaze and MinIO.
+func New(dataShards, parityShards int, opts ...Option) (Encoder, error) {
+	made, err := newShape(dataShards, parityShards, chosen(opts))
+	if err != nil {
+		return nil, err
+	}
+	return made, nil
+}
+
+// NewCode returns an encoder for the code of a name, as "10+4" or "cauchy:k=20,m=6". Each shard must
+// hold either data or parity, and all must be of equal length. Options that choose a matrix have no
+// meaning here.
+func NewCode(spec string, opts ...Option) (Encoder, error) {
+	made, err := newCode(spec, chosen(opts))
+	if err != nil {
+		return nil, err
+	}
+	return made, nil
+}
+
+func newShape(data, parity int, o options) (*encoder, error) {
+	switch {
+	case data < 1 || parity < 0:
+		return nil, fmt.Errorf("%w; got %d and %d", ErrInvShardNum, data, parity)
+	case data+parity > 256:
+		return nil, fmt.Errorf("%w: at most 256; got %d", ErrMaxShardNum, data+parity)
+	case parity == 0:
+		return &encoder{data: data, unit: 1, strip: 1, options: o}, nil
+	}
+	return newCode(o.spec(data, parity), o)
+}
+
+// native is paritas_options.
+type native struct {
+	packet, threads uintptr
+	split           int32
+}
+
+func newCode(spec string, o options) (*encoder, error) {
+	f, err := library()
+	if err != nil {
+		return nil, err
+	}
+	name := append([]byte(spec), 0)
+	settings := &native{threads: uintptr(o.threads)}
+	codec := new(uintptr)
+	err = f.pinned(func(*call) uintptr {
+		status, _, _ := purego.SyscallN(f.codecNew, first(name),
+			uintptr(unsafe.Pointer(settings)), uintptr(unsafe.Pointer(codec)))
+		return status
+	})
+	if err != nil {
+		return nil, err
+	}
+	e := &encoder{functions: f, codec: *codec, options: o}
+	runtime.AddCleanup(e, func(codec uintptr) { purego.SyscallN(f.codecFree, codec) }, e.codec)
+	e.data, e.parity = e.ask(f.dataShards), e.ask(f.parityShards)
+	e.unit, e.strip = e.ask(f.shardUnit), e.ask(f.strip)
+	text, _, _ := purego.SyscallN(f.codecSpec, e.codec)
+	e.spec = textAt(text)
+	return e, e.prepareEncoding()
+}
+
+// ask returns what the library knows of the code.
+func (e *encoder) ask(question uintptr) int {
+	answer, _, _ := purego.SyscallN(question, e.codec)
+	return int(answer)
+}
+
+// prepareEncoding prepares what computes the parity, and refuses codes that do not suit this
+// interface.
+func (e *encoder) prepareEncoding() error {
+	made, err := e.prepare(func(made unsafe.Pointer) uintptr {
+		status, _, _ := purego.SyscallN(e.prepareEncode, e.codec, uintptr(made))
+		return status
+	})
+	if err != nil {
+		return err
+	}
+	free := e.preparedFree
+	runtime.AddCleanup(e, func(call uintptr) { purego.SyscallN(free, call) }, made)
+	e.encoding = made
+	if !e.suits() {
+		return fmt.Errorf("paritas: %s: each shard must hold either data or parity, be as long as the others, and be made at once",
+			e.spec)
+	}
+	return nil
+}
+
+// prepare returns a prepared call, which store stores where its argument points.
+func (e *encoder) prepare(store func(unsafe.Pointer) uintptr) (uintptr, error) {
+	made := new(uintptr)
+	err := e.call(func(*call) uintptr { return store(unsafe.Pointer(made)) })
+	return *made, err
+}
+
+// suits tells whether all shards are of one kind: in a code of several stages, fewer shards than all
+// are made at first, and in others shards hold both data and parity, or differ in length.
+func (e *encoder) suits() bool {
+	sources, _, _ := purego.SyscallN(e.sources, e.encoding)
+	targets, _, _ := purego.SyscallN(e.targets, e.encoding)
+	if e.parity == 0 || int(sources) != e.data || int(targets) != e.parity {
+		return false
+	}
+	for shard := range e.TotalShards() {
+		length, _, _ := purego.SyscallN(e.shardLen, e.codec, uintptr(shard), uintptr(e.unit))
+		if int(length) != e.unit {
+			return false
+		}
+	}
+	return true
+}
+
+func (e *encoder) DataShards() int        { return e.data }
+func (e *encoder) ParityShards() int      { return e.parity }
+func (e *encoder) TotalShards() int       { return e.data + e.parity }
+func (e *encoder) ShardSizeMultiple() int { return e.unit }
+func (e *encoder) Spec() string           { return e.spec }
+
+func (e *encoder) Encode(shards [][]byte) error {
+	size, err := e.sizeOf(shards, e.TotalShards(), false)
+	if err != nil || e.parity == 0 {
+		return err
+	}
+	return e.call(func(c *call) uintptr {
+		c.sources = pointers(c.sources, shards[:e.data])
+		c.targets = pointers(c.targets, shards[e.data:])
+		status, _, _ := purego.SyscallN(e.run, e.encoding, first(c.sources), first(c.targets), uintptr(size))
+		return status
+	})
+}
+
+func (e *encoder) EncodeIdx(dataShard []byte, idx int, parity [][]byte) error {
+	if idx < 0 || idx >= e.data {
+		return fmt.Errorf("%w: there is no data shard %d", ErrInvShardNum, idx)
+	}
+	size, err := e.sizeOf(parity, e.parity, false)
+	if err != nil || e.parity == 0 {
+		return err
+	}
+	if len(dataShard) != size {
+		return fmt.Errorf("%w: the data shard has %d bytes, the parity %d", ErrShardSize, len(dataShard), size)
+	}
+	addition, err := e.prepare(func(made unsafe.Pointer) uintptr {
+		status, _, _ := purego.SyscallN(e.prepareDifference, e.codec, uintptr(idx), uintptr(made))
+		return status
+	})
+	if err != nil {
+		return err
+	}
+	defer purego.SyscallN(e.preparedFree, addition)
+	return e.call(func(c *call) uintptr {
+		c.sources = append(c.sources, unsafe.Pointer(unsafe.SliceData(dataShard)))
+		c.targets = pointers(c.targets, parity)
+		status, _, _ := purego.SyscallN(e.run, addition, first(c.sources), first(c.targets), uintptr(size))
+		return status
+	})
+}
+
+func (e *encoder) Verify(shards [][]byte) (bool, error) {
+	size, err := e.sizeOf(shards, e.TotalShards(), false)
+	if err != nil || e.parity == 0 {
+		return err == nil, err
+	}
+	err = e.call(func(c *call) uintptr {
+		c.sources = pointers(c.sources, shards)
+		status, _, _ := purego.SyscallN(e.verify, e.codec, first(c.sources), uintptr(size))
+		return status
+	})
+	if failed, ok := err.(*Error); ok && failed.Status == statusCheckFailed {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+func (e *encoder) Reconstruct(shards [][]byte) error {
+	return e.fill(shards, func(int) bool { return true })
+}
+
+func (e *encoder) ReconstructData(shards [][]byte) error {
+	return e.fill(shards, func(shard int) bool { return shard < e.data })
+}
+
+func (e *encoder) ReconstructSome(shards [][]byte, required []bool) error {
+	if len(required) != e.TotalShards() && len(required) != e.data {
+		return fmt.Errorf("%w: %d flags for %d shards, of which %d have data",
+			ErrInvalidInput, len(required), e.TotalShards(), e.data)
+	}
+	return e.fill(shards, func(shard int) bool { return shard < len(required) && required[shard] })
+}
+
+// fill computes those missing shards that are wanted. The caller's slices change only if that
+// succeeds.
+func (e *encoder) fill(shards [][]byte, wanted func(int) bool) error {
+	size, err := e.sizeOf(shards, e.TotalShards(), true)
+	if err != nil {
+		return err
+	}
+	made := make(map[int][]byte)
+	for number, shard := range shards {
+		if len(shard) > 0 || !wanted(number) {
+			continue
+		}
+		if cap(shard) < size {
+			shard = make([]byte, size)
+		}
+		made[number] = shard[:size]
+	}
+	if len(made) == 0 {
+		return nil
+	}
+	if e.parity == 0 {
+		return ErrTooFewShards
+	}
+	err = e.call(func(c *call) uintptr {
+		for number, shard := range shards {
+			c.present = append(c.present, len(shard) > 0)
+			if len(shard) == 0 {
+				shard = made[number]
+			}
+			c.targets = append(c.targets, unsafe.Pointer(unsafe.SliceData(shard)))
+		}
+		status, _, _ := purego.SyscallN(e.reconstruct, e.codec, first(c.targets), first(c.present), uintptr(size))
+		return status
+	})
+	if err != nil {
+		return err
+	}
+	for number, shard := range made {
+		shards[number] = shard
+	}
+	return nil
+}
+
+func (e *encoder) Update(shards [][]byte, newDatashards [][]byte) error {
+	if len(shards) != e.TotalShards() || len(newDatashards) != e.data {
+		return fmt.Errorf("%w: %d shards and %d new data shards, for %d and %d",
+			ErrTooFewShards, len(shards), len(newDatashards), e.TotalShards(), e.data)
+	}
+	parity := shards[e.data:]
+	size, err := e.sizeOf(parity, e.parity, false)
+	if err != nil {
+		return err
+	}
+	for number, changed := range newDatashards {
+		old := shards[number]
+		switch {
+		case len(changed) == 0:
+		case len(old) == 0:
+			return fmt.Errorf("%w: what data shard %d was before is missing", ErrInvalidInput, number)
+		case e.parity > 0 && (len(old) != size || len(changed) != size):
+			return fmt.Errorf("%w: data shard %d", ErrShardSize, number)
+		}
+	}
+	for number, changed := range newDatashards {
+		if len(changed) == 0 || e.parity == 0 {
+			continue
+		}
+		if err := e.change(number, shards[number], changed, parity); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// change updates the parity after one data shard changed.
+func (e *encoder) change(number int, old, changed []byte, parity [][]byte) error {
+	return e.call(func(c *call) uintptr {
+		c.targets = pointers(c.targets, parity)
+		status, _, _ := purego.SyscallN(e.update, e.codec, uintptr(number), first(old), first(changed),
+			first(c.targets), uintptr(len(old)))
+		return status
+	})
+}
+
+// call is pinned, and keeps the encoder alive meanwhile.
+func (e *encoder) call(run func(*call) uintptr) error {
+	err := e.pinned(run)
+	runtime.KeepAlive(e)
+	return err
+}
+
+// sizeOf returns the length of the shards, of which there must be count.
+func (e *encoder) sizeOf(shards [][]byte, count int, mayMiss bool) (int, error) {
+	if len(shards) != count {
+		return 0, fmt.Errorf("%w: must be %d; got %d", ErrTooFewShards, count, len(shards))
+	}
+	size := 0
+	for _, shard := range shards {
+		size = max(size, len(shard))
+	}
+	if size == 0 && count > 0 {
+		return 0, ErrShardNoData
+	}
+	for number, shard := range shards {
+		if len(shard) != size && !(mayMiss && len(shard) == 0) {
+			return 0, fmt.Errorf("%w: shard %d has %d bytes, another one %d", ErrShardSize, number, len(shard), size)
+		}
+	}
+	if size%e.unit != 0 {
+		return 0, fmt.Errorf("%w: %d bytes, for multiples of %d", ErrInvalidShardSize, size, e.unit)
+	}
+	return size, nil
+}

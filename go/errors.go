@@ -1,0 +1,77 @@
+package paritas
+
+import (
+	"errors"
+	"fmt"
+)
+
+// The errors of the interface. Their meaning is that of the errors of the same names in
+// github.com/klauspost/reedsolomon.
+var (
+	// ErrInvShardNum says that an encoder needs at least one data shard, and no negative number of
+	// parity shards.
+	ErrInvShardNum = errors.New("there must be at least 1 data shard and 0 parity shards")
+	// ErrMaxShardNum says that there are more shards than the code has.
+	ErrMaxShardNum = errors.New("there are more shards than the code can have")
+	// ErrTooFewShards says that the number of shards is wrong, or that too few are present.
+	ErrTooFewShards = errors.New("there are too few shards")
+	// ErrShardNoData says that no shard has any data.
+	ErrShardNoData = errors.New("no shard has data")
+	// ErrShardSize says that shards differ in length.
+	ErrShardSize = errors.New("the shards differ in length")
+	// ErrInvalidShardSize says that the length of the shards is no multiple of what the code needs,
+	// which [Extensions.ShardSizeMultiple] returns.
+	ErrInvalidShardSize = errors.New("the length of the shards is no multiple of the code's unit")
+	// ErrInvalidInput says that arguments contradict each other.
+	ErrInvalidInput = errors.New("the arguments contradict each other")
+	// ErrShortData says that there is less data than was asked for.
+	ErrShortData = errors.New("there is too little data")
+	// ErrReconstructRequired says that a data shard is missing, and must be reconstructed first.
+	ErrReconstructRequired = errors.New("a data shard is missing: reconstruct it first")
+	// ErrReconstructMismatch says that a shard is both to be read and to be written.
+	ErrReconstructMismatch = errors.New("a shard cannot be both valid and to be filled")
+)
+
+// An Error is what libparitas says is wrong.
+type Error struct {
+	// Status is the number that the call returned, a paritas_status.
+	Status int
+	// Message names what is wrong, with its number.
+	Message string
+}
+
+func (e *Error) Error() string { return "paritas: " + e.Message }
+
+// Unwrap makes an error of the library one of those above where it has the same meaning.
+func (e *Error) Unwrap() error {
+	if e.Status == statusLost {
+		return ErrTooFewShards
+	}
+	return nil
+}
+
+// A StreamReadError says which stream could not be read.
+type StreamReadError struct {
+	Err    error
+	Stream int
+}
+
+func (e StreamReadError) Error() string {
+	return fmt.Sprintf("stream %d cannot be read: %v", e.Stream, e.Err)
+}
+
+// Unwrap returns the error of the stream.
+func (e StreamReadError) Unwrap() error { return e.Err }
+
+// A StreamWriteError says which stream could not be written.
+type StreamWriteError struct {
+	Err    error
+	Stream int
+}
+
+func (e StreamWriteError) Error() string {
+	return fmt.Sprintf("stream %d cannot be written: %v", e.Stream, e.Err)
+}
+
+// Unwrap returns the error of the stream.
+func (e StreamWriteError) Unwrap() error { return e.Err }

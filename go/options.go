@@ -1,0 +1,66 @@
+package paritas
+
+import "fmt"
+
+// An Option changes what [New] or [NewCode] makes.
+type Option func(*options)
+
+type options struct {
+	family     string
+	onesForOne bool
+	threads    int
+	block      int
+	reads      bool
+	writes     bool
+}
+
+func chosen(given []Option) options {
+	o := options{family: "backblaze", block: 4 << 20}
+	for _, option := range given {
+		option(&o)
+	}
+	return o
+}
+
+// spec returns the name of the code of so many shards.
+func (o options) spec(data, parity int) string {
+	family := o.family
+	if o.onesForOne && parity == 1 {
+		family = "isal-rs" // whose first parity shard is the sum of the data shards
+	}
+	return fmt.Sprintf("%s:k=%d,m=%d", family, data, parity)
+}
+
+// WithMaxGoroutines bounds the number of threads of a call. Without it, another thread is used for
+// every megabyte of shards, up to the number of processors.
+func WithMaxGoroutines(n int) Option { return func(o *options) { o.threads = max(n, 0) } }
+
+// WithCauchyMatrix chooses the Cauchy matrix that klauspost/reedsolomon has by this name: the family
+// isal-cauchy.
+func WithCauchyMatrix() Option { return func(o *options) { o.family = "isal-cauchy" } }
+
+// WithJerasureMatrix chooses the Vandermonde matrix of Jerasure: the family reed-solomon.
+func WithJerasureMatrix() Option { return func(o *options) { o.family = "reed-solomon" } }
+
+// WithFastOneParityMatrix makes the parity shard the XOR of the data shards if there is one parity
+// shard.
+func WithFastOneParityMatrix() Option { return func(o *options) { o.onesForOne = true } }
+
+// WithStreamBlockSize sets the bytes of each stream that are handled at a time, 4 MiB by default.
+// They are rounded up to what the code needs.
+func WithStreamBlockSize(n int) Option { return func(o *options) { o.block = max(n, 1) } }
+
+// WithConcurrentStreams reads and writes all streams of a block at the same time.
+func WithConcurrentStreams(enabled bool) Option {
+	return func(o *options) { o.reads, o.writes = enabled, enabled }
+}
+
+// WithConcurrentStreamReads reads all streams of a block at the same time.
+func WithConcurrentStreamReads(enabled bool) Option {
+	return func(o *options) { o.reads = enabled }
+}
+
+// WithConcurrentStreamWrites writes all streams of a block at the same time.
+func WithConcurrentStreamWrites(enabled bool) Option {
+	return func(o *options) { o.writes = enabled }
+}

@@ -1,0 +1,82 @@
+package paritas
+
+import (
+	"fmt"
+	"io"
+	"unsafe"
+)
+
+const line = 64 // bytes of a cache line
+
+func (e *encoder) AllocAligned(each int) [][]byte {
+	each = max(each, 0)
+	stride := (each + line - 1) / line * line
+	memory := make([]byte, stride*e.TotalShards()+line)
+	start := int(-uintptr(unsafe.Pointer(unsafe.SliceData(memory))) % line)
+	shards := make([][]byte, e.TotalShards())
+	for number := range shards {
+		from := start + number*stride
+		shards[number] = memory[from : from+each : from+stride]
+	}
+	return shards
+}
+
+func (e *encoder) Split(data []byte) ([][]byte, error) {
+	if len(data) == 0 {
+		return nil, fmt.Errorf("%w: there must be at least 1 byte", ErrShortData)
+	}
+	each := e.lengthFor(int64(len(data)))
+	size := int(each)
+	// Bytes beyond the data are padding, and then parity.
+	have := len(data)
+	data = data[:min(cap(data), size*e.TotalShards())]
+	clear(data[have:])
+	whole := len(data) / size
+	shards := make([][]byte, 0, e.TotalShards())
+	for number := range whole {
+		shards = append(shards, data[number*size:(number+1)*size:(number+1)*size])
+	}
+	rest := make([]byte, size*(e.TotalShards()-whole))
+	copy(rest, data[whole*size:])
+	for ; len(rest) > 0; rest = rest[size:] {
+		shards = append(shards, rest[:size:size])
+	}
+	return shards, nil
+}
+
+// lengthFor returns the length of the shards of so many bytes.
+func (e *encoder) lengthFor(bytes int64) int64 {
+	row := int64(e.data) * int64(e.unit)
+	return (bytes + row - 1) / row * int64(e.unit)
+}
+
+func (e *encoder) Join(dst io.Writer, shards [][]byte, outSize int) error {
+	if len(shards) < e.data {
+		return fmt.Errorf("%w: must be at least %d; got %d", ErrTooFewShards, e.data, len(shards))
+	}
+	left := outSize
+	for number, shard := range shards[:e.data] {
+		if left <= 0 {
+			break
+		}
+		if shard == nil {
+			return fmt.Errorf("%w: shard %d", ErrReconstructRequired, number)
+		}
+		left -= len(shard)
+	}
+	if left > 0 {
+		return fmt.Errorf("%w: %d bytes are lacking", ErrShortData, left)
+	}
+	left = outSize
+	for _, shard := range shards[:e.data] {
+		part := shard[:max(min(left, len(shard)), 0)]
+		if len(part) == 0 {
+			continue
+		}
+		if _, err := dst.Write(part); err != nil {
+			return err
+		}
+		left -= len(part)
+	}
+	return nil
+}

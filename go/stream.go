@@ -1,0 +1,278 @@
+package paritas
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+)
+
+// A StreamEncoder encodes and reconstructs shards that are streams, a block at a time. All streams
+// must have the same number of bytes. If a stream fails, the error is a [StreamReadError] or a
+// [StreamWriteError].
+type StreamEncoder interface {
+	// Encode reads the data shards and writes the parity shards.
+	Encode(data []io.Reader, parity []io.Writer) error
+
+	// Verify tells whether the parity is that of the data.
+	Verify(shards []io.Reader) (bool, error)
+
+	// Reconstruct reads the shards of valid and writes those of fill. A missing shard is nil in
+	// valid; it is computed if it is not nil in fill.
+	Reconstruct(valid []io.Reader, fill []io.Writer) error
+
+	// Split cuts size bytes of data into data shards, the last of which are filled with zeros.
+	Split(data io.Reader, dst []io.Writer, size int64) error
+
+	// Join writes the first outSize bytes of the data shards to dst.
+	Join(dst io.Writer, shards []io.Reader, outSize int64) error
+}
+
+type streams struct{ *encoder }
+
+// NewStream returns an encoder of streams, for the code that [New] takes by the same arguments.
+func NewStream(dataShards, parityShards int, opts ...Option) (StreamEncoder, error) {
+	made, err := newShape(dataShards, parityShards, chosen(opts))
+	if err != nil {
+		return nil, err
+	}
+	return streams{made}, nil
+}
+
+// NewStreamCode returns an encoder of streams for the code of a name, as [NewCode].
+func NewStreamCode(spec string, opts ...Option) (StreamEncoder, error) {
+	made, err := newCode(spec, chosen(opts))
+	if err != nil {
+		return nil, err
+	}
+	return streams{made}, nil
+}
+
+func (s streams) Encode(data []io.Reader, parity []io.Writer) error {
+	if len(data) != s.data || len(parity) != s.parity {
+		return fmt.Errorf("%w: must be %d and %d; got %d and %d", ErrTooFewShards, s.data, s.parity, len(data), len(parity))
+	}
+	if err := present(data); err != nil {
+		return err
+	}
+	readers := append(append(make([]io.Reader, 0, s.TotalShards()), data...), make([]io.Reader, s.parity)...)
+	return s.blocks(readers, func(shards [][]byte, size int) error {
+		for number := s.data; number < len(shards); number++ {
+			shards[number] = shards[number][:size]
+		}
+		if err := s.encoder.Encode(shards); err != nil {
+			return err
+		}
+		return s.write(parity, shards[s.data:])
+	})
+}
+
+func (s streams) Verify(shards []io.Reader) (bool, error) {
+	if len(shards) != s.TotalShards() {
+		return false, fmt.Errorf("%w: must be %d; got %d", ErrTooFewShards, s.TotalShards(), len(shards))
+	}
+	if err := present(shards); err != nil {
+		return false, err
+	}
+	differs := errors.New("the parity differs")
+	err := s.blocks(shards, func(shards [][]byte, _ int) error {
+		right, err := s.encoder.Verify(shards)
+		if err == nil && !right {
+			return differs
+		}
+		return err
+	})
+	if err == differs {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+func (s streams) Reconstruct(valid []io.Reader, fill []io.Writer) error {
+	if len(valid) != s.TotalShards() || len(fill) != s.TotalShards() {
+		return fmt.Errorf("%w: must be %d; got %d and %d", ErrTooFewShards, s.TotalShards(), len(valid), len(fill))
+	}
+	wanted := make([]bool, len(fill))
+	some := false
+	for number := range valid {
+		wanted[number] = fill[number] != nil
+		some = some || wanted[number]
+		if valid[number] != nil && fill[number] != nil {
+			return fmt.Errorf("%w: shard %d", ErrReconstructMismatch, number)
+		}
+	}
+	if !some {
+		return nil
+	}
+	return s.blocks(valid, func(shards [][]byte, _ int) error {
+		if err := s.encoder.ReconstructSome(shards, wanted); err != nil {
+			return err
+		}
+		return s.write(fill, shards)
+	})
+}
+
+func (s streams) Split(data io.Reader, dst []io.Writer, size int64) error {
+	switch {
+	case size <= 0:
+		return fmt.Errorf("%w: there must be at least 1 byte", ErrShortData)
+	case len(dst) != s.data:
+		return fmt.Errorf("%w: must be %d; got %d", ErrTooFewShards, s.data, len(dst))
+	}
+	each := s.lengthFor(size)
+	for number, writer := range dst {
+		if writer == nil {
+			return StreamWriteError{Err: ErrShardNoData, Stream: number}
+		}
+		have := min(max(size-int64(number)*each, 0), each)
+		if n, err := io.CopyN(writer, data, have); err == io.EOF {
+			return fmt.Errorf("%w: %d of %d bytes", ErrShortData, int64(number)*each+n, size)
+		} else if err != nil {
+			return StreamWriteError{Err: err, Stream: number}
+		}
+		if _, err := io.CopyN(writer, zeros{}, each-have); err != nil {
+			return StreamWriteError{Err: err, Stream: number}
+		}
+	}
+	return nil
+}
+
+func (s streams) Join(dst io.Writer, shards []io.Reader, outSize int64) error {
+	if len(shards) < s.data {
+		return fmt.Errorf("%w: must be at least %d; got %d", ErrTooFewShards, s.data, len(shards))
+	}
+	left := outSize
+	for number, shard := range shards[:s.data] {
+		if left <= 0 {
+			break
+		}
+		if shard == nil {
+			return StreamReadError{Err: ErrShardNoData, Stream: number}
+		}
+		n, err := io.CopyN(dst, shard, left)
+		left -= n
+		if err != nil && err != io.EOF {
+			return StreamReadError{Err: err, Stream: number}
+		}
+	}
+	if left > 0 {
+		return fmt.Errorf("%w: %d bytes are lacking", ErrShortData, left)
+	}
+	return nil
+}
+
+// blocks reads a block of every stream, until they end. A shard whose stream is nil is empty; its
+// memory has room for a block.
+func (s streams) blocks(readers []io.Reader, each func(shards [][]byte, size int) error) error {
+	block := (s.options.block + s.strip - 1) / s.strip * s.strip
+	memory := s.AllocAligned(block)
+	shards := make([][]byte, len(memory))
+	for some := false; ; some = true {
+		size, err := s.read(readers, memory, shards)
+		switch {
+		case err != nil:
+			return err
+		case size == 0 && some:
+			return nil
+		case size == 0:
+			return ErrShardNoData
+		}
+		if err := each(shards, size); err != nil || size < block {
+			return err
+		}
+	}
+}
+
+// read fills shards from streams, and returns the length of them.
+func (s streams) read(readers []io.Reader, memory, shards [][]byte) (int, error) {
+	lengths := make([]int, len(readers))
+	err := each(s.options.reads, len(readers), func(number int) error {
+		if readers[number] == nil {
+			return nil
+		}
+		n, err := io.ReadFull(readers[number], memory[number])
+		lengths[number] = n
+		if err == nil || err == io.EOF || err == io.ErrUnexpectedEOF {
+			return nil
+		}
+		return StreamReadError{Err: err, Stream: number}
+	})
+	if err != nil {
+		return 0, err
+	}
+	size := -1
+	for number, reader := range readers {
+		shards[number] = memory[number][:lengths[number]]
+		if reader == nil {
+			continue
+		}
+		if size < 0 {
+			size = lengths[number]
+		}
+		if lengths[number] != size {
+			return 0, fmt.Errorf("%w: stream %d ends before or after another one", ErrShardSize, number)
+		}
+	}
+	if size < 0 {
+		return 0, ErrShardNoData
+	}
+	return size, nil
+}
+
+// write writes shards to those streams that are not nil.
+func (s streams) write(writers []io.Writer, shards [][]byte) error {
+	return each(s.options.writes, len(writers), func(number int) error {
+		if writers[number] == nil {
+			return nil
+		}
+		if _, err := writers[number].Write(shards[number]); err != nil {
+			return StreamWriteError{Err: err, Stream: number}
+		}
+		return nil
+	})
+}
+
+// each runs something for the numbers below count, all at once if it may. Returns the first error.
+func each(concurrent bool, count int, run func(number int) error) error {
+	if !concurrent {
+		for number := range count {
+			if err := run(number); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	failures := make([]error, count)
+	var group sync.WaitGroup
+	for number := range count {
+		group.Add(1)
+		go func() {
+			defer group.Done()
+			failures[number] = run(number)
+		}()
+	}
+	group.Wait()
+	for _, err := range failures {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func present(streams []io.Reader) error {
+	for number, stream := range streams {
+		if stream == nil {
+			return StreamReadError{Err: ErrShardNoData, Stream: number}
+		}
+	}
+	return nil
+}
+
+// zeros is a stream of zeros without end.
+type zeros struct{}
+
+func (zeros) Read(target []byte) (int, error) {
+	clear(target)
+	return len(target), nil
+}

@@ -1,0 +1,134 @@
+package paritas_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"slices"
+	"testing"
+	"testing/iotest"
+
+	paritas "github.com/paritas/paritas/go"
+)
+
+func readers(shards [][]byte) []io.Reader {
+	made := make([]io.Reader, len(shards))
+	for number, shard := range shards {
+		if shard != nil {
+			// A reader may return less than it is asked for.
+			made[number] = iotest.HalfReader(bytes.NewReader(shard))
+		}
+	}
+	return made
+}
+
+func writers(count int) ([]io.Writer, []*bytes.Buffer) {
+	made, buffers := make([]io.Writer, count), make([]*bytes.Buffer, count)
+	for number := range made {
+		buffers[number] = &bytes.Buffer{}
+		made[number] = buffers[number]
+	}
+	return made, buffers
+}
+
+func TestStreamsGiveTheBytesOfShardsInMemory(t *testing.T) {
+	for _, concurrent := range []bool{false, true} {
+		for _, code := range []string{"backblaze:k=5,m=3", "5+3"} {
+			for _, length := range []int{1, 5, 4999, 40_960, 1_000_003} {
+				walkStreams(t, code, length, concurrent)
+			}
+		}
+	}
+}
+
+func walkStreams(t *testing.T, code string, length int, concurrent bool) {
+	options := []paritas.Option{paritas.WithStreamBlockSize(10_000), paritas.WithConcurrentStreams(concurrent)}
+	streams := must[paritas.StreamEncoder](t)(paritas.NewStreamCode(code, options...))
+	encoder := must[paritas.Encoder](t)(paritas.NewCode(code))
+	object := sample(length)
+
+	pieces, buffers := writers(5)
+	if err := streams.Split(bytes.NewReader(object), pieces, int64(length)); err != nil {
+		t.Fatal(err)
+	}
+	shards := make([][]byte, 8)
+	for number, buffer := range buffers {
+		shards[number] = buffer.Bytes()
+	}
+	parity, made := writers(3)
+	if err := streams.Encode(readers(shards[:5]), parity); err != nil {
+		t.Fatalf("%s, %d bytes: %v", code, length, err)
+	}
+	for number, buffer := range made {
+		shards[5+number] = buffer.Bytes()
+	}
+	if !slices.EqualFunc(shards, encoded(t, encoder, object), bytes.Equal) {
+		t.Fatalf("%s, %d bytes: streams make other shards", code, length)
+	}
+	if right, err := streams.Verify(readers(shards)); !right || err != nil {
+		t.Fatalf("%s, %d bytes: %v, %v", code, length, right, err)
+	}
+
+	left := slices.Clone(shards)
+	left[0], left[2], left[6] = nil, nil, nil
+	fill, filled := writers(8)
+	for number := range fill {
+		if number != 0 && number != 6 {
+			fill[number] = nil
+		}
+	}
+	if err := streams.Reconstruct(readers(left), fill); err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(filled[0].Bytes(), shards[0]) || !bytes.Equal(filled[6].Bytes(), shards[6]) || filled[2].Len() > 0 {
+		t.Fatalf("%s, %d bytes: Reconstruct did not write shards 0 and 6 alone", code, length)
+	}
+	var joined bytes.Buffer
+	if err := streams.Join(&joined, readers(shards[:5]), int64(length)); err != nil || !bytes.Equal(joined.Bytes(), object) {
+		t.Fatalf("%s, %d bytes: another object came back: %v", code, length, err)
+	}
+	shards[7][length/10] ^= 1
+	if right, err := streams.Verify(readers(shards)); right || err != nil {
+		t.Fatalf("a flipped bit: %v, %v", right, err)
+	}
+}
+
+func TestStreamsThatFailAreNamed(t *testing.T) {
+	streams := must[paritas.StreamEncoder](t)(paritas.NewStream(3, 2))
+	broken := errors.New("broken")
+	shards := [][]byte{sample(100), sample(100), sample(100)}
+	given := readers(shards)
+	given[1] = io.MultiReader(bytes.NewReader(shards[1][:50]), iotest.ErrReader(broken))
+	parity, _ := writers(2)
+	var reading paritas.StreamReadError
+	if err := streams.Encode(given, parity); !errors.As(err, &reading) || reading.Stream != 1 || !errors.Is(err, broken) {
+		t.Errorf("got %v", err)
+	}
+	var writing paritas.StreamWriteError
+	parity[1] = failing{broken}
+	if err := streams.Encode(readers(shards), parity); !errors.As(err, &writing) || writing.Stream != 1 {
+		t.Errorf("got %v", err)
+	}
+	shards[2] = shards[2][:99]
+	parity, _ = writers(2)
+	if err := streams.Encode(readers(shards), parity); !errors.Is(err, paritas.ErrShardSize) {
+		t.Errorf("got %v", err)
+	}
+	given = readers(shards)
+	given[2] = nil
+	if err := streams.Encode(given, parity); !errors.As(err, &reading) || reading.Stream != 2 {
+		t.Errorf("got %v", err)
+	}
+	fill, _ := writers(5)
+	if err := streams.Reconstruct(append(readers(shards), nil, nil), fill); !errors.Is(err, paritas.ErrReconstructMismatch) {
+		t.Errorf("got %v", err)
+	}
+	pieces, _ := writers(3)
+	if err := streams.Split(bytes.NewReader(shards[0]), pieces, 101); !errors.Is(err, paritas.ErrShortData) {
+		t.Errorf("got %v", err)
+	}
+}
+
+type failing struct{ err error }
+
+func (f failing) Write([]byte) (int, error) { return 0, f.err }
