@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures protection beside par2: `paritas protect`, `verify` and `repair`, and the same by par2 and par2cmdline-turbo.
 
-    lab/compare_protect.py [--bytes 512M] [--files 6000] [--redundancy 10] [--rounds 5] [--slow] [--folder DIR] [--label NAME]
+    lab/compare_protect.py [--bytes 512M] [--files 6000] [--redundancy 10] [--rounds 5] [--slow | --many] [--folder DIR] [--label NAME]
 
 Two subjects: one file of random bytes, and a tree of small files that are copied from the machine's own folders. Each tool
 protects a copy of its own, so that none warms another's. A repair follows the same damage for all: 5 % of the bytes are
@@ -9,6 +9,8 @@ deleted (cut out of the file; whole files of the tree) and 100 bytes elsewhere a
 compared with the original before a time counts. All get the same redundancy. par2 puts no two files into one block, so the
 tree gets as many blocks as there can be; and it writes one file of parity (-n1), because each file repeats its list of all
 files. par2 0.8 takes minutes, so it only takes part with --slow, and once.
+
+With --many, nothing but a tree of 49,936 photos, more files than par2 has blocks: what turbo says to it, and how long ours takes.
 
 Beside them: BLAKE3 of all bytes on two threads, without a process's start. Times are of whole processes, all files in the
 page cache; `peak` is the largest memory of a process (never below that of this script, which starts it), `parity` all bytes
@@ -47,6 +49,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--redundancy", type=int, default=10, metavar="PERCENT")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--slow", action="store_true", help="par2 0.8 takes part, once")
+    parser.add_argument("--many", action="store_true", help="only a tree of more files than par2 has blocks, once")
     parser.add_argument("--folder", type=pathlib.Path, default=pathlib.Path("/dev/shm"))
     parser.add_argument("--label", default="", help="ends the name of the record")
     return parser.parse_args()
@@ -280,6 +283,22 @@ def once(stand: Stand, ours: Paritas, slow: Par2) -> Samples:
     return taken
 
 
+def many(ours: Paritas, turbo: pathlib.Path, folder: pathlib.Path) -> None:
+    """Protects a tree of more files than par2 has blocks, and prints what either tool does with it."""
+    tree, parity, chance = folder / "photos", folder / "parity", random.Random(SEED)
+    for number in range(49_936):
+        place = tree / f"{1995 + number % 30}" / f"{number:05}.jpg"
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(chance.randbytes(chance.randrange(2_000, 14_000)))
+    command = [turbo, "create", "-q", "-b32768", f"-r{ours.redundancy}", "-n1", "-R", f"-B{tree}", folder / "set.par2", tree]
+    start = time.perf_counter()
+    refused = subprocess.run(command, capture_output=True, text=True)
+    seconds = time.perf_counter() - start
+    print(f"turbo: exit code {refused.returncode} after {seconds:.1f} s: {(refused.stdout + refused.stderr).strip()}")
+    took = [ours.create(tree, compare_files.fresh(parity)).seconds for _ in range(3)]
+    print(f"paritas: {bytes_in(tree) >> 20} MiB protected in {min(took):.1f} to {max(took):.1f} s, {bytes_in(parity) >> 20} MiB of parity")
+
+
 def write_record(label: str, taken: Samples, source: records.Origin) -> None:
     with records.keep("protect", label, COLUMNS, source) as writer:
         for operation, samples in taken.items():
@@ -319,6 +338,8 @@ def main() -> None:
     folder = compare_files.fresh(args.folder / "paritas-protect")
     ours = Paritas(str(tools.paritas()), args.redundancy)
     try:
+        if args.many:
+            return many(ours, turbo, folder)
         stands = subjects(args, folder)
         taken: Samples = {}
         for stand, blocks in ((stands[0], 4096), (stands[1], 32768)):

@@ -1,4 +1,5 @@
-//! Patterns of paths that are left out, by the rules of gitignore.
+//! Patterns of paths by the rules of gitignore: of those that are left out, and of files that may be
+//! removed.
 //!
 //! A pattern without a slash, or with one at its end alone, is for names in any folder; any other
 //! one is for paths from the root on. `build/` is for folders alone, and a later `!pattern` takes
@@ -22,7 +23,7 @@ use crate::system::path_in;
 /// Letters that mean something in a pattern.
 const SPECIAL: [char; 8] = ['\\', '*', '?', '[', ']', '{', '}', '!'];
 
-/// Patterns of paths that are left out.
+/// Patterns of paths that are left out, or of files that may be removed.
 #[derive(Debug)]
 pub(crate) struct Excludes {
     all: Gitignore,
@@ -95,6 +96,12 @@ impl Excludes {
             }
         }
         self.all.matched(&path, is_folder).is_ignore()
+    }
+
+    /// Whether a path relative to the root, or a folder above it, matches.
+    pub fn covers(&self, path: &[u8]) -> bool {
+        let path = path_in(Path::new(""), path);
+        !self.patterns.is_empty() && self.all.matched_path_or_any_parents(path, false).is_ignore()
     }
 
     /// Returns the patterns as a catalogue keeps them.

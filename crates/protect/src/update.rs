@@ -56,6 +56,8 @@ pub struct UpdateJob {
     pub most_changed: Share,
     /// Whether any number of files may be gone or changed.
     pub accept_changes: bool,
+    /// Patterns of files of which any number may be gone, by the rules of gitignore.
+    pub accept_removals: Vec<String>,
     /// Approximate limit of the memory for parity and data, in bytes.
     pub memory: u64,
     /// Largest number of threads; by default as many as the machine runs at once.
@@ -72,6 +74,7 @@ impl Default for UpdateJob {
             anew: false,
             most_changed: Share::HALF,
             accept_changes: false,
+            accept_removals: Vec::new(),
             memory: default_memory(),
             threads: None,
             sync: true,
@@ -88,6 +91,8 @@ setters! { UpdateJob {
     most_changed: Share,
     /// Goes on however much is gone or changed, or not.
     accept_changes: bool,
+    /// Does not count files that are gone if their paths match one of these patterns.
+    accept_removals: Vec<String>,
     /// Uses about `memory` bytes.
     memory: u64,
     /// Uses at most `threads` threads.
@@ -221,9 +226,10 @@ pub fn update(
 /// repaired first ([`ErrorKind::DigestMismatch`]); if a protected file, or the folder that it is
 /// in, cannot be read ([`ErrorKind::Io`]); if only a part of the protection was asked for, the
 /// parity lies inside the protected files, or none of the paths that were given to protect exists
-/// any more ([`ErrorKind::Parameters`]); or as for [`crate::plan`].
+/// any more, or a pattern cannot be read ([`ErrorKind::Parameters`]); or as for [`crate::plan`].
 pub fn plan_update<'p>(protection: &'p Protection, job: &UpdateJob) -> Result<UpdatePlan<'p>> {
     protection.expect_whole()?;
+    let removable = Excludes::given(&protection.root, &job.accept_removals)?;
     let mut tree = protection.walk(threads(job.threads))?;
     tree.match_paths(protection.entries.iter().map(|entry| entry.path.as_slice()));
     refuse_all_gone(protection)?;
@@ -253,7 +259,7 @@ pub fn plan_update<'p>(protection: &'p Protection, job: &UpdateJob) -> Result<Up
         Updated::Anew => Some(changes.anew(protection, job)?),
     };
     let most = if job.accept_changes { Share::ALL } else { job.most_changed };
-    let refusal = changes.losses(protection).refusal(protection, most);
+    let refusal = changes.losses(protection, &removable).refusal(protection, most);
     let (kept, files) = (changes.kept, changes.files(protection));
     let (held, skipped) = (held.places, tree.skipped);
     Ok(UpdatePlan { updated, kept, files, parity, held, skipped, protection, refusal })
@@ -450,11 +456,13 @@ impl Changes {
         protection.entry_at(&item.path).filter(is_lost)
     }
 
-    /// Returns how much is gone or changed.
-    fn losses(&self, protection: &Protection) -> GoneShare {
-        let lost = self.changed.iter().chain(&self.gone);
-        let bytes = lost.clone().map(|&number| protection.entries[number].size()).sum();
-        GoneShare { files: lost.count() as u64, bytes }
+    /// Returns how much is gone or changed, without what may be removed.
+    fn losses(&self, protection: &Protection, removable: &Excludes) -> GoneShare {
+        let entry = |&number: &usize| &protection.entries[number];
+        let gone = self.gone.iter().map(entry).filter(|entry| !removable.covers(&entry.path));
+        gone.chain(self.changed.iter().map(entry)).fold(GoneShare::default(), |share, entry| {
+            GoneShare { files: share.files + 1, bytes: share.bytes + entry.size() }
+        })
     }
 
     /// Returns the paths of what has changed.

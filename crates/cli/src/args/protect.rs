@@ -20,6 +20,7 @@ Examples:
   paritas protect photos --dry-run                          what it would take; nothing is written
   paritas protect --update photos                           after changes
   paritas protect --update photos --most-changed 80%        unless more than that has changed
+  paritas protect --update repository --accept-removals data/   a backup program prunes there
   paritas verify photos || paritas repair photos
 
 Files are read and never changed, moved or copied. All of them together are cut into some ten \
@@ -111,6 +112,12 @@ pub struct Protect {
     /// With --update, accept all that is gone or changed.
     #[arg(long, requires = "update", conflicts_with = "most_changed", hide_short_help = true)]
     pub accept_changes: bool,
+    /// With --update, files of which any number may be gone, as in gitignore.
+    ///
+    /// For folders in which a program removes files as a rule, as `data/` in a repository of
+    /// backups. Files that have changed count as before.
+    #[arg(long, value_name = "GLOB", requires = "update", hide_short_help = true)]
+    pub accept_removals: Vec<String>,
     /// Say what would be written, and write nothing.
     ///
     /// How much it takes, and which files have changed.

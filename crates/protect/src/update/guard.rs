@@ -53,7 +53,7 @@ impl FromStr for Share {
 }
 
 /// How much of a protection is gone or changed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct GoneShare {
     /// Number of files that are gone or changed.
     pub files: u64,
@@ -74,12 +74,13 @@ impl GoneShare {
                 format!(
                     "{}: {files} of {} are gone or changed, {bytes} of {of_bytes} bytes: more than \
                      {most}, so nothing was written, and the old parity can still repair them; if \
-                     all of this was done on purpose, update with `accept_changes`",
+                     all of this was done on purpose, update with `accept_changes`; files that \
+                     a program removes as a rule are named by `accept_removals`",
                     shown(protection.root()),
                     counted(of_files, "file")
                 ),
             )
-            .naming(&["accept_changes"])
+            .naming(&["accept_changes", "accept_removals"])
         })
     }
 }

@@ -84,6 +84,36 @@ fn limits_of_what_is_too_much() {
     assert_eq!(refused(&all, &UpdateJob::default().most_changed(Share::ALL)), None);
 }
 
+/// Removals that are a program's way do not count, and changes of the same files do.
+#[test]
+fn removals_may_be_accepted_by_pattern() {
+    let root = forest(87, 39, 1_000);
+    remove(&root, 0..30);
+    let job = |pattern: &str| UpdateJob::default().accept_removals(vec![pattern.into()]);
+    for pattern in ["other/", "/3*", "0?/"] {
+        assert!(refused(&root, &job(pattern)).is_some(), "{pattern}");
+    }
+    let error = update(&only(root.path()), &job("[0"), &|_| {}).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Parameters, "{error}");
+    assert_eq!(refused(&root, &job("/[0-2]?")), None);
+    assert_eq!(check(root.path()).status, State::Intact);
+
+    let changed = forest(88, 39, 1_000);
+    change(&changed, 0..30);
+    assert!(refused(&changed, &job("/[0-2]?")).is_some());
+    let nested = forest(89, 1, 1_000);
+    fs::create_dir(nested.path().join("data")).unwrap();
+    for number in 0..30 {
+        write(&nested.path().join(format!("data/{number}")), &[number; 1_000], 0o644, 1);
+    }
+    updated(nested.path());
+    for number in 0..30 {
+        fs::remove_file(nested.path().join(format!("data/{number}"))).unwrap();
+    }
+    assert!(refused(&nested, &UpdateJob::default()).is_some());
+    assert_eq!(refused(&nested, &job("data/")), None);
+}
+
 /// What was renamed is kept, and the limit counts nothing of it.
 #[test]
 fn a_rename_is_no_loss() {

@@ -47,6 +47,7 @@ fn one(protection: &Protection, args: &Protect, output: &Output) -> Outcome {
         .checksum(args.checksum)
         .most_changed(args.most_changed)
         .accept_changes(args.accept_changes)
+        .accept_removals(args.accept_removals.clone())
         .memory(args.memory.bytes())
         .threads(args.work.threads.most())
         .sync(args.work.is_synced());
