@@ -130,7 +130,10 @@ impl Store {
                 let stored = upload.pieces().await.map_err(|error| told(&error))?;
                 let (pieces, etag) = chosen(&wanted, &stored)?;
                 let notes = [(ETAG.to_owned(), etag.clone())].into();
-                let report = upload.complete(pieces, notes).await.map_err(|error| told(&error))?;
+                let report = upload
+                    .complete(pieces, notes, Default::default())
+                    .await
+                    .map_err(|error| told(&error))?;
                 self.keep_new(&report, &etag);
                 self.note_pieces();
                 self.collect_pieces(&name).await;

@@ -74,6 +74,9 @@ pub struct VolumePutLine {
     pub spare: usize,
     /// The things that were wrong on nodes.
     pub flaws: Vec<NodeFlawEntry>,
+    /// With --resume, the number of bytes that an earlier put had stored.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kept_bytes: Option<u64>,
     /// The number of seconds that the work took.
     pub seconds: f64,
 }

@@ -21,6 +21,7 @@ use std::sync::Arc;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use paritas_shards::ObjectId;
 use paritas_store::error::{Error, ErrorKind, Result};
+use paritas_store::place::attributes::Attributes;
 use serde::{Deserialize, Serialize};
 
 use crate::clock::now;
@@ -123,6 +124,13 @@ impl<'v> UploadsJob<'v> {
     pub async fn all(self) -> Result<Vec<Upload<'v>>> {
         let uploads = self.recorded(UPLOADS).await?;
         Ok(uploads.into_iter().filter(|upload| !upload.record.done).collect())
+    }
+
+    /// Returns the uploads for a name that are not complete, in the order of their ids.
+    pub async fn of(self, name: &ObjectName) -> Result<Vec<Upload<'v>>> {
+        let uploads = self.recorded(&format!("{UPLOADS}{}", mark_of(name))).await?;
+        let is_open = |upload: &Upload<'_>| !upload.record.done && upload.name == *name;
+        Ok(uploads.into_iter().filter(is_open).collect())
     }
 
     /// Whether there are uploads, complete or not.
@@ -284,18 +292,24 @@ impl Upload<'_> {
     }
 
     /// Gives the name its object: these pieces, one after the other. Pieces that are left out are
-    /// removed. `notes` are added to those that the upload began with.
+    /// removed. `notes` are added to those that the upload began with, and `attributes` are kept as
+    /// those of a file that was put.
     ///
     /// # Errors
     /// If a piece is not there ([`ErrorKind::NotFound`]), if the numbers do not ascend
     /// ([`ErrorKind::Parameters`]), if the upload was given up meanwhile ([`ErrorKind::Busy`]); as
     /// [`crate::Volume::put`].
-    pub async fn complete(mut self, pieces: Vec<Piece>, notes: Notes) -> Result<PutReport> {
+    pub async fn complete(
+        mut self,
+        pieces: Vec<Piece>,
+        notes: Notes,
+        attributes: Attributes,
+    ) -> Result<PutReport> {
         let cluster = self.cluster;
         let chosen: BTreeSet<u32> = pieces.iter().map(|piece| piece.number).collect();
         let all: Notes = self.record.notes.clone().into_iter().chain(notes).collect();
-        let options =
-            PutOptions { notes: Some(Arc::new(move || all.clone())), ..PutOptions::default() };
+        let notes = Some(Arc::new(move || all.clone()) as _);
+        let options = PutOptions { attributes, notes, ..PutOptions::default() };
         let job = PutJob::new(cluster, &self.name, options)?;
         let report = job.run_in_pieces(&self.id, pieces).await?;
         match FindJob::of(cluster, &self.record_name()?).run().await {

@@ -1,6 +1,7 @@
 //! A volume in use: the handle, with a verb for each thing that is done with it. Each verb runs a
 //! job that has a file of its own.
 
+use std::fs::File;
 use std::io::{Read, Write};
 use std::ops::Range;
 use std::path::Path;
@@ -34,6 +35,7 @@ use crate::put::{PutJob, PutOptions, PutReport, RemoveJob};
 use crate::reencode::{ReencodeJob, Reencoded};
 use crate::repair::NameRepair;
 use crate::replace::{FillJob, Filled};
+use crate::resume::{PIECE_BYTES, PiecewisePut, ResumeJob};
 use crate::scrub::{Cursor, Scrub, ScrubStatus};
 use crate::setup::{Rate, Setup};
 use crate::status::{StatusJob, VolumeStatus};
@@ -141,6 +143,23 @@ impl Volume {
     ) -> Result<PutReport> {
         names::expect_free(name)?;
         PutJob::new(&self.cluster, name, options)?.run(source).await
+    }
+
+    /// Writes a file as an object in pieces. If that is interrupted, the next such put of the same
+    /// name keeps the pieces that are stored and have the bytes of the file.
+    ///
+    /// # Errors
+    /// As [`Volume::put`], and if the file changes meanwhile ([`ErrorKind::Io`]).
+    pub async fn put_in_pieces(
+        &self,
+        name: &ObjectName,
+        file: File,
+        options: PutOptions,
+    ) -> Result<PiecewisePut> {
+        names::expect_free(name)?;
+        ResumeJob { cluster: &self.cluster, name, file, piece_bytes: PIECE_BYTES, options }
+            .run()
+            .await
     }
 
     /// Finds an object.

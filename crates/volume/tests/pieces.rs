@@ -2,9 +2,14 @@
 
 mod common;
 
+use std::fs::{self, File};
 use std::io::Cursor;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use common::{Disks, content, name};
+use paritas_shards::Attributes;
 use paritas_volume::{ErrorKind, GetOptions, PutOptions, Reencoded, State, Upload, Volume};
 use paritas_volume::{Notes, Piece};
 
@@ -36,7 +41,7 @@ async fn stored<'v>(volume: &'v Volume, bytes: &[u8]) -> (Upload<'v>, Vec<Piece>
 
 async fn completed(volume: &Volume, bytes: &[u8]) {
     let (upload, pieces) = stored(volume, bytes).await;
-    upload.complete(pieces, Notes::new()).await.unwrap();
+    upload.complete(pieces, Notes::new(), Attributes::default()).await.unwrap();
 }
 
 async fn get(volume: &Volume, range: Option<std::ops::Range<u64>>) -> Vec<u8> {
@@ -63,7 +68,7 @@ async fn pieces_become_one_object() {
     let again = volume.find_upload(&id).await.unwrap();
     assert_eq!((again.name(), again.notes()), (&name(OBJECT), &notes("video")));
     put_piece(&again, 8, b"left out").await;
-    again.complete(pieces.clone(), notes("film")).await.unwrap();
+    again.complete(pieces.clone(), notes("film"), Attributes::default()).await.unwrap();
     assert_eq!(listed(&volume, "").await, [OBJECT]);
     assert_eq!(listed(&volume, ".paritas/pieces/").await.len(), 3, "the fourth is removed");
     assert_eq!(volume.uploads().await.unwrap().len(), 0);
@@ -137,7 +142,7 @@ async fn who_completes_and_who_gives_up_see_each_other() {
     // Given up after it was completed by somebody else: the pieces stay.
     let (upload, pieces) = stored(&volume, &bytes).await;
     let late = volume.find_upload(upload.id()).await.unwrap();
-    upload.complete(pieces, Notes::new()).await.unwrap();
+    upload.complete(pieces, Notes::new(), Attributes::default()).await.unwrap();
     assert!(!late.give_up().await.unwrap());
     assert!(get(&volume, None).await == bytes);
     assert_eq!(volume.collect_uploads().await.unwrap(), 0);
@@ -145,7 +150,7 @@ async fn who_completes_and_who_gives_up_see_each_other() {
     let (upload, pieces) = stored(&volume, &bytes).await;
     let early = volume.find_upload(upload.id()).await.unwrap();
     assert!(early.give_up().await.unwrap());
-    let error = upload.complete(pieces, Notes::new()).await.unwrap_err();
+    let error = upload.complete(pieces, Notes::new(), Attributes::default()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Busy);
     assert_eq!(listed(&volume, "").await, [""; 0]);
     volume.collect().await.unwrap();
@@ -162,4 +167,55 @@ async fn own_names_and_unknown_uploads_are_refused() {
         let error = volume.find_upload(id).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NotFound, "{id}: {error}");
     }
+}
+
+/// Puts a file in pieces until the second one is there, and then no further.
+async fn interrupted(volume: &Volume, file: &Path) {
+    let (enough, reached) = (150 << 20, Arc::new(tokio::sync::Notify::new()));
+    let (told, done) = (Arc::clone(&reached), AtomicU64::new(0));
+    let mut options = PutOptions::default();
+    options.progress = Some(Arc::new(move |bytes| {
+        if done.fetch_add(bytes, Ordering::Relaxed) + bytes > enough {
+            told.notify_one();
+        }
+    }));
+    let object = name(OBJECT);
+    tokio::select! {
+        done = volume.put_in_pieces(&object, File::open(file).unwrap(), options) => panic!("{done:?}"),
+        () = reached.notified() => {}
+    }
+}
+
+/// A put in pieces goes on where it stopped, and keeps what has the bytes of the file alone.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_put_in_pieces_goes_on_where_it_stopped() {
+    const PIECE: usize = 64 << 20;
+    let disks = Disks::new(4);
+    let volume = disks.volume("2+2").await;
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("film");
+    let mut bytes = content(PIECE).repeat(3);
+    bytes.truncate(3 * PIECE - 5);
+    fs::write(&file, &bytes).unwrap();
+    let put = async || {
+        let file = File::open(&file).unwrap();
+        volume.put_in_pieces(&name(OBJECT), file, PutOptions::default()).await.unwrap()
+    };
+    // An upload of another program is not continued.
+    let other = volume.begin_upload(&name(OBJECT), Notes::new()).await.unwrap();
+    put_piece(&other, 1, &bytes[..PIECE]).await;
+
+    interrupted(&volume, &file).await;
+    assert_eq!(listed(&volume, "").await, [""; 0], "nothing before");
+    bytes[7] ^= 1;
+    fs::write(&file, &bytes).unwrap();
+    assert_eq!(put().await.kept_bytes, PIECE as u64, "the second piece alone");
+    assert!(get(&volume, None).await == bytes);
+    assert_eq!(volume.uploads().await.unwrap().len(), 1, "the other one");
+    assert_eq!(put().await.kept_bytes, 0, "a put that was complete is not continued");
+
+    // What fits into one piece is an object like any other.
+    fs::write(&file, &bytes[..100_000]).unwrap();
+    assert_eq!(put().await.kept_bytes, 0);
+    assert!(get(&volume, None).await == bytes[..100_000]);
 }

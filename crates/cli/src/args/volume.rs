@@ -178,6 +178,7 @@ Examples:
   paritas volume put tank.toml photos.tar backup/photos.tar
   pg_dump db | paritas volume put tank.toml - backup/db.dump
   paritas volume put tank.toml --recursive /home backup/home
+  paritas volume put tank.toml disk.img backup/disk.img --resume
 
 When the command ends, the object is durable on enough nodes, and every reader finds it. Until then \
 nobody sees it, and an object of that name stays as it is. If nodes fail, other nodes get their \
@@ -198,6 +199,12 @@ pub struct Put {
     /// Store all files below a folder.
     #[arg(long, short)]
     pub recursive: bool,
+    /// Store a large file in pieces, and go on where an earlier put stopped.
+    ///
+    /// Pieces of 64 MiB stay for a week if the command is interrupted. Those that have the bytes of
+    /// the file are not sent again.
+    #[arg(long, conflicts_with = "recursive")]
+    pub resume: bool,
 }
 
 /// The load on nodes that work in the background may cause.

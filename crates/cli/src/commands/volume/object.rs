@@ -1,5 +1,6 @@
 //! `paritas volume put`, `get` and `cat` of one object.
 
+use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
@@ -8,7 +9,7 @@ use std::time::Instant;
 
 use paritas_report::parts::DigestText;
 use paritas_report::volumes::{VolumeCatLine, VolumeGetLine, VolumePutLine};
-use paritas_shards::{FileTarget, Preserve};
+use paritas_shards::{Attributes, FileTarget, Preserve};
 use paritas_volume::{ErrorKind, FoundObject, ObjectName, PutOptions, PutReport, Volume};
 
 use super::report;
@@ -22,9 +23,38 @@ use crate::output::{self, Output, Progress, counted, shown};
 /// Stores a file or a pipe.
 pub async fn put(volume: &Volume, args: &Put, output: &Output) -> Outcome {
     let name = ObjectName::new(args.name.as_str())?;
+    if args.resume {
+        return put_in_pieces(volume, args, &name, output).await;
+    }
     let source = open_source(&args.file)?;
     let progress = Arc::new(output.progress(source.length));
     put_source(volume, &args.volume, source, &name, &progress, output).await
+}
+
+/// Stores a file in pieces, of which an earlier command may have stored some.
+async fn put_in_pieces(volume: &Volume, args: &Put, name: &ObjectName, output: &Output) -> Outcome {
+    let failed = |error| Failure::io(format!("reading {}", shown(&args.file)), &error);
+    let file = File::open(&args.file).map_err(failed)?;
+    let metadata = file.metadata().map_err(failed)?;
+    if !metadata.is_file() {
+        let path = shown(&args.file);
+        return Err(Failure::arguments(format!("--resume needs a file; {path} is none")));
+    }
+    let progress = Arc::new(output.progress(Some(metadata.len())));
+    let mut options = put_options(&progress);
+    options.attributes = Attributes::of_open(&file).map_err(failed)?;
+    let start = Instant::now();
+    let done = volume.put_in_pieces(name, file, options).await?;
+    let mut line = put_line(name, &done.report, start.elapsed().as_secs_f64());
+    line.kept_bytes = Some(done.kept_bytes);
+    report_put(volume, &args.volume, line, &done.report, &progress, output)
+}
+
+fn put_options(progress: &Arc<Progress>) -> PutOptions {
+    let told = Arc::clone(progress);
+    let mut options = PutOptions::default();
+    options.progress = Some(Arc::new(move |bytes| told.advance(bytes)));
+    options
 }
 
 /// Opens a file or standard input.
@@ -42,16 +72,26 @@ pub async fn put_source(
     output: &Output,
 ) -> Outcome {
     let start = Instant::now();
-    let told = Arc::clone(progress);
-    let mut options = PutOptions::default();
+    let mut options = put_options(progress);
     options.attributes = source.attributes;
     options.length = source.length;
-    options.progress = Some(Arc::new(move |bytes| told.advance(bytes)));
     let report = volume.put(name, source.stream, options).await?;
     let line = put_line(name, &report, start.elapsed().as_secs_f64());
+    report_put(volume, path, line, &report, progress, output)
+}
+
+fn report_put(
+    volume: &Volume,
+    path: &Path,
+    line: VolumePutLine,
+    report: &PutReport,
+    progress: &Progress,
+    output: &Output,
+) -> Outcome {
     let stages = if report.is_inline { 1 } else { volume.code().stages() };
     progress.aside(|| {
-        output.result(line, || put_text(name, &report, stages));
+        let text = put_text(&line, report, stages);
+        output.result(line, || text);
         if report.is_owed && volume.away().is_empty() {
             output.next(&report::repair_command(path));
         }
@@ -68,11 +108,16 @@ fn put_line(name: &ObjectName, report: &PutReport, seconds: f64) -> VolumePutLin
         owed: report.is_owed,
         spare: report.spare,
         flaws: report::flaw_entries(&report.flaws),
+        kept_bytes: None,
         seconds,
     }
 }
 
-fn put_text(name: &ObjectName, report: &PutReport, stages: u8) -> String {
+fn put_text(line: &VolumePutLine, report: &PutReport, stages: u8) -> String {
+    let kept = match line.kept_bytes {
+        Some(bytes) if bytes > 0 => format!(", {} of it by an earlier put", output::bytes(bytes)),
+        _ => String::new(),
+    };
     let owed = match report.is_owed {
         true => format!(
             "; some of it is owed: {} until `repair` writes it",
@@ -82,8 +127,8 @@ fn put_text(name: &ObjectName, report: &PutReport, stages: u8) -> String {
     };
     let stage = if stages > 1 { format!(", stage 1 of {stages}") } else { String::new() };
     format!(
-        "{}: {} stored on {}{stage}{owed}{}",
-        shown(name.as_str()),
+        "{}: {} stored on {}{kept}{stage}{owed}{}",
+        shown(line.version.name.as_str()),
         output::bytes(report.listed.length),
         counted(report.nodes.len(), "node"),
         report::flaw_lines(&report.flaws)

@@ -1,0 +1,173 @@
+//! Puts in pieces, which go on where they were interrupted.
+//!
+//! The file is cut into pieces of one length, and these are stored one after the other as an upload
+//! ([`crate::upload`]). If the program ends before the last one, the pieces stay for a week. The
+//! next put of the same name looks for them, and compares their digests with the bytes that the
+//! file has at their places: those that are equal need not be stored again. So it does not matter
+//! whether the file was changed meanwhile, or is another one.
+//!
+//! A file that is no longer than one piece is stored as any other object.
+//!
+//! Uploads of other programs are left alone: each piece notes its length in the cut, and only
+//! uploads that have such pieces, and no others, are continued.
+
+use std::collections::BTreeMap;
+use std::fs::{File, Metadata};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::sync::Arc;
+
+use paritas_shards::Digest;
+use paritas_store::error::{Error, ErrorKind, Result};
+
+use crate::cluster::Cluster;
+use crate::manifest::{Notes, Piece};
+use crate::names::ObjectName;
+use crate::put::{PutJob, PutOptions, PutReport};
+use crate::upload::{StoredPiece, Upload, UploadsJob};
+
+/// Bytes of a piece: what is sent again at most, and few enough pieces for manifests to stay small.
+pub(crate) const PIECE_BYTES: u64 = 64 << 20;
+/// Largest number of pieces. Files that would have more are cut into longer ones.
+const MOST_PIECES: u64 = 4096;
+/// The note of a piece that tells its length in the cut. Only the last piece may be shorter.
+const CUT_NOTE: &str = "cut";
+
+/// The result of a put in pieces.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct PiecewisePut {
+    /// What was stored.
+    pub report: PutReport,
+    /// Bytes of pieces that an earlier put had stored.
+    pub kept_bytes: u64,
+}
+
+/// Stores a file in pieces.
+pub(crate) struct ResumeJob<'a> {
+    pub cluster: &'a Cluster,
+    pub name: &'a ObjectName,
+    pub file: File,
+    pub piece_bytes: u64,
+    pub options: PutOptions,
+}
+
+/// An upload, and the pieces that it has by number.
+struct ContinuedUpload<'a> {
+    upload: Upload<'a>,
+    piece_bytes: u64,
+    stored: BTreeMap<u32, StoredPiece>,
+}
+
+impl<'a> ResumeJob<'a> {
+    pub async fn run(self) -> Result<PiecewisePut> {
+        let before = self.file.metadata().map_err(reading)?;
+        if before.len() <= self.piece_bytes {
+            let file = self.part(0, u64::MAX)?;
+            let report = PutJob::new(self.cluster, self.name, self.options)?.run(file).await?;
+            return Ok(PiecewisePut { report, kept_bytes: 0 });
+        }
+        let ContinuedUpload { upload, piece_bytes, stored } = self.upload(before.len()).await?;
+        let (mut pieces, mut kept_bytes, mut reports) = (Vec::new(), 0, Vec::new());
+        for (number, start) in (1..).zip((0..before.len()).step_by(piece_bytes as usize)) {
+            let length = piece_bytes.min(before.len() - start);
+            let found = stored.get(&number).map(|stored| stored.piece);
+            if let Some(piece) = found.filter(|piece| piece.length == length)
+                && piece.digest == self.digest(start, length).await?
+            {
+                self.options.progress.iter().for_each(|progress| progress(length));
+                kept_bytes += length;
+                pieces.push(piece);
+                continue;
+            }
+            let report = self.put_piece(&upload, number, start, length, piece_bytes).await?;
+            pieces.push(Piece { number, length, digest: report.digest });
+            reports.push(report);
+        }
+        expect_unchanged(&before, &self.file.metadata().map_err(reading)?)?;
+        let mut report = upload.complete(pieces, Notes::new(), self.options.attributes).await?;
+        for piece in reports {
+            report.is_owed |= piece.is_owed;
+            report.spare = report.spare.min(piece.spare);
+        }
+        Ok(PiecewisePut { report, kept_bytes })
+    }
+
+    /// Returns the upload that an earlier put has begun, or begins one.
+    async fn upload(&self, length: u64) -> Result<ContinuedUpload<'a>> {
+        let uploads = UploadsJob { cluster: self.cluster };
+        for upload in uploads.of(self.name).await? {
+            let stored = upload.pieces().await?;
+            if let Some(piece_bytes) = cut_of(&stored) {
+                let stored = stored.into_iter().map(|stored| (stored.piece.number, stored));
+                return Ok(ContinuedUpload { upload, piece_bytes, stored: stored.collect() });
+            }
+        }
+        let mut piece_bytes = self.piece_bytes;
+        while length.div_ceil(piece_bytes) > MOST_PIECES {
+            piece_bytes *= 2;
+        }
+        let upload = uploads.begin(self.name, Notes::new()).await?;
+        Ok(ContinuedUpload { upload, piece_bytes, stored: BTreeMap::new() })
+    }
+
+    async fn put_piece(
+        &self,
+        upload: &Upload<'_>,
+        number: u32,
+        start: u64,
+        length: u64,
+        piece_bytes: u64,
+    ) -> Result<PutReport> {
+        let notes: Notes = [(CUT_NOTE.to_owned(), piece_bytes.to_string())].into();
+        let options = PutOptions {
+            length: Some(length),
+            progress: self.options.progress.clone(),
+            notes: Some(Arc::new(move || notes.clone())),
+            ..PutOptions::default()
+        };
+        let report = upload.put_piece(number, self.part(start, length)?, options).await?;
+        match report.listed.length == length {
+            true => Ok(report),
+            false => Err(changed()),
+        }
+    }
+
+    /// Returns the digest of a part of the file.
+    async fn digest(&self, start: u64, length: u64) -> Result<Digest> {
+        let mut part = self.part(start, length)?;
+        let hashing = tokio::task::spawn_blocking(move || {
+            let mut hasher = blake3::Hasher::new();
+            hasher.update_reader(&mut part).map(|hasher| Digest::new(hasher.finalize().into()))
+        });
+        hashing.await.map_err(|error| Error::internal("hashing a piece", error))?.map_err(reading)
+    }
+
+    /// A part of the file. The parts share one position, so only one is read at a time.
+    fn part(&self, start: u64, length: u64) -> Result<impl Read + Send + 'static> {
+        let mut file = self.file.try_clone().map_err(reading)?;
+        file.seek(SeekFrom::Start(start)).map_err(reading)?;
+        Ok(file.take(length))
+    }
+}
+
+/// Returns the length of the pieces of an upload, if all of them come from one put in pieces.
+fn cut_of(stored: &[StoredPiece]) -> Option<u64> {
+    let cut = |stored: &StoredPiece| stored.notes.get(CUT_NOTE)?.parse().ok();
+    let first = stored.first().and_then(cut).filter(|&bytes| bytes > 0)?;
+    stored.iter().all(|stored| cut(stored) == Some(first)).then_some(first)
+}
+
+fn reading(error: io::Error) -> Error {
+    Error::new(ErrorKind::Io, format!("reading the source: {error}"))
+}
+
+fn changed() -> Error {
+    let message =
+        "the source changed while it was read; what is stored of it is kept for the next put";
+    Error::new(ErrorKind::Io, message)
+}
+
+fn expect_unchanged(before: &Metadata, after: &Metadata) -> Result<()> {
+    let times = before.modified().ok() == after.modified().ok();
+    if times && before.len() == after.len() { Ok(()) } else { Err(changed()) }
+}
