@@ -70,7 +70,7 @@ func load() (*functions, error) {
 
 // open loads the library from PARITAS_LIBRARY, or from where the system looks.
 func open() (uintptr, error) {
-	names := []string{"libparitas.so.0.1", "libparitas.so"}
+	names := []string{"libparitas.so.0", "libparitas.so"}
 	if runtime.GOOS == "darwin" {
 		names = []string{"libparitas.0.1.dylib", "libparitas.dylib"}
 	}

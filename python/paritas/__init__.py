@@ -1,5 +1,9 @@
 """Erasure codes compiled to machine code: in memory, in files, over disks, hosts and buckets.
 
+`protect`, `verify`, `repair` and `info` are for parity beside files that stay where they are; `encode_file` and its
+companions are for shards of files; `Volume` keeps objects on nodes; `Codec` works in memory. The command is here as
+well: `paritas`, or `python -m paritas`.
+
 >>> import paritas
 >>> codec = paritas.Codec("4+2")
 >>> data = codec.split(b"hello, world")
@@ -18,13 +22,18 @@ from importlib.metadata import PackageNotFoundError, version
 from ._paritas import (
     Code,
     Codec,
+    FileFinding,
     LtBlocks,
     LtDecoder,
     LtEncoder,
     ObjectInfo,
     Prepared,
+    ProtectionInfo,
+    ProtectionReport,
+    ProtectReport,
     RepairedObject,
     RepairReport,
+    RestoreReport,
     Schedule,
     ShardReport,
     Verdict,
@@ -33,7 +42,11 @@ from ._paritas import (
     VolumeStatus,
     decode_file,
     encode_file,
+    info,
+    protect,
+    repair,
     repair_files,
+    verify,
     verify_files,
 )
 from .errors import LossError, NotFoundError, ParameterError, ParitasError, StorageError
@@ -46,6 +59,7 @@ except PackageNotFoundError:  # run from the source tree
 __all__ = [
     "Code",
     "Codec",
+    "FileFinding",
     "LossError",
     "LtBlocks",
     "LtDecoder",
@@ -55,8 +69,12 @@ __all__ = [
     "ParameterError",
     "ParitasError",
     "Prepared",
+    "ProtectReport",
+    "ProtectionInfo",
+    "ProtectionReport",
     "RepairReport",
     "RepairedObject",
+    "RestoreReport",
     "Schedule",
     "ShardReport",
     "StorageError",
@@ -66,6 +84,10 @@ __all__ = [
     "VolumeStatus",
     "decode_file",
     "encode_file",
+    "info",
+    "protect",
+    "repair",
     "repair_files",
+    "verify",
     "verify_files",
 ]

@@ -2,7 +2,7 @@
 
 import builtins
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol, TypeAlias, TypeVar, final, overload
 
@@ -161,7 +161,7 @@ class RepairReport:
 def encode_file(
     source: _Path,
     directories: _Path | Sequence[_Path],
-    code: str = "10+4",
+    code: str = ...,
     *,
     name: str | None = None,
     force: bool = False,
@@ -187,6 +187,124 @@ def repair_files(
     sync: bool = True,
     threads: int | None = None,
 ) -> list[RepairReport]: ...
+
+@final
+class ProtectReport:
+    @property
+    def id(self) -> str: ...
+    @property
+    def files(self) -> int: ...
+    @property
+    def bytes(self) -> int: ...
+    @property
+    def parity_files(self) -> list[Path]: ...
+    @property
+    def stored_bytes(self) -> int: ...
+    @property
+    def skipped(self) -> list[tuple[Path, str]]: ...
+    @property
+    def unmatched(self) -> list[str]: ...
+    @property
+    def warnings(self) -> list[str]: ...
+
+@final
+class ProtectionInfo:
+    @property
+    def id(self) -> str: ...
+    @property
+    def label(self) -> str: ...
+    @property
+    def root(self) -> Path: ...
+    @property
+    def files(self) -> int: ...
+    @property
+    def bytes(self) -> int: ...
+    @property
+    def redundancy(self) -> str: ...
+    @property
+    def parity_bytes(self) -> int: ...
+    @property
+    def parity_files(self) -> list[Path]: ...
+    @property
+    def exclude(self) -> list[str]: ...
+    @property
+    def created(self) -> float: ...
+
+@final
+class FileFinding:
+    @property
+    def path(self) -> Path: ...
+    @property
+    def state(self) -> str: ...
+    @property
+    def ranges(self) -> list[tuple[int, int]]: ...
+    @property
+    def moved_to(self) -> Path | None: ...
+    @property
+    def reason(self) -> str | None: ...
+
+@final
+class ProtectionReport:
+    @property
+    def id(self) -> str: ...
+    @property
+    def root(self) -> Path: ...
+    @property
+    def status(self) -> str: ...
+    @property
+    def files(self) -> int: ...
+    @property
+    def intact_files(self) -> int: ...
+    @property
+    def findings(self) -> list[FileFinding]: ...
+    @property
+    def parity(self) -> list[Path]: ...
+    @property
+    def new(self) -> list[Path]: ...
+
+@final
+class RestoreReport:
+    @property
+    def id(self) -> str: ...
+    @property
+    def status(self) -> str: ...
+    @property
+    def restored(self) -> list[Path]: ...
+    @property
+    def moved_back(self) -> list[tuple[Path, Path]]: ...
+    @property
+    def parity(self) -> list[Path]: ...
+    @property
+    def kept(self) -> list[tuple[Path, Path]]: ...
+    @property
+    def warnings(self) -> list[str]: ...
+
+def protect(
+    paths: _Path | Sequence[_Path],
+    *,
+    redundancy: str = "10%",
+    parity_dirs: _Path | Sequence[_Path] | None = None,
+    exclude: Sequence[str] = ...,
+    label: str | None = None,
+    force: bool = False,
+    sync: bool = True,
+    threads: int | None = None,
+) -> ProtectReport: ...
+def info(paths: _Path | Sequence[_Path]) -> list[ProtectionInfo]: ...
+def verify(
+    paths: _Path | Sequence[_Path], *, quick: bool = False, threads: int | None = None
+) -> list[ProtectionReport]: ...
+def repair(
+    paths: _Path | Sequence[_Path],
+    *,
+    to: _Path | None = None,
+    restore_changed: bool = False,
+    move_back: bool = False,
+    dry_run: bool = False,
+    sync: bool = True,
+    threads: int | None = None,
+) -> list[RestoreReport]: ...
+def run_command(arguments: Sequence[str]) -> int: ...
 
 @final
 class ObjectInfo:
@@ -257,6 +375,14 @@ class Volume:
     @staticmethod
     def open(
         path: _Path, *, background: bool = False, rate: int | None = None, workers: int = 1
+    ) -> Volume: ...
+    @staticmethod
+    def create(
+        path: _Path,
+        nodes: Sequence[_Path] | Mapping[str, _Path],
+        code: str = ...,
+        *,
+        name: str | None = None,
     ) -> Volume: ...
     @property
     def code(self) -> str: ...

@@ -235,7 +235,7 @@ class VolumeFileSystem(AbstractFileSystem):
             "type": "file",
             "blake3": info.digest,
             "created": info.created,
-            "modified": info.modified,
+            "modified": info.created if info.modified is None else info.modified,
         }
 
     def _object_info(self, path: str) -> dict[str, Any]:
@@ -272,8 +272,7 @@ class VolumeFileSystem(AbstractFileSystem):
             IsADirectoryError: if it is a folder.
         """
         info = self._object_info(self._strip_protocol(path))
-        time = info["created"] if info["modified"] is None else info["modified"]
-        return datetime.fromtimestamp(time, UTC)
+        return datetime.fromtimestamp(info["modified"], UTC)
 
     def cat(
         self, path: str | list[str], recursive: bool = False, on_error: str = "raise", **options: Any

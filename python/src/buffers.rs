@@ -75,8 +75,8 @@ unsafe fn read_slice<'a>(start: *const u8, length: usize) -> &'a [u8] {
 
 /// Shards in the memory of Python objects: one object each, or the rows of one array.
 pub struct Shards {
-    /// The exports, which keep the memory where it is and are not looked at again.
-    _exports: Vec<PyUntypedBuffer>,
+    /// The exports, which keep the memory where it is.
+    exports: Vec<PyUntypedBuffer>,
     /// Where each shard is.
     places: Vec<Place>,
     is_array: bool,
@@ -115,7 +115,7 @@ impl Shards {
             places.push(Place::of(&export));
             exports.push(export);
         }
-        Ok(Self { _exports: exports, places, is_array: false })
+        Ok(Self { exports, places, is_array: false })
     }
 
     fn of_array(object: &Bound<'_, PyAny>) -> Result<Self> {
@@ -130,17 +130,30 @@ impl Shards {
         let length = whole.length.checked_div(rows).unwrap_or(0);
         let row =
             |row: usize| Place { start: whole.start.wrapping_add(row * length), length, ..whole };
-        Ok(Self { places: (0..rows).map(row).collect(), _exports: vec![export], is_array: true })
+        Ok(Self { places: (0..rows).map(row).collect(), exports: vec![export], is_array: true })
     }
 
     /// No shards.
     pub fn none() -> Self {
-        Self { _exports: Vec::new(), places: Vec::new(), is_array: false }
+        Self { exports: Vec::new(), places: Vec::new(), is_array: false }
     }
 
     /// Whether the shards are rows of one array.
     pub fn is_array(&self) -> bool {
         self.is_array
+    }
+
+    /// Refuses an array of items that are longer than a byte: a new array for the parity of numbers
+    /// would look like numbers, but parity is bytes.
+    pub fn expect_bytes(&self) -> Result<()> {
+        match self.exports.iter().find(|export| export.item_size() != 1) {
+            None => Ok(()),
+            Some(export) => Err(wrong_argument(format!(
+                "an array must have items of one byte, or `parity` must be given; its items have {} \
+                 bytes (numpy: data.view(numpy.uint8))",
+                export.item_size()
+            ))),
+        }
     }
 
     /// Returns the length of the first shard.

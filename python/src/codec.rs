@@ -271,6 +271,7 @@ impl Codec {
         let made = code.nodes_at(1).into_iter().filter(|&node| !code.holds_data(node));
         let (count, length) = (made.count(), data.first_len());
         if data.is_array() {
+            data.expect_bytes()?;
             return Ok(arrays::empty(py, count, length)?);
         }
         let shards = new_shards(py, std::iter::repeat_n(length, count))?;

@@ -98,6 +98,16 @@ pub fn nothing_found(message: String) -> Failure {
     raise::<NotFoundError>(ErrorKind::NotRecognised, message)
 }
 
+/// Makes an exception for what too few blocks are left of.
+pub fn lost(message: String) -> Failure {
+    raise::<LossError>(ErrorKind::TooFewShards, message)
+}
+
+/// Makes an exception for what the system refused.
+pub fn failed(message: String) -> Failure {
+    raise::<StorageError>(ErrorKind::Io, message)
+}
+
 /// Makes an exception for something that can no longer be used.
 pub fn unusable(message: &str) -> Failure {
     raise::<StorageError>(ErrorKind::Io, message.to_owned())

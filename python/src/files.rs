@@ -5,11 +5,12 @@ use std::fs::File;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use paritas_shards::{
-    Attributes, EncodeJob, FileTarget, Inventory, Progress, RepairJob, ShardState,
+    Attributes, DEFAULT_CODE, EncodeJob, FileTarget, Inventory, Progress, RepairJob, ShardState,
 };
 use pyo3::prelude::*;
 
@@ -17,7 +18,7 @@ use crate::codec::number_of_threads;
 use crate::errors::{Result, nothing_found, refused, wrong_argument, wrong_type};
 
 /// One path, or several.
-pub struct Paths(Vec<PathBuf>);
+pub struct Paths(pub Vec<PathBuf>);
 
 impl FromPyObject<'_, '_> for Paths {
     type Error = PyErr;
@@ -32,14 +33,22 @@ impl FromPyObject<'_, '_> for Paths {
 
 /// Runs work without the interpreter, until it ends or a signal handler raises an exception, as
 /// that of Ctrl-C does. Python runs handlers on one thread alone, so only the caller's asks for
-/// them.
-fn run<T: Send>(py: Python<'_>, work: impl FnOnce(Progress<'_>) -> Result<T> + Send) -> Result<T> {
+/// them; then all threads end.
+pub fn run<T: Send>(
+    py: Python<'_>,
+    work: impl FnOnce(Progress<'_>) -> Result<T> + Send,
+) -> Result<T> {
     let (caller, raised) = (thread::current().id(), Mutex::new(None));
+    let has_ended = AtomicBool::new(false);
     let progress = |_| {
         if thread::current().id() == caller
+            && !has_ended.load(Ordering::Relaxed)
             && let Err(error) = Python::attach(|py| py.check_signals())
         {
             *raised.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+            has_ended.store(true, Ordering::Relaxed);
+        }
+        if has_ended.load(Ordering::Relaxed) {
             // The work ends as it does when a thread panics: what it had begun to write is removed.
             resume_unwind(Box::new(()));
         }
@@ -68,15 +77,16 @@ pub fn open(path: &Path) -> Result<(File, Attributes, Option<u64>)> {
     }
 }
 
-/// Encodes the file `source` into one shard file for each node of `code`: shard i goes to directory
-/// i modulo their number. The directories must exist. Returns the paths of the shards.
+/// Encodes the file `source` into one shard file for each node of `code`, by default 4+2: shard i
+/// goes to directory i modulo their number. The directories must exist. Returns the paths of the
+/// shards.
 ///
 /// `name` is the object's name, by default that of the file. Shards of another object of this name
 /// are refused (StorageError), unless `force` is set. Without `sync`, the shards need not be on
 /// disk when this returns. `threads` is the largest number of threads, by default the number of
 /// processors.
 #[pyfunction]
-#[pyo3(signature = (source, directories, code = "10+4", *, name = None, force = false, sync = true, threads = None))]
+#[pyo3(signature = (source, directories, code = DEFAULT_CODE, *, name = None, force = false, sync = true, threads = None))]
 #[expect(clippy::too_many_arguments, reason = "Python's callers name them")]
 pub fn encode_file(
     py: Python<'_>,

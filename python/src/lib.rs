@@ -15,10 +15,12 @@ mod arrays;
 mod buffers;
 mod code;
 mod codec;
+mod command;
 mod errors;
 mod files;
 mod lt;
-#[cfg(feature = "volume")]
+mod protections;
+mod time;
 mod volume;
 
 /// The compiled part of the package `paritas`.
@@ -29,13 +31,19 @@ mod _paritas {
     #[pymodule_export]
     use crate::codec::{Codec, Prepared};
     #[pymodule_export]
+    use crate::command::run_command;
+    #[pymodule_export]
     use crate::files::{
         RepairReport, ShardReport, VerifyReport, decode_file, encode_file, repair_files,
         verify_files,
     };
     #[pymodule_export]
     use crate::lt::{LtBlocks, LtDecoder, LtEncoder};
-    #[cfg(feature = "volume")]
+    #[pymodule_export]
+    use crate::protections::{
+        FileFinding, ProtectReport, ProtectionInfo, ProtectionReport, RestoreReport, info, protect,
+        repair, verify,
+    };
     #[pymodule_export]
     use crate::volume::{ObjectInfo, RepairedObject, Verdict, Volume, VolumeStatus};
 }

@@ -6,18 +6,19 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use paritas::CodecOptions;
-use paritas_shards::{FileTarget, Timestamp};
-use paritas_volume::config::Config;
+use paritas_shards::{DEFAULT_CODE, FileTarget};
+use paritas_volume::config::{Config, NodeEntry};
 use paritas_volume::{
     ErrorKind, FoundObject, GetOptions, ObjectName, PutOptions, Rate, Reencoded, Runner,
 };
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyString};
+use pyo3::types::{PyBytes, PyDict, PyString};
 
 use crate::buffers::Source;
-use crate::errors::{Failure, Result, refused, unusable, wrong_argument};
+use crate::errors::{Failure, Result, refused, unusable, wrong_argument, wrong_type};
 use crate::files::open;
+use crate::time::seconds;
 
 /// A volume: objects, each cut into shards on several nodes.
 ///
@@ -41,6 +42,54 @@ impl Drop for Volume {
             Some(opened) => Python::attach(|py| py.detach(|| opened.runner.stop())),
             None => {}
         }
+    }
+}
+
+/// Runs work without the interpreter, until it ends or a signal handler raises an exception, as
+/// that of Ctrl-C does.
+fn run<T: Send>(
+    py: Python<'_>,
+    runner: &Runner,
+    work: impl Future<Output = paritas_volume::Result<T>> + Send,
+) -> Result<T> {
+    let raised = Mutex::new(None);
+    let is_interrupted = || match Python::attach(|py| py.check_signals()) {
+        Ok(()) => false,
+        Err(error) => {
+            *raised.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+            true
+        }
+    };
+    let result = py.detach(|| runner.run(work, is_interrupted));
+    match raised.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        Some(error) => Err(error.into()),
+        None => Ok(result?),
+    }
+}
+
+/// The nodes of a new volume: paths or URIs, or a dictionary of them by name.
+struct Nodes(Vec<NodeEntry>);
+
+impl FromPyObject<'_, '_> for Nodes {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
+        let uri = |path: &PathBuf| path.to_str().map(str::to_owned);
+        let named: Option<Vec<(String, String)>> = match object.cast::<PyDict>() {
+            Ok(nodes) => {
+                let named: Vec<(String, PathBuf)> = nodes.items().extract()?;
+                named.iter().map(|(name, path)| Some((name.clone(), uri(path)?))).collect()
+            }
+            Err(_) => {
+                let paths: Vec<PathBuf> = object.extract().map_err(|_| {
+                    wrong_type("nodes are a list of paths and URIs, or a dictionary", &object)
+                })?;
+                let numbered = paths.iter().zip(1..);
+                numbered.map(|(path, at)| Some((format!("node{at}"), uri(path)?))).collect()
+            }
+        };
+        let named = named.ok_or_else(|| wrong_argument("the path of a node must be UTF-8"))?;
+        Ok(Self(named.into_iter().map(|(name, uri)| NodeEntry::new(name, uri)).collect()))
     }
 }
 
@@ -95,6 +144,36 @@ impl Volume {
         })?;
         let process = std::process::id();
         Ok(Self(Some(Opened { volume, runner: Runner::new()?, process })))
+    }
+
+    /// Makes a volume: writes the volume file `path`, finds out what the nodes can do, marks them,
+    /// and opens it. `nodes` are directories or URIs, whose names are then node1, node2 and so on,
+    /// or a dictionary of them by name. Directories must exist; relative ones are relative to the
+    /// volume file's. `code` is the code of new objects, by default 4+2.
+    ///
+    /// Raises StorageError if the file exists, if two nodes are at one place, or if a node does not
+    /// answer or has files.
+    #[staticmethod]
+    #[pyo3(signature = (path, nodes, code = DEFAULT_CODE, *, name = None))]
+    fn create(
+        py: Python<'_>,
+        path: PathBuf,
+        nodes: Nodes,
+        code: &str,
+        name: Option<String>,
+    ) -> Result<Self> {
+        let of_file = || path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+        let name = name.or_else(of_file).unwrap_or_default();
+        let options = |_: &paritas::Spec| CodecOptions::default();
+        let runner = Runner::new()?;
+        let made = async {
+            paritas_volume::create(&path, &name, code, nodes.0, options).await?;
+            let volume = paritas_volume::Volume::open(&path, options)?;
+            volume.mark_nodes().await?;
+            Ok(volume)
+        };
+        let volume = run(py, &runner, made)?;
+        Ok(Self(Some(Opened { volume, runner, process: std::process::id() })))
     }
 
     /// The spec of the code of new objects.
@@ -285,27 +364,12 @@ impl Volume {
         Ok(&self.opened()?.volume)
     }
 
-    /// Runs work without the interpreter, until it ends or a signal handler raises an exception, as
-    /// that of Ctrl-C does.
     fn run<T: Send>(
         &self,
         py: Python<'_>,
         work: impl Future<Output = paritas_volume::Result<T>> + Send,
     ) -> Result<T> {
-        let raised = Mutex::new(None);
-        let is_interrupted = || match Python::attach(|py| py.check_signals()) {
-            Ok(()) => false,
-            Err(error) => {
-                *raised.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
-                true
-            }
-        };
-        let runner = &self.opened()?.runner;
-        let result = py.detach(|| runner.run(work, is_interrupted));
-        match raised.into_inner().unwrap_or_else(PoisonError::into_inner) {
-            Some(error) => Err(error.into()),
-            None => Ok(result?),
-        }
+        run(py, &self.opened()?.runner, work)
     }
 
     fn put_from(
@@ -434,10 +498,6 @@ impl ObjectInfo {
             modified: object.modified().map(seconds),
         }
     }
-}
-
-fn seconds(time: Timestamp) -> f64 {
-    time.seconds as f64 + f64::from(time.nanoseconds) / 1e9
 }
 
 /// How an object is protected.

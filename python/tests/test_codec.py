@@ -72,6 +72,17 @@ def test_buffers_of_all_kinds_are_used_where_they_are():
     assert [bytes(part) for part in parts] == expected
 
 
+def test_arrays_of_numbers_need_a_place_for_parity():
+    codec = paritas.Codec("4+2")
+    numbers = numpy.random.default_rng(2).normal(size=(4, 513))
+    with pytest.raises(paritas.ParameterError, match="its items have 8 bytes"):
+        codec.encode(numbers)
+    expected = codec.encode(numbers.view(numpy.uint8))
+    parity = numpy.zeros((2, 513))
+    codec.encode(numbers, parity)
+    assert (parity.view(numpy.uint8) == expected).all()
+
+
 def test_update_changes_parity_in_place():
     codec = paritas.Codec("10+4")
     data = [bytearray([shard]) * codec.shard_len(10) for shard in range(10)]

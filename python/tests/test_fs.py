@@ -230,6 +230,7 @@ def test_times_are_those_of_stat(fs, tmp_path):
     age = datetime.now(UTC) - fs.created("dir/now")
     assert timedelta(seconds=-2) < age < timedelta(minutes=2)
     assert fs.modified("dir/now") == fs.created("/dir/now")
+    assert fs.info("dir/now")["modified"] == fs.info("dir/now")["created"]
     (tmp_path / "old").write_bytes(b"old")
     os.utime(tmp_path / "old", (0, 1_000_000_000.5))
     fs.put_file(tmp_path / "old", "old")

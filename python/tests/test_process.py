@@ -85,7 +85,7 @@ def test_a_program_ends_although_a_source_still_waits(volume_file):
 @pytest.mark.parametrize("threads", [1, 2])
 def test_an_interrupt_ends_work_on_files(tmp_path, threads):
     with open(tmp_path / "large", "wb") as file:
-        file.truncate(8 << 30)
+        file.truncate(4 << 30)
     (tmp_path / "shards").mkdir()
     before = signal.signal(signal.SIGALRM, signal.default_int_handler)
     signal.setitimer(signal.ITIMER_REAL, 0.2)

@@ -30,6 +30,26 @@ def volume(volume_file):
     return paritas.Volume.open(volume_file)
 
 
+def test_a_volume_is_made(tmp_path):
+    disks = [tmp_path / f"disk{disk}" for disk in range(6)]
+    [disk.mkdir() for disk in disks]
+    volume = paritas.Volume.create(tmp_path / "tank.toml", disks)
+    assert (volume.code, volume.nodes) == (paritas.Code("4+2").spec, [f"node{node}" for node in range(1, 7)])
+    volume.put("a", bytes(100_000))
+    assert paritas.Volume.open(tmp_path / "tank.toml").list() == [("a", 100_000)]
+    with pytest.raises(paritas.StorageError, match="tank.toml exists"):
+        paritas.Volume.create(tmp_path / "tank.toml", disks)
+    with pytest.raises(paritas.StorageError):
+        paritas.Volume.create(tmp_path / "other.toml", disks)  # the nodes have files of another volume
+    assert not (tmp_path / "other.toml").exists()
+    (tmp_path / "one").mkdir()
+    (tmp_path / "two").mkdir()
+    named = paritas.Volume.create(tmp_path / "named.toml", {"here": tmp_path / "one", "there": "two"}, "1+1")
+    assert named.nodes == ["here", "there"]
+    with pytest.raises(TypeError, match="nodes are a list of paths"):
+        paritas.Volume.create(tmp_path / "none.toml", 5)
+
+
 def test_objects_come_back(volume, tmp_path):
     content = os.urandom(200_000)
     info = volume.put("a/large", content)

@@ -53,6 +53,7 @@ static void wrong_arguments(void) {
     CHECK(paritas_codec_new("6+0", NULL, &codec) == PARITAS_ARGUMENTS && codec == NULL);
     CHECK(paritas_codec_new("no-code:k=1", NULL, &codec) == PARITAS_ARGUMENTS);
     CHECK(strstr(paritas_last_message(), "no-code") != NULL);
+    CHECK(strstr(paritas_status_text(PARITAS_ARGUMENTS), "arguments") != NULL && paritas_status_text(99)[0] != 0);
     CHECK(paritas_codec_new(NULL, NULL, &codec) == PARITAS_ARGUMENTS);
     CHECK(paritas_codec_new("\xff", NULL, &codec) == PARITAS_ARGUMENTS);
     CHECK(paritas_codec_new("6+3", NULL, NULL) == PARITAS_ARGUMENTS);

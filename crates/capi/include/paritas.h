@@ -767,9 +767,19 @@ paritas_status paritas_matrix(const paritas_codec *codec, uint8_t *bits, size_t 
 
 /**
  * Returns what was wrong in the last call of this thread that failed: a text in UTF-8, empty if
- * none failed. It stays valid until the next call of the same thread.
+ * none failed.
+ *
+ * Each thread has a message of its own, so no lock is needed, and what other threads do changes
+ * nothing. Ask on the thread whose call failed, before it calls anything else: the text stays
+ * valid until the next call of the same thread, or until that thread ends.
  */
 const char *paritas_last_message(void);
+
+/**
+ * Returns what a status means, in a few English words, as "damaged, but repairable". The text
+ * stays valid for ever. A number that is no status is "unknown status".
+ */
+const char *paritas_status_text(int status);
 
 /**
  * Returns the version of the library, as "0.1.0".

@@ -1,7 +1,7 @@
 //! What a call reports: a status, and the message of the thread's last error.
 
 use std::cell::RefCell;
-use std::ffi::{CString, c_char};
+use std::ffi::{CString, c_char, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// The outcome of a call. The numbers are the exit codes of the command `paritas`.
@@ -138,10 +138,34 @@ pub(crate) fn value<T: Default>(call: impl FnOnce() -> Result<T>) -> T {
 }
 
 /// Returns what was wrong in the last call of this thread that failed: a text in UTF-8, empty if
-/// none failed. It stays valid until the next call of the same thread.
+/// none failed.
+///
+/// Each thread has a message of its own, so no lock is needed, and what other threads do changes
+/// nothing. Ask on the thread whose call failed, before it calls anything else: the text stays
+/// valid until the next call of the same thread, or until that thread ends.
 #[unsafe(no_mangle)]
 pub extern "C" fn paritas_last_message() -> *const c_char {
     LAST.try_with(|last| last.borrow().as_ptr()).unwrap_or(c"".as_ptr())
+}
+
+/// Returns what a status means, in a few English words, as "damaged, but repairable". The text
+/// stays valid for ever. A number that is no status is "unknown status".
+#[unsafe(no_mangle)]
+pub extern "C" fn paritas_status_text(status: c_int) -> *const c_char {
+    let is = |known: paritas_status| status == known as c_int;
+    let text = match () {
+        () if is(PARITAS_OK) => c"done, or everything intact",
+        () if is(PARITAS_REPAIRABLE) => c"damaged, but repairable",
+        () if is(PARITAS_LOST) => c"too few shards or blocks are left",
+        () if is(PARITAS_ARGUMENTS) => c"bad arguments",
+        () if is(PARITAS_NOT_RECOGNISED) => c"nothing recognised, or no object of this name",
+        () if is(PARITAS_CHECK_FAILED) => c"a final check failed",
+        () if is(PARITAS_IO) => c"input or output failed",
+        () if is(PARITAS_INTERNAL) => c"a fault of Paritas",
+        () if is(PARITAS_MEMORY) => c"not enough memory",
+        () => c"unknown status",
+    };
+    text.as_ptr()
 }
 
 /// Returns the version of the library, as "0.1.0".
@@ -158,6 +182,19 @@ mod tests {
     fn last() -> String {
         // SAFETY: the pointer is to this thread's last message, which no call replaces meanwhile.
         unsafe { CStr::from_ptr(paritas_last_message()) }.to_str().unwrap().to_owned()
+    }
+
+    #[test]
+    fn each_status_has_a_text_of_its_own() {
+        let text = |status| {
+            // SAFETY: the texts are constants that end with a null byte.
+            unsafe { CStr::from_ptr(paritas_status_text(status)) }.to_str().unwrap()
+        };
+        let all: std::collections::BTreeSet<_> = (0..=8).map(text).collect();
+        assert_eq!(all.len(), 9);
+        assert_eq!(text(PARITAS_REPAIRABLE as c_int), "damaged, but repairable");
+        assert_eq!((text(-1), text(9)), ("unknown status", "unknown status"));
+        assert!(!all.contains("unknown status"));
     }
 
     #[test]

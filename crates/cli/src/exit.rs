@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::path::Path;
-use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -56,12 +55,6 @@ impl Exit {
             #[cfg(feature = "volume")]
             Self::Terminated => ExitWord::Terminated,
         }
-    }
-}
-
-impl From<Exit> for ExitCode {
-    fn from(exit: Exit) -> Self {
-        Self::from(exit as u8)
     }
 }
 

@@ -1,52 +1,8 @@
-//! The command line: flags become a job, the job runs, its outcome becomes an exit code.
-//!
-//! No algorithm lives here. [`args`] defines every flag once (parser, help, man page and
-//! completions are derived from it), [`commands`] turns arguments into calls of the library crates,
-//! [`output`] prints results, and [`exit`] is the one place that knows exit codes.
+//! The program `paritas`. All that it does is in the library beside it, which the Python package
+//! calls as well.
 
-mod args;
-mod commands;
-mod exit;
-mod output;
-
-use std::io::Write;
 use std::process::ExitCode;
 
-use crate::args::help;
-use crate::exit::{Exit, Failure};
-use crate::output::Output;
-
 fn main() -> ExitCode {
-    if std::env::args_os().len() < 2 {
-        output::print_words(&help::first_words());
-        return Exit::Arguments.into();
-    }
-    let json = std::env::args_os().any(|arg| arg == "--json");
-    let args = match help::parse(std::env::args_os()) {
-        Ok(args) => args,
-        Err(error) if !error.use_stderr() => {
-            let printed = error.print().and_then(|()| std::io::stdout().flush());
-            let printed = output::expect_printed("standard output", printed);
-            return printed.map_or_else(|failure| report(json, &failure), |()| Exit::Done.into());
-        }
-        Err(error) if !json => {
-            output::print_usage(error);
-            return Exit::Arguments.into();
-        }
-        Err(error) => return report(true, &Failure::arguments(error.render().to_string().trim())),
-    };
-    exit::when_memory_is_out();
-    exit::when_files_are_limited();
-    let output = Output::new(&args);
-    let run = std::panic::catch_unwind(|| commands::run(args.command, &output));
-    match run.map(|outcome| outcome.and_then(|exit| output.finish(exit))) {
-        Ok(Ok(exit)) => exit.into(),
-        Ok(Err(failure)) => report(json, &failure),
-        Err(_) => report(json, &Failure::internal("this is a bug in paritas; please report it")),
-    }
-}
-
-fn report(json: bool, failure: &Failure) -> ExitCode {
-    output::print_failure(json, failure);
-    failure.exit.into()
+    paritas_cli::run(std::env::args_os().collect()).into()
 }

@@ -264,8 +264,7 @@ pub fn print_failure(json: bool, failure: &Failure) {
 
 /// Prints the parser's error. If arguments contain characters that control a terminal, they are
 /// escaped and parsed again, so that the error shows them escaped.
-pub fn print_usage(error: clap::Error) {
-    let arguments: Vec<OsString> = std::env::args_os().collect();
+pub fn print_usage(error: clap::Error, arguments: &[OsString]) {
     let escaped: Vec<String> = arguments.iter().map(|arg| shown(arg).to_string()).collect();
     let is_harmless =
         arguments.iter().zip(&escaped).all(|(given, escaped)| given == escaped.as_str());
@@ -274,7 +273,7 @@ pub fn print_usage(error: clap::Error) {
     let _ = match error {
         Some(error) => error.print(),
         None if !is_text => {
-            let given = escaped.iter().zip(&arguments).find(|(_, given)| given.to_str().is_none());
+            let given = escaped.iter().zip(arguments).find(|(_, given)| given.to_str().is_none());
             let given = given.map(|(escaped, _)| escaped.as_str()).unwrap_or_default();
             writeln!(io::stderr(), "error: a name or value must be UTF-8; got {given}")
         }

@@ -47,10 +47,19 @@ fn code_8_and_nothing_left() {
     assert!(ends[0] > 0 && ends[1] > 0, "{ends:?}");
 }
 
-/// Returns the program with a limit on its open files.
+/// Closes what a shell was handed beside the three standard streams (`flock`, make's jobserver and
+/// build daemons pass descriptors on), and runs the arguments with a limit on open files.
+const FEW_DESCRIPTORS: &str = r#"
+for open in /proc/self/fd/*; do
+  if [ "${open##*/}" -gt 2 ]; then eval "exec ${open##*/}>&-"; fi
+done
+ulimit -n "$0" && exec "$@""#;
+
+/// Returns the program with a limit on its open files. The shell is bash, because others close no
+/// descriptor from 10 on.
 fn with_descriptors(count: u32, arguments: &[std::ffi::OsString]) -> Command {
-    let mut command = Command::new("sh");
-    command.args(["-c", "ulimit -n $0 && exec \"$@\"", &count.to_string()]);
+    let mut command = Command::new("bash");
+    command.args(["-c", FEW_DESCRIPTORS, &count.to_string()]);
     command.arg(env!("CARGO_BIN_EXE_paritas")).args(arguments);
     command
 }

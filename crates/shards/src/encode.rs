@@ -20,6 +20,9 @@ use crate::place::{NewFile, Pending, Replace, commit_over, directory_of, existin
 use crate::setters::setters;
 use paritas_store::place::attributes::{Access, Attributes};
 
+/// The code of files and objects for which no other is named, wherever a program has a default.
+pub const DEFAULT_CODE: &str = "4+2";
+
 /// The settings of an encoding: those of [`EncodeJob::new`], changed by setters of the same names.
 ///
 /// ```

@@ -65,7 +65,7 @@ mod wrecks;
 
 pub use aside::AsideFile;
 pub use decode::{DecodeReport, DecodeTarget, FileTarget, Output, Preserve, decode};
-pub use encode::{EncodeJob, EncodeReport, Expectation, Preparation, encode};
+pub use encode::{DEFAULT_CODE, EncodeJob, EncodeReport, Expectation, Preparation, encode};
 pub use folders::{BetterSpread, FolderShards, Placement};
 pub use format::{Digest, ObjectId};
 pub use from_disk::forget_cached;

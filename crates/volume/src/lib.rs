@@ -17,6 +17,7 @@ mod cleaning;
 mod clock;
 mod cluster;
 mod collect;
+mod create;
 mod driver;
 mod edit;
 mod files;
@@ -56,6 +57,7 @@ mod upload;
 mod verify;
 mod volume;
 
+pub use create::create;
 pub use edit::Edit;
 pub use flaw::Flaw;
 pub use found::{FoundObject, GetOptions};

@@ -45,16 +45,26 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("update", "protect --update"),
 ];
 
+/// Commands that may be left out of a build: the command, what it is about, the feature that brings
+/// it, and whether this build has it.
+const OPTIONAL: &[(&str, &str, &str, bool)] = &[
+    ("volume", "volumes", "volume", cfg!(feature = "volume")),
+    ("serve", "S3 gateway", "gateway", cfg!(feature = "gateway")),
+];
+
 /// Understands the arguments of the program, its name first.
 ///
 /// # Errors
 /// If they cannot be understood, or ask for help or the version. Words of other tools are answered
-/// with the command for them.
+/// with the command for them, and commands that this build lacks with the builds that have them.
 pub fn parse(
     arguments: impl IntoIterator<Item = impl Into<OsString> + Clone>,
 ) -> clap::error::Result<Args> {
     let arguments: Vec<OsString> = arguments.into_iter().map(Into::into).collect();
     let answered = |mut error: clap::Error| {
+        if let Some(why) = left_out(&error) {
+            return command().error(ErrorKind::InvalidSubcommand, why);
+        }
         if let Some(answer) = answer(&error, &arguments) {
             error.remove(ContextKind::SuggestedSubcommand);
             error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![answer]));
@@ -123,20 +133,34 @@ pub fn first_words() -> String {
     format!("{}\n\nCommands:\n{groups}\n`paritas -h` says what they do.", examples(&whole))
 }
 
+/// Returns the text that an error has in one of its fields.
+fn text(error: &clap::Error, kind: ContextKind) -> Option<&str> {
+    match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text),
+        _ => None,
+    }
+}
+
+/// Returns the answer to a command that was left out of this build.
+fn left_out(error: &clap::Error) -> Option<String> {
+    let word = text(error, ContextKind::InvalidSubcommand)?;
+    let (_, what, feature, _) = OPTIONAL.iter().find(|(name, .., here)| *name == word && !here)?;
+    Some(format!(
+        "this build of `paritas` has no {what}: it was made without the feature `{feature}`; the \
+         packages of a release have it, and so does a build from source with default features"
+    ))
+}
+
 /// Returns the answer to a word of another tool.
 fn answer(error: &clap::Error, arguments: &[OsString]) -> Option<StyledStr> {
-    let text = |kind| match error.get(kind) {
-        Some(ContextValue::String(text)) => Some(text.as_str()),
-        _ => None,
-    };
     match error.kind() {
         ErrorKind::InvalidSubcommand => {
-            let word = text(ContextKind::InvalidSubcommand)?;
+            let word = text(error, ContextKind::InvalidSubcommand)?;
             let (_, here) = ELSEWHERE.iter().find(|(there, _)| *there == word)?;
             Some(format!("what other tools call `{word}` is `paritas {here}`").into())
         }
         // par2 takes -r10 for ten per cent.
-        ErrorKind::UnknownArgument if text(ContextKind::InvalidArg) == Some("-r") => {
+        ErrorKind::UnknownArgument if text(error, ContextKind::InvalidArg) == Some("-r") => {
             let percent =
                 arguments.iter().find_map(|argument| argument.to_str()?.strip_prefix("-r"));
             let percent = percent.filter(|text| text.parse::<u16>().is_ok())?;
@@ -185,6 +209,16 @@ mod tests {
         let mut all: Vec<&str> = command.get_subcommands().map(Command::get_name).collect();
         all.sort_unstable();
         assert_eq!(listed, all);
+    }
+
+    #[test]
+    fn a_command_that_was_left_out_is_known() {
+        for (name, what, _, is_here) in OPTIONAL {
+            assert_eq!(Args::command().find_subcommand(name).is_some(), *is_here);
+            let error = parse(["paritas", name, "--no-such-flag"]).unwrap_err().to_string();
+            assert_eq!(error.contains(&format!("this build of `paritas` has no {what}")), !is_here);
+            assert!(!error.contains("unrecognized subcommand"), "{error}");
+        }
     }
 
     #[test]

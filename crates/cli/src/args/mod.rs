@@ -27,6 +27,7 @@ use clap::{ArgGroup, Parser, Subcommand, ValueEnum};
 use paritas::research::{Machine, Objective};
 use paritas::{KernelChoice, Spec, Split};
 use paritas_report::speed::{AlignWord, OperationWord};
+use paritas_shards::DEFAULT_CODE;
 use paritas_shards::foreign::Format;
 
 use crate::args::against::Against;
@@ -206,7 +207,7 @@ pub struct Encode {
     /// The code: K+M, FAMILY:KEY=VALUE,… or matrix:FILE.
     ///
     /// `paritas codes` lists the families.
-    #[arg(long, default_value = "4+2", value_name = "SPEC", value_parser = code_name())]
+    #[arg(long, default_value = DEFAULT_CODE, value_name = "SPEC", value_parser = code_name())]
     pub code: Spec,
     /// The folder for all shards; created if it does not exist.
     #[arg(long, group = "target", value_name = "DIR")]

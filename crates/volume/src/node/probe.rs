@@ -28,6 +28,23 @@ pub struct Probe {
     pub clock_ahead: Option<f64>,
 }
 
+impl Probe {
+    /// Refuses a node that cannot store objects. `name` is that of the node.
+    ///
+    /// # Errors
+    /// If the node cannot be written to or listed ([`ErrorKind::Parameters`]).
+    pub fn expect_useful(&self, name: &str) -> Result<()> {
+        let Abilities { write, list, .. } = self.abilities;
+        if write && list {
+            return Ok(());
+        }
+        let cannot = if write { "listed" } else { "written to" };
+        Err(Error::parameters(format!(
+            "node {name} cannot be {cannot}, so it can store no objects"
+        )))
+    }
+}
+
 /// Tries out what a node can do, with files of its own below a folder `probe-…`, which it removes.
 ///
 /// # Errors

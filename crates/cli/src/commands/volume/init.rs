@@ -43,21 +43,19 @@ async fn write(args: &Init, code: &str) -> Result<(Config, Vec<Probe>), Failure>
         (name, node.uri.clone())
     };
     let nodes = (1..).zip(&args.node).map(named).collect();
-    let mut nodes = entries(nodes, &args.domain, &args.credentials)?;
-    let draft = Config::draft(&name, code, &nodes)?;
-    let base = args.volume.parent().unwrap_or(Path::new(""));
-    draft.expect_apart(base)?;
-    let volume = Volume::of(&draft, base, paritas_tune::codec_options)?;
-    volume.expect_empty_nodes().await?;
-    let probes = probe(&volume).await?;
-    nodes.iter_mut().zip(&probes).for_each(|(node, probe)| node.abilities = Some(probe.abilities));
-    Ok((Config::init(&args.volume, &name, code, &nodes)?, probes))
+    let nodes = entries(nodes, &args.domain, &args.credentials)?;
+    Ok(paritas_volume::create(&args.volume, &name, code, nodes, paritas_tune::codec_options)
+        .await?)
 }
 
 async fn read(path: &Path) -> Result<(Config, Vec<Probe>), Failure> {
     let config = Config::read(path)?;
     config.expect_apart(path.parent().unwrap_or(Path::new("")))?;
-    let probes = probe(&super::open(path)?).await?;
+    let volume = super::open(path)?;
+    let probes = volume.probe_nodes().await?;
+    for (member, probe) in volume.members().iter().zip(&probes) {
+        probe.expect_useful(&member.name)?;
+    }
     Ok((config, probes))
 }
 
@@ -109,25 +107,6 @@ fn by_node<'a>(
         }
     }
     Ok(found)
-}
-
-/// Finds out what the nodes can do, and refuses those that cannot store objects.
-async fn probe(volume: &Volume) -> Result<Vec<Probe>, Failure> {
-    let probes = volume.probe_nodes().await?;
-    for (member, probe) in volume.members().iter().zip(&probes) {
-        expect_useful(&member.name, probe)?;
-    }
-    Ok(probes)
-}
-
-/// Refuses a node that cannot store objects.
-pub fn expect_useful(name: &str, probe: &Probe) -> Result<(), Failure> {
-    let Abilities { write, list, .. } = probe.abilities;
-    if write && list {
-        return Ok(());
-    }
-    let cannot = if write { "listed" } else { "written to" };
-    Err(Failure::arguments(format!("node {name} cannot be {cannot}, so it can store no objects")))
 }
 
 /// Tells how to go on after a node could not be marked.

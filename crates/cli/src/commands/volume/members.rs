@@ -27,7 +27,7 @@ pub async fn add(args: &Add, output: &Output) -> Outcome {
     for node in &mut nodes {
         volume.expect_empty_node(&node.name).await?;
         let probe = volume.probe_node(&node.name).await?;
-        init::expect_useful(&node.name, &probe)?;
+        probe.expect_useful(&node.name)?;
         node.abilities = Some(probe.abilities);
         edit.add(node)?;
         probes.push(probe);

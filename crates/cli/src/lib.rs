@@ -1,0 +1,63 @@
+//! The command line: flags become a job, the job runs, its outcome becomes an exit code.
+//!
+//! No algorithm lives here. `args` defines every flag once (parser, help, man page and completions
+//! are derived from it), `commands` turns arguments into calls of the library crates, `output`
+//! prints results, and `exit` is the one place that knows exit codes.
+//!
+//! The program `paritas` calls [`run`]. So does the Python package, whose compiled module then is
+//! the command as well.
+
+mod args;
+mod commands;
+mod exit;
+mod output;
+
+use std::ffi::OsString;
+use std::io::Write;
+
+use crate::args::help;
+use crate::exit::{Exit, Failure};
+use crate::output::Output;
+
+/// Runs the command that `arguments` name, the first of which is the name of the program. Returns
+/// the exit code.
+///
+/// The process must belong to the command: its handlers of signals and of panics are set, and stay.
+pub fn run(arguments: Vec<OsString>) -> u8 {
+    exit_of(&arguments) as u8
+}
+
+fn exit_of(arguments: &[OsString]) -> Exit {
+    if arguments.len() < 2 {
+        output::print_words(&help::first_words());
+        return Exit::Arguments;
+    }
+    let json = arguments.iter().any(|arg| arg == "--json");
+    let args = match help::parse(arguments) {
+        Ok(args) => args,
+        Err(error) if !error.use_stderr() => {
+            let printed = error.print().and_then(|()| std::io::stdout().flush());
+            let printed = output::expect_printed("standard output", printed);
+            return printed.map_or_else(|failure| report(json, &failure), |()| Exit::Done);
+        }
+        Err(error) if !json => {
+            output::print_usage(error, arguments);
+            return Exit::Arguments;
+        }
+        Err(error) => return report(true, &Failure::arguments(error.render().to_string().trim())),
+    };
+    exit::when_memory_is_out();
+    exit::when_files_are_limited();
+    let output = Output::new(&args);
+    let run = std::panic::catch_unwind(|| commands::run(args.command, &output));
+    match run.map(|outcome| outcome.and_then(|exit| output.finish(exit))) {
+        Ok(Ok(exit)) => exit,
+        Ok(Err(failure)) => report(json, &failure),
+        Err(_) => report(json, &Failure::internal("this is a bug in paritas; please report it")),
+    }
+}
+
+fn report(json: bool, failure: &Failure) -> Exit {
+    output::print_failure(json, failure);
+    failure.exit
+}

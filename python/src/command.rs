@@ -1,0 +1,12 @@
+//! The command `paritas`, which `paritas/__main__.py` starts.
+
+use std::ffi::OsString;
+
+use pyo3::prelude::*;
+
+/// Runs the command with its arguments, the name of the program first. Returns the exit code. The
+/// process must be the command's own: handlers of signals are set, and stay.
+#[pyfunction]
+pub fn run_command(py: Python<'_>, arguments: Vec<OsString>) -> u8 {
+    py.detach(|| paritas_cli::run(arguments))
+}

@@ -1,0 +1,317 @@
+//! Protections: parity beside files that stay where they are.
+
+use std::path::PathBuf;
+
+use paritas_protect::{FileState, ProtectJob, Protection, RepairJob, Skipped, VerifyOptions};
+use pyo3::prelude::*;
+
+use crate::codec::number_of_threads;
+use crate::errors::{Failure, Result, failed, lost};
+use crate::files::{Paths, run};
+use crate::time::seconds;
+
+/// What was protected.
+#[pyclass(frozen, get_all, module = "paritas")]
+pub struct ProtectReport {
+    /// The id of the protection.
+    id: String,
+    /// The number of protected files.
+    files: u64,
+    /// The number of bytes of these files.
+    bytes: u64,
+    /// The parity files.
+    parity_files: Vec<PathBuf>,
+    /// The number of bytes of all parity files.
+    stored_bytes: u64,
+    /// The paths that are not protected, each with the reason.
+    skipped: Vec<(PathBuf, String)>,
+    /// Patterns of `exclude` that match nothing, perhaps because they are misspelt.
+    unmatched: Vec<String>,
+    /// What the caller should know.
+    warnings: Vec<String>,
+}
+
+/// Puts parity beside files and folders, as `paritas protect` does: the files stay as they are, and
+/// any damage to them is repaired as long as no more is lost than there is parity.
+///
+/// `redundancy` is the size of the parity, `exclude` has patterns of paths that are left out, by
+/// the rules of gitignore. The parity goes to `.paritas` in the root, or to the directories
+/// `parity_dirs`, which must exist. `label` begins the names of its files. Raises StorageError if
+/// the files are protected already, unless `force` is set; files that cannot be read are named in
+/// `skipped`.
+#[pyfunction]
+#[pyo3(signature = (paths, *, redundancy = "10%", parity_dirs = None, exclude = Vec::new(), label = None, force = false, sync = true, threads = None))]
+#[expect(clippy::too_many_arguments, reason = "Python's callers name them")]
+pub fn protect(
+    py: Python<'_>,
+    paths: Paths,
+    redundancy: &str,
+    parity_dirs: Option<Paths>,
+    exclude: Vec<String>,
+    label: Option<String>,
+    force: bool,
+    sync: bool,
+    threads: Option<usize>,
+) -> Result<ProtectReport> {
+    let job = ProtectJob::new(paths.0)
+        .redundancy(redundancy.parse()?)
+        .parity_dirs(parity_dirs.map_or_else(Vec::new, |directories| directories.0))
+        .excludes(exclude)
+        .label(label)
+        .force(force)
+        .sync(sync)
+        .threads(number_of_threads(threads)?);
+    run(py, |progress| {
+        let plan = paritas_protect::plan(&job)?;
+        let report = paritas_protect::protect(&plan, progress)?;
+        Ok(ProtectReport {
+            id: report.id.to_string(),
+            files: report.files,
+            bytes: report.bytes,
+            parity_files: report.parity_files,
+            stored_bytes: report.stored_bytes,
+            skipped: report.skipped.into_iter().map(with_reason).collect(),
+            unmatched: report.unmatched_excludes,
+            warnings: report.warnings,
+        })
+    })
+}
+
+fn with_reason(Skipped { path, reason, .. }: Skipped) -> (PathBuf, String) {
+    (path, reason)
+}
+
+/// What is known of a protection without reading the files.
+#[pyclass(frozen, get_all, module = "paritas")]
+pub struct ProtectionInfo {
+    /// Its id.
+    id: String,
+    /// The beginning of the names of its parity files.
+    label: String,
+    /// The directory that the paths of protected files are relative to.
+    root: PathBuf,
+    /// The number of protected files.
+    files: u64,
+    /// The number of bytes of these files.
+    bytes: u64,
+    /// The redundancy that was asked for, such as `10%`.
+    redundancy: String,
+    /// The number of bytes of all parity blocks.
+    parity_bytes: u64,
+    /// The parity files that were found.
+    parity_files: Vec<PathBuf>,
+    /// The patterns of paths that are left out.
+    exclude: Vec<String>,
+    /// When the protection was made or updated, in seconds since 1970.
+    created: f64,
+}
+
+/// Returns what is known of the protections at `paths`: protected directories and files, parity
+/// files, or directories with parity. Reads catalogues alone. Raises NotFoundError if a path belongs
+/// to no protection.
+#[pyfunction]
+pub fn info(py: Python<'_>, paths: Paths) -> Result<Vec<ProtectionInfo>> {
+    let describe = |protection: &Protection| ProtectionInfo {
+        id: protection.id().to_string(),
+        label: protection.label(),
+        root: protection.root().to_owned(),
+        files: protection.files(),
+        bytes: protection.bytes(),
+        redundancy: protection.redundancy().to_string(),
+        parity_bytes: protection.parity_bytes(),
+        parity_files: protection.parity_files().map(ToOwned::to_owned).collect(),
+        exclude: protection.excludes().to_vec(),
+        created: seconds(protection.created()),
+    };
+    run(py, |_| Ok(paritas_protect::find(&paths.0)?.iter().map(describe).collect()))
+}
+
+/// The state of a protection.
+#[pyclass(frozen, get_all, module = "paritas")]
+pub struct ProtectionReport {
+    /// Its id.
+    id: String,
+    /// The directory that the paths of protected files are relative to.
+    root: PathBuf,
+    /// `intact`, `repairable`, `unknown` or `lost`.
+    status: &'static str,
+    /// The number of protected files.
+    files: u64,
+    /// The number of protected files whose bytes are right, under their own name or another.
+    intact_files: u64,
+    /// What is protected and is not as it was, by path.
+    findings: Vec<Py<FileFinding>>,
+    /// The parity files that are not intact.
+    parity: Vec<PathBuf>,
+    /// The files that are not protected yet.
+    new: Vec<PathBuf>,
+}
+
+/// Something that is protected and is not as it was.
+#[pyclass(frozen, get_all, module = "paritas")]
+pub struct FileFinding {
+    /// The path.
+    path: PathBuf,
+    /// `touched`, `damaged`, `changed`, `missing`, `moved` or `unreadable`. Touched and moved files
+    /// are intact.
+    state: &'static str,
+    /// The ranges of damaged or changed bytes.
+    ranges: Vec<(u64, u64)>,
+    /// Where the file is now, if it was moved.
+    moved_to: Option<PathBuf>,
+    /// Why it cannot be read.
+    reason: Option<String>,
+}
+
+impl From<paritas_protect::FileFinding> for FileFinding {
+    fn from(finding: paritas_protect::FileFinding) -> Self {
+        let pairs = |ranges: Vec<std::ops::Range<u64>>| {
+            ranges.into_iter().map(|range| (range.start, range.end)).collect()
+        };
+        let (state, ranges, moved_to, reason) = match finding.state {
+            FileState::Touched => ("touched", Vec::new(), None, None),
+            FileState::Damaged(ranges) => ("damaged", pairs(ranges), None, None),
+            FileState::Changed(ranges) => ("changed", pairs(ranges), None, None),
+            FileState::Missing => ("missing", Vec::new(), None, None),
+            FileState::Moved(path) => ("moved", Vec::new(), Some(path), None),
+            FileState::Unreadable(reason) => ("unreadable", Vec::new(), None, Some(reason)),
+        };
+        Self { path: finding.path, state, ranges, moved_to, reason }
+    }
+}
+
+/// Reads every protected file and all parity of the protections at `paths`. Returns a report for
+/// each protection: damage is no exception. With `quick`, nothing is read, and files that have their
+/// size and time count as intact.
+#[pyfunction]
+#[pyo3(signature = (paths, *, quick = false, threads = None))]
+pub fn verify(
+    py: Python<'_>,
+    paths: Paths,
+    quick: bool,
+    threads: Option<usize>,
+) -> Result<Vec<ProtectionReport>> {
+    let options = VerifyOptions::default().quick(quick).threads(number_of_threads(threads)?);
+    let verified = run(py, |progress| -> Result<Vec<_>> {
+        let found = paritas_protect::find(&paths.0)?.into_iter().map(|protection| {
+            let report = paritas_protect::verify(&protection, &options, progress)?;
+            Ok((protection, report))
+        });
+        found.collect()
+    })?;
+    verified.into_iter().map(|(protection, report)| shown(py, &protection, report)).collect()
+}
+
+fn shown(
+    py: Python<'_>,
+    protection: &Protection,
+    report: paritas_protect::VerifyReport,
+) -> Result<ProtectionReport> {
+    let status = report.state().name();
+    let findings =
+        report.findings.into_iter().map(|finding| Py::new(py, FileFinding::from(finding)));
+    Ok(ProtectionReport {
+        id: protection.id().to_string(),
+        root: protection.root().to_owned(),
+        status,
+        files: report.files,
+        intact_files: report.intact_files,
+        findings: findings.collect::<PyResult<_>>()?,
+        parity: report.parity.into_iter().map(|finding| finding.path).collect(),
+        new: report.new,
+    })
+}
+
+/// What a repair did to protected files.
+#[pyclass(frozen, get_all, module = "paritas")]
+pub struct RestoreReport {
+    /// The id of the protection.
+    id: String,
+    /// The state before the repair, as `verify` tells it.
+    status: &'static str,
+    /// The files, directories and links that were restored, or would be.
+    restored: Vec<PathBuf>,
+    /// The files that were moved back: from where, and to where.
+    moved_back: Vec<(PathBuf, PathBuf)>,
+    /// The parity files that were written anew, or would be.
+    parity: Vec<PathBuf>,
+    /// What was replaced: the path that it had, and the one that it has now.
+    kept: Vec<(PathBuf, PathBuf)>,
+    /// What the caller should know.
+    warnings: Vec<String>,
+}
+
+/// Restores what is damaged or missing of the protections at `paths`, and the parity. Files that
+/// somebody has changed stay as they are unless `restore_changed` is set, and moved files stay where
+/// they are unless `move_back` is set. With `to`, restored files go to that directory, and nothing
+/// else changes. With `dry_run`, nothing is written, and the reports say what would be.
+///
+/// If something cannot be restored, everything else is. Then LossError is raised if too many blocks
+/// are lost, or StorageError if the system refused something.
+#[pyfunction]
+#[pyo3(signature = (paths, *, to = None, restore_changed = false, move_back = false, dry_run = false, sync = true, threads = None))]
+#[expect(clippy::too_many_arguments, reason = "Python's callers name them")]
+pub fn repair(
+    py: Python<'_>,
+    paths: Paths,
+    to: Option<PathBuf>,
+    restore_changed: bool,
+    move_back: bool,
+    dry_run: bool,
+    sync: bool,
+    threads: Option<usize>,
+) -> Result<Vec<RestoreReport>> {
+    let job = RepairJob::default()
+        .to(to)
+        .restore_changed(restore_changed)
+        .move_back(move_back)
+        .dry_run(dry_run)
+        .sync(sync)
+        .threads(number_of_threads(threads)?);
+    run(py, |progress| {
+        let found = paritas_protect::find(&paths.0)?;
+        let restore = |protection: &Protection| -> Result<_> {
+            let report = paritas_protect::repair(protection, &job, progress)?;
+            Ok((protection.id().to_string(), report))
+        };
+        let restored: Vec<Result<_>> = found.iter().map(restore).collect();
+        let restored: Vec<_> = restored.into_iter().collect::<Result<_>>()?;
+        if !dry_run {
+            restored.iter().try_for_each(|(_, report)| expect_whole(report))?;
+        }
+        Ok(restored.into_iter().map(RestoreReport::of).collect())
+    })
+}
+
+impl RestoreReport {
+    fn of((id, report): (String, paritas_protect::RepairReport)) -> Self {
+        Self {
+            id,
+            status: report.found.state().name(),
+            restored: report.restored,
+            moved_back: report.moved_back,
+            parity: report.parity,
+            kept: report.kept,
+            warnings: report.warnings,
+        }
+    }
+}
+
+/// Raises what could not be restored.
+fn expect_whole(report: &paritas_protect::RepairReport) -> std::result::Result<(), Failure> {
+    let among = |count: usize| match count {
+        1 => String::new(),
+        count => format!(" and {} others", count - 1),
+    };
+    if let Some(first) = report.lost.first() {
+        let others = among(report.lost.len());
+        return Err(lost(format!("too few blocks are left for {}{others}", first.display())));
+    }
+    match report.failed.first() {
+        Some(Skipped { path, reason, .. }) => {
+            let others = among(report.failed.len());
+            Err(failed(format!("{} cannot be restored: {reason}{others}", path.display())))
+        }
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,98 @@
+"""Parity beside files that stay where they are."""
+
+import os
+import signal
+
+import paritas
+import pytest
+
+
+@pytest.fixture
+def photos(tmp_path):
+    root = tmp_path / "photos"
+    (root / "2005").mkdir(parents=True)
+    for number in range(5):
+        (root / "2005" / f"{number}.jpg").write_bytes(os.urandom(20_000))
+    return root
+
+
+def overwrite(path, at):
+    """Overwrites some bytes. To the system this is the work of a program, not of a disk."""
+    with open(path, "r+b") as file:
+        file.seek(at)
+        file.write(bytes(100))
+
+
+def test_damage_is_found_and_repaired(photos):
+    made = paritas.protect(photos, redundancy="50%", sync=False)
+    assert (made.files, made.bytes, made.skipped, made.warnings) == (5, 100_000, [], [])
+    assert all(path.is_file() for path in made.parity_files)
+    [known] = paritas.info(photos)
+    assert (known.id, known.root, known.files, known.redundancy) == (made.id, photos, 5, "50%")
+    assert [report.status for report in paritas.verify(photos)] == ["intact"]
+
+    one, two = photos / "2005" / "1.jpg", photos / "2005" / "2.jpg"
+    before = one.read_bytes(), two.read_bytes()
+    overwrite(one, 5_000)
+    two.unlink()
+    [report] = paritas.verify([photos])
+    assert (report.status, report.files, report.intact_files) == ("repairable", 5, 3)
+    found = {finding.path: finding for finding in report.findings if finding.path.suffix == ".jpg"}
+    assert (found[one].state, found[two].state) == ("changed", "missing")
+    assert any(start <= 5_000 < end for start, end in found[one].ranges)
+
+    [would] = paritas.repair(photos, dry_run=True)
+    assert two in would.restored and one not in would.restored and not two.exists()
+    [done] = paritas.repair(photos, restore_changed=True, sync=False)
+    assert done.status == "repairable" and {one, two} <= set(done.restored)
+    assert (one.read_bytes(), two.read_bytes()) == before
+    assert [report.status for report in paritas.verify(photos)] == ["intact"]
+
+
+def test_what_cannot_be_restored_is_raised_after_the_rest(photos):
+    paritas.protect(photos, redundancy="5%", sync=False)
+    for number in range(1, 5):
+        (photos / "2005" / f"{number}.jpg").unlink()
+    assert [report.status for report in paritas.verify(photos)] == ["lost"]
+    with pytest.raises(paritas.LossError, match="too few blocks are left for .*jpg and 3 others"):
+        paritas.repair(photos, sync=False)
+
+
+def test_settings_are_the_commands(photos, tmp_path):
+    parity = tmp_path / "parity"
+    parity.mkdir()
+    settings = {"parity_dirs": parity, "exclude": ["0.jpg", "*.none"], "label": "old", "sync": False}
+    made = paritas.protect(photos, **settings)
+    assert (made.files, made.unmatched) == (4, ["*.none"])
+    assert {path.parent for path in made.parity_files} == {parity}
+    [known] = paritas.info([photos, parity])
+    assert known.label == "old" and known.exclude == ["0.jpg", "*.none"]
+    with pytest.raises(paritas.StorageError):
+        paritas.protect(photos, **settings)
+    assert paritas.protect(photos, force=True, **settings).files == 4
+    with pytest.raises(paritas.ParameterError, match="percentage"):
+        paritas.protect(photos, redundancy="a lot")
+
+
+def test_what_is_not_protected_is_told(photos):
+    for act in (paritas.info, paritas.verify, paritas.repair):
+        with pytest.raises(paritas.NotFoundError):
+            act(photos)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_an_interrupt_ends_protection(tmp_path, threads):
+    root = tmp_path / "root"
+    root.mkdir()
+    # Not sparse: holes are not read.
+    with open(root / "large", "wb") as file:
+        for _ in range(64):
+            file.write(os.urandom(1 << 20) * 8)
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    signal.setitimer(signal.ITIMER_REAL, 0.05)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            paritas.protect(root, threads=threads, sync=False)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert [path for path in root.rglob("*") if path.is_file()] == [root / "large"]
