@@ -116,12 +116,12 @@ fn random_patterns_of_wide_codes() {
         let code = code(spec);
         let (codec, nodes) = (codec(&code), code.node_count());
         let shards = shards(&codec, 130);
-        let mut state = 7_usize;
+        let mut state = 7_u64;
         for _ in 0..40 {
             let mut lost: Vec<usize> = (0..nodes).collect();
             for place in 0..code.tolerance() {
                 state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                lost.swap(place, place + (state >> 33) % (nodes - place));
+                lost.swap(place, place + (state >> 33) as usize % (nodes - place));
             }
             lost.truncate(code.tolerance());
             assert!(repaired(&codec, &shards, &lost) == shards, "{spec} {lost:?}");

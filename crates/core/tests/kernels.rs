@@ -297,6 +297,7 @@ fn threads_do_not_change_the_result() {
 
 /// What a codec says about its threads is what they do: a single node, a single row, a packet of
 /// one line and the work of one thread can be shared by stripes alone.
+#[cfg_attr(target_family = "wasm", ignore = "there are no threads")]
 #[test]
 fn codecs_tell_how_work_is_shared() {
     for (spec, packet, threads, divisible) in [

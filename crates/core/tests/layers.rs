@@ -13,7 +13,7 @@ const LAYERS: [&[&str]; 5] =
     [&["error", "limits"], &["define"], &["plan"], &["run"], &["codec", "long", "lt"]];
 
 /// The crates, by their folders.
-const CRATES: [&str; 13] = [
+const CRATES: [&str; 14] = [
     "capi",
     "cli",
     "core",
@@ -27,6 +27,7 @@ const CRATES: [&str; 13] = [
     "store",
     "tune",
     "volume",
+    "wasm",
 ];
 
 /// The sources of the core.

@@ -276,6 +276,7 @@ fn unusual_matrices_are_right() {
 
 /// Covers shards large enough for several threads and for non-temporal stores, at lengths that
 /// threads do not divide evenly.
+#[cfg_attr(target_family = "wasm", ignore = "there are no threads")]
 #[test]
 fn threads_and_stores_do_not_change_the_result() {
     for spec in [
@@ -632,6 +633,7 @@ fn on_the_same_registers(kernel: Kernel) -> Kernel {
     match width {
         Width::Bits64 => Kernel::Scalar,
         Width::Bits128 if cfg!(target_arch = "aarch64") => Kernel::Neon,
+        Width::Bits128 if cfg!(target_arch = "wasm32") => Kernel::Simd128,
         Width::Bits128 => Kernel::Sse2,
         Width::Bits256 => Kernel::Avx2,
         Width::Bits512 => Kernel::Avx512,

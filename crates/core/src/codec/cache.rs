@@ -161,6 +161,7 @@ mod tests {
     }
 
     /// Two threads at least ask while the answer is prepared.
+    #[cfg_attr(target_family = "wasm", ignore = "there are no threads")]
     #[test]
     fn threads_with_the_same_question_wait_for_one_answer() {
         let (cache, prepared) = (Cache::default(), AtomicUsize::new(0));

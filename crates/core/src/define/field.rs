@@ -283,6 +283,11 @@ fn greatest_common_divisor(mut a: u64, mut b: u64) -> u64 {
     a
 }
 
+/// Returns the number of elements of GF(2^w); the largest number where 2^w does not fit.
+pub(crate) fn elements(w: usize) -> usize {
+    u32::try_from(w).ok().and_then(|w| 1_usize.checked_shl(w)).unwrap_or(usize::MAX)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

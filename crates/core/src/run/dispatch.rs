@@ -38,6 +38,8 @@ pub enum Kernel {
     Avx512,
     /// Tiled, NEON.
     Neon,
+    /// Tiled, the 128-bit registers of WebAssembly.
+    Simd128,
     /// Compiled, AVX2.
     JitAvx2,
     /// Compiled, AVX-512 on 32-byte vectors.
@@ -65,7 +67,7 @@ pub enum Kernel {
 pub enum Width {
     /// General registers.
     Bits64,
-    /// SSE2 or NEON.
+    /// SSE2, NEON or those of WebAssembly.
     Bits128,
     /// AVX2.
     Bits256,
@@ -80,6 +82,7 @@ impl Width {
         match self {
             Self::Bits64 => Kernel::Scalar,
             Self::Bits128 if cfg!(target_arch = "aarch64") => Kernel::Neon,
+            Self::Bits128 if cfg!(target_arch = "wasm32") => Kernel::Simd128,
             Self::Bits128 => Kernel::Sse2,
             Self::Bits256 => Kernel::Avx2,
             Self::Bits512 => Kernel::Avx512,
@@ -99,6 +102,8 @@ pub enum WordKernel {
     Packetwise64,
     /// Tiled, 64-bit registers.
     Scalar,
+    /// Tiled: tables, the 128-bit registers of WebAssembly.
+    Simd128,
     /// Compiled: tables, SSSE3.
     Ssse3,
     /// Compiled: tables, NEON.
@@ -119,6 +124,7 @@ impl WordKernel {
         #[cfg(feature = "research")]
         Self::Packetwise64,
         Self::Scalar,
+        Self::Simd128,
         Self::Ssse3,
         Self::Neon,
         Self::Avx2,
@@ -133,6 +139,7 @@ impl WordKernel {
             #[cfg(feature = "research")]
             Self::Packetwise64 => "words-packetwise64",
             Self::Scalar => "words-scalar",
+            Self::Simd128 => "words-simd128",
             Self::Ssse3 => "words-ssse3",
             Self::Neon => "words-neon",
             Self::Avx2 => "words-avx2",
@@ -144,7 +151,10 @@ impl WordKernel {
 
     /// Whether this processor can run the kernel.
     pub fn is_available(self) -> bool {
-        self.isa().is_none_or(Isa::is_available)
+        match self {
+            Self::Simd128 => Kernel::Simd128.is_available(),
+            _ => self.isa().is_none_or(Isa::is_available),
+        }
     }
 
     /// The word kernels that this processor can run, in the order of [`WordKernel::ALL`].
@@ -204,6 +214,7 @@ impl WordKernel {
             Kernel::Sse2 => Self::Ssse3,
             Kernel::Avx2 | Kernel::JitAvx2 => Self::Avx2,
             Kernel::Neon | Kernel::JitNeon | Kernel::JitNeonSha3 => Self::Neon,
+            Kernel::Simd128 => Self::Simd128,
             Kernel::JitAvx512Vl => Self::Gfni256,
             Kernel::Avx512 | Kernel::JitAvx512 => Self::Gfni512,
         }
@@ -214,7 +225,7 @@ impl WordKernel {
         match self {
             #[cfg(feature = "research")]
             Self::Packetwise64 => None,
-            Self::Scalar => None,
+            Self::Scalar | Self::Simd128 => None,
             Self::Ssse3 => Some(Isa::Ssse3),
             Self::Neon => Some(Isa::Neon),
             Self::Avx2 => Some(Isa::Avx2),
@@ -245,6 +256,8 @@ impl WordKernel {
             Self::Gfni512 => Some(tiled::avx512::WORDS_GFNI),
             #[cfg(target_arch = "aarch64")]
             Self::Neon => Some(tiled::neon::WORDS),
+            #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+            Self::Simd128 => Some(tiled::simd128::WORDS),
             _ => None,
         }
     }
@@ -257,6 +270,7 @@ impl WordKernel {
             Self::Scalar => Kernel::Scalar,
             Self::Ssse3 => Kernel::Sse2,
             Self::Neon => Kernel::Neon,
+            Self::Simd128 => Kernel::Simd128,
             Self::Avx2 | Self::Gfni256 => Kernel::Avx2,
             Self::Avx512 | Self::Gfni512 => Kernel::Avx512,
         }
@@ -419,6 +433,7 @@ impl Kernel {
         Self::Avx2,
         Self::Avx512,
         Self::Neon,
+        Self::Simd128,
         Self::JitAvx2,
         Self::JitAvx512Vl,
         Self::JitAvx512,
@@ -434,6 +449,7 @@ impl Kernel {
             Self::Avx2 => "avx2",
             Self::Avx512 => "avx512",
             Self::Neon => "neon",
+            Self::Simd128 => "simd128",
             Self::JitAvx2 => "jit-avx2",
             Self::JitAvx512Vl => "jit-avx512vl",
             Self::JitAvx512 => "jit-avx512",
@@ -492,7 +508,7 @@ impl Kernel {
             #[cfg(feature = "research")]
             Self::Packetwise(width) | Self::Datawise(width) => width.tiled().vector_bytes(),
             Self::Scalar => 8,
-            Self::Sse2 | Self::Neon | Self::JitNeon | Self::JitNeonSha3 => 16,
+            Self::Sse2 | Self::Neon | Self::Simd128 | Self::JitNeon | Self::JitNeonSha3 => 16,
             Self::Avx2 | Self::JitAvx2 | Self::JitAvx512Vl => 32,
             Self::Avx512 | Self::JitAvx512 => 64,
         }
@@ -521,6 +537,8 @@ impl Kernel {
             Self::Avx512 => tiled::avx512::runners(),
             #[cfg(target_arch = "aarch64")]
             Self::Neon => tiled::neon::runners(),
+            #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+            Self::Simd128 => tiled::simd128::runners(),
             _ => None,
         }
     }

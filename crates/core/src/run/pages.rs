@@ -5,11 +5,14 @@
 //! decoded in 25 ms. In pages of 2 MiB it takes 13 ms, little more than the clearing. Large pages
 //! also do not use up the processor's address translations where a thousand blocks are written side
 //! by side. Linux gives large pages on request (`MADV_HUGEPAGE`). On other systems, and where Linux
-//! has no large pages left, the pages are ordinary ones.
+//! has no large pages left, the pages are ordinary ones. WebAssembly has no pages to map, so there
+//! the bytes come from the allocator.
 
 use std::fmt;
+use std::io;
 use std::ops::{Deref, DerefMut};
 
+#[cfg(not(target_family = "wasm"))]
 use memmap2::MmapMut;
 
 use crate::error::{Error, Result};
@@ -27,9 +30,14 @@ const LARGE_PAGE: usize = 2 << 20;
 /// # Ok::<(), paritas::Error>(())
 /// ```
 pub struct Pages {
-    map: MmapMut,
+    map: Mapping,
     bytes: usize,
 }
+
+#[cfg(not(target_family = "wasm"))]
+type Mapping = MmapMut;
+#[cfg(target_family = "wasm")]
+type Mapping = Vec<u8>;
 
 impl Pages {
     /// Maps `bytes` zero bytes, which cost nothing until they are touched.
@@ -39,15 +47,30 @@ impl Pages {
     /// would abort instead.
     pub fn zeroed(bytes: usize) -> Result<Self> {
         // A mapping cannot be empty.
-        let map = MmapMut::map_anon(bytes.max(1)).map_err(|error| Error::memory(bytes, error))?;
+        let map = map(bytes.max(1)).map_err(|error| Error::memory(bytes, error))?;
         ask_for_large_pages(&map);
         Ok(Self { map, bytes })
     }
 }
 
+/// Maps zero bytes.
+#[cfg(not(target_family = "wasm"))]
+fn map(bytes: usize) -> io::Result<Mapping> {
+    MmapMut::map_anon(bytes)
+}
+
+/// Allocates zero bytes.
+#[cfg(target_family = "wasm")]
+fn map(bytes: usize) -> io::Result<Mapping> {
+    let mut memory = Vec::new();
+    memory.try_reserve_exact(bytes)?;
+    memory.resize(bytes, 0);
+    Ok(memory)
+}
+
 /// Asks for large pages. A system that refuses has pages of one size only.
 #[cfg(target_os = "linux")]
-fn ask_for_large_pages(map: &MmapMut) {
+fn ask_for_large_pages(map: &Mapping) {
     if map.len() >= LARGE_PAGE {
         let _ = map.advise(memmap2::Advice::HugePage);
     }
@@ -55,7 +78,7 @@ fn ask_for_large_pages(map: &MmapMut) {
 
 /// Does nothing: other systems offer no way to ask, or need none.
 #[cfg(not(target_os = "linux"))]
-fn ask_for_large_pages(map: &MmapMut) {
+fn ask_for_large_pages(map: &Mapping) {
     let _ = map.len() >= LARGE_PAGE;
 }
 
@@ -108,7 +131,9 @@ mod tests {
         assert!(error.to_string().contains(&(usize::MAX / 2).to_string()), "{error}");
         assert_eq!(error.expected(), Some(usize::MAX as u64 / 2));
         assert!(error.io_kind().is_some());
-        let source = std::error::Error::source(&error).unwrap().downcast_ref::<std::io::Error>();
+        let source = std::error::Error::source(&error).unwrap().downcast_ref::<io::Error>();
+        assert!(source.is_some());
+        #[cfg(not(target_family = "wasm"))]
         assert!(source.is_some_and(|source| source.raw_os_error().is_some()));
     }
 }

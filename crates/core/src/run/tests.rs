@@ -10,7 +10,9 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 
-use crate::error::{ErrorKind, Result};
+#[cfg(target_pointer_width = "64")]
+use crate::error::ErrorKind;
+use crate::error::Result;
 use crate::plan::execution::Execution;
 use crate::plan::interpret::interpret;
 use crate::plan::program::{CellLocation, Program};
@@ -243,6 +245,7 @@ proptest! {
 }
 
 /// A strip with shorter packets is run in a copy with whole packets, which no memory may hold.
+#[cfg(target_pointer_width = "64")]
 #[test]
 fn packets_that_no_memory_holds_are_refused() {
     let schedule: Schedule = "inputs 1 temps 0 outputs 1\no0 = i0\n".parse().unwrap();
@@ -269,6 +272,7 @@ impl PreparedKernel for Notes {
 
 /// Where packets are smaller than the body of compiled code, only the last thread has stripes that
 /// are no whole body, and which the tiled kernel runs.
+#[cfg_attr(target_family = "wasm", ignore = "there are no threads")]
 #[test]
 fn threads_get_whole_bodies() {
     let packets = "inputs 1 temps 0 outputs 1\no0 = i0\n";

@@ -73,7 +73,7 @@ mod tests {
             ),
             ("blaum-roth:k=7,w=7", "use w = 10"),
             ("blaum-roth:k=7,w=6", "use w = 10"),
-            ("blaum-roth:k=3,w=18446744073709551615", "use w = 256"),
+            (&format!("blaum-roth:k=3,w={}", usize::MAX), "use w = 256"),
             ("blaum-roth:k=0", "k must be from 1 to 256; got"),
             ("blaum-roth:k=257", "k must be from 1 to 256; got"),
         ] {

@@ -15,7 +15,7 @@ use crate::define::cauchy::CauchyMatrix;
 use crate::define::cells::NodeId;
 use crate::define::code::Code;
 use crate::define::families::Family;
-use crate::define::field::Field;
+use crate::define::field::{Field, elements};
 use crate::define::pin::Pin;
 use crate::define::spec::Spec;
 use crate::define::symbols::expect_size;
@@ -33,7 +33,7 @@ pub(super) const FAMILY: Family = Family {
 const LIMITS: FamilyLimits = FamilyLimits {
     keys: &["k", "m", "w", "points", "rows", "columns"],
     widest: 16,
-    most_nodes: |_, w| 1 << w,
+    most_nodes: |_, w| elements(w),
 };
 
 fn define(spec: &Spec) -> Result<Code> {

@@ -18,7 +18,7 @@
 use crate::define::code::Code;
 use crate::define::families::cauchy::{CauchyShape, FamilyLimits};
 use crate::define::families::{Family, cauchy_orig, rebuild_fixed};
-use crate::define::field::Field;
+use crate::define::field::{Field, elements};
 use crate::define::ones::{Ones, WIDEST_TABLE};
 use crate::define::spec::Spec;
 use crate::error::{Error, Result};
@@ -37,7 +37,7 @@ pub(super) const FAMILY: Family = Family {
 const LIMITS: FamilyLimits = FamilyLimits {
     keys: &["k", "m", "w"],
     widest: 32,
-    most_nodes: |m, w| (1 << w).max(if m == 2 { best_elements(w) + 2 } else { 0 }),
+    most_nodes: |m, w| elements(w).max(if m == 2 { best_elements(w) + 2 } else { 0 }),
 };
 
 fn define(spec: &Spec) -> Result<Code> {

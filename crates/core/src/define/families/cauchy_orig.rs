@@ -10,7 +10,7 @@ use crate::define::builder::CodeBuilder;
 use crate::define::code::Code;
 use crate::define::families::cauchy::{CauchyShape, FamilyLimits};
 use crate::define::families::{Family, rebuild_fixed};
-use crate::define::field::Field;
+use crate::define::field::{Field, elements};
 use crate::define::pin::Pin;
 use crate::define::spec::Spec;
 use crate::define::symbols::SymbolMatrix;
@@ -26,7 +26,7 @@ pub(super) const FAMILY: Family = Family {
 };
 
 const LIMITS: FamilyLimits =
-    FamilyLimits { keys: &["k", "m", "w"], widest: 32, most_nodes: |_, w| 1 << w };
+    FamilyLimits { keys: &["k", "m", "w"], widest: 32, most_nodes: |_, w| elements(w) };
 
 fn define(spec: &Spec) -> Result<Code> {
     let shape = LIMITS.read(spec)?;

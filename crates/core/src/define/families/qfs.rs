@@ -12,7 +12,7 @@
 use crate::define::builder::CodeBuilder;
 use crate::define::code::Code;
 use crate::define::families::Family;
-use crate::define::field::Field;
+use crate::define::field::{Field, elements};
 use crate::define::pin::Pin;
 use crate::define::spec::Spec;
 use crate::define::symbols::{SymbolMatrix, expect_size};
@@ -47,9 +47,9 @@ fn read(spec: &Spec) -> Result<(usize, usize)> {
         let message = format!("{spec}: w must be from 2 to 32; got {w}");
         return Err(Error::parameters(message));
     }
-    let most = (1_usize << w) - 1;
+    let most = elements(w) - 1;
     if !(1..=most).contains(&k) {
-        let wider = (w + 1..=32).find(|&w| (1..1 << w).contains(&k));
+        let wider = (w + 1..=32).find(|&w| (1..elements(w)).contains(&k));
         let hint = wider.map(|w| format!("; or use w = {w}")).unwrap_or_default();
         return Err(Error::parameters(format!(
             "{spec}: k must be from 1 to {most}, because the powers of two repeat; got {k}{hint}"

@@ -13,7 +13,7 @@
 use crate::define::builder::CodeBuilder;
 use crate::define::code::Code;
 use crate::define::families::Family;
-use crate::define::field::Field;
+use crate::define::field::{Field, elements};
 use crate::define::pin::Pin;
 use crate::define::spec::Spec;
 use crate::define::symbols::{SymbolMatrix, WORD_WIDTHS, expect_size};
@@ -84,11 +84,11 @@ impl Raid6Shape {
             let message = format!("{spec}: w must be from 1 to 32; got {w}");
             return Err(Error::parameters(message));
         }
-        let most = (1_usize << w) - 1;
+        let most = elements(w) - 1;
         if k == 0 || k > most {
             let wider =
                 (w + 1..=32).filter(|w| layout == SymbolLayout::Packets || WORD_WIDTHS.contains(w));
-            let wider = wider.filter(|_| k > 0).find(|&w| k < 1 << w);
+            let wider = wider.filter(|_| k > 0).find(|&w| k < elements(w));
             let hint = wider.map(|w| format!("; or use w = {w}")).unwrap_or_default();
             return Err(Error::parameters(format!(
                 "{spec}: k must be from 1 to {most}, because the powers of two repeat; got {k}{hint}"

@@ -27,7 +27,7 @@
 
 use crate::define::code::Code;
 use crate::define::families::{Family, words};
-use crate::define::field::Field;
+use crate::define::field::{Field, elements};
 use crate::define::pin::Pin;
 use crate::define::spec::Spec;
 use crate::define::symbols::{WORD_WIDTHS, expect_size};
@@ -58,7 +58,7 @@ impl RsShape {
     fn read(spec: &Spec) -> Result<Self> {
         spec.allow(&["k", "m", "w"])?;
         let (k, m) = (spec.required("k")?, spec.required("m")?);
-        let fits = |&w: &usize| k.saturating_add(m) <= 1 << w;
+        let fits = |&w: &usize| k.saturating_add(m) <= elements(w);
         let smallest = WORD_WIDTHS.into_iter().find(fits).unwrap_or(WORD_WIDTHS[2]);
         let w = spec.number("w")?.unwrap_or(smallest);
         if !WORD_WIDTHS.contains(&w) {

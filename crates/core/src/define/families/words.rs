@@ -9,7 +9,7 @@
 
 use crate::define::builder::CodeBuilder;
 use crate::define::code::Code;
-use crate::define::field::Field;
+use crate::define::field::{Field, elements};
 use crate::define::pin::Pin;
 use crate::define::spec::Spec;
 use crate::define::symbols::SymbolMatrix;
@@ -37,7 +37,7 @@ pub(super) fn read(spec: &Spec) -> Result<(usize, usize)> {
 
 /// Refuses more nodes than the field GF(2^w) has elements.
 pub(super) fn check_nodes(spec: &Spec, k: usize, m: usize, w: usize) -> Result<()> {
-    let most = 1_usize << w;
+    let most = elements(w);
     if k > 0 && m > 0 && k.saturating_add(m) <= most {
         return Ok(());
     }

@@ -3,6 +3,7 @@
 #[cfg(any(target_arch = "aarch64", feature = "research", test))]
 use crate::run::jit::aarch64;
 use crate::run::jit::assemble::Assembled;
+use crate::run::jit::instruction::Instruction;
 use crate::run::jit::isa::Isa;
 #[cfg(target_arch = "x86_64")]
 use crate::run::jit::x86_64;
@@ -22,15 +23,27 @@ pub(crate) struct MachineCode {
 pub(crate) fn encode(isa: Isa, function: &Assembled) -> Result<MachineCode, String> {
     let Assembled { instructions, constants, .. } = function;
     let entry = constants.len();
-    let code = match isa.is_aarch64() {
-        #[cfg(any(target_arch = "aarch64", test))]
-        true => aarch64::encode(instructions, entry),
-        #[cfg(target_arch = "x86_64")]
-        false => x86_64::encode(isa, instructions, entry).map_err(|error| error.to_string())?,
-        #[allow(unreachable_patterns, reason = "what remains depends on the target")]
-        _ => return Err(foreign(isa)),
-    };
+    let code = encode_instructions(isa, instructions, entry)?;
     Ok(MachineCode { bytes: [&constants[..], &code].concat(), entry })
+}
+
+#[cfg_attr(
+    not(any(target_arch = "aarch64", target_arch = "x86_64", test)),
+    expect(unused_variables, reason = "targets without an assembler encode nothing")
+)]
+fn encode_instructions(
+    isa: Isa,
+    instructions: &[Instruction],
+    entry: usize,
+) -> Result<Vec<u8>, String> {
+    match isa.is_aarch64() {
+        #[cfg(any(target_arch = "aarch64", test))]
+        true => Ok(aarch64::encode(instructions, entry)),
+        #[cfg(target_arch = "x86_64")]
+        false => x86_64::encode(isa, instructions, entry).map_err(|error| error.to_string()),
+        #[allow(unreachable_patterns, reason = "what remains depends on the target")]
+        _ => Err(foreign(isa)),
+    }
 }
 
 /// Lists a function as text, one instruction a line; a jump's target is an instruction's number,

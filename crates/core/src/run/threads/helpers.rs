@@ -323,7 +323,7 @@ impl Drop for Posted<'_> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(target_family = "wasm")))]
 mod tests {
     use std::sync::atomic::AtomicBool;
 

@@ -98,10 +98,18 @@ impl Threads {
     }
 }
 
-/// Largest number of threads that may run: `most`, or as many as the machine has.
+/// Largest number of threads that may run: `most`, or as many as the machine has; 1 where there are
+/// no threads.
 pub(crate) fn thread_count(most: Option<NonZeroUsize>) -> usize {
+    if !HAS_THREADS {
+        return 1;
+    }
     most.map_or_else(place::processors, NonZeroUsize::get)
 }
+
+/// Whether the target can start threads. WebAssembly usually cannot, and in browsers it has no
+/// clock either, which the helpers need.
+const HAS_THREADS: bool = !cfg!(all(target_family = "wasm", not(target_feature = "atomics")));
 
 /// The stripes of one thread. A thread that has finished its own share takes stripes of the other
 /// shares, whose threads may have been slow to wake (work stealing).
@@ -191,7 +199,7 @@ pub(crate) fn over_columns(
     });
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(target_family = "wasm")))]
 mod tests {
     use super::*;
     use std::sync::Mutex;
@@ -238,7 +246,7 @@ mod tests {
             let seen = Mutex::new(vec![0; stripes]);
             let threads = Threads { most: NonZeroUsize::new(threads), bytes_each: 1 << 20 };
             for grain in [1, 64] {
-                over_stripes(stripes, grain, 1 << 40, threads, |range| {
+                over_stripes(stripes, grain, usize::MAX / 2, threads, |range| {
                     assert!(range.start.is_multiple_of(grain));
                     range.for_each(|stripe| seen.lock().unwrap()[stripe] += 1);
                 });

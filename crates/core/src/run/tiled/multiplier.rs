@@ -24,6 +24,7 @@ pub(super) unsafe trait Multiplier<V: Vector> {
 }
 
 /// Multiplies by matrices of 8 by 8 bits (GFNI).
+#[cfg(target_arch = "x86_64")]
 pub(super) struct Matrices;
 
 /// Multiplies by looking half bytes up in two tables of 16 bytes.
@@ -37,6 +38,7 @@ fn of_all_bytes<T>(form: impl Fn(ByteMap) -> T) -> [T; 256] {
     std::array::from_fn(map)
 }
 
+#[cfg(target_arch = "x86_64")]
 impl Matrices {
     pub(super) fn all() -> &'static [u64; 256] {
         static ALL: LazyLock<[u64; 256]> =

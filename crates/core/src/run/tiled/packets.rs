@@ -81,6 +81,8 @@ fn runner(bytes: usize) -> Option<PacketRunner> {
         16 => is_x86_feature_detected!("sse2").then_some(bits128 as PacketRunner),
         #[cfg(target_arch = "aarch64")]
         16 => std::arch::is_aarch64_feature_detected!("neon").then_some(bits128 as PacketRunner),
+        #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+        16 => Some(bits128),
         #[cfg(target_arch = "x86_64")]
         32 => is_x86_feature_detected!("avx2").then_some(bits256 as PacketRunner),
         #[cfg(target_arch = "x86_64")]
@@ -107,6 +109,8 @@ runner!(bits64, u64,);
 runner!(bits128, std::arch::x86_64::__m128i, target_feature(enable = "sse2"));
 #[cfg(target_arch = "aarch64")]
 runner!(bits128, std::arch::aarch64::uint8x16_t, target_feature(enable = "neon"));
+#[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+runner!(bits128, std::arch::wasm32::v128,);
 #[cfg(target_arch = "x86_64")]
 runner!(bits256, std::arch::x86_64::__m256i, target_feature(enable = "avx2"));
 #[cfg(target_arch = "x86_64")]

@@ -1,0 +1,136 @@
+// Paritas for JavaScript: the calls of paritas.d.ts, over the WebAssembly module beside this file.
+//
+// A request is a JSON object, followed by the bytes of shards; so is an answer (crates/wasm/src/message.rs).
+
+const url = new URL("./paritas.wasm", import.meta.url);
+
+async function moduleBytes() {
+  if (url.protocol !== "file:") {
+    const response = await fetch(url);
+    if (!response.ok) throw new Error(`${url}: ${response.status} ${response.statusText}`);
+    return response.arrayBuffer();
+  }
+  const { readFile } = await import("node:fs/promises");
+  return readFile(url);
+}
+
+const { instance } = await WebAssembly.instantiate(await moduleBytes(), {});
+const { memory, paritas_room, paritas_answer, paritas_answer_start } = instance.exports;
+
+/** Why a call was refused. */
+export class ParitasError extends Error {
+  constructor({ kind, message }) {
+    super(message);
+    this.name = "ParitasError";
+    this.kind = kind;
+  }
+}
+
+/** Asks the module, and returns its answer: a JSON object, with the shards that it has made. */
+function ask(request, shards = []) {
+  const lengths = shards.map((shard) => shard?.length ?? null);
+  const text = new TextEncoder().encode(JSON.stringify({ ...request, shards: lengths }));
+  const bytes = lengths.reduce((sum, length) => sum + (length ?? 0), 4 + text.length);
+  const room = paritas_room(bytes) >>> 0;
+  if (room === 0) throw new ParitasError({ kind: "Memory", message: `there is no memory for ${bytes} bytes` });
+  const message = new Uint8Array(memory.buffer, room, bytes);
+  new DataView(memory.buffer).setUint32(room, text.length, true);
+  message.set(text, 4);
+  let place = 4 + text.length;
+  for (const shard of shards) {
+    if (!shard) continue;
+    message.set(shard, place);
+    place += shard.length;
+  }
+  return read(paritas_answer() >>> 0);
+}
+
+function read(bytes) {
+  const answer = new Uint8Array(memory.buffer, paritas_answer_start() >>> 0, bytes);
+  let place = 4 + new DataView(answer.buffer, answer.byteOffset).getUint32(0, true);
+  const json = JSON.parse(new TextDecoder().decode(answer.subarray(4, place)));
+  if (json.error) throw new ParitasError(json.error);
+  json.shards = json.shards.map((length) => {
+    if (length === null) return null;
+    place += length;
+    return answer.slice(place - length, place);
+  });
+  return json;
+}
+
+function askOnly(request) {
+  const { shards: _, ...answer } = ask(request);
+  return answer;
+}
+
+const forgotten = new FinalizationRegistry((codec) => ask({ do: "close", codec }));
+
+/** Encodes and reconstructs the shards of one code, in memory. */
+export class Codec {
+  #codec;
+
+  constructor(code, { packet } = {}) {
+    const facts = askOnly({ do: "open", code, packet });
+    this.#codec = facts.codec;
+    this.code = facts.spec;
+    for (const name of ["nodes", "dataNodes", "tolerance", "unit", "packet", "kernel"]) this[name] = facts[name];
+    Object.freeze(this);
+    forgotten.register(this, this.#codec, this);
+  }
+
+  #ask(what, shards, more) {
+    return ask({ do: what, codec: this.#codec, ...more }, Array.from(shards));
+  }
+
+  split(object) {
+    return this.#ask("split", [object]).shards;
+  }
+
+  encode(shards) {
+    return this.#ask("encode", shards).shards;
+  }
+
+  reconstruct(shards) {
+    const all = Array.from(shards);
+    const made = this.#ask("reconstruct", all).shards;
+    return all.map((shard, node) => shard ?? made[node]);
+  }
+
+  verify(shards) {
+    return this.#ask("verify", shards).wrong;
+  }
+
+  join(shards, bytes) {
+    return this.#ask("join", shards, { bytes }).shards[0];
+  }
+
+  close() {
+    forgotten.unregister(this);
+    ask({ do: "close", codec: this.#codec });
+  }
+}
+
+/** Lists the families of codes. */
+export function families() {
+  return askOnly({ do: "families" }).families;
+}
+
+/** Describes a code, its nodes and its cells. */
+export function describe(code) {
+  return askOnly({ do: "code", code });
+}
+
+/** Says whether and how losses are recovered or, without losses, how a stage is encoded. */
+export function plan(code, question = {}) {
+  return askOnly({ do: "plan", code, ...question });
+}
+
+/** Tries losses of a number of nodes, and says what they cost. */
+export function survey(code, { lose, most }) {
+  return askOnly({ do: "survey", code, lose, most });
+}
+
+/** Reads and counts the text of a schedule. */
+export function readSchedule(text) {
+  return askOnly({ do: "schedule", text });
+}

@@ -1,0 +1,54 @@
+//! The functions that the WebAssembly module exports.
+//!
+//! The caller asks for room ([`paritas_room`]), writes a message there, and calls
+//! [`paritas_answer`]. The answer stays where [`paritas_answer_start`] says until the next call. No
+//! pointer is followed here: the caller writes into the module's memory from outside.
+
+// An exported name must be said to be unsafe. There is no other unsafe code.
+#![allow(unsafe_code)]
+
+use std::cell::RefCell;
+
+use crate::Module;
+
+#[derive(Default)]
+struct Exchange {
+    module: Module,
+    message: Vec<u8>,
+    answer: Vec<u8>,
+}
+
+thread_local! {
+    static EXCHANGE: RefCell<Exchange> = RefCell::default();
+}
+
+/// Makes room for a message of `bytes` bytes, and returns its address; null if there is no memory.
+#[unsafe(no_mangle)]
+pub extern "C" fn paritas_room(bytes: usize) -> *mut u8 {
+    EXCHANGE.with_borrow_mut(|exchange| {
+        // What the last exchange needed is given back before as much is taken again.
+        exchange.answer = Vec::new();
+        exchange.message = Vec::new();
+        if exchange.message.try_reserve_exact(bytes).is_err() {
+            return std::ptr::null_mut();
+        }
+        exchange.message.resize(bytes, 0);
+        exchange.message.as_mut_ptr()
+    })
+}
+
+/// Answers the message, and returns the number of bytes of the answer.
+#[unsafe(no_mangle)]
+pub extern "C" fn paritas_answer() -> usize {
+    EXCHANGE.with_borrow_mut(|exchange| {
+        let message = std::mem::take(&mut exchange.message);
+        exchange.answer = exchange.module.answer_to(&message);
+        exchange.answer.len()
+    })
+}
+
+/// Returns the address of the answer.
+#[unsafe(no_mangle)]
+pub extern "C" fn paritas_answer_start() -> *const u8 {
+    EXCHANGE.with_borrow(|exchange| exchange.answer.as_ptr())
+}

@@ -1,0 +1,283 @@
+//! Whether and how losses are recovered, cell by cell, and what that costs.
+
+use paritas::code::{CellId, CellSet, Reads};
+use paritas::erasure::{Losses, combinations};
+use paritas::research::{Cost, Op, Plan, PlanOptions, Schedule};
+use paritas::{Code, NodeId};
+use serde::{Deserialize, Serialize};
+
+use crate::facts::numbers;
+use crate::refusal::{Refusal, Result};
+
+/// A question: compute what is wanted from what is at hand at the end of a stage.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Question {
+    /// The lost nodes. If there are none, the cells of the stage are wanted: parity from data, or
+    /// what a promotion adds.
+    lost: Vec<usize>,
+    /// The stage, from 1; the last one for losses and the first one for encoding, unless it is
+    /// given.
+    stage: Option<u8>,
+    /// Whether only data is wanted, and not what else the lost nodes held.
+    data_only: bool,
+    /// Whether the fewest cells are read, instead of the fewest XORs made.
+    fewest_reads: bool,
+}
+
+/// The answer to a question.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LossAnswer {
+    /// Whether all that is wanted can be computed.
+    recovered: bool,
+    /// What the library says if it cannot.
+    reason: Option<String>,
+    /// The wanted cells.
+    cells: Vec<WantedCell>,
+    /// How the cells that can be computed are computed; null if there is none.
+    plan: Option<PlanFacts>,
+}
+
+#[derive(Debug, Serialize)]
+struct WantedCell {
+    cell: usize,
+    /// The lost data cells that keep this one from being computed; empty if it can be.
+    missing: Vec<usize>,
+}
+
+/// A plan: a schedule bound to cells.
+#[derive(Debug, Serialize)]
+pub struct PlanFacts {
+    /// The cells that the schedule's inputs are.
+    inputs: Vec<usize>,
+    /// The cells that the schedule's outputs are.
+    outputs: Vec<usize>,
+    /// Number of cells read from each node.
+    reads: Vec<usize>,
+    #[serde(flatten)]
+    schedule: ScheduleFacts,
+}
+
+/// A schedule, read and counted.
+#[derive(Debug, Serialize)]
+pub struct ScheduleFacts {
+    /// The operations, in order.
+    ops: Vec<OpFacts>,
+    /// Two-input XORs.
+    xors: usize,
+    /// Cells that are given a first value.
+    copies: usize,
+    /// XORs and copies.
+    total: usize,
+    /// Temporaries.
+    temps: usize,
+    /// Three-input XORs.
+    ternary: usize,
+    /// The text of the schedule.
+    text: String,
+}
+
+#[derive(Debug, Serialize)]
+struct OpFacts {
+    target: String,
+    accumulate: bool,
+    factor: u32,
+    sources: Vec<String>,
+}
+
+impl OpFacts {
+    fn of(op: &Op) -> Self {
+        Self {
+            target: op.target.to_string(),
+            accumulate: op.accumulate,
+            factor: op.factor,
+            sources: op.sources.iter().map(ToString::to_string).collect(),
+        }
+    }
+}
+
+impl ScheduleFacts {
+    /// Counts a schedule.
+    pub fn of(schedule: &Schedule) -> Self {
+        let cost = Cost::of(schedule);
+        Self {
+            ops: schedule.ops().iter().map(OpFacts::of).collect(),
+            xors: cost.xors,
+            copies: cost.copies,
+            total: cost.total,
+            temps: cost.temps,
+            ternary: cost.ternary,
+            text: schedule.to_string(),
+        }
+    }
+}
+
+impl Question {
+    fn options(&self) -> PlanOptions {
+        PlanOptions::default().reads(if self.fewest_reads { Reads::Fewest } else { Reads::Any })
+    }
+
+    /// Returns the cells at hand, and those that are wanted.
+    fn sets(&self, code: &Code) -> Result<(CellSet, CellSet)> {
+        let (spec, nodes, last) = (code.spec(), code.node_count(), code.stages());
+        let encodes = self.lost.is_empty() && !self.data_only;
+        let stage = self.stage.unwrap_or(if encodes { 1 } else { last });
+        if !(1..=last).contains(&stage) {
+            return Err(Refusal::request(format!(
+                "the stages of {spec} are numbered 1 to {last}; got {stage}"
+            )));
+        }
+        if let Some(node) = self.lost.iter().find(|&&node| node >= nodes) {
+            let most = nodes - 1;
+            return Err(Refusal::request(format!(
+                "the nodes of {spec} are numbered 0 to {most}; got {node}"
+            )));
+        }
+        let set = |cells: Vec<CellId>| CellSet::from_cells(code.cell_count(), cells);
+        if encodes {
+            let first = || (set(code.data_cells().to_vec()), code.made_in(1));
+            return Ok(code
+                .promotion(stage)
+                .map_or_else(first, |later| (later.reads, later.makes)));
+        }
+        let is_lost = |cell: &CellId| {
+            code.cell(*cell).place.is_some_and(|place| self.lost.contains(&place.node.index()))
+        };
+        let (lost, have): (Vec<_>, Vec<_>) = code.standing(stage).iter().partition(is_lost);
+        let have = set(have);
+        let want = match self.data_only {
+            true => {
+                let data = code.data_cells().iter().copied();
+                set(data.filter(|&cell| !have.contains(cell)).collect())
+            }
+            false => set(lost),
+        };
+        Ok((have, want))
+    }
+}
+
+impl LossAnswer {
+    /// Answers a question.
+    ///
+    /// # Errors
+    /// If the code has no such node or stage.
+    pub fn of(code: &Code, question: &Question) -> Result<Self> {
+        let (have, want) = question.sets(code)?;
+        let whole = |cell| WantedCell { cell, missing: Vec::new() };
+        match code.schedule_with(&have, &want, question.options()) {
+            Ok(plan) => Ok(Self {
+                recovered: true,
+                reason: None,
+                cells: want.iter().map(|cell| whole(cell.index())).collect(),
+                plan: Some(PlanFacts::of(code, plan)),
+            }),
+            Err(error) => Ok(Self {
+                reason: Some(error.to_string()),
+                ..Self::of_a_part(code, question, have, &want)
+            }),
+        }
+    }
+
+    /// Answers a question about cells of which some cannot be computed.
+    fn of_a_part(code: &Code, question: &Question, have: CellSet, want: &CellSet) -> Self {
+        let losses = Losses::new(code, have.clone());
+        let cell = |cell: CellId| WantedCell {
+            cell: cell.index(),
+            missing: losses.express(cell).err().map(|cells| numbers(&cells)).unwrap_or_default(),
+        };
+        let cells: Vec<WantedCell> = want.iter().map(cell).collect();
+        let found = cells.iter().filter(|cell| cell.missing.is_empty());
+        let part = CellSet::from_cells(code.cell_count(), found.map(|cell| CellId::new(cell.cell)));
+        let plan = code.schedule_with(&have, &part, question.options()).ok();
+        let plan = plan.filter(|_| !part.is_empty()).map(|plan| PlanFacts::of(code, plan));
+        Self { recovered: false, reason: None, cells, plan }
+    }
+}
+
+impl PlanFacts {
+    fn of(code: &Code, plan: Plan) -> Self {
+        Self {
+            inputs: numbers(plan.inputs()),
+            outputs: numbers(plan.outputs()),
+            reads: plan.reads(code),
+            schedule: ScheduleFacts::of(plan.schedule()),
+        }
+    }
+}
+
+/// Which losses are tried.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Survey {
+    /// Number of nodes lost at once.
+    lose: usize,
+    /// Largest number of losses that are tried.
+    most: usize,
+}
+
+/// Largest number of sets of nodes that are counted through.
+const MOST_SETS: usize = 200_000;
+
+/// What losses of a number of nodes cost.
+#[derive(Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SurveyAnswer {
+    /// Number of sets of that many nodes; null if there are too many to be counted through.
+    sets: Option<usize>,
+    /// Number of sets that were tried, evenly chosen.
+    tried: usize,
+    /// Number of tried sets after whose loss all cells can be computed. The figures below are of
+    /// these.
+    recovered: usize,
+    /// XORs of all together, and most XORs of one.
+    xors: usize,
+    worst_xors: usize,
+    /// The set that takes most XORs.
+    worst: Vec<usize>,
+    /// Cells read by all together, and most cells read by one.
+    reads: usize,
+    worst_reads: usize,
+}
+
+impl SurveyAnswer {
+    /// Tries losses.
+    ///
+    /// # Errors
+    /// If the code has fewer nodes.
+    pub fn of(code: &Code, survey: Survey) -> Result<Self> {
+        let nodes = code.node_count();
+        if survey.lose == 0 || survey.lose > nodes || survey.most == 0 {
+            return Err(Refusal::request(format!(
+                "a survey of {} must lose 1 to {nodes} nodes, in at least 1 set; got {} nodes in {}",
+                code.spec(),
+                survey.lose,
+                survey.most
+            )));
+        }
+        let sets = combinations(nodes, survey.lose).take(MOST_SETS + 1).count();
+        let step = sets.div_ceil(survey.most);
+        let counted = (sets <= MOST_SETS).then_some(sets);
+        let mut answer = Self { sets: counted, ..Self::default() };
+        for set in combinations(nodes, survey.lose).take(sets).step_by(step) {
+            answer.tried += 1;
+            answer.add(code, set);
+        }
+        Ok(answer)
+    }
+
+    fn add(&mut self, code: &Code, lost: Vec<usize>) {
+        let ids: Vec<NodeId> = lost.iter().copied().map(NodeId::new).collect();
+        let want = code.cells_of(ids.iter().copied());
+        let have = code.cells_of(code.nodes().filter(|node| !ids.contains(node)));
+        let Ok(plan) = code.schedule(&have, &want) else { return };
+        let (xors, reads) = (Cost::of(plan.schedule()).xors, plan.inputs().len());
+        self.recovered += 1;
+        self.xors += xors;
+        self.reads += reads;
+        self.worst_reads = self.worst_reads.max(reads);
+        if xors >= self.worst_xors {
+            (self.worst_xors, self.worst) = (xors, lost);
+        }
+    }
+}
