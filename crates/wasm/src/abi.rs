@@ -9,11 +9,12 @@
 
 use std::cell::RefCell;
 
-use crate::Module;
+use crate::answer::answer_to;
+use crate::kept::Kept;
 
 #[derive(Default)]
 struct Exchange {
-    module: Module,
+    kept: Kept,
     message: Vec<u8>,
     answer: Vec<u8>,
 }
@@ -42,7 +43,7 @@ pub extern "C" fn paritas_room(bytes: usize) -> *mut u8 {
 pub extern "C" fn paritas_answer() -> usize {
     EXCHANGE.with_borrow_mut(|exchange| {
         let message = std::mem::take(&mut exchange.message);
-        exchange.answer = exchange.module.answer_to(&message);
+        exchange.answer = answer_to(&mut exchange.kept, &message);
         exchange.answer.len()
     })
 }

@@ -5,10 +5,11 @@ use paritas::research::Schedule;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::kept::Kept;
 use crate::loss::{Question, Survey};
 use crate::message::Message;
 use crate::refusal::{Refusal, Result};
-use crate::{Module, facts, loss};
+use crate::{facts, loss};
 
 /// A request, by its member `do`.
 #[derive(Debug, Deserialize)]
@@ -88,41 +89,35 @@ impl Request {
     ///
     /// # Errors
     /// If the library refuses it.
-    pub(crate) fn answer(
-        self,
-        module: &mut Module,
-        message: &Message<'_>,
-    ) -> Result<Message<'static>> {
+    pub(crate) fn answer(self, kept: &mut Kept, message: &Message<'_>) -> Result<Message<'static>> {
         let json = match self {
             Self::Families {} => families(),
-            Self::Code { code } => value(&facts::CodeFacts::of(&*module.code(&code)?))?,
+            Self::Code { code } => value(&facts::CodeFacts::of(&*kept.code(&code)?))?,
             Self::Plan { code, question } => {
-                value(&loss::LossAnswer::of(&*module.code(&code)?, &question)?)?
+                value(&loss::LossAnswer::of(&*kept.code(&code)?, &question)?)?
             }
             Self::Survey { code, survey } => {
-                value(&loss::SurveyAnswer::of(&*module.code(&code)?, survey)?)?
+                value(&loss::SurveyAnswer::of(&*kept.code(&code)?, survey)?)?
             }
             Self::Schedule { text } => value(&loss::ScheduleFacts::of(&text.parse::<Schedule>()?))?,
             Self::Open { code, packet } => {
-                let code = module.code(&code)?;
-                value(&module.codecs().open((*code).clone(), packet)?)?
+                let code = kept.code(&code)?;
+                value(&kept.codecs().open((*code).clone(), packet)?)?
             }
-            Self::Close { codec } => module.codecs().close(codec),
+            Self::Close { codec } => kept.codecs().close(codec),
             Self::Split { codec } => {
-                return module.codecs().get(codec)?.split(&message.whole_shards()?);
+                return kept.codecs().get(codec)?.split(&message.whole_shards()?);
             }
             Self::Join { codec, bytes } => {
-                return module.codecs().get(codec)?.join(&message.shards, bytes);
+                return kept.codecs().get(codec)?.join(&message.shards, bytes);
             }
             Self::Encode { codec } => {
-                return module.codecs().get(codec)?.encode(&message.whole_shards()?);
+                return kept.codecs().get(codec)?.encode(&message.whole_shards()?);
             }
             Self::Reconstruct { codec } => {
-                return module.codecs().get(codec)?.reconstruct(&message.shards);
+                return kept.codecs().get(codec)?.reconstruct(&message.shards);
             }
-            Self::Verify { codec } => {
-                module.codecs().get(codec)?.verify(&message.whole_shards()?)?
-            }
+            Self::Verify { codec } => kept.codecs().get(codec)?.verify(&message.whole_shards()?)?,
         };
         Ok(Message::of(json))
     }

@@ -1,0 +1,38 @@
+//! What the module keeps between requests.
+
+use std::rc::Rc;
+
+use paritas::Code;
+
+use crate::codecs::Codecs;
+use crate::refusal::Result;
+
+/// Number of codes that are kept, so that questions about one code make it once.
+const KEPT_CODES: usize = 4;
+
+/// The codes that were asked about last, and the open codecs.
+#[derive(Default)]
+pub struct Kept {
+    codes: Vec<(String, Rc<Code>)>,
+    codecs: Codecs,
+}
+
+impl Kept {
+    /// Returns the code that a spec names.
+    ///
+    /// # Errors
+    /// If the spec names no code.
+    pub(crate) fn code(&mut self, spec: &str) -> Result<Rc<Code>> {
+        if let Some((_, code)) = self.codes.iter().find(|(name, _)| name == spec) {
+            return Ok(Rc::clone(code));
+        }
+        let code = Rc::new(spec.parse::<Code>()?);
+        self.codes.truncate(KEPT_CODES - 1);
+        self.codes.insert(0, (spec.to_owned(), Rc::clone(&code)));
+        Ok(code)
+    }
+
+    pub(crate) fn codecs(&mut self) -> &mut Codecs {
+        &mut self.codecs
+    }
+}
