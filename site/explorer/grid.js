@@ -43,8 +43,8 @@ export class Grid {
   }
 
   #size() {
-    const room = this.element.parentElement.clientWidth - 16;
-    const width = Math.max(18, Math.min(60, Math.floor(room / this.code.nodes) - 3));
+    const room = this.element.parentElement.clientWidth - 14;
+    const width = Math.max(14, Math.min(60, Math.floor(room / this.code.nodes) - 3));
     this.labelled = width >= 32;
     this.element.style.gridTemplateColumns = `repeat(${this.code.nodes}, ${width}px)`;
     this.element.style.setProperty("--cell", `${this.labelled ? 26 : Math.min(width, 18)}px`);
