@@ -94,7 +94,7 @@ async fn pieces_are_verified_repaired_and_cut_anew_as_objects_are() {
     assert_eq!(state().await, State::Intact);
     let parts = disks.files("objects");
     assert_eq!(parts.len(), 12, "the shortest piece is in its manifests");
-    std::fs::remove_file(&parts[0]).unwrap();
+    fs::remove_file(&parts[0]).unwrap();
     assert_eq!(state().await, State::Repairable);
     for name in volume.most_urgent_first("").await.unwrap() {
         volume.repair(&name, false).await.unwrap();
@@ -106,7 +106,7 @@ async fn pieces_are_verified_repaired_and_cut_anew_as_objects_are() {
     assert!(get(&other, None).await == bytes);
     let parts =
         disks.files("objects").into_iter().filter(|path| path.to_string_lossy().contains("00001"));
-    parts.take(3).for_each(|path| std::fs::remove_file(path).unwrap());
+    parts.take(3).for_each(|path| fs::remove_file(path).unwrap());
     assert_eq!(other.verify(&name(OBJECT), false).await.unwrap().state, State::Lost);
 }
 
