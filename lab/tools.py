@@ -4,6 +4,7 @@ import functools
 import importlib.util
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import venv
@@ -56,6 +57,33 @@ def debian(*packages: str) -> None:
         subprocess.run([*apt, "install", "-y", *packages], check=True, stdout=subprocess.DEVNULL)
     except (OSError, subprocess.CalledProcessError) as error:
         raise Missing(f"as root, please run: apt-get install {' '.join(packages)}") from error
+
+
+def debian_of(suite: str, *packages: str) -> pathlib.Path:
+    """Returns a folder with packages of another suite of Debian, unpacked beside the system's own. `packages` are NAME=VERSION."""
+    folder = TOOLS / f"{suite}-{'-'.join(packages)}"
+    if folder.exists():
+        return folder
+    state = folder.with_suffix(".state")
+    (state / "lists" / "partial").mkdir(parents=True, exist_ok=True)
+    (state / "cache" / "archives" / "partial").mkdir(parents=True, exist_ok=True)
+    asked = ["apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages"]
+    try:
+        mirrors = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.split()
+        mirror = next(uri for uri in mirrors if "security" not in uri)
+        (state / "sources").write_text(f"deb {mirror} {suite} main\n")
+        own = {"Dir::Etc::sourcelist": state / "sources", "Dir::Etc::sourceparts": "/dev/null",
+               "Dir::State::lists": state / "lists", "Dir::Cache": state / "cache"}
+        apt = ["apt-get", "-qq", *(word for name, value in own.items() for word in ("-o", f"{name}={value}"))]
+        subprocess.run([*apt, "update"], check=True)
+        subprocess.run([*apt, "download", *packages], check=True, cwd=state, stderr=subprocess.DEVNULL)
+        for package in state.glob("*.deb"):
+            subprocess.run(["dpkg-deb", "--extract", package, state / "root"], check=True)
+    except (OSError, StopIteration, subprocess.CalledProcessError) as error:
+        raise Missing(f"Debian's suite {suite} cannot be had for {' '.join(packages)}") from error
+    (state / "root").rename(folder)
+    shutil.rmtree(state)
+    return folder
 
 
 def environment(name: str, *packages: str) -> pathlib.Path:

@@ -71,6 +71,8 @@ REPAIRERS = ("paritas", "erasure")
 COLUMNS = ["shape", "op", "set", "align", "subject", "base", "subject_bytes", "base_bytes", "subject_ns", "base_ns"]
 # Peers of libraries that Debian has.
 DEBIAN = ("isal", "jerasure", "liberasurecode")
+# The newest ISA-L that Debian has.
+ISAL = "2.31.1-1.1"
 # Nanoseconds: a sample has as many operations as take this long, and at least one.
 SAMPLE = 250_000
 
@@ -101,12 +103,19 @@ def python() -> pathlib.Path:
 def install_debian() -> None:
     missing = [
         package
-        for package, header in [("libisal-dev", "isa-l.h"), ("libjerasure-dev", "jerasure.h"), ("liberasurecode-dev", "liberasurecode")]
+        for package, header in [("libjerasure-dev", "jerasure.h"), ("liberasurecode-dev", "liberasurecode")]
         if not pathlib.Path("/usr/include", header).exists()
     ]
     if missing:
         tools.debian(*missing)
-    linked = {"isal": ["-lisal"], "jerasure": ["-lJerasure", "-lgf_complete"], "liberasurecode": ["-lerasurecode"]}
+    # Debian 12 has ISA-L 2.30, which is from before GFNI.
+    isal = tools.debian_of("trixie", f"libisal2={ISAL}", f"libisal-dev={ISAL}") / "usr"
+    folder = next(isal.glob("lib/*/libisal.so")).parent
+    linked = {
+        "isal": [f"-I{isal}/include", f"-L{folder}", f"-Wl,-rpath,{folder}", "-lisal"],
+        "jerasure": ["-lJerasure", "-lgf_complete"],
+        "liberasurecode": ["-lerasurecode"],
+    }
     for name, libraries in linked.items():
         source = HERE / "c" / f"{name}.c"
         flags = ["-O2", "-I/usr/include/jerasure", "-Wno-unused-result"]
