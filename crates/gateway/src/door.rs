@@ -217,7 +217,7 @@ impl Door {
         let (begun, method) = (Instant::now(), request.method().clone());
         let path = request.uri().path().to_owned();
         let id = request_id();
-        self.metrics.received.inc_by(request.body().size_hint().lower());
+        let received = request.body().size_hint().lower();
         let answered = match path.starts_with("/-/") {
             true => Ok(self.pages.answer(&path, peer.ip().to_canonical().is_loopback()).await),
             false => self.service.call(request.map(Body::from)).await,
@@ -227,8 +227,8 @@ impl Door {
             answer.headers_mut().insert("x-amz-request-id", value);
         }
         let (status, time) = (answer.status().as_u16(), begun.elapsed());
-        self.metrics.answered(&method, status, time);
-        self.metrics.sent.inc_by(answer.body().size_hint().lower());
+        let sent = answer.body().size_hint().lower();
+        self.metrics.answered(&method, status, time, (received, sent));
         tracing::info!(id, %peer, %method, path, status, ms = time.as_millis() as u64, "request");
         Ok(answer)
     }

@@ -25,6 +25,7 @@ mod names;
 mod objects;
 mod pages;
 mod store;
+mod traffic;
 mod uploads;
 
 pub use door::{DoorLimits, Gateway, Tls};

@@ -11,6 +11,8 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
 
+use crate::traffic::{Passed, Traffic};
+
 /// A kind of requests and answers.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct Answered {
@@ -42,8 +44,9 @@ pub struct Metrics {
     requests: Family<Answered, Counter>,
     seconds: Family<Answered, Histogram>,
     pub connections: Gauge,
-    pub received: Counter<u64, AtomicU64>,
-    pub sent: Counter<u64, AtomicU64>,
+    received: Counter<u64, AtomicU64>,
+    sent: Counter<u64, AtomicU64>,
+    pub traffic: Traffic,
     pub nodes_up: Family<OfNode, Gauge>,
     pub waiting: Family<OfWork, Gauge>,
 }
@@ -59,6 +62,7 @@ impl Default for Metrics {
             connections: Gauge::default(),
             received: Counter::default(),
             sent: Counter::default(),
+            traffic: Traffic::default(),
             nodes_up: Family::default(),
             waiting: Family::default(),
         };
@@ -77,8 +81,17 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// Counts an answer.
-    pub fn answered(&self, method: &http::Method, status: u16, after: Duration) {
+    /// Counts an answer: to which request, how long it took, and the bytes of both bodies.
+    pub fn answered(
+        &self,
+        method: &http::Method,
+        status: u16,
+        after: Duration,
+        (received, sent): (u64, u64),
+    ) {
+        self.received.inc_by(received);
+        self.sent.inc_by(sent);
+        self.traffic.note(Passed { requests: 1, received, sent });
         let of = Answered { method: method.to_string(), status };
         self.requests.get_or_create(&of).inc();
         self.seconds.get_or_create(&of).observe(after.as_secs_f64());

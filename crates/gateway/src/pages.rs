@@ -3,14 +3,15 @@
 //! answered to this machine, unless the gateway is told otherwise.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use http::{HeaderValue, Response, StatusCode, header};
-use paritas_volume::{Volume, VolumeStatus};
+use paritas_volume::{ScrubStatus, Volume, VolumeStatus};
 use s3s::Body;
 use tokio::sync::Mutex;
 
 use crate::metrics::{Metrics, OfNode, OfWork, WaitingWork};
+use crate::traffic::{MINUTES, Passed};
 
 /// How long a status is shown before nodes are asked again.
 const FRESH: Duration = Duration::from_secs(5);
@@ -84,7 +85,7 @@ impl StatusPages {
 
     async fn overview(&self) -> Response<Body> {
         let body = match self.look().await {
-            Ok(status) => overview_of(&status),
+            Ok(status) => overview_of(&status) + &traffic_of(&self.metrics.traffic.last_hour()),
             Err(error) => format!("<p class=bad>{}</p>", escaped(&error)),
         };
         let text = PAGE.replace("{code}", &escaped(&self.volume.code().spec().to_string()));
@@ -130,7 +131,70 @@ fn overview_of(status: &VolumeStatus) -> String {
             .map_or(String::new(), |seconds| format!(", the oldest since {}", minutes(seconds)));
         page += &format!("<dt>{work}</dt><dd>{} objects{oldest}</dd>", waiting.objects);
     }
-    page + "</dl>"
+    page + &format!("<dt>scrub</dt><dd>{}</dd></dl>", scrub_of(&status.scrub, now()))
+}
+
+fn now() -> u64 {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+/// Tells how far the scrub is, and how long the rest of a pass takes at its speed so far.
+fn scrub_of(scrub: &ScrubStatus, now: u64) -> String {
+    let ago = |time: u64| minutes(now.saturating_sub(time));
+    let last = scrub.last.map(|last| {
+        let (names, left) = (last.names, last.left);
+        format!("all {names} objects read {} ago, {left} of them not whole", ago(last.ended))
+    });
+    let pass = scrub.pass.as_ref().map(|pass| {
+        let left = pass.names.saturating_sub(pass.done) as u64;
+        let rest = match pass.done {
+            0 => String::new(),
+            done => {
+                let seconds = now.saturating_sub(pass.began).saturating_mul(left) / done as u64;
+                format!(", about {} to go", minutes(seconds))
+            }
+        };
+        format!("{} of {} objects read since {} ago{rest}", pass.done, pass.names, ago(pass.began))
+    });
+    match (pass, last) {
+        (None, None) => "not begun".to_owned(),
+        (pass, last) => pass.into_iter().chain(last).collect::<Vec<_>>().join("; before, "),
+    }
+}
+
+/// Draws what passed in the last hour: a bar for each minute, as high as its bytes.
+fn traffic_of(hour: &[Passed; MINUTES]) -> String {
+    let sum = |what: fn(&Passed) -> u64| hour.iter().map(what).sum::<u64>();
+    let (requests, received, sent) =
+        (sum(|it| it.requests), sum(|it| it.received), sum(|it| it.sent));
+    let most = hour.iter().map(|minute| minute.bytes()).max().unwrap_or_default();
+    let text = format!(
+        "{requests} requests, {} received, {} sent; at most {} in a minute",
+        bytes(received),
+        bytes(sent),
+        bytes(most)
+    );
+    let bars: String = hour
+        .iter()
+        .enumerate()
+        .map(|(at, minute)| {
+            let height = (minute.bytes() * 40).div_ceil(most.max(1));
+            format!("<rect x={} y={} width=3 height={height} />", 4 * at, 40 - height)
+        })
+        .collect();
+    format!(
+        "<h2>The last hour</h2><svg viewBox=\"0 0 240 40\" preserveAspectRatio=none role=img aria-label=\"{text}\">{bars}\
+         </svg><p>{text}</p>"
+    )
+}
+
+fn bytes(count: u64) -> String {
+    const UNITS: [&str; 5] = ["bytes", "KiB", "MiB", "GiB", "TiB"];
+    let unit = (count.max(1).ilog2() as usize / 10).min(UNITS.len() - 1);
+    match unit {
+        0 => format!("{count} bytes"),
+        _ => format!("{:.1} {}", count as f64 / (1u64 << (10 * unit)) as f64, UNITS[unit]),
+    }
 }
 
 fn minutes(seconds: u64) -> String {
@@ -155,4 +219,47 @@ fn page(status: StatusCode, kind: &'static str, text: String) -> Response<Body> 
     let policy = "default-src 'none'; style-src 'unsafe-inline'";
     headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy));
     answer
+}
+
+#[cfg(test)]
+mod tests {
+    use paritas_volume::{FullPass, ScrubPass};
+
+    use super::*;
+
+    #[test]
+    fn the_scrub_tells_how_long_the_rest_takes() {
+        let mut scrub = ScrubStatus::default();
+        assert_eq!(scrub_of(&scrub, 0), "not begun");
+        scrub.pass = serde_json::from_str::<ScrubPass>(
+            r#"{"began": 1000, "after": "a", "done": 25, "names": 100, "left": 1}"#,
+        )
+        .ok();
+        assert_eq!(
+            scrub_of(&scrub, 1200),
+            "25 of 100 objects read since 3 min ago, about 10 min to go"
+        );
+        scrub.last = serde_json::from_str::<FullPass>(
+            r#"{"began": 0, "ended": 100, "names": 99, "left": 2}"#,
+        )
+        .ok();
+        let both = scrub_of(&scrub, 1200);
+        assert!(both.ends_with("; before, all 99 objects read 18 min ago, 2 of them not whole"));
+        scrub.pass = None;
+        assert_eq!(scrub_of(&scrub, 1200), "all 99 objects read 18 min ago, 2 of them not whole");
+    }
+
+    #[test]
+    fn traffic_is_drawn_to_the_scale_of_its_highest_minute() {
+        let mut hour = [Passed::default(); MINUTES];
+        let empty = traffic_of(&hour);
+        assert!(empty.contains("0 requests, 0 bytes received"), "{empty}");
+        assert_eq!(empty.matches("height=0 ").count(), MINUTES);
+        hour[0] = Passed { requests: 1, received: 2048, sent: 0 };
+        hour[59] = Passed { requests: 2, received: 0, sent: 1024 };
+        let drawn = traffic_of(&hour);
+        assert!(drawn.contains("3 requests, 2.0 KiB received, 1.0 KiB sent; at most 2.0 KiB"));
+        assert!(drawn.contains("<rect x=0 y=0 width=3 height=40 />"));
+        assert!(drawn.contains("<rect x=236 y=20 width=3 height=20 />"));
+    }
 }
