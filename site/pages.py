@@ -15,7 +15,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 OTHERS = {"README.md": "index.md", "ARCHITECTURE.md": "architecture.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md",
           "SECURITY.md": "security.md", "python/README.md": "python.md", "crates/wasm/npm/README.md": "javascript.md", "go/README.md": "go.md"}
 MENU = {
-    "Start": ["index"],
+    "Start": ["index", "install"],
     "Files": ["protect", "backups", "filesystems"],
     "Volumes": ["volumes", "gateway", "network", "promotion"],
     "Programs": ["embedding", "python", "javascript", "go"],
