@@ -8,7 +8,9 @@
 --op patterns repairs another pattern of m lost shards in each call: all patterns in turn, or some 2,000 of them. Our program
 and reed-solomon-erasure do it.
 
-`long` is Paritas' code for thousands of shards: compare it by --pairs long/simd --shapes 4096+410.
+Wide shapes: `klauspost:leopard` is that library with WithLeopardGF, whose bytes are those of our `leopard8`, as in --pairs
+paritas:leopard8@auto/klauspost:leopard --shapes 32+32,128+128. For more than 256 shards it has 16 bits. `long` is Paritas'
+code for thousands of shards: compare it by --pairs long/simd,long/klauspost:leopard --shapes 1024+1024.
 
 Peers: ISA-L, Jerasure and liberasurecode (Debian's packages), zfec (PyPI), klauspost/reedsolomon (Go), reed-solomon-simd
 and reed-solomon-erasure (Rust). Each is a process of its own (c/peer.h describes the protocol). Before it is measured, it
@@ -63,7 +65,7 @@ WORD_PAIRS = ("paritas:isal-cauchy@jit-avx2/isal:avx2,paritas:isal-cauchy@jit-av
               "paritas:backblaze@jit-avx2/klauspost:avx2,"
               "paritas:isal-cauchy@auto/isal,paritas:isal-cauchy@auto/klauspost,paritas:backblaze@auto/klauspost")
 # The family that has the same bytes as a library.
-BYTES = {"isal": "isal-cauchy", "klauspost": "backblaze", "erasure": "backblaze"}
+BYTES = {"isal": "isal-cauchy", "klauspost": "backblaze", "klauspost:leopard": "leopard8", "erasure": "backblaze"}
 # Libraries whose detail names a code and a kernel.
 OURS = ("paritas", "before", "xor")
 # Libraries whose programs repair a new pattern in each call.
@@ -207,7 +209,7 @@ class Peer:
     def bytes(self) -> tuple[str, int] | None:
         """Returns the family whose bytes the parity has, and its length; None if no other peer can have the same bytes."""
         name, code, _ = parts(self.variant)
-        whose = code.partition(":")[0] if name in OURS else BYTES.get(name)
+        whose = code.partition(":")[0] if name in OURS else BYTES.get(self.variant, BYTES.get(name))
         return (whose, self.shard) if whose in BYTES.values() else None
 
     def speeds(self, spread: pairs.Spread) -> str:

@@ -8,11 +8,11 @@
 //! This one is systematic Reed-Solomon over GF(2^16), so any P lost blocks are recoverable, data
 //! and parity in any mixture, and a pattern of losses is recoverable or not by counting alone. The
 //! definition is one formula (`define/long.rs`). The points are chosen so that fast Fourier
-//! transforms apply it (`plan/long/program.rs`): a block takes ten butterflies where P = 1,000, not
+//! transforms apply it (`plan/transform/program.rs`): a block takes ten butterflies where P = 1,000, not
 //! a thousand products. The inverse of any part of the matrix is two vectors of factors round the
 //! same transforms (`plan/long/recovery.rs`), so no system is solved, and recovering takes no
 //! longer than adding. A kernel runs them over tiles in the second-level cache
-//! (`run/tiled/long.rs`).
+//! (`run/tiled/transform.rs`).
 //!
 //! What else was considered:
 //!
@@ -39,8 +39,8 @@ use std::ops::Range;
 
 use crate::define::long::LongMatrix;
 use crate::error::{Error, Result};
-use crate::plan::long::program::{GRANULE, LongProgram};
 use crate::plan::long::recovery::Recovery;
+use crate::plan::transform::program::{GRANULE, TransformProgram};
 use crate::run;
 use crate::run::pages::Pages;
 
@@ -129,7 +129,7 @@ impl LongCode {
         threads: usize,
     ) -> Result<()> {
         self.check_numbers("parity", self.parity(), rows)?;
-        let program = LongProgram::add(self.matrix, rows, self.columns(first, blocks.len())?);
+        let program = TransformProgram::add(self.matrix, rows, self.columns(first, blocks.len())?);
         run::long::run(&program, blocks, sums, threads)
     }
 
@@ -224,7 +224,7 @@ impl LongSums {
     /// the parity blocks is not a multiple of the granule.
     pub fn add(&mut self, first: usize, blocks: &[&[u8]], threads: usize) -> Result<()> {
         let columns = self.code.columns(first, blocks.len())?;
-        let program = LongProgram::gather(self.code.matrix, columns);
+        let program = TransformProgram::gather(self.code.matrix, columns);
         run::long::run_keeping(&program, (&mut self.kept, self.bytes), blocks, &mut [], threads)
     }
 
@@ -242,7 +242,7 @@ impl LongSums {
         threads: usize,
     ) -> Result<()> {
         self.code.check_numbers("parity", self.code.parity(), rows)?;
-        let program = LongProgram::finish(self.code.matrix, rows);
+        let program = TransformProgram::finish(self.code.matrix, rows);
         run::long::run_keeping(&program, (&mut self.kept, self.bytes), &[], parity, threads)
     }
 }
@@ -275,6 +275,6 @@ impl LongRecovery {
     /// in length or their length is not a multiple of the granule, or if a lost block is longer
     /// than the sums.
     pub fn recover(&self, sums: &[&[u8]], lost: &mut [&mut [u8]], threads: usize) -> Result<()> {
-        run::long::run(&LongProgram::recover(&self.plan), sums, lost, threads)
+        run::long::run(&TransformProgram::recover(&self.plan), sums, lost, threads)
     }
 }

@@ -82,7 +82,7 @@ fn every_pattern_of_small_codes() {
 
 #[test]
 fn every_pattern_of_small_codes_over_bytes() {
-    for family in ["backblaze", "isal-cauchy", "isal-rs", "zfec", "reed-solomon"] {
+    for family in ["backblaze", "isal-cauchy", "isal-rs", "leopard8", "zfec", "reed-solomon"] {
         for (k, m) in [(1, 1), (1, 4), (4, 2), (5, 3), (3, 5), (10, 4)] {
             exhaust(&format!("{family}:k={k},m={m}"), 333);
         }
@@ -110,9 +110,14 @@ fn parity_is_that_of_the_reference() {
 /// Random patterns of as many losses as a wide code survives, beside the same repair by a plan.
 #[test]
 fn random_patterns_of_wide_codes() {
-    for spec in
-        ["20+4", "32+32", "backblaze:k=32,m=32", "backblaze:k=200,m=56", "isal-cauchy:k=20,m=4"]
-    {
+    for spec in [
+        "20+4",
+        "32+32",
+        "backblaze:k=32,m=32",
+        "backblaze:k=200,m=56",
+        "leopard8:k=100,m=40",
+        "isal-cauchy:k=20,m=4",
+    ] {
         let code = code(spec);
         let (codec, nodes) = (codec(&code), code.node_count());
         let shards = shards(&codec, 130);

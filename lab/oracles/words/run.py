@@ -91,7 +91,7 @@ def klauspost() -> Oracle:
     run("go", "build", "-o", BUILD / "klauspost", ".", cwd=HERE / "go", env=environment)
     module = "github.com/klauspost/reedsolomon"
     version = run("go", "list", "-m", "-f", "{{.Version}}", module, cwd=HERE / "go", env=environment).strip()
-    return Oracle(f"klauspost/reedsolomon {version}", ["backblaze/8/1"], [BUILD / "klauspost"])
+    return Oracle(f"klauspost/reedsolomon {version}", ["backblaze/8/1", "leopard8/8/64"], [BUILD / "klauspost"])
 
 
 ORACLES = {"isal": isal, "jerasure": jerasure, "zfec": zfec, "klauspost": klauspost}

@@ -1,5 +1,5 @@
 // Measures klauspost/reedsolomon on one goroutine, with the protocol of c/peer.h. The variant "avx2"
-// forbids it AVX-512 and GFNI.
+// forbids it AVX-512 and GFNI, and "leopard" asks for Leopard's code.
 package main
 
 import (
@@ -55,6 +55,9 @@ func main() {
 	options := []reedsolomon.Option{reedsolomon.WithMaxGoroutines(1)}
 	if len(os.Args) > 6 && os.Args[6] == "avx2" {
 		options = append(options, reedsolomon.WithAVX512(false), reedsolomon.WithGFNI(false), reedsolomon.WithAVXGFNI(false))
+	}
+	if len(os.Args) > 6 && os.Args[6] == "leopard" {
+		options = append(options, reedsolomon.WithLeopardGF(true))
 	}
 	codec, err := reedsolomon.New(k, m, options...)
 	must(err)

@@ -3,7 +3,7 @@
 //! A question is answered directly at first: its equations are solved, and a kernel reads the
 //! solution as data ([`crate::plan::direct`]). Once that has run over as many bytes as planning is
 //! worth ([`PLANNED_AFTER`], [`PLANNED_AFTER_EACH`]), the next call plans and compiles, and all
-//! calls after it run the program. So a question that is asked once costs little more than its
+//! calls after it run the program. Losses that a transform recovers are never planned. So a question that is asked once costs little more than its
 //! work, and planning never takes longer than the calls that have paid for it. One thread plans;
 //! the others go on directly meanwhile.
 
@@ -50,10 +50,13 @@ impl QuestionAnswer {
     /// # Errors
     /// If the question has no answer.
     pub(super) fn new(setup: &Arc<Setup>, question: &Arc<Question>) -> Result<(Self, usize)> {
-        let Some((first, operands)) = setup.direct(question)? else {
+        let Some((first, operands, is_final)) = setup.direct(question)? else {
             let (planned, operands) = setup.plan(question, setup.serving)?;
             return Ok((planned.into(), operands));
         };
+        if is_final {
+            return Ok((first.into(), operands));
+        }
         let later = Later {
             setup: Arc::clone(setup),
             question: Arc::clone(question),
@@ -199,6 +202,22 @@ mod tests {
         let (answer, _) = QuestionAnswer::new(&setup, &question(&setup.code, &lost)).unwrap();
         run(&answer, &lost, 6, 4 * length);
         assert_eq!(answer.executables().count(), 2, "a large call is planned at once");
+    }
+
+    /// Losses that a transform recovers are never planned; encoding by a transform is.
+    #[test]
+    fn transforms_recover_without_a_plan() {
+        for spec in ["backblaze:k=64,m=64", "leopard8:k=64,m=64"] {
+            let setup = setup(spec, CodecOptions::default());
+            let lost: Vec<usize> = (3..128).step_by(2).collect();
+            let (answer, _) = QuestionAnswer::new(&setup, &question(&setup.code, &lost)).unwrap();
+            let parity: Vec<usize> = (64..128).collect();
+            let (encode, _) = QuestionAnswer::new(&setup, &question(&setup.code, &parity)).unwrap();
+            run(&answer, &lost, 128, 8 * PLANNED_AFTER);
+            run(&encode, &parity, 128, 8 * PLANNED_AFTER);
+            assert_eq!(answer.executables().count(), 1, "{spec}");
+            assert_eq!(encode.executables().count(), 2, "{spec}");
+        }
     }
 
     #[test]

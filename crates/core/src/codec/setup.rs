@@ -83,11 +83,11 @@ impl Setup {
     }
 
     /// Answers a question directly, without a plan, if that is possible. Returns the program with
-    /// the number of its operands.
+    /// the number of its operands, and whether no plan should follow.
     ///
     /// # Errors
     /// If the answer is wrong, which would be a bug.
-    pub(super) fn direct(&self, question: &Question) -> Result<Option<(Executable, usize)>> {
+    pub(super) fn direct(&self, question: &Question) -> Result<Option<(Executable, usize, bool)>> {
         let (Question::Compute(have, want), Some(runner)) = (question, self.serving.direct())
         else {
             return Ok(None);
@@ -103,9 +103,10 @@ impl Setup {
         let solver = self.solver.get_or_init(|| DirectSolver::new(code, layout));
         let Some(solver) = solver else { return Ok(None) };
         let Some(sums) = solver.solve(code, layout, have, want) else { return Ok(None) };
-        let (operands, sample) = (sums.operands(), || solver.sample(code, layout));
+        let (operands, is_final) = (sums.operands(), sums.is_final);
+        let sample = || solver.sample(code, layout);
         let executable = direct::prepare(sums, runner, &layout.rows, layout.packet, sample)?;
-        Ok(Some((executable, operands)))
+        Ok(Some((executable, operands, is_final)))
     }
 
     /// Plans a question, and prepares the program with a kernel that serves as `serving` says.

@@ -4,13 +4,14 @@
 //! multiplication is carry-less and reduced by the field's polynomial. These functions run while a
 //! code is defined, never over data, so they are simple rather than fast: no tables, no state. Only
 //! bytes with the usual polynomial, of which wide codes have ten thousands of products, have
-//! logarithms.
+//! logarithms. There is one more field, whose elements are written over another basis
+//! ([`Field::cantor`]).
 //!
 //! The default polynomials are the primitive ones of Jerasure and GF-Complete (for w = 8 it is
 //! 0x11D, also used by ISA-L, Linux RAID-6 and most others), so the matrices equal theirs.
 
 use crate::define::bitmatrix::BitMatrix;
-use crate::define::logarithms;
+use crate::define::logarithms::{self, Logarithms};
 use crate::error::{Error, Result};
 
 /// Primitive polynomials by width; the entry for `w` includes its x^w term.
@@ -55,6 +56,16 @@ const POLYNOMIALS: [u64; 33] = [
 pub struct Field {
     width: u32,
     polynomial: u64,
+    basis: ElementBasis,
+}
+
+/// What the bits of an element are the coefficients of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum ElementBasis {
+    /// Powers of x.
+    Powers,
+    /// Cantor's basis, in bytes.
+    Cantor,
 }
 
 impl Field {
@@ -64,7 +75,7 @@ impl Field {
     /// If `w` is not in 1..=32.
     pub fn new(w: u32) -> Result<Self> {
         match POLYNOMIALS.get(w as usize) {
-            Some(&polynomial) if w >= 1 => Ok(Self { width: w, polynomial }),
+            Some(&polynomial) if w >= 1 => Ok(Self::over(w, polynomial)),
             _ => Err(Error::parameters(format!("w must be from 1 to 32; got {w}"))),
         }
     }
@@ -81,7 +92,27 @@ impl Field {
                 "polynomial {polynomial:#x} is not irreducible of degree {w}"
             )));
         }
-        Ok(Self { width: w, polynomial })
+        Ok(Self::over(w, polynomial))
+    }
+
+    fn over(width: u32, polynomial: u64) -> Self {
+        Self { width, polynomial, basis: ElementBasis::Powers }
+    }
+
+    /// Returns the field of bytes with the usual polynomial.
+    pub(crate) fn bytes() -> Self {
+        Self::over(8, POLYNOMIALS[8])
+    }
+
+    /// Returns the field of bytes with the usual polynomial whose elements are written over
+    /// Cantor's basis, as Leopard's codes have them.
+    pub(crate) fn cantor() -> Self {
+        Self { width: 8, polynomial: POLYNOMIALS[8], basis: ElementBasis::Cantor }
+    }
+
+    /// Whether bit i of an element is the coefficient of x^i.
+    pub(crate) fn has_powers(self) -> bool {
+        self.basis == ElementBasis::Powers
     }
 
     /// The number of bits of an element.
@@ -106,8 +137,8 @@ impl Field {
 
     /// The product of two elements.
     pub fn multiply(self, a: u32, b: u32) -> u32 {
-        if self.has_logarithms() {
-            return logarithms::product(a as u8, b as u8).into();
+        if let Some(logarithms) = self.logarithms() {
+            return logarithms.product(a as u8, b as u8).into();
         }
         reduce(carryless_product(a, b), self.width, self.polynomial)
     }
@@ -119,15 +150,18 @@ impl Field {
 
     /// The multiplicative inverse, or `None` for 0.
     pub fn inverse(self, a: u32) -> Option<u32> {
-        (a != 0).then(|| match self.has_logarithms() {
-            true => logarithms::quotient(1, a as u8).into(),
-            false => self.invert(a),
+        (a != 0).then(|| match self.logarithms() {
+            Some(logarithms) => logarithms.quotient(1, a as u8).into(),
+            None => self.invert(a),
         })
     }
 
-    /// Whether the field is that of [`logarithms`].
-    pub(crate) fn has_logarithms(self) -> bool {
-        self.polynomial == POLYNOMIALS[8]
+    /// The logarithms of the elements, if these are bytes with the usual polynomial.
+    pub(crate) fn logarithms(self) -> Option<&'static Logarithms> {
+        (self.polynomial == POLYNOMIALS[8]).then_some(match self.basis {
+            ElementBasis::Powers => &logarithms::USUAL,
+            ElementBasis::Cantor => &logarithms::CANTOR,
+        })
     }
 
     /// Returns the inverse of `a`, which is not zero, by Euclid's algorithm for polynomials. Two
@@ -147,46 +181,47 @@ impl Field {
         reduce(of_u, self.width, self.polynomial)
     }
 
-    /// Returns the `w` by `w` bit matrix of "multiply by `a`". Column `c` holds the bits of a·x^c.
+    /// Returns the `w` by `w` bit matrix of "multiply by `a`". Column `c` holds the bits of the
+    /// product of `a` and the element that has only bit `c`, which is x^c in the usual basis.
     /// So bit `r` of a product is the XOR of those bits of the other factor for which row `r` has a
     /// one.
     pub fn bit_matrix(self, a: u32) -> BitMatrix {
         let w = self.width as usize;
         let mut matrix = BitMatrix::zero(w, w);
-        let mut column = a;
-        for c in 0..w {
+        for (c, column) in self.images(a).enumerate() {
             for r in 0..w {
                 matrix.set(r, c, column >> r & 1 == 1);
             }
-            column = self.times_x(column);
         }
         matrix
     }
 
     /// Number of ones of [`Field::bit_matrix`]: the cost of multiplying by `a`.
     pub fn ones(self, a: u32) -> usize {
-        let mut column = a;
-        let mut ones = 0;
-        for _ in 0..self.width {
-            ones += column.count_ones() as usize;
-            column = self.times_x(column);
-        }
-        ones
+        self.images(a).map(|image| image.count_ones() as usize).sum()
+    }
+
+    /// Returns the products of `a` and each single bit.
+    fn images(self, a: u32) -> impl Iterator<Item = u32> {
+        let mut power = a;
+        (0..self.width).map(move |bit| match self.basis {
+            ElementBasis::Powers => {
+                let next = self.times_x(power);
+                std::mem::replace(&mut power, next)
+            }
+            ElementBasis::Cantor => self.multiply(a, 1 << bit),
+        })
     }
 
     /// Prepares the multiplication of many words by `factor`.
     pub(crate) fn multiples_of(self, factor: u32) -> Multiples {
         let mut images = [0; 32];
-        let mut next = factor;
-        for image in &mut images[..self.width as usize] {
-            *image = next;
-            next = self.times_x(next);
-        }
+        images.iter_mut().zip(self.images(factor)).for_each(|(place, image)| *place = image);
         Multiples { images, word: self.width as usize / 8 }
     }
 
-    /// Returns `a` times x, computed as one step of a shift register. In the field of two elements
-    /// x is 1.
+    /// Returns `a` times x in the usual basis, computed as one step of a shift register. In the
+    /// field of two elements x is 1.
     pub(crate) fn times_x(self, a: u32) -> u32 {
         if self.width == 1 {
             return a;
@@ -225,6 +260,15 @@ impl Multiples {
     /// Multiplies little-endian words of 8, 16 or 32 bits by the constant and adds the products to
     /// `sums`.
     pub(crate) fn add(&self, words: &[u8], sums: &mut [u8]) {
+        if self.word == 1 {
+            let [low, high] = [0, 4].map(|shift| -> [u8; 16] {
+                std::array::from_fn(|half| self.of((half as u32) << shift) as u8)
+            });
+            for (&word, sum) in words.iter().zip(sums) {
+                *sum ^= low[usize::from(word & 15)] ^ high[usize::from(word >> 4)];
+            }
+            return;
+        }
         for (word, sum) in words.chunks_exact(self.word).zip(sums.chunks_exact_mut(self.word)) {
             let mut bytes = [0; 4];
             bytes[..self.word].copy_from_slice(word);

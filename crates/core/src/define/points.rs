@@ -15,7 +15,7 @@
 //! c that is no point, moves all points to elements of the field, and every coefficient is
 //! compared.
 
-use crate::define::logarithms::{ORDER, POWERS, log, power, product, quotient};
+use crate::define::logarithms::{Logarithms, ORDER};
 use crate::define::symbols::SymbolMatrix;
 
 /// Largest number of nodes: that of the field's elements.
@@ -24,6 +24,7 @@ const NODES: usize = 256;
 /// The points and weights of a code, as logarithms.
 #[derive(Debug)]
 pub(crate) struct CodePoints {
+    field: &'static Logarithms,
     nodes: usize,
     data: usize,
     /// For each pair of nodes, the logarithm of the difference of their points; 0 for a node and
@@ -37,7 +38,8 @@ impl CodePoints {
     /// Finds the points of a code; `None` if it has none, or is not over bytes with the usual
     /// polynomial.
     pub(crate) fn of(matrix: &SymbolMatrix) -> Option<Self> {
-        if !matrix.field().has_logarithms() || matrix.node_count() > NODES {
+        let field = matrix.field().logarithms()?;
+        if matrix.node_count() > NODES {
             return None;
         }
         let rows: Vec<Vec<u8>> =
@@ -45,13 +47,13 @@ impl CodePoints {
         if rows.is_empty() || rows.iter().flatten().any(|&coefficient| coefficient == 0) {
             return None;
         }
-        let points = find(&rows)?;
+        let points = find(field, &rows)?;
         let (data, nodes) = (matrix.data_nodes(), points.len());
         let mut differences = vec![0; nodes * nodes];
         for (a, row) in points.iter().zip(differences.chunks_exact_mut(nodes)) {
-            row.iter_mut().zip(&points).for_each(|(entry, b)| *entry = log(a ^ b) as u8);
+            row.iter_mut().zip(&points).for_each(|(entry, b)| *entry = field.log(a ^ b) as u8);
         }
-        let mut points = Self { nodes, data, differences, totals: Vec::new() };
+        let mut points = Self { field, nodes, data, differences, totals: Vec::new() };
         points.totals = points.weigh(&rows);
         points.gives(&rows).then_some(points)
     }
@@ -67,7 +69,7 @@ impl CodePoints {
         let sum = |list: &[u8]| list.iter().map(|&log| usize::from(log)).sum::<usize>();
         let to_data = |node: usize| sum(&self.row(node)[..self.data]) % ORDER;
         let difference = |a: usize, b: usize| usize::from(self.row(a)[b]);
-        let coefficient = |row: usize, column: usize| log(rows[row][column]);
+        let coefficient = |row: usize, column: usize| self.field.log(rows[row][column]);
         let mut weights = vec![0; self.nodes];
         for (node, weight) in weights[..self.data].iter_mut().enumerate() {
             let taken = difference(self.data, node) + to_data(node) + coefficient(0, node);
@@ -132,7 +134,7 @@ impl CodePoints {
             let (own, row) = (totals[target] + 2 * ORDER as u16, self.row(target));
             factors.extend(from.iter().zip(&divisors).map(|(&node, divisor)| {
                 let exponent = own - u16::from(row[usize::from(node)]) - divisor;
-                POWERS[usize::from(exponent) & (POWERS.len() - 1)]
+                self.field.low_power(exponent.into())
             }));
         }
         factors
@@ -141,18 +143,18 @@ impl CodePoints {
 
 /// Returns the points of the data nodes and then those of the parity nodes, all different, by which
 /// the coefficients of `rows` can be right. No coefficient is 0.
-fn find(rows: &[Vec<u8>]) -> Option<Vec<u8>> {
+fn find(field: &Logarithms, rows: &[Vec<u8>]) -> Option<Vec<u8>> {
     let (k, m) = (rows[0].len(), rows.len());
     if k == 1 || m == 1 {
         return Some((0..=u8::MAX).take(k + m).collect());
     }
     let first = &rows[0];
-    let ys: Vec<u8> = first.iter().zip(&rows[1]).map(|(&a, &b)| quotient(a, b)).collect();
+    let ys: Vec<u8> = first.iter().zip(&rows[1]).map(|(&a, &b)| field.quotient(a, b)).collect();
     let mut xs = vec![0];
     for row in &rows[2..] {
-        let [a, b] = [0, 1].map(|column: usize| quotient(first[column], row[column]));
+        let [a, b] = [0, 1].map(|column: usize| field.quotient(first[column], row[column]));
         // If a and b are equal, the quotient is 0 like the point of the second row, and refused.
-        xs.push(product(a, quotient(ys[0] ^ ys[1], a ^ b)) ^ ys[0]);
+        xs.push(field.product(a, field.quotient(ys[0] ^ ys[1], a ^ b)) ^ ys[0]);
     }
     let mut is_taken = [false; NODES];
     let finite = || ys.iter().chain(&xs);
@@ -160,7 +162,7 @@ fn find(rows: &[Vec<u8>]) -> Option<Vec<u8>> {
         return None;
     }
     let free = (0..=u8::MAX).find(|&point| !is_taken[usize::from(point)])?;
-    let moved = |&point: &u8| power(ORDER - log(point ^ free));
+    let moved = |&point: &u8| field.power(ORDER - field.log(point ^ free));
     Some(ys.iter().map(moved).chain([0]).chain(xs.iter().map(moved)).collect())
 }
 

@@ -17,6 +17,7 @@
 //! [`Code::symbols`]: crate::define::code::Code::symbols
 
 use crate::define::cells::NodeId;
+use crate::define::evaluation::Evaluation;
 use crate::define::field::Field;
 use crate::error::{Error, Result};
 
@@ -33,6 +34,7 @@ pub struct SymbolMatrix {
     data_nodes: usize,
     /// For each parity node, a coefficient for each data node.
     parity: Vec<Vec<u32>>,
+    evaluation: Option<Evaluation>,
 }
 
 impl SymbolMatrix {
@@ -53,7 +55,17 @@ impl SymbolMatrix {
             )));
         }
         expect_size(data_nodes, parity.len(), field.width() as usize)?;
-        Ok(Self { field, data_nodes, parity })
+        Ok(Self { field, data_nodes, parity, evaluation: None })
+    }
+
+    /// Returns the same matrix, with the points of a polynomial whose values the symbols are.
+    pub(crate) fn evaluated(self, evaluation: Evaluation) -> Self {
+        Self { evaluation: Some(evaluation), ..self }
+    }
+
+    /// The points of a polynomial whose values the symbols are, if they are consecutive.
+    pub(crate) fn evaluation(&self) -> Option<&Evaluation> {
+        self.evaluation.as_ref()
     }
 
     /// The field of the symbols.

@@ -94,6 +94,14 @@ pub(crate) fn figure_of_rows(objective: Objective, rows: &Rows) -> Figure {
     }
 }
 
+/// Returns the cost of a schedule over words, whose order is given, as instructions of the machine.
+///
+/// # Errors
+/// As [`arranged`].
+pub(crate) fn cost(schedule: &Schedule, machine: Machine) -> Result<usize> {
+    Ok(allocate(&lower(schedule, machine)?, machine).cost())
+}
+
 /// Returns the orders to try, the schedule's own first. Stream by stream is among them if the
 /// streams of the inputs are known.
 fn orders(

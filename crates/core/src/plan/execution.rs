@@ -23,10 +23,12 @@ use crate::plan::machine::{LINE, Machine};
 use crate::plan::products::CoefficientRows;
 use crate::plan::program::{CellLocation, Footprint, Program};
 use crate::plan::prove::{self, Proof};
+use crate::plan::schedule::Schedule;
 use crate::plan::solver::Solver;
+use crate::plan::transform::network;
 use crate::plan::variants::{CompileTarget, Variants};
 use crate::plan::words::Words;
-use crate::plan::{Plan, PlanOptions};
+use crate::plan::{Plan, PlanOptions, arrange};
 
 /// How the work of a call is divided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -377,9 +379,30 @@ impl Planner<'_> {
                 let packet = packet.next_multiple_of(LINE);
                 (words.parts(self.machine()), Turns::ByColumns { packet, shares })
             }
-            _ => (words.parts(self.machine()), Turns::ByTiles { kept: 0 }),
+            _ => {
+                if let Some(schedule) = self.transform(&words)? {
+                    return Execution::of_program(words.program_of(schedule)?, self.target);
+                }
+                (words.parts(self.machine()), Turns::ByTiles { kept: 0 })
+            }
         };
         self.execute_words(&parts, turns)
+    }
+
+    /// Returns the schedule of a transform that computes the same as `words`, if these encode and
+    /// the transform costs less.
+    fn transform(&self, words: &Words) -> Result<Option<Schedule>> {
+        let Some(symbols) = self.code.symbols() else { return Ok(None) };
+        let data = symbols.data_nodes();
+        let encodes = words.inputs.iter().copied().eq(0..data)
+            && words.outputs.iter().all(|&output| output >= data);
+        let Some(evaluation) = symbols.evaluation().filter(|_| encodes) else { return Ok(None) };
+        let rows: Vec<usize> = words.outputs.iter().map(|output| output - data).collect();
+        let Some(schedule) = network::encoding(symbols.field(), evaluation, &rows)? else {
+            return Ok(None);
+        };
+        let cost = arrange::cost(&schedule, self.machine())?;
+        Ok(words.costs_more(cost, self.machine())?.then_some(schedule))
     }
 
     fn update_words(&self, node: NodeId, change: Change, targets: &[NodeId]) -> Result<Execution> {
@@ -455,6 +478,7 @@ mod tests {
     use super::*;
     use crate::define::cells::Role;
     use crate::plan::layout::BufferLayout;
+    use crate::plan::machine::Multiplier;
 
     /// Returns the number of nodes that each thread computes, divided by nodes.
     fn nodes_by_thread(spec: &str, threads: usize) -> Vec<usize> {
@@ -493,5 +517,35 @@ mod tests {
         assert_eq!(nodes_by_thread("cauchy:k=10,m=3,w=5", 2), [2, 1]);
         assert_eq!(nodes_by_thread("cauchy:k=10,m=1,w=5", 2), [1], "threads share its stripes");
         assert_eq!(nodes_by_thread("reed-solomon:k=10,m=3", 2), [2, 1]);
+    }
+
+    /// The number of products in the planned encoding of a code, on a machine with GFNI.
+    fn products(code: &Code) -> usize {
+        let layout = Layout::new(code, BufferLayout::Node, 64);
+        let multiplier = Multiplier::Affine;
+        let machine = Machine { registers: 32, ternary: true, multiplier, ..Machine::AVX2 };
+        let planner = Planner {
+            code,
+            layout: &layout,
+            target: Some(CompileTarget { machine, vector: 64 }),
+            shares: WorkShares::Stripes,
+            options: PlanOptions::default(),
+        };
+        let (data, parity) = (code.stored(Role::Data), code.stored(Role::Parity));
+        let parts = planner.compute(&data, &parity).unwrap().parts;
+        let ops = parts.iter().flat_map(|part| part.program.schedule().ops());
+        ops.filter(|op| op.factor != 1).count()
+    }
+
+    /// A code whose transform costs less than the products of its coefficients is planned as one.
+    #[test]
+    fn the_cheaper_way_is_planned() {
+        let planned = |spec: &str| products(&Code::new(&spec.parse().unwrap()).unwrap());
+        assert_eq!(planned("backblaze:k=32,m=32"), 129);
+        assert_eq!(planned("leopard8:k=32,m=32"), 129);
+        assert_eq!(planned("isal-cauchy:k=32,m=32"), 768, "its points are not consecutive");
+        let row = Code::new(&"backblaze:k=200,m=1".parse().unwrap()).unwrap();
+        let factors = row.symbols().unwrap().parity()[0].iter();
+        assert_eq!(products(&row), factors.filter(|&&factor| factor > 1).count());
     }
 }

@@ -170,7 +170,7 @@ impl<'a> Lowering<'a> {
     fn new(schedule: &'a Schedule, field: Field, machine: Machine) -> Self {
         let whole = schedule.ops().iter().all(|op| op.factor <= 2);
         let affine_bytes = machine.multiplier == Multiplier::Affine && schedule.word() == 1;
-        let whole = whole && !affine_bytes && is_doubled_once(schedule);
+        let whole = whole && field.has_powers() && !affine_bytes && is_doubled_once(schedule);
         let group = if whole { 1 } else { schedule.word() };
         let known = |count| vec![KnownVectors::default(); count];
         Self {

@@ -48,6 +48,7 @@ mod structure;
 pub mod survival;
 mod syndrome;
 mod text;
+pub(crate) mod transform;
 pub(crate) mod variants;
 pub mod vector;
 mod words;

@@ -173,6 +173,9 @@ impl Allocation {
     }
 }
 
+/// What a load costs beside an instruction; see [`Instructions::cost`].
+pub(crate) const LOAD_COST: usize = 4;
+
 /// Counts of the instructions that a compiled kernel executes in one run over one vector of every
 /// cell (in the word layout, over the group of vectors that takes its place).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -192,6 +195,6 @@ impl Instructions {
     /// several other instructions beside them. With these weights the orders of 6+3, 10+4 and 20+4
     /// rank as they were measured.
     pub fn cost(self) -> usize {
-        4 * (self.loads + 2 * self.stores) + self.count
+        LOAD_COST * (self.loads + 2 * self.stores) + self.count
     }
 }

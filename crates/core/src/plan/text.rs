@@ -32,6 +32,7 @@ impl fmt::Display for Schedule {
         write!(f, "inputs {inputs} temps {temps} outputs {outputs}")?;
         if let Some(field) = self.field() {
             write!(f, " field {} {:#x}", field.width(), field.polynomial())?;
+            f.write_str(if field.has_powers() { "" } else { " cantor" })?;
         }
         writeln!(f)?;
         self.ops().iter().try_for_each(|op| writeln!(f, "{op}"))
@@ -70,8 +71,7 @@ impl FromStr for Schedule {
             .collect::<Result<Vec<Op>>>()?;
         match field {
             None => Self::new(inputs, temps, outputs, ops),
-            Some((width, polynomial)) => {
-                let field = Field::with_polynomial(width, polynomial);
+            Some(field) => {
                 let wrong = |error| Error::schedule(format!("line {}: {error}", number + 1));
                 Self::over(field.map_err(wrong)?, inputs, temps, outputs, ops)
             }
@@ -83,8 +83,8 @@ impl FromStr for Schedule {
 struct Head {
     /// Numbers of inputs, temporaries and outputs.
     cells: [usize; 3],
-    /// Width and polynomial of the field.
-    field: Option<(u32, u64)>,
+    /// The field, or what is wrong with it.
+    field: Option<Result<Field>>,
 }
 
 fn wrong_line(number: usize, line: &str) -> Error {
@@ -107,8 +107,9 @@ fn parse_head(line: &str) -> Option<Head> {
             let digits = polynomial.strip_prefix("0x")?;
             let plain = digits.bytes().all(|b| b.is_ascii_hexdigit());
             let polynomial = u64::from_str_radix(digits, 16).ok().filter(|_| plain)?;
-            Some((parse_number(width)?, polynomial))
+            Some(Field::with_polynomial(parse_number(width)?, polynomial))
         }
+        ["field", "8", "0x11d", "cantor"] => Some(Ok(Field::cantor())),
         _ => return None,
     };
     Some(Head { cells, field })

@@ -5,10 +5,13 @@ use std::sync::Arc;
 
 use crate::error::Result;
 use crate::limits::{MOST_POINTERS, PRODUCTS_A_PART};
+use crate::plan::arrange;
 use crate::plan::machine::{LINE, Machine};
 use crate::plan::products::{self, CoefficientRows};
 use crate::plan::program::{CellLocation, Program};
 use crate::plan::prove;
+use crate::plan::schedule::Schedule;
+use crate::plan::steps::LOAD_COST;
 
 /// Sums of products of whole buffers of words.
 pub(super) struct Words {
@@ -80,6 +83,28 @@ impl Words {
         parts
     }
 
+    /// Whether the parts cost more than `cost` on a machine (see
+    /// [`Instructions::cost`](crate::plan::steps::Instructions::cost)). They are counted only where
+    /// a lower bound does not decide: planning the parts of a wide code takes a quarter of a second.
+    pub fn costs_more(&self, cost: usize, machine: Machine) -> Result<bool> {
+        let factors = self.rows.coefficients.iter().flatten();
+        let products = factors.filter(|&&factor| factor > 1).count();
+        // Shared products save a quarter at most. A product is an instruction and a constant from
+        // memory, and an instruction with three operands adds two products.
+        if products * 3 / 4 * (1 + LOAD_COST) + products / 2 > cost {
+            return Ok(true);
+        }
+        let mut left = cost;
+        for part in self.parts(machine) {
+            let part = arrange::cost(&part.rows.schedule(machine)?, machine)?;
+            match left.checked_sub(part) {
+                Some(rest) => left = rest,
+                None => return Ok(true),
+            }
+        }
+        Ok(false)
+    }
+
     /// Returns the program, after it has been proved.
     pub fn program(&self, machine: Machine) -> Result<Program> {
         let mut inputs = self.inputs.clone();
@@ -91,8 +116,22 @@ impl Words {
             }
         }
         let rows = CoefficientRows { field: self.rows.field, inputs: inputs.len(), coefficients };
-        let schedule = rows.schedule(machine)?;
-        prove::rows(&rows, &schedule)?;
+        self.bound(rows.schedule(machine)?, &rows, &inputs)
+    }
+
+    /// Returns the program of another schedule for the same sums, after it has been proved. The
+    /// sums replace the content of the outputs.
+    pub fn program_of(&self, schedule: Schedule) -> Result<Program> {
+        self.bound(schedule, &self.rows, &self.inputs)
+    }
+
+    fn bound(
+        &self,
+        schedule: Schedule,
+        rows: &CoefficientRows,
+        inputs: &[usize],
+    ) -> Result<Program> {
+        prove::rows(rows, &schedule)?;
         let place = |&buffer: &usize| CellLocation { buffer, row: 0 };
         let (inputs, outputs) =
             (inputs.iter().map(place).collect(), self.outputs.iter().map(place).collect());

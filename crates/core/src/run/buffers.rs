@@ -54,6 +54,11 @@ impl BufferPlace<'_> {
         self.start.is_null()
     }
 
+    /// The place of a part of a buffer of a call, which stands for the same borrow.
+    pub(crate) fn of_part(start: *mut u8, length: usize) -> Self {
+        Self { start, length, ..Self::ABSENT }
+    }
+
     /// The same place with another first byte.
     pub(crate) fn at(self, start: *mut u8) -> Self {
         Self { start, ..self }

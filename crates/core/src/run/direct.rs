@@ -103,9 +103,11 @@ mod tests {
     use super::*;
     use crate::define::cells::NodeId;
     use crate::define::code::Code;
+    use crate::define::erasure::combinations;
     use crate::plan::direct::DirectSolver;
     use crate::plan::direct::sums::Terms;
     use crate::plan::layout::{BufferLayout, Layout};
+    use crate::plan::transform::solve::recovery;
     use crate::run::buffers::{Buffer, Stores, enter};
     use crate::run::dispatch::{Kernel, WordKernel};
     use crate::run::threads::Threads;
@@ -145,7 +147,6 @@ mod tests {
         let mut made = shards.to_vec();
         let length = shards[0].len();
         let places = (0..length).map(|at| (at / (rows * packet), at % packet, at / packet % rows));
-        let field = crate::define::tower::base();
         for (number, output) in case.sums.outputs.iter().enumerate() {
             for (strip, column, _) in places.clone().filter(|&(_, _, row)| row == output.row) {
                 let byte = |cell: &CellLocation| {
@@ -157,7 +158,8 @@ mod tests {
                         let terms = &inputs[start as usize..ends[number] as usize];
                         terms.iter().fold(0, |sum, &n| sum ^ byte(&case.sums.inputs[n as usize]))
                     }
-                    Terms::Words(factors) => {
+                    Terms::Transform(_) => unreachable!("tested by itself"),
+                    Terms::Words { field, factors } => {
                         let factors = factors[number * case.sums.inputs.len()..].iter();
                         let terms = factors.zip(&case.sums.inputs);
                         terms.fold(0, |sum, (&factor, cell)| {
@@ -180,6 +182,7 @@ mod tests {
             ("rdp:k=4", &[64][..]),
             ("backblaze:k=5,m=3", &[LINE][..]),
             ("zfec:k=11,m=7", &[LINE][..]),
+            ("leopard8:k=9,m=5", &[LINE][..]),
         ] {
             for &packet in packets {
                 let case = case(spec, packet);
@@ -222,7 +225,8 @@ mod tests {
             let case = case(spec, 64);
             let count = match &case.sums.terms {
                 Terms::Packets { inputs, .. } => inputs.len(),
-                Terms::Words(factors) => factors.len(),
+                Terms::Words { factors, .. } => factors.len(),
+                Terms::Transform(_) => unreachable!("these codes are too small"),
             };
             for wrong in 0..count {
                 let mut sums = case.sums.clone();
@@ -230,7 +234,8 @@ mod tests {
                     Terms::Packets { inputs, .. } => {
                         inputs[wrong] = (inputs[wrong] + 1) % sums.inputs.len() as u32;
                     }
-                    Terms::Words(factors) => factors[wrong] ^= 0x40,
+                    Terms::Words { factors, .. } => factors[wrong] ^= 0x40,
+                    Terms::Transform(_) => {}
                 }
                 let runner = runners(&case.code)[0];
                 let sample = || case.solver.sample(&case.code, &case.layout);
@@ -238,5 +243,99 @@ mod tests {
                 assert!(refused.is_err_and(|error| error.to_string().contains("is wrong")));
             }
         }
+    }
+
+    /// Shards of random data with the parity of the definition, `strips` cache lines each.
+    fn shards(code: &Code, strips: usize) -> Vec<Vec<u8>> {
+        let symbols = code.symbols().unwrap();
+        let byte = |node: usize| move |at: usize| (at % 251 * 7 + node * 31 + at / 251) as u8;
+        let fill = |node: usize| (0..strips * LINE).map(byte(node)).collect();
+        let mut shards: Vec<Vec<u8>> = (0..symbols.data_nodes()).map(fill).collect();
+        for row in symbols.parity() {
+            let mut parity = vec![0; strips * LINE];
+            for (&factor, shard) in row.iter().zip(&shards) {
+                symbols.field().multiples_of(factor).add(shard, &mut parity);
+            }
+            shards.push(parity);
+        }
+        shards
+    }
+
+    /// Every kernel, encoding wide codes and recovering as many nodes of them as may be lost, in
+    /// tiles and strips of several sizes.
+    #[test]
+    fn kernels_transform() {
+        for spec in [
+            "backblaze:k=64,m=64",
+            "backblaze:k=128,m=100",
+            "backblaze:k=100,m=156",
+            "leopard8:k=64,m=64",
+            "leopard8:k=128,m=100",
+            "leopard8:k=100,m=128",
+        ] {
+            let code = Code::new(&spec.parse().unwrap()).unwrap();
+            let (nodes, m) = (code.node_count(), code.tolerance());
+            // The first m nodes in one order or another: data before parity, parity, mixed.
+            let orders: [fn(usize) -> usize; 4] =
+                [|n| n, |n| usize::MAX - n, |n| n * 101 % 257, |n| n * 67 % 257];
+            for order in orders {
+                let mut lost: Vec<usize> = (0..nodes).collect();
+                lost.sort_by_key(|&node| order(node));
+                lost.truncate(m);
+                let layout = Layout::new(&code, BufferLayout::Node, LINE);
+                let solver = DirectSolver::new(&code, &layout).unwrap();
+                let (gone, present): (Vec<NodeId>, Vec<NodeId>) =
+                    code.nodes().partition(|node| lost.contains(&node.index()));
+                let (have, want) = (code.cells_of(present), code.cells_of(gone));
+                let sums = solver.solve(&code, &layout, &have, &want).unwrap();
+                assert!(matches!(sums.terms, Terms::Transform(_)), "{spec} {lost:?}");
+                let case = Case { code: code.clone(), layout, solver, sums };
+                for (runner, strips) in runners(&code).into_iter().zip([1, 3, 33, 70].repeat(9)) {
+                    let right = shards(&code, strips);
+                    let mut damaged = right.clone();
+                    lost.iter().for_each(|&node| damaged[node].fill(0xEE));
+                    assert!(run(&case, runner, LINE, &damaged) == right, "{spec} {lost:?}");
+                }
+            }
+        }
+    }
+
+    /// Every way to lose nodes of small codes, by a transform although products would cost less.
+    /// Answers are tried on the sample before they are used, and wrong ones are refused.
+    #[test]
+    fn all_losses_of_small_codes_are_recovered() {
+        let mut count = 0;
+        for (family, (k, m)) in ["backblaze", "leopard8"]
+            .into_iter()
+            .flat_map(|family| (1..6).flat_map(move |k| (1..5).map(move |m| (family, (k, m)))))
+        {
+            let code = Code::new(&format!("{family}:k={k},m={m}").parse().unwrap()).unwrap();
+            let layout = Layout::new(&code, BufferLayout::Node, LINE);
+            let solver = DirectSolver::new(&code, &layout).unwrap();
+            let (symbols, runner) = (code.symbols().unwrap(), runners(&code)[0]);
+            for lost in (1..=m).flat_map(|lost| combinations(k + m, lost)) {
+                let node = |&node: &usize| node as u8;
+                let to: Vec<u8> = lost.iter().map(node).collect();
+                let from = (0..k + m).filter(|node| !lost.contains(node)).take(k);
+                let from: Vec<u8> = from.map(|node| node as u8).collect();
+                let evaluation = symbols.evaluation().unwrap();
+                let program = recovery(symbols.field(), evaluation, &from, &to).unwrap();
+                let places = |nodes: &[u8]| -> Vec<CellLocation> {
+                    nodes.iter().map(|&node| CellLocation { buffer: node.into(), row: 0 }).collect()
+                };
+                let sums = Sums {
+                    inputs: places(&from),
+                    outputs: places(&to),
+                    terms: Terms::Transform(program),
+                    is_solved: true,
+                    is_final: true,
+                };
+                let sample = || solver.sample(&code, &layout);
+                prepare(sums, runner, &layout.rows, LINE, sample)
+                    .unwrap_or_else(|error| panic!("{family} {k}+{m} {lost:?}: {error}"));
+                count += 1;
+            }
+        }
+        assert_eq!(count, 2 * 936);
     }
 }

@@ -6,7 +6,7 @@ use std::num::NonZeroUsize;
 
 use crate::error::{Error, Result};
 use crate::limits::BYTES_A_THREAD;
-use crate::plan::long::program::{GRANULE, LongProgram};
+use crate::plan::transform::program::{GRANULE, TransformProgram};
 use crate::run::buffers::{BufferPlace, Memory};
 use crate::run::dispatch::WordKernel;
 use crate::run::threads::{self, Threads};
@@ -19,7 +19,7 @@ use crate::run::threads::{self, Threads};
 /// of a program that adds, the inputs of a program that recovers) differ in length, or their length
 /// is not a multiple of a granule; or if another block is longer than the parity blocks.
 pub(crate) fn run(
-    program: &LongProgram,
+    program: &TransformProgram,
     inputs: &[&[u8]],
     outputs: &mut [&mut [u8]],
     threads: usize,
@@ -30,7 +30,7 @@ pub(crate) fn run(
 /// As [`run`], with a kernel that the processor must have.
 fn run_on(
     kernel: WordKernel,
-    program: &LongProgram,
+    program: &TransformProgram,
     inputs: &[&[u8]],
     outputs: &mut [&mut [u8]],
     threads: usize,
@@ -45,7 +45,7 @@ fn run_on(
 /// # Errors
 /// As for [`run`], and if `kept` does not have as many bytes as all entries of a transform.
 pub(crate) fn run_keeping(
-    program: &LongProgram,
+    program: &TransformProgram,
     (kept, length): (&mut [u8], usize),
     inputs: &[&[u8]],
     outputs: &mut [&mut [u8]],
@@ -57,7 +57,7 @@ pub(crate) fn run_keeping(
 /// As [`run_keeping`], with a kernel that the processor must have.
 fn keep_on(
     kernel: WordKernel,
-    program: &LongProgram,
+    program: &TransformProgram,
     (kept, length): (&mut [u8], usize),
     inputs: &[&[u8]],
     outputs: &mut [&mut [u8]],
@@ -88,7 +88,7 @@ fn places<'a>(inputs: &[&'a [u8]], outputs: &'a mut [&mut [u8]]) -> Vec<BufferPl
 /// Runs a program over checked buffers. `length` is the length of a parity block.
 fn execute(
     kernel: WordKernel,
-    program: &LongProgram,
+    program: &TransformProgram,
     places: Vec<BufferPlace<'_>>,
     length: usize,
     threads: usize,
@@ -109,7 +109,7 @@ fn execute(
 }
 
 /// Checks the blocks of a call and returns the length of the parity blocks.
-fn check(program: &LongProgram, inputs: &[&[u8]], outputs: &[&mut [u8]]) -> Result<usize> {
+fn check(program: &TransformProgram, inputs: &[&[u8]], outputs: &[&mut [u8]]) -> Result<usize> {
     let (read, written) = program.buffers();
     expect_count("read", inputs.len(), read)?;
     expect_count("written", outputs.len(), written)?;
@@ -238,7 +238,7 @@ mod tests {
                     add_product(matrix.coefficient(row, first + number), block, sum);
                 }
             }
-            let program = LongProgram::add(matrix, &rows, first..data);
+            let program = TransformProgram::add(matrix, &rows, first..data);
             for kernel in WordKernel::available() {
                 for shift in [0, 3] {
                     let mut made = fill(rows.len(), length);
@@ -280,7 +280,7 @@ mod tests {
                 let mut made: Vec<Vec<u8>> =
                     blocks.iter().map(|block| vec![0xEE; block.len()]).collect();
                 let mut targets: Vec<&mut [u8]> = made.iter_mut().map(Vec::as_mut_slice).collect();
-                let program = LongProgram::recover(&recovery);
+                let program = TransformProgram::recover(&recovery);
                 run_on(kernel, &program, &slices(&sums), &mut targets, 1).unwrap();
                 assert!(made == blocks, "{kernel} {data} + {parity}");
             }
@@ -297,14 +297,14 @@ mod tests {
             let rows: Vec<usize> = (0..parity).rev().filter(|row| row % 5 != 2).collect();
             let mut expected = vec![vec![0; length]; rows.len()];
             let mut sums: Vec<&mut [u8]> = expected.iter_mut().map(Vec::as_mut_slice).collect();
-            let program = LongProgram::add(matrix, &rows, first..data);
+            let program = TransformProgram::add(matrix, &rows, first..data);
             run(&program, &slices(&blocks), &mut sums, 1).unwrap();
             let middle = first + blocks.len() / 3;
             let parts = [first..middle, middle..data].map(|columns| {
                 let part = &blocks[columns.start - first..columns.end - first];
-                (LongProgram::gather(matrix, columns), slices(part))
+                (TransformProgram::gather(matrix, columns), slices(part))
             });
-            let finish = LongProgram::finish(matrix, &rows);
+            let finish = TransformProgram::finish(matrix, &rows);
             for (kernel, threads) in WordKernel::available().zip([1, 2].repeat(9)) {
                 let mut kept = vec![0; matrix.chunk() * length];
                 for (program, part) in &parts {
@@ -329,8 +329,8 @@ mod tests {
             let blocks: Vec<&[u8]> = data.iter().zip(blocks).map(|(d, &b)| &d[..b]).collect();
             let mut sums: Vec<&mut [u8]> = sums.iter_mut().map(Vec::as_mut_slice).collect();
             let program = match blocks.is_empty() {
-                true => LongProgram::finish(matrix, &[0, 1]),
-                false => LongProgram::gather(matrix, 0..3),
+                true => TransformProgram::finish(matrix, &[0, 1]),
+                false => TransformProgram::gather(matrix, 0..3),
             };
             run_keeping(&program, (&mut kept, length), &blocks, &mut sums, 1)
                 .map_err(|error| (error.kind(), error.node()))
@@ -350,7 +350,7 @@ mod tests {
     #[test]
     fn columns_are_independent() {
         let length = 150 * GRANULE;
-        let program = LongProgram::add(LongMatrix::new(60, 10).unwrap(), &[0, 4, 9], 0..60);
+        let program = TransformProgram::add(LongMatrix::new(60, 10).unwrap(), &[0, 4, 9], 0..60);
         let blocks = fill(60, length - 50);
         let of = |bytes: std::ops::Range<usize>, threads| {
             let blocks: Vec<&[u8]> = blocks
@@ -377,7 +377,7 @@ mod tests {
 
     #[test]
     fn blocks_that_do_not_fit_are_refused() {
-        let program = LongProgram::add(LongMatrix::new(3, 2).unwrap(), &[0, 1], 0..3);
+        let program = TransformProgram::add(LongMatrix::new(3, 2).unwrap(), &[0, 1], 0..3);
         let data = fill(3, 129);
         let run_with = |lengths: [usize; 3], sums: &[usize]| {
             let blocks: Vec<&[u8]> =
@@ -395,7 +395,7 @@ mod tests {
         assert!(run(&program, &slices(&data[..2]), &mut [], 1).is_err());
         let recovery = Recovery::new(LongMatrix::new(3, 2).unwrap(), &[1], &[0, 1]).unwrap();
         let recover = |sums: &[&[u8]], lost: &mut [&mut [u8]]| {
-            run(&LongProgram::recover(&recovery), sums, lost, 1).map_err(|error| error.kind())
+            run(&TransformProgram::recover(&recovery), sums, lost, 1).map_err(|error| error.kind())
         };
         let (sum, mut lost) = ([0; 128], [[0; 128]; 2]);
         let mut lost = lost.each_mut().map(|block| &mut block[..]);

@@ -1,4 +1,4 @@
-// Serves klauspost/reedsolomon without options, with the protocol of c/serve.h. With the arguments
+// Serves klauspost/reedsolomon with its default code and with that of WithLeopardGF, with the protocol of c/serve.h. With the arguments
 // `split FILE OUT K M`, writes instead what its simple encoder makes of FILE: OUT.0, OUT.1, ….
 package main
 
@@ -67,7 +67,11 @@ func serve(words []string, source io.Reader, target io.Writer) {
 			must(err)
 		}
 	}
-	codec, err := reedsolomon.New(k, m)
+	var options []reedsolomon.Option
+	if words[1] == "leopard8" {
+		options = append(options, reedsolomon.WithLeopardGF(true))
+	}
+	codec, err := reedsolomon.New(k, m, options...)
 	must(err)
 	first := k
 	if encodes {

@@ -14,9 +14,11 @@
 use std::ops::Range;
 
 use crate::define::code::Code;
+use crate::define::evaluation::Evaluation;
 use crate::define::families::{Family, words};
 use crate::define::pin::Pin;
 use crate::define::spec::Spec;
+use crate::define::symbols::SymbolMatrix;
 use crate::error::Result;
 
 pub(super) const FAMILY: Family = Family {
@@ -35,7 +37,9 @@ fn rebuild(spec: &Spec, pin: &Pin) -> Result<Code> {
 
 fn build(k: usize, m: usize) -> Result<Code> {
     let rows = words::interpolation(words::field(words::BYTE)?, &points(0..k), &points(k..k + m));
-    words::code(FAMILY.name, k, rows)
+    let matrix = SymbolMatrix::new(words::field(words::BYTE)?, k, rows)?;
+    let evaluation = Evaluation::data_first(k, m);
+    words::code_of(matrix.evaluated(evaluation), Spec::new(FAMILY.name).with("k", k).with("m", m))
 }
 
 fn points(numbers: Range<usize>) -> Vec<u32> {

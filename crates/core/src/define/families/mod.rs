@@ -14,6 +14,7 @@ mod density;
 mod dpg;
 mod evenodd;
 mod isal;
+mod leopard;
 mod liber8tion;
 mod liberation;
 mod lt;
@@ -61,6 +62,7 @@ pub const FAMILIES: &[Family] = &[
     evenodd::FAMILY,
     isal::CAUCHY,
     isal::RS,
+    leopard::LEOPARD8,
     liber8tion::FAMILY,
     liberation::FAMILY,
     lt::FAMILY,

@@ -57,9 +57,14 @@ pub(super) fn code(family: &str, k: usize, rows: Vec<Vec<u32>>) -> Result<Code> 
 
 /// Returns the code over any field with these coefficients, one row for each parity node.
 pub(super) fn code_over(field: Field, spec: Spec, k: usize, rows: Vec<Vec<u32>>) -> Result<Code> {
-    let m = rows.len();
-    let mut builder = CodeBuilder::new(k + m);
-    builder.words(SymbolMatrix::new(field, k, rows)?).pin(pin(field));
+    code_of(SymbolMatrix::new(field, k, rows)?, spec)
+}
+
+/// Returns the code of a symbol matrix.
+pub(super) fn code_of(matrix: SymbolMatrix, spec: Spec) -> Result<Code> {
+    let (nodes, m, pin) = (matrix.node_count(), matrix.parity().len(), pin(matrix.field()));
+    let mut builder = CodeBuilder::new(nodes);
+    builder.words(matrix).pin(pin);
     builder.finish(spec, m)
 }
 

@@ -2,16 +2,18 @@
 //!
 //! A question that has never been asked is answered without a plan. Its equations are solved, and a
 //! kernel reads the result as data: which packets each wanted packet is the XOR of ([`packets`]),
-//! or by which bytes the words of each shard are multiplied ([`words`]). That takes about as long
-//! as running over a few kilobytes. Nothing is shortened, ordered, compiled or proved; a plan,
+//! by which bytes the words of each shard are multiplied ([`words`]), or by which transform all
+//! words are computed ([`crate::plan::transform`]). That takes about as long as running over a few
+//! kilobytes. Nothing is shortened, ordered, compiled or proved; a plan,
 //! which takes a hundred times as long to make and runs faster, is made for questions that are
 //! asked about many bytes.
 //!
 //! What was solved is checked before it is used, on a *sample*: a strip of every buffer, with
 //! random data and the parity that the generator gives for it. The kernel itself runs over the
 //! sample, so one look covers the solution and the kernel. An error in a cell is a sum of cells
-//! that is not zero for all data, and each random bit misses it with a chance of at most one half;
-//! a packet of the sample has 512 bits.
+//! that is not zero for all data, and each random bit misses it with a chance of at most one half:
+//! a packet of the sample has 512 random bits. Samples of words have 64, of which each byte misses
+//! an error with a chance of 1 in 256; more would take longer than the first call of a wide code.
 
 mod packets;
 pub(crate) mod sums;
@@ -70,7 +72,7 @@ impl DirectSolver {
     ) -> Option<Sums> {
         match &self.form {
             Form::Packets(generator) => generator.solve(code, layout, have, want),
-            Form::Words(points) => words::solve(code, points, have, want),
+            Form::Words(points) => words::answer(code, points, have, want),
         }
     }
 
@@ -78,10 +80,11 @@ impl DirectSolver {
     pub(crate) fn sample(&self, code: &Code, layout: &Layout) -> &[Vec<u8>] {
         self.sample.get_or_init(|| {
             let mut chance = Chance::new(SEED);
-            let mut random = || (0..LINE / 8).flat_map(|_| chance.bits().to_le_bytes()).collect();
             match &self.form {
-                Form::Packets(generator) => generator.sample(code, layout, random),
-                Form::Words(_) => words::sample(code, &mut random),
+                Form::Packets(generator) => generator.sample(code, layout, || {
+                    (0..LINE / 8).flat_map(|_| chance.bits().to_le_bytes()).collect()
+                }),
+                Form::Words(_) => words::sample(code, || chance.bits()),
             }
         })
     }

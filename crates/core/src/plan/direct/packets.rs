@@ -82,7 +82,7 @@ impl GeneratorBits {
         };
         let inputs = columns.iter().map(cell).map(location).collect::<Option<_>>()?;
         let outputs = want.iter().map(location).collect::<Option<_>>()?;
-        Some(Sums { inputs, outputs, terms, is_solved: solved.lost.count > 0 })
+        Some(Sums { inputs, outputs, terms, is_solved: solved.lost.count > 0, is_final: false })
     }
 
     /// Returns random data and its parity, in strips of every buffer.

@@ -1,6 +1,8 @@
 //! Sums of cells, as a kernel reads them.
 
+use crate::define::field::Field;
 use crate::plan::program::CellLocation;
+use crate::plan::transform::program::TransformProgram;
 
 /// Wanted cells as sums of cells at hand. All buffers have the same number of rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -10,8 +12,11 @@ pub(crate) struct Sums {
     /// The cells that are computed; none of them is read.
     pub(crate) outputs: Vec<CellLocation>,
     pub(crate) terms: Terms,
-    /// Whether equations were solved. Otherwise the terms are those of the generator.
+    /// Whether the terms follow from solving, and have to be tried on a sample. Otherwise they are
+    /// those of the generator.
     pub(crate) is_solved: bool,
+    /// Whether no plan would be faster by enough to be worth making.
+    pub(crate) is_final: bool,
 }
 
 /// What the outputs are sums of.
@@ -26,16 +31,25 @@ pub(crate) enum Terms {
     },
     /// Of words of one byte, multiplied: for each output, a factor for each input. There is at
     /// least one input.
-    Words(Vec<u8>),
+    Words {
+        /// The field of the words.
+        field: Field,
+        /// The factors, output after output.
+        factors: Vec<u8>,
+    },
+    /// Of words of one byte, which a transform computes. Its buffers are the inputs and then the
+    /// outputs.
+    Transform(TransformProgram),
 }
 
 impl Sums {
     /// Number of operands, at least that of the plan that may follow. A plan shortens sums of
-    /// packets, and has up to three operands for each factor.
+    /// packets, and has up to five operands for each factor.
     pub(crate) fn operands(&self) -> usize {
         match &self.terms {
             Terms::Packets { inputs, .. } => inputs.len(),
-            Terms::Words(factors) => 3 * factors.len(),
+            Terms::Words { factors, .. } => 5 * factors.len(),
+            Terms::Transform(program) => program.operations(),
         }
     }
 }

@@ -4,29 +4,32 @@ use std::sync::OnceLock;
 
 use crate::define::cells::{CellSet, NodeId};
 use crate::define::code::Code;
-use crate::define::logarithms::product;
+use crate::define::field::Multiples;
 use crate::define::points::CodePoints;
 use crate::define::symbols::SymbolMatrix;
+use crate::limits::TRANSFORM_WEIGHT;
 use crate::plan::direct::sums::{Sums, Terms};
+use crate::plan::machine::LINE;
 use crate::plan::program::CellLocation;
+use crate::plan::transform::solve;
 
 /// Bits of a word.
 const BYTE: usize = 8;
 
-/// Whether a code has words of one byte over the usual field, and the cells of node n are the eight
+/// Whether a code has words of one byte over a field with tables, and the cells of node n are the eight
 /// from 8·n on.
 pub(super) fn are_bytes(code: &Code) -> bool {
     let is_byte = |node: NodeId| {
         let numbers = code.node_cells(node).iter().map(|cell| cell.index());
         numbers.eq(node.index() * BYTE..(node.index() + 1) * BYTE)
     };
-    code.symbols().is_some_and(|symbols| symbols.field().has_logarithms())
+    code.symbols().is_some_and(|symbols| symbols.field().logarithms().is_some())
         && code.node_count() <= 1 << BYTE
         && code.nodes().all(is_byte)
 }
 
 /// As [`DirectSolver::solve`](super::DirectSolver::solve).
-pub(super) fn solve(
+pub(super) fn answer(
     code: &Code,
     points: &OnceLock<Option<CodePoints>>,
     have: &CellSet,
@@ -38,9 +41,14 @@ pub(super) fn solve(
     if to.is_empty() || have.meets(want) {
         return None;
     }
-    let is_solved = from.iter().take_while(|&&node| usize::from(node) < data).count() < data;
-    let (from, factors) = if !is_solved {
+    let encodes = from.iter().take_while(|&&node| usize::from(node) < data).count() == data;
+    if encodes || symbols.evaluation().is_some() {
         from.truncate(data);
+    }
+    if let Some(sums) = transformed(symbols, &from, &to, encodes) {
+        return Some(sums);
+    }
+    let (from, factors) = if encodes {
         defined(symbols, from, &to)?
     } else if let Some(points) = points.get_or_init(|| CodePoints::of(symbols)) {
         from.truncate(data);
@@ -49,15 +57,42 @@ pub(super) fn solve(
     } else {
         combine(code, &from, &to)?
     };
-    let places = |nodes: Vec<u8>| {
-        nodes.into_iter().map(|node| CellLocation { buffer: node.into(), row: 0 }).collect()
-    };
     Some(Sums {
         inputs: places(from),
         outputs: places(to),
-        terms: Terms::Words(factors),
-        is_solved,
+        terms: Terms::Words { field: symbols.field(), factors },
+        is_solved: !encodes,
+        is_final: false,
     })
+}
+
+/// Answers by a transform, if the code has one that costs less than the products of all k nodes
+/// `from` for each node of `to`.
+fn transformed(symbols: &SymbolMatrix, from: &[u8], to: &[u8], encodes: bool) -> Option<Sums> {
+    let (field, data) = (symbols.field(), symbols.data_nodes());
+    let evaluation = symbols.evaluation().filter(|_| from.len() == data)?;
+    // A product and a sum each. No transform takes fewer operations than butterflies of one level.
+    let dense = 2 * data * to.len();
+    if dense <= TRANSFORM_WEIGHT * 3 * evaluation.points() {
+        return None;
+    }
+    let rows = || to.iter().map(|&node| usize::from(node) - data).collect::<Vec<usize>>();
+    let encoding = encodes.then(|| solve::encoding(field, evaluation, &rows())).flatten();
+    let program = match encoding {
+        Some(program) => program,
+        None => solve::recovery(field, evaluation, from, to)?,
+    };
+    (TRANSFORM_WEIGHT * program.operations() < dense).then(|| Sums {
+        inputs: places(from.to_vec()),
+        outputs: places(to.to_vec()),
+        terms: Terms::Transform(program),
+        is_solved: true,
+        is_final: !encodes,
+    })
+}
+
+fn places(nodes: Vec<u8>) -> Vec<CellLocation> {
+    nodes.into_iter().map(|node| CellLocation { buffer: node.into(), row: 0 }).collect()
 }
 
 /// Returns those of the data nodes `data`, which are all, that parity nodes depend on, and the
@@ -100,18 +135,34 @@ fn whole_nodes(cells: &CellSet) -> Option<Vec<u8>> {
     is_whole.then_some(whole)
 }
 
+/// Number of random bytes of a node in a sample, which are repeated to the end of its strip. Each
+/// misses an error with a chance of 1 in 256.
+const SAMPLED: usize = 8;
+
 /// Returns random data, and its parity by the definition.
-pub(super) fn sample(code: &Code, random: impl FnMut() -> Vec<u8>) -> Vec<Vec<u8>> {
+pub(super) fn sample(code: &Code, mut random: impl FnMut() -> u64) -> Vec<Vec<u8>> {
     let Some(symbols) = code.symbols() else { return Vec::new() };
-    let mut shards: Vec<Vec<u8>> =
-        std::iter::repeat_with(random).take(symbols.data_nodes()).collect();
-    for row in symbols.parity() {
-        let mut parity = vec![0; shards.first().map_or(0, Vec::len)];
-        for (&factor, shard) in row.iter().zip(&shards) {
-            let bytes = parity.iter_mut().zip(shard);
-            bytes.for_each(|(sum, &byte)| *sum ^= product(factor as u8, byte));
-        }
-        shards.push(parity);
-    }
-    shards
+    let data: Vec<u64> = (0..symbols.data_nodes()).map(|_| random()).collect();
+    // For each data node, its products with the elements that have a single bit.
+    let bits: Vec<Multiples> =
+        (0..BYTE).map(|bit| symbols.field().multiples_of(1 << bit)).collect();
+    let products = |&word: &u64| -> [u64; BYTE] {
+        std::array::from_fn(|bit| {
+            let product = |byte: u8| bits[bit].of(byte.into()) as u8;
+            u64::from_le_bytes(word.to_le_bytes().map(product))
+        })
+    };
+    let products: Vec<[u64; BYTE]> = data.iter().map(products).collect();
+    let parity = symbols.parity().iter().map(|row| {
+        let terms = row.iter().zip(&products);
+        terms.fold(0, |sum, (factor, products)| {
+            let chosen = products.iter().enumerate();
+            // All bits of a product, or none of them.
+            chosen.fold(sum, |sum, (bit, product)| {
+                sum ^ product & u64::from(factor >> bit & 1).wrapping_neg()
+            })
+        })
+    });
+    let strip = |word: u64| word.to_le_bytes().repeat(LINE / SAMPLED);
+    data.iter().copied().chain(parity).map(strip).collect()
 }

@@ -1,5 +1,4 @@
-//! Long codes: the inverse of a part of the matrix as factors ([`recovery`]), and the transforms by
-//! which blocks are added to parity and recovered ([`program`]).
+//! Long codes: the inverse of a part of the matrix as factors. The transforms by which blocks are
+//! added to parity and recovered are in [`crate::plan::transform::program`].
 
-pub(crate) mod program;
 pub(crate) mod recovery;

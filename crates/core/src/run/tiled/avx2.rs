@@ -3,15 +3,16 @@
 use std::arch::x86_64::*;
 use std::ops::Range;
 
+use crate::define::field::Field;
 use crate::plan::blocks::BlockProgram;
 use crate::plan::direct::sums::Terms;
-use crate::plan::long::program::LongProgram;
+use crate::plan::transform::program::TransformProgram;
 use crate::run::buffers::Memory;
 use crate::run::tiled::blocks::{BlockMemory, run_tiles};
-use crate::run::tiled::direct::{DirectMemory, run_products, run_sums};
+use crate::run::tiled::direct::{DirectMemory, run_sums, run_words};
 use crate::run::tiled::generic::Tiles;
-use crate::run::tiled::long::run_long;
 use crate::run::tiled::multiplier::{Matrices, Multiplier, Shuffles, Tables};
+use crate::run::tiled::transform::run_transform;
 use crate::run::tiled::vector::{Streaming, Vector};
 use crate::run::tiled::{Runners, WordRunners};
 
@@ -55,7 +56,7 @@ unsafe fn sums(terms: &Terms, memory: &DirectMemory<'_>) {
 #[target_feature(enable = "avx2")]
 unsafe fn products(terms: &Terms, memory: &DirectMemory<'_>) {
     // SAFETY: the caller's contract; the features are enabled here.
-    unsafe { run_products::<__m256i, Shuffles, 4, 2>(terms, memory) }
+    unsafe { run_words::<__m256i, Shuffles, 4, 2, 8>(terms, memory) }
 }
 
 /// # Safety
@@ -63,27 +64,27 @@ unsafe fn products(terms: &Terms, memory: &DirectMemory<'_>) {
 #[target_feature(enable = "avx2,gfni")]
 unsafe fn products_gfni(terms: &Terms, memory: &DirectMemory<'_>) {
     // SAFETY: the caller's contract; the features are enabled here.
-    unsafe { run_products::<__m256i, Matrices, 4, 2>(terms, memory) }
+    unsafe { run_words::<__m256i, Matrices, 4, 2, 8>(terms, memory) }
 }
 
 /// Runs a program of a long code.
 ///
 /// # Safety
-/// As [`LongRunner`](super::LongRunner).
+/// As [`TransformRunner`](super::TransformRunner).
 #[target_feature(enable = "avx2")]
-unsafe fn long(program: &LongProgram, memory: &Memory<'_>, granules: Range<usize>) {
+unsafe fn long(program: &TransformProgram, memory: &Memory<'_>, granules: Range<usize>) {
     // SAFETY: the caller's contract; the features are enabled here.
-    unsafe { run_long::<__m256i, Shuffles, 4>(program, memory, granules) }
+    unsafe { run_transform::<__m256i, Shuffles, 4, 2>(program, memory, granules) }
 }
 
 /// Runs a program of a long code, with the bit matrices of GFNI.
 ///
 /// # Safety
-/// As [`LongRunner`](super::LongRunner).
+/// As [`TransformRunner`](super::TransformRunner).
 #[target_feature(enable = "avx2,gfni")]
-unsafe fn long_gfni(program: &LongProgram, memory: &Memory<'_>, granules: Range<usize>) {
+unsafe fn long_gfni(program: &TransformProgram, memory: &Memory<'_>, granules: Range<usize>) {
     // SAFETY: the caller's contract; the features are enabled here.
-    unsafe { run_long::<__m256i, Matrices, 4>(program, memory, granules) }
+    unsafe { run_transform::<__m256i, Matrices, 4, 2>(program, memory, granules) }
 }
 
 // SAFETY: loads and stores touch exactly the register's bytes, unaligned.
@@ -134,8 +135,8 @@ unsafe impl Streaming for __m256i {
 unsafe impl Multiplier<__m256i> for Shuffles {
     type Factor = Tables;
 
-    fn factors() -> &'static [Tables; 256] {
-        Self::all()
+    fn factors(field: Field) -> &'static [Tables; 256] {
+        Self::all(field)
     }
 
     #[inline(always)]
@@ -156,8 +157,8 @@ unsafe impl Multiplier<__m256i> for Shuffles {
 unsafe impl Multiplier<__m256i> for Matrices {
     type Factor = u64;
 
-    fn factors() -> &'static [u64; 256] {
-        Self::all()
+    fn factors(field: Field) -> &'static [u64; 256] {
+        Self::all(field)
     }
 
     #[inline(always)]

@@ -9,8 +9,10 @@ use std::ops::Range;
 
 use crate::limits::TILED_BUDGET;
 use crate::plan::direct::sums::Terms;
+use crate::run::buffers::{BufferPlace, Memory, Table};
 use crate::run::tiled::multiplier::Multiplier;
-use crate::run::tiled::vector::Vector;
+use crate::run::tiled::transform::run_transform;
+use crate::run::tiled::vector::{Streaming, Vector};
 
 /// The cells of sums, in some strips.
 pub(crate) struct DirectMemory<'a> {
@@ -165,23 +167,50 @@ impl PacketTerms<'_> {
     }
 }
 
-/// Adds multiples of words of a byte: the kernel for every instruction set. `OUTPUTS` sums of
+/// Computes words of a byte by products or by a transform: the kernel for every instruction set.
+/// `GROUP` is the number of entries of a transform that a pass holds in registers; for the others
+/// see [`run_products`].
+///
+/// # Safety
+/// As [`run_products`]. A transform's buffers are the inputs and the outputs.
+#[inline(always)]
+pub(super) unsafe fn run_words<
+    V: Streaming,
+    M: Multiplier<V>,
+    const OUTPUTS: usize,
+    const LANES: usize,
+    const GROUP: usize,
+>(
+    terms: &Terms,
+    memory: &DirectMemory<'_>,
+) {
+    let Terms::Transform(program) = terms else {
+        // SAFETY: the caller's contract.
+        return unsafe { run_products::<V, M, OUTPUTS, LANES>(terms, memory) };
+    };
+    let mut places = Table::new();
+    let read = memory.inputs.len();
+    let start = |n: usize| if n < read { memory.inputs[n] } else { memory.outputs[n - read] };
+    let length = memory.strips * memory.strip;
+    let places =
+        places.fill(read + memory.outputs.len(), |n| BufferPlace::of_part(start(n), length));
+    let memory_of_transform = Memory { places, nontemporal: false };
+    // SAFETY: the caller's contract: each buffer is valid for all strips, which are whole granules.
+    unsafe { run_transform::<V, M, GROUP, 1>(program, &memory_of_transform, 0..memory.strips) }
+}
+
+/// Adds multiples of words of a byte. `OUTPUTS` sums of
 /// `LANES` vectors each are kept in registers. Packets are all that a strip has.
 ///
 /// # Safety
 /// As [`DirectRunner`](super::DirectRunner); `V`'s instruction set is available, and vectors divide
 /// a packet.
 #[inline(always)]
-pub(super) unsafe fn run_products<
-    V: Vector,
-    M: Multiplier<V>,
-    const OUTPUTS: usize,
-    const LANES: usize,
->(
+unsafe fn run_products<V: Vector, M: Multiplier<V>, const OUTPUTS: usize, const LANES: usize>(
     terms: &Terms,
     memory: &DirectMemory<'_>,
 ) {
-    let Terms::Words(factors) = terms else { return };
+    let Terms::Words { field, factors } = terms else { return };
     let inputs = memory.inputs.len();
     let bytes = memory.strips * memory.strip;
     // All outputs are computed over a tile of the inputs, which stays in the second-level cache.
@@ -191,7 +220,7 @@ pub(super) unsafe fn run_products<
         let groups = memory.outputs.chunks(OUTPUTS).zip(factors.chunks(OUTPUTS * inputs));
         for (outputs, factors) in groups {
             let group =
-                DirectProducts::<V, M> { all: M::factors(), inputs: memory.inputs, factors };
+                DirectProducts::<V, M> { all: M::factors(*field), inputs: memory.inputs, factors };
             // SAFETY: the caller's contract.
             unsafe {
                 match *outputs {

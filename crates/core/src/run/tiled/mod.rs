@@ -2,7 +2,7 @@
 //!
 //! They serve until a program has been compiled, and wherever compiling is not allowed. Each kernel
 //! is one algorithm ([`generic`], [`direct`] for sums without a schedule, [`blocks`] for LT codes,
-//! [`long`] for long codes) over the [`vector::Vector`] trait; an instruction set is a thin facade
+//! [`transform`] for long codes and wide ones) over the [`vector::Vector`] trait; an instruction set is a thin facade
 //! that enables its features around them. The lab's kernels (`packets`) cut no packet into tiles.
 
 #![allow(unsafe_code)]
@@ -10,12 +10,12 @@
 pub(crate) mod blocks;
 pub(crate) mod direct;
 pub(crate) mod generic;
-pub(crate) mod long;
 mod multiplier;
 #[cfg(feature = "research")]
 pub(crate) mod packets;
 #[cfg(feature = "research")]
 mod products;
+pub(crate) mod transform;
 pub(crate) mod vector;
 
 #[cfg(target_arch = "x86_64")]
@@ -34,8 +34,8 @@ use std::ops::Range;
 
 use crate::plan::blocks::BlockProgram;
 use crate::plan::direct::sums::Terms;
-use crate::plan::long::program::LongProgram;
 use crate::plan::program::Program;
+use crate::plan::transform::program::TransformProgram;
 use crate::run::buffers::{Memory, PreparedKernel};
 use crate::run::tiled::blocks::BlockMemory;
 use crate::run::tiled::direct::DirectMemory;
@@ -64,7 +64,7 @@ pub(crate) struct Runners {
 /// exist only if the processor has it.
 #[derive(Clone, Copy)]
 pub(crate) struct WordRunners {
-    pub(crate) long: LongRunner,
+    pub(crate) long: TransformRunner,
     /// Adds multiples of words.
     ///
     /// Its safety contract is that of [`DirectRunner`].
@@ -84,7 +84,7 @@ pub(crate) type DirectRunner = unsafe fn(&Terms, &DirectMemory<'_>);
 /// (for writing if the program writes it). Outputs to which values are added hold whole granules up
 /// to the end of the range. No other thread touches these granules of the outputs or writes those
 /// of the inputs.
-pub(crate) type LongRunner = unsafe fn(&LongProgram, &Memory<'_>, Range<usize>);
+pub(crate) type TransformRunner = unsafe fn(&TransformProgram, &Memory<'_>, Range<usize>);
 
 /// A program prepared for a tiled kernel.
 pub(crate) struct Tiled {

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use crate::define::tower::base;
+use crate::define::field::Field;
 use crate::plan::lower::ByteMap;
 use crate::run::tiled::vector::Vector;
 
@@ -15,8 +15,8 @@ pub(super) unsafe trait Multiplier<V: Vector> {
     /// A factor in the form that the machine takes.
     type Factor: Copy + 'static;
 
-    /// The factors of all bytes.
-    fn factors() -> &'static [Self::Factor; 256];
+    /// The factors of all bytes of a field of bytes.
+    fn factors(field: Field) -> &'static [Self::Factor; 256];
 
     /// # Safety
     /// The processor has the instruction set.
@@ -33,17 +33,40 @@ pub(super) struct Shuffles;
 /// Multiplies bit by bit.
 pub(super) struct Bits;
 
-fn of_all_bytes<T>(form: impl Fn(ByteMap) -> T) -> [T; 256] {
-    let map = |factor: usize| form(ByteMap::of_product(base(), factor as u32, 0, 0));
+/// The factors of all bytes, for both ways in which a byte stands for an element.
+struct AllFactors<T> {
+    usual: LazyLock<[T; 256]>,
+    cantor: LazyLock<[T; 256]>,
+}
+
+impl<T> AllFactors<T> {
+    /// Returns those of a field, which is one of the two.
+    #[inline(always)]
+    fn of(&'static self, field: Field) -> &'static [T; 256] {
+        if field.has_powers() { &self.usual } else { &self.cantor }
+    }
+}
+
+/// Defines the factors of all bytes, in the form that a function gives a map of bytes.
+macro_rules! all_factors {
+    ($form:expr) => {
+        AllFactors {
+            usual: LazyLock::new(|| of_all_bytes(Field::bytes(), $form)),
+            cantor: LazyLock::new(|| of_all_bytes(Field::cantor(), $form)),
+        }
+    };
+}
+
+fn of_all_bytes<T>(field: Field, form: impl Fn(ByteMap) -> T) -> [T; 256] {
+    let map = |factor: usize| form(ByteMap::of_product(field, factor as u32, 0, 0));
     std::array::from_fn(map)
 }
 
 #[cfg(target_arch = "x86_64")]
 impl Matrices {
-    pub(super) fn all() -> &'static [u64; 256] {
-        static ALL: LazyLock<[u64; 256]> =
-            LazyLock::new(|| of_all_bytes(|map| u64::from_le_bytes(map.matrix())));
-        &ALL
+    pub(super) fn all(field: Field) -> &'static [u64; 256] {
+        static ALL: AllFactors<u64> = all_factors!(|map| u64::from_le_bytes(map.matrix()));
+        ALL.of(field)
     }
 }
 
@@ -53,10 +76,9 @@ impl Matrices {
 pub(super) struct Tables(pub(super) [[u8; 16]; 2]);
 
 impl Shuffles {
-    pub(super) fn all() -> &'static [Tables; 256] {
-        static ALL: LazyLock<[Tables; 256]> =
-            LazyLock::new(|| of_all_bytes(|map| Tables(map.tables())));
-        &ALL
+    pub(super) fn all(field: Field) -> &'static [Tables; 256] {
+        static ALL: AllFactors<Tables> = all_factors!(|map| Tables(map.tables()));
+        ALL.of(field)
     }
 }
 
@@ -68,10 +90,10 @@ unsafe impl Multiplier<u64> for Bits {
     /// The images of the eight bits of a byte, each in every byte of a word.
     type Factor = [u64; 8];
 
-    fn factors() -> &'static [[u64; 8]; 256] {
-        static ALL: LazyLock<[[u64; 8]; 256]> =
-            LazyLock::new(|| of_all_bytes(|map| map.0.map(|image| u64::from(image) * ONES)));
-        &ALL
+    fn factors(field: Field) -> &'static [[u64; 8]; 256] {
+        static ALL: AllFactors<[u64; 8]> =
+            all_factors!(|map| map.0.map(|image| u64::from(image) * ONES));
+        ALL.of(field)
     }
 
     #[inline(always)]

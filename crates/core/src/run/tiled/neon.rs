@@ -3,15 +3,16 @@
 use std::arch::aarch64::*;
 use std::ops::Range;
 
+use crate::define::field::Field;
 use crate::plan::blocks::BlockProgram;
 use crate::plan::direct::sums::Terms;
-use crate::plan::long::program::LongProgram;
+use crate::plan::transform::program::TransformProgram;
 use crate::run::buffers::Memory;
 use crate::run::tiled::blocks::{BlockMemory, run_tiles};
-use crate::run::tiled::direct::{DirectMemory, run_products, run_sums};
+use crate::run::tiled::direct::{DirectMemory, run_sums, run_words};
 use crate::run::tiled::generic::Tiles;
-use crate::run::tiled::long::run_long;
 use crate::run::tiled::multiplier::{Multiplier, Shuffles, Tables};
+use crate::run::tiled::transform::run_transform;
 use crate::run::tiled::vector::{Streaming, Vector};
 use crate::run::tiled::{Runners, WordRunners};
 
@@ -52,17 +53,17 @@ unsafe fn sums(terms: &Terms, memory: &DirectMemory<'_>) {
 #[target_feature(enable = "neon")]
 unsafe fn products(terms: &Terms, memory: &DirectMemory<'_>) {
     // SAFETY: the caller's contract; the features are enabled here.
-    unsafe { run_products::<uint8x16_t, Shuffles, 4, 4>(terms, memory) }
+    unsafe { run_words::<uint8x16_t, Shuffles, 4, 4, 8>(terms, memory) }
 }
 
 /// Runs a program of a long code.
 ///
 /// # Safety
-/// As [`LongRunner`](super::LongRunner).
+/// As [`TransformRunner`](super::TransformRunner).
 #[target_feature(enable = "neon")]
-unsafe fn long(program: &LongProgram, memory: &Memory<'_>, granules: Range<usize>) {
+unsafe fn long(program: &TransformProgram, memory: &Memory<'_>, granules: Range<usize>) {
     // SAFETY: the caller's contract; the features are enabled here.
-    unsafe { run_long::<uint8x16_t, Shuffles, 8>(program, memory, granules) }
+    unsafe { run_transform::<uint8x16_t, Shuffles, 8, 2>(program, memory, granules) }
 }
 
 // SAFETY: loads and stores touch exactly the register's bytes, unaligned.
@@ -104,8 +105,8 @@ unsafe impl Streaming for uint8x16_t {
 unsafe impl Multiplier<uint8x16_t> for Shuffles {
     type Factor = Tables;
 
-    fn factors() -> &'static [Tables; 256] {
-        Self::all()
+    fn factors(field: Field) -> &'static [Tables; 256] {
+        Self::all(field)
     }
 
     #[inline(always)]

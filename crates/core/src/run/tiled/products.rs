@@ -45,7 +45,7 @@ impl Product {
         let share = |byte: usize, value: usize| multiples.of((value as u32) << (8 * byte));
         let table = |byte| std::array::from_fn(|value| share(byte, value));
         match (factor, field.width()) {
-            (2, _) => Self::Double(Doubling::new(field)),
+            (2, _) if field.has_powers() => Self::Double(Doubling::new(field)),
             (_, 8) => Self::Bytes(Box::new(std::array::from_fn(|value| share(0, value) as u8))),
             (_, 16) => Self::Pairs(Box::new(std::array::from_fn(table))),
             _ => Self::Quads(Box::new(std::array::from_fn(table))),
@@ -146,8 +146,9 @@ mod tests {
     /// Every kind of product, over lengths that are no whole registers, in place and not.
     #[test]
     fn products_are_those_of_the_field() {
-        for width in WORD_WIDTHS {
-            let field = Field::new(width as u32).unwrap();
+        let fields = WORD_WIDTHS.map(|width| Field::new(width as u32).unwrap());
+        for field in fields.into_iter().chain([Field::cantor()]) {
+            let width = field.width() as usize;
             for (factor, words) in [(2, 0), (2, 1), (2, 100), (2, 333), (3, 100), (0x8E, 333)] {
                 let bytes = words * width / 8;
                 let source: Vec<u8> = (0..bytes).map(|at| (at * at * 31 + at * 7) as u8).collect();

@@ -4,13 +4,13 @@ use std::ops::Range;
 
 use crate::plan::blocks::BlockProgram;
 use crate::plan::direct::sums::Terms;
-use crate::plan::long::program::LongProgram;
+use crate::plan::transform::program::TransformProgram;
 use crate::run::buffers::Memory;
 use crate::run::tiled::blocks::{BlockMemory, run_tiles};
-use crate::run::tiled::direct::{DirectMemory, run_products, run_sums};
+use crate::run::tiled::direct::{DirectMemory, run_sums, run_words};
 use crate::run::tiled::generic::Tiles;
-use crate::run::tiled::long::run_long;
 use crate::run::tiled::multiplier::Bits;
+use crate::run::tiled::transform::run_transform;
 use crate::run::tiled::{Runners, WordRunners};
 
 /// The kernels.
@@ -46,14 +46,14 @@ unsafe fn sums(terms: &Terms, memory: &DirectMemory<'_>) {
 /// As [`WordRunners::products`].
 unsafe fn products(terms: &Terms, memory: &DirectMemory<'_>) {
     // SAFETY: the caller's contract; words need no features.
-    unsafe { run_products::<u64, Bits, 2, 2>(terms, memory) }
+    unsafe { run_words::<u64, Bits, 2, 2, 4>(terms, memory) }
 }
 
 /// Runs a program of a long code.
 ///
 /// # Safety
-/// As [`LongRunner`](super::LongRunner).
-unsafe fn long(program: &LongProgram, memory: &Memory<'_>, granules: Range<usize>) {
+/// As [`TransformRunner`](super::TransformRunner).
+unsafe fn long(program: &TransformProgram, memory: &Memory<'_>, granules: Range<usize>) {
     // SAFETY: the caller's contract; words need no features.
-    unsafe { run_long::<u64, Bits, 2>(program, memory, granules) }
+    unsafe { run_transform::<u64, Bits, 2, 2>(program, memory, granules) }
 }

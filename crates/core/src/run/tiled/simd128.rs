@@ -7,15 +7,16 @@
 use std::arch::wasm32::*;
 use std::ops::Range;
 
+use crate::define::field::Field;
 use crate::plan::blocks::BlockProgram;
 use crate::plan::direct::sums::Terms;
-use crate::plan::long::program::LongProgram;
+use crate::plan::transform::program::TransformProgram;
 use crate::run::buffers::Memory;
 use crate::run::tiled::blocks::{BlockMemory, run_tiles};
-use crate::run::tiled::direct::{DirectMemory, run_products, run_sums};
+use crate::run::tiled::direct::{DirectMemory, run_sums, run_words};
 use crate::run::tiled::generic::Tiles;
-use crate::run::tiled::long::run_long;
 use crate::run::tiled::multiplier::{Multiplier, Shuffles, Tables};
+use crate::run::tiled::transform::run_transform;
 use crate::run::tiled::vector::{Streaming, Vector};
 use crate::run::tiled::{Runners, WordRunners};
 
@@ -52,16 +53,16 @@ unsafe fn sums(terms: &Terms, memory: &DirectMemory<'_>) {
 /// As [`WordRunners::products`].
 unsafe fn products(terms: &Terms, memory: &DirectMemory<'_>) {
     // SAFETY: the caller's contract; the build enables the feature.
-    unsafe { run_products::<v128, Shuffles, 4, 2>(terms, memory) }
+    unsafe { run_words::<v128, Shuffles, 4, 2, 8>(terms, memory) }
 }
 
 /// Runs a program of a long code.
 ///
 /// # Safety
-/// As [`LongRunner`](super::LongRunner).
-unsafe fn long(program: &LongProgram, memory: &Memory<'_>, granules: Range<usize>) {
+/// As [`TransformRunner`](super::TransformRunner).
+unsafe fn long(program: &TransformProgram, memory: &Memory<'_>, granules: Range<usize>) {
     // SAFETY: the caller's contract; the build enables the feature.
-    unsafe { run_long::<v128, Shuffles, 4>(program, memory, granules) }
+    unsafe { run_transform::<v128, Shuffles, 4, 2>(program, memory, granules) }
 }
 
 // SAFETY: loads and stores touch exactly the register's bytes, unaligned.
@@ -102,8 +103,8 @@ unsafe impl Streaming for v128 {
 unsafe impl Multiplier<v128> for Shuffles {
     type Factor = Tables;
 
-    fn factors() -> &'static [Tables; 256] {
-        Self::all()
+    fn factors(field: Field) -> &'static [Tables; 256] {
+        Self::all(field)
     }
 
     #[inline(always)]

@@ -1,6 +1,6 @@
-//! Long codes: transforms of blocks, some granules of each at a time.
+//! Transforms of blocks, some granules of each at a time.
 //!
-//! A program (see [`crate::plan::long::program`]) runs over two *tiles*, which stay in the
+//! A program (see [`crate::plan::transform::program`]) runs over two *tiles*, which stay in the
 //! second-level cache. One holds the entries of the chunk that is transformed, the other the sum of
 //! the inputs' transforms. An entry of a tile is a few granules of a block, one after the other. So
 //! each block is read once, and each sum is read and written once, however many there are. A sum
@@ -9,13 +9,20 @@
 //! Levels are taken up to three at a time: eight entries are loaded into registers, go through
 //! twelve butterflies, and are stored. Passes leave out groups of entries that are all zero on the
 //! way in, or that no one wants on the way out.
+//!
+//! Symbols have one byte or, in long codes, two. `PARTS` is this number: a granule has the first
+//! bytes of 64 symbols and then their second bytes, and all work is on a vector of each.
 
 use std::ops::Range;
 use std::sync::LazyLock;
 
-use crate::define::tower::{ELEMENTS, Element};
-use crate::plan::long::program::{Chunk, GRANULE, LevelPass, LongProgram, TransformValue};
+use crate::define::field::Field;
+use crate::define::subspace::{LEVELS, Subspaces};
+use crate::define::tower::{ELEMENTS, Element, base};
 use crate::plan::machine::LINE;
+use crate::plan::transform::program::{
+    Chunk, LevelPass, TransformField, TransformProgram, TransformValue,
+};
 use crate::run::buffers::{Memory, Scratch};
 use crate::run::tiled::multiplier::Multiplier;
 use crate::run::tiled::vector::{Streaming, Vector};
@@ -38,23 +45,72 @@ impl<V: Vector, M: Multiplier<V>> Copy for Scalar<V, M> {}
 impl<V: Vector, M: Multiplier<V>> Scalar<V, M> {
     #[inline(always)]
     fn new(factors: [u8; 3], all: &[M::Factor; 256]) -> Self {
-        Self(factors.map(|factor| all[usize::from(factor)]))
+        let [a, b, c] = factors;
+        Self([all[usize::from(a)], all[usize::from(b)], all[usize::from(c)]])
     }
 
-    /// Multiplies symbols, given as their low and their high bytes.
+    /// Multiplies symbols, given as their low and their high bytes, or as bytes.
     ///
     /// # Safety
     /// The processor has the instruction set; if `NARROW`, the factor is an element of GF(2^8).
     #[inline(always)]
-    unsafe fn times<const NARROW: bool>(&self, [low, high]: [V; 2]) -> [V; 2] {
+    unsafe fn times<const NARROW: bool, const PARTS: usize>(
+        &self,
+        symbols: [V; PARTS],
+    ) -> [V; PARTS] {
+        let (first, last) = (symbols[0], symbols[PARTS - 1]);
+        let mut products = symbols;
         // SAFETY: the caller's contract.
         unsafe {
-            let own = M::times(low, &self.0[0]);
-            if NARROW {
-                return [own, M::times(high, &self.0[0])];
+            let own = M::times(first, &self.0[0]);
+            products[0] = own;
+            if PARTS == 1 {
+                return products;
             }
-            let cross = M::times(high, &self.0[1]);
-            [own.xor(cross), own.xor(M::times(low.xor(high), &self.0[2]))]
+            if NARROW {
+                products[PARTS - 1] = M::times(last, &self.0[0]);
+                return products;
+            }
+            products[0] = own.xor(M::times(last, &self.0[1]));
+            products[PARTS - 1] = own.xor(M::times(first.xor(last), &self.0[2]));
+        }
+        products
+    }
+}
+
+/// The factors of a program's field.
+#[derive(Clone, Copy)]
+enum FieldFactors {
+    Tower(&'static [[u8; 3]]),
+    Bytes(&'static Subspaces),
+}
+
+impl FieldFactors {
+    /// Returns those of a field, with the field of the bytes by which it multiplies. `None` if the
+    /// field has no tables.
+    fn of(field: TransformField) -> Option<(Self, Field)> {
+        Some(match field {
+            TransformField::Tower => (Self::Tower(&POINTS), base()),
+            TransformField::Bytes(field) => (Self::Bytes(Subspaces::of(field)?), field),
+        })
+    }
+
+    /// The bytes by which the butterflies of a level multiply, in the group of 2^(level + 1) points
+    /// from `point` on.
+    #[inline(always)]
+    fn butterfly(self, level: u32, point: usize) -> [u8; 3] {
+        match self {
+            Self::Tower(points) => points[point >> level],
+            Self::Bytes(subspaces) => [subspaces.value(level, point), 0, 0],
+        }
+    }
+
+    /// The bytes by which a value's factor multiplies.
+    #[inline(always)]
+    fn value(self, factor: Element) -> [u8; 3] {
+        match self {
+            Self::Tower(_) => factor.factors(),
+            Self::Bytes(_) => [factor.0 as u8, 0, 0],
         }
     }
 }
@@ -63,46 +119,56 @@ impl<V: Vector, M: Multiplier<V>> Scalar<V, M> {
 /// `GROUP` is the number of entries that a pass holds in registers.
 ///
 /// # Safety
-/// As [`LongRunner`](super::LongRunner).
+/// As [`TransformRunner`](super::TransformRunner).
 #[inline(always)]
-pub(super) unsafe fn run_long<V: Streaming, M: Multiplier<V>, const GROUP: usize>(
-    program: &LongProgram,
+pub(super) unsafe fn run_transform<
+    V: Streaming,
+    M: Multiplier<V>,
+    const GROUP: usize,
+    const PARTS: usize,
+>(
+    program: &TransformProgram,
     memory: &Memory<'_>,
     granules: Range<usize>,
 ) {
+    let Some((factors, base)) = FieldFactors::of(program.field()) else { return };
     let passes = program.passes(GROUP.ilog2());
     let tile = program.tile().min(granules.len());
-    let bytes = program.entries() * tile * GRANULE;
+    let bytes = program.entries() * tile * PARTS * LINE;
     let mut scratch = Scratch::new(2 * bytes);
     let kept = memory.places.last().filter(|_| program.keeps()).map(|place| place.start);
     let sum = scratch.start();
     let work = sum.wrapping_add(bytes);
-    let columns = |start| TileGranules { start, count: tile.min(granules.end - start) };
+    let columns = |start| TileGranules::<PARTS> { start, count: tile.min(granules.end - start) };
     for start in granules.clone().step_by(tile.max(1)) {
         let next = (start + tile < granules.end).then(|| columns(start + tile));
-        let at = |place| TransformTile {
+        let at = |place| TransformTile::<PARTS> {
+            factors,
+            base,
             start: place,
             entries: program.entries(),
             columns: columns(start),
         };
         // Tiles of a sum that is kept stand one after the other.
-        let before = start * program.entries() * GRANULE;
+        let before = start * program.entries() * PARTS * LINE;
         let sum = kept.map_or(sum, |kept| kept.wrapping_add(before));
         // SAFETY: each tile has room for a granule of all columns for each entry, and the caller
         // vouches for the buffers.
-        unsafe { run_tile::<V, M, GROUP>(program, &passes, memory, [at(sum), at(work)], next) };
+        unsafe {
+            run_tile::<V, M, GROUP, PARTS>(program, &passes, memory, [at(sum), at(work)], next)
+        };
     }
 }
 
 /// # Safety
-/// As [`run_long`]; the tiles are valid.
+/// As [`run_transform`]; the tiles are valid.
 #[inline(always)]
-unsafe fn run_tile<V: Streaming, M: Multiplier<V>, const GROUP: usize>(
-    program: &LongProgram,
+unsafe fn run_tile<V: Streaming, M: Multiplier<V>, const GROUP: usize, const PARTS: usize>(
+    program: &TransformProgram,
     passes: &[LevelPass],
     memory: &Memory<'_>,
-    [sum, work]: [TransformTile; 2],
-    next: Option<TileGranules>,
+    [sum, work]: [TransformTile<PARTS>; 2],
+    next: Option<TileGranules<PARTS>>,
 ) {
     let (first, last) = (passes[0], passes[passes.len() - 1]);
     let inputs = program.inputs().iter();
@@ -127,6 +193,9 @@ unsafe fn run_tile<V: Streaming, M: Multiplier<V>, const GROUP: usize>(
                 tile.pass::<V, M, GROUP, true>(chunk, pass, ends, &mut fetch);
             }
         }
+        if program.derives() {
+            sum.derive::<V, M>();
+        }
         for (number, chunk) in program.outputs().iter().enumerate() {
             let is_last = number + 1 == program.outputs().len() && !program.keeps();
             let tile = if is_last { sum } else { work };
@@ -142,8 +211,8 @@ unsafe fn run_tile<V: Streaming, M: Multiplier<V>, const GROUP: usize>(
 }
 
 /// Prefetches the values of the next chunk at an even rate while the present chunk is transformed.
-struct Prefetcher<'a> {
-    next: Option<(&'a Chunk, TileGranules)>,
+struct Prefetcher<'a, const PARTS: usize> {
+    next: Option<(&'a Chunk, TileGranules<PARTS>)>,
     memory: &'a Memory<'a>,
     /// Number of steps of a transform, and number of steps taken so far.
     steps: usize,
@@ -152,9 +221,9 @@ struct Prefetcher<'a> {
     fetched: usize,
 }
 
-impl<'a> Prefetcher<'a> {
+impl<'a, const PARTS: usize> Prefetcher<'a, PARTS> {
     fn new(
-        next: Option<(&'a Chunk, TileGranules)>,
+        next: Option<(&'a Chunk, TileGranules<PARTS>)>,
         memory: &'a Memory<'a>,
         passes: &[LevelPass],
         entries: usize,
@@ -173,7 +242,9 @@ impl<'a> Prefetcher<'a> {
         let due = (values.len() * self.taken / self.steps).min(values.len());
         for value in &values[self.fetched..due] {
             let (from, bytes) = columns.of(value, self.memory);
-            (0..bytes).step_by(LINE).for_each(|at| V::prefetch(from.wrapping_add(at)));
+            for at in (0..bytes).step_by(LINE) {
+                V::prefetch(from.wrapping_add(at));
+            }
         }
         self.fetched = due;
     }
@@ -181,33 +252,33 @@ impl<'a> Prefetcher<'a> {
 
 /// The two ends of a pass, where it reads and writes its entries.
 #[derive(Clone, Copy)]
-struct Ends<'a> {
-    from: End<'a>,
-    to: End<'a>,
+struct Ends<'a, const PARTS: usize> {
+    from: End<'a, PARTS>,
+    to: End<'a, PARTS>,
     /// Whether entries are added to those at `to` instead of replacing them.
     adds: bool,
 }
 
 /// One end of a pass.
 #[derive(Clone, Copy)]
-enum End<'a> {
-    Tile(TransformTile),
+enum End<'a, const PARTS: usize> {
+    Tile(TransformTile<PARTS>),
     /// In the buffers of the chunk's values, and in the tile where an entry has none.
     Values(&'a Memory<'a>),
 }
 
 /// The granules of every block that a tile holds.
 #[derive(Clone, Copy)]
-struct TileGranules {
+struct TileGranules<const PARTS: usize> {
     start: usize,
     count: usize,
 }
 
-impl TileGranules {
+impl<const PARTS: usize> TileGranules<PARTS> {
     /// Bytes of a block's columns.
     #[inline(always)]
     fn width(self) -> usize {
-        self.count * GRANULE
+        self.count * PARTS * LINE
     }
 
     /// The first byte of a value's columns in its buffer, and the number of bytes that the buffer
@@ -215,20 +286,23 @@ impl TileGranules {
     #[inline(always)]
     fn of(self, value: &TransformValue, memory: &Memory<'_>) -> (*mut u8, usize) {
         let place = memory.places[value.buffer];
-        let start = self.start * GRANULE;
+        let start = self.start * PARTS * LINE;
         (place.start.wrapping_add(start), place.length.saturating_sub(start).min(self.width()))
     }
 }
 
 /// The entries of a transform: some granules of each, entry after entry.
 #[derive(Clone, Copy)]
-struct TransformTile {
+struct TransformTile<const PARTS: usize> {
+    factors: FieldFactors,
+    /// The field of the bytes by which symbols are multiplied.
+    base: Field,
     start: *mut u8,
     entries: usize,
-    columns: TileGranules,
+    columns: TileGranules<PARTS>,
 }
 
-impl TransformTile {
+impl<const PARTS: usize> TransformTile<PARTS> {
     /// Bytes of an entry.
     #[inline(always)]
     fn width(self) -> usize {
@@ -263,14 +337,30 @@ impl TransformTile {
                 return from;
             }
             let to = self.entry(entry);
+            if bytes == self.width() {
+                self.scale::<V, M>(value, from, to);
+                return to;
+            }
             to.copy_from_nonoverlapping(from, bytes);
             to.add(bytes).write_bytes(0, self.width() - bytes);
-            self.scale::<V, M>(value);
+            self.scale::<V, M>(value, to, to);
             to
         }
     }
 
-    /// Moves the values of some entries from the tile to their buffers.
+    /// Returns the place to which an entry of a chunk is written: the value's own buffer if it has
+    /// all bytes and the factor is 1, otherwise the tile.
+    #[inline(always)]
+    fn target(self, chunk: &Chunk, memory: &Memory<'_>, entry: usize) -> *mut u8 {
+        let own = chunk.value(entry).filter(|value| value.factor == Element::ONE);
+        let own = own.map(|value| self.columns.of(value, memory));
+        match own {
+            Some((to, bytes)) if bytes == self.width() => to,
+            _ => self.entry(entry),
+        }
+    }
+
+    /// Moves the values of some entries to their buffers, unless they were written there.
     ///
     /// # Safety
     /// The tile is valid, and so are the buffers.
@@ -283,29 +373,90 @@ impl TransformTile {
     ) {
         for value in chunk.values_of(entries) {
             let (to, bytes) = self.columns.of(value, memory);
+            let entry = self.entry(value.entry);
+            let is_whole = bytes == self.width();
             // SAFETY: the entry is one of the tile's, and `TileGranules::of` keeps within the
             // buffer.
             unsafe {
-                self.scale::<V, M>(value);
-                to.copy_from_nonoverlapping(self.entry(value.entry), bytes);
+                match (is_whole, value.factor == Element::ONE) {
+                    (true, true) => {}
+                    (true, false) => self.scale::<V, M>(value, entry, to),
+                    (false, is_one) => {
+                        if !is_one {
+                            self.scale::<V, M>(value, entry, entry);
+                        }
+                        to.copy_from_nonoverlapping(entry, bytes);
+                    }
+                }
             }
         }
     }
 
-    /// Multiplies a value by its factor.
+    /// Multiplies an entry's bytes at `from` by a value's factor, and writes them at `to`.
     ///
     /// # Safety
-    /// The tile is valid, and has the value's entry.
+    /// Both places are valid for the bytes of an entry; they are the same, or apart.
     #[inline(always)]
-    unsafe fn scale<V: Vector, M: Multiplier<V>>(self, value: &TransformValue) {
-        if value.factor == Element::ONE {
-            return;
+    unsafe fn scale<V: Vector, M: Multiplier<V>>(
+        self,
+        value: &TransformValue,
+        from: *const u8,
+        to: *mut u8,
+    ) {
+        let factor = Scalar::<V, M>::new(self.factors.value(value.factor), M::factors(self.base));
+        for granule in (0..self.width()).step_by(PARTS * LINE) {
+            for at in (granule..granule + LINE).step_by(V::BYTES) {
+                // SAFETY: the granules of an entry are whole.
+                unsafe {
+                    let product = factor.times::<false, PARTS>(load::<V, PARTS>(from.add(at)));
+                    store(product, to.add(at));
+                }
+            }
         }
-        let factor = Scalar::<V, M>::new(value.factor.factors(), M::factors());
-        let entry = self.entry(value.entry);
-        for at in vectors::<V>(self.width()) {
-            // SAFETY: the granules of an entry are whole.
-            unsafe { store(factor.times::<false>(load::<V>(entry.add(at))), entry.add(at)) };
+    }
+
+    /// Replaces the coefficients of a polynomial by those of its derivative. Coefficient n of it is
+    /// the sum, over the bits i that n has not, of coefficient n + 2^i times the derivative of
+    /// level polynomial i. Entries of higher numbers are still those of the polynomial when an
+    /// entry is replaced.
+    ///
+    /// # Safety
+    /// The tile is valid.
+    #[inline(always)]
+    unsafe fn derive<V: Vector, M: Multiplier<V>>(self) {
+        let FieldFactors::Bytes(subspaces) = self.factors else { return };
+        let (levels, all) = (self.entries.ilog2(), M::factors(self.base));
+        for entry in 0..self.entries {
+            let mut from = [std::ptr::null::<u8>(); LEVELS];
+            let mut factors = [Scalar::<V, M>::new([1, 0, 0], all); LEVELS];
+            let mut count = 0;
+            for level in 0..levels {
+                if entry >> level & 1 == 0 {
+                    from[count] = self.entry(entry + (1 << level));
+                    factors[count] = Scalar::new([subspaces.derivative(level), 0, 0], all);
+                    count += 1;
+                }
+            }
+            if count == 0 {
+                // SAFETY: the entry is one of the tile's.
+                unsafe { self.clear(entry..entry + 1) };
+                continue;
+            }
+            let to = self.entry(entry);
+            for granule in (0..self.width()).step_by(PARTS * LINE) {
+                for at in (granule..granule + LINE).step_by(V::BYTES) {
+                    // SAFETY: the granules of an entry are whole, and all entries are the tile's.
+                    unsafe {
+                        let first = load::<V, PARTS>(from[0].add(at));
+                        let mut sum = factors[0].times::<false, PARTS>(first);
+                        for term in 1..count {
+                            let value = load::<V, PARTS>(from[term].add(at));
+                            sum = plus(sum, factors[term].times::<false, PARTS>(value));
+                        }
+                        store(sum, to.add(at));
+                    }
+                }
+            }
         }
     }
 
@@ -330,8 +481,8 @@ impl TransformTile {
         self,
         chunk: &Chunk,
         pass: LevelPass,
-        ends: Ends<'_>,
-        fetch: &mut Prefetcher<'_>,
+        ends: Ends<'_, PARTS>,
+        fetch: &mut Prefetcher<'_, PARTS>,
     ) {
         // SAFETY: the caller's contract.
         unsafe {
@@ -344,6 +495,28 @@ impl TransformTile {
         }
     }
 
+    /// Returns the factors of the group of a pass that begins at entry `first`: from slot
+    /// GROUP / 2^(level + 1) on those of each level.
+    #[inline(always)]
+    fn group_factors<V: Vector, M: Multiplier<V>, const GROUP: usize>(
+        self,
+        chunk: &Chunk,
+        pass: LevelPass,
+        first: usize,
+        all: &[M::Factor; 256],
+    ) -> [Scalar<V, M>; GROUP] {
+        let mut factors = [Scalar::new([0; 3], all); GROUP];
+        for level in 0..GROUP.ilog2() {
+            let count = GROUP >> (level + 1);
+            for number in 0..count {
+                let entry = first + (number << (pass.level + level + 1));
+                let bytes = self.factors.butterfly(pass.level + level, chunk.point(entry));
+                factors[count + number] = Scalar::new(bytes, all);
+            }
+        }
+        factors
+    }
+
     /// # Safety
     /// As [`TransformTile::pass`]; `GROUP` is 2 to the number of the pass's levels.
     #[inline(always)]
@@ -351,14 +524,14 @@ impl TransformTile {
         self,
         chunk: &Chunk,
         pass: LevelPass,
-        ends: Ends<'_>,
-        fetch: &mut Prefetcher<'_>,
+        ends: Ends<'_, PARTS>,
+        fetch: &mut Prefetcher<'_, PARTS>,
     ) {
         let Ends { from, to, adds } = ends;
         let size = GROUP << pass.level;
         let distance = self.width() << pass.level;
-        let narrow = chunk.factor(pass.level, self.entries - 1) < 256;
-        let (points, all) = (&POINTS[..], M::factors());
+        let narrow = PARTS == 1 || chunk.point(self.entries - 1) >> pass.level < 256;
+        let all = M::factors(self.base);
         for first in (0..self.entries).step_by(size) {
             // SAFETY: the group lies in the tiles; the caller vouches for the rest.
             unsafe {
@@ -368,30 +541,44 @@ impl TransformTile {
                     }
                     continue;
                 }
+                // Loops, because compilers leave closures outside of the functions that enable an
+                // instruction set.
                 let in_tile = |tile: Self, n| tile.entry(first).wrapping_add(n * distance);
-                let sources: [*mut u8; GROUP] = std::array::from_fn(|n| match from {
-                    End::Tile(tile) => in_tile(tile, n),
-                    End::Values(memory) => self.source::<V, M>(chunk, memory, first + n),
-                });
-                let targets: [*mut u8; GROUP] = std::array::from_fn(|n| match to {
-                    End::Tile(tile) => in_tile(tile, n),
-                    End::Values(memory) if adds => match chunk.value(first + n) {
-                        Some(value) => self.columns.of(value, memory).0,
-                        None => self.entry(first + n),
-                    },
-                    End::Values(_) => self.entry(first + n),
-                });
-                let factors = factors::<V, M, GROUP>(chunk, pass, first, points, all);
+                let mut sources = [std::ptr::null_mut(); GROUP];
+                for (n, source) in sources.iter_mut().enumerate() {
+                    *source = match from {
+                        End::Tile(tile) => in_tile(tile, n),
+                        End::Values(memory) => self.source::<V, M>(chunk, memory, first + n),
+                    };
+                }
+                let mut targets = [std::ptr::null_mut(); GROUP];
+                for (n, target) in targets.iter_mut().enumerate() {
+                    *target = match to {
+                        End::Tile(tile) => in_tile(tile, n),
+                        End::Values(memory) if adds => match chunk.value(first + n) {
+                            Some(value) => self.columns.of(value, memory).0,
+                            None => self.entry(first + n),
+                        },
+                        End::Values(memory) => self.target(chunk, memory, first + n),
+                    };
+                }
+                let factors = self.group_factors::<V, M, GROUP>(chunk, pass, first, all);
                 for start in (0..distance).step_by(self.width()) {
                     let bytes = start..start + self.width();
                     let ends = (&sources, &targets, bytes);
                     match (narrow, adds) {
                         (false, false) => {
-                            group::<V, M, GROUP, INVERSE, false, false>(ends, &factors)
+                            group::<V, M, GROUP, INVERSE, false, false, PARTS>(ends, &factors)
                         }
-                        (false, true) => group::<V, M, GROUP, INVERSE, false, true>(ends, &factors),
-                        (true, false) => group::<V, M, GROUP, INVERSE, true, false>(ends, &factors),
-                        (true, true) => group::<V, M, GROUP, INVERSE, true, true>(ends, &factors),
+                        (false, true) => {
+                            group::<V, M, GROUP, INVERSE, false, true, PARTS>(ends, &factors)
+                        }
+                        (true, false) => {
+                            group::<V, M, GROUP, INVERSE, true, false, PARTS>(ends, &factors)
+                        }
+                        (true, true) => {
+                            group::<V, M, GROUP, INVERSE, true, true, PARTS>(ends, &factors)
+                        }
                     }
                     fetch.step::<V>();
                 }
@@ -401,23 +588,6 @@ impl TransformTile {
             }
         }
     }
-}
-
-/// Returns the factors of the group of a pass that begins at entry `first`.
-#[inline(always)]
-fn factors<V: Vector, M: Multiplier<V>, const GROUP: usize>(
-    chunk: &Chunk,
-    pass: LevelPass,
-    first: usize,
-    points: &[[u8; 3]],
-    all: &[M::Factor; 256],
-) -> [Scalar<V, M>; GROUP] {
-    let mut factors = [Scalar::new([0; 3], all); GROUP];
-    for_all_factors::<GROUP>(|slot, level, number| {
-        let entry = first + (number << (pass.level + level + 1));
-        factors[slot] = Scalar::new(points[chunk.factor(pass.level + level, entry)], all);
-    });
-    factors
 }
 
 /// Takes all levels of a group: reads the range `bytes` at the sources and writes it at the
@@ -434,32 +604,26 @@ unsafe fn group<
     const INVERSE: bool,
     const NARROW: bool,
     const ADDS: bool,
+    const PARTS: usize,
 >(
     (sources, targets, bytes): (&[*mut u8; GROUP], &[*mut u8; GROUP], Range<usize>),
     factors: &[Scalar<V, M>; GROUP],
 ) {
-    for at in vectors::<V>(bytes.len()) {
-        let at = bytes.start + at;
-        // SAFETY: the caller's contract.
-        unsafe {
-            let mut values: [[V; 2]; GROUP] =
-                std::array::from_fn(|n| load::<V>(sources[n].wrapping_add(at)));
-            butterflies::<V, M, GROUP, INVERSE, NARROW>(&mut values, factors);
-            for (target, value) in targets.iter().zip(values) {
-                let to = target.wrapping_add(at);
-                store(if ADDS { plus(load(to), value) } else { value }, to);
+    for granule in bytes.step_by(PARTS * LINE) {
+        for at in (granule..granule + LINE).step_by(V::BYTES) {
+            // SAFETY: the caller's contract.
+            unsafe {
+                let mut values = [load::<V, PARTS>(sources[0].wrapping_add(at)); GROUP];
+                for n in 1..GROUP {
+                    values[n] = load::<V, PARTS>(sources[n].wrapping_add(at));
+                }
+                butterflies::<V, M, GROUP, INVERSE, NARROW, PARTS>(&mut values, factors);
+                for (target, value) in targets.iter().zip(values) {
+                    let to = target.wrapping_add(at);
+                    store(if ADDS { plus(load(to), value) } else { value }, to);
+                }
             }
         }
-    }
-}
-
-/// Calls `of(slot, level, number)` for each factor of a group: the slot it has in the list of a
-/// group's factors, its level and its number in the level.
-#[inline(always)]
-fn for_all_factors<const GROUP: usize>(mut of: impl FnMut(usize, u32, usize)) {
-    for level in 0..GROUP.ilog2() {
-        let count = GROUP >> (level + 1);
-        (0..count).for_each(|number| of(count + number, level, number));
     }
 }
 
@@ -474,8 +638,9 @@ unsafe fn butterflies<
     const GROUP: usize,
     const INVERSE: bool,
     const NARROW: bool,
+    const PARTS: usize,
 >(
-    values: &mut [[V; 2]; GROUP],
+    values: &mut [[V; PARTS]; GROUP],
     factors: &[Scalar<V, M>; GROUP],
 ) {
     for step in 0..GROUP.ilog2() {
@@ -490,7 +655,7 @@ unsafe fn butterflies<
                 if INVERSE {
                     values[high] = plus(values[high], values[low]);
                 }
-                values[low] = plus(values[low], factor.times::<NARROW>(values[high]));
+                values[low] = plus(values[low], factor.times::<NARROW, PARTS>(values[high]));
                 if !INVERSE {
                     values[high] = plus(values[high], values[low]);
                 }
@@ -499,38 +664,46 @@ unsafe fn butterflies<
     }
 }
 
-/// The offsets of the vectors of low bytes in whole granules.
-#[inline(always)]
-fn vectors<V: Vector>(bytes: usize) -> impl Iterator<Item = usize> {
-    let granules = (0..bytes).step_by(GRANULE);
-    granules.flat_map(|granule| (0..GRANULE / 2).step_by(V::BYTES).map(move |at| granule + at))
-}
-
-/// Loads symbols as their low and their high bytes.
+/// Loads symbols as vectors of their bytes of the same place.
 ///
 /// # Safety
-/// `from` is the place of a vector of low bytes in a valid granule.
+/// `from` is the place of a vector of first bytes in a valid granule.
 #[inline(always)]
-unsafe fn load<V: Vector>(from: *const u8) -> [V; 2] {
-    // SAFETY: the high bytes stand half a granule behind the low ones.
-    unsafe { [V::load(from), V::load(from.add(GRANULE / 2))] }
+unsafe fn load<V: Vector, const PARTS: usize>(from: *const u8) -> [V; PARTS] {
+    // SAFETY: the further bytes stand a line behind.
+    unsafe {
+        let mut symbols = [V::load(from); PARTS];
+        if PARTS > 1 {
+            symbols[PARTS - 1] = V::load(from.add(LINE));
+        }
+        symbols
+    }
 }
 
 /// # Safety
 /// As [`load`].
 #[inline(always)]
-unsafe fn store<V: Vector>([low, high]: [V; 2], to: *mut u8) {
+unsafe fn store<V: Vector, const PARTS: usize>(symbols: [V; PARTS], to: *mut u8) {
     // SAFETY: as above.
     unsafe {
-        low.store(to);
-        high.store(to.add(GRANULE / 2));
+        symbols[0].store(to);
+        if PARTS > 1 {
+            symbols[PARTS - 1].store(to.add(LINE));
+        }
     }
 }
 
 /// # Safety
 /// The processor has the instruction set.
 #[inline(always)]
-unsafe fn plus<V: Vector>(a: [V; 2], b: [V; 2]) -> [V; 2] {
+unsafe fn plus<V: Vector, const PARTS: usize>(a: [V; PARTS], b: [V; PARTS]) -> [V; PARTS] {
+    let mut sum = a;
     // SAFETY: the caller's contract.
-    unsafe { [a[0].xor(b[0]), a[1].xor(b[1])] }
+    unsafe {
+        sum[0] = a[0].xor(b[0]);
+        if PARTS > 1 {
+            sum[PARTS - 1] = a[PARTS - 1].xor(b[PARTS - 1]);
+        }
+    }
+    sum
 }

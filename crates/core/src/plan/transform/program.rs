@@ -1,11 +1,9 @@
-//! Long codes as fast Fourier transforms.
+//! Fast Fourier transforms of blocks, as data that a kernel reads.
 //!
-//! The points of a long code (see [`crate::define::long`]) come in chunks of L = 2^m: the first has
-//! the parity blocks, the others the data blocks. A polynomial of degree below L has one value at
-//! each point of a chunk. It is kept as L coefficients over the basis of Lin, Chung and Han (*Novel
-//! polynomial basis and its application to Reed-Solomon erasure codes*, FOCS 2014): coefficient k
-//! belongs to the product of those sᵢ for which bit i of k is set, where sᵢ is the polynomial that
-//! vanishes on the first 2^i points. Over this basis the values at any chunk follow from the
+//! Points come in chunks of L = 2^m. A polynomial of degree below L has one value at each point of
+//! a chunk. It is kept as L coefficients over the basis of Lin, Chung and Han (see
+//! [`crate::define::subspace`]): coefficient k belongs to the product of those level polynomials
+//! for which bit i of k is set. Over this basis the values at any chunk follow from the
 //! coefficients in m levels of L / 2 *butterflies*, one multiplication each; the inverse transform
 //! takes as many. Level i pairs the entries n and n + 2^i:
 //!
@@ -14,11 +12,14 @@
 //! inverse (levels 0 to m - 1)   high += low,          then low += factor · high
 //! ```
 //!
-//! The factor is the value of sᵢ at the point of the chunk with the number of the first entry of
-//! the group of 2^(i+1) entries; that is point(number / 2^i).
+//! The factor is the value of level polynomial i at the first point of the group of 2^(i+1)
+//! entries. Over Cantor's basis that is point(number / 2^i), rounded down.
 //!
-//! Both questions about a long code are one program. *Inputs* are chunks of values: their inverse
-//! transforms are added up. *Outputs* are the values of the sum at other chunks.
+//! A question about a code is one program. *Inputs* are chunks of values: their inverse transforms
+//! are added up. *Outputs* are the values of the sum at other chunks, or of its derivative.
+//!
+//! Long codes ([`crate::define::long`]) have the parity blocks in the first chunk and the data
+//! blocks in the others:
 //!
 //! - To add data blocks to parity blocks: inputs are the chunks of the data, the output is the
 //!   chunk of the parity.
@@ -26,16 +27,29 @@
 //!   blocks are made of it at the end, once instead of in each call.
 //! - To recover data blocks: the input is the chunk of the parity, multiplied by a factor for each
 //!   row; outputs are the chunks with lost blocks, multiplied by a factor for each block.
+//!
+//! The programs of codes over bytes are found in [`solve`](crate::plan::transform::solve).
 
 use std::ops::Range;
 
+use crate::define::field::Field;
 use crate::define::long::LongMatrix;
 use crate::define::tower::Element;
-use crate::limits::LONG_TILE_BYTES;
+use crate::limits::{BYTES_TILE_BYTES, TRANSFORM_TILE_BYTES};
 use crate::plan::long::recovery::Recovery;
+use crate::plan::machine::LINE;
 
-/// Bytes of a granule: 64 symbols, their low bytes before their high bytes.
-pub(crate) const GRANULE: usize = 128;
+/// Bytes of a granule of long codes: 64 symbols, their low bytes before their high bytes.
+pub(crate) const GRANULE: usize = 2 * LINE;
+
+/// The field of the values of a program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TransformField {
+    /// The tower of long codes.
+    Tower,
+    /// Bytes.
+    Bytes(Field),
+}
 
 /// A value of a transform that lies in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,7 +58,8 @@ pub(crate) struct TransformValue {
     pub(crate) entry: usize,
     /// The buffer of the call.
     pub(crate) buffer: usize,
-    /// The factor that the value is multiplied by when it is loaded or stored.
+    /// The factor that the value is multiplied by when it is loaded or stored: a byte is itself as
+    /// a number.
     pub(crate) factor: Element,
 }
 
@@ -60,7 +75,7 @@ pub(crate) struct Chunk {
 }
 
 impl Chunk {
-    fn new(start: usize, size: usize, mut values: Vec<TransformValue>) -> Self {
+    pub(crate) fn new(start: usize, size: usize, mut values: Vec<TransformValue>) -> Self {
         values.sort_unstable_by_key(|value| value.entry);
         let mut before = vec![0; size + 1];
         values.iter().for_each(|value| before[value.entry + 1] = 1);
@@ -88,9 +103,9 @@ impl Chunk {
         self.before[entries.start] < self.before[entries.end]
     }
 
-    /// Number of the point that is the factor of the group of level `level` beginning at `entry`.
-    pub(crate) fn factor(&self, level: u32, entry: usize) -> usize {
-        (self.start + entry) >> level
+    /// Number of the point of an entry.
+    pub(crate) fn point(&self, entry: usize) -> usize {
+        self.start + entry
     }
 }
 
@@ -105,18 +120,43 @@ pub(crate) struct LevelPass {
 
 /// A program over blocks: transforms of chunks, and the buffers in which their values lie.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct LongProgram {
+pub(crate) struct TransformProgram {
+    field: TransformField,
     levels: u32,
     inputs: Vec<Chunk>,
     outputs: Vec<Chunk>,
-    /// Numbers of the buffers that are read and written, as [`LongProgram::buffers`] returns them.
+    /// Numbers of the buffers that are read and written, as [`TransformProgram::buffers`] returns them.
     read: usize,
     written: usize,
     adds: bool,
     keeps: bool,
+    derives: bool,
 }
 
-impl LongProgram {
+impl TransformProgram {
+    /// Returns a program over bytes, with transforms of 2^levels entries. Buffers that are read are
+    /// numbered before those that are written.
+    pub(crate) fn of_bytes(
+        field: Field,
+        levels: u32,
+        inputs: Vec<Chunk>,
+        outputs: Vec<Chunk>,
+        derives: bool,
+    ) -> Self {
+        let count = |chunks: &[Chunk]| chunks.iter().map(|chunk| chunk.values.len()).sum();
+        Self {
+            field: TransformField::Bytes(field),
+            levels,
+            read: count(&inputs),
+            written: count(&outputs),
+            inputs,
+            outputs,
+            adds: false,
+            keeps: false,
+            derives,
+        }
+    }
+
     /// Returns the program that adds the data blocks `columns` to the parity blocks `rows`. The
     /// data blocks are the buffers from 0 on, the parity blocks the buffers after them.
     pub(crate) fn add(matrix: LongMatrix, rows: &[usize], columns: Range<usize>) -> Self {
@@ -125,6 +165,7 @@ impl LongProgram {
         let column = |column| (matrix.position(column), column - first, Element::ONE);
         let sums = rows.iter().enumerate().map(|(n, &row)| plain(row, columns.len() + n));
         Self {
+            field: TransformField::Tower,
             levels: matrix.levels(),
             outputs: vec![Chunk::new(0, matrix.chunk(), sums.collect())],
             read: columns.len(),
@@ -132,6 +173,7 @@ impl LongProgram {
             inputs: chunks(matrix, columns.map(column)),
             adds: true,
             keeps: false,
+            derives: false,
         }
     }
 
@@ -158,6 +200,7 @@ impl LongProgram {
         let lost = recovery.lost().iter().zip(recovery.lost_factors()).enumerate();
         let lost = lost.map(|(n, (&lost, &factor))| (matrix.position(lost), count + n, factor));
         Self {
+            field: TransformField::Tower,
             levels: matrix.levels(),
             inputs: vec![Chunk::new(0, matrix.chunk(), rows.collect())],
             outputs: chunks(matrix, lost),
@@ -165,7 +208,43 @@ impl LongProgram {
             written: recovery.lost().len(),
             adds: false,
             keeps: false,
+            derives: false,
         }
+    }
+
+    /// The field of the values.
+    pub(crate) fn field(&self) -> TransformField {
+        self.field
+    }
+
+    /// Bytes of a granule of a block: 64 symbols, the first bytes of all of them before the second.
+    pub(crate) fn granule(&self) -> usize {
+        match self.field {
+            TransformField::Tower => GRANULE,
+            TransformField::Bytes(_) => LINE,
+        }
+    }
+
+    /// Whether outputs are values of the derivative of the sum.
+    pub(crate) fn derives(&self) -> bool {
+        self.derives
+    }
+
+    /// Number of operations on vectors of each block: three for a butterfly, two for a term of the
+    /// derivative, and one for a value and for its factor.
+    pub(crate) fn operations(&self) -> usize {
+        let entries = self.entries();
+        let of = |chunk: &Chunk| {
+            let butterflies = (0..self.levels).map(|level| {
+                let firsts = (0..entries).step_by(2 << level);
+                let groups = firsts.filter(|&first| chunk.has_any(first..first + (2 << level)));
+                groups.count() << level
+            });
+            let factors = chunk.values.iter().filter(|value| value.factor != Element::ONE);
+            3 * butterflies.sum::<usize>() + chunk.values.len() + factors.count()
+        };
+        let derivative = if self.derives { entries * self.levels as usize } else { 0 };
+        self.inputs.iter().chain(&self.outputs).map(of).sum::<usize>() + derivative
     }
 
     /// The number of entries of a transform.
@@ -201,10 +280,15 @@ impl LongProgram {
         (self.read, self.written)
     }
 
-    /// The number of granules of each entry that are transformed together: as many as leave the two
-    /// tiles of a transform, and the blocks that come next, in the second-level cache.
+    /// The number of granules of each entry that are transformed together. In long codes these are
+    /// as many as leave the two tiles of a transform, and the blocks that come next, in the
+    /// second-level cache.
     pub(crate) fn tile(&self) -> usize {
-        (LONG_TILE_BYTES / (3 * self.entries() * GRANULE)).clamp(1, MOST_GRANULES)
+        let (bytes, least) = match self.field {
+            TransformField::Tower => (TRANSFORM_TILE_BYTES / 3, 1),
+            TransformField::Bytes(_) => (BYTES_TILE_BYTES, LEAST_GRANULES),
+        };
+        (bytes / (self.entries() * self.granule())).clamp(least, MOST_GRANULES)
     }
 
     /// Divides the levels into passes of at most `most` levels, the lowest first. There is a pass
@@ -217,6 +301,11 @@ impl LongProgram {
         (0..count).map(pass).collect()
     }
 }
+
+/// Smallest number of granules of an entry in a tile of bytes, over which the cost of a group of
+/// butterflies is spread. (Sapphire Rapids, 128 losses of 128+128 with shards of 1 KiB: 79
+/// microseconds with 2 granules, 50 with 16.)
+const LEAST_GRANULES: usize = 8;
 
 /// Largest number of granules of an entry in a tile: a page of each block.
 const MOST_GRANULES: usize = 32;
@@ -245,7 +334,7 @@ mod tests {
     use super::*;
 
     /// Runs a program on one symbol for each buffer.
-    fn interpret(program: &LongProgram, buffers: &mut [Element]) {
+    fn interpret(program: &TransformProgram, buffers: &mut [Element]) {
         let levels: Vec<u32> = (0..program.levels).collect();
         let mut sums = vec![Element::ZERO; program.entries()];
         for chunk in program.inputs() {
@@ -270,7 +359,7 @@ mod tests {
     fn butterflies(values: &mut [Element], chunk: &Chunk, level: u32, inverse: bool) {
         let half = 1 << level;
         for first in (0..values.len()).step_by(2 * half) {
-            let factor = Element::point(chunk.factor(level, first));
+            let factor = Element::point(chunk.point(first) >> level);
             for low in first..first + half {
                 if inverse {
                     values[low + half] = values[low + half].plus(values[low]);
@@ -290,7 +379,7 @@ mod tests {
             let matrix = LongMatrix::new(data, parity).unwrap();
             let rows: Vec<usize> = (0..parity).rev().collect();
             let columns = 2..data;
-            let program = LongProgram::add(matrix, &rows, columns.clone());
+            let program = TransformProgram::add(matrix, &rows, columns.clone());
             for (buffer, column) in columns.enumerate() {
                 let mut buffers = vec![Element::ZERO; data - 2 + parity];
                 buffers[buffer] = Element(0xBEEF);
@@ -317,7 +406,7 @@ mod tests {
         };
         let mut buffers: Vec<Element> = rows.iter().map(sum).collect();
         buffers.resize(10, Element(77));
-        interpret(&LongProgram::recover(&recovery), &mut buffers);
+        interpret(&TransformProgram::recover(&recovery), &mut buffers);
         assert_eq!(buffers[5..], data);
     }
 
@@ -325,7 +414,7 @@ mod tests {
     fn passes_cover_all_levels() {
         for parity in [1, 2, 3, 5, 100, 1000, 30_000] {
             let matrix = LongMatrix::new(10, parity).unwrap();
-            let program = LongProgram::add(matrix, &[0], 0..10);
+            let program = TransformProgram::add(matrix, &[0], 0..10);
             for most in 1..4 {
                 let passes = program.passes(most);
                 let levels: Vec<u32> =

@@ -1,0 +1,11 @@
+//! Fourier transforms over subspaces, by which wide codes are computed in n log n operations.
+//!
+//! The symbols of some codes are the values of a polynomial at consecutive points
+//! ([`crate::define::evaluation`]). A transform of theirs is written in two ways. [`program`] is
+//! data that a kernel reads: no planning, for thousands of entries, and for long codes, too.
+//! [`solve`] finds the programs that encode and that recover any losses. [`network`] writes
+//! encoding as a schedule, which is proved, lowered and compiled like any other.
+
+pub(crate) mod network;
+pub(crate) mod program;
+pub(crate) mod solve;

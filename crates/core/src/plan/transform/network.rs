@@ -1,0 +1,420 @@
+//! Transforms as schedules: the parity of a code as a network of butterflies.
+//!
+//! A polynomial of degree below 2^r is kept as its coefficients over the basis of Lin, Chung and
+//! Han ([`crate::define::subspace`]). Its values at the 2^r points from `start` on follow in r
+//! levels of 2^(r-1) *butterflies*, from level r - 1 down to 0. A butterfly of level i takes two
+//! entries 2^i apart, a and b, with the factor f that level polynomial i has at the first point of
+//! their group of 2^(i+1) points:
+//!
+//! ```text
+//! forward   u = a + f·b      v = u + b
+//! inverse   b = u + v        a = u + f·b
+//! ```
+//!
+//! With k data nodes at the points 0 to k - 1, the coefficients come from inverse butterflies, and
+//! parity from forward ones. Nothing has to be a power of two: k values and the knowledge that the
+//! coefficients from k on are zero determine a polynomial, too. [`Network::complete`] finds its
+//! other values half by half, as the truncated transform of van der Hoeven does (*The truncated
+//! Fourier transform and applications*, 2004). Where parity has the first points, blocks of data
+//! are transformed back each by itself, and the values of the sum at the parity's points are the
+//! parity (Lin, Chung and Han, section 4.2).
+//!
+//! Products with 0 and sums with zeros are left out, and so is all that no output needs. What is
+//! left is one way to write the sums of products of the code's matrix, and is proved to be.
+
+use crate::define::evaluation::Evaluation;
+use crate::define::field::Field;
+use crate::define::subspace::Subspaces;
+use crate::error::Result;
+use crate::plan::schedule::{Op, Schedule, Slot};
+
+/// Largest number of levels that are taken in one pass, on entries that stay in registers.
+const PASS: u32 = 3;
+
+/// A value; `None` is zero.
+type Value = Option<Slot>;
+
+/// Returns the schedule of a code's encoding: inputs are the data nodes, and outputs the parity
+/// nodes of the numbers `rows`. `None` if the field has no level polynomials.
+///
+/// # Errors
+/// If there are more cells than a schedule may have.
+pub(crate) fn encoding(
+    field: Field,
+    evaluation: &Evaluation,
+    rows: &[usize],
+) -> Result<Option<Schedule>> {
+    let Some(subspaces) = Subspaces::of(field) else { return Ok(None) };
+    let mut network = Network { subspaces, temps: 0, ops: Vec::new() };
+    let inputs = evaluation.data().len();
+    let values = if evaluation.parity().start == 0 {
+        network.parity_first(evaluation)
+    } else {
+        network.data_first(evaluation)
+    };
+    let outputs: Vec<Value> = rows.iter().map(|&row| values[row]).collect();
+    network.finish(field, inputs, &outputs).map(Some)
+}
+
+/// A schedule under construction. Every temporary is assigned once.
+struct Network {
+    subspaces: &'static Subspaces,
+    temps: u32,
+    ops: Vec<Op>,
+}
+
+impl Network {
+    fn assign(&mut self, factor: u8, sources: Vec<Slot>) -> Value {
+        let target = Slot::Temp(self.temps);
+        self.temps += 1;
+        self.ops.push(Op::multiply(target, factor.into(), sources));
+        Some(target)
+    }
+
+    fn sum(&mut self, a: Value, b: Value) -> Value {
+        match (a, b) {
+            (Some(a), Some(b)) if a == b => None,
+            (Some(a), Some(b)) => self.assign(1, vec![a, b]),
+            (value, None) | (None, value) => value,
+        }
+    }
+
+    fn product(&mut self, factor: u8, value: Value) -> Value {
+        match (factor, value) {
+            (0, _) | (_, None) => None,
+            (1, value) => value,
+            (factor, Some(value)) => self.assign(factor, vec![value]),
+        }
+    }
+
+    fn forward_butterfly(&mut self, [a, b]: [Value; 2], factor: u8) -> [Value; 2] {
+        let product = self.product(factor, b);
+        let u = self.sum(a, product);
+        // With the factor 1, v is a + b + b.
+        let v = if factor == 1 { a } else { self.sum(u, b) };
+        [u, v]
+    }
+
+    fn inverse_butterfly(&mut self, [u, v]: [Value; 2], factor: u8) -> [Value; 2] {
+        let b = self.sum(u, v);
+        let product = self.product(factor, b);
+        let a = if factor == 1 { v } else { self.sum(u, product) };
+        [a, b]
+    }
+
+    /// Takes the levels of a pass of the transform at the points from `start` on, in one of the
+    /// groups of entries that the pass does not mix with others.
+    fn group(&mut self, values: &mut [Value], start: usize, group: &Group, inverse: bool) {
+        let Group { first, level, levels } = *group;
+        for step in 0..levels {
+            let step = if inverse { step } else { levels - 1 - step };
+            for pair in 0..1_usize << (levels - 1) {
+                let (number, offset) = (pair >> step, pair & ((1 << step) - 1));
+                let low = first + (((number << (step + 1)) + offset) << level);
+                let high = low + (1 << (level + step));
+                // The first entry of the pair's group of entries.
+                let above = level + step + 1;
+                let origin = (low >> above) << above;
+                let factor = self.subspaces.value(level + step, start + origin);
+                let pair = [values[low], values[high]];
+                [values[low], values[high]] = match inverse {
+                    true => self.inverse_butterfly(pair, factor),
+                    false => self.forward_butterfly(pair, factor),
+                };
+            }
+        }
+    }
+
+    fn forward(&mut self, coefficients: &[Value], start: usize) -> Vec<Value> {
+        let mut values = coefficients.to_vec();
+        for pass in passes(coefficients.len()).iter().rev() {
+            pass.iter().for_each(|group| self.group(&mut values, start, group, false));
+        }
+        values
+    }
+
+    fn inverse(&mut self, values: &[Value], start: usize) -> Vec<Value> {
+        let mut coefficients = values.to_vec();
+        for pass in passes(values.len()) {
+            pass.iter().for_each(|group| self.group(&mut coefficients, start, group, true));
+        }
+        coefficients
+    }
+
+    /// Returns the coefficients of a polynomial and its values at the points from `start` on, as
+    /// many of each as there are `coefficients`. Its first values are `known`; the coefficients
+    /// after as many are given, those before are not.
+    fn complete(
+        &mut self,
+        known: &[Value],
+        coefficients: &[Value],
+        start: usize,
+    ) -> [Vec<Value>; 2] {
+        let (size, count) = (coefficients.len(), known.len());
+        if count == size {
+            return [self.inverse(known, start), known.to_vec()];
+        }
+        if count == 0 {
+            return [coefficients.to_vec(), self.forward(coefficients, start)];
+        }
+        let half = size / 2;
+        let factor = self.subspaces.value(half.ilog2(), start);
+        let (mut low, mut high) = (coefficients[..half].to_vec(), coefficients[half..].to_vec());
+        if count <= half {
+            let mut upper = high.clone();
+            for entry in count..half {
+                let pair = [low[entry], high[entry]];
+                [low[entry], upper[entry]] = self.forward_butterfly(pair, factor);
+            }
+            let [mut first, values] = self.complete(known, &low, start);
+            for entry in 0..count {
+                upper[entry] = self.sum(first[entry], high[entry]);
+                let product = self.product(factor, high[entry]);
+                first[entry] = self.sum(first[entry], product);
+            }
+            first[count..].copy_from_slice(&coefficients[count..half]);
+            let upper = self.forward(&upper, start + half);
+            return [[first, high].concat(), [values, upper].concat()];
+        }
+        let (given, rest) = known.split_at(half);
+        let first = self.inverse(given, start);
+        for entry in count - half..half {
+            high[entry] = self.sum(first[entry], high[entry]);
+        }
+        let [upper, values] = self.complete(rest, &high, start + half);
+        for entry in 0..half {
+            [low[entry], high[entry]] =
+                self.inverse_butterfly([first[entry], upper[entry]], factor);
+        }
+        [[low, high].concat(), [given.to_vec(), values].concat()]
+    }
+
+    /// Returns the values at the points of the parity, where data has the first points.
+    fn data_first(&mut self, evaluation: &Evaluation) -> Vec<Value> {
+        let data: Vec<Value> = (0..evaluation.data().len() as u32).map(input).collect();
+        let size = data.len().next_power_of_two();
+        let starts: Vec<usize> = (size..evaluation.parity().end).step_by(size).collect();
+        let values = if data.len() == size {
+            [data.clone(), self.through(&data, &starts)].concat()
+        } else {
+            let [coefficients, values] = self.complete(&data, &vec![None; size], 0);
+            let others = starts.iter().flat_map(|&start| self.forward(&coefficients, start));
+            values.into_iter().chain(others).collect()
+        };
+        values[evaluation.parity()].to_vec()
+    }
+
+    /// Returns the values at the chunks of points that begin at `starts`, of the polynomial that
+    /// has the values `known` at the first chunk. The last pass of the inverse transform and the
+    /// first one of each transform have the same groups, and run group by group, so that entries
+    /// stay in registers from one to the other.
+    fn through(&mut self, known: &[Value], starts: &[usize]) -> Vec<Value> {
+        let (mut values, size) = (known.to_vec(), known.len());
+        let passes = passes(size);
+        let Some((last, lower)) = passes.split_last() else {
+            return starts.iter().flat_map(|_| known.to_vec()).collect();
+        };
+        lower.iter().flatten().for_each(|group| self.group(&mut values, 0, group, true));
+        let mut chunks = vec![vec![None; size]; starts.len()];
+        for group in last {
+            self.group(&mut values, 0, group, true);
+            for (chunk, &start) in chunks.iter_mut().zip(starts) {
+                for entry in group.entries() {
+                    chunk[entry] = values[entry];
+                }
+                self.group(chunk, start, group, false);
+            }
+        }
+        for (chunk, &start) in chunks.iter_mut().zip(starts) {
+            for group in lower.iter().rev().flatten() {
+                self.group(chunk, start, group, false);
+            }
+        }
+        chunks.concat()
+    }
+
+    /// Returns the values at the points of the parity, where parity has the first points.
+    fn parity_first(&mut self, evaluation: &Evaluation) -> Vec<Value> {
+        let (start, count) = (evaluation.data().start, evaluation.data().len());
+        let mut sums = vec![None; start];
+        for first in (0..count).step_by(start) {
+            let entries = (first..first + start).map(|n| input(n as u32).filter(|_| n < count));
+            let block = self.inverse(&entries.collect::<Vec<Value>>(), start + first);
+            for (sum, value) in sums.iter_mut().zip(block) {
+                *sum = self.sum(*sum, value);
+            }
+        }
+        self.forward(&sums, 0)
+    }
+
+    /// Returns the schedule of these outputs, without what they do not need.
+    fn finish(self, field: Field, inputs: usize, outputs: &[Value]) -> Result<Schedule> {
+        let mut needed = vec![false; self.temps as usize];
+        let mut need = |slot: Slot| {
+            if let Slot::Temp(n) = slot {
+                needed[n as usize] = true;
+            }
+        };
+        outputs.iter().flatten().for_each(|&slot| need(slot));
+        for op in self.ops.iter().rev() {
+            let Slot::Temp(n) = op.target else { continue };
+            if needed[n as usize] {
+                op.sources.iter().for_each(|&source| {
+                    if let Slot::Temp(n) = source {
+                        needed[n as usize] = true;
+                    }
+                });
+            }
+        }
+        // The first output that a temporary is takes its place.
+        let mut places: Vec<Option<Slot>> = vec![None; self.temps as usize];
+        let mut copies = Vec::new();
+        for (output, &value) in (0..).map(Slot::Output).zip(outputs) {
+            match value {
+                Some(Slot::Temp(n)) if places[n as usize].is_none() => {
+                    places[n as usize] = Some(output);
+                }
+                value => copies.push((output, value)),
+            }
+        }
+        let mut temps = 0;
+        for (place, _) in places.iter_mut().zip(&needed).filter(|(_, needed)| **needed) {
+            place.get_or_insert_with(|| {
+                temps += 1;
+                Slot::Temp(temps - 1)
+            });
+        }
+        let placed = |slot: Slot| match slot {
+            Slot::Temp(n) => places[n as usize].unwrap_or(slot),
+            slot => slot,
+        };
+        let is_needed = |op: &Op| matches!(op.target, Slot::Temp(n) if needed[n as usize]);
+        let ops = self.ops.into_iter().filter(is_needed);
+        let ops = ops.map(|op| Op {
+            target: placed(op.target),
+            sources: op.sources.iter().map(|&source| placed(source)).collect(),
+            ..op
+        });
+        let copies = copies
+            .into_iter()
+            .map(|(output, value)| Op::assign(output, value.map(placed).into_iter().collect()));
+        Schedule::over(field, inputs, temps as usize, outputs.len(), ops.chain(copies).collect())
+    }
+}
+
+fn input(number: u32) -> Value {
+    Some(Slot::Input(number))
+}
+
+/// Entries that a pass takes together: 2^levels entries from `first` on, 2^level apart.
+struct Group {
+    first: usize,
+    level: u32,
+    levels: u32,
+}
+
+impl Group {
+    /// The numbers of the entries.
+    fn entries(&self) -> impl Iterator<Item = usize> {
+        let (first, level) = (self.first, self.level);
+        (0..1 << self.levels).map(move |number: usize| first + (number << level))
+    }
+}
+
+/// Divides the levels of a transform of `size` entries into passes, the lowest levels first, and
+/// the entries of each pass into groups.
+fn passes(size: usize) -> Vec<Vec<Group>> {
+    let levels = size.ilog2();
+    let count = levels.div_ceil(PASS);
+    let bound = |pass: u32| levels * pass / count;
+    let groups = |pass: u32| {
+        let (level, levels) = (bound(pass), bound(pass + 1) - bound(pass));
+        let firsts = (0..size).filter(move |first| first >> level & ((1 << levels) - 1) == 0);
+        firsts.map(move |first| Group { first, level, levels }).collect()
+    };
+    (0..count).map(groups).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::cost::Cost;
+    use crate::plan::products::CoefficientRows;
+    use crate::plan::prove;
+
+    /// The coefficients by which parity follows from data, by Lagrange's formula. Points at which
+    /// the polynomial is zero are among the points that determine it.
+    fn interpolated(field: Field, evaluation: &Evaluation) -> CoefficientRows {
+        let given: Vec<u32> =
+            evaluation.data().chain(evaluation.zeros()).map(|point| point as u32).collect();
+        let product = |at: u32, but: u32| {
+            let others = given.iter().filter(|&&point| point != but);
+            others.fold(1, |product, &point| field.multiply(product, at ^ point))
+        };
+        let coefficient = |at: u32, from: u32| {
+            let scale = field.inverse(product(from, from)).unwrap();
+            field.multiply(product(at, from), scale)
+        };
+        let row = |at: usize| {
+            let data = evaluation.data();
+            data.map(|from| coefficient(at as u32, from as u32)).collect()
+        };
+        CoefficientRows {
+            field,
+            inputs: evaluation.data().len(),
+            coefficients: evaluation.parity().map(row).collect(),
+        }
+    }
+
+    /// The number of products with factors other than 1.
+    fn products(schedule: &Schedule) -> usize {
+        schedule.ops().iter().filter(|op| op.factor != 1).count()
+    }
+
+    #[test]
+    fn all_small_shapes_are_right() {
+        for (k, m) in (1..12).flat_map(|k| (1..12).map(move |m| (k, m))) {
+            for field in [Field::bytes(), Field::cantor()] {
+                for evaluation in [Evaluation::data_first(k, m), Evaluation::parity_first(k, m)] {
+                    let rows = interpolated(field, &evaluation);
+                    let all: Vec<usize> = (0..m).collect();
+                    let schedule = encoding(field, &evaluation, &all).unwrap().unwrap();
+                    prove::rows(&rows, &schedule).unwrap();
+                }
+            }
+        }
+    }
+
+    /// Some of the outputs, in any order, of wide codes.
+    #[test]
+    fn wide_shapes_are_right() {
+        for (k, m, chosen) in [
+            (32, 32, vec![31, 0, 7]),
+            (200, 56, (0..56).collect()),
+            (17, 239, vec![238]),
+            (128, 128, vec![5, 99]),
+        ] {
+            let evaluation = Evaluation::data_first(k, m);
+            let mut rows = interpolated(Field::bytes(), &evaluation);
+            rows.coefficients = chosen.iter().map(|&row| rows.coefficients[row].clone()).collect();
+            let schedule = encoding(Field::bytes(), &evaluation, &chosen).unwrap().unwrap();
+            prove::rows(&rows, &schedule).unwrap();
+        }
+    }
+
+    /// Products and XORs of encodings; the matrices have k·m coefficients.
+    #[test]
+    fn butterflies_are_counted() {
+        let counts = |evaluation: Evaluation| {
+            let all: Vec<usize> = (0..evaluation.parity().len()).collect();
+            let schedule = encoding(Field::bytes(), &evaluation, &all).unwrap().unwrap();
+            (products(&schedule), Cost::of(&schedule).xors)
+        };
+        // 160 butterflies: of 80 on the way in, 31 have the factor 0.
+        assert_eq!(counts(Evaluation::data_first(32, 32)), (129, 289));
+        assert_eq!(counts(Evaluation::data_first(10, 4)), (14, 35));
+        assert_eq!(counts(Evaluation::data_first(200, 56)), (681, 1561));
+        // Of 896 butterflies, 127 have the factor 0.
+        assert_eq!(counts(Evaluation::data_first(128, 128)), (769, 1665));
+    }
+}
