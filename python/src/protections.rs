@@ -107,8 +107,8 @@ pub struct ProtectionInfo {
 }
 
 /// Returns what is known of the protections at `paths`: protected directories and files, parity
-/// files, or directories with parity. Reads catalogues alone. Raises NotFoundError if a path belongs
-/// to no protection.
+/// files, or directories with parity. Reads catalogues alone. Raises NotFoundError if a path
+/// belongs to no protection.
 #[pyfunction]
 pub fn info(py: Python<'_>, paths: Paths) -> Result<Vec<ProtectionInfo>> {
     let describe = |protection: &Protection| ProtectionInfo {
@@ -181,8 +181,8 @@ impl From<paritas_protect::FileFinding> for FileFinding {
 }
 
 /// Reads every protected file and all parity of the protections at `paths`. Returns a report for
-/// each protection: damage is no exception. With `quick`, nothing is read, and files that have their
-/// size and time count as intact.
+/// each protection: damage is no exception. With `quick`, nothing is read, and files that have
+/// their size and time count as intact.
 #[pyfunction]
 #[pyo3(signature = (paths, *, quick = false, threads = None))]
 pub fn verify(
@@ -242,9 +242,9 @@ pub struct RestoreReport {
 }
 
 /// Restores what is damaged or missing of the protections at `paths`, and the parity. Files that
-/// somebody has changed stay as they are unless `restore_changed` is set, and moved files stay where
-/// they are unless `move_back` is set. With `to`, restored files go to that directory, and nothing
-/// else changes. With `dry_run`, nothing is written, and the reports say what would be.
+/// somebody has changed stay as they are unless `restore_changed` is set, and moved files stay
+/// where they are unless `move_back` is set. With `to`, restored files go to that directory, and
+/// nothing else changes. With `dry_run`, nothing is written, and the reports say what would be.
 ///
 /// If something cannot be restored, everything else is. Then LossError is raised if too many blocks
 /// are lost, or StorageError if the system refused something.

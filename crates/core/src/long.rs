@@ -8,10 +8,10 @@
 //! This one is systematic Reed-Solomon over GF(2^16), so any P lost blocks are recoverable, data
 //! and parity in any mixture, and a pattern of losses is recoverable or not by counting alone. The
 //! definition is one formula (`define/long.rs`). The points are chosen so that fast Fourier
-//! transforms apply it (`plan/transform/program.rs`): a block takes ten butterflies where P = 1,000, not
-//! a thousand products. The inverse of any part of the matrix is two vectors of factors round the
-//! same transforms (`plan/long/recovery.rs`), so no system is solved, and recovering takes no
-//! longer than adding. A kernel runs them over tiles in the second-level cache
+//! transforms apply it (`plan/transform/program.rs`): a block takes ten butterflies where P =
+//! 1,000, not a thousand products. The inverse of any part of the matrix is two vectors of factors
+//! round the same transforms (`plan/long/recovery.rs`), so no system is solved, and recovering
+//! takes no longer than adding. A kernel runs them over tiles in the second-level cache
 //! (`run/tiled/transform.rs`).
 //!
 //! What else was considered:

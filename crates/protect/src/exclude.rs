@@ -1,5 +1,5 @@
-//! Patterns of paths by the rules of gitignore: of those that are left out, and of files that may be
-//! removed.
+//! Patterns of paths by the rules of gitignore: of those that are left out, and of files that may
+//! be removed.
 //!
 //! A pattern without a slash, or with one at its end alone, is for names in any folder; any other
 //! one is for paths from the root on. `build/` is for folders alone, and a later `!pattern` takes

@@ -3,9 +3,9 @@
 //! A question is answered directly at first: its equations are solved, and a kernel reads the
 //! solution as data ([`crate::plan::direct`]). Once that has run over as many bytes as planning is
 //! worth ([`PLANNED_AFTER`], [`PLANNED_AFTER_EACH`]), the next call plans and compiles, and all
-//! calls after it run the program. Losses that a transform recovers are never planned. So a question that is asked once costs little more than its
-//! work, and planning never takes longer than the calls that have paid for it. One thread plans;
-//! the others go on directly meanwhile.
+//! calls after it run the program. Losses that a transform recovers are never planned. So a
+//! question that is asked once costs little more than its work, and planning never takes longer
+//! than the calls that have paid for it. One thread plans; the others go on directly meanwhile.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

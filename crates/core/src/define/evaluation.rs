@@ -19,8 +19,8 @@ pub(crate) struct Evaluation {
 }
 
 impl Evaluation {
-    /// Returns the evaluation whose k data nodes have the points 0 to k - 1 and whose m parity nodes
-    /// have the points after them.
+    /// Returns the evaluation whose k data nodes have the points 0 to k - 1 and whose m parity
+    /// nodes have the points after them.
     pub(crate) fn data_first(k: usize, m: usize) -> Self {
         Self { data: 0..k, parity: k..k + m, zeros: 0..0 }
     }

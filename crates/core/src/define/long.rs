@@ -15,7 +15,8 @@
 //! The scaling makes the matrix fast. The numerator is the value at the data block's point of the
 //! polynomial that vanishes on the L points of the parity. So the parity blocks are the values, at
 //! those points, of polynomials of degree below L that go through L data blocks each: they take one
-//! fast Fourier transform for each L data blocks and one more for all (see `plan/transform/program.rs`).
+//! fast Fourier transform for each L data blocks and one more for all (see
+//! `plan/transform/program.rs`).
 
 use crate::define::tower::{ELEMENTS, Element};
 use crate::error::{Error, Result};

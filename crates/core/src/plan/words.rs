@@ -85,7 +85,8 @@ impl Words {
 
     /// Whether the parts cost more than `cost` on a machine (see
     /// [`Instructions::cost`](crate::plan::steps::Instructions::cost)). They are counted only where
-    /// a lower bound does not decide: planning the parts of a wide code takes a quarter of a second.
+    /// a lower bound does not decide: planning the parts of a wide code takes a quarter of a
+    /// second.
     pub fn costs_more(&self, cost: usize, machine: Machine) -> Result<bool> {
         let factors = self.rows.coefficients.iter().flatten();
         let products = factors.filter(|&&factor| factor > 1).count();

@@ -16,8 +16,8 @@ use crate::plan::transform::solve;
 /// Bits of a word.
 const BYTE: usize = 8;
 
-/// Whether a code has words of one byte over a field with tables, and the cells of node n are the eight
-/// from 8·n on.
+/// Whether a code has words of one byte over a field with tables, and the cells of node n are the
+/// eight from 8·n on.
 pub(super) fn are_bytes(code: &Code) -> bool {
     let is_byte = |node: NodeId| {
         let numbers = code.node_cells(node).iter().map(|cell| cell.index());

@@ -125,7 +125,8 @@ pub(crate) struct TransformProgram {
     levels: u32,
     inputs: Vec<Chunk>,
     outputs: Vec<Chunk>,
-    /// Numbers of the buffers that are read and written, as [`TransformProgram::buffers`] returns them.
+    /// Numbers of the buffers that are read and written, as [`TransformProgram::buffers`] returns
+    /// them.
     read: usize,
     written: usize,
     adds: bool,

@@ -1,15 +1,15 @@
 //! The programs that encode a code and that recover lost nodes of it, for any losses and in
 //! n log n operations, equations and all.
 //!
-//! **Encoding** takes the data nodes' chunks to the parity nodes' chunks. Where parity has the first
-//! points, chunks have as many entries as there are points before the data. Where data has them,
-//! its number must be a power of two; other numbers are encoded as a recovery of parity.
+//! **Encoding** takes the data nodes' chunks to the parity nodes' chunks. Where parity has the
+//! first points, chunks have as many entries as there are points before the data. Where data has
+//! them, its number must be a power of two; other numbers are encoded as a recovery of parity.
 //!
-//! **Recovery** (Lin, Al-Naffouri and Han, *FFT algorithm for binary extension finite fields and its
-//! application to Reed-Solomon codes*, 2016, section V). F is the polynomial of a code word, E the
-//! points whose values are unknown, and Λ the polynomial that vanishes on E. The product G = Λ·F is
-//! known at all points: it is zero on E, and a known value times Λ elsewhere. Its degree is below
-//! the number of points, so one inverse transform gives its coefficients. The derivative is
+//! **Recovery** (Lin, Al-Naffouri and Han, *FFT algorithm for binary extension finite fields and
+//! its application to Reed-Solomon codes*, 2016, section V). F is the polynomial of a code word, E
+//! the points whose values are unknown, and Λ the polynomial that vanishes on E. The product G =
+//! Λ·F is known at all points: it is zero on E, and a known value times Λ elsewhere. Its degree is
+//! below the number of points, so one inverse transform gives its coefficients. The derivative is
 //! G' = Λ'·F + Λ·F', of which only Λ'·F is left on E. So one transform of G' and a division by Λ'
 //! give the unknown values.
 //!

@@ -2,8 +2,9 @@
 //!
 //! They serve until a program has been compiled, and wherever compiling is not allowed. Each kernel
 //! is one algorithm ([`generic`], [`direct`] for sums without a schedule, [`blocks`] for LT codes,
-//! [`transform`] for long codes and wide ones) over the [`vector::Vector`] trait; an instruction set is a thin facade
-//! that enables its features around them. The lab's kernels (`packets`) cut no packet into tiles.
+//! [`transform`] for long codes and wide ones) over the [`vector::Vector`] trait; an instruction
+//! set is a thin facade that enables its features around them. The lab's kernels (`packets`) cut no
+//! packet into tiles.
 
 #![allow(unsafe_code)]
 
