@@ -20,7 +20,7 @@ Examples:
   paritas protect photos --dry-run                          what it would take; nothing is written
   paritas protect --update photos                           after changes
   paritas protect --update photos --most-changed 80%        unless more than that has changed
-  paritas protect --update repository --accept-removals data/   a backup program prunes there
+  paritas protect --update photos --accept-removals thumbs/   files that a program removes
   paritas verify photos || paritas repair photos
 
 Files are read and never changed, moved or copied. All of them together are cut into some ten \
