@@ -89,7 +89,9 @@ func New(dataShards, parityShards int, opts ...Option) (Encoder, error) {
 // hold either data or parity, and all must be of equal length. Options that choose a matrix have no
 // meaning here.
 func NewCode(spec string, opts ...Option) (Encoder, error) {
-	made, err := newCode(spec, chosen(opts))
+	o := chosen(opts)
+	o.unit = 0
+	made, err := newCode(spec, o)
 	if err != nil {
 		return nil, err
 	}
@@ -133,7 +135,7 @@ func newCode(spec string, o options) (*encoder, error) {
 	e := &encoder{functions: f, codec: *codec, options: o}
 	runtime.AddCleanup(e, func(codec uintptr) { purego.SyscallN(f.codecFree, codec) }, e.codec)
 	e.data, e.parity = e.ask(f.dataShards), e.ask(f.parityShards)
-	e.unit, e.strip = e.ask(f.shardUnit), e.ask(f.strip)
+	e.unit, e.strip = max(e.ask(f.shardUnit), o.unit), e.ask(f.strip)
 	text, _, _ := purego.SyscallN(f.codecSpec, e.codec)
 	e.spec = textAt(text)
 	return e, e.prepareEncoding()

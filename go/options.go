@@ -7,6 +7,7 @@ type Option func(*options)
 
 type options struct {
 	family     string
+	unit       int // bytes of which a shard has a multiple, even if the code takes any length
 	onesForOne bool
 	threads    int
 	block      int
@@ -41,6 +42,17 @@ func WithCauchyMatrix() Option { return func(o *options) { o.family = "isal-cauc
 
 // WithJerasureMatrix chooses the Vandermonde matrix of Jerasure: the family reed-solomon.
 func WithJerasureMatrix() Option { return func(o *options) { o.family = "reed-solomon" } }
+
+// WithLeopardGF chooses the code that Leopard and klauspost/reedsolomon have over bytes: the family
+// leopard8. Shards have a multiple of 64 bytes, and the data shards plus the parity shards, rounded
+// up to a power of two, are at most 256.
+func WithLeopardGF(enabled bool) Option {
+	return func(o *options) {
+		if enabled {
+			o.family, o.unit = "leopard8", line
+		}
+	}
+}
 
 // WithFastOneParityMatrix makes the parity shard the XOR of the data shards if there is one parity
 // shard.

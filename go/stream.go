@@ -41,7 +41,9 @@ func NewStream(dataShards, parityShards int, opts ...Option) (StreamEncoder, err
 
 // NewStreamCode returns an encoder of streams for the code of a name, as [NewCode].
 func NewStreamCode(spec string, opts ...Option) (StreamEncoder, error) {
-	made, err := newCode(spec, chosen(opts))
+	o := chosen(opts)
+	o.unit = 0
+	made, err := newCode(spec, o)
 	if err != nil {
 		return nil, err
 	}
