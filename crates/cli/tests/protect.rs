@@ -512,7 +512,7 @@ fn the_examples_work() {
         command.args(["-ec", &example]).current_dir(yard.folder.path()).env("PATH", path);
         finish(command).expect(exit::DONE);
     }
-    assert_eq!(count, 8, "{help}");
+    assert_eq!(count, 9, "{help}");
 }
 
 /// The script for cron in docs/protect.md is silent while all is well, repairs what is damaged, and
