@@ -134,7 +134,7 @@ impl OnesTable {
 
 /// Replaces every element by a signed sum of all elements. The sign is minus where the indices of
 /// both elements have an odd number of ones in common.
-fn walsh_hadamard(values: &mut [i32]) {
+pub(crate) fn walsh_hadamard(values: &mut [i32]) {
     let mut half = 1;
     while half < values.len() {
         for pair in values.chunks_exact_mut(2 * half) {

@@ -104,8 +104,8 @@ impl Network {
 
     /// Takes the levels of a pass of the transform at the points from `start` on, in one of the
     /// groups of entries that the pass does not mix with others.
-    fn group(&mut self, values: &mut [Value], start: usize, group: &Group, inverse: bool) {
-        let Group { first, level, levels } = *group;
+    fn group(&mut self, values: &mut [Value], start: usize, group: &ButterflyGroup, inverse: bool) {
+        let ButterflyGroup { first, level, levels } = *group;
         for step in 0..levels {
             let step = if inverse { step } else { levels - 1 - step };
             for pair in 0..1_usize << (levels - 1) {
@@ -307,13 +307,13 @@ fn input(number: u32) -> Value {
 }
 
 /// Entries that a pass takes together: 2^levels entries from `first` on, 2^level apart.
-struct Group {
+struct ButterflyGroup {
     first: usize,
     level: u32,
     levels: u32,
 }
 
-impl Group {
+impl ButterflyGroup {
     /// The numbers of the entries.
     fn entries(&self) -> impl Iterator<Item = usize> {
         let (first, level) = (self.first, self.level);
@@ -323,14 +323,14 @@ impl Group {
 
 /// Divides the levels of a transform of `size` entries into passes, the lowest levels first, and
 /// the entries of each pass into groups.
-fn passes(size: usize) -> Vec<Vec<Group>> {
+fn passes(size: usize) -> Vec<Vec<ButterflyGroup>> {
     let levels = size.ilog2();
     let count = levels.div_ceil(PASS);
     let bound = |pass: u32| levels * pass / count;
     let groups = |pass: u32| {
         let (level, levels) = (bound(pass), bound(pass + 1) - bound(pass));
         let firsts = (0..size).filter(move |first| first >> level & ((1 << levels) - 1) == 0);
-        firsts.map(move |first| Group { first, level, levels }).collect()
+        firsts.map(move |first| ButterflyGroup { first, level, levels }).collect()
     };
     (0..count).map(groups).collect()
 }

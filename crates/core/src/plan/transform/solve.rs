@@ -19,6 +19,7 @@
 use crate::define::evaluation::Evaluation;
 use crate::define::field::Field;
 use crate::define::logarithms::{Logarithms, ORDER};
+use crate::define::ones::walsh_hadamard;
 use crate::define::tower::Element;
 use crate::plan::transform::program::{Chunk, TransformProgram, TransformValue};
 
@@ -76,32 +77,18 @@ pub(crate) fn recovery(
 fn products(logarithms: &Logarithms, mut chosen: Vec<i32>) -> Vec<usize> {
     let count = chosen.len();
     let mut factors: Vec<i32> = (0..count).map(|n| logarithms.log(n as u8) as i32).collect();
-    transform(&mut factors);
-    transform(&mut chosen);
+    walsh_hadamard(&mut factors);
+    walsh_hadamard(&mut chosen);
     let order = ORDER as i32;
     // All numbers stay below 2^31: there are at most 256, of up to 254 · 256 each.
     for (value, factor) in chosen.iter_mut().zip(factors) {
         *value = *value * (factor % order) % order;
     }
-    transform(&mut chosen);
+    walsh_hadamard(&mut chosen);
     // Transforming twice multiplies by the number of points, 2^k. Its inverse is 2^(8 - k), because
     // 2^8 is 1 modulo the order.
     let inverse = (256 / count) as i32;
     chosen.into_iter().map(|sum| (sum % order * inverse).rem_euclid(order) as usize).collect()
-}
-
-/// Walsh and Hadamard's transform.
-fn transform(values: &mut [i32]) {
-    let mut half = 1;
-    while half < values.len() {
-        for pair in values.chunks_exact_mut(2 * half) {
-            let (low, high) = pair.split_at_mut(half);
-            for (a, b) in low.iter_mut().zip(high) {
-                (*a, *b) = (*a + *b, *a - *b);
-            }
-        }
-        half *= 2;
-    }
 }
 
 /// Sorts values, each given by its point, its buffer and its factor, into chunks of `size` points.
