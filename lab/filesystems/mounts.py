@@ -34,6 +34,10 @@ class Impossible(Exception):
     """This machine cannot make a situation."""
 
 
+class NoDriver(Impossible):
+    """The kernel lacks the driver of a file system."""
+
+
 class Place(NamedTuple):
     """A kind of file system: its name in the table, and how it is mounted with files of its own below a scratch folder."""
 
@@ -134,7 +138,7 @@ def by_kernel(scratch: pathlib.Path, kind: str, size: str, *make: object) -> Ite
             # A module is loaded by the attempt.
             if kind in pathlib.Path("/proc/filesystems").read_text().split():
                 raise
-            raise Impossible(f"this kernel has no {kind}") from None
+            raise NoDriver(f"this kernel has no {kind}") from None
         yield point
 
 
@@ -250,7 +254,6 @@ PLACES = [
     Place("exFAT (exfat-fuse)", exfat),
     Place("exFAT (kernel)", lambda scratch: by_kernel(scratch, "exfat", "64M", "mkfs.exfat")),
     Place("FAT32 (kernel)", lambda scratch: by_kernel(scratch, "vfat", "64M", "mkfs.vfat", "-F", "32")),
-    Place("FAT32 (imitated)", passthrough("--fat")),
     Place("NTFS (ntfs-3g)", ntfs),
     Place("sshfs on ext4", sshfs),
     Place("bindfs on ext4", bindfs),

@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
 """A FUSE file system that passes a folder through, except for calls that it refuses, as file systems of other kinds do.
 
-    lab/filesystems/passthrough.py FOLDER MOUNT_POINT [CALL=ERROR]... [--zero-blocks] [--equal-inodes] [--foreign] [--fat]
+    lab/filesystems/passthrough.py FOLDER MOUNT_POINT [CALL=ERROR]... [--zero-blocks] [--equal-inodes] [--foreign]
 
 CALL is one of chmod, chown, utimens, link, symlink, rename-flags, statfs, fallocate, fsyncdir, truncate and xattr, ERROR the
 name of an error (EPERM). `--zero-blocks` says that the disk has 0 of 0 blocks, as some FUSE file systems do. With
 `--equal-inodes` all files and folders have the same number, and with `--foreign` all belong to user and group 4242, whoever
-makes them. `--fat` does as Linux's vfat does: no modes, owners and links, times in steps of two seconds, names that do not tell
-upper from lower case and have none of some characters. Runs until it is unmounted. Needs mfusepy.
+makes them. Runs until it is unmounted. Needs mfusepy.
 """
 
 import argparse
@@ -25,9 +24,6 @@ CALLS = ("chmod", "chown", "utimens", "link", "symlink", "rename-flags", "statfs
 # RENAME_NOREPLACE of renameat2.
 NO_REPLACE = 1
 FOREIGN = 4242
-# What vfat refuses, the mode that all files have there, and its step of time in nanoseconds.
-FAT = {call: errno.EPERM for call in ("chmod", "chown", "link", "symlink", "rename-flags")} | {"xattr": errno.EOPNOTSUPP}
-FAT_FORBIDDEN, FAT_MODE, FAT_STEP = set('\\:*?"<>|'), 0o755, 2_000_000_000
 STATUS = ("st_mode", "st_nlink", "st_uid", "st_gid", "st_size", "st_ino", "st_dev", "st_blocks", "st_blksize", "st_rdev")
 SPACE = ("f_bavail", "f_bfree", "f_blocks", "f_bsize", "f_favail", "f_ffree", "f_files", "f_frsize", "f_namemax")
 
@@ -47,20 +43,11 @@ class Passthrough(mfusepy.Operations):
 
     def __init__(self, root: pathlib.Path, options: argparse.Namespace):
         self.root, self.options = root, options
-        self.refused = (FAT if options.fat else {}) | dict(options.refuse)
+        self.refused = dict(options.refuse)
 
     def place(self, path: str) -> str:
-        """Returns where a file is. On FAT, another spelling of its name may be there."""
-        if not self.options.fat:
-            return str(self.root) + path
-        place = self.root
-        for name in filter(None, path.split("/")):
-            if FAT_FORBIDDEN & set(name):
-                raise mfusepy.FuseOSError(errno.EINVAL)
-            name = name.rstrip(". ")
-            there = os.listdir(place) if place.is_dir() else []
-            place /= next((known for known in there if known.casefold() == name.casefold()), name)
-        return str(place)
+        """Returns where a file is."""
+        return str(self.root) + path
 
     def check(self, call: str) -> None:
         """Refuses a call, if it is one that is refused."""
@@ -77,9 +64,6 @@ class Passthrough(mfusepy.Operations):
         status |= {f"st_{which}time": getattr(found, f"st_{which}time_ns") for which in "amc"}
         if self.options.equal_inodes:
             status["st_ino"] = 1
-        if self.options.fat:
-            kind, moment = found.st_mode & ~0o7777, found.st_mtime_ns
-            status |= {"st_mode": kind | FAT_MODE, "st_mtime": moment - moment % FAT_STEP, "st_uid": 0, "st_gid": 0}
         if self.options.foreign:
             status |= {"st_uid": FOREIGN, "st_gid": FOREIGN}
         return status
@@ -110,11 +94,7 @@ class Passthrough(mfusepy.Operations):
         os.link(self.place(source), self.place(target))
 
     def rename(self, old: str, new: str) -> None:
-        to = self.place(new)
-        if self.options.fat and to == self.place(old):
-            # Only the case changes.
-            to = os.path.join(os.path.dirname(to), os.path.basename(new))
-        os.rename(self.place(old), to)
+        os.rename(self.place(old), self.place(new))
 
     def chmod(self, path: str, mode: int) -> None:
         self.check("chmod")
@@ -203,7 +183,6 @@ def main() -> None:
     parser.add_argument("--zero-blocks", action="store_true")
     parser.add_argument("--equal-inodes", action="store_true")
     parser.add_argument("--foreign", action="store_true")
-    parser.add_argument("--fat", action="store_true")
     options = parser.parse_intermixed_args()
     os.umask(0)
     operations = Passthrough(options.folder.resolve(), options)

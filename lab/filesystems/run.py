@@ -3,10 +3,12 @@
 
     lab/filesystems/run.py [--paritas COMMAND] [NAME]...
     lab/filesystems/run.py [--paritas COMMAND] --write
+    lab/filesystems/run.py [--paritas COMMAND] --as-json NAME
 
 Every file system of mounts.py is mounted, and walk.py is gone through on it. Then the situations of situations.py are made.
 With names, only those file systems and situations are tried whose names have one of them in it. Without, the table of
-docs/filesystems.md is compared with what was found; --write puts it there. A file system that this machine cannot mount is named.
+docs/filesystems.md is compared with what was found; --write puts it there. A file system whose driver this kernel lacks is tried
+in a virtual machine (machine.py), which calls this program with --as-json. One that cannot be tried there either is named.
 
 Needs root, mfusepy in this Python, and the Debian packages that scripts/test-services installs. Exit code 1 if anything is not as
 it should be.
@@ -15,6 +17,7 @@ it should be.
 import argparse
 import concurrent.futures
 import contextlib
+import json
 import os
 import pathlib
 import re
@@ -25,6 +28,7 @@ import traceback
 from typing import NamedTuple
 
 import abilities
+import machine
 import mounts
 import situations
 import walk
@@ -49,13 +53,31 @@ class Outcome(NamedTuple):
     warnings: tuple[str, ...] = ()
 
 
+def walk_anywhere(place: mounts.Place, program: pathlib.Path) -> Outcome:
+    """Goes through all cells on a file system, here or in a machine whose kernel has its driver."""
+    try:
+        try:
+            return walk_on(place, program)
+        except mounts.NoDriver:
+            return walk_in_machine(place, program)
+    except mounts.Impossible as why:
+        return Outcome(place.name, {}, str(why))
+
+
+def walk_in_machine(place: mounts.Place, program: pathlib.Path) -> Outcome:
+    said = machine.run(sys.executable, "-B", pathlib.Path(__file__).resolve(), "--paritas", program, "--as-json", place.name)
+    try:
+        found = json.loads(said.splitlines()[-1])
+    except (IndexError, ValueError):
+        raise mounts.Impossible(f"the machine says: {said.strip() or 'nothing'}") from None
+    able = abilities.Abilities(**found.pop("able"))
+    return Outcome(**found, able=able._replace(refused_names=tuple(able.refused_names)))
+
+
 def walk_on(place: mounts.Place, program: pathlib.Path) -> Outcome:
     """Mounts a file system and goes through all cells."""
     with scratch_folder() as scratch, contextlib.ExitStack() as stack:
-        try:
-            folder = stack.enter_context(place.mount(mounts.folder(scratch, "disk")))
-        except mounts.Impossible as why:
-            return Outcome(place.name, {}, str(why))
+        folder = stack.enter_context(place.mount(mounts.folder(scratch, "disk")))
         kind = walk.ReadOnlyWalk if place.is_read_only else walk.Walk
         walking = kind(program, folder, mounts.folder(scratch, "elsewhere"))
         found = {cell: failure(act) for cell, act in walking.cells().items()}
@@ -171,13 +193,19 @@ def main() -> None:
     parser.add_argument("names", nargs="*", metavar="NAME")
     parser.add_argument("--paritas", type=pathlib.Path, default=ROOT / "target" / "debug" / "paritas")
     parser.add_argument("--write", action="store_true")
+    parser.add_argument("--as-json", metavar="NAME", help="go through one file system, and print what was found")
     options = parser.parse_args()
     if os.geteuid() != 0:
         sys.exit("lab/filesystems/run.py needs root, to mount file systems")
     program = options.paritas.resolve()
+    if options.as_json is not None:
+        place = next(place for place in mounts.PLACES if place.name == options.as_json)
+        found = walk_on(place, program)
+        print(json.dumps(found._asdict() | {"able": found.able and found.able._asdict()}))
+        return
     wanted = lambda name: not options.names or any(part in name for part in options.names)
     with concurrent.futures.ThreadPoolExecutor(WORKERS) as pool:
-        walks = [pool.submit(walk_on, place, program) for place in mounts.PLACES if wanted(place.name)]
+        walks = [pool.submit(walk_anywhere, place, program) for place in mounts.PLACES if wanted(place.name)]
         made = [pool.submit(situation, name, program) for name in situations.ALL if wanted(name)]
         outcomes = []
         for future in [*walks, *made]:

@@ -344,6 +344,7 @@ fn exit_codes_tell_what_is_wrong() {
         ("put", &args![tank.folder.path(), "x"], exit::ARGUMENTS),
         ("put", &args!["-", "a//b"], exit::ARGUMENTS),
         ("put", &args!["-", "../a"], exit::ARGUMENTS),
+        ("put", &args!["-", "a", "--resume"], exit::ARGUMENTS),
         ("get", &args!["nothing", "-"], exit::NOT_RECOGNISED),
         ("get", &args!["-r", "nothing", "-"], exit::NOT_RECOGNISED),
         ("get", &args!["object", tank.folder.path()], exit::ARGUMENTS),

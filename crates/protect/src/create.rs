@@ -225,7 +225,7 @@ pub struct ProtectReport {
 /// ([`ErrorKind::Parameters`]), or the files are protected already ([`ErrorKind::Exists`]).
 pub fn plan(job: &ProtectJob) -> Result<ProtectPlan> {
     let (root, starts) = root_of(&job.paths)?;
-    let excludes = Excludes::given(&root, &job.excludes)?;
+    let excludes = Excludes::given(&root, &job.excludes, &["excludes"])?;
     plan_in(root, starts, excludes, job)
 }
 

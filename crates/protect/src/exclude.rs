@@ -44,12 +44,12 @@ struct ExcludePattern {
 }
 
 impl Excludes {
-    /// Reads patterns that were given for a root.
+    /// Reads patterns that were given for a root, as the one field in `field`.
     ///
     /// # Errors
     /// If a pattern cannot be read ([`crate::ErrorKind::Parameters`]).
-    pub fn given(root: &Path, patterns: &[String]) -> Result<Self> {
-        Self::new(patterns.iter().map(|given| (given.clone(), from_root(root, given))), true)
+    pub fn given(root: &Path, patterns: &[String], field: &'static [&'static str]) -> Result<Self> {
+        Self::new(patterns.iter().map(|given| (given.clone(), from_root(root, given))), true, field)
     }
 
     /// Reads the patterns of a catalogue.
@@ -58,13 +58,17 @@ impl Excludes {
     /// If a pattern cannot be read ([`crate::ErrorKind::Parameters`]).
     pub fn stored(settings: &Settings) -> Result<Self> {
         let patterns = settings.excludes.iter().map(|stored| (stored.clone(), stored.clone()));
-        Self::new(patterns, settings.gitignore)
+        Self::new(patterns, settings.gitignore, &["excludes"])
     }
 
     /// Reads patterns, each as it was given and as it is stored.
-    fn new(patterns: impl Iterator<Item = (String, String)>, gitignore: bool) -> Result<Self> {
+    fn new(
+        patterns: impl Iterator<Item = (String, String)>,
+        gitignore: bool,
+        field: &'static [&'static str],
+    ) -> Result<Self> {
         let bad = |error: ignore::Error| {
-            Error::parameters(format!("`excludes`: {error}")).naming(&["excludes"])
+            Error::parameters(format!("`{}`: {error}", field.join("`, `"))).naming(field)
         };
         let builder = || {
             let mut builder = GitignoreBuilder::new("");
@@ -186,7 +190,7 @@ mod tests {
 
     fn given(patterns: &[&str]) -> Excludes {
         let patterns: Vec<String> = patterns.iter().map(|&pattern| pattern.to_owned()).collect();
-        Excludes::given(Path::new("/some/root"), &patterns).unwrap()
+        Excludes::given(Path::new("/some/root"), &patterns, &["excludes"]).unwrap()
     }
 
     #[test]
@@ -214,7 +218,9 @@ mod tests {
                 assert!(!leaves_out(&excludes, path), "{patterns:?} leave out {path}");
             }
         }
-        let error = Excludes::given(Path::new("/"), &["a[b".to_owned()]).unwrap_err();
+        let error =
+            Excludes::given(Path::new("/"), &["a[b".to_owned()], &["accept_removals"]).unwrap_err();
+        assert!(error.to_string().starts_with("`accept_removals`: "), "{error}");
         assert!(error.to_string().contains("a[b"), "{error}");
     }
 
@@ -241,10 +247,11 @@ mod tests {
         #[cfg(unix)]
         {
             std::os::unix::fs::symlink(&root, &link).unwrap();
-            let excludes = Excludes::given(&root, &[text(&link.join("a [1]"))]).unwrap();
+            let excludes =
+                Excludes::given(&root, &[text(&link.join("a [1]"))], &["excludes"]).unwrap();
             assert!(leaves_out(&excludes, "a [1]/") && !leaves_out(&excludes, "b/a [1]/"));
         }
-        let outside = Excludes::given(&root, &[text(&yard.join("a"))]).unwrap();
+        let outside = Excludes::given(&root, &[text(&yard.join("a"))], &["excludes"]).unwrap();
         assert_eq!(outside.lines(), [text(&yard.join("a"))]);
     }
 
@@ -268,7 +275,7 @@ mod tests {
         ];
         for (pattern, path, expected) in cases {
             let stored = [(pattern.to_owned(), pattern.to_owned())];
-            let excludes = Excludes::new(stored.into_iter(), false).unwrap();
+            let excludes = Excludes::new(stored.into_iter(), false, &["excludes"]).unwrap();
             assert_eq!(leaves_out(&excludes, path), expected, "{pattern}, {path}");
         }
     }

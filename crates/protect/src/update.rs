@@ -229,7 +229,7 @@ pub fn update(
 /// any more, or a pattern cannot be read ([`ErrorKind::Parameters`]); or as for [`crate::plan`].
 pub fn plan_update<'p>(protection: &'p Protection, job: &UpdateJob) -> Result<UpdatePlan<'p>> {
     protection.expect_whole()?;
-    let removable = Excludes::given(&protection.root, &job.accept_removals)?;
+    let removable = Excludes::given(&protection.root, &job.accept_removals, &["accept_removals"])?;
     let mut tree = protection.walk(threads(job.threads))?;
     tree.match_paths(protection.entries.iter().map(|entry| entry.path.as_slice()));
     refuse_all_gone(protection)?;

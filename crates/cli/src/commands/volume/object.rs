@@ -33,12 +33,16 @@ pub async fn put(volume: &Volume, args: &Put, output: &Output) -> Outcome {
 
 /// Stores a file in pieces, of which an earlier command may have stored some.
 async fn put_in_pieces(volume: &Volume, args: &Put, name: &ObjectName, output: &Output) -> Outcome {
+    let unsuitable =
+        |what: &str| Failure::arguments(format!("--resume needs a file; {what} is none"));
+    if args.file.as_os_str() == "-" {
+        return Err(unsuitable("standard input"));
+    }
     let failed = |error| Failure::io(format!("reading {}", shown(&args.file)), &error);
     let file = File::open(&args.file).map_err(failed)?;
     let metadata = file.metadata().map_err(failed)?;
     if !metadata.is_file() {
-        let path = shown(&args.file);
-        return Err(Failure::arguments(format!("--resume needs a file; {path} is none")));
+        return Err(unsuitable(&shown(&args.file).to_string()));
     }
     let progress = Arc::new(output.progress(Some(metadata.len())));
     let mut options = put_options(&progress);
