@@ -38,6 +38,7 @@
 use std::ops::Range;
 
 use crate::define::long::LongMatrix;
+use crate::define::tower::CantorBasis;
 use crate::error::{Error, Result};
 use crate::plan::long::recovery::Recovery;
 use crate::plan::transform::program::{GRANULE, TransformProgram};
@@ -77,7 +78,31 @@ impl LongCode {
     /// If a count is 0, or if the number of data blocks, plus that of parity blocks rounded up to a
     /// power of two, exceeds 65,536.
     pub fn new(data: usize, parity: usize) -> Result<Self> {
-        Ok(Self { matrix: LongMatrix::new(data, parity)? })
+        Ok(Self { matrix: LongMatrix::new(CantorBasis::Own, data, parity)? })
+    }
+
+    /// Returns Leopard's code over GF(2^16), `leopard16`, of `data` data blocks and `parity` parity
+    /// blocks: the bytes of klauspost/reedsolomon for more than 256 shards (`WithLeopardGF16` for
+    /// fewer), of the crate reed-solomon-simd and of catid's Leopard. The crate makes other bytes if
+    /// the number of parity blocks, rounded up to a power of two, exceeds that of data blocks,
+    /// rounded up as well.
+    ///
+    /// Blocks have any even number of bytes, as in the crate; klauspost/reedsolomon and Leopard have
+    /// multiples of 64 alone.
+    ///
+    /// ```
+    /// let code = paritas::long::LongCode::leopard(4, 2)?;
+    /// let data = [[7; 64], [1; 64], [200; 64], [33; 64]];
+    /// let mut parity = [[0; 64]; 2];
+    /// let blocks = data.each_ref().map(|block| &block[..]);
+    /// code.add(&[0, 1], 0, &blocks, &mut parity.each_mut().map(|p| &mut p[..]), 1)?;
+    /// # Ok::<(), paritas::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As for [`LongCode::new`].
+    pub fn leopard(data: usize, parity: usize) -> Result<Self> {
+        Ok(Self { matrix: LongMatrix::new(CantorBasis::Leopard, data, parity)? })
     }
 
     /// The number of data blocks, N.
@@ -92,7 +117,8 @@ impl LongCode {
     }
 
     /// The unit of length, in bytes: the length of sums, and so of whole blocks, is a multiple of
-    /// it. Ranges of bytes that begin at multiples of it may be coded separately.
+    /// it (in [Leopard's code](LongCode::leopard), of two bytes). Ranges of bytes that begin at
+    /// multiples of it may be coded separately.
     pub fn granule(&self) -> usize {
         GRANULE
     }
@@ -105,7 +131,8 @@ impl LongCode {
     }
 
     /// Returns the coefficient of data block `data` in parity block `parity`: the element a + b·t
-    /// of GF(2^16) as the number a + 256·b. `None` if there is no such block.
+    /// of GF(2^16) as the number a + 256·b, in Leopard's code, too. `None` if there is no such
+    /// block.
     pub fn coefficient(&self, parity: usize, data: usize) -> Option<u16> {
         let exists = parity < self.parity() && data < self.data();
         exists.then(|| self.matrix.coefficient(parity, data).0)
@@ -113,8 +140,9 @@ impl LongCode {
 
     /// Adds data blocks to parity blocks: `sums[i]` becomes `sums[i]` XOR the part that the data
     /// blocks `first`, `first + 1`, … have in parity block `rows[i]`. A block that is shorter than
-    /// the sums is taken to end with zeros, so a block that is not at hand may be empty. Uses at
-    /// most `threads` threads; 0 means as many as the machine has.
+    /// the sums is taken to end with zeros, so a block that is not at hand may be empty. (In
+    /// Leopard's code, here and in all other calls, a data block is whole or empty.) Uses at most
+    /// `threads` threads; 0 means as many as the machine has.
     ///
     /// # Errors
     /// If a data block or a row does not exist, if a row occurs twice, if there is not one sum for
@@ -152,7 +180,8 @@ impl LongCode {
     /// # Errors
     /// If the system does not have that much memory ([`crate::ErrorKind::Memory`]).
     pub fn sums(&self, bytes: usize) -> Result<LongSums> {
-        let kept = Pages::zeroed(self.chunk().saturating_mul(bytes))?;
+        let room = bytes.checked_next_multiple_of(GRANULE).unwrap_or(usize::MAX);
+        let kept = Pages::zeroed(self.chunk().saturating_mul(room))?;
         Ok(LongSums { code: self.clone(), bytes, kept })
     }
 

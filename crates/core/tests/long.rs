@@ -3,8 +3,11 @@
 //! The expected numbers were computed by a program of a few lines in another language, from the
 //! description in `define/tower.rs` and `define/long.rs`.
 
-use paritas::ErrorKind;
+use std::path::PathBuf;
+
 use paritas::long::LongCode;
+use paritas::{ErrorKind, Spec};
+use serde_json::Value;
 
 /// Returns `count` pseudo-random bytes (Marsaglia's xorshift).
 fn bytes(count: usize, seed: u64) -> Vec<u8> {
@@ -53,10 +56,14 @@ impl World {
             .map(|block| bytes(length, seed.wrapping_mul(1_000_003) + block))
             .collect();
         blocks[data - 1].truncate(last);
-        let mut made = vec![vec![0; length]; parity];
-        let rows: Vec<usize> = (0..parity).collect();
-        code.add(&rows, 0, &slices(&blocks), &mut targets(&mut made), 1).unwrap();
-        Self { code, data: blocks, parity: made }
+        Self::of(code, blocks, length)
+    }
+
+    fn of(code: LongCode, data: Vec<Vec<u8>>, length: usize) -> Self {
+        let mut parity = vec![vec![0; length]; code.parity()];
+        let rows: Vec<usize> = (0..code.parity()).collect();
+        code.add(&rows, 0, &slices(&data), &mut targets(&mut parity), 1).unwrap();
+        Self { code, data, parity }
     }
 
     /// Loses data and parity blocks, repairs the data, and compares.
@@ -217,5 +224,40 @@ fn the_largest_codes_are_solved() {
         let lost: Vec<usize> = (0..parity).map(|number| number * (data / parity)).collect();
         let rows: Vec<usize> = (0..parity).collect();
         assert_eq!(code.solve(&lost, &rows).unwrap().rows(), rows);
+    }
+}
+
+/// The parity that other people's libraries made of the data of `vectors/README.md`, and data that
+/// is recovered from it.
+#[test]
+fn leopards_bytes_are_those_of_the_libraries() {
+    let path: PathBuf =
+        [env!("CARGO_MANIFEST_DIR"), "../../vectors/oracles/long.json"].iter().collect();
+    let file: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    let mut libraries = Vec::new();
+    for case in file["cases"].as_array().unwrap() {
+        let spec: Spec = case["spec"].as_str().unwrap().parse().unwrap();
+        let number = |key| spec.text(key).unwrap().parse().unwrap();
+        let (k, m): (usize, usize) = (number("k"), number("m"));
+        let length = case["length"].as_u64().unwrap() as usize;
+        const C: u64 = 0x9E37_79B9_7F4A_7C15;
+        let byte = |i: usize, j: usize| {
+            let z = ((256 * i + j + 1) as u64).wrapping_mul(C);
+            ((z ^ z >> 32).wrapping_mul(C) >> 56) as u8
+        };
+        let data = (0..k).map(|j| (0..length).map(|i| byte(i, j)).collect()).collect();
+        let world = World::of(LongCode::leopard(k, m).unwrap(), data, length);
+        let hex = |shard: &Vec<u8>| shard.iter().map(|byte| format!("{byte:02x}")).collect();
+        let digest = |shard: &Vec<u8>| blake3::hash(shard).to_hex().to_string();
+        let (theirs, ours): (_, Vec<String>) = match case.get("parity") {
+            Some(parity) => (parity, world.parity.iter().map(hex).collect()),
+            None => (&case["parity_blake3"], world.parity.iter().map(digest).collect()),
+        };
+        assert_eq!(serde_json::json!(ours), *theirs, "{}: {spec}", case["library"]);
+        world.repair(&choose(k, k.min(m), 1), &[], 1);
+        libraries.push(case["library"].as_str().unwrap().split(' ').next().unwrap().to_owned());
+    }
+    for library in ["klauspost/reedsolomon", "reed-solomon-simd"] {
+        assert!(libraries.iter().any(|name| name == library), "{library}");
     }
 }

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Compares Paritas's word codes with the libraries that define them, byte by byte and in both directions.
 
-    lab/oracles/words/run.py [--write] [--only isal,jerasure,zfec,klauspost]
+    lab/oracles/words/run.py [--write] [--only isal,jerasure,zfec,klauspost,simd]
 
-ISA-L and Jerasure (Debian's libisal-dev and libjerasure-dev), zfec (PyPI) and klauspost/reedsolomon (Go) are installed
-if they are missing. A small program serves each library (c/serve.h describes the protocol). For a grid of k, m, w and
+ISA-L and Jerasure (Debian's libisal-dev and libjerasure-dev), zfec (PyPI), klauspost/reedsolomon (Go) and the crate
+reed-solomon-simd are installed if they are missing. A small program serves each library (c/serve.h describes the protocol). For a grid of k, m, w and
 lengths, crates/core/examples/words_oracle has both sides encode, compares the bytes, has each side decode what the
-other encoded, and prints what it compared. With --write, vectors/oracles/words.json is written instead, for the tests
-on machines without these libraries.
+other encoded, and prints what it compared. With --write, vectors/oracles/words.json and long.json are written instead,
+for the tests on machines without these libraries.
 
 Exits with 1 if bytes differ, and with 2 if none differ but a library was skipped.
 """
@@ -18,6 +18,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import tomllib
 from typing import NamedTuple
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -27,7 +28,7 @@ import tools  # noqa: E402
 from tools import ROOT, TARGET, Missing  # noqa: E402
 
 BUILD = TARGET / "oracles-words"
-FIXTURE = ROOT / "vectors" / "oracles" / "words.json"
+FIXTURES = ROOT / "vectors" / "oracles"
 BYTES_A_JERASURE_LONG = 8
 
 
@@ -91,10 +92,19 @@ def klauspost() -> Oracle:
     run("go", "build", "-o", BUILD / "klauspost", ".", cwd=HERE / "go", env=environment)
     module = "github.com/klauspost/reedsolomon"
     version = run("go", "list", "-m", "-f", "{{.Version}}", module, cwd=HERE / "go", env=environment).strip()
-    return Oracle(f"klauspost/reedsolomon {version}", ["backblaze/8/1", "leopard8/8/64"], [BUILD / "klauspost"])
+    return Oracle(f"klauspost/reedsolomon {version}", ["backblaze/8/1", "leopard8/8/64", "leopard16/16/64"],
+                  [BUILD / "klauspost"])
 
 
-ORACLES = {"isal": isal, "jerasure": jerasure, "zfec": zfec, "klauspost": klauspost}
+def simd() -> Oracle:
+    manifest = HERE / "simd" / "Cargo.toml"
+    install("cargo", "build", "--quiet", "--release", "--manifest-path", manifest, "--target-dir", BUILD / "simd")
+    lock = tomllib.loads((HERE / "simd" / "Cargo.lock").read_text())
+    version = next(package["version"] for package in lock["package"] if package["name"] == "reed-solomon-simd")
+    return Oracle(f"reed-solomon-simd {version}", ["leopard16/16/2"], [BUILD / "simd" / "release" / "simd-oracle"])
+
+
+ORACLES = {"isal": isal, "jerasure": jerasure, "zfec": zfec, "klauspost": klauspost, "simd": simd}
 
 
 class Comparison(NamedTuple):
@@ -112,15 +122,16 @@ def compare(oracle: Oracle, *options: str) -> Comparison:
         return Comparison(error.stdout, True)
 
 
-def write_fixture(cases: list[str]) -> None:
-    FIXTURE.parent.mkdir(exist_ok=True)
-    FIXTURE.write_text('{"version": 1, "cases": [\n' + ",\n".join(cases) + "\n]}\n")
-    print(f"{len(json.loads(FIXTURE.read_text())['cases'])} cases written")
+def write_fixtures(cases: list[str]) -> None:
+    long = [case for case in cases if json.loads(case)["spec"].startswith("leopard16:")]
+    for name, chosen in ("words.json", [case for case in cases if case not in long]), ("long.json", long):
+        (FIXTURES / name).write_text('{"version": 1, "cases": [\n' + ",\n".join(chosen) + "\n]}\n")
+        print(f"{len(chosen)} cases written to {name}")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--write", action="store_true", help="write vectors/oracles/words.json instead")
+    parser.add_argument("--write", action="store_true", help="write the files of vectors/oracles instead")
     parser.add_argument("--only", default=",".join(ORACLES), help="the libraries, separated by commas")
     args = parser.parse_args()
     BUILD.mkdir(parents=True, exist_ok=True)
@@ -146,7 +157,7 @@ def main() -> None:
     print(f"{len(args.only.split(',')) - len(skipped)} libraries compared, {len(skipped)} skipped, "
           f"{len(differ)} differ {differ or ''}")
     if args.write and not skipped and not differ:
-        write_fixture(cases)
+        write_fixtures(cases)
     sys.exit(1 if differ else 2 if skipped else 0)
 
 

@@ -8,12 +8,14 @@
 //! ours. Then shards are lost, a different set each time: Paritas must recover the oracle's shards,
 //! and the oracle ours. Prints what was compared, or with `--write` the cases of a fixture.
 
+mod coder;
 mod oracle;
 
 use std::process::ExitCode;
 
+use coder::Coder;
 use oracle::{Oracle, Request};
-use paritas::{Buffer, Code, Codec, CodecOptions, Spec};
+use paritas::Spec;
 
 /// Largest number of parity bytes that fixtures write out; for more, they hold digests.
 const WRITTEN_OUT: usize = 160;
@@ -21,6 +23,10 @@ const WRITTEN_OUT: usize = 160;
 /// Shapes beyond the grid.
 const WIDE: [(usize, usize); 8] =
     [(17, 3), (20, 4), (32, 8), (1, 40), (40, 3), (100, 2), (128, 128), (200, 56)];
+
+/// Further shapes of long codes.
+const LONG: [(usize, usize); 7] =
+    [(256, 1), (257, 64), (300, 20), (400, 300), (1000, 200), (20, 300), (1024, 1024)];
 
 /// Lengths in units of the group.
 const LENGTHS: [usize; 3] = [1, 31, 521];
@@ -40,6 +46,18 @@ const FIXTURES: [(usize, usize, usize); 13] = [
     (4, 8, 16),
     (100, 3, 9),
     (200, 20, 1),
+];
+
+/// The same of long codes.
+const LONG_FIXTURES: [(usize, usize, usize); 8] = [
+    (1, 1, 1),
+    (3, 2, 5),
+    (2, 5, 16),
+    (6, 3, 33),
+    (10, 4, 1),
+    (100, 30, 67),
+    (300, 20, 9),
+    (600, 33, 40),
 ];
 
 /// A family at one word width.
@@ -96,9 +114,9 @@ impl Group {
         Some(Self { family, w: parts.next()?.parse().ok()?, unit: parts.next()?.parse().ok()? })
     }
 
-    /// Returns the codec of a shape; `None` if the family refuses it, because it is out of reach or
+    /// Returns the code of a shape; `None` if the family refuses it, because it is out of reach or
     /// not MDS.
-    fn codec(&self, k: usize, m: usize) -> Option<Codec> {
+    fn coder(&self, k: usize, m: usize) -> Option<Coder> {
         let mut spec = Spec::new(&self.family).with("k", k);
         if self.family != "raid6" {
             spec = spec.with("m", m);
@@ -108,7 +126,12 @@ impl Group {
         if matches!(&self.family[..], "raid6" | "reed-solomon") {
             spec = spec.with("w", self.w);
         }
-        Codec::with_options(Code::new(&spec).ok()?, CodecOptions::default()).ok()
+        Coder::new(&spec)
+    }
+
+    /// Whether the group is one of long codes.
+    fn is_long(&self) -> bool {
+        self.family == "leopard16"
     }
 
     fn request(&self, k: usize, m: usize, length: usize) -> Request<'_> {
@@ -118,15 +141,16 @@ impl Group {
     fn compare(&self, name: &str, oracle: &mut Oracle) -> Result<(), String> {
         let mut counts = Counts::default();
         let grid = (1..=12).flat_map(|k| (1..=6).map(move |m| (k, m)));
-        for (k, m) in grid.chain(WIDE) {
-            let Some(codec) = self.codec(k, m) else {
+        let wider = if self.is_long() { &LONG[..] } else { &[] };
+        for (k, m) in grid.chain(WIDE).chain(wider.iter().copied()) {
+            let Some(coder) = self.coder(k, m) else {
                 counts.refused += 1;
                 continue;
             };
             counts.shapes += 1;
             for (turn, units) in LENGTHS.into_iter().enumerate() {
                 let request = self.request(k, m, units * self.unit);
-                compare_one(&codec, &request, turn, oracle, &mut counts)?;
+                compare_one(&coder, &request, turn, oracle, &mut counts)?;
             }
         }
         println!(
@@ -145,35 +169,36 @@ impl Group {
     }
 
     fn write(&self, name: &str, oracle: &mut Oracle) -> Result<(), String> {
-        for (k, m, units) in FIXTURES {
-            let Some(codec) = self.codec(k, m) else { continue };
+        let fixtures = if self.is_long() { &LONG_FIXTURES[..] } else { &FIXTURES };
+        for &(k, m, units) in fixtures {
+            let Some(coder) = self.coder(k, m) else { continue };
             let length = units * self.unit;
             let parity = oracle.encode(&self.request(k, m, length), &data(k, length))?;
-            println!("{}", fixture(name, &codec.code().spec().to_string(), length, &parity));
+            println!("{}", fixture(name, &coder.spec(), length, &parity));
         }
         Ok(())
     }
 }
 
 fn compare_one(
-    codec: &Codec,
+    coder: &Coder,
     request: &Request<'_>,
     turn: usize,
     oracle: &mut Oracle,
     counts: &mut Counts,
 ) -> Result<(), String> {
     let (k, m, length) = (request.k, request.m, request.length);
-    let what = format!("{}, {length} bytes", codec.code().spec());
+    let what = format!("{}, {length} bytes", coder.spec());
     let mut shards = data(k, length);
     let theirs = oracle.encode(request, &shards)?;
-    if encode(codec, &shards)? != theirs {
+    if coder.encode(&shards)? != theirs {
         return Err(format!("{what}: parity differs"));
     }
     counts.encodings += 1;
     counts.bytes += m * length;
     shards.extend(theirs);
     let lost = losses(k, m, turn);
-    if reconstruct(codec, &shards, &lost)? != shards {
+    if coder.reconstruct(&shards, &lost)? != shards {
         return Err(format!("{what}: we lose {lost:?} of theirs"));
     }
     counts.ours_of_theirs += 1;
@@ -206,30 +231,6 @@ fn losses(k: usize, m: usize, turn: usize) -> Vec<usize> {
     };
     lost.sort_unstable();
     lost
-}
-
-fn encode(codec: &Codec, data: &[Vec<u8>]) -> Result<Vec<Vec<u8>>, String> {
-    let mut parity = vec![vec![0; data[0].len()]; codec.code().node_count() - data.len()];
-    let data: Vec<&[u8]> = data.iter().map(Vec::as_slice).collect();
-    let mut targets: Vec<&mut [u8]> = parity.iter_mut().map(Vec::as_mut_slice).collect();
-    codec.encode(&data, &mut targets).map_err(|error| error.to_string())?;
-    Ok(parity)
-}
-
-fn reconstruct(codec: &Codec, shards: &[Vec<u8>], lost: &[usize]) -> Result<Vec<Vec<u8>>, String> {
-    let mut all = shards.to_vec();
-    let buffers = all.iter_mut().zip(shards).enumerate();
-    let mut buffers: Vec<Buffer<'_>> = buffers
-        .map(|(node, (target, source))| match lost.contains(&node) {
-            true => {
-                target.fill(0xEE);
-                Buffer::Target(target)
-            }
-            false => Buffer::Source(source),
-        })
-        .collect();
-    codec.reconstruct_into(&mut buffers).map_err(|error| error.to_string())?;
-    Ok(all)
 }
 
 fn fixture(library: &str, spec: &str, length: usize, parity: &[Vec<u8>]) -> String {

@@ -1,7 +1,7 @@
 //! The matrix of a long code: a systematic Reed-Solomon code of up to 65,536 blocks.
 //!
 //! With N data and P parity blocks, let L be the smallest power of two that is at least P. Parity
-//! block i stands at point i of the field, data block j at point L + j ([`Element::point`]), and
+//! block i stands at point i of the field, data block j at point L + j ([`CantorBasis::point`]), and
 //! the coefficient of data block j in parity block i is
 //!
 //! ```text
@@ -17,8 +17,12 @@
 //! those points, of polynomials of degree below L that go through L data blocks each: they take one
 //! fast Fourier transform for each L data blocks and one more for all (see
 //! `plan/transform/program.rs`).
+//!
+//! Leopard's code over GF(2^16) has the same formula (Lin, Al-Naffouri and Han, *FFT algorithm for
+//! binary extension finite fields and its application to Reed-Solomon codes*, 2016), over another
+//! basis.
 
-use crate::define::tower::{ELEMENTS, Element};
+use crate::define::tower::{CantorBasis, ELEMENTS, Element};
 use crate::error::{Error, Result};
 
 /// The numbers that define a long code.
@@ -28,16 +32,17 @@ pub(crate) struct LongMatrix {
     parity: usize,
     /// L is 2 to this power.
     levels: u32,
+    basis: CantorBasis,
 }
 
 impl LongMatrix {
-    /// Returns the matrix of `data` columns and `parity` rows.
+    /// Returns the matrix of `data` columns and `parity` rows, over points of this basis.
     ///
     /// # Errors
     /// If a count is 0, or if the number of data blocks plus L exceeds the number of elements of
     /// the field.
-    pub(crate) fn new(data: usize, parity: usize) -> Result<Self> {
-        let matrix = |levels| Self { data, parity, levels };
+    pub(crate) fn new(basis: CantorBasis, data: usize, parity: usize) -> Result<Self> {
+        let matrix = |levels| Self { data, parity, levels, basis };
         let fits = |matrix: &Self| {
             let room = ELEMENTS.checked_sub(matrix.chunk());
             data > 0 && parity > 0 && room.is_some_and(|room| data <= room)
@@ -50,6 +55,11 @@ impl LongMatrix {
                  got {data} data blocks and {parity} parity blocks"
             ))
         })
+    }
+
+    /// The basis of the points.
+    pub(crate) fn basis(&self) -> CantorBasis {
+        self.basis
     }
 
     /// The number of data blocks, N.
@@ -80,12 +90,12 @@ impl LongMatrix {
     /// The value of the polynomial that vanishes on the points of the parity, at data block
     /// `column`. It is not zero.
     pub(crate) fn scale(&self, column: usize) -> Element {
-        Element::point(self.position(column) >> self.levels)
+        self.basis.point(self.position(column) >> self.levels)
     }
 
     /// The coefficient of data block `column` in parity block `row`.
     pub(crate) fn coefficient(&self, row: usize, column: usize) -> Element {
-        self.scale(column).over(Element::point(row ^ self.position(column)))
+        self.scale(column).over(self.basis.point(row ^ self.position(column)))
     }
 }
 
@@ -96,10 +106,10 @@ mod tests {
     #[test]
     fn counts_are_bounded_by_the_field() {
         for (data, parity) in [(1, 1), (65_535, 1), (65_534, 2), (65_532, 3), (32_768, 32_768)] {
-            assert!(LongMatrix::new(data, parity).is_ok(), "{data} + {parity}");
+            assert!(LongMatrix::new(CantorBasis::Own, data, parity).is_ok(), "{data} + {parity}");
         }
         for (data, parity) in [(0, 1), (1, 0), (65_536, 1), (65_533, 3), (1, 32_769)] {
-            let error = LongMatrix::new(data, parity).unwrap_err().to_string();
+            let error = LongMatrix::new(CantorBasis::Own, data, parity).unwrap_err().to_string();
             assert!(error.contains(&format!("got {data} data blocks and {parity}")), "{error}");
         }
     }
@@ -107,7 +117,7 @@ mod tests {
     /// Checks that one parity block is the XOR of all data blocks.
     #[test]
     fn one_parity_block_is_a_sum() {
-        let matrix = LongMatrix::new(1000, 1).unwrap();
+        let matrix = LongMatrix::new(CantorBasis::Own, 1000, 1).unwrap();
         assert!((0..1000).all(|column| matrix.coefficient(0, column) == Element::ONE));
     }
 
@@ -115,7 +125,7 @@ mod tests {
     #[test]
     fn coefficients_are_for_ever() {
         let of = |data, parity, cells: [(usize, usize); 4]| {
-            let matrix = LongMatrix::new(data, parity).unwrap();
+            let matrix = LongMatrix::new(CantorBasis::Own, data, parity).unwrap();
             cells.map(|(row, column)| matrix.coefficient(row, column).0)
         };
         let small = of(4, 2, [(0, 0), (0, 3), (1, 0), (1, 3)]);

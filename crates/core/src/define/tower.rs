@@ -4,15 +4,20 @@
 //!
 //! - GF(2^8) has the polynomial 0x11D. GF(2^16) = GF(2^8)[t] / (t² + t + 0x20), where 0x20 is the
 //!   smallest constant for which that is irreducible. The element a + b·t is the number a + 256·b.
-//! - The points are numbered in Cantor's basis (David G. Cantor, *On arithmetical algorithms over
-//!   finite fields*, 1989): v₀ = 1, and v₍ᵢ₊₁₎ is the even one of the two roots of z² + z = vᵢ.
-//!   Point n is the sum of those vᵢ for which bit i of n is set. So point(n) + point(m) is point(n
-//!   xor m).
+//! - The points are numbered in a basis of Cantor (David G. Cantor, *On arithmetical algorithms over
+//!   finite fields*, 1989): v₀ = 1, and v₍ᵢ₊₁₎ is one of the two roots of z² + z = vᵢ. Point n is the
+//!   sum of those vᵢ for which bit i of n is set. So point(n) + point(m) is point(n xor m).
 //!
-//! The basis has two properties that long codes rely on. Points below 256 are elements of GF(2^8),
-//! so multiplying by them leaves the two bytes of an element apart. And z² + z maps point n to
-//! point n / 2, so the polynomial that vanishes on the first 2^i points maps point n to point
+//! Such a basis has two properties that long codes rely on. Points below 256 are elements of
+//! GF(2^8), so multiplying by them leaves the two bytes of an element apart. And z² + z maps point n
+//! to point n / 2, so the polynomial that vanishes on the first 2^i points maps point n to point
 //! n / 2^i (rounded down).
+//!
+//! There are two of them ([`CantorBasis`]). Paritas's own takes the even root each time. Leopard's
+//! code over GF(2^16) has another one, in a field with the polynomial 0x1002D. That field is the
+//! tower, written differently: the element x of it is the element 0x334 of the tower, which is a
+//! root of the polynomial. So Leopard's basis is one of the tower, too. Only its symbols are
+//! different: bit i of a symbol is the coefficient of vᵢ.
 
 use std::sync::LazyLock;
 
@@ -30,11 +35,55 @@ const CONSTANT: u32 = 0x20;
 /// The smallest element whose powers are all nonzero elements.
 const GENERATOR: Element = Element(0x104);
 
-/// Cantor's basis, v₀ to v₁₅.
-const BASIS: [u16; 16] = [
-    0x0001, 0x00D6, 0x0098, 0x0092, 0x0056, 0x00C8, 0x0058, 0x00E6, 0x0176, 0xD6AA, 0x9846, 0x92FC,
-    0x5630, 0xC82A, 0x588A, 0xE670,
-];
+/// The elements v₀ to v₁₅ by which points are numbered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum CantorBasis {
+    /// That of Paritas's long codes.
+    Own,
+    /// That of Leopard's code over GF(2^16).
+    Leopard,
+}
+
+impl CantorBasis {
+    /// The elements of the basis.
+    pub(crate) fn elements(self) -> [u16; 16] {
+        match self {
+            Self::Own => [
+                0x0001, 0x00D6, 0x0098, 0x0092, 0x0056, 0x00C8, 0x0058, 0x00E6, 0x0176, 0xD6AA,
+                0x9846, 0x92FC, 0x5630, 0xC82A, 0x588A, 0xE670,
+            ],
+            Self::Leopard => [
+                0x0001, 0x00D7, 0x004E, 0x000B, 0x0013, 0x00D0, 0x009A, 0x007A, 0x010F, 0xD79A,
+                0x4ECA, 0x0BB8, 0x1347, 0xD0E9, 0x9A0D, 0x7A0C,
+            ],
+        }
+    }
+
+    /// Returns point `number` of the field.
+    pub(crate) fn point(self, number: usize) -> Element {
+        let basis = self.elements();
+        let chosen = (0..16).filter(|bit| number >> bit & 1 == 1);
+        Element(chosen.fold(0, |sum, bit| sum ^ basis[bit]))
+    }
+
+    /// Returns, for each bit of an element, the number of the point that has this bit alone.
+    pub(crate) fn numbers(self) -> [u16; 16] {
+        // Elimination: each pair is an element and its number.
+        let mut pairs: Vec<(u16, u16)> =
+            self.elements().into_iter().zip((0..16).map(|n| 1 << n)).collect();
+        for bit in 0..16 {
+            let pivot = (bit..16).find(|&n| pairs[n].0 >> bit & 1 == 1).unwrap_or(bit);
+            pairs.swap(bit, pivot);
+            let (element, number) = pairs[bit];
+            for (n, pair) in pairs.iter_mut().enumerate() {
+                if n != bit && pair.0 >> bit & 1 == 1 {
+                    *pair = (pair.0 ^ element, pair.1 ^ number);
+                }
+            }
+        }
+        std::array::from_fn(|bit| pairs[bit].1)
+    }
+}
 
 /// An element a + b·t of GF(2^16): a is the low byte, b the high byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -43,12 +92,6 @@ pub(crate) struct Element(pub(crate) u16);
 impl Element {
     pub(crate) const ZERO: Self = Self(0);
     pub(crate) const ONE: Self = Self(1);
-
-    /// Returns point `number` of the field.
-    pub(crate) fn point(number: usize) -> Self {
-        let chosen = (0..16).filter(|bit| number >> bit & 1 == 1);
-        Self(chosen.fold(0, |sum, bit| sum ^ BASIS[bit]))
-    }
 
     /// Returns the bytes a and b.
     pub(crate) fn bytes(self) -> [u8; 2] {
@@ -140,15 +183,35 @@ mod tests {
         let field = base();
         let reducible = |c: u32| (0..256).any(|z| field.multiply(z, z) ^ z == c);
         assert!((0..CONSTANT).all(reducible) && !reducible(CONSTANT));
-        assert_eq!(BASIS[0], 1);
-        for pair in BASIS.windows(2) {
-            assert_eq!(square_plus(Element(pair[1])), Element(pair[0]));
-            assert_eq!(pair[1] % 2, 0);
+        for basis in [CantorBasis::Own, CantorBasis::Leopard] {
+            assert_eq!(basis.elements()[0], 1);
+            assert!((0..256).all(|n| basis.point(n).0 < 256));
+            for number in (0..ELEMENTS).step_by(37) {
+                assert_eq!(square_plus(basis.point(number)), basis.point(number / 2));
+                let numbers = basis.numbers().into_iter().enumerate();
+                let chosen = numbers.filter(|(bit, _)| basis.point(number).0 >> bit & 1 == 1);
+                assert_eq!(chosen.fold(0, |sum, (_, n)| sum ^ usize::from(n)), number);
+            }
         }
-        assert!((0..256).all(|n| Element::point(n).0 < 256));
-        for number in (0..ELEMENTS).step_by(37) {
-            assert_eq!(square_plus(Element::point(number)), Element::point(number / 2));
-        }
+        assert!(CantorBasis::Own.elements()[1..].iter().all(|element| element % 2 == 0));
+    }
+
+    /// Leopard's basis as its sources have it: numbers whose bits are powers of x.
+    #[test]
+    fn leopards_field_is_the_tower() {
+        const WRITTEN: [u32; 16] = [
+            0x0001, 0xACCA, 0x3C0E, 0x163E, 0xC582, 0xED2E, 0x914C, 0x4012, 0x6C98, 0x10D8, 0x6A72,
+            0xB900, 0xFDB8, 0xFB34, 0xFF38, 0x991E,
+        ];
+        let x = Element(0x334);
+        let of = |bits: u32| {
+            let chosen = (0..17).filter(|bit| bits >> bit & 1 == 1);
+            chosen.fold(Element::ZERO, |sum, bit| {
+                sum.plus((0..bit).fold(Element::ONE, |power, _| power.product(x)))
+            })
+        };
+        assert_eq!(of(0x1002D), Element::ZERO);
+        assert_eq!(WRITTEN.map(|bits| of(bits).0), CantorBasis::Leopard.elements());
     }
 
     #[test]

@@ -11,13 +11,17 @@ use crate::run::buffers::{BufferPlace, Memory};
 use crate::run::dispatch::WordKernel;
 use crate::run::threads::{self, Threads};
 
+/// Bytes of a symbol.
+const SYMBOL: usize = 2;
+
 /// Runs a program that reads `inputs` and writes `outputs`; the outputs are numbered after the
 /// inputs. Uses at most `threads` threads; 0 means as many as the machine has.
 ///
 /// # Errors
 /// If there are not as many blocks as the program reads and writes; if parity blocks (the outputs
 /// of a program that adds, the inputs of a program that recovers) differ in length, or their length
-/// is not a multiple of a granule; or if another block is longer than the parity blocks.
+/// is not a multiple of a granule (of a symbol in Leopard's codes); or if another block is longer
+/// than the parity blocks (in Leopard's codes, neither as long nor empty).
 pub(crate) fn run(
     program: &TransformProgram,
     inputs: &[&[u8]],
@@ -66,14 +70,15 @@ fn keep_on(
     let (read, written) = program.buffers();
     expect_count("read", inputs.len(), read)?;
     expect_count("written", outputs.len(), written)?;
-    expect_whole(length)?;
-    let needed = program.entries().saturating_mul(length);
+    expect_whole(program, length)?;
+    let needed = program.entries().saturating_mul(length.next_multiple_of(GRANULE));
     if !program.keeps() || kept.len() != needed {
         let message = format!("a sum must have {needed} bytes; got {}", kept.len());
         return Err(Error::length(message).expecting(needed).given_instead(kept.len()));
     }
     expect_alike(&lengths(outputs), length)?;
-    expect_short(&inputs.iter().map(|input| input.len()).collect::<Vec<usize>>(), length)?;
+    let lengths: Vec<usize> = inputs.iter().map(|input| input.len()).collect();
+    expect_short(program, &lengths, length)?;
     let mut places = places(inputs, outputs);
     places.push(kept.into());
     execute(kernel, program, places, length, threads)
@@ -97,9 +102,10 @@ fn execute(
     let bytes = length * places.len();
     let memory = Memory { places: &places, nontemporal: false };
     let threads = Threads { most: NonZeroUsize::new(threads), bytes_each: BYTES_A_THREAD };
-    threads::over_stripes(length / GRANULE, program.tile(), bytes, threads, |range| {
-        // SAFETY: the caller checked that every buffer is there and that sums have whole granules.
-        // The kernel keeps within the length of each buffer. All that is written is borrowed
+    threads::over_stripes(length.div_ceil(GRANULE), program.tile(), bytes, threads, |range| {
+        // SAFETY: the caller checked that every buffer is there, and that parity blocks have whole
+        // granules. (In Leopard's codes they need not: there the kernel reads and writes no buffer
+        // by whole granules.) The kernel keeps within the length of each buffer. All that is written is borrowed
         // exclusively. Threads get disjoint granules, which begin at whole tiles, so that the tiles
         // of a sum that is kept are disjoint, too. Runners exist only where the processor has the
         // features that they need.
@@ -117,9 +123,9 @@ fn check(program: &TransformProgram, inputs: &[&[u8]], outputs: &[&mut [u8]]) ->
     let outputs = lengths(outputs);
     let (parity, data) = if program.adds() { (outputs, inputs) } else { (inputs, outputs) };
     let Some(&length) = parity.first() else { return Ok(0) };
-    expect_whole(length)?;
+    expect_whole(program, length)?;
     expect_alike(&parity, length)?;
-    expect_short(&data, length)?;
+    expect_short(program, &data, length)?;
     Ok(length)
 }
 
@@ -127,11 +133,12 @@ fn lengths(blocks: &[&mut [u8]]) -> Vec<usize> {
     blocks.iter().map(|block| block.len()).collect()
 }
 
-fn expect_whole(length: usize) -> Result<()> {
-    if length.is_multiple_of(GRANULE) {
+fn expect_whole(program: &TransformProgram, length: usize) -> Result<()> {
+    let unit = if program.is_leopard() { SYMBOL } else { GRANULE };
+    if length.is_multiple_of(unit) {
         return Ok(());
     }
-    let message = format!("a parity block must have a multiple of {GRANULE} bytes; got {length}");
+    let message = format!("a parity block must have a multiple of {unit} bytes; got {length}");
     Err(Error::length(message).given_instead(length))
 }
 
@@ -148,13 +155,18 @@ fn expect_alike(parity: &[usize], length: usize) -> Result<()> {
     }
 }
 
-/// Expects that no data block is longer than the parity blocks.
-fn expect_short(data: &[usize], length: usize) -> Result<()> {
-    match data.iter().enumerate().find(|&(_, &block)| block > length) {
+/// Expects that no data block is longer than the parity blocks. In Leopard's codes the length of a
+/// block decides where the symbols of its last bytes are, so it must have all of them or none.
+fn expect_short(program: &TransformProgram, data: &[usize], length: usize) -> Result<()> {
+    let (most, fits): (&str, fn(usize, usize) -> bool) = match program.is_leopard() {
+        true => ("0 or", |block, length| block == 0 || block == length),
+        false => ("at most", |block, length| block <= length),
+    };
+    match data.iter().enumerate().find(|&(_, &block)| !fits(block, length)) {
         None => Ok(()),
         Some((number, &block)) => {
             let message =
-                format!("data block {number} must have at most {length} bytes; got {block}");
+                format!("data block {number} must have {most} {length} bytes; got {block}");
             Err(Error::length(message).at(number).expecting(length).given_instead(block))
         }
     }
@@ -172,7 +184,7 @@ fn expect_count(what: &str, given: usize, needed: usize) -> Result<()> {
 mod tests {
     use super::*;
     use crate::define::long::LongMatrix;
-    use crate::define::tower::{Element, base};
+    use crate::define::tower::{CantorBasis, Element, base};
     use crate::error::ErrorKind;
     use crate::plan::long::recovery::Recovery;
 
@@ -224,7 +236,7 @@ mod tests {
     #[test]
     fn all_kernels_add_products() {
         for (data, parity, length, last, first) in CASES {
-            let matrix = LongMatrix::new(data, parity).unwrap();
+            let matrix = LongMatrix::new(CantorBasis::Own, data, parity).unwrap();
             let mut blocks = fill(data, length).split_off(first);
             blocks.last_mut().unwrap().truncate(last);
             if blocks.len() > 3 {
@@ -263,7 +275,7 @@ mod tests {
     #[test]
     fn all_kernels_recover() {
         for (data, parity, length, last, _) in CASES {
-            let matrix = LongMatrix::new(data, parity).unwrap();
+            let matrix = LongMatrix::new(CantorBasis::Own, data, parity).unwrap();
             let count = data.min(parity.div_ceil(2));
             let lost: Vec<usize> = (0..count).map(|n| data - 1 - n * data / count).collect();
             let rows: Vec<usize> = (0..parity).rev().collect();
@@ -287,11 +299,138 @@ mod tests {
         }
     }
 
+    /// The elements of a block of Leopard's symbols: 64 bytes are the low bytes of 32 symbols and
+    /// then their high bytes; what is left at the end is halved likewise.
+    fn elements(block: &[u8]) -> Vec<Element> {
+        let of = |chunk: &[u8]| -> Vec<Element> {
+            let (low, high) = chunk.split_at(chunk.len() / 2);
+            let number = |(&low, &high): (&u8, &u8)| u16::from_le_bytes([low, high]);
+            let numbers = low.iter().zip(high).map(number);
+            numbers.map(|number| CantorBasis::Leopard.point(number.into())).collect()
+        };
+        block.chunks(64).flat_map(of).collect()
+    }
+
+    /// The numbers of blocks, the bytes of each, and the bytes before the first.
+    const LEOPARD_CASES: [(usize, usize, usize, usize); 7] = [
+        (1, 1, 2, 0),
+        (5, 1, 64, 1),
+        (9, 2, 62, 3),
+        (20, 3, 66, 0),
+        (40, 8, 192, 5),
+        (3, 5, 4290, 0),
+        (75, 32, 190, 8),
+    ];
+
+    /// Checks every kernel against the coefficients, with absent blocks, rows in any order, sums
+    /// that are not zero, and nothing written round them. Then recovers blocks.
+    #[test]
+    fn all_kernels_have_leopards_symbols() {
+        for (data, parity, length, shift) in LEOPARD_CASES {
+            let matrix = LongMatrix::new(CantorBasis::Leopard, data, parity).unwrap();
+            let mut blocks = fill(data, length);
+            if data > 3 {
+                blocks[1].clear();
+            }
+            let rows: Vec<usize> = (0..parity).rev().filter(|row| row % 5 != 2).collect();
+            let before = fill(rows.len(), length);
+            let expected = rows.iter().zip(&before).map(|(&row, sum)| {
+                let mut sum = elements(sum);
+                for (column, block) in blocks.iter().enumerate() {
+                    let factor = matrix.coefficient(row, column);
+                    let terms = sum.iter_mut().zip(elements(block));
+                    terms.for_each(|(sum, symbol)| *sum = sum.plus(factor.times(symbol)));
+                }
+                sum
+            });
+            let expected: Vec<Vec<Element>> = expected.collect();
+            let program = TransformProgram::add(matrix, &rows, 0..data);
+            for kernel in WordKernel::available() {
+                let framed =
+                    |block: &Vec<u8>| [&vec![0xEE; shift], &block[..], &[0xEE; 64]].concat();
+                let mut made: Vec<Vec<u8>> = before.iter().map(framed).collect();
+                let mut sums: Vec<&mut [u8]> =
+                    made.iter_mut().map(|sum| &mut sum[shift..][..length]).collect();
+                run_on(kernel, &program, &slices(&blocks), &mut sums, 1).unwrap();
+                for (made, expected) in made.iter().zip(&expected) {
+                    let (sum, round) =
+                        (&made[shift..][..length], [&made[..shift], &made[shift + length..]]);
+                    assert!(elements(sum) == *expected, "{kernel} {data} + {parity}, {length}");
+                    assert!(round.concat().iter().all(|&byte| byte == 0xEE));
+                }
+                expect_recovered(kernel, matrix, length);
+                expect_kept(kernel, matrix, length);
+            }
+        }
+    }
+
+    /// Loses as many blocks as there is parity.
+    fn expect_recovered(kernel: WordKernel, matrix: LongMatrix, length: usize) {
+        let (data, parity) = (matrix.data(), matrix.parity());
+        let blocks = fill(data, length);
+        let count = data.min(parity);
+        let lost: Vec<usize> = (0..count).map(|n| data - 1 - n * data / count).collect();
+        let rows: Vec<usize> = (0..parity).rev().collect();
+        let recovery = Recovery::new(matrix, &lost, &rows).unwrap();
+        let present = |block: usize| if lost.contains(&block) { &[][..] } else { &blocks[block] };
+        let left: Vec<&[u8]> = (0..data).map(present).collect();
+        let mut sums = vec![vec![0; length]; count];
+        let add = |blocks: &[&[u8]], sums: &mut Vec<Vec<u8>>| {
+            let program = TransformProgram::add(matrix, recovery.rows(), 0..data);
+            let mut sums: Vec<&mut [u8]> = sums.iter_mut().map(Vec::as_mut_slice).collect();
+            run_on(kernel, &program, blocks, &mut sums, 2).unwrap();
+        };
+        add(&slices(&blocks), &mut sums);
+        add(&left, &mut sums);
+        let mut made = vec![vec![0xEE; length]; count];
+        let mut targets: Vec<&mut [u8]> = made.iter_mut().map(Vec::as_mut_slice).collect();
+        let program = TransformProgram::recover(&recovery);
+        run_on(kernel, &program, &slices(&sums), &mut targets, 2).unwrap();
+        for (&block, made) in lost.iter().zip(&made) {
+            assert!(*made == blocks[block], "{kernel} {data} + {parity}, {length}");
+        }
+    }
+
+    /// Adds blocks in two calls to a sum that is kept.
+    fn expect_kept(kernel: WordKernel, matrix: LongMatrix, length: usize) {
+        let (blocks, rows) =
+            (fill(matrix.data(), length), (0..matrix.parity()).collect::<Vec<_>>());
+        let mut parity = vec![[vec![0; length], vec![0xEE; length]]; rows.len()];
+        let mut sums: Vec<&mut [u8]> = parity.iter_mut().map(|both| &mut both[0][..]).collect();
+        let program = TransformProgram::add(matrix, &rows, 0..matrix.data());
+        run_on(kernel, &program, &slices(&blocks), &mut sums, 1).unwrap();
+        let mut kept = vec![0; matrix.chunk() * length.next_multiple_of(GRANULE)];
+        let middle = matrix.data() / 2;
+        for columns in [0..middle, middle..matrix.data()] {
+            let program = TransformProgram::gather(matrix, columns.clone());
+            let part = slices(&blocks[columns]);
+            keep_on(kernel, &program, (&mut kept, length), &part, &mut [], 1).unwrap();
+        }
+        let mut made: Vec<&mut [u8]> = parity.iter_mut().map(|both| &mut both[1][..]).collect();
+        let program = TransformProgram::finish(matrix, &rows);
+        keep_on(kernel, &program, (&mut kept, length), &[], &mut made, 1).unwrap();
+        assert!(parity.iter().all(|[added, kept]| added == kept), "{kernel} {length}");
+    }
+
+    #[test]
+    fn leopards_blocks_are_whole_or_empty() {
+        let matrix = LongMatrix::new(CantorBasis::Leopard, 2, 1).unwrap();
+        let program = TransformProgram::add(matrix, &[0], 0..2);
+        let run_with = |[first, second]: [usize; 2], sum: usize| {
+            let (bytes, mut sum) = ([0; 70], vec![0; sum]);
+            let blocks = [&bytes[..first], &bytes[..second]];
+            run(&program, &blocks, &mut [&mut sum], 1).map_err(|error| error.to_string())
+        };
+        assert_eq!(run_with([66, 0], 66), Ok(()));
+        assert!(run_with([66, 64], 66).unwrap_err().contains("must have 0 or 66 bytes; got 64"));
+        assert!(run_with([65, 65], 65).unwrap_err().contains("a multiple of 2 bytes; got 65"));
+    }
+
     /// Blocks that are added in several calls to a sum that is kept give the same parity.
     #[test]
     fn kept_sums_give_the_same_parity() {
         for (data, parity, length, last, first) in CASES.into_iter().chain([LONG_CASE]) {
-            let matrix = LongMatrix::new(data, parity).unwrap();
+            let matrix = LongMatrix::new(CantorBasis::Own, data, parity).unwrap();
             let mut blocks = fill(data, length).split_off(first);
             blocks.last_mut().unwrap().truncate(last);
             let rows: Vec<usize> = (0..parity).rev().filter(|row| row % 5 != 2).collect();
@@ -321,7 +460,7 @@ mod tests {
 
     #[test]
     fn sums_that_do_not_fit_are_refused() {
-        let matrix = LongMatrix::new(3, 2).unwrap();
+        let matrix = LongMatrix::new(CantorBasis::Own, 3, 2).unwrap();
         let data = fill(3, 129);
         let keep = |bytes: usize, length, blocks: &[usize], sums: &[usize]| {
             let mut kept = vec![0; bytes];
@@ -350,7 +489,11 @@ mod tests {
     #[test]
     fn columns_are_independent() {
         let length = 150 * GRANULE;
-        let program = TransformProgram::add(LongMatrix::new(60, 10).unwrap(), &[0, 4, 9], 0..60);
+        let program = TransformProgram::add(
+            LongMatrix::new(CantorBasis::Own, 60, 10).unwrap(),
+            &[0, 4, 9],
+            0..60,
+        );
         let blocks = fill(60, length - 50);
         let of = |bytes: std::ops::Range<usize>, threads| {
             let blocks: Vec<&[u8]> = blocks
@@ -377,7 +520,8 @@ mod tests {
 
     #[test]
     fn blocks_that_do_not_fit_are_refused() {
-        let program = TransformProgram::add(LongMatrix::new(3, 2).unwrap(), &[0, 1], 0..3);
+        let program =
+            TransformProgram::add(LongMatrix::new(CantorBasis::Own, 3, 2).unwrap(), &[0, 1], 0..3);
         let data = fill(3, 129);
         let run_with = |lengths: [usize; 3], sums: &[usize]| {
             let blocks: Vec<&[u8]> =
@@ -393,7 +537,8 @@ mod tests {
         assert_eq!(run_with([128, 128, 129], &[128, 128]), Err((ErrorKind::Length, Some(2))));
         assert_eq!(run_with([128; 3], &[128; 3]), Err((ErrorKind::Buffers, None)));
         assert!(run(&program, &slices(&data[..2]), &mut [], 1).is_err());
-        let recovery = Recovery::new(LongMatrix::new(3, 2).unwrap(), &[1], &[0, 1]).unwrap();
+        let recovery =
+            Recovery::new(LongMatrix::new(CantorBasis::Own, 3, 2).unwrap(), &[1], &[0, 1]).unwrap();
         let recover = |sums: &[&[u8]], lost: &mut [&mut [u8]]| {
             run(&TransformProgram::recover(&recovery), sums, lost, 1).map_err(|error| error.kind())
         };

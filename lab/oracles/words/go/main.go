@@ -1,4 +1,4 @@
-// Serves klauspost/reedsolomon with its default code and with that of WithLeopardGF, with the protocol of c/serve.h. With the arguments
+// Serves klauspost/reedsolomon with its default code and with those of WithLeopardGF and WithLeopardGF16, with the protocol of c/serve.h. With the arguments
 // `split FILE OUT K M`, writes instead what its simple encoder makes of FILE: OUT.0, OUT.1, ….
 package main
 
@@ -68,8 +68,11 @@ func serve(words []string, source io.Reader, target io.Writer) {
 		}
 	}
 	var options []reedsolomon.Option
-	if words[1] == "leopard8" {
+	switch words[1] {
+	case "leopard8":
 		options = append(options, reedsolomon.WithLeopardGF(true))
+	case "leopard16":
+		options = append(options, reedsolomon.WithLeopardGF16(true))
 	}
 	codec, err := reedsolomon.New(k, m, options...)
 	must(err)

@@ -23,10 +23,13 @@ use crate::define::spec::Spec;
 use crate::define::symbols::SymbolMatrix;
 use crate::error::{Error, Result};
 
+/// Leopard's code over GF(2^16), which is a long code ([`crate::define::long`]).
+pub(super) const LEOPARD16: &str = "leopard16";
+
 pub(super) const LEOPARD8: Family = Family {
     name: "leopard8",
     summary: "the bytes of Leopard and klauspost/reedsolomon's WithLeopardGF, up to 256 points",
-    limits: "k >= 1, m >= 1, k + (m rounded up to a power of two) <= 256; words of 8 bits",
+    limits: "k >= 1, m >= 1, k + (m rounded up to a power of two) <= 256; words of 8 bits. For up to 65536 points, leopard16 is a long code of the library (paritas::long)",
     example: "leopard8:k=128,m=128",
     define: |spec| build(spec),
     rebuild: |spec, pin| rebuild_fixed(spec, pin, build),
@@ -38,7 +41,7 @@ fn build(spec: &Spec) -> Result<Code> {
     if start + k > words::MAX_NODES {
         return Err(Error::parameters(format!(
             "{spec}: k plus m rounded up to a power of two must be at most {}; got k = {k} and \
-             {start}; for m = {m} use k up to {}",
+             {start}; for m = {m} use k up to {}, or LongCode::leopard of the library, leopard16",
             words::MAX_NODES,
             words::MAX_NODES.saturating_sub(start)
         )));
@@ -68,6 +71,10 @@ mod tests {
         assert!(Code::rebuild(widest.spec(), &Pin::new()).is_err());
         let error = code("leopard8:k=200,m=56").unwrap_err().to_string();
         assert!(error.contains("for m = 56 use k up to 192"), "{error}");
+        assert!(error.contains("LongCode::leopard"), "{error}");
+        let error = code("leopard16:k=192,m=56").unwrap_err().to_string();
+        assert!(error.contains("no code family `leopard16`"), "{error}");
+        assert!(error.ends_with("LongCode::leopard"), "{error}");
         assert!(code("leopard8:k=192,m=56").is_ok() && code("leopard8:k=255,m=1").is_ok());
         assert!(code("leopard8:k=1,m=129").unwrap_err().to_string().contains("use k up to 0"));
     }

@@ -119,8 +119,12 @@ fn rebuild_fixed(spec: &Spec, pin: &Pin, define: fn(&Spec) -> Result<Code>) -> R
 fn family(spec: &Spec) -> Result<&'static Family> {
     FAMILIES.iter().find(|family| family.name == spec.family()).ok_or_else(|| {
         let names: Vec<&str> = FAMILIES.iter().map(|family| family.name).collect();
+        let long = match spec.family() {
+            leopard::LEOPARD16 => ". It is a long code, which the library has: LongCode::leopard",
+            _ => "",
+        };
         Error::spec(format!(
-            "there is no code family `{}`; there are {}",
+            "there is no code family `{}`; there are {}{long}",
             spec.family(),
             names.join(", ")
         ))

@@ -18,7 +18,7 @@
 //! all n at once, in a time that does not depend on the number of losses.
 
 use crate::define::long::LongMatrix;
-use crate::define::tower::{Element, ORDER, logarithm, power};
+use crate::define::tower::{CantorBasis, Element, ORDER, logarithm, power};
 use crate::error::{Error, Result};
 
 /// The parity blocks and the factors by which lost data blocks are computed.
@@ -43,7 +43,7 @@ impl Recovery {
     pub(crate) fn new(matrix: LongMatrix, lost: &[usize], rows: &[usize]) -> Result<Self> {
         let rows = rows.get(..lost.len()).ok_or_else(|| not_enough(lost.len(), rows.len()))?;
         let columns: Vec<usize> = lost.iter().map(|&column| matrix.position(column)).collect();
-        let differences = Differences::new(matrix.position(matrix.data()));
+        let differences = Differences::new(matrix.basis(), matrix.position(matrix.data()));
         let (of_rows, of_columns) = (differences.products(rows), differences.products(&columns));
         let quotient = |above: u32, below: u32| power(above).over(power(below));
         let row_factor = |&row: &usize| quotient(of_columns[row], of_rows[row]);
@@ -102,10 +102,10 @@ struct Differences {
 
 impl Differences {
     /// Prepares products of differences of points below `count`.
-    fn new(count: usize) -> Self {
+    fn new(basis: CantorBasis, count: usize) -> Self {
         let points = 0..count.next_power_of_two();
         let mut transformed: Vec<u32> =
-            points.map(|number| logarithm(Element::point(number)).unwrap_or(0)).collect();
+            points.map(|number| logarithm(basis.point(number)).unwrap_or(0)).collect();
         transform(&mut transformed);
         Self { transformed }
     }
@@ -149,14 +149,14 @@ mod tests {
     /// Checks the factors: they make the inverse of the matrix.
     #[test]
     fn the_inverse_is_one() {
-        let matrix = LongMatrix::new(40, 12).unwrap();
+        let matrix = LongMatrix::new(CantorBasis::Own, 40, 12).unwrap();
         let (lost, rows) = ([0, 5, 6, 31, 39], [1, 2, 5, 7, 9, 10, 11]);
         let recovery = Recovery::new(matrix, &lost, &rows).unwrap();
         assert_eq!((recovery.rows(), recovery.lost()), (&rows[..5], &lost[..]));
         for (i, &column) in lost.iter().enumerate() {
             for (j, &other) in lost.iter().enumerate() {
                 let term = |(row, factor): (&usize, &Element)| {
-                    let divisor = Element::point(row ^ matrix.position(column));
+                    let divisor = CantorBasis::Own.point(row ^ matrix.position(column));
                     let inverse = factor.over(divisor).times(matrix.scale(column));
                     inverse.times(matrix.coefficient(*row, other))
                 };
@@ -171,10 +171,10 @@ mod tests {
     #[test]
     fn products_leave_out_the_point_itself() {
         let chosen = [1, 2, 3, 9, 10];
-        let products = Differences::new(14).products(&chosen);
+        let products = Differences::new(CantorBasis::Leopard, 14).products(&chosen);
         for (number, &product) in products.iter().enumerate() {
             let others = chosen.iter().filter(|&&other| other != number);
-            let of = |other: &usize| Element::point(number ^ other);
+            let of = |other: &usize| CantorBasis::Leopard.point(number ^ other);
             let expected = others.map(of).fold(Element::ONE, Element::times);
             assert_eq!(power(product), expected, "{number}");
         }
@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn errors_count_the_missing_blocks() {
-        let matrix = LongMatrix::new(40, 12).unwrap();
+        let matrix = LongMatrix::new(CantorBasis::Own, 40, 12).unwrap();
         let error = Recovery::new(matrix, &[1, 2, 3], &[4]).unwrap_err();
         assert!(error.to_string().contains("2 more are needed"), "{error}");
         assert_eq!((error.expected(), error.given()), (Some(3), Some(1)));

@@ -34,7 +34,7 @@ use std::ops::Range;
 
 use crate::define::field::Field;
 use crate::define::long::LongMatrix;
-use crate::define::tower::Element;
+use crate::define::tower::{CantorBasis, Element};
 use crate::limits::{BYTES_TILE_BYTES, TRANSFORM_TILE_BYTES};
 use crate::plan::long::recovery::Recovery;
 use crate::plan::machine::LINE;
@@ -45,8 +45,8 @@ pub(crate) const GRANULE: usize = 2 * LINE;
 /// The field of the values of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TransformField {
-    /// The tower of long codes.
-    Tower,
+    /// The tower of long codes, over points of a basis.
+    Tower(CantorBasis),
     /// Bytes.
     Bytes(Field),
 }
@@ -166,7 +166,7 @@ impl TransformProgram {
         let column = |column| (matrix.position(column), column - first, Element::ONE);
         let sums = rows.iter().enumerate().map(|(n, &row)| plain(row, columns.len() + n));
         Self {
-            field: TransformField::Tower,
+            field: TransformField::Tower(matrix.basis()),
             levels: matrix.levels(),
             outputs: vec![Chunk::new(0, matrix.chunk(), sums.collect())],
             read: columns.len(),
@@ -201,7 +201,7 @@ impl TransformProgram {
         let lost = recovery.lost().iter().zip(recovery.lost_factors()).enumerate();
         let lost = lost.map(|(n, (&lost, &factor))| (matrix.position(lost), count + n, factor));
         Self {
-            field: TransformField::Tower,
+            field: TransformField::Tower(matrix.basis()),
             levels: matrix.levels(),
             inputs: vec![Chunk::new(0, matrix.chunk(), rows.collect())],
             outputs: chunks(matrix, lost),
@@ -221,7 +221,7 @@ impl TransformProgram {
     /// Bytes of a granule of a block: 64 symbols, the first bytes of all of them before the second.
     pub(crate) fn granule(&self) -> usize {
         match self.field {
-            TransformField::Tower => GRANULE,
+            TransformField::Tower(_) => GRANULE,
             TransformField::Bytes(_) => LINE,
         }
     }
@@ -286,10 +286,17 @@ impl TransformProgram {
     /// second-level cache.
     pub(crate) fn tile(&self) -> usize {
         let (bytes, least) = match self.field {
-            TransformField::Tower => (TRANSFORM_TILE_BYTES / 3, 1),
+            TransformField::Tower(_) => (TRANSFORM_TILE_BYTES / 3, 1),
             TransformField::Bytes(_) => (BYTES_TILE_BYTES, LEAST_GRANULES),
         };
         (bytes / (self.entries() * self.granule())).clamp(least, MOST_GRANULES)
+    }
+
+    /// Whether blocks hold Leopard's symbols: chunks of 64 bytes have the low bytes of 32 symbols,
+    /// and then their high bytes, and bit i of a symbol is the coefficient of element i of the
+    /// basis. Otherwise they hold elements in whole granules.
+    pub(crate) fn is_leopard(&self) -> bool {
+        self.field == TransformField::Tower(CantorBasis::Leopard)
     }
 
     /// Divides the levels into passes of at most `most` levels, the lowest first. There is a pass
@@ -360,7 +367,7 @@ mod tests {
     fn butterflies(values: &mut [Element], chunk: &Chunk, level: u32, inverse: bool) {
         let half = 1 << level;
         for first in (0..values.len()).step_by(2 * half) {
-            let factor = Element::point(chunk.point(first) >> level);
+            let factor = CantorBasis::Own.point(chunk.point(first) >> level);
             for low in first..first + half {
                 if inverse {
                     values[low + half] = values[low + half].plus(values[low]);
@@ -377,7 +384,7 @@ mod tests {
     #[test]
     fn adding_multiplies_by_the_coefficients() {
         for (data, parity) in [(5, 1), (9, 2), (40, 12), (70, 16)] {
-            let matrix = LongMatrix::new(data, parity).unwrap();
+            let matrix = LongMatrix::new(CantorBasis::Own, data, parity).unwrap();
             let rows: Vec<usize> = (0..parity).rev().collect();
             let columns = 2..data;
             let program = TransformProgram::add(matrix, &rows, columns.clone());
@@ -396,7 +403,7 @@ mod tests {
 
     #[test]
     fn recovering_inverts() {
-        let matrix = LongMatrix::new(100, 13).unwrap();
+        let matrix = LongMatrix::new(CantorBasis::Own, 100, 13).unwrap();
         let (lost, rows) = ([3, 99, 17, 18, 64], [12, 0, 7, 3, 5]);
         let recovery = Recovery::new(matrix, &lost, &rows).unwrap();
         let data: Vec<Element> = (0..5).map(|n| Element(n * 4099 + 1)).collect();
@@ -414,7 +421,7 @@ mod tests {
     #[test]
     fn passes_cover_all_levels() {
         for parity in [1, 2, 3, 5, 100, 1000, 30_000] {
-            let matrix = LongMatrix::new(10, parity).unwrap();
+            let matrix = LongMatrix::new(CantorBasis::Own, 10, parity).unwrap();
             let program = TransformProgram::add(matrix, &[0], 0..10);
             for most in 1..4 {
                 let passes = program.passes(most);

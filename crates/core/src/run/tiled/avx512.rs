@@ -11,7 +11,7 @@ use crate::run::buffers::Memory;
 use crate::run::tiled::blocks::{BlockMemory, run_tiles};
 use crate::run::tiled::direct::{DirectMemory, run_sums, run_words};
 use crate::run::tiled::generic::Tiles;
-use crate::run::tiled::multiplier::{Matrices, Multiplier, Shuffles, Tables};
+use crate::run::tiled::multiplier::{LeopardMaps, Matrices, Multiplier, Shuffles, Tables};
 use crate::run::tiled::transform::run_transform;
 use crate::run::tiled::vector::{Streaming, Vector};
 use crate::run::tiled::{Runners, WordRunners};
@@ -139,6 +139,10 @@ unsafe impl Multiplier<__m512i> for Shuffles {
         Self::all(field)
     }
 
+    fn leopard() -> &'static LeopardMaps<Tables> {
+        Self::all_of_leopard()
+    }
+
     #[inline(always)]
     unsafe fn times(vector: __m512i, factor: &Tables) -> __m512i {
         // SAFETY: the caller vouches for the instruction set; a table has 16 bytes.
@@ -159,6 +163,10 @@ unsafe impl Multiplier<__m512i> for Matrices {
 
     fn factors(field: Field) -> &'static [u64; 256] {
         Self::all(field)
+    }
+
+    fn leopard() -> &'static LeopardMaps<u64> {
+        Self::all_of_leopard()
     }
 
     #[inline(always)]

@@ -3,6 +3,7 @@
 use std::sync::LazyLock;
 
 use crate::define::field::Field;
+use crate::define::tower::CantorBasis;
 use crate::plan::lower::ByteMap;
 use crate::run::tiled::vector::Vector;
 
@@ -17,6 +18,9 @@ pub(super) unsafe trait Multiplier<V: Vector> {
 
     /// The factors of all bytes of a field of bytes.
     fn factors(field: Field) -> &'static [Self::Factor; 256];
+
+    /// The maps between symbols of Leopard's long codes and elements of the tower.
+    fn leopard() -> &'static LeopardMaps<Self::Factor>;
 
     /// # Safety
     /// The processor has the instruction set.
@@ -62,11 +66,34 @@ fn of_all_bytes<T>(field: Field, form: impl Fn(ByteMap) -> T) -> [T; 256] {
     std::array::from_fn(map)
 }
 
+/// Maps of bytes from symbols of Leopard's long codes to elements of the tower, and back. Each has
+/// the parts that take low bytes to low bytes, high bytes to low bytes, and high bytes to high
+/// bytes. Low bytes stand for elements of GF(2^8), so they do not touch high bytes.
+pub(super) type LeopardMaps<T> = [[T; 3]; 2];
+
+fn leopard_maps<T>(form: impl Fn(ByteMap) -> T) -> LeopardMaps<T> {
+    [CantorBasis::Leopard.elements(), CantorBasis::Leopard.numbers()].map(|images| {
+        let part = |from: usize, to: usize| {
+            form(ByteMap(std::array::from_fn(|bit| images[8 * from + bit].to_le_bytes()[to])))
+        };
+        [part(0, 0), part(1, 0), part(1, 1)]
+    })
+}
+
 #[cfg(target_arch = "x86_64")]
 impl Matrices {
     pub(super) fn all(field: Field) -> &'static [u64; 256] {
-        static ALL: AllFactors<u64> = all_factors!(|map| u64::from_le_bytes(map.matrix()));
+        static ALL: AllFactors<u64> = all_factors!(Matrices::form);
         ALL.of(field)
+    }
+
+    pub(super) fn all_of_leopard() -> &'static LeopardMaps<u64> {
+        static ALL: LazyLock<LeopardMaps<u64>> = LazyLock::new(|| leopard_maps(Matrices::form));
+        &ALL
+    }
+
+    fn form(map: ByteMap) -> u64 {
+        u64::from_le_bytes(map.matrix())
     }
 }
 
@@ -80,10 +107,21 @@ impl Shuffles {
         static ALL: AllFactors<Tables> = all_factors!(|map| Tables(map.tables()));
         ALL.of(field)
     }
+
+    pub(super) fn all_of_leopard() -> &'static LeopardMaps<Tables> {
+        static ALL: LazyLock<LeopardMaps<Tables>> =
+            LazyLock::new(|| leopard_maps(|map| Tables(map.tables())));
+        &ALL
+    }
 }
 
 /// A one in every byte of a word.
 const ONES: u64 = u64::from_le_bytes([1; 8]);
+
+/// Returns the images of the eight bits of a byte, each in every byte of a word.
+fn images(map: ByteMap) -> [u64; 8] {
+    map.0.map(|image| u64::from(image) * ONES)
+}
 
 // SAFETY: every processor has the instructions.
 unsafe impl Multiplier<u64> for Bits {
@@ -91,9 +129,13 @@ unsafe impl Multiplier<u64> for Bits {
     type Factor = [u64; 8];
 
     fn factors(field: Field) -> &'static [[u64; 8]; 256] {
-        static ALL: AllFactors<[u64; 8]> =
-            all_factors!(|map| map.0.map(|image| u64::from(image) * ONES));
+        static ALL: AllFactors<[u64; 8]> = all_factors!(images);
         ALL.of(field)
+    }
+
+    fn leopard() -> &'static LeopardMaps<[u64; 8]> {
+        static ALL: LazyLock<LeopardMaps<[u64; 8]>> = LazyLock::new(|| leopard_maps(images));
+        &ALL
     }
 
     #[inline(always)]

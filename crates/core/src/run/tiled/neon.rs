@@ -11,7 +11,7 @@ use crate::run::buffers::Memory;
 use crate::run::tiled::blocks::{BlockMemory, run_tiles};
 use crate::run::tiled::direct::{DirectMemory, run_sums, run_words};
 use crate::run::tiled::generic::Tiles;
-use crate::run::tiled::multiplier::{Multiplier, Shuffles, Tables};
+use crate::run::tiled::multiplier::{LeopardMaps, Multiplier, Shuffles, Tables};
 use crate::run::tiled::transform::run_transform;
 use crate::run::tiled::vector::{Streaming, Vector};
 use crate::run::tiled::{Runners, WordRunners};
@@ -107,6 +107,10 @@ unsafe impl Multiplier<uint8x16_t> for Shuffles {
 
     fn factors(field: Field) -> &'static [Tables; 256] {
         Self::all(field)
+    }
+
+    fn leopard() -> &'static LeopardMaps<Tables> {
+        Self::all_of_leopard()
     }
 
     #[inline(always)]

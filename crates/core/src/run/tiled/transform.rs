@@ -11,14 +11,16 @@
 //! way in, or that no one wants on the way out.
 //!
 //! Symbols have one byte or, in long codes, two. `PARTS` is this number: a granule has the first
-//! bytes of 64 symbols and then their second bytes, and all work is on a vector of each.
+//! bytes of 64 symbols and then their second bytes, and all work is on a vector of each. Blocks of
+//! Leopard's long codes have other symbols in another order: they are brought into this form on the
+//! way in, and back on the way out.
 
 use std::ops::Range;
 use std::sync::LazyLock;
 
 use crate::define::field::Field;
 use crate::define::subspace::{LEVELS, Subspaces};
-use crate::define::tower::{ELEMENTS, Element, base};
+use crate::define::tower::{CantorBasis, ELEMENTS, Element, base};
 use crate::plan::machine::LINE;
 use crate::plan::transform::program::{
     Chunk, LevelPass, TransformField, TransformProgram, TransformValue,
@@ -28,8 +30,14 @@ use crate::run::tiled::multiplier::Multiplier;
 use crate::run::tiled::vector::{Streaming, Vector};
 
 /// For every point, the three bytes by which it multiplies ([`Element::factors`]).
-static POINTS: LazyLock<Vec<[u8; 3]>> =
-    LazyLock::new(|| (0..ELEMENTS).map(|number| Element::point(number).factors()).collect());
+type Points = LazyLock<Vec<[u8; 3]>>;
+
+static OWN_POINTS: Points = LazyLock::new(|| points(CantorBasis::Own));
+static LEOPARD_POINTS: Points = LazyLock::new(|| points(CantorBasis::Leopard));
+
+fn points(basis: CantorBasis) -> Vec<[u8; 3]> {
+    (0..ELEMENTS).map(|number| basis.point(number).factors()).collect()
+}
 
 /// An element of the tower in the form that the machine takes.
 struct Scalar<V: Vector, M: Multiplier<V>>([M::Factor; 3]);
@@ -90,7 +98,8 @@ impl FieldFactors {
     /// field has no tables.
     fn of(field: TransformField) -> Option<(Self, Field)> {
         Some(match field {
-            TransformField::Tower => (Self::Tower(&POINTS), base()),
+            TransformField::Tower(CantorBasis::Own) => (Self::Tower(&OWN_POINTS), base()),
+            TransformField::Tower(CantorBasis::Leopard) => (Self::Tower(&LEOPARD_POINTS), base()),
             TransformField::Bytes(field) => (Self::Bytes(Subspaces::of(field)?), field),
         })
     }
@@ -145,6 +154,7 @@ pub(super) unsafe fn run_transform<
         let at = |place| TransformTile::<PARTS> {
             factors,
             base,
+            is_leopard: program.is_leopard(),
             start: place,
             entries: program.entries(),
             columns: columns(start),
@@ -297,6 +307,8 @@ struct TransformTile<const PARTS: usize> {
     factors: FieldFactors,
     /// The field of the bytes by which symbols are multiplied.
     base: Field,
+    /// Whether the symbols of blocks are Leopard's ([`TransformProgram::is_leopard`]).
+    is_leopard: bool,
     start: *mut u8,
     entries: usize,
     columns: TileGranules<PARTS>,
@@ -315,7 +327,8 @@ impl<const PARTS: usize> TransformTile<PARTS> {
     }
 
     /// Returns the place from which an entry of a chunk is read. That is the value's own buffer if
-    /// it has all bytes and the factor is 1; otherwise the entry is made in the tile.
+    /// it has all bytes and the factor is 1; otherwise the entry is made in the tile, as always
+    /// where symbols are Leopard's.
     ///
     /// # Safety
     /// The tile is valid, and so are the buffers.
@@ -333,10 +346,14 @@ impl<const PARTS: usize> TransformTile<PARTS> {
                 return self.entry(entry);
             };
             let (from, bytes) = self.columns.of(value, memory);
+            let to = self.entry(entry);
+            if self.is_leopard {
+                self.import::<V, M>(value, from, bytes);
+                return to;
+            }
             if bytes == self.width() && value.factor == Element::ONE {
                 return from;
             }
-            let to = self.entry(entry);
             if bytes == self.width() {
                 self.scale::<V, M>(value, from, to);
                 return to;
@@ -349,10 +366,11 @@ impl<const PARTS: usize> TransformTile<PARTS> {
     }
 
     /// Returns the place to which an entry of a chunk is written: the value's own buffer if it has
-    /// all bytes and the factor is 1, otherwise the tile.
+    /// all bytes, the factor is 1 and symbols are not Leopard's, otherwise the tile.
     #[inline(always)]
     fn target(self, chunk: &Chunk, memory: &Memory<'_>, entry: usize) -> *mut u8 {
-        let own = chunk.value(entry).filter(|value| value.factor == Element::ONE);
+        let is_plain = |value: &&TransformValue| !self.is_leopard && value.factor == Element::ONE;
+        let own = chunk.value(entry).filter(is_plain);
         let own = own.map(|value| self.columns.of(value, memory));
         match own {
             Some((to, bytes)) if bytes == self.width() => to,
@@ -360,7 +378,8 @@ impl<const PARTS: usize> TransformTile<PARTS> {
         }
     }
 
-    /// Moves the values of some entries to their buffers, unless they were written there.
+    /// Moves the values of some entries to their buffers, unless they were written there. If
+    /// `adds`, Leopard's symbols are added to those in the buffers.
     ///
     /// # Safety
     /// The tile is valid, and so are the buffers.
@@ -370,9 +389,15 @@ impl<const PARTS: usize> TransformTile<PARTS> {
         chunk: &Chunk,
         memory: &Memory<'_>,
         entries: Range<usize>,
+        adds: bool,
     ) {
         for value in chunk.values_of(entries) {
             let (to, bytes) = self.columns.of(value, memory);
+            if self.is_leopard {
+                // SAFETY: the caller's contract; `TileGranules::of` keeps within the buffer.
+                unsafe { self.export::<V, M>(value, to, bytes, adds) };
+                continue;
+            }
             let entry = self.entry(value.entry);
             let is_whole = bytes == self.width();
             // SAFETY: the entry is one of the tile's, and `TileGranules::of` keeps within the
@@ -410,6 +435,83 @@ impl<const PARTS: usize> TransformTile<PARTS> {
                 unsafe {
                     let product = factor.times::<false, PARTS>(load::<V, PARTS>(from.add(at)));
                     store(product, to.add(at));
+                }
+            }
+        }
+    }
+
+    /// Makes an entry of the `bytes` bytes of Leopard's symbols at `from`, and of zeros after them,
+    /// multiplied by the value's factor.
+    ///
+    /// # Safety
+    /// The tile is valid, and so are the bytes.
+    #[inline(always)]
+    unsafe fn import<V: Vector, M: Multiplier<V>>(
+        self,
+        value: &TransformValue,
+        from: *const u8,
+        bytes: usize,
+    ) {
+        let (entry, maps) = (self.entry(value.entry), &M::leopard()[0]);
+        let factor = Scalar::<V, M>::new(self.factors.value(value.factor), M::factors(self.base));
+        for granule in (0..self.width()).step_by(PARTS * LINE) {
+            let (left, to) = (bytes.saturating_sub(granule), entry.wrapping_add(granule));
+            // SAFETY: the granule is one of the entry's, and only bytes that are left are read.
+            unsafe {
+                if left < PARTS * LINE {
+                    to.write_bytes(0, PARTS * LINE);
+                }
+                for [near, far, count] in leopard_pieces(left) {
+                    copy(from.wrapping_add(granule + far), to.add(near), count);
+                }
+                for at in (0..LINE).step_by(V::BYTES) {
+                    let place = to.add(at);
+                    let mut symbols = mapped::<V, M, PARTS>(load(place), maps);
+                    if value.factor != Element::ONE {
+                        symbols = factor.times::<false, PARTS>(symbols);
+                    }
+                    store(symbols, place);
+                }
+            }
+        }
+    }
+
+    /// Writes an entry, multiplied by the value's factor, as Leopard's symbols to the `bytes` bytes
+    /// at `to`, or adds it to those if `adds`.
+    ///
+    /// # Safety
+    /// As [`TransformTile::import`].
+    #[inline(always)]
+    unsafe fn export<V: Vector, M: Multiplier<V>>(
+        self,
+        value: &TransformValue,
+        to: *mut u8,
+        bytes: usize,
+        adds: bool,
+    ) {
+        let (entry, maps) = (self.entry(value.entry), &M::leopard()[1]);
+        let factor = Scalar::<V, M>::new(self.factors.value(value.factor), M::factors(self.base));
+        for granule in (0..self.width()).step_by(PARTS * LINE) {
+            let (left, from) = (bytes.saturating_sub(granule), entry.wrapping_add(granule));
+            // SAFETY: the granule is one of the entry's, and only bytes that are left are written.
+            unsafe {
+                for at in (0..LINE).step_by(V::BYTES) {
+                    let place = from.add(at);
+                    let mut symbols = load::<V, PARTS>(place);
+                    if value.factor != Element::ONE {
+                        symbols = factor.times::<false, PARTS>(symbols);
+                    }
+                    store(mapped::<V, M, PARTS>(symbols, maps), place);
+                }
+                for [near, far, count] in leopard_pieces(left) {
+                    let (from, to) = (from.add(near), to.wrapping_add(granule + far));
+                    if adds {
+                        for byte in 0..count {
+                            *to.add(byte) ^= *from.add(byte);
+                        }
+                    } else {
+                        copy(from, to, count);
+                    }
                 }
             }
         }
@@ -527,7 +629,9 @@ impl<const PARTS: usize> TransformTile<PARTS> {
         ends: Ends<'_, PARTS>,
         fetch: &mut Prefetcher<'_, PARTS>,
     ) {
-        let Ends { from, to, adds } = ends;
+        let Ends { from, to, adds: adds_at_end } = ends;
+        // Leopard's symbols are added when they are delivered.
+        let adds = adds_at_end && !(self.is_leopard && matches!(to, End::Values(_)));
         let size = GROUP << pass.level;
         let distance = self.width() << pass.level;
         let narrow = PARTS == 1 || chunk.point(self.entries - 1) >> pass.level < 256;
@@ -583,11 +687,64 @@ impl<const PARTS: usize> TransformTile<PARTS> {
                     fetch.step::<V>();
                 }
                 if let (End::Values(memory), false) = (to, adds) {
-                    self.deliver::<V, M>(chunk, memory, first..first + size);
+                    self.deliver::<V, M>(chunk, memory, first..first + size, adds_at_end);
                 }
             }
         }
     }
+}
+
+/// Returns where a granule's bytes lie in a block of Leopard's symbols of which `left` bytes are
+/// left: runs of bytes, each with its place in the granule, its place in the block, and its length.
+/// 64 bytes of a block are the low bytes of 32 symbols and then their high bytes; fewer bytes, at a
+/// block's end, are as many low bytes as high bytes.
+#[inline(always)]
+fn leopard_pieces(left: usize) -> [[usize; 3]; 4] {
+    let half = |chunk: usize| left.saturating_sub(chunk * LINE).min(LINE) / 2;
+    let [first, second] = [half(0), half(1)];
+    [
+        [0, 0, first],
+        [LINE, first, first],
+        [LINE / 2, LINE, second],
+        [LINE + LINE / 2, LINE + second, second],
+    ]
+}
+
+/// Copies `count` bytes, mostly half a line.
+///
+/// # Safety
+/// Both places are valid for the bytes, and apart.
+#[inline(always)]
+unsafe fn copy(from: *const u8, to: *mut u8, count: usize) {
+    // SAFETY: the caller's contract.
+    unsafe {
+        match count {
+            HALF_LINE => to.copy_from_nonoverlapping(from, HALF_LINE),
+            _ => to.copy_from_nonoverlapping(from, count),
+        }
+    }
+}
+
+const HALF_LINE: usize = LINE / 2;
+
+/// Returns symbols whose bytes are mapped: those of Leopard as elements, or elements as those of
+/// Leopard.
+///
+/// # Safety
+/// The processor has the instruction set.
+#[inline(always)]
+unsafe fn mapped<V: Vector, M: Multiplier<V>, const PARTS: usize>(
+    symbols: [V; PARTS],
+    maps: &[M::Factor; 3],
+) -> [V; PARTS] {
+    let (low, high) = (symbols[0], symbols[PARTS - 1]);
+    let mut mapped = symbols;
+    // SAFETY: the caller's contract.
+    unsafe {
+        mapped[0] = M::times(low, &maps[0]).xor(M::times(high, &maps[1]));
+        mapped[PARTS - 1] = M::times(high, &maps[2]);
+    }
+    mapped
 }
 
 /// Takes all levels of a group: reads the range `bytes` at the sources and writes it at the
