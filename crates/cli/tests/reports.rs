@@ -471,10 +471,10 @@ fn codes() {
         let again = run(["codes", canonical, "--json"]).expect(exit::DONE).result();
         assert_eq!(again["code"], canonical);
     }
-    let wide = run(["codes", "128+32", "--json"]).expect(exit::DONE).result();
+    let wide = run(["codes", "cauchy:k=128,m=32", "--json"]).expect(exit::DONE).result();
     assert_eq!(wide["faster"]["code"], "isal-cauchy:k=128,m=32");
     assert!(wide["faster"]["words_gbps"].as_f64() > wide["faster"]["gbps"].as_f64());
-    let text = run(["codes", "128+32"]).expect(exit::DONE).text();
+    let text = run(["codes", "cauchy:k=128,m=32"]).expect(exit::DONE).text();
     assert!(text.contains("isal-cauchy:k=128,m=32 is faster with GFNI"), "{text}");
     for family in ["cauchy", "rdp"] {
         assert!(families.iter().any(|found| found["name"] == family), "{family} is not listed");

@@ -21,8 +21,14 @@ const PATTERNS: usize = 1001;
 /// Number of times that each pattern is repaired; between two of them all others are.
 const ROUNDS: usize = 9;
 
-const USUAL: [&str; 6] =
-    ["backblaze:k=10,m=4", "10+4", "isal-cauchy:k=20,m=4", "20+4", "backblaze:k=32,m=32", "32+32"];
+const USUAL: [&str; 6] = [
+    "backblaze:k=10,m=4",
+    "10+4",
+    "isal-cauchy:k=20,m=4",
+    "20+4",
+    "backblaze:k=32,m=32",
+    "cauchy:k=32,m=32",
+];
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!("code, bytes, lost: first; encode; repair: median, largest (microseconds)");

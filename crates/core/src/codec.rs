@@ -84,7 +84,8 @@ pub struct Codec {
 
 impl Codec {
     /// Creates a codec for `k` shards of data and `m` of parity, of which any `m` may be lost. Its
-    /// code is `K+M`: Cauchy Reed-Solomon with the fewest XORs that are known.
+    /// code is `K+M`: Cauchy Reed-Solomon with the fewest XORs that are known. From 32 + 32 shards
+    /// on, and up to 256, it is `backblaze`, whose transforms take fewer operations.
     ///
     /// # Errors
     /// If `k` or `m` is 0, or if the code is too large ([`crate::ErrorKind::Parameters`]). The

@@ -112,7 +112,7 @@ fn parity_is_that_of_the_reference() {
 fn random_patterns_of_wide_codes() {
     for spec in [
         "20+4",
-        "32+32",
+        "cauchy:k=32,m=32",
         "backblaze:k=32,m=32",
         "backblaze:k=200,m=56",
         "leopard8:k=100,m=40",

@@ -277,3 +277,20 @@ fn wide_codes_come_back() {
     common::mend(&object).unwrap();
     assert_eq!(check(&only(directory.path())).status, State::Intact);
 }
+
+/// `32+32` has named two codes: `cauchy` before `backblaze`. A shard says which one it is of, so the
+/// objects of both are readable, and are repaired with the code that they have.
+#[test]
+fn objects_keep_the_code_that_a_short_name_had() {
+    for (spec, family) in [("cauchy:k=32,m=32", "cauchy"), ("32+32", "backblaze")] {
+        let directory = tempfile::tempdir().unwrap();
+        let bytes = content(50_000);
+        let report = put(&small_job(spec, directory.path()), &bytes);
+        report.shards.iter().step_by(2).for_each(|shard| fs::remove_file(shard).unwrap());
+        let object = only(directory.path());
+        assert_eq!(object.code().spec().family(), family);
+        assert_eq!(get(&object).unwrap().0, bytes, "{spec}");
+        common::mend(&object).unwrap();
+        assert_eq!(check(&only(directory.path())).status, State::Intact, "{spec}");
+    }
+}

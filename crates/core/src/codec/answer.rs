@@ -5,7 +5,8 @@
 //! worth ([`PLANNED_AFTER`], [`PLANNED_AFTER_EACH`]), the next call plans and compiles, and all
 //! calls after it run the program. Losses that a transform recovers are never planned. So a
 //! question that is asked once costs little more than its work, and planning never takes longer
-//! than the calls that have paid for it. One thread plans; the others go on directly meanwhile.
+//! than the calls that have paid for it. One thread plans; the others go on directly meanwhile. Where
+//! planning takes milliseconds, that thread is none of the callers ([`PLANNED_ASIDE`]).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,7 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::codec::question::Question;
 use crate::codec::setup::Setup;
 use crate::error::Result;
-use crate::limits::{PLANNED_AFTER, PLANNED_AFTER_EACH};
+use crate::limits::{PLANNED_AFTER, PLANNED_AFTER_EACH, PLANNED_ASIDE};
 use crate::run::buffers::{Buffer, BufferPlace, Stores, Table, enter};
 use crate::run::claimed::Claimed;
 use crate::run::executable::Executable;
@@ -34,7 +35,9 @@ struct Later {
     bytes: AtomicUsize,
     /// Bytes of a shard after which the plan is made.
     after: usize,
-    planned: Claimed<Result<Executable>>,
+    /// Whether a thread of its own makes the plan.
+    is_aside: bool,
+    planned: Arc<Claimed<Result<Executable>>>,
 }
 
 impl From<Executable> for QuestionAnswer {
@@ -62,7 +65,8 @@ impl QuestionAnswer {
             question: Arc::clone(question),
             bytes: AtomicUsize::new(0),
             after: PLANNED_AFTER.max(operands.saturating_mul(PLANNED_AFTER_EACH)),
-            planned: Claimed::default(),
+            is_aside: operands >= PLANNED_ASIDE,
+            planned: Arc::default(),
         };
         Ok((Self { first, later: Some(later) }, operands))
     }
@@ -117,20 +121,29 @@ impl QuestionAnswer {
 
 impl Later {
     /// Counts a call over shards of `length` bytes. Returns the planned program, if the question
-    /// has earned it by now.
+    /// has earned it by now and it is there.
     fn earned(&self, length: usize) -> Option<&Executable> {
         let before = self.bytes.fetch_add(length, Ordering::Relaxed);
-        (before.saturating_add(length) >= self.after).then(|| self.plan())?
+        if before.saturating_add(length) < self.after {
+            return None;
+        }
+        if self.is_aside {
+            self.planned.make_aside(self.planning());
+            return self.planned.get()?.as_ref().ok();
+        }
+        self.plan()
     }
 
     /// Returns the planned program. If another call is making it, or it cannot be made, there is
     /// none.
     fn plan(&self) -> Option<&Executable> {
-        let plan = || {
-            let planned = self.setup.plan(&self.question, self.setup.serving.at_once())?;
-            Ok(planned.0)
-        };
-        self.planned.get_or_make(plan)?.as_ref().ok()
+        self.planned.get_or_make(self.planning())?.as_ref().ok()
+    }
+
+    /// Returns what makes the planned program.
+    fn planning(&self) -> impl FnOnce() -> Result<Executable> + Clone + Send + use<> {
+        let (setup, question) = (Arc::clone(&self.setup), Arc::clone(&self.question));
+        move || Ok(setup.plan(&question, setup.serving.at_once())?.0)
     }
 }
 
@@ -213,10 +226,34 @@ mod tests {
             let (answer, _) = QuestionAnswer::new(&setup, &question(&setup.code, &lost)).unwrap();
             let parity: Vec<usize> = (64..128).collect();
             let (encode, _) = QuestionAnswer::new(&setup, &question(&setup.code, &parity)).unwrap();
+            let before = crate::codec::setup::PLANS.get();
             run(&answer, &lost, 128, 8 * PLANNED_AFTER);
             run(&encode, &parity, 128, 8 * PLANNED_AFTER);
+            // What is planned aside is there at some time.
+            for _ in 0..6000 {
+                if encode.executables().count() == 2 {
+                    break;
+                }
+                std::thread::sleep(std::time::Duration::from_millis(10));
+            }
             assert_eq!(answer.executables().count(), 1, "{spec}");
             assert_eq!(encode.executables().count(), 2, "{spec}");
+            assert_eq!(crate::codec::setup::PLANS.get(), before, "{spec}: plans of the caller");
+        }
+    }
+
+    /// A small code is planned by the call that has earned it, a wide one by no call.
+    #[test]
+    fn callers_plan_small_codes_alone() {
+        for (spec, k, plans) in [("backblaze:k=10,m=4", 10, 1), ("backblaze:k=128,m=128", 128, 0)] {
+            let setup = setup(spec, CodecOptions::default());
+            let parity: Vec<usize> = (k..setup.code.node_count()).collect();
+            let (encode, _) = QuestionAnswer::new(&setup, &question(&setup.code, &parity)).unwrap();
+            let before = crate::codec::setup::PLANS.get();
+            for _ in 0..3 {
+                run(&encode, &parity, setup.code.node_count(), PLANNED_AFTER);
+            }
+            assert_eq!(crate::codec::setup::PLANS.get() - before, plans, "{spec}");
         }
     }
 

@@ -19,6 +19,12 @@ use crate::run::executable::Executable;
 use crate::run::threads::{Split, thread_count};
 use crate::run::{blocks, direct};
 
+#[cfg(test)]
+thread_local! {
+    /// Number of questions that this thread has planned.
+    pub(super) static PLANS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
 /// A code, with everything that decides how questions about it are answered.
 #[derive(Debug)]
 pub(super) struct Setup {
@@ -116,6 +122,8 @@ impl Setup {
         question: &Question,
         serving: Serving,
     ) -> Result<(Executable, usize)> {
+        #[cfg(test)]
+        PLANS.set(PLANS.get() + 1);
         if let (Question::Compute(have, want), true) = (question, self.has_blocks()) {
             return self.prepare_blocks(have, want);
         }

@@ -1,4 +1,4 @@
-//! A code's name: `family:key=value,…`, or `k+m` for the default family.
+//! A code's name: `family:key=value,…`, or `k+m` for the default family of the shape.
 //!
 //! A [`Spec`] is only the parsed text. A family reads its parameters from it (see
 //! [`crate::define::families`]) and returns the canonical spec, in which every parameter that
@@ -8,6 +8,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::error::{Error, Result};
+use crate::limits::WIDE;
 
 /// A parsed code name.
 ///
@@ -28,6 +29,12 @@ pub const MAX_SPEC_BYTES: usize = 64 * 1024;
 
 /// The family that `k+m` stands for.
 const DEFAULT_FAMILY: &str = "cauchy";
+
+/// The family that `k+m` stands for if both numbers are at least [`WIDE`]: its codes are transforms.
+const WIDE_FAMILY: &str = "backblaze";
+
+/// Largest number of nodes of a code of [`WIDE_FAMILY`].
+const MOST_WIDE_NODES: usize = 256;
 
 impl Spec {
     /// Returns a spec of a family without parameters; add them with [`Spec::with`].
@@ -122,10 +129,19 @@ impl FromStr for Spec {
         }
         match text.split_once('+') {
             Some((k, m)) if is_number(k) && is_number(m) => {
-                Ok(Self::new(DEFAULT_FAMILY).with("k", k).with("m", m))
+                Ok(Self::new(default_family(k, m)).with("k", k).with("m", m))
             }
             _ => parse_long_form(text),
         }
+    }
+}
+
+/// Returns the family that `k+m` stands for. What is stored names its family, so another choice here
+/// would not change how it is read.
+fn default_family(k: &str, m: &str) -> &'static str {
+    match (k.parse::<usize>(), m.parse::<usize>()) {
+        (Ok(k), Ok(m)) if k.min(m) >= WIDE && k.saturating_add(m) <= MOST_WIDE_NODES => WIDE_FAMILY,
+        _ => DEFAULT_FAMILY,
     }
 }
 
@@ -186,6 +202,16 @@ mod tests {
         assert_eq!(short, long);
         assert_eq!(long.to_string(), "cauchy:k=10,m=4");
         assert_eq!("rdp".parse::<Spec>().unwrap().to_string(), "rdp");
+        for (text, family) in [
+            ("32+32", "backblaze"),
+            ("224+32", "backblaze"),
+            ("32+31", "cauchy"),
+            ("31+32", "cauchy"),
+            ("225+32", "cauchy"),
+            ("99999999999999999999+32", "cauchy"),
+        ] {
+            assert_eq!(text.parse::<Spec>().unwrap().family(), family, "{text}");
+        }
     }
 
     #[test]

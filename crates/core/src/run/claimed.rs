@@ -1,7 +1,8 @@
 //! Values that are made once, while nobody waits.
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::thread;
 
 /// A value that the first who wants it makes. Others do without it until it is made, so nobody
 /// waits: no thread for another one, and no forked process for a thread that only its parent has.
@@ -29,5 +30,22 @@ impl<T> Claimed<T> {
             return Some(self.made.get_or_init(make));
         }
         self.get()
+    }
+}
+
+impl<T: Send + Sync + 'static> Claimed<T> {
+    /// Has a thread of its own make the value, unless it has been claimed. Where no thread can be
+    /// started, the call makes it.
+    pub(crate) fn make_aside(self: &Arc<Self>, make: impl FnOnce() -> T + Clone + Send + 'static) {
+        if self.claimed.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let (value, aside) = (Arc::clone(self), make.clone());
+        let work = move || {
+            value.made.get_or_init(aside);
+        };
+        if thread::Builder::new().name("paritas-plan".to_owned()).spawn(work).is_err() {
+            self.made.get_or_init(make);
+        }
     }
 }

@@ -374,7 +374,8 @@ fn misfit(number: usize, used: BufferUse, place: BufferPlace<'_>, row: usize) ->
         Error::buffers(format!("buffer {number} is computed, so it must be a target"))
     } else if !length.is_multiple_of(rows) {
         Error::length(format!(
-            "buffer {number} must have a multiple of {rows} bytes, its rows; got {length}"
+            "buffer {number} must have a multiple of {rows} bytes, its rows; got {length} (codes over \
+             words, as backblaze and isal-cauchy, take any length)"
         ))
     } else {
         let message =

@@ -23,7 +23,7 @@ use crate::error::{Error, Result};
 
 pub(super) const FAMILY: Family = Family {
     name: "cauchy",
-    summary: "Cauchy Reed-Solomon, normalised: any k and m, the default",
+    summary: "Cauchy Reed-Solomon, normalised: any k and m, the default (of wide codes: backblaze)",
     limits: "k >= 1, m >= 1, k + m <= 2^w, w <= 16 (default: the smallest that fits); points=X.X.…: k data points, then m parity points; then rows=R.R.… and columns=C.C.…: factors, instead of normalisation",
     example: "cauchy:k=10,m=4",
     define,

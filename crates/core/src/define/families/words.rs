@@ -10,6 +10,7 @@
 use crate::define::builder::CodeBuilder;
 use crate::define::code::Code;
 use crate::define::field::{Field, elements};
+use crate::define::logarithms::{Logarithms, ORDER};
 use crate::define::pin::Pin;
 use crate::define::spec::Spec;
 use crate::define::symbols::SymbolMatrix;
@@ -93,6 +94,9 @@ pub(super) fn check_pin(spec: &Spec, given: &Pin, w: usize) -> Result<()> {
 /// By Lagrange's formula the coefficient of data point x_c in parity point y is the product over j
 /// ≠ c of (y - x_j) / (x_c - x_j).
 pub(super) fn interpolation(field: Field, data: &[u32], parity: &[u32]) -> Vec<Vec<u32>> {
+    if let Some(logarithms) = field.logarithms() {
+        return interpolation_of_bytes(logarithms, data, parity);
+    }
     let product = |at: u32, skip: Option<usize>| {
         let points = data.iter().enumerate().filter(|&(j, _)| Some(j) != skip);
         points.fold(1, |product, (_, &point)| field.multiply(product, at ^ point))
@@ -105,6 +109,21 @@ pub(super) fn interpolation(field: Field, data: &[u32], parity: &[u32]) -> Vec<V
         let all = product(y, None);
         let terms = data.iter().zip(&scale);
         terms.map(|(&point, &scale)| field.multiply(quotient(all, y ^ point), scale)).collect()
+    };
+    parity.iter().map(row).collect()
+}
+
+/// As [`interpolation`], over bytes: a coefficient is the power of a sum of three logarithms.
+fn interpolation_of_bytes(logarithms: &Logarithms, data: &[u32], parity: &[u32]) -> Vec<Vec<u32>> {
+    // The logarithm of 0 is given as 0, so a point's difference to itself is left out.
+    let log = |a: u32, b: u32| logarithms.log((a ^ b) as u8);
+    let product = |&at: &u32| data.iter().map(|&point| log(at, point)).sum::<usize>() % ORDER;
+    let scales: Vec<usize> = data.iter().map(|point| ORDER - product(point)).collect();
+    let row = |y: &u32| {
+        let all = product(y) + ORDER;
+        let terms = data.iter().zip(&scales);
+        let term = |(&x, scale): (&u32, &usize)| logarithms.low_power(all + scale - log(*y, x));
+        terms.map(|term_of| u32::from(term(term_of))).collect()
     };
     parity.iter().map(row).collect()
 }
