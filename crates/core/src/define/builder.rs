@@ -154,12 +154,17 @@ impl CodeBuilder {
     /// If the code has fewer nodes.
     pub fn words(&mut self, matrix: SymbolMatrix) -> &mut Self {
         let width = matrix.field().width() as usize;
-        self.data_nodes(matrix.data_nodes(), width);
-        for node in matrix.data_nodes()..matrix.node_count() {
-            // The matrix has the rows of these cells.
-            (0..width).for_each(|_| {
-                self.push(Role::Parity, Some(node), Box::default(), Box::default());
-            });
+        // The matrix has the rows of all cells.
+        for node in 0..matrix.node_count() {
+            let is_data = node < matrix.data_nodes();
+            self.nodes[node].reserve_exact(width);
+            for _ in 0..width {
+                let role = if is_data { Role::Data } else { Role::Parity };
+                let cell = self.push(role, Some(node), Box::default(), Box::default());
+                if is_data {
+                    self.data.push(cell);
+                }
+            }
         }
         self.symbols = Some(matrix);
         self
@@ -278,9 +283,11 @@ impl CodeBuilder {
     /// Checks the roles of derived cells: parity is stored, auxiliary cells are not, and data is
     /// not derived.
     fn expect_roles(&self, spec: &Spec) -> Result<()> {
+        // Data cells are numbered in ascending order.
+        let mut data = self.data.iter().peekable();
         for (index, cell) in self.cells.iter().enumerate() {
             let is_right = match cell.role {
-                Role::Data => self.data.binary_search(&CellId::new(index)).is_ok(),
+                Role::Data => data.next_if_eq(&&CellId::new(index)).is_some(),
                 Role::Parity => cell.place.is_some(),
                 Role::Auxiliary => cell.place.is_none(),
             };
