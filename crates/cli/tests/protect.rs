@@ -342,6 +342,25 @@ fn shards_in_a_protected_tree() {
     run(args!["info", yard.root(), &shards]).expect(exit::DONE);
 }
 
+/// What somebody has written anew may be more than the parity stands for. That is no loss, but what
+/// was protected is gone.
+#[test]
+fn what_was_protected_of_changed_files_may_be_beyond_repair() {
+    let yard = Yard::protected(&["--redundancy", "10%"]);
+    fs::write(yard.photo("a.jpg"), vec![1; 210_000]).unwrap();
+    let part = yard.photo("a.jpg");
+    for path in [yard.root(), part.clone()] {
+        let verify = run(args!["verify", path]).expect(exit::REPAIRABLE).text();
+        assert!(verify.contains(": changed, ") && verify.contains("use up parity"), "{verify}");
+        assert!(verify.contains("what was protected instead is beyond repair"), "{verify}");
+        assert!(!verify.contains("restore"), "{verify}");
+    }
+    let repair = run(args!["repair", yard.root()]).expect(exit::REPAIRABLE).text();
+    assert!(!repair.contains("restore-changed"), "{repair}");
+    run(args!["repair", "--restore-changed", part]).expect(exit::LOST);
+    assert_eq!(fs::read(yard.photo("a.jpg")).unwrap(), vec![1; 210_000]);
+}
+
 #[test]
 fn changes_and_updates() {
     let yard = Yard::protected(&["--redundancy", "100%"]);

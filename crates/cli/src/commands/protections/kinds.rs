@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use paritas_protect::{FileState, Protection, VerifyReport};
+use paritas_protect::{FileState, LayerReport, Protection, VerifyReport};
 use paritas_report::protections::FindingStateWord;
 
 use super::command;
 use crate::commands::leftovers::quoted;
 use crate::commands::many::EndState;
+use crate::output::counted;
 
 /// The kinds of findings, worst first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -87,7 +88,7 @@ impl Kind {
 
 impl Next {
     /// Returns what to do, with the commands to type.
-    fn advice(self, protection: &Protection) -> Vec<String> {
+    fn advice(self, protection: &Protection, layers: &[LayerReport]) -> Vec<String> {
         let command = |verb| command(verb, protection);
         match self {
             Self::Read => vec![format!(
@@ -97,7 +98,7 @@ impl Next {
             Self::Repair => {
                 vec![format!("{} restores what is damaged or missing", command("repair"))]
             }
-            Self::Choose => for_changed(protection).to_vec(),
+            Self::Choose => for_changed(protection, layers).to_vec(),
             Self::Place => vec![format!(
                 "{} moves back what was moved; an update protects it where it is",
                 command("repair --move-back")
@@ -106,15 +107,32 @@ impl Next {
     }
 }
 
-/// Returns what can be done about files that someone has changed.
-pub fn for_changed(protection: &Protection) -> [String; 2] {
-    [
-        format!("{} protects changed files as they are", command("protect --update", protection)),
-        format!(
+/// Returns what can be done about files that someone has changed. What was protected of them can be
+/// restored only where the parity stands for all that is lost.
+pub fn for_changed(protection: &Protection, layers: &[LayerReport]) -> [String; 2] {
+    let short = layers.iter().find(|layer| layer.lost > layer.at_hand);
+    let restore = match short {
+        None => format!(
             "{} restores what was protected instead",
             command("repair --restore-changed", protection)
         ),
-    ]
+        Some(layer) => format!(
+            "what was protected instead is beyond repair, with {} lost and {} at hand",
+            counted(layer.lost, "block"),
+            counted(layer.at_hand, "parity block")
+        ),
+    };
+    let update = command("protect --update", protection);
+    [format!("{update} protects changed files as they are"), restore]
+}
+
+/// Whether files were changed, and all else is as it was, so that nothing needs repair.
+pub fn is_changed_alone(report: &VerifyReport) -> bool {
+    let mut kinds = report.findings.iter().map(|finding| Kind::of(&finding.state));
+    let is_harmless = |kind| matches!(kind, Kind::Changed | Kind::Touched);
+    report.count(|state| matches!(state, FileState::Changed(_))) > 0
+        && kinds.all(is_harmless)
+        && report.parity.is_empty()
 }
 
 /// Returns what removes the copies of what repairs have replaced.
@@ -144,8 +162,14 @@ pub fn counts(report: &VerifyReport) -> Option<String> {
 }
 
 /// Returns what to do next, in the order in which it is safe: what cannot be read comes first, and
-/// new parity is made last.
-pub fn next_steps(protection: &Protection, report: &VerifyReport, state: EndState) -> Vec<String> {
+/// new parity is made last. A quick verification does not know how much of a changed file is lost.
+pub fn next_steps(
+    protection: &Protection,
+    report: &VerifyReport,
+    state: EndState,
+    is_quick: bool,
+) -> Vec<String> {
+    let read = if is_quick { &[] } else { &report.layers[..] };
     let kinds = report.findings.iter().map(|finding| Kind::of(&finding.state));
     let mut next: BTreeSet<Next> = kinds.filter_map(Kind::next).collect();
     let unread = report.parity.iter().any(|finding| finding.unreadable);
@@ -158,7 +182,7 @@ pub fn next_steps(protection: &Protection, report: &VerifyReport, state: EndStat
         let repair = command("repair", protection);
         steps.push(format!("{repair} restores now what does not need the lost blocks"));
     }
-    steps.extend(next.into_iter().flat_map(|next| next.advice(protection)));
+    steps.extend(next.into_iter().flat_map(|next| next.advice(protection, read)));
     if !report.new.is_empty() {
         steps.push(format!("{} protects new files", command("protect --update", protection)));
     }

@@ -166,7 +166,7 @@ fn text(protection: &Protection, report: &RepairReport, state: EndState, args: &
     }
     let mut steps = match left.is_empty() {
         true => Vec::new(),
-        false => kinds::for_changed(protection).to_vec(),
+        false => kinds::for_changed(protection, &report.found.layers).to_vec(),
     };
     if state == EndState::Lost {
         steps.push(kinds::beyond_repair(protection));

@@ -11,7 +11,7 @@ use paritas_report::protections::{
     FindingEntry, ParityFindingEntry, ProtectVerifyLine, ProtectedKindWord, VerifiedLayerEntry,
 };
 
-use super::kinds::{Kind, add_steps, counts, next_steps};
+use super::kinds::{Kind, add_steps, counts, is_changed_alone, next_steps};
 use super::{add_lines, below, fields, layer_entry, skipped_entries, title};
 use crate::args::Verify;
 use crate::commands::many::EndState;
@@ -107,7 +107,11 @@ fn verified_entry(layer: &LayerReport) -> VerifiedLayerEntry {
 fn text(protection: &Protection, report: &VerifyReport, state: EndState, args: &Verify) -> String {
     let (files, bytes) = (counted(report.files, "file"), output::bytes(protection.bytes()));
     let quick = if args.quick { " by size and time" } else { "" };
-    let mut text = format!("{}: {}{quick}, {files}, {bytes}", title(protection), state.name());
+    let word = match state {
+        EndState::Repairable if is_changed_alone(report) => Kind::Changed.word(),
+        state => state.name(),
+    };
+    let mut text = format!("{}: {word}{quick}, {files}, {bytes}", title(protection));
     text.push_str(&verdict(report, state));
     text.extend(counts(report).map(|counts| format!("\n  {counts}")));
     let verbose = args.search.verbose;
@@ -116,7 +120,7 @@ fn text(protection: &Protection, report: &VerifyReport, state: EndState, args: &
     if args.quick && missing > 0 && !report.new.is_empty() {
         text.push_str("\n  renamed  files count as missing; without --quick, they are recognised");
     }
-    add_steps(&mut text, next_steps(protection, report, state));
+    add_steps(&mut text, next_steps(protection, report, state, args.quick));
     text
 }
 
@@ -156,6 +160,9 @@ pub fn verdict(report: &VerifyReport, state: EndState) -> String {
                 // Only files that were changed or removed before an update have lost any.
                 EndState::Intact => {
                     format!("; {lost_blocks} of old versions use up parity; {room}")
+                }
+                _ if is_changed_alone(report) => {
+                    format!("; {lost_blocks} of changed files use up parity; {room}")
                 }
                 _ => format!("; {lost_blocks} lost, {room}"),
             }
