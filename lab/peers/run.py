@@ -10,7 +10,7 @@ and reed-solomon-erasure do it.
 
 Wide shapes: `klauspost:leopard` is that library with WithLeopardGF, whose bytes are those of our `leopard8`, as in --pairs
 paritas:leopard8@auto/klauspost:leopard --shapes 32+32,128+128. For more than 256 shards it has 16 bits. `long` is Paritas'
-code for thousands of shards: compare it by --pairs long/simd,long/klauspost:leopard --shapes 1024+1024.
+code for thousands of shards: compare it by --pairs long/simd,long/klauspost:leopard --shapes 1024+1024. `leopard16` makes the bytes of these two.
 
 Peers: ISA-L, Jerasure and liberasurecode (Debian's packages), zfec (PyPI), klauspost/reedsolomon (Go), reed-solomon-simd
 and reed-solomon-erasure (Rust). Each is a process of its own (c/peer.h describes the protocol). Before it is measured, it
@@ -135,7 +135,7 @@ def command(variant: str, k: int, m: int, before: str | None) -> tuple[list, lis
     """Returns the program of a variant, and its last argument if there is one."""
     name, code, detail = parts(variant)
     rust = BUILD / "rust" / "release" / "peers"
-    if name in ("xor", "simd", "erasure", "long"):
+    if name in ("xor", "simd", "erasure", "long", "leopard16"):
         return [rust], [name]
     if name in OURS:
         is_family = code and ":" not in code and "+" not in code

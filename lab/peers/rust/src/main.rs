@@ -1,9 +1,9 @@
 //! Measures Paritas and the Rust peers, with the protocol of c/peer.h. The variant names the
-//! library: `simd`, `erasure`, `long` (Paritas' code for thousands of shards), `xor` (no library: one
+//! library: `simd`, `erasure`, `long` (Paritas' code for thousands of shards), `leopard16` (the same with Leopard's bytes), `xor` (no library: one
 //! XOR for each byte read, by the best kernel, over the same streams), or `paritas@CODE@KERNEL` (an empty CODE means K+M). KERNEL may be followed by `~PACKET~ORDER`: then
 //! every row is computed on its own, in the order `parity` or `data`, in packets of PACKET bytes. The
 //! length of shards is rounded to a multiple of what the library needs: whole strips for Paritas, 64
-//! bytes for `simd`, 128 for `long`.
+//! bytes for `simd`, 128 for `long` and `leopard16`.
 
 use std::io::{BufRead, Write};
 use std::time::Instant;
@@ -283,8 +283,9 @@ fn peer(variant: &str, k: usize, m: usize) -> (Box<dyn Peer>, usize) {
             let strip = xor.codec.strip();
             (Box::new(xor), strip)
         }
-        Some("long") => {
-            let code = LongCode::new(k, m).expect("code");
+        Some(name @ ("long" | "leopard16")) => {
+            let new = if name == "long" { LongCode::new } else { LongCode::leopard };
+            let code = new(k, m).expect("code");
             let granule = code.granule();
             (Box::new(code), granule)
         }
