@@ -230,7 +230,7 @@ mod tests {
             run(&answer, &lost, 128, 8 * PLANNED_AFTER);
             run(&encode, &parity, 128, 8 * PLANNED_AFTER);
             // What is planned aside is there at some time.
-            for _ in 0..6000 {
+            for _ in 0..60_000 {
                 if encode.executables().count() == 2 {
                     break;
                 }
@@ -250,7 +250,7 @@ mod tests {
             let parity: Vec<usize> = (k..setup.code.node_count()).collect();
             let (encode, _) = QuestionAnswer::new(&setup, &question(&setup.code, &parity)).unwrap();
             let before = crate::codec::setup::PLANS.get();
-            for _ in 0..3 {
+            for _ in 0..2 {
                 run(&encode, &parity, setup.code.node_count(), PLANNED_AFTER);
             }
             assert_eq!(crate::codec::setup::PLANS.get() - before, plans, "{spec}");
