@@ -23,6 +23,7 @@ use crate::clock::now;
 use crate::cluster::Cluster;
 use crate::names::{self, ObjectName};
 use crate::node::{Mode, Node};
+use crate::outside::new_object;
 use crate::process;
 
 /// How long a claim counts that is not renewed. If the clocks of two clients differ by more, the
@@ -67,7 +68,7 @@ impl Claim {
     /// # Errors
     /// If another process has claimed it ([`ErrorKind::Busy`]).
     pub async fn take(cluster: &Cluster, name: &ObjectName, object: ObjectId) -> Result<Self> {
-        let (owner, path) = (ObjectId::random()?, names::claim(object));
+        let (owner, path) = (new_object()?, names::claim(object));
         let mut claim = Self { owner, path, node: None, unfinished: Unfinished::begin() };
         for node in cluster.inline_order(object) {
             let Ok(node) = cluster.writable(node).await else { continue };
@@ -88,9 +89,10 @@ impl Claim {
     /// Does some work while the claim is renewed, and releases it.
     pub async fn hold<T>(mut self, work: impl Future<Output = T>) -> T {
         let done = tokio::select! {
-            done = work => done,
-            never = self.renew() => match never {},
-        };
+        biased;
+               done = work => done,
+               never = self.renew() => match never {},
+           };
         if let Some(node) = self.node.take() {
             // What is left is void soon.
             let _ = node.delete(&self.path).await;

@@ -4,9 +4,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tokio::time::Instant;
 
+use crate::outside::time_of_day;
+
 /// Returns the seconds since the beginning of 1970.
 pub(crate) fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+    time_of_day().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
 /// The time since a moment, by the clock that has advanced further: the system's steady clock
@@ -19,11 +21,12 @@ pub(crate) struct Since {
 
 impl Since {
     pub fn now() -> Self {
-        Self { steady: Instant::now(), wall: SystemTime::now() }
+        Self { steady: Instant::now(), wall: time_of_day() }
     }
 
     pub fn elapsed(self) -> Duration {
-        self.steady.elapsed().max(self.wall.elapsed().unwrap_or_default())
+        let by_wall = time_of_day().duration_since(self.wall).unwrap_or_default();
+        self.steady.elapsed().max(by_wall)
     }
 
     /// Returns a moment that the wall clock puts `ago` earlier, as if the machine had been

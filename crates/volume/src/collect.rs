@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 use futures::future::{join_all, try_join_all};
 use futures::stream::StreamExt;
 use paritas_shards::ObjectId;
-use paritas_store::error::{Error, ErrorKind, Result};
+use paritas_store::error::{ErrorKind, Result};
 
 use crate::claim;
 use crate::cluster::Cluster;
@@ -14,6 +14,7 @@ use crate::list::manifests;
 use crate::members::{CLOCK, ClusterNode};
 use crate::names::{self, BACKLOG, MANIFESTS, OBJECTS, OBJECTS_2, OWED};
 use crate::node::{Entry, Node, is_abandoned};
+use crate::outside::block;
 use crate::protocol::Census;
 use crate::unfinished::of_the_past;
 use crate::upload::UploadsJob;
@@ -40,8 +41,7 @@ impl CollectJob<'_> {
         let mut census = Census::new(cluster.quorum);
         // Before the nodes are listed: what began later is not looked for.
         let id = cluster.setup.id.clone();
-        let records = tokio::task::spawn_blocking(move || of_the_past(&id)).await;
-        let records = records.map_err(|error| Error::internal("reading records", error))?;
+        let records = block("reading records", move || of_the_past(&id)).await?;
         records.iter().for_each(|(object, _)| census.given_up(*object));
         let holdings = join_all(ClusterNode::all(cluster).map(count_on)).await;
         for (node, found) in cluster.nodes().zip(holdings) {

@@ -128,6 +128,7 @@ async fn run_together<P: Procedure>(
     while !running.is_empty() {
         let patience = end.unwrap_or_else(|| Instant::now() + Duration::from_secs(3600));
         tokio::select! {
+            biased;
             Some((action, finding, is_late)) = running.next() => {
                 let answer = hands.take(action, finding);
                 let answer = if is_late { Answer::Failed } else { answer };

@@ -103,6 +103,7 @@ impl<'a> FindJob<'a> {
         loop {
             asked.extend(left.next().map(&read));
             tokio::select! {
+                biased;
                 found = asked.next() => match found? {
                     (_, Ok(Some(file))) => return Some(file),
                     (_, Ok(None)) => {}

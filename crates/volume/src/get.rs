@@ -326,6 +326,7 @@ pub(crate) fn ahead(mut bytes: BoxStream<'static, Result<Pieces>>) -> Receiving<
     tokio::spawn(async move {
         loop {
             tokio::select! {
+                biased;
                 // Nobody waits for more.
                 () = line.closed() => return,
                 pieces = bytes.next() => match pieces {

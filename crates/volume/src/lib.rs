@@ -35,6 +35,7 @@ mod marks;
 mod members;
 mod names;
 mod open;
+mod outside;
 mod placement;
 mod plain;
 mod process;
@@ -49,6 +50,8 @@ mod run;
 mod scrub;
 mod setup;
 mod shortened;
+#[cfg(test)]
+mod simulation;
 mod stages;
 mod status;
 mod transfer;

@@ -2,9 +2,10 @@
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use paritas_store::error::{Error, ErrorKind};
+use tokio::time::Instant;
 
 use crate::node::Node;
 

@@ -9,12 +9,12 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures::future::try_join_all;
 use paritas::Code;
-use paritas_shards::ObjectId;
 use paritas_store::error::{Error, ErrorKind, Result};
 
 use crate::cluster::Cluster;
 use crate::names;
 use crate::node::{Mode, Node};
+use crate::outside::new_object;
 use crate::stages::stage_ends;
 
 /// Bytes that repeat, as a file of any length.
@@ -95,7 +95,7 @@ impl PlainFiles {
         bytes: u64,
         pattern: &Pattern,
     ) -> Result<Self> {
-        let object = ObjectId::random()?;
+        let object = new_object()?;
         let folder = names::object_folder(names::OBJECTS, object);
         let homes = cluster.members.homes(object, count).into_iter().enumerate();
         let file = |(number, node)| {

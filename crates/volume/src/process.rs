@@ -6,11 +6,16 @@
 
 use std::sync::{Mutex, PoisonError};
 
+use crate::outside::is_simulated;
+
 /// The tag of this process, with the process's number: a fork has another one.
 static TAG: Mutex<Option<(u32, String)>> = Mutex::new(None);
 
 /// Returns the tag of this process, or `None` where the system does not tell enough for one.
 pub(crate) fn tag() -> Option<String> {
+    if is_simulated() {
+        return None;
+    }
     let process = std::process::id();
     let mut known = TAG.lock().unwrap_or_else(PoisonError::into_inner);
     match &*known {

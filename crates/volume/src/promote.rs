@@ -5,13 +5,13 @@ use paritas_store::error::{Error, ErrorKind, Result};
 use crate::claim::Claim;
 use crate::driver::drive;
 use crate::files::NameFiles;
-use crate::find::FindJob;
+use crate::find::{FindJob, is_replaced};
 use crate::flaw::{Flaw, told};
 use crate::found::FoundObject;
 use crate::hands::{NameHands, NameLog};
 use crate::hints::FolderHints;
 use crate::names::ObjectName;
-use crate::protocol::{Promote, PromoteOutcome};
+use crate::protocol::{Promote, PromoteOutcome, Version};
 use crate::stages::stage_ends;
 use crate::transfer::ShardedObject;
 
@@ -62,6 +62,7 @@ pub(crate) async fn promote(files: NameFiles<'_>) -> Result<Repaired> {
 pub(crate) struct StageJob<'a> {
     files: NameFiles<'a>,
     object: ShardedObject,
+    version: Version,
     /// Whether parts that are there are read before they count as whole.
     is_deep: bool,
 }
@@ -74,7 +75,12 @@ impl<'a> StageJob<'a> {
     pub fn new(files: NameFiles<'a>, found: &FoundObject, is_deep: bool) -> Result<Self> {
         let object = found.sharded().filter(|object| object.layout.code().stages() > 1);
         let one = || Error::parameters(format!("{} has a code of one stage", files.name));
-        Ok(Self { files, object: object.ok_or_else(one)?, is_deep })
+        Ok(Self {
+            files,
+            object: object.ok_or_else(one)?,
+            version: found.listed().version,
+            is_deep,
+        })
     }
 
     pub async fn run(self) -> Result<Repaired> {
@@ -99,8 +105,15 @@ impl<'a> StageJob<'a> {
 
     /// Returns the error of a promotion that did not end well.
     async fn failure(&self, outcome: &PromoteOutcome, flaws: &[Flaw]) -> Error {
+        let is_incomplete = matches!(outcome, PromoteOutcome::Incomplete { .. });
+        let is_lost = is_incomplete && self.is_lost().await;
+        // The shards of an object that was removed meanwhile are not lost.
+        let is_superseded = is_incomplete && is_replaced(self.files, self.version).await.0;
         let (kind, what) = match outcome {
-            PromoteOutcome::Incomplete { .. } if self.is_lost().await => {
+            PromoteOutcome::Incomplete { .. } if is_superseded => {
+                (ErrorKind::Busy, "the object was replaced meanwhile")
+            }
+            PromoteOutcome::Incomplete { .. } if is_lost => {
                 (ErrorKind::TooFewShards, "too few shards are whole")
             }
             PromoteOutcome::Incomplete { .. } => {

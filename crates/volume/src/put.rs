@@ -28,6 +28,7 @@ use crate::hints::{self, FolderHints};
 use crate::manifest::{Body, Content, Manifest, Notes, Piece, digest_of_pieces};
 use crate::names::{self, ObjectName};
 use crate::node::{Mode, Writer};
+use crate::outside::{block, new_object};
 use crate::protocol::{
     Action, Answer, Listed, NewParts, NodeIndex, PartIndex, Put, PutOutcome, Request, Spread,
     Version,
@@ -88,7 +89,7 @@ pub(crate) struct PutJob<'a> {
 impl<'a> PutJob<'a> {
     /// Prepares to write an object with an id of its own.
     pub fn new(cluster: &'a Cluster, name: &'a ObjectName, options: PutOptions) -> Result<Self> {
-        Ok(Self { cluster, name, object: ObjectId::random()?, options, old: None })
+        Ok(Self { cluster, name, object: new_object()?, options, old: None })
     }
 
     /// Writes the object: in its manifests if it is small, otherwise in shards.
@@ -131,7 +132,7 @@ impl<'a> PutJob<'a> {
         let mut hands = PutHands::new(cluster, self.name, self.options.clone(), content);
         hands.source = Some(source);
         let id = cluster.setup.id.clone();
-        let record = tokio::task::spawn_blocking(move || PutRecord::begin(&id, object)).await;
+        let record = block("recording the put", move || PutRecord::begin(&id, object)).await;
         hands.record = record.ok().map(Arc::new);
         let heartbeat = Heartbeat::new(cluster, object, &hands.pulse);
         heartbeat.hold(self.commit(NewParts::Shards { spread, needed }, hands)).await
@@ -186,7 +187,7 @@ pub(crate) struct RemoveJob<'a> {
 
 impl RemoveJob<'_> {
     pub async fn run(self) -> Result<Listed> {
-        let (cluster, object) = (self.cluster, ObjectId::random()?);
+        let (cluster, object) = (self.cluster, new_object()?);
         let mut hands =
             PutHands::new(cluster, self.name, PutOptions::default(), NewContent::Removed);
         let parts = NewParts::Removed { order: cluster.inline_order(object) };
@@ -214,9 +215,7 @@ async fn peek(source: impl Read + Send + 'static, most: usize) -> Result<BegunSo
             false => BegunSource::Long(Box::new(Cursor::new(bytes).chain(source))),
         })
     };
-    let read = tokio::task::spawn_blocking(read).await;
-    let read = read.map_err(|error| Error::internal("reading the source", error))?;
-    read.map_err(|error| {
+    block("reading the source", read).await?.map_err(|error| {
         Error::new(ErrorKind::Io, format!("reading the source: {error}")).because(error)
     })
 }

@@ -18,6 +18,7 @@ use crate::found::FoundObject;
 use crate::get::ahead;
 use crate::manifest::Piece;
 use crate::names::{self, ObjectName};
+use crate::outside::new_object;
 use crate::put::{PutJob, PutOptions, PutReport};
 use crate::transfer::receive::Pieces;
 
@@ -88,7 +89,7 @@ fn greater(old: ObjectId) -> Result<ObjectId> {
         let message = "the object was cut anew too often; put it again";
         return Err(Error::new(ErrorKind::Busy, message));
     }
-    let drawn = u128::from_be_bytes(*ObjectId::random()?.as_bytes());
+    let drawn = u128::from_be_bytes(*new_object()?.as_bytes());
     Ok(ObjectId::new((u128::MAX - drawn % above).to_be_bytes()))
 }
 

@@ -22,6 +22,7 @@ use paritas_store::error::{Error, ErrorKind, Result};
 use crate::cluster::Cluster;
 use crate::manifest::{Notes, Piece};
 use crate::names::ObjectName;
+use crate::outside::block;
 use crate::put::{PutJob, PutOptions, PutReport};
 use crate::upload::{StoredPiece, Upload, UploadsJob};
 
@@ -135,11 +136,11 @@ impl<'a> ResumeJob<'a> {
     /// Returns the digest of a part of the file.
     async fn digest(&self, start: u64, length: u64) -> Result<Digest> {
         let mut part = self.part(start, length)?;
-        let hashing = tokio::task::spawn_blocking(move || {
+        let hashing = block("hashing a piece", move || {
             let mut hasher = blake3::Hasher::new();
             hasher.update_reader(&mut part).map(|hasher| Digest::new(hasher.finalize().into()))
         });
-        hashing.await.map_err(|error| Error::internal("hashing a piece", error))?.map_err(reading)
+        hashing.await?.map_err(reading)
     }
 
     /// A part of the file. The parts share one position, so only one is read at a time.

@@ -19,7 +19,6 @@ use std::io::{Cursor, Read};
 use std::sync::Arc;
 
 use futures::stream::{self, StreamExt, TryStreamExt};
-use paritas_shards::ObjectId;
 use paritas_store::error::{Error, ErrorKind, Result};
 use paritas_store::place::attributes::Attributes;
 use serde::{Deserialize, Serialize};
@@ -32,6 +31,7 @@ use crate::get::read_all;
 use crate::list::ListJob;
 use crate::manifest::{Notes, Piece};
 use crate::names::{self, ObjectName, PIECES, UPLOADS};
+use crate::outside::new_object;
 use crate::protocol::Listed;
 use crate::put::{PutJob, PutOptions, PutReport, RemoveJob};
 
@@ -85,7 +85,7 @@ pub(crate) struct UploadsJob<'v> {
 impl<'v> UploadsJob<'v> {
     /// Begins an upload.
     pub async fn begin(self, name: &ObjectName, notes: Notes) -> Result<Upload<'v>> {
-        let random = ObjectId::random()?;
+        let random = new_object()?;
         let record = UploadRecord { name: name.to_string(), notes, done: false };
         let id = format!("{}-{random}", mark_of(name));
         let upload = Upload { cluster: self.cluster, id, name: name.clone(), record, begun: now() };

@@ -491,6 +491,21 @@ async fn an_object_that_changes_while_it_is_verified_is_not_called_lost() {
     }
 }
 
+/// The seed 2856 of the simulation (`src/simulation`) found that such an object was called lost.
+#[tokio::test]
+async fn an_object_that_changes_while_it_is_promoted_is_not_called_lost() {
+    const CODE: &str = "bbdpg:k=4,m=1,m2=2,base=cauchy";
+    for new in [Some(200_000), Some(200), None] {
+        let (disks, meddler) = (Disks::new(7), Arc::new(Meddler::default()));
+        put(&disks.volume(CODE).await, &content(100_000)).await.unwrap();
+        let volume = meddler.open(&disks, CODE);
+        // Two surveys list 7 nodes each. Next, shards are looked for.
+        meddler.plan(NodeCall::List, 14, change(disks.open(CODE), new.map(content)));
+        let error = volume.promote(&name("object")).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Busy, "{new:?}: {error}");
+    }
+}
+
 #[tokio::test]
 async fn objects_may_change_while_a_lost_disk_is_filled() {
     for new in [Some(200_000), Some(200), None] {

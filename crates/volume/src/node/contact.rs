@@ -296,6 +296,7 @@ impl Wait<'_> {
         while !*lost.borrow_and_update() {
             let due = self.due();
             tokio::select! {
+                biased;
                 () = sleep_until(due) => if self.due() <= Instant::now() {
                     self.contact.lose();
                 },

@@ -41,6 +41,7 @@ use bytes::Bytes;
 use futures::stream::BoxStream;
 use paritas_store::error::{Error, ErrorKind, Result};
 
+use crate::outside;
 use crate::process;
 
 pub use caseless::Caseless;
@@ -229,9 +230,7 @@ fn staging_path() -> Result<String> {
 /// Returns a new name for a file that this process removes itself. If it is killed before,
 /// [`is_abandoned`] tells.
 pub(crate) fn passing_name() -> Result<String> {
-    let number = getrandom::u64()
-        .map_err(|error| Error::new(ErrorKind::Io, "cannot draw a random number").because(error))?;
-    Ok(format!("{}{number:016x}", staging_prefix()))
+    Ok(format!("{}{:016x}", staging_prefix(), outside::random()?))
 }
 
 /// A file that is being written.

@@ -10,6 +10,7 @@ use paritas_store::error::{Error, ErrorKind, Result};
 
 use super::{Abilities, Mode, Node};
 use crate::names::READY;
+use crate::outside;
 
 /// Number of files that are created by several at once.
 const ROUNDS: usize = 4;
@@ -117,9 +118,7 @@ struct Prober<'a> {
 
 impl<'a> Prober<'a> {
     fn new(node: &'a dyn Node) -> Result<Self> {
-        let number = getrandom::u64().map_err(|error| {
-            Error::new(ErrorKind::Io, "cannot draw a random number").because(error)
-        })?;
+        let number = outside::random()?;
         Ok(Self { node, folder: format!("probe-{number:016x}") })
     }
 

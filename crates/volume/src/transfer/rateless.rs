@@ -147,6 +147,7 @@ impl SegmentReader {
             }
             let due = self.next_due();
             tokio::select! {
+                biased;
                 Some(decoded) = self.decoding.next(), if !self.decoding.is_empty() => {
                     let (segment, lanes) = decoded?;
                     self.done.insert(segment, lanes);

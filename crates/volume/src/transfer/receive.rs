@@ -18,6 +18,7 @@ use paritas_shards::blocks::{ObjectLayout, SegmentBlocks};
 use paritas_store::error::{Error, ErrorKind, Result};
 use tokio::time::Instant;
 
+use crate::outside::block;
 use crate::stages::shard_tolerance;
 use crate::transfer::race::Race;
 use crate::transfer::{Pace, Place, Settings};
@@ -301,6 +302,7 @@ impl Receiver {
             let look = race.next_look();
             let until = look.unwrap_or_else(|| Instant::now() + Duration::from_secs(3600));
             tokio::select! {
+                biased;
                 answer = running.next() => match answer {
                     None => return Err(self.lost(segments, &hoped)),
                     Some((part, Ok(bytes))) => {
@@ -567,8 +569,7 @@ pub(crate) async fn kept(wanted: Wanted, start: u64, pieces: Pieces) -> Result<P
 pub(crate) async fn run_blocking<R: Send + 'static>(
     work: impl FnOnce() -> R + Send + 'static,
 ) -> Result<R> {
-    let done = tokio::task::spawn_blocking(work).await;
-    done.map_err(|error| Error::internal("decoding", error))
+    block("decoding", work).await
 }
 
 fn gone(part: usize) -> Error {

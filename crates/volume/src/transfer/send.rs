@@ -19,6 +19,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::{AbortHandle, JoinHandle};
 
 use crate::node::Writer;
+use crate::outside::block;
 use crate::transfer::Settings;
 
 /// What was sent.
@@ -57,8 +58,7 @@ pub(crate) async fn send(
     let _given_up = GiveUp { alive: Arc::clone(&alive), uploads: tasks };
     let coder = Coder { layout: layout.clone(), lines, alive, progress };
     let pool = Pool::new(layout, settings);
-    let coded = tokio::task::spawn_blocking(move || coder.run(source, &pool));
-    let coded = coded.await.map_err(|error| Error::internal("encoding", error))?;
+    let coded = block("encoding", move || coder.run(source, &pool)).await?;
     // The coder has dropped its ends of the lines: uploads without an end give up.
     let written = join_all(uploads).await.into_iter();
     let written = written.map(|part| part.unwrap_or_else(|e| Err(Error::internal("uploading", e))));
