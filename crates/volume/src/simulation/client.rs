@@ -1,0 +1,297 @@
+//! What a client does: it opens the volume, works, is stopped or killed, and begins again.
+
+use std::future::Future;
+use std::io::Cursor;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use futures::future::join_all;
+use paritas::Code;
+use paritas_store::error::{Error, ErrorKind, Result};
+use tokio::time::sleep;
+
+use super::history::{Act, History};
+use super::link::Link;
+use super::world::{Mutation, World};
+use crate::found::GetOptions;
+use crate::names::ObjectName;
+use crate::node::{Limited, Node, Timed};
+use crate::outside::simulated::by_clock;
+use crate::placement::Member;
+use crate::put::PutOptions;
+use crate::setup::Setup;
+use crate::volume::Volume;
+
+/// The most bytes of an object that stands in its manifests.
+const INLINE_BYTES: usize = 200;
+
+/// Names of objects.
+pub const NAMES: [&str; 2] = ["a", "b/c"];
+
+/// The volume of a run, its clients' history, and what they may rely on.
+pub struct Scene {
+    pub world: Arc<World>,
+    pub code: Code,
+    pub nodes: usize,
+    pub losses: usize,
+    /// The jobs that clients choose from, and the number of names. The fewer there are, the more
+    /// often jobs of one kind meet.
+    pub jobs: Vec<Job>,
+    pub names: usize,
+    pub history: Mutex<History>,
+}
+
+/// Work that is done by a clock which is `ahead` of the true time.
+struct ByClock<F> {
+    ahead: i64,
+    work: Pin<Box<F>>,
+}
+
+impl<F: Future> Future for ByClock<F> {
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
+        let ahead = self.ahead;
+        by_clock(ahead, || self.work.as_mut().poll(context))
+    }
+}
+
+/// What a job is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Job {
+    PutSmall,
+    PutLarge,
+    Get,
+    Remove,
+    Repair,
+    RepairDeeply,
+    Promote,
+    Reencode,
+    List,
+    Verify,
+    Collect,
+    Status,
+    Fill,
+}
+
+pub const JOBS: [Job; 20] = [
+    Job::PutSmall,
+    Job::PutSmall,
+    Job::PutSmall,
+    Job::PutLarge,
+    Job::PutLarge,
+    Job::PutLarge,
+    Job::Get,
+    Job::Get,
+    Job::Get,
+    Job::Get,
+    Job::Remove,
+    Job::Remove,
+    Job::Repair,
+    Job::RepairDeeply,
+    Job::Promote,
+    Job::Reencode,
+    Job::List,
+    Job::Verify,
+    Job::Collect,
+    Job::Status,
+];
+
+/// Returns the name of an object as text.
+pub fn text(number: usize) -> &'static str {
+    NAMES[number]
+}
+
+/// Returns the name of an object.
+pub fn name(number: usize) -> ObjectName {
+    ObjectName::new(text(number)).expect("a valid name")
+}
+
+impl Scene {
+    pub fn history(&self) -> std::sync::MutexGuard<'_, History> {
+        self.history.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// Opens the volume as a process does.
+    pub fn open(&self, process: usize) -> Volume {
+        let node = |node: usize| {
+            let (world, name) = (Arc::clone(&self.world), format!("n{node}"));
+            let link: Arc<dyn Node> = Arc::new(Link { world, process, node, name: name.clone() });
+            let timed = Timed::new(link, Duration::from_secs(15));
+            let limited: Arc<dyn Node> = Arc::new(Limited::to(Arc::new(timed), 4, None));
+            (Member { domain: name.clone(), name, is_drained: false }, limited)
+        };
+        let nodes = (0..self.nodes).map(node).collect();
+        let mut setup = Setup::new("0".repeat(32), self.code.clone(), nodes);
+        setup.losses = Some(self.losses);
+        setup.block_bytes = 256;
+        setup.inline_bytes = INLINE_BYTES;
+        setup.settings.threads = 1;
+        setup.settings.unit = 512;
+        setup.settings.memory = 1 << 20;
+        let mut volume = Volume::new(setup).expect("a valid setup");
+        let quorum = &mut volume.cluster.quorum;
+        let (read, write) = (quorum.to_read(), quorum.to_write());
+        match self.world.state().mutation {
+            Some(Mutation::SmallWrites) => *quorum = quorum.broken(read, write - 1),
+            Some(Mutation::SmallReads) => *quorum = quorum.broken(read - 1, write),
+            _ => {}
+        }
+        volume
+    }
+
+    /// Lives through a round of a client: some processes, one after the other.
+    pub async fn live(&self, ahead: i64) {
+        for _ in 0..self.world.draw(|chance| 1 + chance.below(2)) {
+            let think = self.world.draw(|chance| chance.time(Duration::from_secs(20)));
+            sleep(think).await;
+            ByClock { ahead, work: Box::pin(self.process()) }.await;
+        }
+    }
+
+    /// Works until all is done, or until a random moment.
+    async fn process(&self) {
+        let (threads, stop, requests) = self.world.draw(|chance| {
+            let stop = chance.percent(15).then(|| chance.time(Duration::from_secs(30)));
+            let most = 2 << chance.below(8);
+            let requests = chance.percent(30).then(|| 7 + chance.below(most));
+            (1 + chance.below(2), stop, requests)
+        });
+        let (process, killed) = self.world.start_process(requests);
+        let volume = self.open(process);
+        let work = join_all((0..threads).map(|_| self.work(&volume)));
+        tokio::select! {
+            biased;
+            _ = work => {}
+            () = killed.notified() => {}
+            // Of work that is given up, tasks go on which remove what it has begun.
+            () = sleep(stop.unwrap_or(Duration::MAX)), if stop.is_some() => {}
+        }
+    }
+
+    async fn work(&self, volume: &Volume) {
+        for _ in 0..self.world.draw(|chance| 1 + chance.below(3)) {
+            let (job, name, number) = self.world.draw(|chance| {
+                (
+                    chance.choose(&self.jobs),
+                    chance.below(self.names as u64) as usize,
+                    chance.number(),
+                )
+            });
+            let job = match self.world.unmarked().is_empty() {
+                false if number.is_multiple_of(4) => Job::Fill,
+                _ => job,
+            };
+            self.world.note(&format!("{job:?} {name}"));
+            let done = self.act(volume, job, name, number).await;
+            let told = done.as_ref().map_or_else(ToString::to_string, |()| "done".to_owned());
+            self.world.note(&format!("{job:?} {name}: {told}"));
+            let kind =
+                done.as_ref().map_or_else(|it| format!("{:?}", it.kind()), |()| "done".into());
+            self.history().reached.insert(format!("{job:?}: {kind}"));
+            if let Err(error) = done {
+                self.judge(job, name, &error);
+            }
+        }
+    }
+
+    /// Notes an error that must not be: while no more nodes fail than may be lost, everything
+    /// works.
+    fn judge(&self, job: Job, name: usize, error: &Error) {
+        let is_excused = match job {
+            Job::Collect | Job::Fill | Job::Status => true,
+            // A small object has no later stage.
+            Job::Promote if error.kind() == ErrorKind::Parameters => true,
+            _ if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Busy) => true,
+            // The only manifest of a version that was not acknowledged may be garbled each time.
+            _ => error.kind() != ErrorKind::TooFewNodes && self.history().is_open(name),
+        };
+        if !is_excused && !self.world.state().weather.is_everywhere {
+            self.history().flaw(format!("{job:?} {}: {:?} {error}", text(name), error.kind()));
+        }
+    }
+
+    async fn act(&self, volume: &Volume, job: Job, name: usize, number: u64) -> Result<()> {
+        let object = self::name(name);
+        match job {
+            Job::PutSmall => self.put(volume, name, number, 8 + number % 100).await,
+            Job::PutLarge => self.put(volume, name, number, 201 + number % 3000).await,
+            Job::Get => self.get(volume, name).await,
+            Job::Remove => self.remove(volume, name).await,
+            Job::Repair => volume.repair(&object, false).await.map(drop),
+            Job::RepairDeeply => volume.repair(&object, true).await.map(drop),
+            Job::Promote => volume.promote(&object).await.map(drop),
+            Job::Reencode => volume.reencode(&object).await.map(drop),
+            Job::List => self.list(volume).await,
+            Job::Verify => volume.verify(&object, number.is_multiple_of(2)).await.map(drop),
+            Job::Collect => volume.collect().await.map(drop),
+            Job::Status => volume.status().await.map(drop),
+            Job::Fill => match self.world.unmarked().first() {
+                Some(node) => volume.fill(&format!("n{node}")).await.map(drop),
+                None => Ok(()),
+            },
+        }
+    }
+
+    async fn put(&self, volume: &Volume, name: usize, number: u64, length: u64) -> Result<()> {
+        let deed = self.history().begin(name, Act::Put(number, None));
+        let source = Cursor::new(content(number, length));
+        let report = volume.put(&self::name(name), source, PutOptions::default()).await?;
+        self.history().end(deed, Act::Put(number, Some(report.listed)));
+        Ok(())
+    }
+
+    async fn remove(&self, volume: &Volume, name: usize) -> Result<()> {
+        let deed = self.history().begin(name, Act::Remove(None));
+        match volume.remove(&self::name(name)).await {
+            Ok(listed) => self.history().end(deed, Act::Remove(Some(listed))),
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                self.history().end(deed, Act::Read(None));
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    /// Reads an object, and notes what is read.
+    pub async fn get(&self, volume: &Volume, name: usize) -> Result<()> {
+        let (begun, mut bytes) = (self.history().now(), Vec::new());
+        let options = GetOptions::default();
+        match volume.get(&self::name(name), None, &mut bytes, options, &|_| {}).await {
+            Ok(found) => {
+                let number = bytes.first_chunk().map(|first| u64::from_le_bytes(*first));
+                let is_whole = number.is_some_and(|it| bytes == content(it, bytes.len() as u64));
+                let mut history = self.history();
+                if !is_whole || found.length() != bytes.len() as u64 {
+                    history.flaw(format!("{}: wrong bytes are read", text(name)));
+                }
+                history.saw(name, begun, Some((found.listed(), number)));
+                Ok(())
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                self.history().saw(name, begun, None);
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn list(&self, volume: &Volume) -> Result<()> {
+        let begun = self.history().now();
+        let listing = volume.list("").await?;
+        for name in 0..NAMES.len() {
+            let listed = listing.objects.get(&self::name(name));
+            self.history().saw(name, begun, listed.map(|listed| (*listed, None)));
+        }
+        Ok(())
+    }
+}
+
+/// Returns the bytes of the content of a number: the number, and what follows from it.
+fn content(number: u64, length: u64) -> Vec<u8> {
+    let first = number.to_le_bytes().into_iter();
+    let others = (0..).map(|i: u64| (i.wrapping_mul(number | 1) >> 7) as u8);
+    first.chain(others).take(length as usize).collect()
+}

@@ -1,0 +1,182 @@
+//! The way from one process to one node.
+
+use std::fmt;
+use std::future::pending;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures::stream::{self, BoxStream, StreamExt};
+use paritas_store::error::{Error, Result};
+use tokio::sync::oneshot;
+use tokio::time::sleep;
+
+use super::disk::{Disk, flipped};
+use super::world::{Fate, Mutation, World, WorldState};
+use crate::node::{Abilities, Entry, Mode, Node, Stat, Writer};
+use crate::outside::time_of_day;
+
+#[derive(Clone)]
+pub struct Link {
+    pub world: Arc<World>,
+    pub process: usize,
+    pub node: usize,
+    pub name: String,
+}
+
+impl fmt::Debug for Link {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Link({}, {})", self.process, self.node)
+    }
+}
+
+/// Returns the true time, whoever asks.
+fn true_time() -> std::time::SystemTime {
+    crate::outside::simulated::by_clock(0, time_of_day)
+}
+
+impl Link {
+    /// Sends a request, which goes on its way even if the sender waits no longer. Does what it asks
+    /// for when it arrives, and returns the answer if one comes.
+    async fn ask<T: Send + 'static>(
+        &self,
+        what: String,
+        act: impl FnOnce(&mut WorldState, usize, Fate) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let Self { world, process, node, name } = self.clone();
+        let sent = world.state().send(process, node);
+        let Some(journey) = sent else { return pending().await };
+        let (line, answer) = oneshot::channel();
+        tokio::spawn(async move {
+            sleep(journey.there).await;
+            let act = |state: &mut WorldState| act(state, node, journey.fate);
+            let done = world.state().arrive((process, node), &what, journey, act);
+            sleep(journey.back).await;
+            let is_silent = matches!(journey.fate, Fate::Silence | Fate::DoneInSilence);
+            if !is_silent && world.state().is_alive(process) {
+                let _ = line.send(done.map_err(|error: Error| error.at_node(&name)));
+            }
+        });
+        match answer.await {
+            Ok(answer) => answer,
+            Err(_) => pending().await,
+        }
+    }
+
+    /// Changes a file.
+    async fn change(
+        &self,
+        what: String,
+        act: impl FnOnce(&mut Disk) -> Result<()> + Send + 'static,
+        written: Option<String>,
+    ) -> Result<()> {
+        let act = move |state: &mut WorldState, node: usize, _| {
+            act(&mut state.disks[node])?;
+            written.iter().for_each(|path| state.written(path));
+            Ok(())
+        };
+        self.ask(what, act).await
+    }
+}
+
+#[async_trait]
+impl Node for Link {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn abilities(&self) -> Abilities {
+        Abilities {
+            write: true,
+            list: true,
+            create: true,
+            ranges: true,
+            streams: true,
+            cases: true,
+        }
+    }
+
+    async fn read(&self, path: &str, range: Option<Range<u64>>) -> Result<Bytes> {
+        let (path, what) = (path.to_owned(), format!("read {path} {range:?}"));
+        let read = move |state: &mut WorldState, node: usize, fate| {
+            let content = state.disks[node].read(&path, range)?;
+            match fate {
+                Fate::Garbled => Ok(flipped(&content, &mut state.chance)),
+                _ => Ok(content),
+            }
+        };
+        self.ask(what, read).await
+    }
+
+    async fn stat(&self, path: &str) -> Result<Option<Stat>> {
+        let (path, what) = (path.to_owned(), format!("stat {path}"));
+        self.ask(what, move |state, node, _| Ok(state.disks[node].stat(&path))).await
+    }
+
+    fn list<'a>(&'a self, prefix: &'a str) -> BoxStream<'a, Result<Entry>> {
+        let (owned, what) = (prefix.to_owned(), format!("list {prefix}"));
+        let list = move |state: &mut WorldState, node: usize, _| {
+            let lag = match state.mutation {
+                Some(Mutation::LaggingLists) => state.chance.time(Duration::from_secs(60)),
+                _ => Duration::ZERO,
+            };
+            Ok(state.disks[node].list(&owned, lag))
+        };
+        let entries = async move {
+            match self.ask(what, list).await {
+                Ok(entries) => stream::iter(entries.into_iter().map(Ok).collect::<Vec<_>>()),
+                Err(error) => stream::iter(vec![Err(error)]),
+            }
+        };
+        stream::once(entries).flatten().boxed()
+    }
+
+    async fn write(&self, path: &str, content: Bytes, mode: Mode) -> Result<()> {
+        let what = format!("write {path}, {} bytes, {mode:?}", content.len());
+        let (path, written) = (path.to_owned(), Some(path.to_owned()));
+        let write = move |disk: &mut Disk| disk.write(&path, content, mode, true_time());
+        self.change(what, write, written).await
+    }
+
+    async fn writer(&self, path: &str) -> Result<Box<dyn Writer>> {
+        self.change(format!("open {path}"), |_| Ok(()), None).await?;
+        Ok(Box::new(LinkWriter { link: self.clone(), path: path.to_owned(), content: Vec::new() }))
+    }
+
+    async fn delete(&self, path: &str) -> Result<()> {
+        let (path, what) = (path.to_owned(), format!("delete {path}"));
+        let delete = move |disk: &mut Disk| {
+            disk.delete(&path);
+            Ok(())
+        };
+        self.change(what, delete, None).await
+    }
+}
+
+struct LinkWriter {
+    link: Link,
+    path: String,
+    content: Vec<u8>,
+}
+
+#[async_trait]
+impl Writer for LinkWriter {
+    async fn write(&mut self, pieces: Vec<Bytes>) -> Result<()> {
+        let bytes: usize = pieces.iter().map(Bytes::len).sum();
+        let what = format!("send {} bytes of {}", bytes, self.path);
+        pieces.iter().for_each(|piece| self.content.extend_from_slice(piece));
+        self.link.change(what, |_| Ok(()), None).await
+    }
+
+    async fn finish(self: Box<Self>) -> Result<()> {
+        let Self { link, path, content } = *self;
+        let what = format!("finish {path}, {} bytes", content.len());
+        let finish =
+            move |disk: &mut Disk| disk.write(&path, content.into(), Mode::Replace, true_time());
+        link.change(what, finish, None).await
+    }
+
+    async fn abort(self: Box<Self>) {}
+}
