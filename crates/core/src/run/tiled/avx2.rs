@@ -11,7 +11,7 @@ use crate::run::buffers::Memory;
 use crate::run::tiled::blocks::{BlockMemory, run_tiles};
 use crate::run::tiled::direct::{DirectMemory, run_sums, run_words};
 use crate::run::tiled::generic::Tiles;
-use crate::run::tiled::multiplier::{LeopardMaps, Matrices, Multiplier, Shuffles, Tables};
+use crate::run::tiled::multiplier::{LeopardMaps, Matrices, Multiplier, Shuffles, Tables, Work};
 use crate::run::tiled::transform::run_transform;
 use crate::run::tiled::vector::{Streaming, Vector};
 use crate::run::tiled::{Runners, WordRunners};
@@ -155,6 +155,13 @@ unsafe impl Multiplier<__m256i> for Shuffles {
             low.xor(_mm256_shuffle_epi8(high, high_half))
         }
     }
+
+    #[inline(never)]
+    #[target_feature(enable = "avx2")]
+    unsafe fn apart<W: Work>(work: W) {
+        // SAFETY: the caller's contract; the features are enabled here.
+        unsafe { work.run() }
+    }
 }
 
 // SAFETY: the instruction is that of the register.
@@ -173,5 +180,12 @@ unsafe impl Multiplier<__m256i> for Matrices {
     unsafe fn times(vector: __m256i, factor: &u64) -> __m256i {
         // SAFETY: the caller vouches for the instruction set.
         unsafe { _mm256_gf2p8affine_epi64_epi8::<0>(vector, _mm256_set1_epi64x(*factor as i64)) }
+    }
+
+    #[inline(never)]
+    #[target_feature(enable = "avx2,gfni")]
+    unsafe fn apart<W: Work>(work: W) {
+        // SAFETY: the caller's contract; the features are enabled here.
+        unsafe { work.run() }
     }
 }

@@ -25,6 +25,20 @@ pub(super) unsafe trait Multiplier<V: Vector> {
     /// # Safety
     /// The processor has the instruction set.
     unsafe fn times(vector: V, factor: &Self::Factor) -> V;
+
+    /// Does work in a function of its own, in which the instruction set is enabled. A kernel of
+    /// many variants does each in this way: one function with all of them takes a compiler minutes.
+    ///
+    /// # Safety
+    /// The processor has the instruction set; the rest is the work's contract.
+    unsafe fn apart<W: Work>(work: W);
+}
+
+/// Work on vectors, that is inlined where an instruction set is enabled.
+pub(super) trait Work {
+    /// # Safety
+    /// Whoever makes the work says when it may be done.
+    unsafe fn run(self);
 }
 
 /// Multiplies by matrices of 8 by 8 bits (GFNI).
@@ -142,5 +156,11 @@ unsafe impl Multiplier<u64> for Bits {
     unsafe fn times(vector: u64, factor: &[u64; 8]) -> u64 {
         let product = |(bit, image): (usize, &u64)| ((vector >> bit & ONES) * 0xFF) & image;
         factor.iter().enumerate().map(product).fold(0, |sum, product| sum ^ product)
+    }
+
+    #[inline(never)]
+    unsafe fn apart<W: Work>(work: W) {
+        // SAFETY: the caller's contract.
+        unsafe { work.run() }
     }
 }

@@ -15,7 +15,7 @@ use crate::run::buffers::Memory;
 use crate::run::tiled::blocks::{BlockMemory, run_tiles};
 use crate::run::tiled::direct::{DirectMemory, run_sums, run_words};
 use crate::run::tiled::generic::Tiles;
-use crate::run::tiled::multiplier::{LeopardMaps, Multiplier, Shuffles, Tables};
+use crate::run::tiled::multiplier::{LeopardMaps, Multiplier, Shuffles, Tables, Work};
 use crate::run::tiled::transform::run_transform;
 use crate::run::tiled::vector::{Streaming, Vector};
 use crate::run::tiled::{Runners, WordRunners};
@@ -118,5 +118,11 @@ unsafe impl Multiplier<v128> for Shuffles {
             unsafe { [&factor.0[0], &factor.0[1]].map(|table| v128_load(table.as_ptr().cast())) };
         let low = u8x16_swizzle(low, v128_and(vector, u8x16_splat(0x0F)));
         v128_xor(low, u8x16_swizzle(high, u8x16_shr(vector, 4)))
+    }
+
+    #[inline(never)]
+    unsafe fn apart<W: Work>(work: W) {
+        // SAFETY: the caller's contract.
+        unsafe { work.run() }
     }
 }

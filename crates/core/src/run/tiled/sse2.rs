@@ -11,7 +11,7 @@ use crate::run::buffers::Memory;
 use crate::run::tiled::blocks::{BlockMemory, run_tiles};
 use crate::run::tiled::direct::{DirectMemory, run_sums, run_words};
 use crate::run::tiled::generic::Tiles;
-use crate::run::tiled::multiplier::{LeopardMaps, Multiplier, Shuffles, Tables};
+use crate::run::tiled::multiplier::{LeopardMaps, Multiplier, Shuffles, Tables, Work};
 use crate::run::tiled::transform::run_transform;
 use crate::run::tiled::vector::{Streaming, Vector};
 use crate::run::tiled::{Runners, WordRunners};
@@ -133,5 +133,12 @@ unsafe impl Multiplier<__m128i> for Shuffles {
             let low = _mm_shuffle_epi8(low, _mm_and_si128(vector, mask));
             low.xor(_mm_shuffle_epi8(high, high_half))
         }
+    }
+
+    #[inline(never)]
+    #[target_feature(enable = "ssse3")]
+    unsafe fn apart<W: Work>(work: W) {
+        // SAFETY: the caller's contract; the features are enabled here.
+        unsafe { work.run() }
     }
 }

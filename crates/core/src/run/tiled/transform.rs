@@ -15,6 +15,7 @@
 //! Leopard's long codes have other symbols in another order: they are brought into this form on the
 //! way in, and back on the way out.
 
+use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::LazyLock;
 
@@ -26,7 +27,7 @@ use crate::plan::transform::program::{
     Chunk, LevelPass, TransformField, TransformProgram, TransformValue,
 };
 use crate::run::buffers::{Memory, Scratch};
-use crate::run::tiled::multiplier::Multiplier;
+use crate::run::tiled::multiplier::{Multiplier, Work};
 use crate::run::tiled::vector::{Streaming, Vector};
 
 /// For every point, the three bytes by which it multiplies ([`Element::factors`]).
@@ -224,11 +225,12 @@ unsafe fn run_tile<V: Streaming, M: Multiplier<V>, const GROUP: usize, const PAR
 struct Prefetcher<'a, const PARTS: usize> {
     next: Option<(&'a Chunk, TileGranules<PARTS>)>,
     memory: &'a Memory<'a>,
-    /// Number of steps of a transform, and number of steps taken so far.
+    /// Number of steps of a transform.
     steps: usize,
-    taken: usize,
     /// Number of values fetched so far.
     fetched: usize,
+    /// Each step adds the number of values to it, and each value fetched takes `steps` off.
+    credit: usize,
 }
 
 impl<'a, const PARTS: usize> Prefetcher<'a, PARTS> {
@@ -239,24 +241,25 @@ impl<'a, const PARTS: usize> Prefetcher<'a, PARTS> {
         entries: usize,
     ) -> Self {
         let steps = passes.iter().map(|pass| entries >> pass.levels).sum();
-        Self { next, memory, steps, taken: 0, fetched: 0 }
+        Self { next, memory, steps, fetched: 0, credit: 0 }
     }
 
     /// Records that another step has been taken, one run of [`group`] over the width of an entry,
     /// and fetches the values that are now due.
     #[inline(always)]
     fn step<V: Streaming>(&mut self) {
-        self.taken += 1;
         let Some((chunk, columns)) = self.next else { return };
         let values = chunk.values();
-        let due = (values.len() * self.taken / self.steps).min(values.len());
-        for value in &values[self.fetched..due] {
+        self.credit += values.len();
+        while self.credit >= self.steps {
+            self.credit -= self.steps;
+            let Some(value) = values.get(self.fetched) else { return };
+            self.fetched += 1;
             let (from, bytes) = columns.of(value, self.memory);
             for at in (0..bytes).step_by(LINE) {
                 V::prefetch(from.wrapping_add(at));
             }
         }
-        self.fetched = due;
     }
 }
 
@@ -586,13 +589,15 @@ impl<const PARTS: usize> TransformTile<PARTS> {
         ends: Ends<'_, PARTS>,
         fetch: &mut Prefetcher<'_, PARTS>,
     ) {
+        let groups =
+            PassWork { tile: self, chunk, pass, ends, fetch, marker: PhantomData::<(V, M)> };
+        let narrow = chunk.point(self.entries - 1) >> pass.level < 256;
         // SAFETY: the caller's contract.
         unsafe {
-            match pass.levels {
-                0 => self.groups::<V, M, 1, INVERSE>(chunk, pass, ends, fetch),
-                1 => self.groups::<V, M, 2, INVERSE>(chunk, pass, ends, fetch),
-                2 => self.groups::<V, M, 4, INVERSE>(chunk, pass, ends, fetch),
-                _ => self.groups::<V, M, GROUP, INVERSE>(chunk, pass, ends, fetch),
+            if const { PARTS > 1 } && narrow {
+                groups.start::<GROUP, INVERSE, true>()
+            } else {
+                groups.start::<GROUP, INVERSE, false>()
             }
         }
     }
@@ -622,7 +627,13 @@ impl<const PARTS: usize> TransformTile<PARTS> {
     /// # Safety
     /// As [`TransformTile::pass`]; `GROUP` is 2 to the number of the pass's levels.
     #[inline(always)]
-    unsafe fn groups<V: Streaming, M: Multiplier<V>, const GROUP: usize, const INVERSE: bool>(
+    unsafe fn groups<
+        V: Streaming,
+        M: Multiplier<V>,
+        const GROUP: usize,
+        const INVERSE: bool,
+        const NARROW: bool,
+    >(
         self,
         chunk: &Chunk,
         pass: LevelPass,
@@ -634,7 +645,6 @@ impl<const PARTS: usize> TransformTile<PARTS> {
         let adds = adds_at_end && !(self.is_leopard && matches!(to, End::Values(_)));
         let size = GROUP << pass.level;
         let distance = self.width() << pass.level;
-        let narrow = PARTS == 1 || chunk.point(self.entries - 1) >> pass.level < 256;
         let all = M::factors(self.base);
         for first in (0..self.entries).step_by(size) {
             // SAFETY: the group lies in the tiles; the caller vouches for the rest.
@@ -670,19 +680,11 @@ impl<const PARTS: usize> TransformTile<PARTS> {
                 for start in (0..distance).step_by(self.width()) {
                     let bytes = start..start + self.width();
                     let ends = (&sources, &targets, bytes);
-                    match (narrow, adds) {
-                        (false, false) => {
-                            group::<V, M, GROUP, INVERSE, false, false, PARTS>(ends, &factors)
+                    match adds {
+                        false => {
+                            group::<V, M, GROUP, INVERSE, NARROW, false, PARTS>(ends, &factors)
                         }
-                        (false, true) => {
-                            group::<V, M, GROUP, INVERSE, false, true, PARTS>(ends, &factors)
-                        }
-                        (true, false) => {
-                            group::<V, M, GROUP, INVERSE, true, false, PARTS>(ends, &factors)
-                        }
-                        (true, true) => {
-                            group::<V, M, GROUP, INVERSE, true, true, PARTS>(ends, &factors)
-                        }
+                        true => group::<V, M, GROUP, INVERSE, NARROW, true, PARTS>(ends, &factors),
                     }
                     fetch.step::<V>();
                 }
@@ -691,6 +693,62 @@ impl<const PARTS: usize> TransformTile<PARTS> {
                 }
             }
         }
+    }
+}
+
+/// A pass over all groups of a tile ([`TransformTile::pass`]).
+struct PassWork<'a, 'b, V, M, const PARTS: usize> {
+    tile: TransformTile<PARTS>,
+    chunk: &'a Chunk,
+    pass: LevelPass,
+    ends: Ends<'a, PARTS>,
+    fetch: &'a mut Prefetcher<'b, PARTS>,
+    marker: PhantomData<(V, M)>,
+}
+
+/// The same, for groups of a size that is known when this is compiled.
+struct GroupsWork<
+    'a,
+    'b,
+    V,
+    M,
+    const PARTS: usize,
+    const GROUP: usize,
+    const INVERSE: bool,
+    const NARROW: bool,
+>(PassWork<'a, 'b, V, M, PARTS>);
+
+impl<V: Streaming, M: Multiplier<V>, const PARTS: usize> PassWork<'_, '_, V, M, PARTS> {
+    /// # Safety
+    /// As [`TransformTile::pass`]; if `NARROW`, all factors are elements of GF(2^8).
+    #[inline(always)]
+    unsafe fn start<const GROUP: usize, const INVERSE: bool, const NARROW: bool>(self) {
+        // SAFETY: the caller's contract.
+        unsafe {
+            match self.pass.levels {
+                0 => M::apart(GroupsWork::<V, M, PARTS, 1, INVERSE, NARROW>(self)),
+                1 => M::apart(GroupsWork::<V, M, PARTS, 2, INVERSE, NARROW>(self)),
+                2 => M::apart(GroupsWork::<V, M, PARTS, 4, INVERSE, NARROW>(self)),
+                _ => M::apart(GroupsWork::<V, M, PARTS, GROUP, INVERSE, NARROW>(self)),
+            }
+        }
+    }
+}
+
+impl<
+    V: Streaming,
+    M: Multiplier<V>,
+    const PARTS: usize,
+    const GROUP: usize,
+    const INVERSE: bool,
+    const NARROW: bool,
+> Work for GroupsWork<'_, '_, V, M, PARTS, GROUP, INVERSE, NARROW>
+{
+    #[inline(always)]
+    unsafe fn run(self) {
+        let PassWork { tile, chunk, pass, ends, fetch, .. } = self.0;
+        // SAFETY: the contract of `PassWork::start`.
+        unsafe { tile.groups::<V, M, GROUP, INVERSE, NARROW>(chunk, pass, ends, fetch) }
     }
 }
 
@@ -748,7 +806,7 @@ unsafe fn mapped<V: Vector, M: Multiplier<V>, const PARTS: usize>(
 }
 
 /// Takes all levels of a group: reads the range `bytes` at the sources and writes it at the
-/// targets.
+/// targets, or adds it to them if `ADDS`.
 ///
 /// # Safety
 /// Sources and targets are valid for the bytes; the processor has the instruction set; if `NARROW`,
