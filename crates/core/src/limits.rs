@@ -8,9 +8,9 @@ use std::time::Duration;
 
 /// Number of data nodes, and of parity nodes, from which `k+m` names a code of transforms. Encoding
 /// and recovering all losses that may be take fewer operations from there on than in packets, if a
-/// product counts as three: it is one instruction with GFNI, and six where half bytes are looked up.
-/// (Operations for each vector of a shard: 32+32 2,788 in packets and 2,649 by transforms; 64+64
-/// 12,617 and 6,148; 24+24 1,634 and 2,340; 128+16 6,167 and 11,033.)
+/// product counts as three: it is one instruction with GFNI, and six where half bytes are looked
+/// up. (Operations for each vector of a shard: 32+32 2,788 in packets and 2,649 by transforms;
+/// 64+64 12,617 and 6,148; 24+24 1,634 and 2,340; 128+16 6,167 and 11,033.)
 pub(crate) const WIDE: usize = 32;
 
 /// Number of steps, each a cell looked at or a 64-bit word added, in which the losses that a matrix

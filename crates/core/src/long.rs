@@ -83,12 +83,12 @@ impl LongCode {
 
     /// Returns Leopard's code over GF(2^16), `leopard16`, of `data` data blocks and `parity` parity
     /// blocks: the bytes of klauspost/reedsolomon for more than 256 shards (`WithLeopardGF16` for
-    /// fewer), of the crate reed-solomon-simd and of catid's Leopard. The crate makes other bytes if
-    /// the number of parity blocks, rounded up to a power of two, exceeds that of data blocks,
+    /// fewer), of the crate reed-solomon-simd and of catid's Leopard. The crate makes other bytes
+    /// if the number of parity blocks, rounded up to a power of two, exceeds that of data blocks,
     /// rounded up as well.
     ///
-    /// Blocks have any even number of bytes, as in the crate; klauspost/reedsolomon and Leopard have
-    /// multiples of 64 alone.
+    /// Blocks have any even number of bytes, as in the crate; klauspost/reedsolomon and Leopard
+    /// have multiples of 64 alone.
     ///
     /// ```
     /// let code = paritas::long::LongCode::leopard(4, 2)?;

@@ -278,8 +278,8 @@ fn wide_codes_come_back() {
     assert_eq!(check(&only(directory.path())).status, State::Intact);
 }
 
-/// `32+32` has named two codes: `cauchy` before `backblaze`. A shard says which one it is of, so the
-/// objects of both are readable, and are repaired with the code that they have.
+/// `32+32` has named two codes: `cauchy` before `backblaze`. A shard says which one it is of, so
+/// the objects of both are readable, and are repaired with the code that they have.
 #[test]
 fn objects_keep_the_code_that_a_short_name_had() {
     for (spec, family) in [("cauchy:k=32,m=32", "cauchy"), ("32+32", "backblaze")] {

@@ -1,8 +1,8 @@
 //! The matrix of a long code: a systematic Reed-Solomon code of up to 65,536 blocks.
 //!
 //! With N data and P parity blocks, let L be the smallest power of two that is at least P. Parity
-//! block i stands at point i of the field, data block j at point L + j ([`CantorBasis::point`]), and
-//! the coefficient of data block j in parity block i is
+//! block i stands at point i of the field, data block j at point L + j ([`CantorBasis::point`]),
+//! and the coefficient of data block j in parity block i is
 //!
 //! ```text
 //! point((L + j) / L) / point(i xor (L + j))        (L + j is divided as a number, rounded down)

@@ -30,7 +30,8 @@ pub const MAX_SPEC_BYTES: usize = 64 * 1024;
 /// The family that `k+m` stands for.
 const DEFAULT_FAMILY: &str = "cauchy";
 
-/// The family that `k+m` stands for if both numbers are at least [`WIDE`]: its codes are transforms.
+/// The family that `k+m` stands for if both numbers are at least [`WIDE`]: its codes are
+/// transforms.
 const WIDE_FAMILY: &str = "backblaze";
 
 /// Largest number of nodes of a code of [`WIDE_FAMILY`].
@@ -136,8 +137,8 @@ impl FromStr for Spec {
     }
 }
 
-/// Returns the family that `k+m` stands for. What is stored names its family, so another choice here
-/// would not change how it is read.
+/// Returns the family that `k+m` stands for. What is stored names its family, so another choice
+/// here would not change how it is read.
 fn default_family(k: &str, m: &str) -> &'static str {
     match (k.parse::<usize>(), m.parse::<usize>()) {
         (Ok(k), Ok(m)) if k.min(m) >= WIDE && k.saturating_add(m) <= MOST_WIDE_NODES => WIDE_FAMILY,

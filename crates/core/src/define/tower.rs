@@ -4,13 +4,13 @@
 //!
 //! - GF(2^8) has the polynomial 0x11D. GF(2^16) = GF(2^8)[t] / (t² + t + 0x20), where 0x20 is the
 //!   smallest constant for which that is irreducible. The element a + b·t is the number a + 256·b.
-//! - The points are numbered in a basis of Cantor (David G. Cantor, *On arithmetical algorithms over
-//!   finite fields*, 1989): v₀ = 1, and v₍ᵢ₊₁₎ is one of the two roots of z² + z = vᵢ. Point n is the
-//!   sum of those vᵢ for which bit i of n is set. So point(n) + point(m) is point(n xor m).
+//! - The points are numbered in a basis of Cantor (David G. Cantor, *On arithmetical algorithms
+//!   over finite fields*, 1989): v₀ = 1, and v₍ᵢ₊₁₎ is one of the two roots of z² + z = vᵢ. Point n
+//!   is the sum of those vᵢ for which bit i of n is set. So point(n) + point(m) is point(n xor m).
 //!
 //! Such a basis has two properties that long codes rely on. Points below 256 are elements of
-//! GF(2^8), so multiplying by them leaves the two bytes of an element apart. And z² + z maps point n
-//! to point n / 2, so the polynomial that vanishes on the first 2^i points maps point n to point
+//! GF(2^8), so multiplying by them leaves the two bytes of an element apart. And z² + z maps point
+//! n to point n / 2, so the polynomial that vanishes on the first 2^i points maps point n to point
 //! n / 2^i (rounded down).
 //!
 //! There are two of them ([`CantorBasis`]). Paritas's own takes the even root each time. Leopard's

@@ -105,10 +105,10 @@ fn execute(
     threads::over_stripes(length.div_ceil(GRANULE), program.tile(), bytes, threads, |range| {
         // SAFETY: the caller checked that every buffer is there, and that parity blocks have whole
         // granules. (In Leopard's codes they need not: there the kernel reads and writes no buffer
-        // by whole granules.) The kernel keeps within the length of each buffer. All that is written is borrowed
-        // exclusively. Threads get disjoint granules, which begin at whole tiles, so that the tiles
-        // of a sum that is kept are disjoint, too. Runners exist only where the processor has the
-        // features that they need.
+        // by whole granules.) The kernel keeps within the length of each buffer. All that is
+        // written is borrowed exclusively. Threads get disjoint granules, which begin at whole
+        // tiles, so that the tiles of a sum that is kept are disjoint, too. Runners exist only
+        // where the processor has the features that they need.
         unsafe { runner(program, &memory, range) };
     });
     Ok(())

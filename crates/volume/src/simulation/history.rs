@@ -24,7 +24,8 @@ pub enum Act {
     /// A put of a content; the version, once it is acknowledged.
     Put(u64, Option<Listed>),
     Remove(Option<Listed>),
-    /// A reader found a version and, if it read it, its content. `None` means that it found nothing.
+    /// A reader found a version and, if it read it, its content. `None` means that it found
+    /// nothing.
     Read(Option<(Listed, Option<u64>)>),
 }
 

@@ -6,7 +6,8 @@
 //! So the same seed has the same history, event by event, and a failing one can be replayed:
 //!
 //! ```text
-//! SIMULATION_SEED=17 cargo test -p paritas-volume --lib simulation::one_seed -- --ignored --nocapture
+//! SIMULATION_SEED=17 cargo test -p paritas-volume --lib simulation::one_seed -- \
+//!   --ignored --nocapture
 //! ```
 //!
 //! - `world` has the disks, the processes, and what becomes of each request; `link` is a process's
@@ -14,16 +15,17 @@
 //!   after nobody waits for it any more.
 //! - `client` opens the volume and draws jobs. Its clock is up to six hours wrong. Its processes
 //!   are killed, or given up, at any moment.
-//! - In three of five runs, as many nodes as may be lost fail in every way: they refuse, hang, break
-//!   connections, garble, rot, and lose their disks. Then everything must work. In the others,
-//!   requests to all nodes fail. Then everything may fail, but nothing acknowledged is lost.
+//! - In three of five runs, as many nodes as may be lost fail in every way: they refuse, hang,
+//!   break connections, garble, rot, and lose their disks. Then everything must work. In the
+//!   others, requests to all nodes fail. Then everything may fail, but nothing acknowledged is
+//!   lost.
 //! - `history` checks that each name was a regular register. `run` asks at the end whether all that
 //!   was acknowledged can be read, also without as many nodes as may be lost, whether repair puts
 //!   everything in order, and whether nothing is left of what is over.
 //!
 //! Listings are exact, because a node whose listings lag must not be part of a volume: that they
-//! lag is one of the broken rules that the simulation finds. Not simulated are the threads that read
-//! folders of this machine, and the programs that talk to services.
+//! lag is one of the broken rules that the simulation finds. Not simulated are the threads that
+//! read folders of this machine, and the programs that talk to services.
 
 mod chance;
 mod client;
