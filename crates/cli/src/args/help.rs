@@ -151,7 +151,7 @@ fn left_out(error: &clap::Error) -> Option<String> {
     ))
 }
 
-/// Returns the answer to a word of another tool.
+/// Returns the answer to a word of another tool, or to a frequent slip.
 fn answer(error: &clap::Error, arguments: &[OsString]) -> Option<StyledStr> {
     match error.kind() {
         ErrorKind::InvalidSubcommand => {
@@ -166,8 +166,20 @@ fn answer(error: &clap::Error, arguments: &[OsString]) -> Option<StyledStr> {
             let percent = percent.filter(|text| text.parse::<u16>().is_ok())?;
             Some(format!("what par2 calls `-r{percent}` is `--redundancy {percent}%`").into())
         }
+        // A folder after the volume file is meant as a node.
+        ErrorKind::UnknownArgument if is_command(arguments, &["volume", "init"]) => {
+            let folder = text(error, ContextKind::InvalidArg)?;
+            let is_folder = !folder.starts_with('-');
+            is_folder.then(|| format!("a node is given by `--node {folder}`").into())
+        }
         _ => None,
     }
+}
+
+/// Whether the arguments, after the program's name, begin with these words.
+fn is_command(arguments: &[OsString], words: &[&str]) -> bool {
+    let mut given = words.iter().zip(arguments.iter().skip(1));
+    arguments.len() > words.len() && given.all(|(word, given)| given.to_str() == Some(*word))
 }
 
 #[cfg(test)]
@@ -234,6 +246,9 @@ mod tests {
         // There, -r is for folders below.
         let error = parse(["paritas", "verify", "-r10", "photos"]).unwrap_err().to_string();
         assert!(!error.contains("--redundancy"), "{error}");
+        let init = ["paritas", "volume", "init", "tank.toml", "--code", "2+1", "/disk1"];
+        let error = parse(init).unwrap_err().to_string();
+        assert!(error.contains("`--node /disk1`"), "{error}");
         assert!(parse(["paritas", "protect", "photos"]).is_ok());
     }
 }

@@ -1,8 +1,13 @@
 //! Values that are made once, while nobody waits.
 
+use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread;
+
+/// Bytes that must be free before a thread is started: its stack, and what it needs at once. A
+/// thread that finds no memory for its beginnings ends the whole process.
+const THREAD_ROOM: usize = 8 << 20;
 
 /// A value that the first who wants it makes. Others do without it until it is made, so nobody
 /// waits: no thread for another one, and no forked process for a thread that only its parent has.
@@ -35,11 +40,16 @@ impl<T> Claimed<T> {
 
 impl<T: Send + Sync + 'static> Claimed<T> {
     /// Has a thread of its own make the value, unless it has been claimed. Where no thread can be
-    /// started, the call makes it.
+    /// started, the call makes it; where memory is short, nobody does.
     pub(crate) fn make_aside(self: &Arc<Self>, make: impl FnOnce() -> T + Clone + Send + 'static) {
         if self.claimed.swap(true, Ordering::Relaxed) {
             return;
         }
+        let mut room = Vec::<u8>::new();
+        if room.try_reserve_exact(THREAD_ROOM).is_err() {
+            return;
+        }
+        drop(black_box(room));
         let (value, aside) = (Arc::clone(self), make.clone());
         let work = move || {
             value.made.get_or_init(aside);
