@@ -6,7 +6,7 @@
 //! calls after it run the program. Losses that a transform recovers are never planned. So a
 //! question that is asked once costs little more than its work, and planning never takes longer
 //! than the calls that have paid for it. One thread plans; the others go on directly meanwhile.
-//! Where planning takes milliseconds, that thread is none of the callers ([`PLANNED_ASIDE`]).
+//! A plan that takes milliseconds is made on a thread of its own ([`PLANNED_ASIDE`]).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -11,7 +11,9 @@ use crate::run::buffers::Memory;
 use crate::run::tiled::blocks::{BlockMemory, run_tiles};
 use crate::run::tiled::direct::{DirectMemory, run_sums, run_words};
 use crate::run::tiled::generic::Tiles;
-use crate::run::tiled::multiplier::{LeopardMaps, Matrices, Multiplier, Shuffles, Tables, Work};
+use crate::run::tiled::multiplier::{
+    LeopardMaps, Matrices, Multiplier, Shuffles, Tables, VectorWork,
+};
 use crate::run::tiled::transform::run_transform;
 use crate::run::tiled::vector::{Streaming, Vector};
 use crate::run::tiled::{Runners, WordRunners};
@@ -158,7 +160,7 @@ unsafe impl Multiplier<__m512i> for Shuffles {
 
     #[inline(never)]
     #[target_feature(enable = "avx512f,avx512bw")]
-    unsafe fn apart<W: Work>(work: W) {
+    unsafe fn apart<W: VectorWork>(work: W) {
         // SAFETY: the caller's contract; the features are enabled here.
         unsafe { work.run() }
     }
@@ -184,7 +186,7 @@ unsafe impl Multiplier<__m512i> for Matrices {
 
     #[inline(never)]
     #[target_feature(enable = "avx512f,avx512bw,gfni")]
-    unsafe fn apart<W: Work>(work: W) {
+    unsafe fn apart<W: VectorWork>(work: W) {
         // SAFETY: the caller's contract; the features are enabled here.
         unsafe { work.run() }
     }

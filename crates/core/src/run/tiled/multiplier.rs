@@ -31,11 +31,11 @@ pub(super) unsafe trait Multiplier<V: Vector> {
     ///
     /// # Safety
     /// The processor has the instruction set; the rest is the work's contract.
-    unsafe fn apart<W: Work>(work: W);
+    unsafe fn apart<W: VectorWork>(work: W);
 }
 
 /// Work on vectors, that is inlined where an instruction set is enabled.
-pub(super) trait Work {
+pub(super) trait VectorWork {
     /// # Safety
     /// Whoever makes the work says when it may be done.
     unsafe fn run(self);
@@ -159,7 +159,7 @@ unsafe impl Multiplier<u64> for Bits {
     }
 
     #[inline(never)]
-    unsafe fn apart<W: Work>(work: W) {
+    unsafe fn apart<W: VectorWork>(work: W) {
         // SAFETY: the caller's contract.
         unsafe { work.run() }
     }
