@@ -1,8 +1,8 @@
 // Package paritas encodes and reconstructs shards with the erasure codes of Paritas.
 //
 // Its interface is that of github.com/klauspost/reedsolomon: [New] returns an [Encoder], with the
-// same methods, the same errors and the same bytes, so that a program changes an import. [NewCode]
-// makes one for any other code of Paritas, by its name.
+// same methods, the same errors and the same bytes, so that a program only changes an import.
+// [NewCode] makes an encoder for any other code of Paritas, by its name.
 //
 //	encoder, err := paritas.New(10, 4)
 //	shards, err := encoder.Split(object)
@@ -11,7 +11,7 @@
 //	err = encoder.Reconstruct(shards)
 //
 // The work is done by libparitas, a shared library that is loaded when the first encoder is made:
-// no C compiler is needed, and programs that are built with CGO_ENABLED=0 can use it. It is looked
-// for where the system looks for libraries, or at the path in the environment's PARITAS_LIBRARY. A
-// call costs a few tenths of a microsecond beside its work.
+// no C compiler is needed, and programs that are built with CGO_ENABLED=0 can use it. It is
+// searched where the system searches for libraries, or at the path in the environment variable
+// PARITAS_LIBRARY. A call costs a few tenths of a microsecond in addition to its work.
 package paritas

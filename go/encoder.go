@@ -9,7 +9,8 @@ import (
 	"github.com/ebitengine/purego"
 )
 
-// An Encoder encodes and reconstructs shards in memory. Several goroutines may use one.
+// An Encoder encodes and reconstructs shards in memory. Several goroutines may use one encoder at
+// the same time.
 //
 // Shards are slices of equal length, first those with data, then those with parity. A shard that is
 // nil or empty is missing.
@@ -17,40 +18,42 @@ type Encoder interface {
 	// Encode computes the parity shards from the data shards. All shards must have memory.
 	Encode(shards [][]byte) error
 
-	// EncodeIdx adds the data shard of number idx to the parity, which is zero at first. When each
-	// data shard has been added once, the parity is complete.
+	// EncodeIdx adds the data shard with number idx to the parity, which must be zero at first. After
+	// each data shard has been added once, the parity is complete.
 	EncodeIdx(dataShard []byte, idx int, parity [][]byte) error
 
-	// Verify tells whether the parity is that of the data. No shard may be missing.
+	// Verify tells whether the parity is that of the data. All shards must be present.
 	Verify(shards [][]byte) (bool, error)
 
-	// Reconstruct computes all missing shards. An empty shard with enough capacity keeps its
-	// memory; for others, memory is allocated. Returns ErrTooFewShards if too many are missing.
+	// Reconstruct computes all missing shards. An empty shard with enough capacity keeps its memory;
+	// for other shards, memory is allocated. Returns ErrTooFewShards if too many are missing.
 	Reconstruct(shards [][]byte) error
 
 	// ReconstructData computes the missing data shards.
 	ReconstructData(shards [][]byte) error
 
-	// ReconstructSome computes the missing shards that are required. There is a flag for each
-	// shard, or for each data shard.
+	// ReconstructSome computes the missing shards whose flag in required is true. There is a flag for
+	// each shard, or for each data shard.
 	ReconstructSome(shards [][]byte, required []bool) error
 
-	// Update changes the parity, which stands in shards, after data shards changed from those in
-	// shards to those in newDatashards. Data shards that did not change are nil in newDatashards,
-	// and may be in shards.
+	// Update changes the parity in shards after data shards changed from the old ones in shards to the
+	// new ones in newDatashards. Data shards that did not change are nil in newDatashards, and may be
+	// nil in shards.
 	Update(shards [][]byte, newDatashards [][]byte) error
 
-	// Split cuts data into data shards, and adds parity shards. The data is not copied but for what
-	// does not fill a shard; capacity beyond its length is used, and overwritten with zeros.
+	// Split cuts data into data shards, and adds parity shards. The data is not copied, except for the
+	// end that does not fill a shard. Capacity of data beyond its length is used, and overwritten with
+	// zeros.
 	Split(data []byte) ([][]byte, error)
 
 	// Join writes the first outSize bytes of the data shards to dst.
 	Join(dst io.Writer, shards [][]byte, outSize int) error
 }
 
-// Extensions is what encoders can do beside.
+// Extensions has further methods that encoders have.
 type Extensions interface {
-	// ShardSizeMultiple returns the bytes of which a shard's length is a multiple.
+	// ShardSizeMultiple returns the unit of a shard's length in bytes: every length is a multiple of
+	// it.
 	ShardSizeMultiple() int
 	// DataShards returns the number of data shards.
 	DataShards() int
@@ -61,7 +64,7 @@ type Extensions interface {
 	// AllocAligned returns memory for all shards of at least each bytes, in whole cache lines that
 	// begin at multiples of 64.
 	AllocAligned(each int) [][]byte
-	// Spec returns the name of the code, as "backblaze:k=10,m=4".
+	// Spec returns the name of the code, such as "backblaze:k=10,m=4".
 	Spec() string
 }
 
@@ -75,8 +78,8 @@ type encoder struct {
 	encoding     uintptr // the prepared call that computes the parity
 }
 
-// New returns an encoder for so many data and parity shards: by default with the matrix, and so the
-// bytes, of klauspost/reedsolomon, Backblaze and MinIO.
+// New returns an encoder for the given numbers of data and parity shards. By default it has the
+// matrix, and so the bytes, of klauspost/reedsolomon, Backblaze and MinIO.
 func New(dataShards, parityShards int, opts ...Option) (Encoder, error) {
 	made, err := newShape(dataShards, parityShards, chosen(opts))
 	if err != nil {
@@ -85,9 +88,9 @@ func New(dataShards, parityShards int, opts ...Option) (Encoder, error) {
 	return made, nil
 }
 
-// NewCode returns an encoder for the code of a name, as "10+4" or "cauchy:k=20,m=6". Each shard must
-// hold either data or parity, and all must be of equal length. Options that choose a matrix have no
-// meaning here.
+// NewCode returns an encoder for the code with the name spec, such as "10+4" or "cauchy:k=20,m=6".
+// Each shard must hold either data or parity, and all shards must have equal length. Options that
+// choose a matrix have no effect here.
 func NewCode(spec string, opts ...Option) (Encoder, error) {
 	o := chosen(opts)
 	o.unit = 0
@@ -141,14 +144,14 @@ func newCode(spec string, o options) (*encoder, error) {
 	return e, e.prepareEncoding()
 }
 
-// ask returns what the library knows of the code.
+// ask returns a number that the library knows about the code.
 func (e *encoder) ask(question uintptr) int {
 	answer, _, _ := purego.SyscallN(question, e.codec)
 	return int(answer)
 }
 
-// prepareEncoding prepares what computes the parity, and refuses codes that do not suit this
-// interface.
+// prepareEncoding prepares the call that computes the parity, and refuses codes that do not suit
+// this interface.
 func (e *encoder) prepareEncoding() error {
 	made, err := e.prepare(func(made unsafe.Pointer) uintptr {
 		status, _, _ := purego.SyscallN(e.prepareEncode, e.codec, uintptr(made))
@@ -167,15 +170,16 @@ func (e *encoder) prepareEncoding() error {
 	return nil
 }
 
-// prepare returns a prepared call, which store stores where its argument points.
+// prepare returns a prepared call; the function store writes it to the address in its argument.
 func (e *encoder) prepare(store func(unsafe.Pointer) uintptr) (uintptr, error) {
 	made := new(uintptr)
 	err := e.call(func(*call) uintptr { return store(unsafe.Pointer(made)) })
 	return *made, err
 }
 
-// suits tells whether all shards are of one kind: in a code of several stages, fewer shards than all
-// are made at first, and in others shards hold both data and parity, or differ in length.
+// suits tells whether the shards of the code suit this interface. In a code of several stages, only
+// some of the shards are made at first; in some other codes, shards hold both data and parity, or
+// differ in length.
 func (e *encoder) suits() bool {
 	sources, _, _ := purego.SyscallN(e.sources, e.encoding)
 	targets, _, _ := purego.SyscallN(e.targets, e.encoding)
@@ -269,7 +273,7 @@ func (e *encoder) ReconstructSome(shards [][]byte, required []bool) error {
 	return e.fill(shards, func(shard int) bool { return shard < len(required) && required[shard] })
 }
 
-// fill computes those missing shards that are wanted. The caller's slices change only if that
+// fill computes the missing shards that are wanted. The caller's slices change only if that
 // succeeds.
 func (e *encoder) fill(shards [][]byte, wanted func(int) bool) error {
 	size, err := e.sizeOf(shards, e.TotalShards(), true)
@@ -353,7 +357,7 @@ func (e *encoder) change(number int, old, changed []byte, parity [][]byte) error
 	})
 }
 
-// call is pinned, and keeps the encoder alive meanwhile.
+// call runs a call like pinned, and keeps the encoder alive meanwhile.
 func (e *encoder) call(run func(*call) uintptr) error {
 	err := e.pinned(run)
 	runtime.KeepAlive(e)

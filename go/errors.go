@@ -5,11 +5,11 @@ import (
 	"fmt"
 )
 
-// The errors of the interface. Their meaning is that of the errors of the same names in
+// The errors of the interface. They have the same meaning as the errors with the same names in
 // github.com/klauspost/reedsolomon.
 var (
-	// ErrInvShardNum says that an encoder needs at least one data shard, and no negative number of
-	// parity shards.
+	// ErrInvShardNum says that an encoder needs at least one data shard, and that the number of parity
+	// shards must not be negative.
 	ErrInvShardNum = errors.New("there must be at least 1 data shard and 0 parity shards")
 	// ErrMaxShardNum says that there are more shards than the code has.
 	ErrMaxShardNum = errors.New("there are more shards than the code can have")
@@ -19,12 +19,12 @@ var (
 	ErrShardNoData = errors.New("no shard has data")
 	// ErrShardSize says that shards differ in length.
 	ErrShardSize = errors.New("the shards differ in length")
-	// ErrInvalidShardSize says that the length of the shards is no multiple of what the code needs,
+	// ErrInvalidShardSize says that the length of the shards is not a multiple of the code's unit,
 	// which [Extensions.ShardSizeMultiple] returns.
 	ErrInvalidShardSize = errors.New("the length of the shards is no multiple of the code's unit")
 	// ErrInvalidInput says that arguments contradict each other.
 	ErrInvalidInput = errors.New("the arguments contradict each other")
-	// ErrShortData says that there is less data than was asked for.
+	// ErrShortData says that there is less data than requested.
 	ErrShortData = errors.New("there is too little data")
 	// ErrReconstructRequired says that a data shard is missing, and must be reconstructed first.
 	ErrReconstructRequired = errors.New("a data shard is missing: reconstruct it first")
@@ -32,7 +32,7 @@ var (
 	ErrReconstructMismatch = errors.New("a shard cannot be both valid and to be filled")
 )
 
-// An Error is what libparitas says is wrong.
+// An Error is an error that libparitas reports.
 type Error struct {
 	// Status is the number that the call returned, a paritas_status.
 	Status int
@@ -42,7 +42,7 @@ type Error struct {
 
 func (e *Error) Error() string { return "paritas: " + e.Message }
 
-// Unwrap makes an error of the library one of those above where it has the same meaning.
+// Unwrap turns an error of the library into one of the errors above if the meaning is the same.
 func (e *Error) Unwrap() error {
 	if e.Status == statusLost {
 		return ErrTooFewShards

@@ -19,7 +19,7 @@ const (
 	statusCheckFailed = 5
 )
 
-// functions are the addresses of what is called in libparitas.
+// functions are the addresses of the functions of libparitas that are called.
 type functions struct {
 	codecNew, codecFree, codecSpec      uintptr
 	dataShards, parityShards, shardUnit uintptr
@@ -68,7 +68,7 @@ func load() (*functions, error) {
 	return &f, nil
 }
 
-// open loads the library from PARITAS_LIBRARY, or from where the system looks.
+// open loads the library from PARITAS_LIBRARY, or from the places where the system searches.
 func open() (uintptr, error) {
 	names := []string{"libparitas.so.0", "libparitas.so"}
 	if runtime.GOOS == "darwin" {
@@ -88,7 +88,7 @@ func open() (uintptr, error) {
 	return 0, fmt.Errorf("paritas: install libparitas, or name it in PARITAS_LIBRARY: %w", failures)
 }
 
-// Version returns the version of libparitas, as "0.1.0".
+// Version returns the version of libparitas, such as "0.1.0".
 func Version() (string, error) {
 	f, err := library()
 	if err != nil {
@@ -120,8 +120,8 @@ func textAt(address uintptr) string {
 	return strings.Clone(unsafe.String((*byte)(start), length))
 }
 
-// A call holds what the library is given: tables of pointers to shards. It lies on the heap, so
-// what it points to does, too, and stays where it is.
+// A call holds the arguments for the library: tables of pointers to shards. It lies on the heap, so
+// the memory that it points to does, too, and stays in place.
 type call struct {
 	sources, targets []unsafe.Pointer
 	present          []bool
@@ -143,7 +143,7 @@ func (f *functions) pinned(run func(*call) uintptr) error {
 	return err
 }
 
-// pointers appends where shards begin; null for those that are empty.
+// pointers appends the addresses of shards; null for empty shards.
 func pointers(table []unsafe.Pointer, shards [][]byte) []unsafe.Pointer {
 	for _, shard := range shards {
 		table = append(table, unsafe.Pointer(unsafe.SliceData(shard)))

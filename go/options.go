@@ -23,7 +23,7 @@ func chosen(given []Option) options {
 	return o
 }
 
-// spec returns the name of the code of so many shards.
+// spec returns the name of the code with these numbers of shards.
 func (o options) spec(data, parity int) string {
 	family := o.family
 	if o.onesForOne && parity == 1 {
@@ -44,8 +44,8 @@ func WithCauchyMatrix() Option { return func(o *options) { o.family = "isal-cauc
 func WithJerasureMatrix() Option { return func(o *options) { o.family = "reed-solomon" } }
 
 // WithLeopardGF chooses the code that Leopard and klauspost/reedsolomon have over bytes: the family
-// leopard8. Shards have a multiple of 64 bytes, and the data shards plus the parity shards, rounded
-// up to a power of two, are at most 256.
+// leopard8. The length of shards is a multiple of 64 bytes. The number of data shards, plus that of
+// parity shards rounded up to a power of two, is at most 256.
 func WithLeopardGF(enabled bool) Option {
 	return func(o *options) {
 		if enabled {
@@ -58,8 +58,8 @@ func WithLeopardGF(enabled bool) Option {
 // shard.
 func WithFastOneParityMatrix() Option { return func(o *options) { o.onesForOne = true } }
 
-// WithStreamBlockSize sets the bytes of each stream that are handled at a time, 4 MiB by default.
-// They are rounded up to what the code needs.
+// WithStreamBlockSize sets the number of bytes of each stream that are handled at a time, 4 MiB by
+// default. It is rounded up to a multiple of the code's unit.
 func WithStreamBlockSize(n int) Option { return func(o *options) { o.block = max(n, 1) } }
 
 // WithConcurrentStreams reads and writes all streams of a block at the same time.

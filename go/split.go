@@ -44,7 +44,7 @@ func (e *encoder) Split(data []byte) ([][]byte, error) {
 	return shards, nil
 }
 
-// lengthFor returns the length of the shards of so many bytes.
+// lengthFor returns the length of the shards of an object with this number of bytes.
 func (e *encoder) lengthFor(bytes int64) int64 {
 	row := int64(e.data) * int64(e.unit)
 	return (bytes + row - 1) / row * int64(e.unit)

@@ -17,11 +17,11 @@ type StreamEncoder interface {
 	// Verify tells whether the parity is that of the data.
 	Verify(shards []io.Reader) (bool, error)
 
-	// Reconstruct reads the shards of valid and writes those of fill. A missing shard is nil in
+	// Reconstruct reads the shards in valid and writes the shards in fill. A missing shard is nil in
 	// valid; it is computed if it is not nil in fill.
 	Reconstruct(valid []io.Reader, fill []io.Writer) error
 
-	// Split cuts size bytes of data into data shards, the last of which are filled with zeros.
+	// Split cuts size bytes of data into data shards. The last shards are filled up with zeros.
 	Split(data io.Reader, dst []io.Writer, size int64) error
 
 	// Join writes the first outSize bytes of the data shards to dst.
@@ -30,7 +30,7 @@ type StreamEncoder interface {
 
 type streams struct{ *encoder }
 
-// NewStream returns an encoder of streams, for the code that [New] takes by the same arguments.
+// NewStream returns an encoder of streams, for the code that [New] chooses for the same arguments.
 func NewStream(dataShards, parityShards int, opts ...Option) (StreamEncoder, error) {
 	made, err := newShape(dataShards, parityShards, chosen(opts))
 	if err != nil {
@@ -39,7 +39,7 @@ func NewStream(dataShards, parityShards int, opts ...Option) (StreamEncoder, err
 	return streams{made}, nil
 }
 
-// NewStreamCode returns an encoder of streams for the code of a name, as [NewCode].
+// NewStreamCode returns an encoder of streams for the code with the name spec, like [NewCode].
 func NewStreamCode(spec string, opts ...Option) (StreamEncoder, error) {
 	o := chosen(opts)
 	o.unit = 0
@@ -185,7 +185,7 @@ func (s streams) blocks(readers []io.Reader, each func(shards [][]byte, size int
 	}
 }
 
-// read fills shards from streams, and returns the length of them.
+// read fills shards from streams, and returns their length.
 func (s streams) read(readers []io.Reader, memory, shards [][]byte) (int, error) {
 	lengths := make([]int, len(readers))
 	err := each(s.options.reads, len(readers), func(number int) error {
@@ -234,7 +234,8 @@ func (s streams) write(writers []io.Writer, shards [][]byte) error {
 	})
 }
 
-// each runs something for the numbers below count, all at once if it may. Returns the first error.
+// each calls run for the numbers below count, all at once if concurrent is set. It returns the
+// first error.
 func each(concurrent bool, count int, run func(number int) error) error {
 	if !concurrent {
 		for number := range count {
@@ -271,7 +272,7 @@ func present(streams []io.Reader) error {
 	return nil
 }
 
-// zeros is a stream of zeros without end.
+// zeros is an endless stream of zeros.
 type zeros struct{}
 
 func (zeros) Read(target []byte) (int, error) {

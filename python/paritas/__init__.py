@@ -1,8 +1,8 @@
 """Erasure codes compiled to machine code: in memory, in files, over disks, hosts and buckets.
 
-`protect`, `verify`, `repair` and `info` are for parity beside files that stay where they are; `encode_file` and its
-companions are for shards of files; `Volume` keeps objects on nodes; `Codec` works in memory. The command is here as
-well: `paritas`, or `python -m paritas`.
+`protect`, `verify`, `repair` and `info` handle parity beside files that stay where they are. `encode_file` and its
+companions handle shards of files. `Volume` keeps objects on nodes. `Codec` works in memory. The package also has the
+command: `paritas`, or `python -m paritas`.
 
 >>> import paritas
 >>> codec = paritas.Codec("4+2")

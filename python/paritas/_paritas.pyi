@@ -1,4 +1,4 @@
-"""Types of the compiled module. Where numpy is not installed, type checkers take its arrays for `Any`."""
+"""Types of the compiled module. If numpy is not installed, type checkers treat its arrays as `Any`."""
 
 import builtins
 import os
@@ -108,7 +108,7 @@ class LtBlocks:
     def block_bytes(self) -> int: ...
     def __len__(self) -> int: ...
     def __getitem__(self, number: int, /) -> bytes: ...
-    # Python iterates by `__getitem__`, which not all type checkers know.
+    # Python iterates by `__getitem__`, but some type checkers do not know this.
     def __iter__(self) -> Iterator[bytes]: ...
 
 @final

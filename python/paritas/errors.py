@@ -19,7 +19,7 @@ class LossError(ParitasError):
 
 
 class NotFoundError(ParitasError, FileNotFoundError):
-    """There is no object of this name, or the files that were named are not shards."""
+    """There is no object of this name, or the given files are not shards."""
 
 
 class StorageError(ParitasError, OSError):

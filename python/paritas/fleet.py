@@ -6,20 +6,20 @@
 
 The workers are processes of this machine, or tasks of a Ray cluster, whose nodes must be able to open
 the volume file. Processes import the script that starts them, so a script calls `run` under
-``if __name__ == "__main__":``. Each task is the work on one object. It may be done twice, because a
-worker can die after it has done its work and before it has said so; every kind of work can be done
-twice without harm.
+``if __name__ == "__main__":``. Each task is the work on one object. A task may be done twice, because
+a worker can die after it has done its work and before it has reported this; every kind of work can be
+done twice without harm.
 
-What is done is written to a journal in the volume every few seconds. A run that was cut off (killed,
-interrupted, ended by an error) goes on where it stopped when it is started again within a day with the
-same arguments and the same volume file. What failed is tried again. A source is stored again if its
-file was changed or replaced after it was read. An object that was done and has been replaced or removed
-since is left to the next run. A run that came to its end is finished, also if some of its tasks failed: its
-journal is removed, and the next run begins anew.
+Every few seconds, the finished tasks are written to a journal in the volume. If a run was cut off (killed,
+interrupted, ended by an error) and is started again within a day with the same arguments and the same
+volume file, it continues where it stopped. Failed tasks are tried again. A source is stored again if its
+file was changed or replaced after it was read. If an object was done and has been replaced or removed
+since, the next run handles it. A run that reached its end is finished, even if some of its tasks failed:
+its journal is removed, and the next run begins anew.
 
 A run keeps its tasks and outcomes in memory. For a million objects with names of 20 characters, these
-take about 500 MB, and the journal has 83 MB in the end (135 MB if it is of sources). It is not written
-whole each time: a run that writes to it 1,000 times writes five times as many bytes as it has then.
+take about 500 MB, and the final journal has 83 MB (135 MB for sources). A write to the journal does not
+rewrite all of it: a run that writes 1,000 times writes five times the size of the final journal in total.
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ from .errors import LossError, NotFoundError, ParameterError, ParitasError
 
 _Path: TypeAlias = str | os.PathLike[str]
 
-#: The objects whose names begin so are journals of runs.
+#: Objects whose names begin with this are journals of runs.
 JOURNALS = ".fleet/"
 
-#: Number of workers that may die of a task before it is given up.
+#: Number of workers that may die during a task before the task fails.
 ATTEMPTS = 3
 
 #: Seconds between two writings of the journal.
@@ -64,7 +64,7 @@ _WRITING = 5.0
 #: Seconds after which a journal that has not been written to is out of date.
 _STALE = 86_400.0
 
-#: What is told if the worker processes end before they begin to work.
+#: The error message if the worker processes end before they begin to work.
 _NO_WORKERS = (
     'no worker process can start; a script must call `fleet.run` under `if __name__ == "__main__":`, '
     "because each worker imports the script"
@@ -83,19 +83,19 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a task did."""
+    """The result of a task."""
 
     name: str
     #: ``unchanged``, ``changed``, ``damaged`` (a scrub found damage), ``gone``, or ``failed``.
     state: str
     detail: str = ""
-    #: For the kind ``encode``, what identifies the file as it was when it was read.
+    #: For the kind ``encode``, the identity of the file at the time when it was read.
     source: str = ""
 
 
 @dataclass
 class Report:
-    """What a run did."""
+    """The result of a run."""
 
     kind: str
     #: The outcome of each object, by name.
@@ -111,7 +111,7 @@ class Report:
 
     @property
     def is_done(self) -> bool:
-        """Whether nothing failed."""
+        """Whether no task failed."""
         return not self.names("failed")
 
 
@@ -132,26 +132,26 @@ def run(
 
     Args:
         volume: the volume file.
-        kind: ``scrub`` (reads every block), ``repair``, ``promote``, ``reencode`` (cuts objects by
-            the code that the volume file names now, if they have another), or ``encode`` (stores
+        kind: ``scrub`` (reads every block), ``repair``, ``promote``, ``reencode`` (encodes objects
+            anew if they do not have the code that the volume file names now), or ``encode`` (stores
             `sources`).
         prefix, names: the objects, by the beginning of their names or by their names; by default
-            all that the kind of work concerns.
+            all objects to which the kind of work applies.
         sources: for ``encode``, the names of objects and the files with their bytes, as pairs or as
             a dictionary.
         workers: the number of tasks at once; by default one for each processor.
         engine: ``processes`` or ``ray``.
-        rate: the most bytes a second that go to each node, and that come from it, by all workers
-            together; by default the volume file's `background_rate`.
-        journal: the name of the run; by default its kind. A run goes on where an earlier one was
+        rate: the limit in bytes a second for each node in each direction, for all workers together;
+            by default the volume file's `background_rate`.
+        journal: the name of the run; by default its kind. A run continues where an earlier one was
             cut off if both have the same name, kind, prefix, names, sources and volume file. Runs
-            of one name that differ in these have nothing to do with each other.
-        progress: is told the number of objects done and of all.
+            with the same name that differ in one of these are independent.
+        progress: is called with the number of objects done and the number of all objects.
 
     Raises:
         ParameterError: if an argument cannot be used, if more than one of `prefix`, `names` and
             `sources` is given, or if two sources have the same name.
-        TypeError: if `names` is one string, or a name is none.
+        TypeError: if `names` is a single string, or if a name is not a string.
         RuntimeError: if no worker process can start, for example because the script calls `run`
             outside ``if __name__ == "__main__":``.
         ImportError: if the engine is ``ray``, and Ray is not installed.
@@ -176,7 +176,7 @@ def run(
     if engine == "ray":
         _import_ray()
     elif getattr(current_process(), "_inheriting", False):
-        # This is a worker, which imports the script. Python marks it so until its own work begins.
+        # This process is a worker that imports the script. Python marks it so until its work begins.
         raise RuntimeError(_NO_WORKERS)
     names = None if names is None else list(names)
     pairs = sources.items() if isinstance(sources, Mapping) else sources
@@ -201,7 +201,7 @@ def run(
     report = Report(kind, outcomes=done, resumed=len(done))
     left = [task for task in tasks if task.name not in done]
     total = len({*done, *(task.name for task in left)})
-    # Each worker has its part of the rate, also one that finds nothing to do.
+    # Each worker gets its part of the rate, even if it finds nothing to do.
     used = max(1, min(workers or os.cpu_count() or 1, len(left)))
     settings = _Settings(path, digest, rate, used)
     try:
@@ -222,10 +222,11 @@ def run(
 
 @dataclass(frozen=True)
 class _Settings:
-    """How a worker opens the volume."""
+    """The settings with which a worker opens the volume."""
 
     path: str
-    #: The digest of the volume file. A worker of Ray outlives a run; it opens a changed file anew.
+    #: The digest of the volume file. A worker of Ray outlives a run; it opens the volume anew if the
+    #: file has changed.
     digest: str
     rate: int | None
     workers: int
@@ -258,7 +259,7 @@ def _scrub(volume: Volume, task: Task) -> Outcome:
     verdict = volume.verify(task.name, deep=True)
     if verdict.state == "intact":
         return Outcome(task.name, "unchanged")
-    # Nodes that do not answer may have all that is missing.
+    # The missing shards may be on nodes that do not answer.
     state = "failed" if verdict.state == "unknown" else "damaged"
     return Outcome(task.name, state, "; ".join([verdict.state, *verdict.flaws]))
 
@@ -283,7 +284,7 @@ def _reencode(volume: Volume, task: Task) -> Outcome:
 
 def _encode(volume: Volume, task: Task) -> Outcome:
     assert task.source is not None
-    # Taken before the file is read, so that a later change makes a difference.
+    # Taken before the file is read, so that a later change is noticed.
     source = _identity(task.source)
     stored = volume.put_file(task.name, task.source)
     return Outcome(task.name, "changed", _owed(stored), source)
@@ -294,9 +295,9 @@ def _owed(done: ObjectInfo | RepairedObject) -> str:
 
 
 def _identity(path: str) -> str:
-    """Returns what changes when a file is written to or replaced: its inode, length and times.
+    """Returns the properties that change when a file is written to or replaced: inode, length, times.
 
-    Programs can set the time of the last modification back, but not that of the last change
+    Programs can set back the time of the last modification, but not the time of the last change
     (ctime).
     """
     status = os.stat(path)
@@ -304,7 +305,7 @@ def _identity(path: str) -> str:
 
 
 def _has_changed(task: Task, outcome: Outcome | None) -> bool:
-    """Whether the file of a task that was done is no longer the one that was read."""
+    """Whether the file of a finished task has changed or was replaced since it was read."""
     if task.source is None or outcome is None:
         return False
     try:
@@ -350,34 +351,35 @@ def _digest(path: str) -> str:
 
 
 def _key(journal: str | None, digest: str, kind: str, prefix: str, names: Any, sources: Any) -> str:
-    """Returns the name of the journal of a run. Runs with other arguments have other names; the order
-    of names and of sources makes no difference."""
+    """Returns the name of the journal of a run. It depends on all arguments, but not on the order of
+    names and of sources."""
     names, sources = (None if given is None else sorted(given) for given in (names, sources))
     asked = json.dumps([digest, kind, prefix, names, sources])
     return f"{journal or kind}-{hashlib.sha256(asked.encode()).hexdigest()[:16]}"
 
 
-#: Errors that say that there is no journal, or none that can be read.
+#: Errors that mean that there is no journal, or that it cannot be read.
 _NO_JOURNAL = (NotFoundError, LossError, ValueError, TypeError, KeyError, RecursionError, OverflowError)
 
 
-#: Bytes of a journal's part that hold its first line, which tells when it was written.
+#: Bytes at the start of a journal's part that contain its first line, which states when it was written.
 _HEAD = 100
 
 
 class _Journal:
-    """What a run has done, as objects of the volume: parts, each with fewer outcomes than the one
-    before it.
+    """The outcomes of a run, kept as objects of the volume. These are the parts of the journal; each
+    part has fewer outcomes than the part before it.
 
-    New outcomes become a part, into which the last parts go that have no more outcomes. So an outcome
-    is written again only if that doubles its part at least, and there are about log2 n parts.
+    New outcomes become a new part. As long as the last part has at most as many outcomes as the new
+    part, it is merged into it. So an outcome is written again only if its part at least doubles, and
+    there are about log2 n parts.
     """
 
     def __init__(self, volume: Volume, key: str) -> None:
         self.volume, self.key = volume, key
         found = _read_parts(volume, key)
         self.parts = [part.outcomes for part in found]
-        #: What the parts of one journal have in common, which those of another run do not have.
+        #: An id that all parts of this journal have, and no part of another run has.
         self.run = found[0].run if found else uuid4().hex
         self.new: list[Outcome] = []
         #: Number of objects that the journal may have.
@@ -388,7 +390,7 @@ class _Journal:
             self.end()
 
     def outcomes(self) -> dict[str, Outcome]:
-        """Returns what an earlier run has done. What failed is tried again."""
+        """Returns the outcomes of an earlier run, without failed tasks, which are tried again."""
         last = {outcome.name: outcome for part in self.parts for outcome in part}
         return {name: outcome for name, outcome in last.items() if outcome.state != "failed"}
 
@@ -403,7 +405,7 @@ class _Journal:
             self._write()
 
     def end(self) -> None:
-        """Removes the journal of a run that came to its end; a later run begins anew."""
+        """Removes the journal of a run that reached its end; a later run begins anew."""
         try:
             self._remove_from(0)
         except ParitasError as error:
@@ -412,7 +414,7 @@ class _Journal:
             warnings.warn(f"{what}: {error}", RuntimeWarning, stacklevel=3)
 
     def _write(self) -> None:
-        """Stores what is new. If the volume refuses now, it is stored with the next outcome."""
+        """Stores the new outcomes. If the volume refuses now, they are stored with the next outcome."""
         parts, last = list(self.parts), self.new
         while parts and len(parts[-1]) <= len(last):
             last = parts.pop() + last
@@ -426,7 +428,7 @@ class _Journal:
             self._remove_from(len(parts))
 
     def _remove_from(self, part: int) -> None:
-        """Removes parts, the last one first: readers stop at the first number that has no part."""
+        """Removes parts, the last one first, because readers stop at the first missing number."""
         while self.stored > part:
             with suppress(NotFoundError):
                 self.volume.remove(_part_name(self.key, self.stored - 1))
@@ -447,7 +449,7 @@ class _Part(NamedTuple):
 
 
 def _read_parts(volume: Volume, key: str) -> list[_Part]:
-    """Returns the parts of a journal, up to the first one that another run has left."""
+    """Returns the parts of a journal, up to the first part that belongs to another run."""
     found: list[_Part] = []
     for number in count():
         try:
@@ -466,7 +468,7 @@ def _read_parts(volume: Volume, key: str) -> list[_Part]:
 
 
 def _read_part(volume: Volume, name: str) -> _Part:
-    """Reads one part. A journal of an earlier version has one part, and tells no run."""
+    """Reads one part. A journal of an earlier version has one part, without the id of a run."""
     head, *lines = volume.get(name).decode().splitlines()
     outcomes = [Outcome(**json.loads(line)) for line in lines]
     if not all(isinstance(text, str) for outcome in outcomes for text in astuple(outcome)):
@@ -475,12 +477,12 @@ def _read_part(volume: Volume, name: str) -> _Part:
 
 
 def _time_of(head: str) -> float:
-    """Returns the time that the first line of a part of a journal tells."""
+    """Returns the time in the first line of a part of a journal."""
     return float(json.loads(head)["written"])
 
 
 def _is_stale(written: float) -> bool:
-    # A clock that was wrong may have given a time that is yet to come.
+    # A wrong clock may have given a time in the future.
     return not abs(time.time() - written) <= _STALE
 
 
@@ -496,7 +498,7 @@ def _remove_stale_journals(volume: Volume) -> None:
             head = volume.get(name, 0, min(length, _HEAD)).decode()
             times.setdefault(_run_of(name), {})[name] = _time_of(head.partition("\n")[0])
     for parts in times.values():
-        # A run may last longer than a day; the part that it wrote last tells.
+        # A run may last longer than a day, so the part that it wrote last decides.
         if all(map(_is_stale, parts.values())):
             for name in parts:
                 with suppress(ParitasError):
@@ -504,20 +506,20 @@ def _remove_stale_journals(volume: Volume) -> None:
 
 
 def _run_of(part: str) -> str:
-    """Returns what the names of all parts of a journal begin with."""
+    """Returns the common beginning of the names of all parts of a journal."""
     return re.sub(r"\.[0-9]+$", "", part)
 
 
-#: What an engine yields: an outcome, or None for a task that is begun again; and whether it was.
+#: An engine yields an outcome, or None for a task that is begun again; and whether it is begun again.
 _Step = tuple[Outcome | None, bool]
 
 
 def _by_processes(settings: _Settings, tasks: Sequence[Task], workers: int) -> Iterator[_Step]:
     """Does tasks by processes.
 
-    A process that dies takes the others along, and nobody can tell which task it died of. So all
-    tasks that had been begun by then are done again alone, one at a time: if a process dies of one
-    of these, that task is known. Then the other tasks go on together.
+    If a process dies, the other processes die with it, and it is unknown which task killed it. So all
+    tasks that had been begun by then are done again, one at a time: if a process dies again, the task
+    that killed it is known. Then the other tasks continue together.
 
     Raises:
         RuntimeError: if the first processes die before they begin to work.
@@ -557,7 +559,7 @@ def _by_processes(settings: _Settings, tasks: Sequence[Task], workers: int) -> I
 def _pool(
     context: SpawnContext, workers: int, has_started: c_bool
 ) -> Iterator[ProcessPoolExecutor]:
-    """Processes until the end of the block. Tasks that have not been begun by then are dropped."""
+    """Yields a pool of processes for the block. Tasks that have not been begun by its end are dropped."""
     pool = ProcessPoolExecutor(workers, context, initializer=_begin, initargs=(has_started,))
     try:
         yield pool
@@ -566,9 +568,9 @@ def _pool(
 
 
 def _begin(has_started: c_bool) -> None:
-    """Tells the run that a worker has started, and makes this worker end when the run is killed;
-    without this it would stay for ever."""
-    # There is no lock, which a worker that is killed here would keep.
+    """Tells the run that a worker has started, and makes this worker end when the run is killed.
+    Otherwise the worker would stay for ever."""
+    # This uses no lock, because a worker that is killed here would keep it.
     has_started.value = True
     parent = parent_process()
     assert parent is not None
@@ -583,8 +585,8 @@ def _begin(has_started: c_bool) -> None:
 def _each(
     pool: ProcessPoolExecutor, settings: _Settings, tasks: Sequence[Task], at_once: int
 ) -> Iterator[tuple[Task, Outcome | None, bool]]:
-    """Yields each task with its outcome, or None if a worker has died; and whether it was begun.
-    At most `at_once` tasks are handed to the pool at a time."""
+    """Yields each task with its outcome, or with None if a worker has died, and whether the task was
+    begun. Hands at most `at_once` tasks to the pool at a time."""
     waiting = iter(tasks)
     running: dict[Future[Outcome], Task] = {}
     is_broken = False

@@ -7,27 +7,27 @@ by URLs. The volume file is named by the storage option ``volume``, or by the en
 >>> import pandas  # doctest: +SKIP
 >>> pandas.read_csv("paritas://tables/a.csv", storage_options={"volume": "photos.toml"})  # doctest: +SKIP
 
-Names are those of objects; slashes at their ends are dropped, so that ``/tables/a.csv`` is
+A path is the name of an object. Slashes at both ends of a path are dropped, so ``/tables/a.csv`` is
 ``tables/a.csv``.
 
 Objects are written whole: a file that is open for writing appears when it is closed. If an exception
 ends the `with` block of a file that the method `open` of the file system returned, nothing appears.
 This also holds in text mode and with ``compression``. Three cases are different:
 
-- `fsspec.open`, which pandas and others use, closes its files without telling them of the exception:
-  what was written so far is stored. Within ``with fs.transaction`` nothing of it is.
-- Other wrappers, such as a `gzip.GzipFile` around a file, do not tell it either.
+- `fsspec.open`, which pandas and others use, closes its files without telling them of the exception,
+  so the bytes written so far are stored. Within ``with fs.transaction`` they are not stored.
+- Other wrappers, such as a `gzip.GzipFile` around a file, do not tell the file of the exception either.
 - A file that is dropped without being closed is stored as it is when Python frees it.
 
 Within ``with fs.transaction``, objects appear and are removed when the block ends, one after the other.
-If an exception ends the block, or if one of them is refused, the rest of them is dropped.
+If an exception ends the block, or if one of the objects is refused, the remaining changes are dropped.
 
-A file that is open for reading is of one version of its object. If the object is replaced meanwhile,
+A file that is open for reading shows one version of its object. If the object is replaced meanwhile,
 reading raises `StorageError`; bytes of two versions are never mixed.
 
-Folders are parts of names: there is a folder as long as there is an object whose name begins with it.
-What is for one object raises `IsADirectoryError` for a folder. `cat`, `get`, `put`, `copy`, `mv` and
-`rm` take folders with ``recursive=True``.
+Folders are parts of names: a folder exists as long as there is an object whose name begins with it.
+Methods for a single object raise `IsADirectoryError` for a folder. `cat`, `get`, `put`, `copy`, `mv`
+and `rm` accept folders with ``recursive=True``.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _TEXT = ("encoding", "errors", "newline")
 
 
 class _FromEnvironment:
-    """The volume file that `PARITAS_VOLUME` names at the moment."""
+    """The volume file that `PARITAS_VOLUME` currently names."""
 
     def __get__(self, instance: Any, owner: Any) -> str | None:
         path = os.environ.get("PARITAS_VOLUME")
@@ -67,7 +67,7 @@ class _FromEnvironment:
 
 
 class _WorkingFolder:
-    """The working folder of the moment, in which a volume file with a relative path is."""
+    """The current working folder, to which the path of a volume file may be relative."""
 
     def __get__(self, instance: Any, owner: Any) -> str | None:
         try:
@@ -84,7 +84,7 @@ class _Transaction(Transaction):
         try:
             super().complete(commit)
         finally:
-            # If an object is refused, older versions of fsspec would hold back what is written later.
+            # If an object is refused, older versions of fsspec would hold back all later objects.
             fs._intrans, fs._transaction = False, None
             for file in self.files:
                 file.discard()
@@ -114,15 +114,15 @@ class VolumeFileSystem(AbstractFileSystem):
 
     @property
     def volume(self) -> Volume:
-        """The volume. A process that was forked, as those of data loaders are, opens it again."""
+        """The volume. A forked process, such as that of a data loader, opens it again."""
         process, volume = self._opened
         if process != os.getpid():
             volume = Volume.open(self._volume_file)
             self._opened = os.getpid(), volume
         return volume
 
-    # Where a file system is made again from what these two tell of it, the working folder and the
-    # environment may be others.
+    # When a file system is made again from the results of these two methods, the working folder and
+    # the environment may have changed.
 
     def __reduce__(self) -> Any:
         options = {**self.storage_options, "volume": self._volume_file}
@@ -139,8 +139,8 @@ class VolumeFileSystem(AbstractFileSystem):
         return stripped.strip("/") if isinstance(stripped, str) else stripped
 
     def _entries(self, path: str, depth: int | None) -> dict[tuple[str, str], dict[str, Any]]:
-        """Returns what is below a folder, down to a depth, by name and type. A name can be that of an
-        object and the beginning of others: it is a file and a directory."""
+        """Returns the entries below a folder, down to a depth, by name and type. A name can be that of
+        an object and also the beginning of other names: it is then both a file and a directory."""
         prefix = path + "/" if path else ""
         entries: dict[tuple[str, str], dict[str, Any]] = {}
         for name, length in self.volume.list(prefix):
@@ -168,8 +168,8 @@ class VolumeFileSystem(AbstractFileSystem):
         detail: bool = False,
         **_: Any,
     ) -> Any:
-        """Returns the names of all objects below a folder, or with `detail` what is known of each. It
-        takes one listing of the volume."""
+        """Returns the names of all objects below a folder, or with `detail` the known facts about each.
+        It takes one listing of the volume."""
         if maxdepth is not None and maxdepth < 1:
             raise ValueError(f"maxdepth must be at least 1; got {maxdepth}")
         path = self._strip_protocol(path)
@@ -179,7 +179,7 @@ class VolumeFileSystem(AbstractFileSystem):
         if not entries and path:
             with suppress(FileNotFoundError):
                 entries[path, "file"] = self._file_info(path)
-        # Of a name that is a file and a directory, the file is told.
+        # If a name is both a file and a directory, the file is reported.
         kinds = ("directory", "file") if withdirs else ("file",)
         found = {name: entries[name, kind] for name, kind in sorted(entries) if kind in kinds}
         return found if detail else list(found)
@@ -197,10 +197,10 @@ class VolumeFileSystem(AbstractFileSystem):
         return sum(sizes.values()) if total else sizes
 
     def _kind(self, path: str) -> str | None:
-        """Returns `file` or `directory`, or None if there is nothing of this name.
+        """Returns `file` or `directory`, or None if nothing has this name.
 
         Raises:
-            StorageError: if too few nodes answer to tell.
+            StorageError: if too few nodes answer to decide.
         """
         try:
             return str(self.info(path)["type"])
@@ -239,13 +239,13 @@ class VolumeFileSystem(AbstractFileSystem):
         }
 
     def _object_info(self, path: str) -> dict[str, Any]:
-        """Returns what is known of an object, which must not be a folder."""
+        """Returns the known facts about an object, which must not be a folder."""
         with self._expecting_object(path):
             return self._file_info(path)
 
     @contextmanager
     def _expecting_object(self, path: str) -> Iterator[None]:
-        """Raises IsADirectoryError if what is not found in the block is a folder."""
+        """Raises IsADirectoryError if the block does not find `path` because it is a folder."""
         if not path:
             raise _is_folder(path)
         try:
@@ -265,8 +265,8 @@ class VolumeFileSystem(AbstractFileSystem):
         return datetime.fromtimestamp(info["created"], UTC)
 
     def modified(self, path: str) -> datetime:
-        """Returns when the file that the object was made of last changed, in UTC, or when the object
-        was stored if it was not made of a file.
+        """Returns when the file from which the object was made last changed, in UTC. If the object was
+        not made from a file, returns when it was stored.
 
         Raises:
             IsADirectoryError: if it is a folder.
@@ -277,11 +277,12 @@ class VolumeFileSystem(AbstractFileSystem):
     def cat(
         self, path: str | list[str], recursive: bool = False, on_error: str = "raise", **options: Any
     ) -> Any:
-        """Returns the bytes of an object; of several, or with `recursive`, a dictionary by name.
+        """Returns the bytes of an object. For several objects, or with `recursive`, returns a
+        dictionary by name.
 
         Raises:
-            FileNotFoundError: if there is no object or folder of a name.
-            IsADirectoryError: if a folder is among them without `recursive`.
+            FileNotFoundError: if a name is not that of an object or folder.
+            IsADirectoryError: if a name is that of a folder, without `recursive`.
         """
         names = self.expand_path(path, recursive=recursive)
         if names == [self._strip_protocol(path)]:
@@ -319,7 +320,7 @@ class VolumeFileSystem(AbstractFileSystem):
             self.volume.put(path, value)
 
     def _expect_free(self, path: str, mode: str) -> None:
-        """Raises FileExistsError if the mode is `create`, and the name is that of an object or folder."""
+        """Raises FileExistsError if the mode is `create` and an object or folder has this name."""
         if mode == "create" and self.exists(path):
             raise _os_error(errno.EEXIST, path)
 
@@ -329,7 +330,7 @@ class VolumeFileSystem(AbstractFileSystem):
         """Stores files; with `recursive`, also all files in folders.
 
         Raises:
-            FileNotFoundError: if there is no file of a name.
+            FileNotFoundError: if a file does not exist.
             IsADirectoryError: if `lpath` is a folder, without `recursive`.
         """
         if not recursive and isinstance(lpath, (str, os.PathLike)) and os.path.isdir(lpath):
@@ -337,7 +338,7 @@ class VolumeFileSystem(AbstractFileSystem):
         super().put(lpath, rpath, recursive, *rest, **options)
 
     def put_file(self, lpath: str, rpath: str, mode: str = "overwrite", **_: Any) -> None:
-        """Stores a file, with its mode and time; within a transaction, its bytes only."""
+        """Stores a file with its mode and time; within a transaction, only its bytes."""
         rpath = self._strip_protocol(rpath)
         if os.path.isdir(lpath):
             return
@@ -354,14 +355,14 @@ class VolumeFileSystem(AbstractFileSystem):
         """Writes objects to files; with `recursive`, also all objects in folders.
 
         Raises:
-            FileNotFoundError: if there is no object or folder of a name.
+            FileNotFoundError: if a name is not that of an object or folder.
             IsADirectoryError: if `rpath` is a folder, without `recursive`.
         """
         self._expect_object_unless(recursive, rpath)
         super().get(rpath, lpath, recursive, *rest, **options)
 
     def get_file(self, rpath: str, lpath: Any = None, *, outfile: Any = None, **_: Any) -> None:
-        """Writes an object to a file, or to what is open for writing."""
+        """Writes an object to a file, or to a file object that is open for writing."""
         rpath = self._strip_protocol(rpath)
         if outfile is not None or isfilelike(lpath):
             with self.open(rpath) as source:
@@ -375,7 +376,7 @@ class VolumeFileSystem(AbstractFileSystem):
             os.makedirs(lpath, exist_ok=True)
 
     def _expect_object_unless(self, recursive: bool, path: Any) -> None:
-        """Raises IsADirectoryError for a folder, unless folders are taken."""
+        """Raises IsADirectoryError for a folder, unless `recursive` is set."""
         if not recursive and isinstance(path, str) and self.isdir(path):
             raise _is_folder(self._strip_protocol(path))
 
@@ -391,9 +392,9 @@ class VolumeFileSystem(AbstractFileSystem):
         """Copies objects within the volume; with `recursive`, also all objects in folders.
 
         Raises:
-            FileNotFoundError: if there is no object or folder of a name.
+            FileNotFoundError: if a name is not that of an object or folder.
             IsADirectoryError: if `path1` is a folder, without `recursive`.
-            ParameterError: if a folder is to be copied into itself.
+            ParameterError: if a folder would be copied into itself.
         """
         self._expect_object_unless(recursive, path1)
         if recursive and isinstance(path1, str) and isinstance(path2, str):
@@ -410,7 +411,7 @@ class VolumeFileSystem(AbstractFileSystem):
         maxdepth: int | None = None,
         **options: Any,
     ) -> None:
-        """Moves objects as `copy` copies them: each is removed once it is copied."""
+        """Moves objects in the same way as `copy` copies them, and removes each after it is copied."""
         self.copy(path1, path2, recursive, maxdepth, on_error="raise", is_moved=True, **options)
 
     def cp_file(self, path1: str, path2: str, *, is_moved: bool = False, **_: Any) -> None:
@@ -430,7 +431,7 @@ class VolumeFileSystem(AbstractFileSystem):
             self.rm_file(source)
 
     def _write_later(self, path: str, source: Any) -> None:
-        """Leaves an object to the transaction that is under way."""
+        """Lets the current transaction store an object."""
         with self.open(path, "wb") as target:
             shutil.copyfileobj(source, target)
 
@@ -449,15 +450,15 @@ class VolumeFileSystem(AbstractFileSystem):
         """Removes objects; with `recursive`, also all objects in folders.
 
         Raises:
-            FileNotFoundError: if there is no object or folder of a name.
-            IsADirectoryError: if a folder is among them without `recursive`; nothing is removed.
+            FileNotFoundError: if a name is not that of an object or folder.
+            IsADirectoryError: if a name is that of a folder, without `recursive`; nothing is removed.
         """
         found = self.expand_path(path, recursive=recursive, maxdepth=maxdepth)
         if not recursive:
             for name in filter(self.isdir, found):
                 raise _is_folder(name)
         for name in found:
-            # A folder, which comes before what is in it, is gone with its last object.
+            # A folder comes before its objects, and is gone with the last of them.
             with suppress(IsADirectoryError):
                 self.rm_file(name)
 
@@ -492,19 +493,19 @@ class VolumeFileSystem(AbstractFileSystem):
         compression: str | None = None,
         **options: Any,
     ) -> Any:
-        """Opens an object to read or to write it; without ``b`` in the mode as text.
+        """Opens an object to read or to write it. If the mode has no ``b``, opens it as text.
 
         Args:
-            compression: the name of a compression that `fsspec` knows, or ``infer`` to tell it by the
-                name of the object.
+            compression: the name of a compression that `fsspec` knows, or ``infer`` to choose it by
+                the name of the object.
             autocommit: whether an object that is written appears when it is closed. Otherwise it
-                appears with `commit`, and not at all with `discard`. By default, it does so outside
-                transactions.
+                appears with `commit`, and never with `discard`. The default is True outside
+                transactions and False within them.
 
         Raises:
-            FileNotFoundError: if there is no object of that name to read.
-            IsADirectoryError: if a folder of that name is to be read.
-            FileExistsError: if the mode has ``x`` and there is an object or folder of that name.
+            FileNotFoundError: if the object to read does not exist.
+            IsADirectoryError: if the object to read is a folder.
+            FileExistsError: if the mode has ``x``, and an object or folder has this name.
         """
         if mode.startswith("r"):
             return super().open(path, mode, block_size, cache_options, compression, **options)
@@ -537,7 +538,7 @@ class VolumeFileSystem(AbstractFileSystem):
 
 
 class _ObjectReader(AbstractBufferedFile):
-    """One version of an object, the one that is there when the file is opened, read by ranges."""
+    """The version of an object that exists when the file is opened, read by ranges."""
 
     def __init__(self, fs: VolumeFileSystem, path: str, **options: Any) -> None:
         info = fs._object_info(path)
@@ -551,7 +552,7 @@ class _ObjectReader(AbstractBufferedFile):
 
 
 class _Whole(io.IOBase):
-    """A file that is written whole: an exception that ends its `with` block gives it up."""
+    """A file that is written whole: if an exception ends its `with` block, it is discarded."""
 
     def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
         if kind is None:
@@ -560,13 +561,13 @@ class _Whole(io.IOBase):
             self.discard()
 
     def discard(self) -> None:
-        """Closes the file, and gives up what was written."""
+        """Closes the file, and discards the bytes that were written."""
         raise NotImplementedError
 
 
 class _ObjectWriter(_Whole, io.BufferedIOBase):
-    """An object that is stored when it is closed, or else by `commit`. After an exception in a `with`
-    block it is not."""
+    """An object that is stored when it is closed, or by `commit` without `autocommit`. After an
+    exception in a `with` block it is not stored."""
 
     def __init__(self, fs: VolumeFileSystem, name: str, autocommit: bool) -> None:
         super().__init__()
@@ -616,17 +617,17 @@ class _ObjectWriter(_Whole, io.BufferedIOBase):
             self._store()
 
     def commit(self) -> None:
-        """Stores what was written, if it is neither stored nor given up already."""
+        """Stores the bytes that were written, unless they were already stored or discarded."""
         if not self.closed:
             raise ValueError(f"{self.path} must be closed before it is committed")
         self._store()
 
     def give_up(self) -> None:
-        """Marks the object as not to be stored. It can still be written to until it is closed."""
+        """Prevents the object from being stored. It can still be written to until it is closed."""
         self._is_given_up = True
 
     def discard(self) -> None:
-        """Closes the object, and gives up what was written."""
+        """Closes the object, and discards the bytes that were written."""
         self.give_up()
         self.close()
         self._content.close()
@@ -666,7 +667,7 @@ class _CompressedWriter(_Whole, io.BufferedIOBase):
             return
         super().close()
         try:
-            # It writes the end of the stream.
+            # Closing the compressor writes the end of the stream.
             self._compressor.close()
         except BaseException:
             self._target.discard()
@@ -674,11 +675,11 @@ class _CompressedWriter(_Whole, io.BufferedIOBase):
         self._target.close()
 
     def commit(self) -> None:
-        """Stores what was written, if it is neither stored nor given up already."""
+        """Stores the bytes that were written, unless they were already stored or discarded."""
         self._target.commit()
 
     def discard(self) -> None:
-        """Closes the object, and gives up what was written."""
+        """Closes the object, and discards the bytes that were written."""
         self._target.give_up()
         self.close()
         self._target.discard()
@@ -689,7 +690,7 @@ class _TextWriter(_Whole, io.TextIOWrapper):
 
     def __init__(self, target: _ObjectWriter | _CompressedWriter, **options: Any) -> None:
         self.path, self._target = target.path, target
-        # Its type asks for attributes that only raw files have.
+        # The declared type requires attributes that only raw files have.
         buffer: Any = target
         super().__init__(buffer, **options)
 
@@ -703,11 +704,11 @@ class _TextWriter(_Whole, io.TextIOWrapper):
         super().close()
 
     def commit(self) -> None:
-        """Stores what was written, if it is neither stored nor given up already."""
+        """Stores the bytes that were written, unless they were already stored or discarded."""
         self._target.commit()
 
     def discard(self) -> None:
-        """Closes the object, and gives up what was written."""
+        """Closes the object, and discards the bytes that were written."""
         self._target.discard()
 
 
@@ -730,7 +731,7 @@ def _folder_info(path: str) -> dict[str, Any]:
 
 
 def _os_error(number: int, path: str) -> OSError:
-    """Returns the error with a number of `errno`, as a system call on the path raises it."""
+    """Returns the error with a number of `errno`, in the form that a system call on the path raises."""
     return OSError(number, os.strerror(number), path)
 
 

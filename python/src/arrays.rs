@@ -37,6 +37,6 @@ fn of<'py>(
     kind: &str,
 ) -> PyResult<Bound<'py, PyAny>> {
     let flat = py.import("numpy")?.call_method1("frombuffer", (PyBytes::new(py, content), kind))?;
-    // The memory of `bytes` is read-only; a copy is the caller's own.
+    // The memory of `bytes` is read-only; the caller may write to a copy.
     flat.call_method1("reshape", ((rows, columns),))?.call_method0("copy")
 }

@@ -1,9 +1,9 @@
 //! The memory of Python objects as slices of bytes, without copies.
 //!
 //! An object is exported by the buffer protocol: it stays alive and keeps its length and place as
-//! long as the export lives. What no protocol prevents is that another thread writes to it
-//! meanwhile. That is the caller's to avoid, as with every library that releases the interpreter;
-//! the documentation of the package says so.
+//! long as the export lives. The protocol does not prevent another thread from writing to it
+//! meanwhile. The caller must avoid this, as with every library that releases the interpreter; the
+//! documentation of the package says so.
 
 use std::ops::Range;
 use std::slice;
@@ -48,15 +48,15 @@ fn export(object: &Bound<'_, PyAny>) -> Result<PyUntypedBuffer> {
     }
 }
 
-/// Whether a buffer's format has references to objects, which nobody may copy or overwrite as
-/// bytes. Names of fields stand between colons.
+/// Whether a buffer's format has references to objects, which must not be copied or overwritten as
+/// bytes. Names of fields are between colons.
 fn has_objects(format: &str) -> bool {
     format.split(':').step_by(2).any(|types| types.contains('O'))
 }
 
 impl AsRef<[u8]> for Source {
     fn as_ref(&self) -> &[u8] {
-        // SAFETY: the export is contiguous, alive as long as `self`, and `len_bytes` long. Nobody
+        // SAFETY: the export is contiguous, alive as long as `self`, and `len_bytes` long. No one
         // writes to it meanwhile: see the module.
         unsafe { read_slice(self.0.buf_ptr().cast_const().cast(), self.0.len_bytes()) }
     }
@@ -75,9 +75,9 @@ unsafe fn read_slice<'a>(start: *const u8, length: usize) -> &'a [u8] {
 
 /// Shards in the memory of Python objects: one object each, or the rows of one array.
 pub struct Shards {
-    /// The exports, which keep the memory where it is.
+    /// The exports, which keep the memory in place.
     exports: Vec<PyUntypedBuffer>,
-    /// Where each shard is.
+    /// The place of each shard.
     places: Vec<Place>,
     is_array: bool,
 }
@@ -103,7 +103,7 @@ impl Shards {
         Self::of_array(object).map_err(|error| error.about(object.py(), name))
     }
 
-    /// Exports the memory of each of several objects. `name` tells what the caller calls one.
+    /// Exports the memory of each of several objects. `name` is the caller's name for one of them.
     pub fn of_each<'py>(
         objects: impl Iterator<Item = Bound<'py, PyAny>>,
         name: impl Fn(usize) -> String,
@@ -143,8 +143,8 @@ impl Shards {
         self.is_array
     }
 
-    /// Refuses an array of items that are longer than a byte: a new array for the parity of numbers
-    /// would look like numbers, but parity is bytes.
+    /// Refuses an array whose items are longer than a byte: a caller could take the new array with
+    /// their parity for numbers, but parity is bytes.
     pub fn expect_bytes(&self) -> Result<()> {
         match self.exports.iter().find(|export| export.item_size() != 1) {
             None => Ok(()),
@@ -169,7 +169,8 @@ impl Shards {
     /// Runs `work` on the bytes of shards to read and shards to write.
     ///
     /// # Errors
-    /// If a shard to write is read-only or shares memory with any other; else what `work` says.
+    /// If a shard to write is read-only or shares memory with another one; also the errors of
+    /// `work`.
     pub fn with<R>(
         sources: &Self,
         targets: &Self,
@@ -205,7 +206,8 @@ impl Place {
     }
 }
 
-/// Checks that every target can be written and that no memory is both written and used otherwise.
+/// Checks that every target can be written, and that memory that is written has no other use in the
+/// call.
 fn expect_apart(sources: &Shards, targets: &Shards) -> Result<()> {
     if let Some(at) = targets.places.iter().position(|place| place.is_readonly) {
         return Err(wrong_argument(format!("target {at} is read-only memory")));
@@ -217,7 +219,8 @@ fn expect_apart(sources: &Shards, targets: &Shards) -> Result<()> {
     let mut all = filled(sources, |_| None);
     all.extend(filled(targets, Some));
     all.sort_unstable_by_key(|(range, _)| range.start);
-    // Where the memory ends that has been passed: that of sources, and that of which target.
+    // Ends of the memory that has been passed: of sources, and of targets with the number of the
+    // target.
     let (mut read, mut written) = (0, (0, 0));
     for (range, target) in all {
         let shared = match target {

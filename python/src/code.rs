@@ -25,9 +25,9 @@ impl Code {
         (self.spec(),)
     }
 
-    /// Makes the code of a bit matrix, which need not be MDS. `rows` has a row for each parity
-    /// packet, m·w in all, and a row a 0 or 1 for each data packet, k·w in all, both in the order
-    /// of nodes and then of their packets: as `bit_matrix` returns them. With
+    /// Makes the code of a bit matrix, which need not be MDS. `rows` has one row for each parity
+    /// packet (m·w rows), and each row has a 0 or 1 for each data packet (k·w columns). Both are in
+    /// the order of nodes and then of their packets, as `bit_matrix` returns them. With
     /// `placement="vertical"` each of the k + m nodes holds data, and parity after it. The code's
     /// spec holds the matrix.
     ///
@@ -73,21 +73,21 @@ impl Code {
     }
 
     /// Tries losses of `lost` nodes: all sets of nodes if there are at most `most`, otherwise
-    /// `most` random ones, which are the same in every call. Returns how many of the tried sets are
-    /// survived, how many were tried, and how many sets there are.
+    /// `most` random sets, which are the same in every call. Returns three numbers: the tried sets
+    /// that are survived, the tried sets, and all sets.
     #[pyo3(signature = (lost, most = 10_000))]
     fn survival(&self, py: Python<'_>, lost: usize, most: u64) -> (u64, u64, u64) {
         let found = py.detach(|| survival(&self.0, lost, most));
         (found.survived, found.tried, found.sets)
     }
 
-    /// The spec in its one canonical form.
+    /// The spec in its canonical form.
     #[getter]
     fn spec(&self) -> String {
         self.0.spec().to_string()
     }
 
-    /// The number of nodes, n: those with data and those with parity, after all stages.
+    /// The number of nodes, n, after all stages: nodes with data and nodes with parity.
     #[getter]
     fn nodes(&self) -> usize {
         self.0.node_count()
@@ -129,7 +129,7 @@ impl Code {
     /// Returns the operations that compute the nodes `want` from the nodes `have`, both given as
     /// numbers of nodes. By default `have` is all data and `want` all parity, which is encoding.
     ///
-    /// Raises ParameterError if there is no such node, and LossError if `have` does not determine
+    /// Raises ParameterError if a node does not exist, and LossError if `have` does not determine
     /// `want`.
     #[pyo3(signature = (have = None, want = None))]
     fn schedule(
@@ -259,7 +259,7 @@ impl Schedule {
 }
 
 impl Code {
-    /// Makes the code of a spec, while other threads of the interpreter may run.
+    /// Makes the code of a spec. Other threads of the interpreter may run meanwhile.
     pub fn parse(py: Python<'_>, spec: &str) -> Result<paritas::Code> {
         Ok(py.detach(|| spec.parse())?)
     }

@@ -1,4 +1,4 @@
-//! Codes at work on memory.
+//! Codecs: codes that work on memory.
 
 use std::num::NonZeroUsize;
 
@@ -11,11 +11,11 @@ use crate::buffers::{Shards, Source, new_shards};
 use crate::code::Code;
 use crate::errors::{Result, wrong_argument, wrong_type};
 
-/// A code at work on memory: it encodes, reconstructs and updates shards.
+/// A code that works on memory: it encodes, reconstructs and updates shards.
 ///
 /// Shards are any objects with the buffer protocol, and are used where they are. They may have any
-/// length that is a multiple of `shard_unit`. One codec may be used by several threads at once.
-/// Nobody may write to a shard while a call uses it.
+/// length that is a multiple of `shard_unit`. One codec may be used by several threads at once. No
+/// other thread may write to a shard while a call uses it.
 ///
 /// `code` is a `Code` or its spec. `threads` is the largest number of threads of a call, by default
 /// the number of processors. `packet` is the number of bytes of a packet, by default 64; shards
@@ -81,14 +81,14 @@ impl Codec {
         self.codec.parity_shards()
     }
 
-    /// The bytes of which a shard's length must be a multiple.
+    /// The unit of a shard's length, in bytes: every length must be a multiple of it.
     #[getter]
     fn shard_unit(&self) -> usize {
         self.codec.shard_unit()
     }
 
-    /// Bytes of a strip: a shard may be computed in parts if each begins at a multiple of this and
-    /// ends at one or with the shard. Parts of other lengths give other parity.
+    /// Bytes of a strip: a shard may be computed in parts if each part begins at a multiple of
+    /// this, and ends at such a multiple or at the end of the shard. Other parts give other parity.
     #[getter]
     fn strip(&self) -> usize {
         self.codec.strip()
@@ -107,11 +107,11 @@ impl Codec {
 
     /// Computes all parity shards from all data shards, both in node order. `data` and `parity` are
     /// lists of buffers, or arrays with one row for each shard. Without `parity`, returns new
-    /// memory: an array if `data` is one, else a list of `bytearray`. Of a code with delayed
+    /// memory: an array if `data` is an array, else a list of `bytearray`. In a code with delayed
     /// parity, these are the shards of the first stage.
     ///
-    /// Raises ParameterError if a number of shards or a length is wrong, or if nodes hold both data
-    /// and parity, as in X-Code: `encode_nodes` is for these.
+    /// Raises ParameterError if the number of shards or a length is wrong, or if nodes hold both
+    /// data and parity, as in X-Code: use `encode_nodes` for such codes.
     #[pyo3(signature = (data, parity = None))]
     fn encode<'py>(
         &self,
@@ -132,8 +132,9 @@ impl Codec {
     }
 
     /// Computes the parity of a code whose nodes hold both data and parity, in place. `nodes` are
-    /// the shards of all nodes, of which the parity rows are overwritten: in a shard of r rows, row
-    /// i begins at byte i · length / r. Raises ParameterError if a number or length is wrong.
+    /// the shards of all nodes; their parity rows are overwritten. In a shard of r rows, row i
+    /// begins at byte i · length / r. Raises ParameterError if the number of shards or a length is
+    /// wrong.
     fn encode_nodes(&self, py: Python<'_>, nodes: &Bound<'_, PyAny>) -> Result<()> {
         Shards::with(&Shards::none(), &Shards::of(nodes, "nodes")?, |_, nodes| {
             Ok(py.detach(|| self.codec.encode_nodes(nodes))?)
@@ -141,9 +142,9 @@ impl Codec {
     }
 
     /// Computes the shards that are `None` in `shards`, a list of all shards in node order. Returns
-    /// a new list with all shards: those that were given, and each lost one as a new `bytearray`.
-    /// Raises LossError if too many are lost, and ParameterError if the number of shards or a
-    /// length is wrong.
+    /// a new list with all shards: the given ones, and each lost shard as a new `bytearray`. Raises
+    /// LossError if too many are lost, and ParameterError if the number of shards or a length is
+    /// wrong.
     fn reconstruct<'py>(
         &self,
         py: Python<'py>,
@@ -173,8 +174,8 @@ impl Codec {
     }
 
     /// Changes parity in place after the data shard of `node` changed from `old` to `new`. `parity`
-    /// has all parity shards in node order. Raises ParameterError if `node` holds no data, or if a
-    /// number of shards or a length is wrong.
+    /// has all parity shards in node order. Raises ParameterError if `node` holds no data, or if
+    /// the number of shards or a length is wrong.
     fn update<'py>(
         &self,
         py: Python<'py>,
@@ -192,7 +193,7 @@ impl Codec {
     }
 
     /// Recomputes all parity and returns the nodes whose parity differs from that in `shards`, all
-    /// shards in node order. The fault may lie in the data instead: then most parity differs.
+    /// shards in node order. If most parity differs, the fault probably lies in the data.
     fn verify(&self, py: Python<'_>, shards: &Bound<'_, PyAny>) -> Result<Vec<usize>> {
         let sources = Shards::of(shards, "shards")?;
         Shards::with(&sources, &Shards::none(), |shards, _| {
@@ -204,8 +205,8 @@ impl Codec {
     /// Prepares the computation of the nodes `want` from the nodes `have`, for many small calls. By
     /// default it prepares encoding: all parity from all data.
     ///
-    /// Raises ParameterError if only one of them is given or a node is named twice, and LossError
-    /// if `have` does not determine `want`.
+    /// Raises ParameterError if only one of the two is given or a node is named twice, and
+    /// LossError if `have` does not determine `want`.
     #[pyo3(signature = (have = None, want = None))]
     fn prepared(
         &self,
@@ -232,8 +233,8 @@ impl Codec {
     }
 
     /// Returns an object of `length` bytes from its shards in node order, each of which must have
-    /// `shard_len(length)` bytes. The data shards must be there (`reconstruct` makes those that are
-    /// lost); parity may be left out.
+    /// `shard_len(length)` bytes. All data shards must be present (`reconstruct` computes lost
+    /// ones); parity may be left out.
     fn join<'py>(
         &self,
         py: Python<'py>,
@@ -256,7 +257,7 @@ impl Codec {
         format!("Codec({:?}, kernel={:?})", self.codec.code().spec().to_string(), self.kernel())
     }
 
-    /// Lets a codec be pickled, as for a pool of processes.
+    /// Lets a codec be pickled, for example for a pool of processes.
     fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<((String,), Bound<'py, PyDict>)> {
         let named = PyDict::new(py);
         named.set_item("threads", self.threads)?;
@@ -278,8 +279,8 @@ impl Codec {
         Ok(PyList::new(py, shards)?.into_any())
     }
 
-    /// Makes memory for the lost shards, if all that there are have the right length. Where nodes
-    /// have different numbers of rows, their shards have lengths in the same proportion.
+    /// Makes memory for the lost shards, if all given shards have the right length. If nodes have
+    /// different numbers of rows, the lengths of their shards are in the same proportion.
     fn made<'py>(
         &self,
         py: Python<'py>,
@@ -303,7 +304,8 @@ impl Codec {
         Ok(new_shards(py, lost.iter().map(|&node| length(node)))?)
     }
 
-    /// Plans a computation. A wide code takes tenths of a second, in which others may run.
+    /// Plans a computation. For a wide code this takes tenths of a second, in which other threads
+    /// may run.
     fn prepare(&self, py: Python<'_>, have: &[usize], want: &[usize]) -> Result<paritas::Prepared> {
         let ids = |nodes: &[usize]| nodes.iter().copied().map(NodeId::from).collect::<Vec<_>>();
         let (have, want) = (ids(have), ids(want));
@@ -319,15 +321,15 @@ pub fn number_of_threads(given: Option<usize>) -> Result<Option<NonZeroUsize>> {
     }
 }
 
-/// A prepared computation: some nodes' shards from those of others.
+/// A prepared computation of the shards of some nodes from those of other nodes.
 #[pyclass(frozen, module = "paritas")]
 pub struct Prepared(paritas::Prepared);
 
 #[pymethods]
 impl Prepared {
     /// Computes `targets` from `sources`: lists of buffers, or arrays with one row for each shard,
-    /// in the order in which the nodes were named. Raises ParameterError if a number of shards or a
-    /// length is wrong.
+    /// in the order in which the nodes were named. Raises ParameterError if the number of shards or
+    /// a length is wrong.
     fn run(
         &self,
         py: Python<'_>,

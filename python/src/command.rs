@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use pyo3::prelude::*;
 
 /// Runs the command with its arguments, the name of the program first. Returns the exit code. The
-/// process must be the command's own: handlers of signals are set, and stay.
+/// process must run only this command, because it sets signal handlers that stay.
 #[pyfunction]
 pub fn run_command(py: Python<'_>, arguments: Vec<OsString>) -> u8 {
     py.detach(|| paritas_cli::run(arguments))

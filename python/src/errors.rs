@@ -19,7 +19,7 @@ import_exception!(paritas.errors, LossError);
 import_exception!(paritas.errors, NotFoundError);
 import_exception!(paritas.errors, StorageError);
 
-/// The result of what may fail with an error of Paritas.
+/// The result of a function that may fail with an error of Paritas.
 pub type Result<T> = std::result::Result<T, Failure>;
 
 /// An error that becomes an exception.
@@ -32,9 +32,10 @@ impl From<Failure> for PyErr {
 }
 
 impl Failure {
-    /// Notes what of a call's arguments is wrong, as PyO3 does for arguments of a wrong type.
+    /// Adds a note that names the wrong argument of a call, as PyO3 does for arguments of a wrong
+    /// type.
     pub fn about(self, py: Python<'_>, argument: &str) -> Self {
-        // An exception that takes no note is raised without one.
+        // An exception that does not accept notes is raised without one.
         let _ = self.0.add_note(py, format!("while processing '{argument}'"));
         self
     }
@@ -93,17 +94,17 @@ pub fn wrong_type(what: &str, given: &Bound<'_, PyAny>) -> PyErr {
     PyTypeError::new_err(format!("{what}; got {}", type_name.unwrap_or_default()))
 }
 
-/// Makes an exception for files that do not include what was looked for.
+/// Makes an exception for a search that found nothing in the given files.
 pub fn nothing_found(message: String) -> Failure {
     raise::<NotFoundError>(ErrorKind::NotRecognised, message)
 }
 
-/// Makes an exception for what too few blocks are left of.
+/// Makes an exception for something that is lost because too few blocks are left.
 pub fn lost(message: String) -> Failure {
     raise::<LossError>(ErrorKind::TooFewShards, message)
 }
 
-/// Makes an exception for what the system refused.
+/// Makes an exception for something that the system refused.
 pub fn failed(message: String) -> Failure {
     raise::<StorageError>(ErrorKind::Io, message)
 }

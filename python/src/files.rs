@@ -31,9 +31,9 @@ impl FromPyObject<'_, '_> for Paths {
     }
 }
 
-/// Runs work without the interpreter, until it ends or a signal handler raises an exception, as
-/// that of Ctrl-C does. Python runs handlers on one thread alone, so only the caller's asks for
-/// them; then all threads end.
+/// Runs work without the interpreter, until it ends or a signal handler raises an exception, such
+/// as the handler of Ctrl-C. Python runs handlers on one thread only, so only the caller's thread
+/// asks for them; after an exception, all threads end.
 pub fn run<T: Send>(
     py: Python<'_>,
     work: impl FnOnce(Progress<'_>) -> Result<T> + Send,
@@ -49,7 +49,8 @@ pub fn run<T: Send>(
             has_ended.store(true, Ordering::Relaxed);
         }
         if has_ended.load(Ordering::Relaxed) {
-            // The work ends as it does when a thread panics: what it had begun to write is removed.
+            // The work ends in the same way as when a thread panics: files that it had begun to
+            // write are removed.
             resume_unwind(Box::new(()));
         }
     };
@@ -81,9 +82,9 @@ pub fn open(path: &Path) -> Result<(File, Attributes, Option<u64>)> {
 /// goes to directory i modulo their number. The directories must exist. Returns the paths of the
 /// shards.
 ///
-/// `name` is the object's name, by default that of the file. Shards of another object of this name
-/// are refused (StorageError), unless `force` is set. Without `sync`, the shards need not be on
-/// disk when this returns. `threads` is the largest number of threads, by default the number of
+/// `name` is the object's name, by default that of the file. If there are shards of another object
+/// of this name, raises StorageError, unless `force` is set. Without `sync`, the shards need not be
+/// on disk when this returns. `threads` is the largest number of threads, by default the number of
 /// processors.
 #[pyfunction]
 #[pyo3(signature = (source, directories, code = DEFAULT_CODE, *, name = None, force = false, sync = true, threads = None))]
@@ -110,7 +111,7 @@ pub fn encode_file(
     })
 }
 
-/// Finds the objects whose shards are in `paths`. There must be one.
+/// Finds the objects whose shards are in `paths`. There must be at least one.
 fn found(paths: &[PathBuf]) -> Result<Inventory> {
     let inventory = paritas_shards::scan(paths);
     if !inventory.objects.is_empty() {
@@ -122,8 +123,8 @@ fn found(paths: &[PathBuf]) -> Result<Inventory> {
 }
 
 /// Writes the object whose shards are in `paths` (files or directories) to the file `target`, which
-/// gets its name when it is complete and its digest is right. If there are shards of several
-/// objects, `name` chooses one by its name or the beginning of its id.
+/// appears under its name when it is complete and its digest is right. If there are shards of
+/// several objects, `name` chooses one by its name or the beginning of its id.
 ///
 /// Raises NotFoundError if there are no shards, ParameterError if several objects match, LossError
 /// if too much is lost, and StorageError if `target` exists and `force` is not set.
@@ -235,20 +236,20 @@ fn state(state: ShardState) -> &'static str {
     }
 }
 
-/// What a repair did.
+/// The result of a repair.
 #[pyclass(frozen, get_all, module = "paritas")]
 pub struct RepairReport {
     /// The object's name.
     name: OsString,
     /// The numbers of the shards that were written.
     repaired: Vec<usize>,
-    /// What the caller should know.
+    /// Warnings for the caller.
     warnings: Vec<String>,
 }
 
 /// Makes every shard of the objects in `paths` whole again. New shards go to `to`, by default to
-/// the directories of the others. Returns a report for each object. If some object cannot be
-/// repaired, all others are, and then the first such error is raised.
+/// the directories of the others. Returns a report for each object. If some objects cannot be
+/// repaired, all others are repaired, and then the first such error is raised.
 #[pyfunction]
 #[pyo3(signature = (paths, *, to = None, sync = true, threads = None))]
 pub fn repair_files(

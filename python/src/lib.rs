@@ -1,9 +1,9 @@
 //! Paritas for Python: the module `paritas._paritas`, which the package `paritas` shows.
 //!
-//! Every function that computes or reads takes the caller's memory as it is, releases the
-//! interpreter while it works, and is safe to call from several threads at once. What Python
-//! objects share with the codes is in `buffers`, and only there is code that the compiler cannot
-//! check.
+//! Every function that computes or reads uses the caller's memory in place, releases the
+//! interpreter while it works, and is safe to call from several threads at once. The memory that
+//! Python objects share with the codes is handled in `buffers`; the only code that the compiler
+//! cannot check is there.
 
 #![deny(unsafe_code)]
 

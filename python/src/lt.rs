@@ -1,5 +1,5 @@
-//! LT codes: an object becomes n blocks. Slightly more than k of them, whichever they are, give it
-//! back.
+//! LT codes: an object becomes n blocks, and slightly more than k of them, whichever they are,
+//! suffice to rebuild it.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -43,7 +43,8 @@ pub struct LtBlocks {
 
 #[pymethods]
 impl LtBlocks {
-    /// What a decoder must know, to be kept with the blocks: the code, lengths and checksums.
+    /// The information that a decoder needs: the code, lengths and checksums. Keep it with the
+    /// blocks.
     #[getter]
     fn info<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
         PyBytes::new(py, &self.info)
@@ -68,7 +69,7 @@ impl LtBlocks {
     }
 }
 
-/// Gives an object back from blocks in any order.
+/// Rebuilds an object from blocks in any order.
 #[pyclass(frozen, module = "paritas")]
 pub struct LtDecoder(Mutex<paritas::lt::LtDecoder<Source>>);
 
@@ -84,7 +85,7 @@ impl LtDecoder {
 
     /// Takes block `number`, from 0 to n - 1. Its memory is not copied and must not change until
     /// the decoder is gone. Returns whether the object can be computed now. Raises ParameterError
-    /// if there is no such block or its length is wrong, and LossError if its checksum is wrong;
+    /// if the block does not exist or its length is wrong, and LossError if its checksum is wrong;
     /// the decoder then stays as it was.
     fn push(&self, py: Python<'_>, number: usize, block: &Bound<'_, PyAny>) -> Result<bool> {
         let block = LtBlock { number, bytes: Source::of(block)? };

@@ -10,7 +10,7 @@ use crate::errors::{Failure, Result, failed, lost};
 use crate::files::{Paths, run};
 use crate::time::seconds;
 
-/// What was protected.
+/// The result of `protect`.
 #[pyclass(frozen, get_all, module = "paritas")]
 pub struct ProtectReport {
     /// The id of the protection.
@@ -27,14 +27,14 @@ pub struct ProtectReport {
     skipped: Vec<(PathBuf, String)>,
     /// Patterns of `exclude` that match nothing, perhaps because they are misspelt.
     unmatched: Vec<String>,
-    /// What the caller should know.
+    /// Warnings for the caller.
     warnings: Vec<String>,
 }
 
 /// Puts parity beside files and folders, as `paritas protect` does: the files stay as they are, and
-/// any damage to them is repaired as long as no more is lost than there is parity.
+/// any damage to them can be repaired as long as the lost part is not larger than the parity.
 ///
-/// `redundancy` is the size of the parity, `exclude` has patterns of paths that are left out, by
+/// `redundancy` is the size of the parity. `exclude` has patterns of paths that are left out, by
 /// the rules of gitignore. The parity goes to `.paritas` in the root, or to the directories
 /// `parity_dirs`, which must exist. `label` begins the names of its files. Raises StorageError if
 /// the files are protected already, unless `force` is set; files that cannot be read are named in
@@ -81,7 +81,7 @@ fn with_reason(Skipped { path, reason, .. }: Skipped) -> (PathBuf, String) {
     (path, reason)
 }
 
-/// What is known of a protection without reading the files.
+/// Facts about a protection that are known without reading the files.
 #[pyclass(frozen, get_all, module = "paritas")]
 pub struct ProtectionInfo {
     /// Its id.
@@ -94,7 +94,7 @@ pub struct ProtectionInfo {
     files: u64,
     /// The number of bytes of these files.
     bytes: u64,
-    /// The redundancy that was asked for, such as `10%`.
+    /// The requested redundancy, such as `10%`.
     redundancy: String,
     /// The number of bytes of all parity blocks.
     parity_bytes: u64,
@@ -106,9 +106,9 @@ pub struct ProtectionInfo {
     created: f64,
 }
 
-/// Returns what is known of the protections at `paths`: protected directories and files, parity
-/// files, or directories with parity. Reads catalogues alone. Raises NotFoundError if a path
-/// belongs to no protection.
+/// Returns the known facts about the protections at `paths`, which are protected directories and
+/// files, parity files, or directories with parity. Reads only catalogues. Raises NotFoundError if
+/// a path does not belong to a protection.
 #[pyfunction]
 pub fn info(py: Python<'_>, paths: Paths) -> Result<Vec<ProtectionInfo>> {
     let describe = |protection: &Protection| ProtectionInfo {
@@ -139,7 +139,7 @@ pub struct ProtectionReport {
     files: u64,
     /// The number of protected files whose bytes are right, under their own name or another.
     intact_files: u64,
-    /// What is protected and is not as it was, by path.
+    /// The protected paths that differ from their state when they were protected.
     findings: Vec<Py<FileFinding>>,
     /// The parity files that are not intact.
     parity: Vec<PathBuf>,
@@ -147,7 +147,7 @@ pub struct ProtectionReport {
     new: Vec<PathBuf>,
 }
 
-/// Something that is protected and is not as it was.
+/// A protected path that differs from its state when it was protected.
 #[pyclass(frozen, get_all, module = "paritas")]
 pub struct FileFinding {
     /// The path.
@@ -157,9 +157,9 @@ pub struct FileFinding {
     state: &'static str,
     /// The ranges of damaged or changed bytes.
     ranges: Vec<(u64, u64)>,
-    /// Where the file is now, if it was moved.
+    /// The current path of the file, if it was moved.
     moved_to: Option<PathBuf>,
-    /// Why it cannot be read.
+    /// The reason why it cannot be read.
     reason: Option<String>,
 }
 
@@ -181,8 +181,8 @@ impl From<paritas_protect::FileFinding> for FileFinding {
 }
 
 /// Reads every protected file and all parity of the protections at `paths`. Returns a report for
-/// each protection: damage is no exception. With `quick`, nothing is read, and files that have
-/// their size and time count as intact.
+/// each protection; damage does not raise an exception. With `quick`, nothing is read, and files
+/// with unchanged size and time count as intact.
 #[pyfunction]
 #[pyo3(signature = (paths, *, quick = false, threads = None))]
 pub fn verify(
@@ -222,12 +222,12 @@ fn shown(
     })
 }
 
-/// What a repair did to protected files.
+/// The result of a repair of protected files.
 #[pyclass(frozen, get_all, module = "paritas")]
 pub struct RestoreReport {
     /// The id of the protection.
     id: String,
-    /// The state before the repair, as `verify` tells it.
+    /// The state before the repair, as `verify` reports it.
     status: &'static str,
     /// The files, directories and links that were restored, or would be.
     restored: Vec<PathBuf>,
@@ -235,19 +235,20 @@ pub struct RestoreReport {
     moved_back: Vec<(PathBuf, PathBuf)>,
     /// The parity files that were written anew, or would be.
     parity: Vec<PathBuf>,
-    /// What was replaced: the path that it had, and the one that it has now.
+    /// Files that were replaced: the old path, and the current path.
     kept: Vec<(PathBuf, PathBuf)>,
-    /// What the caller should know.
+    /// Warnings for the caller.
     warnings: Vec<String>,
 }
 
-/// Restores what is damaged or missing of the protections at `paths`, and the parity. Files that
+/// Restores damaged and missing files of the protections at `paths`, and the parity. Files that
 /// somebody has changed stay as they are unless `restore_changed` is set, and moved files stay
 /// where they are unless `move_back` is set. With `to`, restored files go to that directory, and
-/// nothing else changes. With `dry_run`, nothing is written, and the reports say what would be.
+/// nothing else changes. With `dry_run`, nothing is written, and the reports say what would be
+/// written.
 ///
-/// If something cannot be restored, everything else is. Then LossError is raised if too many blocks
-/// are lost, or StorageError if the system refused something.
+/// If something cannot be restored, everything else is restored first. Then LossError is raised if
+/// too many blocks are lost, or StorageError if the system refused something.
 #[pyfunction]
 #[pyo3(signature = (paths, *, to = None, restore_changed = false, move_back = false, dry_run = false, sync = true, threads = None))]
 #[expect(clippy::too_many_arguments, reason = "Python's callers name them")]
@@ -297,7 +298,7 @@ impl RestoreReport {
     }
 }
 
-/// Raises what could not be restored.
+/// Raises an exception if something could not be restored.
 fn expect_whole(report: &paritas_protect::RepairReport) -> std::result::Result<(), Failure> {
     let among = |count: usize| match count {
         1 => String::new(),

@@ -23,11 +23,12 @@ use crate::time::seconds;
 /// A volume: objects, each cut into shards on several nodes.
 ///
 /// One volume may be used by several threads at once. A process that was forked from the one that
-/// opened it must open it again: there, every call of this one raises StorageError.
+/// opened the volume must open it again; in that process, every call of the old object raises
+/// StorageError.
 #[pyclass(frozen, module = "paritas")]
 pub struct Volume(Option<Opened>);
 
-/// A volume, and the threads that work for it, which only the process that started them has.
+/// A volume, and the threads that work for it. Only the process that started the threads has them.
 struct Opened {
     volume: paritas_volume::Volume,
     runner: Runner,
@@ -37,7 +38,8 @@ struct Opened {
 impl Drop for Volume {
     fn drop(&mut self) {
         match self.0.take() {
-            // Nothing of it works here, and to stop its threads would be to wait for ever.
+            // The volume does not work in this process, and stopping its threads would wait for
+            // ever.
             Some(opened) if opened.process != std::process::id() => std::mem::forget(opened),
             Some(opened) => Python::attach(|py| py.detach(|| opened.runner.stop())),
             None => {}
@@ -45,8 +47,8 @@ impl Drop for Volume {
     }
 }
 
-/// Runs work without the interpreter, until it ends or a signal handler raises an exception, as
-/// that of Ctrl-C does.
+/// Runs work without the interpreter, until it ends or a signal handler raises an exception, such
+/// as the handler of Ctrl-C.
 fn run<T: Send>(
     py: Python<'_>,
     runner: &Runner,
@@ -112,9 +114,10 @@ impl FromPyObject<'_, '_> for Name {
 #[pymethods]
 impl Volume {
     /// Opens the volume that a volume file (TOML) describes, as `paritas volume init` writes it.
-    /// With `background`, each node sends and gets no more than `rate` bytes a second, by default
-    /// as many as the volume file allows for work in the background (`background_rate`). If
-    /// `workers` volumes are opened for the same work, each gets an equal part of this rate.
+    /// With `background`, each node sends at most `rate` bytes a second, and receives at most
+    /// `rate` bytes a second. The default is the volume file's limit for work in the background
+    /// (`background_rate`). If `workers` volumes are opened for the same work, each gets an equal
+    /// part of this rate.
     #[staticmethod]
     #[pyo3(signature = (path, *, background = false, rate = None, workers = 1))]
     fn open(
@@ -148,11 +151,11 @@ impl Volume {
 
     /// Makes a volume: writes the volume file `path`, finds out what the nodes can do, marks them,
     /// and opens it. `nodes` are directories or URIs, whose names are then node1, node2 and so on,
-    /// or a dictionary of them by name. Directories must exist; relative ones are relative to the
-    /// volume file's. `code` is the code of new objects, by default 4+2.
+    /// or a dictionary of them by name. Directories must exist; relative paths are relative to the
+    /// directory of the volume file. `code` is the code of new objects, by default 4+2.
     ///
-    /// Raises StorageError if the file exists, if two nodes are at one place, or if a node does not
-    /// answer or has files.
+    /// Raises StorageError if the file exists, if two nodes are at the same place, or if a node
+    /// does not answer or already has files.
     #[staticmethod]
     #[pyo3(signature = (path, nodes, code = DEFAULT_CODE, *, name = None))]
     fn create(
@@ -189,10 +192,11 @@ impl Volume {
     }
 
     /// Stores an object: from memory, or from an object that has `read(n)`, such as an open file. A
-    /// memory map, which is both, is stored whole, whatever its position.
+    /// memory map, which is both, is stored as a whole, whatever its position.
     ///
-    /// Returns what is known of the object. Raises StorageError if too few nodes take it, or if the
-    /// source raises an exception, which is the cause then; nothing new is visible after an error.
+    /// Returns the known facts about the object. Raises StorageError if too few nodes accept it, or
+    /// if the source raises an exception, which is then the cause. After an error, nothing new is
+    /// visible.
     fn put(&self, py: Python<'_>, name: Name, source: &Bound<'_, PyAny>) -> Result<ObjectInfo> {
         let memory = Source::of(source);
         if memory.is_err() && source.hasattr("read")? {
@@ -201,7 +205,7 @@ impl Volume {
             let stored = self.put_from(py, name, reader, PutOptions::default());
             return stored.map_err(|error| {
                 match failure.lock().unwrap_or_else(PoisonError::into_inner).take() {
-                    // An interrupt or an exit is no failure of the source.
+                    // An interrupt or an exit is not a failure of the source.
                     Some(raised) if !raised.is_instance_of::<PyException>(py) => raised.into(),
                     cause => {
                         let error = PyErr::from(error);
@@ -227,7 +231,7 @@ impl Volume {
     }
 
     /// Returns the bytes of an object from `start` up to `end`, by default all of them. Raises
-    /// NotFoundError if there is no such object, ParameterError if it is shorter than `end`,
+    /// NotFoundError if the object does not exist, ParameterError if it is shorter than `end`,
     /// LossError if too many of its shards are lost, and StorageError if a `digest` is given that
     /// differs from the object's, for example because the object was replaced.
     #[pyo3(signature = (name, start = 0, end = None, *, digest = None))]
@@ -249,8 +253,8 @@ impl Volume {
         Ok(PyBytes::new(py, &bytes))
     }
 
-    /// Writes an object to a file, which appears when it is whole. An existing file is refused
-    /// (StorageError), unless `force` is set.
+    /// Writes an object to a file, which appears when it is complete. Raises StorageError if the
+    /// file exists, unless `force` is set.
     #[pyo3(signature = (name, path, *, force = false))]
     fn get_file(&self, py: Python<'_>, name: Name, path: PathBuf, force: bool) -> Result<()> {
         let object = self.run(py, self.volume()?.find(&name.0, GetOptions::default()))?;
@@ -259,7 +263,7 @@ impl Volume {
         Ok(())
     }
 
-    /// Returns what is known of an object.
+    /// Returns the known facts about an object.
     fn stat(&self, py: Python<'_>, name: Name) -> Result<ObjectInfo> {
         let object = self.run(py, self.volume()?.find(&name.0, GetOptions::default()))?;
         Ok(ObjectInfo::of(&name.0, &object))
@@ -279,8 +283,8 @@ impl Volume {
         Ok(())
     }
 
-    /// Looks for an object's shards on all nodes; with `deep`, reads every block of them. Damage is
-    /// no exception: the verdict says what was found.
+    /// Looks for an object's shards on all nodes; with `deep`, reads every block of them. Damage
+    /// does not raise an exception: the verdict says what was found.
     #[pyo3(signature = (name, *, deep = false))]
     fn verify(&self, py: Python<'_>, name: Name, deep: bool) -> Result<Verdict> {
         let verdict = self.run(py, self.volume()?.verify(&name.0, deep))?;
@@ -314,8 +318,8 @@ impl Volume {
         Ok(matches!(done, Reencoded::Changed(_)))
     }
 
-    /// Returns the names of the objects that wait for promotion, those first that have waited
-    /// longest.
+    /// Returns the names of the objects that wait for promotion, beginning with those that have
+    /// waited longest.
     #[pyo3(signature = (prefix = ""))]
     fn backlog(&self, py: Python<'_>, prefix: &str) -> Result<Vec<String>> {
         let volume = self.volume()?;
@@ -323,15 +327,16 @@ impl Volume {
         Ok(names.iter().map(|name| name.as_str().to_owned()).collect())
     }
 
-    /// Returns the names of all objects, the least protected first. Names of removed objects of
-    /// which something is left come last.
+    /// Returns the names of all objects, the least protected first. Names of removed objects that
+    /// still have files come last.
     #[pyo3(signature = (prefix = ""))]
     fn most_urgent_first(&self, py: Python<'_>, prefix: &str) -> Result<Vec<String>> {
         let names = self.run(py, self.volume()?.most_urgent_first(prefix))?;
         Ok(names.iter().map(|name| name.as_str().to_owned()).collect())
     }
 
-    /// Returns the state of the nodes, and how much waits for repair and promotion.
+    /// Returns the state of the nodes, and the numbers of objects that wait for repair and
+    /// promotion.
     fn status(&self, py: Python<'_>) -> Result<VolumeStatus> {
         let status = self.run(py, self.volume()?.status())?;
         let problems = status.nodes.into_iter().map(|node| (node.name, node.problem));
@@ -354,7 +359,7 @@ impl Volume {
 }
 
 impl Volume {
-    /// Returns what was opened, if it was by this process.
+    /// Returns the opened volume, if this process opened it.
     fn opened(&self) -> Result<&Opened> {
         let mine = self.0.as_ref().filter(|opened| opened.process == std::process::id());
         mine.ok_or_else(|| unusable("the volume was opened by another process; open it again"))
@@ -393,7 +398,7 @@ impl Volume {
     }
 }
 
-/// Refuses an object that has another digest than is expected.
+/// Refuses an object whose digest differs from the expected one.
 fn expect_digest(
     name: &ObjectName,
     object: &FoundObject,
@@ -437,7 +442,7 @@ impl RepairedObject {
 /// A Python object with `read(n)`.
 struct Reader {
     file: Py<PyAny>,
-    /// What reading raised.
+    /// The exception that reading raised.
     failure: Arc<Mutex<Option<PyErr>>>,
 }
 
@@ -464,7 +469,7 @@ impl Read for Reader {
     }
 }
 
-/// What is known of an object.
+/// The known facts about an object.
 #[pyclass(frozen, get_all, module = "paritas")]
 pub struct ObjectInfo {
     /// Its name.
@@ -481,7 +486,7 @@ pub struct ObjectInfo {
     is_owed: bool,
     /// When it was stored, in seconds since 1970; `None` after a put.
     created: Option<f64>,
-    /// When the file that it was made of last changed, in seconds since 1970, if that is known.
+    /// When the file from which it was made last changed, in seconds since 1970, if this is known.
     modified: Option<f64>,
 }
 
@@ -500,7 +505,7 @@ impl ObjectInfo {
     }
 }
 
-/// How an object is protected.
+/// The protection of an object.
 #[pyclass(frozen, get_all, module = "paritas")]
 pub struct Verdict {
     /// Its name.
@@ -516,26 +521,26 @@ pub struct Verdict {
     missing: Vec<usize>,
     /// The number of further nodes that may be lost, whichever they are.
     tolerable: usize,
-    /// What is wrong on nodes.
+    /// The problems that were found on nodes.
     flaws: Vec<String>,
 }
 
-/// What a repair or promotion did to an object.
+/// The result of a repair or promotion of an object.
 #[pyclass(frozen, get_all, module = "paritas")]
 pub struct RepairedObject {
     /// Its name.
     name: String,
     /// The number of shards that were written.
     stored: usize,
-    /// The number of manifests that were written: a small object is kept in these.
+    /// The number of manifests that were written; a small object is kept in its manifests.
     manifests: usize,
-    /// Whether the object had been removed: then the repair was of what is left of it.
+    /// Whether the object had been removed; the repair then worked on its remains.
     is_removed: bool,
     /// Whether something is left for another repair.
     is_owed: bool,
     /// The number of bytes of shards that were read.
     read_bytes: u64,
-    /// What is wrong on nodes.
+    /// The problems that were found on nodes.
     flaws: Vec<String>,
 }
 
@@ -556,7 +561,7 @@ impl From<paritas_volume::Repaired> for RepairedObject {
 /// The state of a volume.
 #[pyclass(frozen, get_all, module = "paritas")]
 pub struct VolumeStatus {
-    /// The nodes, each with what is wrong with it.
+    /// The nodes, each with its problem if it has one.
     nodes: Vec<(String, Option<String>)>,
     /// The number of nodes that may be lost.
     tolerance: usize,

@@ -17,24 +17,24 @@ pub struct paritas_codec {
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub enum paritas_split {
-    /// Every thread takes some of the stripes: the default, and what is done where the work cannot
-    /// be shared in another way, as that of one parity shard.
+    /// Every thread takes some of the stripes. This is the default, and is also used where the work
+    /// cannot be shared in another way, for example with one parity shard.
     PARITAS_SPLIT_STRIPE = 0,
     /// Every thread computes some of the shards.
     PARITAS_SPLIT_NODE = 1,
     /// Every thread takes some bytes of every packet, in whole cache lines.
     PARITAS_SPLIT_COLUMNS = 2,
-    /// Every thread computes some rows of every shard. Not for codes over words, which have no
+    /// Every thread computes some rows of every shard. Refused for codes over words, which have no
     /// rows.
     PARITAS_SPLIT_ROWS = 3,
 }
 
-/// How a codec works. Zeros stand for the defaults.
+/// Options of a codec. Zeros stand for the defaults.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct paritas_options {
-    /// Bytes of a packet; by default 64. Part of the stored format, except in codes over words,
-    /// where it is only what PARITAS_SPLIT_COLUMNS divides.
+    /// Bytes of a packet; by default 64. It is part of the stored format, except in codes over
+    /// words, where it only decides what PARITAS_SPLIT_COLUMNS divides.
     pub packet: usize,
     /// Largest number of threads of a call; by default as many as there are processors. Another
     /// thread is used for every megabyte of shards.
@@ -54,11 +54,11 @@ pub(crate) struct Shaped {
     spec: std::ffi::CString,
     /// Rows of each node's shard; 1 in the word layout.
     rows: Vec<usize>,
-    /// Rows of a data shard, which is what `bytes` is about.
+    /// Rows of a data shard; `bytes` is the length of a data shard.
     pub(crate) data_rows: usize,
-    /// Bytes of which `bytes` is a multiple.
+    /// Unit of length: `bytes` is a multiple of it.
     unit: usize,
-    /// Nodes that hold data, and those that hold none, after all stages.
+    /// Nodes that hold data, and nodes that hold only parity, after all stages.
     pub(crate) data: Vec<usize>,
     pub(crate) parity: Vec<usize>,
 }
@@ -101,7 +101,7 @@ impl Shaped {
         self.rows[node]
     }
 
-    /// Returns the nodes that stand in the first stage, with data or without.
+    /// Returns the nodes of the first stage that hold data, or those that hold only parity.
     pub(crate) fn standing(&self, with_data: bool) -> Vec<usize> {
         let code = self.codec.code();
         let nodes = code.nodes_at(1).into_iter();
@@ -121,7 +121,7 @@ impl Shaped {
     /// Returns the numbers of shards that a caller lists.
     ///
     /// # Errors
-    /// If they are more than there are shards, or `list` is null although there are some.
+    /// If `count` exceeds the number of shards, or if `list` is null and `count` is not 0.
     ///
     /// # Safety
     /// `list` is null, or valid for reads of `count` numbers during `'a`.
@@ -147,7 +147,7 @@ impl Shaped {
     }
 }
 
-/// Makes a codec for the code named `spec`, as "10+4". `options` may be null.
+/// Makes a codec for the code named `spec`, such as "10+4". `options` may be null.
 ///
 /// # Safety
 /// The pointers are null or as this describes.
@@ -179,7 +179,7 @@ pub(crate) fn chosen(given: Option<&paritas_options>) -> Result<CodecOptions> {
     Ok(if given.packet == 0 { options } else { options.packet(given.packet) })
 }
 
-/// Returns the split of a number, which C does not bound.
+/// Returns the split with a number, which may be any number in C.
 fn split(number: c_int) -> Result<Split> {
     use paritas_split::{
         PARITAS_SPLIT_COLUMNS, PARITAS_SPLIT_NODE, PARITAS_SPLIT_ROWS, PARITAS_SPLIT_STRIPE,
@@ -199,7 +199,7 @@ fn split(number: c_int) -> Result<Split> {
 /// Frees a codec. Calls prepared with it live on. Null is allowed.
 ///
 /// # Safety
-/// `codec` is null or a codec that nobody uses.
+/// `codec` is null or a codec that is not in use.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn paritas_codec_free(codec: *mut paritas_codec) {
     // SAFETY: as the caller promises.
@@ -226,8 +226,8 @@ pub unsafe extern "C" fn paritas_codec_spec(codec: *const paritas_codec) -> *con
     spec.unwrap_or(std::ptr::null())
 }
 
-/// Returns the number of shards with data, k: those come first. In codes whose shards hold both
-/// data and parity (xcode), all shards.
+/// Returns the number of shards with data, k. These shards come first. In codes whose shards hold
+/// both data and parity (xcode), this is the number of all shards.
 ///
 /// # Safety
 /// `codec` is null or a codec.
@@ -267,8 +267,8 @@ pub unsafe extern "C" fn paritas_codec_packet(codec: *const paritas_codec) -> us
     unsafe { ask(codec, |codec| codec.codec.packet()) }
 }
 
-/// Returns the bytes of which a data shard's length is a multiple. Memory needs no alignment;
-/// shards aligned to 64 bytes are faster.
+/// Returns the unit of a data shard's length, in bytes: every length must be a multiple of it.
+/// Memory may have any alignment; shards aligned to 64 bytes are faster.
 ///
 /// # Safety
 /// `codec` is null or a codec.
@@ -279,7 +279,7 @@ pub unsafe extern "C" fn paritas_codec_shard_unit(codec: *const paritas_codec) -
 }
 
 /// Returns the bytes of a strip. Shards may be encoded and reconstructed in parts that begin at a
-/// multiple of it, and end at one or with the shard.
+/// multiple of a strip, and end at such a multiple or at the end of the shard.
 ///
 /// # Safety
 /// `codec` is null or a codec.
@@ -289,7 +289,8 @@ pub unsafe extern "C" fn paritas_codec_strip(codec: *const paritas_codec) -> usi
     unsafe { ask(codec, |codec| codec.codec.strip()) }
 }
 
-/// Returns the bytes of a data shard of an object of `object_bytes` bytes; 0 if no memory holds it.
+/// Returns the bytes of a data shard of an object of `object_bytes` bytes; 0 if the shard would
+/// exceed the address space.
 ///
 /// # Safety
 /// `codec` is null or a codec.
@@ -306,8 +307,8 @@ pub unsafe extern "C" fn paritas_codec_data_len(
     unsafe { ask(codec, length) }
 }
 
-/// Returns the bytes of shard number `shard` if data shards have `bytes` bytes; 0 if there is no
-/// such shard or length.
+/// Returns the bytes of shard number `shard` if data shards have `bytes` bytes; 0 if the shard does
+/// not exist or the length is not possible.
 ///
 /// # Safety
 /// `codec` is null or a codec.
@@ -327,7 +328,7 @@ pub unsafe extern "C" fn paritas_codec_shard_len(
 
 /// Computes all parity shards from all data shards. `data` are k pointers and `parity` m; data
 /// shards have `bytes` bytes. In a code of several stages (dpg), computes the parity of the first
-/// stage, in the shards that stand in it.
+/// stage; `data` and `parity` are then the shards of that stage.
 ///
 /// # Safety
 /// The pointers are null or as this describes.
@@ -386,7 +387,7 @@ pub unsafe extern "C" fn paritas_encode_shards(
 }
 
 /// Computes lost shards from the others. `shards` are k + m pointers, and `present` has a flag for
-/// each of them. A shard that is not present is computed, or left out if its pointer is null.
+/// each of them. A shard that is not present is computed; it is left out if its pointer is null.
 /// Returns PARITAS_LOST if too many shards are lost.
 ///
 /// # Safety
@@ -425,7 +426,8 @@ pub unsafe extern "C" fn paritas_reconstruct(
 
 /// Recomputes all parity from the data and compares it. `shards` are k + m pointers. Returns
 /// PARITAS_CHECK_FAILED if parity differs from what the data gives; paritas_last_message() then
-/// tells which shards. Which shard is wrong it cannot tell: data whose parity all differs may be.
+/// tells which shards. It cannot tell which shard is wrong: if all parity differs, the fault may
+/// lie in the data.
 ///
 /// # Safety
 /// The pointers are null or as this describes.

@@ -12,7 +12,7 @@ use paritas_shards::{
 use crate::memory;
 use crate::status::{Failure, Result, guard, paritas_status};
 
-/// Nobody is told of progress.
+/// Ignores progress.
 const SILENT: paritas_shards::Progress<'static> = &|_| {};
 
 /// Writes the shards of the file at `file` into the `folder_count` folders of `folders`: shard i
@@ -62,8 +62,8 @@ fn encode(path: &PathBuf, code: Code, folders: Vec<PathBuf>, force: bool) -> Res
     Ok(())
 }
 
-/// Looks for shards in files and folders, and chooses the only object, or that of the name or of
-/// the beginning of the id `wanted`.
+/// Looks for shards in files and folders, and chooses the object whose name or beginning of the id
+/// is `wanted`; without `wanted`, the only object.
 fn with_object<T>(
     paths: &[PathBuf],
     wanted: Option<&str>,
@@ -115,7 +115,7 @@ unsafe fn on_object<T>(
 /// Writes an object to the file `output`, from the shards found in the `path_count` files and
 /// folders of `paths`. `object` chooses one by its name or the beginning of its id; it may be null
 /// if there is only one. If `output` exists, the call is refused with PARITAS_ARGUMENTS unless
-/// `force` is set. The file gets its name when it is complete and its digest is right.
+/// `force` is set. The file appears under its name when it is complete and its digest is right.
 ///
 /// # Safety
 /// The pointers are null or as this describes.
@@ -137,27 +137,29 @@ pub unsafe extern "C" fn paritas_file_decode(
     })
 }
 
-/// What verification found. Numbers of shards count the parts that a code of several stages stores.
+/// The result of a verification. In a code of several stages, the numbers of shards count the parts
+/// that are stored.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct paritas_verify_report {
-    /// Shards that are there and intact.
+    /// Shards that are present and intact.
     pub intact: usize,
     /// Shards that are damaged.
     pub damaged: usize,
     /// Shards that are missing or cannot be read.
     pub missing: usize,
-    /// How many more shards may be lost, whichever they are.
+    /// Number of further shards that may be lost, whichever they are.
     pub tolerable: usize,
     /// Bytes of the object; 0 if they are unknown.
     pub object_bytes: u64,
 }
 
 /// Verifies every byte of an object's shards, given as for paritas_file_decode(). Returns
-/// PARITAS_OK if all is intact, PARITAS_REPAIRABLE if it can be repaired, PARITAS_LOST if not,
-/// PARITAS_IO if that depends on shards that cannot be read, and PARITAS_CHECK_FAILED if the shards
-/// contradict each other. In all of these cases `found` receives the report, unless it is null.
-/// Unless all is intact, paritas_last_message() tells what is wrong.
+/// PARITAS_OK if all shards are intact, PARITAS_REPAIRABLE if the object can be repaired,
+/// PARITAS_LOST if it cannot, PARITAS_IO if this depends on shards that cannot be read, and
+/// PARITAS_CHECK_FAILED if the shards contradict each other. In all of these cases `found` receives
+/// the report, unless it is null. Unless all shards are intact, paritas_last_message() tells what
+/// is wrong.
 ///
 /// # Safety
 /// The pointers are null or as this describes.
@@ -177,7 +179,8 @@ pub unsafe extern "C" fn paritas_file_verify(
     })
 }
 
-/// Verifies an object. The verdict stands beside the report, which is told in any case.
+/// Verifies an object. Returns the verdict apart from the report, because the caller gets the
+/// report even if the verdict is an error.
 fn verify(object: &Object) -> Result<(Result<()>, paritas_verify_report)> {
     let report = paritas_shards::verify(object, None, SILENT)?;
     let count = |states: &[ShardState]| {
@@ -205,9 +208,9 @@ fn verify(object: &Object) -> Result<(Result<()>, paritas_verify_report)> {
     Ok((verdict, found))
 }
 
-/// Writes those shards of an object anew that are damaged or missing, into the folder `to`, or
-/// where they belong if `to` is null. The object is given as for paritas_file_decode(). `repaired`
-/// receives the number of shards that were written, unless it is null.
+/// Writes the damaged and missing shards of an object anew, into the folder `to`, or where they
+/// belong if `to` is null. The object is given as for paritas_file_decode(). `repaired` receives
+/// the number of shards that were written, unless it is null.
 ///
 /// # Safety
 /// The pointers are null or as this describes.

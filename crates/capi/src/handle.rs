@@ -1,8 +1,8 @@
-//! Handles: what C keeps between calls.
+//! Handles: pointers that C keeps between calls.
 //!
-//! A handle is a pointer to a value with a mark before it that tells its kind. So a handle of
-//! another kind is refused. A handle that has been freed is also refused, as long as its memory has
-//! not been used again. The types that C sees are empty; [`Handle::Value`] is what they stand for.
+//! A handle is a pointer to a value. A mark before the value tells its kind, so a handle of another
+//! kind is refused. A handle that has been freed is also refused, as long as its memory has not
+//! been used again. The types that C sees are empty; they stand for a [`Handle::Value`].
 
 use std::ptr;
 
@@ -11,7 +11,7 @@ use crate::status::{Failure, Result};
 
 /// A kind of handle.
 pub(crate) trait Handle {
-    /// What a handle of this kind points to.
+    /// The value that a handle of this kind points to.
     type Value: Send + Sync;
     /// Name of the kind in messages.
     const NAME: &'static str;
@@ -29,7 +29,7 @@ fn mark<H: Handle>() -> u64 {
     H::NAME.as_bytes().iter().fold(0xCBF2_9CE4_8422_2325, step)
 }
 
-/// Makes a handle of what `make` returns, and stores it in `to`; on failure stores null.
+/// Makes a handle for the value that `make` returns, and stores it in `to`; on failure stores null.
 ///
 /// # Safety
 /// `to` is null or valid for a write.
@@ -55,7 +55,7 @@ pub(crate) unsafe fn open<'a, H: Handle>(handle: *const H) -> Result<&'a H::Valu
     if marked.is_null() {
         return Err(Failure::arguments(format!("the {name} must not be null")));
     }
-    // SAFETY: every handle begins with its mark, of whatever kind it is.
+    // SAFETY: every handle of any kind begins with its mark.
     let found = || unsafe { ptr::addr_of!((*marked).mark).read_volatile() };
     if !marked.is_aligned() || found() != mark::<H>() {
         return Err(Failure::arguments(format!("{handle:p} is no {name}, or has been freed")));
@@ -67,7 +67,7 @@ pub(crate) unsafe fn open<'a, H: Handle>(handle: *const H) -> Result<&'a H::Valu
 /// Frees a handle. Null, and handles of another kind, are left alone.
 ///
 /// # Safety
-/// `handle` is null, or comes from [`give`] and is used by nobody.
+/// `handle` is null, or comes from [`give`] and is not in use.
 pub(crate) unsafe fn free<H: Handle>(handle: *mut H) -> Result<()> {
     match handle.is_null() {
         true => Ok(()),
@@ -76,7 +76,7 @@ pub(crate) unsafe fn free<H: Handle>(handle: *mut H) -> Result<()> {
     }
 }
 
-/// Frees a handle, and returns what it stood for. Handles of another kind are left alone.
+/// Frees a handle, and returns its value. Handles of another kind are left alone.
 ///
 /// # Safety
 /// As [`free`].
@@ -84,8 +84,8 @@ pub(crate) unsafe fn take<H: Handle>(handle: *mut H) -> Result<H::Value> {
     // SAFETY: as the caller promises.
     unsafe { open::<H>(handle) }?;
     let marked = handle.cast::<Marked<H::Value>>();
-    // SAFETY: `open` found a handle of this kind, which nobody else uses. The write is volatile, so
-    // that it is not left out although the memory is freed.
+    // SAFETY: `open` found a handle of this kind, which is not in use elsewhere. The write is
+    // volatile, so that the compiler keeps it although the memory is freed.
     unsafe {
         ptr::addr_of_mut!((*marked).mark).write_volatile(0);
         Ok(Box::from_raw(marked).value)

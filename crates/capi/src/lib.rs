@@ -6,7 +6,7 @@
 //! its introduction stands in `cbindgen.toml`.
 //!
 //! `unsafe` is what this crate is for, so it is allowed here. The contract of every function is the
-//! header's: pointers are null or valid for what the function says.
+//! header's: pointers are null, or valid as the function's description says.
 
 #![allow(unsafe_code)]
 #![allow(non_camel_case_types)] // types have the names that they have in C

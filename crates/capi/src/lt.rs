@@ -10,8 +10,8 @@ use crate::handle::{self, Handle};
 use crate::memory;
 use crate::status::{Failure, Result, guard, paritas_status, value};
 
-/// All blocks of an object, and what a decoder must know about them. May be used by several threads
-/// at once.
+/// All blocks of an object, and the information that a decoder needs about them. May be used by
+/// several threads at once.
 pub struct paritas_lt_blocks {
     _opaque: (),
 }
@@ -36,7 +36,7 @@ pub(crate) struct Encoded {
     info: Vec<u8>,
 }
 
-/// Encode: computes all blocks of an object by the code named `spec`, as "lt:k=1024,n=2048".
+/// Encode: computes all blocks of an object with the code named `spec`, such as "lt:k=1024,n=2048".
 ///
 /// # Safety
 /// The pointers are null or as this describes.
@@ -80,8 +80,8 @@ pub unsafe extern "C" fn paritas_lt_block_bytes(blocks: *const paritas_lt_blocks
     value(|| unsafe { handle::open(blocks) }.map(|encoded| encoded.blocks.block_bytes()))
 }
 
-/// Returns a block by its number, from 0 to n - 1; null if there is none. It lives as long as the
-/// set.
+/// Returns a block by its number, from 0 to n - 1; null for other numbers. The block lives as long
+/// as the set.
 ///
 /// # Safety
 /// `blocks` is null or a set of blocks.
@@ -101,8 +101,8 @@ pub unsafe extern "C" fn paritas_lt_block(
     block.unwrap_or(std::ptr::null())
 }
 
-/// Returns what a decoder must know: the code, lengths and checksums. Keep a copy of it with the
-/// blocks; this memory lives as long as the set. `bytes` receives its length.
+/// Returns the information that a decoder needs: the code, lengths and checksums. `bytes` receives
+/// its length. Keep a copy of it with the blocks; this memory lives as long as the set.
 ///
 /// # Safety
 /// The pointers are null or as this describes.
@@ -124,14 +124,14 @@ pub unsafe extern "C" fn paritas_lt_info(
 /// Frees a set of blocks. Null is allowed.
 ///
 /// # Safety
-/// `blocks` is null or a set of blocks that nobody uses.
+/// `blocks` is null or a set of blocks that is not in use.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn paritas_lt_blocks_free(blocks: *mut paritas_lt_blocks) {
     // SAFETY: as the caller promises.
     guard(|| unsafe { handle::free(blocks) });
 }
 
-/// DecInit: makes a decoder from what paritas_lt_info() returned, as `info_bytes` bytes.
+/// DecInit: makes a decoder from the `info_bytes` bytes that paritas_lt_info() returned.
 ///
 /// # Safety
 /// The pointers are null or as this describes.
@@ -159,13 +159,14 @@ unsafe fn locked<'a>(
 ) -> Result<MutexGuard<'a, LtDecoder<Vec<u8>>>> {
     // SAFETY: as the caller promises.
     let decoder = unsafe { handle::open(decoder) }?;
-    // A call that panicked has changed nothing: what can panic in it is the planner.
+    // A call that panicked has changed nothing: only the planner can panic in it.
     Ok(decoder.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
 /// DecPush: gives block number `number` to a decoder, which copies it. `ready` receives whether the
-/// object can be rebuilt; it may be null. A block that has been pushed before changes nothing; one
-/// whose checksum is wrong is PARITAS_CHECK_FAILED and changes nothing either.
+/// object can be rebuilt; it may be null. A block that has been pushed before changes nothing. A
+/// block whose checksum is wrong changes nothing either; the call then returns
+/// PARITAS_CHECK_FAILED.
 ///
 /// # Safety
 /// The pointers are null or as this describes.
@@ -220,7 +221,7 @@ pub unsafe extern "C" fn paritas_lt_dec_received(decoder: *const paritas_lt_deco
 /// Release: frees a decoder. Null is allowed.
 ///
 /// # Safety
-/// `decoder` is null or a decoder that nobody uses.
+/// `decoder` is null or a decoder that is not in use.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn paritas_lt_release(decoder: *mut paritas_lt_decoder) {
     // SAFETY: as the caller promises.

@@ -1,4 +1,4 @@
-//! Codecs from a bit matrix of the caller's own, and which losses a code survives.
+//! Codecs from a bit matrix that the caller gives, and the losses that a code survives.
 
 use std::ffi::c_char;
 
@@ -27,7 +27,7 @@ pub struct paritas_matrix_shape {
     pub vertical: i32,
 }
 
-/// How many losses of a number of shards a code survives.
+/// Number of losses of some number of shards that a code survives.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct paritas_survival {
@@ -43,8 +43,8 @@ pub struct paritas_survival {
 /// for each bit, row by row, as paritas_matrix() writes them: rows and columns are in the order of
 /// nodes and then of their packets. `count` is the number of bytes, m·w times k·w. A matrix with
 /// which the loss of a single shard is fatal is refused with PARITAS_ARGUMENTS. `options` may be
-/// null. The codec's spec holds the matrix: paritas_codec_new() and the functions for files take
-/// it.
+/// null. The codec's spec holds the matrix: paritas_codec_new() and the functions for files accept
+/// this spec.
 ///
 /// # Safety
 /// The pointers are null or as this describes.
@@ -73,7 +73,7 @@ pub unsafe extern "C" fn paritas_codec_of_matrix(
 }
 
 /// Makes a codec for the code of a bit matrix that is written as a text, as `paritas codes --help`
-/// describes. `options` may be null. Otherwise as paritas_codec_of_matrix().
+/// describes. `options` may be null. In all else like paritas_codec_of_matrix().
 ///
 /// # Safety
 /// The pointers are null or as this describes.
@@ -97,7 +97,7 @@ pub unsafe extern "C" fn paritas_codec_of_matrix_text(
 }
 
 /// Tries losses of `lost` shards: all sets of shards if there are at most `most`, otherwise `most`
-/// random ones, which are the same in every call.
+/// random sets, which are the same in every call.
 ///
 /// # Safety
 /// The pointers are null or as this describes.

@@ -1,4 +1,4 @@
-//! Pointers of a caller become references, slices and shards. Everything that can be checked is
+//! Turns a caller's pointers into references, slices and shards. Everything that can be checked is
 //! checked before the first reference is made.
 
 use std::ffi::{CStr, c_char};
@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 
 use crate::status::{Failure, Result};
 
-/// Number of shards of a call up to which it allocates nothing.
+/// Largest number of shards for which a call does not allocate memory.
 const ON_STACK: usize = 64;
 
 fn null(what: &str) -> Failure {
@@ -28,7 +28,7 @@ fn expect_usable<T>(pointer: *const T, what: &str) -> Result<()> {
     }
 }
 
-/// Stores a result for the caller, whose memory may never have been written before.
+/// Stores a result for the caller; the memory may be uninitialised.
 ///
 /// # Safety
 /// `to` is null, or valid for a write.
@@ -39,7 +39,8 @@ pub(crate) unsafe fn store<T>(to: *mut T, value: T, what: &str) -> Result<()> {
     Ok(())
 }
 
-/// Stores a result for the caller, unless `to` is null: then the caller does not want it.
+/// Stores a result for the caller, unless `to` is null, which means that the caller does not want
+/// it.
 ///
 /// # Safety
 /// As [`store`].
@@ -51,7 +52,8 @@ pub(crate) unsafe fn tell<T>(to: *mut T, value: T, what: &str) -> Result<()> {
     }
 }
 
-/// Returns the value at `pointer`, or `None` if it is null: then the caller leaves it out.
+/// Returns the value at `pointer`; `None` if it is null, which means that the caller leaves the
+/// value out.
 ///
 /// # Safety
 /// `pointer` is null, or valid for a read during `'a`.
@@ -64,7 +66,7 @@ pub(crate) unsafe fn optional<'a, T>(pointer: *const T, what: &str) -> Result<Op
     Ok(Some(unsafe { &*pointer }))
 }
 
-/// Returns the slice of `count` values at `pointer`. Without values it may be null.
+/// Returns the slice of `count` values at `pointer`, which may be null if `count` is 0.
 ///
 /// # Safety
 /// `pointer` is null, or valid for reads of `count` values during `'a`.
@@ -78,7 +80,7 @@ pub(crate) unsafe fn values<'a, T>(pointer: *const T, count: usize, what: &str) 
     Ok(unsafe { slice::from_raw_parts(pointer, count) })
 }
 
-/// Returns the slice of `count` values at `pointer`, to be written.
+/// Returns the slice of `count` values at `pointer`, for writing.
 ///
 /// # Safety
 /// `pointer` is null, or valid for reads and writes of `count` values during `'a`.
@@ -107,7 +109,7 @@ fn expect_size<T>(count: usize, what: &str) -> Result<()> {
 /// Returns a text in UTF-8.
 ///
 /// # Safety
-/// `pointer` is null, or to a text that ends with a null byte and lives during `'a`.
+/// `pointer` is null, or points to a text that ends with a null byte and lives during `'a`.
 pub(crate) unsafe fn text<'a>(pointer: *const c_char, what: &str) -> Result<&'a str> {
     if pointer.is_null() {
         return Err(null(what));
@@ -117,7 +119,7 @@ pub(crate) unsafe fn text<'a>(pointer: *const c_char, what: &str) -> Result<&'a 
     text.to_str().map_err(|_| Failure::arguments(format!("{what} must be UTF-8")))
 }
 
-/// Returns a path. On Unix any bytes are one, elsewhere UTF-8.
+/// Returns a path. On Unix it may have any bytes, elsewhere it must be UTF-8.
 ///
 /// # Safety
 /// As [`text`].
@@ -182,14 +184,14 @@ pub(crate) struct CallShards {
 }
 
 impl CallShards {
-    /// Takes the shards that a call reads and those that it writes, each with its length.
+    /// Takes the shards that a call reads and the shards that it writes, each with its length.
     ///
     /// # Errors
     /// If a pointer is null although its shard has bytes, or if a target overlaps another shard.
     ///
     /// # Safety
     /// Pointers that are not null are valid for their lengths, the targets for writes, while the
-    /// shards are used; nobody else writes the sources or touches the targets.
+    /// shards are used; no other code writes the sources, or reads or writes the targets.
     pub(crate) unsafe fn new(
         sources: impl IntoIterator<Item = (*const u8, usize)>,
         targets: impl IntoIterator<Item = (*mut u8, usize)>,
@@ -248,13 +250,13 @@ fn expect_shard(start: *const u8, bytes: usize, what: &str, number: usize) -> Re
 mod tests {
     use super::*;
 
-    /// Returns whether shards are refused that lie at these places of one piece of memory.
+    /// Returns whether shards at these places of one piece of memory are refused.
     fn is_refused(sources: &[(usize, usize)], targets: &[(usize, usize)]) -> bool {
         let mut memory = [0_u8; 64];
         let start = memory.as_mut_ptr();
         let at = |&(at, bytes): &(usize, usize)| (start.wrapping_add(at), bytes);
         let sources = sources.iter().map(at).map(|(start, bytes)| (start.cast_const(), bytes));
-        // SAFETY: all places lie in `memory`, which nobody else uses.
+        // SAFETY: all places lie in `memory`, which no other code uses.
         unsafe { CallShards::new(sources, targets.iter().map(at)) }.is_err()
     }
 

@@ -1,4 +1,4 @@
-//! Objects: one piece of memory as n shards, and back.
+//! Objects: one piece of memory is cut into n shards, and joined again.
 
 use paritas::Buffer;
 
@@ -8,9 +8,9 @@ use crate::memory::{self, CallShards};
 use crate::status::{Failure, Result, guard, paritas_status};
 
 /// Cuts an object into k data shards and computes the m parity shards. `shards` are k + m pointers;
-/// in a code of several stages (dpg), those to the shards that stand in the first one.
-/// Data shards have paritas_codec_data_len(codec, object_bytes) bytes, the last ones padded with
-/// zeros; paritas_codec_shard_len() tells the length of the others.
+/// in a code of several stages (dpg), pointers to the shards of the first stage only. Data shards
+/// have paritas_codec_data_len(codec, object_bytes) bytes, the last ones padded with zeros;
+/// paritas_codec_shard_len() returns the length of the parity shards.
 ///
 /// # Safety
 /// The pointers are null or as this describes.
@@ -49,7 +49,7 @@ pub unsafe extern "C" fn paritas_object_encode(
 
 /// Returns the bytes of a data shard, if the code's shards hold either data or parity.
 fn data_bytes(codec: &Shaped, object: usize) -> Result<usize> {
-    // Refuses codes whose shards hold both.
+    // Refuses codes whose shards hold both data and parity.
     codec.codec.encoder()?;
     match codec.codec.shard_len(object) {
         usize::MAX => Err(Failure::arguments(format!("no memory holds shards of {object} bytes"))),
@@ -68,9 +68,9 @@ fn fill(object: &[u8], shards: &mut [&mut [u8]]) {
     }
 }
 
-/// Puts an object together from its shards. `shards` are pointers to all shards of the code; null
-/// stands for a lost shard. Lost data is computed directly into `object`; no shard changes. Returns
-/// PARITAS_LOST if too many shards are lost.
+/// Joins an object from its shards. `shards` are pointers to all shards of the code; null stands
+/// for a lost shard. Lost data is computed directly into `object`; the shards stay unchanged.
+/// Returns PARITAS_LOST if too many shards are lost.
 ///
 /// # Safety
 /// The pointers are null or as this describes.
@@ -105,12 +105,12 @@ pub unsafe extern "C" fn paritas_object_decode(
     })
 }
 
-/// Writes an object of which `present` are the shards that there are. Data shards have `bytes`.
+/// Writes an object from the shards `present`. Data shards have `bytes` bytes.
 fn join(codec: &Shaped, present: Vec<Buffer<'_>>, object: &mut [u8], bytes: usize) -> Result<()> {
     if object.is_empty() {
         return Ok(());
     }
-    // The shard that reaches over the end of the object is computed beside it.
+    // The shard that extends beyond the end of the object is computed in separate memory.
     let mut beside = Vec::new();
     let mut end = None;
     let mut buffers = present;

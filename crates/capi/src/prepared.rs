@@ -9,8 +9,8 @@ use crate::handle::{self, Handle};
 use crate::memory::{self, CallShards};
 use crate::status::{Failure, Result, guard, paritas_status, value};
 
-/// One question of a codec, ready to run: which shards are read and which are computed is fixed.
-/// May be used by several threads at once, and lives on when the codec is freed.
+/// One question of a codec, ready to run: the shards that are read and the shards that are computed
+/// are fixed. May be used by several threads at once, and stays valid when the codec is freed.
 pub struct paritas_prepared {
     _opaque: (),
 }
@@ -118,7 +118,8 @@ pub unsafe extern "C" fn paritas_prepare_update(
 
 /// Prepares the update of parity by the difference alone: the only source is the XOR of the old and
 /// the new content of data shard `shard`; the targets are the m parity shards, which are changed in
-/// place. A store that sends changes to the nodes with parity then sends half the bytes.
+/// place. A store that sends changes to the nodes with parity sends only half of the bytes in this
+/// way.
 ///
 /// # Safety
 /// The pointers are null or as this describes.
@@ -194,7 +195,7 @@ pub unsafe extern "C" fn paritas_run(
 /// Frees a prepared call. Null is allowed.
 ///
 /// # Safety
-/// `prepared` is null or a prepared call that nobody uses.
+/// `prepared` is null or a prepared call that is not in use.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn paritas_prepared_free(prepared: *mut paritas_prepared) {
     // SAFETY: as the caller promises.

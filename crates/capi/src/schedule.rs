@@ -29,13 +29,13 @@ impl Handle for paritas_schedule {
 pub struct paritas_op {
     /// Number of the temporary or output that is written.
     pub target: u32,
-    /// Where its sources begin in the array of sources.
+    /// Index of its first source in the array of sources.
     pub first_source: u32,
     /// Number of its sources. 0 makes a cell of zeros.
     pub source_count: u32,
 }
 
-/// Where a cell is stored: as row `row` of shard `shard`.
+/// The place of a cell: row `row` of shard `shard`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct paritas_place {
@@ -51,21 +51,21 @@ pub struct paritas_place {
 pub struct paritas_schedule_view {
     /// The inputs, by number from 0.
     pub inputs: *const paritas_place,
-    /// How many inputs there are.
+    /// Number of inputs.
     pub input_count: usize,
-    /// How many temporaries there are. Their numbers follow those of the inputs.
+    /// Number of temporaries. Their numbers follow those of the inputs.
     pub temp_count: usize,
     /// The outputs. Their numbers follow those of the temporaries.
     pub outputs: *const paritas_place,
-    /// How many outputs there are.
+    /// Number of outputs.
     pub output_count: usize,
     /// The operations in the order in which they run.
     pub ops: *const paritas_op,
-    /// How many operations there are.
+    /// Number of operations.
     pub op_count: usize,
     /// The sources of all operations.
     pub sources: *const u32,
-    /// How many sources there are. The schedule costs as many XORs and copies.
+    /// Number of sources, which is also the number of XORs and copies that the schedule costs.
     pub source_count: usize,
 }
 
@@ -117,8 +117,8 @@ impl Arrays {
 }
 
 /// Plans how the `lost_count` shards that `lost` numbers are computed from all others. If
-/// `lost_count` is 0, plans how parity is computed from data. Only for codes in the packet layout;
-/// others are refused with PARITAS_ARGUMENTS.
+/// `lost_count` is 0, plans how parity is computed from data. The code must be in the packet
+/// layout; other codes are refused with PARITAS_ARGUMENTS.
 ///
 /// # Safety
 /// The pointers are null or as this describes.
@@ -198,7 +198,7 @@ pub unsafe extern "C" fn paritas_schedule_text(schedule: *const paritas_schedule
 /// Frees a schedule. Null is allowed.
 ///
 /// # Safety
-/// `schedule` is null or a schedule that nobody uses.
+/// `schedule` is null or a schedule that is not in use.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn paritas_schedule_free(schedule: *mut paritas_schedule) {
     // SAFETY: as the caller promises.

@@ -1,4 +1,4 @@
-//! What a call reports: a status, and the message of the thread's last error.
+//! The outcome of a call: a status, and the message of the thread's last error.
 
 use std::cell::RefCell;
 use std::ffi::{CString, c_char, c_int};
@@ -17,15 +17,16 @@ pub enum paritas_status {
     PARITAS_LOST = 2,
     /// Bad arguments: a spec, a parameter, a pointer, a number of shards or a length.
     PARITAS_ARGUMENTS = 3,
-    /// No shard set was recognised, or there is no object of this name.
+    /// No shards were recognised, or there is no object of this name.
     PARITAS_NOT_RECOGNISED = 4,
-    /// The final check of decoded data failed, or a block is not the one that it is said to be.
+    /// The final check of decoded data failed, or a block is not the block that the caller says it
+    /// is.
     PARITAS_CHECK_FAILED = 5,
     /// Input or output failed.
     PARITAS_IO = 6,
     /// A fault of Paritas.
     PARITAS_INTERNAL = 7,
-    /// The system does not have enough memory, or the volume file allows too little.
+    /// The system lacks memory, or the volume file allows too little.
     PARITAS_MEMORY = 8,
 }
 
@@ -107,11 +108,11 @@ fn remember(message: String) {
     let mut bytes = message.into_bytes();
     bytes.truncate(bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len()));
     let message = CString::new(bytes).unwrap_or_default();
-    // A thread that is ending has no last message any more.
+    // A thread that is ending no longer has a last message.
     let _ = LAST.try_with(|last| *last.borrow_mut() = message);
 }
 
-/// Runs the body of an exported function that is done or fails. No panic leaves it.
+/// Runs the body of an exported function that returns a status. A panic becomes a status, too.
 pub(crate) fn guard(call: impl FnOnce() -> Result<()>) -> paritas_status {
     match catch_unwind(AssertUnwindSafe(call)) {
         Ok(Ok(())) => PARITAS_OK,
@@ -137,19 +138,19 @@ pub(crate) fn value<T: Default>(call: impl FnOnce() -> Result<T>) -> T {
     value
 }
 
-/// Returns what was wrong in the last call of this thread that failed: a text in UTF-8, empty if
-/// none failed.
+/// Returns the message of the last failed call of this thread: a text in UTF-8, empty if no call
+/// has failed.
 ///
-/// Each thread has a message of its own, so no lock is needed, and what other threads do changes
-/// nothing. Ask on the thread whose call failed, before it calls anything else: the text stays
-/// valid until the next call of the same thread, or until that thread ends.
+/// Each thread has its own message, which calls of other threads do not change. Call this function
+/// on the thread whose call failed, before that thread makes another call: the text stays valid
+/// until the next call of the same thread, or until that thread ends.
 #[unsafe(no_mangle)]
 pub extern "C" fn paritas_last_message() -> *const c_char {
     LAST.try_with(|last| last.borrow().as_ptr()).unwrap_or(c"".as_ptr())
 }
 
-/// Returns what a status means, in a few English words, as "damaged, but repairable". The text
-/// stays valid for ever. A number that is no status is "unknown status".
+/// Returns the meaning of a status in a few English words, such as "damaged, but repairable". The
+/// text stays valid for ever. For a number that is not a status, it is "unknown status".
 #[unsafe(no_mangle)]
 pub extern "C" fn paritas_status_text(status: c_int) -> *const c_char {
     let is = |known: paritas_status| status == known as c_int;
@@ -168,7 +169,7 @@ pub extern "C" fn paritas_status_text(status: c_int) -> *const c_char {
     text.as_ptr()
 }
 
-/// Returns the version of the library, as "0.1.0".
+/// Returns the version of the library, such as "0.1.0".
 #[unsafe(no_mangle)]
 pub extern "C" fn paritas_version() -> *const c_char {
     concat!(env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast()

@@ -19,16 +19,17 @@ use crate::memory;
 use crate::status::{Failure, Result, guard, paritas_status, value};
 
 /// A volume: objects, each cut into shards on several nodes. May be used by several threads at
-/// once, but not in a process that was forked from the one that opened it: that opens it again.
+/// once, but only in the process that opened it. A process that was forked from it must open the
+/// volume again.
 pub struct paritas_volume {
     _private: [u8; 0],
 }
 
-/// What a handle stands for.
+/// The value behind a handle.
 pub struct Opened {
     volume: Volume,
     runner: Runner,
-    /// The process that has the threads.
+    /// The process in which the threads run.
     process: u32,
 }
 
@@ -94,11 +95,11 @@ pub unsafe extern "C" fn paritas_volume_open(
     })
 }
 
-/// Closes a volume. It may be null. Waits at most three seconds for nodes that do not answer. A
-/// process that was forked leaves the volume alone.
+/// Closes a volume. It may be null. Waits at most three seconds for nodes that do not answer. In a
+/// process that was forked from the one that opened the volume, does nothing.
 ///
 /// # Safety
-/// `volume` comes from paritas_volume_open(), and nobody uses it.
+/// `volume` is null, or comes from paritas_volume_open() and is not in use.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn paritas_volume_free(volume: *mut paritas_volume) {
     guard(|| match volume.is_null() {
@@ -113,8 +114,8 @@ pub unsafe extern "C" fn paritas_volume_free(volume: *mut paritas_volume) {
 }
 
 /// Stores an object of `bytes` bytes. An object of this name is replaced. When this returns
-/// PARITAS_OK, every reader finds the object; `owed`, which may be null, tells whether something is
-/// left for paritas_volume_repair().
+/// PARITAS_OK, every reader finds the object; `owed`, which may be null, receives whether something
+/// is left for paritas_volume_repair().
 ///
 /// # Safety
 /// The pointers are null or as this describes.
@@ -140,7 +141,7 @@ pub unsafe extern "C" fn paritas_volume_put(
     })
 }
 
-/// Stores the file at `file` with its mode and time, as paritas_volume_put().
+/// Stores the file at `file` with its mode and time. In all else like paritas_volume_put().
 ///
 /// # Safety
 /// The pointers are null or as this describes.
@@ -166,7 +167,7 @@ pub unsafe extern "C" fn paritas_volume_put_file(
     })
 }
 
-/// What is known of an object of a volume.
+/// Facts about an object of a volume.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct paritas_volume_object {
@@ -176,7 +177,7 @@ pub struct paritas_volume_object {
     pub digest: [u8; 32],
 }
 
-/// Finds an object. There is none of this name if the outcome is PARITAS_NOT_RECOGNISED.
+/// Finds an object. Returns PARITAS_NOT_RECOGNISED if there is no object of this name.
 ///
 /// # Safety
 /// The pointers are null or as this describes.
@@ -197,7 +198,8 @@ pub unsafe extern "C" fn paritas_volume_stat(
 }
 
 /// Reads `bytes` bytes of an object into `target`, from the byte `start` on. A range beyond the
-/// object is refused. Of the whole object the digest is checked, of a part each block that is read.
+/// object is refused. If the whole object is read, its digest is checked; if a part is read, each
+/// block that is read is checked.
 ///
 /// # Safety
 /// The pointers are null or as this describes.
@@ -222,8 +224,8 @@ pub unsafe extern "C" fn paritas_volume_get(
     })
 }
 
-/// Writes an object to the file `output`, which gets its name when it is complete and its digest is
-/// right. An existing file is refused unless `force` is set.
+/// Writes an object to the file `output`, which appears under its name when it is complete and its
+/// digest is right. An existing file is refused unless `force` is set.
 ///
 /// # Safety
 /// The pointers are null or as this describes.
@@ -262,7 +264,7 @@ pub unsafe extern "C" fn paritas_volume_remove(
 }
 
 /// The names of objects of a volume, in order, with their lengths. May be used by several threads
-/// at once, and lives on when the volume is freed.
+/// at once, and stays valid when the volume is freed.
 pub struct paritas_listing {
     _private: [u8; 0],
 }
@@ -272,7 +274,7 @@ impl Handle for paritas_listing {
     const NAME: &'static str = "listing";
 }
 
-/// Lists the objects whose names begin with `prefix`, all of them if it is null or empty.
+/// Lists the objects whose names begin with `prefix`; all objects if it is null or empty.
 ///
 /// # Safety
 /// The pointers are null or as this describes.
@@ -310,7 +312,7 @@ pub unsafe extern "C" fn paritas_listing_count(listing: *const paritas_listing) 
     value(|| Ok(unsafe { handle::open(listing) }?.len()))
 }
 
-/// Returns the object of this number of a listing.
+/// Returns the object with this number in a listing.
 ///
 /// # Safety
 /// `listing` is null or a handle that lives during `'a`.
@@ -351,7 +353,7 @@ pub unsafe extern "C" fn paritas_listing_bytes(
 /// Frees a listing. It may be null.
 ///
 /// # Safety
-/// `listing` comes from paritas_volume_list(), and nobody uses it.
+/// `listing` is null, or comes from paritas_volume_list() and is not in use.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn paritas_listing_free(listing: *mut paritas_listing) {
     // SAFETY: as the caller promises.
@@ -362,21 +364,21 @@ pub unsafe extern "C" fn paritas_listing_free(listing: *mut paritas_listing) {
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct paritas_volume_verdict {
-    /// Shards that are whole on no node.
+    /// Shards that no node holds whole.
     pub missing: usize,
-    /// How many more nodes may be lost, whichever they are.
+    /// Number of further nodes that may be lost, whichever they are.
     pub tolerable: usize,
-    /// The stage that its parity has reached, from 1; 0 if it is kept beside its name, because it
-    /// is small.
+    /// The stage that the object's parity has reached, from 1; 0 if the object is so small that it
+    /// is kept beside its name.
     pub stage: usize,
     /// Number of stages of its code.
     pub stages: usize,
 }
 
 /// Looks for the shards of an object on all nodes; with `deep`, reads every block of them. Returns
-/// PARITAS_OK if all is intact, PARITAS_REPAIRABLE if paritas_volume_repair() can restore it,
-/// PARITAS_LOST if not, and PARITAS_IO if that depends on nodes that did not answer. Unless all is
-/// intact, paritas_last_message() tells what is wrong. `found` may be null.
+/// PARITAS_OK if the object is intact, PARITAS_REPAIRABLE if paritas_volume_repair() can restore
+/// it, PARITAS_LOST if it cannot, and PARITAS_IO if this depends on nodes that did not answer.
+/// Unless the object is intact, paritas_last_message() tells what is wrong. `found` may be null.
 ///
 /// # Safety
 /// The pointers are null or as this describes.
@@ -414,7 +416,7 @@ fn outcome(verdict: &Verdict) -> Result<()> {
     }
 }
 
-/// Returns what was wrong on nodes, for the end of a message.
+/// Returns the problems of nodes, for the end of a message.
 fn flaws(flaws: &[Flaw]) -> String {
     let separator = |number| if number == 0 { ": " } else { "; " };
     flaws.iter().enumerate().map(|(number, flaw)| format!("{}{flaw}", separator(number))).collect()
@@ -422,7 +424,7 @@ fn flaws(flaws: &[Flaw]) -> String {
 
 /// Makes an object whole again; with `deep`, reads every block of it first. `repaired` receives the
 /// number of shards that were written; it may be null. Returns PARITAS_REPAIRABLE if something is
-/// left for another repair; then paritas_last_message() tells what is wrong on nodes.
+/// left for another repair; paritas_last_message() then tells the problems of nodes.
 ///
 /// # Safety
 /// The pointers are null or as this describes.
@@ -450,9 +452,9 @@ pub unsafe extern "C" fn paritas_volume_repair(
 pub struct paritas_volume_state {
     /// Nodes of the volume.
     pub nodes: usize,
-    /// Nodes that are of no use now.
+    /// Nodes that cannot be used now.
     pub failing: usize,
-    /// How many nodes may be lost, whichever they are.
+    /// Number of nodes that may be lost, whichever they are.
     pub tolerable: usize,
     /// Objects that wait for paritas_volume_repair().
     pub owed: usize,
@@ -460,11 +462,11 @@ pub struct paritas_volume_state {
     pub backlog: usize,
 }
 
-/// Asks all nodes of a volume. Returns PARITAS_OK if they are of use and nothing waits for repair,
-/// PARITAS_REPAIRABLE if some fail or objects wait, and PARITAS_IO if more nodes fail than may be
-/// lost. A node that has been of use since the volume was opened counts as of use; to see the
-/// present, open the volume anew. Unless all is right, paritas_last_message() tells what is wrong.
-/// `found` may be null.
+/// Asks all nodes of a volume. Returns PARITAS_OK if all nodes work and no object waits for repair,
+/// PARITAS_REPAIRABLE if some nodes fail or objects wait, and PARITAS_IO if more nodes fail than
+/// may be lost. A node that has worked since the volume was opened counts as working; to see the
+/// current state, open the volume anew. Unless the outcome is PARITAS_OK, paritas_last_message()
+/// tells what is wrong. `found` may be null.
 ///
 /// # Safety
 /// The pointers are null or as this describes.
@@ -501,8 +503,8 @@ pub unsafe extern "C" fn paritas_volume_status(
     })
 }
 
-/// The memory of a caller, lent to readers until this is dropped. A reader may be on a thread that
-/// outlives a call that failed.
+/// The memory of a caller, lent to readers until this value is dropped. A reader may run on a
+/// thread that outlives a failed call.
 struct Lent(Arc<Mutex<Option<ReadPiece>>>);
 
 struct ReadPiece(*const u8, usize);

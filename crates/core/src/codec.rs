@@ -3,8 +3,8 @@
 //! Most callers work with objects and shards ([`Codec::split`], [`Codec::encode`],
 //! [`Codec::reconstruct`], [`Codec::verify`], [`Codec::join`], in `objects`). Each of these calls
 //! comes down to [`Codec::compute`], which takes the cells at hand, the cells that are wanted, and
-//! the buffers. A question that has never been asked is answered without a plan; one that is asked
-//! about many bytes is planned and compiled once, and its program kept (`answer`).
+//! the buffers. At first a question is answered without a plan. Once it has been asked about many
+//! bytes, it is planned and compiled, and its program is kept (`answer`).
 
 mod answer;
 mod cache;
@@ -83,9 +83,10 @@ pub struct Codec {
 }
 
 impl Codec {
-    /// Creates a codec for `k` shards of data and `m` of parity, of which any `m` may be lost. Its
-    /// code is `K+M`: Cauchy Reed-Solomon with the fewest XORs that are known. From 32 + 32 shards
-    /// on, and up to 256, it is `backblaze`, whose transforms take fewer operations.
+    /// Creates a codec for `k` shards of data and `m` shards of parity. Any `m` of these k + m
+    /// shards may be lost. Its code is `K+M`: Cauchy Reed-Solomon with the fewest XORs known. If
+    /// `k` and `m` are at least 32 and k + m is at most 256, the code is `backblaze` instead, whose
+    /// transforms take fewer operations.
     ///
     /// # Errors
     /// If `k` or `m` is 0, or if the code is too large ([`crate::ErrorKind::Parameters`]). The
@@ -147,18 +148,17 @@ impl Codec {
         self.engine.setup.kernel()
     }
 
-    /// Returns the reason for which [`Codec::kernel`] cannot run some program, if there is one: the
-    /// system forbids executable memory, the check of compiled code found a wrong result, or the
-    /// program cannot be compiled (its packets are not whole registers, for example). The tiled
-    /// kernel with the same registers then serves.
+    /// Returns why [`Codec::kernel`] cannot run some program; `None` if it has run all programs so
+    /// far. Possible reasons: the system forbids executable memory, the check of compiled code
+    /// found a wrong result, or the program cannot be compiled (its packets are not whole
+    /// registers, for example). The tiled kernel with the same registers then runs instead.
     pub fn fallback(&self) -> Option<String> {
         self.engine.fallback()
     }
 
-    /// Returns how threads share the work of the questions so far: as
-    /// [`CodecOptions::split`] says, or by stripe. What cannot be shared otherwise is split by
-    /// stripe: a single node or row, a packet of one cache line, an update, and all work of one
-    /// thread.
+    /// Returns how threads share the work of the questions so far: as [`CodecOptions::split`] says,
+    /// or by stripe. Some work can only be split by stripe: a single node or row, a packet of one
+    /// cache line, an update, and all work of one thread.
     pub fn split_in_use(&self) -> Split {
         self.engine.split_in_use()
     }
@@ -192,12 +192,13 @@ impl Codec {
 
     /// Computes the cells of `want` from those of `have`. Buffers with wanted cells are
     /// [`Buffer::Target`], and other buffers that are read are [`Buffer::Source`]; the rest may be
-    /// absent. Buffers that are missing at the end are absent, and any after the last are ignored.
+    /// absent. If `buffers` is shorter than [`Codec::buffer_count`], the remaining buffers are
+    /// absent; if it is longer, the rest is ignored.
     ///
     /// # Errors
     /// If the cells of `have` do not determine all wanted cells ([`crate::ErrorKind::NotEnough`]);
-    /// if the code lacks a cell of either set, or one is read or computed that no buffer holds
-    /// ([`crate::ErrorKind::Parameters`]); or if the buffers do not fit
+    /// if the code lacks a cell of either set, or if no buffer holds a cell that is read or
+    /// computed ([`crate::ErrorKind::Parameters`]); or if the buffers do not fit
     /// ([`crate::ErrorKind::Buffers`], [`crate::ErrorKind::Length`]).
     pub fn compute(
         &self,
@@ -208,8 +209,8 @@ impl Codec {
         self.engine.compute(have, want, buffers)
     }
 
-    /// Returns whether the cells of `want` can be computed from those of `have`. The schedule is
-    /// planned and kept, so a later call that runs it does not plan again.
+    /// Returns whether the cells of `want` can be computed from those of `have`. The answer is
+    /// prepared and kept, so a later call that asks the same question need not prepare it again.
     pub fn solvable(&self, have: &CellSet, want: &CellSet) -> bool {
         self.engine.solvable(have, want)
     }
@@ -231,11 +232,12 @@ impl Codec {
     /// code of several stages only the first stage's parity is computed, and the nodes are those
     /// that hold cells at the end of that stage; [`Codec::promote`] computes the rest.
     ///
-    /// A shard may be encoded in parts, if each part begins at a multiple of [`Codec::strip`] and
-    /// ends at one or with the shard. Codes over bytes, as `backblaze`, may be cut anywhere.
+    /// A shard may be encoded in parts, if each part begins at a multiple of [`Codec::strip`], and
+    /// ends at such a multiple or at the end of the shard. Shards of codes over bytes, such as
+    /// `backblaze`, may be cut anywhere.
     ///
     /// # Errors
-    /// If a number of shards is wrong ([`crate::ErrorKind::Buffers`]), or a length
+    /// If the number of shards is wrong ([`crate::ErrorKind::Buffers`]), or the length of a shard
     /// ([`crate::ErrorKind::Length`]); or if a node holds both data and parity
     /// ([`crate::ErrorKind::Parameters`]): [`Codec::encode_nodes`] encodes codes of that kind, and
     /// [`LtEncoder`](crate::lt::LtEncoder) LT codes.
@@ -247,9 +249,9 @@ impl Codec {
         self.prepared_encoding()?.run(data, parity)
     }
 
-    /// Computes the parity of one or many groups of shards that lie in one buffer, each shard of
-    /// `stride` bytes: those of a group in node order, and groups one after the other. It suits
-    /// packets, of which a caller has many groups in one allocation.
+    /// Computes the parity of one or more groups of shards that lie in one buffer. Each shard has
+    /// `stride` bytes. The shards of a group lie in node order, and groups lie one after the other.
+    /// This suits network packets, if a caller keeps many groups of them in one allocation.
     ///
     /// ```
     /// let codec = paritas::Codec::new(4, 2)?;
@@ -313,7 +315,7 @@ impl Codec {
     /// ```
     ///
     /// # Errors
-    /// If there is no such node or it holds no data ([`crate::ErrorKind::Parameters`]), or if a
+    /// If `node` does not exist or holds no data ([`crate::ErrorKind::Parameters`]), or if the
     /// number of shards or a length is wrong ([`crate::ErrorKind::Buffers`],
     /// [`crate::ErrorKind::Length`]).
     pub fn update<P: AsMut<[u8]>>(
@@ -342,8 +344,8 @@ impl Codec {
     /// passed as well. If no node is lost, running does nothing.
     ///
     /// # Errors
-    /// If the present nodes do not determine the lost ones ([`crate::ErrorKind::NotEnough`]), if
-    /// there is no such node, or if a node is named twice ([`crate::ErrorKind::Parameters`]).
+    /// If the present nodes do not determine the lost ones ([`crate::ErrorKind::NotEnough`]), or if
+    /// a node does not exist or is named twice ([`crate::ErrorKind::Parameters`]).
     pub fn reconstructor<N: Into<NodeId> + Copy>(
         &self,
         present: &[N],
@@ -370,7 +372,7 @@ impl Codec {
     /// order; they are changed in place.
     ///
     /// # Errors
-    /// If there is no such node or it holds no data, or if some node holds data and parity
+    /// If `node` does not exist or holds no data, or if some node holds both data and parity
     /// ([`crate::ErrorKind::Parameters`]).
     pub fn updater(&self, node: impl Into<NodeId>) -> Result<Prepared> {
         self.changer(node.into(), Change::OldAndNew)
@@ -436,8 +438,8 @@ impl Codec {
     /// ```
     ///
     /// # Errors
-    /// If the plan computes a cell wrongly, names cells that the code does not have, or is for
-    /// words ([`crate::ErrorKind::Schedule`]); if no buffer holds some cell of the plan
+    /// If the plan computes a cell wrongly, names cells that the code lacks, or is for words
+    /// ([`crate::ErrorKind::Schedule`]); if some cell of the plan is in no buffer
     /// ([`crate::ErrorKind::Parameters`]); if the buffers do not fit
     /// ([`crate::ErrorKind::Buffers`], [`crate::ErrorKind::Length`]).
     pub fn run(&self, plan: &Plan, buffers: &mut [Buffer<'_>]) -> Result<()> {
@@ -465,8 +467,8 @@ impl Codec {
         Err(Error::parameters(message).at(node.index()))
     }
 
-    /// Restates in shards an error that is about cells. `present` is the number of shards at hand
-    /// at the end of `stage`.
+    /// Rewrites an error about missing cells so that it counts shards. `present` is the number of
+    /// shards at hand at the end of `stage`.
     fn by_shards(&self, error: Error, stage: u8, present: usize) -> Error {
         let code = self.code();
         if error.kind() != ErrorKind::NotEnough || code.graph().is_some() {

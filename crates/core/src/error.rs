@@ -2,8 +2,9 @@
 //!
 //! Every message names the thing that is wrong and its number and, where there is one, the nearest
 //! value that would be right. A caller that reacts to errors need not parse the message:
-//! [`Error::kind`] tells what sort of thing is wrong, [`Error::node`] where, [`Error::expected`]
-//! and [`Error::given`] by how much, and [`std::error::Error::source`] what the system said.
+//! [`Error::kind`] tells what kind of thing is wrong, [`Error::node`] which node,
+//! [`Error::expected`] and [`Error::given`] which numbers, and [`std::error::Error::source`] what
+//! the system said.
 
 use std::sync::Arc;
 use std::{fmt, io};
@@ -25,7 +26,7 @@ pub struct Error {
 pub enum ErrorKind {
     /// A spec that does not parse, names no known family, or has unknown or missing keys.
     Spec,
-    /// A value that a code, a family or a call cannot serve.
+    /// A value that a code, a family or a call does not accept.
     Parameters,
     /// The cells at hand do not determine all wanted cells.
     NotEnough,

@@ -75,7 +75,7 @@ pub mod lt;
 mod plan;
 mod run;
 
-/// What codes are made of: cells, their places, matrices and fields; and codes of one's own.
+/// What codes are made of: cells, their places, matrices and fields; and codes that a user defines.
 pub mod code {
     pub use crate::define::bitmatrix::BitMatrix;
     pub use crate::define::builder::CodeBuilder;
@@ -96,7 +96,7 @@ pub mod erasure {
     pub use crate::plan::survival::{Survival, survival};
 }
 
-/// For those who compare codes: schedules as data, and what is known about them.
+/// For comparing codes: schedules as data, and what is known about them.
 #[cfg(feature = "research")]
 pub mod research {
     pub use crate::codec::explain::{Call, ExplainedPart, Explanation};

@@ -6,17 +6,18 @@
 use std::ops::Range;
 use std::time::Duration;
 
-/// Number of data nodes, and of parity nodes, from which `k+m` names a code of transforms. Encoding
-/// and recovering all losses that may be take fewer operations from there on than in packets, if a
-/// product counts as three: it is one instruction with GFNI, and six where half bytes are looked
-/// up. (Operations for each vector of a shard: 32+32 2,788 in packets and 2,649 by transforms;
-/// 64+64 12,617 and 6,148; 24+24 1,634 and 2,340; 128+16 6,167 and 11,033.)
+/// Smallest number of data nodes, and of parity nodes, for which `k+m` names a code that is
+/// computed by transforms. From there on, transforms encode, and recover as many nodes as may be
+/// lost, in fewer operations than packets take, if a product counts as three operations: it is one
+/// instruction with GFNI, and six where half bytes are looked up. (Operations for each vector of a
+/// shard: 32+32 2,788 in packets and 2,649 by transforms; 64+64 12,617 and 6,148; 24+24 1,634 and
+/// 2,340; 128+16 6,167 and 11,033.)
 pub(crate) const WIDE: usize = 32;
 
-/// Number of steps, each a cell looked at or a 64-bit word added, in which the losses that a matrix
-/// of one's own survives are tried when its code is made: about a tenth of a second. All losses of
-/// four nodes of 16+4 with w = 8 and of 20+4 with w = 5 are tried; of 20+6 with w = 8, all of
-/// three.
+/// Largest number of steps for trying which losses a user's matrix survives, when its code is made:
+/// about a tenth of a second. A step looks at one cell or adds one 64-bit word. For 16+4 with w = 8
+/// and 20+4 with w = 5, all losses of four nodes are tried; for 20+6 with w = 8, all losses of
+/// three nodes.
 pub(crate) const LOSSES_TRIED: u64 = 1 << 22;
 
 /// Largest number of operations of a schedule for which an order with few live values is tried.
@@ -26,7 +27,7 @@ pub(crate) const REORDERED_OPERATIONS: usize = 2000;
 /// Number of operands above which a schedule is split into groups of outputs that fit into
 /// registers, on machines with three-input XOR. In longer schedules, sharing costs more than it
 /// saves: values leave the registers, and code leaves the instruction cache. (AVX-512 on Zen 4:
-/// 20+6 with 750 operands is as fast in one way as in the other, 20+8 with 995 faster in groups.)
+/// 20+6 with 750 operands is equally fast in both ways, 20+8 with 995 is faster in groups.)
 pub(crate) const LONG_SCHEDULE: usize = 900;
 
 /// Largest number of operands of a schedule that is never cut between stripes.
@@ -42,8 +43,8 @@ pub(crate) const PIECES_JOINED: usize = 1600;
 /// that crosses the cut.
 pub(crate) const OPERANDS_A_CROSSING: usize = 8;
 
-/// Divisor that gives the smallest fraction of the operands that either side of a cut must have. A
-/// side that is smaller is not a stripe, but the end of a code of one stripe.
+/// Each side of a cut must have at least one part in `MOST_UNEVEN_CUT` of the operands. A smaller
+/// side is not a stripe, but the end of a code of one stripe.
 pub(crate) const MOST_UNEVEN_CUT: usize = 8;
 
 /// Bytes of buffers in a tile over which parts of a program run in turn: a present-day level-two
@@ -119,7 +120,7 @@ pub(crate) const TILED_BUDGET: usize = 256 * 1024;
 pub(crate) const BLOCK_SCRATCH_BYTES: usize = 1024 * 1024;
 
 /// Smallest and largest number of bytes of each long block in a tile. The smallest is what the
-/// widest registers sum side by side, so that an operation's pointers are looked up once; the
+/// widest registers sum side by side, so that the pointers of an operation are looked up once; the
 /// largest is a page.
 pub(crate) const BLOCK_TILE: Range<usize> = 512..4096;
 
@@ -127,12 +128,12 @@ pub(crate) const BLOCK_TILE: Range<usize> = 512..4096;
 pub(crate) const BLOCKS_AHEAD: usize = 4;
 
 /// Bytes of buffers that a program processes before it is compiled, unless a compiled kernel is
-/// requested by name. The tiled kernel processes as much in the time that compiling takes (half a
-/// millisecond for 10+4).
+/// requested by name. In the time that compiling takes (half a millisecond for 10+4), the tiled
+/// kernel processes about this many.
 pub(crate) const COMPILED_AFTER: usize = 2 << 20;
 
-/// Like [`COMPILED_AFTER`], for programs over words, which the tiled kernel multiplies a fifth as
-/// fast.
+/// Like [`COMPILED_AFTER`], for programs over words, where the tiled kernel has a fifth of the
+/// speed.
 pub(crate) const WORDS_COMPILED_AFTER: usize = 256 << 10;
 
 /// Largest number of 64-bit words of a generator that direct answers are solved on: 1 MiB. Wider
@@ -144,15 +145,15 @@ pub(crate) const DIRECT_GENERATOR: usize = 1 << 17;
 /// direct kernel runs over about as much.
 pub(crate) const PLANNED_AFTER: usize = 512 << 10;
 
-/// Like [`PLANNED_AFTER`], for each operand of a direct answer, where that is more. Planning takes
-/// longer than in proportion to the operands: 4 ms for 32+32 in words, 200 ms in packets, and
-/// 265 ms for 128+128 in words.
+/// Bytes of a shard for each operand of a direct answer, used instead of [`PLANNED_AFTER`] if the
+/// product is larger. The time of planning grows faster than the number of operands: 4 ms for 32+32
+/// in words, 200 ms in packets, and 265 ms for 128+128 in words.
 pub(crate) const PLANNED_AFTER_EACH: usize = 116;
 
-/// Number of operands of a direct answer from which its plan is made on a thread of its own. Fewer
-/// are planned by the call that has earned the plan, in as long as the direct answer ran before.
-/// (Planning takes 1.2 ms for 10+4 in packets, with some 300 operands, and 50 ms for encoding
-/// 128+128 in words, with 2,944.)
+/// Number of operands of a direct answer from which its plan is made on a thread of its own. With
+/// fewer operands, the call that reaches [`PLANNED_AFTER`] makes the plan, which takes about as
+/// long as the direct answer has run before. (Planning takes 1.2 ms for 10+4 in packets, with some
+/// 300 operands, and 50 ms for encoding 128+128 in words, with 2,944.)
 pub(crate) const PLANNED_ASIDE: usize = 1000;
 
 /// Total bytes of the buffers of a call above which stores are non-temporal, unless the machine's
@@ -163,8 +164,8 @@ pub(crate) const NONTEMPORAL_FROM: usize = 16 << 20;
 /// the machine's tuning says otherwise.
 pub(crate) const BYTES_A_THREAD: usize = BYTES_A_STEP;
 
-/// Bytes of buffers for each thread from which a call that belongs to no burst wakes another one.
-/// Below it, waking a thread costs more than it saves in one call.
+/// Smallest number of bytes of buffers for each thread for which a call outside a burst wakes
+/// another thread. Below it, waking a thread costs more than it saves in one call.
 pub(crate) const BYTES_TO_WAKE: usize = 1 << 20;
 
 /// Smallest number of bytes that a thread takes at a time: enough to make up for starting the
@@ -215,8 +216,9 @@ pub(crate) const TRANSFORM_TILE_BYTES: usize = 768 << 10;
 /// 3.8 microseconds with 32 KiB, 5.1 with 256.)
 pub(crate) const BYTES_TILE_BYTES: usize = 32 << 10;
 
-/// Number of operations of products that take as long as one of a transform, which goes through
-/// memory where products stay in registers. (Sapphire Rapids with GFNI, shards of 1 KiB, as many
-/// random losses as there is parity: 32+32 by products 7.8 microseconds and by a transform 9.4,
-/// with 1.4 products for an operation; 64+64 28 and 23, with 2.1; 128+128 108 and 50, with 4.)
+/// Number of operations of products that take as long as one operation of a transform. A
+/// transform's values go through memory; those of products stay in registers. (Sapphire Rapids with
+/// GFNI, shards of 1 KiB, m random losses: 32+32 takes 7.8 microseconds by products and 9.4 by a
+/// transform, with 1.4 operations of products for one of the transform; 64+64 takes 28 and 23, with
+/// 2.1; 128+128 takes 108 and 50, with 4.)
 pub(crate) const TRANSFORM_WEIGHT: usize = 2;

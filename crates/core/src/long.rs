@@ -3,16 +3,16 @@
 //! One code over thousands of blocks survives what many short codes side by side do not. Take 8,000
 //! blocks with 10 % of parity, and random damage that hits 5 % of them: stripes of 100 blocks lose
 //! data in 83 of 100 cases, one long code never. A long code should be *dense* (each parity block
-//! helps against each loss), free of chance, and fast on blocks that stream by once.
+//! helps against each loss), deterministic, and fast on blocks that stream by once.
 //!
 //! This one is systematic Reed-Solomon over GF(2^16), so any P lost blocks are recoverable, data
 //! and parity in any mixture, and a pattern of losses is recoverable or not by counting alone. The
 //! definition is one formula (`define/long.rs`). The points are chosen so that fast Fourier
 //! transforms apply it (`plan/transform/program.rs`): a block takes ten butterflies where P =
-//! 1,000, not a thousand products. The inverse of any part of the matrix is two vectors of factors
-//! round the same transforms (`plan/long/recovery.rs`), so no system is solved, and recovering
-//! takes no longer than adding. A kernel runs them over tiles in the second-level cache
-//! (`run/tiled/transform.rs`).
+//! 1,000, not a thousand products. The inverse of any part of the matrix is applied by the same
+//! transforms, with a vector of factors before them and another one after them
+//! (`plan/long/recovery.rs`). So no system of equations is solved, and recovering takes no longer
+//! than adding. A kernel runs them over tiles in the second-level cache (`run/tiled/transform.rs`).
 //!
 //! What else was considered:
 //!
@@ -87,8 +87,8 @@ impl LongCode {
     /// if the number of parity blocks, rounded up to a power of two, exceeds that of data blocks,
     /// rounded up as well.
     ///
-    /// Blocks have any even number of bytes, as in the crate; klauspost/reedsolomon and Leopard
-    /// have multiples of 64 alone.
+    /// A block may have any even number of bytes, as in the crate; klauspost/reedsolomon and
+    /// Leopard accept only multiples of 64.
     ///
     /// ```
     /// let code = paritas::long::LongCode::leopard(4, 2)?;
@@ -110,8 +110,7 @@ impl LongCode {
         self.matrix.data()
     }
 
-    /// The number of parity blocks, P. Losses up to this number are recoverable, whichever they
-    /// are.
+    /// The number of parity blocks, P. Any P lost blocks are recoverable.
     pub fn parity(&self) -> usize {
         self.matrix.parity()
     }
@@ -140,14 +139,14 @@ impl LongCode {
 
     /// Adds data blocks to parity blocks: `sums[i]` becomes `sums[i]` XOR the part that the data
     /// blocks `first`, `first + 1`, … have in parity block `rows[i]`. A block that is shorter than
-    /// the sums is taken to end with zeros, so a block that is not at hand may be empty. (In
-    /// Leopard's code, here and in all other calls, a data block is whole or empty.) Uses at most
-    /// `threads` threads; 0 means as many as the machine has.
+    /// the sums is treated as if zeros followed it, so a block that is not at hand may be empty.
+    /// (In Leopard's code, here and in all other calls, a data block is whole or empty.) Uses at
+    /// most `threads` threads; 0 means as many as the machine has.
     ///
     /// # Errors
-    /// If a data block or a row does not exist, if a row occurs twice, if there is not one sum for
-    /// each row, if the sums differ in length or their length is not a multiple of the granule, or
-    /// if a block is longer than the sums.
+    /// If a data block or a row does not exist, if a row occurs twice, if the number of sums is not
+    /// that of the rows, if the sums differ in length or their length is not a multiple of the
+    /// granule, or if a block is longer than the sums.
     pub fn add(
         &self,
         rows: &[usize],
@@ -172,13 +171,13 @@ impl LongCode {
         }
     }
 
-    /// Begins to add up data blocks for parity blocks of `bytes` bytes, none at first. Use it
-    /// instead of [`LongCode::add`] if the data blocks come in several calls and most parity blocks
-    /// are wanted: it takes as little as half of the time, and memory for [`LongCode::chunk`]
-    /// blocks.
+    /// Returns empty sums for parity blocks of `bytes` bytes, to which data blocks are then added.
+    /// Use them instead of [`LongCode::add`] if the data blocks come in several calls and most
+    /// parity blocks are wanted: they take as little as half of the time, and memory for
+    /// [`LongCode::chunk`] blocks.
     ///
     /// # Errors
-    /// If the system does not have that much memory ([`crate::ErrorKind::Memory`]).
+    /// If the system lacks that much memory ([`crate::ErrorKind::Memory`]).
     pub fn sums(&self, bytes: usize) -> Result<LongSums> {
         let room = bytes.checked_next_multiple_of(GRANULE).unwrap_or(usize::MAX);
         let kept = Pages::zeroed(self.chunk().saturating_mul(room))?;
@@ -217,9 +216,9 @@ impl LongCode {
     }
 }
 
-/// Data blocks that are added up; see [`LongCode::sums`]. It keeps a polynomial, and the parity
-/// blocks are its values: one transform makes them of it at the end, where [`LongCode::add`] makes
-/// one in each call.
+/// Sums of data blocks; see [`LongCode::sums`]. A polynomial is kept, whose values are the parity
+/// blocks. One transform computes these values at the end, where [`LongCode::add`] needs one
+/// transform in each call.
 ///
 /// ```
 /// let code = paritas::long::LongCode::new(5, 2)?;
@@ -245,8 +244,8 @@ pub struct LongSums {
 
 impl LongSums {
     /// Adds the data blocks `first`, `first + 1`, …, each of them once. A block that is shorter
-    /// than the parity blocks is taken to end with zeros. Uses at most `threads` threads; 0 means
-    /// as many as the machine has.
+    /// than the parity blocks is treated as if zeros followed it. Uses at most `threads` threads; 0
+    /// means as many as the machine has.
     ///
     /// # Errors
     /// If a data block does not exist, if one is longer than the parity blocks, or if the length of
@@ -262,8 +261,8 @@ impl LongSums {
     /// many as the machine has.
     ///
     /// # Errors
-    /// If a row does not exist, if one occurs twice, if there is not one parity block for each row,
-    /// or if one has another length.
+    /// If a row does not exist or occurs twice, if the number of parity blocks is not that of the
+    /// rows, or if a parity block has another length.
     pub fn parity(
         &mut self,
         rows: &[usize],
@@ -283,8 +282,7 @@ pub struct LongRecovery {
 }
 
 impl LongRecovery {
-    /// The parity blocks that are needed: the first of those at hand, as many as data blocks are
-    /// lost.
+    /// The parity blocks that are needed: the first ones at hand, one for each lost data block.
     pub fn rows(&self) -> &[usize] {
         self.plan.rows()
     }
@@ -300,9 +298,9 @@ impl LongRecovery {
     /// of a stream is. Uses at most `threads` threads; 0 means as many as the machine has.
     ///
     /// # Errors
-    /// If there is not one sum for each row and one buffer for each lost block, if the sums differ
-    /// in length or their length is not a multiple of the granule, or if a lost block is longer
-    /// than the sums.
+    /// If the number of sums is not that of the rows, or the number of buffers not that of the lost
+    /// blocks; if the sums differ in length or their length is not a multiple of the granule; or if
+    /// a lost block is longer than the sums.
     pub fn recover(&self, sums: &[&[u8]], lost: &mut [&mut [u8]], threads: usize) -> Result<()> {
         run::long::run(&TransformProgram::recover(&self.plan), sums, lost, threads)
     }

@@ -85,8 +85,8 @@ impl LtOptions {
         Self { stores, ..self }
     }
 
-    /// Runs a schedule over whole blocks; `number` returns the number by which the caller knows an
-    /// output, for errors.
+    /// Runs a schedule over whole blocks. For error messages, `number` returns the caller's number
+    /// of an output.
     fn run<'b>(
         &self,
         schedule: &Schedule,
@@ -183,10 +183,10 @@ impl LtEncoder {
     /// k blocks of that length are longer than the object, the object is extended with zeros.
     ///
     /// # Errors
-    /// If there is not one block for each number ([`crate::ErrorKind::Buffers`]). If the object is
-    /// empty, if there is no block of some number, if a number occurs twice, or if the blocks are
-    /// too short for the object ([`crate::ErrorKind::Parameters`]). If the blocks differ in length
-    /// ([`crate::ErrorKind::Length`]).
+    /// If the number of blocks is not that of `numbers` ([`crate::ErrorKind::Buffers`]). If the
+    /// object is empty, if a number is not that of a block, if a number occurs twice, or if the
+    /// blocks are too short for the object ([`crate::ErrorKind::Parameters`]). If the blocks differ
+    /// in length ([`crate::ErrorKind::Length`]).
     pub fn encode_into(
         &self,
         object: &[u8],
@@ -267,7 +267,7 @@ pub struct LtDecoder<B = Vec<u8>> {
 }
 
 impl<B: AsRef<[u8]>> LtDecoder<B> {
-    /// Returns a decoder that has received no block; draws the graph.
+    /// Returns a decoder that has not received any block yet; draws the graph.
     ///
     /// # Errors
     /// As [`LtCode::graph`].
@@ -280,7 +280,7 @@ impl<B: AsRef<[u8]>> LtDecoder<B> {
     /// segments can share one graph.
     ///
     /// # Errors
-    /// If the graph has another number of data blocks or of blocks than the code.
+    /// If the graph and the code differ in the number of data blocks or of blocks.
     pub fn with_graph(info: &LtInfo, graph: &Graph, options: LtOptions) -> Result<Self> {
         let (needed, given) = ((info.data(), info.blocks()), (graph.data(), graph.blocks()));
         if given != needed {

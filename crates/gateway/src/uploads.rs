@@ -112,32 +112,14 @@ impl Store {
         let wanted = input.multipart_upload.and_then(|upload| upload.parts).unwrap_or_default();
         let etag = match upload.is_done() {
             // A client that did not get the answer asks again.
-            true => {
-                let found = self.object(&input.bucket, &input.key).await?;
-                if found.upload() != Some(upload.id()) {
-                    return Err(s3_error!(NoSuchUpload, "what it stored was replaced since"));
-                }
-                ObjectFacts::of(&found).etag
-            }
+            true => self.stored_etag(&upload, &input.bucket, &input.key).await?,
             false => {
                 let on = Conditions {
                     if_match: input.if_match,
                     if_none_match: input.if_none_match,
                     ..Conditions::default()
                 };
-                let name = upload.name().clone();
-                self.expect_for_write(&name, &on).await?;
-                let stored = upload.pieces().await.map_err(|error| told(&error))?;
-                let (pieces, etag) = chosen(&wanted, &stored)?;
-                let notes = [(ETAG.to_owned(), etag.clone())].into();
-                let report = upload
-                    .complete(pieces, notes, Default::default())
-                    .await
-                    .map_err(|error| told(&error))?;
-                self.keep_new(&report, &etag);
-                self.note_pieces();
-                self.collect_pieces(&name).await;
-                etag
+                self.join_pieces(upload, &wanted, &on).await?
             }
         };
         Ok(S3Response::new(CompleteMultipartUploadOutput {
@@ -147,6 +129,37 @@ impl Store {
             e_tag: Some(ETag::Strong(etag)),
             ..CompleteMultipartUploadOutput::default()
         }))
+    }
+
+    /// Returns the ETag of the object that a complete upload has stored.
+    async fn stored_etag(&self, upload: &Upload<'_>, bucket: &str, key: &str) -> S3Result<String> {
+        let found = self.object(bucket, key).await?;
+        if found.upload() != Some(upload.id()) {
+            return Err(s3_error!(NoSuchUpload, "what it stored was replaced since"));
+        }
+        Ok(ObjectFacts::of(&found).etag)
+    }
+
+    /// Stores the wanted pieces of an upload as an object, and returns its ETag.
+    async fn join_pieces(
+        &self,
+        upload: Upload<'_>,
+        wanted: &[CompletedPart],
+        on: &Conditions,
+    ) -> S3Result<String> {
+        let name = upload.name().clone();
+        self.expect_for_write(&name, on).await?;
+        let stored = upload.pieces().await.map_err(|error| told(&error))?;
+        let (pieces, etag) = chosen(wanted, &stored)?;
+        let notes = [(ETAG.to_owned(), etag.clone())].into();
+        let report = upload
+            .complete(pieces, notes, Default::default())
+            .await
+            .map_err(|error| told(&error))?;
+        self.keep_new(&report, &etag);
+        self.note_pieces();
+        self.collect_pieces(&name).await;
+        Ok(etag)
     }
 
     pub async fn abort(
@@ -196,17 +209,8 @@ impl Store {
     ) -> S3Result<S3Response<ListMultipartUploadsOutput>> {
         self.expect_bucket(&input.bucket).await?;
         let found = self.volume.uploads().await.map_err(|error| told(&error))?;
-        let prefix = input.prefix.clone().unwrap_or_default();
-        let upload = |upload: &Upload<'_>| {
-            let key = names::key_of(&input.bucket, upload.name())?;
-            key.starts_with(&prefix).then(|| MultipartUpload {
-                key: Some(key),
-                upload_id: Some(upload.id().to_owned()),
-                initiated: Some(timestamp(upload.begun())),
-                ..MultipartUpload::default()
-            })
-        };
-        let mut uploads: Vec<MultipartUpload> = found.iter().filter_map(upload).collect();
+        let prefix = input.prefix.as_deref().unwrap_or_default();
+        let mut uploads = uploads_below(&found, &input.bucket, prefix);
         let place = |upload: &MultipartUpload| (upload.key.clone(), upload.upload_id.clone());
         uploads.sort_by_key(place);
         let after = (input.key_marker.clone(), input.upload_id_marker.clone());
@@ -235,9 +239,39 @@ impl Store {
     }
 }
 
+/// Returns those of some uploads whose keys in a bucket begin with `prefix`.
+fn uploads_below(found: &[Upload<'_>], bucket: &str, prefix: &str) -> Vec<MultipartUpload> {
+    let upload = |upload: &Upload<'_>| {
+        let key = names::key_of(bucket, upload.name())?;
+        key.starts_with(prefix).then(|| MultipartUpload {
+            key: Some(key),
+            upload_id: Some(upload.id().to_owned()),
+            initiated: Some(timestamp(upload.begun())),
+            ..MultipartUpload::default()
+        })
+    };
+    found.iter().filter_map(upload).collect()
+}
+
 fn part_number(number: i32) -> S3Result<u32> {
     let number = u32::try_from(number).ok().filter(|number| (1..=MOST_PARTS).contains(number));
     number.ok_or_else(|| s3_error!(InvalidArgument, "part numbers are 1 to {MOST_PARTS}"))
+}
+
+/// Refuses part `number` as the one after `last` if the numbers do not ascend, or if `last` is too
+/// short for a part that another one follows.
+fn expect_next(last: &Piece, number: u32) -> S3Result<()> {
+    let &Piece { number: before, length, .. } = last;
+    match () {
+        () if before >= number => {
+            Err(s3_error!(InvalidPartOrder, "part {number} comes after {before}"))
+        }
+        () if length < LEAST_PART => Err(s3_error!(
+            EntityTooSmall,
+            "part {before} has {length} bytes; all but the last have at least {LEAST_PART}"
+        )),
+        () => Ok(()),
+    }
 }
 
 /// Returns the pieces that a client wants, and the ETag of the object that they are.
@@ -256,24 +290,7 @@ fn chosen(
         if part.e_tag.as_ref().is_some_and(|stated| stated.value() != etag) {
             return Err(missing());
         }
-        match pieces.last() {
-            Some(last) if last.number >= number => {
-                return Err(s3_error!(
-                    InvalidPartOrder,
-                    "part {number} comes after {}",
-                    last.number
-                ));
-            }
-            Some(last) if last.length < LEAST_PART => {
-                return Err(s3_error!(
-                    EntityTooSmall,
-                    "part {} has {} bytes; all but the last have at least {LEAST_PART}",
-                    last.number,
-                    last.length
-                ));
-            }
-            _ => {}
-        }
+        pieces.last().map_or(Ok(()), |last| expect_next(last, number))?;
         let digits =
             (0..etag.len() / 2).map(|at| u8::from_str_radix(&etag[2 * at..2 * at + 2], 16));
         hasher.update(digits.collect::<Result<Vec<u8>, _>>().map_err(|_| missing())?);

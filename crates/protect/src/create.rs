@@ -18,12 +18,12 @@ use std::time::SystemTime;
 
 use paritas::Pages;
 use paritas::long::{LongCode, LongSums};
-use paritas_shards::setters;
-use paritas_shards::staged::{StagedFile, has_temporary_name, publish};
 use paritas_store::error::{Error, ErrorKind, Result};
-use paritas_store::place::attributes::{Attributes, Timestamp};
+use paritas_store::place::attributes::{Access, Attributes, Timestamp};
 use paritas_store::progress::Progress;
+use paritas_store::setters;
 use paritas_store::shown::shown;
+use paritas_store::staging::{NewFile, Replace, StagedFile, commit_over, has_temporary_name};
 
 use crate::catalogue::{Catalogue, Details, Item, ItemKind, Older, Settings};
 use crate::coding::{Batches, passes_for_all};
@@ -242,25 +242,11 @@ pub(crate) fn plan_in(
     let label = label(job, &root, &starts)?;
     let folders = parity_folders(job, &root)?;
     let tree = Tree::walk(&root, &starts, &scope, threads);
-    refuse_skipped(&root, &starts, &tree)?;
-    let bytes: Vec<&[u8]> = starts.iter().map(Vec::as_slice).collect();
-    refuse_inside(&root, &bytes, &tree, &folders)?;
-    let old = protected_already(&root, &folders, job, &label)?;
-    let settings = Settings {
-        label: label.clone().into_bytes().into(),
-        root: whole_bytes(&root).into(),
-        starts: starts.into_iter().map(Into::into).collect(),
-        excludes: scope.excludes.lines(),
-        gitignore: scope.excludes.follow_gitignore(),
-        redundancy: job.redundancy.millionths(),
-        created: now(),
-        folders: match job.parity_dirs.is_empty() {
-            true => Vec::new(),
-            false => folders.iter().map(|folder| whole_bytes(folder).into()).collect(),
-        },
-        mounts: tree.mounts.iter().cloned().map(Into::into).collect(),
-        one_file_system: job.one_file_system,
-    };
+    let walked = WalkedFiles { root, starts, scope, tree };
+    walked.expect_usable(&folders)?;
+    let old = protected_already(&walked.root, &folders, job, &label)?;
+    let settings = walked.settings(job, &label, &folders);
+    let WalkedFiles { root, scope, tree, .. } = walked;
     let items = items(&root, &tree.found, |_| None, threads);
     let stream = stream(&root, &items);
     let mode = common_mode(&items);
@@ -284,6 +270,44 @@ pub(crate) fn plan_in(
         root,
     };
     Ok(order.plan(tree.skipped, scope.excludes.unmatched()))
+}
+
+/// The files of a job, as a walk has found them.
+struct WalkedFiles {
+    root: PathBuf,
+    /// The paths that were given, relative to the root.
+    starts: Vec<Vec<u8>>,
+    scope: Scope,
+    tree: Tree,
+}
+
+impl WalkedFiles {
+    /// Refuses paths that were given and cannot be protected, and folders for parity that lie among
+    /// the protected files.
+    fn expect_usable(&self, folders: &[PathBuf]) -> Result<()> {
+        refuse_skipped(&self.root, &self.starts, &self.tree)?;
+        let starts: Vec<&[u8]> = self.starts.iter().map(Vec::as_slice).collect();
+        refuse_inside(&self.root, &starts, &self.tree, folders)
+    }
+
+    /// Returns the settings of a new protection of the files.
+    fn settings(&self, job: &ProtectJob, label: &str, folders: &[PathBuf]) -> Settings {
+        Settings {
+            label: label.as_bytes().to_vec().into(),
+            root: whole_bytes(&self.root).into(),
+            starts: self.starts.iter().cloned().map(Into::into).collect(),
+            excludes: self.scope.excludes.lines(),
+            gitignore: self.scope.excludes.follow_gitignore(),
+            redundancy: job.redundancy.millionths(),
+            created: now(),
+            folders: match job.parity_dirs.is_empty() {
+                true => Vec::new(),
+                false => folders.iter().map(|folder| whole_bytes(folder).into()).collect(),
+            },
+            mounts: self.tree.mounts.iter().cloned().map(Into::into).collect(),
+            one_file_system: job.one_file_system,
+        }
+    }
 }
 
 impl LayerOrder {
@@ -370,7 +394,9 @@ pub fn protect(plan: &ProtectPlan, progress: Progress<'_>) -> Result<ProtectRepo
     order.folders.iter().try_for_each(|folder| make_folder(folder, order))?;
     let (targets, header) = (order.targets(), order.header(random_id()?, 0));
     let attributes = parity_attributes(&order.root, order.mode);
-    let files = StagedFile::create_all(targets.iter().cloned(), &attributes, false)?;
+    let access = Access::of_shards(&attributes);
+    let new = NewFile::all(targets.iter().cloned(), &Replace::Never, access);
+    let files = StagedFile::create_all(new, 0)?;
     let scanned = code_blocks(order, &header, &files, progress)?;
     let (items, mut skipped) = settled(order, &scanned);
     refuse_damaged(order, &items)?;
@@ -380,19 +406,13 @@ pub fn protect(plan: &ProtectPlan, progress: Progress<'_>) -> Result<ProtectRepo
         _ => None,
     });
     let (files_count, bytes) = (sizes.clone().count() as u64, sizes.sum());
-    let catalogue = Catalogue {
-        settings: order.settings.clone(),
-        older: order.older.clone(),
-        items,
-        checksums: scanned.checksums,
-    };
-    let catalogue = catalogue.encode()?;
+    let catalogue = encoded_catalogue(order, items, scanned.checksums)?;
     let parity_bytes = order.geometry.parity * order.geometry.block;
     let shape = CatalogueShape::choose(&catalogue, header.count, parity_bytes);
     let header = Header { catalogue: shape, ..header };
     write_catalogue(&header, &catalogue, |index| files.get(usize::from(index)))?;
     let old = || refuse_rivals(order).map(|()| existing(&order.replaced));
-    let warnings = publish(files, &order.all_folders(), old, order.sync)?;
+    let warnings = commit_over(&order.all_folders(), old, files, order.sync)?.warnings();
     skipped.splice(0..0, plan.skipped.iter().cloned());
     Ok(ProtectReport {
         id: order.protection,
@@ -407,6 +427,12 @@ pub fn protect(plan: &ProtectPlan, progress: Progress<'_>) -> Result<ProtectRepo
         gap_blocks,
         warnings,
     })
+}
+
+/// Returns the bytes of a layer's catalogue.
+fn encoded_catalogue(order: &LayerOrder, items: Vec<Item>, checksums: Vec<u64>) -> Result<Vec<u8>> {
+    let (settings, older) = (order.settings.clone(), order.older.clone());
+    Catalogue { settings, older, items, checksums }.encode()
 }
 
 /// Refuses to begin if a disk has no room for its parity files. What they will replace stands until

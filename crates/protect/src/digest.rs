@@ -1,6 +1,6 @@
 //! The digest of a file.
 
-use paritas_shards::Digest;
+use paritas_store::object::format::Digest;
 
 /// The first 16 bytes of the BLAKE3 digest of a file.
 pub type FileDigest = [u8; 16];

@@ -15,10 +15,10 @@ use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use paritas_shards::staged::{has_temporary_name, publish};
 use paritas_store::error::{Error, ErrorKind, Result};
 use paritas_store::place::attributes::Timestamp;
 use paritas_store::shown::{counted, shown};
+use paritas_store::staging::{commit_over, has_temporary_name};
 
 use crate::catalogue::{Catalogue, Details, FOLDER, Item, ItemKind, Settings, bad, check_path};
 use crate::digest::FileDigest;
@@ -294,9 +294,9 @@ impl Protection {
         let still_left = || {
             let now = in_folders(&folders)?.into_iter().filter(|one| one.id == self.id);
             let is_here = |path: &PathBuf| folders.iter().any(|one| path.parent() == Some(one));
-            Ok::<_, Error>(now.flat_map(|now| now.left).filter(is_here).collect())
+            Ok(now.flat_map(|now| now.left).filter(is_here).collect())
         };
-        let _: Result<Vec<String>> = publish(Vec::new(), &folders, still_left, false);
+        let _ = commit_over::<Error>(&folders, still_left, Vec::new(), false);
     }
 
     /// Returns the protected paths that the user gave, relative to the root.
@@ -589,46 +589,27 @@ fn newest(files: &[&ParityFile]) -> Option<(Header, Vec<u8>, Catalogue)> {
 fn assemble(known: KnownProtection<'_>, root: PathBuf) -> Result<Protection> {
     let KnownProtection { id, files, header, bytes, newest, .. } = known;
     let groups = layers(&files);
-    let files_of = |layer: Id| groups.iter().find(|group| group[0].header.layer == layer);
     let mut builder = Builder { entries: Vec::new(), layers: Vec::new() };
     let is_newer = |group: &&Vec<&ParityFile>| {
         let is_named = !group.iter().all(|file| has_temporary_name(&file.path));
         group[0].header.generation > header.generation && is_named
     };
     let mut unreadable_layers = groups.iter().filter(is_newer).count();
-    let kept = kept(&newest);
-    for (number, older) in (0..).zip(&newest.older) {
-        let Some((header, bytes, catalogue)) = files_of(older.layer).and_then(|g| catalogue(g))
-        else {
-            unreadable_layers += 1;
-            continue;
-        };
-        let dead: HashSet<u32> = older.dead.iter().copied().collect();
-        let file = |piece: u32, item| match kept.get(&(number, piece)) {
-            _ if dead.contains(&piece) => None,
-            newer => Some(newer.copied().unwrap_or(item)),
-        };
-        builder.add_layer(&header, files_of(older.layer), bytes, &catalogue, file)?;
-    }
+    unreadable_layers += builder.add_older(&newest, &groups)?;
     let file = |_, item| Some(item);
-    builder.add_layer(&header, files_of(header.layer), bytes, &newest, file)?;
+    builder.add_layer(&header, files_of(&groups, header.layer), bytes, &newest, file)?;
     builder.add_others(&newest);
     if unreadable_layers > 0 {
         builder.drop_orphans();
     }
     let (entries, layers) = builder.finish()?;
-    let used = layers.iter().flat_map(|layer| layer.files.iter().flatten());
-    let used: HashSet<&Path> = used.map(|file| file.path.as_path()).collect();
-    let stray: Vec<&&ParityFile> =
-        files.iter().filter(|file| !used.contains(file.path.as_path())).collect();
-    let paths = |file: &&ParityFile| file.path.clone();
-    let counts = |layer: Id| newest.older.iter().any(|older| older.layer == layer);
-    let is_left = |of: &Header| {
-        let is_replaced = of.generation < header.generation && !counts(of.layer);
-        is_replaced || !groups.iter().any(|group| group[0].header.agrees(of))
+    let stray = stray(&files, &layers);
+    let path = |file: &ParityFile| file.path.clone();
+    let is_left = |file: &&ParityFile| {
+        is_replaced(&file.header, &header, &newest) || !is_finished(&file.header, &groups)
     };
-    let left = stray.iter().filter(|file| is_left(&file.header)).map(|file| paths(file)).collect();
-    let stray = stray.into_iter().map(paths).collect();
+    let left = stray.iter().copied().filter(is_left).map(path).collect();
+    let stray = stray.into_iter().map(path).collect();
     let newest_generation = files.iter().map(|file| file.header.generation).max().unwrap_or(0);
     let next_generation = newest_generation.saturating_add(1);
     let settings = settings_at(&root, newest.settings);
@@ -644,6 +625,33 @@ fn assemble(known: KnownProtection<'_>, root: PathBuf) -> Result<Protection> {
         next_generation,
         part: None,
     })
+}
+
+/// Returns the files of a layer.
+fn files_of<'g, 'f>(
+    groups: &'g [Vec<&'f ParityFile>],
+    layer: Id,
+) -> Option<&'g Vec<&'f ParityFile>> {
+    groups.iter().find(|group| group[0].header.layer == layer)
+}
+
+/// Returns the parity files that are in none of the layers that count.
+fn stray<'f>(files: &[&'f ParityFile], layers: &[Layer]) -> Vec<&'f ParityFile> {
+    let used = layers.iter().flat_map(|layer| layer.files.iter().flatten());
+    let used: HashSet<&Path> = used.map(|file| file.path.as_path()).collect();
+    files.iter().copied().filter(|file| !used.contains(file.path.as_path())).collect()
+}
+
+/// Whether newer layers have replaced the layer of a file: it is older than the newest one, whose
+/// header and catalogue are given, and does not count any more.
+fn is_replaced(of: &Header, newest: &Header, catalogue: &Catalogue) -> bool {
+    let counts = || catalogue.older.iter().any(|older| older.layer == of.layer);
+    of.generation < newest.generation && !counts()
+}
+
+/// Whether the layer of a file was finished, so that it is among the groups.
+fn is_finished(of: &Header, groups: &[Vec<&ParityFile>]) -> bool {
+    groups.iter().any(|group| group[0].header.agrees(of))
 }
 
 /// Returns the items of the newest catalogue that are files of older layers.
@@ -667,6 +675,27 @@ struct Builder {
 }
 
 impl Builder {
+    /// Adds the older layers that count by the newest catalogue. Returns the number of those that
+    /// cannot be read.
+    fn add_older(&mut self, newest: &Catalogue, groups: &[Vec<&ParityFile>]) -> Result<usize> {
+        let kept = kept(newest);
+        let mut unreadable = 0;
+        for (number, older) in (0..).zip(&newest.older) {
+            let files = files_of(groups, older.layer);
+            let Some((header, bytes, catalogue)) = files.and_then(|files| catalogue(files)) else {
+                unreadable += 1;
+                continue;
+            };
+            let dead: HashSet<u32> = older.dead.iter().copied().collect();
+            let file = |piece: u32, item| match kept.get(&(number, piece)) {
+                _ if dead.contains(&piece) => None,
+                newer => Some(newer.copied().unwrap_or(item)),
+            };
+            self.add_layer(&header, files, bytes, &catalogue, file)?;
+        }
+        Ok(unreadable)
+    }
+
     /// Adds a layer and its files. `file` returns the newest item of a piece that still belongs to
     /// a file.
     fn add_layer<'i>(

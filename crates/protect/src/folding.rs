@@ -97,7 +97,7 @@ fn folded(name: &[u8]) -> Vec<u8> {
 mod tests {
     use super::*;
     use crate::tree::FoundKind;
-    use paritas_shards::Timestamp;
+    use paritas_store::place::attributes::Timestamp;
 
     fn thing(path: &str, size: Option<u64>) -> FoundEntry {
         let kind = match size {

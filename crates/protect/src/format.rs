@@ -66,7 +66,7 @@
 use std::ffi::OsString;
 
 use crc_fast::{CrcAlgorithm, checksum, checksum_combine};
-pub use paritas_shards::ObjectId as Id;
+pub use paritas_store::object::format::ObjectId as Id;
 
 use crate::geometry::StreamGeometry;
 use crate::system::owned_name;

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use paritas_shards::staged::StagedFile;
 use paritas_store::error::{Error, Result};
 use paritas_store::progress::Progress;
+use paritas_store::staging::StagedFile;
 
 use crate::format::{CHECK, Header, RECORD, RecordPlace};
 use crate::pieces;

@@ -17,11 +17,11 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-use paritas_shards::setters;
-use paritas_shards::staged::{StagedFile, publish};
 use paritas_store::error::{Error, ErrorKind, Result};
 use paritas_store::progress::Progress;
+use paritas_store::setters;
 use paritas_store::shown::shown;
+use paritas_store::staging::{StagedFile, commit};
 
 use crate::create::default_memory;
 use crate::evidence::{Evidence, FileState};
@@ -127,6 +127,24 @@ pub struct RepairReport {
 }
 
 impl RepairReport {
+    /// Returns the report of a repair that has done nothing yet.
+    fn of(found: VerifyReport) -> Self {
+        Self {
+            found,
+            restored: Vec::new(),
+            moved_back: Vec::new(),
+            parity: Vec::new(),
+            disks: Vec::new(),
+            kept: Vec::new(),
+            cleaned: Vec::new(),
+            not_kept: Vec::new(),
+            warnings: Vec::new(),
+            lost: Vec::new(),
+            failed: Vec::new(),
+            check_failed: false,
+        }
+    }
+
     /// Adds warnings about parity files. Those of several layers may be the same.
     fn warn(&mut self, warnings: Vec<String>) {
         let new = warnings.into_iter().filter(|warning| !self.warnings.contains(warning));
@@ -157,37 +175,17 @@ pub fn repair(
     }
     let options = VerifyOptions::default().threads(job.threads);
     let (found, evidence) = examine(protection, &options, progress)?;
-    let mut report = RepairReport {
-        found,
-        restored: Vec::new(),
-        moved_back: Vec::new(),
-        parity: Vec::new(),
-        disks: Vec::new(),
-        kept: Vec::new(),
-        cleaned: Vec::new(),
-        not_kept: Vec::new(),
-        warnings: Vec::new(),
-        lost: Vec::new(),
-        failed: Vec::new(),
-        check_failed: false,
-    };
-    let short = (0..).zip(&report.found.layers).filter(|(_, layer)| layer.needed > 0);
-    let short: Vec<usize> = short.map(|(number, _)| number).collect();
-    // A folder whose name only differs in case is there. It is renamed in the end.
-    let is_elsewhere = |number: usize| {
-        let is_folder = protection.entries[number].kind == EntryKind::Folder;
-        is_folder && protection.renamed(number, &evidence.tree).is_none()
-    };
+    let mut report = RepairReport::of(found);
     if evidence.layers.is_empty() && protection.is_part() {
         // The part is intact, and nothing else was read.
         return Ok(report);
     }
-    let wanted = in_part(protection, &evidence, wanted(job, &evidence, is_elsewhere));
+    let short = short_layers(&report.found);
+    let wanted = entries_to_restore(protection, job, &evidence);
     let (wanted, lost) = split(protection, &evidence, &short, wanted);
-    let is_broken = |&layer: &usize| !evidence.broken_parity(protection, layer).is_empty();
-    let writes_parity = job.to.is_none() && !protection.is_part();
-    let has_broken = writes_parity && short.iter().any(is_broken);
-    if !lost.is_empty() || has_broken || protection.may_lack_entries() {
+    let lost_parity =
+        writes_parity(protection, job) && has_lost_parity(protection, &evidence, &short);
+    if !lost.is_empty() || lost_parity || protection.may_lack_entries() {
         report.found.status = State::Lost;
     }
     let target = RestoreTree::open(&root, protection.id.to_string(), job.sync)?;
@@ -204,12 +202,7 @@ pub fn repair(
         without_room: Vec::new(),
         target: &target,
     };
-    match job.dry_run {
-        true => repair.foretell(&wanted, &mut report),
-        false => repair.run(&wanted, &mut report)?,
-    }
-    report.kept = target.kept();
-    report.not_kept = target.refused().kinds().collect();
+    repair.carry_out(&wanted, &mut report)?;
     Ok(report)
 }
 
@@ -226,8 +219,35 @@ fn absent(folder: &Path) -> Error {
     )
 }
 
-/// Returns the entries that are to be restored.
-/// `is_elsewhere` tells of what has moved whether it is a folder that lies somewhere else.
+/// Returns the numbers of the layers that need more blocks than are at hand.
+fn short_layers(found: &VerifyReport) -> Vec<usize> {
+    let short = (0..).zip(&found.layers).filter(|(_, layer)| layer.needed > 0);
+    short.map(|(number, _)| number).collect()
+}
+
+/// Whether parity is written anew: not for a part, and not if all goes to another folder.
+fn writes_parity(protection: &Protection, job: &RepairJob) -> bool {
+    job.to.is_none() && !protection.is_part()
+}
+
+/// Whether any of the layers that are short of blocks has a damaged parity file, which cannot be
+/// computed.
+fn has_lost_parity(protection: &Protection, evidence: &Evidence, short: &[usize]) -> bool {
+    short.iter().any(|&layer| !evidence.broken_parity(protection, layer).is_empty())
+}
+
+/// Returns the entries of the part that was asked for that are to be restored.
+fn entries_to_restore(protection: &Protection, job: &RepairJob, evidence: &Evidence) -> Vec<usize> {
+    // A folder whose name only differs in case is there. It is renamed in the end.
+    let is_elsewhere = |number: usize| {
+        let is_folder = protection.entries[number].kind == EntryKind::Folder;
+        is_folder && protection.renamed(number, &evidence.tree).is_none()
+    };
+    in_part(protection, evidence, wanted(job, evidence, is_elsewhere))
+}
+
+/// Returns the entries of all parts that are to be restored. `is_elsewhere` tells of what has moved
+/// whether it is a folder that lies somewhere else.
 fn wanted(
     job: &RepairJob,
     evidence: &Evidence,
@@ -307,13 +327,28 @@ struct RepairRun<'a> {
 /// The files that are being restored, by entry.
 type Files<'t> = BTreeMap<usize, Restoring<'t>>;
 
+/// The files that are complete and do not have their names yet, by entry.
+type CompleteFiles<'t> = BTreeMap<usize, Complete<'t>>;
+
 /// The parity files of a layer that are being written anew, by number.
 type Parity = BTreeMap<u16, StagedFile>;
 
 impl<'a> RepairRun<'a> {
+    /// Restores the wanted entries, or says what would be restored.
+    fn carry_out(self, wanted: &[usize], report: &mut RepairReport) -> Result<()> {
+        let target = self.target;
+        match self.job.dry_run {
+            true => self.foretell(wanted, report),
+            false => self.run(wanted, report)?,
+        }
+        report.kept = target.kept();
+        report.not_kept = target.refused().kinds().collect();
+        Ok(())
+    }
+
     fn run(mut self, wanted: &[usize], report: &mut RepairReport) -> Result<()> {
         self.expect_space(wanted, report)?;
-        if self.writes_parity() {
+        if writes_parity(self.protection, self.job) {
             self.protection.remove_left();
         }
         self.make_folders(wanted, report)?;
@@ -513,7 +548,20 @@ impl<'a> RepairRun<'a> {
         files: Files<'a>,
         report: &mut RepairReport,
     ) -> Result<HashSet<PathBuf>> {
-        let mut complete: BTreeMap<usize, Complete<'_>> = BTreeMap::new();
+        let mut complete = self.complete_files(files, report)?;
+        let mut needed = self.leave_needed(wanted, &mut complete, report)?;
+        self.sync_names(report)?;
+        self.replace_files(complete, &mut needed, report)?;
+        Ok(needed)
+    }
+
+    /// Compares the restored files with their digests, and returns those that have them.
+    fn complete_files(
+        &self,
+        files: Files<'a>,
+        report: &mut RepairReport,
+    ) -> Result<CompleteFiles<'a>> {
+        let mut complete = CompleteFiles::new();
         for (number, restoring) in files {
             let entry = &self.protection.entries[number];
             let EntryKind::File { digest, .. } = entry.kind else { continue };
@@ -522,6 +570,17 @@ impl<'a> RepairRun<'a> {
                 Err(error) => self.note(Err(error), self.path_at(number), report)?,
             }
         }
+        Ok(complete)
+    }
+
+    /// Takes out of `complete` what would replace a file with bytes that are still needed. Returns
+    /// the files from which bytes of what is not restored can still be read.
+    fn leave_needed(
+        &self,
+        wanted: &[usize],
+        complete: &mut CompleteFiles<'a>,
+        report: &mut RepairReport,
+    ) -> Result<HashSet<PathBuf>> {
         // What is not of the part that was asked for may be restored later.
         let is_other = |number: &&usize| !self.protection.covers(**number);
         let others = self.evidence.states.keys().filter(is_other);
@@ -537,7 +596,17 @@ impl<'a> RepairRun<'a> {
             self.note(self.expect_free(path, &needed), path, report)?;
             needed.extend(self.sources_of([number].iter()));
         }
-        self.sync_names(report)?;
+        Ok(needed)
+    }
+
+    /// Gives complete files their names, except where this would replace a file in `needed`. The
+    /// files with the bytes of those that do not get their names are added to `needed`.
+    fn replace_files(
+        &self,
+        complete: CompleteFiles<'a>,
+        needed: &mut HashSet<PathBuf>,
+        report: &mut RepairReport,
+    ) -> Result<()> {
         let mut replaced = HashSet::new();
         for (number, mut restored) in complete {
             let path = self.path_at(number);
@@ -546,14 +615,14 @@ impl<'a> RepairRun<'a> {
                 // Some of its bytes are nowhere else any more.
                 restored.keep();
             }
-            let done = self.expect_free(path, &needed).and_then(|()| restored.finish());
+            let done = self.expect_free(path, needed).and_then(|()| restored.finish());
             match done.is_ok() {
                 true => _ = replaced.insert(self.target.path_of(path)),
                 false => needed.extend(sources),
             }
             self.note(done, path, report)?;
         }
-        Ok(needed)
+        Ok(())
     }
 
     /// Returns the files from which the bytes of some entries are read.
@@ -590,15 +659,10 @@ impl<'a> RepairRun<'a> {
         Ok(())
     }
 
-    /// Whether parity is written anew: not for a part, and not if all goes to another folder.
-    fn writes_parity(&self) -> bool {
-        self.job.to.is_none() && !self.protection.is_part()
-    }
-
     /// Returns the numbers of the parity files of a layer that are to be written anew.
     fn broken(&self, number: usize) -> Vec<u16> {
         let is_left = self.short.contains(&number) || self.without_room.contains(&number);
-        if !self.writes_parity() || is_left {
+        if !writes_parity(self.protection, self.job) || is_left {
             return Vec::new();
         }
         self.evidence.broken_parity(self.protection, number)
@@ -617,10 +681,10 @@ impl<'a> RepairRun<'a> {
         let places = parity.keys().map(|&index| self.protection.place_of(layer, index));
         let places: Vec<PathBuf> = places.collect();
         let files = parity.into_values().collect();
-        match publish(files, &[], || Ok(Vec::new()), self.job.sync) {
-            Ok(warnings) => {
+        match commit(files, self.job.sync) {
+            Ok(committed) => {
                 report.parity.extend(places);
-                report.warn(warnings);
+                report.warn(committed.warnings());
             }
             Err(error) => self.note_parity(number, error, report)?,
         }

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use crc_fast::{CrcAlgorithm, checksum};
-use paritas_shards::Digest;
+use paritas_store::object::format::Digest;
 
 use crate::digest::{FileDigest, digest, shorten};
 use crate::evidence::{Evidence, FileState, LayerEvidence};

@@ -16,7 +16,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use paritas_shards::PieceDigest;
+use paritas_store::object::pieces::PieceDigest;
 use paritas_store::place::attributes::{Attributes, Timestamp};
 use paritas_store::progress::Progress;
 
@@ -467,15 +467,21 @@ impl StreamReading<'_> {
             (self.progress)(to - from);
         }
         if let Some(memory) = memory {
-            // The last block counts as filled up with zeros.
-            let missing = unit.blocks.end * block - end;
-            let kept = (block - missing).clamp(self.columns.start, self.columns.end);
-            let rest = memory.len() - (self.columns.end - kept) as usize;
-            memory[rest..].fill(0);
+            self.fill_up(&unit.blocks, memory);
             if !is_whole {
                 self.begin_sums(unit.blocks, memory, share);
             }
         }
+    }
+
+    /// Fills with zeros what the last one of some blocks lacks in `memory`, which has the wanted
+    /// columns of these blocks.
+    fn fill_up(&self, blocks: &Range<u64>, memory: &mut [u8]) {
+        let StreamGeometry { block, length, .. } = self.geometry;
+        let missing = (blocks.end * block).saturating_sub(length);
+        let kept = (block - missing).clamp(self.columns.start, self.columns.end);
+        let rest = memory.len() - (self.columns.end - kept) as usize;
+        memory[rest..].fill(0);
     }
 
     /// Takes blocks of which no file has any bytes. They are zeros, and may be of any size. `zeros`

@@ -559,9 +559,8 @@ impl<'a> TreeWalk<'a> {
             Ok(kind) => {
                 if kind == FoundKind::Folder {
                     let on = folder.on.and_then(|above| above.of_entry(entry, &metadata));
-                    if !FileSystem::begins(folder.on, on) || self.enters(&path, tree) {
-                        inner.push(ListedFolder { path: path.clone(), on });
-                    }
+                    let found = ListedFolder { path: path.clone(), on };
+                    inner.extend(self.is_looked_into(&found, folder, tree).then_some(found));
                 }
                 tree.found.push(FoundEntry::new(path, &metadata, kind));
             }
@@ -574,6 +573,11 @@ impl<'a> TreeWalk<'a> {
 }
 
 impl TreeWalk<'_> {
+    /// Whether a folder is looked into that was found in the folder `above`.
+    fn is_looked_into(&self, folder: &ListedFolder, above: &ListedFolder, tree: &mut Tree) -> bool {
+        !FileSystem::begins(above.on, folder.on) || self.enters(&folder.path, tree)
+    }
+
     /// Whether a folder is looked into at which another file system begins. Notes that one does.
     fn enters(&self, folder: &[u8], tree: &mut Tree) -> bool {
         let path = path_in(self.root, folder);

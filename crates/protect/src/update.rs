@@ -16,9 +16,9 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-use paritas_shards::setters;
 use paritas_store::error::{Error, ErrorKind, Result};
 use paritas_store::progress::Progress;
+use paritas_store::setters;
 use paritas_store::shown::{counted, shown};
 
 use crate::catalogue::{Item, ItemKind, Older};
@@ -392,37 +392,62 @@ impl Changes {
             gone: Vec::new(),
             alive: HashSet::new(),
         };
+        changes.keep_in_place(protection, tree, job, &mut items)?;
+        changes.keep_moved(protection, job, &mut items);
+        changes.note_new(protection, &items);
+        changes.note_gone(protection);
+        changes.items = items;
+        Ok(changes)
+    }
+
+    /// Keeps the files that have their bytes under the same paths as before.
+    fn keep_in_place(
+        &mut self,
+        protection: &Protection,
+        tree: &Tree,
+        job: &UpdateJob,
+        items: &mut [Item],
+    ) -> Result<()> {
         for (place, item) in items.iter_mut().enumerate() {
             if matches!(item.kind, ItemKind::File { .. })
                 && let Some(entry) = before(protection, tree, place)
-                && has_bytes(protection, item, entry, times, job.checksum)?
+                && has_bytes(protection, item, entry, self.times, job.checksum)?
             {
-                changes.keep(item, entry);
+                self.keep(item, entry);
             }
         }
-        let moved = moved(protection, &items, &changes.alive, threads(job.threads));
-        for item in &mut items {
+        Ok(())
+    }
+
+    /// Keeps the files that were protected under other paths, which are gone.
+    fn keep_moved(&mut self, protection: &Protection, job: &UpdateJob, items: &mut [Item]) {
+        let moved = moved(protection, items, &self.alive, threads(job.threads));
+        for item in items {
             let is_new = matches!(item.kind, ItemKind::File { .. });
-            let entry = moved.get(&item.path).filter(|entry| is_new && !changes.is_alive(entry));
+            let entry = moved.get(&item.path).filter(|entry| is_new && !self.is_alive(entry));
             if let Some(entry) = entry {
-                changes.keep(item, entry);
+                self.keep(item, entry);
             }
         }
+    }
+
+    /// Notes the files that were not kept: each is new, or changed if its path was protected.
+    fn note_new(&mut self, protection: &Protection, items: &[Item]) {
         for item in items.iter().filter(|item| matches!(item.kind, ItemKind::File { .. })) {
-            match changes.changed_entry(protection, item) {
-                Some(entry) => changes.changed.push(entry),
-                None => changes.added.push(item.path.clone()),
+            match self.changed_entry(protection, item) {
+                Some(entry) => self.changed.push(entry),
+                None => self.added.push(item.path.clone()),
             }
         }
+    }
+
+    /// Notes the entries whose bytes are gone and whose paths no other files have.
+    fn note_gone(&mut self, protection: &Protection) {
         let is_gone = |&number: &usize| {
             let entry = &protection.entries[number];
-            entry.is_file()
-                && !changes.is_alive(entry)
-                && changes.changed.binary_search(&number).is_err()
+            entry.is_file() && !self.is_alive(entry) && self.changed.binary_search(&number).is_err()
         };
-        changes.gone = (0..protection.entries.len()).filter(is_gone).collect();
-        changes.items = items;
-        Ok(changes)
+        self.gone = (0..protection.entries.len()).filter(is_gone).collect();
     }
 
     /// Refuses to take for removed all that was in a folder which was given to protect, if the

@@ -13,10 +13,11 @@ use std::io;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-use paritas_shards::{forget_cached, setters};
 use paritas_store::error::Result;
 use paritas_store::place::attributes::{Attributes, Timestamp};
+use paritas_store::place::from_disk::forget_cached;
 use paritas_store::progress::Progress;
+use paritas_store::setters;
 use paritas_store::shown::shown;
 use paritas_store::state::State;
 

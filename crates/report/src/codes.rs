@@ -62,8 +62,8 @@ pub struct CodeLine {
     pub pin: BTreeMap<String, Vec<u64>>,
     /// A code in the word layout that is faster on processors with GFNI; null if there is none.
     pub faster: Option<FasterCodeEntry>,
-    /// Of a matrix of one's own, the losses that it survives, for each number of lost nodes from 1
-    /// to m; null for other codes.
+    /// For a matrix that the user gave, the losses that it survives, for each number of lost nodes
+    /// from 1 to m; null for other codes.
     pub losses: Option<Vec<SurvivedLossesEntry>>,
     /// With --matrix, the bit matrix: a string for each parity packet.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -92,14 +92,14 @@ pub struct CodeStageEntry {
     pub makes: usize,
 }
 
-/// How many losses of a number of nodes a code survives.
+/// The number of losses of some number of nodes that a code survives.
 #[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
 #[schemars(rename = "survived_losses")]
 pub struct SurvivedLossesEntry {
     /// The number of nodes lost at once.
     #[schemars(range(min = 1))]
     pub lost: usize,
-    /// The number of sets of that many nodes; 2^64 - 1 stands for more.
+    /// The number of sets of that many nodes; 2^64 - 1 if there are more.
     #[schemars(range(min = 1))]
     pub sets: u64,
     /// The number of sets that were tried: all, or a random sample of 10,000.
@@ -117,9 +117,9 @@ pub struct FasterCodeEntry {
     pub code: String,
     /// The measured shape that is most similar, as k+m.
     pub measured: String,
-    /// The GB/s that the code in the packet layout reached there.
+    /// The speed in GB/s of the code in the packet layout at the measured shape.
     pub gbps: f64,
-    /// The GB/s that the code in the word layout reached there.
+    /// The speed in GB/s of the code in the word layout at the measured shape.
     pub words_gbps: f64,
 }
 
@@ -129,14 +129,15 @@ pub struct FasterCodeEntry {
 pub struct ReceptionEntry {
     /// The number of blocks that can be received, in random order.
     pub blocks: usize,
-    /// The average number of blocks needed, as a multiple of k; null if they sufficed in no run.
+    /// The average number of blocks needed, as a multiple of k; null if all blocks were too few in
+    /// every run.
     pub average: Option<f64>,
     /// The multiple of k that sufficed in 99.9 % of all runs, or in all runs if they are fewer than
     /// a thousand; null if even all blocks were too few.
     pub p999: Option<f64>,
     /// The number of runs of the simulation.
     pub runs: usize,
-    /// The number of runs in which all blocks did not suffice.
+    /// The number of runs in which even all blocks did not suffice.
     pub failures: usize,
 }
 
@@ -158,7 +159,7 @@ pub struct ScheduleLine {
     pub cost: String,
     /// The cost of an XOR as a multiple of that of a copy; null unless cost is weighted.
     pub weight: Option<f64>,
-    /// Whether the schedule reads as few packets as the search found to suffice.
+    /// Whether the schedule reads the fewest packets that the search found.
     pub fewest_reads: bool,
     /// The kernel whose instructions are counted.
     pub kernel: &'static str,
@@ -174,7 +175,7 @@ pub struct ScheduleLine {
     pub ops: usize,
     /// The number of temporaries.
     pub temps: usize,
-    /// The number of XORs if one takes up to three inputs.
+    /// The number of XORs if an XOR takes up to three inputs.
     pub ternary: usize,
     /// The instructions of the compiled kernel.
     #[serde(flatten)]
@@ -313,11 +314,11 @@ pub struct RunPartEntry {
 pub enum CutWord {
     /// The search for a smaller set of cells to read.
     Reads,
-    /// Following the code's own equations to the end.
+    /// Following the code's own equations after every equation has at least two unknowns.
     Structure,
     /// Expressing each lost cell by cells at hand.
     Elimination,
-    /// Choosing pivots that fill in least.
+    /// Choosing the pivots that cause the least fill-in.
     Pivots,
     /// Shortening every set of equations that was found.
     Alternatives,

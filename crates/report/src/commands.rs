@@ -1,4 +1,4 @@
-//! Which command prints which lines.
+//! The lines that each command prints.
 
 /// A command, and the types of the lines that it prints.
 #[derive(Debug, Clone, Copy)]
@@ -10,12 +10,12 @@ pub struct CommandLines {
 }
 
 impl CommandLines {
-    /// Whether the command is one of `volume`, which not every build has.
+    /// Whether the command belongs to `volume`, which some builds lack.
     pub fn is_of_volumes(&self) -> bool {
         self.command.starts_with("volume ")
     }
 
-    /// Whether the command is the gateway, which not every build has.
+    /// Whether the command is the gateway, which some builds lack.
     pub fn is_gateway(&self) -> bool {
         self.command == "serve"
     }

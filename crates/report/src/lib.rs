@@ -19,10 +19,10 @@
 //!
 //! A field that is `null` is one whose value is unknown or does not apply. A field that is left out
 //! belongs to a flag that was not given, or to another kind of object. Names and paths may be any
-//! bytes, so each has two fields, of which one is printed (see [`Name`]).
+//! bytes, so each has two fields, and one of them is printed (see [`Name`]).
 //!
-//! Nothing here depends on the other crates: what they report is turned into these types by the
-//! commands.
+//! Nothing here depends on the other crates: the commands turn the reports of those crates into
+//! these types.
 
 mod line;
 mod name;

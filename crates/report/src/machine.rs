@@ -84,22 +84,22 @@ pub struct SettingsEntry {
     pub kernel: String,
     /// The kernel for words.
     pub word_kernel: String,
-    /// The number of bytes of all buffers of a call from which results are written with
+    /// The total number of bytes of a call's buffers above which results are written with
     /// non-temporal stores.
     pub nontemporal_from: usize,
     /// Whether wide stripes are prefetched.
     pub prefetch: bool,
-    /// The number of threads that pays.
+    /// The number of threads that are worth using.
     pub threads: usize,
     /// The number of processors that the measuring process could use; the field threads applies
-    /// only where there are as many.
+    /// only to processes that can use the same number.
     #[schemars(range(min = 1))]
     pub processors: Option<usize>,
-    /// Whether the measuring process could run compiled kernels; the settings are only for
-    /// processes of the same kind.
+    /// Whether the measuring process could run compiled kernels; the settings apply only to
+    /// processes for which this is the same.
     pub compiles: Option<bool>,
-    /// The number of bytes of buffers for which another thread pays, for codes that were not
-    /// measured.
+    /// The number of bytes of buffers that each thread should have before another thread is used,
+    /// for codes that were not measured.
     pub bytes_a_thread: usize,
     /// The way in which threads share the work of a call.
     pub split: String,
@@ -118,7 +118,8 @@ pub struct CodeTuningEntry {
     pub kernel: String,
     /// The pass that reduces XORs.
     pub pass: String,
-    /// The number of bytes of buffers for which another thread pays; null if this was not measured.
+    /// The number of bytes of buffers that each thread should have before another thread is used;
+    /// null if this was not measured.
     pub bytes_a_thread: Option<usize>,
     /// The packet in bytes with which shards in memory are encoded fastest; null for codes without
     /// packets.
@@ -138,7 +139,7 @@ pub struct DoctorLine {
     pub threads: usize,
     /// The number of bytes of a packet in files.
     pub packet: usize,
-    /// The name of the kernel that runs for files.
+    /// The name of the kernel that is used for files.
     pub kernel: &'static str,
     /// Whether settings that `tune` measured on this machine are used.
     pub tuned: bool,
@@ -160,7 +161,7 @@ pub struct KernelEntry {
     pub vector_bytes: usize,
     /// Whether the kernel computes what the scalar kernel computes.
     pub right: bool,
-    /// The reason why another kernel ran in its place; null if none did.
+    /// The reason why another kernel ran in its place; null if this kernel ran.
     pub fallback: Option<String>,
     /// Whether the kernel only repeats the papers' measurements and is never chosen.
     pub lab: bool,

@@ -9,8 +9,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Serialize, Serializer};
 
 /// A name or a path, printed under the key `K`: as text if it is UTF-8, otherwise as its bytes in
-/// base64 under the same key with `_bytes` behind it. It is meant to be flattened into the struct
-/// that has it.
+/// base64, under the same key followed by `_bytes`. A struct flattens this field.
 #[derive(Debug, Clone)]
 pub struct Name<K> {
     name: OsString,
@@ -21,7 +20,7 @@ pub struct Name<K> {
 pub trait NameKey {
     /// The key of a name that is UTF-8.
     const TEXT: &'static str;
-    /// The key of a name that is not.
+    /// The key of a name that is not UTF-8.
     const BYTES: &'static str;
     /// A description without a full stop.
     const ABOUT: &'static str;
@@ -46,7 +45,7 @@ macro_rules! keys {
 keys! {
     /// The key of an object's name.
     ObjectNameKey: "name", "The object's name";
-    /// The key of the path of a file, or of whatever is there.
+    /// The key of the path of a file, or of anything else.
     PathKey: "path", "The path";
     /// The key of the path that a command wrote to.
     TargetKey: "path", "The path of the file that was written (- for standard output)";
@@ -56,7 +55,7 @@ keys! {
     DiskFolderKey: "path", "A folder on the disk to which files would be written";
     /// The key of the path that a file had before it was moved.
     FormerPathKey: "from", "The path that the file had";
-    /// The key of the path to which somebody has moved a protected file.
+    /// The key of the path to which a protected file was moved.
     MovedToKey: "moved_to", "For a moved file, the path of the file with its bytes";
     /// The key of the root of a protection.
     RootKey: "root", "The folder that protected paths are relative to";

@@ -1,4 +1,4 @@
-//! Entries, words and texts that lines of several groups have.
+//! Entries, words and texts that lines of several groups share.
 
 use std::fmt::Display;
 use std::ops::Range;
@@ -71,7 +71,7 @@ impl From<&Range<u64>> for RangeEntry {
     }
 }
 
-/// A file, or whatever is at a path.
+/// A file, or anything else at a path.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[schemars(rename = "named_file")]
 pub struct FileEntry {
@@ -95,10 +95,10 @@ pub struct SizedFileEntry {
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[schemars(rename = "moved_file")]
 pub struct MovedFileEntry {
-    /// The path that it has.
+    /// The path that the file has now.
     #[serde(flatten)]
     pub path: Name<PathKey>,
-    /// The path that it had.
+    /// The path that the file had before.
     #[serde(flatten)]
     pub from: Name<FormerPathKey>,
 }

@@ -1,4 +1,4 @@
-//! Lines about protected files: what `protect`, `verify`, `repair` and `info` say of them.
+//! Lines about protected files, printed by `protect`, `verify`, `repair` and `info`.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -18,9 +18,9 @@ pub struct ProtectionFields {
     /// The root of the protection.
     #[serde(flatten)]
     pub root: Name<RootKey>,
-    /// The paths of which the report speaks, if not of the whole protection.
+    /// The paths that the report is about; empty if it is about the whole protection.
     pub parts: Vec<FileEntry>,
-    /// The number of protected files, each counted once whatever its names.
+    /// The number of protected files; a file with several names counts once.
     pub files: u64,
     /// The number of bytes of all protected files.
     pub bytes: u64,
@@ -44,7 +44,7 @@ pub struct ProtectLine {
     pub changes: ChangesFields,
     /// The number of files that the written parity protects.
     pub files: u64,
-    /// The number of their bytes.
+    /// The number of bytes of these files.
     pub bytes: u64,
     /// The blocks.
     #[serde(flatten)]
@@ -59,21 +59,21 @@ pub struct ProtectLine {
     pub read_bytes: u64,
     /// The number of passes over the files.
     pub passes: u64,
-    /// What could not be looked at, with `--update`: its protection stays as it was.
+    /// With `--update`, the paths that could not be examined, whose protection stays as it was.
     pub held: Vec<SkippedEntry>,
     /// The parity files that were written.
     pub parity_files: Vec<FileEntry>,
-    /// What would be written to which disk, with `--dry-run`.
+    /// With `--dry-run`, the disks, and the number of bytes that would be written to each.
     pub disks: Vec<DiskEntry>,
     /// The patterns of `--exclude` that match nothing.
     pub unmatched_excludes: Vec<String>,
-    /// What was found and is not protected.
+    /// Everything that was found but is not protected.
     pub skipped: Vec<SkippedEntry>,
     /// The number of seconds that the work took.
     pub seconds: f64,
 }
 
-/// What has changed since parity was written.
+/// The changes since parity was written.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub struct ChangesFields {
     /// What `--update` did; null without it.
@@ -82,15 +82,15 @@ pub struct ChangesFields {
     pub kept: Option<u64>,
     /// The number of files that are new; null without `--update`.
     pub added: Option<usize>,
-    /// The number of files that had other bytes under the same name; null without `--update`.
+    /// The number of files whose bytes changed under the same name; null without `--update`.
     pub changed: Option<usize>,
-    /// The number of files that exist under no name any more; null without `--update`.
+    /// The number of files that no longer exist under any name; null without `--update`.
     pub gone: Option<usize>,
     /// The new files; with `--dry-run` and without `--update`, all files.
     pub added_files: Vec<FileEntry>,
-    /// The files that have other bytes under the same name.
+    /// The files whose bytes changed under the same name.
     pub changed_files: Vec<FileEntry>,
-    /// The files that do not exist any more.
+    /// The files that no longer exist.
     pub gone_files: Vec<FileEntry>,
 }
 
@@ -106,21 +106,21 @@ pub struct ProtectVerifyLine {
     pub status: ObjectStateWord,
     /// Whether only sizes and times were compared.
     pub quick: bool,
-    /// The number of files that have their bytes, wherever they are.
+    /// The number of files whose bytes are right, under their own name or another.
     pub intact_files: u64,
-    /// Everything protected that is not as it was.
+    /// Everything protected that differs from its state when it was protected.
     pub findings: Vec<FindingEntry>,
     /// The parity files that are not intact.
     pub parity: Vec<ParityFindingEntry>,
-    /// The layers, oldest first, each with blocks of its own.
+    /// The layers, oldest first, each with its own blocks.
     pub layers: Vec<VerifiedLayerEntry>,
     /// The number of layers whose catalogue is lost.
     pub unreadable_layers: usize,
     /// Files that are not protected yet.
     pub new: Vec<FileEntry>,
-    /// Copies of what repairs have replaced.
+    /// Copies of what repairs replaced.
     pub replaced: Vec<FileEntry>,
-    /// What is in the tree and cannot be protected.
+    /// Everything in the tree that cannot be protected.
     pub skipped: Vec<SkippedEntry>,
     /// The number of seconds that the work took.
     pub seconds: f64,
@@ -135,17 +135,17 @@ pub struct ProtectRepairLine {
     pub protection: ProtectionFields,
     /// Whether nothing was written because of `--dry-run`, and the line says what would be.
     pub dry_run: bool,
-    /// The state after the repair, or the present one with `--dry-run`; repairable if changed files
-    /// were left.
+    /// The state after the repair, or the current state with `--dry-run`; repairable if changed
+    /// files were left as they are.
     #[schemars(extend("enum" = ["intact", "repaired", "repairable", "lost", "unknown"]))]
     pub status: ObjectStateWord,
-    /// What was restored, where it is now.
+    /// Everything that was restored, with its current path.
     pub restored: Vec<FileEntry>,
     /// The files that were moved back.
     pub moved_back: Vec<MovedFileEntry>,
-    /// What was replaced, and where it is now.
+    /// Everything that was replaced, with its old and its current path.
     pub kept: Vec<MovedFileEntry>,
-    /// Copies of what earlier repairs replaced, which --clean removed.
+    /// The copies that --clean removed; earlier repairs had kept them of what they replaced.
     pub cleaned: Vec<FileEntry>,
     /// Kinds of attributes that a file system did not keep, such as modes.
     pub not_kept: Vec<&'static str>,
@@ -155,19 +155,19 @@ pub struct ProtectRepairLine {
     pub changed: Vec<FileEntry>,
     /// The files that cannot be computed, because too few blocks are at hand.
     pub lost: Vec<FileEntry>,
-    /// What could not be restored for other reasons.
+    /// Everything else that could not be restored, with the reason.
     pub failed: Vec<SkippedEntry>,
-    /// What would be written to which disk, with `--dry-run`.
+    /// With `--dry-run`, the disks, and the number of bytes that would be written to each.
     pub disks: Vec<DiskEntry>,
     /// The number of data blocks that were lost.
     pub lost_blocks: u64,
-    /// The number of further blocks without which no lost block can be computed.
+    /// The number of further blocks that are needed to compute the lost blocks.
     pub needed: u64,
     /// The number of seconds that the work took.
     pub seconds: f64,
 }
 
-/// What a protection says about itself.
+/// The description of a protection, printed by `info`.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[schemars(rename = "protect-info")]
 pub struct ProtectInfoLine {
@@ -176,7 +176,7 @@ pub struct ProtectInfoLine {
     pub protection: ProtectionFields,
     /// The time at which the newest layer was made.
     pub created: TimestampEntry,
-    /// The parity that was asked for, as a share of the data.
+    /// The requested amount of parity, as a fraction of the data.
     pub redundancy: f64,
     /// The patterns of paths that are left out.
     pub excludes: Vec<String>,
@@ -186,11 +186,11 @@ pub struct ProtectInfoLine {
     pub parity_bytes: u64,
     /// The number of bytes of all parity files.
     pub stored_bytes: u64,
-    /// The layers, oldest first, each with blocks of its own.
+    /// The layers, oldest first, each with its own blocks.
     pub layers: Vec<ProtectedLayerEntry>,
     /// The parity files that were found.
     pub parity_files: Vec<SizedFileEntry>,
-    /// Copies of what repairs have replaced.
+    /// Copies of what repairs replaced.
     pub replaced: Vec<SizedFileEntry>,
 }
 
@@ -205,20 +205,20 @@ pub struct SkippedEntry {
     pub reason: String,
 }
 
-/// Something protected that is not as it was.
+/// Something protected that differs from its state when it was protected.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[schemars(rename = "finding")]
 pub struct FindingEntry {
     /// The path.
     #[serde(flatten)]
     pub path: Name<PathKey>,
-    /// What it was when it was protected.
+    /// The kind of the path when it was protected.
     pub kind: ProtectedKindWord,
-    /// What has become of it.
+    /// The current state.
     pub state: FindingStateWord,
     /// The size of the file in bytes when it was protected.
     pub size: u64,
-    /// Whether it has the time that it had when it was protected.
+    /// Whether the modification time is the one that was protected.
     pub has_time: bool,
     /// For a damaged or changed file, the byte ranges of lost blocks.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -242,11 +242,11 @@ pub struct ParityFindingEntry {
     pub path: Name<PathKey>,
     /// Whether it is missing, or nothing in it can be recognised.
     pub missing: bool,
-    /// Whether it may not be read, so that nothing is known of it.
+    /// Whether it may not be read, so that its state is unknown.
     pub unreadable: bool,
-    /// The number of its parity blocks that are damaged.
+    /// The number of damaged parity blocks in the file.
     pub damaged_blocks: u64,
-    /// The number of pieces of the catalogue in it that are damaged.
+    /// The number of damaged pieces of the catalogue in the file.
     pub damaged_pieces: u64,
 }
 
@@ -256,13 +256,13 @@ pub struct ParityFindingEntry {
 pub struct ProtectedLayerEntry {
     /// The number of data blocks.
     pub data_blocks: u64,
-    /// The number of parity blocks, and of blocks that may be lost.
+    /// The number of parity blocks, which is also the number of blocks that may be lost.
     pub parity_blocks: u64,
     /// The number of bytes of a block.
     pub block_bytes: u64,
 }
 
-/// A layer of a protection, and what is lost of it.
+/// A layer of a protection, with its lost blocks.
 #[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
 #[schemars(rename = "verified_layer")]
 pub struct VerifiedLayerEntry {
@@ -275,13 +275,13 @@ pub struct VerifiedLayerEntry {
     pub lost: u64,
     /// The number of parity blocks at hand.
     pub at_hand: u64,
-    /// The number of further blocks without which it is beyond repair.
+    /// The number of further blocks that are needed to repair the layer.
     pub needed: u64,
     /// The number of further blocks that may be lost.
     pub left: u64,
 }
 
-/// What would be written to a disk.
+/// A disk, and the number of bytes that would be written to it.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[schemars(rename = "disk")]
 pub struct DiskEntry {
@@ -290,7 +290,7 @@ pub struct DiskEntry {
     pub path: Name<DiskFolderKey>,
     /// The number of bytes that would be written there.
     pub bytes: u64,
-    /// The number of bytes that are free there; null if the disk does not tell.
+    /// The number of bytes that are free there; null if the system does not report it.
     pub free: Option<u64>,
 }
 
@@ -299,17 +299,17 @@ pub struct DiskEntry {
 #[serde(rename_all = "kebab-case")]
 #[schemars(rename = "update")]
 pub enum UpdateWord {
-    /// Nothing, because nothing has changed.
+    /// It does nothing, because nothing has changed.
     Nothing,
     /// It adds a layer of parity.
     Layer,
-    /// It makes all parity anew.
+    /// It computes all parity anew.
     Anew,
-    /// Nothing, because too much is gone or changed.
+    /// It does nothing, because too much is gone or changed.
     Refused,
 }
 
-/// What something protected was when it was protected.
+/// The kind of something when it was protected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(rename = "protected_kind")]
@@ -324,7 +324,7 @@ pub enum ProtectedKindWord {
     HardLink,
 }
 
-/// What has become of something protected.
+/// The current state of something protected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(rename = "finding_state")]

@@ -1,7 +1,7 @@
 //! The JSON schema of all lines.
 //!
-//! It is generated from the types and then tightened: an object has no fields but those described,
-//! and each line's definition has its type, so that it can be read and checked by itself.
+//! It is generated from the types and then tightened: an object has only the described fields, and
+//! each line's definition includes its type, so that it can be read and checked by itself.
 
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
@@ -55,7 +55,7 @@ impl Tagged {
     }
 }
 
-/// Closes every object, takes out the formats of numbers, which are those of Rust, and makes each
+/// Closes every object, removes the formats of numbers, which are Rust's, and makes each
 /// description one line.
 fn tighten(part: &mut Value) {
     if let Value::Object(fields) = part {
@@ -76,7 +76,7 @@ fn tighten_one(fields: &mut Map<String, Value>) {
         fields.remove("format");
     }
     let is_any = |choice: &Value| choice.as_object().is_some_and(Map::is_empty);
-    // This is left where fields of an optional struct are among those of another.
+    // An optional struct that is flattened into another leaves this `anyOf`, which says nothing.
     if fields.get("anyOf").and_then(Value::as_array).is_some_and(|any| any.iter().any(is_any)) {
         fields.remove("anyOf");
     }

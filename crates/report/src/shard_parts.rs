@@ -1,4 +1,4 @@
-//! What lines about objects in shard files have: shards, their files, lanes and folders.
+//! Parts that lines about objects in shard files share: shards, their files, lanes and folders.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -47,7 +47,7 @@ pub struct ShardEntry {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "u8")]
     pub stage: Option<u8>,
-    /// The state of the file, or of the shard that has none.
+    /// The state of the file, or of the shard without a file.
     pub state: ShardStateWord,
     /// The file.
     #[serde(flatten)]
@@ -64,7 +64,7 @@ pub struct ShardFileFields {
     pub bad_lanes: u64,
     /// The offset in the file of the first such lane; null if there is none.
     pub first_bad_offset: Option<u64>,
-    /// Descriptions of everything that is wrong with the file.
+    /// Descriptions of all problems of the file.
     pub notes: Vec<String>,
     /// Whether the file has been renamed, which does no harm.
     pub misnamed: bool,
@@ -104,7 +104,7 @@ pub struct HeaderFileEntry {
     pub header: bool,
     /// Whether a footer was found.
     pub footer: bool,
-    /// Descriptions of what is wrong with the file as a whole.
+    /// Descriptions of the problems of the file as a whole.
     pub notes: Vec<String>,
 }
 
@@ -141,15 +141,15 @@ pub struct MovedShardEntry {
     /// The part of the shard.
     #[serde(flatten)]
     pub part: PartEntry,
-    /// The path that the file has.
+    /// The path that the file has now.
     #[serde(flatten)]
     pub path: Name<PathKey>,
-    /// The path that the file had.
+    /// The path that the file had before.
     #[serde(flatten)]
     pub from: Name<FormerPathKey>,
 }
 
-/// A lane of a shard that is not what the code computes from the data.
+/// A lane of a shard that differs from what the code computes from the data.
 #[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
 #[schemars(rename = "wrong_lane")]
 pub struct WrongLaneEntry {
@@ -177,7 +177,7 @@ pub enum ShardStateWord {
     Missing,
     /// It could not be opened.
     Unreadable,
-    /// It is not what the code computes from the data.
+    /// It differs from what the code computes from the data.
     Inconsistent,
 }
 
@@ -186,11 +186,11 @@ pub enum ShardStateWord {
 #[serde(rename_all = "kebab-case")]
 #[schemars(rename = "digest_check")]
 pub enum DigestCheckWord {
-    /// They have the digest.
+    /// The bytes have the digest.
     Right,
-    /// They have another one.
+    /// The bytes have another digest.
     Wrong,
-    /// They were not compared.
+    /// The bytes were not compared.
     Unchecked,
 }
 
@@ -210,14 +210,14 @@ pub enum LayoutWord {
 #[serde(rename_all = "kebab-case")]
 #[schemars(rename = "fragment_format")]
 pub enum FragmentFormatWord {
-    /// Of zfec.
+    /// The format of zfec.
     Zfec,
-    /// Of klauspost/reedsolomon.
+    /// The format of klauspost/reedsolomon.
     Klauspost,
-    /// Of ISA-L.
+    /// The format of ISA-L.
     Isal,
-    /// Of HDFS.
+    /// The format of HDFS.
     Hdfs,
-    /// Of Jerasure.
+    /// The format of Jerasure.
     Jerasure,
 }

@@ -15,7 +15,7 @@ use crate::shard_parts::{
     MovedShardEntry, PartEntry, PartFilesEntry, RewrittenShardEntry, ShardEntry, WrongLaneEntry,
 };
 
-/// An object of which shards were found.
+/// An object whose shards were found.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct ObjectFields {
     /// The object's id, drawn at random by each encoding.
@@ -149,7 +149,7 @@ pub struct RepairLine {
     pub digest_check: DigestCheckWord,
     /// The shards that were written.
     pub repaired: Vec<RewrittenShardEntry>,
-    /// The files that had the names of shards but are none; they are kept under other names.
+    /// The files that had the names of shards but are not shards; they are kept under other names.
     pub moved_aside: Vec<MovedFileEntry>,
     /// The files that --remove-moved-aside removed.
     pub removed: Vec<SizedFileEntry>,
@@ -177,8 +177,8 @@ pub struct CleanLine {
     pub removed: Vec<FileEntry>,
 }
 
-/// An object none of whose files can be read as a shard; `verify` and `repair` report it if they
-/// find other objects, too.
+/// An object without any file that can be read as a shard; `verify` and `repair` report it if they
+/// also find other objects.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[schemars(rename = "unrecognised")]
 pub struct UnrecognisedLine {
@@ -288,7 +288,7 @@ pub struct ExportLine {
     pub files: Vec<FileEntry>,
 }
 
-/// Which folders of an object may be lost.
+/// The folders of an object, and those that may be lost.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct PlacementFields {
     /// The folders that hold shards; each counts as a disk whose shards are lost together.
@@ -297,7 +297,7 @@ pub struct PlacementFields {
     pub folder_tolerance: usize,
     /// Whether folder_tolerance is certain; false if only some losses were tried.
     pub folder_tolerance_certain: bool,
-    /// The folder_tolerance that `repair --rebalance` would reach; null if that is not more than
+    /// The folder_tolerance that `repair --rebalance` would reach; null if that is not higher than
     /// now, or if a shard is missing.
     #[schemars(range(min = 1))]
     pub better_folder_tolerance: Option<usize>,

@@ -16,7 +16,7 @@ pub struct BenchLine {
     pub packet: Option<usize>,
     /// The order in which operations were planned; null for an LT code.
     pub order: Option<OrderWord>,
-    /// The way in which threads shared the work: stripe where it cannot be shared as asked; null
+    /// The way in which threads shared the work: stripe if it cannot be shared as requested; null
     /// for an LT code.
     pub split: Option<SplitWord>,
     /// The number of pairs that were measured.
@@ -44,7 +44,7 @@ pub struct BenchLine {
     pub blocks: Option<BenchBlocksFields>,
 }
 
-/// What was measured, in what memory, and how sure the result is.
+/// The measurement: what was measured, in what memory, and how certain the result is.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct BenchFields {
     /// The canonical SPEC.
@@ -88,8 +88,8 @@ pub struct BenchBlocksFields {
     pub seed: Option<u64>,
 }
 
-/// The speed of a code with some settings as a multiple of its speed with others, measured by
-/// `bench --against`, or as a multiple of the speed of another code.
+/// The speed of a code with some settings, divided by its speed with other settings or by the speed
+/// of another code, measured by `bench --against`.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[schemars(rename = "comparison")]
 pub struct ComparisonLine {
@@ -102,7 +102,7 @@ pub struct ComparisonLine {
     pub packet: usize,
     /// The order in which operations were planned.
     pub order: OrderWord,
-    /// The way in which threads shared the work: stripe where it cannot be shared as asked.
+    /// The way in which threads shared the work: stripe if it cannot be shared as requested.
     pub split: SplitWord,
     /// The way in which threads shared the work of the other run.
     pub against_split: SplitWord,

@@ -36,8 +36,8 @@ pub struct VersionFields {
     pub name: String,
     /// The object's id, drawn at random by each encoding.
     pub object: IdText,
-    /// The generation of the version: of two versions of a name, the one with the greater
-    /// generation counts.
+    /// The generation of the version: of two versions of a name, the one with the higher generation
+    /// is valid.
     pub generation: u64,
     /// The length of the object in bytes.
     pub length: u64,
@@ -51,7 +51,7 @@ pub struct FoundFields {
     pub version: VersionFields,
     /// Whether enough nodes answered to be sure that this is the newest version.
     pub sure: bool,
-    /// The things that were wrong on nodes.
+    /// The problems that were found on nodes.
     pub flaws: Vec<NodeFlawEntry>,
 }
 
@@ -68,11 +68,11 @@ pub struct VolumePutLine {
     pub inline: bool,
     /// The nodes of its shards or manifests.
     pub nodes: Vec<String>,
-    /// Whether something of the object is left for repair.
+    /// Whether the object still needs a repair.
     pub owed: bool,
     /// The number of nodes that may be lost before a repair, whichever they are.
     pub spare: usize,
-    /// The things that were wrong on nodes.
+    /// The problems that were found on nodes.
     pub flaws: Vec<NodeFlawEntry>,
     /// With --resume, the number of bytes that an earlier put had stored.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -108,7 +108,7 @@ pub struct VolumeCatLine {
     pub found: FoundFields,
     /// The position of the first byte printed, counted from 0.
     pub start: u64,
-    /// The position behind the last byte printed.
+    /// The position after the last byte printed.
     pub end: u64,
     /// The number of bytes of blocks that were read from nodes.
     pub read_bytes: u64,
@@ -125,7 +125,7 @@ pub struct VolumeLsLine {
     pub version: VersionFields,
 }
 
-/// What `volume stat` knows of an object.
+/// The facts that `volume stat` prints about an object.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[schemars(rename = "volume-stat")]
 pub struct VolumeStatLine {
@@ -143,19 +143,19 @@ pub struct VolumeStatLine {
     pub mode: Option<ModeText>,
     /// The modification time of the source; null if unknown.
     pub modified: Option<TimestampEntry>,
-    /// When the object was written, in seconds since the beginning of 1970.
+    /// The time at which the object was written, in seconds since the beginning of 1970.
     pub created: u64,
-    /// The number of pieces, of an object in pieces; null for others.
+    /// For an object in pieces, the number of pieces; null for other objects.
     pub pieces: Option<usize>,
-    /// What programs have noted about the object, such as its type.
+    /// The notes that programs stored about the object, such as its type.
     pub notes: BTreeMap<String, String>,
 }
 
-/// Where `serve` answers, when it does.
+/// The addresses of `serve`, printed when it begins to answer.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[schemars(rename = "serve")]
 pub struct ServeLine {
-    /// The address that clients of S3 are given.
+    /// The address to give to S3 clients.
     pub endpoint: String,
     /// The address of the page about the volume.
     pub page: String,
@@ -167,8 +167,8 @@ pub struct ServeLine {
 pub struct VolumeRmLine {
     /// The name of the object.
     pub name: String,
-    /// The generation of the version: of two versions of a name, the one with the greater
-    /// generation counts.
+    /// The generation of the version: of two versions of a name, the one with the higher generation
+    /// is valid.
     pub generation: u64,
 }
 
@@ -192,24 +192,24 @@ pub struct VolumeVerifyLine {
     pub spare: usize,
     /// The number of bytes of blocks that were read from nodes.
     pub read_bytes: u64,
-    /// The things that were wrong on nodes.
+    /// The problems that were found on nodes.
     pub flaws: Vec<NodeFlawEntry>,
     /// The number of seconds that the work took.
     pub seconds: f64,
 }
 
-/// What was written of an object.
+/// The files of an object that were written.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct WrittenFields {
     /// The name of the object.
     pub name: String,
     /// The number of shards that were written.
     pub stored: usize,
-    /// Whether something of the object is left for repair.
+    /// Whether the object still needs a repair.
     pub owed: bool,
     /// The number of bytes of blocks that were read from nodes.
     pub read_bytes: u64,
-    /// The things that were wrong on nodes.
+    /// The problems that were found on nodes.
     pub flaws: Vec<NodeFlawEntry>,
     /// The number of seconds that the work took.
     pub seconds: f64,
@@ -228,7 +228,7 @@ pub struct VolumeRepairLine {
     pub removed: bool,
 }
 
-/// What `volume repair` collected of interrupted commands.
+/// The remains of interrupted commands that `volume repair` collected.
 #[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
 #[schemars(rename = "volume-collect")]
 pub struct VolumeCollectLine {
@@ -245,7 +245,7 @@ pub struct VolumePromoteLine {
     pub written: WrittenFields,
 }
 
-/// Whether `volume reencode` cut one object anew.
+/// The result of `volume reencode` for one object.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[schemars(rename = "volume-reencode")]
 pub struct VolumeReencodeLine {
@@ -253,11 +253,11 @@ pub struct VolumeReencodeLine {
     pub name: String,
     /// The code of the volume.
     pub code: String,
-    /// Whether the object had another code and was cut anew.
+    /// Whether the object had another code and was encoded anew.
     pub changed: bool,
-    /// Whether something of the object is left for repair.
+    /// Whether the object still needs a repair.
     pub owed: bool,
-    /// The things that were wrong on nodes.
+    /// The problems that were found on nodes.
     pub flaws: Vec<NodeFlawEntry>,
     /// The number of seconds that the work took.
     pub seconds: f64,
@@ -283,7 +283,7 @@ pub struct VolumeDrainLine {
     pub node: String,
     /// The number of shards that the node still has; null if it does not answer.
     pub shards: Option<usize>,
-    /// The number of shards that the node had before and has no longer; null if it does not answer.
+    /// The number of shards that the node had before and no longer has; null if it does not answer.
     pub moved: Option<usize>,
     /// Whether the node may be removed from the volume file.
     pub removable: bool,
@@ -291,7 +291,7 @@ pub struct VolumeDrainLine {
     pub removed: bool,
 }
 
-/// What `volume replace` gave a node before repair.
+/// The files that `volume replace` copied to a node before the repair.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[schemars(rename = "volume-replace")]
 pub struct VolumeReplaceLine {
@@ -301,7 +301,7 @@ pub struct VolumeReplaceLine {
     pub manifests: usize,
 }
 
-/// How fast a volume was in `volume bench`.
+/// The speed of a volume, measured by `volume bench`.
 #[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
 #[schemars(rename = "volume-bench")]
 pub struct VolumeBenchLine {
@@ -316,7 +316,7 @@ pub struct VolumeBenchLine {
     /// The number of rounds.
     #[schemars(range(min = 1))]
     pub rounds: usize,
-    /// The seconds that the volume took, in the median of rounds.
+    /// The seconds that the volume took, as the median of all rounds.
     #[schemars(extend("exclusiveMinimum" = 0))]
     pub seconds_median: f64,
     /// The seconds of the fastest round.
@@ -325,10 +325,10 @@ pub struct VolumeBenchLine {
     /// The seconds of the slowest round.
     #[schemars(extend("exclusiveMinimum" = 0))]
     pub seconds_max: f64,
-    /// The bytes a second in the median, or with --objects the objects a second.
+    /// The median rate in bytes per second, or with --objects in objects per second.
     #[schemars(extend("exclusiveMinimum" = 0))]
     pub rate: f64,
-    /// The seconds that plain files took, in the median of rounds.
+    /// The seconds that plain files took, as the median of all rounds.
     #[schemars(extend("exclusiveMinimum" = 0))]
     pub plain_seconds_median: f64,
     /// The seconds of the fastest round of plain files.
@@ -340,13 +340,13 @@ pub struct VolumeBenchLine {
     /// The rate of plain files, in the unit of rate.
     #[schemars(extend("exclusiveMinimum" = 0))]
     pub plain_rate: f64,
-    /// The speed as a fraction of that of plain files, in the median of rounds.
+    /// The speed divided by that of plain files, as the median of all rounds.
     #[schemars(extend("exclusiveMinimum" = 0))]
     pub ratio: f64,
     /// The smallest ratio of a round.
     #[schemars(extend("exclusiveMinimum" = 0))]
     pub ratio_min: f64,
-    /// The greatest ratio of a round.
+    /// The largest ratio of a round.
     #[schemars(extend("exclusiveMinimum" = 0))]
     pub ratio_max: f64,
 }
@@ -359,30 +359,30 @@ pub struct VolumeStatusLine {
     pub tolerance: usize,
     /// The nodes, in the order of the volume file, but drained ones last.
     pub nodes: Vec<NodeStatusEntry>,
-    /// The objects of which something is not where it belongs.
+    /// The objects that wait for repair, because some of their files are not where they belong.
     pub owed: WaitingEntry,
     /// The objects that wait for a later stage of their code.
     pub backlog: WaitingEntry,
-    /// How far the scrub is.
+    /// The progress of the scrub.
     pub scrub: ScrubEntry,
 }
 
-/// Something that was wrong on a node of a volume.
+/// A problem that was found on a node of a volume.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[schemars(rename = "node_flaw")]
 pub struct NodeFlawEntry {
     /// The name of the node.
     pub node: String,
-    /// The index of the shard, if it is about one.
+    /// The index of the shard; null if the problem is not about a shard.
     pub shard: Option<usize>,
-    /// The text that says what was wrong.
+    /// A description of the problem.
     pub message: String,
-    /// The number of requests that met it.
+    /// The number of requests that met the problem.
     #[schemars(range(min = 1))]
     pub count: usize,
 }
 
-/// A node of a volume, and what was found out about it.
+/// A node of a volume, and the facts that were found out about it.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[schemars(rename = "probed_node")]
 pub struct ProbedNodeEntry {
@@ -392,7 +392,8 @@ pub struct ProbedNodeEntry {
     pub domain: String,
     /// What the node can do.
     pub abilities: AbilitiesEntry,
-    /// The seconds by which the node's clock is ahead of this machine's; null if no file tells it.
+    /// The seconds by which the node's clock is ahead of this machine's; null if it could not be
+    /// measured by a file.
     pub clock_ahead: Option<f64>,
 }
 
@@ -408,7 +409,7 @@ pub struct AbilitiesEntry {
     pub create: bool,
     /// Whether a range can be read without the whole file.
     pub ranges: bool,
-    /// Whether a file can be sent as its bytes come.
+    /// Whether a file can be sent while its bytes are still arriving.
     pub streams: bool,
     /// Whether names that differ only in upper and lower case are different files; if not, names
     /// are stored in another form.
@@ -423,9 +424,9 @@ pub struct NodeStatusEntry {
     pub name: String,
     /// The failure domain.
     pub domain: String,
-    /// Whether nothing new is put there.
+    /// Whether the node is drained, so that nothing new is stored there.
     pub drained: bool,
-    /// The reason why the node is of no use now; null if it is of use.
+    /// The reason why the node cannot be used now; null if it can.
     pub problem: Option<String>,
 }
 
@@ -439,7 +440,7 @@ pub struct WaitingEntry {
     pub oldest_seconds: Option<u64>,
 }
 
-/// How far a scrub is.
+/// The progress of a scrub.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[schemars(rename = "scrub")]
 pub struct ScrubEntry {
@@ -453,15 +454,16 @@ pub struct ScrubEntry {
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[schemars(rename = "scrub_pass")]
 pub struct ScrubPassEntry {
-    /// When it began, in seconds since 1970.
+    /// The time at which the pass began, in seconds since 1970.
     pub began: u64,
-    /// The name after which it goes on; empty at the beginning.
+    /// The name after which the pass continues; empty at the beginning.
     pub after: String,
     /// The number of names that are done.
     pub done: usize,
     /// The number of all names.
     pub names: usize,
-    /// The number of objects of which something was left to repair.
+    /// The number of objects that were not confirmed whole: in need of repair, lost, or on nodes
+    /// that did not answer.
     pub left: usize,
 }
 
@@ -469,13 +471,14 @@ pub struct ScrubPassEntry {
 #[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
 #[schemars(rename = "full_pass")]
 pub struct FullPassEntry {
-    /// When it began, in seconds since 1970.
+    /// The time at which the pass began, in seconds since 1970.
     pub began: u64,
-    /// When it ended, in seconds since 1970.
+    /// The time at which the pass ended, in seconds since 1970.
     pub ended: u64,
     /// The number of names.
     pub names: usize,
-    /// The number of objects of which something was left to repair.
+    /// The number of objects that were not confirmed whole: in need of repair, lost, or on nodes
+    /// that did not answer.
     pub left: usize,
 }
 

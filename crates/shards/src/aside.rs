@@ -11,9 +11,9 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::format::ObjectId;
-use crate::names;
 use paritas_store::error::{Error, Result};
+use paritas_store::object::format::ObjectId;
+use paritas_store::object::names;
 use paritas_store::place::system::{open_to_read, rename_new};
 use paritas_store::shown::shown;
 

@@ -6,19 +6,19 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::crew::Crew;
-use crate::format::{Digest, ObjectId};
 use crate::object::Object;
-use crate::place::{Committed, NewFile, Pending, Replace, commit, expect_room};
+use crate::place::expect_room;
 use crate::recognise::ShardFile;
-use crate::segment::Segment;
-use crate::setters::setters;
 use crate::sources::{Depth, FileReport, Sources};
 use paritas_store::error::{Error, Result};
+use paritas_store::object::crew::Crew;
+use paritas_store::object::format::{Digest, ObjectId};
 use paritas_store::place::attributes::{Access, PERMISSIONS, Timestamp};
 use paritas_store::place::system::is_disk;
 use paritas_store::progress::Progress;
+use paritas_store::setters;
 use paritas_store::shown::shown;
+use paritas_store::staging::{Committed, NewFile, Replace, StagedFile, commit};
 
 /// The destination of a decoded object.
 #[non_exhaustive]
@@ -188,17 +188,17 @@ fn work(
     crew: &Crew<Ordered>,
     sources: &Sources<'_>,
     next: &AtomicU64,
-    file: Option<&Pending>,
+    file: Option<&StagedFile>,
     progress: Progress<'_>,
 ) -> Result<()> {
-    let mut segment = Segment::new(sources.geometry)?;
+    let mut segment = sources.segment()?;
     while !crew.is_stopped() {
         let number = next.fetch_add(1, Ordering::Relaxed);
         if number >= sources.extent.count() {
             break;
         }
         sources.load(&mut segment, number, Depth::Enough)?;
-        segment.compute_data()?;
+        segment.make_data()?;
         let range = sources.extent.range(number);
         let data = segment.data((range.end - range.start) as usize);
         if let Some(file) = file {
@@ -238,7 +238,7 @@ fn expect_no_shard(target: &Path, object: &Object) -> Result<()> {
 
 /// An open target.
 enum OpenTarget {
-    File(Pending, bool),
+    File(StagedFile, bool),
     Stream(Box<dyn Write + Send>),
 }
 
@@ -270,7 +270,7 @@ fn needed(object: &Object) -> Option<u64> {
 
 /// An open target that was named: a new file, with whether it is synced, or a device or pipe.
 enum OpenedOutput {
-    New(Pending, bool),
+    New(StagedFile, bool),
     Device(Device),
 }
 
@@ -302,7 +302,7 @@ impl OpenedOutput {
         let FileTarget { path, force, sync, .. } = target;
         let create = |target| {
             let replace = if force { Replace::Always } else { Replace::Never };
-            Ok(Self::New(Pending::create(NewFile { target, replace, access })?, sync))
+            Ok(Self::New(StagedFile::create(NewFile { target, replace, access })?, sync))
         };
         match fs::metadata(&path) {
             Ok(found) if found.is_dir() => {

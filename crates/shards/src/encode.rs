@@ -12,13 +12,16 @@ use paritas_store::error::{Error, ErrorKind, Result};
 use paritas_store::progress::Progress;
 use paritas_store::shown::{counted, shown};
 
-use crate::blocks::{NewObject, ObjectLayout, SegmentBlocks, encode_segments};
 use crate::folders::encoded_placement;
-use crate::format::{Digest, ObjectId, Total};
-use crate::geometry::DEFAULT_BLOCK_BYTES;
-use crate::place::{NewFile, Pending, Replace, commit_over, directory_of, existing, expect_room};
-use crate::setters::setters;
+use crate::place::{existing, expect_room};
+use paritas_store::object::encode::encode_segments;
+use paritas_store::object::format::{Digest, ObjectId, Total};
+use paritas_store::object::geometry::DEFAULT_BLOCK_BYTES;
+use paritas_store::object::layout::{NewObject, ObjectLayout};
+use paritas_store::object::segment::Segment;
 use paritas_store::place::attributes::{Access, Attributes};
+use paritas_store::setters;
+use paritas_store::staging::{NewFile, Replace, StagedFile, commit_over, directory_of};
 
 /// The code of files and objects for which no other is named, wherever a program has a default.
 pub const DEFAULT_CODE: &str = "4+2";
@@ -218,10 +221,8 @@ impl Preparation<'_> {
     pub fn run(self, source: impl Read + Send, progress: Progress<'_>) -> Result<EncodeReport> {
         let Self { job, layout, paths } = self;
         let access = Access::of_shards(&job.attributes);
-        let new =
-            |target: &PathBuf| NewFile { target: target.clone(), replace: Replace::Never, access };
-        let targets: Vec<NewFile> = paths.iter().map(new).collect();
-        let files = Pending::create_all(targets, 0)?;
+        let new = NewFile::all(paths.iter().cloned(), &Replace::Never, access);
+        let files = StagedFile::create_all(new, 0)?;
         let encoding = SharedEncoding { layout: &layout, files: &files };
         let (total, stored) = encoding.run(job, source, progress)?;
         let committed = commit_over(&job.directories, || find_old(job), files, job.sync)?;
@@ -312,7 +313,7 @@ fn shard_paths(job: &EncodeJob, layout: &ObjectLayout) -> Result<Vec<PathBuf>> {
 struct SharedEncoding<'a> {
     layout: &'a ObjectLayout,
     /// The files of stage 1, by part.
-    files: &'a [Pending],
+    files: &'a [StagedFile],
 }
 
 impl SharedEncoding<'_> {
@@ -326,10 +327,10 @@ impl SharedEncoding<'_> {
     ) -> Result<(Total, u64)> {
         self.write_fronts()?;
         let threads = self.layout.threads(job.threads, job.length_hint);
-        let free: Mutex<Vec<SegmentBlocks>> = Mutex::default();
+        let free: Mutex<Vec<Segment>> = Mutex::default();
         let free = || free.lock().unwrap_or_else(PoisonError::into_inner);
-        let next = || free().pop().map_or_else(|| SegmentBlocks::new(self.layout), Ok);
-        let done = |mut segment: SegmentBlocks, bytes: usize| {
+        let next = || free().pop().map_or_else(|| self.layout.segment(), Ok);
+        let done = |mut segment: Segment, bytes: usize| {
             self.write_blocks(&mut segment)?;
             free().push(segment);
             progress(bytes as u64);
@@ -350,7 +351,7 @@ impl SharedEncoding<'_> {
     }
 
     /// Writes the blocks of one segment.
-    fn write_blocks(&self, segment: &mut SegmentBlocks) -> Result<()> {
+    fn write_blocks(&self, segment: &mut Segment) -> Result<()> {
         for (part, file) in self.files.iter().enumerate() {
             let start =
                 self.layout.block_start(part, segment.number()).ok_or_else(Error::too_long)?;

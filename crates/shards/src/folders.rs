@@ -18,10 +18,10 @@ use std::path::{Path, PathBuf};
 use paritas::erasure::combinations;
 use paritas_store::shown::{counted, shown};
 
-use crate::geometry::Geometry;
-use crate::place::directory_of;
 use crate::rateless;
+use paritas_store::object::geometry::Geometry;
 use paritas_store::place::identity::Inode;
+use paritas_store::staging::directory_of;
 
 /// The largest number of folders for which all sets are tried, to list those that may be lost
 /// together: the list has at most 20 sets.

@@ -20,15 +20,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use crate::format::{Identity, ObjectId};
-use crate::geometry::Part;
-use crate::names;
 use crate::object::Object;
-use crate::place::directory_of;
 use crate::recognise::{Recognised, ShardFile};
-use crate::staged::has_temporary_name;
+use paritas_store::object::format::{Identity, ObjectId};
+use paritas_store::object::geometry::Part;
+use paritas_store::object::names;
 use paritas_store::place::identity::Inodes;
 use paritas_store::place::system::name_of;
+use paritas_store::staging::directory_of;
+use paritas_store::staging::has_temporary_name;
 
 /// Files of one object that a process left behind when it was killed.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -11,10 +11,10 @@ use paritas_store::shown::{counted, shown};
 
 use crate::aside::AsideFile;
 use crate::folders::GivenFolder;
-use crate::format::{Digest, Identity, ObjectId, Record, Total};
-use crate::geometry::{Extent, Geometry, Part};
-use crate::names::ShardName;
 use crate::recognise::{ShardFile, recognise};
+use paritas_store::object::format::{Digest, Identity, ObjectId, Total};
+use paritas_store::object::geometry::{Extent, Geometry, Part};
+use paritas_store::object::names::ShardName;
 use paritas_store::place::attributes::Timestamp;
 
 /// A path that should be searched for shards and could not be opened.
@@ -368,7 +368,7 @@ impl Object {
         let Self { identity, geometry, parts, .. } = self;
         for (part, files) in parts.iter_mut().enumerate() {
             for file in files.iter_mut().filter(|file| file.footer.is_none()) {
-                let end = identity.footer_end(geometry, part, file, length);
+                let end = footer_end(identity, geometry, part, file, length);
                 file.footer =
                     end.and_then(|end| file.footer_at(identity, geometry.part(part), end));
             }
@@ -400,44 +400,18 @@ impl Object {
     }
 }
 
-impl Identity {
-    /// Returns the record of a part: a footer if there is a total, otherwise a front header.
-    pub(crate) fn record(&self, part: Part, total: Option<Total>) -> Record {
-        Record::new(self.clone(), part.shard as u32, part.stage, total)
-    }
-
-    /// Returns the offset at which the footer of a part's file ends in an object of `length` bytes.
-    /// Returns `None` if nothing follows it in the file.
-    fn footer_end(
-        &self,
-        geometry: &Geometry,
-        part: usize,
-        file: &ShardFile,
-        length: u64,
-    ) -> Option<u64> {
-        let total = Total { length, digest: Digest::new([0; 32]) };
-        let footer = self.record(geometry.part(part), Some(total)).to_bytes().ok()?;
-        let blocks = geometry.blocks(&geometry.extent(length), part)?;
-        let end = file.front.as_ref().ok()?.checked_add(blocks)?.checked_add(footer.len() as u64)?;
-        (end < file.length).then_some(end)
-    }
-
-    /// Returns the canonical name of a part's file.
-    pub(crate) fn part_name(&self, geometry: &Geometry, part: usize) -> Result<ShardName<'_>> {
-        let (shard, added) = in_name(geometry, part);
-        ShardName::new(self.name(), shard, self.shards as usize, added)
-    }
-
-    /// Returns what the canonical name of a part's file adds to the object's name.
-    pub(crate) fn part_suffix(&self, geometry: &Geometry, part: usize) -> String {
-        let (shard, added) = in_name(geometry, part);
-        ShardName::suffix(shard, self.shards as usize, added)
-    }
-}
-
-/// Returns what the name of a part's file tells: the shard and, for a part that is added to one,
-/// the stage.
-fn in_name(geometry: &Geometry, part: usize) -> (usize, Option<u8>) {
-    let Part { stage, shard } = geometry.part(part);
-    (shard, geometry.is_added(part).then_some(stage))
+/// Returns the offset at which the footer of a part's file ends in an object of `length` bytes.
+/// Returns `None` if nothing follows it in the file.
+fn footer_end(
+    identity: &Identity,
+    geometry: &Geometry,
+    part: usize,
+    file: &ShardFile,
+    length: u64,
+) -> Option<u64> {
+    let total = Total { length, digest: Digest::new([0; 32]) };
+    let footer = identity.record(geometry.part(part), Some(total)).to_bytes().ok()?;
+    let blocks = geometry.blocks(&geometry.extent(length), part)?;
+    let end = file.front.as_ref().ok()?.checked_add(blocks)?.checked_add(footer.len() as u64)?;
+    (end < file.length).then_some(end)
 }

@@ -7,7 +7,7 @@ use crate::folders::{DomainSpread, Domains, Placement};
 use crate::leftovers::without_copies;
 use crate::level::better_spread;
 use crate::object::Object;
-use crate::place::directory_of;
+use paritas_store::staging::directory_of;
 
 impl Object {
     /// Returns the folders that were searched, and those that hold files of the object. These are

@@ -17,14 +17,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use paritas_store::error::{Error, Result};
 use paritas_store::progress::Progress;
 
-use crate::geometry::Part;
 use crate::object::Object;
-use crate::place::sync_directories_of;
-use crate::rebuild::{RebuiltPart, make_from, needed_buffers};
+use crate::rebuild::{RebuiltPart, make_from};
 use crate::repair::name_one;
-use crate::setters::setters;
 use crate::sources::{Depth, Sources};
 use crate::targets::Targets;
+use paritas_store::object::geometry::Part;
+use paritas_store::setters;
+use paritas_store::staging::sync_directories_of;
 
 /// The settings of a promotion: a default, changed by setters of the same names.
 #[derive(Debug, Clone)]
@@ -180,7 +180,7 @@ fn add_parts(
     make_from(&sources, &needed, &rebuilds, job.threads, progress, |segment, number| {
         damaged.fetch_add(1, Ordering::Relaxed);
         sources.load(segment, number, Depth::Enough)?;
-        segment.compute_data()?;
+        segment.make_data()?;
         Ok(true)
     })?;
     let committed = RebuiltPart::commit(rebuilds, &sources, job.sync)?;
@@ -200,7 +200,7 @@ fn needed(object: &Object, stage: u8, parts: &[usize], is_whole: bool) -> Vec<us
     let standing = (0..object.parts().len()).filter(|&part| !object.parts[part].is_empty());
     let planned = match is_whole {
         true => None,
-        false => needed_buffers(geometry, standing, parts).ok(),
+        false => geometry.buffers_to_make(standing, parts).ok(),
     };
     planned.unwrap_or_else(|| {
         let promotion = object.code().promotion(stage);

@@ -10,7 +10,7 @@ use paritas::{Code, NodeId};
 use paritas_store::error::Result;
 use serde::{Deserialize, Serialize};
 
-use crate::format::describe;
+use paritas_store::object::format::describe;
 
 /// Number of blocks that all runs of a simulation together solve for. This takes a second or two,
 /// up to k = 8192.

@@ -12,18 +12,18 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use crate::folders::Placement;
-use crate::geometry::Part;
 use crate::level::{DomainLayout, LevelStep, Whole};
 use crate::object::Object;
-use crate::place::{Committed, Replace, directory_of, sync_directories_of};
 use crate::rebuild::{RebuiltPart, make_from};
 use crate::recognise::{ShardFile, recognise};
 use crate::sources::{Depth, Sources};
 use crate::targets::Targets;
 use paritas_store::error::{Error, Result};
+use paritas_store::object::geometry::Part;
 use paritas_store::place::lock::FolderLocks;
 use paritas_store::progress::Progress;
 use paritas_store::shown::shown;
+use paritas_store::staging::{Committed, Replace, directory_of, sync_directories_of};
 
 /// The result of rebalancing.
 #[derive(Debug, Clone)]
@@ -141,7 +141,7 @@ fn write_anew(
     let rebuilds = RebuiltPart::create_all(object, targets, parts)?;
     make_from(&sources, &needed, &rebuilds, threads, progress, |segment, number| {
         sources.load(segment, number, Depth::Enough)?;
-        segment.compute_data()?;
+        segment.make_data()?;
         Ok(true)
     })?;
     RebuiltPart::commit(rebuilds, &sources, true)

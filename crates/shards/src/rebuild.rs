@@ -1,9 +1,9 @@
 //! Rebuilding parts of shards, segment by segment, from as few bytes of the others as possible.
 //!
-//! If the lanes of a code are single rows (see [`crate::format`]), it is read lane by lane: the
-//! planner names few cells that determine the lost ones, and only their lanes are read, which is
-//! about three quarters of what any k shards hold. For other codes whole blocks are read, and as
-//! few as possible.
+//! If the lanes of a code are single rows (see [`paritas_store::object::format`]), it is read lane
+//! by lane: the planner names few cells that determine the lost ones, and only their lanes are
+//! read, which is about three quarters of what any k shards hold. For other codes whole blocks are
+//! read, and as few as possible.
 //!
 //! Every lane that is read is checked by its checksum, and the parts are computed from these lanes
 //! alone. If a needed lane is not intact, the caller loads the segment in another way, or gives up.
@@ -14,26 +14,24 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use paritas::code::Reads;
 use paritas_store::error::{Error, Result};
 use paritas_store::progress::Progress;
 
-use crate::crew::Crew;
-use crate::geometry::Geometry;
 use crate::object::Object;
-use crate::place::{
-    Committed, NewFile, Occupant, Pending, Replace, commit_over, directory_of, expect_room,
-    sync_directories_of,
-};
+use crate::place::{Occupant, expect_room};
 use crate::recognise::ShardFile;
-use crate::segment::{BlockId, Segment};
 use crate::sources::Sources;
+use paritas_store::object::crew::Crew;
+use paritas_store::object::segment::Segment;
 use paritas_store::place::attributes::{Access, Attributes};
+use paritas_store::staging::{
+    Committed, NewFile, Replace, StagedFile, commit_over, directory_of, sync_directories_of,
+};
 
 /// A part that is being written.
 pub(super) struct RebuiltPart {
     part: usize,
-    file: Pending,
+    file: StagedFile,
     /// Offset of its first block in the file.
     blocks: u64,
 }
@@ -58,12 +56,12 @@ impl RebuiltPart {
         make_offered(object, &targets)?;
         expect_room(needed_room(object, &targets, parts)?)?;
         let targets: Vec<NewFile> = targets.into_iter().zip(parts).map(new).collect();
-        let begin = |(file, &part): (Pending, &usize)| {
+        let begin = |(file, &part): (StagedFile, &usize)| {
             let (front, _) = object.records(part)?;
             file.write_at(&mut [IoSlice::new(&front)], 0)?;
             Ok(Self { part, file, blocks: front.len() as u64 })
         };
-        Pending::create_all(targets, sources)?.into_iter().zip(parts).map(begin).collect()
+        StagedFile::create_all(targets, sources)?.into_iter().zip(parts).map(begin).collect()
     }
 
     /// Returns, for each buffer, whether it is a lane of the parts to be written.
@@ -73,9 +71,8 @@ impl RebuiltPart {
 
     /// Writes the block of a segment.
     pub fn write(&self, sources: &Sources<'_>, segment: &mut Segment, number: u64) -> Result<()> {
-        let id = BlockId { object: sources.object.id(), part: self.part, segment: number };
         let start = sources.geometry.block_start(self.part, number).ok_or_else(Error::too_long)?;
-        self.file.write_at(&mut segment.seal(id), self.blocks + start)
+        self.file.write_at(&mut segment.seal(self.part), self.blocks + start)
     }
 
     /// Writes the footers, which complete the files, and publishes them.
@@ -139,7 +136,7 @@ pub(super) fn make_from(
     let wanted = RebuiltPart::wanted(rebuilds, sources);
     let (next, given_up) = (AtomicU64::new(0), AtomicBool::new(false));
     Crew::run(sources.threads(threads), (), |crew| {
-        let mut segment = Segment::new(sources.geometry)?;
+        let mut segment = sources.segment()?;
         while !crew.is_stopped() && !given_up.load(Ordering::Relaxed) {
             let number = next.fetch_add(1, Ordering::Relaxed);
             if number >= sources.extent.count() {
@@ -157,26 +154,4 @@ pub(super) fn make_from(
         Ok(())
     })?;
     Ok(!given_up.into_inner())
-}
-
-/// Returns the buffers of the parts `from` that are read to compute the parts `make`: those of the
-/// cheapest plan, or of the one with the fewest cells, whichever has fewer bytes.
-pub(super) fn needed_buffers(
-    geometry: &Geometry,
-    from: impl IntoIterator<Item = usize>,
-    make: &[usize],
-) -> Result<Vec<usize>> {
-    let buffers = |part| geometry.part_buffers(part);
-    let have = geometry.cells(from.into_iter().flat_map(buffers));
-    let want = geometry.cells(make.iter().copied().flat_map(buffers));
-    let mut best: Option<(usize, Vec<usize>)> = None;
-    for reads in [Reads::Any, Reads::Fewest] {
-        let read = geometry.code().cells_to_read(&have, &want, reads)?;
-        let buffers = geometry.buffers_of(&read);
-        let bytes = buffers.iter().map(|&buffer| geometry.payload(buffer, 1)).sum();
-        if best.as_ref().is_none_or(|(fewest, _)| bytes < *fewest) {
-            best = Some((bytes, buffers));
-        }
-    }
-    Ok(best.map(|(_, buffers)| buffers).unwrap_or_default())
 }

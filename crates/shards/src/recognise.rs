@@ -5,13 +5,13 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::format::{
+use paritas_store::object::format::{
     END_MAGIC, Identity, MAX_RECORD, PREFIX, Record, RecordFlaw, RecordKind, TRAILER, Total,
     footer_length, is_sealed, record_length, stated_length,
 };
-use crate::geometry::Part;
-use crate::names;
-use crate::open_files::is_unreadable;
+use paritas_store::object::geometry::Part;
+use paritas_store::object::names;
+use paritas_store::place::open_files::is_unreadable;
 use paritas_store::place::positional::{read_at, read_exact_at};
 use paritas_store::place::system::open_to_read;
 

@@ -6,26 +6,27 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::crew::Crew;
 use crate::decode::check_digest;
 use crate::folders::Placement;
-use crate::format::Digest;
-use crate::geometry::Part;
 use crate::leftovers::is_set_aside;
-use crate::names;
 use crate::object::Object;
-use crate::place::{Committed, MovedAside, Occupant, Replace, directory_of, sync_directories_of};
-use crate::rebuild::{RebuiltPart, make_from, needed_buffers};
-use crate::segment::Segment;
-use crate::setters::setters;
+use crate::place::Occupant;
+use crate::rebuild::{RebuiltPart, make_from};
 use crate::sources::{Depth, Sources};
 use crate::targets::Targets;
 use crate::verify::{DigestCheck, ShardState, VerifyReport, verify};
 use paritas_store::error::{Error, ErrorKind, Result};
+use paritas_store::object::crew::Crew;
+use paritas_store::object::format::Digest;
+use paritas_store::object::geometry::Part;
+use paritas_store::object::names;
+use paritas_store::object::segment::Segment;
 use paritas_store::place::lock::FolderLocks;
 use paritas_store::place::system::{rename_new, rename_over};
 use paritas_store::progress::Progress;
+use paritas_store::setters;
 use paritas_store::shown::shown;
+use paritas_store::staging::{Committed, MovedAside, Replace, directory_of, sync_directories_of};
 use paritas_store::state::State;
 
 /// The settings of a repair: a default, changed by setters of the same names.
@@ -165,7 +166,7 @@ fn rebuild_missing(object: &Object, job: &RepairJob, progress: Progress<'_>) -> 
     let Some(part) = only_missing(object) else { return Ok(Attempt::GivenUp { read_bytes: 0 }) };
     let sources = Sources::open(object, 1)?;
     let others = (0..object.parts().len()).filter(|&other| other != part);
-    let needed = match needed_buffers(&object.geometry, others, &[part]) {
+    let needed = match object.geometry.buffers_to_make(others, &[part]) {
         // Even all of the others are not enough, as can happen with an LT code.
         Err(error) if error.kind() == ErrorKind::TooFewShards => {
             return Ok(Attempt::GivenUp { read_bytes: 0 });
@@ -331,7 +332,7 @@ fn work(
     rebuilds: &[RebuiltPart],
     progress: Progress<'_>,
 ) -> Result<()> {
-    let mut segment = Segment::new(sources.geometry)?;
+    let mut segment = sources.segment()?;
     let wanted = RebuiltPart::wanted(rebuilds, sources);
     while !crew.is_stopped() {
         let number = next.fetch_add(1, Ordering::Relaxed);
@@ -339,7 +340,7 @@ fn work(
             break;
         }
         sources.load(&mut segment, number, Depth::Enough)?;
-        segment.compute_data()?;
+        segment.make_data()?;
         let bytes = sources.extent.bytes(number);
         crew.in_turn(number, |hasher| {
             segment.data(bytes as usize).into_iter().for_each(|lane| _ = hasher.update(lane));

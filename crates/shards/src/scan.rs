@@ -14,13 +14,13 @@ use paritas_store::error::{Error, Result};
 use crate::aside::AsideFile;
 use crate::choose::tell_apart;
 use crate::folders::GivenFolder;
-use crate::format::Identity;
-use crate::geometries::{Geometries, Options};
 use crate::inventory::{Ignored, Inventory};
 use crate::leftovers::{self, Leftover, LeftoverState};
-use crate::names;
 use crate::object::{Object, UnopenedPath};
 use crate::recognise::{NoShard, Recognised, recognise};
+use paritas_store::object::format::Identity;
+use paritas_store::object::geometries::{Geometries, Options};
+use paritas_store::object::names;
 use paritas_store::place::identity::Inodes;
 
 /// Finds shards in files and directories (but not in subdirectories). Codecs of the objects found

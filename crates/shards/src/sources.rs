@@ -6,13 +6,13 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::geometry::{CHECKSUM, Extent, Geometry, Part};
 use crate::object::{Object, UnopenedPath};
-use crate::open_files::{Input, OpenFiles};
 use crate::rateless;
 use crate::recognise::ShardFile;
-use crate::segment::{BlockId, LaneFlaw, Segment};
 use paritas_store::error::{Error, Result};
+use paritas_store::object::geometry::{CHECKSUM, Extent, Geometry, Part};
+use paritas_store::object::segment::{LaneFlaw, Segment};
+use paritas_store::place::open_files::{Input, OpenFiles};
 use paritas_store::place::system::allow_open_files;
 use paritas_store::shown::shown;
 
@@ -167,7 +167,7 @@ impl<'a> Sources<'a> {
     /// possible (also as blocks of an LT code). With [`Depth::Everything`], all of the segment is
     /// read. Returns whether everything that has been read is enough.
     pub fn try_load(&self, segment: &mut Segment, number: u64, depth: Depth) -> bool {
-        segment.begin(self.geometry.stripes_of(&self.extent, number));
+        segment.begin(number, &self.extent);
         if let (Some(originals), Depth::Enough) = (&self.originals, depth)
             && self.load_buffers(segment, number, originals)
         {
@@ -186,7 +186,7 @@ impl<'a> Sources<'a> {
     /// Reads only the lanes in `buffers` (ascending) of a segment, each from the first file of its
     /// part. Returns whether all are intact.
     pub fn load_buffers(&self, segment: &mut Segment, number: u64, buffers: &[usize]) -> bool {
-        segment.begin(self.geometry.stripes_of(&self.extent, number));
+        segment.begin(number, &self.extent);
         (0..self.files.len()).all(|part| {
             let lanes = self.geometry.part_buffers(part);
             let needed: Vec<usize> =
@@ -204,8 +204,12 @@ impl<'a> Sources<'a> {
         let Some(offset) = self.geometry.block_start(part, number) else { return false };
         let first = self.geometry.part_buffers(part).start;
         let place = front + offset + segment.lane_offset(first, run.start);
-        let id = BlockId { object: self.object.id(), part, segment: number };
-        segment.read(file, place, run, id).is_empty()
+        segment.read(file, place, part, run).is_empty()
+    }
+
+    /// Allocates memory for any one segment of the object.
+    pub fn segment(&self) -> Result<Segment> {
+        Segment::new(self.geometry, self.object.id())
     }
 
     /// Returns the number of bytes of blocks that were read so far.
@@ -338,7 +342,6 @@ impl<'a> Sources<'a> {
             return;
         }
         let lanes = self.geometry.part_buffers(part);
-        let id = BlockId { object: self.object.id(), part, segment: number };
         let front = source.shard_file.front.as_ref().ok().map(|start| start + offset);
         let back = source.shard_file.footer.and_then(|footer| {
             let rest = self.geometry.blocks(&self.extent, part)?.checked_sub(offset)?;
@@ -346,7 +349,7 @@ impl<'a> Sources<'a> {
         });
         let mut bad: Vec<usize> = lanes.clone().collect();
         if let Some(place) = front.or(back) {
-            let flaws = segment.read(file, place, lanes.clone(), id);
+            let flaws = segment.read(file, place, part, lanes.clone());
             bad = flaws.iter().map(|&(buffer, _)| buffer).collect();
             for (buffer, flaw) in flaws {
                 source.note(place + segment.lane_offset(lanes.start, buffer), flaw);
@@ -355,7 +358,7 @@ impl<'a> Sources<'a> {
         let Some(place) = back.filter(|_| front.is_some() && back != front) else { return };
         for buffer in bad {
             let place = place + segment.lane_offset(lanes.start, buffer);
-            segment.read(file, place, buffer..buffer + 1, id);
+            segment.read(file, place, part, buffer..buffer + 1);
         }
     }
 

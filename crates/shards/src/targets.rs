@@ -6,14 +6,16 @@ use std::io;
 use std::iter::Cycle;
 use std::path::{Path, PathBuf};
 use std::slice;
+use std::sync::Arc;
 
 use paritas_store::error::{Error, Result};
 use paritas_store::shown::shown;
 
 use crate::folders::{Domains, FolderShards};
 use crate::object::Object;
-use crate::place::{Occupant, Replace, directory_of};
+use crate::place::{Occupant, WholePart};
 use crate::recognise::ShardFile;
+use paritas_store::staging::{Replace, directory_of};
 
 /// The choice of the paths that parts are written to.
 pub(super) struct Targets<'a> {
@@ -128,7 +130,10 @@ impl<'a> Targets<'a> {
     }
 
     fn replace(&self, part: usize) -> Replace {
-        Replace::ForPart(Box::new(self.object.identity.clone()), self.object.part(part))
+        Replace::Judged(Arc::new(WholePart {
+            identity: self.object.identity.clone(),
+            part: self.object.part(part),
+        }))
     }
 }
 

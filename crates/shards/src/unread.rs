@@ -8,8 +8,8 @@ use std::ffi::OsStr;
 use paritas::erasure::combinations;
 use paritas_store::shown::shown;
 
-use crate::geometry::Geometry;
 use crate::object::{Object, UnopenedPath};
+use paritas_store::object::geometry::Geometry;
 
 /// Lower and upper limit of the number of sets of parts that are tried as the content of unopened
 /// files. If there are more sets, it stays open whether any is enough.

@@ -11,16 +11,16 @@ use paritas_store::progress::Progress;
 use paritas_store::shown::counted;
 use paritas_store::state::State;
 
-use crate::crew::Crew;
 use crate::decode::check_digest;
 use crate::folders::Placement;
-use crate::format::Digest;
-use crate::geometry::Part;
 use crate::object::Object;
 use crate::rateless;
 use crate::recognise::ShardFile;
-use crate::segment::Segment;
 use crate::sources::{Depth, FileReport, Sources, unopened};
+use paritas_store::object::crew::Crew;
+use paritas_store::object::format::Digest;
+use paritas_store::object::geometry::Part;
+use paritas_store::object::segment::Segment;
 
 /// The state of a shard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -235,8 +235,8 @@ fn work(
     is_deep: bool,
     progress: Progress<'_>,
 ) -> Result<()> {
-    let mut segment = Segment::new(sources.geometry)?;
-    let mut again = is_deep.then(|| Segment::new(sources.geometry)).transpose()?;
+    let mut segment = sources.segment()?;
+    let mut again = is_deep.then(|| sources.segment()).transpose()?;
     while !crew.is_stopped() {
         let task = queue.lock().unwrap_or_else(PoisonError::into_inner).take(sources);
         let Some(task) = task else { break };
@@ -248,7 +248,7 @@ fn work(
         let blocks = sources.geometry.code().graph().map(|_| segment.good_blocks());
         let good = segment.good().to_vec();
         if is_loaded {
-            segment.compute_data()?;
+            segment.make_data()?;
         }
         let bytes = sources.extent.bytes(task.number);
         let skipped = task.first_byte(sources)..sources.extent.range(task.number).start;
@@ -278,7 +278,7 @@ fn recompute(segment: &mut Segment, again: &mut Segment) -> Result<Option<Vec<us
     if segment.stores_data() && !segment.has_data() {
         return Ok(None);
     }
-    segment.compute_data()?;
+    segment.make_data()?;
     let wrong = segment.disagreements(again)?;
     segment.distrust(&wrong);
     Ok(Some(wrong))

@@ -6,8 +6,8 @@ use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
 use crate::inventory::{Ignored, Inventory};
-use crate::names;
 use crate::object::Object;
+use paritas_store::object::names;
 use paritas_store::place::system::name_of;
 
 /// All that is left of an object: files that have the names of its shards, but cannot be read as

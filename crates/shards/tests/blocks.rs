@@ -6,15 +6,14 @@ use std::fs;
 
 use common::{content, put, small_job};
 use paritas_shards::Digest;
-use paritas_shards::blocks::{
-    MOST_HEADER, NewObject, ObjectLayout, SegmentBlocks, encode_segments,
-};
+use paritas_store::object::encode::encode_segments;
+use paritas_store::object::layout::{MOST_HEADER, NewObject, ObjectLayout};
 
 /// Returns the bytes of every part of stage 1, made block by block.
 fn shards_of(layout: &ObjectLayout, content: &[u8]) -> Vec<Vec<u8>> {
     let parts = layout.parts_in(1);
     let mut shards: Vec<Vec<u8>> = parts.clone().map(|part| layout.front(part).unwrap()).collect();
-    let mut segment = SegmentBlocks::new(layout).unwrap();
+    let mut segment = layout.segment().unwrap();
     let (mut source, mut number) = (content, 0);
     while segment.fill(number, &mut source).unwrap() > 0 {
         segment.make(parts.clone()).unwrap();
@@ -46,9 +45,13 @@ fn blocks_are_those_of_files() {
         let job = small_job(spec, directory.path());
         let content = content(bytes);
         let report = put(&job, &content);
-        let mut shape = NewObject::default();
-        (shape.packet, shape.block_bytes) = (job.packet, job.block_bytes);
-        (shape.object, shape.length) = (Some(report.object), job.length_hint);
+        let shape = NewObject {
+            packet: job.packet,
+            block_bytes: job.block_bytes,
+            object: Some(report.object),
+            length: job.length_hint,
+            ..NewObject::default()
+        };
         let layout = ObjectLayout::new(job.code.clone(), &job.name, shape).unwrap();
         let shards = shards_of(&layout, &content);
         for (part, path) in report.shards.iter().enumerate() {
@@ -91,8 +94,8 @@ fn damaged_lanes_are_refused_and_computed() {
         let place = layout.blocks(part, length, 0..1).unwrap();
         shards[part][place.start as usize..place.end as usize].to_vec()
     };
-    let mut segment = SegmentBlocks::new(&layout).unwrap();
-    segment.begin(0, length);
+    let mut segment = layout.segment().unwrap();
+    segment.begin(0, &layout.extent(length));
     let lanes = layout.lanes(0);
     let second = layout.lanes_place(0, length, 0, lanes.start + 1..lanes.start + 2).unwrap();
     let start = layout.blocks(0, length, 0..1).unwrap().start;
@@ -130,7 +133,7 @@ impl std::io::Read for FailsOnce {
 fn a_source_that_has_failed_is_not_read_again() {
     let code = paritas::Code::new(&"4+2".parse().unwrap()).unwrap();
     let layout = ObjectLayout::new(code, "x", NewObject::default()).unwrap();
-    let next = || SegmentBlocks::new(&layout);
+    let next = || layout.segment();
     let done = |_, _| Ok(());
     let error = encode_segments(FailsOnce(false), layout.parts_in(1), 4, next, done).unwrap_err();
     assert!(error.to_string().contains("a bad sector"), "{error}");

@@ -441,7 +441,7 @@ fn write_missing_cases() {
         sum
     });
     let index = json!({
-        "about": "Shard files of versions 1 to 3 of the format; see crates/shards/src/format.rs. Names and checksums are hexadecimal. The mode of a case is a number, its time of change an array of seconds since 1970 and nanoseconds.",
+        "about": "Shard files of versions 1 to 3 of the format; see crates/store/src/object/format.rs. Names and checksums are hexadecimal. The mode of a case is a number, its time of change an array of seconds since 1970 and nanoseconds.",
         "cases": cases,
         "checksums": sums,
     });

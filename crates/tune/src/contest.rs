@@ -1,4 +1,4 @@
-//! Contests: codecs that do the same work on the same memory, each in pairs with the built-in
+//! Contests: several codecs do the same work on the same memory, each paired with the built-in
 //! choice.
 
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::measure::{Pairs, Ratio, Rounds, ShardMemory, Side, sample};
 use crate::tuning::{Choice, Decision};
 
-/// Number of pairs that each entrant runs; more than the fewest only while the question is open.
+/// Number of pairs that each entrant runs; more than `least` only while the question is open.
 pub(super) const ROUNDS: Rounds = Rounds { least: 21, most: 84 };
 
 /// Bytes of a cache line; shards are shifted against each other within their pages by [`STAGGER`]
@@ -36,7 +36,7 @@ pub(super) struct Ranking {
     pub(super) choices: Vec<Choice>,
     /// Number of the built-in choice.
     base: usize,
-    /// How many times as fast as the built-in choice another must be to be taken.
+    /// Factor by which another choice must be faster than the built-in one to be taken.
     gain: f64,
 }
 
@@ -44,7 +44,7 @@ impl Contest {
     /// Creates a contest over shards that have `set` bytes together.
     ///
     /// # Errors
-    /// If there is no such code.
+    /// If the spec does not name a code.
     pub(super) fn new(question: &'static str, spec: &Spec, set: usize) -> Result<Self> {
         let code = Code::new(spec)?;
         let about = format!("{}, {} KiB", code.spec(), set >> 10);
@@ -54,18 +54,24 @@ impl Contest {
     /// Enters a codec with the given options.
     ///
     /// # Errors
-    /// If the options do not serve this code.
+    /// If the code cannot run with the options.
     pub(super) fn enter(&mut self, name: impl ToString, options: CodecOptions) -> Result<()> {
         self.entrants.push((name.to_string(), LaneCodec::new(self.code.clone(), options)?));
         Ok(())
     }
 
-    /// Measures every other entrant in pairs with entrant `base`, until it is clear whether it is
-    /// `gain` times as fast. If `base` is alone, it runs against itself.
+    /// Measures every other entrant in pairs with entrant `base`, until it is clear whether the
+    /// other entrant is `gain` times as fast. If `base` is the only entrant, it runs against
+    /// itself.
     ///
     /// # Errors
-    /// If there is no memory for the shards.
+    /// If the system lacks memory for the shards.
     pub(super) fn run(self, base: usize, gain: f64) -> Result<Ranking> {
+        self.run_for(ROUNDS, base, gain)
+    }
+
+    /// Does what [`Contest::run`] does, with other numbers of pairs.
+    pub(super) fn run_for(self, rounds: Rounds, base: usize, gain: f64) -> Result<Ranking> {
         let Self { question, about, code, set, entrants } = self;
         let Some((_, built_in)) = entrants.get(base) else {
             return Ok(Ranking { question, about, choices: Vec::new(), base, gain });
@@ -76,13 +82,13 @@ impl Contest {
         let mut pairs: BTreeMap<usize, Pairs> = BTreeMap::new();
         for (number, (_, codec)) in entrants.iter().enumerate() {
             if number != base || entrants.len() == 1 {
-                pairs.insert(number, workload.compare(codec, built_in, set, is_settled)?);
+                pairs.insert(number, workload.compare(rounds, [codec, built_in], set, is_settled)?);
             }
         }
-        // Samples are of one byte.
+        // Each sample is scaled to one byte.
         let choice = |(number, (name, _)): (usize, &(String, LaneCodec))| {
-            // The built-in choice gets the samples that it gave in the pairs with the first of the
-            // others.
+            // The samples of the built-in choice are those of its pairs with the first other
+            // entrant.
             let (pairs, side) = match pairs.get(&number) {
                 Some(pairs) => (pairs, Side::Subject),
                 None => (pairs.values().next()?, Side::Base),
@@ -100,7 +106,7 @@ pub(super) fn length(codec: &LaneCodec, set: usize) -> usize {
     (set / codec.buffer_count() / strip).max(1) * strip
 }
 
-/// The work: what is encoded, and where.
+/// The work: the shards that are encoded, and their memory.
 pub(super) struct ContestWork {
     data: CellSet,
     parity: CellSet,
@@ -115,10 +121,10 @@ impl ContestWork {
     /// Allocates shards of at most `length` bytes for the buffers of `codec`.
     ///
     /// # Errors
-    /// If there is no memory for them.
+    /// If the system lacks memory for them.
     pub(super) fn new(code: &Code, codec: &LaneCodec, length: usize) -> Result<Self> {
         let (count, data_buffers) = (codec.buffer_count(), codec.data_buffers().len());
-        // If each of thousands of blocks began on a page of its own, memory would be mostly gaps.
+        // If each of thousands of blocks began on its own page, most of the memory would be gaps.
         let room = if code.graph().is_some() { length } else { length.next_multiple_of(PAGE) };
         let stride = room.next_multiple_of(LINE) + STAGGER;
         let place = ShardMemory::new(count, length, stride);
@@ -140,7 +146,7 @@ impl ContestWork {
     /// bytes of each shard.
     ///
     /// # Errors
-    /// If `codec` is not for these shards.
+    /// If these shards do not fit `codec`.
     pub(super) fn run(&mut self, codec: &LaneCodec, length: usize) -> Result<()> {
         let shards = self.shards.iter_mut().map(|shard| &mut shard[..length]);
         let buffer = |(&is_made, shard)| match is_made {
@@ -151,12 +157,12 @@ impl ContestWork {
         Ok(codec.compute(&self.data, &self.parity, &mut buffers)?)
     }
 
-    /// Compares two codecs that do this work, over as many bytes as strips of each fill. Samples
-    /// are of one byte of user data.
+    /// Compares two codecs that do this work, each over the bytes that its whole strips fill. Each
+    /// sample is scaled to one byte of user data.
     fn compare(
         &mut self,
-        subject: &LaneCodec,
-        base: &LaneCodec,
+        rounds: Rounds,
+        [subject, base]: [&LaneCodec; 2],
         set: usize,
         is_settled: impl Fn(&Ratio) -> bool,
     ) -> Result<Pairs> {
@@ -164,7 +170,7 @@ impl ContestWork {
         // The first runs plan and compile.
         self.run(subject, lengths[0])?;
         self.run(base, lengths[1])?;
-        Pairs::take(ROUNDS, is_settled, |side| {
+        Pairs::take(rounds, is_settled, |side| {
             let (codec, length) = match side {
                 Side::Subject => (subject, lengths[0]),
                 Side::Base => (base, lengths[1]),
@@ -188,7 +194,7 @@ impl Ranking {
     }
 
     /// Returns the number of the fastest choice among those that are clearly faster than the
-    /// built-in one by the factor `gain`; that of the built-in choice if there are none.
+    /// built-in one by the factor `gain`; if there are none, the number of the built-in choice.
     pub(super) fn winner(&self) -> usize {
         let ratio = |&entrant: &usize| self.choices[entrant].ratio;
         let better = |entrant: &usize| {
@@ -199,7 +205,7 @@ impl Ranking {
         fastest.unwrap_or(self.base)
     }
 
-    /// Returns the finding that the winner was taken.
+    /// Returns the decision for the winner.
     pub(super) fn finding(&self) -> Decision {
         let chosen = self.choices.get(self.winner()).map(|choice| choice.name.clone());
         Decision {

@@ -77,18 +77,10 @@ pub fn find(codes: &[Spec], mut report: impl FnMut(&Decision)) -> Result<Tuning>
     let threads = known.threads(&mut decide)?;
     let nontemporal_from = known.nontemporal_from(threads, &mut decide)?;
     let known = Decisions { stores: Stores::NonTemporalFrom(nontemporal_from), ..known };
-    let typical = TYPICAL.parse()?;
-    let (bytes_a_thread, split) = match threads {
-        1 => (CodecOptions::default().bytes_a_thread, Split::default()),
-        _ => (known.bytes_a_thread(&typical, &mut decide)?, known.split(threads, &mut decide)?),
-    };
+    let (bytes_a_thread, split) = known.sharing(threads, &mut decide)?;
     for spec in &without_graph {
         let Some(tuned) = codes.get_mut(&canonical(spec)?) else { continue };
-        let known = Decisions { kernel: tuned.kernel, pass: tuned.pass, ..known };
-        if threads > 1 {
-            tuned.bytes_a_thread = Some(known.bytes_a_thread(spec, &mut decide)?);
-        }
-        tuned.packet = known.packet(spec, threads, split, &mut decide)?;
+        known.complete(tuned, spec, threads, split, &mut decide)?;
     }
     Ok(Tuning {
         processor: processor(),
@@ -326,6 +318,34 @@ impl Decisions {
             from = between(set);
         }
         Ok(from)
+    }
+
+    /// Finds how work is shared by `threads` threads: the number of bytes that are worth another
+    /// one, and the way to split it.
+    fn sharing(self, threads: usize, decide: &mut Decide<'_>) -> Result<(usize, Split)> {
+        let typical = TYPICAL.parse()?;
+        Ok(match threads {
+            1 => (CodecOptions::default().bytes_a_thread, Split::default()),
+            _ => (self.bytes_a_thread(&typical, decide)?, self.split(threads, decide)?),
+        })
+    }
+
+    /// Completes the tuning of a code whose kernel and pass are known: finds the number of bytes
+    /// that are worth another thread, and the packet.
+    fn complete(
+        self,
+        tuned: &mut CodeTuning,
+        spec: &Spec,
+        threads: usize,
+        split: Split,
+        decide: &mut Decide<'_>,
+    ) -> Result<()> {
+        let known = Self { kernel: tuned.kernel, pass: tuned.pass, ..self };
+        if threads > 1 {
+            tuned.bytes_a_thread = Some(known.bytes_a_thread(spec, decide)?);
+        }
+        tuned.packet = known.packet(spec, threads, split, decide)?;
+        Ok(())
     }
 
     /// Finds the number of bytes of a code that are worth another thread in a burst of calls. That

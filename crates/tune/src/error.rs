@@ -1,4 +1,4 @@
-//! Errors: why something could not be measured.
+//! Errors: the reasons why something could not be measured.
 
 use std::fmt;
 
@@ -8,9 +8,9 @@ use std::fmt;
 pub enum Error {
     /// The core refused a code, an option or a call.
     Core(paritas::Error),
-    /// The operating system refused memory for shards of this many bytes in all.
+    /// The operating system refused memory for shards of this total number of bytes.
     Memory(usize),
-    /// The code with this spec has no packets whose size could be chosen.
+    /// The code with this spec has no packet size to choose.
     NoPackets(String),
 }
 

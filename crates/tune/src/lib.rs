@@ -8,8 +8,8 @@
 //! directory, and [`codec_options`] reads them from there. [`packet_by_rule`] is the dissertation's
 //! rule for packets.
 //!
-//! Tuning decides only *how* bytes are computed. What is computed, and so stored, never depends on
-//! it.
+//! Tuning decides only *how* bytes are computed. The bytes that are computed, and so the stored
+//! bytes, never depend on it.
 //!
 //! ```
 //! use paritas::{Code, Codec};
@@ -36,7 +36,7 @@ pub use decide::find;
 pub use error::{Error, Result};
 pub use memory::RememberedFolder;
 pub use packet_rule::{CpuCache, caches, packet_by_rule};
-pub use packets::{PACKET_SETS, find_packets};
+pub use packets::{PACKET_ROUNDS, PACKET_SETS, find_packets};
 pub use tuning::{Choice, CodeTuning, Decision, Tuning};
 
 /// Codes that are measured by default.
@@ -48,14 +48,15 @@ pub fn codec_options(code: &Spec) -> CodecOptions {
     Tuning::remembered().map_or_else(CodecOptions::default, |tuning| tuning.options(code))
 }
 
-/// Returns the packet with which a code is encoded fastest on this machine; `None` if that was not
-/// measured. [`codec_options`] leaves it out, because packets are part of what is stored.
+/// Returns the packet size with which a code is encoded fastest on this machine; `None` if it was
+/// not measured. [`codec_options`] leaves it out, because the packet size is part of the stored
+/// format.
 pub fn packet(code: &Spec) -> Option<usize> {
     Tuning::remembered()?.packet(code)
 }
 
-/// Returns how many thousandths of a copy an XOR costs, for [`Objective::Weighted`]: as measured on
-/// this machine, or as printed in the dissertation if nothing was measured.
+/// Returns the cost of an XOR in thousandths of the cost of a copy, for [`Objective::Weighted`]: as
+/// measured on this machine, or as printed in the dissertation if nothing was measured.
 pub fn xor_weight() -> u32 {
     Tuning::remembered().map_or(Objective::PRINTED_WEIGHT, |tuning| tuning.xor_weight)
 }

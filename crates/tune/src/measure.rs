@@ -1,13 +1,13 @@
 //! Timing on machines that are not quiet.
 //!
 //! The speed of a processor changes from one millisecond to the next: a neighbour shares the core,
-//! or vectors of 64 bytes lower the frequency. A speed measured alone says as much about that
-//! moment as about the code. So code is measured in [`Pairs`]: one [`sample`] of it and one of what
-//! it is compared with, back to back. Both samples meet the same machine, and their ratio is what
-//! counts.
+//! or vectors of 64 bytes lower the frequency. A speed that is measured alone depends on that
+//! moment as much as on the code. So code is measured in [`Pairs`]: one [`sample`] of it and one
+//! sample of its competitor, back to back. Both samples meet the machine in the same state, and
+//! only their ratio is used.
 //!
-//! The places of buffers decide how well caches work, so [`Shard`] and [`ShardMemory`] are memory
-//! at chosen places.
+//! The places of buffers decide how well caches work, so [`Shard`] and [`ShardMemory`] provide
+//! memory at chosen places.
 
 mod memory;
 mod pairs;
@@ -17,7 +17,7 @@ use std::time::Instant;
 pub use memory::{Shard, ShardMemory};
 pub use pairs::{PairVerdict, Pairs, Ratio, Rounds, SecondsSpread, Side};
 
-/// Least time of a sample, in seconds. A pair takes two samples and at most two runs to warm up,
+/// Shortest time of a sample, in seconds. A pair takes two samples and at most two runs to warm up,
 /// each shorter than a sample, so the samples of a pair lie within a millisecond. Reading the clock
 /// takes some 30 nanoseconds, which is negligible in 250 microseconds.
 pub const SAMPLE_SECONDS: f64 = 0.000_25;
@@ -25,8 +25,8 @@ pub const SAMPLE_SECONDS: f64 = 0.000_25;
 /// Largest number of runs in a batch, relative to all runs before it.
 const GROWTH: f64 = 8.0;
 
-/// Returns the seconds that one run of `run` takes: the mean over as many runs as
-/// [`SAMPLE_SECONDS`] holds.
+/// Returns the seconds that one run of `run` takes: the mean over the runs that fit into
+/// [`SAMPLE_SECONDS`].
 ///
 /// One run before them is not counted, because earlier work has left other data in the caches. A
 /// run that takes longer than a sample is the sample itself: it has warmed the caches for most of
@@ -73,7 +73,7 @@ mod tests {
             Ok::<(), ()>(())
         });
         assert!(seconds.unwrap() >= 0.000_05);
-        // One, if the system lets it sleep as long as a whole sample.
+        // One run, if the system lets it sleep as long as a whole sample.
         assert!((1..=6).contains(&runs), "{runs} runs of 50 microseconds and more");
     }
 

@@ -1,7 +1,7 @@
 //! Memory of findings that are worth keeping: one JSON file each, in the user's cache directory.
 //!
-//! Everything here can be measured again, so a file that is missing or cannot be read loses
-//! nothing. A file with unexpected contents counts as missing.
+//! Everything here can be measured again, so nothing is lost if a file is missing or cannot be
+//! read. A file with unexpected contents counts as missing.
 
 use std::fs;
 use std::io;
@@ -51,13 +51,13 @@ impl RememberedFolder {
         let text = serde_json::to_vec_pretty(value)?;
         let written = fs::write(&half, text).and_then(|()| fs::rename(&half, &path));
         if written.is_err() {
-            // The disk may be full, so nothing is left that would fill it further.
+            // The disk may be full, so the half-written file is removed.
             let _ = fs::remove_file(&half);
         }
         written.map(|()| path)
     }
 
-    /// Forgets the value `name`; returns whether there was one.
+    /// Deletes the value `name`; returns whether it existed.
     ///
     /// # Errors
     /// If the file cannot be removed.

@@ -1,14 +1,14 @@
 //! The packet size of the dissertation's rule (3.1), and the caches that it refers to.
 //!
 //! A schedule that runs one operation after the other over whole packets reads and writes every
-//! packet several times. The rule takes the largest packet with which all packets that a stripe
-//! needs (data, results and temporaries) fit into a cache of L bytes together:
+//! packet several times. The rule takes the largest packet size with which all packets of a stripe
+//! (data, results and temporaries) fit together into a cache of L bytes:
 //!
 //! > packet x (w n + t) <= L
 //!
-//! The dissertation does not say which cache; `docs/errata.md` weighs its hints. Of the caches of
-//! the machines measured here, the first-level one keeps what the rule promises: a packet that is
-//! nearly the fastest.
+//! The dissertation does not say which cache; `docs/errata.md` weighs its hints. On the machines
+//! that were measured here, the rule with the first-level cache gives what it promises: a packet
+//! size that is nearly the fastest.
 
 use std::fs;
 use std::path::Path;
@@ -22,11 +22,11 @@ const UNIT: usize = 64;
 pub struct CpuCache {
     /// Its level, from 1.
     pub level: u8,
-    /// Number of bytes of all of it, also where several processors share it.
+    /// Number of bytes of the whole cache, even if several processors share it.
     pub bytes: usize,
 }
 
-/// Returns the caches for data of the first processor, by level. The list is empty where the system
+/// Returns the caches for data of the first processor, by level. The list is empty if the system
 /// does not describe them.
 #[must_use]
 pub fn caches() -> Vec<CpuCache> {
@@ -64,9 +64,9 @@ fn bytes(text: &str) -> Option<usize> {
     digits.parse::<usize>().ok().filter(|&number| number > 0)?.checked_shl(shift)
 }
 
-/// Returns the packet of rule (3.1) for a stripe that needs `packets` packets, temporaries
-/// included, and a cache of `cache` bytes. It is at least one vector, even if a stripe of these
-/// does not fit.
+/// Returns the packet size of rule (3.1) for a stripe that needs `packets` packets, temporaries
+/// included, and a cache of `cache` bytes. It is at least one vector, even if a stripe of such
+/// packets does not fit.
 #[must_use]
 pub fn packet_by_rule(packets: usize, cache: usize) -> usize {
     (cache / packets.max(1) / UNIT * UNIT).max(UNIT)

@@ -1,55 +1,68 @@
-//! The search for the packet with which a code is encoded fastest.
+//! The search for the packet size with which a code is encoded fastest.
 //!
-//! A packet may have any number of bytes that is a multiple of the kernel's registers. There are
+//! A packet may have any number of bytes that is a multiple of a kernel's register. There are
 //! thousands of sizes up to [`MOST`], and neighbours differ by less than measurements do. So the
-//! search has two stages: powers of two, then steps of an eighth of the fastest one, from its half
-//! to its double.
+//! search has two stages: powers of two, then steps of an eighth of the fastest power, from half of
+//! it to twice it.
 
 use std::collections::BTreeMap;
 
 use paritas::{Code, CodecOptions, DEFAULT_PACKET, KernelChoice, Spec};
 
-use crate::contest::{Contest, Ranking};
+use crate::contest::{Contest, ROUNDS, Ranking};
 use crate::decide::{CACHE_SET, GAIN, MEMORY_SET};
 use crate::error::{Error, Result};
+use crate::measure::Rounds;
 use crate::tuning::{Choice, Decision};
 
-/// Bytes of all shards together, for searches where no set is named: in the cache, and in memory.
+/// Default sizes of all shards together, in bytes: one fits into the cache, the other only into
+/// memory.
 pub const PACKET_SETS: [usize; 2] = [CACHE_SET, MEMORY_SET];
+
+/// Pairs that a search takes for each size, if nothing else is said.
+pub const PACKET_ROUNDS: Rounds = ROUNDS;
 
 /// Bytes of the largest packet that is tried.
 const MOST: usize = 32 << 10;
 
-/// Bytes of the smallest packets, where any kernel may run.
+/// Bytes of the smallest packets that are tried if any kernel may run.
 const LEAST: usize = 8;
 
 /// Number of steps of the second stage from the fastest power of two to its double.
 const STEPS: usize = 8;
 
-/// Finds which packets make encoding each of `codes` fastest here, over shards that have each of
-/// `sets` bytes together. `options` names the kernel, and how XORs are reduced. Nothing of this is
-/// remembered, because packets are part of what is stored: whoever wants other packets than
-/// [`DEFAULT_PACKET`] says so when an object is encoded.
+/// Finds the packet sizes with which each of `codes` is encoded fastest on this machine. For each
+/// number in `sets`, all shards together have that many bytes. `options` names the kernel, and how
+/// XORs are reduced; `rounds` says how many pairs each size takes ([`PACKET_ROUNDS`] by default).
+/// The results are not remembered, because the packet size is part of the stored format: to use
+/// another size than [`DEFAULT_PACKET`], state it when an object is encoded.
 ///
 /// # Errors
-/// If a code is not legal, is in the word layout or an LT code, which have no packets to choose, if
-/// the processor lacks the kernel, or if there is no memory.
+/// If a code is not legal; if it is in the word layout or an LT code, which have no packet size to
+/// choose; if the processor lacks the kernel; or if the system lacks memory.
 pub fn find_packets(
     codes: &[Spec],
     options: &CodecOptions,
     sets: &[usize],
+    rounds: Rounds,
     mut report: impl FnMut(&Decision),
 ) -> Result<()> {
     for spec in codes {
         for &set in sets {
-            report(&fastest_packet(spec, options, set)?.finding());
+            report(&fastest_packet(spec, options, set, rounds)?.finding());
         }
     }
     Ok(())
 }
 
-/// Compares packets with the default one, if strips of them fit into `set` bytes.
-fn fastest_packet(spec: &Spec, options: &CodecOptions, set: usize) -> Result<Ranking> {
+/// Compares packet sizes with the default one, as far as strips of such packets fit into `set`
+/// bytes.
+fn fastest_packet(
+    spec: &Spec,
+    options: &CodecOptions,
+    set: usize,
+    rounds: Rounds,
+) -> Result<Ranking> {
     let code = Code::new(spec)?;
     if code.symbols().is_some() || code.graph().is_some() {
         return Err(Error::NoPackets(code.spec().to_string()));
@@ -66,7 +79,7 @@ fn fastest_packet(spec: &Spec, options: &CodecOptions, set: usize) -> Result<Ran
         for &packet in sizes {
             contest.enter(packet, options.clone().threads(1).packet(packet))?;
         }
-        let ranking = contest.run(0, GAIN)?;
+        let ranking = contest.run_for(rounds, 0, GAIN)?;
         about = ranking.finding().about;
         Ok(ranking.choices)
     })?;
@@ -77,9 +90,9 @@ fn fastest_packet(spec: &Spec, options: &CodecOptions, set: usize) -> Result<Ran
     Ok(Ranking::new("packet", about, measured.into_values().collect(), base, GAIN))
 }
 
-/// Measures packets of both stages, all multiples of `unit` up to `most` bytes. `measure` returns a
-/// choice for the default packet, and one for each of the sizes that it is given. Returns the
-/// choices by size.
+/// Measures the packet sizes of both stages, all multiples of `unit` up to `most` bytes. `measure`
+/// returns a choice for the default size, and one for each of the given sizes. Returns the choices
+/// by size.
 fn two_stages(
     unit: usize,
     most: usize,
@@ -93,7 +106,7 @@ fn two_stages(
             break;
         }
         let choices = measure(&sizes)?;
-        // The default packet keeps what it reached first.
+        // The default size keeps its result of the first stage.
         for (packet, choice) in [DEFAULT_PACKET].into_iter().chain(sizes).zip(choices) {
             measured.entry(packet).or_insert(choice);
         }
@@ -125,7 +138,8 @@ mod tests {
     use paritas::Kernel;
     use paritas::research::{Pass, Width};
 
-    /// Searches where the speed falls by a factor for each octave between a packet and `peak`.
+    /// Searches on a machine whose speed falls by a factor for each octave between a packet size
+    /// and `peak`.
     fn found(unit: usize, most: usize, peak: usize) -> (usize, Vec<usize>) {
         let mut tried = Vec::new();
         let speed = |packet: usize| 0.5_f64.powf((packet as f64 / peak as f64).log2().abs());
@@ -173,7 +187,8 @@ mod tests {
         assert!(found(8, 100, 1000).1.iter().all(|&size| size <= 100));
         let spec = "2+1".parse().unwrap();
         // A strip of all nodes has 6 packets.
-        let ranking = fastest_packet(&spec, &CodecOptions::default(), 6 * 130).unwrap();
+        let ranking =
+            fastest_packet(&spec, &CodecOptions::default(), 6 * 130, PACKET_ROUNDS).unwrap();
         let sizes = ranking.choices.iter().map(|choice| choice.name.parse::<usize>().unwrap());
         assert!(sizes.clone().max().unwrap() <= 130 && sizes.is_sorted());
     }
@@ -185,7 +200,9 @@ mod tests {
         options.plan.pass = Pass::Smart;
         let spec = "rdp:k=4".parse().unwrap();
         let mut findings = Vec::new();
-        find_packets(&[spec], &options, &[1 << 16], |found| findings.push(found.clone())).unwrap();
+        let rounds = Rounds::from_least(2);
+        let note = |found: &Decision| findings.push(found.clone());
+        find_packets(&[spec], &options, &[1 << 16], rounds, note).unwrap();
         let [finding] = &findings[..] else { panic!("{findings:?}") };
         assert_eq!(finding.about, "rdp:k=4,p=5, 64 KiB, packetwise64");
         let size = |choice: &Choice| choice.name.parse::<usize>().unwrap();

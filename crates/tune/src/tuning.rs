@@ -1,4 +1,4 @@
-//! Tunings: what was found to be best on a machine, and the options that follow from it.
+//! Tunings: the settings that are best on a machine, and the options that follow from them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,7 +16,7 @@ use crate::memory::RememberedFolder;
 /// Name under which the tuning is remembered.
 const NAME: &str = "tuning-1";
 
-/// The settings that were found to be best on this machine.
+/// The best settings that were found on this machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Tuning {
@@ -26,18 +26,18 @@ pub struct Tuning {
     pub kernel: Kernel,
     /// Kernel of the word layout.
     pub word_kernel: WordKernel,
-    /// Bytes of all buffers of a call together, from which on results are written with non-temporal
-    /// stores.
+    /// Total bytes of a call's buffers above which results are written with non-temporal stores.
     pub nontemporal_from: usize,
     /// Whether wide stripes are prefetched.
     pub prefetch: bool,
     /// Number of threads that are worth using.
     pub threads: usize,
-    /// Number of processors that the measuring process could use: with another number, as after the
-    /// machine was resized, `threads` says nothing. `None` in files of earlier versions.
+    /// Number of processors that the measuring process could use. With another number, for example
+    /// after the machine was resized, `threads` does not apply. `None` in files of earlier
+    /// versions.
     #[serde(default)]
     pub(crate) processors: Option<usize>,
-    /// Whether the measuring process could run compiled kernels: what it found says nothing about
+    /// Whether the measuring process could run compiled kernels. The settings do not apply to
     /// processes that differ in this. `None` in files of earlier versions.
     #[serde(default)]
     pub(crate) compiles: Option<bool>,
@@ -54,7 +54,7 @@ pub struct Tuning {
     pub codes: BTreeMap<String, CodeTuning>,
 }
 
-/// The settings that were found to be best for one code.
+/// The best settings that were found for one code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct CodeTuning {
@@ -63,12 +63,13 @@ pub struct CodeTuning {
     /// How XORs are reduced.
     pub pass: Pass,
     /// Bytes of buffers that each thread should have before another thread is worth using; `None`
-    /// if this was not measured, as for LT codes and on machines where one thread is best.
+    /// if this was not measured, for example for LT codes and on machines where one thread is best.
     #[serde(default)]
     pub bytes_a_thread: Option<usize>,
-    /// Bytes of the packet with which shards in memory are encoded fastest, by as many threads as
-    /// are worth using. It is no option of a codec by itself, because packets are stored. `None` if
-    /// the code has no packets, and in files of earlier versions.
+    /// Bytes of the packet with which shards in memory are encoded fastest, by the number of
+    /// threads that are worth using. It is not applied to codecs automatically, because the packet
+    /// size is part of the stored format. `None` if the code has no packets, and in files of
+    /// earlier versions.
     #[serde(default)]
     pub packet: Option<usize>,
 }
@@ -101,9 +102,9 @@ pub struct Choice {
     pub name: String,
     /// GB/s of user data, the median of all samples.
     pub gbps: f64,
-    /// GB/s that a tenth of the samples reach.
+    /// GB/s of user data, the 90th percentile of all samples.
     pub gbps_p90: f64,
-    /// How many times as fast as the built-in choice this one does the same work.
+    /// Speed of this choice for the same work, divided by that of the built-in choice.
     pub ratio: Ratio,
 }
 
@@ -123,21 +124,21 @@ impl Choice {
 }
 
 impl Tuning {
-    /// Returns what was remembered for this processor, if anything. Each process reads the file
-    /// once.
+    /// Returns the remembered tuning for this processor, if there is one. Each process reads the
+    /// file once.
     pub fn remembered() -> Option<&'static Self> {
         static REMEMBERED: OnceLock<Option<Tuning>> = OnceLock::new();
         let recall = || Self::recall(&RememberedFolder::of_user()?, &processor());
         REMEMBERED.get_or_init(recall).as_ref()
     }
 
-    /// Returns what `memory` holds, if it is for `processor`.
+    /// Returns the tuning in `memory`, if it is for `processor`.
     fn recall(memory: &RememberedFolder, processor: &str) -> Option<Self> {
         memory.recall(NAME).filter(|tuning: &Self| tuning.fits(processor))
     }
 
-    /// Whether the tuning is for this processor and for processes like this one, and names nothing
-    /// that the processor lacks.
+    /// Whether the tuning is for this processor and for processes like this one, and the processor
+    /// can run all kernels that it names.
     fn fits(&self, processor: &str) -> bool {
         let mut kernels = self.codes.values().map(|code| code.kernel).chain([self.kernel]);
         self.processor == processor
@@ -154,7 +155,7 @@ impl Tuning {
         RememberedFolder::of_user().ok_or_else(no_directory)?.remember(NAME, self)
     }
 
-    /// Forgets what was remembered; returns whether there was anything.
+    /// Deletes the remembered tuning; returns whether there was one.
     ///
     /// # Errors
     /// If there is no cache directory, or if the file cannot be removed.
@@ -162,12 +163,12 @@ impl Tuning {
         RememberedFolder::of_user().ok_or_else(no_directory)?.forget(NAME)
     }
 
-    /// Returns where tunings are remembered; `None` if the user has no cache directory.
+    /// Returns the path at which tunings are remembered; `None` if the user has no cache directory.
     pub fn path() -> Option<PathBuf> {
         Some(RememberedFolder::of_user()?.path(NAME))
     }
 
-    /// Returns the packet with which a code is encoded fastest; `None` if that was not measured.
+    /// Returns the packet size with which a code is encoded fastest; `None` if it was not measured.
     pub fn packet(&self, code: &Spec) -> Option<usize> {
         self.codes.get(&code.to_string())?.packet
     }
@@ -224,8 +225,8 @@ pub(crate) fn processor() -> String {
     name_in(&fs::read_to_string("/proc/cpuinfo").unwrap_or_default())
 }
 
-/// Returns the processor's name in what Linux reports. On AArch64 that is not a name, but the
-/// numbers of the designer and of the design.
+/// Returns the processor's name in the report of Linux. On AArch64 Linux does not report a name,
+/// but the numbers of the designer and of the design.
 fn name_in(facts: &str) -> String {
     let fact = |key: &str| {
         let value = |line: &str| Some(line.strip_prefix(key)?.split_once(':')?.1.trim().to_owned());
@@ -285,12 +286,12 @@ mod tests {
         assert_eq!(measured.packet, CodecOptions::default().packet, "packets are stored");
         assert_eq!(tuning().packet(&"cauchy:k=6,m=3,w=4".parse().unwrap()), Some(2048));
         assert_eq!(tuning().packet(&"cauchy:k=4,m=2,w=3".parse().unwrap()), None);
-        // Words have no rows, by which a codec would refuse to split them.
+        // Words have no rows, so a codec would refuse to split them by rows.
         let words = tuning().options(&"isal-cauchy:k=4,m=2".parse().unwrap());
         assert_eq!(words.split, Split::Stripe);
     }
 
-    /// On a machine that was resized, the number of threads is not the measured one.
+    /// On a machine that was resized, the measured number of threads is not used.
     #[test]
     fn threads_are_for_as_many_processors_as_were_measured() {
         let spec = "cauchy:k=4,m=2,w=3".parse().unwrap();

@@ -7,8 +7,8 @@ use std::sync::atomic::Ordering;
 
 use paritas::{Code, Spec};
 use paritas_shards::ObjectId;
-use paritas_shards::blocks::ObjectLayout;
 use paritas_store::error::{Error, ErrorKind, Result};
+use paritas_store::object::layout::ObjectLayout;
 
 use crate::flaw::Flaw;
 use crate::marks::{Mark, foreign};

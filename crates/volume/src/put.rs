@@ -11,9 +11,9 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures::FutureExt;
 use futures::future::{BoxFuture, join_all};
-use paritas_shards::blocks::{NewObject, ObjectLayout};
 use paritas_shards::{Digest, ObjectId};
 use paritas_store::error::{Error, ErrorKind, Result};
+use paritas_store::object::layout::{NewObject, ObjectLayout};
 use paritas_store::place::attributes::Attributes;
 use paritas_store::shown::counted;
 
@@ -141,12 +141,14 @@ impl<'a> PutJob<'a> {
     /// Returns the layout of the new object.
     fn layout(&self) -> Result<ObjectLayout> {
         let setup = &self.cluster.setup;
-        let mut shape = NewObject::default();
-        shape.block_bytes = setup.block_bytes;
-        shape.object = Some(self.object);
-        shape.length = self.options.length;
-        shape.attributes = self.options.attributes;
-        shape.options = setup.options.clone();
+        let shape = NewObject {
+            packet: None,
+            block_bytes: setup.block_bytes,
+            object: Some(self.object),
+            length: self.options.length,
+            attributes: self.options.attributes,
+            options: setup.options.clone(),
+        };
         ObjectLayout::new(setup.code.clone(), self.name.base(), shape)
     }
 

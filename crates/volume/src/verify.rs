@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use futures::future::join_all;
 use futures::stream::{self, StreamExt};
-use paritas_shards::blocks::ObjectLayout;
 use paritas_store::error::{ErrorKind, Result};
+use paritas_store::object::layout::ObjectLayout;
 use paritas_store::state::State;
 
 use crate::cluster::{Cluster, MOST_ATTEMPTS};

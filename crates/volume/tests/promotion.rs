@@ -13,7 +13,7 @@ use bytes::Bytes;
 use common::{Disks, content, name};
 use futures::stream::BoxStream;
 use paritas_shards::Digest;
-use paritas_shards::blocks::ObjectLayout;
+use paritas_store::object::layout::ObjectLayout;
 use paritas_volume::node::{
     Abilities, Counted, Counters, Entry, Fault, Faulty, Mode, Node, NodeCall, Stat, Trigger, Writer,
 };

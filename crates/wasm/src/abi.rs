@@ -1,20 +1,21 @@
 //! The functions that the WebAssembly module exports.
 //!
 //! The caller asks for room ([`paritas_room`]), writes a message there, and calls
-//! [`paritas_answer`]. The answer stays where [`paritas_answer_start`] says until the next call. No
-//! pointer is followed here: the caller writes into the module's memory from outside.
+//! [`paritas_answer`]. The answer stays at the address [`paritas_answer_start`] until the next
+//! call. This code does not follow pointers: the caller writes into the module's memory from
+//! outside.
 
-// An exported name must be said to be unsafe. There is no other unsafe code.
+// Rust requires `unsafe` for an exported name. There is no other unsafe code.
 #![allow(unsafe_code)]
 
 use std::cell::RefCell;
 
 use crate::answer::answer_to;
-use crate::kept::Kept;
+use crate::kept::KeptCodecs;
 
 #[derive(Default)]
 struct Exchange {
-    kept: Kept,
+    kept: KeptCodecs,
     message: Vec<u8>,
     answer: Vec<u8>,
 }
@@ -27,7 +28,7 @@ thread_local! {
 #[unsafe(no_mangle)]
 pub extern "C" fn paritas_room(bytes: usize) -> *mut u8 {
     EXCHANGE.with_borrow_mut(|exchange| {
-        // What the last exchange needed is given back before as much is taken again.
+        // The memory of the last exchange is freed before the same amount is allocated again.
         exchange.answer = Vec::new();
         exchange.message = Vec::new();
         if exchange.message.try_reserve_exact(bytes).is_err() {

@@ -1,14 +1,14 @@
 //! From a message to its answer.
 
-use crate::kept::Kept;
+use crate::kept::KeptCodecs;
 use crate::message::Message;
 use crate::refusal::Refusal;
-use crate::request::Request;
+use crate::request::CallRequest;
 
 /// Answers a message. An error is an answer too: `{"error": {"kind": …, "message": …}}`.
-pub fn answer_to(kept: &mut Kept, message: &[u8]) -> Vec<u8> {
+pub fn answer_to(kept: &mut KeptCodecs, message: &[u8]) -> Vec<u8> {
     let answer = Message::read(message).and_then(|message| {
-        let request: Request = serde_json::from_value(message.json.clone())
+        let request: CallRequest = serde_json::from_value(message.json.clone())
             .map_err(|error| Refusal::request(format!("this is no request: {error}")))?;
         request.answer(kept, &message)
     });
@@ -20,7 +20,7 @@ mod tests {
     use super::*;
     use serde_json::{Value, json};
 
-    fn ask(kept: &mut Kept, request: &Value, shards: &[u8]) -> (Value, Vec<u8>) {
+    fn ask(kept: &mut KeptCodecs, request: &Value, shards: &[u8]) -> (Value, Vec<u8>) {
         let text = request.to_string();
         let length = (text.len() as u32).to_le_bytes();
         let answer = answer_to(kept, &[&length[..], text.as_bytes(), shards].concat());
@@ -31,7 +31,7 @@ mod tests {
 
     #[test]
     fn shards_are_encoded_and_reconstructed() {
-        let kept = &mut Kept::default();
+        let kept = &mut KeptCodecs::default();
         let (opened, _) = ask(kept, &json!({"do": "open", "code": "2+1"}), &[]);
         let codec = &opened["codec"];
         let encode = json!({"do": "encode", "codec": codec, "shards": [2, 2]});
@@ -41,10 +41,10 @@ mod tests {
         assert_eq!((answer["shards"].clone(), made), (json!([null, 2, null]), vec![4, 8]));
     }
 
-    /// Whatever is cut off or is no request is refused, with a message.
+    /// Messages that are cut off or that are not requests are refused, with a message.
     #[test]
     fn what_cannot_be_read_is_refused() {
-        let kept = &mut Kept::default();
+        let kept = &mut KeptCodecs::default();
         let error = |answer: Value| answer["error"]["message"].as_str().unwrap().to_owned();
         for cut in [&[][..], &[1, 0, 0], &[9, 0, 0, 0, b'{'], &[255; 8]] {
             let answer = answer_to(kept, cut);

@@ -33,7 +33,7 @@ impl Codecs {
         json!({ "closed": self.open.remove(&number).is_some() })
     }
 
-    /// Returns a codec.
+    /// Returns an open codec.
     ///
     /// # Errors
     /// If it is not open.
@@ -42,7 +42,7 @@ impl Codecs {
     }
 }
 
-/// What is to be known of a codec.
+/// Facts about a codec.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct CodecFacts {
@@ -86,13 +86,14 @@ impl OpenCodec {
         Ok(Message::of_shards(self.0.split(object)?.into_iter().map(Some).collect()))
     }
 
-    /// Joins an object of its data shards.
+    /// Joins an object from its data shards.
     pub(crate) fn join(&self, shards: &[Option<&[u8]>], bytes: usize) -> Result<Message<'static>> {
         Ok(Message::of_shards(vec![Some(self.0.join(&owned(shards), bytes)?)]))
     }
 
-    /// Computes parity. Where nodes hold data and parity, `shards` are those of all nodes, and so
-    /// are the shards of the answer; else they are those with data, and the answer has the others.
+    /// Computes parity. If nodes hold both data and parity, `shards` are the shards of all nodes,
+    /// and so are those of the answer. Otherwise `shards` are the data shards, and the answer has
+    /// the parity shards.
     pub(crate) fn encode(&self, shards: &[&[u8]]) -> Result<Message<'static>> {
         let code = self.0.code();
         let standing = code.nodes_at(1);
@@ -114,7 +115,7 @@ impl OpenCodec {
         Ok(Message::of_shards(made.into_iter().map(Some).collect()))
     }
 
-    /// Computes the shards that are absent. Those of the answer are all that were.
+    /// Computes the shards that are absent. The answer has these shards.
     pub(crate) fn reconstruct(&self, shards: &[Option<&[u8]>]) -> Result<Message<'static>> {
         let mut all = owned(shards);
         self.0.reconstruct(&mut all)?;

@@ -1,4 +1,4 @@
-//! What is to be known about a code: its nodes, its cells and where they lie.
+//! Facts about a code: its nodes, its cells and their places.
 
 use paritas::Code;
 use paritas::code::{CellId, Place, Role};
@@ -30,7 +30,7 @@ pub struct CodeFacts {
     cells: Vec<CellFacts>,
     /// Numbers of the data cells, in the order of the user's bytes.
     data: Vec<usize>,
-    /// Number of rows of a node that are read and checked together.
+    /// Number of rows of a node that are read and checked together, as a lane.
     lane_rows: usize,
     /// (Stored bytes - data bytes) / data bytes.
     overhead: f64,
@@ -46,7 +46,7 @@ pub struct CodeFacts {
 struct StageFacts {
     /// Number of nodes that may be lost at the end of the stage.
     tolerance: usize,
-    /// Nodes that hold anything at the end of the stage.
+    /// Nodes that hold any cell at the end of the stage.
     nodes: Vec<usize>,
 }
 
@@ -58,7 +58,7 @@ struct CellFacts {
     node: Option<usize>,
     row: Option<usize>,
     stage: u8,
-    /// Numbers of the cells whose XOR defines this one; null where the code has too many.
+    /// Numbers of the cells whose XOR defines this one; null if the code has too many.
     sources: Option<Vec<usize>>,
 }
 

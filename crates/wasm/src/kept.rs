@@ -7,21 +7,21 @@ use paritas::Code;
 use crate::codecs::Codecs;
 use crate::refusal::Result;
 
-/// Number of codes that are kept, so that questions about one code make it once.
+/// Number of codes that are kept, so that several questions about one code make it only once.
 const KEPT_CODES: usize = 4;
 
-/// The codes that were asked about last, and the open codecs.
+/// The codes of the latest questions, and the open codecs.
 #[derive(Default)]
-pub struct Kept {
+pub struct KeptCodecs {
     codes: Vec<(String, Rc<Code>)>,
     codecs: Codecs,
 }
 
-impl Kept {
+impl KeptCodecs {
     /// Returns the code that a spec names.
     ///
     /// # Errors
-    /// If the spec names no code.
+    /// If the spec does not name a code.
     pub(crate) fn code(&mut self, spec: &str) -> Result<Rc<Code>> {
         if let Some((_, code)) = self.codes.iter().find(|(name, _)| name == spec) {
             return Ok(Rc::clone(code));

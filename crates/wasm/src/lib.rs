@@ -2,9 +2,9 @@
 //!
 //! The module takes one message and returns one ([`answer::answer_to`]). A message is a JSON object
 //! and the bytes of any number of shards: what is computed is described in JSON, and only shards
-//! are bytes. So there is one way across the border, and the JavaScript side (`npm/paritas.js`)
-//! needs no generated code. [`request`] has the requests, [`abi`] the functions that the module
-//! exports.
+//! are bytes. So there is a single interface between the two languages, and the JavaScript side
+//! (`npm/paritas.js`) needs no generated code. [`request`] has the requests, [`abi`] the functions
+//! that the module exports.
 //!
 //! Codes and losses are explained by [`facts`] and [`loss`], which the explorer of the site draws.
 //! [`codecs`] encodes and reconstructs.

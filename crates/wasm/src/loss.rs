@@ -1,4 +1,4 @@
-//! Whether and how losses are recovered, cell by cell, and what that costs.
+//! Whether and how losses are recovered, cell by cell, and the cost.
 
 use paritas::code::{CellId, CellSet, Reads};
 use paritas::erasure::{Losses, combinations};
@@ -12,16 +12,15 @@ use crate::refusal::{Refusal, Result};
 /// A question: compute what is wanted from what is at hand at the end of a stage.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Question {
+pub struct LossQuestion {
     /// The lost nodes. If there are none, the cells of the stage are wanted: parity from data, or
     /// what a promotion adds.
     lost: Vec<usize>,
-    /// The stage, from 1; the last one for losses and the first one for encoding, unless it is
-    /// given.
+    /// The stage, from 1. By default it is the last one for losses and the first one for encoding.
     stage: Option<u8>,
-    /// Whether only data is wanted, and not what else the lost nodes held.
+    /// Whether only the data of the lost nodes is wanted, instead of all their cells.
     data_only: bool,
-    /// Whether the fewest cells are read, instead of the fewest XORs made.
+    /// Whether to read the fewest cells, instead of making the fewest XORs.
     fewest_reads: bool,
 }
 
@@ -29,29 +28,29 @@ pub struct Question {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LossAnswer {
-    /// Whether all that is wanted can be computed.
+    /// Whether all wanted cells can be computed.
     recovered: bool,
-    /// What the library says if it cannot.
+    /// The library's error message if they cannot.
     reason: Option<String>,
     /// The wanted cells.
     cells: Vec<WantedCell>,
-    /// How the cells that can be computed are computed; null if there is none.
+    /// The plan for the cells that can be computed; null if there are none.
     plan: Option<PlanFacts>,
 }
 
 #[derive(Debug, Serialize)]
 struct WantedCell {
     cell: usize,
-    /// The lost data cells that keep this one from being computed; empty if it can be.
+    /// The lost data cells that prevent computing this one; empty if it can be computed.
     missing: Vec<usize>,
 }
 
 /// A plan: a schedule bound to cells.
 #[derive(Debug, Serialize)]
 pub struct PlanFacts {
-    /// The cells that the schedule's inputs are.
+    /// The cells that are the schedule's inputs.
     inputs: Vec<usize>,
-    /// The cells that the schedule's outputs are.
+    /// The cells that are the schedule's outputs.
     outputs: Vec<usize>,
     /// Number of cells read from each node.
     reads: Vec<usize>,
@@ -113,12 +112,12 @@ impl ScheduleFacts {
     }
 }
 
-impl Question {
+impl LossQuestion {
     fn options(&self) -> PlanOptions {
         PlanOptions::default().reads(if self.fewest_reads { Reads::Fewest } else { Reads::Any })
     }
 
-    /// Returns the cells at hand, and those that are wanted.
+    /// Returns the cells at hand, and the wanted cells.
     fn sets(&self, code: &Code) -> Result<(CellSet, CellSet)> {
         let (spec, nodes, last) = (code.spec(), code.node_count(), code.stages());
         let encodes = self.lost.is_empty() && !self.data_only;
@@ -161,8 +160,8 @@ impl LossAnswer {
     /// Answers a question.
     ///
     /// # Errors
-    /// If the code has no such node or stage.
-    pub fn of(code: &Code, question: &Question) -> Result<Self> {
+    /// If the code lacks a node or the stage.
+    pub fn of(code: &Code, question: &LossQuestion) -> Result<Self> {
         let (have, want) = question.sets(code)?;
         let whole = |cell| WantedCell { cell, missing: Vec::new() };
         match code.schedule_with(&have, &want, question.options()) {
@@ -179,8 +178,8 @@ impl LossAnswer {
         }
     }
 
-    /// Answers a question about cells of which some cannot be computed.
-    fn of_a_part(code: &Code, question: &Question, have: CellSet, want: &CellSet) -> Self {
+    /// Answers a question about cells if some of them cannot be computed.
+    fn of_a_part(code: &Code, question: &LossQuestion, have: CellSet, want: &CellSet) -> Self {
         let losses = Losses::new(code, have.clone());
         let cell = |cell: CellId| WantedCell {
             cell: cell.index(),
@@ -206,36 +205,36 @@ impl PlanFacts {
     }
 }
 
-/// Which losses are tried.
+/// The losses to try.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Survey {
+pub struct LossSurvey {
     /// Number of nodes lost at once.
     lose: usize,
     /// Largest number of losses that are tried.
     most: usize,
 }
 
-/// Largest number of sets of nodes that are counted through.
+/// Largest number of sets of nodes that are counted one by one.
 const MOST_SETS: usize = 200_000;
 
-/// What losses of a number of nodes cost.
+/// The cost of losses of a number of nodes.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SurveyAnswer {
-    /// Number of sets of that many nodes; null if there are too many to be counted through.
+    /// Number of sets of that many nodes; null if there are too many to count.
     sets: Option<usize>,
     /// Number of sets that were tried, evenly chosen.
     tried: usize,
-    /// Number of tried sets after whose loss all cells can be computed. The figures below are of
-    /// these.
+    /// Number of tried sets after whose loss all cells can be computed. The figures below are about
+    /// these sets.
     recovered: usize,
-    /// XORs of all together, and most XORs of one.
+    /// Total XORs of all sets, and largest number of XORs of one set.
     xors: usize,
     worst_xors: usize,
-    /// The set that takes most XORs.
+    /// The set that takes the most XORs.
     worst: Vec<usize>,
-    /// Cells read by all together, and most cells read by one.
+    /// Total number of cells read for all sets, and largest number read for one set.
     reads: usize,
     worst_reads: usize,
 }
@@ -245,7 +244,7 @@ impl SurveyAnswer {
     ///
     /// # Errors
     /// If the code has fewer nodes.
-    pub fn of(code: &Code, survey: Survey) -> Result<Self> {
+    pub fn of(code: &Code, survey: LossSurvey) -> Result<Self> {
         let nodes = code.node_count();
         if survey.lose == 0 || survey.lose > nodes || survey.most == 0 {
             return Err(Refusal::request(format!(

@@ -12,7 +12,7 @@ use crate::refusal::{Refusal, Result};
 
 /// A message that was received, or that is to be sent.
 pub struct Message<'a> {
-    /// What is asked or answered.
+    /// The request or the answer.
     pub json: Value,
     /// The shards; `None` for one that is absent.
     pub shards: Vec<Option<&'a [u8]>>,

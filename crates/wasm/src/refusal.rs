@@ -1,10 +1,10 @@
-//! Why a request is refused.
+//! The reason why a request is refused.
 
 use std::fmt;
 
 use serde_json::{Value, json};
 
-/// What the library or this crate refuses.
+/// A request that the library or this crate refuses.
 #[derive(Debug)]
 pub struct Refusal {
     kind: String,
@@ -15,7 +15,7 @@ pub struct Refusal {
 pub type Result<T> = std::result::Result<T, Refusal>;
 
 impl Refusal {
-    /// Refuses a request that does not fit what it is about.
+    /// Refuses a request that does not fit its code or codec.
     pub(crate) fn request(message: impl Into<String>) -> Self {
         Self { kind: "Request".to_owned(), message: message.into() }
     }

@@ -5,8 +5,8 @@ use paritas::research::Schedule;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::kept::Kept;
-use crate::loss::{Question, Survey};
+use crate::kept::KeptCodecs;
+use crate::loss::{LossQuestion, LossSurvey};
 use crate::message::Message;
 use crate::refusal::{Refusal, Result};
 use crate::{facts, loss};
@@ -14,7 +14,7 @@ use crate::{facts, loss};
 /// A request, by its member `do`.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "do", rename_all = "camelCase", rename_all_fields = "camelCase")]
-pub enum Request {
+pub enum CallRequest {
     /// Lists the families of codes.
     Families {},
     /// Describes a code and its cells.
@@ -22,21 +22,21 @@ pub enum Request {
         /// The code's spec.
         code: String,
     },
-    /// Says whether and how a question is answered.
+    /// Tells whether and how a question is answered.
     Plan {
         /// The code's spec.
         code: String,
         /// The question.
         #[serde(flatten)]
-        question: Question,
+        question: LossQuestion,
     },
     /// Tries losses of a number of nodes.
     Survey {
         /// The code's spec.
         code: String,
-        /// What is tried.
+        /// The losses to try.
         #[serde(flatten)]
-        survey: Survey,
+        survey: LossSurvey,
     },
     /// Reads and counts the text of a schedule.
     Schedule {
@@ -60,7 +60,7 @@ pub enum Request {
         /// The codec's number.
         codec: u32,
     },
-    /// Joins an object of data shards.
+    /// Joins an object from data shards.
     Join {
         /// The codec's number.
         codec: u32,
@@ -84,12 +84,16 @@ pub enum Request {
     },
 }
 
-impl Request {
-    /// Answers the request. `message` is the message that it came in.
+impl CallRequest {
+    /// Answers the request. `message` is the message that contains it.
     ///
     /// # Errors
     /// If the library refuses it.
-    pub(crate) fn answer(self, kept: &mut Kept, message: &Message<'_>) -> Result<Message<'static>> {
+    pub(crate) fn answer(
+        self,
+        kept: &mut KeptCodecs,
+        message: &Message<'_>,
+    ) -> Result<Message<'static>> {
         let json = match self {
             Self::Families {} => families(),
             Self::Code { code } => value(&facts::CodeFacts::of(&*kept.code(&code)?))?,

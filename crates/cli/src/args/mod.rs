@@ -1107,6 +1107,13 @@ pub struct Tune {
     /// cache (512 KiB), dram (256 MiB), or a number [default: first 512 KiB, then 64 MiB].
     #[arg(long, requires = "packet", value_name = "cache|dram|BYTES", value_parser = parse_set)]
     pub set: Option<usize>,
+    /// With --packet, the number of pairs for each size [default: 21].
+    ///
+    /// More are taken if they do not show whether the size is faster than the default one. With
+    /// fewer than 5, which never show that, just so many are taken, the default size stays chosen,
+    /// and the ratios say what was measured.
+    #[arg(long, requires = "packet", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000), hide_short_help = true)]
+    pub reps: Option<u32>,
     /// Forget what was remembered, so that the built-in defaults are used.
     #[arg(long, conflicts_with_all = ["codes", "dry_run", "packet"])]
     pub forget: bool,

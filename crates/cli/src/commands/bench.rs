@@ -18,6 +18,7 @@ use paritas_report::speed::{
 };
 use paritas_tune::measure::{PairVerdict, Pairs, Ratio, Rounds, Shard, Side, sample};
 
+use crate::args::against::Against;
 use crate::args::choices::{OrderName, named, word};
 use crate::args::{Align, Bench, CostName, Operation, Sweep};
 use crate::commands::Outcome;
@@ -110,7 +111,7 @@ fn compare(mut subject: Workload, args: &Bench, output: &Output) -> Result<(), F
     let measured = measure(&mut subject, &mut base, args)?;
     subject.warn_of_split(args, output);
     let run = measured.fields(args, subject.stage, subject.shard);
-    let Measured { spec, kernel, speed, limit, fraction: ratio, .. } = measured;
+    let Measured { limit, fraction: ratio, .. } = &measured;
     let line = ComparisonLine {
         run,
         erased: subject.erased().to_vec(),
@@ -126,20 +127,7 @@ fn compare(mut subject: Workload, args: &Bench, output: &Output) -> Result<(), F
         ratio_low: ratio.low,
         ratio_high: ratio.high,
     };
-    output.result(line, || {
-        let Ratio { median, low, high, pairs, .. } = ratio;
-        let doubt = if ratio.is_noisy() { ", too noisy to rely on" } else { "" };
-        let than = match &args.against_code {
-            None => format!("with {against}"),
-            Some(code) => format!("{code} {against}").trim_end().to_owned(),
-        };
-        format!(
-            "{spec} {}: {:.2} GB/s with {kernel}, {median:.3} times as fast as {than} \
-             ({low:.3} to {high:.3} by {pairs} pairs{doubt})",
-            named(args.op),
-            speed.median,
-        )
-    });
+    output.result(line, || measured.comparison(args, against));
     Ok(())
 }
 
@@ -279,6 +267,23 @@ impl Measured {
                 self.of_the_roofline(),
             )
         });
+    }
+
+    /// Describes the result beside that of the other settings, or of the other code.
+    fn comparison(&self, args: &Bench, against: Against) -> String {
+        let Self { spec, kernel, speed, .. } = self;
+        let Ratio { median, low, high, pairs, .. } = self.fraction;
+        let doubt = if self.fraction.is_noisy() { ", too noisy to rely on" } else { "" };
+        let than = match &args.against_code {
+            None => format!("with {against}"),
+            Some(code) => format!("{code} {against}").trim_end().to_owned(),
+        };
+        format!(
+            "{spec} {}: {:.2} GB/s with {kernel}, {median:.3} times as fast as {than} \
+             ({low:.3} to {high:.3} by {pairs} pairs{doubt})",
+            named(args.op),
+            speed.median,
+        )
     }
 
     /// Describes the fraction of the roofline.

@@ -76,9 +76,9 @@ impl Faster {
 }
 
 /// The losses that the code of a matrix of one's own survives.
-struct Losses(Vec<Survival>);
+struct Survivals(Vec<Survival>);
 
-impl Losses {
+impl Survivals {
     /// Tries losses of as many nodes as there are nodes' worth of parity, and of fewer. Returns
     /// `None` for codes of other families, whose tolerance is known.
     fn of(code: &Code) -> Option<Self> {
@@ -188,7 +188,7 @@ fn describe(spec: &Spec, args: &Codes, output: &Output) -> Result<(), Failure> {
     let figures = Figures::of(&code);
     let pin = code.pin();
     let faster = Faster::than(&code, figures.ones);
-    let losses = Losses::of(&code);
+    let losses = Survivals::of(&code);
     let all: Vec<usize> = (0..code.node_count()).collect();
     let reception = shards::reception(&code, &all)?;
     if args.matrix {
@@ -208,13 +208,13 @@ fn describe(spec: &Spec, args: &Codes, output: &Output) -> Result<(), Failure> {
         figures: figures.fields(&code),
         pin: pin.entries().map(|(name, numbers)| (name.to_owned(), numbers.to_vec())).collect(),
         faster: faster.as_ref().map(Faster::entry),
-        losses: losses.as_ref().map(Losses::entries),
+        losses: losses.as_ref().map(Survivals::entries),
         matrix: args.matrix.then(|| parity_rows(&code).map(row).collect()),
         svg: args.svg.as_ref().map(Into::into),
         reception: reception.as_ref().map(shards::reception_entry),
     };
     output.result(line, || {
-        let notes = [losses.as_ref().map(Losses::text), faster.as_ref().map(Faster::text)];
+        let notes = [losses.as_ref().map(Survivals::text), faster.as_ref().map(Faster::text)];
         let notes: String = notes.into_iter().flatten().collect();
         text(&code, &figures, &notes, reception.as_ref(), args.matrix)
     });
@@ -254,18 +254,7 @@ fn text(
         figures.ones_text(code)
     );
     text.push_str(notes);
-    for (stage, Promotion { reads, makes }) in
-        (2..=code.stages()).filter_map(|stage| Some((stage, code.promotion(stage)?)))
-    {
-        text.push_str(&format!(
-            "\n  after stage {} any {} of {} nodes may be lost; stage {stage} makes {} packets from {}",
-            stage - 1,
-            code.tolerance_at(stage - 1),
-            code.nodes_at(stage - 1).len(),
-            makes.len(),
-            reads.len()
-        ));
-    }
+    text.extend((2..=code.stages()).filter_map(|stage| stage_text(code, stage)));
     if let Some(report) = reception {
         text.push_str(&format!("  {}\n", shards::reception_text(report)));
     }
@@ -274,6 +263,19 @@ fn text(
         text.push_str(&format!("\n{:>8}  {row}", code.cell_name(cell)));
     }
     text
+}
+
+/// Says what may be lost before a later stage, and what that stage computes and reads.
+fn stage_text(code: &Code, stage: u8) -> Option<String> {
+    let Promotion { reads, makes } = code.promotion(stage)?;
+    Some(format!(
+        "\n  after stage {} any {} of {} nodes may be lost; stage {stage} makes {} packets from {}",
+        stage - 1,
+        code.tolerance_at(stage - 1),
+        code.nodes_at(stage - 1).len(),
+        makes.len(),
+        reads.len()
+    ))
 }
 
 /// Returns the entry for what a stage computes and reads, and what may be lost after it.

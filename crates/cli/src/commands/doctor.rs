@@ -47,6 +47,10 @@ pub fn run(output: &Output) -> Outcome {
         kernels.iter().for_each(|finding| text.push_str(&finding.line(chosen)));
         text
     });
+    expect_right(&kernels)
+}
+
+fn expect_right(kernels: &[Finding]) -> Outcome {
     match kernels.iter().find(|finding| !finding.right) {
         None => Ok(Exit::Done),
         Some(Finding { kernel, .. }) => Err(Failure::internal(format!(

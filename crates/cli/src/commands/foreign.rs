@@ -5,7 +5,7 @@ use paritas::Code;
 use paritas_report::shard_parts::FragmentFormatWord;
 use paritas_report::shards::{ExportLine, ImportLine};
 use paritas_shards::EncodeJob;
-use paritas_shards::foreign::{self, ExportJob, Hints};
+use paritas_shards::foreign::{self, ExportJob, Hints, ImportReport};
 
 use crate::args::{Export, FormatName, Import};
 use crate::commands::{Outcome, encode, shards};
@@ -43,20 +43,23 @@ pub fn import(args: &Import, output: &Output) -> Outcome {
         format: word(args.foreign.format),
         missing: report.missing.clone(),
     };
-    output.result(line, || {
-        let mut text = format!(
-            "{}: {} from fragments of {spec} as {}, object {}",
-            shown(&job.name),
-            output::bytes(report.encoded.length),
-            counted(report.encoded.shards.len(), "shard"),
-            report.encoded.object
-        );
-        for index in &report.missing {
-            text.push_str(&format!("\n  fragment {index} was missing"));
-        }
-        text
-    });
+    output.result(line, || import_text(&job, &report));
     Ok(Exit::Done)
+}
+
+fn import_text(job: &EncodeJob, report: &ImportReport) -> String {
+    let mut text = format!(
+        "{}: {} from fragments of {} as {}, object {}",
+        shown(&job.name),
+        output::bytes(report.encoded.length),
+        job.code.spec(),
+        counted(report.encoded.shards.len(), "shard"),
+        report.encoded.object
+    );
+    for index in &report.missing {
+        text.push_str(&format!("\n  fragment {index} was missing"));
+    }
+    text
 }
 
 /// Exports an object, and reports.

@@ -126,6 +126,12 @@ fn text(object: &Object, placement: &Placement, reception: Option<&ReceptionRepo
     }
     text.extend(shards::placement_text(placement).map(|note| format!("\n  folders {note}")));
     text.extend(shards::aside_text(object).map(|note| format!("\n  aside   {note}")));
+    add_files(&mut text, object);
+    text
+}
+
+/// Adds a line for each file of a shard, and for each shard without files.
+fn add_files(text: &mut String, object: &Object) {
     let unreadable = object.unreadable();
     for (part, files) in object.parts().iter().enumerate() {
         let Part { shard: index, stage } = object.part(part);
@@ -141,5 +147,4 @@ fn text(object: &Object, placement: &Placement, reception: Option<&ReceptionRepo
             text.push_str(&format!("\n  {shard}  {}{note}", shown(file.path())));
         }
     }
-    text
 }

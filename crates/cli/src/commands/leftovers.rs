@@ -50,16 +50,25 @@ fn text(leftover: &Leftover) -> String {
              had replaced them by object {by}, which has all its shards; if object {by} is intact, \
              {clean} removes them"
         ),
-        LeftoverState::SetAside { rival: None } => format!(
-            "{name}: {shards} of {object} in {folder} have been set aside by an `encode --force` \
-             that was interrupted; `paritas repair {folder}` gives them their names back, and \
+        LeftoverState::SetAside { rival } => {
+            let shards = format!("{name}: {shards} of {object} in {folder}");
+            set_aside_text(&shards, &folder, *rival)
+        }
+    }
+}
+
+/// Says what to do about shards in a folder that were set aside for `rival`, if that exists.
+fn set_aside_text(shards: &str, folder: &str, rival: Option<ObjectId>) -> String {
+    let set_aside =
+        format!("{shards} have been set aside by an `encode --force` that was interrupted");
+    match rival {
+        None => format!(
+            "{set_aside}; `paritas repair {folder}` gives them their names back, and \
              `encode --force` replaces them"
         ),
-        LeftoverState::SetAside { rival: Some(rival) } => format!(
-            "{name}: {shards} of {object} in {folder} have been set aside by an `encode --force` \
-             that was interrupted, for object {rival}, which is not whole; \
-             `paritas verify {folder}` tells which of the two is readable, and `encode --force` \
-             replaces both"
+        Some(rival) => format!(
+            "{set_aside}, for object {rival}, which is not whole; `paritas verify {folder}` tells \
+             which of the two is readable, and `encode --force` replaces both"
         ),
     }
 }

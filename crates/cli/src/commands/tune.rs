@@ -3,7 +3,8 @@
 use paritas::research::Pass;
 use paritas::{CodecOptions, Spec};
 use paritas_report::machine::{ChoiceEntry, DecisionLine, SettingsEntry, TuningLine};
-use paritas_tune::{Choice, Decision, PACKET_SETS, Tuning, USUAL_CODES};
+use paritas_tune::measure::Rounds;
+use paritas_tune::{Choice, Decision, PACKET_ROUNDS, PACKET_SETS, Tuning, USUAL_CODES};
 
 use crate::args::Tune;
 use crate::commands::Outcome;
@@ -21,7 +22,9 @@ pub fn run(args: &Tune, output: &Output) -> Outcome {
         let mut options = CodecOptions::default().kernel(args.kernel);
         options.plan.pass = args.pass.map_or(options.plan.pass, Pass::from);
         let sets = args.set.map_or_else(|| PACKET_SETS.to_vec(), |set| vec![set]);
-        paritas_tune::find_packets(&codes, &options, &sets, |finding| report(finding, output))?;
+        let rounds = args.reps.map_or(PACKET_ROUNDS, |reps| Rounds::from_least(reps as usize));
+        let report = |finding: &Decision| report(finding, output);
+        paritas_tune::find_packets(&codes, &options, &sets, rounds, report)?;
         return Ok(Exit::Done);
     }
     let tuning = paritas_tune::find(&codes, |finding| report(finding, output))?;

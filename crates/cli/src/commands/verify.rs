@@ -96,15 +96,7 @@ fn text(object: &Object, label: &str, report: &VerifyReport) -> String {
     match report.status {
         State::Lost => text.push_str(" — beyond repair"),
         State::Unknown if report.digest != DigestCheck::Right => {}
-        _ => {
-            let likely = if object.code().graph().is_some() { "likely " } else { "" };
-            let (losses, are) = match report.tolerable {
-                1 => ("loss", "is"),
-                _ => ("losses", "are"),
-            };
-            let more = format!(", {likely}{} more {losses} {are} tolerable", report.tolerable);
-            text.push_str(&more);
-        }
+        _ => text.push_str(&tolerable_text(object, report)),
     }
     text.extend(shards::stage_note(object).map(|note| format!("\n  {note}")));
     text.extend(shards::placement_text(&report.placement).map(|note| format!("\n  {note}")));
@@ -128,6 +120,16 @@ fn text(object: &Object, label: &str, report: &VerifyReport) -> String {
     }
     text.extend(next_step(report).map(|step| format!("\n  next: {step}")));
     text
+}
+
+/// Says how many more shards may be lost.
+fn tolerable_text(object: &Object, report: &VerifyReport) -> String {
+    let likely = if object.code().graph().is_some() { "likely " } else { "" };
+    let (losses, are) = match report.tolerable {
+        1 => ("loss", "is"),
+        _ => ("losses", "are"),
+    };
+    format!(", {likely}{} more {losses} {are} tolerable", report.tolerable)
 }
 
 /// Returns what to do next about an object.

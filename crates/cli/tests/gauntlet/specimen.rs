@@ -1,5 +1,5 @@
 //! An encoded object as the gauntlet sees it: its bytes, its shards, and the layout of a shard. The
-//! layout is implemented here by hand, from the essay in `crates/shards/src/format.rs`, so
+//! layout is implemented here by hand, from the essay in `crates/store/src/object/format.rs`, so
 //! that the tests do not rely on the program's own reader.
 
 use std::collections::BTreeMap;

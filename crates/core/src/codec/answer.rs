@@ -1,12 +1,12 @@
-//! Answers: what runs for a question, at first and later.
+//! Answers: the program that runs for a question at first, and the one that replaces it later.
 //!
 //! A question is answered directly at first: its equations are solved, and a kernel reads the
 //! solution as data ([`crate::plan::direct`]). Once that has run over as many bytes as planning is
 //! worth ([`PLANNED_AFTER`], [`PLANNED_AFTER_EACH`]), the next call plans and compiles, and all
 //! calls after it run the program. Losses that a transform recovers are never planned. So a
 //! question that is asked once costs little more than its work, and planning never takes longer
-//! than the calls that have paid for it. One thread plans; the others go on directly meanwhile.
-//! A plan that takes milliseconds is made on a thread of its own ([`PLANNED_ASIDE`]).
+//! than the calls before it took. One thread plans; meanwhile, the others go on with the direct
+//! answer. A plan that takes milliseconds is made on a thread of its own ([`PLANNED_ASIDE`]).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -22,7 +22,7 @@ use crate::run::threads::Threads;
 
 /// The answer to a question.
 pub(super) struct QuestionAnswer {
-    /// What runs first, and for ever if nothing is to be planned.
+    /// The program that runs first; it stays if no plan is made later.
     first: Executable,
     later: Option<Later>,
 }
@@ -35,7 +35,7 @@ struct Later {
     bytes: AtomicUsize,
     /// Bytes of a shard after which the plan is made.
     after: usize,
-    /// Whether a thread of its own makes the plan.
+    /// Whether a separate thread makes the plan.
     is_aside: bool,
     planned: Arc<Claimed<Result<Executable>>>,
 }
@@ -48,7 +48,7 @@ impl From<Executable> for QuestionAnswer {
 
 impl QuestionAnswer {
     /// Answers a question, directly if that is possible. Returns the answer with the number of its
-    /// operands. A direct answer has as many operands as the plan that may follow it, or more.
+    /// operands. A direct answer has at least as many operands as the plan that may follow it.
     ///
     /// # Errors
     /// If the question has no answer.
@@ -93,7 +93,8 @@ impl QuestionAnswer {
             return planned.run_at(places, name, threads, stores);
         }
         self.first.run_at(places, &name, threads, stores).or_else(|error| {
-            // A plan may read fewer buffers, so it decides whether these fit.
+            // The plan may read fewer buffers than the direct answer, so the plan decides whether
+            // these buffers fit.
             let planned = later.plan().ok_or(error)?;
             planned.run_at(places, &name, threads, stores)
         })
@@ -121,7 +122,7 @@ impl QuestionAnswer {
 
 impl Later {
     /// Counts a call over shards of `length` bytes. Returns the planned program, if the question
-    /// has earned it by now and it is there.
+    /// has been asked about enough bytes and the program is ready.
     fn earned(&self, length: usize) -> Option<&Executable> {
         let before = self.bytes.fetch_add(length, Ordering::Relaxed);
         if before.saturating_add(length) < self.after {
@@ -134,13 +135,12 @@ impl Later {
         self.plan()
     }
 
-    /// Returns the planned program. If another call is making it, or it cannot be made, there is
-    /// none.
+    /// Returns the planned program; `None` if another call is making it, or if it cannot be made.
     fn plan(&self) -> Option<&Executable> {
         self.planned.get_or_make(self.planning())?.as_ref().ok()
     }
 
-    /// Returns what makes the planned program.
+    /// Returns a function that makes the planned program.
     fn planning(&self) -> impl FnOnce() -> Result<Executable> + Clone + Send + use<> {
         let (setup, question) = (Arc::clone(&self.setup), Arc::clone(&self.question));
         move || Ok(setup.plan(&question, setup.serving.at_once())?.0)
@@ -170,8 +170,8 @@ mod tests {
         Arc::new(Question::Compute(code.cells_of(present), code.cells_of(lost)))
     }
 
-    /// Every pattern of losses that a code survives is answered without a plan, and its operands
-    /// are as many as those of the plan or more.
+    /// Every pattern of losses that a code survives is answered without a plan, and the answer has
+    /// at least as many operands as the plan.
     #[test]
     fn new_questions_are_not_planned() {
         for spec in ["4+2", "10+4", "rdp:k=6", "xcode:n=5", "backblaze:k=6,m=3", "isal-rs:k=5,m=3"]
@@ -229,7 +229,7 @@ mod tests {
             let before = crate::codec::setup::PLANS.get();
             run(&answer, &lost, 128, 8 * PLANNED_AFTER);
             run(&encode, &parity, 128, 8 * PLANNED_AFTER);
-            // What is planned aside is there at some time.
+            // A plan that another thread makes is ready after some time.
             for _ in 0..60_000 {
                 if encode.executables().count() == 2 {
                     break;
@@ -242,7 +242,8 @@ mod tests {
         }
     }
 
-    /// A small code is planned by the call that has earned it, a wide one by no call.
+    /// A small code is planned by the call that reaches the number of bytes, a wide one by another
+    /// thread.
     #[test]
     fn callers_plan_small_codes_alone() {
         for (spec, k, plans) in [("backblaze:k=10,m=4", 10, 1), ("backblaze:k=128,m=128", 128, 0)] {

@@ -21,17 +21,18 @@ pub(super) struct Cache {
 
 #[derive(Default)]
 struct Answers {
-    /// The answers, which are empty while they are prepared, with the process that prepares them.
+    /// For each question, the process that prepares its answer, and the answer, which is empty
+    /// until it has been prepared.
     by_question: HashMap<Arc<Question>, (usize, Arc<OnceLock<KeptAnswer>>)>,
     /// The questions that have been answered, with the operands of their programs.
     oldest_first: VecDeque<(Arc<Question>, usize)>,
-    /// Sum of these operands.
+    /// Sum of the operands in `oldest_first`.
     operands: usize,
 }
 
 impl Cache {
-    /// Returns the answer to a question: the one that is kept, or what `prepare` gives, which is an
-    /// answer and the number of its operands.
+    /// Returns the kept answer to a question, or else prepares one: `prepare` returns an answer and
+    /// the number of its operands.
     ///
     /// Only one thread prepares an answer, without the lock; others that ask the same question wait
     /// for it. For a wide code, preparing takes seconds and a gigabyte.
@@ -67,10 +68,11 @@ impl Cache {
 }
 
 impl Answers {
-    /// Returns the question as it is kept, and the place of its answer, which may be empty yet.
+    /// Returns the question as it is kept, and the place of its answer, which may still be empty.
     fn kept(&mut self, question: &Question) -> (Arc<Question>, Arc<OnceLock<KeptAnswer>>) {
         let process = forks::count();
-        // What the parent of a forked process was preparing is never finished here.
+        // After a fork, an answer that the parent process was still preparing is never finished in
+        // this process.
         if let Some((question, (of, kept))) = self.by_question.get_key_value(question)
             && (*of == process || kept.get().is_some())
         {
@@ -160,7 +162,7 @@ mod tests {
         assert!(cache.get(&question(1), |_| unreachable!("the refusal is kept")).is_err());
     }
 
-    /// Two threads at least ask while the answer is prepared.
+    /// At least two threads ask while the answer is prepared.
     #[cfg_attr(target_family = "wasm", ignore = "there are no threads")]
     #[test]
     fn threads_with_the_same_question_wait_for_one_answer() {

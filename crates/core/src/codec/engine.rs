@@ -44,8 +44,8 @@ impl Engine {
         self.setup.word_kernel().map_or_else(|| kernel.name(), WordKernel::name)
     }
 
-    /// Returns the reason for which [`Codec::kernel`](crate::Codec::kernel) cannot run some
-    /// program, if there is one. Another kernel then serves.
+    /// Returns why [`Codec::kernel`](crate::Codec::kernel) cannot run some program; `None` if it
+    /// has run all programs so far. Another kernel then runs instead.
     pub(super) fn fallback(&self) -> Option<String> {
         let why = self.answers.find_map(Executable::fallback)?;
         Some(format!("{} cannot serve: {why}", self.kernel_name()))
@@ -75,8 +75,8 @@ impl Engine {
         self.answer(&Question::compute(have, want), buffers)
     }
 
-    /// Returns whether the cells of `want` can be computed from those of `have`. The schedule is
-    /// planned and kept, so a later call that runs it does not plan again.
+    /// Returns whether the cells of `want` can be computed from those of `have`. The answer is
+    /// prepared and kept, so a later call that asks the same question need not prepare it again.
     pub(super) fn solvable(&self, have: &CellSet, want: &CellSet) -> bool {
         self.answer_to(&Question::compute(have, want)).is_ok()
     }

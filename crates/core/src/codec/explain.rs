@@ -16,10 +16,10 @@ use crate::run::dispatch::{Kernel, Serving, WordKernel};
 pub struct Call {
     /// Bytes of all buffers together.
     pub bytes: usize,
-    /// Buffers begin at multiples of `align` bytes: 4096 if they begin at pages. Apart from that
-    /// they are shifted against each other by 320 bytes, as in `paritas bench`.
+    /// Buffers begin at multiples of `align` bytes: 4096 if they begin at pages. As far as `align`
+    /// allows, each buffer is shifted by 320 bytes against the one before, as in `paritas bench`.
     pub align: usize,
-    /// A kernel other than the codec's, which this processor need not have.
+    /// Kernel to explain instead of the codec's; this processor need not be able to run it.
     pub kernel: Option<Kernel>,
 }
 

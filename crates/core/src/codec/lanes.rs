@@ -90,12 +90,13 @@ impl LaneCodec {
 
     /// Computes the cells of `want` from those of `have`. Buffers with wanted cells are
     /// [`Buffer::Target`], and other buffers that are read are [`Buffer::Source`]; the rest may be
-    /// absent. Buffers that are missing at the end are absent, and any after the last are ignored.
+    /// absent. If `buffers` is shorter than [`LaneCodec::buffer_count`], the remaining buffers are
+    /// absent; if it is longer, the rest is ignored.
     ///
     /// # Errors
     /// If the cells of `have` do not determine all wanted cells ([`crate::ErrorKind::NotEnough`]);
-    /// if the code lacks a cell of either set, or one is read or computed that no buffer holds
-    /// ([`crate::ErrorKind::Parameters`]); or if the buffers do not fit
+    /// if the code lacks a cell of either set, or if no buffer holds a cell that is read or
+    /// computed ([`crate::ErrorKind::Parameters`]); or if the buffers do not fit
     /// ([`crate::ErrorKind::Buffers`], [`crate::ErrorKind::Length`]).
     pub fn compute(
         &self,
@@ -106,8 +107,8 @@ impl LaneCodec {
         self.engine.compute(have, want, buffers)
     }
 
-    /// Returns whether the cells of `want` can be computed from those of `have`. The schedule is
-    /// planned and kept, so a later call that runs it does not plan again.
+    /// Returns whether the cells of `want` can be computed from those of `have`. The answer is
+    /// prepared and kept, so a later call that asks the same question need not prepare it again.
     pub fn solvable(&self, have: &CellSet, want: &CellSet) -> bool {
         self.engine.solvable(have, want)
     }

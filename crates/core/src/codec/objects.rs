@@ -67,9 +67,9 @@ impl Codec {
     /// failure, `shards` are left unchanged.
     ///
     /// # Errors
-    /// If too many shards are missing ([`crate::ErrorKind::NotEnough`]); if there is not one entry
-    /// for each node ([`crate::ErrorKind::Buffers`]); or if the shards are not equally long
-    /// ([`crate::ErrorKind::Length`]).
+    /// If too many shards are missing ([`crate::ErrorKind::NotEnough`]); if `shards` does not have
+    /// one entry for each node ([`crate::ErrorKind::Buffers`]); or if the shards are not equally
+    /// long ([`crate::ErrorKind::Length`]).
     pub fn reconstruct(&self, shards: &mut [Option<Vec<u8>>]) -> Result<()> {
         let is_lost = |node: &NodeId| shards.get(node.index()).is_some_and(Option::is_none);
         let lost: Vec<NodeId> = self.code().nodes().filter(is_lost).collect();
@@ -93,7 +93,8 @@ impl Codec {
     /// ```
     ///
     /// # Errors
-    /// As [`Codec::reconstruct`], and if there is no such node ([`crate::ErrorKind::Parameters`]).
+    /// As [`Codec::reconstruct`]; also if a node of `wanted` does not exist
+    /// ([`crate::ErrorKind::Parameters`]).
     pub fn reconstruct_some<N: Into<NodeId> + Copy>(
         &self,
         shards: &mut [Option<Vec<u8>>],
@@ -128,9 +129,9 @@ impl Codec {
     /// differs, the fault probably lies in the data.
     ///
     /// # Errors
-    /// If there is not one shard for each node ([`crate::ErrorKind::Buffers`]), or if the shards
-    /// are not equally long ([`crate::ErrorKind::Length`]); or if they are blocks of an LT code
-    /// ([`crate::ErrorKind::Parameters`]).
+    /// If `shards` does not have one shard for each node ([`crate::ErrorKind::Buffers`]), or if the
+    /// shards are not equally long ([`crate::ErrorKind::Length`]); or if they are blocks of an LT
+    /// code ([`crate::ErrorKind::Parameters`]).
     pub fn verify<S: AsRef<[u8]>>(&self, shards: &[S]) -> Result<Vec<NodeId>> {
         let code = self.code();
         self.expect_data()?;
@@ -185,7 +186,7 @@ impl Codec {
         }
     }
 
-    /// Returns the bytes of a row, if every shard has equally many bytes for each of its rows.
+    /// Returns the bytes of a row, if all rows of all shards have the same number of bytes.
     fn expect_equal_rows(&self, shards: &[&[u8]]) -> Result<usize> {
         let first = shards.first().map_or(0, |shard| shard.len());
         let row = first / self.rows(NodeId::new(0));

@@ -27,14 +27,14 @@ pub struct CodecOptions {
     pub packet: usize,
     /// Largest number of threads that a call may use; by default as many as the machine has.
     pub threads: Option<NonZeroUsize>,
-    /// Bytes of buffers for each thread: another thread is used only if each then has at least this
-    /// many. A call that does not follow another one closely must first wake its threads. It does
-    /// so only if each then has eight times as many bytes or 1 MiB, whichever is less, and at least
-    /// `bytes_a_thread`.
+    /// Smallest number of bytes of buffers for each thread: another thread is used only if each
+    /// then has at least this many. A call that does not closely follow another one must first wake
+    /// its threads. It wakes one only if each thread then has at least eight times `bytes_a_thread`
+    /// or 1 MiB, whichever is less, and in any case at least `bytes_a_thread`.
     pub bytes_a_thread: usize,
     /// How threads share the work of [`Codec::compute`](crate::Codec::compute).
-    /// [`Codec::split_in_use`](crate::Codec::split_in_use) says what is split by stripe in any
-    /// case.
+    /// [`Codec::split_in_use`](crate::Codec::split_in_use) lists the work that is always split by
+    /// stripe.
     pub split: Split,
     /// Kernel that runs. A code in the word layout gets a word kernel that uses the same registers.
     pub kernel: KernelChoice,

@@ -31,7 +31,7 @@ pub struct Prepared {
     pub(super) targets: Arc<[usize]>,
     /// Number of shards of a group ([`Prepared::run_strided`]).
     pub(super) shards: usize,
-    /// The node of each buffer, where that is not the buffer's number.
+    /// The node of each buffer; `None` if buffer n belongs to node n.
     pub(super) nodes: Option<Arc<[usize]>>,
     pub(super) threads: Threads,
     pub(super) stores: Stores,
@@ -43,7 +43,7 @@ impl Prepared {
     /// length.
     ///
     /// # Errors
-    /// If a number of shards is wrong ([`crate::ErrorKind::Buffers`]), or a length
+    /// If the number of shards is wrong ([`crate::ErrorKind::Buffers`]), or the length of a shard
     /// ([`crate::ErrorKind::Length`]).
     pub fn run<S: AsRef<[u8]>, T: AsMut<[u8]>>(
         &self,
@@ -55,7 +55,7 @@ impl Prepared {
         }
         self.answer.run_placed(
             |places| {
-                // Where nothing is computed there is no program, and so no place for its buffers.
+                // If nothing is to be computed, the program is empty and has no places for buffers.
                 for (&buffer, bytes) in self.sources.iter().zip(sources) {
                     if let Some(place) = places.get_mut(buffer) {
                         *place = bytes.as_ref().into();
@@ -73,7 +73,7 @@ impl Prepared {
         )
     }
 
-    /// Computes the targets of one or many groups of shards that lie in one buffer. In a group,
+    /// Computes the targets of one or more groups of shards that lie in one buffer. In a group,
     /// shard n begins n · `stride` bytes after the group; for an encoder or a reconstructor, n is
     /// the number of its node, and for an updater its place among sources and targets. All shards
     /// have `stride` bytes, and groups follow each other.
@@ -91,8 +91,8 @@ impl Prepared {
     /// ```
     ///
     /// # Errors
-    /// If the buffer has no whole number of groups or shards cannot have `stride` bytes
-    /// ([`crate::ErrorKind::Length`]).
+    /// If the buffer does not hold a whole number of groups, or if a shard cannot have `stride`
+    /// bytes ([`crate::ErrorKind::Length`]).
     pub fn run_strided(&self, buffer: &mut [u8], stride: usize) -> Result<()> {
         let mut is_target = vec![None; self.shards];
         self.sources.iter().for_each(|&shard| is_target[shard] = Some(false));

@@ -9,7 +9,7 @@ use crate::plan::combination::Change;
 /// A question that a codec may be asked.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Question {
-    /// Compute the second cells from the first.
+    /// Compute the cells of the second set from those of the first.
     Compute(CellSet, CellSet),
     /// Update parity after this node changed, given its old and new shard or their difference.
     Update(NodeId, Change),

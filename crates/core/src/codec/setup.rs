@@ -1,4 +1,5 @@
-//! What answers depend on: a code, its options, the layout of buffers and the kernel that serves.
+//! Everything that answers depend on: a code, its options, the layout of buffers and the kernel in
+//! use.
 
 use std::sync::OnceLock;
 
@@ -32,8 +33,8 @@ pub(super) struct Setup {
     pub(super) options: CodecOptions,
     pub(super) layout: Layout,
     pub(super) serving: Serving,
-    /// What answers questions without a plan, made when it is first needed; `None` if the code
-    /// needs plans.
+    /// Solver for questions without a plan, made when it is first needed; `None` if the code needs
+    /// plans.
     solver: OnceLock<Option<DirectSolver>>,
 }
 
@@ -98,7 +99,7 @@ impl Setup {
         else {
             return Ok(None);
         };
-        // Threads that share a question otherwise than by stripes have programs of their own.
+        // If threads do not split a question by stripe, each thread has its own program.
         if self.options.split != Split::Stripe {
             return Ok(None);
         }
@@ -115,8 +116,8 @@ impl Setup {
         Ok(Some((executable, operands, is_final)))
     }
 
-    /// Plans a question, and prepares the program with a kernel that serves as `serving` says.
-    /// Returns the program with the number of its operands.
+    /// Plans a question, and prepares the program for the kernel of `serving`. Returns the program
+    /// with the number of its operands.
     pub(super) fn plan(
         &self,
         question: &Question,

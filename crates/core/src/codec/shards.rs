@@ -22,7 +22,7 @@ impl StageNodes {
         Self { data, parity, mixed }
     }
 
-    /// Returns the nodes that hold data, and those that hold none.
+    /// Returns the nodes that hold data, and the nodes that hold only parity.
     ///
     /// # Errors
     /// If a node holds data and parity.

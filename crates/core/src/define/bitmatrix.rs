@@ -189,8 +189,8 @@ impl BitMatrix {
     }
 }
 
-/// An incrementally built basis of a row space. Each basis vector remembers the inserted rows that
-/// it is the sum of.
+/// An incrementally built basis of a row space. Each basis vector remembers the inserted rows whose
+/// sum it is.
 #[derive(Debug, Clone)]
 pub(crate) struct Echelon {
     inserted: usize,
@@ -245,8 +245,8 @@ impl Echelon {
         }
     }
 
-    /// Returns the inserted rows that add up to `row`, or as the error the columns that no sum of
-    /// them clears.
+    /// Returns the inserted rows that add up to `row`. If there are none, the error holds the
+    /// columns that are left after `row` has been reduced.
     pub(crate) fn express(&self, row: &[u64]) -> Result<Vec<usize>, Vec<usize>> {
         let (reduced, combination, _) = self.reduce(row);
         let left: Vec<usize> = ones_of(&reduced).collect();

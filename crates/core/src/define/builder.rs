@@ -245,23 +245,8 @@ impl CodeBuilder {
             symbols: self.symbols,
             graph: self.graph,
         };
-        let kind = |cell: CellId| (code.cell(cell).role, code.cell(cell).stage);
-        let mixed = |lane: &[CellId]| lane.iter().any(|&cell| kind(cell) != kind(lane[0]));
-        if code.nodes.iter().any(|node| node.chunks(lane_rows).any(mixed)) {
-            return Err(Error::parameters(format!(
-                "{}: lanes of {lane_rows} rows mix data and parity or stages",
-                code.spec
-            )));
-        }
-        for stage in 1..=code.stages() {
-            let (nodes, tolerance) = (code.nodes_at(stage).len(), code.tolerance_at(stage));
-            if tolerance > nodes {
-                return Err(Error::parameters(format!(
-                    "{}: {tolerance} of the {nodes} nodes of stage {stage} cannot be lost",
-                    code.spec
-                )));
-            }
-        }
+        expect_pure_lanes(&code)?;
+        expect_possible_losses(&code)?;
         Ok(code)
     }
 
@@ -356,6 +341,33 @@ impl CodeBuilder {
         }
         Ok(())
     }
+}
+
+/// Checks that no lane mixes data and parity, or stages.
+fn expect_pure_lanes(code: &Code) -> Result<()> {
+    let kind = |cell: CellId| (code.cell(cell).role, code.cell(cell).stage);
+    let mixed = |lane: &[CellId]| lane.iter().any(|&cell| kind(cell) != kind(lane[0]));
+    match code.nodes.iter().any(|node| node.chunks(code.lane_rows).any(mixed)) {
+        false => Ok(()),
+        true => Err(Error::parameters(format!(
+            "{}: lanes of {} rows mix data and parity or stages",
+            code.spec, code.lane_rows
+        ))),
+    }
+}
+
+/// Checks that every stage has at least as many nodes as may be lost.
+fn expect_possible_losses(code: &Code) -> Result<()> {
+    for stage in 1..=code.stages() {
+        let (nodes, tolerance) = (code.nodes_at(stage).len(), code.tolerance_at(stage));
+        if tolerance > nodes {
+            return Err(Error::parameters(format!(
+                "{}: {tolerance} of the {nodes} nodes of stage {stage} cannot be lost",
+                code.spec
+            )));
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -47,7 +47,7 @@ pub struct Code {
 /// The generator of a code.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Generator {
-    /// For each cell, the data cells (by position in `data`) that it is the XOR of, ascending.
+    /// For each cell, the data cells whose XOR it is (by position in `data`), ascending.
     pub(super) rows: Vec<Box<[u32]>>,
     /// For each cell, the cells that define it; empty for data cells.
     pub(super) definitions: Vec<Box<[CellId]>>,

@@ -1,10 +1,10 @@
 //! Codes whose symbols are the values of one polynomial at consecutive points.
 //!
-//! Node by node, such a code says at which point of the field the node's symbol is the value of the
-//! polynomial. Data nodes have consecutive points, and so have parity nodes. A point that belongs
-//! to no node either has no value that anybody knows, or is one at which every polynomial of the
-//! code is zero. With k data nodes and z zeros the polynomials are all those of degree below k + z
-//! that have these zeros.
+//! Such a code gives each node a point of the field; the node's symbol is the value of the
+//! polynomial at that point. Data nodes have consecutive points, and so do parity nodes. The other
+//! points belong to no node: at some of them every polynomial of the code is zero, at the rest the
+//! value is unknown. With k data nodes and z zeros, the code's polynomials are all polynomials of
+//! degree below k + z that have these zeros.
 //!
 //! Transforms compute parity and lost symbols from this alone ([`crate::plan::transform`]).
 

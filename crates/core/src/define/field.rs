@@ -3,8 +3,8 @@
 //! An element is the low `w` bits of a `u32`; bit `i` is the coefficient of x^i. Addition is XOR;
 //! multiplication is carry-less and reduced by the field's polynomial. These functions run while a
 //! code is defined, never over data, so they are simple rather than fast: no tables, no state. Only
-//! bytes with the usual polynomial, of which wide codes have ten thousands of products, have
-//! logarithms. There is one more field, whose elements are written over another basis
+//! bytes with the usual polynomial have logarithms, because wide codes need tens of thousands of
+//! their products. There is one more field, whose elements are written over another basis
 //! ([`Field::cantor`]).
 //!
 //! The default polynomials are the primitive ones of Jerasure and GF-Complete (for w = 8 it is
@@ -59,7 +59,7 @@ pub struct Field {
     basis: ElementBasis,
 }
 
-/// What the bits of an element are the coefficients of.
+/// The basis of the field whose coefficients are the bits of an element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum ElementBasis {
     /// Powers of x.
@@ -105,7 +105,7 @@ impl Field {
     }
 
     /// Returns the field of bytes with the usual polynomial whose elements are written over
-    /// Cantor's basis, as Leopard's codes have them.
+    /// Cantor's basis, as in Leopard's codes.
     pub(crate) fn cantor() -> Self {
         Self { width: 8, polynomial: POLYNOMIALS[8], basis: ElementBasis::Cantor }
     }

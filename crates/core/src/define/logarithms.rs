@@ -59,17 +59,17 @@ impl Logarithms {
         Self { powers, of }
     }
 
-    /// Returns the logarithm of an element; that of 0 is 0, which is wrong.
+    /// Returns the logarithm of a nonzero element. 0 has no logarithm; for it, returns 0.
     pub(crate) fn log(&self, element: u8) -> usize {
         usize::from(self.of[usize::from(element)])
     }
 
-    /// Returns the element of a logarithm, which may be any number.
+    /// Returns the element with a logarithm, which may be any number.
     pub(crate) fn power(&self, logarithm: usize) -> u8 {
         self.powers[logarithm % ORDER]
     }
 
-    /// Returns the element of a logarithm below 1024; higher bits are ignored.
+    /// Returns the element with a logarithm below 1024; higher bits are ignored.
     pub(crate) fn low_power(&self, logarithm: usize) -> u8 {
         self.powers[logarithm & (EXPONENTS - 1)]
     }

@@ -1,4 +1,4 @@
-//! Codes from a bit matrix of one's own.
+//! Codes from a bit matrix that the user gives.
 //!
 //! Luo, Xu and Plank describe any XOR code by a generator (I | H), section 2. A [`ParityMatrix`] is
 //! H, transposed so that a row is a parity packet: m·w rows and k·w columns of bits, with the
@@ -16,10 +16,11 @@
 //!
 //! The first lines state k, m, w and, if it is not `horizontal`, the placement. Every further line
 //! is a row: a digit 0 or 1 for each data packet, in the order of nodes and then of their rows.
-//! Blanks between digits, empty lines, and all from a `#` to the end of its line do not count.
+//! Blanks between digits, empty lines, and everything from a `#` to the end of its line are
+//! ignored.
 //!
-//! A code's name holds the whole matrix ([`ParityMatrix::spec`]), so that nobody needs the text to
-//! read what was stored.
+//! A code's name holds the whole matrix ([`ParityMatrix::spec`]), so stored data can be read
+//! without the text.
 
 use std::fmt;
 use std::str::FromStr;
@@ -34,11 +35,11 @@ pub(super) const FAMILY: &str = "matrix";
 /// The keys of a spec, in canonical order.
 const KEYS: [&str; 5] = ["k", "m", "w", "placement", "rows"];
 
-/// Most digits and dots that the rows of a matrix may take in a spec. The other parameters fit into
-/// the rest.
+/// Largest number of digits and dots that the rows of a matrix may take in a spec. The other
+/// parameters fit into the rest.
 const MAX_DIGITS: usize = MAX_SPEC_BYTES - 256;
 
-/// Most nodes of such a code. Every loss of one node is tried when the code is made.
+/// Largest number of nodes of such a code. Every loss of one node is tried when the code is made.
 const MAX_NODES: usize = 1024;
 
 /// Number of columns in a hexadecimal digit of a spec.
@@ -296,7 +297,7 @@ impl FromStr for ParityMatrix {
     }
 }
 
-/// What was read of a text so far: the head, and after it the rows.
+/// The part of a text that has been read so far: the head, then the rows.
 #[derive(Default)]
 struct MatrixReader {
     sizes: [Option<usize>; 3],
@@ -336,7 +337,7 @@ impl MatrixReader {
         }
     }
 
-    /// Reads a row; before the first one, the head must be whole.
+    /// Reads a row; before the first row, the head must be complete.
     fn take_row(&mut self, line: &str) -> Result<()> {
         let mut matrix = match self.body.take() {
             Some(matrix) => matrix,

@@ -11,8 +11,8 @@
 //! data node j in parity node i is u_i · v_j / (x_i + y_j). A map z -> (a·z + b) / (c·z + d) of all
 //! points changes only the weights, so three numbers may be chosen: the first parity node gets the
 //! point at infinity, the second one the point 0 and u = 1. Then the first row is v, the second row
-//! gives y, and two columns give x and u of every further row. At the end z -> 1 / (z + c), with a
-//! c that is no point, moves all points to elements of the field, and every coefficient is
+//! gives y, and two columns give x and u of every further row. At the end z -> 1 / (z + c), where c
+//! is not one of the points, moves all points to elements of the field, and every coefficient is
 //! compared.
 
 use crate::define::logarithms::{Logarithms, ORDER};
@@ -116,8 +116,8 @@ impl CodePoints {
     /// w_e / w_s · (product of all z_e - z_t) / (product of all z_s - z_t), t in S except s
     /// ```
     ///
-    /// Both products are taken over all nodes, once for ever ([`CodePoints::totals`]), and what
-    /// does not belong to S is divided out: m nodes are fewer than k.
+    /// Both products are computed once over all nodes ([`CodePoints::totals`]). The factors of the
+    /// m nodes outside S, which are fewer than the k nodes in S, are then divided out.
     pub(crate) fn factors(&self, from: &[u8], to: &[u8]) -> Vec<u8> {
         let mut totals = [0; NODES];
         let totals = &mut totals[..self.nodes];
@@ -141,8 +141,8 @@ impl CodePoints {
     }
 }
 
-/// Returns the points of the data nodes and then those of the parity nodes, all different, by which
-/// the coefficients of `rows` can be right. No coefficient is 0.
+/// Returns points that can give the coefficients of `rows`, all different: those of the data nodes,
+/// then those of the parity nodes. No coefficient may be 0.
 fn find(field: &Logarithms, rows: &[Vec<u8>]) -> Option<Vec<u8>> {
     let (k, m) = (rows[0].len(), rows.len());
     if k == 1 || m == 1 {
@@ -195,8 +195,8 @@ mod tests {
         }
     }
 
-    /// ISA-L's powers of two are no such code from three rows on; changing one coefficient of a
-    /// code that has points takes them away.
+    /// Codes without points: ISA-L's powers of two from three rows on, and any code with points
+    /// after one of its coefficients has been changed.
     #[test]
     fn other_matrices_have_none() {
         assert!(CodePoints::of(&matrix("isal-rs:k=10,m=4")).is_none());

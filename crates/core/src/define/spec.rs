@@ -137,8 +137,8 @@ impl FromStr for Spec {
     }
 }
 
-/// Returns the family that `k+m` stands for. What is stored names its family, so another choice
-/// here would not change how it is read.
+/// Returns the family that `k+m` stands for. Stored data names its family, so another choice here
+/// would not change how it is read.
 fn default_family(k: &str, m: &str) -> &'static str {
     match (k.parse::<usize>(), m.parse::<usize>()) {
         (Ok(k), Ok(m)) if k.min(m) >= WIDE && k.saturating_add(m) <= MOST_WIDE_NODES => WIDE_FAMILY,

@@ -1,10 +1,10 @@
 //! Stages: codes whose parity is computed in several steps.
 //!
-//! Delayed parity generation stores some of the parity at once and computes the rest later, from
-//! part of what is stored then. A code states the stage of every cell. For every stage but the last
-//! it also states how many nodes may be lost at its end, and which cells the next stage reads. Each
-//! node's rows are in the order of their stages, so a later stage appends to what a node already
-//! holds. Most codes have one stage and are encoded at once.
+//! Delayed parity generation stores some of the parity at once. It computes the rest later, from
+//! part of the cells that are stored at that time. A code states the stage of every cell. For every
+//! stage but the last it also states how many nodes may be lost at its end, and which cells the
+//! next stage reads. Each node's rows are in the order of their stages, so a later stage appends to
+//! what a node already holds. Most codes have one stage and are encoded at once.
 //!
 //! Otherwise such codes are like any other: [`Code::schedule`] computes a stage, or repairs a loss
 //! in any stage, from the cells that are stored at that time.

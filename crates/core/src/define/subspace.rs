@@ -31,7 +31,7 @@ pub(crate) struct Subspaces {
 }
 
 impl Subspaces {
-    /// Returns those of a field; `None` if it has no tables.
+    /// Returns the level polynomials of a field; `None` if the field has no tables.
     pub(crate) fn of(field: Field) -> Option<&'static Self> {
         static USUAL: LazyLock<Subspaces> = LazyLock::new(|| Subspaces::new(Field::bytes()));
         static CANTOR: LazyLock<Subspaces> = LazyLock::new(|| Subspaces::new(Field::cantor()));

@@ -156,12 +156,12 @@ pub(crate) fn power(logarithm: u32) -> Element {
 }
 
 /// All powers of the generator, and the logarithms of all elements.
-struct Logarithms {
+struct TowerTables {
     powers: Vec<Element>,
     of: Vec<u16>,
 }
 
-static LOGARITHMS: LazyLock<Logarithms> = LazyLock::new(|| {
+static LOGARITHMS: LazyLock<TowerTables> = LazyLock::new(|| {
     let next = |&last: &Element| Some(last.product(GENERATOR));
     let powers: Vec<Element> =
         std::iter::successors(Some(Element::ONE), next).take(ORDER as usize).collect();
@@ -169,7 +169,7 @@ static LOGARITHMS: LazyLock<Logarithms> = LazyLock::new(|| {
     for (logarithm, element) in powers.iter().enumerate() {
         of[usize::from(element.0)] = logarithm as u16;
     }
-    Logarithms { powers, of }
+    TowerTables { powers, of }
 });
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //!
 //! The neighbours of blocks follow from the code's name and pin; they may also be stored explicitly
 //! ([`LtInfo::with_graph`]). A checksum for each block, bound to the block's number, detects
-//! damaged blocks and those of other objects.
+//! damaged blocks and blocks of other objects.
 
 use crc64fast_nvme::Digest;
 
@@ -30,8 +30,8 @@ impl LtInfo {
         Self { code, graph: None, object_bytes: object as u64, block_bytes, checksums }
     }
 
-    /// Returns the information for blocks that the caller checks by checksums of its own. Only
-    /// counts and lengths will be checked.
+    /// Returns the information for blocks that the caller checks with its own checksums. The
+    /// decoder then checks only counts and lengths.
     ///
     /// # Errors
     /// If the object is empty, or if it does not fit into k blocks of that length.

@@ -1,4 +1,4 @@
-//! The byte form of [`LtInfo`], to be stored beside the blocks, as the evaluation stores its
+//! The byte form of [`LtInfo`]. It is stored beside the blocks, as the evaluation stores its
 //! metadata.
 //!
 //! All numbers are little-endian, of 64 bits unless another size is given:

@@ -189,9 +189,9 @@ impl<'a> Allocator<'a> {
     }
 
     /// Loads a value that memory holds into a register if the value is used again. The register is
-    /// a free one if at least two are free. If only one is free, it is left for the result, and the
-    /// value takes the register of another value that memory also holds and that is used later
-    /// still.
+    /// a free one if at least two are free. If only one is free, it is left for the result. The
+    /// value then takes the register of another value that memory also holds and whose next use is
+    /// later.
     fn keep_if_used_again(&mut self, value: Value) {
         let ValuePlace { register: None, memory: Some(memory) } = self.held(value) else { return };
         let Some(next) = self.next_use(value) else { return };
@@ -225,8 +225,8 @@ impl<'a> Allocator<'a> {
         self.hold(register, value);
     }
 
-    /// Returns a register for the result: the register of a source that is not used again, or a
-    /// free one, or one that is evicted.
+    /// Returns a register for the result: the register of a source that is not used again, else a
+    /// free one, else one whose value is evicted.
     fn result_register(&mut self, sources: &[Value]) -> Register {
         let dying = sources.iter().filter(|&&source| self.next_use(source).is_none());
         let in_place = dying.into_iter().find_map(|&source| self.held(source).register);
@@ -238,9 +238,9 @@ impl<'a> Allocator<'a> {
         register
     }
 
-    /// Returns the register that is best evicted. If the sources of one operation pin every
-    /// register, any source may be evicted: the first source is read from its register before that,
-    /// any other from memory.
+    /// Returns the register whose value is best evicted. If the sources of one operation pin every
+    /// register, any source may be evicted: the first source is read from its register before the
+    /// eviction, any other source from memory.
     fn victim(&self) -> Register {
         let victim = self.clean_victim().or_else(|| self.furthest(|_| true));
         victim.map_or(Register(0), |(register, _)| register)
@@ -364,7 +364,7 @@ struct Operands {
 
 impl Operands {
     /// Like [`Operands::xor`], on a machine that must load operands from memory. The first load
-    /// goes to `to` if it has no value yet, the others to the temporaries, again and again.
+    /// goes to `to` if it has no value yet; the others go to the temporaries in turn.
     fn emit_with_loads(mut self, temporaries: &[Register], ternary: bool, steps: &mut Vec<Step>) {
         if !self.has_value
             && let Some(from) = self.memory()

@@ -1,11 +1,11 @@
-//! Arranging: the order of operations, and the choice of operations, in which a compiled kernel
-//! computes a schedule.
+//! Arranging: chooses the operations by which a compiled kernel computes a schedule, and their
+//! order.
 //!
-//! Three orders are tried, and the one whose allocation costs least on the machine is taken: the
-//! schedule's own, one with few live values, and stream by stream (`optimise/by_source.rs`), which
-//! computes the cells by other operations. An order in which an input would be read after the
-//! output in its place has been written is left out. Schedules over words arrive in the order in
-//! which they are to run.
+//! Three orders are tried: the schedule's own, one with few live values, and stream by stream
+//! (`optimise/by_source.rs`), which computes the cells by other operations. The order whose
+//! allocation costs least on the machine is taken. If an output takes the place of an input, orders
+//! that read the input after writing the output are left out. Schedules over words are already in
+//! the order in which they are to run.
 
 use crate::error::{Error, Result};
 use crate::limits::REORDERED_OPERATIONS;
@@ -53,7 +53,7 @@ pub(crate) fn arranged_in_place(
 }
 
 /// Returns the arrangement that reads every input once, stream by stream, and reads nothing else,
-/// if there is one. No line of a stream has to stay in the cache for it. `shared` is as in
+/// if there is one. It does not need any line of a stream to stay in the cache. `shared` is as in
 /// [`arranged_in_place`].
 pub(crate) fn reading_once(
     schedule: &Schedule,
@@ -126,7 +126,7 @@ fn orders(
     Ok(orders)
 }
 
-/// Returns the cheapest arrangement, the first of equals.
+/// Returns the cheapest arrangement; among equally cheap ones, the first.
 fn cheapest(orders: Vec<Schedule>, machine: Machine) -> Result<Arranged> {
     let mut best: Option<Arranged> = None;
     for schedule in orders {

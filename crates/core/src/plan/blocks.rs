@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::limits::{BLOCK_SCRATCH_BYTES, BLOCK_TILE, BLOCKS_AHEAD};
 use crate::plan::schedule::{Op, Schedule, Slot};
 
-/// One operation: its sources, and where their sum goes.
+/// One operation: its sources, and the destination of their sum.
 #[derive(Debug)]
 pub(crate) struct BlockStep {
     /// Range in [`BlockProgram::operands`]; not empty.
@@ -207,7 +207,7 @@ impl<'s> BlockProgramBuilder<'s> {
         self.step(BlockStep { sources, cell: Some(cell), output: None, fetches: 0 }, 1);
     }
 
-    /// Adds an operand. Returns how many inputs this reads: 0 or 1.
+    /// Adds an operand. Returns the number of inputs that are read by it: 0 or 1.
     fn read(&mut self, slot: Slot) -> u32 {
         match (self.used(slot).cell, slot) {
             (Some(cell), _) => self.program.operands.push(cell),

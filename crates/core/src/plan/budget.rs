@@ -2,9 +2,9 @@
 //!
 //! A schedule with fewer XORs only pays if finding it takes less time than it saves. Every
 //! algorithm that takes more than time proportional to the equations (searching pairs, eliminating
-//! unknowns, refining) therefore draws on one [`Budget`]. When too little is left for it, a simpler
-//! algorithm that takes time proportional to the equations replaces it, and the budget notes what
-//! was cut ([`Cut`]).
+//! unknowns, refining) therefore draws on one [`Budget`]. When too little of the budget is left, a
+//! simpler algorithm that takes time proportional to the equations is used instead, and the budget
+//! notes what was cut ([`Cut`]).
 //!
 //! Work is counted in *steps*, not in seconds, so that the same question has the same plan on every
 //! machine. A step is one operation on a 64-bit word of a bit set, or one look at a number in a
@@ -15,8 +15,8 @@
 //! ```
 //!
 //! The last term only counts if the caller knows how many bytes are to be processed
-//! ([`PlanOptions::bytes`](crate::plan::PlanOptions::bytes)). Otherwise the question is taken to be
-//! one that is asked again and again.
+//! ([`PlanOptions::bytes`](crate::plan::PlanOptions::bytes)). Otherwise the question is assumed to
+//! be asked again and again.
 
 use std::fmt;
 
@@ -40,11 +40,11 @@ const BYTES_A_STEP: u64 = 16;
 pub enum Cut {
     /// The search for a smaller set of cells to read.
     Reads,
-    /// Following the code's own equations past the point where no equation has a single unknown.
+    /// Following the code's own equations after every equation has at least two unknowns.
     Structure,
     /// Expressing each lost cell by cells at hand.
     Elimination,
-    /// Choosing pivots that fill in least.
+    /// Choosing the pivots that cause the least fill-in.
     Pivots,
     /// Shortening every set of equations that was found; only the one with the fewest sources was
     /// shortened.

@@ -40,7 +40,7 @@ impl Chance {
         self.fraction() < probability
     }
 
-    /// Returns a number from 0 to below 1.
+    /// Returns a number from 0 (included) to 1 (excluded).
     pub(crate) fn fraction(&mut self) -> f64 {
         (self.bits() >> 11) as f64 / (1_u64 << 53) as f64
     }

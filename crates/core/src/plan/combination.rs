@@ -5,8 +5,8 @@
 //! elimination over GF(2^w), with one unknown for each lost data node. That is w² times less work
 //! than elimination over the bits of the same code, and it is the form that a word kernel needs.
 //!
-//! As little parity as possible is used, sparsest rows first (plain parity, then that of a local
-//! group, then dense rows). Nodes that no wanted node depends on are not read.
+//! As little parity as possible is used, the sparsest rows first (plain parity, then the parity of
+//! a local group, then dense rows). Nodes on which no wanted node depends are not read.
 
 use crate::define::cells::NodeId;
 use crate::define::code::Code;

@@ -66,7 +66,7 @@ pub enum Objective {
     Fused(Machine),
 }
 
-/// The quantity that is minimised, and the one that decides between equals.
+/// The quantity that is minimised, and the quantity that decides between equals.
 pub(crate) type Figure = (u64, u64);
 
 impl Objective {

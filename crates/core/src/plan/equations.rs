@@ -21,7 +21,7 @@ impl CellSums {
     }
 }
 
-/// Cells, and the numbers of the equations that each is the sum of.
+/// Cells, each with the numbers of the equations whose sum it is.
 pub(super) type Combinations = Vec<(CellId, Vec<usize>)>;
 
 /// Keeps the solved cells that the wanted cells need, in the order in which they were solved.

@@ -75,7 +75,7 @@ pub(crate) enum Turns {
 #[derive(Debug)]
 pub(crate) struct ProgramPart {
     pub(crate) program: Arc<Program>,
-    /// How it is compiled, or why it cannot be; `None` if the kernel compiles nothing.
+    /// How the program is compiled, or why it cannot be; `None` if the kernel does not compile.
     pub(crate) variants: Option<Result<Variants, &'static str>>,
     /// Whether a later part reads what this one writes, so that the output should stay in the
     /// cache.
@@ -93,8 +93,9 @@ impl Execution {
     /// Combines one or more programs for the same buffers.
     ///
     /// # Errors
-    /// If their buffers differ. Side by side also if one program writes what another touches; in
-    /// turn, if a program reads kept buffers that no earlier one writes.
+    /// If their buffers differ. Side by side, also if one program writes a cell that another one
+    /// reads or writes; in turn, also if a program reads kept buffers that no earlier program
+    /// writes.
     fn new(programs: Vec<Program>, turns: Turns, target: Option<CompileTarget>) -> Result<Self> {
         let footprints: Vec<_> = programs.iter().map(Program::footprint).collect();
         let buffers = footprints.first().map_or(0, |footprint| footprint.rows.len());
@@ -129,7 +130,8 @@ impl Execution {
     }
 }
 
-/// Checks that parts may run at the same time, that is, that no part writes what another touches.
+/// Checks that parts may run at the same time: no part may write a cell that another one reads or
+/// writes.
 fn apart(parts: &[Footprint]) -> Option<()> {
     let mut writers: HashMap<CellLocation, Vec<usize>> = HashMap::new();
     for (number, part) in parts.iter().enumerate() {
@@ -147,8 +149,8 @@ fn apart(parts: &[Footprint]) -> Option<()> {
     (0..parts.len()).all(is_apart).then_some(())
 }
 
-/// For each part, whether a later one reads what it writes. Returns `None` if a part reads a cell
-/// of the buffers from `own` on, which no caller fills, and no earlier part writes it.
+/// For each part, whether a later one reads what it writes. The caller does not fill the buffers
+/// from `own` on; returns `None` if a part reads a cell of these that no earlier part writes.
 fn feeding(parts: &[Footprint], own: usize) -> Option<Vec<bool>> {
     let mut feeds = vec![false; parts.len()];
     let mut writers: HashMap<CellLocation, usize> = HashMap::new();
@@ -209,9 +211,9 @@ impl Planner<'_> {
     /// Proves and binds a plan that the caller supplies.
     ///
     /// # Errors
-    /// [`crate::ErrorKind::Schedule`] if the plan names cells that the code does not have or
-    /// computes a cell wrongly, or if the code is in the word layout;
-    /// [`crate::ErrorKind::Parameters`] if no buffer holds some cell of the plan.
+    /// [`crate::ErrorKind::Schedule`] if the plan names cells that the code lacks or computes a
+    /// cell wrongly, or if the code is in the word layout; [`crate::ErrorKind::Parameters`] if no
+    /// buffer holds some cell of the plan.
     pub(crate) fn given(&self, plan: &Plan) -> Result<Execution> {
         let spec = self.code.spec();
         if self.code.symbols().is_some() {
@@ -314,8 +316,8 @@ impl Planner<'_> {
         self.code.row(cell).last().map_or(0, |&data| data as usize / self.code.lane_rows())
     }
 
-    /// Returns the number of parts in which a long schedule runs faster, if there is one. Each part
-    /// then has whole nodes, as many as the machine's registers hold.
+    /// Returns the number of parts into which a long schedule is divided to run faster; `None` if
+    /// it is not divided. Each part computes whole nodes, as many as the machine's registers hold.
     fn parts_in_registers(&self, want: &CellSet, cost: Cost) -> Option<usize> {
         let machine = self.target?.machine;
         let pays = machine.ternary && machine.registers >= 32 && cost.total > LONG_SCHEDULE;
@@ -327,8 +329,8 @@ impl Planner<'_> {
         (cells <= held && parts > 1 && is_light).then_some(parts)
     }
 
-    /// Deals the wanted cells out in turn, into at most `parts` shares. The units are whole nodes,
-    /// or all rows of the same number.
+    /// Deals the wanted cells out in turn, into at most `parts` shares. The unit that is dealt out
+    /// is a node, or the rows of the same number in all nodes.
     fn dealt(&self, want: &CellSet, parts: usize) -> Vec<CellSet> {
         let groups = self.groups(want);
         let parts = parts.min(groups.len()).max(1);
@@ -389,7 +391,7 @@ impl Planner<'_> {
         self.execute_words(&parts, turns)
     }
 
-    /// Returns the schedule of a transform that computes the same as `words`, if these encode and
+    /// Returns the schedule of a transform that computes the same as `words`, if `words` encode and
     /// the transform costs less.
     fn transform(&self, words: &Words) -> Result<Option<Schedule>> {
         let Some(symbols) = self.code.symbols() else { return Ok(None) };
@@ -462,8 +464,8 @@ impl Planner<'_> {
     }
 }
 
-/// Returns the columns of each share of a packet: whole cache lines, as evenly as possible, so that
-/// no two threads write the same line.
+/// Returns the columns of each share of a packet. Shares are whole cache lines, divided as evenly
+/// as possible, so that no two threads write the same line.
 pub(crate) fn column_ranges(packet: usize, shares: usize) -> Vec<Range<usize>> {
     let lines = packet.div_ceil(LINE);
     let pieces = shares.min(lines);
@@ -496,8 +498,9 @@ mod tests {
         parts.iter().map(written).collect()
     }
 
-    /// The poster: if the nodes are no multiple of the threads, some thread computes one more.
-    /// Three nodes are two and one for two threads, which thus take two thirds of the time of one.
+    /// The poster: if the number of nodes is not a multiple of the number of threads, some threads
+    /// compute one node more. Three nodes are two and one for two threads, which thus take two
+    /// thirds of the time of one.
     #[test]
     fn some_threads_compute_a_node_more() {
         let mut even = 0;

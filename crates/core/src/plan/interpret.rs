@@ -1,4 +1,4 @@
-//! The oracle: runs a schedule cell by cell, with no regard for speed.
+//! The oracle: runs a schedule cell by cell, simply and slowly.
 //!
 //! Every kernel must give the same result.
 

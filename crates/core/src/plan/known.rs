@@ -1,4 +1,5 @@
-//! Known schedules for encoding the usual codes, refined for longer than a caller would wait.
+//! Known schedules for encoding the usual codes. They were refined for longer than a caller would
+//! wait.
 //!
 //! Refining 10+4 takes some tens of milliseconds. Reading its known schedule takes some tens of
 //! microseconds, and that schedule is shorter. `known/schedules.txt` is data, made by `cargo run

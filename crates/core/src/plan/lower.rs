@@ -155,7 +155,7 @@ struct Lowering<'a> {
     schedule: &'a Schedule,
     field: Field,
     machine: Machine,
-    /// Whether words stay as they lie in memory.
+    /// Whether words stay in the order that they have in memory.
     whole: bool,
     inputs: Vec<KnownVectors>,
     temps: Vec<KnownVectors>,
@@ -219,8 +219,8 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// Returns the sources of a sum that is only ever multiplied. Such a sum is not computed before
-    /// its first use, because perhaps only its halves are needed.
+    /// Returns the sources of a sum that is used only in multiplications. Such a sum is not
+    /// computed before its first use, because perhaps only its halves are needed.
     fn deferred(&self, slot: Slot) -> Option<&'a [Slot]> {
         let Slot::Temp(n) = slot else { return None };
         let Facts { maker, uses, multiplied, .. } = self.facts[n as usize];
@@ -430,7 +430,8 @@ impl<'a> Lowering<'a> {
         [low, self.pair(PairOperation::And, shifted, mask)]
     }
 
-    /// Doubles a sum, whose words are as in memory. Returns the result as a sum of two vectors.
+    /// Doubles a sum whose words have the same order as in memory. Returns the result as a sum of
+    /// two vectors.
     fn doubled(&mut self, sum: VectorSum) -> VectorSum {
         let words = self.single(sum);
         let bytes = self.schedule.word();
@@ -486,7 +487,7 @@ fn rounds(count: usize) -> Vec<(usize, usize)> {
     }
 }
 
-/// Whether no slot is doubled twice, so that keeping its halves would gain nothing.
+/// Whether each slot is doubled at most once. Keeping its halves would then gain nothing.
 fn is_doubled_once(schedule: &Schedule) -> bool {
     let mut doubled = std::collections::HashSet::new();
     let products = schedule.ops().iter().filter(|op| op.factor == 2);

@@ -23,8 +23,8 @@ pub struct Machine {
     /// Whether instructions may read one operand from memory; otherwise loads bring it to a
     /// register.
     pub memory_operands: bool,
-    /// Whether an output may be read back from where it was stored. That does not pay where stores
-    /// are non-temporal.
+    /// Whether an output may be read back from memory after it was stored. That does not pay if
+    /// stores are non-temporal.
     pub outputs_readable: bool,
     /// How bytes are multiplied by a constant.
     pub multiplier: Multiplier,
@@ -55,8 +55,8 @@ impl Machine {
         multiplier: Multiplier::Shuffle,
     };
 
-    /// Checks that the machine has at least `least` registers, and not more than instructions can
-    /// name.
+    /// Checks that the machine has at least `least` registers, and at most as many as instructions
+    /// can name.
     ///
     /// # Errors
     /// If it has fewer or more.

@@ -196,19 +196,7 @@ impl Code {
         options: PlanOptions,
     ) -> Result<(Schedule, Vec<CellId>)> {
         let cells = self.node_cells(node);
-        let position = |data: u32| {
-            let place = self.cell(self.data_cells()[data as usize]).place;
-            place.filter(|place| place.node == node).map(|place| place.row)
-        };
-        let mut touched = Vec::new();
-        let mut rows = Vec::new();
-        for cell in parity.iter() {
-            let changed: Vec<usize> = self.row(cell).iter().filter_map(|&d| position(d)).collect();
-            if !changed.is_empty() {
-                touched.push(cell);
-                rows.push(changed);
-            }
-        }
+        let (touched, rows) = self.dependent_cells(node, parity);
         if touched.is_empty() {
             let message = format!("no parity depends on node {}", node.index());
             return Err(Error::parameters(message).at(node.index()));
@@ -233,6 +221,24 @@ impl Code {
         reduce_rows(&mut rows, options, refining, &mut self.budget(options));
         let schedule = ordered(&rows, &streams, options.order)?;
         Ok((schedule, touched))
+    }
+
+    /// Returns the cells of `parity` that depend on the data of `node` and, for each of them, the
+    /// rows of the node that it depends on.
+    fn dependent_cells(&self, node: NodeId, parity: &CellSet) -> (Vec<CellId>, Vec<Vec<usize>>) {
+        let position = |data: u32| {
+            let place = self.cell(self.data_cells()[data as usize]).place;
+            place.filter(|place| place.node == node).map(|place| place.row)
+        };
+        let (mut touched, mut rows) = (Vec::new(), Vec::new());
+        for cell in parity.iter() {
+            let changed: Vec<usize> = self.row(cell).iter().filter_map(|&d| position(d)).collect();
+            if !changed.is_empty() {
+                touched.push(cell);
+                rows.push(changed);
+            }
+        }
+        (touched, rows)
     }
 }
 

@@ -71,8 +71,8 @@ pub enum Reads {
     /// The cells that the cheapest computation needs.
     #[default]
     Any,
-    /// The fewest cells that the search finds, whatever computing from them costs. This suits cells
-    /// that are slow to read, as from a disk.
+    /// The fewest cells that the search finds, whatever the cost of computing from them. This suits
+    /// cells that are slow to read, for example from a disk.
     Fewest,
 }
 
@@ -87,13 +87,13 @@ pub struct PlanOptions {
     pub order: Order,
     /// The quantity that `slp` minimises.
     pub objective: Objective,
-    /// Number of rounds of refining in `slp`. The default is as many as pay for a question that is
-    /// asked again and again, as encoding is, and few for others.
+    /// Number of rounds of refining in `slp`. The default is the number that pays for a question
+    /// that is asked again and again, such as encoding, and a small number for others.
     pub rounds: Option<usize>,
     /// The cells that are read. Codes in the word layout always read whole nodes.
     pub reads: Reads,
     /// Number of bytes of data to process, if known; with few bytes, planning stops early. By
-    /// default the question is taken to be asked again and again.
+    /// default the question is assumed to be asked again and again.
     pub bytes: Option<u64>,
 }
 

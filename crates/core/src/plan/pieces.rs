@@ -11,8 +11,8 @@
 //! - If an operation uses several values of an earlier piece, they are summed up in that piece, and
 //!   the sum is kept for the later one.
 //!
-//! BB-DPG (16, 4, 8) as one program encodes at 12 GB/s on AVX-512, slower than eight stripes that
-//! are each encoded with all eight parities; in pieces it encodes at 24.
+//! On AVX-512, BB-DPG (16, 4, 8) encodes at 12 GB/s as one program, which is slower than eight
+//! stripes that are each encoded with all eight parities. In pieces it encodes at 24 GB/s.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -33,7 +33,7 @@ pub(crate) enum PieceValue {
     Kept(u32),
 }
 
-/// A part of a schedule, and the values that its inputs and outputs are.
+/// A part of a schedule, and the values that its inputs and outputs stand for.
 #[derive(Debug)]
 pub(crate) struct SchedulePiece {
     pub(crate) schedule: Schedule,
@@ -188,7 +188,7 @@ struct Cutting {
     positions: Vec<usize>,
     /// Operations of each piece.
     pieces: Vec<Vec<Making>>,
-    /// For each result, its piece, and its output if it is one.
+    /// For each result, its piece, and the number of the output if the result is an output.
     made: Vec<(usize, Option<u32>)>,
     numbers: HashMap<Slot, usize>,
 }

@@ -15,11 +15,11 @@
 //! ```
 //!
 //! takes three products instead of four, since v·(x + y) is shared. A Cauchy matrix 1/(r xor j),
-//! such as ISA-L's, consists of such squares wherever both rows and both columns differ in their
-//! last bit only. So does the systematic Vandermonde matrix of klauspost/reedsolomon and MinIO,
-//! whose rows and columns are multiples of those of such a matrix. So 10+4 takes 30 products where
-//! the matrix has 40 coefficients. The shared products of two outputs are summed up separately and
-//! added to both at the end.
+//! such as ISA-L's, consists of such squares wherever two rows differ only in their last bit, and
+//! two columns as well. So does the systematic Vandermonde matrix of klauspost/reedsolomon and
+//! MinIO, whose rows and columns are multiples of those of such a matrix. So 10+4 takes 30 products
+//! where the matrix has 40 coefficients. The shared products of two outputs are summed up
+//! separately and added to both at the end.
 
 use std::collections::HashMap;
 
@@ -36,9 +36,9 @@ pub(crate) struct CoefficientRows {
     pub(crate) coefficients: Vec<Vec<u32>>,
 }
 
-/// Largest number of outputs of one schedule on a machine. All sums stay in registers, beside the
-/// operands that are needed to multiply two inputs and their sum. Words of several bytes have a sum
-/// for each byte, and two outputs that share products have a third sum.
+/// Largest number of outputs of one schedule on a machine. All sums stay in registers, together
+/// with the operands that are needed to multiply two inputs and their sum. Words of several bytes
+/// have a sum for each byte, and two outputs that share products have a third sum.
 pub(crate) fn outputs_held(machine: Machine, word: usize) -> usize {
     let operands = match (machine.multiplier, machine.ternary) {
         // Four inputs, their two sums and two products; or two inputs, their sum and one product.
@@ -132,8 +132,8 @@ impl Powers {
     }
 }
 
-/// Returns the positions of 2^(k-1), …, 4, 2, 1 in a list that consists of exactly these in any
-/// order. Returns `None` for other lists, and if two of the powers are equal.
+/// Returns the positions of 2^(k-1), …, 4, 2, 1 in a list that consists of exactly these powers in
+/// any order. Returns `None` for other lists, and if two of the powers are equal.
 fn by_descending_power(field: Field, powers: &[u32]) -> Option<Vec<u32>> {
     let positions: HashMap<u32, u32> = powers.iter().copied().zip(0..).collect();
     let mut power = 1;
@@ -159,7 +159,7 @@ enum ProductOperand {
 struct Sum {
     /// Operands, in the order of the batches, each with its factor; no factor is zero.
     terms: Vec<(ProductOperand, u32)>,
-    /// Number of the terms that have been added.
+    /// Number of terms that have been added so far.
     added: usize,
     /// Number of the shared sum that is added at the end.
     shared: Option<usize>,
@@ -362,7 +362,7 @@ impl Square {
 /// The schedule under construction.
 struct ProductStream {
     products: Products,
-    /// Present value of each sum, if it has one: the shared sums first, then the outputs.
+    /// Current value of each sum, if it has one: the shared sums first, then the outputs.
     sums: Vec<Option<Slot>>,
     /// Slots of the operands and products that have been computed.
     made: HashMap<(ProductOperand, u32), Slot>,

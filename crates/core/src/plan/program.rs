@@ -116,9 +116,9 @@ impl Program {
         Ok(Self { columns, ..self })
     }
 
-    /// Returns programs that compute the same when run in turn, if the schedule is long and can be
-    /// cut, and the number of additional buffers in which they keep values for each other. For
-    /// `ranks` of inputs see [`pieces::cut`].
+    /// Returns programs that compute the same when they run in turn, and the number of additional
+    /// buffers in which they keep values for each other; `None` if the schedule is short or cannot
+    /// be cut. For `ranks` of inputs see [`pieces::cut`].
     ///
     /// # Errors
     /// Never, for a valid program.

@@ -2,12 +2,12 @@
 //!
 //! A plan is linear, so it is right for all bytes if it is right for a basis. It is run on
 //! *symbols*: data cell `n` has a one in bit `n` of its symbol and zeros elsewhere, and every cell
-//! must come out as its generator row says. Plans over more cells than a symbol has bits
-//! ([`SYMBOL_BITS`]) are run on random vectors instead. The error in a wrong cell is a sum of cells
-//! that is not zero for all data. Each random vector misses it with a chance of at most one half,
-//! so all vectors together miss it with a chance of at most 2^-256. There are [`RANDOM_BITS`]
-//! vectors for packets and [`PROOF_WORDS`] for words, each of which is a vector. They are the same
-//! in every process; planners do not use them.
+//! must come out as its generator row says. Plans over more than [`SYMBOL_BITS`] cells, the number
+//! of bits of a symbol, are run on random vectors instead. The error in a wrong cell is a sum of
+//! cells that is not zero for all data. Each random vector misses it with a chance of at most one
+//! half, so all vectors together miss it with a chance of at most 2^-256. There are [`RANDOM_BITS`]
+//! vectors for packets and [`PROOF_WORDS`] for words, where each word is a vector. The vectors are
+//! the same in every process; planners do not use them.
 //!
 //! Updates of parity are compared with the generator in the same way ([`update`]).
 //!
@@ -29,7 +29,7 @@ use crate::plan::schedule::Schedule;
 use crate::plan::steps::{Allocation, MemoryOperand, Operand, Register, Step};
 use crate::plan::vector::{LANE, Lane};
 
-/// Number of random words on which instructions are run in addition.
+/// Number of additional random words on which instructions are run.
 const NONLINEAR_WORDS: usize = 64;
 
 /// The seed of the random vectors.
@@ -44,7 +44,7 @@ pub(crate) struct Proof<'a> {
     known: HashMap<CellId, Vec<u8>>,
 }
 
-/// What defines the cells.
+/// The object that defines the cells.
 #[derive(Clone, Copy)]
 enum Definition<'a> {
     Code(&'a Code),
@@ -93,7 +93,7 @@ impl<'a> Proof<'a> {
         plan.cells().for_each(|cell| self.evaluate(cell));
         let inputs: Vec<&[u8]> = plan.inputs().iter().map(|cell| &self.known[cell][..]).collect();
         let made = interpret(plan.schedule(), &inputs)?;
-        // Without inputs, the interpreter does not know how many zeros a cell of zeros has.
+        // Without inputs, the interpreter does not know the length of a cell of zeros.
         let is_right = |cell: &CellId, made: &[u8]| match inputs.is_empty() {
             true => self.known[cell].iter().all(|&byte| byte == 0),
             false => self.known[cell] == made,
@@ -120,8 +120,8 @@ impl<'a> Proof<'a> {
     }
 }
 
-/// Compares what a schedule computes that updates `cells` after the data of `node` changed. Its
-/// inputs are the cells of the change's shards, `shards` in number, and then the old `cells`.
+/// Proves a schedule that updates `cells` after the data of `node` changed. Its inputs are the
+/// cells of the `shards` shards that describe the change, then the old `cells`.
 ///
 /// # Errors
 /// If an output differs, which would be a bug of a planner.

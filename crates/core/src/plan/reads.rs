@@ -1,7 +1,7 @@
 //! Reading few cells: which of the cells at hand suffice.
 //!
-//! A lost node can be rebuilt from any parity, and the cheapest computation often does not read the
-//! fewest cells. If every lost cell lies on a row and on a diagonal, half of the cells can be
+//! A lost node can be rebuilt from any parity, and the cheapest computation often reads more cells
+//! than necessary. If every lost cell lies on a row and on a diagonal, half of the cells can be
 //! rebuilt by rows and half by diagonals. Cells where both cross are then read only once: about
 //! three quarters of what rows alone read. Xiang, Xu, Lui and Chang, *Optimal recovery of single
 //! disk failure in RDP code storage systems* (SIGMETRICS 2010) prove that to be the least for RDP;
@@ -13,15 +13,15 @@
 //! is a set of independent equations, as many as there are unknown cells. It gives every unknown
 //! cell as one sum of equations. The cells at hand that remain in the sums for the wanted cells are
 //! the ones that are read. Auxiliary cells (EVENODD's S) are unknown cells that are not wanted; a
-//! basis that gives S may use it or not, whichever reads less.
+//! basis that gives S may use S or not, whichever reads less.
 //!
 //! The search descends: it begins with a basis and exchanges an equation for another as long as
-//! that lowers the number of reads. It begins several times: once with the equations that come
-//! first, otherwise with some equation to which it always adds the one that adds the fewest cells
-//! to those already read. This is a heuristic, and deterministic. The tests compare it with all
-//! bases for small primes, and with the proved optimum, where there is one, for greater ones.
-//! (Beginning once was not enough: for X-Code, whose nodes are all alike, it found 72 cells for
-//! most of 11 nodes and 73 for two.)
+//! that lowers the number of reads. It begins several times. One start is the basis of the
+//! equations that come first. Every other start begins with a single equation and repeatedly adds
+//! the equation that adds the fewest cells to those already read. This heuristic is deterministic.
+//! The tests compare it with all bases for small primes and, for larger primes, with the proved
+//! optimum if there is one. (A single start was not enough: the nodes of X-Code are all alike, but
+//! it found 72 cells for most of 11 nodes and 73 for two.)
 
 use crate::define::bitmatrix::Echelon;
 use crate::define::cells::{CellId, CellSet, Role, cancel_pairs};
@@ -38,8 +38,9 @@ const STARTS: usize = 16;
 /// Upper bound on the steps of the search, some tens of milliseconds.
 const MOST_STEPS: u64 = 1 << 25;
 
-/// Returns cells at hand that determine the wanted cells, as few as the search finds. Returns
-/// `None` if all cells at hand do not determine them, or if there are too many to search.
+/// Returns the smallest set of cells at hand found by the search that determines the wanted cells.
+/// Returns `None` if even all cells at hand do not determine them, or if there are too many unknown
+/// cells to search.
 pub(super) fn narrow(
     code: &Code,
     have: &CellSet,
@@ -82,7 +83,7 @@ struct ReadSystem {
     wanted: Vec<Vec<u64>>,
 }
 
-/// Numbers of independent equations that together give everything that all equations give.
+/// Numbers of independent equations that together give every cell that all equations give.
 type Basis = Vec<usize>;
 
 impl ReadSystem {
@@ -130,8 +131,8 @@ impl ReadSystem {
         (0..self.equations.len()).filter(independent).collect()
     }
 
-    /// Returns the basis that begins with an equation and then always takes the one that adds the
-    /// fewest cells to those that are read.
+    /// Returns the basis that begins with an equation and then repeatedly takes the equation that
+    /// adds the fewest cells to those that are read.
     fn frugal_basis(&self, first: usize) -> Basis {
         let mut echelon = Echelon::new(self.unknowns);
         let mut read = CellSet::new(self.cells);
@@ -155,8 +156,8 @@ impl ReadSystem {
     }
 
     /// Exchanges equations of a basis as long as that lowers the reads, or until the budget is
-    /// spent. Returns the cells that are read in the end; `None` if the wanted cells are out of
-    /// reach, or if the budget is spent at the beginning.
+    /// spent. Returns the cells that are read in the end; `None` if the basis does not give the
+    /// wanted cells, or if the budget is already spent.
     fn descend(&self, mut basis: Basis, budget: &mut Budget) -> Option<CellSet> {
         let mut reads = self.reads(&self.echelon(&basis), &basis).filter(|_| budget.left() > 0)?;
         while let Some((better, fewer)) = self.exchange(&basis, reads.len(), budget) {
@@ -201,8 +202,8 @@ impl ReadSystem {
         echelon
     }
 
-    /// Returns the cells at hand whose sums are the wanted cells, or `None` if these are out of
-    /// reach.
+    /// Returns the cells at hand whose sums are the wanted cells; `None` if the basis does not give
+    /// the wanted cells.
     fn reads(&self, echelon: &Echelon, basis: &Basis) -> Option<CellSet> {
         let mut reads = CellSet::new(self.cells);
         for wanted in &self.wanted {

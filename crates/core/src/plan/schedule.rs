@@ -2,7 +2,7 @@
 //!
 //! Operations are `target = source ^ source ^ …` over inputs (`i0`, `i1`, …), temporaries (`t0`, …)
 //! and outputs (`o0`, …). Sources may also be added to a target that has a value, `target ^= source
-//! ^ …`; data-first orders need that, the passes do not. An operation without sources sets a cell
+//! ^ …`; data-first orders need this; the passes do not. An operation without sources sets a cell
 //! to zeros.
 //!
 //! In the word layout a cell holds words of GF(2^w), and an operation may multiply its sum by a
@@ -93,9 +93,9 @@ impl Schedule {
     ///
     /// # Errors
     /// If an operation writes an input, reads a slot that has no value yet, names a slot out of
-    /// range or twice, assigns a slot that is assigned already, adds to one that is not, or
-    /// multiplies; or if an output is never assigned. The message gives the operation's number,
-    /// from 0.
+    /// range or twice, assigns a slot that is assigned already, adds to a slot that is not yet
+    /// assigned, or multiplies; or if an output is never assigned. The message gives the
+    /// operation's number, from 0.
     pub fn new(inputs: usize, temps: usize, outputs: usize, ops: Vec<Op>) -> Result<Self> {
         Self::checked(inputs, temps, outputs, ops, None)
     }

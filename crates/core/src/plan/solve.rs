@@ -43,8 +43,8 @@ pub(super) fn find(
     Ok(found)
 }
 
-/// Returns the definitions of the wanted cells and of the cells in them. This is encoding: all the
-/// data that they contain is at hand, and no derived cell is.
+/// Returns the definitions of the wanted cells and of the cells in them. This is encoding: all data
+/// in the definitions is at hand, and all derived cells are absent.
 fn definitions(code: &Code, have: &CellSet, wanted: &[CellId]) -> Option<CellSums> {
     if have.iter().any(|cell| code.cell(cell).role != Role::Data) {
         return None;
@@ -68,8 +68,7 @@ fn definitions(code: &Code, have: &CellSet, wanted: &[CellId]) -> Option<CellSum
 }
 
 /// Solves the generator's equations: by syndromes if that takes fewer sources, else each wanted
-/// cell by itself. If other equations exist already and the budget is too small, no set is
-/// returned.
+/// cell by itself. Returns no set if other equations exist already and the budget is too small.
 fn solve(
     code: &Code,
     have: &CellSet,
@@ -78,8 +77,8 @@ fn solve(
     budget: &mut Budget,
 ) -> Result<Vec<CellSums>> {
     let unknowns = code.data_cells().iter().filter(|&&cell| !have.contains(cell)).count() as u64;
-    // Each row is reduced by half of those before it, and carries as many additional words beside
-    // it.
+    // Each row is reduced by half of the rows before it, and carries the same number of additional
+    // words.
     if has_others && unknowns * unknowns * unknowns.div_ceil(64) > budget.left() {
         budget.cut(Cut::Elimination);
         return Ok(Vec::new());

@@ -47,7 +47,7 @@ impl Code {
     /// Checks that the members of sets are cells of this code.
     ///
     /// # Errors
-    /// If some member is not ([`crate::ErrorKind::Parameters`]).
+    /// If the code lacks some member ([`crate::ErrorKind::Parameters`]).
     pub(crate) fn expect_cells(&self, sets: [&CellSet; 2]) -> Result<()> {
         let last = sets.into_iter().filter_map(CellSet::last).max();
         match last.filter(|cell| cell.index() >= self.cell_count()) {

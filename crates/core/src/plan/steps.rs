@@ -1,8 +1,8 @@
 //! Steps: the vector instructions that a plan finally consists of.
 //!
 //! A step is one instruction of a machine with registers, or close to one on every supported
-//! machine. `allocate.rs` makes steps from a vector program; `run/jit` writes each as machine code,
-//! without any choice.
+//! machine. `allocate.rs` makes steps from a vector program; `run/jit` translates each step to
+//! machine code and makes no choices.
 
 use crate::plan::vector::{Map, PairOperation};
 
@@ -173,7 +173,7 @@ impl Allocation {
     }
 }
 
-/// What a load costs beside an instruction; see [`Instructions::cost`].
+/// Cost of a load in addition to its instruction; see [`Instructions::cost`].
 pub(crate) const LOAD_COST: usize = 4;
 
 /// Counts of the instructions that a compiled kernel executes in one run over one vector of every

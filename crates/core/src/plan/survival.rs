@@ -1,15 +1,15 @@
-//! Which part of all losses of a number of nodes a code survives.
+//! The share of all losses of a number of nodes that a code survives.
 //!
-//! An MDS code survives every loss up to its parity nodes and none above. A code that is not MDS
-//! survives some losses above its tolerance; how many is counted here, over all sets of nodes or,
-//! if these are too many, over random ones.
+//! An MDS code survives every loss of up to m nodes, where m is its number of parity nodes, and no
+//! larger loss. A code that is not MDS survives some losses above its tolerance. They are counted
+//! here, over all sets of nodes or, if these are too many, over random sets.
 
 use crate::define::cells::NodeId;
 use crate::define::code::Code;
 use crate::define::erasure::{Losses, combinations};
 use crate::plan::chance::Chance;
 
-/// How many losses of a number of nodes a code survives.
+/// Number of losses of some number of nodes that a code survives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Survival {
     /// Number of nodes lost at once.
@@ -60,7 +60,7 @@ fn sets(total: usize, count: usize) -> u64 {
         return 0;
     }
     let few = count.min(total - count) as u128;
-    // After each step the product is a binomial coefficient, so divisions leave no rest.
+    // After each step the product is a binomial coefficient, so divisions have no remainder.
     let step = |sets: u128, i: u128| sets.checked_mul(total as u128 - i).map(|n| n / (i + 1));
     let sets = (0..few).try_fold(1, step);
     sets.and_then(|sets| u64::try_from(sets).ok()).unwrap_or(u64::MAX)
@@ -93,8 +93,8 @@ mod tests {
         }
     }
 
-    /// Two copies of the sum of two nodes: only the loss of both data nodes is fatal, out of the
-    /// six losses of two.
+    /// Two copies of the sum of two nodes: of the six losses of two nodes, only that of both data
+    /// nodes is fatal.
     #[test]
     fn sets_are_counted_or_sampled() {
         let toy = "matrix:k=2,m=2,w=1,rows=c.c";
@@ -111,7 +111,8 @@ mod tests {
         assert!((all.fraction() - some.fraction()).abs() < 0.1, "{all:?} {some:?}");
     }
 
-    /// Four groups of two nodes and their sum: each group survives the loss of one of its three.
+    /// Four groups of two nodes and their sum: each group survives the loss of one of its three
+    /// nodes.
     #[test]
     fn groups_survive_one_loss_each() {
         let pairs = "matrix:k=8,m=4,w=1,rows=c0.30.0c.03";

@@ -1,13 +1,13 @@
-//! Decoding by syndromes: first what the losses contribute to each parity, then the losses from
-//! that.
+//! Decoding by syndromes: first computes the contribution of the lost data to each parity, then the
+//! lost data from these contributions.
 //!
 //! Elimination expresses a lost cell by cells at hand, which takes dense rows over all of them.
 //! Most of that work is repeated, because the known part of each parity is summed up again for each
 //! lost cell. Here it is summed up once. The *syndrome* of a parity cell is its XOR with the known
 //! data in its row; computing the syndromes costs about as much as encoding. The lost data solves a
 //! small system over the syndromes, which is as sparse as the code's matrix. The inverse of the
-//! system is dense, so it is solved by triangular factors instead. Pivots are those that fill in
-//! least (Markowitz, *The elimination form of the inverse and its application to linear
+//! system is dense, so it is solved by triangular factors instead. The pivots are those that cause
+//! the least fill-in (Markowitz, *The elimination form of the inverse and its application to linear
 //! programming*, 1957); for example, plain parity gives the last node by itself. Lost parity comes
 //! last, from the complete data.
 //!
@@ -65,7 +65,8 @@ fn with_combinations(
 }
 
 /// Divisor of the remaining budget. Choosing pivots may take at most this part of it, counted as if
-/// the matrix stayed as it is at first; elimination fills it in, which takes many times as long.
+/// the matrix stayed as sparse as it is at first. In fact elimination fills it in, and then
+/// choosing takes many times as long.
 const DENSE: u64 = 3;
 
 /// The result of looking for triangular factors.
@@ -159,7 +160,7 @@ struct Syndrome {
     unknown: Vec<CellId>,
 }
 
-/// As many syndromes as unknowns, which determine the unknowns.
+/// A square system: as many syndromes as unknowns, which determine the unknowns.
 struct System {
     syndromes: Vec<Syndrome>,
     /// The unknowns that are needed, then others in the same equations.
@@ -251,7 +252,7 @@ impl<'a> Elimination<'a> {
         Self { open: (0..matrix.rows()).collect(), system, matrix, sums, uses }
     }
 
-    /// Returns the right sides of the pivots, then the unknowns, that of the last pivot first.
+    /// Returns the right sides of the pivots, then the unknowns in reverse order of their pivots.
     /// Returns `None` if the system does not determine the unknowns.
     fn run(mut self, budget: &mut Budget) -> Result<Option<MadeSums>, Spent> {
         let (mut forward, mut pivots) = (Vec::new(), Vec::new());
@@ -273,15 +274,15 @@ impl<'a> Elimination<'a> {
         Ok(Some(forward))
     }
 
-    /// Number of steps until the next pivot is found: every one in an open row is examined, and
-    /// every word.
+    /// Number of steps until the next pivot is found: every one (set bit) in an open row is
+    /// examined, and every word.
     fn steps(&self) -> u64 {
         let ones: usize = self.uses.iter().sum();
         (2 * ones + self.open.len() * self.matrix.columns().div_ceil(64)) as u64
     }
 
-    /// Returns the pivot that fills in least. Pivots of unknowns that are not needed come first, so
-    /// that these are computed last, and are then left out.
+    /// Returns the pivot that causes the least fill-in. Pivots of unneeded unknowns come first, so
+    /// that these unknowns would be computed last, and can be left out.
     fn pivot(&self) -> Option<(usize, usize)> {
         let ones = self.open.iter().flat_map(|&row| {
             let length = self.matrix.support(row).count();
@@ -381,7 +382,7 @@ mod tests {
         }
     }
 
-    /// Cells that are not wanted are computed after those that are.
+    /// Unwanted cells are computed after the wanted ones.
     #[test]
     fn wanted_cells_do_not_wait_for_others() {
         let code = code("cauchy:k=4,m=3");

@@ -82,7 +82,7 @@ pub(crate) struct Variants {
     sets: Vec<(usize, u64)>,
     /// Buffers that are written.
     outputs: Vec<usize>,
-    /// Whether enough streams are read that prefetching them may pay.
+    /// Whether so many streams are read that prefetching them may pay.
     is_wide: bool,
     /// Instructions, indexed by [`place`] of the variant.
     planned: [OnceLock<Result<PlannedVariant>>; 4],
@@ -92,7 +92,7 @@ pub(crate) struct Variants {
 #[derive(Debug, Clone)]
 pub(crate) struct PlannedVariant {
     pub(crate) arranged: Arranged,
-    /// Whether inputs have to be staged. They need not if the instructions read each of them once.
+    /// Whether inputs have to be staged. If the instructions read each input once, they do not.
     pub(crate) stage_inputs: bool,
 }
 
@@ -270,7 +270,7 @@ impl BodyShape {
         }
     }
 
-    /// Returns the smallest number of stripes of packets of `packet` bytes that are a whole number
+    /// Returns the smallest number of stripes of packets of `packet` bytes that form a whole number
     /// of bodies.
     pub(crate) fn together(self, packet: usize) -> usize {
         match self {
@@ -279,8 +279,8 @@ impl BodyShape {
         }
     }
 
-    /// Returns how often the function's outer loop runs for `stripes` stripes of packets of
-    /// `packet` bytes, and the number of stripes that this covers.
+    /// Returns the number of iterations of the function's outer loop for `stripes` stripes of
+    /// packets of `packet` bytes, and the number of stripes that these iterations cover.
     pub(crate) fn bodies(self, stripes: usize, packet: usize) -> (usize, usize) {
         let covered = stripes - stripes % self.together(packet);
         match self {

@@ -44,8 +44,8 @@ pub enum PairOperation {
     /// Every byte of `a` times the bit matrix in the 8 bytes of `b` at the same place
     /// (`gf2p8affineqb`).
     Affine,
-    /// Every byte becomes all ones if that of `a` is greater than that of `b`, both signed; else
-    /// zero.
+    /// Every byte becomes all ones if the byte of `a` is greater than that of `b` (both signed),
+    /// else zero.
     Greater,
     /// The low bytes of all 16-bit words of `a`, then of `b`; the high bytes are zero.
     Pack,
@@ -166,7 +166,7 @@ impl PairOperation {
         let turns = |n: usize| if n.is_multiple_of(2) { a[n / 2] } else { b[n / 2] };
         match self {
             Self::And => from_fn(|n| a[n] & b[n]),
-            // Machines differ in the result for greater numbers; no correct program has any.
+            // Machines differ in the result for larger numbers; correct programs never use them.
             Self::Lookup => from_fn(|n| b.get(usize::from(a[n])).copied().unwrap_or(0xFF)),
             Self::Affine => from_fn(|n| transformed(a[n], &b[n / 8 * 8..][..8])),
             Self::Greater => from_fn(|n| if a[n] as i8 > b[n] as i8 { 0xFF } else { 0 }),

@@ -21,7 +21,7 @@ pub(super) struct Words {
     pub outputs: Vec<usize>,
     /// The number of rows of each buffer: one, of words.
     pub buffers: Arc<[usize]>,
-    /// Whether the sums are added to the present content of the outputs.
+    /// Whether the sums are added to the current content of the outputs.
     pub in_place: bool,
 }
 
@@ -49,7 +49,7 @@ impl Words {
     }
 
     /// Splits the work into parts of at most `outputs` outputs and `inputs` inputs. Parts with the
-    /// same outputs follow each other. The first sets the outputs, the others add to them.
+    /// same outputs follow each other: the first part sets the outputs, the others add to them.
     fn chunks(&self, outputs: usize, inputs: usize) -> Vec<Self> {
         let mut parts = Vec::new();
         let all: Vec<usize> = (0..self.outputs.len()).collect();
@@ -84,9 +84,9 @@ impl Words {
     }
 
     /// Whether the parts cost more than `cost` on a machine (see
-    /// [`Instructions::cost`](crate::plan::steps::Instructions::cost)). They are counted only where
-    /// a lower bound does not decide: planning the parts of a wide code takes a quarter of a
-    /// second.
+    /// [`Instructions::cost`](crate::plan::steps::Instructions::cost)). The cost is counted only if
+    /// a lower bound does not decide, because planning the parts of a wide code takes a quarter of
+    /// a second.
     pub fn costs_more(&self, cost: usize, machine: Machine) -> Result<bool> {
         let factors = self.rows.coefficients.iter().flatten();
         let products = factors.filter(|&&factor| factor > 1).count();

@@ -23,7 +23,7 @@ struct BlockKernel {
 /// `outputs[n]`. An output whose buffer is absent is not computed.
 ///
 /// # Errors
-/// If the counts differ, or if there is no such buffer.
+/// If the counts differ, or if a buffer does not exist.
 pub(crate) fn prepare(
     program: BlockProgram,
     runners: Runners,

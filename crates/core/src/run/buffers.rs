@@ -19,7 +19,7 @@ pub enum Buffer<'a> {
     Absent,
     /// The caller has this buffer; it is only read.
     Source(&'a [u8]),
-    /// The buffer is written; where the code puts data and parity on one node, it is also read.
+    /// The buffer is written. If the code puts data and parity on one node, it is also read.
     Target(&'a mut [u8]),
 }
 
@@ -34,7 +34,7 @@ impl Buffer<'_> {
     }
 }
 
-/// Place of a buffer of a call. It stands for the borrow from which it was made.
+/// Place of a buffer of a call. It represents the borrow from which it was made.
 #[derive(Clone, Copy)]
 pub(crate) struct BufferPlace<'a> {
     /// The first byte; null if the buffer is absent.
@@ -54,7 +54,7 @@ impl BufferPlace<'_> {
         self.start.is_null()
     }
 
-    /// The place of a part of a buffer of a call, which stands for the same borrow.
+    /// The place of a part of a buffer of a call, which represents the same borrow.
     pub(crate) fn of_part(start: *mut u8, length: usize) -> Self {
         Self { start, length, ..Self::ABSENT }
     }
@@ -89,8 +89,8 @@ impl<'a> From<Buffer<'a>> for BufferPlace<'a> {
     }
 }
 
-/// Enters buffers, each with its number, in a table of all buffers of a call. Those that have no
-/// place are ignored.
+/// Enters buffers, each with its number, in a table of all buffers of a call. Numbers beyond the
+/// table are ignored.
 pub(crate) fn enter<'b>(
     places: &mut [BufferPlace<'b>],
     buffers: impl IntoIterator<Item = (usize, Buffer<'b>)>,
@@ -145,7 +145,7 @@ pub(crate) trait PreparedKernel: Send + Sync {
     /// reads or writes, or reads bytes that the program writes.
     unsafe fn run(&self, memory: &Memory<'_>, stripes: Range<usize>);
 
-    /// Returns the reason for which another kernel serves, if one does.
+    /// Returns why another kernel runs instead; `None` if this one runs.
     fn fallback(&self) -> Option<String> {
         None
     }
@@ -172,7 +172,7 @@ impl Memory<'_> {
     }
 }
 
-/// Holds one `T` for each buffer of a call: on the stack, unless there are many buffers.
+/// Holds one `T` for each buffer of a call: on the stack, or on the heap if there are many buffers.
 pub(crate) struct Table<T> {
     stack: [MaybeUninit<T>; BUFFERS_ON_STACK],
     heap: Vec<MaybeUninit<T>>,
@@ -207,7 +207,7 @@ impl<T: Copy> Table<T> {
 #[repr(C, align(64))]
 pub(crate) struct CacheLine(pub(crate) [u8; LINE]);
 
-/// Memory that a kernel may write and then read: on the stack, unless it is large.
+/// Memory that a kernel may write and then read: on the stack, or on the heap if it is large.
 pub(crate) struct Scratch {
     stack: [MaybeUninit<CacheLine>; LINES_ON_STACK],
     heap: Box<[MaybeUninit<CacheLine>]>,
@@ -225,7 +225,7 @@ impl Scratch {
     /// As [`Scratch::new`], for a size that the caller of the library decides.
     ///
     /// # Errors
-    /// If there is no memory for them ([`crate::ErrorKind::Memory`]).
+    /// If the system lacks memory for them ([`crate::ErrorKind::Memory`]).
     pub(crate) fn try_new(bytes: usize) -> Result<Self> {
         let lines = Self::on_heap(bytes);
         let mut heap = Vec::new();
@@ -237,7 +237,7 @@ impl Scratch {
         Ok(Self { stack, heap: heap.into_boxed_slice() })
     }
 
-    /// Returns the number of lines that come from the heap: all of them or none.
+    /// Returns the number of lines that come from the heap: all or zero.
     fn on_heap(bytes: usize) -> usize {
         let lines = bytes.div_ceil(LINE);
         if lines > LINES_ON_STACK { lines } else { 0 }

@@ -1,16 +1,17 @@
-//! Values that are made once, while nobody waits.
+//! Values that are made once, without making any thread wait.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread;
 
-/// Bytes that must be free before a thread is started: its stack, and what it needs at once. A
-/// thread that finds no memory for its beginnings ends the whole process.
+/// Bytes that must be free before a thread is started: its stack, and the memory that it needs at
+/// once. If a new thread fails to get that memory, the whole process ends.
 const THREAD_ROOM: usize = 8 << 20;
 
-/// A value that the first who wants it makes. Others do without it until it is made, so nobody
-/// waits: no thread for another one, and no forked process for a thread that only its parent has.
+/// A value that the first caller makes. Until it is made, other callers go on without it. So a
+/// thread never waits for another thread, and a forked process never waits for a thread that only
+/// its parent has.
 pub(crate) struct Claimed<T> {
     claimed: AtomicBool,
     made: OnceLock<T>,
@@ -28,8 +29,7 @@ impl<T> Claimed<T> {
         self.made.get()
     }
 
-    /// Returns the value, which this call makes if it is the first; `None` while another call makes
-    /// it.
+    /// Returns the value. The first call makes it; `None` while another call is making it.
     pub(crate) fn get_or_make(&self, make: impl FnOnce() -> T) -> Option<&T> {
         if self.get().is_none() && !self.claimed.swap(true, Ordering::Relaxed) {
             return Some(self.made.get_or_init(make));
@@ -39,8 +39,8 @@ impl<T> Claimed<T> {
 }
 
 impl<T: Send + Sync + 'static> Claimed<T> {
-    /// Has a thread of its own make the value, unless it has been claimed. Where no thread can be
-    /// started, the call makes it; where memory is short, nobody does.
+    /// Lets a new thread make the value, unless it has been claimed. If a thread cannot be started,
+    /// this call makes the value; if memory is short, the value is never made.
     pub(crate) fn make_aside(self: &Arc<Self>, make: impl FnOnce() -> T + Clone + Send + 'static) {
         if self.claimed.swap(true, Ordering::Relaxed) {
             return;

@@ -22,8 +22,9 @@ struct DirectKernel {
     packet: usize,
 }
 
-/// Prepares sums over buffers of `rows` rows with packets of `packet` bytes. What was solved is
-/// checked on `sample`, which has a strip of every buffer with packets of a cache line.
+/// Prepares sums over buffers of `rows` rows with packets of `packet` bytes. A solution of
+/// equations is checked on `sample`, which has a strip of every buffer with packets of a cache
+/// line.
 ///
 /// # Errors
 /// If the sums are wrong, which would be a bug.
@@ -67,8 +68,8 @@ impl DirectKernel {
         let outputs = outputs.fill(written.len(), |n| start.wrapping_add(n * self.packet));
         let memory = DirectMemory { inputs, outputs, packet: self.packet, strip, strips: 1 };
         // SAFETY: inputs are packets of the sample, which are only read, and outputs are packets of
-        // `made`, which nobody else has. There is one strip. After the kernel has run, all of the
-        // outputs is initialised.
+        // `made`, which no other code uses. There is one strip. After the kernel has run, all
+        // outputs are initialised.
         let made = unsafe {
             (self.runner)(terms, &memory);
             std::slice::from_raw_parts(start, written.len() * self.packet)
@@ -173,8 +174,9 @@ mod tests {
         made
     }
 
-    /// Every kernel, on packets that are shorter than a vector, as long as one or many, or no whole
-    /// number of them, and on numbers of strips around those of a block; nothing else is written.
+    /// Every kernel, on packets that are shorter than a vector, as long as one or several vectors,
+    /// or not a whole number of vectors, and on numbers of strips around those of a block; nothing
+    /// else is written.
     #[test]
     fn kernels_compute_the_sums() {
         for (spec, packets) in [
@@ -261,8 +263,8 @@ mod tests {
         shards
     }
 
-    /// Every kernel, encoding wide codes and recovering as many nodes of them as may be lost, in
-    /// tiles and strips of several sizes.
+    /// Every kernel: encodes wide codes and recovers the largest number of lost nodes, in tiles and
+    /// strips of several sizes.
     #[test]
     fn kernels_transform() {
         for spec in [
@@ -300,8 +302,8 @@ mod tests {
         }
     }
 
-    /// Every way to lose nodes of small codes, by a transform although products would cost less.
-    /// Answers are tried on the sample before they are used, and wrong ones are refused.
+    /// Every way to lose nodes of small codes, recovered by a transform although products would
+    /// cost less. Answers are tried on the sample before they are used, and wrong ones are refused.
     #[test]
     fn all_losses_of_small_codes_are_recovered() {
         let mut count = 0;

@@ -1,4 +1,5 @@
-//! The choice of kernels: which exist, which of them this processor has, and which one serves.
+//! The choice of kernels: all kernels, the kernels that this processor can run, and the kernel in
+//! use.
 //!
 //! This is the only place that asks the processor for its features.
 
@@ -162,8 +163,8 @@ impl WordKernel {
         Self::ALL.iter().copied().filter(|kernel| kernel.is_available())
     }
 
-    /// The word kernels that this processor can run and that may be chosen without being asked for
-    /// by name, the slowest first.
+    /// The word kernels that this processor can run and that may be chosen automatically, the
+    /// slowest first.
     pub fn candidates() -> impl Iterator<Item = Self> {
         Self::available().filter(|kernel| !kernel.is_of_the_lab())
     }
@@ -201,8 +202,8 @@ impl WordKernel {
         if most.is_available() { most } else { Self::Scalar }
     }
 
-    /// The word kernel that uses the registers of a kernel of the packet layout, whether or not
-    /// this processor has it.
+    /// The word kernel that uses the registers of a kernel of the packet layout, even if this
+    /// processor lacks it.
     #[cfg(feature = "research")]
     pub(crate) fn like(kernel: Kernel) -> Self {
         match kernel {
@@ -235,7 +236,8 @@ impl WordKernel {
         }
     }
 
-    /// The tiled kernels that multiply as this one does; `None` if the processor lacks it.
+    /// The tiled kernels that multiply in the same way as this kernel; `None` if the processor
+    /// lacks it.
     pub(crate) fn runners(self) -> Option<WordRunners> {
         if !self.is_available() {
             return None;
@@ -262,7 +264,7 @@ impl WordKernel {
         }
     }
 
-    /// The tiled kernel that serves until a program has been compiled.
+    /// The tiled kernel that runs a program until it has been compiled.
     fn tiled(self) -> Kernel {
         match self {
             #[cfg(feature = "research")]
@@ -288,24 +290,25 @@ impl fmt::Display for WordKernel {
     }
 }
 
-/// The kernel that serves a codec. It determines the target of plans, and how plans are prepared.
+/// The kernel that a codec uses. It determines the target of plans, and how plans are prepared.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Serving {
     /// Instruction set that programs are compiled for, if they are compiled.
     isa: Option<Isa>,
-    /// Kernel that runs programs before they are compiled, and where compiling fails.
+    /// Kernel that runs programs before they are compiled, and those that cannot be compiled.
     tiled: Kernel,
     /// For a kernel of the lab, the steps that a pass over a packet covers.
     #[cfg(feature = "research")]
     untiled: Option<PacketScope>,
-    /// Kernel that runs direct answers until questions are planned. There is none if a kernel was
-    /// asked for by name, which then runs from the beginning.
+    /// Kernel that runs direct answers until questions are planned; `None` if the caller chose a
+    /// kernel by name, which then runs from the beginning.
     direct: Option<DirectRunner>,
     how: Compiling,
 }
 
 impl Serving {
-    /// Creates the serving kernel for packets. A kernel that is asked for by name compiles at once.
+    /// Creates the kernel in use for packets. A kernel that the caller chose by name compiles at
+    /// once.
     pub(crate) fn packets(choice: KernelChoice, kernel: Kernel, prefetch: bool) -> Self {
         let after = if choice.is_by_name() { 0 } else { COMPILED_AFTER };
         let how = Compiling { after, prefetch };
@@ -325,7 +328,8 @@ impl Serving {
         }
     }
 
-    /// Creates the serving kernel for words. A kernel that is asked for by name compiles at once.
+    /// Creates the kernel in use for words. A kernel that the caller chose by name compiles at
+    /// once.
     pub(crate) fn words(kernel: WordKernel, by_name: bool, prefetch: bool) -> Self {
         let after = if by_name { 0 } else { WORDS_COMPILED_AFTER };
         let how = Compiling { after, prefetch };
@@ -346,7 +350,7 @@ impl Serving {
         self.direct
     }
 
-    /// The same kernel, which compiles programs at once.
+    /// The same kernel, but compiling programs at once.
     pub(crate) fn at_once(self) -> Self {
         Self { how: Compiling { after: 0, ..self.how }, ..self }
     }
@@ -386,7 +390,7 @@ impl Serving {
     }
 
     /// Lists the machine code of a variant of a program, one instruction a line. The processor need
-    /// not have the kernel.
+    /// not be able to run the kernel.
     #[cfg(feature = "research")]
     pub(crate) fn listing(self, variants: &Variants, variant: RunVariant) -> Option<String> {
         jit::listing(variants, self.isa?, variant)
@@ -486,14 +490,14 @@ impl Kernel {
         Self::ALL.iter().copied().filter(|kernel| kernel.is_available())
     }
 
-    /// The kernels that this processor can run and that may be chosen without being asked for by
-    /// name, the simplest first.
+    /// The kernels that this processor can run and that may be chosen automatically, the simplest
+    /// first.
     pub fn candidates() -> impl Iterator<Item = Self> {
         Self::available().filter(|kernel| !kernel.is_of_the_lab())
     }
 
     /// Whether the kernel exists only to repeat the papers' measurements. Such a kernel is slower
-    /// than others on the same registers, and serves only if it is asked for by name.
+    /// than others on the same registers, and runs only if the caller chooses it by name.
     pub fn is_of_the_lab(self) -> bool {
         match self {
             #[cfg(feature = "research")]
@@ -543,8 +547,8 @@ impl Kernel {
         }
     }
 
-    /// The tiled kernel that uses the same registers. It serves where a compiled kernel does not,
-    /// and runs the blocks of LT codes.
+    /// The tiled kernel that uses the same registers. It runs in place of a compiled kernel that
+    /// cannot run, and runs the blocks of LT codes.
     pub(crate) fn tiled(self) -> Self {
         match self {
             Self::JitAvx2 | Self::JitAvx512Vl => Self::Avx2,
@@ -580,7 +584,7 @@ impl Kernel {
     }
 }
 
-/// Returns the error for the kernel `name`, where the processor has only those of `available`.
+/// Returns the error for the kernel `name` on a processor that has only the kernels `available`.
 fn unavailable(name: &str, available: impl Iterator<Item = &'static str>) -> Error {
     let names = available.collect::<Vec<_>>().join(", ");
     Error::kernel(format!("this processor has no {name} kernel; it has {names}"))
@@ -589,8 +593,8 @@ fn unavailable(name: &str, available: impl Iterator<Item = &'static str>) -> Err
 /// Checks whether this process may run compiled kernels.
 ///
 /// # Errors
-/// If it may not ([`crate::ErrorKind::Kernel`]): the message is that of the operating system, or
-/// says that this architecture has no compiled kernels.
+/// If the process may not ([`crate::ErrorKind::Kernel`]): the message comes from the operating
+/// system, or says that there are no compiled kernels for this architecture.
 #[cfg(feature = "research")]
 pub fn can_compile() -> Result<()> {
     jit::probe()
@@ -603,12 +607,12 @@ impl fmt::Display for Kernel {
 }
 
 impl KernelChoice {
-    /// Whether a kernel was asked for by name, so that no other kernel may serve.
+    /// Whether the caller chose a kernel by name, so that only this kernel may run.
     pub(crate) fn is_by_name(self) -> bool {
         matches!(self, Self::Only(_))
     }
 
-    /// The kernel that serves packets of `packet` bytes.
+    /// The kernel that runs packets of `packet` bytes.
     pub fn resolve(self, packet: usize) -> Kernel {
         match self {
             Self::Prefer(kernel) if kernel.suits(packet) && kernel.is_available() => kernel,

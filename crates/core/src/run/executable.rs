@@ -1,9 +1,9 @@
 //! Executables: prepared kernels behind a safe interface.
 //!
-//! [`Executable::run_at`] is the one place that checks the buffers of a call against what a program
-//! touches, decides how results are stored, and gives work to threads. All code below may rely on
-//! it. Packets, words and the long blocks of LT codes are three kinds of [`PreparedKernel`]; an
-//! executable treats them alike.
+//! [`Executable::run_at`] is the only place that checks the buffers of a call against the cells
+//! that a program reads and writes, decides how results are stored, and gives work to threads. All
+//! code below may rely on it. Packets, words and the long blocks of LT codes are three kinds of
+//! [`PreparedKernel`]; an executable treats them alike.
 //!
 //! Buffers need not hold whole strips. The remainder is a last strip with shorter packets, its
 //! *tail*: a buffer of `rows` rows and `rows · (stripes · packet + tail)` bytes ends with `rows`
@@ -57,7 +57,7 @@ pub(crate) struct Executable {
     /// Threads and tiles get ranges of stripes that begin at multiples of `grain`, so that only the
     /// last range ends within a body of the compiled code.
     grain: usize,
-    /// Bytes of a strip of each buffer that belongs to the executable.
+    /// Bytes of a strip, for each buffer that belongs to the executable.
     kept: Vec<usize>,
     parts: Vec<PreparedPart>,
     turns: Turns,
@@ -165,12 +165,12 @@ impl Executable {
         self.uses.len()
     }
 
-    /// Returns the reason for which another kernel than the intended one serves, if one does.
+    /// Returns why another kernel than the intended one runs; `None` if the intended one runs.
     pub(crate) fn fallback(&self) -> Option<String> {
         self.parts.iter().find_map(|part| part.kernel.fallback())
     }
 
-    /// Whether threads share the stripes, and not the parts or the columns of packets.
+    /// Whether threads share the stripes, instead of the parts or the columns of packets.
     pub(crate) fn is_by_stripes(&self) -> bool {
         match self.turns {
             Turns::SideBySide => self.parts.len() == 1,
@@ -184,8 +184,8 @@ impl Executable {
     ///
     /// # Errors
     /// If a buffer that the program needs is absent, if a buffer that it writes is only a source,
-    /// or if the lengths do not fit each other. Also if there is no memory for a whole strip, in
-    /// which a last strip with shorter packets is run.
+    /// or if the lengths do not fit each other. Also if the system lacks memory for one whole
+    /// strip, which is needed to run a last strip with shorter packets.
     pub(crate) fn run_placed<'b>(
         &self,
         place: impl FnOnce(&mut [BufferPlace<'b>]),
@@ -257,10 +257,10 @@ impl Executable {
     fn run_stripes(&self, memory: &Memory<'_>, stripes: usize, bytes: usize, threads: Threads) {
         let run = |part: &PreparedPart, range: Range<usize>| {
             // SAFETY: `check` found every buffer present, long enough for all stripes and of the
-            // right kind, and exclusive borrows stand behind all that is written; there are no
-            // buffers but the call's. Threads get disjoint stripes (those of a column are disjoint,
-            // too), or they get parts, and `Execution` has checked that no part writes what another
-            // part touches.
+            // right kind, and everything that is written is borrowed exclusively; all buffers are
+            // the call's. Threads get disjoint stripes (those of a column are disjoint, too), or
+            // they get parts, and `Execution` has checked that no part writes a cell that another
+            // part reads or writes.
             unsafe { part.kernel.run(memory, range) };
         };
         let run_all = |range: Range<usize>| match &self.parts[..] {
@@ -304,7 +304,7 @@ impl Executable {
                 let nontemporal = memory.nontemporal && !part.feeds;
                 let memory = Memory { places: &places, nontemporal };
                 // SAFETY: `check` found every buffer of the call present, long enough and of the
-                // right kind, and exclusive borrows stand behind all that is written. The kept
+                // right kind, and everything that is written is borrowed exclusively. The kept
                 // buffers belong to this thread and have `tile` strips; `Execution` has checked
                 // that they are written before they are read. Threads get disjoint stripes.
                 unsafe { part.kernel.run(&memory, tile.clone()) };
@@ -315,7 +315,7 @@ impl Executable {
     /// Runs the last strip, whose packets are shorter, in a copy with whole packets.
     ///
     /// # Errors
-    /// If there is no memory for the copy.
+    /// If the system lacks memory for the copy.
     fn run_tail(&self, memory: &Memory<'_>, call: &CheckedCall) -> Result<()> {
         let &CheckedCall { stripes, tail, .. } = call;
         let rows: usize = self.uses.iter().filter(|u| u.is_used()).map(|used| used.rows).sum();
@@ -356,7 +356,7 @@ impl Executable {
                 unsafe { part.kernel.run(&padded, 0..1) };
             }
         }
-        // SAFETY: as above; exclusive borrows stand behind all that is written.
+        // SAFETY: as above; everything that is written is borrowed exclusively.
         for_rows(&|used| used.written, &|row, padded| unsafe {
             row.copy_from_nonoverlapping(padded, tail);
         });
@@ -385,7 +385,7 @@ fn misfit(number: usize, used: BufferUse, place: BufferPlace<'_>, row: usize) ->
     error.at(number).given_instead(length)
 }
 
-/// Combines what all parts do with each buffer.
+/// Combines the uses of each buffer by all parts.
 fn uses_of(parts: &[PlannedPart]) -> Vec<BufferUse> {
     let rows = parts.first().map_or(&[][..], |part| part.program.rows());
     let unused = |&rows: &usize| BufferUse { rows, read: false, written: false, optional: false };

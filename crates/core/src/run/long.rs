@@ -15,13 +15,14 @@ use crate::run::threads::{self, Threads};
 const SYMBOL: usize = 2;
 
 /// Runs a program that reads `inputs` and writes `outputs`; the outputs are numbered after the
-/// inputs. Uses at most `threads` threads; 0 means as many as the machine has.
+/// inputs. Uses at most `threads` threads; 0 means as many as the machine has processors.
 ///
 /// # Errors
-/// If there are not as many blocks as the program reads and writes; if parity blocks (the outputs
-/// of a program that adds, the inputs of a program that recovers) differ in length, or their length
-/// is not a multiple of a granule (of a symbol in Leopard's codes); or if another block is longer
-/// than the parity blocks (in Leopard's codes, neither as long nor empty).
+/// If the number of blocks is not the number that the program reads and writes; if parity blocks
+/// (the outputs of a program that adds, the inputs of a program that recovers) differ in length, or
+/// their length is not a multiple of a granule (of a symbol in Leopard's codes); or if another
+/// block is longer than the parity blocks (in Leopard's codes: if its length differs from theirs
+/// and is not 0).
 pub(crate) fn run(
     program: &TransformProgram,
     inputs: &[&[u8]],
@@ -43,11 +44,12 @@ fn run_on(
     execute(kernel, program, places(inputs, outputs), length, threads)
 }
 
-/// Runs a program whose sum is kept in `kept`, with the length of a parity block. Otherwise as
+/// Runs a program whose sum is kept in `kept`, with the length of a parity block. In all else like
 /// [`run`].
 ///
 /// # Errors
-/// As for [`run`], and if `kept` does not have as many bytes as all entries of a transform.
+/// As for [`run`]; also if the length of `kept` is not the total length of all entries of a
+/// transform.
 pub(crate) fn run_keeping(
     program: &TransformProgram,
     (kept, length): (&mut [u8], usize),
@@ -104,11 +106,11 @@ fn execute(
     let threads = Threads { most: NonZeroUsize::new(threads), bytes_each: BYTES_A_THREAD };
     threads::over_stripes(length.div_ceil(GRANULE), program.tile(), bytes, threads, |range| {
         // SAFETY: the caller checked that every buffer is there, and that parity blocks have whole
-        // granules. (In Leopard's codes they need not: there the kernel reads and writes no buffer
-        // by whole granules.) The kernel keeps within the length of each buffer. All that is
-        // written is borrowed exclusively. Threads get disjoint granules, which begin at whole
-        // tiles, so that the tiles of a sum that is kept are disjoint, too. Runners exist only
-        // where the processor has the features that they need.
+        // granules. (In Leopard's codes they may have partial granules, because the kernel does not
+        // read or write buffers by whole granules.) The kernel keeps within the length of each
+        // buffer. All that is written is borrowed exclusively. Threads get disjoint granules, which
+        // begin at whole tiles, so that the tiles of a sum that is kept are disjoint, too. Runners
+        // exist only where the processor has the features that they need.
         unsafe { runner(program, &memory, range) };
     });
     Ok(())
@@ -155,8 +157,9 @@ fn expect_alike(parity: &[usize], length: usize) -> Result<()> {
     }
 }
 
-/// Expects that no data block is longer than the parity blocks. In Leopard's codes the length of a
-/// block decides where the symbols of its last bytes are, so it must have all of them or none.
+/// Expects that no data block is longer than the parity blocks. In Leopard's codes, the length of a
+/// block decides where the symbols of its last bytes lie, so the block must be as long as the
+/// parity blocks or empty.
 fn expect_short(program: &TransformProgram, data: &[usize], length: usize) -> Result<()> {
     let (most, fits): (&str, fn(usize, usize) -> bool) = match program.is_leopard() {
         true => ("0 or", |block, length| block == 0 || block == length),
@@ -300,7 +303,7 @@ mod tests {
     }
 
     /// The elements of a block of Leopard's symbols: 64 bytes are the low bytes of 32 symbols and
-    /// then their high bytes; what is left at the end is halved likewise.
+    /// then their high bytes; the remaining bytes at the end are halved likewise.
     fn elements(block: &[u8]) -> Vec<Element> {
         let of = |chunk: &[u8]| -> Vec<Element> {
             let (low, high) = chunk.split_at(chunk.len() / 2);
@@ -364,7 +367,7 @@ mod tests {
         }
     }
 
-    /// Loses as many blocks as there is parity.
+    /// Loses as many blocks as there are parity blocks, and recovers them.
     fn expect_recovered(kernel: WordKernel, matrix: LongMatrix, length: usize) {
         let (data, parity) = (matrix.data(), matrix.parity());
         let blocks = fill(data, length);

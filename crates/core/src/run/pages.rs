@@ -1,12 +1,12 @@
 //! Memory for whole objects and their blocks, in large pages where the system has them.
 //!
-//! The system hands out newly mapped memory page by page, when each page is first touched. In pages
-//! of 4 KiB that takes longer than a decoder needs to fill them: 70 ms for 128 MiB, which are
-//! decoded in 25 ms. In pages of 2 MiB it takes 13 ms, little more than the clearing. Large pages
-//! also do not use up the processor's address translations where a thousand blocks are written side
-//! by side. Linux gives large pages on request (`MADV_HUGEPAGE`). On other systems, and where Linux
-//! has no large pages left, the pages are ordinary ones. WebAssembly has no pages to map, so there
-//! the bytes come from the allocator.
+//! The system hands out newly mapped memory page by page, when each page is first touched. With
+//! pages of 4 KiB this takes longer than a decoder needs to fill them: 70 ms for 128 MiB, which are
+//! decoded in 25 ms. With pages of 2 MiB it takes 13 ms, little more than clearing the memory.
+//! Large pages also save the processor's address translations when a thousand blocks are written
+//! side by side. Linux gives large pages on request (`MADV_HUGEPAGE`). On other systems, and if
+//! Linux has no free large pages, the pages are ordinary ones. WebAssembly has no pages to map, so
+//! there the bytes come from the allocator.
 
 use std::fmt;
 use std::io;
@@ -20,8 +20,8 @@ use crate::error::{Error, Result};
 /// Bytes of a large page on the usual systems. Smaller allocations do not request large pages.
 const LARGE_PAGE: usize = 2 << 20;
 
-/// Bytes in memory mapped directly from the system, zero at first, and returned when dropped. They
-/// behave like a slice: their length is fixed.
+/// Bytes in memory that is mapped directly from the system. They are zero at first, and the memory
+/// is returned when the value is dropped. They behave like a slice: their length is fixed.
 ///
 /// ```
 /// let mut pages = paritas::Pages::zeroed(10_000_000)?;
@@ -40,11 +40,11 @@ type Mapping = MmapMut;
 type Mapping = Vec<u8>;
 
 impl Pages {
-    /// Maps `bytes` zero bytes, which cost nothing until they are touched.
+    /// Maps `bytes` zero bytes. The system provides each page when it is first touched.
     ///
     /// # Errors
-    /// If the system does not have that much memory ([`crate::ErrorKind::Memory`]); an allocator
-    /// would abort instead.
+    /// If the system lacks that much memory ([`crate::ErrorKind::Memory`]); an allocator would
+    /// abort instead.
     pub fn zeroed(bytes: usize) -> Result<Self> {
         // A mapping cannot be empty.
         let map = map(bytes.max(1)).map_err(|error| Error::memory(bytes, error))?;

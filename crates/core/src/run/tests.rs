@@ -23,7 +23,8 @@ use crate::run::executable::Executable;
 use crate::run::jit::isa::Isa;
 use crate::run::threads::Threads;
 
-/// Fewest bytes between a page boundary and a buffer, and number of bytes left after each buffer.
+/// Smallest number of bytes between a page boundary and a buffer, and number of bytes left after
+/// each buffer.
 const MARGIN: usize = 64;
 const PAGE: usize = 4096;
 
@@ -244,7 +245,8 @@ proptest! {
     }
 }
 
-/// A strip with shorter packets is run in a copy with whole packets, which no memory may hold.
+/// A strip with shorter packets is run in a copy with whole packets, and the memory may be too
+/// small for this copy.
 #[cfg(target_pointer_width = "64")]
 #[test]
 fn packets_that_no_memory_holds_are_refused() {
@@ -270,8 +272,8 @@ impl PreparedKernel for Notes {
     }
 }
 
-/// Where packets are smaller than the body of compiled code, only the last thread has stripes that
-/// are no whole body, and which the tiled kernel runs.
+/// If packets are smaller than the body of compiled code, only the last thread has stripes that do
+/// not fill a whole body; the tiled kernel runs these.
 #[cfg_attr(target_family = "wasm", ignore = "there are no threads")]
 #[test]
 fn threads_get_whole_bodies() {

@@ -12,9 +12,10 @@ use std::path::Path;
 
 use paritas::Pages;
 use paritas::long::{LongCode, LongRecovery};
-use paritas_shards::staged::StagedFile;
 use paritas_store::error::{Error, ErrorKind, Result};
+use paritas_store::place::attributes::Access;
 use paritas_store::shown::shown;
+use paritas_store::staging::{NewFile, Replace, StagedFile};
 
 use super::{Files, Parity, RepairReport, RepairRun, expect_survivable};
 use crate::coding::{Batches, passes};
@@ -289,8 +290,8 @@ impl<'a> RepairRun<'a> {
         let places = broken.iter().map(|&index| self.protection.place_of(layer, index));
         let files = self.protection.entries.iter().filter(|entry| entry.is_file());
         let mode = parity_mode(files.map(|entry| entry.details.narrowed(entry.mode)));
-        let attributes = parity_attributes(&self.protection.root, mode);
-        let files = StagedFile::create_all(places, &attributes, true)?;
+        let access = Access::of_shards(&parity_attributes(&self.protection.root, mode));
+        let files = StagedFile::create_all(NewFile::all(places, &Replace::Always, access), 0)?;
         let files: Parity = broken.into_iter().zip(files).collect();
         write_catalogue(&layer.header, &layer.catalogue, |index| files.get(&index))?;
         for (&index, new) in &files {

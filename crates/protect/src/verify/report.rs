@@ -28,6 +28,25 @@ pub(super) fn report(protection: &Protection, evidence: &Evidence) -> VerifyRepo
         true => Vec::new(),
         false => parity_findings(protection, evidence),
     };
+    VerifyReport {
+        status: status(protection, evidence, &layers, &parity),
+        files: protection.files(),
+        intact_files: intact_files(protection, evidence),
+        findings,
+        parity,
+        layers,
+        unreadable_layers: match protection.may_lack_entries() {
+            true => protection.unreadable_layers,
+            false => 0,
+        },
+        new: new_files(protection, evidence),
+        replaced: evidence.replaced(protection).cloned().collect(),
+        skipped: skipped(protection, evidence),
+    }
+}
+
+/// Returns the number of protected files that have their bytes, under this name or another.
+fn intact_files(protection: &Protection, evidence: &Evidence) -> u64 {
     let is_whole = |number: usize| {
         matches!(
             evidence.states.get(&number),
@@ -36,23 +55,7 @@ pub(super) fn report(protection: &Protection, evidence: &Evidence) -> VerifyRepo
     };
     let files = protection.entries.iter().enumerate().filter(|(_, entry)| entry.is_file());
     let files = files.map(|(number, _)| number).filter(|&number| protection.covers(number));
-    let intact_files = files.filter(|&number| is_whole(number)).count() as u64;
-    let new = new_files(protection, evidence);
-    VerifyReport {
-        status: status(protection, evidence, &layers, &parity),
-        files: protection.files(),
-        intact_files,
-        findings,
-        parity,
-        layers,
-        unreadable_layers: match protection.may_lack_entries() {
-            true => protection.unreadable_layers,
-            false => 0,
-        },
-        new,
-        replaced: evidence.replaced(protection).cloned().collect(),
-        skipped: skipped(protection, evidence),
-    }
+    files.filter(|&number| is_whole(number)).count() as u64
 }
 
 fn status(

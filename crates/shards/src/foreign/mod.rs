@@ -36,10 +36,10 @@ use crate::foreign::fragments::{Fragment, Fragments};
 use crate::foreign::layout::FragmentLayout;
 use crate::foreign::spread::FragmentFiles;
 use crate::object::Object;
-use crate::place::{NewFile, Pending, Replace, commit};
-use crate::setters::setters;
 use paritas_store::place::attributes::{Access, Attributes};
 use paritas_store::place::system::allow_open_files;
+use paritas_store::setters;
+use paritas_store::staging::{NewFile, Replace, StagedFile, commit};
 
 /// A tool's way to store fragments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -287,7 +287,7 @@ pub fn export(job: &ExportJob, object: &Object, progress: Progress<'_>) -> Resul
             let (target, replace) = (target.clone(), replace.clone());
             NewFile { target, replace, access }
         };
-        let files = Pending::create_all(paths.iter().map(new).collect(), 0)?;
+        let files = StagedFile::create_all(paths.iter().map(new).collect(), 0)?;
         for (file, (_, content)) in files.iter().zip(contents) {
             file.write_at(&mut [IoSlice::new(content)], 0)?;
         }

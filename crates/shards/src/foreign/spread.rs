@@ -8,12 +8,12 @@ use paritas_store::error::{Error, Result};
 
 use crate::foreign::fragments::chunk;
 use crate::foreign::layout::{FragmentLayout, FragmentRun};
-use crate::place::Pending;
+use paritas_store::staging::StagedFile;
 
 /// Files of fragments that are being written.
 #[derive(Clone)]
 pub(crate) struct FragmentFiles {
-    files: Arc<Vec<Pending>>,
+    files: Arc<Vec<StagedFile>>,
     layout: FragmentLayout,
     /// Number of bytes before a fragment's payload.
     header: u64,
@@ -21,7 +21,7 @@ pub(crate) struct FragmentFiles {
 
 impl FragmentFiles {
     /// Creates a spread of a file over `files`, all of which begin with a header of `header` bytes.
-    pub fn new(files: Vec<Pending>, layout: FragmentLayout, header: u64) -> Self {
+    pub fn new(files: Vec<StagedFile>, layout: FragmentLayout, header: u64) -> Self {
         Self { files: Arc::new(files), layout, header }
     }
 
@@ -32,7 +32,7 @@ impl FragmentFiles {
     }
 
     /// Writes the parity and the padding of the data, and returns the complete files.
-    pub fn finish(self, codec: &Codec) -> Result<Vec<Pending>> {
+    pub fn finish(self, codec: &Codec) -> Result<Vec<StagedFile>> {
         for (number, file) in self.files.iter().enumerate() {
             file.set_length(self.header + self.layout.fragment_length(number))?;
         }

@@ -5,9 +5,11 @@
 pub mod attributes;
 pub mod extended;
 pub mod folder;
+pub mod from_disk;
 pub mod identity;
 pub mod lock;
 pub mod names;
+pub mod open_files;
 pub mod positional;
 pub mod refused;
 pub mod space;

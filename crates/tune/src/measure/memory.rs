@@ -1,5 +1,5 @@
 //! Memory at chosen places. The addresses at which buffers begin decide which sets of a cache they
-//! compete for, so a measurement says where its buffers lie.
+//! compete for, so a measurement states the places of its buffers.
 
 /// Bytes of a page. Addresses at equal places in their pages compete for the same set of a cache.
 const PAGE: usize = 4096;
@@ -38,7 +38,7 @@ impl Shard {
         &self.memory[self.start..][..self.length]
     }
 
-    /// Returns the bytes, to be written.
+    /// Returns the bytes, for writing.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         &mut self.memory[self.start..][..self.length]
     }
@@ -62,7 +62,7 @@ impl ShardMemory {
         Some(Self { memory, length, stride })
     }
 
-    /// Fills each shard with bytes of its own that have no short period.
+    /// Fills each shard with different bytes that have no short period.
     pub fn fill(&mut self) {
         for (seed, shard) in self.iter_mut().enumerate() {
             shard.iter_mut().zip(pattern(seed)).for_each(|(to, from)| *to = from);
@@ -74,7 +74,7 @@ impl ShardMemory {
         self.memory.bytes().chunks_exact(self.stride).map(|shard| &shard[..self.length])
     }
 
-    /// Iterates over the bytes of each shard, to be written.
+    /// Iterates over the bytes of each shard, for writing.
     pub fn iter_mut(&mut self) -> impl ExactSizeIterator<Item = &mut [u8]> {
         let chunks = self.memory.bytes_mut().chunks_exact_mut(self.stride);
         chunks.map(|shard| &mut shard[..self.length])

@@ -1,35 +1,36 @@
-//! Pairs of samples, the ratio that follows from them, and how far it can be trusted.
+//! Pairs of samples, the ratio that follows from them, and its uncertainty.
 //!
-//! A pair is one sample of the *subject* (what is measured) and one of the *base* (what it is
-//! compared with), back to back. The order alternates, so the samples of two pairs stand as
-//! subject, base, base, subject: a machine that grows steadily slower makes one ratio too small and
-//! the next too large. A pair that a change of speed hits in the middle is an outlier, which the
-//! median over all pairs ignores. No sample is left out because of its own time.
+//! A pair is one sample of the *subject* (the program that is measured) and one sample of the
+//! *base* (the program that it is compared with), back to back. The order alternates, so the
+//! samples of two pairs are subject, base, base, subject: a machine that grows steadily slower
+//! makes one ratio too small and the next too large. If the speed changes in the middle of a pair,
+//! the pair is an outlier, which the median over all pairs ignores. A sample is never left out
+//! because of its own time.
 //!
-//! A bootstrap says how far the median may be off (B. Efron, *Bootstrap methods: another look at
-//! the jackknife*, 1979): pairs are drawn anew from those that were taken, and the medians of many
-//! such drawings spread as the medians of new measurements would. Two neighbours are drawn at a
-//! time (the block bootstrap of H. R. Künsch, 1989), because they have opposite orders. The
+//! A bootstrap estimates the error of the median (B. Efron, *Bootstrap methods: another look at the
+//! jackknife*, 1979): pairs are drawn at random from the pairs that were taken, and the medians of
+//! many such drawings spread as the medians of new measurements would. Two neighbours are drawn at
+//! a time (the block bootstrap of H. R. Künsch, 1989), because they have opposite orders. The
 //! drawings come from a fixed seed: the same samples give the same interval.
 //!
 //! `lab/pairs.py` is the same estimator; `vectors/pairs.json` holds both to the same numbers.
 
 use std::cmp::Ordering;
 
-/// Fewest pairs for a verdict. In simulated sessions, intervals drawn from 12 pairs hold the ratio
-/// in 90 %, and from 20 pairs in 95 %.
+/// Smallest number of pairs for a verdict. In simulated sessions, intervals from 12 pairs contain
+/// the ratio in 90 % of all sessions, and intervals from 20 pairs in 95 %.
 const FEWEST: usize = 20;
 
-/// Number of times that pairs are drawn anew.
+/// Number of drawings of pairs.
 const DRAWINGS: usize = 1000;
 
 /// Number of neighbouring pairs that are drawn at a time: one of each order.
 const BLOCK: usize = 2;
 
-/// Share of the drawings that the interval leaves out at either end. In simulated sessions of 20 to
-/// 40 pairs, on a machine with drift, steps and preemptions, the interval then holds the ratio in
-/// 95 %, and in sessions of 100 pairs and more in 97 %. If it left out 2.5 %, it would hold the
-/// ratio in 92 % of the short ones.
+/// Fraction of the drawings that the interval leaves out at either end. On a simulated machine with
+/// drift, steps and preemptions, the interval then contains the ratio in 95 % of the sessions of 20
+/// to 40 pairs, and in 97 % of the sessions of 100 pairs and more. If it left out 2.5 %, it would
+/// contain the ratio in 92 % of the short sessions.
 const TAIL: f64 = 0.0125;
 
 /// A ratio is known if the upper end of its interval is at most this many times the lower end.
@@ -38,9 +39,9 @@ const KNOWN: f64 = 1.1;
 /// One of the two sides of a pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
-    /// What is measured.
+    /// The program that is measured.
     Subject,
-    /// What it is compared with.
+    /// The program that the subject is compared with.
     Base,
 }
 
@@ -51,22 +52,22 @@ pub struct Pairs {
     base: Vec<f64>,
 }
 
-/// How many pairs are taken.
+/// Bounds on the number of pairs that are taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rounds {
-    /// Pairs that are taken in any case.
+    /// Number of pairs that are always taken.
     pub least: usize,
-    /// Most pairs that are taken, while the question is open.
+    /// Largest number of pairs, taken only while the question is open.
     pub most: usize,
 }
 
-/// How many times as fast the subject is as its base.
+/// Speed of the subject, divided by that of its base.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct Ratio {
     /// The median over all pairs.
     pub median: f64,
-    /// The lower end of the interval that holds the ratio with 95 % confidence.
+    /// The lower end of the interval that contains the ratio with 95 % confidence.
     pub low: f64,
     /// The upper end of that interval.
     pub high: f64,
@@ -81,9 +82,9 @@ pub enum PairVerdict {
     Faster,
     /// The base: the whole interval is below 1.
     Slower,
-    /// Neither: the interval holds 1 and is narrow.
+    /// Neither: the interval contains 1 and is narrow.
     Level,
-    /// Unknown: the interval holds 1 and is wide, or there are too few pairs.
+    /// Unknown: the interval contains 1 and is wide, or there are too few pairs.
     TooNoisy,
 }
 
@@ -93,8 +94,7 @@ pub enum PairVerdict {
 pub struct SecondsSpread {
     /// Half of the samples are below this time.
     pub median: f64,
-    /// A tenth of the samples are below this time, which a machine reaches that is quiet for a
-    /// moment.
+    /// A tenth of the samples are below this time; a machine reaches it in quiet moments.
     pub p10: f64,
     /// Time of the fastest sample.
     pub min: f64,
@@ -103,8 +103,8 @@ pub struct SecondsSpread {
 }
 
 impl Rounds {
-    /// Takes `least` pairs, and up to four times as many while the question is open. If even that
-    /// many would be too few for a verdict, takes just `least`.
+    /// Takes `least` pairs, and up to four times this number while the question is open. If even
+    /// four times is too few for a verdict, takes just `least`.
     pub fn from_least(least: usize) -> Self {
         let most = least.saturating_mul(4);
         Self { least, most: if most < FEWEST { least } else { most } }
@@ -163,7 +163,7 @@ impl Pairs {
         self.subject.is_empty()
     }
 
-    /// Returns how many times as fast the subject is as its base; `None` if no pair was taken.
+    /// Returns the speed of the subject, divided by that of its base; `None` if no pair was taken.
     pub fn ratio(&self) -> Option<Ratio> {
         let logs = |(subject, base): (&f64, &f64)| base.ln() - subject.ln();
         let mut logs: Vec<f64> = self.subject.iter().zip(&self.base).map(logs).collect();
@@ -230,13 +230,13 @@ impl Ratio {
         }
     }
 
-    /// Whether the ratio is not known well: its interval is wider than a tenth, or there are too
-    /// few pairs.
+    /// Whether the ratio is uncertain: its interval is wider than a tenth, or there are too few
+    /// pairs.
     pub fn is_noisy(&self) -> bool {
         self.pairs < FEWEST || self.high > KNOWN * self.low
     }
 
-    /// Returns which side is faster, if that is known.
+    /// Returns the faster side, if it is known.
     pub fn verdict(&self) -> PairVerdict {
         match self.exceeds(1.0) {
             Some(true) => PairVerdict::Faster,
@@ -298,7 +298,7 @@ fn quantile(sorted: &[f64], share: f64) -> Option<f64> {
 }
 
 /// SplitMix64 (G. L. Steele, D. Lea, C. H. Flood, *Fast splittable pseudorandom number generators*,
-/// 2014): it takes a few lines in any language, so that `lab/pairs.py` draws the same numbers.
+/// 2014): it takes a few lines in any language, so `lab/pairs.py` draws the same numbers.
 struct Random(u64);
 
 impl Random {
@@ -317,11 +317,11 @@ impl Random {
 mod tests {
     use super::*;
 
-    /// A machine whose speed drifts and changes in steps, and that now and then takes the processor
+    /// A machine whose speed drifts and changes in steps, and which sometimes takes the processor
     /// away.
     struct Machine {
         random: Random,
-        /// How slow the machine is, as a factor.
+        /// Factor by which the machine is slower than a quiet one.
         slowness: f64,
         /// Whether a neighbour runs on the same core, which doubles all times.
         is_shared: bool,
@@ -360,8 +360,8 @@ mod tests {
         }
     }
 
-    /// The machine of a session ends up many times slower than it began, and twice as slow for a
-    /// while in between. In 400 sessions the interval misses the true ratio in about 5 %.
+    /// During a session, the machine becomes many times slower, and it is twice as slow for a while
+    /// in between. In 400 sessions the interval misses the true ratio in about 5 %.
     #[test]
     fn intervals_cover_the_ratio_in_drift_and_steps() {
         for (ratio, count) in [(1.0, 21), (1.3, 40), (0.7, 100)] {
@@ -374,7 +374,8 @@ mod tests {
         }
     }
 
-    /// Narrowness is tested as well: an interval that holds everything would also cover the ratio.
+    /// Narrowness is tested as well, because an interval that contains everything would also
+    /// contain the ratio.
     #[test]
     fn intervals_are_narrow_where_samples_agree() {
         let found = Machine::new(3).pairs(1.3, 100).ratio().unwrap();

@@ -5,9 +5,9 @@ use std::time::Duration;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
-pub struct Chance(Xoshiro256PlusPlus);
+pub struct Dice(Xoshiro256PlusPlus);
 
-impl Chance {
+impl Dice {
     pub fn new(seed: u64) -> Self {
         Self(Xoshiro256PlusPlus::seed_from_u64(seed))
     }

@@ -14,7 +14,7 @@ use tokio::time::sleep;
 
 use super::history::{Act, History};
 use super::link::Link;
-use super::world::{Mutation, World};
+use super::world::{BrokenRule, SimulatedWorld};
 use crate::found::GetOptions;
 use crate::names::ObjectName;
 use crate::node::{Limited, Node, Timed};
@@ -32,13 +32,13 @@ pub const NAMES: [&str; 2] = ["a", "b/c"];
 
 /// The volume of a run, its clients' history, and what they may rely on.
 pub struct Scene {
-    pub world: Arc<World>,
+    pub world: Arc<SimulatedWorld>,
     pub code: Code,
     pub nodes: usize,
     pub losses: usize,
     /// The jobs that clients choose from, and the number of names. The fewer there are, the more
     /// often jobs of one kind meet.
-    pub jobs: Vec<Job>,
+    pub jobs: Vec<ClientJob>,
     pub names: usize,
     pub history: Mutex<History>,
 }
@@ -60,7 +60,7 @@ impl<F: Future> Future for ByClock<F> {
 
 /// What a job is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Job {
+pub enum ClientJob {
     PutSmall,
     PutLarge,
     Get,
@@ -76,27 +76,27 @@ pub enum Job {
     Fill,
 }
 
-pub const JOBS: [Job; 20] = [
-    Job::PutSmall,
-    Job::PutSmall,
-    Job::PutSmall,
-    Job::PutLarge,
-    Job::PutLarge,
-    Job::PutLarge,
-    Job::Get,
-    Job::Get,
-    Job::Get,
-    Job::Get,
-    Job::Remove,
-    Job::Remove,
-    Job::Repair,
-    Job::RepairDeeply,
-    Job::Promote,
-    Job::Reencode,
-    Job::List,
-    Job::Verify,
-    Job::Collect,
-    Job::Status,
+pub const JOBS: [ClientJob; 20] = [
+    ClientJob::PutSmall,
+    ClientJob::PutSmall,
+    ClientJob::PutSmall,
+    ClientJob::PutLarge,
+    ClientJob::PutLarge,
+    ClientJob::PutLarge,
+    ClientJob::Get,
+    ClientJob::Get,
+    ClientJob::Get,
+    ClientJob::Get,
+    ClientJob::Remove,
+    ClientJob::Remove,
+    ClientJob::Repair,
+    ClientJob::RepairDeeply,
+    ClientJob::Promote,
+    ClientJob::Reencode,
+    ClientJob::List,
+    ClientJob::Verify,
+    ClientJob::Collect,
+    ClientJob::Status,
 ];
 
 /// Returns the name of an object as text.
@@ -135,8 +135,8 @@ impl Scene {
         let quorum = &mut volume.cluster.quorum;
         let (read, write) = (quorum.to_read(), quorum.to_write());
         match self.world.state().mutation {
-            Some(Mutation::SmallWrites) => *quorum = quorum.broken(read, write - 1),
-            Some(Mutation::SmallReads) => *quorum = quorum.broken(read - 1, write),
+            Some(BrokenRule::SmallWrites) => *quorum = quorum.broken(read, write - 1),
+            Some(BrokenRule::SmallReads) => *quorum = quorum.broken(read - 1, write),
             _ => {}
         }
         volume
@@ -181,7 +181,7 @@ impl Scene {
                 )
             });
             let job = match self.world.unmarked().is_empty() {
-                false if number.is_multiple_of(4) => Job::Fill,
+                false if number.is_multiple_of(4) => ClientJob::Fill,
                 _ => job,
             };
             self.world.note(&format!("{job:?} {name}"));
@@ -199,11 +199,11 @@ impl Scene {
 
     /// Notes an error that must not be: while no more nodes fail than may be lost, everything
     /// works.
-    fn judge(&self, job: Job, name: usize, error: &Error) {
+    fn judge(&self, job: ClientJob, name: usize, error: &Error) {
         let is_excused = match job {
-            Job::Collect | Job::Fill | Job::Status => true,
+            ClientJob::Collect | ClientJob::Fill | ClientJob::Status => true,
             // A small object has no later stage.
-            Job::Promote if error.kind() == ErrorKind::Parameters => true,
+            ClientJob::Promote if error.kind() == ErrorKind::Parameters => true,
             _ if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Busy) => true,
             // The only manifest of a version that was not acknowledged may be garbled each time.
             _ => error.kind() != ErrorKind::TooFewNodes && self.history().is_open(name),
@@ -213,22 +213,22 @@ impl Scene {
         }
     }
 
-    async fn act(&self, volume: &Volume, job: Job, name: usize, number: u64) -> Result<()> {
+    async fn act(&self, volume: &Volume, job: ClientJob, name: usize, number: u64) -> Result<()> {
         let object = self::name(name);
         match job {
-            Job::PutSmall => self.put(volume, name, number, 8 + number % 100).await,
-            Job::PutLarge => self.put(volume, name, number, 201 + number % 3000).await,
-            Job::Get => self.get(volume, name).await,
-            Job::Remove => self.remove(volume, name).await,
-            Job::Repair => volume.repair(&object, false).await.map(drop),
-            Job::RepairDeeply => volume.repair(&object, true).await.map(drop),
-            Job::Promote => volume.promote(&object).await.map(drop),
-            Job::Reencode => volume.reencode(&object).await.map(drop),
-            Job::List => self.list(volume).await,
-            Job::Verify => volume.verify(&object, number.is_multiple_of(2)).await.map(drop),
-            Job::Collect => volume.collect().await.map(drop),
-            Job::Status => volume.status().await.map(drop),
-            Job::Fill => match self.world.unmarked().first() {
+            ClientJob::PutSmall => self.put(volume, name, number, 8 + number % 100).await,
+            ClientJob::PutLarge => self.put(volume, name, number, 201 + number % 3000).await,
+            ClientJob::Get => self.get(volume, name).await,
+            ClientJob::Remove => self.remove(volume, name).await,
+            ClientJob::Repair => volume.repair(&object, false).await.map(drop),
+            ClientJob::RepairDeeply => volume.repair(&object, true).await.map(drop),
+            ClientJob::Promote => volume.promote(&object).await.map(drop),
+            ClientJob::Reencode => volume.reencode(&object).await.map(drop),
+            ClientJob::List => self.list(volume).await,
+            ClientJob::Verify => volume.verify(&object, number.is_multiple_of(2)).await.map(drop),
+            ClientJob::Collect => volume.collect().await.map(drop),
+            ClientJob::Status => volume.status().await.map(drop),
+            ClientJob::Fill => match self.world.unmarked().first() {
                 Some(node) => volume.fill(&format!("n{node}")).await.map(drop),
                 None => Ok(()),
             },

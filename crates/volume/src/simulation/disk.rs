@@ -8,7 +8,7 @@ use bytes::Bytes;
 use paritas_store::error::{Error, ErrorKind, Result};
 use tokio::time::Instant;
 
-use super::chance::Chance;
+use super::chance::Dice;
 use crate::names::READY;
 use crate::node::{Entry, Mode, Stat};
 
@@ -22,7 +22,7 @@ struct StoredFile {
 
 /// The files of a node, and whether it is there.
 #[derive(Debug)]
-pub struct Disk {
+pub struct SimulatedDisk {
     files: BTreeMap<String, StoredFile>,
     /// Files that were deleted or replaced, and when. A listing that lags still shows them.
     gone: Vec<(String, Instant)>,
@@ -37,7 +37,7 @@ fn missing(path: &str) -> Error {
     Error::new(ErrorKind::NotFound, format!("there is no file {path}"))
 }
 
-impl Disk {
+impl SimulatedDisk {
     pub fn new(ahead: Duration) -> Self {
         Self { files: BTreeMap::new(), gone: Vec::new(), is_down: false, replaced: 0, ahead }
     }
@@ -109,7 +109,7 @@ impl Disk {
     }
 
     /// Flips a bit of one of these files, but for the mark. Returns which file.
-    pub fn rot(&mut self, paths: &[String], chance: &mut Chance) -> Option<String> {
+    pub fn rot(&mut self, paths: &[String], chance: &mut Dice) -> Option<String> {
         let paths: Vec<&String> = paths.iter().filter(|path| *path != READY).collect();
         if paths.is_empty() {
             return None;
@@ -126,7 +126,7 @@ impl Disk {
 }
 
 /// Returns bytes of which one bit is wrong.
-pub fn flipped(content: &Bytes, chance: &mut Chance) -> Bytes {
+pub fn flipped(content: &Bytes, chance: &mut Dice) -> Bytes {
     let mut bytes = content.to_vec();
     if !bytes.is_empty() {
         let bit = chance.below(bytes.len() as u64 * 8) as usize;

@@ -13,14 +13,14 @@ use paritas_store::error::{Error, Result};
 use tokio::sync::oneshot;
 use tokio::time::sleep;
 
-use super::disk::{Disk, flipped};
-use super::world::{Fate, Mutation, World, WorldState};
+use super::disk::{SimulatedDisk, flipped};
+use super::world::{BrokenRule, CallFate, SimulatedState, SimulatedWorld};
 use crate::node::{Abilities, Entry, Mode, Node, Stat, Writer};
 use crate::outside::time_of_day;
 
 #[derive(Clone)]
 pub struct Link {
-    pub world: Arc<World>,
+    pub world: Arc<SimulatedWorld>,
     pub process: usize,
     pub node: usize,
     pub name: String,
@@ -43,7 +43,7 @@ impl Link {
     async fn ask<T: Send + 'static>(
         &self,
         what: String,
-        act: impl FnOnce(&mut WorldState, usize, Fate) -> Result<T> + Send + 'static,
+        act: impl FnOnce(&mut SimulatedState, usize, CallFate) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         let Self { world, process, node, name } = self.clone();
         let sent = world.state().send(process, node);
@@ -51,10 +51,10 @@ impl Link {
         let (line, answer) = oneshot::channel();
         tokio::spawn(async move {
             sleep(journey.there).await;
-            let act = |state: &mut WorldState| act(state, node, journey.fate);
+            let act = |state: &mut SimulatedState| act(state, node, journey.fate);
             let done = world.state().arrive((process, node), &what, journey, act);
             sleep(journey.back).await;
-            let is_silent = matches!(journey.fate, Fate::Silence | Fate::DoneInSilence);
+            let is_silent = matches!(journey.fate, CallFate::Silence | CallFate::DoneInSilence);
             if !is_silent && world.state().is_alive(process) {
                 let _ = line.send(done.map_err(|error: Error| error.at_node(&name)));
             }
@@ -69,10 +69,10 @@ impl Link {
     async fn change(
         &self,
         what: String,
-        act: impl FnOnce(&mut Disk) -> Result<()> + Send + 'static,
+        act: impl FnOnce(&mut SimulatedDisk) -> Result<()> + Send + 'static,
         written: Option<String>,
     ) -> Result<()> {
-        let act = move |state: &mut WorldState, node: usize, _| {
+        let act = move |state: &mut SimulatedState, node: usize, _| {
             act(&mut state.disks[node])?;
             written.iter().for_each(|path| state.written(path));
             Ok(())
@@ -100,10 +100,10 @@ impl Node for Link {
 
     async fn read(&self, path: &str, range: Option<Range<u64>>) -> Result<Bytes> {
         let (path, what) = (path.to_owned(), format!("read {path} {range:?}"));
-        let read = move |state: &mut WorldState, node: usize, fate| {
+        let read = move |state: &mut SimulatedState, node: usize, fate| {
             let content = state.disks[node].read(&path, range)?;
             match fate {
-                Fate::Garbled => Ok(flipped(&content, &mut state.chance)),
+                CallFate::Garbled => Ok(flipped(&content, &mut state.chance)),
                 _ => Ok(content),
             }
         };
@@ -117,9 +117,9 @@ impl Node for Link {
 
     fn list<'a>(&'a self, prefix: &'a str) -> BoxStream<'a, Result<Entry>> {
         let (owned, what) = (prefix.to_owned(), format!("list {prefix}"));
-        let list = move |state: &mut WorldState, node: usize, _| {
+        let list = move |state: &mut SimulatedState, node: usize, _| {
             let lag = match state.mutation {
-                Some(Mutation::LaggingLists) => state.chance.time(Duration::from_secs(60)),
+                Some(BrokenRule::LaggingLists) => state.chance.time(Duration::from_secs(60)),
                 _ => Duration::ZERO,
             };
             Ok(state.disks[node].list(&owned, lag))
@@ -136,7 +136,7 @@ impl Node for Link {
     async fn write(&self, path: &str, content: Bytes, mode: Mode) -> Result<()> {
         let what = format!("write {path}, {} bytes, {mode:?}", content.len());
         let (path, written) = (path.to_owned(), Some(path.to_owned()));
-        let write = move |disk: &mut Disk| disk.write(&path, content, mode, true_time());
+        let write = move |disk: &mut SimulatedDisk| disk.write(&path, content, mode, true_time());
         self.change(what, write, written).await
     }
 
@@ -147,7 +147,7 @@ impl Node for Link {
 
     async fn delete(&self, path: &str) -> Result<()> {
         let (path, what) = (path.to_owned(), format!("delete {path}"));
-        let delete = move |disk: &mut Disk| {
+        let delete = move |disk: &mut SimulatedDisk| {
             disk.delete(&path);
             Ok(())
         };
@@ -173,8 +173,9 @@ impl Writer for LinkWriter {
     async fn finish(self: Box<Self>) -> Result<()> {
         let Self { link, path, content } = *self;
         let what = format!("finish {path}, {} bytes", content.len());
-        let finish =
-            move |disk: &mut Disk| disk.write(&path, content.into(), Mode::Replace, true_time());
+        let finish = move |disk: &mut SimulatedDisk| {
+            disk.write(&path, content.into(), Mode::Replace, true_time())
+        };
         link.change(what, finish, None).await
     }
 

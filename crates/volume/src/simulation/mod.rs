@@ -38,8 +38,8 @@ mod world;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use run::{Outcome, run};
-use world::Mutation;
+use run::{RunOutcome, run};
+use world::BrokenRule;
 
 /// What jobs come to in some of a hundred runs, so that nothing is idle.
 const OUTCOMES: [&str; 22] = [
@@ -90,7 +90,7 @@ fn run_all(seeds: Range<u64>) {
 }
 
 /// Returns what is wrong with a run, and how to replay it.
-fn told(seed: u64, outcome: &Outcome) -> Option<String> {
+fn told(seed: u64, outcome: &RunOutcome) -> Option<String> {
     let command =
         "cargo test -p paritas-volume --lib simulation::one_seed -- --ignored --nocapture";
     let flaws = outcome.flaws.join(
@@ -143,7 +143,7 @@ fn the_same_seed_has_the_same_history() {
 
 #[test]
 fn broken_rules_are_found() {
-    use Mutation::*;
+    use BrokenRule::*;
     let all = [
         SmallWrites,
         SmallReads,

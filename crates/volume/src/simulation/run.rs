@@ -10,10 +10,10 @@ use paritas_store::error::ErrorKind;
 use paritas_store::state::State;
 use tokio::time::sleep;
 
-use super::chance::Chance;
-use super::client::{JOBS, Job, NAMES, Scene, name, text};
+use super::chance::Dice;
+use super::client::{ClientJob, JOBS, NAMES, Scene, name, text};
 use super::history::History;
-use super::world::{Mutation, Weather, World};
+use super::world::{BrokenRule, SimulatedWorld, Weather};
 use crate::names;
 use crate::outside::simulated::Simulated;
 use crate::volume::Volume;
@@ -23,7 +23,7 @@ const VOLUMES: [(&str, usize, usize); 4] =
     [("2+1", 3, 1), ("2+1", 4, 1), ("2+2", 5, 2), ("bbdpg:k=2,m=1,m2=2,base=cauchy", 5, 1)];
 
 /// What a run came to.
-pub struct Outcome {
+pub struct RunOutcome {
     /// What must never be, and was.
     pub flaws: Vec<String>,
     /// Number of events, and their digest.
@@ -34,7 +34,7 @@ pub struct Outcome {
 }
 
 /// Runs the world of a seed to its end. Keeps the events as text if they are wanted.
-pub fn run(seed: u64, mutation: Option<Mutation>, keeps_lines: bool) -> Outcome {
+pub fn run(seed: u64, mutation: Option<BrokenRule>, keeps_lines: bool) -> RunOutcome {
     let mut builder = tokio::runtime::Builder::new_current_thread();
     let runtime = builder.enable_time().start_paused(true).build().expect("a runtime");
     runtime.block_on(async {
@@ -47,12 +47,12 @@ pub fn run(seed: u64, mutation: Option<Mutation>, keeps_lines: bool) -> Outcome 
         let (events, digest, lines) = scene.world.take_trace();
         let mut history = scene.history();
         let reached = std::mem::take(&mut history.reached);
-        Outcome { flaws: history.check(), events: (events, digest), lines, reached }
+        RunOutcome { flaws: history.check(), events: (events, digest), lines, reached }
     })
 }
 
-fn scene(seed: u64, mutation: Option<Mutation>) -> Scene {
-    let mut chance = Chance::new(!seed);
+fn scene(seed: u64, mutation: Option<BrokenRule>) -> Scene {
+    let mut chance = Dice::new(!seed);
     let (code, nodes, losses) = chance.choose(&VOLUMES);
     let code = Code::new(&code.parse().expect("a spec")).expect("a code");
     let weather = Weather {
@@ -61,9 +61,9 @@ fn scene(seed: u64, mutation: Option<Mutation>) -> Scene {
         faults: chance.choose(&[0, 2, 10, 30]),
         slow: chance.choose(&[2, 10, 30]),
     };
-    let world = World::new(nodes, weather, mutation, chance.number());
+    let world = SimulatedWorld::new(nodes, weather, mutation, chance.number());
     // There is always something to read.
-    let mut jobs = vec![chance.choose(&[Job::PutSmall, Job::PutLarge])];
+    let mut jobs = vec![chance.choose(&[ClientJob::PutSmall, ClientJob::PutLarge])];
     let more = 2 + chance.below(10) as usize;
     jobs.extend(chance.some_of(JOBS.len(), more).into_iter().map(|job| JOBS[job]));
     let names = 1 + chance.below(NAMES.len() as u64) as usize;
@@ -106,12 +106,12 @@ impl Scene {
             (state.weather.is_everywhere, state.mutation)
         };
         let mut nodes = self.world.state().weather.faulty.clone();
-        if is_everywhere && mutation != Some(Mutation::ManyLosses) {
+        if is_everywhere && mutation != Some(BrokenRule::ManyLosses) {
             nodes.clear();
         }
         match mutation {
-            Some(Mutation::ManyLosses) => nodes = (0..self.nodes).collect(),
-            Some(Mutation::EarlyAnswers) => return self.forget().await,
+            Some(BrokenRule::ManyLosses) => nodes = (0..self.nodes).collect(),
+            Some(BrokenRule::EarlyAnswers) => return self.forget().await,
             _ => {}
         }
         join_all(nodes.into_iter().map(|node| self.misfortune(node))).await;

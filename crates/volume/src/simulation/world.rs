@@ -8,13 +8,13 @@ use paritas_store::error::{Error, ErrorKind, Result};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::chance::Chance;
-use super::disk::Disk;
+use super::chance::Dice;
+use super::disk::SimulatedDisk;
 use crate::names::{MANIFESTS, READY};
 
 /// A rule that is broken, to see that the simulation finds it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mutation {
+pub enum BrokenRule {
     /// A version counts as settled on t nodes.
     SmallWrites,
     /// A survey is sure with N - t - 1 answers.
@@ -46,7 +46,7 @@ pub struct Weather {
 
 /// What becomes of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fate {
+pub enum CallFate {
     Answered,
     /// An error comes, and nothing is done.
     Refused,
@@ -66,27 +66,27 @@ pub struct Journey {
     /// How many disks the node has had before the one that is asked.
     pub disk: u32,
     pub there: Duration,
-    pub fate: Fate,
+    pub fate: CallFate,
     pub back: Duration,
 }
 
 #[derive(Debug)]
-pub struct World(Mutex<WorldState>);
+pub struct SimulatedWorld(Mutex<SimulatedState>);
 
-pub struct WorldState {
-    pub chance: Chance,
-    pub disks: Vec<Disk>,
+pub struct SimulatedState {
+    pub chance: Dice,
+    pub disks: Vec<SimulatedDisk>,
     pub weather: Weather,
-    pub mutation: Option<Mutation>,
+    pub mutation: Option<BrokenRule>,
     processes: Vec<Process>,
     /// For each node, until when requests to it fail, and how.
-    cuts: Vec<Option<(usize, Instant, Fate)>>,
+    cuts: Vec<Option<(usize, Instant, CallFate)>>,
     is_calm: bool,
     begun: Instant,
     trace: Trace,
 }
 
-impl std::fmt::Debug for WorldState {
+impl std::fmt::Debug for SimulatedState {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("WorldState")
     }
@@ -111,12 +111,18 @@ struct Trace {
     lines: Option<Vec<String>>,
 }
 
-impl World {
-    pub fn new(nodes: usize, weather: Weather, mutation: Option<Mutation>, seed: u64) -> Arc<Self> {
-        let mut chance = Chance::new(seed);
-        let disks = (0..nodes).map(|_| Disk::new(chance.time(Duration::from_secs(1 << 25))));
+impl SimulatedWorld {
+    pub fn new(
+        nodes: usize,
+        weather: Weather,
+        mutation: Option<BrokenRule>,
+        seed: u64,
+    ) -> Arc<Self> {
+        let mut chance = Dice::new(seed);
+        let disks =
+            (0..nodes).map(|_| SimulatedDisk::new(chance.time(Duration::from_secs(1 << 25))));
         let disks = disks.collect();
-        Arc::new(Self(Mutex::new(WorldState {
+        Arc::new(Self(Mutex::new(SimulatedState {
             chance,
             disks,
             weather,
@@ -129,12 +135,12 @@ impl World {
         })))
     }
 
-    pub fn state(&self) -> MutexGuard<'_, WorldState> {
+    pub fn state(&self) -> MutexGuard<'_, SimulatedState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Draws something.
-    pub fn draw<R>(&self, draw: impl FnOnce(&mut Chance) -> R) -> R {
+    pub fn draw<R>(&self, draw: impl FnOnce(&mut Dice) -> R) -> R {
         draw(&mut self.state().chance)
     }
 
@@ -159,7 +165,7 @@ impl World {
         let (mut state, killed) = (self.state(), Arc::new(Notify::new()));
         // Surveys do not wait for nodes that are 20 ms away if enough others are near.
         let far =
-            |chance: &mut Chance| Duration::from_millis(if chance.percent(25) { 20 } else { 0 });
+            |chance: &mut Dice| Duration::from_millis(if chance.percent(25) { 20 } else { 0 });
         let ways = (0..state.disks.len()).map(|_| far(&mut state.chance)).collect();
         let notify = Arc::clone(&killed);
         state.processes.push(Process { is_alive: true, left, killed: notify, ways });
@@ -179,7 +185,7 @@ impl World {
     pub fn unmarked(&self) -> Vec<usize> {
         let state = self.state();
         let disks = state.disks.iter().enumerate();
-        let is_marked = |disk: &Disk| disk.is_down || disk.stat(READY).is_some();
+        let is_marked = |disk: &SimulatedDisk| disk.is_down || disk.stat(READY).is_some();
         disks.filter(|(_, disk)| !is_marked(disk)).map(|(node, _)| node).collect()
     }
 
@@ -190,7 +196,7 @@ impl World {
             let mut state = self.state();
             state.disks[node].is_down = true;
             state.note(&format!("node {node} is lost"));
-            state.mutation == Some(Mutation::EmptyAnswers)
+            state.mutation == Some(BrokenRule::EmptyAnswers)
         };
         tokio::time::sleep(empty_after).await;
         let mut state = self.state();
@@ -203,7 +209,7 @@ impl World {
     /// version that was never acknowledged, and is damaged wherever it is, hides the one before.
     pub fn rot(&self, node: usize, settled: usize) {
         let mut state = self.state();
-        let WorldState { disks, chance, .. } = &mut *state;
+        let SimulatedState { disks, chance, .. } = &mut *state;
         let copies = |path: &str| disks.iter().filter(|disk| disk.stat(path).is_some()).count();
         let may = |path: &&str| !path.starts_with(MANIFESTS) || copies(path) >= settled;
         let paths: Vec<String> = disks[node].paths().filter(may).map(str::to_owned).collect();
@@ -213,7 +219,7 @@ impl World {
     }
 }
 
-impl WorldState {
+impl SimulatedState {
     pub fn is_alive(&self, process: usize) -> bool {
         self.processes[process].is_alive
     }
@@ -257,7 +263,7 @@ impl WorldState {
         let there = way + self.chance.time(Duration::from_millis(slow));
         let disk = self.disks[node].replaced;
         let mut journey =
-            Journey { disk, there, fate: Fate::Answered, back: Duration::from_micros(50) };
+            Journey { disk, there, fate: CallFate::Answered, back: Duration::from_micros(50) };
         if !self.may_fail(node) {
             return journey;
         }
@@ -272,19 +278,19 @@ impl WorldState {
             let whose = self.chance.choose(&[process, usize::MAX]);
             let until = Instant::now() + self.chance.time(Duration::from_secs(60));
             self.cuts[node] =
-                Some((whose, until, self.chance.choose(&[Fate::Refused, Fate::Silence])));
+                Some((whose, until, self.chance.choose(&[CallFate::Refused, CallFate::Silence])));
         }
         if self.chance.percent(self.weather.faults) {
             journey.fate = self.chance.choose(&[
-                Fate::Refused,
-                Fate::Refused,
-                Fate::DoneAndRefused,
-                Fate::DoneInSilence,
-                Fate::Silence,
-                Fate::Garbled,
+                CallFate::Refused,
+                CallFate::Refused,
+                CallFate::DoneAndRefused,
+                CallFate::DoneInSilence,
+                CallFate::Silence,
+                CallFate::Garbled,
             ]);
             // What nobody waits for any more may happen minutes later.
-            if journey.fate == Fate::DoneInSilence {
+            if journey.fate == CallFate::DoneInSilence {
                 journey.there = self.chance.time(Duration::from_secs(600));
             }
         }
@@ -307,7 +313,7 @@ impl WorldState {
             _ if self.disks[node].is_down || self.disks[node].replaced != disk => {
                 refused("the disk does not answer")
             }
-            Fate::Refused | Fate::Silence => refused("refused"),
+            CallFate::Refused | CallFate::Silence => refused("refused"),
             _ => act(self),
         };
         let mut line = format!("process {process} at node {node}: {what}: ");
@@ -315,7 +321,7 @@ impl WorldState {
         let _ = line.write_str(&outcome);
         self.note(&line);
         match fate {
-            Fate::DoneAndRefused if done.is_ok() => refused("the connection broke"),
+            CallFate::DoneAndRefused if done.is_ok() => refused("the connection broke"),
             _ => done,
         }
     }
@@ -324,7 +330,7 @@ impl WorldState {
     /// broken.
     pub fn written(&mut self, path: &str) {
         let Some((folder, version)) = path.rsplit_once('/') else { return };
-        if self.mutation != Some(Mutation::EarlyRemoval) || !folder.starts_with("manifests/") {
+        if self.mutation != Some(BrokenRule::EarlyRemoval) || !folder.starts_with("manifests/") {
             return;
         }
         for disk in &mut self.disks {

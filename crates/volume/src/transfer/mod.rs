@@ -24,9 +24,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use paritas_shards::blocks::ObjectLayout;
 use paritas_shards::{Digest, ObjectId};
 use paritas_store::error::Result;
+use paritas_store::object::layout::ObjectLayout;
 
 use crate::node::Node;
 

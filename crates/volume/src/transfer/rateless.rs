@@ -20,8 +20,8 @@ use futures::FutureExt;
 use futures::future::{AbortHandle, BoxFuture, abortable};
 use futures::stream::{FuturesUnordered, Stream, StreamExt, try_unfold};
 use paritas::lt::{Decoder, Method};
-use paritas_shards::blocks::SegmentBlocks;
 use paritas_store::error::{Error, ErrorKind, Result};
+use paritas_store::object::segment::Segment;
 use tokio::time::Instant;
 
 use crate::transfer::Pace;
@@ -62,7 +62,7 @@ struct SegmentReader {
 /// A segment that collects blocks.
 struct Open {
     number: u64,
-    memory: SegmentBlocks,
+    memory: Segment,
     solver: Decoder,
     /// The next lane to ask for, by part.
     next: Vec<usize>,
@@ -342,8 +342,8 @@ impl SegmentReader {
 impl Open {
     fn new(receiver: &Receiver, number: u64) -> Result<Self> {
         let layout = &receiver.layout;
-        let mut memory = SegmentBlocks::new(layout)?;
-        memory.begin(number, receiver.length);
+        let mut memory = layout.segment()?;
+        memory.begin(number, &layout.extent(receiver.length));
         let graph =
             layout.code().graph().ok_or_else(|| Error::parameters("the code is no LT code"))?;
         let solver = Decoder::new(graph, Method::Inactivation);

@@ -11,8 +11,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 use futures::future::{join_all, try_join_all};
 use futures::stream::{self, StreamExt};
-use paritas_shards::blocks::{ObjectLayout, SegmentBlocks};
 use paritas_store::error::{Error, Result};
+use paritas_store::object::layout::ObjectLayout;
+use paritas_store::object::segment::Segment;
 
 use crate::node::Writer;
 use crate::transfer::receive::{Receiver, run_blocking};
@@ -144,7 +145,7 @@ impl ReadPlan {
 fn made<'a>(
     receiver: &'a Arc<Receiver>,
     plan: &'a Arc<ReadPlan>,
-) -> stream::BoxStream<'a, Result<SegmentBlocks>> {
+) -> stream::BoxStream<'a, Result<Segment>> {
     let count = receiver.layout.segments(receiver.length);
     let ahead =
         (receiver.settings.memory / 2 / receiver.layout.segment_memory().max(1)).clamp(1, 16);
@@ -155,7 +156,7 @@ fn made<'a>(
 }
 
 /// Makes the blocks of some parts of one segment.
-async fn make(receiver: Arc<Receiver>, number: u64, plan: Arc<ReadPlan>) -> Result<SegmentBlocks> {
+async fn make(receiver: Arc<Receiver>, number: u64, plan: Arc<ReadPlan>) -> Result<Segment> {
     // If a lane cannot be read, the segment is read in whole blocks below.
     let lanes =
         read_lanes(&receiver, number, &plan.lanes()).await.unwrap_or_else(|(part, error)| {
@@ -164,8 +165,8 @@ async fn make(receiver: Arc<Receiver>, number: u64, plan: Arc<ReadPlan>) -> Resu
         });
     let (this, for_make) = (Arc::clone(&receiver), Arc::clone(&plan));
     let (segment, is_made) = run_blocking(move || {
-        let mut segment = SegmentBlocks::new(&this.layout)?;
-        segment.begin(number, this.length);
+        let mut segment = this.layout.segment()?;
+        segment.begin(number, &this.layout.extent(this.length));
         for (part, lanes, bytes) in lanes {
             for lane in segment.accept_lanes(part, lanes, &bytes) {
                 this.note(part, &format!("lane {lane} of segment {number} fails its checksum"));
@@ -185,11 +186,11 @@ async fn make(receiver: Arc<Receiver>, number: u64, plan: Arc<ReadPlan>) -> Resu
 /// out are tried last.
 async fn make_from_blocks(
     receiver: Arc<Receiver>,
-    mut segment: SegmentBlocks,
+    mut segment: Segment,
     plan: Arc<ReadPlan>,
-) -> Result<SegmentBlocks> {
+) -> Result<Segment> {
     let number = segment.number();
-    segment.begin(number, receiver.length);
+    segment.begin(number, &receiver.layout.extent(receiver.length));
     let is_left_out = |&part: &usize| receiver.places[part].is_some() && !receiver.is_there(part);
     let left_out: Vec<usize> = (0..receiver.places.len()).filter(is_left_out).collect();
     let mut read = Vec::new();
@@ -216,7 +217,7 @@ async fn make_from_blocks(
     Err(receiver.lost(&(number..number + 1), &read))
 }
 
-fn seal(segment: &mut SegmentBlocks, parts: &[usize]) -> Result<()> {
+fn seal(segment: &mut Segment, parts: &[usize]) -> Result<()> {
     for &part in parts {
         segment.make(part..part + 1)?;
         segment.seal(part);
@@ -251,7 +252,7 @@ async fn begin((part, place): (usize, Place)) -> Writing {
 }
 
 impl Writing {
-    async fn write_block(&mut self, layout: &ObjectLayout, segment: &Arc<SegmentBlocks>) {
+    async fn write_block(&mut self, layout: &ObjectLayout, segment: &Arc<Segment>) {
         let lanes = layout.lanes(self.part);
         let pieces =
             lanes.map(|lane| Bytes::from_owner(SharedLane { segment: Arc::clone(segment), lane }));
@@ -275,7 +276,7 @@ impl Writing {
 
 /// A sealed lane, as shared memory.
 struct SharedLane {
-    segment: Arc<SegmentBlocks>,
+    segment: Arc<Segment>,
     lane: usize,
 }
 

@@ -14,8 +14,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::FutureExt;
 use futures::stream::{self, BoxStream, FuturesUnordered, StreamExt};
-use paritas_shards::blocks::{ObjectLayout, SegmentBlocks};
 use paritas_store::error::{Error, ErrorKind, Result};
+use paritas_store::object::layout::ObjectLayout;
+use paritas_store::object::segment::Segment;
 use tokio::time::Instant;
 
 use crate::outside::block;
@@ -428,8 +429,8 @@ impl Receiver {
         if direct.is_some() {
             return Ok(direct);
         }
-        let mut memory = SegmentBlocks::new(&self.layout)?;
-        memory.begin(segment, self.length);
+        let mut memory = self.layout.segment()?;
+        memory.begin(segment, &self.layout.extent(self.length));
         for blocks in blocks {
             memory.accept(blocks.part, &self.block_of(blocks, segment));
         }
@@ -522,7 +523,7 @@ struct BlockRun {
 
 /// A lane of a segment's data, as shared memory.
 struct DataLane {
-    segment: Arc<SegmentBlocks>,
+    segment: Arc<Segment>,
     lane: usize,
     bytes: usize,
 }
@@ -534,7 +535,7 @@ impl AsRef<[u8]> for DataLane {
 }
 
 /// Returns the first `bytes` of a segment's data, lane by lane.
-pub(super) fn data_of(layout: &ObjectLayout, segment: SegmentBlocks, bytes: usize) -> Pieces {
+pub(super) fn data_of(layout: &ObjectLayout, segment: Segment, bytes: usize) -> Pieces {
     let segment = Arc::new(segment);
     let lanes = segment.data(bytes).into_iter().zip(layout.data_lanes());
     let lanes = lanes.map(|(data, &lane)| {

@@ -13,8 +13,10 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use bytes::Bytes;
 use futures::future::join_all;
 use paritas_shards::Digest;
-use paritas_shards::blocks::{ObjectLayout, SegmentBlocks, encode_segments};
 use paritas_store::error::{Error, ErrorKind, Result};
+use paritas_store::object::encode::encode_segments;
+use paritas_store::object::layout::ObjectLayout;
+use paritas_store::object::segment::Segment;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::{AbortHandle, JoinHandle};
 
@@ -145,7 +147,7 @@ struct Coder {
 impl Coder {
     fn run(self, source: impl Read + Send, pool: &Pool) -> Result<(u64, Digest)> {
         let parts = 0..self.lines.len();
-        let done = |mut segment: SegmentBlocks, bytes: usize| {
+        let done = |mut segment: Segment, bytes: usize| {
             let wanted = self.lines.iter().enumerate().filter(|(_, line)| line.is_some());
             wanted.for_each(|(part, _)| _ = segment.seal(part));
             let sealed = Arc::new(Sealed { segment: Some(segment), home: pool.home.clone() });
@@ -177,8 +179,8 @@ impl Coder {
 
 /// Segments that are used again and again.
 struct Pool {
-    home: mpsc::Sender<SegmentBlocks>,
-    free: Mutex<mpsc::Receiver<SegmentBlocks>>,
+    home: mpsc::Sender<Segment>,
+    free: Mutex<mpsc::Receiver<Segment>>,
     /// Number of segments that may still be made.
     room: AtomicUsize,
     /// Number of threads that take segments.
@@ -199,14 +201,14 @@ impl Pool {
     }
 
     /// Takes a free segment, makes a new one while there is room, and otherwise waits for one.
-    fn take(&self, layout: &ObjectLayout) -> Result<SegmentBlocks> {
+    fn take(&self, layout: &ObjectLayout) -> Result<Segment> {
         let free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         if let Ok(segment) = free.try_recv() {
             return Ok(segment);
         }
         let less = |room: usize| room.checked_sub(1);
         match self.room.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less) {
-            Ok(_) => SegmentBlocks::new(layout),
+            Ok(_) => layout.segment(),
             // The pool holds a sender itself, so the line never closes.
             Err(_) => free.recv().map_err(|_| Error::cancelled()),
         }
@@ -216,8 +218,8 @@ impl Pool {
 /// A segment whose blocks are all ready. It goes back to its pool when nobody holds it any longer.
 #[derive(Debug)]
 struct Sealed {
-    segment: Option<SegmentBlocks>,
-    home: mpsc::Sender<SegmentBlocks>,
+    segment: Option<Segment>,
+    home: mpsc::Sender<Segment>,
 }
 
 impl Drop for Sealed {
@@ -318,7 +320,7 @@ impl PartUpload {
 
 impl Sealed {
     fn number(&self) -> u64 {
-        self.segment.as_ref().map_or(0, SegmentBlocks::number)
+        self.segment.as_ref().map_or(0, Segment::number)
     }
 }
 

@@ -9,8 +9,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::stream::{self, BoxStream, StreamExt};
-use paritas_shards::blocks::{NewObject, ObjectLayout};
 use paritas_store::error::{Error, ErrorKind, Result};
+use paritas_store::object::layout::{NewObject, ObjectLayout};
 
 use crate::node::{Abilities, Entry, Fault, Faulty, Mode, Node, NodeCall, Stat, Trigger, Writer};
 use crate::transfer::rebuild::Rebuild;
@@ -130,8 +130,7 @@ fn content(length: usize) -> Vec<u8> {
 
 pub(super) fn layout(spec: &str, block: usize) -> ObjectLayout {
     let code = paritas::Code::new(&spec.parse().unwrap()).unwrap();
-    let mut shape = NewObject::default();
-    shape.block_bytes = block;
+    let shape = NewObject { block_bytes: block, ..NewObject::default() };
     ObjectLayout::new(code, "object", shape).unwrap()
 }
 

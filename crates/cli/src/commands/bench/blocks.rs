@@ -40,7 +40,7 @@ pub(super) fn run(code: Code, args: &Bench, output: &Output) -> Outcome {
         Operation::Decode => received(&graph, args)?,
         _ => (0..graph.blocks()).collect(),
     };
-    let place = Place::new(graph.data() + numbers.len(), args);
+    let place = BlockPlaces::new(graph.data() + numbers.len(), args);
     let made = if args.op == Operation::Decode { graph.data() } else { numbers.len() };
     let mut roofline = roofline(&code, &graph, made, options.clone(), place)?;
     let mut subject = checked(code, options, &numbers, args, place)?;
@@ -126,14 +126,14 @@ fn received(graph: &Graph, args: &Bench) -> Result<Vec<usize>, Failure> {
 
 /// The places of blocks in memory.
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct BlockPlaces {
     /// Number of bytes of a block, which are whole cache lines.
     bytes: usize,
     /// Number of bytes from the start of one block to the next.
     stride: usize,
 }
 
-impl Place {
+impl BlockPlaces {
     /// Creates the places of `count` blocks.
     fn new(count: usize, args: &Bench) -> Self {
         let bytes = (args.set / count / LINE).max(1) * LINE;
@@ -157,7 +157,7 @@ fn checked(
     options: CodecOptions,
     numbers: &[usize],
     args: &Bench,
-    place: Place,
+    place: BlockPlaces,
 ) -> Result<Blocks, Failure> {
     let scalar = options.clone().kernel(KernelChoice::Only(Kernel::Scalar));
     let Blocks { data, blocks, .. } = Blocks::encode(code.clone(), scalar, numbers, place)?;
@@ -187,7 +187,7 @@ fn roofline(
     graph: &Graph,
     made: usize,
     options: CodecOptions,
-    place: Place,
+    place: BlockPlaces,
 ) -> Result<Blocks, Failure> {
     let data = graph.data();
     let sources = |block: usize| (block % data..data).step_by(made).map(|n| n as u32).collect();
@@ -224,7 +224,7 @@ impl Blocks {
         code: Code,
         options: CodecOptions,
         numbers: &[usize],
-        place: Place,
+        place: BlockPlaces,
     ) -> Result<Self, Failure> {
         let mut data = place.shards(code.data_cells().len())?;
         data.fill();
@@ -238,7 +238,7 @@ impl Blocks {
         options: CodecOptions,
         numbers: &[usize],
         blocks: ShardMemory,
-        place: Place,
+        place: BlockPlaces,
     ) -> Result<Self, Failure> {
         let data = place.shards(code.data_cells().len())?;
         Self::new(code, options, Operation::Decode, numbers, (data, blocks), place)
@@ -250,7 +250,7 @@ impl Blocks {
         operation: Operation,
         numbers: &[usize],
         (data, blocks): (ShardMemory, ShardMemory),
-        place: Place,
+        place: BlockPlaces,
     ) -> Result<Self, Failure> {
         let start = Instant::now();
         let codec = LaneCodec::new(code, options)?;

@@ -5,7 +5,8 @@ use std::path::Path;
 use std::time::Instant;
 
 use paritas_protect::{
-    ChangedFiles, Protection, UpdateJob, UpdatePlan, UpdateReport, Updated, plan_update,
+    ChangedFiles, ParityCost, ProtectPlan, Protection, UpdateJob, UpdatePlan, UpdateReport,
+    Updated, plan_update,
 };
 use paritas_report::parts::IdText;
 use paritas_report::protections::{ChangesFields, ProtectLine, UpdateWord};
@@ -100,19 +101,7 @@ fn foretell(
     if let Some((parity, cost)) = &cost {
         line = dry_run::foretold(line, parity, cost);
     }
-    output.result(line, || {
-        let mut text = match plan.updated {
-            _ if plan.refusal().is_some() => format!("{}: not updated", title(protection)),
-            Updated::Nothing => return format!("{}: nothing has changed", title(protection)),
-            Updated::Layer => format!("{}: parity would be added", title(protection)),
-            Updated::Anew => format!("{}: all parity would be made anew", title(protection)),
-        };
-        add_changes(&mut text, protection.root(), plan.kept, &plan.files, args.verbose);
-        if let Some((parity, cost)) = &cost {
-            dry_run::add(&mut text, parity, cost, args.verbose);
-        }
-        text
-    });
+    output.result(line, || foretold_text(protection, &plan, cost.as_ref(), args.verbose));
     match plan.refusal() {
         Some(error) => {
             let message = with_flags(&error.to_string(), error.fields());
@@ -123,6 +112,26 @@ fn foretell(
             expect_all_protected(&plan.skipped)
         }
     }
+}
+
+/// Says what an update would do. `cost` is what the parity that it would write takes.
+fn foretold_text(
+    protection: &Protection,
+    plan: &UpdatePlan<'_>,
+    cost: Option<&(&ProtectPlan, ParityCost)>,
+    verbose: bool,
+) -> String {
+    let mut text = match plan.updated {
+        _ if plan.refusal().is_some() => format!("{}: not updated", title(protection)),
+        Updated::Nothing => return format!("{}: nothing has changed", title(protection)),
+        Updated::Layer => format!("{}: parity would be added", title(protection)),
+        Updated::Anew => format!("{}: all parity would be made anew", title(protection)),
+    };
+    add_changes(&mut text, protection.root(), plan.kept, &plan.files, verbose);
+    if let Some((parity, cost)) = cost {
+        dry_run::add(&mut text, parity, cost, verbose);
+    }
+    text
 }
 
 fn word(updated: Updated) -> UpdateWord {

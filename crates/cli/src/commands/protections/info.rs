@@ -43,6 +43,19 @@ fn stored_bytes(protection: &Protection) -> u64 {
     protection.parity_files().map(length).sum()
 }
 
+/// Returns a line for each layer, which says how much of it may be lost.
+fn layer_lines(protection: &Protection) -> impl Iterator<Item = String> + '_ {
+    let layers = protection.geometries().zip(protection.spare_blocks());
+    layers.enumerate().map(|(number, (geometry, spare))| {
+        format!(
+            "\n  layer {number}  any {spare} of {} blocks of {} bytes may be lost, about {}",
+            geometry.data + spare,
+            geometry.block,
+            output::bytes(spare * geometry.block)
+        )
+    })
+}
+
 fn text(protection: &Protection, replaced: &[PathBuf]) -> String {
     let mut text = format!(
         "{}\n  id       {}, of {}\n  protects {}, {}",
@@ -60,15 +73,7 @@ fn text(protection: &Protection, replaced: &[PathBuf]) -> String {
     }
     let stored = output::bytes(stored_bytes(protection));
     text.push_str(&format!("\n  parity   {} asked for, {stored} stored", protection.redundancy()));
-    let layers = protection.geometries().zip(protection.spare_blocks());
-    for (number, (geometry, spare)) in layers.enumerate() {
-        text.push_str(&format!(
-            "\n  layer {number}  any {spare} of {} blocks of {} bytes may be lost, about {}",
-            geometry.data + spare,
-            geometry.block,
-            output::bytes(spare * geometry.block)
-        ));
-    }
+    text.extend(layer_lines(protection));
     let excludes = protection.excludes().iter().map(|pattern| shown(pattern).to_string());
     let excludes: Vec<String> = excludes.collect();
     if !excludes.is_empty() {

@@ -117,17 +117,49 @@ fn moved_entries(moved: &[(PathBuf, PathBuf)]) -> Vec<MovedFileEntry> {
 }
 
 fn text(protection: &Protection, report: &RepairReport, state: EndState, args: &Repair) -> String {
-    let root = args.to.as_deref().unwrap_or(protection.root());
+    let mut text = headline(protection, report, state, args);
+    add_lines(&mut text, &lines(protection, report, args), args.search.verbose);
+    let left: Vec<String> = changed(report, args)
+        .iter()
+        .map(|path| format!("changed  {} stays as it is", below(protection.root(), path)))
+        .collect();
+    add_lines(&mut text, &left, args.search.verbose);
+    if args.dry_run {
+        add_disks(&mut text, &report.disks);
+        text.push_str("\n  nothing was written (--dry-run)");
+    }
+    if is_parity_left(report, args) {
+        let count = counted(report.found.parity.len(), "parity file");
+        text.push_str(&format!(
+            "\n  parity   {count} to be written anew, by `repair` without --to"
+        ));
+    }
+    add_steps(&mut text, steps(protection, report, state, args));
+    text
+}
+
+/// Returns the first line: the state, and how much was done.
+fn headline(
+    protection: &Protection,
+    report: &RepairReport,
+    state: EndState,
+    args: &Repair,
+) -> String {
     let name = title(protection);
-    let changed = changed(report, args);
-    let mut text = match state {
+    match state {
         EndState::Lost => {
             let (verdict, done) = (verify::verdict(&report.found, state), done(report, args));
             format!("{name}: lost{verdict}; {done}")
         }
         EndState::Intact => format!("{name}: intact, nothing to repair"),
         _ => format!("{name}: {}", done(report, args)),
-    };
+    }
+}
+
+/// Returns a line for each thing that was written, moved, kept or removed, or would be, and for
+/// each that is lost or has failed.
+fn lines(protection: &Protection, report: &RepairReport, args: &Repair) -> Vec<String> {
+    let root = args.to.as_deref().unwrap_or(protection.root());
     let [restored, moved, written] = match args.dry_run {
         true => ["restore ", "move    ", "to be written anew"],
         false => ["restored", "moved   ", "written anew"],
@@ -148,23 +180,17 @@ fn text(protection: &Protection, report: &RepairReport, state: EndState, args: &
     lines.extend(parity.map(|path| format!("parity   {path} {written}")));
     lines.extend(report.lost.iter().map(|path| format!("lost     {}", below(root, path))));
     lines.extend(report.failed.iter().map(|one| format!("failed   {}", one.reason)));
-    add_lines(&mut text, &lines, args.search.verbose);
-    let left: Vec<String> = changed
-        .iter()
-        .map(|path| format!("changed  {} stays as it is", below(protection.root(), path)))
-        .collect();
-    add_lines(&mut text, &left, args.search.verbose);
-    if args.dry_run {
-        add_disks(&mut text, &report.disks);
-        text.push_str("\n  nothing was written (--dry-run)");
-    }
-    if is_parity_left(report, args) {
-        let count = counted(report.found.parity.len(), "parity file");
-        text.push_str(&format!(
-            "\n  parity   {count} to be written anew, by `repair` without --to"
-        ));
-    }
-    let mut steps = match left.is_empty() {
+    lines
+}
+
+/// Returns what to do next.
+fn steps(
+    protection: &Protection,
+    report: &RepairReport,
+    state: EndState,
+    args: &Repair,
+) -> Vec<String> {
+    let mut steps = match changed(report, args).is_empty() {
         true => Vec::new(),
         false => kinds::for_changed(protection, &report.found.layers).to_vec(),
     };
@@ -174,8 +200,7 @@ fn text(protection: &Protection, report: &RepairReport, state: EndState, args: &
     if !report.kept.is_empty() {
         steps.push(kinds::for_copies(protection));
     }
-    add_steps(&mut text, steps);
-    text
+    steps
 }
 
 /// Counts what was done, or would be: files, folders and links, and parity files.

@@ -126,8 +126,6 @@ fn text(protection: &Protection, report: &VerifyReport, state: EndState, args: &
 
 /// Says what can be repaired.
 pub fn verdict(report: &VerifyReport, state: EndState) -> String {
-    let sum = |of: fn(&LayerReport) -> u64| report.layers.iter().map(of).sum::<u64>();
-    let lost = sum(|layer| layer.lost);
     let layers = counted(report.unreadable_layers, "catalogue");
     match state {
         EndState::Unknown => "; some of it cannot be read now".to_owned(),
@@ -136,37 +134,42 @@ pub fn verdict(report: &VerifyReport, state: EndState) -> String {
         EndState::Lost if report.unreadable_layers > 0 => {
             format!(" — beyond repair: {layers} cannot be read")
         }
-        EndState::Lost => {
-            // Parity of other layers is of no use to these.
-            let of_lost = |of: fn(&LayerReport) -> u64| -> u64 {
-                report.layers.iter().filter(|layer| layer.needed > 0).map(of).sum()
-            };
-            let needed = match of_lost(|layer| layer.needed) {
-                1 => "1 more is needed".to_owned(),
-                more => format!("{more} more are needed"),
-            };
-            format!(
-                " — beyond repair: {} lost, {} at hand, {needed}",
-                counted(of_lost(|layer| layer.lost), "block"),
-                counted(of_lost(|layer| layer.at_hand), "parity block"),
-            )
+        EndState::Lost => shortage(report),
+        _ => losses(report, state),
+    }
+}
+
+/// Says how many blocks are lost beyond repair, and how many more are needed.
+fn shortage(report: &VerifyReport) -> String {
+    // Parity of other layers is of no use to these.
+    let of_lost = |of: fn(&LayerReport) -> u64| -> u64 {
+        report.layers.iter().filter(|layer| layer.needed > 0).map(of).sum()
+    };
+    let needed = match of_lost(|layer| layer.needed) {
+        1 => "1 more is needed".to_owned(),
+        more => format!("{more} more are needed"),
+    };
+    format!(
+        " — beyond repair: {} lost, {} at hand, {needed}",
+        counted(of_lost(|layer| layer.lost), "block"),
+        counted(of_lost(|layer| layer.at_hand), "parity block"),
+    )
+}
+
+/// Says how many blocks are lost that can be computed, and how many more may be.
+fn losses(report: &VerifyReport, state: EndState) -> String {
+    let sum = |of: fn(&LayerReport) -> u64| report.layers.iter().map(of).sum::<u64>();
+    let lost = sum(|layer| layer.lost);
+    let room = room(report, sum(|layer| layer.geometry.data + layer.geometry.parity));
+    let lost_blocks = counted(lost, "block");
+    match state {
+        _ if lost == 0 => format!("; {room}"),
+        // Only files that were changed or removed before an update have lost any.
+        EndState::Intact => format!("; {lost_blocks} of old versions use up parity; {room}"),
+        _ if is_changed_alone(report) => {
+            format!("; {lost_blocks} of changed files use up parity; {room}")
         }
-        _ => {
-            let blocks = sum(|layer| layer.geometry.data + layer.geometry.parity);
-            let room = room(report, blocks);
-            let lost_blocks = counted(lost, "block");
-            match state {
-                _ if lost == 0 => format!("; {room}"),
-                // Only files that were changed or removed before an update have lost any.
-                EndState::Intact => {
-                    format!("; {lost_blocks} of old versions use up parity; {room}")
-                }
-                _ if is_changed_alone(report) => {
-                    format!("; {lost_blocks} of changed files use up parity; {room}")
-                }
-                _ => format!("; {lost_blocks} lost, {room}"),
-            }
-        }
+        _ => format!("; {lost_blocks} lost, {room}"),
     }
 }
 

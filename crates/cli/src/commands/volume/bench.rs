@@ -41,7 +41,7 @@ fn name(op: Op) -> &'static str {
 pub async fn run(args: &Bench, output: &Output) -> Outcome {
     let volume = super::open(&args.volume)?;
     let (names, pattern) = (names(args.objects.unwrap_or(1))?, Pattern::random()?);
-    let subject = Subject { volume: &volume, names, pattern, args };
+    let subject = VolumeSubject { volume: &volume, names, pattern, args };
     let measured = subject.measure().await;
     // What a failure leaves is removed as far as nodes answer.
     let removed = subject.remove().await;
@@ -65,14 +65,14 @@ fn names(count: usize) -> Result<Vec<ObjectName>, Failure> {
 }
 
 /// A volume that is measured with objects of one length.
-struct Subject<'a> {
+struct VolumeSubject<'a> {
     volume: &'a Volume,
     names: Vec<ObjectName>,
     pattern: Pattern,
     args: &'a Bench,
 }
 
-impl Subject<'_> {
+impl VolumeSubject<'_> {
     async fn measure(&self) -> Result<Vec<(Op, Pair)>, Failure> {
         let mut pairs = Vec::new();
         for round in 0..self.args.rounds {
@@ -183,7 +183,8 @@ impl Subject<'_> {
 
     async fn put(&self) -> Result<(), Failure> {
         self.all(async |name| {
-            let source = Source { pattern: self.pattern.clone(), at: 0, end: self.args.size };
+            let source =
+                PatternSource { pattern: self.pattern.clone(), at: 0, end: self.args.size };
             let mut options = PutOptions::default();
             options.length = Some(self.args.size);
             let put = self.volume.put(name, source, options).await?;
@@ -241,15 +242,11 @@ impl Subject<'_> {
     }
 
     fn report(&self, op: Op, pairs: &[Pair], output: &Output) {
-        let own = Spread::of(pairs.iter().map(|pair| pair.own).collect());
-        let plain = Spread::of(pairs.iter().map(|pair| pair.plain).collect());
-        let ratio = Spread::of(pairs.iter().map(|pair| pair.plain / pair.own).collect());
+        let own = SampleSpread::of(pairs.iter().map(|pair| pair.own).collect());
+        let plain = SampleSpread::of(pairs.iter().map(|pair| pair.plain).collect());
+        let ratio = SampleSpread::of(pairs.iter().map(|pair| pair.plain / pair.own).collect());
         let Bench { size, objects, .. } = *self.args;
-        let amount = match (op, objects) {
-            (_, Some(objects)) => objects as f64,
-            (Op::Range, None) => RANGE.min(size) as f64,
-            (_, None) => size as f64,
-        };
+        let amount = self.amount(op);
         let line = VolumeBenchLine {
             op,
             size,
@@ -267,22 +264,40 @@ impl Subject<'_> {
             ratio_min: ratio.min,
             ratio_max: ratio.max,
         };
-        let rate = |seconds: f64| match (op, objects) {
-            (_, Some(_)) => format!("{:.0} objects/s", amount / seconds),
-            (Op::Range, None) => format!("{:.2} ms", seconds * 1000.0),
-            (_, None) => format!("{}/s", output::bytes((amount / seconds) as u64)),
-        };
-        let spread = |of: &Spread| {
-            // The smaller number first.
-            let ends = if op == Op::Range { [of.min, of.max] } else { [of.max, of.min] };
-            let [from, to] = ends.map(rate);
-            format!("{} (from {from} to {to})", rate(of.median))
-        };
         output.result(line, || {
-            let Spread { median, min, max } = ratio;
-            let (op, own, plain) = (name(op), spread(&own), spread(&plain));
+            let SampleSpread { median, min, max } = ratio;
+            let (own, plain) = (self.spread_text(op, &own), self.spread_text(op, &plain));
+            let op = name(op);
             format!("{op:<8} {own}; plain files {plain}; ratio {median:.2} ({min:.2} to {max:.2})")
         });
+    }
+
+    /// Returns how much is done in one round: the number of objects or of bytes.
+    fn amount(&self, op: Op) -> f64 {
+        let Bench { size, objects, .. } = *self.args;
+        match (op, objects) {
+            (_, Some(objects)) => objects as f64,
+            (Op::Range, None) => RANGE.min(size) as f64,
+            (_, None) => size as f64,
+        }
+    }
+
+    /// Returns the speed of a round as text. For ranges, that is their time.
+    fn speed_text(&self, op: Op, seconds: f64) -> String {
+        let rate = self.amount(op) / seconds;
+        match (op, self.args.objects) {
+            (_, Some(_)) => format!("{rate:.0} objects/s"),
+            (Op::Range, None) => format!("{:.2} ms", seconds * 1000.0),
+            (_, None) => format!("{}/s", output::bytes(rate as u64)),
+        }
+    }
+
+    /// Returns the spread of speeds as text: the middle, and the ends, the smaller number first.
+    fn spread_text(&self, op: Op, seconds: &SampleSpread) -> String {
+        let SampleSpread { median, min, max } = *seconds;
+        let ends = if op == Op::Range { [min, max] } else { [max, min] };
+        let [from, to] = ends.map(|seconds| self.speed_text(op, seconds));
+        format!("{} (from {from} to {to})", self.speed_text(op, median))
     }
 }
 
@@ -307,13 +322,13 @@ async fn seconds(job: impl Future<Output = Result<(), Failure>>) -> Result<f64, 
 }
 
 /// The middle and the ends of some numbers.
-struct Spread {
+struct SampleSpread {
     median: f64,
     min: f64,
     max: f64,
 }
 
-impl Spread {
+impl SampleSpread {
     /// Returns the spread of at least one number.
     fn of(mut numbers: Vec<f64>) -> Self {
         numbers.sort_by(f64::total_cmp);
@@ -325,13 +340,13 @@ impl Spread {
 }
 
 /// A pattern as the source of an object.
-struct Source {
+struct PatternSource {
     pattern: Pattern,
     at: u64,
     end: u64,
 }
 
-impl Read for Source {
+impl Read for PatternSource {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let most = (self.end - self.at).min(buffer.len() as u64);
         if most == 0 {

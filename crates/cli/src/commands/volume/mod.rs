@@ -39,36 +39,12 @@ pub fn run(args: args::Volume, output: &Output) -> Outcome {
 async fn act(command: &VolumeCommand, output: &Output) -> Outcome {
     match command {
         VolumeCommand::Init(args) => init::run(args, output).await,
-        VolumeCommand::Put(args) => {
-            let put = async |volume: &mut Volume| match args.recursive {
-                true => tree::put(volume, args, output).await,
-                false => object::put(volume, args, output).await,
-            };
-            advised(&args.volume, output, put).await
-        }
-        VolumeCommand::Get(args) => {
-            let get = async |volume: &mut Volume| match args.recursive {
-                true => tree::get(volume, args, output).await,
-                false => object::get(volume, args, output).await,
-            };
-            advised(&args.volume, output, get).await
-        }
-        VolumeCommand::Cat(args) => {
-            let cat = async |volume: &mut Volume| object::cat(volume, args, output).await;
-            advised(&args.volume, output, cat).await
-        }
-        VolumeCommand::Ls(args) => {
-            let ls = async |volume: &mut Volume| listing::ls(volume, args, output).await;
-            advised(&args.volume, output, ls).await
-        }
-        VolumeCommand::Stat(args) => {
-            let stat = async |volume: &mut Volume| listing::stat(volume, args, output).await;
-            advised(&args.volume, output, stat).await
-        }
-        VolumeCommand::Rm(args) => {
-            let rm = async |volume: &mut Volume| listing::rm(volume, args, output).await;
-            advised(&args.volume, output, rm).await
-        }
+        VolumeCommand::Put(args) => act_on(&args.volume, args, output, put).await,
+        VolumeCommand::Get(args) => act_on(&args.volume, args, output, get).await,
+        VolumeCommand::Cat(args) => act_on(&args.volume, args, output, object::cat).await,
+        VolumeCommand::Ls(args) => act_on(&args.volume, args, output, listing::ls).await,
+        VolumeCommand::Stat(args) => act_on(&args.volume, args, output, listing::stat).await,
+        VolumeCommand::Rm(args) => act_on(&args.volume, args, output, listing::rm).await,
         VolumeCommand::Verify(args) => {
             let verify = async |volume: &mut Volume| upkeep::verify(volume, args, output).await;
             advised(&args.volume, output, verify).await
@@ -86,6 +62,33 @@ async fn act(command: &VolumeCommand, output: &Output) -> Outcome {
             advised(&args.volume, output, status).await
         }
     }
+}
+
+/// Stores a file or, with --recursive, a tree.
+async fn put(volume: &Volume, args: &args::Put, output: &Output) -> Outcome {
+    match args.recursive {
+        true => tree::put(volume, args, output).await,
+        false => object::put(volume, args, output).await,
+    }
+}
+
+/// Gets an object or, with --recursive, a tree.
+async fn get(volume: &Volume, args: &args::Get, output: &Output) -> Outcome {
+    match args.recursive {
+        true => tree::get(volume, args, output).await,
+        false => object::get(volume, args, output).await,
+    }
+}
+
+/// Opens a volume, and does with it what a command and its arguments say, as [`advised`] does.
+async fn act_on<A>(
+    path: &Path,
+    args: &A,
+    output: &Output,
+    command: impl AsyncFnOnce(&Volume, &A, &Output) -> Outcome,
+) -> Outcome {
+    let work = async |volume: &mut Volume| command(volume, args, output).await;
+    advised(path, output, work).await
 }
 
 /// Opens a volume and works with it. At the end it says what to do about nodes that are away and,

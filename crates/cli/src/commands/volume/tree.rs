@@ -21,7 +21,7 @@ use crate::output::{Output, Progress, shown};
 const SMALL: u64 = 1 << 20;
 
 /// A file and the object that it is stored as.
-struct Item {
+struct TreeItem {
     path: PathBuf,
     name: ObjectName,
     length: u64,
@@ -35,7 +35,7 @@ pub async fn put(volume: &Volume, args: &Put, output: &Output) -> Outcome {
         output.warn(&format!("{} has no files that can be stored", shown(&args.file)));
     }
     let progress = Arc::new(progress(&items, output));
-    let put = async |item: Item| {
+    let put = async |item: TreeItem| {
         let source = object::open_source(&item.path)?;
         object::put_source(volume, &args.volume, source, &item.name, &progress, output).await
     };
@@ -44,7 +44,7 @@ pub async fn put(volume: &Volume, args: &Put, output: &Output) -> Outcome {
 }
 
 /// Returns the files below a folder, in order, and the worst of what went wrong.
-fn files(folder: &Path, prefix: &str, output: &Output) -> (Vec<Item>, Worst) {
+fn files(folder: &Path, prefix: &str, output: &Output) -> (Vec<TreeItem>, Worst) {
     let (mut items, mut worst) = (Vec::new(), Worst::default());
     for entry in WalkDir::new(folder).sort_by_file_name() {
         let item = entry.map_err(unreadable).and_then(|entry| item(folder, prefix, &entry, output));
@@ -67,7 +67,7 @@ fn item(
     prefix: &str,
     entry: &walkdir::DirEntry,
     output: &Output,
-) -> Result<Option<Item>, Failure> {
+) -> Result<Option<TreeItem>, Failure> {
     let kind = entry.file_type();
     if !kind.is_file() {
         if !kind.is_dir() {
@@ -82,7 +82,7 @@ fn item(
         .ok_or_else(|| not_stored(&"names of objects must be UTF-8"))?;
     let name = ObjectName::new(format!("{prefix}{below}")).map_err(|error| not_stored(&error))?;
     let length = entry.metadata().map_err(unreadable)?.len();
-    Ok(Some(Item { path: entry.path().to_owned(), name, length }))
+    Ok(Some(TreeItem { path: entry.path().to_owned(), name, length }))
 }
 
 /// Returns the path below a folder, with `/` between its components, if it is UTF-8.
@@ -104,7 +104,7 @@ pub async fn get(volume: &Volume, args: &Get, output: &Output) -> Outcome {
     }
     exit::make_folder(&args.file)?;
     let progress = progress(&items, output);
-    let get = async |item: Item| {
+    let get = async |item: TreeItem| {
         make_way(&args.file, &item)?;
         let found = match volume.find(&item.name, args.staleness.options()).await {
             // It was removed after it was listed.
@@ -130,17 +130,17 @@ async fn objects(
     prefix: &str,
     args: &Get,
     output: &Output,
-) -> Result<Vec<Item>, Failure> {
+) -> Result<Vec<TreeItem>, Failure> {
     let listing = super::listing::list(volume, prefix, args.staleness.options(), output).await?;
     let item = |(name, listed): (ObjectName, paritas_volume::Listed)| {
         let path = args.file.join(&name.as_str()[prefix.len()..]);
-        Item { path, name, length: listed.length }
+        TreeItem { path, name, length: listed.length }
     };
     Ok(listing.objects.into_iter().map(item).collect())
 }
 
 /// Makes the folders above a file, and refuses a file that would not be below `folder`.
-fn make_way(folder: &Path, item: &Item) -> Result<(), Failure> {
+fn make_way(folder: &Path, item: &TreeItem) -> Result<(), Failure> {
     let below = item.path.strip_prefix(folder).map_err(|_| misleading(item))?;
     let (mut path, components) = (folder.to_owned(), below.components().collect::<Vec<_>>());
     let is_plain = components.iter().all(|part| matches!(part, Component::Normal(_)));
@@ -160,7 +160,7 @@ fn make_way(folder: &Path, item: &Item) -> Result<(), Failure> {
     Ok(())
 }
 
-fn misleading(item: &Item) -> Failure {
+fn misleading(item: &TreeItem) -> Failure {
     Failure::arguments(format!(
         "{}: an object of this name can be no file below a folder here",
         shown(item.name.as_str())
@@ -191,17 +191,17 @@ fn in_the_way(path: &Path, kind: &str) -> Failure {
     Failure::arguments(format!("{} exists and is no {kind}", shown(path)))
 }
 
-fn progress(items: &[Item], output: &Output) -> Progress {
+fn progress(items: &[TreeItem], output: &Output) -> Progress {
     // The lengths may come from nodes, and may be any.
     output.progress(Some(items.iter().map(|item| item.length).fold(0, u64::saturating_add)))
 }
 
 /// Runs `act` on all items: on small ones side by side, on large ones one after the other.
 async fn all(
-    items: Vec<Item>,
+    items: Vec<TreeItem>,
     worst: &mut Worst,
     output: &Output,
-    act: impl AsyncFn(Item) -> Outcome,
+    act: impl AsyncFn(TreeItem) -> Outcome,
 ) {
     let (small, large): (Vec<_>, Vec<_>) = items.into_iter().partition(|item| item.length <= SMALL);
     for (items, most) in [(small, AT_ONCE), (large, 1)] {

@@ -128,13 +128,13 @@ async fn explained<T>(
 }
 
 /// The states of the objects so far.
-struct Tally<'a> {
+struct ObjectTally<'a> {
     summary: Summary,
     worst: Worst,
     output: &'a Output,
 }
 
-impl<'a> Tally<'a> {
+impl<'a> ObjectTally<'a> {
     fn new(only_bad: bool, output: &'a Output) -> Self {
         Self { summary: Summary::new(only_bad), worst: Worst::default(), output }
     }
@@ -186,7 +186,7 @@ impl<'a> Tally<'a> {
 pub async fn verify(volume: &mut Volume, args: &Verify, output: &Output) -> Outcome {
     let items = items(volume, &args.names, output).await?;
     let (shares, mut tally) =
-        (Shares::of(volume, &items, output), Tally::new(args.only_bad, output));
+        (Shares::of(volume, &items, output), ObjectTally::new(args.only_bad, output));
     let volume = &*volume;
     let check = async |item: Item| {
         let start = Instant::now();
@@ -253,7 +253,7 @@ fn verdict_text(verdict: &Verdict, state: EndState) -> String {
 /// Brings objects into order, the most urgent first. Returns the worst exit code.
 pub async fn repair(args: &Repair, output: &Output) -> Outcome {
     let mut volume = super::open_background(&args.volume, args.background)?;
-    let mut tally = Tally::new(false, output);
+    let mut tally = ObjectTally::new(false, output);
     match args.scrub {
         true => scrub(&mut volume, &mut tally).await?,
         false => {
@@ -279,7 +279,7 @@ pub async fn repair(args: &Repair, output: &Output) -> Outcome {
 /// Repairs all objects, the most urgent first, and removes what interrupted commands left. Returns
 /// the worst exit code.
 pub async fn repair_all(volume: &mut Volume, output: &Output) -> Outcome {
-    let mut tally = Tally::new(false, output);
+    let mut tally = ObjectTally::new(false, output);
     let items = most_urgent_first(volume).await?;
     repair_items(volume, items, false, &mut tally).await;
     let collected = collect(volume, output).await;
@@ -287,7 +287,12 @@ pub async fn repair_all(volume: &mut Volume, output: &Output) -> Outcome {
     tally.end()
 }
 
-async fn repair_items(volume: &mut Volume, items: Vec<Item>, deep: bool, tally: &mut Tally<'_>) {
+async fn repair_items(
+    volume: &mut Volume,
+    items: Vec<Item>,
+    deep: bool,
+    tally: &mut ObjectTally<'_>,
+) {
     let shares = Shares::of(volume, &items, tally.output);
     for item in items {
         let start = Instant::now();
@@ -301,7 +306,7 @@ async fn repair_items(volume: &mut Volume, items: Vec<Item>, deep: bool, tally: 
 
 /// Reads every block of all objects and repairs what is wrong, from where the last scrub was
 /// interrupted.
-async fn scrub(volume: &mut Volume, tally: &mut Tally<'_>) -> Result<(), Failure> {
+async fn scrub(volume: &mut Volume, tally: &mut ObjectTally<'_>) -> Result<(), Failure> {
     let items = items(volume, &[], tally.output).await?;
     let lengths: BTreeMap<_, _> =
         items.iter().map(|item| (item.name.clone(), item.length)).collect();
@@ -473,13 +478,7 @@ pub async fn reencode(args: &Reencode, output: &Output) -> Outcome {
     let shares = Shares::of(&mut volume, &items, output);
     let reencode = async |item: Item| {
         let start = Instant::now();
-        let reencoded = match volume.reencode(&item.name).await {
-            // It was replaced meanwhile. What is there now may have the old code, too.
-            Err(error) if !item.is_named && error.kind() == ErrorKind::Busy => {
-                volume.reencode(&item.name).await
-            }
-            reencoded => reencoded,
-        };
+        let reencoded = reencode_present(&volume, &item).await;
         shares.finish(&item.name);
         let reencoded = explained(&volume, &item, reencoded).await?;
         let Some(reencoded) = reencoded else { return Ok(Exit::Done) };
@@ -508,6 +507,17 @@ pub async fn reencode(args: &Reencode, output: &Output) -> Outcome {
         Ok(if is_owed { Exit::Repairable } else { Exit::Done })
     };
     each(items, 1, output, reencode).await.end(output)
+}
+
+/// Cuts an object anew, and once more if it was replaced meanwhile, unless it was named.
+async fn reencode_present(volume: &Volume, item: &Item) -> paritas_volume::Result<Reencoded> {
+    match volume.reencode(&item.name).await {
+        // What is there now may have the old code, too.
+        Err(error) if !item.is_named && error.kind() == ErrorKind::Busy => {
+            volume.reencode(&item.name).await
+        }
+        reencoded => reencoded,
+    }
 }
 
 #[cfg(test)]

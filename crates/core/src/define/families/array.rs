@@ -1,5 +1,6 @@
 //! Shared by the codes over a prime: sizes that follow from the prime, the choice of the smallest
-//! prime that fits, the refusal of other numbers, and parities along lines of the table of cells.
+//! prime that fits, the errors for numbers that are not prime, and parities along lines of the
+//! table of cells.
 
 use crate::define::builder::CodeBuilder;
 use crate::define::cells::{CellId, Role};

@@ -6,7 +6,7 @@
 //! GF(2^8) with the polynomial 0x11D and 0^0 = 1, and multiply it by the inverse of its top square.
 //! The top becomes an identity, and any k rows stay invertible: the code is MDS for any n ≤ 256.
 //!
-//! No matrix has to be inverted to know the result. A row r of V times a vector evaluates, at r,
+//! The result follows without inverting a matrix. Row r of V times a vector is the value at r of
 //! the polynomial whose coefficients are the vector. So data symbols are the values at 0..k of a
 //! polynomial of degree below k, and the parity symbol of row r is its value at r
 //! ([`words::interpolation`]).

@@ -4,8 +4,8 @@
 //! T. Zhou, *Erasure coding optimization for data storage* (dissertation, Texas A&M, 2020), chapter
 //! 4 and appendix A. A group is m2 stripes of k data symbols. The first m stripes are encoded with
 //! all m2 parities of a code C, the other m2 - m stripes with the first m parities of a code C̄. In
-//! stage one, only m parities of each stripe are stored. Parity i of stripe m + j additionally has
-//! parity m + j of stripe i added to it, which is not stored otherwise before stage two:
+//! stage one, only m parities of each stripe are stored. Parity m + j of stripe i is added to
+//! parity i of stripe m + j, and is stored nowhere else before stage two:
 //!
 //! ```text
 //!                 stripe i ≤ m         stripe m + j

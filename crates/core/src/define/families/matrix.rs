@@ -1,8 +1,8 @@
-//! `matrix`: the code of a bit matrix of one's own ([`ParityMatrix`]).
+//! `matrix`: the code of a bit matrix that the user gives ([`ParityMatrix`]).
 //!
-//! Such a code need not be MDS. How many nodes may be lost, whichever they are, is found by trying:
-//! all losses of one node, then all of two, until one is fatal. Lanes are single rows, as reading
-//! part of a strip may gain from a structure that only the matrix knows.
+//! Such a code need not be MDS. Its tolerance is found by trying all losses of one node, then all
+//! of two nodes, and so on until one is fatal. A lane is a single row, because the structure of the
+//! matrix, which is unknown here, may let a reader save by reading part of a strip.
 
 use crate::define::builder::CodeBuilder;
 use crate::define::cells::{CellId, NodeId, Role};
@@ -28,9 +28,9 @@ fn define(spec: &Spec) -> Result<Code> {
 }
 
 impl Code {
-    /// Returns the code of a bit matrix. Its spec holds the matrix, and its tolerance is the number
-    /// of nodes that may be lost, as far as that was found out by trying: for wide codes, more
-    /// than the tolerance may be lost.
+    /// Returns the code of a bit matrix. Its spec holds the matrix. Its tolerance is found by
+    /// trying losses, up to a limit on the work: a wide code may survive more losses than its
+    /// tolerance says.
     ///
     /// ```
     /// use paritas::Code;
@@ -43,7 +43,7 @@ impl Code {
     /// ```
     ///
     /// # Errors
-    /// If the loss of some node alone cannot be survived.
+    /// If the loss of a single node is fatal.
     pub fn from_matrix(matrix: &ParityMatrix) -> Result<Self> {
         let mut code = placed(matrix)?;
         code.tolerance = tolerance(&code, matrix.m())?;
@@ -75,8 +75,8 @@ fn placed(matrix: &ParityMatrix) -> Result<Code> {
     builder.finish(matrix.spec(), 0)
 }
 
-/// Returns the largest number of nodes, up to `most`, of which any may be lost, as far as
-/// [`LOSSES_TRIED`] steps suffice to try.
+/// Returns the tolerance of a code, at most `most`: all losses of up to this number of nodes were
+/// tried within [`LOSSES_TRIED`] steps (those of one node in any case) and are survived.
 ///
 /// # Errors
 /// If the loss of one node is fatal.
@@ -100,7 +100,7 @@ fn tolerance(code: &Code, most: usize) -> Result<usize> {
     Ok(most)
 }
 
-/// The error that says that the loss of `node` alone is fatal, and for which data.
+/// Returns the error that the loss of `node` alone is fatal, and names the lost data.
 fn refusal(code: &Code, losses: &Losses<'_>, node: NodeId) -> Error {
     let cells = code.node_cells(node).iter().copied();
     let data: Vec<CellId> = cells.filter(|&cell| code.cell(cell).role == Role::Data).collect();

@@ -30,8 +30,8 @@ const LARGE: usize = 256;
 /// coverage does not.
 const DEFAULT_VARIANT: &str = "uniform";
 /// Number of seeds tried if a spec names none. With few blocks, a graph is often unable to
-/// determine the data. With more than [`LARGE`] data blocks, and somewhat more blocks than that, it
-/// rarely is.
+/// determine the data. With more than [`LARGE`] data blocks, and somewhat more blocks than data
+/// blocks, this is rare.
 const TRIED_SEEDS: u64 = 64;
 /// The paper's threshold (section VII.2).
 const DEFAULT_COVERAGE: usize = 3;

@@ -1,4 +1,4 @@
-//! Graphs: which data blocks each block is the XOR of.
+//! Graphs: for each block, the data blocks whose XOR it is.
 //!
 //! If neighbours are chosen at random, those of a block follow from the seed and its number alone.
 //! The other two selections draw the whole graph: the coverage threshold depends on all blocks, and
@@ -142,7 +142,7 @@ impl Graph {
         self.attempt
     }
 
-    /// Returns the data blocks that a block is the XOR of, ascending.
+    /// Returns the data blocks whose XOR a block is, ascending.
     ///
     /// # Errors
     /// If there is no block of that number.

@@ -1,19 +1,19 @@
 //! Direct answers: wanted cells as sums of cells at hand, as the equations give them.
 //!
-//! A question that has never been asked is answered without a plan. Its equations are solved, and a
-//! kernel reads the result as data: which packets each wanted packet is the XOR of ([`packets`]),
-//! by which bytes the words of each shard are multiplied ([`words`]), or by which transform all
-//! words are computed ([`crate::plan::transform`]). That takes about as long as running over a few
-//! kilobytes. Nothing is shortened, ordered, compiled or proved; a plan,
-//! which takes a hundred times as long to make and runs faster, is made for questions that are
-//! asked about many bytes.
+//! A new question is answered without a plan. Its equations are solved, and a kernel reads the
+//! result as data: the packets whose XOR each wanted packet is ([`packets`]), the bytes by which
+//! the words of each shard are multiplied ([`words`]), or the transform that computes all words
+//! ([`crate::plan::transform`]). That takes about as long as running over a few kilobytes. Nothing
+//! is shortened, ordered, compiled or proved. For questions that are asked about many bytes, a plan
+//! is made; it runs faster, but takes a hundred times as long to make.
 //!
-//! What was solved is checked before it is used, on a *sample*: a strip of every buffer, with
-//! random data and the parity that the generator gives for it. The kernel itself runs over the
-//! sample, so one look covers the solution and the kernel. An error in a cell is a sum of cells
-//! that is not zero for all data, and each random bit misses it with a chance of at most one half:
-//! a packet of the sample has 512 random bits. Samples of words have 64, of which each byte misses
-//! an error with a chance of 1 in 256; more would take longer than the first call of a wide code.
+//! The solution is checked before it is used, on a *sample*: a strip of every buffer, with random
+//! data and the parity that the generator gives for it. The kernel itself runs over the sample, so
+//! one look covers the solution and the kernel. An error in a cell is a sum of cells that is not
+//! zero for all data, and each random bit misses it with a chance of at most one half: a packet of
+//! the sample has 512 random bits. A sample of words has 64 random bits, and each random byte
+//! misses an error with a chance of 1 in 256; more would take longer than the first call of a wide
+//! code.
 
 mod packets;
 pub(crate) mod sums;
@@ -44,7 +44,7 @@ pub(crate) struct DirectSolver {
 #[derive(Debug)]
 enum Form {
     Packets(GeneratorBits),
-    /// The points of the nodes, if there are any, found when they are first needed.
+    /// The points of the nodes, if the code has points; found when they are first needed.
     Words(OnceLock<Option<CodePoints>>),
 }
 
@@ -61,8 +61,8 @@ impl DirectSolver {
     }
 
     /// Returns how the cells of `want` are computed from those of `have`; `None` if the question
-    /// needs a plan. Such questions are those that have no answer, those that want cells at hand,
-    /// and those whose cells at hand do not determine all data.
+    /// needs a plan. A plan is needed if the question has no answer, if it wants cells at hand, or
+    /// if the cells at hand do not determine all data.
     pub(crate) fn solve(
         &self,
         code: &Code,

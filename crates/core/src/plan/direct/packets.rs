@@ -2,8 +2,9 @@
 //!
 //! The equations are solved on generator rows as words of bits: one column for each data cell, and
 //! one for each parity cell whose equation is used. Gauss-Jordan elimination of the columns of the
-//! lost data cells leaves, for each of them, a row that has no other lost cell: its other ones are
-//! the cells at hand that add up to it. For 10+4 the rows have two words, and there are sixteen.
+//! lost data cells leaves, for each of them, a row without other lost cells: the row's other ones
+//! are the cells at hand that add up to the lost cell. For 10+4 the rows have two words, and there
+//! are sixteen.
 
 use crate::define::bitmatrix::{ones_of, xor_words};
 use crate::define::cells::{CellId, CellSet, NodeId, Role};
@@ -20,7 +21,7 @@ pub(super) struct GeneratorBits {
     width: usize,
     /// For each cell, its row: one bit for each data cell.
     rows: Vec<u64>,
-    /// Parity cells, those of nodes with few ones first.
+    /// Parity cells, beginning with those of the nodes with the fewest ones.
     parity: Vec<CellId>,
     /// Cells that are stored nowhere.
     nowhere: Vec<CellId>,
@@ -117,7 +118,7 @@ struct Solved {
     lost: Lost,
     /// The parity cells whose equations are used.
     equations: Vec<CellId>,
-    /// For each equation a row: a sum of data cells, among them one that is lost, and of equations.
+    /// For each equation a row: a sum of data cells, one of which is lost, and of equations.
     rows: Vec<u64>,
 }
 
@@ -151,8 +152,8 @@ impl Lost {
         })
     }
 
-    /// Adds a generator row to `sum`, in which every lost cell that has one of the rows `rows` is
-    /// replaced by what it is the sum of.
+    /// Adds a generator row to `sum`, and replaces every lost cell that one of the rows `rows`
+    /// gives by the sum that is equal to it.
     fn replace(&self, row: &[u64], rows: &[u64], sum: &mut [u64]) {
         xor_words(sum, row);
         for cell in self.among(row) {
@@ -188,8 +189,8 @@ impl Solved {
         (solved.equations.len() == solved.lost.count).then_some(solved)
     }
 
-    /// Adds the equation of a parity cell, if it is independent of those before it. Each lost cell
-    /// that has a row is in no other row.
+    /// Adds the equation of a parity cell, if it is independent of the equations before it. A lost
+    /// cell that has a row does not occur in the other rows.
     fn insert(&mut self, generator: &GeneratorBits, cell: CellId) {
         let (number, start) = (self.equations.len(), self.rows.len());
         self.rows.resize(start + self.width, 0);
@@ -207,8 +208,8 @@ impl Solved {
         self.equations.push(cell);
     }
 
-    /// Adds a generator row to `sum`, which is zero, and replaces every lost cell by what it is the
-    /// sum of.
+    /// Adds a generator row to `sum`, which is zero, and replaces every lost cell by the sum of
+    /// cells at hand that is equal to it.
     fn express(&self, row: &[u64], sum: &mut [u64]) {
         self.lost.replace(row, &self.rows, sum);
     }

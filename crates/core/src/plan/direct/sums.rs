@@ -12,14 +12,14 @@ pub(crate) struct Sums {
     /// The cells that are computed; none of them is read.
     pub(crate) outputs: Vec<CellLocation>,
     pub(crate) terms: Terms,
-    /// Whether the terms follow from solving, and have to be tried on a sample. Otherwise they are
-    /// those of the generator.
+    /// Whether the terms were found by solving equations, and must be tried on a sample. Otherwise
+    /// they are the terms of the generator.
     pub(crate) is_solved: bool,
-    /// Whether no plan would be faster by enough to be worth making.
+    /// Whether a plan would not be enough faster to be worth making.
     pub(crate) is_final: bool,
 }
 
-/// What the outputs are sums of.
+/// The terms of the outputs' sums.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Terms {
     /// Of packets, at least one for each output.
@@ -43,8 +43,8 @@ pub(crate) enum Terms {
 }
 
 impl Sums {
-    /// Number of operands, at least that of the plan that may follow. A plan shortens sums of
-    /// packets, and has up to five operands for each factor.
+    /// Number of operands, at least as large as that of the plan that may follow. A plan shortens
+    /// sums of packets, and has up to five operands for each factor.
     pub(crate) fn operands(&self) -> usize {
         match &self.terms {
             Terms::Packets { inputs, .. } => inputs.len(),

@@ -71,7 +71,8 @@ pub(super) fn answer(
 fn transformed(symbols: &SymbolMatrix, from: &[u8], to: &[u8], encodes: bool) -> Option<Sums> {
     let (field, data) = (symbols.field(), symbols.data_nodes());
     let evaluation = symbols.evaluation().filter(|_| from.len() == data)?;
-    // A product and a sum each. No transform takes fewer operations than butterflies of one level.
+    // Each coefficient takes a product and a sum. A transform takes at least the butterflies of one
+    // level.
     let dense = 2 * data * to.len();
     if dense <= TRANSFORM_WEIGHT * 3 * evaluation.points() {
         return None;
@@ -95,8 +96,8 @@ fn places(nodes: Vec<u8>) -> Vec<CellLocation> {
     nodes.into_iter().map(|node| CellLocation { buffer: node.into(), row: 0 }).collect()
 }
 
-/// Returns those of the data nodes `data`, which are all, that parity nodes depend on, and the
-/// factors of the definition.
+/// Returns the data nodes on which the parity nodes `to` depend, and the factors of the definition.
+/// `data` are all data nodes.
 fn defined(symbols: &SymbolMatrix, data: Vec<u8>, to: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
     let first = symbols.data_nodes();
     let rows: Vec<&[u32]> =
@@ -119,8 +120,9 @@ fn combine(code: &Code, from: &[u8], to: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
     (!read.is_empty()).then_some((read, factors))
 }
 
-/// Returns the nodes whose cells a set consists of; `None` if it has part of a node. Each node is a
-/// byte of the set. Which nodes are there is as good as random, so nothing branches on it.
+/// Returns the nodes whose cells a set consists of; `None` if it has only part of some node. Each
+/// node is a byte of the set. The loop does not branch on these bytes, because they are practically
+/// random.
 fn whole_nodes(cells: &CellSet) -> Option<Vec<u8>> {
     let mut whole = vec![0; cells.words().len() * BYTE];
     let (mut count, mut is_whole) = (0, true);
@@ -135,8 +137,8 @@ fn whole_nodes(cells: &CellSet) -> Option<Vec<u8>> {
     is_whole.then_some(whole)
 }
 
-/// Number of random bytes of a node in a sample, which are repeated to the end of its strip. Each
-/// misses an error with a chance of 1 in 256.
+/// Number of random bytes of a node in a sample; they are repeated to the end of its strip. Each
+/// byte misses an error with a chance of 1 in 256.
 const SAMPLED: usize = 8;
 
 /// Returns random data, and its parity by the definition.

@@ -1,11 +1,11 @@
 //! Recovery of a long code: which parity blocks are used, and the inverse of their part of the
 //! matrix, as factors.
 //!
-//! Lost data blocks J and as many parity blocks I satisfy A·d = z. Here z are the parity blocks
-//! after the data blocks at hand have been subtracted, and A is the part of the matrix (see
-//! [`crate::define::long`]) with the rows I and the columns J. A is a Cauchy matrix with scaled
-//! columns, whose inverse is known in closed form (Schechter, *On the inversion of certain
-//! matrices*, 1959). With the points y of I and x of J, and the columns' scales s:
+//! The lost data blocks J and an equal number of parity blocks I satisfy A·d = z. Here z are the
+//! parity blocks after the data blocks at hand have been subtracted, and A is the part of the
+//! matrix (see [`crate::define::long`]) with the rows I and the columns J. A is a Cauchy matrix
+//! with scaled columns, whose inverse is known in closed form (Schechter, *On the inversion of
+//! certain matrices*, 1959). With the points y of I and x of J, and the columns' scales s:
 //!
 //! ```text
 //! d(j) = a(j) / s(j) · sum over i of b(i)·z(i) / (x(j) + y(i))

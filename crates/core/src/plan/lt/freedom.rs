@@ -2,9 +2,9 @@
 //! decoder depends on blocks that no other block can replace.
 //!
 //! Two figures measure it. First, a set of blocks that decodes may contain *indispensable* blocks:
-//! without any one of them it does not decode. Second, the chance that a set does not decode falls
-//! with every additional block; the number of blocks that halves it shows how bad a bad draw can be
-//! ([`Reception::halving`](crate::plan::lt::Reception::halving)).
+//! if one of them is left out, the set no longer decodes. Second, the chance that a set does not
+//! decode falls with every additional block; the number of blocks that halves it shows how bad a
+//! bad draw can be ([`Reception::halving`](crate::plan::lt::Reception::halving)).
 
 use std::collections::BTreeSet;
 
@@ -23,8 +23,8 @@ impl Decoder {
         if !self.is_ready() {
             return Ok(self.arrivals().collect::<BTreeSet<_>>().into_iter().collect());
         }
-        // A block that the program does not read can be spared, because peeling and rank only grow
-        // with more blocks.
+        // A block that the program does not read is not indispensable: the blocks that it reads
+        // suffice, and more blocks never hinder peeling or lower the rank.
         let data = self.graph().data();
         let candidates: BTreeSet<usize> =
             self.plan()?.inputs().iter().map(|cell| cell.index() - data).collect();
@@ -48,8 +48,8 @@ impl Decoder {
     }
 }
 
-/// How free a decoder is with a given number of blocks of a graph, on average over random sets of
-/// blocks.
+/// The degree of freedom of a decoder that has a given number of a graph's blocks, averaged over
+/// random sets of blocks.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Freedom {
     /// Fraction of the sets that decode.

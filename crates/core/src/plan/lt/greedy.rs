@@ -3,8 +3,9 @@
 //! Each received block has a working copy. When the block arrives, its known neighbours are XORed
 //! into the copy. Whenever a data block becomes known, it is XORed into the copies that contain it.
 //! A copy with one neighbour left is finished and is that data block; if another copy gave that
-//! data block before, it is left alone. Blocks whose neighbours were all known on arrival are
-//! reduced for nothing, as in the evaluation's decoder; the lazy decoder saves this work.
+//! data block before, it is left alone. A block whose neighbours are all known on arrival is
+//! reduced although this gains nothing, as in the evaluation's decoder; the lazy decoder saves this
+//! work.
 
 use crate::define::lt::Peeling;
 use crate::error::Result;

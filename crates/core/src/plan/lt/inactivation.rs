@@ -7,13 +7,13 @@
 //! only, few enough for dense elimination. So data is rebuilt exactly if the received rows have
 //! full rank. (RFC 6330, section 5.4, decodes RaptorQ in this way.)
 //!
-//! No unknown is set aside before there are as many blocks as unknowns and every unknown is in one
-//! of them, since the rank cannot be full before. Each later block is reduced to one equation, so a
-//! push costs one row and no work is repeated.
+//! Unknowns are set aside only after the number of blocks has reached that of unknowns and every
+//! unknown is in some block, because the rank cannot be full earlier. Each later block is reduced
+//! to one equation, so a push costs one row and no work is repeated.
 //!
 //! When the data is determined, everything is solved once more for the program, from all blocks
-//! received, those of the lowest degrees first. With a few more blocks than are needed far fewer
-//! XORs suffice, half as many at 1.05 k for k = 1024, because fewer unknowns are set aside, and
+//! received, those of the lowest degrees first. With a few more blocks than are needed, far fewer
+//! XORs suffice (half of them at 1.05 k for k = 1024), because fewer unknowns are set aside and
 //! sparser rows are used.
 //!
 //! The program computes four things, in this order:
@@ -25,10 +25,10 @@
 //! 4. the remaining data blocks. One without a constant is computed from its row, as in the lazy
 //!    decoder. One with a constant is the XOR of that and its *correction*, the sum of the inactive
 //!    data blocks in it. The correction is the XOR of the corrections of the row's other data
-//!    blocks. They are fewer than the row's sources, since data blocks that depend on no inactive
-//!    one have no correction, and many corrections are equal.
+//!    blocks. There are fewer corrections than sources of the row: a data block that does not
+//!    depend on inactive ones has no correction, and many corrections are equal.
 //!
-//! No received block is read twice.
+//! Each received block is read at most once.
 
 use std::collections::{HashMap, HashSet};
 
@@ -179,8 +179,8 @@ impl<'r> Solution<'r> {
         self.residue.sum(data).iter().all(|&word| word == 0)
     }
 
-    /// Data blocks whose constants are needed: those that depend on no inactive data block, those
-    /// in the equations, and those that these are computed from.
+    /// Data blocks whose constants are needed: those that do not depend on inactive data blocks,
+    /// those in the equations, and those from which these two are computed.
     fn needed(&self) -> Vec<bool> {
         let mut needed: Vec<bool> =
             (0..self.constants.len() as u32).map(|data| self.is_free(data)).collect();

@@ -6,8 +6,8 @@
 //! methods:
 //!
 //! - *greedy* (section II of the evaluation): a block is XORed with every data block that is known
-//!   or becomes known, whether or not that is of use. The program does what that decoder does, in
-//!   the same order;
+//!   or becomes known, even if that is useless. The program does what that decoder does, in the
+//!   same order;
 //! - *lazy* (section IV, *optimised scheduling*): peeling finds which blocks give which data
 //!   blocks, and only those are computed, each in one operation;
 //! - *inactivation*: as lazy; where peeling gets stuck, some unknowns are set aside and found by
@@ -63,15 +63,14 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// Returns a decoder that has received no block.
+    /// Returns a decoder that has not received any block yet.
     pub fn new(graph: &Graph, method: Method) -> Self {
         Self { method, peeling: Peeling::new(graph), covered: 0, residue: None }
     }
 
     /// Receives a block, given by number. Returns whether the data can be rebuilt. A block that was
-    /// received before changes nothing. A block that arrives after the data is determined changes
-    /// nothing either, except with inactivation, whose plan takes fewer XORs the more blocks there
-    /// are.
+    /// received before changes nothing. Nor does a block that arrives after the data is determined,
+    /// except with inactivation: the more blocks its plan has, the fewer XORs it takes.
     ///
     /// # Errors
     /// If the graph has no block of that number.

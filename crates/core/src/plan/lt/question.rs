@@ -1,10 +1,10 @@
 //! The general question for LT codes: wanted cells from cells at hand.
 //!
-//! With all data at hand, wanted blocks are computed from their rows. With no data at hand, the
-//! data is solved for by inactivation: from all blocks or, if as few as possible are to be read,
-//! from the first blocks that suffice. Wanted blocks then follow from the data. So either all data
-//! is determined or the question fails, even if the blocks at hand happen to determine the wanted
-//! data blocks alone.
+//! With all data at hand, wanted blocks are computed from their rows. With no data at hand,
+//! inactivation solves for the data: from all blocks at hand or, if the fewest cells are to be
+//! read, from the first blocks that suffice. Wanted blocks then follow from the data. So either all
+//! data is determined or the question fails, even if the blocks at hand happen to determine the
+//! wanted data blocks alone.
 
 use crate::define::cells::{CellId, CellSet};
 use crate::define::code::Code;

@@ -1,4 +1,4 @@
-//! How many blocks are needed, by simulation on the graph.
+//! The number of blocks that are needed, found by simulation on the graph.
 
 use std::iter;
 use std::num::NonZeroUsize;

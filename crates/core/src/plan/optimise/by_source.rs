@@ -1,20 +1,20 @@
 //! Stream-by-stream order: all packets of one node, then those of the next.
 //!
 //! All outputs are computed side by side: each grows by the packets of one node, then by those of
-//! the next node. So every packet is read once, one stream after the other, and no line of it has
-//! to stay in the cache until it is read again. Nothing is spilled if the outputs and one node's
-//! packets fit into registers. This takes more XORs than sums that are shared across nodes, but a
-//! machine with three-input XORs has XORs to spare: on AVX-512, 20+4 with the natural matrix runs
-//! 1.4 times as fast (in cache) in 628 instructions with 100 loads and 20 stores as in 444 with 300
-//! and 75.
+//! the next node. So every packet is read once, one stream after the other, and its lines need not
+//! stay in the cache. Nothing is spilled if the outputs and one node's packets fit into registers.
+//! This takes more XORs than sums that are shared across nodes, but a machine with three-input XORs
+//! has XORs to spare: on AVX-512, 20+4 with the natural matrix takes 628 instructions with 100
+//! loads and 20 stores in this order, and 444 with 300 loads and 75 stores in the other; the first
+//! is 1.4 times as fast (in cache).
 //!
 //! Within a stream, the sum of two neighbours is computed once for all outputs that take three or
 //! more packets of the stream. So an output takes at most half of the packets, rounded up, as
 //! operands.
 //!
-//! Some schedules have outputs that depend on many more inputs than they have operands, such as
-//! those that decode wide array codes. They stay as they are: stream by stream they would be many
-//! times as long.
+//! In some schedules, such as those that decode wide array codes, outputs depend on many more
+//! inputs than the schedule has operands. Such schedules stay as they are: stream by stream they
+//! would be many times as long.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -25,15 +25,15 @@ use crate::plan::schedule::{Op, Schedule, Slot};
 /// Smallest number of packets of a stream for which an output takes sums of pairs.
 const PAIRS_FROM: usize = 3;
 
-/// Upper bound on the operands stream by stream, as a multiple of the schedule's own. Having twice
-/// as many never pays.
+/// Upper bound on the operands stream by stream, as a multiple of the schedule's own. Twice as many
+/// operands never pay.
 const MOST_TIMES: usize = 4;
 
 /// Upper bound on the words of the bit sets that record which inputs each value depends on: 128
 /// MiB.
 const MOST_WORDS: usize = 1 << 24;
 
-/// Returns a schedule that computes the same stream by stream, where input `i` belongs to stream
+/// Returns a schedule that computes the same outputs stream by stream; input `i` belongs to stream
 /// `streams[i]`. Returns the schedule unchanged if the result would be much longer.
 ///
 /// # Errors
@@ -100,7 +100,7 @@ impl Growth {
         }
     }
 
-    /// Returns the operands whose sum is that of `wanted`: sums of neighbours where both are
+    /// Returns operands whose sum is the sum of `wanted`: sums of two neighbours if both are
     /// wanted, and single packets.
     fn parts(
         &mut self,
@@ -148,8 +148,8 @@ impl Growth {
     }
 }
 
-/// Returns, for each output, a bit for each input in its sum, or `None` if there are more inputs
-/// than this order pays for.
+/// Returns, for each output, a bit for each input in its sum; `None` if there are so many inputs
+/// that this order does not pay.
 fn short_supports(schedule: &Schedule) -> Option<BitMatrix> {
     let words = schedule.inputs().div_ceil(64);
     let values = schedule.outputs().saturating_add(schedule.temps());

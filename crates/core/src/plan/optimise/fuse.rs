@@ -1,20 +1,20 @@
 //! Fusing: temporaries that do not pay are merged into the operations that use them.
 //!
-//! A pair that `slp` found useful may end with a single use after later pairs took its other uses.
-//! An n-ary operation reads its sources once and writes once, whereas a chain of pairs would store
-//! and load every partial sum.
+//! A pair that `slp` extracted may have a single use left after later pairs took its other uses. An
+//! operation with n sources reads them once and writes once, whereas a chain of pairs stores and
+//! loads every partial sum.
 
 use crate::plan::cost::Objective;
 use crate::plan::optimise::rows::{Rows, symmetric_difference};
 
-/// Inlines temporaries as long as that does not cost more. An output that is a mere copy of a
+/// Inlines temporaries as long as the cost does not rise. An output that is only a copy of a
 /// temporary replaces the temporary.
 pub(crate) fn fuse(rows: &mut Rows, objective: Objective) {
     name_by_output(rows);
     while inline_all(rows, objective) {}
 }
 
-/// Replaces a temporary by the first output that is a mere copy of it.
+/// Replaces a temporary by the first output that is only a copy of it.
 fn name_by_output(rows: &mut Rows) {
     for output in 0..rows.outputs() {
         let [copied] = rows.row(output)[..] else { continue };

@@ -9,8 +9,8 @@
 //! o1 = a ^ b ^ c ^ f          ->                          o1 = t0 ^ f
 //! ```
 //!
-//! A column then costs one XOR instead of up to t. What remains (t rows of at most 2^(t-1) sums) is
-//! so small that pairs can be searched in it. For c columns that all rows use at random, t rows
+//! A column then costs one XOR instead of up to t. The remaining problem (t rows of at most 2^(t-1)
+//! sums) is small enough to search pairs in it. For c columns that all rows use at random, t rows
 //! cost about c + 2^t XORs instead of c · t / 2. The time is proportional to the number of sources.
 //!
 //! Summing columns that the same rows use never creates a cycle between rows: those rows already
@@ -110,7 +110,7 @@ impl ColumnNotes {
             return false;
         }
         let sufficed = slp::extract_pairs(&mut part, None, budget);
-        // The part has its own columns: inputs, outputs (which none of its rows uses) and pairs.
+        // The part has its own columns: inputs, outputs (which its rows do not use) and pairs.
         names.resize(names.len() + group.len(), 0);
         let global = |names: &[u32], local: &[u32]| -> Columns {
             let mut columns: Columns = local.iter().map(|&column| names[column as usize]).collect();
@@ -172,7 +172,7 @@ mod tests {
         assert!(!sufficed);
     }
 
-    /// Half of a random matrix are ones. Rows also use each other's results.
+    /// Half of the entries of a random matrix are ones. Rows also use each other's results.
     #[test]
     fn random_programs_shrink_and_stay_the_same() {
         let mut chance = Chance::new(5);

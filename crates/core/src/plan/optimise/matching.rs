@@ -4,11 +4,12 @@
 //! 2007, "common operation first"); the dissertation's section 2.2.4 (UM and WM). Inputs are the
 //! vertices of a graph. The weight of an edge is the number of rows that contain both its ends. A
 //! maximum matching of the heaviest edges is a set of disjoint pairs. They become temporaries, the
-//! rows are rewritten, and the next round begins, until no pair of inputs is in two rows. Pairs of
-//! temporaries are not searched for; `slp` does that.
+//! rows are rewritten, and the next round begins, until each pair of inputs is in at most one row.
+//! Pairs of temporaries are not searched for; `slp` does that.
 //!
-//! *Unweighted* takes any of the largest matchings. *Weighted* takes the one that leaves unmatched
-//! the inputs with most heavy edges, so that these can be paired with others in later rounds.
+//! *Unweighted* takes any largest matching. *Weighted* takes the largest matching that leaves the
+//! inputs with the most heavy edges unmatched, so that these can be paired with others in later
+//! rounds.
 
 use std::convert::Infallible;
 
@@ -37,8 +38,8 @@ pub(crate) fn steps(rows: &Rows) -> u64 {
     10 * (table + pairs)
 }
 
-/// Extracts pairs of inputs by matching until none occurs twice. Rows over more than 4,096 inputs
-/// stay as they are.
+/// Extracts pairs of inputs by matching until each pair occurs only once. Rows over more than 4,096
+/// inputs stay as they are.
 pub(crate) fn extract_matchings(rows: &mut Rows, preference: Preference) {
     while rows.inputs() <= MOST_INPUTS {
         let edges = heaviest_edges(rows);

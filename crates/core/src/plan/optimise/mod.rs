@@ -2,8 +2,8 @@
 //!
 //! [`direct`] makes the first schedule from rows; [`smart`], [`matching`] and [`slp`] reduce XORs;
 //! `groups` does what `slp` does, a few rows at a time, for programs that are too big for it;
-//! `parts` finds rows that can be shortened by themselves; `reduce` runs the pass that is asked
-//! for; [`fuse`] merges the remaining pairs into n-ary operations; [`refine`] undoes parts of a
+//! `parts` finds rows that can be shortened by themselves; `reduce` runs the pass that the caller
+//! chose; [`fuse`] merges the remaining pairs into n-ary operations; [`refine`] undoes parts of a
 //! schedule and computes them anew; [`order`] arranges. A pass takes and returns single-assignment
 //! schedules, except for [`order::data_first`], which comes last. Internally, passes rewrite
 //! `rows`; `passes` has them as functions of schedules.

@@ -24,8 +24,8 @@ pub fn data_first(schedule: &Schedule) -> Result<Schedule> {
     Schedule::new(schedule.inputs(), schedule.temps(), schedule.outputs(), flow.ops)
 }
 
-/// Finds an order with few temporaries alive at a time. The next operation is one that ends the
-/// lives of most temporaries and begins no new one; of equals, the one that uses most living ones.
+/// Finds an order with few temporaries alive at a time. The next operation is the one after which
+/// the fewest values are alive; among equals, the one that uses the most values that stay alive.
 ///
 /// # Errors
 /// If the schedule is not single-assignment.
@@ -62,7 +62,7 @@ struct WaitState {
     missing: usize,
     /// Number of sources that operations compute.
     made: usize,
-    /// Number of these that no other operation is waiting for.
+    /// Number of these sources that no other waiting operation reads.
     dying: usize,
     /// Whether other operations read its result.
     is_read: bool,
@@ -130,7 +130,7 @@ impl<'a> UnplacedOps<'a> {
         }
     }
 
-    /// Records that a value dies with the only operation that is still to read it.
+    /// Records that a value dies with the last operation that has yet to read it.
     fn end_with_last_user(&mut self, slot: Slot) {
         let Some(users) = self.users.get(&slot) else { return };
         let Some(&last) = users.iter().find(|&&user| !self.states[user].is_done) else { return };

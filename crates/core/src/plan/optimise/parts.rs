@@ -1,31 +1,30 @@
-//! Parts: rows that have nothing in common are shortened part by part, and parts that are alike
-//! only once.
+//! Parts: rows that have nothing in common are shortened separately, and equal parts only once.
 //!
-//! A code that is made of stripes of another one has such rows: with delayed parity, 16+4 that is
-//! to become 16+8 has eight stripes, of which the first four are alike, and so are the others. Two
-//! of them are shortened instead of eight, and refined for more rounds. The two kinds are connected
-//! by cells of the first that are added to parity of the second. But a temporary that a single row
-//! uses is in no pair that two rows share; so it connects nothing, and is a result of one part and
-//! an input of the other.
+//! A code that is made of stripes of another code has such rows. With delayed parity, 16+4 that
+//! will become 16+8 has eight stripes: the first four are equal to each other, and so are the last
+//! four. So two stripes are shortened instead of eight, and are refined for more rounds. The two
+//! kinds are connected: cells of the first are added to parity of the second. But a temporary that
+//! only one row uses cannot be in a pair that two rows share. So it does not join parts: it is a
+//! result of one part and an input of the other.
 
 use std::collections::HashMap;
 
 use crate::plan::optimise::rows::{Columns, Rows};
 
-/// Rows that were taken apart.
+/// Rows, divided into parts.
 pub(crate) struct Parts {
     inputs: usize,
     outputs: usize,
     /// Number of rows.
     rows: usize,
-    /// Each part, and the number of the one of [`Parts::distinct`] that it is like.
+    /// Each part, with the number of the entry of [`Parts::distinct`] that is equal to it.
     places: Vec<(RowPart, usize)>,
-    /// The rows of parts that differ, each over columns of its own.
+    /// The rows of all different parts, each over columns of its own.
     pub distinct: Vec<Rows>,
 }
 
 impl Parts {
-    /// Takes rows apart.
+    /// Divides rows into parts.
     pub(crate) fn of(rows: &Rows) -> Self {
         let mut known: HashMap<(usize, usize, Vec<Columns>), usize> = HashMap::new();
         let (mut places, mut distinct) = (Vec::new(), Vec::new());
@@ -42,7 +41,7 @@ impl Parts {
         Self { inputs, outputs, rows, places, distinct }
     }
 
-    /// Puts together what the parts have become.
+    /// Joins the parts, with the rows that they have now.
     pub(crate) fn together(&self) -> Rows {
         let empty = vec![Columns::new(); self.rows];
         let mut whole = Rows::of_columns(self.inputs, self.outputs, empty);
@@ -64,8 +63,8 @@ struct RowPart {
 }
 
 impl RowPart {
-    /// Returns the parts of rows, in the order of their first rows. Inputs that no row uses are in
-    /// none.
+    /// Returns the parts of rows, in the order of their first rows. Inputs that no row uses belong
+    /// to no part.
     fn all(rows: &Rows) -> Vec<Self> {
         let mut users = vec![Vec::new(); rows.columns()];
         for (row, columns) in rows.iter().enumerate() {
@@ -115,7 +114,7 @@ impl RowPart {
         self.results.iter().chain(&self.temps).map(own).collect()
     }
 
-    /// Adds what this part has become to the rows of all parts.
+    /// Adds the shortened rows of this part to the rows of all parts.
     fn add_to(&self, whole: &mut Rows, shortened: &Rows) {
         let mut names: Vec<u32> = self.inputs.iter().chain(&self.results).copied().collect();
         let temps = shortened.len() - self.results.len();
@@ -135,7 +134,7 @@ fn sorted(columns: impl Iterator<Item = u32>) -> Columns {
     columns
 }
 
-/// Groups of columns: each column has the one that it was joined to, or itself.
+/// Groups of columns. For each column, the column that it was joined to, or itself.
 struct Groups(Vec<u32>);
 
 impl Groups {
@@ -151,13 +150,13 @@ impl Groups {
         column
     }
 
-    /// Makes one group of those of two columns.
+    /// Joins the groups of two columns.
     fn join(&mut self, one: u32, other: u32) {
         let (one, other) = (self.shortened(one), self.shortened(other));
         self.0[one.max(other) as usize] = one.min(other);
     }
 
-    /// Does what [`Groups::find`] does, and halves the way for the next time.
+    /// Does what [`Groups::find`] does, and also halves the path for the next search.
     fn shortened(&mut self, mut column: u32) -> u32 {
         while self.0[column as usize] != column {
             let next = self.0[column as usize];
@@ -168,12 +167,12 @@ impl Groups {
     }
 }
 
-/// Joins groups of columns that would wait for each other. By a link, the group of its first column
-/// waits for that of the second. Any result of a part may come to depend on any of its inputs, when
-/// its row is expressed by another row of the part.
+/// Joins groups of columns that would wait for each other. A link says that the group of its first
+/// column waits for the group of its second. Any result of a part may later depend on any input of
+/// the part, when its row is expressed by another row of the part.
 ///
 /// Groups that wait for each other are a strongly connected component. Kosaraju's method finds
-/// them: it goes through the groups against the links, those first that were finished last.
+/// them: it follows the links backwards, beginning with the groups that were finished last.
 fn join_circles(groups: &mut Groups, links: &[(u32, u32)]) {
     let columns = groups.0.len();
     let (mut forth, mut back) = (vec![Vec::new(); columns], vec![Vec::new(); columns]);
@@ -192,8 +191,8 @@ fn join_circles(groups: &mut Groups, links: &[(u32, u32)]) {
     }
 }
 
-/// Goes from a group along all links that lead to groups not seen yet, and adds each of these to
-/// `finished` after those that it leads to.
+/// Follows all links from a group to groups that have not been seen yet. Adds each such group to
+/// `finished` after the groups that it leads to.
 fn visit(links: &[Vec<u32>], from: u32, seen: &mut [bool], finished: &mut Vec<u32>) {
     if std::mem::replace(&mut seen[from as usize], true) {
         return;
@@ -245,7 +244,7 @@ mod tests {
         assert_eq!(parts.together().schedule().unwrap().to_string(), text);
     }
 
-    /// `t0` connects nothing, but its row is needed; `t1` is used twice.
+    /// `t0` does not join parts, but its row is needed; `t1` is used twice.
     #[test]
     fn a_temporary_that_one_row_uses_is_a_result() {
         let text = "inputs 4 temps 2 outputs 3\nt0 = i0 ^ i1\no0 = i2 ^ t0\nt1 = i2 ^ i3\n\
@@ -267,8 +266,8 @@ mod tests {
         assert_eq!(Parts::of(&rows(&text)).distinct.len(), 2);
     }
 
-    /// The rows of these parts are alike in numbers alone: in the second one, column 2 is an
-    /// output.
+    /// The rows of these parts have the same numbers but differ in meaning: in the second part,
+    /// column 2 is an output.
     #[test]
     fn parts_of_other_inputs_are_not_alike() {
         let text = "inputs 7 temps 0 outputs 4\no0 = i0 ^ i1 ^ i2\no1 = i0 ^ i1 ^ i3\n\
@@ -283,8 +282,8 @@ mod tests {
         assert_eq!(parts.together().schedule().unwrap().to_string(), text);
     }
 
-    /// The parts of `o0` and of `o1` wait for each other, and for those of `t0` and `t1`, of `t2`,
-    /// and of `t3`, which wait for none of them.
+    /// The parts of `o0` and of `o1` wait for each other, and for three parts: that of `t0` and
+    /// `t1`, that of `t2`, and that of `t3`. These three do not wait for them.
     #[test]
     fn what_a_circle_waits_for_stays_out_of_it() {
         let text = "inputs 9 temps 6 outputs 2\nt0 = i0 ^ i1\nt1 = i0 ^ i2\nt2 = i3 ^ t1\n\

@@ -1,4 +1,4 @@
-//! The passes as functions from schedules to schedules, for those who combine them by hand.
+//! The passes as functions from schedules to schedules, for callers who combine passes themselves.
 
 use crate::define::bitmatrix::BitMatrix;
 use crate::error::Result;
@@ -22,7 +22,7 @@ pub fn direct(matrix: &BitMatrix) -> Result<Schedule> {
     super::direct::schedule(matrix.columns(), &supports)
 }
 
-/// Re-expresses operations by earlier ones where that takes fewer XORs.
+/// Expresses operations by earlier ones where that takes fewer XORs.
 ///
 /// # Errors
 /// If the schedule is not single-assignment.
@@ -30,8 +30,8 @@ pub fn smart(schedule: &Schedule) -> Result<Schedule> {
     rewritten(schedule, super::smart::from_earlier)
 }
 
-/// Extracts pairs of inputs by matching until none occurs twice. Schedules of more than 4,096
-/// inputs stay as they are.
+/// Extracts pairs of inputs by matching until each pair occurs only once. Schedules of more than
+/// 4,096 inputs stay as they are.
 ///
 /// # Errors
 /// If the schedule is not single-assignment.
@@ -39,8 +39,8 @@ pub fn matching(schedule: &Schedule, preference: Preference) -> Result<Schedule>
     rewritten(schedule, |rows| super::matching::extract_matchings(rows, preference))
 }
 
-/// Extracts common pairs until none occurs twice. Schedules of more than 4,096 sources that are
-/// used twice, or of more than 65,535 operations, stay as they are.
+/// Extracts common pairs until each pair occurs only once. Schedules with more than 4,096 sources
+/// that are used at least twice, or with more than 65,535 operations, stay as they are.
 ///
 /// # Errors
 /// If the schedule is not single-assignment.
@@ -49,7 +49,7 @@ pub fn slp(schedule: &Schedule) -> Result<Schedule> {
     rewritten(schedule, |rows| _ = super::slp::extract_pairs(rows, None, all))
 }
 
-/// Inlines every temporary that exactly one operation reads. An output that is a mere copy of a
+/// Inlines every temporary that exactly one operation reads. An output that is only a copy of a
 /// temporary replaces the temporary.
 ///
 /// # Errors

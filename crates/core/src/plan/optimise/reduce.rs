@@ -12,11 +12,11 @@ use crate::plan::optimise::{fuse, groups, slp, smart};
 use crate::plan::options::{Pass, PlanOptions};
 
 /// Total number of sources that refining may process for a question that is asked again and again,
-/// as encoding is; takes some tens of milliseconds.
+/// such as encoding; takes some tens of milliseconds.
 const REFINE_ENCODE: usize = 100_000;
 
-/// Total number of sources that refining may process for a question that is asked once, as decoding
-/// is; takes a few tenths of a millisecond.
+/// Total number of sources that refining may process for a question that is asked once, such as
+/// decoding; takes a few tenths of a millisecond.
 const REFINE_ONCE: usize = 1_000;
 
 /// Upper bound on the rounds of refining, unless the caller asks for more.
@@ -25,18 +25,18 @@ const REFINE_ROUNDS: usize = 400;
 /// Seed that decides between equals in every plan.
 const SEED: u64 = 1;
 
-/// How much refining there is.
+/// The amount of refining.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Refining {
     /// The number of rounds that the caller asked for.
     Asked(usize),
-    /// As many rounds as process this number of sources, while the budget lasts.
+    /// The number of rounds that process this number of sources in total, while the budget lasts.
     Pays(usize),
 }
 
 impl Refining {
-    /// Returns how much refining there is: the rounds of the options or, by default, as much as
-    /// pays for a question that is asked again and again, or once.
+    /// Returns the amount of refining: the rounds that the options state. By default, the amount
+    /// that pays, which depends on whether the question is asked again and again, or once.
     pub(crate) fn of(options: PlanOptions, is_asked_again: bool) -> Self {
         match options.rounds {
             Some(rounds) => Self::Asked(rounds),
@@ -87,7 +87,7 @@ pub(crate) fn reduce_rows(
             let mut parts = Parts::of(rows);
             let sources = parts.distinct.iter().flat_map(Rows::iter).map(Vec::len).sum();
             let count = parts.distinct.len();
-            // What small parts leave of the budget is for the large ones.
+            // Small parts come first, so that the large ones can use the budget that is left.
             let mut by_size: Vec<&mut Rows> = parts.distinct.iter_mut().collect();
             by_size.sort_by_key(|part| part.iter().map(Vec::len).sum::<usize>());
             for (number, part) in by_size.into_iter().enumerate() {
@@ -102,7 +102,8 @@ pub(crate) fn reduce_rows(
     }
 }
 
-/// Returns the objective used for shortening: the given one or, if that is slow to count, `Total`.
+/// Returns the objective used for shortening: the given one, or `Total` if the given one is slow to
+/// count.
 fn quick(objective: Objective) -> Objective {
     match objective {
         Objective::Fused(_) => Objective::Total,

@@ -1,11 +1,11 @@
 //! Refining: parts of a schedule are undone and computed anew, and improvements are kept.
 //!
 //! Greedy pairing decides early and never reconsiders. A round of refining takes some temporaries
-//! back into the rows that use them, sometimes re-expresses a row by another one (cancellation: the
+//! back into the rows that use them, sometimes expresses a row by another one (cancellation: the
 //! columns that both contain drop out), and extracts pairs again with ties broken at random. The
-//! result replaces the schedule if it costs no more, so that walks over equals lead out of local
-//! minima. This is large neighbourhood search (Shaw 1998) with the passes of this folder as its
-//! moves. It needs only a cost, so it serves every [`Objective`].
+//! result replaces the schedule if it costs the same or less: steps between equally cheap schedules
+//! lead out of local minima. This is large neighbourhood search (Shaw 1998) with the passes of this
+//! folder as its moves. It needs only a cost, so it serves every [`Objective`].
 //!
 //! Work is counted, not timed: the same rounds and seed give the same schedule everywhere.
 
@@ -46,7 +46,8 @@ pub(crate) fn refine(best: &mut Rows, effort: Effort, budget: &mut Budget) -> bo
             return false;
         }
         fuse(&mut rows, effort.objective);
-        // A result of equal cost is accepted, so that the search can walk over equals.
+        // A result of equal cost is accepted, so that the search can move between equally cheap
+        // schedules.
         let figure = figure_of_rows(effort.objective, &rows).0;
         if figure <= least {
             least = figure;
@@ -69,11 +70,11 @@ fn steps(rows: &Rows, objective: Objective) -> u64 {
     passes * (sources + rows.len()) as u64
 }
 
-/// Probability that a round re-expresses a row.
+/// Probability that a round expresses a row by another one.
 const CANCELLATION: f64 = 0.8;
 
-/// Upper bounds on the temporaries that a round takes back: a number, and the divisor of the number
-/// of all temporaries.
+/// Upper bounds on the number of temporaries that a round takes back: the first is a number, the
+/// second divides the number of all temporaries.
 const TAKEN_BACK: (usize, usize) = (12, 4);
 
 /// Takes a few temporaries back into the rows that use them.
@@ -90,8 +91,8 @@ fn take_back(rows: &mut Rows, chance: &mut Chance) {
     }
 }
 
-/// Picks one of the changed rows, or any row if none was changed. Re-expresses it by the row that
-/// leaves it shortest, unless it would get longer by more than one column.
+/// Picks one of the changed rows, or any row if no row was changed. Expresses it by the row that
+/// leaves it shortest, unless this makes it longer by more than one column.
 fn cancel(rows: &mut Rows, chance: &mut Chance) {
     let filled = |&row: &usize| !rows.row(row).is_empty();
     let mut candidates: Vec<usize> = rows.changed().filter(filled).collect();

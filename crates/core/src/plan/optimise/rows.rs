@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::plan::cost::Cost;
 use crate::plan::schedule::{Op, Schedule, Slot};
 
-/// The columns that a row is the XOR of, ascending.
+/// The columns whose XOR a row is, ascending.
 pub(crate) type Columns = Vec<u32>;
 
 /// A single-assignment schedule without an order.
@@ -51,8 +51,8 @@ impl Rows {
         Self::of_columns(inputs, outputs, rows)
     }
 
-    /// Makes rows of which the first `outputs` are outputs and the others temporaries; each is
-    /// ascending.
+    /// Makes rows. The first `outputs` rows are outputs, the others temporaries; the columns of
+    /// each row are ascending.
     pub(crate) fn of_columns(inputs: usize, outputs: usize, rows: Vec<Columns>) -> Self {
         Self { inputs, outputs, changed: vec![true; rows.len()], rows }
     }
@@ -77,7 +77,7 @@ impl Rows {
         self.rows.len()
     }
 
-    /// Columns that row `row` is the XOR of.
+    /// Columns whose XOR row `row` is.
     pub(crate) fn row(&self, row: usize) -> &Columns {
         &self.rows[row]
     }
@@ -125,8 +125,8 @@ impl Rows {
         row >= self.outputs
     }
 
-    /// Replaces temporary `temp` by its columns in the rows `users`, which are all that use it, and
-    /// empties it.
+    /// Replaces temporary `temp` by its columns in the rows `users`, and empties it. `users` are
+    /// all rows that use it.
     pub(crate) fn inline(&mut self, temp: usize, users: &[u32]) {
         let column = self.column_of(temp);
         let columns = std::mem::take(&mut self.rows[temp]);
@@ -181,7 +181,7 @@ impl Rows {
 
     /// Returns the rows that outputs need, in an order in which sources come before their uses:
     /// outputs in their order, each preceded by the temporaries that it is the first to need. Rows
-    /// that wait for each other are left out.
+    /// that form a cycle are left out.
     pub(crate) fn order(&self) -> Vec<usize> {
         #[derive(Clone, Copy, PartialEq)]
         enum RowState {
@@ -220,7 +220,7 @@ impl Rows {
     /// Returns the schedule in parity-first order.
     ///
     /// # Errors
-    /// If rows wait for each other, or there are more rows than a schedule may have.
+    /// If rows form a cycle, or if there are more rows than a schedule may have.
     pub(crate) fn schedule(&self) -> Result<Schedule> {
         let order = self.order();
         let mut names: Vec<Slot> = (0..self.columns() as u32).map(Slot::Input).collect();

@@ -8,13 +8,13 @@
 //!
 //! A column (source) is a bit set over the operations that use it. A table holds the number of
 //! common uses of each two columns. A new pair moves uses from two columns to a third. This changes
-//! three rows of the table, by the number of times that the other columns occur in the operations
-//! from which the pair is taken. Each column remembers its best partner among the columns after it.
-//! A new partner is searched for only if the count with the old one changed. Two kinds of columns
-//! are skipped: those with fewer than two uses left, which have no pairs, and those whose rows have
-//! not changed since pairs were last extracted.
+//! three rows of the table: each entry changes by the number of operations that contain both the
+//! pair and the entry's other column. Each column remembers its best partner among the columns
+//! after it. A new partner is searched for only if the count with the old one changed. Two kinds of
+//! columns are skipped: columns with fewer than two uses left, which have no pairs, and columns
+//! whose rows have not changed since pairs were last extracted.
 //!
-//! Every look draws on the budget. When the budget is spent, the pairs found so far stay; they are
+//! Every step draws on the budget. When the budget is spent, the pairs found so far stay; they are
 //! the most common ones. Programs that would spend it too soon are split into groups of rows
 //! (`groups.rs`).
 
@@ -50,9 +50,9 @@ const COMMON: u64 = 4;
 /// Number of steps for each column of a pair, besides those of counting and of finding partners.
 const PAIR: u64 = 8;
 
-/// Extracts common pairs until none occurs twice or the budget is spent. Ties go to the lowest
-/// columns, or are broken at random. Returns whether the budget sufficed, and the table of pairs
-/// could hold the rows.
+/// Extracts common pairs until each pair occurs only once, or the budget is spent. Ties go to the
+/// lowest columns, or are broken at random. Returns whether the budget sufficed, and the table of
+/// pairs could hold the rows.
 pub(crate) fn extract_pairs(
     rows: &mut Rows,
     chance: Option<&mut Chance>,
@@ -85,8 +85,8 @@ struct PairCounts {
     weights: Vec<u32>,
     /// Columns with at least two uses, in the order in which ties are broken.
     live: Vec<usize>,
-    /// For each live column, its row and column of the table; for others, `usize::MAX` or the last
-    /// value.
+    /// For each live column, the number of its row and column in the table; for others,
+    /// `usize::MAX` or the last value.
     slots: Vec<usize>,
     table: PairTable,
     /// For each column, the count and number of its best partner among the columns after it.
@@ -185,8 +185,8 @@ impl PairCounts {
         Self { words, uses, weights, live, slots, table, best, shrunk, steps }
     }
 
-    /// Extracts pairs until none occurs twice. `place` gives the place among `live` at which the
-    /// newest column is inserted. Returns false if the budget is spent before.
+    /// Extracts pairs until each pair occurs only once. `place` gives the place among `live` at
+    /// which the newest column is inserted. Returns false if the budget is spent earlier.
     fn extract_all(
         &mut self,
         rows: &mut Rows,
@@ -217,7 +217,8 @@ impl PairCounts {
         &self.uses[column * self.words..(column + 1) * self.words]
     }
 
-    /// Finds the best partner of the live column at `index`. At most `most` uses are common.
+    /// Finds the best partner of the live column at `index`. It has at most `most` uses in common
+    /// with any other column.
     fn find_best(&mut self, index: usize, most: u16) {
         let column = self.live[index];
         let counts = self.table.row(self.slots[column]);
@@ -286,7 +287,8 @@ impl PairCounts {
             }
             self.table.set(slot, new_slot, count);
         }
-        // Their common uses now belong to the new column, which has none in common with them.
+        // The common uses of `a` and `b` now belong to the new column alone, so no two of these
+        // three columns have a use in common.
         self.table.set(a_slot, b_slot, 0);
         self.table.set(a_slot, new_slot, 0);
         self.table.set(b_slot, new_slot, 0);
@@ -305,7 +307,7 @@ impl PairCounts {
         debug_assert!(weights[new] >= 2, "a pair is extracted because it occurs twice");
     }
 
-    /// Searches partners again where those may have changed: `a` and `b` lost uses, and the column
+    /// Searches again for the partners that may have changed: `a` and `b` lost uses, and the column
     /// at `place` is new.
     fn find_again(&mut self, a: usize, b: usize, place: usize) {
         let new = self.live[place];

@@ -2,7 +2,7 @@
 //!
 //! Hafner, Deenadhayalan, Rao and Tomlin (FAST 2005); Plank's Jerasure; the dissertation's section
 //! 2.2.3 (SS). Rows are chosen greedily. The next row is the cheapest, either by itself (fan-in - 1
-//! XORs) or from a row that is done (as many XORs as sources differ).
+//! XORs) or from a row that is done (one XOR for each source in which the two rows differ).
 
 use crate::plan::optimise::rows::{Columns, Rows, symmetric_difference};
 
@@ -13,7 +13,7 @@ pub(crate) fn steps(rows: &Rows) -> u64 {
     2 * rows.len() as u64 * sources as u64
 }
 
-/// Re-expresses rows by earlier ones where that takes fewer XORs.
+/// Expresses rows by earlier ones where that takes fewer XORs.
 pub(crate) fn from_earlier(rows: &mut Rows) {
     let mut waiting: Vec<UnsettledRow> =
         (0..rows.len()).map(|row| UnsettledRow::new(rows, row)).collect();

@@ -62,7 +62,7 @@ pub(super) fn nothing() -> Error {
 
 type Best = (Figure, Cost, Points);
 
-/// Returns the best points that one walker finds, in one walk after the other.
+/// Returns the best points that one walker finds in a series of walks.
 fn walks(run: &SearchRun<'_>, annealing: Annealing, walker: usize) -> Result<Option<Best>> {
     let mut chance = Chance::of_part(run.seed, walker);
     let (mut best, mut done) = (None, 0);

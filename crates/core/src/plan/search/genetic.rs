@@ -24,7 +24,8 @@ use crate::plan::search::{Children, FoundMatrix, SearchRun, check_patience, chec
 pub enum Crossover {
     /// Any points that at least one parent has.
     Random,
-    /// First those that both parents have, in their places, then any that one parent has.
+    /// First the points that both parents have, in their places; then any points that one parent
+    /// has.
     #[default]
     CommonFirst,
 }
@@ -35,8 +36,8 @@ pub enum Crossover {
 pub struct Genetic {
     /// The source of a child's points.
     pub crossover: Crossover,
-    /// Fraction of the people that become parents, and of those from which people are removed:
-    /// above 0, at most 1.
+    /// Fraction of the people, above 0 and at most 1: of the best, who become parents, and of the
+    /// worst, from whom people are removed.
     pub select: f64,
     /// Probability that two parents have a child in a generation, from 0 to 1.
     pub birth: f64,
@@ -50,7 +51,7 @@ pub struct Genetic {
 }
 
 /// The largest population. In GF(2^16) a person takes 256 KiB, and there may be nine children for
-/// each.
+/// each person.
 const MOST_PEOPLE: usize = 1000;
 
 impl Default for Genetic {
@@ -78,8 +79,8 @@ impl Genetic {
         Ok(())
     }
 
-    /// Returns how many of some people become parents, or stand at the end from which people are
-    /// removed.
+    /// Returns the number of parents among `people` people, which is also the number of worst
+    /// people from whom some are removed.
     fn selected(&self, people: usize) -> usize {
         ((people as f64 * self.select).ceil() as usize).clamp(1, people)
     }
@@ -155,7 +156,7 @@ fn population(
     Ok(people.into_iter().min_by_key(|person| person.figure))
 }
 
-/// Evaluates people, as many as the limit allows.
+/// Evaluates people until the limit is reached.
 fn born(
     run: &SearchRun<'_>,
     mut unborn: Vec<Unborn>,
@@ -175,8 +176,8 @@ fn born(
     Ok(people)
 }
 
-/// Returns the children and mutants of a generation. A mutant is a new person, so the best are
-/// kept.
+/// Returns the children and mutants of a generation. A mutant is a new person, so mutation never
+/// changes the best people.
 fn next(
     run: &SearchRun<'_>,
     people: &[Person],

@@ -7,13 +7,14 @@
 //!
 //! for distinct x_j and y_i (at most all elements but one) and nonzero r_i. Every scaling that
 //! keeps the first parity plain has this form, including normalisation's. So this searches more
-//! matrices than points alone do, and no matrix twice because of a translation of the first point.
+//! matrices than a search over points alone, and does not search the same matrix again under
+//! translations of the first point.
 //!
 //! Ones are counted in a microsecond and predict the schedule well. So annealing on ones comes
 //! first, again and again from random starts. The best matrix of each walk is then improved one
-//! change at a time. One descent judges changes by greedy schedules, the next by schedules that are
-//! refined a little, because sometimes the one and sometimes the other leads further. Where
-//! descents end, schedules are made with full effort.
+//! change at a time. One descent judges changes by greedy schedules, the next one by schedules that
+//! are refined a little, because sometimes the first kind leads further and sometimes the second.
+//! At the end of a descent, a schedule is made with full effort.
 
 use rayon::prelude::*;
 

@@ -8,7 +8,7 @@
 //! first at ones, which are counted quickly, and then at schedules.
 //!
 //! Each search is seeded, and gives the same result on any number of threads: work is divided into
-//! numbered parts, which do not depend on the threads that are free.
+//! numbered parts that do not depend on the number of threads.
 
 mod anneal;
 mod elements;
@@ -74,8 +74,8 @@ pub enum SearchLimit {
     /// After this much time: not reproducible.
     Time(Duration),
     /// When the method has converged for the first time: each walk of annealing, or the population,
-    /// has found no new minimum for as many iterations as its patience; local search ends after one
-    /// descent of each kind. Reproducible.
+    /// has found no new minimum for `patience` iterations; local search ends after one descent of
+    /// each kind. Reproducible.
     Converged,
 }
 
@@ -89,7 +89,7 @@ pub struct FoundMatrix {
     pub cost: Cost,
     /// Number of schedules that were made.
     pub evaluations: usize,
-    /// Children that a genetic algorithm had; none for other methods.
+    /// Children that a genetic algorithm had; zero for other methods.
     pub children: Children,
 }
 
@@ -261,8 +261,8 @@ mod tests {
         search(problem, method, 1, SearchLimit::Evaluations(evaluations), &|_| {}).unwrap()
     }
 
-    /// The cost equals that of the matrix when computed through its code and plan. It is better
-    /// than that of the natural matrix, which has 68 with the dissertation's normalisation alone
+    /// The cost equals that of the matrix when computed through its code and plan. It is lower than
+    /// the cost of the natural matrix, which is 68 with the dissertation's normalisation alone
     /// (table 3.5).
     #[test]
     fn every_method_finds_better_matrices() {
@@ -303,7 +303,7 @@ mod tests {
     }
 
     /// The dissertation's hypothesis: children who first take the points that both parents have are
-    /// more often better than one of their parents than children who take any.
+    /// more often better than one of their parents than are children who take any points.
     #[test]
     fn common_points_make_better_children() {
         let share = |crossover| {

@@ -1,9 +1,9 @@
 //! Fourier transforms over subspaces, by which wide codes are computed in n log n operations.
 //!
 //! The symbols of some codes are the values of a polynomial at consecutive points
-//! ([`crate::define::evaluation`]). A transform of theirs is written in two ways. [`program`] is
-//! data that a kernel reads: no planning, for thousands of entries, and for long codes, too.
-//! [`solve`] finds the programs that encode and that recover any losses. [`network`] writes
+//! ([`crate::define::evaluation`]). Transforms of such codes have two forms. [`program`] is data
+//! that a kernel reads: it needs no planning, has up to thousands of entries, and also serves long
+//! codes. [`solve`] finds the programs that encode and that recover any losses. [`network`] writes
 //! encoding as a schedule, which is proved, lowered and compiled like any other.
 
 pub(crate) mod network;
@@ -22,7 +22,7 @@ mod tests {
     use crate::plan::transform::{network, solve};
 
     /// XORs and copies of a code in packets, for each vector of a shard: to encode, and to recover
-    /// as many data nodes as may be lost.
+    /// the largest number of data nodes that may be lost.
     fn in_packets(k: usize, m: usize) -> [usize; 2] {
         let code = Code::new(&Spec::new("cauchy").with("k", k).with("m", m)).unwrap();
         let rows = code.node_cells(NodeId::new(0)).len();
@@ -36,7 +36,8 @@ mod tests {
         })
     }
 
-    /// The same of a code of transforms, where a product takes as many operations as `product`.
+    /// The same for a code that is computed by transforms, if a product counts as `product`
+    /// operations.
     fn by_transforms(k: usize, m: usize, product: usize) -> [usize; 2] {
         let (field, evaluation) = (Field::bytes(), Evaluation::data_first(k, m));
         let all: Vec<usize> = (0..m).collect();
@@ -53,9 +54,9 @@ mod tests {
         ]
     }
 
-    /// `k+m` names a code of transforms where it takes fewer operations, to encode and to recover
-    /// as many lost nodes as may be. With 100+32, whose nodes are just more than a power of two, it
-    /// takes 2 % more.
+    /// `k+m` names a code of transforms where these take fewer operations, to encode and to recover
+    /// the largest number of lost nodes. With 100+32, which has slightly more nodes than a power of
+    /// two, they take 2 % more.
     #[test]
     fn the_default_changes_where_transforms_take_fewer_operations() {
         let product = 3;

@@ -32,7 +32,7 @@ use crate::plan::schedule::{Op, Schedule, Slot};
 const PASS: u32 = 3;
 
 /// A value; `None` is zero.
-type Value = Option<Slot>;
+type NetworkValue = Option<Slot>;
 
 /// Returns the schedule of a code's encoding: inputs are the data nodes, and outputs the parity
 /// nodes of the numbers `rows`. `None` if the field has no level polynomials.
@@ -52,7 +52,7 @@ pub(crate) fn encoding(
     } else {
         network.data_first(evaluation)
     };
-    let outputs: Vec<Value> = rows.iter().map(|&row| values[row]).collect();
+    let outputs: Vec<NetworkValue> = rows.iter().map(|&row| values[row]).collect();
     network.finish(field, inputs, &outputs).map(Some)
 }
 
@@ -64,14 +64,14 @@ struct Network {
 }
 
 impl Network {
-    fn assign(&mut self, factor: u8, sources: Vec<Slot>) -> Value {
+    fn assign(&mut self, factor: u8, sources: Vec<Slot>) -> NetworkValue {
         let target = Slot::Temp(self.temps);
         self.temps += 1;
         self.ops.push(Op::multiply(target, factor.into(), sources));
         Some(target)
     }
 
-    fn sum(&mut self, a: Value, b: Value) -> Value {
+    fn sum(&mut self, a: NetworkValue, b: NetworkValue) -> NetworkValue {
         match (a, b) {
             (Some(a), Some(b)) if a == b => None,
             (Some(a), Some(b)) => self.assign(1, vec![a, b]),
@@ -79,7 +79,7 @@ impl Network {
         }
     }
 
-    fn product(&mut self, factor: u8, value: Value) -> Value {
+    fn product(&mut self, factor: u8, value: NetworkValue) -> NetworkValue {
         match (factor, value) {
             (0, _) | (_, None) => None,
             (1, value) => value,
@@ -87,7 +87,7 @@ impl Network {
         }
     }
 
-    fn forward_butterfly(&mut self, [a, b]: [Value; 2], factor: u8) -> [Value; 2] {
+    fn forward_butterfly(&mut self, [a, b]: [NetworkValue; 2], factor: u8) -> [NetworkValue; 2] {
         let product = self.product(factor, b);
         let u = self.sum(a, product);
         // With the factor 1, v is a + b + b.
@@ -95,7 +95,7 @@ impl Network {
         [u, v]
     }
 
-    fn inverse_butterfly(&mut self, [u, v]: [Value; 2], factor: u8) -> [Value; 2] {
+    fn inverse_butterfly(&mut self, [u, v]: [NetworkValue; 2], factor: u8) -> [NetworkValue; 2] {
         let b = self.sum(u, v);
         let product = self.product(factor, b);
         let a = if factor == 1 { v } else { self.sum(u, product) };
@@ -104,7 +104,13 @@ impl Network {
 
     /// Takes the levels of a pass of the transform at the points from `start` on, in one of the
     /// groups of entries that the pass does not mix with others.
-    fn group(&mut self, values: &mut [Value], start: usize, group: &ButterflyGroup, inverse: bool) {
+    fn group(
+        &mut self,
+        values: &mut [NetworkValue],
+        start: usize,
+        group: &ButterflyGroup,
+        inverse: bool,
+    ) {
         let ButterflyGroup { first, level, levels } = *group;
         for step in 0..levels {
             let step = if inverse { step } else { levels - 1 - step };
@@ -125,7 +131,7 @@ impl Network {
         }
     }
 
-    fn forward(&mut self, coefficients: &[Value], start: usize) -> Vec<Value> {
+    fn forward(&mut self, coefficients: &[NetworkValue], start: usize) -> Vec<NetworkValue> {
         let mut values = coefficients.to_vec();
         for pass in passes(coefficients.len()).iter().rev() {
             pass.iter().for_each(|group| self.group(&mut values, start, group, false));
@@ -133,7 +139,7 @@ impl Network {
         values
     }
 
-    fn inverse(&mut self, values: &[Value], start: usize) -> Vec<Value> {
+    fn inverse(&mut self, values: &[NetworkValue], start: usize) -> Vec<NetworkValue> {
         let mut coefficients = values.to_vec();
         for pass in passes(values.len()) {
             pass.iter().for_each(|group| self.group(&mut coefficients, start, group, true));
@@ -146,10 +152,10 @@ impl Network {
     /// after as many are given, those before are not.
     fn complete(
         &mut self,
-        known: &[Value],
-        coefficients: &[Value],
+        known: &[NetworkValue],
+        coefficients: &[NetworkValue],
         start: usize,
-    ) -> [Vec<Value>; 2] {
+    ) -> [Vec<NetworkValue>; 2] {
         let (size, count) = (coefficients.len(), known.len());
         if count == size {
             return [self.inverse(known, start), known.to_vec()];
@@ -157,25 +163,48 @@ impl Network {
         if count == 0 {
             return [coefficients.to_vec(), self.forward(coefficients, start)];
         }
-        let half = size / 2;
+        match count <= size / 2 {
+            true => self.complete_from_few(known, coefficients, start),
+            false => self.complete_from_most(known, coefficients, start),
+        }
+    }
+
+    /// Does what [`Self::complete`] does, where at most half of the values are known.
+    fn complete_from_few(
+        &mut self,
+        known: &[NetworkValue],
+        coefficients: &[NetworkValue],
+        start: usize,
+    ) -> [Vec<NetworkValue>; 2] {
+        let (half, count) = (coefficients.len() / 2, known.len());
+        let factor = self.subspaces.value(half.ilog2(), start);
+        let (mut low, high) = (coefficients[..half].to_vec(), coefficients[half..].to_vec());
+        let mut upper = high.clone();
+        for entry in count..half {
+            let pair = [low[entry], high[entry]];
+            [low[entry], upper[entry]] = self.forward_butterfly(pair, factor);
+        }
+        let [mut first, values] = self.complete(known, &low, start);
+        for entry in 0..count {
+            upper[entry] = self.sum(first[entry], high[entry]);
+            let product = self.product(factor, high[entry]);
+            first[entry] = self.sum(first[entry], product);
+        }
+        first[count..].copy_from_slice(&coefficients[count..half]);
+        let upper = self.forward(&upper, start + half);
+        [[first, high].concat(), [values, upper].concat()]
+    }
+
+    /// Does what [`Self::complete`] does, where more than half of the values are known.
+    fn complete_from_most(
+        &mut self,
+        known: &[NetworkValue],
+        coefficients: &[NetworkValue],
+        start: usize,
+    ) -> [Vec<NetworkValue>; 2] {
+        let (half, count) = (coefficients.len() / 2, known.len());
         let factor = self.subspaces.value(half.ilog2(), start);
         let (mut low, mut high) = (coefficients[..half].to_vec(), coefficients[half..].to_vec());
-        if count <= half {
-            let mut upper = high.clone();
-            for entry in count..half {
-                let pair = [low[entry], high[entry]];
-                [low[entry], upper[entry]] = self.forward_butterfly(pair, factor);
-            }
-            let [mut first, values] = self.complete(known, &low, start);
-            for entry in 0..count {
-                upper[entry] = self.sum(first[entry], high[entry]);
-                let product = self.product(factor, high[entry]);
-                first[entry] = self.sum(first[entry], product);
-            }
-            first[count..].copy_from_slice(&coefficients[count..half]);
-            let upper = self.forward(&upper, start + half);
-            return [[first, high].concat(), [values, upper].concat()];
-        }
         let (given, rest) = known.split_at(half);
         let first = self.inverse(given, start);
         for entry in count - half..half {
@@ -190,8 +219,8 @@ impl Network {
     }
 
     /// Returns the values at the points of the parity, where data has the first points.
-    fn data_first(&mut self, evaluation: &Evaluation) -> Vec<Value> {
-        let data: Vec<Value> = (0..evaluation.data().len() as u32).map(input).collect();
+    fn data_first(&mut self, evaluation: &Evaluation) -> Vec<NetworkValue> {
+        let data: Vec<NetworkValue> = (0..evaluation.data().len() as u32).map(input).collect();
         let size = data.len().next_power_of_two();
         let starts: Vec<usize> = (size..evaluation.parity().end).step_by(size).collect();
         let values = if data.len() == size {
@@ -208,7 +237,7 @@ impl Network {
     /// has the values `known` at the first chunk. The last pass of the inverse transform and the
     /// first one of each transform have the same groups, and run group by group, so that entries
     /// stay in registers from one to the other.
-    fn through(&mut self, known: &[Value], starts: &[usize]) -> Vec<Value> {
+    fn through(&mut self, known: &[NetworkValue], starts: &[usize]) -> Vec<NetworkValue> {
         let (mut values, size) = (known.to_vec(), known.len());
         let passes = passes(size);
         let Some((last, lower)) = passes.split_last() else {
@@ -234,12 +263,12 @@ impl Network {
     }
 
     /// Returns the values at the points of the parity, where parity has the first points.
-    fn parity_first(&mut self, evaluation: &Evaluation) -> Vec<Value> {
+    fn parity_first(&mut self, evaluation: &Evaluation) -> Vec<NetworkValue> {
         let (start, count) = (evaluation.data().start, evaluation.data().len());
         let mut sums = vec![None; start];
         for first in (0..count).step_by(start) {
             let entries = (first..first + start).map(|n| input(n as u32).filter(|_| n < count));
-            let block = self.inverse(&entries.collect::<Vec<Value>>(), start + first);
+            let block = self.inverse(&entries.collect::<Vec<NetworkValue>>(), start + first);
             for (sum, value) in sums.iter_mut().zip(block) {
                 *sum = self.sum(*sum, value);
             }
@@ -247,8 +276,8 @@ impl Network {
         self.forward(&sums, 0)
     }
 
-    /// Returns the schedule of these outputs, without what they do not need.
-    fn finish(self, field: Field, inputs: usize, outputs: &[Value]) -> Result<Schedule> {
+    /// Returns for each temporary whether an output needs it.
+    fn needed(&self, outputs: &[NetworkValue]) -> Vec<bool> {
         let mut needed = vec![false; self.temps as usize];
         let mut need = |slot: Slot| {
             if let Slot::Temp(n) = slot {
@@ -266,6 +295,12 @@ impl Network {
                 });
             }
         }
+        needed
+    }
+
+    /// Returns the schedule of these outputs, without what they do not need.
+    fn finish(self, field: Field, inputs: usize, outputs: &[NetworkValue]) -> Result<Schedule> {
+        let needed = self.needed(outputs);
         // The first output that a temporary is takes its place.
         let mut places: Vec<Option<Slot>> = vec![None; self.temps as usize];
         let mut copies = Vec::new();
@@ -302,7 +337,7 @@ impl Network {
     }
 }
 
-fn input(number: u32) -> Value {
+fn input(number: u32) -> NetworkValue {
     Some(Slot::Input(number))
 }
 

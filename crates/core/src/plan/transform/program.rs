@@ -24,7 +24,7 @@
 //! - To add data blocks to parity blocks: inputs are the chunks of the data, the output is the
 //!   chunk of the parity.
 //! - To add data blocks in several calls, the sum is kept from one call to the next. The parity
-//!   blocks are made of it at the end, once instead of in each call.
+//!   blocks are computed from it at the end, once instead of in each call.
 //! - To recover data blocks: the input is the chunk of the parity, multiplied by a factor for each
 //!   row; outputs are the chunks with lost blocks, multiplied by a factor for each block.
 //!
@@ -68,9 +68,9 @@ pub(crate) struct TransformValue {
 pub(crate) struct Chunk {
     /// Number of the first point.
     start: usize,
-    /// The values that lie in memory, by ascending entry. All others are zero, or not wanted.
+    /// The values that lie in memory, by ascending entry. All others are zero or not wanted.
     values: Vec<TransformValue>,
-    /// For each entry, how many values there are before it; one more than there are entries.
+    /// For each entry, the number of values before it; then the number of all values.
     before: Vec<u32>,
 }
 
@@ -185,8 +185,8 @@ impl TransformProgram {
         Self { outputs: Vec::new(), keeps: true, ..program }
     }
 
-    /// Returns the program that makes the parity blocks `rows` of a sum that was kept. The parity
-    /// blocks are the buffers from 0 on.
+    /// Returns the program that computes the parity blocks `rows` from a sum that was kept. The
+    /// parity blocks are the buffers from 0 on.
     pub(crate) fn finish(matrix: LongMatrix, rows: &[usize]) -> Self {
         let program = Self::add(matrix, rows, 0..0);
         Self { adds: false, keeps: true, ..program }
@@ -270,7 +270,7 @@ impl TransformProgram {
     }
 
     /// Whether the sum of the inputs' transforms lies in a buffer that outlasts the program. It is
-    /// the last buffer, after those that are read and written, and has the tiles one after the
+    /// the last buffer, after those that are read and written, and holds the tiles one after the
     /// other.
     pub(crate) fn keeps(&self) -> bool {
         self.keeps
@@ -281,9 +281,9 @@ impl TransformProgram {
         (self.read, self.written)
     }
 
-    /// The number of granules of each entry that are transformed together. In long codes these are
-    /// as many as leave the two tiles of a transform, and the blocks that come next, in the
-    /// second-level cache.
+    /// The number of granules of each entry that are transformed together. In long codes, the
+    /// number is chosen so that the two tiles of a transform and the blocks that come next fit into
+    /// the second-level cache.
     pub(crate) fn tile(&self) -> usize {
         let (bytes, least) = match self.field {
             TransformField::Tower(_) => (TRANSFORM_TILE_BYTES / 3, 1),
@@ -292,15 +292,15 @@ impl TransformProgram {
         (bytes / (self.entries() * self.granule())).clamp(least, MOST_GRANULES)
     }
 
-    /// Whether blocks hold Leopard's symbols: chunks of 64 bytes have the low bytes of 32 symbols,
-    /// and then their high bytes, and bit i of a symbol is the coefficient of element i of the
-    /// basis. Otherwise they hold elements in whole granules.
+    /// Whether blocks hold Leopard's symbols: chunks of 64 bytes hold the low bytes of 32 symbols,
+    /// then their high bytes, and bit i of a symbol is the coefficient of element i of the basis.
+    /// Otherwise they hold elements in whole granules.
     pub(crate) fn is_leopard(&self) -> bool {
         self.field == TransformField::Tower(CantorBasis::Leopard)
     }
 
-    /// Divides the levels into passes of at most `most` levels, the lowest first. There is a pass
-    /// even if there is no level.
+    /// Divides the levels into passes of at most `most` levels, the lowest first. Returns one pass
+    /// even if there are no levels.
     pub(crate) fn passes(&self, most: u32) -> Vec<LevelPass> {
         let count = self.levels.div_ceil(most).max(1);
         let bound = |pass: u32| (self.levels * pass).div_ceil(count);

@@ -1,17 +1,18 @@
-//! The programs that encode a code and that recover lost nodes of it, for any losses and in
-//! n log n operations, equations and all.
+//! The programs that encode a code and that recover its lost nodes, for any losses. They take n log
+//! n operations, solving the equations included.
 //!
-//! **Encoding** takes the data nodes' chunks to the parity nodes' chunks. Where parity has the
-//! first points, chunks have as many entries as there are points before the data. Where data has
-//! them, its number must be a power of two; other numbers are encoded as a recovery of parity.
+//! **Encoding** takes the data nodes' chunks to the parity nodes' chunks. If parity has the first
+//! points, a chunk has one entry for each point before the data. If data has the first points, the
+//! number of data nodes must be a power of two; for other numbers, encoding is a recovery of the
+//! parity.
 //!
 //! **Recovery** (Lin, Al-Naffouri and Han, *FFT algorithm for binary extension finite fields and
 //! its application to Reed-Solomon codes*, 2016, section V). F is the polynomial of a code word, E
 //! the points whose values are unknown, and Λ the polynomial that vanishes on E. The product G =
 //! Λ·F is known at all points: it is zero on E, and a known value times Λ elsewhere. Its degree is
 //! below the number of points, so one inverse transform gives its coefficients. The derivative is
-//! G' = Λ'·F + Λ·F', of which only Λ'·F is left on E. So one transform of G' and a division by Λ'
-//! give the unknown values.
+//! G' = Λ'·F + Λ·F'. On E, Λ is zero, so G' equals Λ'·F there. So one transform of G' and a
+//! division by Λ' give the unknown values.
 //!
 //! The values of Λ and Λ' are products of differences of points, and differences are XORs: the
 //! logarithms of all of them are a convolution, which Walsh and Hadamard's transform takes.
@@ -23,7 +24,7 @@ use crate::define::ones::walsh_hadamard;
 use crate::define::tower::Element;
 use crate::plan::transform::program::{Chunk, TransformProgram, TransformValue};
 
-/// Returns the program that computes the parity nodes of the numbers `rows`, ascending. The data
+/// Returns the program that computes the parity nodes with the numbers `rows`, ascending. The data
 /// nodes are the buffers from 0 on, the parity nodes those after them. `None` if the data nodes
 /// have the first points and their number is not a power of two.
 pub(crate) fn encoding(
@@ -44,8 +45,8 @@ pub(crate) fn encoding(
 }
 
 /// Returns the program that computes the nodes `to` from the nodes `from`, both ascending. `from`
-/// are k nodes, and the buffers from 0 on; `to` are the buffers after them. `None` if the field has
-/// no tables.
+/// are k nodes; they are the buffers from 0 on, and `to` the buffers after them. `None` if the
+/// field has no tables.
 pub(crate) fn recovery(
     field: Field,
     evaluation: &Evaluation,
@@ -138,7 +139,7 @@ mod tests {
         };
         // Two transforms of 32 entries: 160 butterflies, and 64 values.
         assert_eq!(operations(32, 32).0, 160 * 3 + 64);
-        // Two transforms of 64 entries, but for pairs of zeros and of what nobody wants.
+        // Two transforms of 64 entries, except for pairs of zeros and pairs that nobody wants.
         let half = 32 / 2 * 5;
         assert_eq!(operations(32, 32).1, 2 * (half + 32) * 3 + 64 * 6 + 64 + 64);
         assert_eq!(operations(128, 128).0, 7 * 64 * 2 * 3 + 256);

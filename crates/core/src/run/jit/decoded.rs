@@ -295,16 +295,7 @@ impl EmulatedMachine {
                 self.write_word(a, sum)?;
                 self.zero = None;
             }
-            Opcode::XOR => {
-                let (Operand::Register { reg: a }, Operand::Register { reg: b }) = (a, b) else {
-                    return Err("has an operand of an unexpected kind".to_owned());
-                };
-                if (a, b) != (&RegSpec::ecx(), &RegSpec::ecx()) {
-                    return Err("is not how a register is set to zero".to_owned());
-                }
-                self.general[usize::from(RegSpec::rcx().num())] = 0;
-                self.zero = None;
-            }
+            Opcode::XOR => self.set_to_zero(a, b)?,
             Opcode::DEC => {
                 let less = self.read_word(a)?.wrapping_sub(1);
                 self.write_word(a, less)?;
@@ -323,15 +314,24 @@ impl EmulatedMachine {
         Ok(Flow::Next)
     }
 
+    /// Sets a register to zero by its XOR with itself, as the assembler does with rcx alone.
+    fn set_to_zero(&mut self, a: &Operand, b: &Operand) -> Result<()> {
+        let (Operand::Register { reg: a }, Operand::Register { reg: b }) = (a, b) else {
+            return Err("has an operand of an unexpected kind".to_owned());
+        };
+        if (a, b) != (&RegSpec::ecx(), &RegSpec::ecx()) {
+            return Err("is not how a register is set to zero".to_owned());
+        }
+        self.general[usize::from(RegSpec::rcx().num())] = 0;
+        self.zero = None;
+        Ok(())
+    }
+
     fn execute_vector(&mut self, decoded: &Decoded) -> Result<()> {
         self.check_encoding(decoded)?;
         self.counts.vectors += 1;
-        let &Decoded { opcode, ref instruction } = decoded;
-        let [a, b, c, d] = &operands(instruction);
-        // SSE instructions change their first source.
-        let [first, second] = if self.isa == Isa::Ssse3 { [a, b] } else { [b, c] };
-        let broadcasts = instruction.prefixes.evex().is_some_and(|evex| evex.broadcast());
-        let made = match opcode {
+        let [a, b, ..] = &operands(&decoded.instruction);
+        let made = match decoded.opcode {
             Opcode::MOVDQU | Opcode::VMOVDQU | Opcode::VMOVDQU64 => self.read(b, false)?,
             Opcode::MOVNTDQ | Opcode::VMOVNTDQ => {
                 let address = self.address(a)?;
@@ -351,6 +351,19 @@ impl EmulatedMachine {
                 let mask = self.masks[mask(b)?].clone().ok_or("reads a mask without a value")?;
                 mask.into_iter().map(|bit| if bit { 0xFF } else { 0 }).collect()
             }
+            _ => self.compute(decoded)?,
+        };
+        self.write(a, made)
+    }
+
+    /// Returns what an instruction computes from vectors.
+    fn compute(&mut self, decoded: &Decoded) -> Result<Vector> {
+        let &Decoded { opcode, ref instruction } = decoded;
+        let [a, b, c, d] = &operands(instruction);
+        // SSE instructions change their first source.
+        let [first, second] = if self.isa == Isa::Ssse3 { [a, b] } else { [b, c] };
+        let broadcasts = instruction.prefixes.evex().is_some_and(|evex| evex.broadcast());
+        Ok(match opcode {
             Opcode::VPTERNLOGQ => {
                 if *d != (Operand::ImmediateU8 { imm: PARITY }) {
                     return Err("is not the XOR of three".to_owned());
@@ -378,8 +391,7 @@ impl EmulatedMachine {
                 }
                 _ => return Err("is not expected".to_owned()),
             },
-        };
-        self.write(a, made)
+        })
     }
 
     /// Checks that the instruction set has the instruction, in the encoding of its other

@@ -1,5 +1,5 @@
-//! Tells a forked process from its parent, without a system call: one in every call over half a
-//! megabyte would take a twentieth of its time.
+//! Tells a forked process from its parent without a system call. A system call would take a
+//! twentieth of the time of a call over half a megabyte.
 
 #![allow(unsafe_code)]
 
@@ -20,8 +20,8 @@ pub(crate) fn count() -> usize {
     FORKS.load(Ordering::Relaxed)
 }
 
-/// Has the system count the forks. If it has no memory for that, a forked process passes for its
-/// parent.
+/// Asks the system to count the forks. If it lacks the memory for that, a forked process is taken
+/// for its parent.
 #[cfg(unix)]
 fn watch() {
     unsafe extern "C" fn count_one() {
@@ -33,8 +33,8 @@ fn watch() {
         fn pthread_atfork(before: Handler, in_parent: Handler, in_child: Handler) -> i32;
     }
     // SAFETY: this is the function of POSIX. The handler only adds to an atomic number, which is
-    // allowed in a forked process, and stays loaded as long as the program runs or, in a library
-    // that is unloaded, is taken back by the system.
+    // allowed in a forked process. The handler stays loaded as long as the program runs; if it
+    // belongs to a library that is unloaded, the system removes it.
     unsafe { pthread_atfork(None, None, Some(count_one)) };
 }
 

@@ -5,11 +5,12 @@
 //! awake. No call waits for a helper to arrive: the caller works too, and a helper that is late
 //! finds the work done.
 //!
-//! The threads are a pool of rayon's, one fewer than processors, because the caller works too. If
-//! there were one thread more, a thread without work would spin on the processor of a helper.
+//! The threads are a pool of rayon's, one fewer than processors, because the caller works too. With
+//! one thread more, a thread without work would spin on the processor of a helper.
 //!
 //! A forked process has a copy of its parent's memory, but none of its threads. In that copy a lock
-//! may be held for ever by a helper that is not there. So each process makes a pool of its own.
+//! may be held for ever by a helper that does not exist there. So each process makes a pool of its
+//! own.
 
 #![allow(unsafe_code)]
 
@@ -25,7 +26,7 @@ use rayon_core::{ThreadPool, ThreadPoolBuilder};
 use crate::limits::{BURST_GAP, LOOKOUT, LOOKS};
 use crate::run::threads::{forks, place};
 
-/// How many helpers a call can use.
+/// Numbers of helpers that a call can use.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WantedHelpers {
     /// Helpers wanted if they are awake.
@@ -46,7 +47,7 @@ impl WantedHelpers {
 pub(crate) struct Seat {
     /// Number of the seat: 0 is the caller, helpers count from 1.
     pub(crate) number: usize,
-    /// How many helpers may join.
+    /// Number of helpers that may join.
     pub(crate) helpers: usize,
 }
 
@@ -61,13 +62,14 @@ pub(crate) fn with_helpers(wanted: WantedHelpers, work: &(dyn Fn(Seat) + Sync)) 
     HelperPool::of_this_process().run(wanted, work);
 }
 
-/// Stands for no processor.
+/// Marks that there is no processor.
 const NOWHERE: usize = usize::MAX;
 
 struct HelperPool {
-    /// The process that the helpers belong to, by the number of forks that led to it.
+    /// The process that the helpers belong to, identified by the number of forks that led to it.
     process: usize,
-    /// The threads of helpers, which begin when the first is woken; `None` if there can be none.
+    /// The threads of helpers, which are started when the first one is woken; `None` if threads
+    /// cannot be started.
     threads: OnceLock<Option<ThreadPool>>,
     jobs: Mutex<Vec<Arc<HelperJob>>>,
     /// Number of jobs posted so far.
@@ -103,8 +105,8 @@ impl HelperPool {
         Self::of(forks::count(), &LATEST)
     }
 
-    /// Returns the pool of `process`. If `latest` is no pool, or that of the process from which
-    /// this one was forked, makes a new one. Pools are never dropped.
+    /// Returns the pool of `process`. Makes a new pool if `latest` is null, or is the pool of the
+    /// process from which this one was forked. Pools are never dropped.
     fn of(process: usize, latest: &AtomicPtr<Self>) -> &'static Self {
         loop {
             let found = latest.load(Ordering::Acquire);
@@ -125,7 +127,7 @@ impl HelperPool {
         }
     }
 
-    /// Does what [`with_helpers`] says.
+    /// Implements [`with_helpers`].
     fn run(&'static self, wanted: WantedHelpers, work: &(dyn Fn(Seat) + Sync)) {
         let lookouts = self.lookouts.load(Ordering::Relaxed);
         let waking = if self.is_in_a_burst() { wanted.awake } else { wanted.asleep };
@@ -167,8 +169,8 @@ impl HelperPool {
     /// Lets helpers join `work` until the returned value is dropped.
     fn post<'a>(&'a self, work: &'a (dyn Fn(Seat) + Sync), helpers: usize) -> Posted<'a> {
         // SAFETY: only the lifetime is changed. `HelperJob::help` follows the pointer only between
-        // entering and leaving the job. `Posted` does not outlive `work`; from its drop on it lets
-        // no one enter, and it waits there until all have left.
+        // entering and leaving the job. `Posted` does not outlive `work`; its drop closes the job
+        // to new threads and waits until all have left.
         let work = unsafe {
             std::mem::transmute::<*const (dyn Fn(Seat) + Sync + 'a), *const (dyn Fn(Seat) + Sync)>(
                 work,
@@ -185,7 +187,8 @@ impl HelperPool {
         Posted { pool: self, job }
     }
 
-    /// Wakes more helpers, as long as there is a processor for each besides the caller's.
+    /// Wakes more helpers, as long as there is a processor for each of them besides the caller's
+    /// processor.
     fn wake(&'static self, helpers: usize) {
         for _ in 0..helpers {
             let Some(threads) = self.threads() else { return };
@@ -250,15 +253,15 @@ impl HelperPool {
 /// Work that helpers may take part in.
 struct HelperJob {
     work: *const (dyn Fn(Seat) + Sync),
-    /// Number of helpers for whom there is work, and number of seats taken (more than `helpers` if
-    /// some came too late).
+    /// Number of helpers that the job has work for, and number of seats taken (more than `helpers`
+    /// if some helpers came too late).
     helpers: usize,
     seats: AtomicUsize,
     /// Number of helpers inside the job; the bit [`CLOSED`] is set once the job is closed.
     inside: AtomicUsize,
 }
 
-/// The bit of `HelperJob::inside` that says that no one may enter any more.
+/// The bit of `HelperJob::inside` that closes the job: threads may no longer enter.
 const CLOSED: usize = 1 << (usize::BITS - 1);
 
 // SAFETY: `work` may be called on any thread, and is called only under the rules of
@@ -278,7 +281,7 @@ impl HelperJob {
     fn help(&self, seat: Seat) {
         let inside = Inside::enter(&self.inside);
         if inside.is_open {
-            // SAFETY: `Posted` keeps what `work` points to until this thread has left.
+            // SAFETY: `Posted` keeps the closure behind `work` alive until this thread has left.
             unsafe { (*self.work)(seat) };
         }
     }

@@ -2,11 +2,11 @@
 //!
 //! A call's work can be split in four ways (Jugan, *Multi-threaded erasure coding in Jerasure*): by
 //! stripe, by node that is computed, by columns of the packets, or by packet rows. By stripe, every
-//! thread runs the same program over a part of each buffer, whatever the number of threads, and no
-//! thread reads or writes what another thread touches. In the other ways every thread has a program
-//! of its own, over whole buffers. By node and by row, all threads read all sources, and each
-//! thread repeats the XORs that the programs could share. In the word layout a column is a range of
-//! bytes of every packet, so all threads run the same program over it.
+//! thread runs the same program over a part of each buffer, whatever the number of threads, and
+//! these parts are disjoint. In the other ways every thread has a program of its own, over whole
+//! buffers. By node and by row, all threads read all sources, and each thread repeats the XORs that
+//! the programs could share. In the word layout a column is a range of bytes of every packet, so
+//! all threads run the same program over it.
 
 pub(crate) mod forks;
 pub(crate) mod helpers;
@@ -71,18 +71,18 @@ impl std::str::FromStr for Split {
     }
 }
 
-/// How many threads a call may use, and how many bytes of buffers each should have at least.
+/// Largest number of threads of a call, and smallest number of bytes of buffers for each.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Threads {
-    /// Largest number of threads; `None` means as many as the machine has.
+    /// Largest number of threads; `None` means as many as the machine has processors.
     pub(crate) most: Option<NonZeroUsize>,
     /// Bytes of buffers for each thread in a burst of calls. A thread that must be woken for a
-    /// single call should have up to [`WAKING`] times as many.
+    /// single call should have up to [`WAKING`] times this number.
     pub(crate) bytes_each: usize,
 }
 
-/// Factor on the bytes for each thread of a call that belongs to no burst, because that call must
-/// wake the thread. The result is capped at [`BYTES_TO_WAKE`].
+/// Factor on the bytes for each thread of a call outside a burst, because that call must wake the
+/// thread. The result is capped at [`BYTES_TO_WAKE`].
 const WAKING: usize = BYTES_TO_WAKE / BYTES_A_THREAD;
 
 impl Threads {
@@ -98,8 +98,8 @@ impl Threads {
     }
 }
 
-/// Largest number of threads that may run: `most`, or as many as the machine has; 1 where there are
-/// no threads.
+/// Largest number of threads that may run: `most`, or as many as the machine has processors; 1 on
+/// targets without threads.
 pub(crate) fn thread_count(most: Option<NonZeroUsize>) -> usize {
     if !HAS_THREADS {
         return 1;
@@ -219,8 +219,8 @@ mod tests {
         assert_eq!(wanted(1, 32), (3, 3));
     }
 
-    /// Every stripe is in one column, whose thread alone runs it, also in a last packet that ends
-    /// before some columns begin.
+    /// Every stripe is in exactly one column, and only that column's thread runs it, also in a last
+    /// packet that ends before some columns begin.
     #[test]
     fn columns_are_the_same_stripes_of_every_packet() {
         for (stripes, packet, columns) in

@@ -1,6 +1,6 @@
 //! The processors that threads run on.
 //!
-//! A helper that is woken on the processor of its caller helps nobody: both take turns. On a
+//! A helper that is woken on the processor of its caller does not help: the two take turns. On a
 //! machine with two processors, Linux sometimes wakes a helper there again and again, although the
 //! other processor is idle; the process then uses one processor. So a helper that finds itself on
 //! its caller's processor moves to another one, where the next wake-up finds it.
@@ -13,7 +13,7 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity}
 
 /// Returns the number of processors that this process may use.
 pub(super) fn processors() -> usize {
-    // No lock, which a forked process would find held for ever.
+    // A lock might be held for ever in a forked process, so there is none.
     static COUNT: AtomicUsize = AtomicUsize::new(0);
     match COUNT.load(Ordering::Relaxed) {
         0 => {
@@ -26,7 +26,7 @@ pub(super) fn processors() -> usize {
 }
 
 /// Returns the number of the processor on which this thread runs; `None` if the system does not
-/// tell.
+/// report it.
 #[cfg(target_os = "linux")]
 pub(super) fn current() -> Option<usize> {
     Some(sched_getcpu())
@@ -42,7 +42,8 @@ pub(super) fn leave(cpu: usize) {
         others.unset(cpu);
     }
     if others.count() > 0 && sched_setaffinity(None, &others).is_ok() {
-        // This set was allowed a moment ago. If it no longer is, the thread stays where it is.
+        // This set was allowed a moment ago. If it is no longer allowed, the thread stays where it
+        // is.
         let _ = sched_setaffinity(None, &allowed);
     }
 }

@@ -6,7 +6,7 @@
 //! because blocks at equal distances, as in one large object, would compete for the same few sets
 //! of the cache. So memory is read once and written once, with non-temporal stores where that pays.
 //! Inputs are prefetched into the second-level cache long before they are read, for two reasons:
-//! the processor's own prefetcher does not detect streams that are left after so few lines, and
+//! the processor's own prefetcher does not detect streams that end after so few lines, and
 //! otherwise a tile's reads from memory and its writes to memory would take turns.
 
 use std::ops::Range;
@@ -22,7 +22,7 @@ const LANES: usize = 4;
 /// Memory of one call.
 pub(crate) struct BlockMemory {
     inputs: Vec<*const u8>,
-    /// Null where the caller does not want the block.
+    /// Null if the caller does not want the block.
     outputs: Vec<*mut u8>,
     bytes: Range<usize>,
     tile: usize,
@@ -66,8 +66,8 @@ impl BlockMemory {
     }
 }
 
-/// Distance of byte `start` of all outputs from the beginning of its cache line, if all outputs
-/// agree.
+/// Distance of byte `start` of each output from the beginning of its cache line, if it is the same
+/// for all outputs.
 fn common_misalignment(outputs: &[*mut u8], start: usize) -> Option<usize> {
     let outputs = outputs.iter().filter(|output| !output.is_null());
     let mut all = outputs.map(|output| output.wrapping_add(start).addr() % LINE);
@@ -150,7 +150,7 @@ fn fetch<V: Streaming>(
     lines.for_each(|line| V::prefetch(start.wrapping_sub(before).wrapping_add(line)));
 }
 
-/// Where the result of a step goes.
+/// The destination of a step's result.
 struct ResultPlace {
     cell: *mut u8,
     output: *mut u8,

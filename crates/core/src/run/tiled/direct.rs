@@ -1,9 +1,9 @@
 //! The direct kernels: sums of packets, and of multiples of words, whose terms are data.
 //!
 //! A block of vectors of every output is summed in registers before the next block begins. In long
-//! packets the vectors of a block lie side by side. Packets shorter than a block have one vector
-//! after the other taken from as many strips as a block has vectors, so that looking a term up
-//! costs little beside adding it.
+//! packets the vectors of a block lie side by side. If packets are shorter than a block, the
+//! vectors of a block come from as many strips, one from each, and the packet is processed vector
+//! by vector. So looking a term up costs little compared with adding it.
 
 use std::ops::Range;
 
@@ -148,7 +148,7 @@ impl PacketTerms<'_> {
         for (output, &end) in memory.outputs.iter().zip(self.ends) {
             let terms = &self.inputs[start..end as usize];
             let at = |term: u32| memory.inputs[term as usize].wrapping_add(offset);
-            // SAFETY: the caller's contract; a sum has a term at least.
+            // SAFETY: the caller's contract; a sum has at least one term.
             unsafe {
                 let mut sums = load::<V, LANES>(at(terms[0]), step);
                 for &term in &terms[1..] {
@@ -168,8 +168,8 @@ impl PacketTerms<'_> {
 }
 
 /// Computes words of a byte by products or by a transform: the kernel for every instruction set.
-/// `GROUP` is the number of entries of a transform that a pass holds in registers; for the others
-/// see [`run_products`].
+/// `GROUP` is the number of entries of a transform that a pass holds in registers; for the other
+/// parameters see [`run_products`].
 ///
 /// # Safety
 /// As [`run_products`]. A transform's buffers are the inputs and the outputs.
@@ -199,8 +199,8 @@ pub(super) unsafe fn run_words<
     unsafe { run_transform::<V, M, GROUP, 1>(program, &memory_of_transform, 0..memory.strips) }
 }
 
-/// Adds multiples of words of a byte. `OUTPUTS` sums of
-/// `LANES` vectors each are kept in registers. Packets are all that a strip has.
+/// Adds multiples of words of a byte. `OUTPUTS` sums of `LANES` vectors each are kept in registers.
+/// A strip is a single packet.
 ///
 /// # Safety
 /// As [`DirectRunner`](super::DirectRunner); `V`'s instruction set is available, and vectors divide
@@ -247,7 +247,7 @@ impl<V: Vector, M: Multiplier<V>> DirectProducts<'_, V, M> {
     /// Computes some columns of the outputs.
     ///
     /// # Safety
-    /// As [`run_products`]; the columns are whole vectors, of which all cells are valid.
+    /// As [`run_products`]; the columns are whole vectors, and all cells are valid for them.
     #[inline(always)]
     unsafe fn run<const OUTPUTS: usize, const LANES: usize>(
         &self,
@@ -269,7 +269,7 @@ impl<V: Vector, M: Multiplier<V>> DirectProducts<'_, V, M> {
     /// Computes `LANES` vectors of the outputs from byte `column` on.
     ///
     /// # Safety
-    /// All cells are valid for these vectors; there is an input at least, and for each output a
+    /// All cells are valid for these vectors; there is at least one input, and for each output a
     /// factor for each input.
     #[inline(always)]
     unsafe fn block<const OUTPUTS: usize, const LANES: usize>(

@@ -1,11 +1,10 @@
 //! The tiled kernel, written once for every vector type.
 //!
-//! An operation is run over a *tile* before the next operation begins: a few stripes where packets
-//! are small, part of a packet where they are large. A tile is so small that all cells of the
-//! schedule stay in the first- and second-level caches, and large enough to hide the cost of
-//! interpreting an operation. Temporaries live in a scratch, one tile each. This kernel runs any
-//! schedule on any machine. (The papers ran operations of two operands over whole packets:
-//! `packets.rs`.)
+//! An operation is run over a *tile* before the next operation begins: a few stripes if packets are
+//! small, part of a packet if they are large. A tile is so small that all cells of the schedule
+//! stay in the first- and second-level caches, and large enough to hide the cost of interpreting an
+//! operation. Temporaries live in a scratch, one tile each. This kernel runs any schedule on any
+//! machine. (The papers ran operations of two operands over whole packets: `packets.rs`.)
 //!
 //! Words are multiplied bit by bit: the product is the sum, over the set bits of the word, of the
 //! constant's product with that bit. That is a plain loop over the words of a tile, which the
@@ -30,8 +29,8 @@ pub(crate) struct Tiles {
     word: usize,
     /// Range of bytes of each packet that the program handles.
     columns: usize,
-    /// Whether every buffer is one stream of packets, each handled whole, so that the stripes need
-    /// not be told apart.
+    /// Whether every buffer is one stream of packets, each handled whole, so that stripes can be
+    /// handled together.
     flat: bool,
     tile: usize,
 }
@@ -45,7 +44,7 @@ struct TiledOp {
     factor: Option<Multiples>,
 }
 
-/// Where the bytes of a cell lie.
+/// The place of a cell's bytes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum CellOperand {
     /// At `offset` in every strip of `strip` bytes of a buffer.
@@ -179,8 +178,8 @@ impl CellOperand {
     }
 }
 
-/// Assigns tiles of the scratch to temporaries. A temporary takes over the tile of one whose last
-/// use is over, if there is one.
+/// Assigns tiles of the scratch to temporaries. A temporary takes over the tile of another
+/// temporary whose last use is over, if there is one.
 pub(super) struct ScratchPlaces {
     of_temps: Vec<usize>,
     count: usize,
@@ -234,7 +233,7 @@ fn tile_bytes(cells: usize) -> usize {
 /// Multiplies `stripes` pieces of `length` bytes, in place.
 ///
 /// # Safety
-/// The target is valid for reading and writing its pieces, and nobody else touches them.
+/// The target is valid for reading and writing its pieces, and no other code accesses them.
 #[inline(always)]
 unsafe fn multiply_all(
     target: CellCursor,

@@ -1,10 +1,10 @@
 //! Tiled kernels: run schedules operation by operation, on any machine.
 //!
-//! They serve until a program has been compiled, and wherever compiling is not allowed. Each kernel
-//! is one algorithm ([`generic`], [`direct`] for sums without a schedule, [`blocks`] for LT codes,
-//! [`transform`] for long codes and wide ones) over the [`vector::Vector`] trait; an instruction
-//! set is a thin facade that enables its features around them. The lab's kernels (`packets`) cut no
-//! packet into tiles.
+//! They run programs until these have been compiled, and wherever compiling is not allowed. Each
+//! kernel is one algorithm ([`generic`], [`direct`] for sums without a schedule, [`blocks`] for LT
+//! codes, [`transform`] for long codes and wide ones) over the [`vector::Vector`] trait; the file
+//! of an instruction set is a thin facade that enables its features around them. The lab's kernels
+//! (`packets`) do not divide packets into tiles.
 
 #![allow(unsafe_code)]
 
@@ -53,7 +53,7 @@ pub(crate) struct Runners {
     ///
     /// Its safety contract: the numbers of inputs and outputs are the program's. Each input is
     /// valid for the bytes of the blocks, and each output is null or valid for these bytes. No
-    /// other thread touches these bytes of the outputs or writes those of the inputs.
+    /// other thread accesses these bytes of the outputs or writes those of the inputs.
     pub(crate) blocks: unsafe fn(&BlockProgram, &BlockMemory),
     /// Adds packets.
     ///
@@ -83,7 +83,7 @@ pub(crate) type DirectRunner = unsafe fn(&Terms, &DirectMemory<'_>);
 ///
 /// Its safety contract: the places of `memory` are the program's buffers, each valid for its length
 /// (for writing if the program writes it). Outputs to which values are added hold whole granules up
-/// to the end of the range. No other thread touches these granules of the outputs or writes those
+/// to the end of the range. No other thread accesses these granules of the outputs or writes those
 /// of the inputs.
 pub(crate) type TransformRunner = unsafe fn(&TransformProgram, &Memory<'_>, Range<usize>);
 
@@ -91,7 +91,8 @@ pub(crate) type TransformRunner = unsafe fn(&TransformProgram, &Memory<'_>, Rang
 pub(crate) struct Tiled {
     program: Tiles,
     runners: Runners,
-    /// Why no compiled kernel runs the program, if one was intended to.
+    /// Why this kernel runs the program instead of a compiled one; `None` if no compiled kernel was
+    /// intended.
     reason: Option<&'static str>,
 }
 
@@ -100,7 +101,7 @@ impl Tiled {
         Self { program: Tiles::new(program), runners, reason: None }
     }
 
-    /// Says why no compiled kernel runs the program.
+    /// Records why this kernel runs the program instead of a compiled one.
     pub(crate) fn because(self, reason: &'static str) -> Self {
         Self { reason: Some(reason), ..self }
     }

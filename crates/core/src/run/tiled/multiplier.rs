@@ -26,18 +26,19 @@ pub(super) unsafe trait Multiplier<V: Vector> {
     /// The processor has the instruction set.
     unsafe fn times(vector: V, factor: &Self::Factor) -> V;
 
-    /// Does work in a function of its own, in which the instruction set is enabled. A kernel of
-    /// many variants does each in this way: one function with all of them takes a compiler minutes.
+    /// Does work in a separate function, in which the instruction set is enabled. A kernel with
+    /// many variants runs each variant in this way: one function with all of them takes a compiler
+    /// minutes.
     ///
     /// # Safety
     /// The processor has the instruction set; the rest is the work's contract.
     unsafe fn apart<W: VectorWork>(work: W);
 }
 
-/// Work on vectors, that is inlined where an instruction set is enabled.
+/// Work on vectors that is inlined into a function in which an instruction set is enabled.
 pub(super) trait VectorWork {
     /// # Safety
-    /// Whoever makes the work says when it may be done.
+    /// The type that implements this trait states when its work may be done.
     unsafe fn run(self);
 }
 
@@ -58,14 +59,14 @@ struct AllFactors<T> {
 }
 
 impl<T> AllFactors<T> {
-    /// Returns those of a field, which is one of the two.
+    /// Returns the factors of a field, which is one of the two.
     #[inline(always)]
     fn of(&'static self, field: Field) -> &'static [T; 256] {
         if field.has_powers() { &self.usual } else { &self.cantor }
     }
 }
 
-/// Defines the factors of all bytes, in the form that a function gives a map of bytes.
+/// Defines the factors of all bytes, in the form that a given function gives to a map of bytes.
 macro_rules! all_factors {
     ($form:expr) => {
         AllFactors {
@@ -81,8 +82,8 @@ fn of_all_bytes<T>(field: Field, form: impl Fn(ByteMap) -> T) -> [T; 256] {
 }
 
 /// Maps of bytes from symbols of Leopard's long codes to elements of the tower, and back. Each has
-/// the parts that take low bytes to low bytes, high bytes to low bytes, and high bytes to high
-/// bytes. Low bytes stand for elements of GF(2^8), so they do not touch high bytes.
+/// three parts, which take low bytes to low bytes, high bytes to low bytes, and high bytes to high
+/// bytes. Low bytes stand for elements of GF(2^8), so they do not affect high bytes.
 pub(super) type LeopardMaps<T> = [[T; 3]; 2];
 
 fn leopard_maps<T>(form: impl Fn(ByteMap) -> T) -> LeopardMaps<T> {

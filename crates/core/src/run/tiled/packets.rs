@@ -2,11 +2,11 @@
 //! data word.
 //!
 //! These kernels are for the lab. They repeat the conditions under which papers measured packet
-//! sizes and orders of operations, so that the papers' findings can be tried on machines of today.
-//! Every operation is taken apart into steps of two operands: the first source of a target is
-//! copied, each further one is XORed into it. A step runs over a whole packet, stripe by stripe,
-//! with plain loads and stores of one width: nothing is cut into tiles, no sum stays in a register,
-//! and nothing bypasses the cache.
+//! sizes and orders of operations, so that the papers' findings can be checked on present machines.
+//! Every operation is divided into steps of two operands: the first source of a target is copied,
+//! each further one is XORed into it. A step runs over a whole packet, stripe by stripe, with plain
+//! loads and stores of one width: packets are not divided into tiles, sums do not stay in
+//! registers, and nothing bypasses the cache.
 //!
 //! - *Packetwise*: a step is one pass over one packet. This is Algorithm 1 of Luo, Xu and Plank,
 //!   *An Efficient XOR-Scheduling Algorithm for Erasure Codes Encoding* (2009), and Jerasure runs a
@@ -198,10 +198,10 @@ impl Packets {
     }
 }
 
-/// Takes an operation apart: kind, source and target of each step. If the target shares the memory
-/// of one of the sources, that source needs no step, because its bytes are there already. A sum is
-/// multiplied in place; a single source is multiplied on its way to the target. What multiplies is
-/// added to `products`.
+/// Divides an operation into steps: kind, source and target of each. If the target shares the
+/// memory of one of the sources, that source needs no step, because its bytes are already in place.
+/// A sum is multiplied in place; a single source is multiplied on its way to the target. The
+/// multiplications are added to `products`.
 fn steps(program: &Program, op: &Op, products: &mut Vec<Product>) -> Vec<(StepKind, Slot, Slot)> {
     let mut steps: Vec<(StepKind, Slot, Slot)> = sum_steps(program, op).collect();
     if let Some(field) = program.schedule().field().filter(|_| op.factor != 1) {
@@ -215,7 +215,7 @@ fn steps(program: &Program, op: &Op, products: &mut Vec<Product>) -> Vec<(StepKi
     steps
 }
 
-/// Takes the sum of an operation apart.
+/// Divides the sum of an operation into steps.
 fn sum_steps(program: &Program, op: &Op) -> impl Iterator<Item = (StepKind, Slot, Slot)> {
     let target = op.target;
     let place = program.location(target);
@@ -293,8 +293,8 @@ unsafe fn pass<V: Vector, const N: usize, const COPY: bool>(
     }
 }
 
-/// Runs over the whole vectors from byte `at` on, one at a time, and returns the first byte that is
-/// left. The fence, which costs no instruction, keeps the compiler from joining neighbouring
+/// Runs over the whole vectors from byte `at` on, one at a time, and returns the first byte after
+/// them. The fence, which costs no instruction, keeps the compiler from joining neighbouring
 /// vectors and from calling `memcpy` for a copy.
 ///
 /// # Safety

@@ -1,14 +1,14 @@
-//! Products of words by a constant, as libraries of 2009 computed them. They are for the lab.
+//! Products of words and a constant, as libraries of 2009 computed them. They are for the lab.
 //!
 //! - *Doubling* is H. Peter Anvin's, from *The mathematics of RAID-6* (2007): a register of 64 bits
-//!   holds several words of the field. One shift doubles them all. The words whose top bit was set
-//!   then get the field's polynomial, selected by a mask that two shifts and a subtraction make of
-//!   the top bits.
-//! - Any other constant has *tables*, one for each byte of a word: each byte is looked up, and what
-//!   is found is summed up. Jerasure and zfec do this for words of 8 bits.
+//!   holds several words of the field. One shift doubles them all. The field's polynomial is then
+//!   added to the words whose top bit was set. A mask selects these words; two shifts and a
+//!   subtraction make it from the top bits.
+//! - Any other constant has *tables*, one for each byte of a word: each byte is looked up, and the
+//!   entries are summed up. Jerasure and zfec do this for words of 8 bits.
 //!
-//! So a code whose only factor is 2 is fast (Q of RAID-6, by Horner's rule), and the same code is
-//! not when it decodes two data nodes, which takes other factors.
+//! So a code whose only factor is 2 is fast (Q of RAID-6, by Horner's rule). The same code is slow
+//! when it decodes two data nodes, which takes other factors.
 
 use std::sync::atomic::{Ordering, compiler_fence};
 
@@ -21,7 +21,7 @@ const REGISTER: usize = 8;
 /// Multiplication of words by a constant, which is not 1.
 pub(super) enum Product {
     Double(Doubling),
-    /// Words of one byte: the product of each.
+    /// Words of one byte: the product of each value.
     Bytes(Box<[u8; 256]>),
     /// Words of two bytes: for each of their bytes, its share of the product.
     Pairs(Box<[[u32; 256]; 2]>),
@@ -29,13 +29,13 @@ pub(super) enum Product {
     Quads(Box<[[u32; 256]; 4]>),
 }
 
-/// What doubles all words of a register.
+/// The constants that double all words of a register.
 pub(super) struct Doubling {
     /// Bits of a word.
     width: u32,
     /// The top bit of each word.
     tops: u64,
-    /// In each word, what x to the power of `width` is in the field.
+    /// In each word, the element x^`width` of the field.
     overflow: u64,
 }
 
@@ -143,7 +143,8 @@ mod tests {
     use super::*;
     use crate::define::symbols::WORD_WIDTHS;
 
-    /// Every kind of product, over lengths that are no whole registers, in place and not.
+    /// Every kind of product, over lengths that are not whole registers, in place and to another
+    /// buffer.
     #[test]
     fn products_are_those_of_the_field() {
         let fields = WORD_WIDTHS.map(|width| Field::new(width as u32).unwrap());

@@ -31,10 +31,10 @@ use crate::run::tiled::multiplier::{Multiplier, VectorWork};
 use crate::run::tiled::vector::{Streaming, Vector};
 
 /// For every point, the three bytes by which it multiplies ([`Element::factors`]).
-type Points = LazyLock<Vec<[u8; 3]>>;
+type PointFactors = LazyLock<Vec<[u8; 3]>>;
 
-static OWN_POINTS: Points = LazyLock::new(|| points(CantorBasis::Own));
-static LEOPARD_POINTS: Points = LazyLock::new(|| points(CantorBasis::Leopard));
+static OWN_POINTS: PointFactors = LazyLock::new(|| points(CantorBasis::Own));
+static LEOPARD_POINTS: PointFactors = LazyLock::new(|| points(CantorBasis::Leopard));
 
 fn points(basis: CantorBasis) -> Vec<[u8; 3]> {
     (0..ELEMENTS).map(|number| basis.point(number).factors()).collect()

@@ -1,9 +1,10 @@
 //! The base codes C and C̄ of a group. A base code may be of any family of this crate that gives k
-//! data nodes and m2 parity nodes with equally many rows, any m2 of which may be lost. If the
-//! family is in the word layout, the group stores the bits of its symbols in packets.
+//! data nodes and m2 parity nodes, all with the same number of rows, and survives the loss of any
+//! m2 nodes. If the family is in the word layout, the group stores the bits of its symbols in
+//! packets.
 //!
-//! Parameters of a spec that are not the group's own are C's. They also apply to C̄ if it is of the
-//! same family, unless `bar-KEY` says otherwise.
+//! Parameters of a spec that do not belong to the group belong to C. They also apply to C̄ if it is
+//! of the same family, unless `bar-KEY` gives another value.
 
 use crate::define::cells::{CellId, NodeId, Role};
 use crate::define::code::Code;
@@ -149,7 +150,7 @@ fn sizes(family: &str, k: usize, m2: usize) -> Spec {
     if WITHOUT_M.contains(&family) { spec } else { spec.with("m", m2) }
 }
 
-/// Parameters of a base code's canonical spec that the group's spec does not contain anyway.
+/// Parameters of a base code's canonical spec that the group's spec does not already contain.
 fn parameters(spec: &Spec) -> impl Iterator<Item = (&str, &str)> {
     spec.parameters().filter(|(key, _)| !OWN.contains(key))
 }

@@ -18,7 +18,8 @@ pub(super) enum Interleave {
     /// parity evenly. Stage two has its own nodes.
     First,
     /// All symbols are rotated over all nodes, by m2 - m more with each stripe. This spreads the
-    /// parity of stage two evenly, and its reads too, which are the rest of the last stripes.
+    /// parity of stage two evenly, and also its reads: the data and the first parity of the last
+    /// stripes.
     All,
 }
 
@@ -65,7 +66,7 @@ impl DpgShape {
             )));
         }
         let shape = Self { k, m, m2, interleave: Interleave::read(spec)? };
-        // Refuses what no width allows before base codes are made.
+        // Refuses groups that are too big at any width, before base codes are made.
         shape.expect_size(spec, 1)?;
         Ok(shape)
     }
@@ -84,7 +85,8 @@ impl DpgShape {
         )))
     }
 
-    /// Whether stage two can read less than all data, so that parities are added to others.
+    /// Whether stage two can read less than all data. Only then are parities of some stripes added
+    /// to those of others.
     pub(super) fn is_coupled(self) -> bool {
         self.m2 < self.k + self.m
     }

@@ -15,7 +15,7 @@ use blake3::hazmat::{
 };
 use blake3::{CHUNK_LEN, Hasher};
 
-use crate::format::Digest;
+use crate::object::format::Digest;
 
 const CHUNK: u64 = CHUNK_LEN as u64;
 

@@ -149,16 +149,17 @@ use std::ffi::OsStr;
 use std::fmt;
 use std::str::FromStr;
 
+use crate::error::{Error, Result};
 use crc_fast::{CrcAlgorithm, checksum};
 use minicbor::{Decode, Encode};
-use paritas_store::error::{Error, Result};
 
-use crate::geometry::MAX_PACKET;
-use paritas_store::place::attributes::{STORED_MODE, Timestamp};
-use paritas_store::place::system::{name_bytes, name_of};
+use crate::object::geometry::{MAX_PACKET, Part};
+use crate::place::attributes::{STORED_MODE, Timestamp};
+use crate::place::system::{name_bytes, name_of};
 
 const MAGIC: [u8; 8] = *b"\x89PRTS\r\n\x1a";
-pub(crate) const END_MAGIC: [u8; 8] = *b"\x1a\n\rSTRP\x89";
+/// The last bytes of a shard file: the magic number reversed.
+pub const END_MAGIC: [u8; 8] = *b"\x1a\n\rSTRP\x89";
 /// Version of records that have no keys of later versions.
 const VERSION: u16 = 1;
 /// Version of records that state a later stage.
@@ -166,12 +167,13 @@ const STAGED_VERSION: u16 = 2;
 /// Version of records that state the mode of the source, or when it changed.
 const ATTRIBUTED_VERSION: u16 = 3;
 /// Length in bytes of magic, version, kind, and length of the body.
-pub(crate) const PREFIX: usize = 16;
-pub(crate) const TRAILER: usize = 16;
+pub const PREFIX: usize = 16;
+/// Length in bytes of what follows the footer's record: its length and the end magic.
+pub const TRAILER: usize = 16;
 const CRC: usize = 8;
 const MAX_BODY: usize = 1 << 20;
 /// Largest length, in bytes, of a record that is read.
-pub(crate) const MAX_RECORD: usize = PREFIX + MAX_BODY + CRC;
+pub const MAX_RECORD: usize = PREFIX + MAX_BODY + CRC;
 const MAX_NAME: usize = 255;
 /// Names of the layouts of a lane's bytes.
 const LAYOUTS: [&str; 2] = ["packets", "words"];
@@ -248,29 +250,39 @@ impl FromStr for ObjectId {
 /// The part that all records of all shards of an object have in common.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Encode, Decode)]
 #[cbor(map)]
-pub(crate) struct Identity {
+pub struct Identity {
+    /// The code's canonical spec.
     #[n(0)]
     pub spec: String,
+    /// The numbers which with the spec give the generator matrix for ever.
     #[n(1)]
     pub pin: Vec<(String, Vec<u64>)>,
+    /// The digest of generator and placement ([`describe`]).
     #[n(2)]
     pub description: Digest,
     #[n(3)]
     layout: String,
+    /// Bytes of a packet.
     #[n(4)]
     pub packet: u32,
+    /// Stripes of a full segment.
     #[n(5)]
     pub stripes: u32,
+    /// The object's id.
     #[n(6)]
     pub object: ObjectId,
     #[cbor(n(7), with = "minicbor::bytes")]
     name: Vec<u8>,
+    /// Number of shards after the last stage: the nodes of the code.
     #[n(8)]
     pub shards: u32,
+    /// The length that the writer expected, if it could know.
     #[n(9)]
     pub length_hint: Option<u64>,
+    /// The mode of the source.
     #[n(10)]
     pub mode: Option<u32>,
+    /// The time of the source's last change.
     #[n(11)]
     pub modified: Option<Timestamp>,
 }
@@ -278,9 +290,11 @@ pub(crate) struct Identity {
 /// The facts about an object that are known once all of it has been read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Encode, Decode)]
 #[cbor(map)]
-pub(crate) struct Total {
+pub struct Total {
+    /// The object's length in bytes.
     #[n(0)]
     pub length: u64,
+    /// The digest of its bytes.
     #[n(1)]
     pub digest: Digest,
 }
@@ -288,11 +302,14 @@ pub(crate) struct Total {
 /// A front header (without total) or a footer (with it).
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 #[cbor(map)]
-pub(crate) struct Record {
+pub struct Record {
+    /// What all records of the object have in common.
     #[n(0)]
     pub identity: Identity,
+    /// The index of the shard, from 0.
     #[n(1)]
     pub shard: u32,
+    /// Length and digest of the object, in a footer.
     #[n(2)]
     pub total: Option<Total>,
     /// The stage of the part, if it is not the first.
@@ -302,14 +319,16 @@ pub(crate) struct Record {
 
 /// The position of a record in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum RecordKind {
+pub enum RecordKind {
+    /// At the beginning of the file.
     Front = 1,
+    /// At its end.
     Footer = 2,
 }
 
 /// The reason why bytes are not a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum RecordFlaw {
+pub enum RecordFlaw {
     /// There is no magic, so the bytes may be those of any file.
     NoMagic,
     /// A record of a version that this reader does not know.
@@ -363,6 +382,11 @@ impl Identity {
         &self.layout
     }
 
+    /// Returns the record of a part: a footer if there is a total, otherwise a front header.
+    pub fn record(&self, part: Part, total: Option<Total>) -> Record {
+        Record::new(self.clone(), part.shard as u32, part.stage, total)
+    }
+
     fn check(&self) -> Result<(), String> {
         check_name(&self.name)?;
         if !LAYOUTS.contains(&&*self.layout) {
@@ -385,7 +409,7 @@ impl Identity {
 }
 
 /// Refuses a name that is not the base name of a file.
-pub(crate) fn check_name(name: &[u8]) -> Result<(), String> {
+pub fn check_name(name: &[u8]) -> Result<(), String> {
     let length = name.len();
     match name {
         b"" | b"." | b".." => Err("a name that is empty, `.` or `..`".to_owned()),
@@ -396,12 +420,12 @@ pub(crate) fn check_name(name: &[u8]) -> Result<(), String> {
 }
 
 /// Returns the layout of a code.
-pub(crate) fn layout_of(code: &paritas::Code) -> &'static str {
+pub fn layout_of(code: &paritas::Code) -> &'static str {
     if code.symbols().is_some() { LAYOUTS[1] } else { LAYOUTS[0] }
 }
 
 /// Returns the BLAKE3 digest of a code's description.
-pub(crate) fn describe(code: &paritas::Code) -> Digest {
+pub fn describe(code: &paritas::Code) -> Digest {
     let mut hasher = blake3::Hasher::new();
     code.describe(|bytes| {
         hasher.update(bytes);
@@ -507,7 +531,7 @@ impl Record {
 
 /// Returns the length of the record that begins with `start`, which must have at least [`PREFIX`]
 /// bytes unless the file is shorter.
-pub(crate) fn record_length(start: &[u8], kind: RecordKind) -> Result<usize, RecordFlaw> {
+pub fn record_length(start: &[u8], kind: RecordKind) -> Result<usize, RecordFlaw> {
     if !start.starts_with(&MAGIC) {
         return Err(RecordFlaw::NoMagic);
     }
@@ -532,20 +556,20 @@ pub(crate) fn record_length(start: &[u8], kind: RecordKind) -> Result<usize, Rec
 
 /// Returns the length of the record, of any version, that begins with `start`. Returns `None` if it
 /// is no record, or longer than any.
-pub(crate) fn stated_length(start: &[u8; PREFIX]) -> Option<usize> {
+pub fn stated_length(start: &[u8; PREFIX]) -> Option<usize> {
     let body = u32_at(start, 12)? as usize;
     (start.starts_with(&MAGIC) && body <= MAX_BODY).then_some(PREFIX + body + CRC)
 }
 
 /// Whether these bytes, a record of any version, have their checksum.
-pub(crate) fn is_sealed(record: &[u8]) -> bool {
+pub fn is_sealed(record: &[u8]) -> bool {
     record.split_last_chunk::<CRC>().is_some_and(|(content, crc)| {
         checksum(CrcAlgorithm::Crc64Nvme, content).to_le_bytes() == *crc
     })
 }
 
 /// Returns the length of the footer's record that a trailer states.
-pub(crate) fn footer_length(trailer: &[u8; TRAILER]) -> Option<usize> {
+pub fn footer_length(trailer: &[u8; TRAILER]) -> Option<usize> {
     let length = u32_at(trailer, 0)? as usize;
     let legal = (PREFIX + CRC..=MAX_RECORD).contains(&length);
     (legal && u32_at(trailer, 4) == Some(0) && trailer[8..] == END_MAGIC).then_some(length)
@@ -560,7 +584,7 @@ fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
 }
 
 /// Returns the checksum of one lane of one block.
-pub(crate) fn lane_checksum(
+pub fn lane_checksum(
     object: ObjectId,
     shard: u32,
     block: u64,

@@ -8,12 +8,12 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use paritas_store::place::positional::read_at;
-use paritas_store::place::system::{is_scarcity, open};
+use crate::place::positional::read_at;
+use crate::place::system::{is_scarcity, open};
 
 /// The files that are open.
 #[derive(Debug)]
-pub(crate) struct OpenFiles {
+pub struct OpenFiles {
     state: Mutex<OpenState>,
     /// Signalled when a file is given back while a thread waits for one.
     returned: Condvar,
@@ -121,13 +121,13 @@ impl OpenState {
 
 /// Whether the content of a file is unknown after this error in opening it. If there is no file, it
 /// is known.
-pub(crate) fn is_unreadable(error: &io::Error) -> bool {
+pub fn is_unreadable(error: &io::Error) -> bool {
     !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
 /// Why a file could not be opened.
 #[derive(Debug, Clone)]
-pub(crate) struct Refusal {
+pub struct Refusal {
     /// The system's reason, in words.
     pub reason: String,
     /// Whether the file may be intact nevertheless.
@@ -136,7 +136,7 @@ pub(crate) struct Refusal {
 
 /// A file that counts the bytes read from it, and the slices that were filled with them.
 #[derive(Debug)]
-pub(crate) struct Input<'a> {
+pub struct Input<'a> {
     files: Arc<OpenFiles>,
     /// The file's number among `files`.
     number: usize,

@@ -1,61 +1,32 @@
-//! Shards that are not files: the format and its arithmetic, for stores that keep shards in other
-//! places than folders.
-//!
-//! An [`ObjectLayout`] has the lengths of one object's blocks, their places in its shards, and the
-//! headers around them. A [`SegmentBlocks`] is the memory of the blocks that are encoded together.
-//! The caller decides where the bytes come from and where they go. The stored bytes are exactly
-//! those that [`crate::encode`] writes to files.
-//!
-//! ```
-//! use paritas_shards::blocks::{ObjectLayout, SegmentBlocks, NewObject};
-//! let code = paritas::Code::new(&"4+2".parse()?)?;
-//! let layout = ObjectLayout::new(code, "hello", NewObject::default())?;
-//! let mut segment = SegmentBlocks::new(&layout)?;
-//! let bytes = segment.fill(0, &mut &b"hello, world"[..])?;
-//! segment.make(0..6)?;
-//! (0..6).for_each(|part| _ = segment.seal(part));
-//!
-//! // A reader has any four of the blocks.
-//! let mut again = SegmentBlocks::new(&layout)?;
-//! again.begin(0, bytes as u64);
-//! for part in 2..6 {
-//!     assert!(again.accept(part, &segment.block(part).concat()).is_empty());
-//! }
-//! again.make_data()?;
-//! assert_eq!(again.data(bytes).concat(), b"hello, world");
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! ```
+//! The shape of one object in shards: the lengths of its blocks, their places in its shards, and
+//! the headers around them. The caller decides where the bytes come from and where they go.
 
 use std::ffi::{OsStr, OsString};
-use std::io::{self, IoSlice, Read};
 use std::num::NonZeroUsize;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use paritas::{Code, CodecOptions, Spec};
-use paritas_store::error::{Error, ErrorKind, Result};
-use paritas_store::shown::shown;
 
-use crate::crew::Crew;
-use crate::format::{
+use crate::error::{Error, ErrorKind, Result};
+use crate::object::format::{
     Digest, Identity, MAX_RECORD, ObjectId, PREFIX, Record, RecordFlaw, RecordKind, TRAILER, Total,
     check_name, footer_length, record_length,
 };
-use crate::geometries::rebuild;
-use crate::geometry::{CHECKSUM, DEFAULT_BLOCK_BYTES, Geometry, Part};
-use crate::rebuild::needed_buffers;
-use crate::segment::{self, BlockId};
-use paritas_store::place::attributes::{Attributes, STORED_MODE, Timestamp};
-use paritas_store::place::system::name_bytes;
+use crate::object::geometries::rebuild;
+use crate::object::geometry::{CHECKSUM, DEFAULT_BLOCK_BYTES, Extent, Geometry, Part};
+use crate::object::segment::{BlockId, Segment};
+use crate::place::attributes::{Attributes, STORED_MODE, Timestamp};
+use crate::place::system::name_bytes;
+use crate::shown::shown;
 
 /// The most bytes of a header at either end of a shard.
 pub const MOST_HEADER: usize = MAX_RECORD + TRAILER;
 
 /// The settings of a new object.
 #[derive(Debug, Clone)]
-#[non_exhaustive]
 pub struct NewObject {
-    /// Number of bytes of a packet; see [`crate::EncodeJob`].
+    /// Number of bytes of a packet; 1 to 1,048,576; chosen by code and length if it is absent.
     pub packet: Option<usize>,
     /// Wanted number of bytes of a shard's block, at least one stripe's.
     pub block_bytes: usize,
@@ -271,9 +242,14 @@ impl ObjectLayout {
         self.geometry.extent(length).range(segment)
     }
 
-    /// Returns the code's geometry, for the rest of this crate.
-    pub(crate) fn geometry(&self) -> &Arc<Geometry> {
+    /// Returns the code with the shape of its segments.
+    pub fn geometry(&self) -> &Arc<Geometry> {
         &self.geometry
+    }
+
+    /// Returns the segments of an object of `length` bytes.
+    pub fn extent(&self, length: u64) -> Extent {
+        self.geometry.extent(length)
     }
 
     /// Returns the number of threads to use for an object of `length` bytes, if its length is known
@@ -285,14 +261,22 @@ impl ObjectLayout {
         length.map_or(threads, |length| threads.min(self.segments(length).max(1) as usize))
     }
 
-    /// Returns the bytes of memory that a [`SegmentBlocks`] takes.
+    /// Allocates memory for any one segment of the object.
+    ///
+    /// # Errors
+    /// If the system lacks the memory ([`ErrorKind::Memory`]).
+    pub fn segment(&self) -> Result<Segment> {
+        Segment::new(&self.geometry, self.object())
+    }
+
+    /// Returns the bytes of memory that a [`Segment`] takes.
     pub fn segment_memory(&self) -> usize {
         self.geometry.buffer_count() * (self.geometry.widest_payload() + CHECKSUM)
     }
 
     /// Returns the place in a part's file of its block of a segment, whatever the object's length.
     /// Returns `None` if no file can be that long.
-    pub(crate) fn block_start(&self, part: usize, segment: u64) -> Option<u64> {
+    pub fn block_start(&self, part: usize, segment: u64) -> Option<u64> {
         self.fronts[part].checked_add(self.geometry.block_start(part, segment)?)
     }
 
@@ -405,7 +389,7 @@ impl ObjectLayout {
     /// # Errors
     /// If the parts do not determine those ([`ErrorKind::TooFewShards`]).
     pub fn lanes_to_make(&self, from: &[usize], make: &[usize]) -> Result<Vec<usize>> {
-        needed_buffers(&self.geometry, from.iter().copied(), make)
+        self.geometry.buffers_to_make(from.iter().copied(), make)
     }
 
     /// Returns the lanes from which the code makes a later stage if nothing is missing.
@@ -437,173 +421,4 @@ fn front_record(start: &[u8]) -> Result<Record, RecordFlaw> {
 
 fn not_recognised(flaw: RecordFlaw) -> Error {
     Error::new(ErrorKind::NotRecognised, format!("the front header {flaw}"))
-}
-
-/// The memory of all blocks of one segment, and which of their lanes are good.
-#[derive(Debug)]
-pub struct SegmentBlocks {
-    layout: ObjectLayout,
-    inner: segment::Segment,
-    number: u64,
-}
-
-impl SegmentBlocks {
-    /// Allocates memory for any one segment of an object.
-    ///
-    /// # Errors
-    /// If the system lacks the memory ([`ErrorKind::Memory`]).
-    pub fn new(layout: &ObjectLayout) -> Result<Self> {
-        let inner = segment::Segment::new(&layout.geometry)?;
-        Ok(Self { layout: layout.clone(), inner, number: 0 })
-    }
-
-    /// Returns the number of the segment.
-    pub fn number(&self) -> u64 {
-        self.number
-    }
-
-    /// Becomes segment `number` with bytes from `source`, as many as fit. Returns how many came
-    /// before the source ended.
-    ///
-    /// # Errors
-    /// If the source cannot be read.
-    pub fn fill(&mut self, number: u64, source: &mut impl Read) -> io::Result<usize> {
-        self.number = number;
-        self.inner.fill(source)
-    }
-
-    /// Becomes segment `number` of an object of `length` bytes. No lane is good yet.
-    pub fn begin(&mut self, number: u64, length: u64) {
-        let geometry = &self.layout.geometry;
-        self.number = number;
-        self.inner.begin(geometry.stripes_of(&geometry.extent(length), number));
-    }
-
-    /// Takes in a part's block as it stands in the shard. Lanes whose checksums are right become
-    /// good. Returns the other lanes.
-    pub fn accept(&mut self, part: usize, block: &[u8]) -> Vec<usize> {
-        self.accept_lanes(part, self.layout.lanes(part), block)
-    }
-
-    /// Takes in adjacent lanes of a part's block, like [`SegmentBlocks::accept`]. Lanes for which
-    /// `bytes` are too few are not good.
-    pub fn accept_lanes(&mut self, part: usize, lanes: Range<usize>, bytes: &[u8]) -> Vec<usize> {
-        let id = BlockId { object: self.layout.object(), part, segment: self.number };
-        self.inner.take(bytes, lanes, id)
-    }
-
-    /// Computes all lanes of some parts that are not good, from the good ones.
-    ///
-    /// # Errors
-    /// If these do not determine them ([`ErrorKind::TooFewShards`]).
-    pub fn make(&mut self, parts: Range<usize>) -> Result<()> {
-        let wanted = self.layout.geometry.buffers_in(parts);
-        self.inner.compute(|lane| wanted[lane])
-    }
-
-    /// Computes all of the object's bytes that are not good.
-    ///
-    /// # Errors
-    /// If the good lanes do not determine them ([`ErrorKind::TooFewShards`]).
-    pub fn make_data(&mut self) -> Result<()> {
-        self.inner.compute_data()
-    }
-
-    /// Whether the object's bytes are good, or follow from the good lanes.
-    pub fn is_solvable(&self) -> bool {
-        self.inner.is_solvable()
-    }
-
-    /// Returns, for each lane, whether it is good.
-    pub fn good(&self) -> &[bool] {
-        self.inner.good()
-    }
-
-    /// Returns the first `bytes` of the object's bytes, lane by lane. They must be good.
-    pub fn data(&self, bytes: usize) -> Vec<&[u8]> {
-        self.inner.data(bytes)
-    }
-
-    /// Writes the checksums of a part's block behind its lanes, which must be good. Returns the
-    /// block, lane by lane.
-    pub fn seal(&mut self, part: usize) -> Vec<IoSlice<'_>> {
-        let id = BlockId { object: self.layout.object(), part, segment: self.number };
-        self.inner.seal(id)
-    }
-
-    /// Returns a sealed block, lane by lane, each with its checksum. One after the other they are
-    /// the block as it stands in the shard.
-    pub fn block(&self, part: usize) -> Vec<&[u8]> {
-        self.layout.lanes(part).map(|lane| self.sealed_lane(lane)).collect()
-    }
-
-    /// Returns one lane of a sealed block with its checksum.
-    pub fn sealed_lane(&self, lane: usize) -> &[u8] {
-        self.inner.sealed_lane(lane)
-    }
-}
-
-/// Encodes all bytes of `source` on `threads` threads, and returns their number and digest.
-///
-/// Each thread takes the memory of a segment from `next`, fills it, makes the parts in `parts`, and
-/// hands it to `done`, with the number of the object's bytes in it. Segments are filled in order;
-/// those that several threads make at once may be done in another order.
-///
-/// # Errors
-/// If the source cannot be read ([`ErrorKind::Io`]), or if `next` or `done` fails. Then all threads
-/// stop.
-pub fn encode_segments(
-    source: impl Read + Send,
-    parts: Range<usize>,
-    threads: usize,
-    next: impl Fn() -> Result<SegmentBlocks> + Sync,
-    done: impl Fn(SegmentBlocks, usize) -> Result<()> + Sync,
-) -> Result<(u64, Digest)> {
-    let reading = Mutex::new(SourceReading { source, segments: 0, bytes: 0, ended: false });
-    let hasher = Crew::run(threads.max(1), blake3::Hasher::new(), |crew| {
-        while !crew.is_stopped() {
-            let mut segment = next()?;
-            let filled =
-                reading.lock().unwrap_or_else(PoisonError::into_inner).fill(&mut segment)?;
-            let Some(bytes) = filled else { break };
-            crew.in_turn(segment.number(), |hasher| {
-                segment.data(bytes).into_iter().for_each(|lane| _ = hasher.update(lane));
-                Ok(())
-            })?;
-            segment.make(parts.clone())?;
-            done(segment, bytes)?;
-        }
-        Ok(())
-    })?;
-    let reading = reading.into_inner().unwrap_or_else(PoisonError::into_inner);
-    Ok((reading.bytes, Digest::new(hasher.finalize().into())))
-}
-
-/// A source, and the position that has been read.
-struct SourceReading<R> {
-    source: R,
-    segments: u64,
-    bytes: u64,
-    ended: bool,
-}
-
-impl<R: Read> SourceReading<R> {
-    /// Fills the next segment. Returns the number of bytes in it, or `None` if the source has
-    /// ended.
-    fn fill(&mut self, segment: &mut SegmentBlocks) -> Result<Option<usize>> {
-        if self.ended {
-            return Ok(None);
-        }
-        // A source that fails counts as ended, so that no other thread reads it again: it may end
-        // then, or go on behind the bytes that could not be read.
-        self.ended = true;
-        let bytes = segment.fill(self.segments, &mut self.source).map_err(|error| {
-            let doing = format!("reading the source after {} bytes", self.bytes);
-            Error::stream(doing, error).at_byte(self.bytes)
-        })?;
-        self.ended = bytes == 0;
-        self.segments += 1;
-        self.bytes += bytes as u64;
-        Ok((bytes > 0).then_some(bytes))
-    }
 }

@@ -14,5 +14,3 @@ macro_rules! setters {
         }
     };
 }
-
-pub(crate) use setters;

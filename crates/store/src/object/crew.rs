@@ -10,11 +10,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-use paritas_store::error::{Error, Result};
+use crate::error::{Error, Result};
 
 /// A group of threads, and a value that they visit in turn.
 #[derive(Debug)]
-pub(crate) struct Crew<T> {
+pub struct Crew<T> {
     line: Mutex<WaitingLine<T>>,
     moved: Condvar,
     stopped: AtomicBool,
@@ -60,7 +60,7 @@ impl<T: Send> Crew<T> {
     /// every one must be taken.
     ///
     /// # Errors
-    /// If `act` fails, or if the crew has stopped ([`crate::ErrorKind::Cancelled`]).
+    /// If `act` fails, or if the crew has stopped ([`crate::error::ErrorKind::Cancelled`]).
     pub fn in_turn<R>(&self, turn: u64, act: impl FnOnce(&mut T) -> Result<R>) -> Result<R> {
         let mut line = self.lock();
         while line.next != turn && !self.is_stopped() {

@@ -4,19 +4,19 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use crate::shown::counted;
 use paritas::code::Pin;
 use paritas::{Code, CodecOptions, Spec};
-use paritas_store::shown::counted;
 
-use crate::format::{Digest, Identity, describe, layout_of};
-use crate::geometry::{Geometry, planned_bytes};
+use crate::object::format::{Digest, Identity, describe, layout_of};
+use crate::object::geometry::{Geometry, planned_bytes};
 
 /// Returns the options that a code is run with.
-pub(crate) type Options<'o> = &'o dyn Fn(&Spec) -> CodecOptions;
+pub type Options<'o> = &'o dyn Fn(&Spec) -> CodecOptions;
 
 /// The geometries of codes that were rebuilt, so that a directory of many objects costs each code
 /// once.
-pub(crate) struct Geometries<'o> {
+pub struct Geometries<'o> {
     options: Options<'o>,
     known: HashMap<GeometryKey, Result<Arc<Geometry>, String>>,
 }
@@ -48,7 +48,7 @@ impl<'o> Geometries<'o> {
 }
 
 /// Rebuilds the geometry that an identity pins, for an object of about `length` bytes.
-pub(crate) fn rebuild(
+pub fn rebuild(
     identity: &Identity,
     length: Option<u64>,
     options: Options<'_>,
@@ -82,7 +82,7 @@ pub(crate) fn rebuild(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::ObjectId;
+    use crate::object::format::ObjectId;
 
     /// A header that states another layout is refused, and costs no other object its geometry.
     #[test]

@@ -5,16 +5,16 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 
-use paritas_store::error::{Error, Result};
-use paritas_store::place::system::{drop_cached, file_system, open_to_read, write_back};
+use crate::error::{Error, Result};
+use crate::place::system::{drop_cached, file_system, open_to_read, write_back};
 
 /// Has the system drop what it keeps of these files in memory, so that they are next read from
 /// where they are stored. What is not written yet is written before that. What a process has mapped
 /// stays in memory. Files that cannot be opened are left: whoever reads them finds out.
 ///
 /// # Errors
-/// If this is not Linux ([`crate::ErrorKind::Parameters`]), or if the system cannot write what it
-/// has in memory.
+/// If this is not Linux ([`crate::error::ErrorKind::Parameters`]), or if the system cannot write
+/// what it has in memory.
 pub fn forget_cached<'a>(paths: impl IntoIterator<Item = &'a Path>) -> Result<()> {
     // Only what is written can be dropped.
     let mut written = BTreeSet::new();

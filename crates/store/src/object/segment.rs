@@ -9,20 +9,19 @@ use std::io::{self, IoSlice, IoSliceMut, Read};
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::error::{Error, Result};
+use crate::object::format::{ObjectId, lane_checksum};
+use crate::object::geometry::{CHECKSUM, Extent, Geometry};
+use crate::place::open_files::Input;
 use memmap2::MmapMut;
 use paritas::Buffer;
-use paritas_store::error::{Error, Result};
-
-use crate::format::{ObjectId, lane_checksum};
-use crate::geometry::{CHECKSUM, Geometry};
-use crate::open_files::Input;
 
 /// Bytes of a cache line.
 const LINE: usize = 64;
 
 /// The place of a block, which is part of its checksums.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct BlockId {
+pub(super) struct BlockId {
     pub object: ObjectId,
     pub part: usize,
     pub segment: u64,
@@ -30,16 +29,21 @@ pub(crate) struct BlockId {
 
 /// The reason why a lane is not good.
 #[derive(Debug)]
-pub(crate) enum LaneFlaw {
+pub enum LaneFlaw {
+    /// Its checksum differs from that of its bytes.
     Checksum,
+    /// The file ends before it.
     EndOfFile,
+    /// The system cannot read it.
     Unreadable(io::Error),
 }
 
-/// The memory of one segment.
+/// The memory of all blocks of one segment, and which of their lanes are good.
 #[derive(Debug)]
-pub(crate) struct Segment {
+pub struct Segment {
     geometry: Arc<Geometry>,
+    object: ObjectId,
+    number: u64,
     lanes: Lanes,
     /// The memory for lanes that are read only to be checked.
     spare: Lanes,
@@ -48,27 +52,40 @@ pub(crate) struct Segment {
 }
 
 impl Segment {
-    /// Allocates memory for any segment of this shape, and for checking one block besides.
+    /// Allocates memory for any one segment of an object, and for checking one block besides.
     ///
     /// # Errors
-    /// If the system lacks the memory ([`crate::ErrorKind::Memory`]).
-    pub fn new(geometry: &Arc<Geometry>) -> Result<Self> {
+    /// If the system lacks the memory ([`crate::error::ErrorKind::Memory`]).
+    pub fn new(geometry: &Arc<Geometry>, object: ObjectId) -> Result<Self> {
         let lanes = Lanes::new(geometry.buffer_count(), geometry)?;
         let spare = Lanes::for_block(geometry)?;
         let good = vec![false; geometry.buffer_count()];
-        let geometry = Arc::clone(geometry);
-        Ok(Self { stripes: geometry.stripes(), geometry, lanes, spare, good })
+        let (geometry, stripes) = (Arc::clone(geometry), geometry.stripes());
+        Ok(Self { geometry, object, number: 0, lanes, spare, stripes, good })
     }
 
-    /// Starts over with a segment of `stripes` stripes.
-    pub fn begin(&mut self, stripes: usize) {
-        self.stripes = stripes;
+    /// Returns the number of the segment.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Becomes segment `number` of an object with these segments. No lane is good yet.
+    pub fn begin(&mut self, number: u64, extent: &Extent) {
+        self.start(number, self.geometry.stripes_of(extent, number));
+    }
+
+    fn start(&mut self, number: u64, stripes: usize) {
+        (self.number, self.stripes) = (number, stripes);
         self.good.fill(false);
     }
 
-    /// Fills the segment with user's bytes. Returns how many bytes came before the source ended.
-    pub fn fill(&mut self, source: &mut impl Read) -> io::Result<usize> {
-        self.begin(self.geometry.stripes());
+    /// Becomes segment `number` with bytes from `source`, as many as fit. Returns how many came
+    /// before the source ended.
+    ///
+    /// # Errors
+    /// If the source cannot be read.
+    pub fn fill(&mut self, number: u64, source: &mut impl Read) -> io::Result<usize> {
+        self.start(number, self.geometry.stripes());
         let mut filled = 0;
         for &buffer in self.geometry.data_buffers() {
             let payload = self.geometry.payload(buffer, self.stripes);
@@ -97,7 +114,7 @@ impl Segment {
         }
     }
 
-    /// Returns the first `bytes` of the user's bytes, lane by lane.
+    /// Returns the first `bytes` of the user's bytes, lane by lane. They must be good.
     pub fn data(&self, bytes: usize) -> Vec<&[u8]> {
         let mut left = bytes;
         let buffers = self.geometry.data_buffers().iter();
@@ -109,7 +126,19 @@ impl Segment {
         lanes.collect()
     }
 
-    /// Computes all wanted buffers that are not good.
+    /// Computes all lanes of some parts that are not good, from the good ones.
+    ///
+    /// # Errors
+    /// If these do not determine them ([`crate::error::ErrorKind::TooFewShards`]).
+    pub fn make(&mut self, parts: Range<usize>) -> Result<()> {
+        let wanted = self.geometry.buffers_in(parts);
+        self.compute(|lane| wanted[lane])
+    }
+
+    /// Computes all wanted lanes that are not good.
+    ///
+    /// # Errors
+    /// If the good lanes do not determine them ([`crate::error::ErrorKind::TooFewShards`]).
     pub fn compute(&mut self, wanted: impl Fn(usize) -> bool) -> Result<()> {
         let (geometry, stripes, good) = (&*self.geometry, self.stripes, &self.good);
         let missing = |&buffer: &usize| wanted(buffer) && !good[buffer];
@@ -136,16 +165,22 @@ impl Segment {
     }
 
     /// Computes all of the user's bytes that are not good.
-    pub fn compute_data(&mut self) -> Result<()> {
+    ///
+    /// # Errors
+    /// If the good lanes do not determine them ([`crate::error::ErrorKind::TooFewShards`]).
+    pub fn make_data(&mut self) -> Result<()> {
         let geometry = Arc::clone(&self.geometry);
         self.compute(|buffer| geometry.is_data(buffer))
     }
 
     /// Returns the good buffers that differ from what the user's bytes give, ascending. All of the
     /// user's bytes must be good. The other buffers are computed anew in `again`.
+    ///
+    /// # Errors
+    /// If the system lacks the memory for the computation ([`crate::error::ErrorKind::Memory`]).
     pub fn disagreements(&self, again: &mut Self) -> Result<Vec<usize>> {
         let (geometry, stripes) = (Arc::clone(&self.geometry), self.stripes);
-        again.begin(stripes);
+        again.start(self.number, stripes);
         for &buffer in geometry.data_buffers() {
             let payload = geometry.payload(buffer, stripes);
             again.lanes.get(buffer)[..payload].copy_from_slice(&self.lanes.peek(buffer)[..payload]);
@@ -196,10 +231,12 @@ impl Segment {
         self.geometry.part_buffers(part).all(|buffer| self.good[buffer])
     }
 
-    /// Writes checksums after a block's payloads, and returns the block as it stands in the file.
-    pub fn seal(&mut self, id: BlockId) -> Vec<IoSlice<'_>> {
+    /// Writes the checksums of a part's block behind its lanes, which must be good. Returns the
+    /// block as it stands in the shard, lane by lane.
+    pub fn seal(&mut self, part: usize) -> Vec<IoSlice<'_>> {
+        let id = self.block_id(part);
         let (geometry, stripes) = (Arc::clone(&self.geometry), self.stripes);
-        let buffers = geometry.part_buffers(id.part);
+        let buffers = geometry.part_buffers(part);
         let sealed = self.lanes.run(buffers.clone()).zip(buffers).map(|(lane, buffer)| {
             let payload = geometry.payload(buffer, stripes);
             let sum = id.checksum(&geometry, buffer, &lane[..payload]);
@@ -209,31 +246,49 @@ impl Segment {
         sealed.collect()
     }
 
-    /// Reads adjacent lanes of a block from a file. Intact lanes become good, unless they were
-    /// before. Returns the other lanes.
+    fn block_id(&self, part: usize) -> BlockId {
+        BlockId { object: self.object, part, segment: self.number }
+    }
+
+    /// Returns a sealed block, lane by lane, each with its checksum. One after the other they are
+    /// the block as it stands in the shard.
+    pub fn block(&self, part: usize) -> Vec<&[u8]> {
+        self.geometry.part_buffers(part).map(|lane| self.sealed_lane(lane)).collect()
+    }
+
+    /// Reads adjacent lanes of a part's block from a file. Intact lanes become good, unless they
+    /// were before. Returns the other lanes.
     pub fn read(
         &mut self,
         file: &Input<'_>,
         offset: u64,
+        part: usize,
         run: Range<usize>,
-        id: BlockId,
     ) -> Vec<(usize, LaneFlaw)> {
+        let id = self.block_id(part);
         let geometry = Arc::clone(&self.geometry);
         let mut lanes = self.landing(run.clone());
         let mut slices: Vec<_> = lanes.iter_mut().map(|lane| IoSliceMut::new(lane)).collect();
         let read = match file.read_at(&mut slices, offset) {
             Ok(read) => read,
             Err(error) if run.len() == 1 => return vec![(run.start, LaneFlaw::Unreadable(error))],
-            Err(_) => return self.read_singly(file, offset, run, id),
+            Err(_) => return self.read_singly(file, offset, part, run),
         };
         let flaws = check(&geometry, &lanes, read, run.start, id);
         self.trust(run, &flaws);
         flaws
     }
 
-    /// Takes adjacent lanes of a block from memory, with their checksums. Intact lanes become good,
-    /// unless they were before. Returns the other lanes.
-    pub fn take(&mut self, bytes: &[u8], run: Range<usize>, id: BlockId) -> Vec<usize> {
+    /// Takes in a part's block as it stands in the shard. Intact lanes become good, unless they
+    /// were before. Returns the other lanes.
+    pub fn accept(&mut self, part: usize, block: &[u8]) -> Vec<usize> {
+        self.accept_lanes(part, self.geometry.part_buffers(part), block)
+    }
+
+    /// Takes in adjacent lanes of a part's block, like [`Segment::accept`]. Lanes for which `bytes`
+    /// are too few are not good.
+    pub fn accept_lanes(&mut self, part: usize, run: Range<usize>, bytes: &[u8]) -> Vec<usize> {
+        let id = self.block_id(part);
         let geometry = Arc::clone(&self.geometry);
         let mut lanes = self.landing(run.clone());
         let mut left = bytes;
@@ -253,7 +308,7 @@ impl Segment {
         run.filter(|&buffer| !is_flawed(buffer)).for_each(|buffer| self.good[buffer] = true);
     }
 
-    /// Returns a sealed lane with its checksum.
+    /// Returns one lane of a sealed block with its checksum.
     pub fn sealed_lane(&self, buffer: usize) -> &[u8] {
         let length = self.geometry.payload(buffer, self.stripes) + CHECKSUM;
         &self.lanes.peek(buffer)[..length]
@@ -281,13 +336,13 @@ impl Segment {
         &mut self,
         file: &Input<'_>,
         offset: u64,
+        part: usize,
         run: Range<usize>,
-        id: BlockId,
     ) -> Vec<(usize, LaneFlaw)> {
         let first = run.start;
         run.flat_map(|buffer| {
             let offset = offset + self.lane_offset(first, buffer);
-            self.read(file, offset, buffer..buffer + 1, id)
+            self.read(file, offset, part, buffer..buffer + 1)
         })
         .collect()
     }

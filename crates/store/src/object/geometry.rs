@@ -5,29 +5,29 @@
 //! shards, then those of stage 2, and so on. So in a code without stages, part i belongs to shard
 //! i. The parts of an object in an early stage are a prefix of those in a later stage.
 //!
-//! This is the arithmetic of the format essay ([`crate::format`]) over the buffers of a codec,
-//! which are the lanes of all nodes. Everything that depends on numbers out of a header is checked
-//! here once, so later sums cannot overflow.
+//! This is the arithmetic of the format essay ([`crate::object::format`]) over the buffers of a
+//! codec, which are the lanes of all nodes. Everything that depends on numbers out of a header is
+//! checked here once, so later sums cannot overflow.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::ops::Range;
 
-use paritas::code::{CellId, CellSet};
+use crate::error::{Error, Result};
+use crate::memory::by_default;
+use paritas::code::{CellId, CellSet, Reads};
 use paritas::erasure::Losses;
 use paritas::{Code, CodecOptions, DEFAULT_PACKET, LaneCodec};
-use paritas_store::error::{Error, Result};
-use paritas_store::memory::by_default;
 
 /// Number of bytes of the checksum after a lane's payload.
-pub(crate) const CHECKSUM: usize = 8;
+pub const CHECKSUM: usize = 8;
 
 /// Default payload of a shard's block, in bytes: big enough for disks and system calls, small
 /// enough that a segment stays in the cache.
 pub const DEFAULT_BLOCK_BYTES: usize = 64 * 1024;
 
 /// The largest packet of any file, in bytes. It limits what a header can ask for.
-pub(crate) const MAX_PACKET: usize = 1 << 20;
+pub const MAX_PACKET: usize = 1 << 20;
 
 /// Wanted size of all blocks of a segment together, in bytes, so that it stays in the cache. It is
 /// exceeded if a single stripe is larger, or by an LT code of many blocks.
@@ -53,7 +53,7 @@ const PLANNED: [u64; 3] = [1 << 16, 1 << 20, 1 << 26];
 
 /// Returns the number of bytes that is planned for if an object has `length` bytes. There are few
 /// different answers, so objects of all lengths can share what is known of their code.
-pub(crate) fn planned_bytes(length: u64) -> Option<u64> {
+pub fn planned_bytes(length: u64) -> Option<u64> {
     PLANNED.into_iter().find(|&bytes| length <= bytes)
 }
 
@@ -80,7 +80,7 @@ pub struct Part {
 
 /// A code with the shape of its segments.
 #[derive(Debug)]
-pub(crate) struct Geometry {
+pub struct Geometry {
     codec: LaneCodec,
     buffers: Vec<LaneBuffer>,
     /// The parts, each with the range of its buffers.
@@ -196,7 +196,7 @@ impl Geometry {
     ///
     /// # Errors
     /// If all blocks of an LT code together do not determine the data
-    /// ([`crate::ErrorKind::Parameters`]).
+    /// ([`crate::error::ErrorKind::Parameters`]).
     pub fn expect_decodable(&self) -> Result<()> {
         let code = self.code();
         let all = code.cells_of(code.nodes());
@@ -210,14 +210,17 @@ impl Geometry {
         )))
     }
 
+    /// Returns the codec, which computes lanes from lanes.
     pub fn codec(&self) -> &LaneCodec {
         &self.codec
     }
 
+    /// Returns the code.
     pub fn code(&self) -> &Code {
         self.codec.code()
     }
 
+    /// Returns the number of bytes of a packet.
     pub fn packet(&self) -> usize {
         self.codec.packet()
     }
@@ -227,6 +230,7 @@ impl Geometry {
         self.stripes
     }
 
+    /// Returns the number of lanes of all parts together.
     pub fn buffer_count(&self) -> usize {
         self.buffers.len()
     }
@@ -251,6 +255,7 @@ impl Geometry {
         self.parts_until(stage - 1)..self.parts_until(stage)
     }
 
+    /// Returns the stage and shard of a part.
     pub fn part(&self, part: usize) -> Part {
         self.parts[part].0
     }
@@ -415,6 +420,31 @@ impl Geometry {
         cells.filter_map(|cell| cell.index().checked_sub(data)).collect()
     }
 
+    /// Returns the buffers of the parts `from` that are read to compute the parts `make`: those of
+    /// the cheapest plan, or of the one with the fewest cells, whichever has fewer bytes.
+    ///
+    /// # Errors
+    /// If the parts do not determine those ([`crate::error::ErrorKind::TooFewShards`]).
+    pub fn buffers_to_make(
+        &self,
+        from: impl IntoIterator<Item = usize>,
+        make: &[usize],
+    ) -> Result<Vec<usize>> {
+        let buffers = |part| self.part_buffers(part);
+        let have = self.cells(from.into_iter().flat_map(buffers));
+        let want = self.cells(make.iter().copied().flat_map(buffers));
+        let mut best: Option<(usize, Vec<usize>)> = None;
+        for reads in [Reads::Any, Reads::Fewest] {
+            let read = self.code().cells_to_read(&have, &want, reads)?;
+            let buffers = self.buffers_of(&read);
+            let bytes = buffers.iter().map(|&buffer| self.payload(buffer, 1)).sum();
+            if best.as_ref().is_none_or(|(fewest, _)| bytes < *fewest) {
+                best = Some((bytes, buffers));
+            }
+        }
+        Ok(best.map(|(_, buffers)| buffers).unwrap_or_default())
+    }
+
     /// Returns the buffers that hold any of the given cells, ascending.
     pub fn buffers_of(&self, cells: &[CellId]) -> Vec<usize> {
         let cells = CellSet::from_cells(self.code().cell_count(), cells.iter().copied());
@@ -438,7 +468,7 @@ impl Geometry {
 
 /// The segments of one object.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Extent {
+pub struct Extent {
     length: u64,
     segment: u64,
     count: u64,

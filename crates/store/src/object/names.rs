@@ -7,7 +7,7 @@
 //! | a part that a later stage adds to a shard | `NAME.<i>of<n>.stage<s>.paritas`, likewise with `-<number>` |
 //! | being written | `.NAME.<i>of<n>.paritas.<8 hex>.tmp` |
 //! | about to be replaced | `NAME.<i>of<n>.paritas.<8 hex>.old` |
-//! | no shard, moved aside by repair | `NAME.<i>of<n>.paritas.damaged-<8 hex>-<16 hex>` (see [`crate::aside`]) |
+//! | no shard, moved aside by repair | `NAME.<i>of<n>.paritas.damaged-<8 hex>-<16 hex>`  |
 //!
 //! Names are bytes. Shards are recognised by content; names only tell which files to leave
 //! alone (those being written) and which ones an encoding would replace. Where the last three
@@ -18,9 +18,11 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::PathBuf;
 
-use paritas_store::error::{Error, Result};
-use paritas_store::place::system::{entry_number, name_bytes, name_of, owned_name};
-use paritas_store::shown::shown;
+use crate::error::{Error, Result};
+use crate::object::format::Identity;
+use crate::object::geometry::{Geometry, Part};
+use crate::place::system::{entry_number, name_bytes, name_of, owned_name};
+use crate::shown::shown;
 
 /// Number of bytes in the longest name of a file on common file systems.
 const MAX_FILE_NAME: usize = 255;
@@ -34,7 +36,7 @@ const ASIDE_DIGITS: (usize, usize) = (8, 16);
 
 /// The name of one shard's file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct ShardName<'a> {
+pub struct ShardName<'a> {
     name: &'a [u8],
     middle: String,
     /// `.stage2` or the like, or nothing.
@@ -84,6 +86,27 @@ impl<'a> ShardName<'a> {
     }
 }
 
+impl Identity {
+    /// Returns the canonical name of a part's file.
+    pub fn part_name(&self, geometry: &Geometry, part: usize) -> Result<ShardName<'_>> {
+        let (shard, added) = in_name(geometry, part);
+        ShardName::new(self.name(), shard, self.shards as usize, added)
+    }
+
+    /// Returns what the canonical name of a part's file adds to the object's name.
+    pub fn part_suffix(&self, geometry: &Geometry, part: usize) -> String {
+        let (shard, added) = in_name(geometry, part);
+        ShardName::suffix(shard, self.shards as usize, added)
+    }
+}
+
+/// Returns what the name of a part's file tells: the shard and, for a part that is added to one,
+/// the stage.
+fn in_name(geometry: &Geometry, part: usize) -> (usize, Option<u8>) {
+    let Part { stage, shard } = geometry.part(part);
+    (shard, geometry.is_added(part).then_some(stage))
+}
+
 fn middle(index: usize, count: usize) -> String {
     let width = count.to_string().len();
     format!(".{index:0width$}of{count}")
@@ -94,27 +117,27 @@ fn stage(added: Option<u8>) -> String {
 }
 
 /// Returns the name under which a file is written that will be called `name`.
-pub(crate) fn temporary(name: &OsStr, random: u32) -> OsString {
+pub fn temporary(name: &OsStr, random: u32) -> OsString {
     let suffix = format!(".{random:08x}");
     decorate(b".", name, &[suffix.as_bytes(), TEMPORARY].concat())
 }
 
 /// Returns the name that a file called `name` has while it is replaced.
-pub(crate) fn old(name: &OsStr, random: u32) -> OsString {
+pub fn old(name: &OsStr, random: u32) -> OsString {
     let suffix = format!(".{random:08x}");
     decorate(b"", name, &[suffix.as_bytes(), OLD].concat())
 }
 
 /// Returns the name that a file called `name` gets when it is moved aside, with the beginning of
 /// the object's id and a digest.
-pub(crate) fn moved_aside(name: &OsStr, id: &str, digest: &str) -> OsString {
+pub fn moved_aside(name: &OsStr, id: &str, digest: &str) -> OsString {
     let suffix = format!("{id}-{digest}");
     decorate(b"", name, &[DAMAGED, suffix.as_bytes()].concat())
 }
 
 /// Returns the beginning of the object's id and the digest from the name of a file that was moved
 /// aside.
-pub(crate) fn set_aside(file: &OsStr) -> Option<(&str, &str)> {
+pub fn set_aside(file: &OsStr) -> Option<(&str, &str)> {
     let (id, digest) = ASIDE_DIGITS;
     let name = name_bytes(file);
     let (rest, stated) = name.split_at_checked(name.len().checked_sub(id + 1 + digest)?)?;
@@ -136,7 +159,7 @@ fn decorate(prefix: &[u8], name: &OsStr, suffix: &[u8]) -> OsString {
 }
 
 /// Returns the names of finished and old shard files in folders, with the number of each file.
-pub(crate) fn list(folders: &[PathBuf]) -> BTreeSet<(OsString, u64)> {
+pub fn list(folders: &[PathBuf]) -> BTreeSet<(OsString, u64)> {
     let entries = folders.iter().filter_map(|folder| fs::read_dir(folder).ok()).flatten();
     let entries = entries.filter_map(|entry| entry.ok().map(|e| (e.file_name(), entry_number(&e))));
     entries.filter(|(name, _)| parse(name).is_some()).collect()
@@ -144,7 +167,7 @@ pub(crate) fn list(folders: &[PathBuf]) -> BTreeSet<(OsString, u64)> {
 
 /// The facts that a file's name states.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct ParsedName<'a> {
+pub struct ParsedName<'a> {
     /// The object's name; cut if `old` and very long.
     pub name: &'a [u8],
     /// Whether the file is about to be replaced.
@@ -167,7 +190,7 @@ impl ParsedName<'_> {
 const MAX_SUFFIX: usize = 64;
 
 /// Reads the name of a final or old shard file.
-pub(crate) fn parse(file: &OsStr) -> Option<ParsedName<'_>> {
+pub fn parse(file: &OsStr) -> Option<ParsedName<'_>> {
     let finished = without_old(file);
     let old = finished != file;
     let stem = without_stage(name_bytes(finished).strip_suffix(EXTENSION.as_bytes())?);
@@ -189,17 +212,17 @@ fn without_stage(stem: &[u8]) -> &[u8] {
 }
 
 /// Returns a file's name without the mark of being about to be replaced.
-pub(crate) fn without_old(file: &OsStr) -> &OsStr {
+pub fn without_old(file: &OsStr) -> &OsStr {
     strip_random(name_bytes(file), OLD).map_or(file, name_of)
 }
 
 /// Whether a file's name is that of one being written, by an encoding or anything else here.
-pub(crate) fn is_temporary(file: &OsStr) -> bool {
+pub fn is_temporary(file: &OsStr) -> bool {
     of_temporary(file).is_some()
 }
 
 /// Returns the name that a file will have that is being written under this one.
-pub(crate) fn of_temporary(file: &OsStr) -> Option<&OsStr> {
+pub fn of_temporary(file: &OsStr) -> Option<&OsStr> {
     let name = name_bytes(file).strip_prefix(b".")?;
     strip_random(name, TEMPORARY).map(name_of)
 }
