@@ -71,11 +71,12 @@ typedef enum {
      */
     PARITAS_ARGUMENTS = 3,
     /**
-     * No shard set was recognised, or there is no object of this name.
+     * No shards were recognised, or there is no object of this name.
      */
     PARITAS_NOT_RECOGNISED = 4,
     /**
-     * The final check of decoded data failed, or a block is not the one that it is said to be.
+     * The final check of decoded data failed, or a block is not the block that the caller says it
+     * is.
      */
     PARITAS_CHECK_FAILED = 5,
     /**
@@ -87,7 +88,7 @@ typedef enum {
      */
     PARITAS_INTERNAL = 7,
     /**
-     * The system does not have enough memory, or the volume file allows too little.
+     * The system lacks memory, or the volume file allows too little.
      */
     PARITAS_MEMORY = 8,
 } paritas_status;
@@ -97,8 +98,8 @@ typedef enum {
  */
 typedef enum {
     /**
-     * Every thread takes some of the stripes: the default, and what is done where the work cannot
-     * be shared in another way, as that of one parity shard.
+     * Every thread takes some of the stripes. This is the default, and is also used where the work
+     * cannot be shared in another way, for example with one parity shard.
      */
     PARITAS_SPLIT_STRIPE = 0,
     /**
@@ -110,7 +111,7 @@ typedef enum {
      */
     PARITAS_SPLIT_COLUMNS = 2,
     /**
-     * Every thread computes some rows of every shard. Not for codes over words, which have no
+     * Every thread computes some rows of every shard. Refused for codes over words, which have no
      * rows.
      */
     PARITAS_SPLIT_ROWS = 3,
@@ -123,13 +124,13 @@ typedef struct paritas_codec paritas_codec;
 
 /**
  * The names of objects of a volume, in order, with their lengths. May be used by several threads
- * at once, and lives on when the volume is freed.
+ * at once, and stays valid when the volume is freed.
  */
 typedef struct paritas_listing paritas_listing;
 
 /**
- * All blocks of an object, and what a decoder must know about them. May be used by several threads
- * at once.
+ * All blocks of an object, and the information that a decoder needs about them. May be used by
+ * several threads at once.
  */
 typedef struct paritas_lt_blocks paritas_lt_blocks;
 
@@ -139,8 +140,8 @@ typedef struct paritas_lt_blocks paritas_lt_blocks;
 typedef struct paritas_lt_decoder paritas_lt_decoder;
 
 /**
- * One question of a codec, ready to run: which shards are read and which are computed is fixed.
- * May be used by several threads at once, and lives on when the codec is freed.
+ * One question of a codec, ready to run: the shards that are read and the shards that are computed
+ * are fixed. May be used by several threads at once, and stays valid when the codec is freed.
  */
 typedef struct paritas_prepared paritas_prepared;
 
@@ -152,22 +153,24 @@ typedef struct paritas_schedule paritas_schedule;
 
 /**
  * A volume: objects, each cut into shards on several nodes. May be used by several threads at
- * once, but not in a process that was forked from the one that opened it: that opens it again.
+ * once, but only in the process that opened it. A process that was forked from it must open the
+ * volume again.
  */
 typedef struct paritas_volume paritas_volume;
 
 /**
- * How a codec works. Zeros stand for the defaults.
+ * Options of a codec. Zeros stand for the defaults.
  */
 typedef struct {
     /**
-     * Bytes of a packet; by default 64. Part of the stored format, except in codes over words,
-     * where it is only what PARITAS_SPLIT_COLUMNS divides.
+     * Bytes of a packet; by default 64. It is part of the stored format, except in codes over
+     * words, where it only decides what PARITAS_SPLIT_COLUMNS divides.
      */
     size_t packet;
     /**
-     * Largest number of threads of a call; by default as many as there are processors. Another
-     * thread is used for every megabyte of shards.
+     * Largest number of threads of a call; by default as many as there are processors. A single
+     * call uses another thread for every MiB of shards; in a row of calls that follow each other
+     * within 20 microseconds, for every 128 KiB.
      */
     size_t threads;
     /**
@@ -177,11 +180,12 @@ typedef struct {
 } paritas_options;
 
 /**
- * What verification found. Numbers of shards count the parts that a code of several stages stores.
+ * The result of a verification. In a code of several stages, the numbers of shards count the parts
+ * that are stored.
  */
 typedef struct {
     /**
-     * Shards that are there and intact.
+     * Shards that are present and intact.
      */
     size_t intact;
     /**
@@ -193,7 +197,7 @@ typedef struct {
      */
     size_t missing;
     /**
-     * How many more shards may be lost, whichever they are.
+     * Number of further shards that may be lost, whichever they are.
      */
     size_t tolerable;
     /**
@@ -227,7 +231,7 @@ typedef struct {
 } paritas_matrix_shape;
 
 /**
- * How many losses of a number of shards a code survives.
+ * Number of losses of some number of shards that a code survives.
  */
 typedef struct {
     /**
@@ -245,7 +249,7 @@ typedef struct {
 } paritas_survival;
 
 /**
- * Where a cell is stored: as row `row` of shard `shard`.
+ * The place of a cell: row `row` of shard `shard`.
  */
 typedef struct {
     /**
@@ -268,7 +272,7 @@ typedef struct {
      */
     uint32_t target;
     /**
-     * Where its sources begin in the array of sources.
+     * Index of its first source in the array of sources.
      */
     uint32_t first_source;
     /**
@@ -286,11 +290,11 @@ typedef struct {
      */
     const paritas_place *inputs;
     /**
-     * How many inputs there are.
+     * Number of inputs.
      */
     size_t input_count;
     /**
-     * How many temporaries there are. Their numbers follow those of the inputs.
+     * Number of temporaries. Their numbers follow those of the inputs.
      */
     size_t temp_count;
     /**
@@ -298,7 +302,7 @@ typedef struct {
      */
     const paritas_place *outputs;
     /**
-     * How many outputs there are.
+     * Number of outputs.
      */
     size_t output_count;
     /**
@@ -306,7 +310,7 @@ typedef struct {
      */
     const paritas_op *ops;
     /**
-     * How many operations there are.
+     * Number of operations.
      */
     size_t op_count;
     /**
@@ -314,13 +318,13 @@ typedef struct {
      */
     const uint32_t *sources;
     /**
-     * How many sources there are. The schedule costs as many XORs and copies.
+     * Number of sources, which is also the number of XORs and copies that the schedule costs.
      */
     size_t source_count;
 } paritas_schedule_view;
 
 /**
- * What is known of an object of a volume.
+ * Facts about an object of a volume.
  */
 typedef struct {
     /**
@@ -338,16 +342,16 @@ typedef struct {
  */
 typedef struct {
     /**
-     * Shards that are whole on no node.
+     * Shards that no node holds whole.
      */
     size_t missing;
     /**
-     * How many more nodes may be lost, whichever they are.
+     * Number of further nodes that may be lost, whichever they are.
      */
     size_t tolerable;
     /**
-     * The stage that its parity has reached, from 1; 0 if it is kept beside its name, because it
-     * is small.
+     * The stage that the object's parity has reached, from 1; 0 if the object is so small that it
+     * is kept beside its name.
      */
     size_t stage;
     /**
@@ -365,11 +369,11 @@ typedef struct {
      */
     size_t nodes;
     /**
-     * Nodes that are of no use now.
+     * Nodes that cannot be used now.
      */
     size_t failing;
     /**
-     * How many nodes may be lost, whichever they are.
+     * Number of nodes that may be lost, whichever they are.
      */
     size_t tolerable;
     /**
@@ -387,7 +391,7 @@ extern "C" {
 #endif // __cplusplus
 
 /**
- * Makes a codec for the code named `spec`, as "10+4". `options` may be null.
+ * Makes a codec for the code named `spec`, such as "10+4". `options` may be null.
  */
 paritas_status paritas_codec_new(const char *spec,
                                  const paritas_options *options,
@@ -404,8 +408,8 @@ void paritas_codec_free(paritas_codec *codec);
 const char *paritas_codec_spec(const paritas_codec *codec);
 
 /**
- * Returns the number of shards with data, k: those come first. In codes whose shards hold both
- * data and parity (xcode), all shards.
+ * Returns the number of shards with data, k. These shards come first. In codes whose shards hold
+ * both data and parity (xcode), this is the number of all shards.
  */
 size_t paritas_codec_data_shards(const paritas_codec *codec);
 
@@ -425,32 +429,33 @@ size_t paritas_codec_tolerance(const paritas_codec *codec);
 size_t paritas_codec_packet(const paritas_codec *codec);
 
 /**
- * Returns the bytes of which a data shard's length is a multiple. Memory needs no alignment;
- * shards aligned to 64 bytes are faster.
+ * Returns the unit of a data shard's length, in bytes: every length must be a multiple of it.
+ * Memory may have any alignment; shards aligned to 64 bytes are faster.
  */
 size_t paritas_codec_shard_unit(const paritas_codec *codec);
 
 /**
  * Returns the bytes of a strip. Shards may be encoded and reconstructed in parts that begin at a
- * multiple of it, and end at one or with the shard.
+ * multiple of a strip, and end at such a multiple or at the end of the shard.
  */
 size_t paritas_codec_strip(const paritas_codec *codec);
 
 /**
- * Returns the bytes of a data shard of an object of `object_bytes` bytes; 0 if no memory holds it.
+ * Returns the bytes of a data shard of an object of `object_bytes` bytes; 0 if the shard would
+ * exceed the address space.
  */
 size_t paritas_codec_data_len(const paritas_codec *codec, size_t object_bytes);
 
 /**
- * Returns the bytes of shard number `shard` if data shards have `bytes` bytes; 0 if there is no
- * such shard or length.
+ * Returns the bytes of shard number `shard` if data shards have `bytes` bytes; 0 if the shard does
+ * not exist or the length is not possible.
  */
 size_t paritas_codec_shard_len(const paritas_codec *codec, size_t shard, size_t bytes);
 
 /**
  * Computes all parity shards from all data shards. `data` are k pointers and `parity` m; data
  * shards have `bytes` bytes. In a code of several stages (dpg), computes the parity of the first
- * stage, in the shards that stand in it.
+ * stage; `data` and `parity` are then the shards of that stage.
  */
 paritas_status paritas_encode(const paritas_codec *codec,
                               const uint8_t *const *data,
@@ -467,7 +472,7 @@ paritas_status paritas_encode_shards(const paritas_codec *codec,
 
 /**
  * Computes lost shards from the others. `shards` are k + m pointers, and `present` has a flag for
- * each of them. A shard that is not present is computed, or left out if its pointer is null.
+ * each of them. A shard that is not present is computed; it is left out if its pointer is null.
  * Returns PARITAS_LOST if too many shards are lost.
  */
 paritas_status paritas_reconstruct(const paritas_codec *codec,
@@ -478,7 +483,8 @@ paritas_status paritas_reconstruct(const paritas_codec *codec,
 /**
  * Recomputes all parity from the data and compares it. `shards` are k + m pointers. Returns
  * PARITAS_CHECK_FAILED if parity differs from what the data gives; paritas_last_message() then
- * tells which shards. Which shard is wrong it cannot tell: data whose parity all differs may be.
+ * tells which shards. It cannot tell which shard is wrong: if all parity differs, the fault may
+ * lie in the data.
  */
 paritas_status paritas_verify(const paritas_codec *codec,
                               const uint8_t *const *shards,
@@ -511,7 +517,7 @@ paritas_status paritas_file_encode(const char *file,
  * Writes an object to the file `output`, from the shards found in the `path_count` files and
  * folders of `paths`. `object` chooses one by its name or the beginning of its id; it may be null
  * if there is only one. If `output` exists, the call is refused with PARITAS_ARGUMENTS unless
- * `force` is set. The file gets its name when it is complete and its digest is right.
+ * `force` is set. The file appears under its name when it is complete and its digest is right.
  */
 paritas_status paritas_file_decode(const char *const *paths,
                                    size_t path_count,
@@ -521,10 +527,11 @@ paritas_status paritas_file_decode(const char *const *paths,
 
 /**
  * Verifies every byte of an object's shards, given as for paritas_file_decode(). Returns
- * PARITAS_OK if all is intact, PARITAS_REPAIRABLE if it can be repaired, PARITAS_LOST if not,
- * PARITAS_IO if that depends on shards that cannot be read, and PARITAS_CHECK_FAILED if the shards
- * contradict each other. In all of these cases `found` receives the report, unless it is null.
- * Unless all is intact, paritas_last_message() tells what is wrong.
+ * PARITAS_OK if all shards are intact, PARITAS_REPAIRABLE if the object can be repaired,
+ * PARITAS_LOST if it cannot, PARITAS_IO if this depends on shards that cannot be read, and
+ * PARITAS_CHECK_FAILED if the shards contradict each other. In all of these cases `found` receives
+ * the report, unless it is null. Unless all shards are intact, paritas_last_message() tells what
+ * is wrong.
  */
 paritas_status paritas_file_verify(const char *const *paths,
                                    size_t path_count,
@@ -532,9 +539,9 @@ paritas_status paritas_file_verify(const char *const *paths,
                                    paritas_verify_report *found);
 
 /**
- * Writes those shards of an object anew that are damaged or missing, into the folder `to`, or
- * where they belong if `to` is null. The object is given as for paritas_file_decode(). `repaired`
- * receives the number of shards that were written, unless it is null.
+ * Writes the damaged and missing shards of an object anew, into the folder `to`, or where they
+ * belong if `to` is null. The object is given as for paritas_file_decode(). `repaired` receives
+ * the number of shards that were written, unless it is null.
  */
 paritas_status paritas_file_repair(const char *const *paths,
                                    size_t path_count,
@@ -543,7 +550,7 @@ paritas_status paritas_file_repair(const char *const *paths,
                                    size_t *repaired);
 
 /**
- * Encode: computes all blocks of an object by the code named `spec`, as "lt:k=1024,n=2048".
+ * Encode: computes all blocks of an object with the code named `spec`, such as "lt:k=1024,n=2048".
  */
 paritas_status paritas_lt_encode(const char *spec,
                                  const uint8_t *object,
@@ -561,14 +568,14 @@ size_t paritas_lt_block_count(const paritas_lt_blocks *blocks);
 size_t paritas_lt_block_bytes(const paritas_lt_blocks *blocks);
 
 /**
- * Returns a block by its number, from 0 to n - 1; null if there is none. It lives as long as the
- * set.
+ * Returns a block by its number, from 0 to n - 1; null for other numbers. The block lives as long
+ * as the set.
  */
 const uint8_t *paritas_lt_block(const paritas_lt_blocks *blocks, size_t number);
 
 /**
- * Returns what a decoder must know: the code, lengths and checksums. Keep a copy of it with the
- * blocks; this memory lives as long as the set. `bytes` receives its length.
+ * Returns the information that a decoder needs: the code, lengths and checksums. `bytes` receives
+ * its length. Keep a copy of it with the blocks; this memory lives as long as the set.
  */
 const uint8_t *paritas_lt_info(const paritas_lt_blocks *blocks, size_t *bytes);
 
@@ -578,7 +585,7 @@ const uint8_t *paritas_lt_info(const paritas_lt_blocks *blocks, size_t *bytes);
 void paritas_lt_blocks_free(paritas_lt_blocks *blocks);
 
 /**
- * DecInit: makes a decoder from what paritas_lt_info() returned, as `info_bytes` bytes.
+ * DecInit: makes a decoder from the `info_bytes` bytes that paritas_lt_info() returned.
  */
 paritas_status paritas_lt_dec_init(const uint8_t *info,
                                    size_t info_bytes,
@@ -586,8 +593,9 @@ paritas_status paritas_lt_dec_init(const uint8_t *info,
 
 /**
  * DecPush: gives block number `number` to a decoder, which copies it. `ready` receives whether the
- * object can be rebuilt; it may be null. A block that has been pushed before changes nothing; one
- * whose checksum is wrong is PARITAS_CHECK_FAILED and changes nothing either.
+ * object can be rebuilt; it may be null. A block that has been pushed before changes nothing. A
+ * block whose checksum is wrong changes nothing either; the call then returns
+ * PARITAS_CHECK_FAILED.
  */
 paritas_status paritas_lt_dec_push(const paritas_lt_decoder *decoder,
                                    size_t number,
@@ -618,8 +626,8 @@ void paritas_lt_release(paritas_lt_decoder *decoder);
  * for each bit, row by row, as paritas_matrix() writes them: rows and columns are in the order of
  * nodes and then of their packets. `count` is the number of bytes, m·w times k·w. A matrix with
  * which the loss of a single shard is fatal is refused with PARITAS_ARGUMENTS. `options` may be
- * null. The codec's spec holds the matrix: paritas_codec_new() and the functions for files take
- * it.
+ * null. The codec's spec holds the matrix: paritas_codec_new() and the functions for files accept
+ * this spec.
  */
 paritas_status paritas_codec_of_matrix(const paritas_matrix_shape *shape,
                                        const uint8_t *bits,
@@ -629,7 +637,7 @@ paritas_status paritas_codec_of_matrix(const paritas_matrix_shape *shape,
 
 /**
  * Makes a codec for the code of a bit matrix that is written as a text, as `paritas codes --help`
- * describes. `options` may be null. Otherwise as paritas_codec_of_matrix().
+ * describes. `options` may be null. In all else like paritas_codec_of_matrix().
  */
 paritas_status paritas_codec_of_matrix_text(const char *text,
                                             const paritas_options *options,
@@ -637,7 +645,7 @@ paritas_status paritas_codec_of_matrix_text(const char *text,
 
 /**
  * Tries losses of `lost` shards: all sets of shards if there are at most `most`, otherwise `most`
- * random ones, which are the same in every call.
+ * random sets, which are the same in every call.
  */
 paritas_status paritas_codec_survival(const paritas_codec *codec,
                                       size_t lost,
@@ -646,9 +654,9 @@ paritas_status paritas_codec_survival(const paritas_codec *codec,
 
 /**
  * Cuts an object into k data shards and computes the m parity shards. `shards` are k + m pointers;
- * in a code of several stages (dpg), those to the shards that stand in the first one.
- * Data shards have paritas_codec_data_len(codec, object_bytes) bytes, the last ones padded with
- * zeros; paritas_codec_shard_len() tells the length of the others.
+ * in a code of several stages (dpg), pointers to the shards of the first stage only. Data shards
+ * have paritas_codec_data_len(codec, object_bytes) bytes, the last ones padded with zeros;
+ * paritas_codec_shard_len() returns the length of the parity shards.
  */
 paritas_status paritas_object_encode(const paritas_codec *codec,
                                      const uint8_t *object,
@@ -656,9 +664,9 @@ paritas_status paritas_object_encode(const paritas_codec *codec,
                                      uint8_t *const *shards);
 
 /**
- * Puts an object together from its shards. `shards` are pointers to all shards of the code; null
- * stands for a lost shard. Lost data is computed directly into `object`; no shard changes. Returns
- * PARITAS_LOST if too many shards are lost.
+ * Joins an object from its shards. `shards` are pointers to all shards of the code; null stands
+ * for a lost shard. Lost data is computed directly into `object`; the shards stay unchanged.
+ * Returns PARITAS_LOST if too many shards are lost.
  */
 paritas_status paritas_object_decode(const paritas_codec *codec,
                                      const uint8_t *const *shards,
@@ -694,7 +702,8 @@ paritas_status paritas_prepare_update(const paritas_codec *codec,
 /**
  * Prepares the update of parity by the difference alone: the only source is the XOR of the old and
  * the new content of data shard `shard`; the targets are the m parity shards, which are changed in
- * place. A store that sends changes to the nodes with parity then sends half the bytes.
+ * place. A store that sends changes to the nodes with parity sends only half of the bytes in this
+ * way.
  */
 paritas_status paritas_prepare_difference(const paritas_codec *codec,
                                           size_t shard,
@@ -725,8 +734,8 @@ void paritas_prepared_free(paritas_prepared *prepared);
 
 /**
  * Plans how the `lost_count` shards that `lost` numbers are computed from all others. If
- * `lost_count` is 0, plans how parity is computed from data. Only for codes in the packet layout;
- * others are refused with PARITAS_ARGUMENTS.
+ * `lost_count` is 0, plans how parity is computed from data. The code must be in the packet
+ * layout; other codes are refused with PARITAS_ARGUMENTS.
  */
 paritas_status paritas_schedule_new(const paritas_codec *codec,
                                     const size_t *lost,
@@ -766,23 +775,23 @@ size_t paritas_matrix_columns(const paritas_codec *codec);
 paritas_status paritas_matrix(const paritas_codec *codec, uint8_t *bits, size_t count);
 
 /**
- * Returns what was wrong in the last call of this thread that failed: a text in UTF-8, empty if
- * none failed.
+ * Returns the message of the last failed call of this thread: a text in UTF-8, empty if no call
+ * has failed.
  *
- * Each thread has a message of its own, so no lock is needed, and what other threads do changes
- * nothing. Ask on the thread whose call failed, before it calls anything else: the text stays
- * valid until the next call of the same thread, or until that thread ends.
+ * Each thread has its own message, which calls of other threads do not change. Call this function
+ * on the thread whose call failed, before that thread makes another call: the text stays valid
+ * until the next call of the same thread, or until that thread ends.
  */
 const char *paritas_last_message(void);
 
 /**
- * Returns what a status means, in a few English words, as "damaged, but repairable". The text
- * stays valid for ever. A number that is no status is "unknown status".
+ * Returns the meaning of a status in a few English words, such as "damaged, but repairable". The
+ * text stays valid for ever. For a number that is not a status, it is "unknown status".
  */
 const char *paritas_status_text(int status);
 
 /**
- * Returns the version of the library, as "0.1.0".
+ * Returns the version of the library, such as "0.1.0".
  */
 const char *paritas_version(void);
 
@@ -793,15 +802,15 @@ const char *paritas_version(void);
 paritas_status paritas_volume_open(const char *file, paritas_volume **volume);
 
 /**
- * Closes a volume. It may be null. Waits at most three seconds for nodes that do not answer. A
- * process that was forked leaves the volume alone.
+ * Closes a volume. It may be null. Waits at most three seconds for nodes that do not answer. In a
+ * process that was forked from the one that opened the volume, does nothing.
  */
 void paritas_volume_free(paritas_volume *volume);
 
 /**
  * Stores an object of `bytes` bytes. An object of this name is replaced. When this returns
- * PARITAS_OK, every reader finds the object; `owed`, which may be null, tells whether something is
- * left for paritas_volume_repair().
+ * PARITAS_OK, every reader finds the object; `owed`, which may be null, receives whether something
+ * is left for paritas_volume_repair().
  */
 paritas_status paritas_volume_put(const paritas_volume *volume,
                                   const char *name,
@@ -810,7 +819,7 @@ paritas_status paritas_volume_put(const paritas_volume *volume,
                                   bool *owed);
 
 /**
- * Stores the file at `file` with its mode and time, as paritas_volume_put().
+ * Stores the file at `file` with its mode and time. In all else like paritas_volume_put().
  */
 paritas_status paritas_volume_put_file(const paritas_volume *volume,
                                        const char *name,
@@ -818,7 +827,7 @@ paritas_status paritas_volume_put_file(const paritas_volume *volume,
                                        bool *owed);
 
 /**
- * Finds an object. There is none of this name if the outcome is PARITAS_NOT_RECOGNISED.
+ * Finds an object. Returns PARITAS_NOT_RECOGNISED if there is no object of this name.
  */
 paritas_status paritas_volume_stat(const paritas_volume *volume,
                                    const char *name,
@@ -826,7 +835,8 @@ paritas_status paritas_volume_stat(const paritas_volume *volume,
 
 /**
  * Reads `bytes` bytes of an object into `target`, from the byte `start` on. A range beyond the
- * object is refused. Of the whole object the digest is checked, of a part each block that is read.
+ * object is refused. If the whole object is read, its digest is checked; if a part is read, each
+ * block that is read is checked.
  */
 paritas_status paritas_volume_get(const paritas_volume *volume,
                                   const char *name,
@@ -835,8 +845,8 @@ paritas_status paritas_volume_get(const paritas_volume *volume,
                                   size_t bytes);
 
 /**
- * Writes an object to the file `output`, which gets its name when it is complete and its digest is
- * right. An existing file is refused unless `force` is set.
+ * Writes an object to the file `output`, which appears under its name when it is complete and its
+ * digest is right. An existing file is refused unless `force` is set.
  */
 paritas_status paritas_volume_get_file(const paritas_volume *volume,
                                        const char *name,
@@ -849,7 +859,7 @@ paritas_status paritas_volume_get_file(const paritas_volume *volume,
 paritas_status paritas_volume_remove(const paritas_volume *volume, const char *name);
 
 /**
- * Lists the objects whose names begin with `prefix`, all of them if it is null or empty.
+ * Lists the objects whose names begin with `prefix`; all objects if it is null or empty.
  */
 paritas_status paritas_volume_list(const paritas_volume *volume,
                                    const char *prefix,
@@ -878,9 +888,9 @@ void paritas_listing_free(paritas_listing *listing);
 
 /**
  * Looks for the shards of an object on all nodes; with `deep`, reads every block of them. Returns
- * PARITAS_OK if all is intact, PARITAS_REPAIRABLE if paritas_volume_repair() can restore it,
- * PARITAS_LOST if not, and PARITAS_IO if that depends on nodes that did not answer. Unless all is
- * intact, paritas_last_message() tells what is wrong. `found` may be null.
+ * PARITAS_OK if the object is intact, PARITAS_REPAIRABLE if paritas_volume_repair() can restore
+ * it, PARITAS_LOST if it cannot, and PARITAS_IO if this depends on nodes that did not answer.
+ * Unless the object is intact, paritas_last_message() tells what is wrong. `found` may be null.
  */
 paritas_status paritas_volume_verify(const paritas_volume *volume,
                                      const char *name,
@@ -890,7 +900,7 @@ paritas_status paritas_volume_verify(const paritas_volume *volume,
 /**
  * Makes an object whole again; with `deep`, reads every block of it first. `repaired` receives the
  * number of shards that were written; it may be null. Returns PARITAS_REPAIRABLE if something is
- * left for another repair; then paritas_last_message() tells what is wrong on nodes.
+ * left for another repair; paritas_last_message() then tells the problems of nodes.
  */
 paritas_status paritas_volume_repair(const paritas_volume *volume,
                                      const char *name,
@@ -898,11 +908,11 @@ paritas_status paritas_volume_repair(const paritas_volume *volume,
                                      size_t *repaired);
 
 /**
- * Asks all nodes of a volume. Returns PARITAS_OK if they are of use and nothing waits for repair,
- * PARITAS_REPAIRABLE if some fail or objects wait, and PARITAS_IO if more nodes fail than may be
- * lost. A node that has been of use since the volume was opened counts as of use; to see the
- * present, open the volume anew. Unless all is right, paritas_last_message() tells what is wrong.
- * `found` may be null.
+ * Asks all nodes of a volume. Returns PARITAS_OK if all nodes work and no object waits for repair,
+ * PARITAS_REPAIRABLE if some nodes fail or objects wait, and PARITAS_IO if more nodes fail than
+ * may be lost. A node that has worked since the volume was opened counts as working; to see the
+ * current state, open the volume anew. Unless the outcome is PARITAS_OK, paritas_last_message()
+ * tells what is wrong. `found` may be null.
  */
 paritas_status paritas_volume_status(const paritas_volume *volume, paritas_volume_state *found);
 

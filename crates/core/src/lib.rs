@@ -36,7 +36,7 @@
 //! | one changed shard | [`Codec::update`] |
 //! | segments of a file, laid out in lanes | [`LaneCodec`] |
 //! | thousands of blocks, any of which may be lost | [`long::LongCode`] |
-//! | blocks without end, of which any few more than k suffice | [`lt::LtEncoder`] |
+//! | any number of blocks; slightly more than k of them suffice | [`lt::LtEncoder`] |
 //!
 //! # For those who know other libraries
 //!

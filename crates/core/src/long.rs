@@ -141,7 +141,7 @@ impl LongCode {
     /// blocks `first`, `first + 1`, … have in parity block `rows[i]`. A block that is shorter than
     /// the sums is treated as if zeros followed it, so a block that is not at hand may be empty.
     /// (In Leopard's code, here and in all other calls, a data block is whole or empty.) Uses at
-    /// most `threads` threads; 0 means as many as the machine has.
+    /// most `threads` threads; 0 means as many as the machine has processors.
     ///
     /// # Errors
     /// If a data block or a row does not exist, if a row occurs twice, if the number of sums is not
@@ -245,7 +245,7 @@ pub struct LongSums {
 impl LongSums {
     /// Adds the data blocks `first`, `first + 1`, …, each of them once. A block that is shorter
     /// than the parity blocks is treated as if zeros followed it. Uses at most `threads` threads; 0
-    /// means as many as the machine has.
+    /// means as many as the machine has processors.
     ///
     /// # Errors
     /// If a data block does not exist, if one is longer than the parity blocks, or if the length of
@@ -258,7 +258,7 @@ impl LongSums {
 
     /// Computes parity blocks: `parity[i]` becomes the parity block `rows[i]` of all data blocks
     /// that were added. More may be added afterwards. Uses at most `threads` threads; 0 means as
-    /// many as the machine has.
+    /// many as the machine has processors.
     ///
     /// # Errors
     /// If a row does not exist or occurs twice, if the number of parity blocks is not that of the
@@ -295,7 +295,8 @@ impl LongRecovery {
     /// Computes the lost data blocks: `lost[i]` becomes the block with number [`Self::lost`]`[i]`.
     /// `sums[i]` is the parity block [`Self::rows`]`[i]`, to which all data blocks at hand have
     /// been added by [`LongCode::add`]. A lost block may be shorter than the sums, as the last one
-    /// of a stream is. Uses at most `threads` threads; 0 means as many as the machine has.
+    /// of a stream is. Uses at most `threads` threads; 0 means as many as the machine has
+    /// processors.
     ///
     /// # Errors
     /// If the number of sums is not that of the rows, or the number of buffers not that of the lost

@@ -44,7 +44,7 @@ const PACKET: usize = 64;
 pub struct LtOptions {
     /// The method by which received blocks become a schedule.
     pub method: Method,
-    /// Largest number of threads of a call; by default as many as the machine has.
+    /// Largest number of threads of a call; by default as many as the machine has processors.
     pub threads: Option<NonZeroUsize>,
     /// Kernel that runs. If a compiled kernel is chosen, the tiled kernel on the same registers
     /// runs.
@@ -70,7 +70,7 @@ impl LtOptions {
         Self { method, ..self }
     }
 
-    /// Uses at most `threads` threads; 0 means as many as the machine has.
+    /// Uses at most `threads` threads; 0 means as many as the machine has processors.
     pub fn threads(self, threads: usize) -> Self {
         Self { threads: NonZeroUsize::new(threads), ..self }
     }
@@ -336,7 +336,7 @@ impl<B: AsRef<[u8]>> LtDecoder<B> {
     ///
     /// # Errors
     /// If the blocks received do not suffice ([`crate::ErrorKind::NotEnough`]); the message says
-    /// how many more are likely needed. If there is no memory for the object
+    /// how many more are likely needed. If the system lacks memory for the object
     /// ([`crate::ErrorKind::Memory`]).
     pub fn reconstruct(&self) -> Result<Pages> {
         if !self.is_ready() {

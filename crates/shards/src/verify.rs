@@ -240,28 +240,19 @@ fn work(
     while !crew.is_stopped() {
         let task = queue.lock().unwrap_or_else(PoisonError::into_inner).take(sources);
         let Some(task) = task else { break };
-        let is_loaded = sources.try_load(&mut segment, task.number, Depth::Everything);
-        let again = again.as_mut().filter(|_| is_loaded);
-        let wrong = again.map_or(Ok(None), |again| recompute(&mut segment, again))?;
-        let stages = 1..=sources.object.stage();
-        let bad = stages.map(|stage| sources.bad_shards(&segment, stage).len()).collect();
-        let blocks = sources.geometry.code().graph().map(|_| segment.good_blocks());
-        let good = segment.good().to_vec();
-        if is_loaded {
-            segment.make_data()?;
-        }
+        let look = SegmentLook::take(sources, task.number, &mut segment, again.as_mut())?;
         let bytes = sources.extent.bytes(task.number);
         let skipped = task.first_byte(sources)..sources.extent.range(task.number).start;
         let skipped_bytes = skipped.end - skipped.start;
         crew.in_turn(task.turn, |findings| {
             findings.skip(&task, skipped, sources.geometry.buffer_count());
-            findings.note_wrong(wrong, task.number);
-            findings.note(bad);
-            findings.note_blocks(blocks, is_loaded);
-            if is_loaded {
+            findings.note_wrong(look.wrong, task.number);
+            findings.note(look.bad);
+            findings.note_blocks(look.blocks, look.is_loaded);
+            if look.is_loaded {
                 findings.hash(&segment.data(bytes as usize));
             } else {
-                findings.note_pattern(good);
+                findings.note_pattern(look.good);
                 let reason = || sources.lost(&segment, task.number).to_string();
                 findings.lose(sources.extent.range(task.number), reason);
             }
@@ -270,6 +261,43 @@ fn work(
         progress(skipped_bytes + bytes);
     }
     Ok(())
+}
+
+/// What one segment showed.
+struct SegmentLook {
+    /// Whether its data are good now.
+    is_loaded: bool,
+    /// The lanes of which the parity is wrong, if that was looked at.
+    wrong: Option<Vec<usize>>,
+    /// For each stage, the number of shards of which a part was bad.
+    bad: Vec<usize>,
+    /// The good blocks of an LT code.
+    blocks: Option<Vec<usize>>,
+    /// For each lane, whether it was read intact.
+    good: Vec<bool>,
+}
+
+impl SegmentLook {
+    /// Reads a segment and computes its data. Compares it with its parity if there is memory
+    /// `again` for that.
+    fn take(
+        sources: &Sources<'_>,
+        number: u64,
+        segment: &mut Segment,
+        again: Option<&mut Segment>,
+    ) -> Result<Self> {
+        let is_loaded = sources.try_load(segment, number, Depth::Everything);
+        let again = again.filter(|_| is_loaded);
+        let wrong = again.map_or(Ok(None), |again| recompute(segment, again))?;
+        let stages = 1..=sources.object.stage();
+        let bad = stages.map(|stage| sources.bad_shards(segment, stage).len()).collect();
+        let blocks = sources.geometry.code().graph().map(|_| segment.good_blocks());
+        let good = segment.good().to_vec();
+        if is_loaded {
+            segment.make_data()?;
+        }
+        Ok(Self { is_loaded, wrong, bad, blocks, good })
+    }
 }
 
 /// Compares the parity of a segment with what its data give, if the data are intact or the code is

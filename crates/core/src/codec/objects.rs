@@ -167,7 +167,7 @@ impl Codec {
         Ok(code.nodes().filter(|node| disagree[node.index()]).collect())
     }
 
-    /// Returns the nodes with data, if none of them holds parity.
+    /// Returns the nodes with data; an error if a node holds both data and parity.
     fn data_nodes(&self) -> Result<&[NodeId]> {
         self.expect_data()?;
         Ok(self.encoding.shards.split(self.code())?.0)

@@ -25,7 +25,8 @@ pub struct CodecOptions {
     /// Bytes of a packet. In the word layout it decides only what [`Split::Columns`] divides, and
     /// is rounded up to whole cache lines.
     pub packet: usize,
-    /// Largest number of threads that a call may use; by default as many as the machine has.
+    /// Largest number of threads that a call may use; by default as many as the machine has
+    /// processors.
     pub threads: Option<NonZeroUsize>,
     /// Smallest number of bytes of buffers for each thread: another thread is used only if each
     /// then has at least this many. A call that does not closely follow another one must first wake
@@ -79,7 +80,7 @@ setters! {
 }
 
 impl CodecOptions {
-    /// Uses at most `threads` threads; 0 means as many as the machine has.
+    /// Uses at most `threads` threads; 0 means as many as the machine has processors.
     pub fn threads(self, threads: usize) -> Self {
         Self { threads: NonZeroUsize::new(threads), ..self }
     }

@@ -108,7 +108,7 @@ impl CodePoints {
     }
 
     /// Returns the factors that give the symbols of the nodes `to` as sums of multiples of those of
-    /// `from`: one row for each of `to`. `from` are k nodes, and none of `to` is among them.
+    /// `from`: one row for each of `to`. `from` are k nodes, and `to` are other nodes.
     ///
     /// For s among the nodes S of `from`, and e of `to`, the factor is
     ///
@@ -117,7 +117,7 @@ impl CodePoints {
     /// ```
     ///
     /// Both products are computed once over all nodes ([`CodePoints::totals`]). The factors of the
-    /// m nodes outside S, which are fewer than the k nodes in S, are then divided out.
+    /// m nodes outside S are then divided out.
     pub(crate) fn factors(&self, from: &[u8], to: &[u8]) -> Vec<u8> {
         let mut totals = [0; NODES];
         let totals = &mut totals[..self.nodes];

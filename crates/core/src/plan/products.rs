@@ -430,7 +430,7 @@ impl ProductStream {
         self.ops.push(Op::assign(target, sources));
     }
 
-    /// Whether there is no shared sum, or all its terms have been added.
+    /// Whether all terms of the shared sum have been added; true if there is no shared sum.
     fn is_complete(&self, shared: Option<usize>) -> bool {
         let is_complete = |sum: &Sum| sum.added == sum.terms.len();
         shared.is_none_or(|shared| is_complete(&self.products.shared[shared]))

@@ -1,9 +1,9 @@
 //! The schedule: a straight-line XOR program.
 //!
 //! Operations are `target = source ^ source ^ …` over inputs (`i0`, `i1`, …), temporaries (`t0`, …)
-//! and outputs (`o0`, …). Sources may also be added to a target that has a value, `target ^= source
-//! ^ …`; data-first orders need this; the passes do not. An operation without sources sets a cell
-//! to zeros.
+//! and outputs (`o0`, …). Sources may also be added to a target that has a value,
+//! `target ^= source ^ …`; data-first orders need this; the passes do not. An operation without
+//! sources sets a cell to zeros.
 //!
 //! In the word layout a cell holds words of GF(2^w), and an operation may multiply its sum by a
 //! constant, `target = factor * (source ^ …)`. A schedule of this kind names its field

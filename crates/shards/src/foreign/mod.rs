@@ -282,26 +282,26 @@ pub fn export(job: &ExportJob, object: &Object, progress: Progress<'_>) -> Resul
     let replace = if job.force { Replace::Always } else { Replace::Never };
     let source = Attributes { mode: object.mode(), ..Attributes::default() };
     let access = Access::of_shards(&source);
-    let begin = |paths: &[PathBuf], contents: &[(String, Vec<u8>)]| {
-        let new = |target: &PathBuf| {
-            let (target, replace) = (target.clone(), replace.clone());
-            NewFile { target, replace, access }
-        };
-        let files = StagedFile::create_all(paths.iter().map(new).collect(), 0)?;
-        for (file, (_, content)) in files.iter().zip(contents) {
-            file.write_at(&mut [IoSlice::new(content)], 0)?;
-        }
-        Ok::<_, Error>(files)
-    };
-    let begun = begin(&fragments, &plan.files)?;
+    let new = |paths: &[PathBuf]| NewFile::all(paths.iter().cloned(), &replace, access);
+    let begun = begin(new(&fragments), &plan.files)?;
     let header = plan.files.first().map_or(0, |(_, header)| header.len() as u64);
     let spread = FragmentFiles::new(begun, plan.layout, header);
     let target = DecodeTarget::Writer(Box::new(spread.writer()));
     decode(object, target, job.threads, progress)?;
     let mut files = spread.finish(&codec(object.code(), plan.packet)?)?;
-    files.extend(begin(&others, &plan.others)?);
+    files.extend(begin(new(&others), &plan.others)?);
     commit(files, job.sync)?;
     Ok(fragments.into_iter().chain(others).collect())
+}
+
+/// Begins files with the bytes that stand before everything else in them. `contents` has a name and
+/// the bytes for each of them.
+fn begin(new: Vec<NewFile>, contents: &[(String, Vec<u8>)]) -> Result<Vec<StagedFile>> {
+    let files = StagedFile::create_all(new, 0)?;
+    for (file, (_, content)) in files.iter().zip(contents) {
+        file.write_at(&mut [IoSlice::new(content)], 0)?;
+    }
+    Ok(files)
 }
 
 /// Refuses before the work what [`commit`] would refuse after it.

@@ -211,7 +211,7 @@ mod tests {
         }
     }
 
-    /// k/R is no whole number, and is rounded up.
+    /// k/R is not a whole number, and is rounded up.
     #[test]
     fn the_spike_is_the_next_whole_number() {
         for (c, delta, ratio, spike) in [

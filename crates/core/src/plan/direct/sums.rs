@@ -9,7 +9,7 @@ use crate::plan::transform::program::TransformProgram;
 pub(crate) struct Sums {
     /// The cells that are read.
     pub(crate) inputs: Vec<CellLocation>,
-    /// The cells that are computed; none of them is read.
+    /// The cells that are computed; they are different from the cells that are read.
     pub(crate) outputs: Vec<CellLocation>,
     pub(crate) terms: Terms,
     /// Whether the terms were found by solving equations, and must be tried on a sample. Otherwise

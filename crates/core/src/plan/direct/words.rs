@@ -159,7 +159,7 @@ pub(super) fn sample(code: &Code, mut random: impl FnMut() -> u64) -> Vec<Vec<u8
         let terms = row.iter().zip(&products);
         terms.fold(0, |sum, (factor, products)| {
             let chosen = products.iter().enumerate();
-            // All bits of a product, or none of them.
+            // All bits of a product, or zero.
             chosen.fold(sum, |sum, (bit, product)| {
                 sum ^ product & u64::from(factor >> bit & 1).wrapping_neg()
             })

@@ -5,7 +5,7 @@
 //! [`crate::define::subspace`]): coefficient k belongs to the product of those level polynomials
 //! for which bit i of k is set. Over this basis the values at any chunk follow from the
 //! coefficients in m levels of L / 2 *butterflies*, one multiplication each; the inverse transform
-//! takes as many. Level i pairs the entries n and n + 2^i:
+//! takes the same number. Level i pairs the entries n and n + 2^i:
 //!
 //! ```text
 //! forward (levels m - 1 to 0)   low += factor · high, then high += low

@@ -1,8 +1,8 @@
 //! The tiled kernels on the 128-bit registers of WebAssembly.
 //!
 //! A WebAssembly module cannot ask which instructions its engine has: an engine that lacks these
-//! refuses the whole module. So they exist only in builds that enable them (`-C
-//! target-feature=+simd128`), and there they are always available.
+//! refuses the whole module. So they exist only in builds that enable them
+//! (`-C target-feature=+simd128`), and there they are always available.
 
 use std::arch::wasm32::*;
 use std::ops::Range;
