@@ -1,5 +1,6 @@
 //! Volumes: objects over disks, hosts and buckets.
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::io::{self, Cursor, Read};
 use std::path::PathBuf;
@@ -194,15 +195,25 @@ impl Volume {
     /// Stores an object: from memory, or from an object that has `read(n)`, such as an open file. A
     /// memory map, which is both, is stored as a whole, whatever its position.
     ///
+    /// `notes` are names and texts that are kept with it, such as `{"content-type": "text/html"}`.
+    ///
     /// Returns the known facts about the object. Raises StorageError if too few nodes accept it, or
     /// if the source raises an exception, which is then the cause. After an error, nothing new is
     /// visible.
-    fn put(&self, py: Python<'_>, name: Name, source: &Bound<'_, PyAny>) -> Result<ObjectInfo> {
+    #[pyo3(signature = (name, source, *, notes = None))]
+    fn put(
+        &self,
+        py: Python<'_>,
+        name: Name,
+        source: &Bound<'_, PyAny>,
+        notes: Option<BTreeMap<String, String>>,
+    ) -> Result<ObjectInfo> {
+        let mut options = PutOptions::default().noting(&notes.unwrap_or_default())?;
         let memory = Source::of(source);
         if memory.is_err() && source.hasattr("read")? {
             let failure = Arc::default();
             let reader = Reader { file: source.clone().unbind(), failure: Arc::clone(&failure) };
-            let stored = self.put_from(py, name, reader, PutOptions::default());
+            let stored = self.put_from(py, name, reader, options);
             return stored.map_err(|error| {
                 match failure.lock().unwrap_or_else(PoisonError::into_inner).take() {
                     // An interrupt or an exit is not a failure of the source.
@@ -216,15 +227,21 @@ impl Volume {
             });
         }
         let memory = memory?;
-        let mut options = PutOptions::default();
         options.length = Some(memory.as_ref().len() as u64);
         self.put_from(py, name, Cursor::new(memory), options)
     }
 
-    /// Stores a file, with its mode and time.
-    fn put_file(&self, py: Python<'_>, name: Name, path: PathBuf) -> Result<ObjectInfo> {
+    /// Stores a file, with its mode and time, and with `notes` as in `put`.
+    #[pyo3(signature = (name, path, *, notes = None))]
+    fn put_file(
+        &self,
+        py: Python<'_>,
+        name: Name,
+        path: PathBuf,
+        notes: Option<BTreeMap<String, String>>,
+    ) -> Result<ObjectInfo> {
         let (file, attributes, length) = open(&path)?;
-        let mut options = PutOptions::default();
+        let mut options = PutOptions::default().noting(&notes.unwrap_or_default())?;
         options.attributes = attributes;
         options.length = length;
         self.put_from(py, name, file, options)
@@ -384,6 +401,7 @@ impl Volume {
         source: impl Read + Send + 'static,
         options: PutOptions,
     ) -> Result<ObjectInfo> {
+        let notes = options.notes.as_ref().map(|notes| notes()).unwrap_or_default();
         let report = self.run(py, self.volume()?.put(&name, source, options))?;
         Ok(ObjectInfo {
             name: name.as_str().to_owned(),
@@ -394,6 +412,7 @@ impl Volume {
             is_owed: report.is_owed,
             created: None,
             modified: None,
+            notes,
         })
     }
 }
@@ -488,6 +507,8 @@ pub struct ObjectInfo {
     created: Option<f64>,
     /// When the file from which it was made last changed, in seconds since 1970, if this is known.
     modified: Option<f64>,
+    /// What programs have noted about it, by name.
+    notes: BTreeMap<String, String>,
 }
 
 impl ObjectInfo {
@@ -501,6 +522,7 @@ impl ObjectInfo {
             is_owed: false,
             created: Some(object.created() as f64),
             modified: object.modified().map(seconds),
+            notes: object.notes().clone(),
         }
     }
 }

@@ -69,7 +69,13 @@ def test_objects_come_back(volume, tmp_path):
     with pytest.raises(paritas.ParameterError, match=f"{tmp_path} is a directory"):
         volume.put_file("b", tmp_path)
     volume.put_file("b", tmp_path / "file")
-    assert volume.stat("b").digest == info.digest
+    assert volume.stat("b").digest == info.digest and volume.stat("b").notes == {}
+    notes = {"content-type": "text/plain", "x-amz-meta-from": "Paritas"}
+    assert volume.put_file("b", tmp_path / "file", notes=notes).notes == notes == volume.stat("b").notes
+    volume.put("b", b"small", notes=notes)
+    assert volume.stat("b").notes == notes
+    with pytest.raises(paritas.ParameterError, match="16384"):
+        volume.put("b", b"x", notes={"long": "x" * 16384})
     volume.remove("b")
     with pytest.raises(FileNotFoundError):
         volume.stat("b")

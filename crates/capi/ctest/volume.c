@@ -48,6 +48,22 @@ static void objects(paritas_volume *volume) {
     CHECK(memcmp(object + 1, again, BYTES - 1) == 0);
 }
 
+/* The script that runs the tests has stored `noted`. */
+static void notes(paritas_volume *volume) {
+    char text[16] = "unchanged";
+    size_t needed = 0;
+    CHECK(paritas_volume_note(volume, "noted", "content-type", NULL, 0, &needed) == PARITAS_ARGUMENTS && needed == 11);
+    CHECK(paritas_volume_note(volume, "noted", "content-type", text, 10, NULL) == PARITAS_ARGUMENTS);
+    CHECK(strcmp(text, "unchanged") == 0);
+    OK(paritas_volume_note(volume, "noted", "content-type", text, 11, NULL));
+    CHECK(strcmp(text, "text/plain") == 0);
+    CHECK(paritas_volume_note(volume, "noted", "etag", text, sizeof text, NULL) == PARITAS_NOT_RECOGNISED);
+    CHECK(paritas_volume_note(volume, "none", "etag", text, sizeof text, NULL) == PARITAS_NOT_RECOGNISED);
+    CHECK(paritas_volume_note(volume, "noted", NULL, text, sizeof text, NULL) == PARITAS_ARGUMENTS);
+    CHECK(paritas_volume_note(volume, "noted", "content-type", NULL, 11, NULL) == PARITAS_ARGUMENTS);
+    OK(paritas_volume_remove(volume, "noted"));
+}
+
 static void files(paritas_volume *volume) {
     paritas_volume_object of_memory, of_file;
     OK(paritas_volume_put(volume, "memory", object, BYTES, NULL));
@@ -254,6 +270,7 @@ int main(int count, char **arguments) {
     fill(object, BYTES, 23);
     paritas_volume *volume = NULL;
     OK(paritas_volume_open(in_folder("volume.toml"), &volume));
+    notes(volume);
     objects(volume);
     files(volume);
     listings(volume);

@@ -834,6 +834,20 @@ paritas_status paritas_volume_stat(const paritas_volume *volume,
                                    paritas_volume_object *found);
 
 /**
+ * Copies what was noted about an object under `note`, such as `content-type`, to the `bytes` bytes
+ * at `text`, with a null byte behind it. `needed`, which may be null, receives the number of bytes
+ * that this takes. If there are fewer, returns PARITAS_ARGUMENTS and copies nothing; `text` may be
+ * null then. Returns PARITAS_NOT_RECOGNISED if there is no object of this name, or no such note
+ * about it.
+ */
+paritas_status paritas_volume_note(const paritas_volume *volume,
+                                   const char *name,
+                                   const char *note,
+                                   char *text,
+                                   size_t bytes,
+                                   size_t *needed);
+
+/**
  * Reads `bytes` bytes of an object into `target`, from the byte `start` on. A range beyond the
  * object is refused. If the whole object is read, its digest is checked; if a part is read, each
  * block that is read is checked.

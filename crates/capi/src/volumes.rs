@@ -197,6 +197,49 @@ pub unsafe extern "C" fn paritas_volume_stat(
     })
 }
 
+/// Copies what was noted about an object under `note`, such as `content-type`, to the `bytes` bytes
+/// at `text`, with a null byte behind it. `needed`, which may be null, receives the number of bytes
+/// that this takes. If there are fewer, returns PARITAS_ARGUMENTS and copies nothing; `text` may be
+/// null then. Returns PARITAS_NOT_RECOGNISED if there is no object of this name, or no such note
+/// about it.
+///
+/// # Safety
+/// The pointers are null or as this describes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn paritas_volume_note(
+    volume: *const paritas_volume,
+    name: *const c_char,
+    note: *const c_char,
+    text: *mut c_char,
+    bytes: usize,
+    needed: *mut usize,
+) -> paritas_status {
+    guard(|| {
+        // SAFETY: as the caller promises.
+        let ((volume, name), note) = unsafe { (named(volume, name)?, memory::text(note, "note")?) };
+        let object = volume.run(volume.volume.find(&name, GetOptions::default()))?;
+        let noted = object
+            .notes()
+            .get(note)
+            .ok_or_else(|| Failure::not_recognised(format!("{name} has no note `{note}`")))?;
+        let noted = CString::new(noted.as_str()).map_err(|_| {
+            Failure::io(format!("the note `{note}` of {name} has a null byte in it"))
+        })?;
+        let noted = noted.as_bytes_with_nul();
+        // SAFETY: as the caller promises.
+        unsafe { memory::tell(needed, noted.len(), "needed") }?;
+        if bytes < noted.len() {
+            let count = noted.len();
+            let message = format!("the note `{note}` of {name} takes {count} bytes; got {bytes}");
+            return Err(Failure::arguments(message));
+        }
+        // SAFETY: as the caller promises.
+        let text = unsafe { memory::values_mut(text.cast::<u8>(), noted.len(), "text") }?;
+        text.copy_from_slice(noted);
+        Ok(())
+    })
+}
+
 /// Reads `bytes` bytes of an object into `target`, from the byte `start` on. A range beyond the
 /// object is refused. If the whole object is read, its digest is checked; if a part is read, each
 /// block that is read is checked.

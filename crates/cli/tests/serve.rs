@@ -34,6 +34,14 @@ impl Server {
 
     /// Sends a request, and returns status and body of the answer.
     fn ask(&self, method: &str, path: &str, body: &str) -> (u16, String) {
+        let answer = self.answer(method, path, body);
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+        (status, body.to_owned())
+    }
+
+    /// Sends a request, and returns all of the answer.
+    fn answer(&self, method: &str, path: &str, body: &str) -> String {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         let length = body.len();
         write!(
@@ -43,9 +51,7 @@ impl Server {
         .unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
-        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-        (status, body.to_owned())
+        answer
     }
 
     fn end(mut self) -> i32 {
@@ -74,6 +80,31 @@ fn what_is_put_through_the_gateway_is_in_the_volume() {
     assert_eq!(frozen.ask("PUT", "/photos/b", "x").0, 403);
     assert_eq!(frozen.ask("GET", "/photos/a%20b", ""), (200, "content".to_owned()));
     assert_eq!(frozen.end(), 0);
+}
+
+#[test]
+fn what_a_put_notes_is_told_to_clients() {
+    let tank = Tank::new(3, "2+1");
+    let (file, page) = (tank.path("tank.toml"), tank.path("page.html"));
+    std::fs::write(&page, "<p>").unwrap();
+    let put =
+        |more: &[OsString]| run([&args!["volume", "put", &file, &page, "www/page"], more].concat());
+    let notes = args!["--note", "content-type=text/html", "--note", "x-amz-meta-by=a=b"];
+    put(&notes).expect(exit::DONE);
+    let stat =
+        run(args!["volume", "stat", &file, "www/page", "--json"]).expect(exit::DONE).result();
+    let expected = serde_json::json!({"content-type": "text/html", "x-amz-meta-by": "a=b"});
+    assert_eq!(stat["notes"], expected);
+    let server = Server::start(&file, &["--anonymous"]);
+    let answer = server.answer("GET", "/www/page", "").to_lowercase();
+    assert!(answer.contains("content-type: text/html\r\n"), "{answer}");
+    assert!(answer.contains("x-amz-meta-by: a=b\r\n"), "{answer}");
+    assert_eq!(server.end(), 0);
+    let refused = put(&args!["--note", "content-type"]).expect(exit::ARGUMENTS);
+    assert!(refused.stderr.contains("NAME=TEXT"), "{refused}");
+    let long = format!("long={}", "x".repeat(16_384));
+    let refused = put(&args!["--note", long]).expect(exit::ARGUMENTS);
+    assert!(refused.stderr.contains("16388 bytes"), "{refused}");
 }
 
 #[test]

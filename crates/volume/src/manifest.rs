@@ -346,7 +346,8 @@ fn body_of(fields: &Fields, digest: Digest) -> Result<Body, ManifestFlaw> {
     }
 }
 
-fn check_notes(notes: &Notes) -> Result<Notes, ManifestFlaw> {
+/// Returns the notes, unless they are too long.
+pub(crate) fn check_notes(notes: &Notes) -> Result<Notes, ManifestFlaw> {
     let bytes: usize = notes.iter().map(|(name, text)| name.len() + text.len()).sum();
     match bytes <= MOST_NOTES {
         true => Ok(notes.clone()),

@@ -25,7 +25,7 @@ use crate::flaw::{Flaw, told};
 use crate::hands::{ActionFinding, NameHands};
 use crate::heartbeat::{Heartbeat, Pulse};
 use crate::hints::{self, FolderHints};
-use crate::manifest::{Body, Content, Manifest, Notes, Piece, digest_of_pieces};
+use crate::manifest::{Body, Content, Manifest, Notes, Piece, check_notes, digest_of_pieces};
 use crate::names::{self, ObjectName};
 use crate::node::{Mode, Writer};
 use crate::outside::{block, new_object};
@@ -50,6 +50,17 @@ pub struct PutOptions {
     /// Returns what the manifest notes about the object. It is called when the source was read, so
     /// it may tell what only its bytes show.
     pub notes: Option<Arc<dyn Fn() -> Notes + Send + Sync>>,
+}
+
+impl PutOptions {
+    /// Notes these names and texts about the object.
+    ///
+    /// # Errors
+    /// If they have more than 16 KiB together ([`ErrorKind::Parameters`]).
+    pub fn noting(self, notes: &Notes) -> Result<Self> {
+        let notes = check_notes(notes).map_err(Error::parameters)?;
+        Ok(Self { notes: Some(Arc::new(move || notes.clone())), ..self })
+    }
 }
 
 /// The result of a put.

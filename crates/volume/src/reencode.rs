@@ -5,7 +5,6 @@
 
 use std::collections::VecDeque;
 use std::io::{self, Read};
-use std::sync::Arc;
 
 use bytes::Bytes;
 use paritas_shards::{Digest, ObjectId};
@@ -51,12 +50,10 @@ impl ReencodeJob<'_> {
             return Ok(Reencoded::Unchanged);
         }
         let old = object.listed().version;
-        let mut options = PutOptions::default();
+        let mut options = PutOptions::default().noting(object.notes())?;
         options.attributes.mode = object.mode();
         options.attributes.modified = object.modified();
         options.length = Some(object.length());
-        let notes = object.notes().clone();
-        options.notes = Some(Arc::new(move || notes.clone()));
         let id = greater(old.object)?;
         // The source is read once, so its shards must be found before: they may have moved.
         let (object, _) = look_everywhere(cluster, object).await;

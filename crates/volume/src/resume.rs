@@ -14,7 +14,6 @@
 use std::collections::BTreeMap;
 use std::fs::{File, Metadata};
 use std::io::{self, Read, Seek, SeekFrom};
-use std::sync::Arc;
 
 use paritas_shards::Digest;
 use paritas_store::error::{Error, ErrorKind, Result};
@@ -85,7 +84,8 @@ impl<'a> ResumeJob<'a> {
             reports.push(report);
         }
         expect_unchanged(&before, &self.file.metadata().map_err(reading)?)?;
-        let mut report = upload.complete(pieces, Notes::new(), self.options.attributes).await?;
+        let notes = self.options.notes.as_ref().map(|notes| notes()).unwrap_or_default();
+        let mut report = upload.complete(pieces, notes, self.options.attributes).await?;
         for piece in reports {
             report.is_owed |= piece.is_owed;
             report.spare = report.spare.min(piece.spare);
@@ -123,8 +123,7 @@ impl<'a> ResumeJob<'a> {
         let options = PutOptions {
             length: Some(length),
             progress: self.options.progress.clone(),
-            notes: Some(Arc::new(move || notes.clone())),
-            ..PutOptions::default()
+            ..PutOptions::default().noting(&notes)?
         };
         let report = upload.put_piece(number, self.part(start, length)?, options).await?;
         match report.listed.length == length {

@@ -180,6 +180,7 @@ Examples:
   pg_dump db | paritas volume put tank.toml - backup/db.dump
   paritas volume put tank.toml --recursive /home backup/home
   paritas volume put tank.toml disk.img backup/disk.img --resume
+  paritas volume put tank.toml page.html www/page.html --note content-type=text/html
 
 When the command ends, the object is durable on enough nodes, and every reader finds it. Until then \
 nobody sees it, and an object of that name stays as it is. If nodes fail, other nodes get their \
@@ -206,6 +207,19 @@ pub struct Put {
     /// the file are not sent again.
     #[arg(long, conflicts_with = "recursive")]
     pub resume: bool,
+    /// Note NAME=TEXT about the object, as `volume stat` shows it.
+    ///
+    /// May be given several times. `paritas serve` tells clients `content-type`, other headers of
+    /// S3, and what begins with `x-amz-meta-`.
+    #[arg(long = "note", value_name = "NAME=TEXT", value_parser = parse_note, hide_short_help = true)]
+    pub notes: Vec<(String, String)>,
+}
+
+fn parse_note(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, said)) if !name.is_empty() => Ok((name.to_owned(), said.to_owned())),
+        _ => Err(format!("must be NAME=TEXT; got `{text}`")),
+    }
 }
 
 /// The load on nodes that work in the background may cause.

@@ -455,7 +455,7 @@ impl Geometry {
     }
 
     /// Returns the number of threads to use: at most `most` (`None`: as many as the machine runs at
-    /// once), and no more than have room for their segments in [`MOST_MEMORY`], or in a quarter of
+    /// once), and no more than have room for their segments in 128 MiB, or in a quarter of
     /// what this process may use if that is less.
     pub fn threads(&self, most: Option<NonZeroUsize>) -> usize {
         let machine = || std::thread::available_parallelism().map_or(1, usize::from);

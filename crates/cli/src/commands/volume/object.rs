@@ -28,7 +28,7 @@ pub async fn put(volume: &Volume, args: &Put, output: &Output) -> Outcome {
     }
     let source = open_source(&args.file)?;
     let progress = Arc::new(output.progress(source.length));
-    put_source(volume, &args.volume, source, &name, &progress, output).await
+    put_source(volume, args, source, &name, &progress, output).await
 }
 
 /// Stores a file in pieces, of which an earlier command may have stored some.
@@ -45,7 +45,7 @@ async fn put_in_pieces(volume: &Volume, args: &Put, name: &ObjectName, output: &
         return Err(unsuitable(&shown(&args.file).to_string()));
     }
     let progress = Arc::new(output.progress(Some(metadata.len())));
-    let mut options = put_options(&progress);
+    let mut options = put_options(args, &progress)?;
     options.attributes = Attributes::of_open(&file).map_err(failed)?;
     let start = Instant::now();
     let done = volume.put_in_pieces(name, file, options).await?;
@@ -54,11 +54,12 @@ async fn put_in_pieces(volume: &Volume, args: &Put, name: &ObjectName, output: &
     report_put(volume, &args.volume, line, &done.report, &progress, output)
 }
 
-fn put_options(progress: &Arc<Progress>) -> PutOptions {
+fn put_options(args: &Put, progress: &Arc<Progress>) -> Result<PutOptions, Failure> {
     let told = Arc::clone(progress);
-    let mut options = PutOptions::default();
+    let notes = args.notes.iter().cloned().collect();
+    let mut options = PutOptions::default().noting(&notes)?;
     options.progress = Some(Arc::new(move |bytes| told.advance(bytes)));
-    options
+    Ok(options)
 }
 
 /// Opens a file or standard input.
@@ -69,19 +70,19 @@ pub fn open_source(path: &Path) -> Result<Source, Failure> {
 /// Stores what a source gives.
 pub async fn put_source(
     volume: &Volume,
-    path: &Path,
+    args: &Put,
     source: Source,
     name: &ObjectName,
     progress: &Arc<Progress>,
     output: &Output,
 ) -> Outcome {
     let start = Instant::now();
-    let mut options = put_options(progress);
+    let mut options = put_options(args, progress)?;
     options.attributes = source.attributes;
     options.length = source.length;
     let report = volume.put(name, source.stream, options).await?;
     let line = put_line(name, &report, start.elapsed().as_secs_f64());
-    report_put(volume, path, line, &report, progress, output)
+    report_put(volume, &args.volume, line, &report, progress, output)
 }
 
 fn report_put(

@@ -37,7 +37,7 @@ pub async fn put(volume: &Volume, args: &Put, output: &Output) -> Outcome {
     let progress = Arc::new(progress(&items, output));
     let put = async |item: TreeItem| {
         let source = object::open_source(&item.path)?;
-        object::put_source(volume, &args.volume, source, &item.name, &progress, output).await
+        object::put_source(volume, args, source, &item.name, &progress, output).await
     };
     all(items, &mut worst, output, put).await;
     worst.end(output)
