@@ -1,5 +1,7 @@
 //! Processes that work on the same object at the same time: each ends with 0, or with 6 and a
-//! message that says "another process"; nothing is lost, and nothing is left behind.
+//! message that says "another process"; nothing is lost, and nothing is left behind. These are
+//! walks with real processes and their locks; `crates/shards/tests/races.rs` puts each job into the
+//! middle of each other one.
 
 mod common;
 
@@ -113,33 +115,6 @@ fn names_are_given_in_turn() {
 }
 
 #[test]
-fn repairs() {
-    let yard = Yard::new(300_000);
-    run(yard.encode(0, "6+4", false)).expect(exit::DONE);
-    let whole = snapshot(&yard.shards());
-    for round in 0..ROUNDS {
-        yard.restore(&whole);
-        let path = |shard: usize| yard.shards().join(format!("object.{shard:02}of10.paritas"));
-        fs::remove_file(path(1)).unwrap();
-        fs::remove_file(path(7)).unwrap();
-        let mut bytes = fs::read(path(3)).unwrap();
-        bytes[2000] ^= 1;
-        fs::write(path(3), bytes).unwrap();
-        if round % 2 == 1 {
-            fs::write(path(5), "somebody's own").unwrap();
-        }
-        let runs =
-            together(&[yard.command("repair"), yard.command("repair"), yard.command("repair")]);
-        assert!(runs.iter().filter(|run| has_done(run)).count() > 0, "{}", runs[0]);
-        let mut left = snapshot(&yard.shards());
-        let aside: Vec<_> = left.extract_if(.., |name, _| !whole.contains_key(name)).collect();
-        assert!(left == whole);
-        assert_eq!(aside.len(), round % 2, "{:?}", aside.iter().map(|a| &a.0).collect::<Vec<_>>());
-        assert!(aside.iter().all(|(_, bytes)| bytes == b"somebody's own"));
-    }
-}
-
-#[test]
 fn forced_encodings() {
     let yard = Yard::new(200_000);
     let old = yard.encode(0, "4+2", true);
@@ -156,48 +131,6 @@ fn forced_encodings() {
         let content = yard.content();
         let winner = yard.contents.iter().position(|c| *c == content).expect("WRONG BYTES");
         assert!(winner > 0 && done[winner - 1], "{winner} {done:?}");
-    }
-}
-
-/// Without --force one process makes the object, and the others do not touch it.
-#[test]
-fn first_encodings() {
-    let yard = Yard::new(200_000);
-    for _ in 0..ROUNDS {
-        let _ = fs::remove_dir_all(yard.shards());
-        fs::create_dir(yard.shards()).unwrap();
-        let runs = together(&[0, 1, 2].map(|number| yard.encode(number, "4+2", false)));
-        // A process that begins after the others have ended is refused as usual.
-        let refused = |run: &&Run| run.code == exit::ARGUMENTS;
-        let done = runs.iter().filter(|run| !refused(run) && has_done(run)).count();
-        assert_eq!(done, 1);
-        let content = yard.content();
-        let winner = yard.contents.iter().position(|c| *c == content).expect("WRONG BYTES");
-        assert_eq!(runs[winner].code, exit::DONE);
-    }
-}
-
-#[test]
-fn promotions() {
-    let yard = Yard::new(300_000);
-    run(yard.encode(0, "bbdpg:k=4,m=2,m2=3,interleave=all", false)).expect(exit::DONE);
-    let first = snapshot(&yard.shards());
-    run(yard.command("promote")).expect(exit::DONE);
-    let whole = snapshot(&yard.shards());
-    for round in 0..ROUNDS {
-        yard.restore(&first);
-        if round % 2 == 1 {
-            fs::remove_file(yard.shards().join("object.2of7.paritas")).unwrap();
-        }
-        let runs = together(&[
-            yard.command("promote"),
-            yard.command("repair"),
-            yard.command("promote"),
-            yard.command("repair"),
-        ]);
-        assert!(runs.iter().filter(|run| has_done(run)).count() > 0);
-        run(yard.command("repair")).expect(exit::DONE);
-        assert!(snapshot(&yard.shards()) == whole, "{:?}", names(&yard.shards()));
     }
 }
 

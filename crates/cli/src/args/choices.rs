@@ -1,4 +1,5 @@
-//! Choices that several commands have: the method that reduces XORs, and the order of operations.
+//! Choices that several commands have: the method that reduces XORs, the order of operations,
+//! nodes, and sizes of sets.
 
 use clap::ValueEnum;
 use paritas::research::{Machine, Order, Pass};
@@ -77,5 +78,22 @@ impl OrderName {
             Self::Data => Order::Data,
             Self::Fused => Order::Fused(machine),
         }
+    }
+}
+
+/// Reads the number of a node.
+pub fn parse_node(text: &str) -> Result<usize, String> {
+    text.parse().map_err(|_| format!("must be numbers of nodes, such as 0,3; got `{text}`"))
+}
+
+/// Reads the bytes of all shards together.
+pub fn parse_set(text: &str) -> Result<usize, String> {
+    match text {
+        "cache" => Ok(512 << 10),
+        "dram" => Ok(256 << 20),
+        bytes => match bytes.parse() {
+            Ok(bytes) if (1..=1 << 34).contains(&bytes) => Ok(bytes),
+            _ => Err(format!("must be cache, dram, or 1 to 2^34 bytes; got `{bytes}`")),
+        },
     }
 }

@@ -20,7 +20,8 @@ use paritas_tune::measure::{PairVerdict, Pairs, Ratio, Rounds, Shard, Side, samp
 
 use crate::args::against::Against;
 use crate::args::choices::{OrderName, named, word};
-use crate::args::{Align, Bench, CostName, Operation, Sweep};
+use crate::args::codes::CostName;
+use crate::args::machine::{Align, Bench, Operation, Sweep};
 use crate::commands::Outcome;
 use crate::commands::schedule::stage_range;
 use crate::exit::{Exit, Failure};

@@ -8,7 +8,7 @@ use paritas_report::codes::{
 };
 use paritas_shards::{ReceptionReport, counted};
 
-use crate::args::Codes;
+use crate::args::codes::Codes;
 use crate::commands::picture::{self, parity_rows};
 use crate::commands::{Outcome, shards};
 use crate::exit::{Exit, Failure};

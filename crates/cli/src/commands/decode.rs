@@ -11,7 +11,7 @@ use paritas_shards::{
     DecodeReport, DecodeTarget, FileTarget, Inventory, Object, Preserve, ShardState, decode,
 };
 
-use crate::args::Decode;
+use crate::args::shards::Decode;
 use crate::commands::many::Worst;
 use crate::commands::{Outcome, shards};
 use crate::exit::{self, Exit, Failure};

@@ -10,8 +10,8 @@ use paritas_report::shard_parts::MadeShardEntry;
 use paritas_report::shards::EncodeLine;
 use paritas_shards::{EncodeJob, EncodeReport, Expectation, leftovers_of};
 
-use crate::args::Encode;
 use crate::args::packet::PacketChoice;
+use crate::args::shards::Encode;
 use crate::commands::source::Source;
 use crate::commands::{Outcome, leftovers, packet_rule};
 use crate::exit::{self, Exit, Failure};

@@ -7,7 +7,7 @@ use paritas_report::shards::{ExportLine, ImportLine};
 use paritas_shards::EncodeJob;
 use paritas_shards::foreign::{self, ExportJob, Hints, ImportReport};
 
-use crate::args::{Export, FormatName, Import};
+use crate::args::foreign::{Export, FormatName, Import};
 use crate::commands::{Outcome, encode, shards};
 use crate::exit::{self, Exit};
 use crate::output::{self, Output, counted, shown};

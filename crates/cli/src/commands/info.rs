@@ -8,7 +8,7 @@ use paritas_report::shard_parts::{HeaderFileEntry, LayoutWord, PartEntry, PartFi
 use paritas_report::shards::InfoLine;
 use paritas_shards::{Object, Part, Placement, ReceptionReport, ShardFile};
 
-use crate::args::Info;
+use crate::args::shards::Info;
 use crate::commands::many::Worst;
 use crate::commands::shards::{self, Below};
 use crate::commands::{Outcome, protections};

@@ -14,7 +14,7 @@ use paritas_report::status::SummaryLine;
 use paritas_shards::{Inventory, Leftover, Object, Wreck};
 use paritas_store::state::State;
 
-use crate::args::Search;
+use crate::args::shards::Search;
 use crate::commands::Outcome;
 use crate::commands::leftovers::Standing;
 use crate::commands::places::{Place, places};

@@ -4,7 +4,7 @@ use paritas_report::shard_parts::{AddedShardEntry, PartEntry};
 use paritas_report::shards::{ObjectFields, PromoteLine};
 use paritas_shards::{AddedPart, Object, PromoteJob, PromoteReport, promote};
 
-use crate::args::Promote;
+use crate::args::shards::Promote;
 use crate::commands::many::Worst;
 use crate::commands::{Outcome, shards};
 use crate::exit::{self, Exit, Failure};

@@ -19,8 +19,8 @@ use paritas_report::protections::{DiskEntry, ProtectedLayerEntry, ProtectionFiel
 use paritas_shards::scan_with;
 use paritas_store::memory::usable;
 
-use crate::args::Search;
 use crate::args::protect::Memory;
+use crate::args::shards::Search;
 use crate::commands::leftovers;
 use crate::commands::places::folders_below;
 use crate::commands::shards::file_entries;

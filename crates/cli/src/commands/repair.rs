@@ -15,7 +15,7 @@ use paritas_shards::{
     RepairReport, RepairedShard, ShardReport, ShardState, rebalance, repair, scan_with,
 };
 
-use crate::args::Repair;
+use crate::args::shards::Repair;
 use crate::commands::leftovers::Standing;
 use crate::commands::many::{self, EndState, Handle};
 use crate::commands::protections::{Limited, warn_of_memory};

@@ -15,7 +15,7 @@ use paritas_report::codes::{
 };
 
 use crate::args::choices::{named, word};
-use crate::args::{CostName, Schedule, Switch};
+use crate::args::codes::{CostName, Schedule, Switch};
 use crate::commands::Outcome;
 use crate::commands::packet_rule::Packets;
 use crate::exit::{Exit, Failure};

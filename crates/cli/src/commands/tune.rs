@@ -6,7 +6,7 @@ use paritas_report::machine::{ChoiceEntry, DecisionLine, SettingsEntry, TuningLi
 use paritas_tune::measure::Rounds;
 use paritas_tune::{Choice, Decision, PACKET_ROUNDS, PACKET_SETS, Tuning, USUAL_CODES};
 
-use crate::args::Tune;
+use crate::args::machine::Tune;
 use crate::commands::Outcome;
 use crate::exit::{Exit, Failure};
 use crate::output::{Output, shown};

@@ -9,7 +9,7 @@ use paritas_shards::{
     verify_deep,
 };
 
-use crate::args::Verify;
+use crate::args::shards::Verify;
 use crate::commands::many::{self, EndState, Handle};
 use crate::commands::protections::Limited;
 use crate::commands::{Outcome, protections, shards};

@@ -14,7 +14,8 @@ use paritas_report::speed::BenchBlocksFields;
 use paritas_tune::measure::ShardMemory;
 
 use crate::args::choices::OrderName;
-use crate::args::{Align, Bench, CostName, Operation};
+use crate::args::codes::CostName;
+use crate::args::machine::{Align, Bench, Operation};
 use crate::commands::Outcome;
 use crate::commands::bench::{BenchFacts, LINE, STAGGER, Subject, measure, options, stage};
 use crate::exit::{Exit, Failure};

@@ -8,7 +8,7 @@ use paritas_report::protections::ProtectRepairLine;
 
 use super::kinds::{self, add_steps};
 use super::{add_disks, add_lines, below, disk_entries, fields, skipped_entries, title, verify};
-use crate::args::Repair;
+use crate::args::shards::Repair;
 use crate::commands::many::EndState;
 use crate::commands::shards::file_entries;
 use crate::exit::{Exit, Failure};

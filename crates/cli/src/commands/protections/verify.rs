@@ -13,7 +13,7 @@ use paritas_report::protections::{
 
 use super::kinds::{Kind, add_steps, counts, is_changed_alone, next_steps};
 use super::{add_lines, below, fields, layer_entry, skipped_entries, title};
-use crate::args::Verify;
+use crate::args::shards::Verify;
 use crate::commands::many::EndState;
 use crate::commands::shards::file_entries;
 use crate::exit::Failure;

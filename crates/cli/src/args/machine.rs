@@ -1,0 +1,281 @@
+//! The commands that measure on this machine.
+
+use std::num::NonZeroUsize;
+
+use clap::ValueEnum;
+use paritas::{KernelChoice, Spec, Split};
+use paritas_report::speed::{AlignWord, OperationWord};
+
+use crate::args::against::Against;
+use crate::args::choices::{OrderName, PassName, parse_node, parse_set};
+use crate::args::code::code_name;
+use crate::args::codes::CostName;
+
+/// `--op`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Operation {
+    /// All parity from all data.
+    Encode,
+    /// As many data nodes as may be lost, from the others.
+    Decode,
+    /// Parity after a change of one data node.
+    Update,
+    /// The parity of the second stage (dpg and bbdpg).
+    Promote,
+}
+
+impl From<Operation> for OperationWord {
+    fn from(operation: Operation) -> Self {
+        match operation {
+            Operation::Encode => Self::Encode,
+            Operation::Decode => Self::Decode,
+            Operation::Update => Self::Update,
+            Operation::Promote => Self::Promote,
+        }
+    }
+}
+
+/// `--sweep`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Sweep {
+    /// The size of a packet.
+    Packet,
+}
+
+/// `--align`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Align {
+    /// At cache lines, each shifted against the one before by some lines.
+    Staggered,
+    /// All at pages, so that they compete for the same sets of the cache.
+    Page,
+}
+
+impl From<Align> for AlignWord {
+    fn from(align: Align) -> Self {
+        match align {
+            Align::Staggered => Self::Staggered,
+            Align::Page => Self::Page,
+        }
+    }
+}
+
+#[derive(Debug, Clone, clap::Args)]
+#[command(after_help = "\
+Examples:
+  paritas bench --code 10+4 --op encode
+  paritas bench --code rdp:k=6 --op decode --set dram --threads 1
+  paritas bench --code bbdpg:k=6,m=2,m2=4 --op promote
+  paritas bench --code lt:k=1024,n=1229 --op decode --reception 1.05 --set dram
+  paritas bench --code rdp:k=6 --sweep packet --kernel avx2 --order data
+  paritas bench --code liberation:k=11,w=11 --sweep packet --kernel datawise64 --order data --set dram
+  paritas bench --code liberation:k=11,w=11 --kernel datawise64 --order data --packet 1024 \
+    --against kernel=packetwise64,order=parity
+
+GB/s is k x shard bytes / seconds / 10^9 for every operation (an update counts the whole stripes \
+whose parity it keeps right). The roofline is the speed of reading and writing the same streams \
+with one XOR for each byte read, in the same process and with the same kernel. (Kernels of the lab, \
+packetwise64 to packetwise512 and datawise64 to datawise512, run schedules as papers did, a whole \
+packet at a time, and 64 to 512 bits at once; datawise reads each word of a packet once for all \
+operations in a row that need it. Their roofline has packets of 4 KiB. With --best-roofline, the roofline \
+of any kernel runs with the best kernel and packets of 64 bytes, so that fractions of it compare kernels.) Results are checked \
+before they are timed. Code and roofline are measured in pairs, back to back (within a millisecond, \
+unless one run takes longer), in alternating order. Speeds are the median and the 90th percentile \
+of all samples. The fraction of the roofline is the median over all pairs, with an interval that \
+holds it with 95 % confidence (a bootstrap from a fixed seed). If the interval is wider than a \
+tenth of the fraction, up to four times as many pairs are taken. If that does not help, or if there \
+are fewer than 20 pairs, the figure is called too noisy. For an LT code, GB/s is k x block bytes. \
+Its decode computes all data from blocks received in random order; the graph is solved once, in \
+the first run, as for the segments of a file; the roofline reads k blocks. LT codes have no --op \
+update, and --packet, --tuned-packet, --pass, --cost, --order and --split do not apply to them.")]
+pub struct Bench {
+    /// The code.
+    #[arg(long, value_name = "SPEC", value_parser = code_name())]
+    pub code: Spec,
+    /// The operation to measure.
+    #[arg(long, value_enum, default_value = "encode")]
+    pub op: Operation,
+    /// For decode, the stage after which nodes are lost [default: the last].
+    #[arg(long, value_name = "N", hide_short_help = true)]
+    pub stage: Option<u8>,
+    /// Bytes of all shards together: cache, dram or a number.
+    ///
+    /// cache is 512 KiB, dram 256 MiB. Of an LT code, all blocks and the data count.
+    #[arg(long, default_value = "cache", value_name = "cache|dram|BYTES", value_parser = parse_set)]
+    pub set: usize,
+    /// For decode of an LT code, the blocks received, in multiples of k.
+    ///
+    /// Without it, as many as decoding takes, but at least 1.05.
+    #[arg(long, value_name = "MULTIPLE", value_parser = parse_reception, hide_short_help = true)]
+    pub reception: Option<f64>,
+    /// For decode of an LT code, the seed of the blocks received.
+    #[arg(long, value_name = "N", hide_short_help = true)]
+    pub seed: Option<u64>,
+    /// Bytes of a packet.
+    #[arg(long, default_value_t = paritas::DEFAULT_PACKET, value_name = "BYTES")]
+    pub packet: usize,
+    /// Use the packet that `paritas tune` found for the code [default: 64].
+    #[arg(long, conflicts_with_all = ["packet", "sweep"], hide_short_help = true)]
+    pub tuned_packet: bool,
+    /// For decode, the nodes that are lost.
+    ///
+    /// Without it, the first data nodes, as many as may be lost.
+    #[arg(long, value_delimiter = ',', value_name = "I,J,…", value_parser = parse_node)]
+    pub erase: Vec<usize>,
+    /// Measure one packet size after the other.
+    ///
+    /// In powers of two from 8 bytes to 32 KiB, as far as one strip of all nodes fits into the set;
+    /// one line for each.
+    #[arg(long, value_enum, conflicts_with = "packet", hide_short_help = true)]
+    pub sweep: Option<Sweep>,
+    /// The alignment of shards in memory.
+    #[arg(long, value_enum, default_value = "staggered", hide_short_help = true)]
+    pub align: Align,
+    /// The method that reduces XORs [default: slp, or as tuned].
+    #[arg(long, value_enum, hide_short_help = true)]
+    pub pass: Option<PassName>,
+    /// The cost that slp minimises.
+    ///
+    /// fused refers to the kernel that runs, if it is compiled.
+    #[arg(long, value_enum, default_value = "total", hide_short_help = true)]
+    pub cost: CostName,
+    /// The order in which operations are planned.
+    ///
+    /// A compiled kernel still takes the cheapest of several orders; all other kernels run the
+    /// order as it is.
+    #[arg(long, value_enum, default_value = "parity", hide_short_help = true)]
+    pub order: OrderName,
+    /// The kernel: auto, or one of those that `paritas doctor` lists.
+    #[arg(long, default_value = "auto")]
+    pub kernel: KernelChoice,
+    /// The most threads to use; 0 means one for each processor.
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    pub threads: usize,
+    /// Use one thread for each BYTES bytes of all shards.
+    ///
+    /// Up to --threads [default: as tuned].
+    #[arg(long, value_name = "BYTES", hide_short_help = true)]
+    pub bytes_a_thread: Option<NonZeroUsize>,
+    /// How threads share the work: auto, stripe, node, columns or rows.
+    ///
+    /// auto is as tuned, columns are bytes of every packet, in whole cache lines, and rows are of
+    /// packets, which codes in words lack. What cannot be shared in this way is shared by stripes,
+    /// as a single node is; split in JSON says so.
+    #[arg(long, default_value = "auto", value_name = "SPLIT", value_parser = parse_split, hide_short_help = true)]
+    pub split: SplitChoice,
+    /// Run the roofline with the best kernel and packets of 64 bytes.
+    ///
+    /// Not with the measured kernel.
+    #[arg(long, conflicts_with = "against", hide_short_help = true)]
+    pub best_roofline: bool,
+    /// Measure in pairs with other settings, not with the roofline.
+    ///
+    /// Of the same code: kernel, order, pass, packet, threads, bytes-a-thread, split. What is not
+    /// given is the same. Both work on the same memory, unless the packets make shards of another
+    /// length.
+    #[arg(long, value_name = "KEY=VALUE,…")]
+    pub against: Option<Against>,
+    /// Measure in pairs with another code.
+    ///
+    /// With the settings of --against if these are given.
+    #[arg(long, value_name = "SPEC", conflicts_with = "best_roofline", value_parser = code_name())]
+    pub against_code: Option<Spec>,
+    /// The number of pairs to measure.
+    ///
+    /// More are taken if they differ too much.
+    #[arg(long, default_value_t = 41, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000), hide_short_help = true)]
+    pub reps: u32,
+}
+
+impl Bench {
+    /// Returns the arguments of the other run that this one is compared with.
+    pub fn with(&self, other: &Against) -> Self {
+        Self {
+            code: self.against_code.as_ref().unwrap_or(&self.code).clone(),
+            against_code: None,
+            kernel: other.kernel.unwrap_or(self.kernel),
+            order: other.order.unwrap_or(self.order),
+            pass: other.pass.or(self.pass),
+            packet: other.packet.unwrap_or(self.packet),
+            threads: other.threads.unwrap_or(self.threads),
+            bytes_a_thread: other.bytes_a_thread.or(self.bytes_a_thread),
+            split: other.split.or(self.split),
+            against: None,
+            ..self.clone()
+        }
+    }
+}
+
+/// Measure kernels, schedules, stores, threads, splits and packets, and remember the best in the
+/// user's cache directory, where all commands find them. A choice replaces the built-in default
+/// only if it is clearly at least 3 % faster. Stored bytes never depend on it: the packet is
+/// remembered for `encode --packet tuned` and `bench --tuned-packet` alone.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  paritas tune
+  paritas tune 17+3 rdp:k=10
+  paritas tune lt:k=1024,n=1536          the kernel for its blocks; there is no other choice
+  paritas tune --packet 10+4             the `encode --packet` that would be fastest here
+  paritas tune --packet --kernel packetwise64 --pass smart --set 2097152 rdp:k=6
+  paritas tune --forget
+
+Every choice is measured in pairs with the built-in default, back to back, in alternating order. \
+It is taken if the whole interval of the ratio (95 % confidence) is above 1.03, or 1.1 for \
+non-temporal stores. If that is not clear after 84 pairs, the default stays. Sets of 32 MiB \
+down to 256 KiB are tried with a second thread. Whatever is larger than some size gets one; that \
+size is chosen for which the gains and losses of all larger sets add up to the most.
+A search for packets has two stages: powers of two up to 32 KiB of which a strip of all nodes fits into \
+the set, then, from half the fastest of these to its double, steps of an eighth of it. All are \
+multiples of 8 bytes, or of the registers of --kernel.")]
+pub struct Tune {
+    /// The codes to measure [default: 4+2, 6+3, 8+3, 10+4, 12+4, 20+4].
+    #[arg(value_name = "SPEC", value_parser = code_name())]
+    pub codes: Vec<Spec>,
+    /// Measure and report, but remember nothing.
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Find the fastest packet of each code.
+    ///
+    /// With one thread, in the cache and from memory. Nothing is remembered, because packets are
+    /// stored: use `encode --packet`.
+    #[arg(long, conflicts_with = "dry_run")]
+    pub packet: bool,
+    /// With --packet, the kernel, as `paritas doctor` lists them.
+    ///
+    /// auto takes the one for files.
+    #[arg(long, requires = "packet", default_value = "auto")]
+    pub kernel: KernelChoice,
+    /// With --packet, the method that reduces XORs [default: slp].
+    #[arg(long, requires = "packet", value_enum)]
+    pub pass: Option<PassName>,
+    /// With --packet, the bytes of all shards together.
+    ///
+    /// cache (512 KiB), dram (256 MiB), or a number [default: first 512 KiB, then 64 MiB].
+    #[arg(long, requires = "packet", value_name = "cache|dram|BYTES", value_parser = parse_set)]
+    pub set: Option<usize>,
+    /// With --packet, the number of pairs for each size [default: 21].
+    ///
+    /// More are taken if they do not show whether the size is faster than the default one. With
+    /// fewer than 5, which never show that, just so many are taken, the default size stays chosen,
+    /// and the ratios say what was measured.
+    #[arg(long, requires = "packet", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000), hide_short_help = true)]
+    pub reps: Option<u32>,
+    /// Forget what was remembered, so that the built-in defaults are used.
+    #[arg(long, conflicts_with_all = ["codes", "dry_run", "packet"])]
+    pub forget: bool,
+}
+
+/// `--split`: `None` means as tuned.
+pub type SplitChoice = Option<Split>;
+
+fn parse_split(text: &str) -> Result<SplitChoice, paritas::Error> {
+    if text == "auto" { Ok(None) } else { text.parse().map(Some) }
+}
+
+fn parse_reception(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(multiple) if (1.0..=1e6).contains(&multiple) => Ok(multiple),
+        _ => Err(format!("must be a multiple of k from 1 to 1000000; got `{text}`")),
+    }
+}

@@ -1,0 +1,356 @@
+//! The commands about shard files, and about protections and shards alike.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::ArgGroup;
+use paritas::Spec;
+use paritas_shards::DEFAULT_CODE;
+
+use crate::args::code::code_name;
+use crate::args::packet::PacketChoice;
+use crate::args::protect::Memory;
+use crate::args::work::{Threads, Work};
+
+#[derive(Debug, clap::Args)]
+#[command(
+    group(ArgGroup::new("target").required(true)),
+    after_help = "\
+Examples:
+  paritas encode photos.tar --out shards               4 data and 2 parity shards
+  paritas encode db.dump --code 10+4 --to /disk1 --to /disk2 --to /disk3
+  tar c /home | paritas encode - --name home.tar --code rdp:k=6 --out shards
+  paritas encode log.zst --code bbdpg:k=6,m=2,m2=4 --out shards     8 shards now, 2 by `promote`
+  paritas encode disk.img --code lt:k=1024,n=1536 --out shards      1536 blocks in 16 shards
+  paritas encode disk.img --code lt:k=256,n=512,nodes=8,variant=uniform+decodable --out shards
+
+An LT code cuts the file into segments of k blocks. All segments are equally long, and one fits \
+into memory of bounded size. Somewhat more than k good blocks of every segment are enough, \
+whichever shards they are in; `paritas info` tells how many.
+
+Every shard has headers of a few hundred bytes, and every block has checksums. So a small file may \
+take many times the space that the code needs; a warning says so before anything is written.
+
+If the file changes while it is read, no shards are left and the exit code is 6. Encode a file \
+that keeps growing through a pipe: `cat FILE | paritas encode - --name NAME`.
+
+Each folder given with --to counts as a disk, whose shards are lost together. If fewer folders \
+may be lost than shards, there is a warning.
+
+Shards are named NAME.<i>of<n>.paritas; n includes those that `promote` adds to a dpg or bbdpg \
+code. They give nobody more access than the file does: they get its permissions, less execution \
+and the umask, and its owner and group if the process may give files away (root may). The file's \
+mode and modification time are stored, and `decode` restores them; a pipe has neither, and a \
+device has no time."
+)]
+pub struct Encode {
+    /// The file to protect; - reads standard input.
+    pub file: PathBuf,
+    /// The code: K+M, FAMILY:KEY=VALUE,… or matrix:FILE.
+    ///
+    /// K+M is a code of the family cauchy, or of backblaze if both numbers are at least 32 and
+    /// together at most 256. `paritas codes` lists the families.
+    #[arg(long, default_value = DEFAULT_CODE, value_name = "SPEC", value_parser = code_name())]
+    pub code: Spec,
+    /// The folder for all shards; created if it does not exist.
+    #[arg(long, group = "target", value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Folders that take shards in turn, one for each disk.
+    ///
+    /// They must exist.
+    #[arg(long, group = "target", value_name = "DIR")]
+    pub to: Vec<PathBuf>,
+    /// The name to store, instead of the file's own (or `stdin`).
+    #[arg(long)]
+    pub name: Option<OsString>,
+    /// Bytes of a packet, 1 to 1048576 [default: 64].
+    ///
+    /// They are stored, so any reader knows them; 64 suits every processor (see `paritas tune
+    /// --packet`), and there are fewer if the object does not fill a stripe. `rule` takes the
+    /// largest packet with which a stripe and its temporaries fit into the first-level cache (see
+    /// `paritas schedule`), for readers that run one operation after the other; `tuned` the one
+    /// that `paritas tune` found here. Packets make no difference in the word layout.
+    #[arg(long, value_name = "BYTES|rule|tuned", hide_short_help = true)]
+    pub packet: Option<PacketChoice>,
+    /// Replace existing shards of this name, of whatever code.
+    ///
+    /// They are kept until the new ones are complete. Any other file stays. So do shards that were
+    /// renamed or lie in other folders: they are an object of their own, and `decode` of both asks
+    /// for an id.
+    #[arg(long)]
+    pub force: bool,
+    #[command(flatten)]
+    pub work: Work,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  paritas decode shards --out photos.tar
+  paritas decode /disk1 /disk2 /disk4 --object db.dump --out - | psql
+  paritas decode shards --out restored/                all objects, under their own names
+
+Shards are found by content: their names do not matter, and damaged or foreign files do no harm. \
+The decoded file gets the permissions and the modification time of the original; until it is \
+complete, only its owner can open it. If --out is a folder, each object is decoded if possible. An \
+object is refused (exit 3) if its name is taken, or if several objects have it. The exit code is \
+the worst of all objects.")]
+pub struct Decode {
+    /// Shards, or folders of shards.
+    #[arg(required = true)]
+    pub paths: Vec<PathBuf>,
+    /// The file to write, - for standard output, or a folder.
+    ///
+    /// A folder takes all objects. It exists already, or its path ends with /.
+    #[arg(long, short, value_name = "FILE|DIR/")]
+    pub out: PathBuf,
+    /// The object, by its name or the first digits of its id.
+    ///
+    /// At least four digits; needed if there are several objects.
+    #[arg(long, value_name = "ID|NAME")]
+    pub object: Option<OsString>,
+    /// Replace existing files.
+    #[arg(long)]
+    pub force: bool,
+    /// Do not restore the stored permissions and modification time.
+    #[arg(long)]
+    pub no_preserve: bool,
+    /// Restore set-user-ID, set-group-ID and sticky bits, too.
+    ///
+    /// The file belongs to the user who decodes it, so set-user-ID may then mean another user.
+    #[arg(long, conflicts_with = "no_preserve", hide_short_help = true)]
+    pub preserve_special: bool,
+    #[command(flatten)]
+    pub work: Work,
+}
+
+/// The paths that are searched for objects, and the objects that are reported.
+#[derive(Debug, clap::Args)]
+pub struct Search {
+    /// Protected files or folders, parity, or shards.
+    ///
+    /// Folders of parity and of shards, too.
+    #[arg(required = true)]
+    pub paths: Vec<PathBuf>,
+    /// Only this one, by its name or the first digits of its id.
+    ///
+    /// An object or a protection; at least four digits.
+    #[arg(long, value_name = "ID|NAME", conflicts_with = "recursive")]
+    pub object: Option<OsString>,
+    /// Search all folders below, too.
+    ///
+    /// Each is searched separately, but folders at the same path below several PATHS are searched
+    /// together: shards may be spread over them. Links to folders are not followed.
+    #[arg(long, short)]
+    pub recursive: bool,
+    /// Report only objects that are not intact.
+    ///
+    /// If all are, nothing is printed, as cron expects.
+    #[arg(long)]
+    pub only_bad: bool,
+    /// List all that is wrong, not only the first dozen.
+    #[arg(long, short)]
+    pub verbose: bool,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  paritas verify photos || paritas repair photos       a folder that `protect` was given
+  paritas verify photos --quick                        compares sizes and times, reads no file
+  paritas verify photos --from-disk                    reads the disk, not what is in memory
+  paritas verify photos /disk2/parity                  the same if either was moved
+  paritas verify photos/2005                           one folder or file of a protection
+  paritas verify shards || paritas repair shards
+  paritas verify --recursive /backup --only-bad        all sets of a tree
+  paritas verify --recursive /disk1 /disk2 /disk3      all sets that are spread over these
+  paritas verify shards --deep                         recomputes parity, too
+
+A folder with parity in it, or in `.paritas` in it, is a protection, and is reported file by file: \
+damaged (the time is the one that it had, the bytes are not), changed (bytes and time differ), \
+missing, moved (its bytes are in another file), touched (only time or mode differ), unreadable. \
+Moved and touched files are intact. Parity files that have lost their names, or are in other folders, \
+are found if the folders are given. Shards in a protected tree are verified with --recursive.
+
+Each folder of shards that is given counts as a disk or a machine, whose shards are lost together, and the \
+report says which folders may be lost. For an LT code, tolerable_losses is only likely: some losses \
+of this many shards have been tried. The exit code is the worst of all objects; if there are \
+several, a summary comes last. An object that has not been promoted is whole without the parts that \
+promotion would add; once there is any file of a later stage, all of its files are expected. A \
+file that cannot be opened, for lack of permission for example, is not lost: its state is \
+unreadable. If such files would change the status by holding the missing shards, the status is \
+unknown, and the exit code 6, as it is if a PATH cannot be read. A shard of a later version of \
+paritas, or of a code that this version does not know, is not lost either: it is named, and the \
+exit code is 4. Beside other objects, files that \
+have the names of an object's shards, none of which can be read as one, are an object that is lost.
+
+With --deep, parity is computed from the data of every segment whose data are intact (for an LT \
+code, of every segment that can be decoded), and compared with the stored parity. If they differ \
+although the checksum is right, the status is inconsistent and the exit code 5: a program wrote \
+wrong parity, not a disk.")]
+pub struct Verify {
+    #[command(flatten)]
+    pub search: Search,
+    /// Compute parity from the data, and compare it with the stored.
+    ///
+    /// This finds mistakes of a wrong encoder.
+    #[arg(long)]
+    pub deep: bool,
+    /// Take files that have their size and time for intact.
+    ///
+    /// None of these protected files is read.
+    #[arg(long)]
+    pub quick: bool,
+    /// Read everything from the disk, not from memory.
+    ///
+    /// Even what the system has in memory because it was read or written lately. Linux only.
+    #[arg(long, conflicts_with = "quick", hide_short_help = true)]
+    pub from_disk: bool,
+    #[command(flatten)]
+    pub threads: Threads,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  paritas repair photos                                a folder that `protect` was given
+  paritas repair photos/2005/a.jpg                     one file or folder of it, even a lost one
+  paritas repair photos --to rescued                   what is damaged or missing goes there
+  paritas repair photos --dry-run                      what would be restored; nothing is written
+  paritas repair photos --restore-changed --move-back  changed and moved files go back, too
+  paritas repair shards
+  paritas repair /disk1 /disk2 /disk3 --to /disk4      missing shards go to the new disk
+  paritas repair /disk1 /disk2 /disk3                  the same if /disk3 is new and empty
+  paritas repair /disk1 /disk2 /disk3 --rebalance      also moves badly placed shards
+  paritas repair --recursive /backup                   all sets of a tree, folder by folder
+  paritas repair --recursive /disk1 /disk2 /disk3      all sets that are spread over these
+
+Protected files that are damaged or missing are restored under a temporary name, compared by their \
+digest, and get their name and attributes; what they replace is kept as NAME.damaged-<id>-<digest>, \
+until `repair --clean` removes it; parity that is damaged or missing is written anew. Files \
+that were changed, size or time and all, stay as they are unless --restore-changed is given, and \
+moved files stay where they are unless --move-back is given. If more is lost than can be repaired, \
+files that need the missing blocks stay as they are and are named, and all else is restored (exit 2). If changed files stay, the exit code is 1; `protect --update` protects them as they are.
+
+Each folder of shards that is given counts as a disk or a machine, whose shards are lost together. Missing \
+shards are written to the folders that let as many whole folders as possible be lost. An empty \
+folder that is given counts as a disk that was replaced, and is filled: make sure that it is \
+mounted. If several PATHS are given and one does not exist, nothing is written (exit 3), because \
+its disk may not be mounted. With --recursive, several folders are disks: a missing shard of a set \
+in one folder may go to the same path below any of them, where that folder is made. If fewer \
+folders may be lost than shards, there is a warning.
+
+With --rebalance, shards move from the fullest folders to the emptiest until as many folders as \
+possible may be lost. A shard's old file is removed when the new one is on the disk.
+
+A repaired shard is byte for byte the one that was lost. It keeps the permissions and the owner of \
+the file that it replaces; if it replaces none, it gets those that all other shards have in common. \
+A file that is no shard but has the name of one is kept as NAME.damaged-<id>-<digest>. A file that \
+cannot be opened is left unchanged, and the exit code is 6. The exit code is also 6 if another \
+process works on the same shards and the result is not what was asked for.")]
+pub struct Repair {
+    #[command(flatten)]
+    pub search: Search,
+    /// The folder for restored files, or for repaired shards.
+    ///
+    /// Without it, what is damaged is replaced in place, and missing shards go to the folder with
+    /// the fewest, which may be an empty one that is given. Not with --recursive: give DIR as one
+    /// more PATH instead.
+    #[arg(long, value_name = "DIR")]
+    pub to: Option<PathBuf>,
+    /// Read only the blocks that a missing shard is computed from.
+    ///
+    /// If one shard is missing and the others look whole, the checksums of these blocks are
+    /// checked. For RDP, EVENODD, STAR and X-Code they are about three quarters of k shards.
+    /// Nothing else is verified, not even the object's digest.
+    #[arg(long, hide_short_help = true)]
+    pub fewest_reads: bool,
+    /// Remove what interrupted commands and repairs left behind.
+    ///
+    /// Of shards: temporary files, and shards that `encode --force` had replaced, once the object
+    /// of that name is intact (which --fewest-reads does not find out). With --object, only those
+    /// of that object. No other command may be writing there. Of protected files: the copies that
+    /// earlier repairs kept of what they replaced, once everything is whole.
+    #[arg(long)]
+    pub clean: bool,
+    /// Move shards so that more folders may be lost together.
+    ///
+    /// Between the given folders, and --to.
+    #[arg(long, hide_short_help = true)]
+    pub rebalance: bool,
+    /// Remove what repair moved aside, once the object is intact.
+    ///
+    /// What earlier repairs moved goes, too. Files that have changed since are not removed.
+    #[arg(long, conflicts_with = "fewest_reads", hide_short_help = true)]
+    pub remove_moved_aside: bool,
+    /// Restore files that were changed, too.
+    ///
+    /// What they are now is kept beside them.
+    #[arg(long)]
+    pub restore_changed: bool,
+    /// Move protected files that were moved back to where they were.
+    #[arg(long, conflicts_with = "to")]
+    pub move_back: bool,
+    /// Say what would be restored and written, and write nothing.
+    ///
+    /// Protected files are verified. What would be restored, moved back and written anew is told,
+    /// and how much that takes on each disk. The exit code is that of `verify`.
+    #[arg(long)]
+    pub dry_run: bool,
+    #[command(flatten)]
+    pub memory: Memory,
+    #[command(flatten)]
+    pub work: Work,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  paritas encode log.zst --code bbdpg:k=6,m=2,m2=4 --out shards      any 2 of 8 shards may be lost
+  paritas promote shards                                             any 4 of 10
+  paritas promote /disk*/shards --to /disk9/shards --to /disk10/shards
+
+Promotion reads only the stored blocks that the new parity is computed from, and checks their \
+checksums: (m2 - m)(k + m) symbols of every k m2, or all data if that is less. If shards are \
+missing or damaged, others are read instead. No file is changed, and no new file gets its name \
+before all are complete. If promotion is killed, the object is as safe as it was, and promoting \
+again completes it. An object that is already promoted is left alone (exit 0). A code without a \
+second stage is exit 3.")]
+pub struct Promote {
+    /// Shards, or folders of shards.
+    #[arg(required = true)]
+    pub paths: Vec<PathBuf>,
+    /// Folders that take new files in turn.
+    ///
+    /// Without them, a new part of a shard goes beside the shard, and a new shard to the folder
+    /// with the fewest.
+    #[arg(long, value_name = "DIR")]
+    pub to: Vec<PathBuf>,
+    /// Only this object, by its name or the first digits of its id.
+    ///
+    /// At least four digits.
+    #[arg(long, value_name = "ID|NAME")]
+    pub object: Option<OsString>,
+    #[command(flatten)]
+    pub work: Work,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  paritas info photos
+  paritas info shards
+
+Reads headers and catalogues only; `verify` checks the contents.")]
+pub struct Info {
+    /// Protected files or folders, parity, or shards.
+    ///
+    /// Folders of parity and of shards, too.
+    #[arg(required = true)]
+    pub paths: Vec<PathBuf>,
+    /// Only this one, by its name or the first digits of its id.
+    ///
+    /// An object or a protection; at least four digits.
+    #[arg(long, value_name = "ID|NAME")]
+    pub object: Option<OsString>,
+}
