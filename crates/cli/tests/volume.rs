@@ -259,6 +259,9 @@ fn a_missing_disk_is_no_empty_one() {
     let status = tank.run("status", &[]).expect(exit::REPAIRABLE).result();
     assert!(status["nodes"][2]["problem"].as_str().unwrap().contains("no folder"), "{status}");
     assert_eq!((&status["nodes"][1]["problem"], &status["tolerance"]), (&Value::Null, &json!(1)));
+    let free = |node: usize| status["nodes"][node]["free_bytes"].as_u64();
+    assert!(free(1).is_some_and(|free| free > 0) && free(2).is_none(), "{status}");
+    assert!(status["nodes"][1]["answer_seconds"].as_f64().is_some_and(|seconds| seconds > 0.0));
     assert!(tank.get("before") == content);
     assert!(!tank.disk(2).exists());
     fs::rename(&away, tank.disk(2)).unwrap();

@@ -48,6 +48,8 @@ pub struct Metrics {
     sent: Counter<u64, AtomicU64>,
     pub traffic: Traffic,
     pub nodes_up: Family<OfNode, Gauge>,
+    pub nodes_answer: Family<OfNode, Gauge<f64, AtomicU64>>,
+    pub nodes_free: Family<OfNode, Gauge>,
     pub waiting: Family<OfWork, Gauge>,
 }
 
@@ -64,6 +66,8 @@ impl Default for Metrics {
             sent: Counter::default(),
             traffic: Traffic::default(),
             nodes_up: Family::default(),
+            nodes_answer: Family::default(),
+            nodes_free: Family::default(),
             waiting: Family::default(),
         };
         registry.register("requests", "Requests that were answered", made.requests.clone());
@@ -75,6 +79,10 @@ impl Default for Metrics {
         let help = "Bytes of bodies of answers that were promised";
         registry.register_with_unit("sent", help, Unit::Bytes, made.sent.clone());
         registry.register("node_up", "1 if the node can be used", made.nodes_up.clone());
+        let help = "Time that it took to look at the node";
+        registry.register_with_unit("node_answer", help, Unit::Seconds, made.nodes_answer.clone());
+        let help = "Bytes that the node has left for new files, if it can tell";
+        registry.register_with_unit("node_free", help, Unit::Bytes, made.nodes_free.clone());
         registry.register("waiting", "Objects that wait for upkeep", made.waiting.clone());
         Self { registry, ..made }
     }

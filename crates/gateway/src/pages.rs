@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use http::{HeaderValue, Response, StatusCode, header};
-use paritas_volume::{ScrubStatus, Volume, VolumeStatus};
+use paritas_volume::{NodeStatus, ScrubStatus, Volume, VolumeStatus};
 use s3s::Body;
 use tokio::sync::Mutex;
 
@@ -70,8 +70,7 @@ impl StatusPages {
         let status = self.volume.status().await.map_err(|error| error.to_string());
         if let Ok(status) = &status {
             for node in &status.nodes {
-                let of = OfNode { node: node.name.clone() };
-                self.metrics.nodes_up.get_or_create(&of).set(i64::from(node.problem.is_none()));
+                self.count(node);
             }
             for (work, waiting) in
                 [(WaitingWork::Owed, &status.owed), (WaitingWork::Backlog, &status.backlog)]
@@ -81,6 +80,17 @@ impl StatusPages {
         }
         *seen = Some((Instant::now(), status.clone()));
         status
+    }
+
+    fn count(&self, node: &NodeStatus) {
+        let of = OfNode { node: node.name.clone() };
+        let Metrics { nodes_up, nodes_answer, nodes_free, .. } = &*self.metrics;
+        nodes_up.get_or_create(&of).set(i64::from(node.problem.is_none()));
+        nodes_answer.get_or_create(&of).set(node.answered_in.as_secs_f64());
+        match node.free_bytes.and_then(|free| i64::try_from(free).ok()) {
+            Some(free) => _ = nodes_free.get_or_create(&of).set(free),
+            None => _ = nodes_free.remove(&of),
+        }
     }
 
     async fn overview(&self) -> Response<Body> {
@@ -112,13 +122,7 @@ fn overview_of(status: &VolumeStatus) -> String {
     for domain in domains {
         page += &format!("<section><h2>{}</h2><ul>", escaped(domain));
         for node in status.nodes.iter().filter(|node| node.domain == domain) {
-            let (kind, text) = match (&node.problem, node.is_drained) {
-                (Some(problem), _) => ("bad", problem.as_str()),
-                (None, true) => ("warn", "drained"),
-                (None, false) => ("good", "in use"),
-            };
-            let (name, text) = (escaped(&node.name), escaped(text));
-            page += &format!("<li class={kind}><b>{name}</b> {text}</li>");
+            page += &node_of(node);
         }
         page += "</ul></section>";
     }
@@ -132,6 +136,22 @@ fn overview_of(status: &VolumeStatus) -> String {
         page += &format!("<dt>{work}</dt><dd>{} objects{oldest}</dd>", waiting.objects);
     }
     page + &format!("<dt>scrub</dt><dd>{}</dd></dl>", scrub_of(&status.scrub, now()))
+}
+
+fn node_of(node: &NodeStatus) -> String {
+    let (kind, text) = match (&node.problem, node.is_drained) {
+        (Some(problem), _) => ("bad", problem.as_str()),
+        (None, true) => ("warn", "drained"),
+        (None, false) => ("good", "in use"),
+    };
+    let answers = || format!("answers in {:.1} ms", 1000.0 * node.answered_in.as_secs_f64());
+    let free = node.free_bytes.map(|free| format!("{} free", bytes(free)));
+    let facts: Vec<String> = match node.problem {
+        None => free.into_iter().chain([answers()]).collect(),
+        Some(_) => Vec::new(),
+    };
+    let (name, text, facts) = (escaped(&node.name), escaped(text), facts.join(", "));
+    format!("<li><span class={kind}><b>{name}</b> {text}</span> <small>{facts}</small></li>")
 }
 
 fn now() -> u64 {

@@ -244,9 +244,12 @@ async fn keys_open_what_they_say() {
     assert!(health.starts_with("HTTP/1.1 200") && health.ends_with("ok\n"), "{health}");
     let page = fixture.bare(&format!("GET /-/ HTTP/1.1\r\n{head}")).await;
     assert!(page.contains("any 2 may be lost") && page.contains("<b>disk4</b> in use"), "{page}");
+    assert!(page.contains("B free, answers in "), "{page}");
     assert!(page.contains("requests, ") && page.contains("<dd>not begun</dd>"), "{page}");
     let metrics = fixture.bare(&format!("GET /-/metrics HTTP/1.1\r\n{head}")).await;
     assert!(metrics.contains("paritas_gateway_node_up{node=\"disk0\"} 1"), "{metrics}");
+    assert!(metrics.contains("paritas_gateway_node_free_bytes{node=\"disk0\"} "), "{metrics}");
+    assert!(metrics.contains("paritas_gateway_node_answer_seconds{node=\"disk0\"} "), "{metrics}");
     assert!(metrics.contains("paritas_gateway_requests_total{method=\"GET\",status=\"403\"}"));
 }
 

@@ -428,6 +428,11 @@ pub struct NodeStatusEntry {
     pub drained: bool,
     /// The reason why the node cannot be used now; null if it can.
     pub problem: Option<String>,
+    /// The seconds that it took to look at the node.
+    pub answer_seconds: f64,
+    /// The number of bytes that the node has left for new files; null if it cannot tell, as buckets
+    /// and hosts.
+    pub free_bytes: Option<u64>,
 }
 
 /// Objects that wait for something.

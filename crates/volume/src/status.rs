@@ -1,7 +1,10 @@
 //! What is known of a volume at a glance: whether nodes can be used, and what waits to be done.
 
+use std::time::Duration;
+
 use futures::future::join_all;
 use paritas_store::error::{Error, ErrorKind, Result};
+use tokio::time::Instant;
 
 use crate::cluster::Cluster;
 use crate::hints::{FolderHints, Waiting};
@@ -44,6 +47,31 @@ pub struct NodeStatus {
     pub is_drained: bool,
     /// Why the node cannot be used now, or `None` if it can.
     pub problem: Option<String>,
+    /// How long it took to look at the node: to read its mark, to begin a listing and, unless it is
+    /// drained, to write and remove a small file.
+    pub answered_in: Duration,
+    /// Number of bytes that it has left for new files, if it can tell.
+    pub free_bytes: Option<u64>,
+}
+
+impl NodeStatus {
+    async fn of(node: ClusterNode<'_>) -> Self {
+        let begun = Instant::now();
+        let check = node.expect_usable().await;
+        let answered_in = begun.elapsed();
+        let member = &node.cluster.members.as_slice()[node.node.0];
+        Self {
+            name: member.name.clone(),
+            domain: member.domain.clone(),
+            is_drained: member.is_drained,
+            free_bytes: match check {
+                Ok(()) => node.storage().free_bytes().await,
+                Err(_) => None,
+            },
+            problem: check.err().map(|error| error.message().to_owned()),
+            answered_in,
+        }
+    }
 }
 
 /// Looks at the nodes, and at what waits to be done.
@@ -54,17 +82,9 @@ pub(crate) struct StatusJob<'a> {
 impl StatusJob<'_> {
     pub async fn run(self) -> Result<VolumeStatus> {
         let cluster = self.cluster;
-        let checks = join_all(ClusterNode::all(cluster).map(ClusterNode::expect_usable)).await;
-        let usable = cluster.nodes().zip(&checks).filter(|(_, check)| check.is_ok());
+        let nodes = join_all(ClusterNode::all(cluster).map(NodeStatus::of)).await;
+        let usable = cluster.nodes().zip(&nodes).filter(|(_, node)| node.problem.is_none());
         let usable: Vec<NodeIndex> = usable.map(|(node, _)| node).collect();
-        let members = cluster.members.as_slice().iter().zip(checks);
-        let nodes = members.map(|(member, check)| NodeStatus {
-            name: member.name.clone(),
-            domain: member.domain.clone(),
-            is_drained: member.is_drained,
-            problem: check.err().map(|error| error.message().to_owned()),
-        });
-        let nodes: Vec<NodeStatus> = nodes.collect();
         if usable.is_empty() {
             return Err(nothing_readable(&nodes));
         }

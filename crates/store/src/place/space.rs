@@ -34,6 +34,12 @@ impl From<NoRoom> for Error {
     }
 }
 
+/// Returns the number of bytes that are free for new files at a path, which exists; `None` if the
+/// file system does not tell.
+pub fn free_at(path: &Path) -> Option<u64> {
+    free_bytes(path).map(|(_, free)| free).filter(|&free| free != u64::MAX)
+}
+
 /// What is to be written to one disk.
 struct DiskShare {
     /// The first path.

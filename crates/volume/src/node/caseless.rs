@@ -165,6 +165,10 @@ impl Node for Caseless {
         self.0.delete_folder(&stored(prefix)).await
     }
 
+    async fn free_bytes(&self) -> Option<u64> {
+        self.0.free_bytes().await
+    }
+
     async fn forget_cached(&self, path: &str) {
         self.0.forget_cached(&stored(path)).await;
     }

@@ -25,6 +25,7 @@ use bytes::Bytes;
 use futures::stream::{self, BoxStream, StreamExt};
 use paritas_store::error::{Error, ErrorKind, Result};
 use paritas_store::place::lock::FolderLocks;
+use paritas_store::place::space::free_at;
 use paritas_store::place::system::{drop_cached, look_and_rename, rename_at_once, sync_directory};
 use tempfile::{NamedTempFile, PersistError};
 use tokio::runtime::Handle;
@@ -227,6 +228,10 @@ impl Node for FolderNode {
     async fn delete(&self, path: &str) -> Result<()> {
         let path = path.to_owned();
         self.changing(move |inner| inner.delete(&path)).await
+    }
+
+    async fn free_bytes(&self) -> Option<u64> {
+        self.blocking(|inner| Ok(free_at(&inner.root))).await.ok().flatten()
     }
 
     async fn forget_cached(&self, path: &str) {

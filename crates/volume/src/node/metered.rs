@@ -144,6 +144,10 @@ impl<M: Meter> Node for Metered<M> {
         self.inner.delete_folder(prefix).await
     }
 
+    async fn free_bytes(&self) -> Option<u64> {
+        self.inner.free_bytes().await
+    }
+
     async fn forget_cached(&self, path: &str) {
         self.inner.forget_cached(path).await;
     }

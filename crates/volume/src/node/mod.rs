@@ -145,6 +145,12 @@ pub trait Node: fmt::Debug + Send + Sync {
         Ok(())
     }
 
+    /// Returns the number of bytes that the node has left for new files, if it can tell. Only folders
+    /// of this machine can.
+    async fn free_bytes(&self) -> Option<u64> {
+        None
+    }
+
     /// Has the system drop what it keeps of a file in this machine's memory, so that the file is
     /// next read from where it is stored. Only folders of this machine do anything here.
     async fn forget_cached(&self, path: &str) {

@@ -192,6 +192,11 @@ impl Node for Timed {
         self.contact().hold(NodeCall::Delete, self.inner.delete_folder(prefix)).await
     }
 
+    async fn free_bytes(&self) -> Option<u64> {
+        let tell = async { Ok(self.inner.free_bytes().await) };
+        self.contact().hold(NodeCall::Stat, tell).await.ok().flatten()
+    }
+
     async fn forget_cached(&self, path: &str) {
         let forget = async {
             self.inner.forget_cached(path).await;

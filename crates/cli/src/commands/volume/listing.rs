@@ -17,7 +17,7 @@ use super::{AT_ONCE, each, folder_prefix, object, report};
 use crate::args::volume::{Ls, Rm, Stat};
 use crate::commands::Outcome;
 use crate::exit::{Exit, Failure};
-use crate::output::{Output, counted, mode_text, quoted, shown, time_entry, time_text};
+use crate::output::{self, Output, counted, mode_text, quoted, shown, time_entry, time_text};
 
 /// Lists objects.
 pub async fn ls(volume: &Volume, args: &Ls, output: &Output) -> Outcome {
@@ -172,6 +172,8 @@ fn status_line(status: &VolumeStatus) -> VolumeStatusLine {
         domain: node.domain.clone(),
         drained: node.is_drained,
         problem: node.problem.clone(),
+        answer_seconds: node.answered_in.as_secs_f64(),
+        free_bytes: node.free_bytes,
     };
     VolumeStatusLine {
         tolerance: status.tolerance,
@@ -193,7 +195,13 @@ fn status_text(volume: &Volume, status: &VolumeStatus) -> String {
                 true => String::new(),
                 false => format!(" (domain {})", node.domain),
             };
-            format!("\n  {}{domain}: {state}{drained}", node.name)
+            let free = node.free_bytes.map(|free| format!(", {} free", output::bytes(free)));
+            let free = free.unwrap_or_default();
+            let answered = match node.problem {
+                None => format!(", answers in {:.1} ms", 1000.0 * node.answered_in.as_secs_f64()),
+                Some(_) => String::new(),
+            };
+            format!("\n  {}{domain}: {state}{drained}{free}{answered}", node.name)
         })
         .collect();
     let now = match status.useless() {
