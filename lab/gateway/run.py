@@ -3,7 +3,7 @@
 
 The gateway serves a 4+2 volume over six folders of this machine. Each client does its operations once with all nodes
 and once with two nodes gone. Then whole programs: restic, rclone, s3cmd, the AWS command line and duplicity. In the middle of each,
-two nodes go, the gateway is killed, and a second one takes its place.
+two nodes go, the gateway is killed, and a second one takes its place. Last, Chromium looks at the gateway's page.
 Needs the network for packages. `--write` puts the table into docs/gateway.md. `--only NAME` runs one client or program.
 """
 
@@ -26,6 +26,7 @@ KEY, SECRET = "owner", "0123456789abcdef"
 OPERATIONS = ["buckets", "objects", "checksums", "conditions", "presigned", "multipart", "copies", "tags", "listings",
               "refusals", "deletions"]
 PROGRAMS = ["restic", "rclone", "s3cmd", "awscli", "duplicity"]
+SHOTS = ROOT / "target" / "gateway-shots"
 
 
 def run(*command, **more):
@@ -105,6 +106,23 @@ def javascript():
         run("npm", "install", "--silent", "@aws-sdk/client-s3@3", "@aws-sdk/lib-storage@3", cwd=place)
     shutil.copy(HERE / "client.mjs", place)
     return ["node", place / "client.mjs"]
+
+
+def page(gateway):
+    """Looks at the gateway's page, with all nodes and with two nodes gone. The pictures stay in target/gateway-shots."""
+    debian("chromium")
+    place = CACHE / "page"
+    place.mkdir(parents=True, exist_ok=True)
+    shutil.copy(ROOT / "site" / "test" / "package.json", place)
+    shutil.copy(HERE / "page.mjs", place)
+    if not (place / "node_modules").exists():
+        run("npm", "install", "--silent", "--no-audit", "--no-fund", cwd=place)
+    look = lambda name, expected: run("node", place / "page.mjs", gateway.endpoint, SHOTS, name, expected)
+    look("whole", "any 2 may be lost")
+    with gateway.without(1, 2):
+        gateway.replace()
+        look("two-gone", "nothing more may be lost")
+    gateway.replace()
 
 
 def golang():
@@ -278,10 +296,10 @@ def write(text):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--paritas", default=ROOT / "target" / "release" / "paritas", type=pathlib.Path)
-    parser.add_argument("--only", action="append", choices=[*CLIENTS, *PROGRAMS])
+    parser.add_argument("--only", action="append", choices=[*CLIENTS, *PROGRAMS, "page"])
     parser.add_argument("--write", action="store_true")
     args = parser.parse_args()
-    wanted = args.only or [*CLIENTS, *PROGRAMS]
+    wanted = args.only or [*CLIENTS, *PROGRAMS, "page"]
     done, programs, failed = {}, [], 0
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
@@ -292,6 +310,8 @@ def main():
             try:
                 if name in CLIENTS:
                     done[name] = client(name, gateway)
+                elif name == "page":
+                    page(gateway)
                 else:
                     out = folder / f"out-{name}"
                     out.mkdir()

@@ -43,6 +43,7 @@ impl StatusPages {
                 page(StatusCode::OK, kind, self.metrics.text())
             }
             "/-/" => self.overview().await,
+            "/-/page.js" => page(StatusCode::OK, "text/javascript; charset=utf-8", SCRIPT.into()),
             _ => page(StatusCode::NOT_FOUND, "text/plain; charset=utf-8", "no such page\n".into()),
         }
     }
@@ -104,8 +105,10 @@ impl StatusPages {
     }
 }
 
-/// The frame of the page for people. It reloads itself.
+/// The frame of the page for people.
 const PAGE: &str = include_str!("page.html");
+/// The script that brings the page up to date.
+const SCRIPT: &str = include_str!("page.js");
 
 fn overview_of(status: &VolumeStatus) -> String {
     let mut domains: Vec<&str> = status.nodes.iter().map(|node| node.domain.as_str()).collect();
@@ -120,11 +123,13 @@ fn overview_of(status: &VolumeStatus) -> String {
     };
     let mut page = format!("<p class={kind}>{verdict}</p><div class=domains>");
     for domain in domains {
-        page += &format!("<section><h2>{}</h2><ul>", escaped(domain));
-        for node in status.nodes.iter().filter(|node| node.domain == domain) {
-            page += &node_of(node);
-        }
-        page += "</ul></section>";
+        let nodes = || status.nodes.iter().filter(|node| node.domain == domain);
+        let heading = match nodes().all(|node| node.name == domain) {
+            true => String::new(),
+            false => format!("<h2>{}</h2>", escaped(domain)),
+        };
+        let list: String = nodes().map(node_of).collect();
+        page += &format!("<section>{heading}<ul>{list}</ul></section>");
     }
     page += "</div><h2>Upkeep</h2><dl>";
     for (work, waiting) in
@@ -236,7 +241,7 @@ fn page(status: StatusCode, kind: &'static str, text: String) -> Response<Body> 
     let headers = answer.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    let policy = "default-src 'none'; style-src 'unsafe-inline'";
+    let policy = "default-src 'none'; style-src 'unsafe-inline'; script-src 'self'; connect-src 'self'; img-src data:";
     headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy));
     answer
 }
