@@ -120,11 +120,12 @@ pub fn when_files_are_limited() {
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
 }
 
-/// Makes a second Ctrl-C or SIGTERM end the process at once. Whoever calls this ends it cleanly at
-/// the first. Returns a function that tells whether SIGTERM has come.
+/// Makes a second Ctrl-C or SIGTERM end the process at once, and has `is_terminated` set when
+/// SIGTERM comes. Must be called after what ends the process cleanly at the first signal waits for
+/// it: from then on, the first one does not end it by itself.
 #[cfg(feature = "volume")]
-pub fn at_second_signal() -> impl Fn() -> bool {
-    let (is_second, is_terminated) = (Arc::new(AtomicBool::new(false)), Arc::default());
+pub fn at_second_signal(is_terminated: &Arc<AtomicBool>) {
+    let is_second = Arc::new(AtomicBool::new(false));
     // Registration fails only for signals that cannot be caught, and these can. Handlers run in
     // the order in which they were registered, so the first signal sees that it is the first.
     for (signal, exit) in [(SIGINT, Exit::Interrupted), (SIGTERM, Exit::Terminated)] {
@@ -132,8 +133,7 @@ pub fn at_second_signal() -> impl Fn() -> bool {
         let _ = end(signal, exit as i32, Arc::clone(&is_second));
         let _ = signal_hook::flag::register(signal, Arc::clone(&is_second));
     }
-    let _ = signal_hook::flag::register(SIGTERM, Arc::clone(&is_terminated));
-    move || is_terminated.load(Ordering::Relaxed)
+    let _ = signal_hook::flag::register(SIGTERM, Arc::clone(is_terminated));
 }
 
 /// Refuses a path that is no folder, or does not exist. It may be on a disk that is not mounted, so

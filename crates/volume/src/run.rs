@@ -120,7 +120,8 @@ pub fn run_apart<T: Send + 'static, F: Future<Output = Result<T>>>(
     let runner = Runner::new()?;
     let runtime = runner.runtime()?;
     let (handle, (line, outcome)) = (runtime.handle().clone(), oneshot::channel());
-    let work = move || drop(line.send(handle.block_on(unless(begin(), signal()))));
+    let [for_work, for_waiting] = [(); 2].map(|()| told_to_end(runtime));
+    let work = move || drop(line.send(handle.block_on(unless(begin(), for_work))));
     thread::Builder::new().spawn(work).map_err(no_threads)?;
     let panicked = |_| {
         let message = "this is a bug in paritas; please report it";
@@ -129,21 +130,23 @@ pub fn run_apart<T: Send + 'static, F: Future<Output = Result<T>>>(
     runtime.block_on(async {
         tokio::select! {
             result = outcome => result.unwrap_or_else(panicked),
-            () = until_stuck() => Err(interrupted()),
+            () = until_stuck(for_waiting) => Err(interrupted()),
         }
     })
 }
 
 /// Runs work that lasts until the user ends the program. `begin` gets what is ready when the user
 /// interrupts the program (Ctrl-C), or when the signal SIGTERM has come; then the work shall end.
-/// From then on, neither signal ends the program by itself.
+/// From when `begin` is called, no signal is missed, and neither ends the program by itself.
 ///
 /// # Errors
 /// If the work fails, or if the system has no threads ([`ErrorKind::Io`]).
 pub fn run_until_told<T, F: Future<Output = Result<T>>>(
     begin: impl FnOnce(BoxFuture<'static, ()>) -> F,
 ) -> Result<T> {
-    Runner::new()?.runtime()?.block_on(begin(signal().boxed()))
+    let runner = Runner::new()?;
+    let runtime = runner.runtime()?;
+    runtime.block_on(begin(told_to_end(runtime)))
 }
 
 /// Runs work unless `interruption` comes first.
@@ -165,34 +168,41 @@ async fn ctrl_c() {
     }
 }
 
-/// Returns when the user has interrupted the program, or when it was asked to end.
-async fn signal() {
-    tokio::select! {
-        () = ctrl_c() => {}
-        () = terminated() => {}
-    }
-}
-
-/// Returns when the signal SIGTERM has come.
+/// Returns what is ready when the user has interrupted the program (Ctrl-C), or when the signal
+/// SIGTERM has come. Signals count from now on, not only from when somebody waits for them.
 #[cfg(unix)]
-async fn terminated() {
+fn told_to_end(runtime: &Runtime) -> BoxFuture<'static, ()> {
     use tokio::signal::unix::{SignalKind, signal};
-    match signal(SignalKind::terminate()) {
-        Ok(mut signals) => _ = signals.recv().await,
-        // The system tells of no signal.
-        Err(_) => std::future::pending().await,
+    let _inside = runtime.enter();
+    let next = |kind: SignalKind| {
+        let signals = signal(kind);
+        async move {
+            match signals {
+                Ok(mut signals) => _ = signals.recv().await,
+                // The system tells of no signal.
+                Err(_) => std::future::pending().await,
+            }
+        }
+    };
+    let (interrupt, terminate) = (next(SignalKind::interrupt()), next(SignalKind::terminate()));
+    async move {
+        tokio::select! {
+            () = interrupt => {}
+            () = terminate => {}
+        }
     }
+    .boxed()
 }
 
-/// Never returns: the system has no such signal.
+/// Returns what is ready when the user has interrupted the program (Ctrl-C).
 #[cfg(not(unix))]
-async fn terminated() {
-    std::future::pending().await
+fn told_to_end(_runtime: &Runtime) -> BoxFuture<'static, ()> {
+    ctrl_c().boxed()
 }
 
 /// Returns when the user has interrupted the program and the work has had time to stop.
-async fn until_stuck() {
-    signal().await;
+async fn until_stuck(told_to_end: BoxFuture<'static, ()>) {
+    told_to_end.await;
     tokio::time::sleep(STOPPING).await;
 }
 
@@ -244,6 +254,18 @@ mod tests {
         let begun = Instant::now();
         drop(runner);
         assert!(begun.elapsed() < CLEANING, "{:?}", begun.elapsed());
+    }
+
+    /// A signal may come before the work first waits for it.
+    #[cfg(unix)]
+    #[test]
+    fn a_signal_at_the_very_beginning_is_not_missed() {
+        let ended = run_until_told(|told| {
+            rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::TERM)
+                .unwrap();
+            async move { Ok(timeout(CLEANING, told).await.is_ok()) }
+        });
+        assert!(ended.unwrap());
     }
 
     #[tokio::test]

@@ -21,7 +21,6 @@ use crate::output::Output;
 
 /// Serves until the user ends it.
 pub fn run(args: &Serve, output: &Output) -> Outcome {
-    let _ = exit::at_second_signal();
     begin_log(args.log);
     let keys = match &args.keys {
         Some(file) => Keys::read(file)?,
@@ -35,7 +34,10 @@ pub fn run(args: &Serve, output: &Output) -> Outcome {
     let volume = Arc::new(open(&args.volume)?);
     let limits = DoorLimits { connections: args.connections, has_public_pages: args.public_pages };
     let gateway = Gateway::new(volume, keys, tls.as_ref(), limits)?;
-    let work = |stop| serve(args, gateway, tls.is_some(), output, stop);
+    let work = |stop| {
+        exit::at_second_signal(&Arc::default());
+        serve(args, gateway, tls.is_some(), output, stop)
+    };
     run_until_told(work)?;
     Ok(Exit::Done)
 }

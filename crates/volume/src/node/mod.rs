@@ -145,8 +145,8 @@ pub trait Node: fmt::Debug + Send + Sync {
         Ok(())
     }
 
-    /// Returns the number of bytes that the node has left for new files, if it can tell. Only folders
-    /// of this machine can.
+    /// Returns the number of bytes that the node has left for new files, if it can tell. Only
+    /// folders of this machine can.
     async fn free_bytes(&self) -> Option<u64> {
         None
     }

@@ -10,6 +10,8 @@ mod tree;
 mod upkeep;
 
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures::StreamExt;
 use paritas_volume::{ErrorKind, Volume};
@@ -25,11 +27,16 @@ const AT_ONCE: usize = 16;
 
 /// Runs a command about a volume. Ctrl-C and SIGTERM end it.
 pub fn run(args: args::Volume, output: &Output) -> Outcome {
-    let is_terminated = exit::at_second_signal();
-    let output = output.clone();
-    let run = paritas_volume::run_apart(|| async move { Ok(act(&args.command, &output).await) });
+    let is_terminated = Arc::<AtomicBool>::default();
+    let (output, terminated) = (output.clone(), Arc::clone(&is_terminated));
+    let run = paritas_volume::run_apart(move || {
+        exit::at_second_signal(&terminated);
+        async move { Ok(act(&args.command, &output).await) }
+    });
     match run {
-        Err(error) if error.kind() == ErrorKind::Cancelled && is_terminated() => {
+        Err(error)
+            if error.kind() == ErrorKind::Cancelled && is_terminated.load(Ordering::Relaxed) =>
+        {
             Err(Failure { exit: Exit::Terminated, message: error.to_string() })
         }
         run => run?,
