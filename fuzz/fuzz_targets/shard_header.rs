@@ -21,7 +21,7 @@ use paritas_shards::{
     Attributes, DecodeTarget, DigestCheck, EncodeJob, Object, ObjectId, PromoteJob,
 };
 
-/// Magic number of the format, as in the essay `paritas_shards::format`.
+/// Magic number of the format, as in the essay `paritas_store::object::format`.
 const MAGIC: [u8; 8] = *b"\x89PRTS\r\n\x1a";
 const END_MAGIC: [u8; 8] = *b"\x1a\n\rSTRP\x89";
 const PREFIX: usize = 16;
