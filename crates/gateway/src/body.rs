@@ -1,5 +1,5 @@
 //! Bodies of requests and answers. A volume reads a source and writes to a sink in threads; a
-//! connection is a stream. Between them is a short line of pieces.
+//! connection is a stream. Between them is a short queue of pieces.
 
 use std::io::{self, Read, Write};
 use std::pin::Pin;
@@ -21,10 +21,10 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 
 /// Number of pieces on the way between a connection and a volume.
 const AHEAD: usize = 4;
-/// How long a client may let a gateway wait for the next bytes, or for taking some.
+/// How long a gateway waits for a client to send the next bytes, or to take some.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What a body must have, as the request says.
+/// The properties that the request states for its body.
 #[derive(Debug, Default)]
 pub struct ExpectedBody {
     /// The number of bytes.
@@ -37,7 +37,7 @@ pub struct ExpectedBody {
     pub trailing: Option<String>,
 }
 
-/// What a body has.
+/// The properties of a received body.
 #[derive(Debug, Clone, Default)]
 pub struct Received {
     /// The MD5, in hexadecimal digits.
@@ -57,8 +57,8 @@ enum Incoming {
     Failed(S3Error),
 }
 
-/// The body of a request, as a source for a volume. It fails in the end unless the body is as
-/// expected, so a body that is not is never stored.
+/// The body of a request, as a source for a volume. At its end it fails unless the body is as
+/// expected, so a wrong body is never stored.
 pub struct RequestBody {
     line: Receiver<Incoming>,
     piece: Bytes,
@@ -291,8 +291,8 @@ impl Write for AnswerSink {
 }
 
 impl Outgoing {
-    /// Waits for the first bytes, and returns a body of all of them. So an object of which nothing
-    /// can be read is an error, and not an answer that breaks off.
+    /// Waits for the first bytes, and returns a body of all of them. So an object that cannot be
+    /// read at all gives an error instead of an answer that breaks off.
     ///
     /// # Errors
     /// If the bytes begin with an error.

@@ -40,7 +40,7 @@ const MOST_HEADERS: usize = 128;
 /// What a gateway takes on at a time.
 #[derive(Debug, Clone, Copy)]
 pub struct DoorLimits {
-    /// The most connections. Others wait.
+    /// Largest number of connections. Further ones wait.
     pub connections: usize,
     /// Whether the pages about the volume are answered to other machines, too.
     pub has_public_pages: bool,
@@ -55,7 +55,7 @@ impl Default for DoorLimits {
 /// The certificate of a gateway, and its key: two PEM files.
 #[derive(Debug, Clone)]
 pub struct Tls {
-    /// The certificate, followed by those that it needs.
+    /// The certificate, followed by the certificates that it depends on.
     pub certificates: PathBuf,
     /// The private key.
     pub key: PathBuf,
@@ -110,7 +110,7 @@ impl Gateway {
             StatusPages::new(Arc::clone(&volume), Arc::clone(&metrics), limits.has_public_pages);
         let mut builder = S3ServiceBuilder::new(Store::new(volume, keys.clone()));
         builder.set_access(keys.clone());
-        // Without a check of signatures, s3s would not ask what is allowed.
+        // If signatures were not checked, s3s would not ask which operations are allowed.
         builder.set_auth(keys);
         Ok(Self {
             door: Arc::new(Door { service: builder.build(), pages, metrics }),
@@ -119,10 +119,10 @@ impl Gateway {
         })
     }
 
-    /// Answers requests until `stop` is there, and then those that have begun.
+    /// Answers requests until `stop` is ready, and then finishes the requests that have begun.
     ///
     /// # Errors
-    /// If the system takes no connections any more ([`ErrorKind::Io`]).
+    /// If the system no longer accepts connections ([`ErrorKind::Io`]).
     pub async fn serve(self, listener: TcpListener, stop: impl Future<Output = ()>) -> Result<()> {
         let graceful = GracefulShutdown::new();
         let mut stop = std::pin::pin!(stop);

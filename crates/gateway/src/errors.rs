@@ -1,10 +1,10 @@
-//! Errors of volumes as S3 tells them.
+//! Errors of volumes in the form of S3.
 
 use paritas_volume::{Error, ErrorKind};
 use s3s::{S3Error, S3ErrorCode};
 
-/// Returns the error of S3 for an error of a volume. What clients may try again has a code with
-/// which they do.
+/// Returns the error of S3 for an error of a volume. If a client may try again, the code is one
+/// that clients retry.
 pub fn told(error: &Error) -> S3Error {
     let code = match error.kind() {
         ErrorKind::NotFound => S3ErrorCode::NoSuchKey,

@@ -1,4 +1,4 @@
-//! What S3 says of an object beside its bytes, and how the notes of its manifest keep it.
+//! What S3 says about an object besides its bytes, and how the notes of its manifest keep it.
 //!
 //! | note | what it is |
 //! | --- | --- |
@@ -32,8 +32,9 @@ pub struct ObjectFacts {
 }
 
 impl ObjectFacts {
-    /// Returns the facts about an object. One that no gateway has stored has an ETag made of its
-    /// digest, which looks like that of an object in pieces, so that nobody takes it for an MD5.
+    /// Returns the facts about an object. An object that was not stored by a gateway gets an ETag
+    /// made from its digest. It looks like the ETag of an object in pieces, so that clients do not
+    /// treat it as an MD5.
     pub fn of(object: &FoundObject) -> Self {
         let by_digest = || format!("{}-1", &object.digest().to_string()[..32]);
         let etag = object.notes().get(ETAG).cloned().unwrap_or_else(by_digest);
@@ -150,7 +151,7 @@ impl KeptHeaders {
             let written = time.format(TimestampFormat::HttpDate, &mut text);
             written.ok().and_then(|()| String::from_utf8(text).ok())
         };
-        // `aws-chunked` says how the body was sent, and is no property of the object.
+        // `aws-chunked` describes how the body was sent. It is not a property of the object.
         let encoding = self.content_encoding.map(|text| without_chunked(&text));
         let headers = [
             ("cache-control", self.cache_control),

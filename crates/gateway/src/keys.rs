@@ -1,4 +1,4 @@
-//! Who may do what: a file of keys, and what each of them opens.
+//! Access rights: a file of keys, and the buckets that each key opens.
 //!
 //! ```toml
 //! [[key]]
@@ -42,7 +42,7 @@ pub struct Keys {
     keys: BTreeMap<String, KeyEntry>,
     /// Whether requests without a signature are accepted, for everything.
     is_open: bool,
-    /// Whether nobody may change anything.
+    /// Whether all changes are refused.
     is_read_only: bool,
 }
 
@@ -64,7 +64,7 @@ struct KeyEntry {
 }
 
 impl Keys {
-    /// Returns the keys of a gateway that asks nobody for a key.
+    /// Returns the keys of a gateway that accepts requests without a key.
     pub fn open() -> Self {
         Self { is_open: true, ..Self::default() }
     }
@@ -101,7 +101,7 @@ impl Keys {
         }
     }
 
-    /// Sets whether nobody may change anything.
+    /// Sets whether all changes are refused.
     pub fn read_only(self, is_read_only: bool) -> Self {
         Self { is_read_only, ..self }
     }

@@ -11,8 +11,8 @@
 //! connection and the volume's threads. `facts` is what S3 says of an object beside its bytes, as
 //! the notes of its manifest keep it.
 //!
-//! What a client gets is what the volume guarantees: an object that was acknowledged is durable and
-//! found by every reader, and bytes that do not have their digest are never the end of an answer.
+//! What a client gets is what the volume guarantees: an acknowledged object is durable and found by
+//! every reader, and an answer with wrong bytes never ends as if it were complete.
 
 mod body;
 mod door;

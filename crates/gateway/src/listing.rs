@@ -113,7 +113,8 @@ impl Store {
         Ok(page)
     }
 
-    /// Returns what is told of objects. Those that were replaced or removed meanwhile are left out.
+    /// Returns the facts about objects for an answer. Objects that were replaced or removed
+    /// meanwhile are left out.
     async fn objects(
         &self,
         question: &ListQuestion,

@@ -1,6 +1,7 @@
 //! Buckets and keys as names of a volume.
 //!
-//! A bucket is the first component of names. A key is the rest, and is escaped where it is no name:
+//! A bucket is the first component of names. A key is the rest, and is escaped where it is not a
+//! valid name:
 //!
 //! | component of a key | in a name |
 //! | --- | --- |
@@ -18,7 +19,7 @@ use s3s::{S3Result, s3_error};
 /// Returns the name of an object.
 ///
 /// # Errors
-/// If the key, or a component of it, is too long or has a character that no name has.
+/// If the key, or a component of it, is too long or has a character that names cannot have.
 pub fn object(bucket: &str, key: &str) -> S3Result<ObjectName> {
     if key.len() > 1024 || key.split('/').any(|component| escaped(component).len() > 255) {
         return Err(s3_error!(
@@ -37,13 +38,13 @@ pub fn object(bucket: &str, key: &str) -> S3Result<ObjectName> {
 /// Returns the name that stands for a bucket.
 ///
 /// # Errors
-/// If no name begins with it.
+/// If a name cannot begin with it.
 pub fn bucket(bucket: &str) -> S3Result<ObjectName> {
     object(bucket, "")
 }
 
-/// Returns what the names of all objects begin with whose keys begin with `prefix`. Names of others
-/// may begin with it as well.
+/// Returns the common beginning of the names of all objects whose keys begin with `prefix`. Names
+/// of other objects may begin with it as well.
 pub fn above(bucket: &str, prefix: &str) -> String {
     match prefix.rsplit_once('/') {
         Some((folder, _)) => joined(bucket, folder) + "/",

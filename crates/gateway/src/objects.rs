@@ -40,7 +40,7 @@ impl Conditions {
         self.if_match.is_none() && self.if_none_match.is_none()
     }
 
-    /// Judges an object, or that there is none. The order is that of RFC 9110, section 13.2.2.
+    /// Judges an object, or its absence. The order is that of RFC 9110, section 13.2.2.
     fn judge(&self, facts: Option<&ObjectFacts>) -> Judgement {
         let fits = |condition: &ETagCondition| match condition {
             ETagCondition::Any => facts.is_some(),
@@ -238,7 +238,7 @@ impl Store {
         Ok(S3Response::new(output))
     }
 
-    /// Removes an object. That there is none is no error.
+    /// Removes an object. Succeeds if the object does not exist.
     pub async fn remove(&self, bucket: &str, key: &str) -> S3Result<()> {
         let name = names::object(bucket, key)?;
         match self.volume.remove(&name).await {
@@ -368,8 +368,8 @@ pub fn trailing(headers: &http::HeaderMap) -> Option<String> {
     headers.get("x-amz-trailer")?.to_str().ok().map(str::to_owned)
 }
 
-/// Returns what is said of an object to a reader, the range that is asked for, if one is, and the
-/// bytes that this means.
+/// Returns the facts about an object for a reader, the requested range, if there is one, and the
+/// bytes that this range means.
 ///
 /// # Errors
 /// If the conditions do not hold, or the object has no such range or part.

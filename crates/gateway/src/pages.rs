@@ -1,6 +1,6 @@
-//! What an operator looks at: `/-/` for people, `/-/metrics` for Prometheus, `/-/health` for load
-//! balancers. Only `/-/health` is answered to everybody; the others tell names of nodes and are
-//! answered to this machine, unless the gateway is told otherwise.
+//! The pages for operators: `/-/` for people, `/-/metrics` for Prometheus, `/-/health` for load
+//! balancers. Only `/-/health` is answered to all machines. The others show names of nodes, and are
+//! answered only to this machine, unless the gateway is configured otherwise.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};

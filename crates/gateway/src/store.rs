@@ -16,9 +16,9 @@ use crate::keys::Keys;
 use crate::names;
 use crate::objects::join_tags;
 
-/// Number of objects of which the facts are remembered, so that listings need not ask for them.
+/// Number of objects whose facts are remembered, so that listings do not have to ask for them.
 const REMEMBERED: NonZeroUsize = NonZeroUsize::new(100_000).unwrap();
-/// How long a bucket that was found counts as there.
+/// How long a bucket that was found counts as existing.
 const BUCKET_FOR: Duration = Duration::from_secs(10);
 /// How long a gateway believes that the volume has no objects in pieces.
 const NO_PIECES_FOR: Duration = Duration::from_secs(60);
@@ -27,7 +27,7 @@ const NO_PIECES_FOR: Duration = Duration::from_secs(60);
 pub struct Store {
     pub(crate) volume: Arc<Volume>,
     pub(crate) keys: Keys,
-    /// What is known of versions. A version never changes, so this is never wrong.
+    /// Known facts about versions. A version never changes, so they never become wrong.
     facts: Mutex<LruCache<Listed, ObjectFacts>>,
     /// When each bucket was last found.
     buckets: Mutex<HashMap<String, Instant>>,
@@ -51,7 +51,7 @@ impl Store {
         }
     }
 
-    /// Returns what is remembered of a version.
+    /// Returns the remembered facts about a version.
     pub fn known(&self, listed: &Listed) -> Option<ObjectFacts> {
         held(&self.facts).get(listed).cloned()
     }
@@ -73,7 +73,7 @@ impl Store {
         facts
     }
 
-    /// Refuses a bucket that is not there: it was not made, and nothing is in it.
+    /// Refuses a bucket that does not exist: it was not made, and has no objects.
     pub async fn expect_bucket(&self, bucket: &str) -> S3Result<()> {
         let known = held(&self.buckets).get(bucket).copied();
         if known.is_some_and(|found| found.elapsed() < BUCKET_FOR) {
@@ -104,8 +104,8 @@ impl Store {
         *held(&self.no_uploads) = None;
     }
 
-    /// Removes the pieces of what a name meant before. What is left over is removed by the upkeep
-    /// of the volume.
+    /// Removes the pieces of the earlier object of a name. The upkeep of the volume removes any
+    /// remains.
     pub async fn collect_pieces(&self, name: &ObjectName) {
         let seen = *held(&self.no_uploads);
         if seen.is_some_and(|seen| seen.elapsed() < NO_PIECES_FOR) {

@@ -1,4 +1,5 @@
-//! What passed through a gateway in the last hour, a minute at a time: what its page draws.
+//! The bytes that passed through a gateway in each minute of the last hour, for the graph on its
+//! page.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};

@@ -239,7 +239,7 @@ impl Store {
     }
 }
 
-/// Returns those of some uploads whose keys in a bucket begin with `prefix`.
+/// Returns the uploads in `found` whose keys in a bucket begin with `prefix`.
 fn uploads_below(found: &[Upload<'_>], bucket: &str, prefix: &str) -> Vec<MultipartUpload> {
     let upload = |upload: &Upload<'_>| {
         let key = names::key_of(bucket, upload.name())?;
@@ -258,8 +258,8 @@ fn part_number(number: i32) -> S3Result<u32> {
     number.ok_or_else(|| s3_error!(InvalidArgument, "part numbers are 1 to {MOST_PARTS}"))
 }
 
-/// Refuses part `number` as the one after `last` if the numbers do not ascend, or if `last` is too
-/// short for a part that another one follows.
+/// Refuses part `number` after part `last` if the numbers do not ascend, or if `last` is shorter
+/// than any part but the final one may be.
 fn expect_next(last: &Piece, number: u32) -> S3Result<()> {
     let &Piece { number: before, length, .. } = last;
     match () {

@@ -1,14 +1,14 @@
-//! Copies of what a repair has replaced.
+//! Copies of the files that a repair has replaced.
 //!
 //! A file whose time was kept may have been written on purpose: containers, mail boxes and trees
-//! whose times are all equal are. So what a repair replaces stays beside it, under a name like
-//! those that repair gives to damaged shards:
+//! whose times are all equal are. So the replaced file stays beside the new one, under a name like
+//! the names that repair gives to damaged shards:
 //!
 //! `NAME.damaged-<8 hex of the protection's id>-<16 hex of a digest>`
 //!
-//! The digest covers the rest of the name, and the size and the time of the file. A file under such
-//! a name whose size or time has changed since is somebody's own: it is protected as any other, and
-//! is never removed.
+//! The digest covers the rest of the name, and the size and the time of the file. If the size or
+//! time of a file under such a name has changed since, the file belongs to a user: it is protected
+//! like any other file, and is never removed.
 
 use std::fs::Metadata;
 use std::path::Path;
@@ -34,7 +34,7 @@ const GRANULE: i64 = 2;
 /// Returns the names that a copy of a file called `name` may have, for a protection of the id `id`.
 /// The first one that is free is used.
 pub(crate) fn names(id: &str, name: &[u8], file: &Metadata) -> impl Iterator<Item = Vec<u8>> {
-    // Of a very long name, the end goes.
+    // The end of a very long name is cut off.
     let name = name[..name.len().min(MOST_NAME - SUFFIX)].to_vec();
     let id = id[..DIGITS.0].to_owned();
     let facts = facts(file);

@@ -1,4 +1,4 @@
-//! The catalogue of a layer: what is protected, and the checksums by which damage is found.
+//! The catalogue of a layer: the protected items, and the checksums that reveal damage.
 //!
 //! It is a CBOR map (RFC 8949). Properties that compress well stand in columns, one list for each
 //! property. The columns are a CBOR map of their own, which is compressed with DEFLATE (RFC 1951).
@@ -36,8 +36,8 @@
 //!
 //! All items but gaps are in ascending order of the bytes of their paths. Paths are relative to the
 //! root, and have no empty, `.`, `..` or `.paritas` component. Files and gaps are the *pieces* of
-//! the layer's stream, in order, with nothing between them. A gap stands for bytes that belong to
-//! no file any more, because the file changed while it was read.
+//! the layer's stream, in order, with nothing between them. A gap stands for bytes that no longer
+//! belong to a file, because the file changed while it was read.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -81,7 +81,7 @@ struct Expansion {
 
 impl Expansion {
     /// Returns the limits of a catalogue of `stored` bytes. A catalogue of any size may have 64 MiB
-    /// of columns, as much of paths, and 4 million items.
+    /// of columns, 64 MiB of paths, and 4 million items.
     fn of(stored: usize) -> Self {
         Self {
             columns: stored.saturating_mul(64).max(64 << 20),
@@ -126,7 +126,7 @@ pub(crate) struct Settings {
     /// stands for the root.
     #[cbor(n(8), default, skip_if = "Vec::is_empty")]
     pub mounts: Vec<ByteVec>,
-    /// Whether what is on other file systems than the root is left out.
+    /// Whether files on other file systems than the root's are left out.
     #[cbor(n(9), default, skip_if = "is_false")]
     pub one_file_system: bool,
 }
@@ -135,12 +135,12 @@ fn is_false(value: &bool) -> bool {
     !value
 }
 
-/// What systems keep of a file or folder beside its mode and its time of change.
+/// Attributes of a file or folder besides its mode and its time of change.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Details {
-    /// When the system last changed anything about it. Programs cannot set this time, so a file
-    /// that has it still was not written, and the attributes of a folder are those that it had.
-    /// Links lack it.
+    /// When the system last changed anything about it. Programs cannot set this time. So a file
+    /// that still has it was not written since, and a folder that still has it has its old
+    /// attributes. Links lack it.
     pub changed: Option<Timestamp>,
     /// Its access control lists and extended attributes, if it has any. Many files share a set.
     pub extended: Option<Arc<Extended>>,
@@ -154,7 +154,7 @@ pub(crate) struct Details {
 pub(crate) struct Older {
     #[n(0)]
     pub layer: Id,
-    /// The numbers of its pieces that belong to no file any more.
+    /// The numbers of its pieces that no longer belong to a file.
     #[n(1)]
     pub dead: Vec<u32>,
 }
@@ -212,7 +212,7 @@ impl Details {
 }
 
 impl Item {
-    /// Returns the item for bytes that belong to no file.
+    /// Returns the item for bytes that do not belong to a file.
     pub fn gap(size: u64) -> Self {
         let modified = Timestamp { seconds: 0, nanoseconds: 0 };
         let details = Details::default();
@@ -572,7 +572,7 @@ impl<'a> UnreadColumns<'a> {
 }
 
 /// Returns the values that occur, and for each item 1 more than the number of its value, or 0 if it
-/// has none. If nothing has one, both are empty.
+/// has no value. If all items lack a value, both lists are empty.
 fn numbered<'v, T: Clone + Ord + 'v>(
     values: impl Iterator<Item = Option<&'v T>>,
 ) -> (Vec<T>, Vec<u32>) {
@@ -661,7 +661,7 @@ fn check_kept(items: &[Item], older: &[Older]) -> Result<()> {
 }
 
 /// Decompresses columns that should have `unpacked` bytes. The memory that this takes depends on
-/// the bytes that are there, not on the number that is stated.
+/// the stored bytes, not on the stated number.
 fn unpack(packed: &[u8], unpacked: u64, most: &Expansion) -> Result<Vec<u8>> {
     if unpacked / EXPANSION > packed.len() as u64 {
         return Err(bad("its columns state more bytes than DEFLATE can make of them"));

@@ -2,8 +2,8 @@
 //!
 //! [`plan`] looks through the files and chooses the blocks, so that the cost is known before the
 //! first byte is read. [`protect`] reads every byte once, in order, while the parity fits into the
-//! memory that the job allows. If it does not, the first pass hashes everything and codes as many
-//! columns of the blocks as fit, and further passes read the other columns, each byte once more.
+//! memory that the job allows. If it does not, the first pass hashes everything and codes the
+//! columns of the blocks that fit. Further passes read the other columns, each byte once more.
 
 mod cost;
 mod destination;
@@ -76,7 +76,7 @@ pub struct ProtectJob {
     pub excludes: Vec<String>,
     /// Approximate limit of the memory for parity and data, in bytes.
     pub memory: u64,
-    /// Largest number of threads; by default as many as the machine runs at once.
+    /// Largest number of threads. Default: the number that the machine runs at once.
     pub threads: Option<NonZeroUsize>,
     /// Whether folders at which another file system is mounted are left out.
     pub one_file_system: bool,
@@ -118,7 +118,7 @@ setters! { ProtectJob {
     redundancy: Redundancy,
     /// Puts the parity into these folders, which must exist.
     parity_dirs: Vec<PathBuf>,
-    /// Leaves out what matches these patterns.
+    /// Leaves out paths that match these patterns.
     excludes: Vec<String>,
     /// Uses about `memory` bytes.
     memory: u64,
@@ -178,7 +178,7 @@ pub(crate) struct LayerOrder {
     pub folders: Vec<PathBuf>,
     /// Parity files that are removed when the new ones have their names.
     pub replaced: Vec<PathBuf>,
-    /// Mode for parity files: what all protected files allow.
+    /// Mode for parity files: the permissions that all protected files give.
     pub mode: u32,
     pub memory: u64,
     pub threads: usize,
@@ -210,10 +210,10 @@ pub struct ProtectReport {
     pub skipped: Vec<Skipped>,
     /// Patterns of the job that match nothing, as in [`ProtectPlan::unmatched_excludes`].
     pub unmatched_excludes: Vec<String>,
-    /// Number of data blocks with bytes of files that could not be read as they were planned. They
-    /// count as lost from the beginning, so each takes one parity block.
+    /// Number of data blocks with bytes of files that could not be read as planned. These blocks
+    /// count as lost from the beginning, so each uses up one parity block.
     pub gap_blocks: u64,
-    /// What the file systems of parity files refused to keep, in words.
+    /// Attributes of parity files that file systems refused to keep, in words.
     pub warnings: Vec<String>,
 }
 
@@ -387,7 +387,7 @@ impl LayerOrder {
 /// # Errors
 /// If a parity file cannot be written ([`ErrorKind::Io`]), the memory is short
 /// ([`ErrorKind::Memory`]), or another process protects the same files ([`ErrorKind::Busy`]). Then
-/// there is no new parity, and what was there before stays.
+/// no new parity is made, and the old parity stays.
 pub fn protect(plan: &ProtectPlan, progress: Progress<'_>) -> Result<ProtectReport> {
     let order = &plan.order;
     expect_room(order)?;
@@ -435,9 +435,9 @@ fn encoded_catalogue(order: &LayerOrder, items: Vec<Item>, checksums: Vec<u64>) 
     Catalogue { settings, older, items, checksums }.encode()
 }
 
-/// Refuses to begin if a disk has no room for its parity files. What they will replace stands until
-/// they are complete. The names in the catalogue are left out, because nobody knows yet how well
-/// they compress.
+/// Refuses to begin if a disk has no room for its parity files. The files that they will replace
+/// stay until they are complete. The names in the catalogue are not counted, because it is not
+/// known yet how well they compress.
 fn expect_room(order: &LayerOrder) -> Result<()> {
     let header = order.header(Id::new([0; 16]), 0);
     let files = order.items.iter().filter(|item| item.size().is_some()).count();
@@ -564,12 +564,12 @@ fn write_rows(
     in_threads(threads.min(files.len()), write).into_iter().collect()
 }
 
-/// Leaves out the files that changed between the passes. `mixed` are the blocks of which the passes
-/// have coded different versions. Such a block is consistent with the parity and with its own
-/// checksum, but it is no part of any file, so it counts as lost.
+/// Leaves out the files that changed between the passes. In `mixed` blocks, the passes have coded
+/// different versions of the bytes. Such a block is consistent with the parity and with its own
+/// checksum, but does not match any file, so it counts as lost.
 ///
-/// The files in it that still are what the scan has read stay. If all of them are, one was changed
-/// for a moment, and nobody knows which.
+/// Files in such a block that are still as the scan has read them stay. If all of them are, one of
+/// them was changed for a moment, and it is unknown which.
 fn leave_out_changed(order: &LayerOrder, scanned: &mut Scanned, mixed: &[u64]) {
     let LayerOrder { stream, geometry, .. } = order;
     let is_same = |piece: usize, digest: Option<FileDigest>| {
@@ -628,7 +628,7 @@ fn settled(order: &LayerOrder, scanned: &Scanned) -> (Vec<Item>, Vec<Skipped>) {
     (items, skipped)
 }
 
-/// Returns the number of blocks with bytes that belong to no file.
+/// Returns the number of blocks with bytes that do not belong to a file.
 fn gap_blocks(geometry: &StreamGeometry, items: &[Item]) -> u64 {
     let is_gap = |item: &Item| matches!(item.kind, ItemKind::Gap { .. });
     geometry.blocks_with(items.iter().filter_map(|item| Some((item.size()?, is_gap(item)))))
@@ -664,8 +664,8 @@ fn reason(trouble: Option<&Trouble>) -> String {
     }
 }
 
-/// Turns what was found in a tree into items of a catalogue. Details that `known` returns, by the
-/// index in `found`, are not read again.
+/// Turns the findings in a tree into items of a catalogue. Details that `known` returns for an
+/// index in `found` are not read again.
 pub(crate) fn items(
     root: &Path,
     found: &[FoundEntry],
@@ -703,7 +703,7 @@ pub(crate) fn stream(root: &Path, items: &[Item]) -> Stream {
     stream
 }
 
-/// Returns the permissions that all files give; the owner may read and write in any case.
+/// Returns the permissions that all files give. The owner may always read and write.
 pub(crate) fn common_mode(items: &[Item]) -> u32 {
     let is_file = |item: &&Item| item.size().is_some();
     parity_mode(items.iter().filter(is_file).map(|item| item.details.narrowed(item.mode)))

@@ -1,4 +1,4 @@
-//! Reading what systems keep of files and folders beside modes and times.
+//! Reading the attributes of files and folders besides modes and times.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -13,8 +13,8 @@ use crate::tree::{FoundEntry, FoundKind, in_threads};
 /// Number of files that a thread takes at a time.
 const BATCH: usize = 256;
 
-/// Returns the details of everything that was found, in order. Those that `known` returns, by the
-/// index in `found`, are not read again.
+/// Returns the details of everything that was found, in order. Details that `known` returns for an
+/// index in `found` are not read again.
 pub(crate) fn of_all(
     root: &Path,
     found: &[FoundEntry],

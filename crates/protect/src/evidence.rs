@@ -1,5 +1,5 @@
-//! The evidence of a verification: what was found out about files, blocks and parity, before it is
-//! put into a report.
+//! The evidence of a verification: the findings about files, blocks and parity, before they are put
+//! into a report.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -23,10 +23,10 @@ pub enum FileState {
     /// Both its bytes and its time differ, or it has become something else: someone has changed it.
     /// The ranges are as for [`FileState::Damaged`].
     Changed(Vec<Range<u64>>),
-    /// It is not there.
+    /// It does not exist.
     Missing,
-    /// It is not there, but the file at this path has its bytes; or all that was in the folder is
-    /// in the folder at this path.
+    /// It does not exist, but the file at this path has its bytes. For a folder: everything that
+    /// was in it is in the folder at this path.
     Moved(PathBuf),
     /// It, or a folder above it, cannot be read now, for the reason that the system gives. It may
     /// be intact.
@@ -66,13 +66,13 @@ impl LayerEvidence {
 }
 
 impl Evidence {
-    /// Returns what killed repairs of this protection have left.
+    /// Returns the files that killed repairs of this protection have left.
     pub fn leftovers(&self, protection: &Protection) -> impl Iterator<Item = &PathBuf> {
         let id = protection.id.to_string();
         self.tree.leftovers.iter().filter(move |path| is_left_by(path, &id))
     }
 
-    /// Returns the copies of what repairs of this protection have replaced.
+    /// Returns the copies of files that repairs of this protection have replaced.
     pub fn replaced(&self, protection: &Protection) -> impl Iterator<Item = &PathBuf> {
         let id = protection.id.to_string();
         self.tree.replaced.iter().filter(move |path| aside::is_of(path, &id))

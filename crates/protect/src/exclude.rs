@@ -1,14 +1,14 @@
-//! Patterns of paths by the rules of gitignore: of those that are left out, and of files that may
+//! Patterns of paths by the rules of gitignore: for paths that are left out, and for files that may
 //! be removed.
 //!
-//! A pattern without a slash, or with one at its end alone, is for names in any folder; any other
-//! one is for paths from the root on. `build/` is for folders alone, and a later `!pattern` takes
-//! in again what an earlier one leaves out, unless a folder above is left out. Beyond these rules,
-//! `./cache` is the one in the root, as a shell would have it, and so is an absolute path inside
-//! the root. Nothing is a comment.
+//! A pattern without a slash, or with a slash only at its end, matches names in any folder; any
+//! other pattern matches paths from the root on. `build/` matches only folders. A later `!pattern`
+//! includes again what an earlier pattern leaves out, unless a folder above is left out. Beyond
+//! these rules, `./cache` is the one in the root, as a shell would have it, and so is an absolute
+//! path inside the root. Comments do not exist: `#` is an ordinary character.
 //!
-//! Catalogues of earlier versions of Paritas have patterns of another meaning: none is for folders
-//! alone, `./` in front says nothing, and `!` is a letter.
+//! In catalogues of earlier versions of Paritas, patterns have another meaning: they never match
+//! only folders, a leading `./` has no effect, and `!` is an ordinary character.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,7 +20,7 @@ use paritas_store::error::{Error, Result};
 use crate::catalogue::Settings;
 use crate::system::path_in;
 
-/// Letters that mean something in a pattern.
+/// Characters with a special meaning in a pattern.
 const SPECIAL: [char; 8] = ['\\', '*', '?', '[', ']', '{', '}', '!'];
 
 /// Patterns of paths that are left out, or of files that may be removed.
@@ -118,15 +118,14 @@ impl Excludes {
         self.gitignore && !self.patterns.is_empty()
     }
 
-    /// Returns the patterns, as they were given, that matched none of the paths that were asked
-    /// for.
+    /// Returns the patterns, as they were given, that did not match any path that was asked for.
     pub fn unmatched(&self) -> Vec<String> {
         let unused = self.patterns.iter().filter(|one| !one.is_used.load(Ordering::Relaxed));
         unused.map(|pattern| pattern.given.clone()).collect()
     }
 }
 
-/// Returns a pattern that means the same wherever the root is.
+/// Returns a pattern that does not depend on the place of the root.
 fn from_root(root: &Path, given: &str) -> String {
     let (mark, pattern) = match given.strip_prefix('!') {
         Some(rest) => ("!", rest),
@@ -138,7 +137,7 @@ fn from_root(root: &Path, given: &str) -> String {
     };
     match anchored {
         Some(path) => format!("{mark}{path}"),
-        // To gitignore this is a comment.
+        // Escaped, because gitignore treats `#` as the beginning of a comment.
         None if pattern.starts_with('#') && mark.is_empty() => format!("\\{pattern}"),
         None => given.to_owned(),
     }
@@ -159,7 +158,7 @@ fn inside(root: &Path, pattern: &str) -> Option<String> {
     Some(format!("/{}{end}", escaped(whole.strip_prefix(root).ok()?.to_str()?)))
 }
 
-/// Returns the pattern that means a path alone.
+/// Returns the pattern that matches only this path.
 fn escaped(path: &str) -> String {
     let letters = path.chars().flat_map(|letter| {
         let mark = SPECIAL.contains(&letter).then_some('\\');

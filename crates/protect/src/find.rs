@@ -1,8 +1,7 @@
-//! Finding protections, and what they say.
+//! Finding protections, and reading their catalogues.
 //!
 //! Parity files are recognised by content. Those of one protection are grouped by layer. The newest
-//! layer whose catalogue can be read says which older layers count, and which files there should
-//! be.
+//! layer whose catalogue can be read says which older layers count, and which files should exist.
 
 mod files;
 mod given;
@@ -47,12 +46,12 @@ pub struct Protection {
     pub(crate) unreadable_layers: usize,
     /// Parity files of layers that do not count, and of newer ones that cannot be read.
     pub(crate) stray: Vec<PathBuf>,
-    /// Those of the stray files that a killed process has left: newer files have replaced them, or
-    /// they were never finished.
+    /// The stray files that a killed process has left: newer files have replaced them, or they were
+    /// never finished.
     pub(crate) left: Vec<PathBuf>,
     /// The generation of the next layer, later than that of any parity file that was found.
     pub(crate) next_generation: u32,
-    /// The part that was asked for, if it is not all.
+    /// The part that was asked for; `None` if it is the whole protection.
     pub(crate) part: Option<AskedPart>,
 }
 
@@ -68,7 +67,7 @@ pub(crate) struct Layer {
     pub checksums: Vec<u64>,
     /// The pieces of the stream.
     pub pieces: Vec<LayerPiece>,
-    /// Each piece as this layer's catalogue says it.
+    /// Each piece as this layer's catalogue describes it.
     pub originals: Vec<Item>,
 }
 
@@ -153,8 +152,8 @@ impl Protection {
         &self.settings.excludes
     }
 
-    /// Returns the number of protected files, here and in what follows of the part that was asked
-    /// for. A file with several names counts once.
+    /// Returns the number of protected files. This method and the following ones count only the
+    /// part that was asked for. A file with several names counts once.
     pub fn files(&self) -> u64 {
         self.covered().filter(|entry| entry.is_file()).count() as u64
     }
@@ -193,8 +192,9 @@ impl Protection {
         self.layers.iter().map(|layer| layer.header.geometry)
     }
 
-    /// Returns how many blocks of each layer may be lost, oldest first: as many as it has parity
-    /// blocks, less the blocks with bytes of files that were removed, changed or never read.
+    /// Returns how many blocks of each layer may be lost, oldest first: the number of its parity
+    /// blocks, less the number of blocks with bytes of files that were removed, changed or never
+    /// read.
     pub fn spare_blocks(&self) -> impl Iterator<Item = u64> + '_ {
         self.layers.iter().map(|layer| {
             let is_dead = layer.pieces.iter().map(|piece| (piece.size, piece.entry.is_none()));
@@ -209,8 +209,8 @@ impl Protection {
         files.map(|file| file.path.as_path()).chain(self.stray.iter().map(PathBuf::as_path))
     }
 
-    /// Returns the folders of the parity: those in which parity files were found, and those in
-    /// which the parity was put, if they exist.
+    /// Returns the folders of the parity: folders in which parity files were found, and existing
+    /// folders in which the parity was put.
     pub fn parity_folders(&self) -> Vec<PathBuf> {
         let stated = stated_folders(&self.settings, &self.root);
         let found = self.parity_files().filter_map(Path::parent).map(Path::to_owned);
@@ -238,8 +238,8 @@ impl Protection {
         }
     }
 
-    /// Returns where a file of a layer may be that was not found, because the system does not let
-    /// this process look.
+    /// Returns the possible place of a layer's file that was not found because the system does not
+    /// let this process look there.
     pub(crate) fn refused_place(&self, layer: &Layer, index: u16) -> Option<PathBuf> {
         let name = layer.header.name(&self.settings.label, index);
         let places = self.parity_folders().into_iter().map(|folder| folder.join(&name));
@@ -247,8 +247,8 @@ impl Protection {
         places.find(|place| refusal(place).is_some())
     }
 
-    /// Returns the folder for a missing file of a layer. Missing files go where the fewest files of
-    /// the layer are, so that as few as possible are lost together.
+    /// Returns the folder for a missing file of a layer. Missing files go to the folder with the
+    /// fewest files of the layer, so that the fewest possible are lost together.
     fn folder_for(&self, layer: &Layer, index: u16) -> PathBuf {
         let folders = self.parity_folders();
         let is_in = |file: &&ParityFile, folder: &Path| file.path.parent() == Some(folder);
@@ -314,7 +314,7 @@ impl Protection {
         Ok(Tree::walk(&self.root, &starts, &scope, threads))
     }
 
-    /// Looks for the copies that repairs have kept of what they replaced.
+    /// Looks for the copies that repairs have kept of replaced files.
     ///
     /// # Errors
     /// If a pattern of excluded paths cannot be read ([`ErrorKind::NotRecognised`]).
@@ -332,8 +332,8 @@ impl Protection {
         first..first + inner
     }
 
-    /// Whether a path must be readable to tell which protected things are there: something that is
-    /// no folder is protected at the path, or anything below it.
+    /// Whether a path must be readable to tell which protected things exist: something other than a
+    /// folder is protected at the path, or anything is protected below it.
     pub(crate) fn needs(&self, path: &[u8]) -> bool {
         let is_folder = |number: usize| self.entries[number].kind == EntryKind::Folder;
         self.entry_at(path).is_some_and(|number| !is_folder(number)) || !self.below(path).is_empty()
@@ -344,7 +344,7 @@ impl Protection {
         self.root == root
     }
 
-    /// Takes a folder for the root.
+    /// Uses a folder as the root.
     fn move_to(&mut self, root: PathBuf) {
         self.settings = settings_at(&root, self.settings.clone());
         self.root = root;
@@ -355,8 +355,8 @@ impl Protection {
         path_in(&self.root, &entry.path)
     }
 
-    /// Returns the path at which an entry was found, if the file system takes it for the same as
-    /// the recorded one although its bytes differ.
+    /// Returns the path at which an entry was found, if the file system treats it as equal to the
+    /// recorded path although its bytes differ.
     pub(crate) fn renamed<'t>(&self, number: usize, tree: &'t Tree) -> Option<&'t [u8]> {
         let found = tree.of(number).map(|found| found.path.as_slice());
         found.filter(|path| *path != self.entries[number].path)
@@ -413,8 +413,8 @@ fn stated_root(settings: &Settings) -> PathBuf {
     owned_name(settings.root.to_vec()).into()
 }
 
-/// Returns the settings of a protection whose root is at `root` now. Folders for parity that lie in
-/// the root are where it is.
+/// Returns the settings of a protection whose root is at `root` now. Folders for parity inside the
+/// root move with it.
 fn settings_at(root: &Path, mut settings: Settings) -> Settings {
     let stated = stated_root(&settings);
     if stated != root {
@@ -558,7 +558,8 @@ fn layers<'f>(files: &[&'f ParityFile]) -> Vec<Vec<&'f ParityFile>> {
         }
     }
     layers.retain(|layer| !is_unfinished(layer));
-    // Only forged layers can have equal generations. Of these, the one with more files comes first.
+    // Only forged layers can have equal generations. Among these, the layer with more files comes
+    // first.
     layers.sort_by_key(|layer| {
         std::cmp::Reverse((layer[0].header.generation, layer.len(), layer[0].header.layer))
     });
@@ -635,15 +636,15 @@ fn files_of<'g, 'f>(
     groups.iter().find(|group| group[0].header.layer == layer)
 }
 
-/// Returns the parity files that are in none of the layers that count.
+/// Returns the parity files that do not belong to a layer that counts.
 fn stray<'f>(files: &[&'f ParityFile], layers: &[Layer]) -> Vec<&'f ParityFile> {
     let used = layers.iter().flat_map(|layer| layer.files.iter().flatten());
     let used: HashSet<&Path> = used.map(|file| file.path.as_path()).collect();
     files.iter().copied().filter(|file| !used.contains(file.path.as_path())).collect()
 }
 
-/// Whether newer layers have replaced the layer of a file: it is older than the newest one, whose
-/// header and catalogue are given, and does not count any more.
+/// Whether newer layers have replaced the layer of a file: it is older than the newest layer, whose
+/// header and catalogue are given, and no longer counts.
 fn is_replaced(of: &Header, newest: &Header, catalogue: &Catalogue) -> bool {
     let counts = || catalogue.older.iter().any(|older| older.layer == of.layer);
     of.generation < newest.generation && !counts()
@@ -675,8 +676,8 @@ struct Builder {
 }
 
 impl Builder {
-    /// Adds the older layers that count by the newest catalogue. Returns the number of those that
-    /// cannot be read.
+    /// Adds the older layers that count by the newest catalogue. Returns the number of these layers
+    /// that cannot be read.
     fn add_older(&mut self, newest: &Catalogue, groups: &[Vec<&ParityFile>]) -> Result<usize> {
         let kept = kept(newest);
         let mut unreadable = 0;
@@ -749,7 +750,7 @@ impl Builder {
         }
     }
 
-    /// Drops hard links to files of layers that cannot be read. Nothing is known of these files.
+    /// Drops hard links to files of layers that cannot be read, because these files are unknown.
     fn drop_orphans(&mut self) {
         let paths: HashSet<Vec<u8>> = self.entries.iter().map(|entry| entry.path.clone()).collect();
         self.entries.retain(|entry| match &entry.kind {

@@ -1,10 +1,10 @@
-//! Names that a file system takes for the same although their bytes differ: upper and lower case on
+//! Names that a file system treats as equal although their bytes differ: upper and lower case on
 //! exFAT, NTFS and APFS, composed and decomposed letters on APFS and HFS+.
 //!
-//! No table of file systems says so. It shows when the recorded name of something opens, although
+//! This is detected without a table of file systems: the recorded name of something opens, although
 //! the listing of its folder does not have that name. Then the thing has another name in the
-//! listing. Unicode's rules say which names may be the same. Size and time decide only if there are
-//! several, because a driver may remember an old time for one of the names for a while.
+//! listing. Unicode's rules say which names may be the same. Size and time decide only if several
+//! names match, because a driver may remember an old time for one of the names for a while.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -29,7 +29,7 @@ pub(crate) fn match_folded(protection: &Protection, tree: &mut Tree) {
     Folding { tree, open, is_listed }.match_all(paths);
 }
 
-/// Looks for names in a tree that a file system takes for the same.
+/// Looks for names in a tree that a file system treats as equal.
 struct Folding<'t, O, L> {
     tree: &'t mut Tree,
     /// Returns what opens under a path.
@@ -39,7 +39,8 @@ struct Folding<'t, O, L> {
 }
 
 impl<O: Fn(&[u8]) -> Option<FoundEntry>, L: Fn(&[u8]) -> bool> Folding<'_, O, L> {
-    /// Matches paths, which are in ascending order and those that the tree was matched with.
+    /// Matches paths. They must be in ascending order, and the same paths that the tree was matched
+    /// with.
     fn match_all<'p>(&mut self, paths: impl Iterator<Item = &'p [u8]>) {
         // The folders that have other names, and those that are not there under any name.
         let (mut folded, mut absent) = (HashMap::new(), HashSet::new());
@@ -81,12 +82,12 @@ impl<O: Fn(&[u8]) -> Option<FoundEntry>, L: Fn(&[u8]) -> bool> Folding<'_, O, L>
             places.retain(|&place| self.tree.found[place].is_alike(&opened));
         }
         let &[only] = &places[..] else { return None };
-        // A file that somebody has made since the folder was listed is no evidence.
+        // A file that somebody has made since the folder was listed does not prove anything.
         (!(self.is_listed)(path)).then_some(only)
     }
 }
 
-/// Returns a form that is equal for all names which a file system may take for the same.
+/// Returns a form that is the same for all names which a file system may treat as equal.
 fn folded(name: &[u8]) -> Vec<u8> {
     let Ok(text) = str::from_utf8(name) else { return name.to_ascii_lowercase() };
     let upper = text.nfkd().flat_map(char::to_uppercase);

@@ -1,12 +1,11 @@
 //! How many blocks of which size a stream is cut into, and how many parity blocks it gets.
 //!
-//! As many lost blocks can be repaired as there are parity blocks, whichever they are (see
-//! [`paritas::long::LongCode`]). Many small blocks are better for scattered damage, because each
-//! damaged byte costs a block. Few large ones have fewer checksums. So there are about a thousand
-//! parity blocks if each of them then has at least 4 KiB. With less parity, a block has 4 KiB. If
-//! there would be fewer than 256 parity blocks of that size, a block has about a 256th of the
-//! parity, but never less than 512 bytes. A code has at most 65,536 blocks, so a low redundancy has
-//! fewer parity blocks.
+//! With P parity blocks, any P lost blocks can be repaired (see [`paritas::long::LongCode`]). Many
+//! small blocks are better for scattered damage, because each damaged byte costs a block. Few large
+//! ones have fewer checksums. So there are about a thousand parity blocks if each of them then has
+//! at least 4 KiB. With less parity, a block has 4 KiB. If there would be fewer than 256 parity
+//! blocks of that size, a block has about a 256th of the parity, but never less than 512 bytes. A
+//! code has at most 65,536 blocks, so a low redundancy has fewer parity blocks.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,8 +1,8 @@
-//! Disks that were mounted in a root, and are not there now.
+//! Disks that were mounted in a root, and are not mounted now.
 //!
-//! The folder at which a disk is mounted is empty while it is not, or does not exist. What was
-//! protected on the disk is not missing then: nothing is known of it. A repair would fill the wrong
-//! disk, and an update would give up what can repair the right one.
+//! While a disk is not mounted, the folder at which it is mounted is empty or does not exist. The
+//! files that were protected on the disk are not missing then; their state is unknown. A repair
+//! would fill the wrong disk, and an update would give up the parity that can repair the right one.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use crate::find::{EntryKind, Protection};
 use crate::system::path_in;
 use crate::tree::{Skipped, Tree};
 
-/// Why nothing is found of what was protected on a disk.
+/// The reason why none of the protected files of a disk are found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Absence {
     /// Nothing is mounted where the disk was.

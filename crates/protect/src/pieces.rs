@@ -1,4 +1,4 @@
-//! The catalogue in pieces, of which some may be lost.
+//! The catalogue in pieces. Some of them may be lost.
 //!
 //! Half of the parity files, rounded up, suffice to read a catalogue: three of five. For a
 //! catalogue that is small, in itself or compared with the parity, fewer files suffice, at best any

@@ -46,21 +46,21 @@ pub struct RepairJob {
     pub restore_changed: bool,
     /// Whether files that were moved go back to where they were.
     pub move_back: bool,
-    /// Whether the copies go that earlier repairs have kept of what they replaced, if everything
-    /// is whole in the end.
+    /// Whether the copies that earlier repairs have kept of replaced files are removed, if
+    /// everything is whole at the end.
     pub clean: bool,
-    /// Whether nothing is written. The report says what would be.
+    /// Whether the repair writes nothing. The report says what it would write.
     pub dry_run: bool,
     /// Approximate limit of the memory for parity and data, in bytes.
     pub memory: u64,
-    /// Largest number of threads; by default as many as the machine runs at once.
+    /// Largest number of threads. Default: the number that the machine runs at once.
     pub threads: Option<NonZeroUsize>,
     /// Whether everything is synced to the disk before files get their names.
     pub sync: bool,
 }
 
 impl Default for RepairJob {
-    /// Restores in place what is damaged or missing, and leaves what was changed or moved.
+    /// Restores damaged and missing files in place, and leaves changed and moved files.
     fn default() -> Self {
         Self {
             to: None,
@@ -162,8 +162,9 @@ impl RepairReport {
 ///
 /// # Errors
 /// If the root does not exist or the target folder cannot be opened ([`ErrorKind::Io`]), or if the
-/// memory is short ([`ErrorKind::Memory`]). What goes wrong with a single file or with parity is no
-/// error, but is in [`RepairReport::failed`]; so are all files of a disk that has no room for them.
+/// memory is short ([`ErrorKind::Memory`]). Problems with a single file or with parity do not cause
+/// an error; [`RepairReport::failed`] lists them. It also lists all files of a disk that has no
+/// room for them.
 pub fn repair(
     protection: &Protection,
     job: &RepairJob,
@@ -177,7 +178,7 @@ pub fn repair(
     let (found, evidence) = examine(protection, &options, progress)?;
     let mut report = RepairReport::of(found);
     if evidence.layers.is_empty() && protection.is_part() {
-        // The part is intact, and nothing else was read.
+        // The part is intact, and the rest was not read.
         return Ok(report);
     }
     let short = short_layers(&report.found);
@@ -313,7 +314,7 @@ struct RepairRun<'a> {
     job: &'a RepairJob,
     progress: Progress<'a>,
     evidence: Evidence,
-    /// The layers of which no lost block can be computed.
+    /// The layers whose lost blocks cannot be computed.
     short: Vec<usize>,
     /// The entries that cannot be restored for that reason.
     lost: Vec<usize>,
@@ -425,9 +426,9 @@ impl<'a> RepairRun<'a> {
         sparse::room(start..start + size, &layer.header.geometry, &layer.checksums)
     }
 
-    /// Removes what an earlier repair of this protection left. If this repair did not restore
-    /// everything, the next one may find bytes there. What has bytes of changed files that stay as
-    /// they are is kept as well.
+    /// Removes the files that an earlier repair of this protection left. They are kept if this
+    /// repair did not restore everything, because the next one may find bytes there, and if they
+    /// have bytes of changed files that stay as they are.
     fn remove_leftovers(&self, wanted: &[usize], report: &RepairReport) {
         let is_all = !self.protection.is_part();
         if !report.lost.is_empty() || !report.failed.is_empty() || !is_all {
@@ -555,7 +556,8 @@ impl<'a> RepairRun<'a> {
         Ok(needed)
     }
 
-    /// Compares the restored files with their digests, and returns those that have them.
+    /// Compares the restored files with their digests, and returns the files whose digests are
+    /// right.
     fn complete_files(
         &self,
         files: Files<'a>,
@@ -612,7 +614,7 @@ impl<'a> RepairRun<'a> {
             let path = self.path_at(number);
             let sources = self.sources_of([number].iter());
             if !sources.is_disjoint(&replaced) {
-                // Some of its bytes are nowhere else any more.
+                // Some of its bytes are no longer anywhere else.
                 restored.keep();
             }
             let done = self.expect_free(path, needed).and_then(|()| restored.finish());

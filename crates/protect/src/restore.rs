@@ -56,7 +56,7 @@ pub(crate) struct Restoring<'t> {
     target: &'t RestoreTree,
     pub path: Vec<u8>,
     temporary: Vec<u8>,
-    /// What may be replaced. If there was nothing, nothing is replaced.
+    /// The file that may be replaced. If `None`, the name must be free.
     seen: Option<Seen>,
     /// Whether the file stays when this is dropped, under the name that it has then.
     stays: bool,
@@ -232,7 +232,7 @@ impl RestoreTree {
             return Ok(());
         }
         let named = self.name(&folder, (&temporary, &name), &entry.path, seen);
-        // If it did not get its name, it goes.
+        // If the link did not get its name, it is removed.
         let _ = folder.remove(&temporary);
         named
     }
@@ -534,7 +534,7 @@ impl Drop for Restoring<'_> {
     }
 }
 
-/// Takes from the owner of a file the right to read it.
+/// Removes the owner's right to read a file.
 fn hide(file: &File) -> io::Result<()> {
     match mode(&file.metadata()?) {
         Some(now) => set_mode(file, now & !READABLE),

@@ -1,4 +1,4 @@
-//! Finding bytes that are still there, but not where they were.
+//! Finding bytes that still exist, but have moved.
 //!
 //! A missing file is looked for by size and digest among the files that are not protected, and any
 //! file among those that a killed repair has left. A lost block is looked for by its checksum at
@@ -71,7 +71,7 @@ pub(crate) fn find_moved(protection: &Protection, evidence: &mut Evidence, threa
     find_moved_folders(protection, evidence);
 }
 
-/// Takes a missing hard link for moved if its file has moved, and has one more new name.
+/// Treats a missing hard link as moved if its file has moved, and has one more new name.
 fn find_moved_links(protection: &Protection, evidence: &mut Evidence) {
     let places = evidence.states.iter().filter_map(|(&number, state)| match state {
         FileState::Moved(to) => Some((number, to.clone())),
@@ -100,7 +100,7 @@ fn find_moved_links(protection: &Protection, evidence: &mut Evidence) {
     }
 }
 
-/// Takes a missing folder for moved if all that was in it is in one other folder now.
+/// Treats a missing folder as moved if everything that was in it is in one other folder now.
 fn find_moved_folders(protection: &Protection, evidence: &mut Evidence) {
     // Backwards, because whether a folder has moved depends on the folders in it.
     for (number, entry) in protection.entries.iter().enumerate().rev() {
@@ -180,7 +180,7 @@ fn files(
     numbers.filter(|&number| protection.entries[number].size() > 0).collect()
 }
 
-/// Returns those of some files that have the content of any of the entries, in order.
+/// Returns, in order, the files that have the content of any of the entries.
 fn copies(
     protection: &Protection,
     entries: &BTreeSet<usize>,
@@ -283,7 +283,7 @@ pub(crate) fn digest_of(path: &Path, size: u64) -> Option<FileDigest> {
 }
 
 /// Reads the lost blocks of some pieces again, because the files of these were found elsewhere, and
-/// drops those that are right now.
+/// drops the blocks that are now right.
 fn recheck(layer: &Layer, evidence: &mut LayerEvidence, pieces: &[usize]) {
     let geometry = layer.header.geometry;
     let mut memory = vec![0; geometry.block.min(STEP as u64) as usize];
@@ -495,7 +495,7 @@ impl Roll {
         Self { enter, leave, zeros: checksum_of_zeros(window as u64) }
     }
 
-    /// Returns the sum of a window. A sum of fewer bytes means nothing.
+    /// Returns the sum of a window. A sum of fewer bytes is meaningless.
     fn of(&self, window: &[u8]) -> u64 {
         checksum(CrcAlgorithm::Crc64Nvme, window) ^ self.zeros
     }

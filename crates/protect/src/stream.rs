@@ -484,8 +484,8 @@ impl StreamReading<'_> {
         memory[rest..].fill(0);
     }
 
-    /// Takes blocks of which no file has any bytes. They are zeros, and may be of any size. `zeros`
-    /// is the checksum of a whole block of zeros.
+    /// Passes over blocks that no file has bytes in. They are zeros, and may be of any size.
+    /// `zeros` is the checksum of a whole block of zeros.
     fn pass_over(&self, unit: BlockUnit<'_>, zeros: u64, share: &mut ThreadFindings) {
         for block in unit.blocks.clone() {
             let bytes = self.geometry.bytes_of(block);
@@ -548,7 +548,7 @@ impl StreamReading<'_> {
 }
 
 impl RunningSums {
-    /// Begins the checksums of `blocks` blocks, of which no column was read.
+    /// Begins the checksums of `blocks` blocks, before any column was read.
     pub fn new(blocks: u64) -> Self {
         Self { states: vec![block_checksum().get_state(); blocks as usize] }
     }
@@ -673,7 +673,7 @@ impl Gathered {
         }
     }
 
-    /// Returns all findings, after every column was read, and the blocks of which later passes have
+    /// Returns all findings, after every column was read, and the blocks in which later passes have
     /// read other bytes than the scan. Their checksums are those of the bytes that all passes read.
     pub fn finish_coded(mut self) -> (Scanned, Vec<u64>) {
         let mixed: Vec<u64> = self.columns.differences(&self.scanned.checksums).collect();
@@ -735,7 +735,7 @@ mod tests {
         }
     }
 
-    /// What no file has counts as zeros, and takes no time, whatever size a catalogue states.
+    /// Bytes that no file has count as zeros, and take no time, whatever size a catalogue states.
     #[test]
     fn bytes_without_a_file_are_not_read() {
         let mut small = Stream::default();

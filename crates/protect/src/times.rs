@@ -1,10 +1,10 @@
-//! What the times tell at which the system last changed anything about a file (ctime).
+//! Conclusions from the times at which the system last changed anything about a file (ctime).
 //!
-//! A disk that loses bits does not change this time, and a program that writes to a file does, even
-//! if it sets the file's own time back afterwards. So it tells rot from work. But whatever changes
-//! names or modes changes it as well: a tree that was copied has new times everywhere. Therefore
-//! these times count only where at least half of the files still have theirs. Where they tell
-//! nothing, a file whose bytes differ and whose own time does not counts as damaged.
+//! A disk that loses bits does not change this time. A program that writes to a file does, even if
+//! it sets the file's own time back afterwards. So this time distinguishes decay from intended
+//! writes. But renaming a file or changing its mode changes it as well, and a tree that was copied
+//! has new times everywhere. Therefore these times count only if at least half of the files still
+//! have theirs. Otherwise a file whose bytes differ and whose own time does not counts as damaged.
 
 use paritas_store::place::attributes::Timestamp;
 

@@ -55,8 +55,8 @@ pub(crate) enum FoundKind {
     },
 }
 
-/// What the names of one file have in common. Device and number alone are no proof of one file:
-/// file systems that show several disks as one pass the numbers through.
+/// The facts that all names of one file share. Equal device and number do not prove that it is one
+/// file: file systems that show several disks as one pass the numbers through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Links {
     device: u64,
@@ -79,9 +79,8 @@ pub struct Skipped {
 }
 
 impl Skipped {
-    /// Whether a socket, a pipe, a device or a file system of the kernel is at the path. Nobody
-    /// expects that these are protected; if something was protected at the path, they have replaced
-    /// it.
+    /// Whether a socket, a pipe, a device or a file system of the kernel is at the path. These are
+    /// never protected; if something was protected at the path, they have replaced it.
     pub fn is_special(&self) -> bool {
         fs::symlink_metadata(&self.path).is_ok_and(|found| {
             let kind = found.file_type();
@@ -478,7 +477,7 @@ impl<'a> TreeWalk<'a> {
             }
             self.locked().busy -= 1;
         }
-        // There is nothing left, for the others as well.
+        // No folder is left, for the other threads as well.
         self.changed.notify_all();
         tree
     }

@@ -1,10 +1,10 @@
 //! Bringing a protection up to date after changes.
 //!
-//! Files that are as they were keep their parity. New and changed ones get a layer of their own,
-//! whose catalogue says what of the older layers still counts. Files that have vanished or changed
-//! are lost to their layer for ever, so less damage to the other files of that layer can be
-//! repaired. When that takes more than half of a layer's parity, or there are many layers,
-//! everything is made anew. The old parity stands until the new one has its names.
+//! Files that are as they were keep their parity. New and changed files get a new layer, whose
+//! catalogue says which parts of the older layers still count. The old bytes of files that have
+//! vanished or changed are lost to their layer for ever, so less damage to the other files of that
+//! layer can be repaired. When that takes more than half of a layer's parity, or there are many
+//! layers, everything is made anew. The old parity stands until the new one has its names.
 //!
 //! [`plan_update`] compares, so that it is known what will be given up before anything is written
 //! (`guard.rs` has the limit). [`UpdatePlan::carry_out`] writes.
@@ -56,18 +56,18 @@ pub struct UpdateJob {
     pub most_changed: Share,
     /// Whether any number of files may be gone or changed.
     pub accept_changes: bool,
-    /// Patterns of files of which any number may be gone, by the rules of gitignore.
+    /// Patterns of files, by the rules of gitignore. Any number of matching files may be gone.
     pub accept_removals: Vec<String>,
     /// Approximate limit of the memory for parity and data, in bytes.
     pub memory: u64,
-    /// Largest number of threads; by default as many as the machine runs at once.
+    /// Largest number of threads. Default: the number that the machine runs at once.
     pub threads: Option<NonZeroUsize>,
     /// Whether everything is synced to the disk before the parity files get their names.
     pub sync: bool,
 }
 
 impl Default for UpdateJob {
-    /// Trusts sizes and times, and makes as little parity as suffices.
+    /// Trusts sizes and times, and makes only the parity that is needed.
     fn default() -> Self {
         Self {
             checksum: false,
@@ -194,7 +194,7 @@ pub struct UpdateReport {
     pub changed: u64,
     /// Number of files that do not exist any more, under any name.
     pub gone: u64,
-    /// The files that are counted, but for those that were kept.
+    /// The files that are counted, except the files that were kept.
     pub files: ChangedFiles,
     /// The report on the new parity, if any was written.
     pub protected: Option<ProtectReport>,
@@ -265,7 +265,7 @@ pub fn plan_update<'p>(protection: &'p Protection, job: &UpdateJob) -> Result<Up
     Ok(UpdatePlan { updated, kept, files, parity, held, skipped, protection, refusal })
 }
 
-/// Refuses to take everything for removed: perhaps a disk is not mounted.
+/// Refuses to treat everything as removed: perhaps a disk is not mounted.
 fn refuse_all_gone(protection: &Protection) -> Result<()> {
     if protection.starts().any(|start| is_there(protection, start)) {
         return Ok(());
@@ -296,7 +296,7 @@ fn is_there(protection: &Protection, start: &[u8]) -> bool {
     path_in(&protection.root, start).symlink_metadata().is_ok()
 }
 
-/// What is protected and cannot be looked at now. It may be there, so it is not given up.
+/// Protected things that cannot be looked at now. They may still exist, so they are not given up.
 struct Held {
     /// Where it is, and why it cannot be looked at.
     places: Vec<Skipped>,
@@ -450,8 +450,8 @@ impl Changes {
         self.gone = (0..protection.entries.len()).filter(is_gone).collect();
     }
 
-    /// Refuses to take for removed all that was in a folder which was given to protect, if the
-    /// folder is there and holds nothing now: perhaps a disk is not mounted on it.
+    /// Refuses to treat all content of a folder that was given to protect as removed, if the folder
+    /// exists and is empty now: perhaps a disk is not mounted on it.
     fn refuse_emptied(&self, protection: &Protection, tree: &Tree) -> Result<()> {
         let content = |entry: &ProtectedEntry| match entry.kind {
             EntryKind::File { size, digest, .. } if size > 0 => Some((size, digest)),
@@ -566,7 +566,7 @@ impl Changes {
             || layers.filter(|(_, layer)| layer.header.geometry.data > 0).any(is_worn)
     }
 
-    /// Returns the number of blocks of a layer with bytes that belong to no file any more.
+    /// Returns the number of blocks of a layer with bytes that no longer belong to a file.
     fn dead_blocks(&self, number: usize, layer: &Layer) -> u64 {
         let pieces = layer.pieces.iter().enumerate();
         let is_dead = |piece| !self.alive.contains(&(number, piece));

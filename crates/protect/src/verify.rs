@@ -42,12 +42,12 @@ const ROUND: u64 = 1 << 30;
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct VerifyOptions {
-    /// Whether nothing is read. Then files with the right size and time count as intact, and so do
-    /// parity files with the right header, trailer and length.
+    /// Whether the bytes of files are not read. Then files with the right size and time count as
+    /// intact, and so do parity files with the right header, trailer and length.
     pub quick: bool,
     /// Whether files are read from the disk, even if the system has them in memory.
     pub from_disk: bool,
-    /// Largest number of threads; by default as many as the machine runs at once.
+    /// Largest number of threads. Default: the number that the machine runs at once.
     pub threads: Option<NonZeroUsize>,
 }
 
@@ -99,7 +99,7 @@ pub struct ParityFinding {
     pub path: PathBuf,
     /// Whether it is missing, or nothing in it can be recognised.
     pub missing: bool,
-    /// Whether it may not be read, so that nothing is known of it.
+    /// Whether the system does not let this process read it, so that its state is unknown.
     pub unreadable: bool,
     /// Number of its parity blocks that are damaged.
     pub damaged_blocks: u64,
@@ -173,7 +173,7 @@ impl VerifyReport {
 ///
 /// # Errors
 /// If the memory is short ([`crate::ErrorKind::Memory`]), or if files cannot be read from the disk
-/// as they should. Damage is no error.
+/// as they should. Damage does not cause an error.
 pub fn verify(
     protection: &Protection,
     options: &VerifyOptions,
@@ -457,8 +457,8 @@ impl Examination<'_> {
     }
 }
 
-/// Returns the size of a file, and what its names have in common if it has several. Returns `None`
-/// for what is no file.
+/// Returns the size of a file and, if it has several names, the facts that they share. Returns
+/// `None` for anything but a file.
 fn file_of(found: Option<&FoundEntry>) -> Option<(u64, Option<Links>)> {
     match found?.kind {
         FoundKind::File { size, links } => Some((size, links)),
@@ -473,7 +473,8 @@ fn is_file(found: Option<&FoundEntry>) -> bool {
 /// Looks through the tree of a protection.
 pub(crate) fn look(protection: &Protection, threads: usize) -> Result<Tree> {
     let mut tree = protection.walk(threads)?;
-    // If there is no root, everything in it is missing. If it may not be read, nothing is known.
+    // If the root does not exist, everything in it is missing. If it may not be read, the state is
+    // unknown.
     if !may_be_there(&protection.root) {
         tree.skipped.retain(|skipped| skipped.path != protection.root);
     }
@@ -484,7 +485,7 @@ pub(crate) fn look(protection: &Protection, threads: usize) -> Result<Tree> {
     Ok(tree)
 }
 
-/// Whether the system does not tell that there is no folder at a path.
+/// Whether a folder may exist at a path: the system does not say that it is missing.
 fn may_be_there(folder: &Path) -> bool {
     match std::fs::read_dir(folder) {
         Ok(_) => true,
@@ -550,8 +551,8 @@ fn replaced<'p>(
     })
 }
 
-/// Takes what only seems to be missing for unreadable, because it or a folder above it cannot be
-/// looked at. Where nothing but an empty folder was protected, nothing can be lost.
+/// Marks things that only seem to be missing as unreadable, because they or a folder above them
+/// cannot be looked at. If only an empty folder was protected there, nothing can be lost.
 fn set_unreadable(protection: &Protection, tree: &Tree, states: &mut BTreeMap<usize, FileState>) {
     for skipped in tree.skipped.iter().filter(|skipped| !skipped.is_special()) {
         let Ok(path) = skipped.path.strip_prefix(&protection.root).map(path_bytes) else {
@@ -571,8 +572,8 @@ fn set_unreadable(protection: &Protection, tree: &Tree, states: &mut BTreeMap<us
     }
 }
 
-/// Takes what only seems to be missing for unreadable, because the disk that had it is not mounted.
-/// If it was moved to another place in the tree, it has been found there.
+/// Marks things that only seem to be missing as unreadable, because their disk is not mounted. If
+/// such a thing was moved to another place in the tree, it has been found there.
 fn set_absent(protection: &Protection, evidence: &mut Evidence) {
     // What was on a disk that is there and empty is missing: perhaps the disk is a new one.
     let absent = mounts::absent(protection, &evidence.tree).into_iter();

@@ -1,5 +1,5 @@
-//! Files that repair moves aside: a file that is no shard, but has the name of a shard that is to
-//! be written. It may be the rest of that shard, or somebody's own file. So it is kept, under a
+//! Files that repair moves aside. Such a file is not a shard, but has the name of a shard that is
+//! to be written. It may be the remains of that shard, or a user's own file. So it is kept, under a
 //! name that tells what it is:
 //!
 //! `NAME.3of6.paritas.damaged-<8 hex of the object's id>-<16 hex of a digest>`
@@ -66,7 +66,7 @@ impl AsideFile {
     }
 }
 
-/// Moves a file aside whose name a shard of this object needs, and returns the new path.
+/// Moves a file aside because a shard of this object needs its name, and returns the new path.
 pub(crate) fn move_aside(path: &Path, object: ObjectId) -> Result<PathBuf> {
     let failed = |error| Error::io("moving aside", path, &error);
     let digest = digest(path, object).map_err(failed)?;

@@ -1,4 +1,5 @@
-//! The identification of objects: which object a name or an id means, and how messages call each.
+//! The identification of objects: which object a name or an id means, and how messages name each
+//! object.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -23,7 +24,7 @@ impl Inventory {
     /// with these digits (at least four). Without `wanted`, returns the only object.
     ///
     /// # Errors
-    /// If there is no such object ([`ErrorKind::NotRecognised`]), or if there are several
+    /// If no object matches ([`ErrorKind::NotRecognised`]), or if several do
     /// ([`ErrorKind::Ambiguous`]). The message lists the objects to choose from.
     pub fn choose(&self, wanted: Option<&OsStr>) -> Result<&Object> {
         let all = || self.objects.iter().collect::<Vec<_>>();

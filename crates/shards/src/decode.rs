@@ -120,12 +120,12 @@ pub struct DecodeReport {
     pub warnings: Vec<String>,
 }
 
-/// Decodes an object with at most `threads` threads (`None`: as many as the machine runs at once).
-/// `progress` gets the number of the object's bytes as they are done.
+/// Decodes an object with at most `threads` threads (`None`: the number that the machine runs at
+/// once). `progress` is told the number of the object's bytes that are done.
 ///
 /// # Errors
-/// If more is lost than can be recovered ([`crate::ErrorKind::TooFewShards`]), if the bytes differ
-/// from those that were encoded ([`crate::ErrorKind::DigestMismatch`]), if the target exists and
+/// If more is lost than can be recovered ([`crate::ErrorKind::TooFewShards`]), if the decoded bytes
+/// differ from the encoded ones ([`crate::ErrorKind::DigestMismatch`]), if the target exists and
 /// must not be replaced ([`crate::ErrorKind::Exists`]), or if reading or writing fails
 /// ([`crate::ErrorKind::Io`]). The last kind is also used if the missing bytes may be in files that
 /// could not be opened.
@@ -223,7 +223,8 @@ pub(crate) fn check_digest(object: &Object, digest: Digest) -> Result<()> {
     }
 }
 
-/// Refuses a target, without links, that is one of the files which hold the object.
+/// Refuses a target that is one of the object's own shard files. Links in `target` are resolved
+/// already.
 fn expect_no_shard(target: &Path, object: &Object) -> Result<()> {
     let mut files = object.parts.iter().flatten();
     match files.any(|file| fs::canonicalize(file.path()).is_ok_and(|path| path == target)) {
@@ -260,15 +261,16 @@ impl OpenTarget {
     }
 }
 
-/// Returns the number of bytes that an object may need. A length may be forged or damaged, so it
-/// counts up to the bytes of all shards, of which more could not be decoded.
+/// Returns the number of bytes that an object may need. The stated length may be forged or damaged,
+/// so the number is limited to the bytes of all shards: more could not be decoded from them.
 fn needed(object: &Object) -> Option<u64> {
     let shards = object.parts().iter().flatten().map(ShardFile::length);
     let stored = shards.fold(0, u64::saturating_add);
     object.length().map(|length| length.min(stored))
 }
 
-/// An open target that was named: a new file, with whether it is synced, or a device or pipe.
+/// An open target that was given by its path: a new file, with whether it is synced, or a device or
+/// pipe.
 enum OpenedOutput {
     New(StagedFile, bool),
     Device(Device),
@@ -323,7 +325,7 @@ impl OpenedOutput {
             Err(_) if path.file_name().is_none() => {
                 Err(Error::parameters(format!("{} must be the name of a file", shown(&path))))
             }
-            // Without `force` a link that leads nowhere could not be replaced in the end.
+            // Without `force`, a broken link could not be replaced at the end.
             Err(error) if !force && fs::symlink_metadata(&path).is_ok() => {
                 Err(Error::exists(format!(
                     "{} is a link that cannot be followed ({error}); `force` replaces it",
@@ -363,7 +365,7 @@ impl Output {
         Ok(Self { target: OpenedOutput::open(file, access, |_| Ok(()))?, written: 0 })
     }
 
-    /// Refuses a file for whose `length` bytes its disk has no room.
+    /// Refuses the file if its disk has no room for `length` bytes.
     ///
     /// # Errors
     /// If there is less room ([`crate::ErrorKind::Io`]).
@@ -379,8 +381,8 @@ impl Output {
         matches!(self.target, OpenedOutput::New(..))
     }
 
-    /// Writes pieces one after the other from the position `start` on, which several threads may do
-    /// at a time. A position that is never written holds zeros.
+    /// Writes pieces one after the other from the position `start` on. Several threads may do so at
+    /// the same time. A position that is never written holds zeros.
     ///
     /// # Errors
     /// If writing fails, or if this is a device or a pipe ([`crate::ErrorKind::Io`]).
@@ -392,8 +394,8 @@ impl Output {
         }
     }
 
-    /// Gives the file its name. Without this, nothing is left of it. Returns warnings of what its
-    /// file system refuses to keep.
+    /// Gives the file its name. If this is not called, the file is removed. Returns warnings of
+    /// what its file system refuses to keep.
     ///
     /// # Errors
     /// If the name was taken meanwhile ([`crate::ErrorKind::Exists`]), or if writing fails

@@ -23,7 +23,7 @@ use paritas_store::place::attributes::{Access, Attributes};
 use paritas_store::setters;
 use paritas_store::staging::{NewFile, Replace, StagedFile, commit_over, directory_of};
 
-/// The code of files and objects for which no other is named, wherever a program has a default.
+/// The default code, in every program, of files and objects for which the user names no code.
 pub const DEFAULT_CODE: &str = "4+2";
 
 /// The settings of an encoding: those of [`EncodeJob::new`], changed by setters of the same names.
@@ -43,15 +43,15 @@ pub struct EncodeJob {
     /// object does not fill one stripe of these. (Blocks of an LT code may be shorter than any
     /// packet.)
     pub packet: Option<usize>,
-    /// Wanted number of bytes of a shard's block, at least one stripe's. For an LT code, the most
-    /// bytes of a block.
+    /// Wanted number of bytes of a shard's block; a block has at least one stripe. For an LT code,
+    /// the largest number of bytes of a block.
     pub block_bytes: usize,
     /// The object's base name.
     pub name: OsString,
     /// The object's id. Without it, a random id is drawn.
     pub object: Option<ObjectId>,
-    /// The directories that shards are written to, which must exist. Shard i goes to the directory
-    /// with the index i modulo their number.
+    /// The directories that shards are written to, which must exist. Shard i goes to directory
+    /// number (i modulo the number of directories).
     pub directories: Vec<PathBuf>,
     /// The length of the source, if it is known.
     pub length_hint: Option<u64>,
@@ -59,11 +59,11 @@ pub struct EncodeJob {
     /// access than the source: they get its mode (without execution, and less the umask), and its
     /// owner if the process may give files away.
     pub attributes: Attributes,
-    /// Whether shards of that name that are in the directories are replaced.
+    /// Whether shards of that name that already exist in the directories are replaced.
     pub force: bool,
     /// Whether everything is synced to the disk before the shards get their names.
     pub sync: bool,
-    /// Largest number of threads; by default as many as the machine runs at once.
+    /// Largest number of threads. Default: the number that the machine runs at once.
     pub threads: Option<NonZeroUsize>,
     /// The way the code is run on this machine. The stored bytes do not depend on it. Packet and
     /// threads are taken from the job instead.
@@ -129,7 +129,7 @@ pub struct EncodeReport {
     pub warnings: Vec<String>,
 }
 
-/// Encodes all bytes of `source`. `progress` gets the number of the source's bytes as they are
+/// Encodes all bytes of `source`. `progress` is told the number of the source's bytes that are
 /// done.
 ///
 /// On an error, everything is as it was before.
@@ -145,7 +145,7 @@ pub fn encode(
     job.prepare()?.run(source, progress)
 }
 
-/// A job that can be done, as far as this is known before anything is read or written.
+/// A job that has passed all checks that are possible before anything is read or written.
 #[derive(Debug)]
 pub struct Preparation<'a> {
     job: &'a EncodeJob,
@@ -162,8 +162,8 @@ pub struct Expectation {
     pub length: u64,
     /// Number of bytes of all shard files together.
     pub stored: u64,
-    /// Number of these bytes that the code makes: n / k times the object's. The others are headers,
-    /// checksums and padding.
+    /// Number of these bytes that the code makes: n / k times the length of the object. The others
+    /// are headers, checksums and padding.
     pub coded: u64,
 }
 
@@ -216,8 +216,8 @@ impl Preparation<'_> {
     ///
     /// # Errors
     /// If reading or writing fails ([`ErrorKind::Io`]), if another process has written shards of
-    /// that name in the meantime ([`ErrorKind::Exists`]), or if there is no memory for a segment
-    /// ([`ErrorKind::Memory`]).
+    /// that name in the meantime ([`ErrorKind::Exists`]), or if the system lacks the memory for a
+    /// segment ([`ErrorKind::Memory`]).
     pub fn run(self, source: impl Read + Send, progress: Progress<'_>) -> Result<EncodeReport> {
         let Self { job, layout, paths } = self;
         let access = Access::of_shards(&job.attributes);
@@ -268,7 +268,7 @@ fn layout(job: &EncodeJob) -> Result<ObjectLayout> {
     ObjectLayout::new(job.code.clone(), &job.name, shape)
 }
 
-/// Refuses names that belong to files that encoding did not make: those are never replaced.
+/// Refuses names that files not made by encoding have: such files are never replaced.
 fn refuse_taken(paths: &[PathBuf], old: &[PathBuf], name: &OsStr) -> Result<()> {
     // Another process may be replacing the files, so only their folders are looked at.
     let place = |path: &PathBuf| {

@@ -1,15 +1,16 @@
 //! Folders as failure domains. A folder stands for a disk or a machine, whose content is lost
 //! together. The places of an object's shards decide which folders may be lost.
 //!
-//! If a folder was given to the scan, it is one domain together with everything below it. Any other
-//! file's domain is the folder that it is in. Two paths that lead to the same folder are one
-//! domain.
+//! If a folder was given to the scan, it is one domain together with everything below it. The
+//! domain of any other file is the folder that it is in. Two paths that lead to the same folder are
+//! one domain.
 //!
 //! Whether a set of folders may be lost is decided from the remaining shards. If few enough shards
 //! are gone, the code's tolerance gives the answer. Otherwise the equations of the remaining cells
-//! do, which is exact for every code, including the graph of an LT code. The fullest folders are
-//! tried first; if any k shards are enough, theirs is the only loss to try. For other codes there
-//! may be too many sets to try all. Then the answer is only likely, and is marked so.
+//! give it. They are exact for every code, including the graph of an LT code. The fullest folders
+//! are tried first; if any k shards are enough, only the loss of the fullest folders has to be
+//! tried. For other codes there may be too many sets to try all. Then the answer is only likely,
+//! and is marked so.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -23,18 +24,17 @@ use paritas_store::object::geometry::Geometry;
 use paritas_store::place::identity::Inode;
 use paritas_store::staging::directory_of;
 
-/// The largest number of folders for which all sets are tried, to list those that may be lost
-/// together: the list has at most 20 sets.
+/// The largest number of folders for which all sets are tried, to list the sets that may be lost
+/// together. The list has at most 20 sets.
 const FEW_FOLDERS: usize = 6;
 
 /// Lower and upper limit of the number of sets of folders that are tried for each size.
 const TRIALS: (usize, usize) = (64, 4096);
 
-/// Number of cells that are examined in all trials of one size together, which takes a second at
-/// most.
+/// Number of cells that all trials of one size examine together. This takes at most a second.
 const TRIED_CELLS: usize = 1 << 19;
 
-/// The folder that a new file system contains.
+/// Name of the folder that a new file system contains, so that it still counts as empty.
 const LOST_AND_FOUND: &str = "lost+found";
 
 /// The folders that may be lost together, and the intact shards in each folder now.
@@ -63,7 +63,7 @@ pub struct Placement {
 pub struct BetterSpread {
     /// The folders that shards would be in.
     pub folders: Vec<PathBuf>,
-    /// Any this many of the folders could be lost together.
+    /// Number of folders that could be lost together, whichever they are.
     pub tolerance: usize,
     /// Whether [`Self::tolerance`] is certain.
     pub is_certain: bool,
@@ -102,7 +102,7 @@ impl GivenFolder {
     }
 }
 
-/// A numbering of domains, in the order in which they are met.
+/// A numbering of domains, in the order in which they first occur.
 #[derive(Debug)]
 pub(crate) struct Domains<'a> {
     given: &'a [GivenFolder],
@@ -139,7 +139,7 @@ impl<'a> Domains<'a> {
         })
     }
 
-    /// Returns the folders that were met, by number.
+    /// Returns the folders of all numbered domains, by number.
     pub fn paths(&self) -> impl Iterator<Item = &PathBuf> {
         self.known.iter().map(|(_, path)| path)
     }
@@ -155,14 +155,15 @@ pub(crate) fn encoded_placement(geometry: &Geometry, length: u64, files: &[PathB
 
 impl Placement {
     /// Returns a warning if fewer folders may be lost than shards (for an LT code, if no folder may
-    /// be lost). The object must lie in several folders, or in one although `wanted` asks for more.
+    /// be lost). It warns only if the object is in several folders, or in one although `wanted` is
+    /// greater than one.
     pub(crate) fn warning(&self, geometry: &Geometry, stage: u8, wanted: usize) -> Option<String> {
         let code = geometry.code();
         let is_one = self.folders.len().max(wanted) < 2;
         let fullest = self.folders.iter().max_by_key(|folder| folder.shards.len())?;
         let tolerance = match code.graph() {
-            // The number of shards that may be lost takes trials, which are not worth it if a
-            // folder may be lost.
+            // Finding the number of shards that may be lost takes trials, which are not worth their
+            // time if a folder may be lost.
             Some(graph) if !is_one && self.tolerance == 0 => {
                 let all: Vec<usize> = (0..graph.blocks()).collect();
                 rateless::tolerance(graph, code.node_count(), &all)
@@ -324,7 +325,7 @@ impl<'a> DomainSpread<'a> {
         Some(largest)
     }
 
-    /// Returns, for each part, whether it is still there without the domains in `lost`.
+    /// Returns, for each part, whether a domain outside `lost` holds it.
     fn holders_without(&self, lost: &[usize]) -> Vec<bool> {
         let is_left = |holders: &BTreeSet<usize>| holders.iter().any(|at| !lost.contains(at));
         self.holders.iter().map(is_left).collect()
@@ -339,8 +340,8 @@ impl<'a> DomainSpread<'a> {
         self.is_empty || self.is_within_tolerance(&left, 0) || self.is_solvable(&left)
     }
 
-    /// Whether, in any stage so far, the code tolerates the loss of `more` shards besides those
-    /// whose parts are not in `left`.
+    /// Whether, in any stage so far, the code tolerates the loss of `more` shards in addition to
+    /// the shards whose parts are missing from `left`.
     fn is_within_tolerance(&self, left: &[bool], more: usize) -> bool {
         if self.geometry.code().graph().is_some() {
             return false;

@@ -1,4 +1,5 @@
-//! What a scan finds: objects, the files of no use, and what killed processes left behind.
+//! What a scan finds: objects, files that cannot be used, and files that killed processes left
+//! behind.
 
 use std::path::PathBuf;
 
@@ -31,14 +32,15 @@ pub struct Ignored {
     /// Whether it could not be opened, so its content is unknown. It may be a shard of any object
     /// that was found; [`crate::verify`] takes this into account.
     pub unreadable: bool,
-    /// Whether it is a shard that this version cannot read: one of a later version of the format,
-    /// of a code that it does not know, or one whose headers are whole but state what cannot be.
+    /// Whether it is a shard that this version cannot read: it has a later version of the format,
+    /// or a code that this version does not know, or its headers are whole but state something
+    /// impossible.
     pub unknown: bool,
 }
 
 impl Inventory {
-    /// Adds those of `folders` that do not exist, as if they were empty and had been given to the
-    /// scan. They are made when a shard is to go there.
+    /// Adds each of `folders` that does not exist yet, as if it were empty and had been given to
+    /// the scan. It is made when a shard is to be written there.
     pub fn offer(&mut self, folders: &[PathBuf]) {
         let absent = folders.iter().filter(|folder| folder.symlink_metadata().is_err());
         let absent: Vec<GivenFolder> = absent.map(|folder| GivenFolder::absent(folder)).collect();

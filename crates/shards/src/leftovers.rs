@@ -12,9 +12,9 @@
 //! | some of `O` is removed | the rest of `O` set aside, `N` | `N`; [`LeftoverState::Replaced`] |
 //!
 //! So in every state exactly one object is reported, and it is whole. The files of the other are
-//! reported as leftovers. Where nothing is replaced there is no `O`; a whole `N` under temporary
-//! names is an object then, and as long as any of its files has such a name,
-//! [`LeftoverState::Nameless`] says so.
+//! reported as leftovers. If nothing is replaced, `O` does not exist. Then a whole `N` under
+//! temporary names is an object, and [`LeftoverState::Nameless`] is reported as long as any of its
+//! files has a temporary name.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -53,24 +53,23 @@ pub enum LeftoverState {
     /// Complete copies of shards that also exist under their own names, written by a command that
     /// was interrupted before it gave the copies names.
     Copies,
-    /// A whole set of shards under temporary names, none of which has got its own yet. In a folder
-    /// of theirs are shards of another object of that name.
+    /// A whole set of shards that all still have temporary names. One of their folders holds shards
+    /// of another object of the same name.
     Unnamed,
     /// Shards that still have temporary names, because an encoding was killed before all of them
     /// got their own. They count as shards of their object in the inventory, and [`crate::repair`]
     /// gives them their names.
     Nameless,
-    /// Shards that an encoding set aside for the object `by`, all of whose shards are there,
-    /// judging by their headers and footers. A scan of the set-aside files alone finds their
-    /// object.
+    /// Shards that an encoding set aside for the object `by`. All shards of `by` exist, judging by
+    /// their headers and footers. A scan of the set-aside files alone finds their object.
     Replaced {
         /// The object that replaced them.
         by: ObjectId,
     },
-    /// Shards that an encoding set aside, but whose object no whole object has replaced. They count
-    /// as shards of their object in the inventory.
+    /// Shards that an encoding set aside, although no whole object has replaced their object. They
+    /// count as shards of their object in the inventory.
     SetAside {
-        /// Another object of the same name, of which something is missing.
+        /// Another object of the same name, which is incomplete.
         rival: Option<ObjectId>,
     },
 }
@@ -109,7 +108,7 @@ pub(super) fn set_aside(objects: &mut Vec<Object>) -> Vec<Leftover> {
     leftovers
 }
 
-/// Reports the parts of which all files have temporary names.
+/// Reports the parts whose files all have temporary names.
 pub(super) fn nameless(objects: &[Object]) -> Vec<Leftover> {
     let leftover = |object: &Object| {
         let nameless =
@@ -125,7 +124,7 @@ pub(super) fn nameless(objects: &[Object]) -> Vec<Leftover> {
 }
 
 /// Returns the folders that files are in. Only files in the same folder can have been set aside for
-/// each other: objects of one name in different folders have nothing to do with each other.
+/// each other: objects with one name in different folders are unrelated.
 pub(super) fn folders_of(files: &[PathBuf]) -> Inodes {
     let mut folders = Inodes::default();
     files.iter().for_each(|file| _ = folders.add(directory_of(file)));
@@ -158,8 +157,8 @@ pub(super) fn copies(objects: &[Object]) -> impl Iterator<Item = Leftover> {
     })
 }
 
-/// Returns files of parts, without those that have a temporary name although their part has another
-/// file: these are leftovers, not places of the part.
+/// Returns the files of parts, except files with a temporary name whose part also has another file:
+/// these are leftovers, not places of the part.
 pub(super) fn without_copies<'p>(
     files: impl Iterator<Item = (usize, &'p Path)>,
 ) -> Vec<(usize, &'p Path)> {
@@ -182,8 +181,8 @@ fn is_whole(object: &Object) -> bool {
     })
 }
 
-/// Groups temporary files that belong to no object into leftovers. `parts` returns the number of
-/// parts that an object has right after encoding.
+/// Groups temporary files that do not belong to an object into leftovers. `parts` returns the
+/// number of parts that an object has right after encoding.
 pub(super) fn temporary(
     files: Vec<(PathBuf, Option<Recognised>)>,
     mut parts: impl FnMut(&Identity) -> Option<usize>,

@@ -1,5 +1,5 @@
-//! The way to a level spread: which shards would have to move between folders, so that as many
-//! folders as possible may be lost together.
+//! The steps to a level spread: which shards have to move between folders, so that the largest
+//! possible number of folders may be lost together.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -67,8 +67,8 @@ impl<'a> DomainLayout<'a> {
         Self { object, folders: targets.into_folders(), files }
     }
 
-    /// Returns the first steps towards a level spread: the fewest after which as many domains may
-    /// be lost as after all steps. There are none if as many may be lost now.
+    /// Returns the first steps towards a level spread, up to the step after which the largest
+    /// number of domains may be lost. Returns no steps if that number may be lost now.
     pub fn plan(&self) -> Vec<LevelStep> {
         let (mut steps, spreads): (Vec<LevelStep>, Vec<Vec<PartDomain>>) = self.steps().unzip();
         let spreads = std::iter::once(self.places()).chain(spreads);
@@ -105,8 +105,8 @@ impl<'a> DomainLayout<'a> {
         domain == step.from && self.object.part(part).shard == step.shard
     }
 
-    /// Returns the move of a shard from the fullest domain to the emptiest one, which lacks it,
-    /// unless the two are level.
+    /// Returns the move of a shard from the fullest domain to the emptiest one, which must not hold
+    /// that shard already. Returns `None` if the two are level.
     fn next_step(&self, places: &[PartDomain]) -> Option<LevelStep> {
         let mut held = vec![BTreeMap::<usize, Vec<usize>>::new(); self.folders.len()];
         for &(part, domain) in places {
@@ -117,7 +117,7 @@ impl<'a> DomainLayout<'a> {
         if held[from].len() <= held[to].len() + 1 {
             return None;
         }
-        // If a part is there twice, one copy would stay.
+        // If the domain holds a part twice, one copy would stay.
         let is_movable =
             |parts: &[usize]| parts.iter().collect::<BTreeSet<_>>().len() == parts.len();
         let mut shards = held[from].iter().rev();

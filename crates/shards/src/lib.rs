@@ -23,7 +23,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! What Linux, macOS and Windows do differently stands in [`paritas_store::place::system`].
+//! The differences between Linux, macOS and Windows are handled in
+//! [`paritas_store::place::system`].
 
 pub mod foreign;
 

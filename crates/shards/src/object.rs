@@ -1,4 +1,4 @@
-//! Objects: the files of each part that a scan has gathered, and what these say of the whole.
+//! Objects: the files of each part that a scan has gathered, and what they state about the object.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -39,8 +39,8 @@ pub struct Object {
     pub(crate) unread: Arc<[UnopenedPath]>,
     /// The digits of the id that tell this object apart, if another object has the same name.
     pub(crate) digits: Option<String>,
-    /// Whether some shards of this object were set aside for another object of its name, which is
-    /// there.
+    /// Whether some shards of this object were set aside for another object of its name, which the
+    /// scan found too.
     pub(crate) is_contested: bool,
     /// The folders that were searched.
     pub(crate) given: Arc<[GivenFolder]>,
@@ -139,7 +139,7 @@ impl Object {
     /// Returns the shard and the stage of a part.
     ///
     /// # Panics
-    /// If there is no such part.
+    /// If the code does not have part number `part`.
     pub fn part(&self, part: usize) -> Part {
         self.geometry.part(part)
     }
@@ -150,7 +150,7 @@ impl Object {
         (0..parts.len()).filter(|&part| parts[part].is_empty()).collect()
     }
 
-    /// Returns the indices of shards that miss a part.
+    /// Returns the indices of shards that lack a part.
     pub fn missing(&self) -> Vec<usize> {
         let shards = self.missing_parts().into_iter().map(|part| self.part(part).shard);
         let shards: BTreeSet<usize> = shards.collect();
@@ -170,7 +170,7 @@ impl Object {
     /// Returns the number of bytes of a part's full block, checksums included.
     ///
     /// # Panics
-    /// If there is no such part.
+    /// If the code does not have part number `part`.
     pub fn block_bytes(&self, part: usize) -> u64 {
         self.geometry.block(part, self.geometry.stripes())
     }
@@ -229,7 +229,7 @@ impl Object {
         parts.flat_map(|(part, files)| files.iter().map(move |file| (part, file)))
     }
 
-    /// Whether the file of a part that the scan found is still there, as far as is known.
+    /// Whether a file of a part that the scan found still exists, as far as is known.
     fn is_there(&self, part: usize, file: &ShardFile) -> bool {
         match recognise(&file.path) {
             Ok(found) => found.identity == self.identity && found.part == self.part(part),
@@ -248,8 +248,8 @@ impl Object {
         ))
     }
 
-    /// Refuses to go on if not a single file of the scan is still there. Then another process has
-    /// replaced the whole object, and nothing must be added to it.
+    /// Refuses to go on if not a single file of the scan is still there. In that case another
+    /// process has replaced the whole object, and nothing may be added to it.
     pub(crate) fn expect_standing(&self) -> Result<()> {
         match self.files().any(|(part, file)| self.is_there(part, file)) {
             true => Ok(()),
@@ -257,7 +257,7 @@ impl Object {
         }
     }
 
-    /// Whether a file has the name that its part is given.
+    /// Whether a file has the canonical name of its part.
     pub fn is_named_well(&self, part: usize, file: &ShardFile) -> bool {
         let name = self.part_name(part);
         name.is_ok_and(|name| file.path.file_name() == Some(&name.finished()))
@@ -274,7 +274,7 @@ impl Object {
         Ok((record(None)?, record(self.total)?))
     }
 
-    /// Returns the name that a part's file is given.
+    /// Returns the canonical name of a part's file.
     pub(crate) fn part_name(&self, part: usize) -> Result<ShardName<'_>> {
         self.identity.part_name(&self.geometry, part)
     }
@@ -298,8 +298,9 @@ impl Object {
     }
 
     /// Removes those [files](Self::moved_aside) whose content has not changed since repair moved
-    /// them aside, and returns them. Changed files are somebody's own, and stay. Call this only
-    /// when the object is intact, because a file that was moved aside may be the rest of a shard.
+    /// them aside, and returns them. Changed files may be somebody's own work, and stay. Call this
+    /// only when the object is intact, because a file that was moved aside may be the remains of a
+    /// shard.
     ///
     /// # Errors
     /// If a file cannot be read or removed ([`crate::ErrorKind::Io`]).
@@ -363,7 +364,7 @@ impl Object {
         }
     }
 
-    /// Looks for footers where an object of this length has them.
+    /// Looks for footers at the places where an object of this length has them.
     fn place_footers(&mut self, length: u64) {
         let Self { identity, geometry, parts, .. } = self;
         for (part, files) in parts.iter_mut().enumerate() {

@@ -1,4 +1,4 @@
-//! Where shard files go: what may have their names already, and the room that they need.
+//! Where shard files go: what may exist under their names already, and the room that they need.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -14,15 +14,15 @@ use paritas_store::object::names;
 use paritas_store::place::space::Room;
 use paritas_store::staging::{Judge, Judgement, MovedAside};
 
-/// What already has the name that a part is to have.
+/// What already exists under the name that a part is to get.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Occupant {
     Nobody,
     /// A file of the same part.
     SamePart,
-    /// A file that is no shard. It may be what is left of this one.
+    /// A file that is not a shard. It may be the remains of this shard.
     NoShard,
-    /// Another shard, a file that cannot be read, or something that is no file.
+    /// Another shard, a file that cannot be read, or something other than a file.
     Other,
 }
 
@@ -41,8 +41,8 @@ impl Occupant {
     }
 }
 
-/// A part of an object that is written whole. A copy of the same part gives way to it, and what is
-/// no shard is moved aside ([`crate::aside`]); anything else stays.
+/// A part of an object that is written whole. It replaces a copy of the same part. A file that is
+/// not a shard is moved aside ([`crate::aside`]); anything else stays.
 #[derive(Debug)]
 pub(crate) struct WholePart {
     pub identity: Identity,
@@ -68,9 +68,9 @@ pub(crate) fn expect_room<'a>(files: impl IntoIterator<Item = (&'a Path, u64)>) 
     Ok(Room::default().take_all(&files)?)
 }
 
-/// Returns the shard files in `directories` that belong to an object of this name, in order: those
-/// that are named after it and state its name themselves. Another file with such a name is the
-/// user's own.
+/// Returns the shard files in `directories` that belong to an object of this name, in order. Such a
+/// file is named after the object, and its content states the object's name. Another file with such
+/// a file name is the user's own.
 pub(crate) fn existing(directories: &[PathBuf], name: &OsStr) -> Result<Vec<PathBuf>> {
     let (mut found, mut seen) = (Vec::new(), HashSet::new());
     for directory in directories {

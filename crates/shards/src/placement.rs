@@ -10,8 +10,8 @@ use crate::object::Object;
 use paritas_store::staging::directory_of;
 
 impl Object {
-    /// Returns the folders that were searched, and those that hold files of the object. These are
-    /// the places in which to look for its files later.
+    /// Returns the folders that were searched, and the folders that hold files of the object. Its
+    /// files should be looked for in these places later.
     pub fn folders(&self) -> Vec<PathBuf> {
         let given = self.given.iter().map(|folder| folder.path.as_path());
         let files = self.parts.iter().flatten();

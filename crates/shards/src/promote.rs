@@ -5,10 +5,10 @@
 //! other lanes that determine the same cells are planned. If a block is damaged, enough of its
 //! segment is read to compute the data.
 //!
-//! No file is changed, and no new file gets its name before all are complete. If promotion is
-//! killed at any moment, the object is as it was, or has complete parts of the new stage, some of
-//! them perhaps under temporary names. The next run names these, and computes the parts that are
-//! still missing.
+//! Existing files are not changed, and new files get their names only when all of them are
+//! complete. If promotion is killed at any moment, the object is as it was, or has complete parts
+//! of the new stage, some of them perhaps under temporary names. The next run names these, and
+//! computes the parts that are still missing.
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -30,12 +30,12 @@ use paritas_store::staging::sync_directories_of;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct PromoteJob {
-    /// The directories that take new files in turn. Without any, a new part goes beside the other
-    /// parts of its shard, and a new shard goes to the directory with the fewest shards.
+    /// The directories that take new files in turn. If it is empty, a new part goes beside the
+    /// other parts of its shard, and a new shard goes to the directory with the fewest shards.
     pub to: Vec<PathBuf>,
     /// Whether everything is synced to the disk before the files get their names.
     pub sync: bool,
-    /// Largest number of threads; by default as many as the machine runs at once.
+    /// Largest number of threads. Default: the number that the machine runs at once.
     pub threads: Option<NonZeroUsize>,
 }
 
@@ -147,7 +147,7 @@ impl PromoteReport {
     }
 }
 
-/// Gives complete parts their names, after a run was killed before it had named all.
+/// Gives complete parts their names, if an earlier run was killed before it had named all of them.
 fn name_parts(object: &Object, stage: u8, report: &mut PromoteReport) -> Result<()> {
     for part in object.geometry.parts_in(stage) {
         let files = object.parts[part].iter();
@@ -192,9 +192,9 @@ fn add_parts(
     Ok(())
 }
 
-/// Returns the buffers that parts of a stage are computed from: those that the code names or, if
-/// shards are missing, others that are there. If there are not enough, reading the first segment
-/// reports it.
+/// Returns the buffers that parts of a stage are computed from: the buffers that the code names or,
+/// if shards are missing, others that exist. If too few exist, reading the first segment reports
+/// it.
 fn needed(object: &Object, stage: u8, parts: &[usize], is_whole: bool) -> Vec<usize> {
     let geometry = &*object.geometry;
     let standing = (0..object.parts().len()).filter(|&part| !object.parts[part].is_empty());

@@ -1,8 +1,8 @@
-//! Answers about objects of LT codes. For most questions, only the graph gives a certain answer.
+//! Answers about objects of LT codes. For most questions, only the graph can give a certain answer.
 //!
-//! The tolerable losses are found by trying some. The number of blocks that is enough is found by
-//! drawing blocks in random order ([`reception`]). The latter takes up to some seconds, so callers
-//! may want to remember the result ([`reception_key`]).
+//! The tolerable losses are found by trying some losses. The number of blocks that decoding needs
+//! is found by drawing blocks in random order ([`reception`]). The latter takes up to some seconds,
+//! so callers may want to remember the result ([`reception_key`]).
 
 use paritas::erasure::combinations;
 use paritas::lt::{Decoder, Graph, Method, Reception};
@@ -16,14 +16,14 @@ use paritas_store::object::format::describe;
 /// up to k = 8192.
 const SIMULATED_BLOCKS: usize = 1 << 21;
 
-/// The same number times k, for larger k: there elimination takes most of the time.
+/// The same number times k, as the limit for larger k, where elimination takes most of the time.
 const SIMULATED_PAIRS: usize = 1 << 35;
 
 /// Lower and upper limit of the number of runs of a simulation. A thousand runs show the 99.9th
 /// percentile. With many data blocks receptions hardly differ, so a few runs are enough.
 const RUNS: (usize, usize) = (8, 2000);
 
-/// Number of blocks that are solved for while trying out losses of one number of shards.
+/// Number of blocks that are solved for while losses of one number of shards are tried.
 const TRIED_BLOCKS: usize = 1 << 16;
 
 /// Lower and upper limit of the number of losses that are tried.
@@ -35,7 +35,8 @@ const TRIALS: (usize, usize) = (4, 64);
 pub struct ReceptionReport {
     /// Number of blocks that can be received.
     pub blocks: usize,
-    /// Average number of blocks needed, as a multiple of k. `None` if they never sufficed.
+    /// Average number of blocks needed, as a multiple of k. `None` if even all blocks never
+    /// sufficed.
     pub average: Option<f64>,
     /// The multiple of k that sufficed in 99.9 % of all runs (or in all runs, if they were fewer
     /// than a thousand).
@@ -50,7 +51,7 @@ pub struct ReceptionReport {
 /// Returns `None` for other codes.
 ///
 /// # Errors
-/// If the graph refuses a block, which does not happen for shards that the code has.
+/// If the graph refuses a block. This does not happen for shards that the code has.
 ///
 /// # Panics
 /// If the code does not have one of the shards.
@@ -185,12 +186,13 @@ mod tests {
         }
     }
 
-    /// Eight copies of one block: all but one may be lost; with three of them gone, four more.
+    /// Eight copies of one block: all but one may be lost. If three of them are gone, four more may
+    /// be lost.
     #[test]
     fn copies_tolerate_all_but_one() {
         let copies = code("lt:k=1,n=8,nodes=8");
         assert_eq!(tolerance(graph(&copies), 8, &[0, 1, 2, 3, 4, 5, 6, 7]), 7);
-        // Losses of shards that are gone already count, because any shards may be lost.
+        // A loss may include shards that are gone already, because any shards may be lost.
         assert_eq!(tolerance(graph(&copies), 8, &[0]), 0);
         assert_eq!(tolerance(graph(&copies), 8, &[1, 4]), 1);
         assert_eq!(likely_needed(graph(&copies), &[]), Some(1));
@@ -206,7 +208,7 @@ mod tests {
         assert_eq!(tolerance(graph(&code), 16, &all[..63]), 0);
     }
 
-    /// Large codes get few runs, so that nobody waits long.
+    /// Large codes get few runs, so that a simulation does not take long.
     #[test]
     fn runs_fall_with_the_size() {
         let sizes = [1, 1024, 4096, 8192, 16384, 32768, 65536];

@@ -1,9 +1,9 @@
-//! Rebalancing: moving shards of a whole object between folders, so that as many folders as
-//! possible may be lost together.
+//! Rebalancing: moving shards of a whole object between folders, so that the largest possible
+//! number of folders may be lost together.
 //!
-//! A shard moves by being written anew in the other folder, from its own blocks, each of which is
-//! checked (and computed from other shards if it is damaged). The old file is removed only when the
-//! new one is on the disk and has its name. So a shard may exist twice for a moment, but it always
+//! To move, a shard is written anew in the other folder from its own blocks. Each block is checked,
+//! and is computed from other shards if it is damaged. The old file is removed only when the new
+//! one is on the disk and has its name. So a shard may exist twice for a moment, but it always
 //! exists.
 
 use std::fs;
@@ -51,10 +51,10 @@ pub struct MovedShard {
     pub path: PathBuf,
 }
 
-/// Moves shards from the fullest folders to the emptiest. It moves no more than is needed to
-/// tolerate the loss of as many folders as a level spread could. The folders are those that repair
-/// would use (the ones given to the scan), and `to`. Every new file is on the disk before an old
-/// one is removed. At most `threads` threads are used (`None`: as many as the machine runs at
+/// Moves shards from the fullest folders to the emptiest. It stops when the object tolerates the
+/// loss of the same number of folders as a level spread would. The folders are `to` and the folders
+/// that repair would use (the ones given to the scan). Every new file is on the disk before an old
+/// one is removed. At most `threads` threads are used (`None`: the number that the machine runs at
 /// once). `progress` gets the number of the object's bytes for each shard that moves.
 ///
 /// # Errors
@@ -98,7 +98,7 @@ fn expect_whole(object: &Object) -> Result<()> {
 
 impl DomainLayout<'_> {
     /// Writes the parts of a shard in the other folder, and then removes their old files. Returns
-    /// the moved files, and what became of the new ones.
+    /// the moved files, and the result of committing the new ones.
     fn carry_out(
         &mut self,
         step: &LevelStep,

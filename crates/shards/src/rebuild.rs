@@ -1,9 +1,10 @@
-//! Rebuilding parts of shards, segment by segment, from as few bytes of the others as possible.
+//! Rebuilding parts of shards, segment by segment, while reading the fewest possible bytes of other
+//! parts.
 //!
 //! If the lanes of a code are single rows (see [`paritas_store::object::format`]), it is read lane
 //! by lane: the planner names few cells that determine the lost ones, and only their lanes are
-//! read, which is about three quarters of what any k shards hold. For other codes whole blocks are
-//! read, and as few as possible.
+//! read, which is about three quarters of what any k shards hold. For other codes the fewest
+//! possible whole blocks are read.
 //!
 //! Every lane that is read is checked by its checksum, and the parts are computed from these lanes
 //! alone. If a needed lane is not intact, the caller loads the segment in another way, or gives up.
@@ -37,9 +38,9 @@ pub(super) struct RebuiltPart {
 }
 
 impl RebuiltPart {
-    /// Creates the files, with their front headers. A file has the mode and the owner of the one
-    /// that it replaces. If it replaces none, it has those that all shards of the object have in
-    /// common.
+    /// Creates the files, with their front headers. A new file gets the mode and the owner of the
+    /// file that it replaces. If it does not replace a file, it gets the mode and the owner that
+    /// all shards of the object have in common.
     pub fn create_all(
         object: &Object,
         targets: Vec<(PathBuf, Replace)>,
@@ -109,7 +110,7 @@ fn needed_room<'t>(
     targets.iter().zip(parts).map(|((path, _), &part)| Ok((path.as_path(), bytes(part)?))).collect()
 }
 
-/// Makes those folders for new files that were offered to the scan and do not exist. Their names
+/// Makes the folders for new files that were offered to the scan and do not exist yet. Their names
 /// are synced to the disk, because rebalancing removes the old files once the new ones are there.
 fn make_offered(object: &Object, targets: &[(PathBuf, Replace)]) -> Result<()> {
     for folder in targets.iter().map(|(path, _)| directory_of(path)) {

@@ -18,15 +18,15 @@ use paritas_store::place::system::open_to_read;
 /// Number of bytes of a file that are searched for a footer at a time.
 const WINDOW: u64 = 1 << 20;
 
-/// Number of bytes at the end of a file that are searched for a footer: enough for what tools
-/// append, and read in milliseconds.
+/// Number of bytes at the end of a file that are searched for a footer. It exceeds what tools
+/// append, and is read in milliseconds.
 const REACH: u64 = 16 << 20;
 
-/// Number of places that look like the end of a footer and are tried. It limits the time that a
-/// hostile file can take.
+/// Largest number of places that are tried because they look like the end of a footer. It limits
+/// the time that a hostile file can take.
 const MAX_CANDIDATES: usize = 4096;
 
-/// A file that holds a shard, or the rest of one.
+/// A file that holds a shard, or the remains of one.
 #[derive(Debug, Clone)]
 pub struct ShardFile {
     pub(crate) path: PathBuf,
@@ -91,7 +91,7 @@ fn part_of(record: &Record) -> Part {
 pub(crate) struct NoShard {
     /// The reason in the form "is not a shard".
     pub reason: String,
-    /// Whether the path could not be opened, so that it may be a shard all the same.
+    /// Whether the path could not be opened. It may be a shard nevertheless.
     pub is_unreadable: bool,
     /// Whether it is a shard of a version that this reader does not know.
     pub is_unknown: bool,
@@ -154,7 +154,7 @@ fn read_front(file: &File) -> Result<(Record, u64), RecordFlaw> {
     Ok((read_record(file, 0, length, RecordKind::Front)?, length as u64))
 }
 
-/// Whether a file begins with a record that has its checksum, of whatever version.
+/// Whether a file begins with a record of any version whose checksum is right.
 fn has_whole_record(file: &File) -> bool {
     let mut start = [0; PREFIX];
     let length = read_exact_at(file, &mut start, 0).ok().and_then(|()| stated_length(&start));
@@ -173,9 +173,10 @@ fn read_record(
     Record::parse(&bytes, kind)
 }
 
-/// Returns the last footer near the end of the file that agrees with its front header. If there is
-/// no front header, and the footer does not stand at the end, it must belong to the object that the
-/// file is named after: it could also be a part of an object that is itself a shard file.
+/// Returns the last footer near the end of the file that agrees with the front header. If the front
+/// header is missing and the footer is not at the end of the file, the footer must belong to the
+/// object that the file is named after. Otherwise it could be part of the stored bytes of an object
+/// that is itself a shard file.
 fn find_footer(
     file: &File,
     length: u64,

@@ -1,5 +1,5 @@
-//! Repairing: writing every missing or damaged shard anew, as a whole, and naming shards that a
-//! crash left without their names.
+//! Repairing: writing every missing or damaged shard anew, as a whole, and giving names to shards
+//! that a crash left under temporary names.
 
 use std::io;
 use std::num::NonZeroUsize;
@@ -38,10 +38,11 @@ pub struct RepairJob {
     pub to: Option<PathBuf>,
     /// Whether everything is synced to the disk before the shards get their names.
     pub sync: bool,
-    /// Largest number of threads; by default as many as the machine runs at once.
+    /// Largest number of threads. Default: the number that the machine runs at once.
     pub threads: Option<NonZeroUsize>,
-    /// Whether a single missing shard is computed at once, from as few bytes as possible, if all
-    /// others look whole. Otherwise everything is verified first. Damage elsewhere may go unseen.
+    /// Whether a single missing shard is computed at once, from the fewest possible bytes, if all
+    /// others look whole. Damage elsewhere may then go unseen. If this is `false`, everything is
+    /// verified first.
     pub fewest_reads: bool,
 }
 
@@ -59,7 +60,8 @@ setters! { RepairJob {
     sync: bool,
     /// Uses at most `threads` threads.
     threads: impl Into<Option<NonZeroUsize>>,
-    /// Computes a single missing shard from as few bytes as possible, or verifies everything first.
+    /// Computes a single missing shard from the fewest possible bytes, or verifies everything
+    /// first.
     fewest_reads: bool,
 } }
 
@@ -69,8 +71,8 @@ setters! { RepairJob {
 pub struct RepairReport {
     /// The shards that were written.
     pub repaired: Vec<RepairedShard>,
-    /// The files that had the names of these but are no shards. They lie beside them under other
-    /// names.
+    /// Files that were not shards, but had the names of the shards that were written. They were
+    /// moved to other names in the same folders.
     pub moved_aside: Vec<MovedAside>,
     /// The state before the repair. `None` if only the bytes that were needed have been read.
     pub before: Option<VerifyReport>,
@@ -148,26 +150,26 @@ pub fn repair(object: &Object, job: &RepairJob, progress: Progress<'_>) -> Resul
     })
 }
 
-/// The result of an attempt to read little.
+/// The result of an attempt to repair from the fewest bytes.
 enum Attempt {
     /// The missing part has been rebuilt.
     Made(Box<RepairReport>),
     /// More is wrong than one missing part.
     GivenUp {
-        /// Number of bytes of blocks that were read before this showed.
+        /// Number of bytes of blocks that were read before the attempt was given up.
         read_bytes: u64,
     },
 }
 
-/// Rebuilds the only missing part. Gives up if more than that is wrong, as far as it shows.
-/// The object's digest is not checked, because the object is not read. Damage in lanes that are not
-/// needed stays unseen until the next [`verify`].
+/// Rebuilds the only missing part. Gives up if it notices that more than this part is missing or
+/// damaged. The object's digest is not checked, because the object is not read. Damage in lanes
+/// that are not needed stays unseen until the next [`verify`].
 fn rebuild_missing(object: &Object, job: &RepairJob, progress: Progress<'_>) -> Result<Attempt> {
     let Some(part) = only_missing(object) else { return Ok(Attempt::GivenUp { read_bytes: 0 }) };
     let sources = Sources::open(object, 1)?;
     let others = (0..object.parts().len()).filter(|&other| other != part);
     let needed = match object.geometry.buffers_to_make(others, &[part]) {
-        // Even all of the others are not enough, as can happen with an LT code.
+        // All other parts together are not enough. This can happen with an LT code.
         Err(error) if error.kind() == ErrorKind::TooFewShards => {
             return Ok(Attempt::GivenUp { read_bytes: 0 });
         }
@@ -211,7 +213,7 @@ fn only_missing(object: &Object) -> Option<usize> {
     object.parts().iter().enumerate().all(whole).then_some(missing)
 }
 
-/// Refuses an object that cannot be read, or not for certain.
+/// Refuses an object that cannot be read, or for which this is uncertain.
 fn expect_right(before: &VerifyReport) -> Result<()> {
     let kind = match (before.digest, before.status) {
         (DigestCheck::Right, _) => return Ok(()),
@@ -222,8 +224,8 @@ fn expect_right(before: &VerifyReport) -> Result<()> {
     Err(Error::new(kind, before.reason.clone().unwrap_or_default()))
 }
 
-/// Returns which folders may be lost, from the shards that were intact before and those that were
-/// written.
+/// Returns which folders may be lost, given the shards that were intact before and the shards that
+/// were written.
 fn placement_after(
     object: &Object,
     before: &VerifyReport,
@@ -236,7 +238,7 @@ fn placement_after(
     object.placement_of(object.stage(), intact.chain(written))
 }
 
-/// Returns a warning of a bad spread, if anything was written, since that could have gone
+/// Returns a warning about a bad spread if anything was written, because it could have been written
 /// elsewhere.
 fn spread_warnings(object: &Object, placement: &Placement, is_unchanged: bool) -> Vec<String> {
     if is_unchanged {
@@ -272,7 +274,8 @@ fn name_unnamed(object: &Object, before: &VerifyReport, sync: bool) -> Result<Ve
 }
 
 /// Names a part if all of its good files have temporary names, or were set aside for an object that
-/// is not there. A damaged file under the name is replaced. Returns the path if the name was given.
+/// does not exist. A damaged file under the name is replaced. Returns the path if the name was
+/// given.
 pub(super) fn name_one(
     object: &Object,
     part: usize,
@@ -293,7 +296,7 @@ pub(super) fn name_one(
     let rename = if is_damaged { rename_over } else { rename_new };
     match rename(good[0], &path) {
         Ok(()) => Ok(Some(path)),
-        // The name is taken: the part stays where it is, and is whole.
+        // The name is taken. The part is whole, and stays where it is.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(None),
         // Another process has already given it its name.
         Err(error) if error.kind() == io::ErrorKind::NotFound && path.exists() => Ok(None),
@@ -305,8 +308,8 @@ pub(super) fn name_one(
     }
 }
 
-/// Writes the bad parts. Returns the number of bytes that were read for this, and what became of
-/// the new files.
+/// Writes the bad parts. Returns the number of bytes that were read for this, and the result of
+/// committing the new files.
 fn rewrite(
     object: &Object,
     job: &RepairJob,

@@ -45,16 +45,16 @@ pub fn scan_with(paths: &[PathBuf], options: impl Fn(&Spec) -> CodecOptions) -> 
     gathering.finish(&options)
 }
 
-/// Returns paths without those that were given before, spelled in whatever way.
+/// Returns paths without duplicates, even if one path is spelled in several ways.
 fn distinct(paths: &[PathBuf]) -> Vec<PathBuf> {
     let mut seen = HashSet::new();
     let resolved = |path: &Path| fs::canonicalize(path).unwrap_or(path.components().collect());
     paths.iter().filter(|path| seen.insert(resolved(path))).cloned().collect()
 }
 
-/// How often a scan looks at folders in which shards appear or vanish during the scan. When another
-/// process replaces an object, half of its old shards and half of the new ones would look like two
-/// damaged objects.
+/// How often a scan looks at folders in which shards appear or vanish during the scan. Otherwise,
+/// while another process replaces an object, half of its old shards and half of the new ones would
+/// look like two damaged objects.
 const MOST_LOOKS: usize = 4;
 
 fn gather(paths: &[PathBuf]) -> ScanFindings {
@@ -70,7 +70,7 @@ fn gather(paths: &[PathBuf]) -> ScanFindings {
     gathering
 }
 
-/// Finds the files that were left behind of objects named `name`.
+/// Finds the files that were left behind from objects named `name`.
 ///
 /// # Errors
 /// If a directory cannot be read.
@@ -106,13 +106,13 @@ fn scan_files(mut files: Vec<PathBuf>, options: Options<'_>) -> Inventory {
 /// The findings of a scan so far.
 #[derive(Default)]
 struct ScanFindings {
-    /// The files that were looked at. One that is reached on two paths is one copy, not two.
+    /// The files that were looked at. A file that is reached on two paths counts as one copy.
     seen: Inodes,
     /// Shards, each with whether the path itself was given.
     found: Vec<(Recognised, bool)>,
     /// Files in directories that have temporary names.
     temporary: Vec<PathBuf>,
-    /// Those of the temporary files that belong to no object.
+    /// The temporary files that do not belong to an object.
     unfinished: Vec<(PathBuf, Option<Recognised>)>,
     ignored: Vec<Ignored>,
     unread: Vec<UnopenedPath>,
@@ -176,8 +176,8 @@ impl ScanFindings {
     }
 
     /// Adds files with temporary names that are shards. Usually such files are unfinished, and not
-    /// shards. But a crash while a complete set gets its names leaves some without: these are
-    /// complete, and others of their object have names.
+    /// shards. But a crash while a complete set gets its names leaves some files with temporary
+    /// names. Such files are complete, and other files of their object have their names.
     fn add_unnamed(&mut self) {
         let mut named: HashSet<Identity> = HashSet::new();
         named.extend(self.found.iter().map(|(recognised, _)| recognised.identity.clone()));
@@ -199,7 +199,7 @@ impl ScanFindings {
         }
     }
 
-    /// Takes a whole set of files with temporary names for an object, unless an object of its name
+    /// Accepts a whole set of files with temporary names as an object, unless an object of its name
     /// was found in the same folders. Returns whether it did.
     fn adopt(&mut self, left: &Leftover) -> bool {
         if left.state != LeftoverState::Unnamed {

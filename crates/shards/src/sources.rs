@@ -22,7 +22,7 @@ pub(crate) struct Sources<'a> {
     pub object: &'a Object,
     pub geometry: &'a Arc<Geometry>,
     pub extent: Extent,
-    /// The parts in the order in which they are read: those that hold data first.
+    /// The parts in the order in which they are read: parts that hold data come first.
     order: Vec<usize>,
     /// The files of each part that the object has in its stage.
     files: Vec<Vec<SourceFile<'a>>>,
@@ -64,7 +64,7 @@ pub struct FileReport {
     pub first_bad: Option<u64>,
     /// All flaws in words; empty if the file is as it was written.
     pub flaws: Vec<String>,
-    /// Whether the file has another name than its shard was given, which does no harm.
+    /// Whether the file has another name than the canonical name of its shard. This does no harm.
     pub misnamed: bool,
     /// Whether the file could not be opened, so that it may be as it was written. If the scan could
     /// not open it, `shard` and `stage` come from its name.
@@ -113,20 +113,20 @@ impl FileReport {
     }
 }
 
-/// Number of bad shards that a message names; more are only counted.
+/// Largest number of bad shards that a message names; further ones are only counted.
 const NAMED_SHARDS: usize = 8;
 
 /// The amount of reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Depth {
-    /// As much as it takes to compute the data of the segment.
+    /// Enough lanes to compute the data of the segment.
     Enough,
     /// Every lane of every file.
     Everything,
 }
 
 impl<'a> Sources<'a> {
-    /// Opens the files. If the system limits open files, leaves room for `others` besides.
+    /// Opens the files. If the system limits open files, leaves room for `others` more.
     ///
     /// # Errors
     /// If no shard states the object's length ([`crate::ErrorKind::TooFewShards`]). A file that
@@ -174,7 +174,7 @@ impl<'a> Sources<'a> {
             return true;
         }
         for &part in &self.order {
-            // Data parts come first, so asking only after them loses nothing.
+            // Data parts come first. Checking before they are all read would gain nothing.
             if depth == Depth::Enough && !self.geometry.holds_data(part) && segment.is_solvable() {
                 return true;
             }
@@ -229,15 +229,15 @@ impl<'a> Sources<'a> {
         self.geometry.threads(most).min(usize::try_from(self.extent.count()).unwrap_or(1)).max(1)
     }
 
-    /// Returns the shards of which some part is not good in a segment.
+    /// Returns the shards that have a part which is not good in a segment.
     pub fn bad_shards(&self, segment: &Segment, stage: u8) -> BTreeSet<usize> {
         let parts = 0..self.geometry.parts_until(stage).min(self.files.len());
         let bad = parts.filter(|&part| !segment.has_part(part));
         bad.map(|part| self.geometry.part(part).shard).collect()
     }
 
-    /// Returns the error for a segment of which everything has been read, and is not enough. This
-    /// looks at all files again, so it is slow.
+    /// Returns the error for a segment that cannot be computed although everything has been read.
+    /// This looks at all files again, so it is slow.
     pub fn lost(&self, segment: &Segment, number: u64) -> Error {
         let stage = self.object.stage();
         let bad = self.bad_shards(segment, stage);
@@ -301,7 +301,7 @@ impl<'a> Sources<'a> {
         notes.join(", ")
     }
 
-    /// Returns why a shard is not good, as far as reading has shown.
+    /// Returns the reason why a shard is not good, as far as reading has shown it.
     fn reason(&self, shard: usize) -> String {
         let first = |source: &SourceFile<'_>| {
             if let Some(refusal) = source.input.refusal() {
@@ -362,8 +362,9 @@ impl<'a> Sources<'a> {
         }
     }
 
-    /// Returns the next segment, from `number` on, of which any file is long enough to hold a
-    /// block. So a header that states a monstrous length does not cost as much time.
+    /// Returns the next segment, from `number` on, for which any file is long enough to hold a
+    /// block. So a header that states an absurd length does not cost the time to go through all its
+    /// segments.
     pub fn next_in_reach(&self, number: u64) -> u64 {
         let reach = |source: &SourceFile<'_>| {
             let block = self.geometry.block(source.part, self.geometry.stripes());
@@ -399,7 +400,7 @@ pub(crate) fn unopened(object: &Object) -> impl Iterator<Item = (usize, FileRepo
     })
 }
 
-/// Returns the error for an object of unknown length, in which nothing can be located.
+/// Returns the error for an object of unknown length, whose blocks cannot be located.
 fn no_length(object: &Object) -> Error {
     if let Some(replaced) = object.replaced_note() {
         return Error::busy(replaced);
@@ -416,7 +417,7 @@ fn no_length(object: &Object) -> Error {
 }
 
 impl SourceFile<'_> {
-    /// Returns why the file could not be opened, if it may be as it was written all the same.
+    /// Returns the reason why the file could not be opened, if the file may be intact nevertheless.
     fn unreadable(&self) -> Option<&str> {
         let refusal = self.input.refusal().filter(|refusal| refusal.is_unreadable);
         refusal.map(|refusal| &*refusal.reason)

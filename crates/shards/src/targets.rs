@@ -20,8 +20,8 @@ use paritas_store::staging::{Replace, directory_of};
 /// The choice of the paths that parts are written to.
 pub(super) struct Targets<'a> {
     object: &'a Object,
-    /// The directories that the caller asked for, taken in turn. If there are none, the folders in
-    /// use are taken.
+    /// The directories that the caller asked for, taken in turn. If the caller named no directory,
+    /// the folders in use are taken.
     to: Cycle<slice::Iter<'a, PathBuf>>,
     domains: Domains<'a>,
     /// The folders in use, by number of the domain.
@@ -29,9 +29,9 @@ pub(super) struct Targets<'a> {
 }
 
 impl<'a> Targets<'a> {
-    /// Takes the folders that hold the object. A folder that was given to the scan and holds none
-    /// of it is taken if it is empty, like a disk that was replaced, or if the object is spread
-    /// over several folders anyway.
+    /// Takes the folders that hold the object. A folder that was given to the scan and does not
+    /// hold any of its shards is taken if it is empty, like a disk that was replaced, or if the
+    /// object is spread over several folders anyway.
     pub(super) fn new(object: &'a Object, to: &'a [PathBuf]) -> Self {
         let domains = Domains::new(&object.given);
         let mut targets = Self { object, to: to.iter().cycle(), domains, folders: Vec::new() };
@@ -101,7 +101,8 @@ impl<'a> Targets<'a> {
         self.free_name(&directory, part)
     }
 
-    /// Returns the directory of another part of the same shard, because a shard is lost as a whole.
+    /// Returns the directory of another part of the same shard. A shard's parts belong together,
+    /// because a shard is lost as a whole.
     fn beside(&self, part: usize) -> Option<PathBuf> {
         let shard = self.object.part(part).shard;
         let parts = (0..self.object.parts.len()).filter(|&p| self.object.part(p).shard == shard);
@@ -138,7 +139,7 @@ impl<'a> Targets<'a> {
 }
 
 impl Object {
-    /// Returns what has the name that a part is given.
+    /// Returns what already exists at `path`, where a part is to be written.
     pub(super) fn occupant(&self, part: usize, path: &Path) -> Occupant {
         Occupant::of(path, &self.identity, self.part(part))
     }
@@ -152,7 +153,7 @@ fn place_of(file: &Path) -> io::Result<PathBuf> {
     }
 }
 
-/// Returns the error for a file of the scan that cannot be resolved any more.
+/// Returns the error for a file that the scan found and whose path can no longer be resolved.
 fn vanished(file: &ShardFile, error: &io::Error) -> Error {
     let path = file.path();
     match error.kind() {

@@ -1,6 +1,6 @@
 //! Files that could not be opened, and the questions that they leave open. Without permission, or
-//! with too few descriptors, the content of a file is unknown: it may be any shard, or none. So no
-//! verdict is given that such a file could change, if it held the missing shards intact.
+//! with too few descriptors, the content of a file is unknown: it may be any shard, or none. So a
+//! verdict is given only if it would stay the same if such files held the missing shards intact.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -12,13 +12,13 @@ use crate::object::{Object, UnopenedPath};
 use paritas_store::object::geometry::Geometry;
 
 /// Lower and upper limit of the number of sets of parts that are tried as the content of unopened
-/// files. If there are more sets, it stays open whether any is enough.
+/// files. If there are more sets, the question whether any set is enough stays open.
 const TRIALS: (usize, usize) = (16, 4096);
 
-/// Number of cells that are examined in all trials together, which takes some seconds at most.
+/// Number of cells that all trials examine together. This takes a few seconds at most.
 const TRIED_CELLS: usize = 1 << 20;
 
-/// Number of unopened files that a message names; more are only counted.
+/// Largest number of unopened files that a message names; further ones are only counted.
 const NAMED: usize = 8;
 
 impl Object {
@@ -36,8 +36,8 @@ impl Object {
         self.unread.iter().filter(move |unread| unread.path.file_name() == Some(OsStr::new(&name)))
     }
 
-    /// Returns the shards that have no readable file, but a file by their name that could not be
-    /// opened.
+    /// Returns the shards with a part that lacks a readable file, but has a file of its name that
+    /// could not be opened.
     pub fn unreadable(&self) -> Vec<usize> {
         let parts = self.missing_parts().into_iter();
         let unread = parts.filter(|&part| self.unread_files(part).next().is_some());
@@ -58,7 +58,7 @@ impl Object {
 
     /// Whether all of `segments` could be computed if the files that could not be opened were
     /// intact: those of the parts in `known`, and any others that fit into [`Self::unread_room`].
-    /// Each segment is given as the buffers that are good.
+    /// Each segment is given as its good buffers.
     pub(crate) fn could_be_had<'s>(
         &self,
         segments: impl IntoIterator<Item = &'s Vec<bool>>,
@@ -98,8 +98,8 @@ fn has_part(geometry: &Geometry, good: &[bool], part: usize) -> bool {
     geometry.part_buffers(part).all(|buffer| good[buffer])
 }
 
-/// Whether a segment has too few cells to compute its data, even with any `room` of the parts that
-/// it lacks.
+/// Whether a segment has too few cells to compute its data, even if any `room` of its missing parts
+/// were added.
 fn falls_short(geometry: &Geometry, good: &[bool], room: usize) -> bool {
     let cells = |buffers: &mut dyn Iterator<Item = usize>| geometry.cells(buffers).len();
     let gain = |part| cells(&mut geometry.part_buffers(part).filter(|&buffer| !good[buffer]));

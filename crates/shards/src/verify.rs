@@ -25,17 +25,17 @@ use paritas_store::object::segment::Segment;
 /// The state of a shard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ShardState {
-    /// There is a file that is as it was written.
+    /// A file of the shard is as it was written.
     Intact,
-    /// There are files, and all are damaged.
+    /// The shard has files, and all are damaged.
     Damaged,
-    /// There is no file.
+    /// The shard has no file.
     Missing,
-    /// There is a file that could not be opened, and no intact one. A file that the scan could not
-    /// open counts by its name.
+    /// A file of the shard could not be opened, and no other is intact. A file that the scan could
+    /// not open is assigned to a shard by its name.
     Unreadable,
-    /// There is a file in which every block has its checksum, but some blocks differ from what the
-    /// data give.
+    /// In a file of the shard, the checksum of every block is right, but some blocks differ from
+    /// the values computed from the data.
     Inconsistent,
 }
 
@@ -72,7 +72,7 @@ impl ShardReport {
     }
 }
 
-/// A lane that differs from what the data give, although its checksum is right.
+/// A lane that differs from the value computed from the data, although its checksum is right.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WrongLane {
@@ -113,11 +113,11 @@ pub struct VerifyReport {
     pub likely_needed: Option<usize>,
     /// Number of segments.
     pub segments: u64,
-    /// Number of segments that miss some lane, or have a wrong one.
+    /// Number of segments in which a lane is missing or wrong.
     pub damaged_segments: u64,
     /// Number of segments whose parity was recomputed. `None` without [`verify_deep`].
     pub recomputed_segments: Option<u64>,
-    /// The lanes that differ from what the data give, by shard.
+    /// The lanes that differ from the values computed from the data, by shard.
     pub wrong_lanes: Vec<WrongLane>,
     /// The byte ranges of the object that are beyond repair.
     pub lost: Vec<Range<u64>>,
@@ -128,12 +128,12 @@ pub struct VerifyReport {
 }
 
 /// Verifies an object by reading every block of every shard file, with at most `threads` threads
-/// (`None`: as many as the machine runs at once). `progress` gets the number of the object's bytes
-/// as they are done.
+/// (`None`: the number that the machine runs at once). `progress` gets the number of the object's
+/// bytes as they are done.
 ///
 /// # Errors
-/// If something outside the shards fails, such as the codec. Damage is no error; the report
-/// describes it.
+/// If something outside the shards fails, such as the codec. Damage does not cause an error; the
+/// report describes it.
 pub fn verify(
     object: &Object,
     threads: Option<NonZeroUsize>,
@@ -184,7 +184,7 @@ struct Findings {
     lost: Vec<Range<u64>>,
     reason: Option<String>,
     damaged_segments: u64,
-    /// For each stage, the largest number of shards of which a part is bad in one segment.
+    /// For each stage, the largest number of shards that have a bad part in one segment.
     worst: Vec<usize>,
     /// The good blocks of an LT code in the segment with the fewest.
     fewest: Option<Vec<usize>>,
@@ -195,8 +195,8 @@ struct Findings {
     patterns: BTreeSet<Vec<bool>>,
     /// Number of segments whose parity was recomputed, if it is to be.
     recomputed: Option<u64>,
-    /// The buffers that differ from what the data give, with the first such segment and the number
-    /// of these segments.
+    /// The buffers that differ from the values computed from the data, with the first such segment
+    /// and the number of such segments.
     wrong: BTreeMap<usize, (u64, u64)>,
 }
 
@@ -263,13 +263,13 @@ fn work(
     Ok(())
 }
 
-/// What one segment showed.
+/// The result of reading one segment.
 struct SegmentLook {
     /// Whether its data are good now.
     is_loaded: bool,
-    /// The lanes of which the parity is wrong, if that was looked at.
+    /// The lanes whose parity is wrong, if parity was recomputed.
     wrong: Option<Vec<usize>>,
-    /// For each stage, the number of shards of which a part was bad.
+    /// For each stage, the number of shards that had a bad part.
     bad: Vec<usize>,
     /// The good blocks of an LT code.
     blocks: Option<Vec<usize>>,
@@ -300,8 +300,9 @@ impl SegmentLook {
     }
 }
 
-/// Compares the parity of a segment with what its data give, if the data are intact or the code is
-/// an LT code, which stores none. Marks the buffers that differ as not good, and returns them.
+/// Compares the parity of a segment with the parity computed from its data, if the data are intact
+/// or the code is an LT code, which does not store its data. Marks the buffers that differ as not
+/// good, and returns them.
 fn recompute(segment: &mut Segment, again: &mut Segment) -> Result<Option<Vec<usize>>> {
     if segment.stores_data() && !segment.has_data() {
         return Ok(None);
@@ -327,7 +328,8 @@ impl Findings {
         self.worst.iter_mut().zip(bad).for_each(|(worst, bad)| *worst = bad.max(*worst));
     }
 
-    /// Notes which buffers of a segment differ from what its data give, if they were compared.
+    /// Notes which buffers of a segment differ from the values computed from its data, if they were
+    /// compared.
     fn note_wrong(&mut self, wrong: Option<Vec<usize>>, segment: u64) {
         let (Some(wrong), Some(recomputed)) = (wrong, &mut self.recomputed) else { return };
         *recomputed += 1;
@@ -366,7 +368,7 @@ impl Findings {
         (1..=object.stage()).zip(worst).map(left).max().unwrap_or(0)
     }
 
-    /// Notes segments that no file holds.
+    /// Notes the segments that no file is long enough to hold.
     fn skip(&mut self, task: &Task, bytes: Range<u64>, buffers: usize) {
         let Range { start, end } = task.skipped;
         if start < end {
@@ -426,7 +428,8 @@ impl Findings {
         }
     }
 
-    /// Returns why it is open whether an object has this status, if it is open.
+    /// Returns the reason why this status of an object is uncertain. Returns `None` if it is
+    /// certain.
     fn why_open(
         &self,
         sources: &Sources<'_>,
@@ -489,8 +492,9 @@ impl Findings {
     }
 }
 
-/// Whether an object that can be read would have another status if all files could be opened: it
-/// would be intact if nothing else is lacking, or promoted if there are parts of a later stage.
+/// Whether an object that can be read might have another status if all files could be opened: it
+/// might be intact if nothing else is missing, or promoted if the unopened files are parts of a
+/// later stage.
 fn could_be_otherwise(sources: &Sources<'_>, read: State, shards: &[ShardReport]) -> bool {
     let (object, known) = (sources.object, sources.unreadable_parts());
     let room = object.unread_room();
@@ -515,7 +519,7 @@ fn footers(object: &Object) -> usize {
     footers.map(|part| object.part(part).shard).collect::<BTreeSet<usize>>().len()
 }
 
-/// The message for parity that differs from what the data give.
+/// The message for parity that differs from the parity computed from the data.
 const WRONG_PARITY: &str = "every block has its checksum, but parity differs from what the data \
     give; no disk does that: a program wrote wrong parity. The data have the right digest, so \
     remove the files that are named, and let repair write them anew";
@@ -567,7 +571,7 @@ fn note_wrong_lanes<'w>(file: &mut FileReport, wrong: impl Iterator<Item = &'w W
     }
 }
 
-/// Returns the report on an object of unknown length, in which nothing can be located.
+/// Returns the report on an object of unknown length, whose blocks cannot be located.
 fn unknown_length(object: &Object, error: &Error) -> VerifyReport {
     let parts = object.parts().iter().enumerate();
     let reports = parts.flat_map(|(part, files)| {

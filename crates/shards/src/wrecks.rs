@@ -1,5 +1,5 @@
-//! Files that have the names of shards, but no readable header or footer any more. If every shard
-//! of an object was cut to a few bytes, only the files' names tell of the object.
+//! Files that have the names of shards, but whose headers and footers are no longer readable. If
+//! every shard of an object was cut to a few bytes, only the files' names tell of the object.
 
 use std::collections::{BTreeMap, HashSet};
 use std::ffi::{OsStr, OsString};
@@ -10,22 +10,22 @@ use crate::object::Object;
 use paritas_store::object::names;
 use paritas_store::place::system::name_of;
 
-/// All that is left of an object: files that have the names of its shards, but cannot be read as
-/// shards. No shard of an object of that name was found.
+/// The remains of an object: files that have the names of its shards, but cannot be read as shards.
+/// The scan found no shard of an object of that name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Wreck {
-    /// The object's name, as the files' names have it.
+    /// The object's name, taken from the names of the files.
     pub name: OsString,
     /// The files, in order.
     pub files: Vec<PathBuf>,
 }
 
 impl Inventory {
-    /// Returns what is left of objects of which no shard was found, by name. If shards of an object
-    /// of its name were found, a file counts as a damaged shard of that object instead. A file that
-    /// could not be opened is left out, because it may be anything, and so is a shard that this
-    /// version cannot read.
+    /// Returns the remains of objects without a readable shard, by name. If readable shards of an
+    /// object of that name were found, a file counts as a damaged shard of that object instead. Two
+    /// kinds of files are left out: files that could not be opened, because they may be anything,
+    /// and shards that this version cannot read.
     pub fn wrecks(&self) -> Vec<Wreck> {
         let found: HashSet<&OsStr> = self.objects.iter().map(Object::name).collect();
         let mut wrecks: BTreeMap<OsString, Vec<PathBuf>> = BTreeMap::new();

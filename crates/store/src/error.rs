@@ -43,14 +43,14 @@ struct ComparedNumbers {
 pub enum ErrorKind {
     /// A name, path, code, number, pattern or volume file that cannot be used.
     Parameters,
-    /// A file is none of ours, or of a version or code that this reader does not know; or nothing
-    /// of ours was found.
+    /// A file was not written by Paritas, or has a version or code that this reader does not know;
+    /// or no file of Paritas was found.
     NotRecognised,
-    /// There is no object of that name.
+    /// No object has that name.
     NotFound,
     /// Several objects were found where one is needed.
     Ambiguous,
-    /// Something is there already, and the job forbids to replace it.
+    /// A file or object already exists, and the job must not replace it.
     Exists,
     /// Fewer good shards or blocks are left than the code needs.
     TooFewShards,
@@ -58,11 +58,11 @@ pub enum ErrorKind {
     TooFewNodes,
     /// Bytes do not have the digest that is stated for them, or could not be compared with it.
     DigestMismatch,
-    /// So many protected files are gone or changed that an update does not take it for intended.
+    /// An update found more missing or changed protected files than it accepts as intended.
     TooManyChanges,
     /// A node refused: no permission, or wrong credentials.
     Refused,
-    /// A node cannot do what was asked: such as writing to a web server.
+    /// A node does not support the request, such as writing to a web server.
     Unsupported,
     /// The operating system refused to read or to write; or a node failed, did not answer in time,
     /// or has no space.
@@ -72,8 +72,8 @@ pub enum ErrorKind {
     /// Another process works on the same files or the same object, or files change while they are
     /// read.
     Busy,
-    /// The work was cancelled. A thread also stops with this error because another one of the same
-    /// job failed; callers see the error of that one.
+    /// The work was cancelled. A thread also stops with this error when another thread of the same
+    /// job fails; callers see that other thread's error.
     Cancelled,
     /// A defect of this program, or of a pinned code.
     Internal,
@@ -151,7 +151,7 @@ impl Error {
         }
     }
 
-    /// Returns how the operating system classifies its refusal, if this is one.
+    /// Returns the operating system's class of the error, if the operating system reported one.
     pub fn io_kind(&self) -> Option<io::ErrorKind> {
         let own = self.cause::<io::Error>().map(io::Error::kind);
         own.or_else(|| self.cause::<paritas::Error>()?.io_kind())
@@ -197,7 +197,7 @@ impl Error {
         self
     }
 
-    /// Adds what the nodes said, if any said something.
+    /// Adds what the nodes reported, if any of them reported something.
     pub fn with_reasons(mut self, reasons: &[String]) -> Self {
         if !reasons.is_empty() {
             self.0.message += &format!(": {}", reasons.join("; "));
@@ -210,7 +210,7 @@ impl Error {
         Self::new(ErrorKind::Parameters, message)
     }
 
-    /// Creates the error for what is none of ours.
+    /// Creates the error for something that Paritas did not write.
     pub fn not_recognised(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::NotRecognised, message)
     }
@@ -231,7 +231,7 @@ impl Error {
         Self::new(ErrorKind::Io, message)
     }
 
-    /// Creates the error for bytes that have another digest than the stated one.
+    /// Creates the error for bytes whose digest differs from the stated one.
     pub fn digest(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::DigestMismatch, message)
     }
@@ -258,8 +258,9 @@ impl Error {
         Self::new(kind_of(source), message).because(same(source)).at_path(path)
     }
 
-    /// Creates the error for something that could not be made at a path. `doing` names the action,
-    /// such as "creating". If the file system refuses its name, says what in it.
+    /// Creates the error for a file or folder that could not be made at a path. `doing` names the
+    /// action, such as "creating". If the file system refuses the name, the message says which part
+    /// of it.
     pub fn making(doing: &str, path: &Path, source: &io::Error) -> Self {
         let mut error = Self::io(doing, path, source);
         if let Some(RefusedName { folder, refusal }) = refused_name(path, source) {
@@ -284,13 +285,13 @@ impl Error {
         Self::new(ErrorKind::Cancelled, "stopped because another thread failed")
     }
 
-    /// Creates the error for a task that ended in a way that no task may.
+    /// Creates the error for a task that ended in a way that indicates a defect.
     pub fn internal(doing: &str, source: impl StdError + Send + Sync + 'static) -> Self {
         Self::new(ErrorKind::Internal, format!("{doing}: {source}")).because(source)
     }
 }
 
-/// Returns the kind of an error of the operating system: any action may fail for want of memory.
+/// Returns the kind of an operating system error. Any action may fail because memory is short.
 fn kind_of(error: &io::Error) -> ErrorKind {
     match error.kind() {
         io::ErrorKind::OutOfMemory => ErrorKind::Memory,

@@ -1,6 +1,6 @@
 //! Setters of jobs and of other settings.
 
-/// Defines setters of a struct, each of which sets the field of the same name. A field that is an
+/// Defines setters of a struct. Each setter sets the field of the same name. A field that is an
 /// `Option` takes `impl Into<Option<T>>`: a value, or `None`. For the crates of this workspace.
 #[doc(hidden)]
 #[macro_export]

@@ -32,7 +32,7 @@ impl fmt::Display for Shown<'_> {
     }
 }
 
-/// Returns a number with what it counts, for a message: `1 shard`, `2 shards`.
+/// Returns a number followed by the noun that it counts, for a message: `1 shard`, `2 shards`.
 ///
 /// ```
 /// assert_eq!(paritas_store::shown::counted(1_u64, "shard"), "1 shard");

@@ -1,8 +1,10 @@
-//! Putting files in their places, so that a crash at any moment leaves the old whole or the new.
+//! Putting files in their places, so that a crash at any moment leaves either all old files or all
+//! new files whole.
 //!
-//! A file is written under a temporary name beside its target ([`StagedFile`]), which goes when the
-//! job fails. [`commit`] publishes a set of them: everything is on the disk before the first
-//! name changes; what is to be replaced keeps another name until all new files have theirs.
+//! A file is written under a temporary name beside its target ([`StagedFile`]), and is removed if
+//! the job fails. [`commit`] publishes a set of such files. Everything is on the disk before the
+//! first name changes. A file that is to be replaced is kept under another name until all new files
+//! have their names.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -26,7 +28,7 @@ use crate::place::system::{
 };
 use crate::shown::shown;
 
-/// What may become of a file that already has the name of a new one.
+/// What may happen to a file that already has the name of a new one.
 #[derive(Debug, Clone)]
 pub enum Replace {
     /// It stays, and the new one is refused.
@@ -37,7 +39,7 @@ pub enum Replace {
     Judged(Arc<dyn Judge>),
 }
 
-/// Decides what becomes of a file that has the name of a new one.
+/// Decides what happens to a file that has the name of a new one.
 pub trait Judge: fmt::Debug + Send + Sync {
     /// Judges what is at `path`, if anything is.
     ///
@@ -49,8 +51,8 @@ pub trait Judge: fmt::Debug + Send + Sync {
 /// What a judge has decided.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Judgement {
-    /// What has the name keeps it, and the new file is refused. If nothing has it, the name is
-    /// free.
+    /// The existing file keeps the name, and the new file is refused. If no file has the name, it
+    /// is free.
     Stays,
     /// The new file takes its place.
     Replaced,
@@ -58,7 +60,7 @@ pub enum Judgement {
     Moved(MovedAside),
 }
 
-/// A file that was in the way of a new one, and what became of it.
+/// A file that was in the way of a new one, and where it is now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MovedAside {
@@ -80,7 +82,7 @@ impl MovedAside {
     }
 }
 
-/// What became of files that were committed.
+/// The result of committing files.
 #[derive(Debug, Clone, Default)]
 pub struct Committed {
     /// What was moved aside for them.
@@ -90,7 +92,7 @@ pub struct Committed {
 }
 
 impl Committed {
-    /// Notes what was refused, of each kind once.
+    /// Notes what was refused, each kind once.
     fn note(&mut self, folder: &Path, refused: Refused) {
         let known = self.refused.iter().fold(Refused::default(), |all, (_, one)| all.or(*one));
         let new = refused.without(known);
@@ -133,7 +135,7 @@ pub struct NewFile {
 }
 
 impl NewFile {
-    /// Describes files that differ in their names alone.
+    /// Describes files that differ only in their names.
     pub fn all(
         targets: impl IntoIterator<Item = PathBuf>,
         replace: &Replace,
@@ -180,6 +182,9 @@ enum FileHandle {
 impl StagedFile {
     /// Begins these files. If the system does not allow all of them and `others` more to be open at
     /// once, they have temporary names from the beginning, and are opened by turns.
+    ///
+    /// # Errors
+    /// If the system refuses ([`crate::error::ErrorKind::Io`]).
     pub fn create_all(files: Vec<NewFile>, others: usize) -> Result<Vec<Self>> {
         let count = files.len();
         let most = allow_open_files(count + others).saturating_sub(others);
@@ -197,6 +202,9 @@ impl StagedFile {
     }
 
     /// Begins one file.
+    ///
+    /// # Errors
+    /// If the system refuses ([`crate::error::ErrorKind::Io`]).
     pub fn create(file: NewFile) -> Result<Self> {
         Self::begin(file, |file| match without_name(file) {
             Some(unnamed) => Ok((FileHandle::Open(unnamed), None)),
@@ -204,7 +212,7 @@ impl StagedFile {
         })
     }
 
-    /// Makes an empty file. Nobody can open it who may not read the complete file.
+    /// Makes an empty file. Only those who may read the complete file can open it.
     fn begin(
         new: NewFile,
         make: impl FnOnce(&NewFile) -> Result<(FileHandle, Option<PathBuf>)>,
@@ -242,12 +250,18 @@ impl StagedFile {
     }
 
     /// Writes slices at a position.
+    ///
+    /// # Errors
+    /// If the system refuses ([`crate::error::ErrorKind::Io`]).
     pub fn write_at(&self, slices: &mut [IoSlice<'_>], offset: u64) -> Result<()> {
         self.with_file(|file| positional::write_at(file, slices, offset))
             .map_err(|error| Error::io("writing", &self.target, &error))
     }
 
-    /// Reads what was written at a position, as many bytes as there are.
+    /// Reads what was written at a position, until `bytes` is full or the file ends.
+    ///
+    /// # Errors
+    /// If the system refuses ([`crate::error::ErrorKind::Io`]).
     pub fn read_at(&self, bytes: &mut [u8], offset: u64) -> Result<()> {
         self.with_file(|file| positional::read_at(file, &mut [IoSliceMut::new(bytes)], offset))
             .map(|_| ())
@@ -255,6 +269,9 @@ impl StagedFile {
     }
 
     /// Sets the length of the file to `length` bytes, with zeros where nothing was written.
+    ///
+    /// # Errors
+    /// If the system refuses ([`crate::error::ErrorKind::Io`]).
     pub fn set_length(&self, length: u64) -> Result<()> {
         self.with_file(|file| positional::set_length(file, length))
             .map_err(|error| Error::io("extending", &self.target, &error))
@@ -354,15 +371,22 @@ fn under_temporary_name<T>(
 
 /// Gives all new files their names. On an error everything is as before, except for files that had
 /// already been replaced or moved aside.
+///
+/// # Errors
+/// As [`commit_over`].
 pub fn commit(files: Vec<StagedFile>, sync: bool) -> Result<Committed> {
     commit_over(&[], || Ok(Vec::new()), files, sync)
 }
 
 /// Gives all new files their names, and then deletes the old ones. `find_old` returns these; it is
 /// called while `folders` are locked, so that no other process can change them. On an error
-/// everything is as [`commit`] says. An old file that cannot be deleted is no error, because the
-/// new files are published then: it keeps the name that it got when it was set aside, and the next
-/// command finds it there.
+/// everything is as [`commit`] says. If an old file cannot be deleted, this still succeeds, because
+/// the new files are already published. The old file keeps the name that it got when it was set
+/// aside, and the next command finds it there.
+///
+/// # Errors
+/// If the system refuses ([`crate::error::ErrorKind::Io`]), if another process has put a file in
+/// the way ([`crate::error::ErrorKind::Busy`]), or if `find_old` returns an error.
 pub fn commit_over<E: From<Error>>(
     folders: &[PathBuf],
     find_old: impl FnOnce() -> std::result::Result<Vec<PathBuf>, E>,
@@ -402,7 +426,7 @@ fn publish(files: &mut [StagedFile], sync: bool) -> Result<Vec<MovedAside>> {
     Ok(moved)
 }
 
-/// Renames old files, and notes each as a pair of its name and its new name.
+/// Renames old files, and adds each to `set_aside` as a pair: its old path, its new path.
 fn set_aside_all(old: &[PathBuf], set_aside: &mut Vec<(PathBuf, PathBuf)>) -> Result<()> {
     for path in old {
         let aside = aside(path)?;
@@ -438,8 +462,8 @@ fn undo(files: &[StagedFile], set_aside: &[(PathBuf, PathBuf)]) {
     }
 }
 
-/// Finishes all files. If they are synced, those of each directory have a thread of their own:
-/// directories tend to be disks.
+/// Finishes all files. If they are synced, each directory gets its own thread, because directories
+/// tend to be separate disks.
 fn finish_files(files: &[StagedFile], sync: bool) -> Result<Committed> {
     let mut directories: BTreeMap<&Path, Vec<&StagedFile>> = BTreeMap::new();
     for file in files {
@@ -471,7 +495,12 @@ fn sync_directories(files: &[StagedFile]) -> Result<Vec<&Path>> {
     sync_directories_of(files.iter().map(|file| file.target.as_path()))
 }
 
-/// Makes the names of these files durable. Returns the directories whose file systems refuse to.
+/// Makes the names of these files durable. Returns the directories whose file systems refuse to do
+/// so.
+///
+/// # Errors
+/// If a directory cannot be opened, or if the system fails to write it
+/// ([`crate::error::ErrorKind::Io`]).
 pub fn sync_directories_of<'a>(files: impl Iterator<Item = &'a Path>) -> Result<Vec<&'a Path>> {
     let mut directories: Vec<&Path> = files.map(directory_of).collect();
     directories.sort_unstable();

@@ -1,20 +1,22 @@
-//! The one state of a thing that is kept: an object's shards, a protection, an object of a volume.
+//! The state of something that is stored: an object's shards, a protection, or an object of a
+//! volume.
 
-/// What a look at everything that is kept has shown. Later states are worse.
+/// The result of checking everything that is stored. Later states are worse.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum State {
     /// Everything is there, where it belongs, and as it was written.
     Intact,
     /// Something is damaged, missing or not where it belongs, and a repair restores it.
     Repairable,
-    /// The bytes can be read, but parity differs from what they give, although every block has its
-    /// checksum. No disk does that: the parity was written wrongly. Only a look that recomputes
-    /// parity finds this.
+    /// The bytes can be read, but the parity differs from the parity computed from them, although
+    /// the checksum of every block is right. A failing disk cannot cause this: the parity was
+    /// written wrongly. Only a check that recomputes parity finds this.
     Inconsistent,
-    /// The state depends on what could not be read or did not answer: with some content of that, it
-    /// would differ from what was read. Or somebody has replaced files meanwhile.
+    /// The state depends on files that could not be read or nodes that did not answer: some content
+    /// of theirs would give another state than what was read. Or somebody has replaced files
+    /// meanwhile.
     Unknown,
-    /// Some bytes are lost for ever, as far as what is at hand shows.
+    /// Some bytes are lost for ever, judging by everything that could be read.
     Lost,
 }
 

@@ -13,6 +13,10 @@ use crate::tuning::{Choice, Decision};
 /// Number of pairs that each entrant runs; more than `least` only while the question is open.
 pub(super) const ROUNDS: Rounds = Rounds { least: 21, most: 84 };
 
+/// Bytes of a shard that a codec runs over before it is measured: twice what a direct answer of a
+/// usual code runs over before it is planned.
+const WARMED: usize = 1 << 20;
+
 /// Bytes of a cache line; shards are shifted against each other within their pages by [`STAGGER`]
 /// bytes.
 const LINE: usize = 64;
@@ -167,9 +171,12 @@ impl ContestWork {
         is_settled: impl Fn(&Ratio) -> bool,
     ) -> Result<Pairs> {
         let lengths = [length(subject, set), length(base, set)];
-        // The first runs plan and compile.
-        self.run(subject, lengths[0])?;
-        self.run(base, lengths[1])?;
+        // A question is answered directly at first, and planned and compiled when it is asked again
+        // about enough bytes.
+        for (codec, length) in [(subject, lengths[0]), (base, lengths[1])] {
+            let runs = 1 + WARMED.div_ceil(length);
+            (0..runs).try_for_each(|_| self.run(codec, length))?;
+        }
         Pairs::take(rounds, is_settled, |side| {
             let (codec, length) = match side {
                 Side::Subject => (subject, lengths[0]),

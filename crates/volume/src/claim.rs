@@ -1,13 +1,15 @@
-//! The claim of the process that promotes an object, so that a second one need not do the same.
+//! The claim of the process that promotes an object, so that a second process does not do the same
+//! work.
 //!
-//! A claim is a file beside the hint that the object waits. All processes ask the same node for it
-//! first, which creates it for one of them alone. It carries the time, and is renewed while its
-//! process works; so what a killed process leaves is void after [`LASTS`], like the heartbeat of a
-//! put that is renewed no more. On the same machine it is void at once.
+//! A claim is a file beside the hint that the object waits for promotion. All processes first ask
+//! the same node for it, and that node creates it for only one of them. The claim states the time,
+//! and is renewed while its process works. So the claim of a killed process becomes void after
+//! [`LASTS`], like the heartbeat of a put that is no longer renewed. For processes on the same
+//! machine it is void at once.
 //!
 //! A claim only saves work, and nothing else depends on it: two promoters write equal bytes. So a
-//! process goes on without a claim if no node can create a file only if there is none, or if no
-//! such node answers. Two processes may take over a void claim at once, and a process that was
+//! process goes on without a claim if no node supports exclusive creation (`Mode::Create`), or if
+//! no such node answers. Two processes may take over a void claim at once, and a process that was
 //! stopped for long may renew or release the claim of another.
 
 use std::convert::Infallible;
@@ -26,17 +28,17 @@ use crate::node::{Mode, Node};
 use crate::outside::new_object;
 use crate::process;
 
-/// How long a claim counts that is not renewed. If the clocks of two clients differ by more, the
-/// claim of one is void for the other, even if its date is in the future.
+/// Time after which a claim that is not renewed becomes void. If the clocks of two clients differ
+/// by more, the claim of one is void for the other, even if its date is in the future.
 const LASTS: Duration = Duration::from_secs(120);
 
-/// How often a claim is renewed. Three renewals may fail before it is void.
+/// Time between two renewals of a claim. Three renewals may fail before the claim is void.
 const RENEWAL: Duration = Duration::from_secs(30);
 
 /// The right to promote an object. It is released when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Claim {
-    /// Tells the claims of processes apart.
+    /// Distinguishes the claims of processes.
     owner: ObjectId,
     path: String,
     /// The node that has the claim, or `None` if no node that answers can keep claims apart.
@@ -44,8 +46,8 @@ pub(crate) struct Claim {
     unfinished: Unfinished,
 }
 
-/// Whether the claim in a file counts no more: it was not renewed lately, or its process was on
-/// this machine and is over.
+/// Whether the claim in a file is void: it was not renewed within `LASTS`, or its process ran on
+/// this machine and has ended.
 pub(crate) fn is_void(text: &str) -> bool {
     let mut words = text.split_whitespace();
     let since = words.next().and_then(|since| since.parse::<u64>().ok());
@@ -86,7 +88,7 @@ impl Claim {
         Ok(claim)
     }
 
-    /// Does some work while the claim is renewed, and releases it.
+    /// Runs `work` while the claim is renewed, and then releases the claim.
     pub async fn hold<T>(mut self, work: impl Future<Output = T>) -> T {
         let done = tokio::select! {
         biased;
@@ -94,7 +96,7 @@ impl Claim {
                never = self.renew() => match never {},
            };
         if let Some(node) = self.node.take() {
-            // What is left is void soon.
+            // If the claim cannot be deleted, it soon becomes void.
             let _ = node.delete(&self.path).await;
         }
         done
@@ -104,7 +106,7 @@ impl Claim {
         loop {
             tokio::time::sleep(RENEWAL).await;
             if let Some(node) = &self.node {
-                // Without it, another process may do the same work, too.
+                // If the renewal fails, another process may do the same work, too.
                 let _ = node.write(&self.path, self.text().into(), Mode::Replace).await;
             }
         }

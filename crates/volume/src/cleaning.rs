@@ -1,9 +1,9 @@
-//! Removing what work leaves that is given up: unfinished files, heartbeats, claims.
+//! Removing what abandoned work leaves behind: unfinished files, heartbeats, claims.
 //!
-//! When a future is dropped, its nodes can no longer be asked from within it. So whoever may leave
-//! something holds an [`Unfinished`] from the beginning. When it is dropped before its end, it
-//! hands over what is still to be done, as a task of the runtime. A runtime that is stopped drops
-//! its tasks, so [`crate::Runner`] waits for these first.
+//! Once a future is dropped, it can no longer send requests to nodes. So work that may leave
+//! something behind holds an [`Unfinished`] from the beginning. If the work is dropped before its
+//! end, it hands over the remaining removal as a task of the runtime. A runtime that is stopped
+//! drops its tasks, so [`crate::Runner`] waits for these first.
 
 use std::future::Future;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,21 +13,22 @@ use futures::future::{pending, select_all};
 use tokio::runtime::{Handle, Id};
 use tokio::sync::{Notify, watch};
 
-/// Tells that something was removed.
+/// Signals that something was removed.
 static REMOVED: Notify = Notify::const_new();
 
-/// Each [`Unfinished`] that exists.
+/// All existing [`Unfinished`] values.
 static UNFINISHED: Mutex<Vec<UnfinishedEntry>> = Mutex::new(Vec::new());
 
 struct UnfinishedEntry {
     number: u64,
     runtime: Id,
-    /// Whether the node is lost on which something is unfinished, if it is on one node.
+    /// Whether the node is lost that has the unfinished work; `None` if the work is not on a single
+    /// node.
     is_lost: Option<watch::Receiver<bool>>,
 }
 
 impl UnfinishedEntry {
-    /// Whether there is somebody who could remove it.
+    /// Whether the node can be asked to remove it.
     fn is_removable(&self) -> bool {
         !self.is_lost.as_ref().is_some_and(|is_lost| *is_lost.borrow())
     }
@@ -41,12 +42,12 @@ pub(crate) struct Unfinished {
 }
 
 impl Unfinished {
-    /// Begins something on the runtime at hand.
+    /// Begins work on the current runtime.
     pub fn begin() -> Self {
         Self::begin_with(None)
     }
 
-    /// Begins something on one node. While the node is lost, nobody waits for its end.
+    /// Begins work on one node. While the node is lost, nobody waits for the work to end.
     pub fn begin_at(is_lost: watch::Receiver<bool>) -> Self {
         Self::begin_with(Some(is_lost))
     }
@@ -63,7 +64,7 @@ impl Unfinished {
         Self { number, runtime }
     }
 
-    /// Hands over what is still to be done. It runs to its end, though nobody waits for it.
+    /// Hands over the removal that is still to be done. It runs to its end without being awaited.
     pub fn remove(&mut self, removal: impl Future<Output = ()> + Send + 'static) {
         let Some(runtime) = self.runtime.take() else { return };
         let rest = Self { number: self.number, runtime: Some(runtime.clone()) };
@@ -88,11 +89,12 @@ impl Drop for Unfinished {
     }
 }
 
-/// Returns once nothing unfinished is left on the runtime at hand, but on nodes that are lost.
+/// Returns once all unfinished work of the current runtime is removed, except work on nodes that
+/// are lost.
 pub(crate) async fn all_removed() {
     let runtime = Handle::current().id();
     loop {
-        // What is removed from here on is noticed, before anybody waits for it.
+        // A removal from here on is noticed, even if it comes before the wait begins.
         let removed = REMOVED.notified();
         let Some(losses) = losses(runtime) else { return };
         let lost = losses.into_iter().map(|loss| Box::pin(next_change(loss)));
@@ -104,8 +106,8 @@ pub(crate) async fn all_removed() {
     }
 }
 
-/// Returns what tells whether the nodes are lost on which something is unfinished on a runtime;
-/// `None` if nothing is that could be removed.
+/// Returns, for each piece of unfinished work on a runtime, the receiver that tells whether its
+/// node is lost. Returns `None` if there is no unfinished work that could be removed.
 fn losses(runtime: Id) -> Option<Vec<Option<watch::Receiver<bool>>>> {
     let all = all();
     let left = all.iter().filter(|entry| entry.runtime == runtime && entry.is_removable());

@@ -47,7 +47,7 @@ mod tests {
         let slept = Since::suspended_for(2 * lasts);
         assert!(slept.elapsed() >= 2 * lasts);
         assert!(Since::now().elapsed() < lasts);
-        // A wall clock that was set back makes nothing younger than the steady clock says.
+        // If the wall clock was set back, the age is still at least what the steady clock shows.
         let later = Since { wall: SystemTime::now() + lasts, ..Since::now() };
         tokio::time::sleep(Duration::from_millis(2)).await;
         assert!(later.elapsed() >= Duration::from_millis(2));

@@ -1,4 +1,4 @@
-//! The nodes of a volume in use, and what every job needs to know of them.
+//! The nodes of a volume in use, and what every job needs to know about them.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -20,7 +20,8 @@ use crate::setup::Setup;
 use crate::stages::{losses, losses_at, parts_of, shard_tolerance};
 use crate::transfer::{Pace, Place};
 
-/// How often work on an object begins anew because another process replaces the object meanwhile.
+/// Largest number of attempts at work on an object, if other processes keep replacing the object
+/// meanwhile.
 pub(crate) const MOST_ATTEMPTS: usize = 5;
 
 /// The nodes of a volume, its code, and how it is used.
@@ -65,14 +66,14 @@ impl Cluster {
         Ok(Self { setup, members, quorum, paces, marks, watcher: None })
     }
 
-    /// Lets at most `rate` bytes a second come from each node, and as many go to it.
+    /// Limits the traffic with each node to `rate` bytes a second in each direction.
     pub fn limit(&mut self, rate: u64) {
         for (_, node) in &mut self.setup.nodes {
             *node = Arc::new(Limited::to_rate(Arc::clone(node), rate));
         }
     }
 
-    /// Has `progress` told of the bytes of objects that are done.
+    /// Has `progress` called with the number of bytes of each object that are done.
     pub fn watch(&mut self, progress: impl Fn(&ObjectName, u64) + Send + Sync + 'static) {
         self.watcher = Some(Watcher(Arc::new(progress)));
     }
@@ -82,8 +83,8 @@ impl Cluster {
     }
 
     /// Checks that a node bears the mark of this volume, unless the mark was seen within
-    /// [`MARKED_FOR`]. A node that lost its files bears none, and must not count as one on which
-    /// there is nothing.
+    /// [`MARKED_FOR`]. A node that lost its files has no mark, and must not count as proof that an
+    /// object does not exist.
     pub async fn expect_ready(&self, node: NodeIndex) -> Result<()> {
         let Some(look) = self.marks[node.0].look() else { return Ok(()) };
         let storage = self.node(node);
@@ -97,7 +98,7 @@ impl Cluster {
             .at_node(storage.name())),
             Err(error) => Err(error),
         };
-        // A place that bears another mark is not lost.
+        // A place that bears the mark of another node or volume is not lost.
         let is_away = checked.as_ref().is_err_and(|error| error.kind() != ErrorKind::Exists);
         self.marks[node.0].is_away.store(is_away, Ordering::Relaxed);
         look.end(checked.is_ok());
@@ -112,8 +113,9 @@ impl Cluster {
         away.map(|(member, _)| member).collect()
     }
 
-    /// Returns a node to write to, if it bears the mark of this volume. What was written to a place
-    /// without it, such as one where a disk is not mounted, would be hidden or lost later.
+    /// Returns a node to write to, if it bears the mark of this volume. Files written to a place
+    /// without the mark, such as the mount point of a disk that is not mounted, would be hidden or
+    /// lost later.
     pub async fn writable(&self, node: NodeIndex) -> Result<&Arc<dyn Node>> {
         self.expect_ready(node).await.map(|()| self.node(node))
     }
@@ -136,7 +138,7 @@ impl Cluster {
 
     /// Returns the number of nodes that may be lost, whichever they are, if the shards of an object
     /// in some stage of its code are at `places` and `manifests` nodes have its manifest. The list
-    /// has a shard and a node for each file; the other shards are lost.
+    /// has a pair of a shard and a node for each file; shards that are not listed are lost.
     pub fn losable_nodes(
         &self,
         code: &Code,
@@ -180,16 +182,16 @@ impl Cluster {
         members.position(|member| member.name == name).map(NodeIndex)
     }
 
-    /// Returns the node of a name.
+    /// Returns the node called `name`.
     ///
     /// # Errors
-    /// If there is none ([`ErrorKind::Parameters`]).
+    /// If the volume has no such node ([`ErrorKind::Parameters`]).
     pub fn named(&self, name: &str) -> Result<NodeIndex> {
         let names = self.members.as_slice().iter().map(|member| &*member.name);
         self.find_node(name).ok_or_else(|| unknown(name, names))
     }
 
-    /// Returns the flaw of a node that failed.
+    /// Returns the flaw that reports the failure of a node.
     pub fn flaw(&self, node: NodeIndex, error: &Error) -> Flaw {
         Flaw::new(self.node_name(node), None, error.message())
     }
@@ -221,7 +223,7 @@ impl Cluster {
     /// block of every shard. Otherwise the object could not be written, read or repaired within it.
     ///
     /// # Errors
-    /// If it has not ([`ErrorKind::Memory`]).
+    /// If the allowed memory is too small ([`ErrorKind::Memory`]).
     pub fn expect_room(&self, name: &ObjectName, layout: &ObjectLayout) -> Result<()> {
         let (needed, memory) = (layout.segment_memory(), self.setup.settings.memory);
         match needed <= memory {
@@ -242,7 +244,7 @@ impl Cluster {
     }
 }
 
-/// Returns the error that a volume has no node of a name; `names` are those that it has.
+/// Returns the error for an unknown node; it lists the existing `names`.
 pub(crate) fn unknown<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Error {
     let names = names.collect::<Vec<_>>().join(", ");
     Error::parameters(format!("the volume has no node called {name}; it has {names}"))

@@ -1,4 +1,4 @@
-//! Collecting what interrupted puts and killed processes left on the nodes.
+//! Removing what interrupted puts and killed processes left on the nodes.
 
 use std::time::{Duration, SystemTime};
 
@@ -39,13 +39,14 @@ impl CollectJob<'_> {
     pub async fn run(self) -> Result<usize> {
         let cluster = self.cluster;
         let mut census = Census::new(cluster.quorum);
-        // Before the nodes are listed: what began later is not looked for.
+        // Read before the nodes are listed, so that records of later puts are ignored.
         let id = cluster.setup.id.clone();
         let records = block("reading records", move || of_the_past(&id)).await?;
         records.iter().for_each(|(object, _)| census.given_up(*object));
         let holdings = join_all(ClusterNode::all(cluster).map(count_on)).await;
         for (node, found) in cluster.nodes().zip(holdings) {
-            // A node that does not answer is missing in the census, which then finds nothing.
+            // A node that does not answer is missing from the census, and then the census finds no
+            // orphans by age.
             let Ok(found) = found else { continue };
             found.manifests.into_iter().for_each(|object| census.manifest(object));
             found.files.into_iter().for_each(|(object, age)| census.file(object, age));
@@ -60,7 +61,7 @@ impl CollectJob<'_> {
             }
         }
         if census.is_complete() {
-            // A record that cannot be removed does no harm: its object is gone.
+            // A record that cannot be removed does no harm, because its object is gone.
             records.into_iter().for_each(|(_, record)| _ = record.end());
         }
         let uploads = match (UploadsJob { cluster }).collect().await {
@@ -71,7 +72,7 @@ impl CollectJob<'_> {
     }
 }
 
-/// Lists everything that a node has, and removes what killed writers left there.
+/// Lists all files of a node, and removes what killed writers left there.
 async fn count_on(node: ClusterNode<'_>) -> Result<NodeHoldings> {
     node.cluster.expect_ready(node.node).await?;
     let storage = &**node.storage();
@@ -101,7 +102,8 @@ async fn count_on(node: ClusterNode<'_>) -> Result<NodeHoldings> {
             }
         }
     }
-    // After the heartbeats: a put deletes its own once its manifests are written.
+    // Listed after the heartbeats, because a put deletes its heartbeat only once its manifests are
+    // written.
     let manifests = manifests(node.cluster, node.node, MANIFESTS).await?.into_iter();
     let manifests = manifests.map(|(_, listed)| listed.version.object).collect();
     Ok(NodeHoldings { manifests, files })
@@ -115,12 +117,12 @@ async fn modified(storage: &dyn Node, entry: &Entry) -> Result<Option<SystemTime
     }
 }
 
-/// Removes the claim of a process that was killed after it had promoted the object: nobody claims
-/// that object again.
+/// Removes the claim of a process that was killed after it had promoted the object. No other
+/// process claims that object again.
 async fn remove_void_claim(storage: &dyn Node, path: &str) -> Result<()> {
     match storage.read(path, None).await {
         Ok(text) if claim::is_void(&String::from_utf8_lossy(&text)) => storage.delete(path).await,
-        // It was released meanwhile, or cannot be read now.
+        // The claim was released meanwhile, or cannot be read now.
         _ => Ok(()),
     }
 }

@@ -1,4 +1,4 @@
-//! The volume file: what a volume is made of, in TOML, for people to read and change.
+//! The volume file: a description of a volume in TOML, for people to read and change.
 
 use std::io::{self, Write as _};
 use std::num::NonZeroUsize;
@@ -15,13 +15,13 @@ use tempfile::NamedTempFile;
 use crate::node::Abilities;
 use crate::stages::losses;
 
-/// Seconds without a sign of life after which a node is given up, if the volume file does not say.
+/// Default number of seconds without a sign of life after which a node is given up.
 ///
 /// Nearly twice the longest pause that was measured of a node that is slow and alive: 8.2 s between
 /// signs of life, where four connections shared a link of 4 Mbit/s, so 128 KiB/s each. The system
-/// takes some hundred KiB at a time into its buffers and then nothing until most of them are sent.
-/// With 64 KiB/s each it was 13.6 s, with 1 MiB/s 0.4 s. A connection needs 7 s where the first
-/// three packets are lost, and a disk that sleeps about ten seconds to wake up.
+/// takes some hundred KiB at a time into its buffers, and then takes nothing more until most of
+/// them are sent. With 64 KiB/s each it was 13.6 s, with 1 MiB/s 0.4 s. A connection needs 7 s
+/// where the first three packets are lost, and a disk that sleeps about ten seconds to wake up.
 const TIMEOUT: f64 = 15.0;
 
 /// A volume file.
@@ -37,18 +37,18 @@ pub struct Config {
     pub code: String,
     /// Number of nodes that may be lost, whichever they are; see [`crate::Setup::losses`].
     pub losses: Option<usize>,
-    /// Bytes of an object in a block of a shard: what is read and checked at a time.
+    /// Bytes of an object in a block of a shard. A block is read and checked as a whole.
     #[serde(default = "default_block")]
     pub block: ByteSize,
-    /// Bytes of a request to a node: adjacent blocks are read, and written where the node's service
-    /// takes a file piece by piece, about as many at a time. At least one block; of all shards
-    /// together otherwise at most half of `limits.memory`.
+    /// Approximate number of bytes of one request to a node, which reads adjacent blocks, or writes
+    /// them if the node's service takes a file piece by piece. A request has at least one block.
+    /// Otherwise, the requests for all shards together take at most half of `limits.memory`.
     #[serde(default = "default_unit")]
     pub unit: ByteSize,
-    /// How much memory, time and traffic the volume may take.
+    /// How much memory, time and traffic the volume may use.
     #[serde(default)]
     pub limits: Limits,
-    /// When an object is written.
+    /// When an object counts as written.
     #[serde(default)]
     pub write: WriteRules,
     /// When a second node is asked because the first one is slow.
@@ -59,7 +59,7 @@ pub struct Config {
     pub nodes: Vec<NodeEntry>,
 }
 
-/// How much memory, time and traffic a volume may take.
+/// How much memory, time and traffic a volume may use.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
@@ -70,14 +70,14 @@ pub struct Limits {
     /// more. A put needs 8 MiB more for each shard that goes to a bucket, and for a node that takes
     /// files only whole ([`Abilities::streams`]) its shards.
     pub memory: ByteSize,
-    /// Number of requests to a node at a time.
+    /// Largest number of requests to a node at a time.
     pub requests: NonZeroUsize,
-    /// Bytes a second from a node, and as many to it, if there is a limit.
+    /// Limit for each node in each direction, in bytes a second; `None` is unlimited.
     pub rate: Option<ByteSize>,
     /// The same for what is done in the background: repairing, promoting, replacing, draining.
     pub background_rate: Option<ByteSize>,
-    /// Seconds without an answer or a byte after which a node is given up: nobody waits for it
-    /// again, but it is tried now and then.
+    /// Seconds without an answer or a byte after which a node is given up. From then on, requests
+    /// do not wait for it, but it is tried again now and then.
     pub timeout: f64,
     /// How often a request that failed within `timeout` is repeated.
     pub retries: usize,
@@ -105,12 +105,13 @@ impl Default for WriteRules {
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Hedge {
-    /// Fraction of a node's answers that came sooner than the one that is waited for.
+    /// A second node is asked once an answer takes longer than this fraction of the node's earlier
+    /// answers.
     pub quantile: f64,
-    /// Milliseconds that are always waited for.
+    /// Least number of milliseconds to wait before a second node is asked.
     pub at_least: u64,
-    /// Number of additional requests, in percent of all, besides those that take the place of nodes
-    /// which were late or failed before.
+    /// Largest number of additional requests, in percent of all requests. Requests that replace
+    /// nodes which were late or failed before are not counted.
     pub most: f64,
 }
 
@@ -124,14 +125,14 @@ pub struct NodeEntry {
     /// Where it is: a folder, or a URI that begins with `fs:`, `s3:`, `webdav:`, `webdav+http:`,
     /// `sftp:`, `https:`, `http:` or `memory:`.
     pub uri: String,
-    /// Nodes of one domain may fail together.
+    /// The failure domain: nodes of one domain may fail together.
     domain: Option<String>,
-    /// Where credentials are: the beginning of environment variables' names, or a file.
+    /// Where the credentials are: the beginning of the names of environment variables, or a file.
     pub credentials: Option<String>,
-    /// Whether the node is to be emptied: nothing new goes there.
+    /// Whether the node is to be emptied. Nothing new is stored there.
     #[serde(default)]
     pub drained: bool,
-    /// What was found out about the node when it was added.
+    /// The abilities that were found when the node was added.
     pub abilities: Option<Abilities>,
 }
 
@@ -148,7 +149,8 @@ impl NodeEntry {
         }
     }
 
-    /// Returns the domain: nodes of one domain may fail together. A node without one is its own.
+    /// Returns the failure domain: nodes of one domain may fail together. A node without a stated
+    /// domain is a domain of its own.
     pub fn domain(&self) -> &str {
         self.domain.as_deref().unwrap_or(&self.name)
     }
@@ -182,7 +184,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Returns how long a node that does not answer is waited for.
+    /// Returns the time for which a request waits for a node that does not answer.
     pub fn timeout(&self) -> Duration {
         Duration::try_from_secs_f64(self.timeout).unwrap_or(Duration::MAX)
     }
@@ -223,7 +225,7 @@ impl Hedge {
     }
 }
 
-/// Fails with a message about parameters unless something holds.
+/// Fails with a message about parameters unless `holds` is true.
 fn require(holds: bool, message: impl FnOnce() -> String) -> Result<()> {
     if holds { Ok(()) } else { Err(Error::parameters(message())) }
 }
@@ -232,7 +234,7 @@ impl Config {
     /// Reads a volume file.
     ///
     /// # Errors
-    /// If the file cannot be read ([`ErrorKind::Io`]), is no volume file
+    /// If the file cannot be read ([`ErrorKind::Io`]), is not a volume file
     /// ([`ErrorKind::NotRecognised`]), or has a key or value that cannot be used
     /// ([`ErrorKind::Parameters`]). The message names the file, the line and the key.
     pub fn read(path: &Path) -> Result<Self> {
@@ -251,18 +253,19 @@ impl Config {
         })
     }
 
-    /// Takes the text of a volume file apart.
+    /// Parses the text of a volume file.
     ///
     /// # Errors
-    /// If a key is unknown or lacking, or if a value cannot be used. The message names the line and
-    /// the key, and says what may stand there; it shows no line, which may contain a password that
-    /// does not belong there.
+    /// If a key is unknown or missing, or if a value cannot be used. The message names the line and
+    /// the key, and says what is allowed there. It does not show the line itself, because the line
+    /// may contain a misplaced password.
     pub fn parse(text: &str) -> Result<Self> {
         let config: Self = toml::from_str(text).map_err(|error| located(text, &error))?;
         config.check().map(|()| config)
     }
 
-    /// Returns what a new volume file with these nodes would say, without writing it.
+    /// Returns the configuration that a new volume file with these nodes would have, without
+    /// writing the file.
     ///
     /// # Errors
     /// If a name or code cannot be used ([`ErrorKind::Parameters`]).
@@ -273,7 +276,7 @@ impl Config {
     /// Writes a new volume file, in which comments explain every key.
     ///
     /// # Errors
-    /// If there is such a file already ([`ErrorKind::Exists`]), if it cannot be written
+    /// If the file exists already ([`ErrorKind::Exists`]), if it cannot be written
     /// ([`ErrorKind::Io`]), or if a name or code cannot be used ([`ErrorKind::Parameters`]).
     pub fn init(path: &Path, name: &str, code: &str, nodes: &[NodeEntry]) -> Result<Self> {
         let shown = path.display();
@@ -327,13 +330,14 @@ impl Config {
     }
 }
 
-/// Whether a text has the key that every volume file has, be it otherwise right or wrong.
+/// Whether a text has the key that every volume file has. The rest of the text may be right or
+/// wrong.
 fn is_volume_file(text: &str) -> bool {
     let mut entries = text.lines().filter_map(|line| line.split_once('='));
     entries.any(|(key, _)| key.trim() == "id")
 }
 
-/// Names the line and the key of an error, but does not show the line.
+/// Returns an error that names the line and the key, but does not show the line.
 fn located(text: &str, error: &toml::de::Error) -> Error {
     let Some(before) = error.span().and_then(|span| text.get(..span.start)) else {
         return Error::parameters(error.message());
@@ -357,7 +361,7 @@ fn random_id() -> Result<String> {
 /// Returns the text of a new volume file.
 ///
 /// # Errors
-/// If there is no such code.
+/// If the code does not exist.
 fn template(name: &str, id: &str, code: &str, nodes: &[NodeEntry]) -> Result<String> {
     let spec: Spec =
         code.parse().map_err(|error| Error::parameters(format!("`code` {code:?}: {error}")))?;

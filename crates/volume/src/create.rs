@@ -1,4 +1,4 @@
-//! Making a volume: its file is written when its nodes have shown what they can do.
+//! Making a volume: its file is written once its nodes were probed.
 
 use std::path::Path;
 
@@ -9,12 +9,12 @@ use crate::config::{Config, NodeEntry};
 use crate::node::Probe;
 use crate::volume::Volume;
 
-/// Tries out the nodes of a new volume, which must be empty, and writes the volume file with what
-/// they can do. Returns what it says, and what was found out about each node. The nodes are not
-/// marked yet: [`Volume::mark_nodes`] does that.
+/// Probes the nodes of a new volume, which must be empty, and writes the volume file with their
+/// abilities. Returns the configuration and the probe of each node. The nodes are not marked yet:
+/// [`Volume::mark_nodes`] does that.
 ///
 /// # Errors
-/// If there is such a file already, two nodes are at one place, or a node has files
+/// If the file exists already, two nodes are at one place, or a node has files
 /// ([`ErrorKind::Exists`]), if the name, the code or a node cannot be used
 /// ([`ErrorKind::Parameters`]), if a node does not answer, or if the file cannot be written
 /// ([`ErrorKind::Io`]).

@@ -1,5 +1,5 @@
-//! Runs the protocol's machines: executes the actions of a step side by side, and tells the machine
-//! their answers.
+//! Runs the protocol's state machines: executes the actions of a step side by side, and hands their
+//! answers to the machine.
 
 use std::future::Future;
 use std::time::Duration;
@@ -18,11 +18,12 @@ const SURVEY_GRACE: Duration = Duration::from_millis(10);
 /// how long a survey waits if the answers of all nodes are wanted.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Age from which a survey no longer counts. Actions that rest on an older one are not executed,
-/// because marks of removed names and orphans are collected after a day.
+/// Age from which a survey is too old to rely on. Actions that rely on an older survey are not
+/// executed, because marks of removed names and orphans are collected after a day.
 const SURVEY_LASTS: Duration = Duration::from_secs(12 * 3600);
 
-/// Executes actions. What an action finds is taken in when it is done, by one thread at a time.
+/// Executes actions. The finding of an action is taken in when the action is done, by one thread at
+/// a time.
 #[async_trait]
 pub(crate) trait Hands: Send {
     /// What an action finds.
@@ -30,13 +31,13 @@ pub(crate) trait Hands: Send {
     /// The work of an action.
     type Work: Future<Output = Self::Finding> + Send;
 
-    /// Returns the work of one action. It is given what is known now.
+    /// Returns the future that executes one action, with what is known now.
     fn act(&mut self, action: Action) -> Self::Work;
 
-    /// Takes in what an action found. Returns the answer for the machine.
+    /// Takes in the finding of an action. Returns the answer for the machine.
     fn take(&mut self, action: Action, finding: Self::Finding) -> Answer;
 
-    /// Stores parts of one object on nodes, all of them at once. Returns an answer for each.
+    /// Stores parts of one object on nodes, all at the same time. Returns an answer for each.
     async fn store(&mut self, parts: &[(usize, NodeIndex)]) -> Vec<Answer>;
 
     /// Returns whether surveys wait for slow nodes although enough have answered.
@@ -74,8 +75,9 @@ fn fail<P: Procedure>(machine: &mut RunningMachine<P>, actions: &[Action]) -> Ve
     actions.iter().flat_map(failed).collect()
 }
 
-/// Whether a manifest was written after the survey ceased to count, because the machine was
-/// suspended meanwhile. Such a write confirms nothing: what it rests on may have been collected.
+/// Whether a manifest was written after its survey had become too old, because the machine was
+/// suspended meanwhile. Such a write does not count as a confirmation, because the parts that it
+/// relies on may have been collected.
 fn is_late(action: Action, surveyed: Since) -> bool {
     matches!(action.request, Request::WriteManifest(_)) && surveyed.elapsed() >= SURVEY_LASTS
 }
@@ -108,8 +110,8 @@ async fn step<P: Procedure>(
     next
 }
 
-/// Executes actions side by side. Once enough have answered, gives up those that take long.
-/// Returns the actions that follow.
+/// Executes actions side by side. Once enough nodes have answered, gives up the actions that take
+/// long. Returns the actions that follow.
 async fn run_together<P: Procedure>(
     machine: &mut RunningMachine<P>,
     actions: Vec<Action>,

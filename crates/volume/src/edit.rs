@@ -1,4 +1,5 @@
-//! Changing the list of nodes in a volume file, and nothing else in it: comments and layout stay.
+//! Changing the list of nodes in a volume file. Everything else, including comments and layout,
+//! stays.
 
 use std::fs;
 use std::io::Write as _;
@@ -17,8 +18,8 @@ use crate::stages::losses;
 
 /// A volume file that is being changed. Nothing is written before [`Edit::save`].
 ///
-/// The number of nodes that may be lost must never rise, or manifests that were written before
-/// would be looked for on too few nodes. So it is written down before the list grows.
+/// The number of nodes that may be lost must never rise. Otherwise readers would look for earlier
+/// manifests on too few nodes. So the number is written into the file before the list grows.
 #[derive(Debug)]
 pub struct Edit {
     path: PathBuf,
@@ -45,13 +46,13 @@ impl Edit {
         Ok(Self { path, base, before, document, config })
     }
 
-    /// Returns what the file says with the changes so far.
+    /// Returns the configuration with the changes so far.
     pub fn config(&self) -> &Config {
         &self.config
     }
 
-    /// Returns the folder to which relative folders are relative: that of the file or, if it was
-    /// given by a link, of the link, as for [`crate::Volume::open`].
+    /// Returns the folder that relative paths start from: the folder of the file or, if a link to
+    /// the file was given, the folder of the link, as for [`crate::Volume::open`].
     pub fn base(&self) -> &Path {
         &self.base
     }
@@ -59,8 +60,8 @@ impl Edit {
     /// Adds a node.
     ///
     /// # Errors
-    /// If there is a node of that name or at that place ([`ErrorKind::Exists`]), or if the name or
-    /// the URI cannot be used ([`ErrorKind::Parameters`]).
+    /// If a node of that name or at that place exists already ([`ErrorKind::Exists`]), or if the
+    /// name or the URI cannot be used ([`ErrorKind::Parameters`]).
     pub fn add(&mut self, node: &NodeEntry) -> Result<()> {
         let all = self.config.nodes.iter().chain([node]).map(|node| self.location(node));
         let mut places = Location::canonical(all.collect::<Result<_>>()?);
@@ -82,10 +83,10 @@ impl Edit {
         self.changed()
     }
 
-    /// Marks a node as one that is to be emptied. Returns whether it was none yet.
+    /// Marks a node as drained: it is to be emptied. Returns `false` if it was drained already.
     ///
     /// # Errors
-    /// If there is no such node, or if fewer nodes might be lost without it
+    /// If the node does not exist, or if fewer nodes could be lost without it
     /// ([`ErrorKind::Parameters`]).
     pub fn drain(&mut self, name: &str) -> Result<bool> {
         let at = self.position(name)?;
@@ -99,11 +100,11 @@ impl Edit {
         self.changed().map(|()| true)
     }
 
-    /// Takes a node out of the list. Whether it is empty is for the caller to know. Comments above
-    /// the node stay, but for those that stand directly above it.
+    /// Removes a node from the list. The caller must know that it is empty. Comments above the node
+    /// stay, except the comments directly above it.
     ///
     /// # Errors
-    /// If there is no such node, or if it is not drained ([`ErrorKind::Parameters`]).
+    /// If the node does not exist, or if it is not drained ([`ErrorKind::Parameters`]).
     pub fn remove(&mut self, name: &str) -> Result<()> {
         let at = self.position(name)?;
         if !self.config.nodes[at].drained {
@@ -117,7 +118,7 @@ impl Edit {
         self.changed()
     }
 
-    /// Puts comments above a node, or at the end of the file if there is no such node.
+    /// Puts comments above node number `at`, or at the end of the file if there is no such node.
     fn put_above(&mut self, at: usize, comments: &str) {
         let next = self.tables().ok().and_then(|tables| tables.get_mut(at));
         match next {
@@ -133,7 +134,8 @@ impl Edit {
         }
     }
 
-    /// Writes the file, whole under another name that then becomes its own. Its mode stays.
+    /// Writes the whole file under a temporary name, and then renames it to its own name. Its mode
+    /// stays.
     ///
     /// # Errors
     /// If somebody else changed it meanwhile ([`ErrorKind::Busy`]), or if it cannot be written
@@ -157,7 +159,7 @@ impl Edit {
         file.persist(&path).map(drop).map_err(|error| failed(error.error))
     }
 
-    /// Takes in the changed text, which is as any other volume file.
+    /// Parses and checks the changed text like any other volume file.
     fn changed(&mut self) -> Result<()> {
         self.config = Config::parse(&self.document.to_string())?;
         Ok(())
@@ -196,7 +198,7 @@ impl Edit {
         Ok(Code::new(&spec)?)
     }
 
-    /// Checks that as many nodes may be lost without a node as with it.
+    /// Checks that the number of nodes that may be lost stays the same without this node.
     fn expect_room_without(&self, name: &str) -> Result<()> {
         let (nodes, code) = (&self.config.nodes, self.code()?);
         let left = nodes.iter().filter(|node| !node.drained && node.name != name).count();
@@ -240,7 +242,7 @@ fn set(table: &mut Table, key: &str, value: Value) {
     }
 }
 
-/// Returns the error for a text that one parser of TOML takes and the other does not.
+/// Returns the error for a text that one TOML parser accepts and the other refuses.
 fn unparsable(error: toml_edit::TomlError) -> Error {
     Error::new(ErrorKind::Internal, format!("the volume file: {}", error.message()))
 }

@@ -1,5 +1,5 @@
 //! The files of one name on the nodes of a volume. Each call asks one node and returns what it
-//! found; nothing is remembered here.
+//! found. This type has no memory of earlier calls.
 
 use bytes::Bytes;
 use futures::StreamExt;
@@ -30,20 +30,20 @@ pub(crate) struct ManifestFile {
     pub manifest: Manifest,
     /// The manifest as it is stored.
     pub bytes: Bytes,
-    /// The object that it describes, if that is in shards.
+    /// The object that it describes, if the object is stored in shards.
     pub object: Option<ShardedObject>,
 }
 
-/// What a node has of the parts of an object.
+/// The parts of an object that a node has.
 #[derive(Debug, Default)]
 pub(crate) struct NodeParts {
     /// The parts that are whole.
     pub whole: Vec<usize>,
-    /// The parts that are there and not whole.
+    /// The parts that exist but are not whole.
     pub damaged: Vec<usize>,
     pub flaws: Vec<Flaw>,
     pub read_bytes: u64,
-    /// Why the node may have more, if it failed.
+    /// The error of the node, if it failed. Then it may have more parts.
     pub failure: Option<Error>,
 }
 
@@ -70,8 +70,8 @@ impl<'a> NameFiles<'a> {
         Ok(versions)
     }
 
-    /// Reads a manifest. The code of the object is taken from the header of its shards, by which
-    /// they are read and made; the manifest's field `code` is not used.
+    /// Reads a manifest. The code of the object is taken from the front header in the manifest,
+    /// because shards are read and made by it. The manifest's field `code` is not used.
     pub async fn read_manifest(self, node: NodeIndex, listed: Listed) -> Result<ManifestFile> {
         let path = self.name.manifest(&listed);
         let bytes = self.cluster.node(node).read(&path, None).await?;
@@ -127,7 +127,7 @@ impl<'a> NameFiles<'a> {
     ) -> Result<()> {
         self.cluster.expect_ready(node).await?;
         for (file, path, length) in self.list_parts(node, object.id).await? {
-            // Not every part of a later stage has its stage in the name.
+            // The file name of a part of a later stage does not always state the stage.
             let is_it = |&part: &usize| {
                 object.layout.part(part).shard == file.shard
                     && self.name.part(object.id, &object.layout.file_suffix(part)) == path
@@ -142,8 +142,8 @@ impl<'a> NameFiles<'a> {
                     found.damaged.push(part);
                     self.flaw(node, Some(file.shard), error.message()).add_to(&mut found.flaws);
                     if is_deep && object.file_bytes(part) == Some(length) {
-                        // A node that cannot even tell its length has failed; its parts may be
-                        // whole.
+                        // A node that cannot even tell the file's length has failed. Its parts may
+                        // be whole.
                         self.cluster.node(node).stat(&path).await?;
                     }
                 }
@@ -194,8 +194,9 @@ impl<'a> NameFiles<'a> {
         }
     }
 
-    /// Reads a part completely, from the disk where that is on this machine, and checks that all of
-    /// it is as it was written. Returns the number of bytes that were read.
+    /// Reads a part completely, and checks that all of it is as it was written. A part on this
+    /// machine is read from the disk, not from the system's cache. Returns the number of bytes that
+    /// were read.
     pub async fn check(self, node: NodeIndex, object: &ShardedObject, part: usize) -> Result<u64> {
         let place = self.place(node, object, part);
         place.node.forget_cached(&place.path).await;
@@ -224,7 +225,7 @@ impl<'a> NameFiles<'a> {
             && place.node.stat(&place.path).await.is_ok()
     }
 
-    /// Makes parts of an object from those that are at `places`, and stores each on a node.
+    /// Makes parts of an object from the parts at `places`, and stores each on a node.
     pub async fn rebuild(
         self,
         object: &ShardedObject,
@@ -247,8 +248,8 @@ impl<'a> NameFiles<'a> {
     }
 }
 
-/// Deletes everything that a node has of an object: what is in the folder of its parts, its
-/// heartbeat, hints and claim.
+/// Deletes everything that a node has of an object: the folder of its parts, its heartbeat, its
+/// hints and its claim.
 pub(crate) async fn delete_object(
     storage: &dyn Node,
     object: ObjectId,
@@ -265,8 +266,8 @@ pub(crate) async fn delete_object(
     let deleted = join_all(paths.iter().map(|path| storage.delete(path))).await;
     deleted.into_iter().collect::<Result<()>>()?;
     if has_folder {
-        // An empty folder does no harm. Nobody stores in this one any more, because each put draws
-        // an id of its own.
+        // An empty folder that stays does no harm. Later puts do not use this folder, because each
+        // put draws a new id.
         let _ = storage.delete_folder(folder).await;
     }
     Ok(())

@@ -28,7 +28,7 @@ pub(crate) struct FindJob<'a> {
     pub options: GetOptions,
 }
 
-/// What a survey showed.
+/// The result of a survey.
 struct SurveyFinding {
     listed: Listed,
     /// The nodes that showed the manifest.
@@ -38,7 +38,8 @@ struct SurveyFinding {
 }
 
 impl<'a> FindJob<'a> {
-    /// Prepares to find the newest version, and nothing if that is not sure.
+    /// Prepares to find the newest version. The job fails if it is not sure which version is the
+    /// newest.
     pub fn of(cluster: &'a Cluster, name: &'a ObjectName) -> Self {
         Self { files: NameFiles { cluster, name }, options: GetOptions::default() }
     }
@@ -50,8 +51,8 @@ impl<'a> FindJob<'a> {
             if let Some(file) = self.read_manifest(&mut survey).await {
                 return self.open(file, survey);
             }
-            // Another version may have replaced it after the survey. If it still counts in the next
-            // survey, it is damaged or out of reach.
+            // Another version may have replaced this one after the survey. If this one is still the
+            // newest in the next survey, it is damaged or out of reach.
             if unread.replace(survey.listed) == Some(survey.listed) {
                 return Err(self.unreadable(&survey).await);
             }
@@ -90,9 +91,9 @@ impl<'a> FindJob<'a> {
         }
     }
 
-    /// Reads the manifest from one of the nodes that are known to have it. If none of these can be
-    /// read, asks the nodes that the survey did not wait for. While a node is slow to answer, the
-    /// next one is asked as well.
+    /// Reads the manifest from one of the nodes that are known to have it. If it can be read from
+    /// none of them, asks the nodes that the survey did not wait for. While a node is slow to
+    /// answer, asks the next one as well.
     async fn read_manifest(&self, survey: &mut SurveyFinding) -> Option<ManifestFile> {
         let SurveyFinding { listed, holders, flaws, .. } = survey;
         let others = self.files.cluster.nodes().filter(|node| !holders.contains(node));
@@ -129,8 +130,8 @@ impl<'a> FindJob<'a> {
         self.files.read_manifest(node, listed).await.map(Some)
     }
 
-    /// Returns why a version's manifest can be read whole from no node: all copies are damaged,
-    /// they are gone, or a node does not answer.
+    /// Returns the reason why a version's manifest cannot be read whole from any node: all copies
+    /// are damaged, they are gone, or a node does not answer.
     async fn unreadable(&self, survey: &SurveyFinding) -> Error {
         let (NameFiles { cluster, name }, flaws) = (self.files, told(&survey.flaws));
         let path = name.manifest(&survey.listed);
@@ -209,7 +210,7 @@ fn receive(
 
 /// Looks on all nodes for the shards of an object, because too few were where they should be. If a
 /// shard could not be read from one node and another node has a copy, takes that copy. Also returns
-/// what went wrong, if a node did not answer: it may have what is missing.
+/// the flaws of nodes that did not answer, because they may have the missing shards.
 pub(crate) async fn look_everywhere(
     cluster: &Cluster,
     object: FoundObject,
@@ -232,8 +233,8 @@ pub(crate) async fn look_everywhere(
     (FoundObject { content, ..object }, silent)
 }
 
-/// Whether a survey shows surely that the name means another version by now, or nothing. Also
-/// returns what went wrong on nodes.
+/// Whether a survey shows for certain that the name was removed, or means another version by now.
+/// Also returns what went wrong on nodes.
 pub(crate) async fn is_replaced(files: NameFiles<'_>, version: Version) -> (bool, Vec<Flaw>) {
     let mut hands = NameHands::new(files.cluster, files.name);
     let outcome = drive(Get::again(files.cluster.quorum, version), &mut hands).await.0;
@@ -254,7 +255,7 @@ pub(crate) async fn find_piece(
     match FindJob::of(cluster, &name).run().await {
         Ok(found) if is_it(&found) => Ok(found),
         Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
-        // Pieces go when their object is replaced or removed.
+        // Pieces are removed when their object is replaced or removed.
         _ => {
             let files = NameFiles { cluster, name: object.name() };
             let (is_replaced, _) = is_replaced(files, object.listed().version).await;
@@ -267,13 +268,14 @@ pub(crate) async fn find_piece(
     }
 }
 
-/// Returns the error that an object was replaced or removed while it was read.
+/// Returns the error for an object that was replaced or removed while it was read.
 pub(crate) fn replaced(name: &ObjectName) -> Error {
     let message = format!("{name} was replaced or removed while it was read; read it again");
     Error::new(ErrorKind::Busy, message)
 }
 
-/// Returns the error that work on an object was begun anew too often.
+/// Returns the error for an object that was replaced so often that the work on it could not be
+/// finished.
 pub(crate) fn keeps_changing(name: &ObjectName) -> Error {
     Error::new(ErrorKind::Busy, format!("{name}: other processes keep replacing it"))
 }

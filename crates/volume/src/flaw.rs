@@ -1,8 +1,8 @@
-//! What was wrong on nodes, as reports and messages tell it.
+//! Problems on nodes, in the form in which reports and messages show them.
 
 use std::fmt;
 
-/// Something that was wrong on a node.
+/// A problem on a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Flaw {
@@ -50,10 +50,10 @@ impl Flaw {
     }
 }
 
-/// Returns the first flaws of a list for a message. The others would make it unreadable.
+/// Returns the first flaws of a list for a message. More of them would make the message unreadable.
 pub(crate) fn told(flaws: &[Flaw]) -> String {
     let mut flaws: Vec<&Flaw> = flaws.iter().collect();
-    // Nodes answer in any order.
+    // Sorted, because nodes answer in any order.
     flaws.sort_by(|one, other| one.node.cmp(&other.node));
     let told: Vec<String> = flaws.into_iter().take(8).map(Flaw::to_string).collect();
     told.join("; ")

@@ -35,7 +35,7 @@ pub(crate) enum ObjectBytes {
         /// The name of the node of each part.
         nodes: Vec<Option<String>>,
     },
-    /// In other objects, one after the other.
+    /// In other objects. Their bytes follow one another.
     Pieces {
         upload: String,
         pieces: Vec<Piece>,
@@ -46,13 +46,13 @@ pub(crate) enum ObjectBytes {
 #[derive(Debug, Clone, Copy, Default)]
 #[non_exhaustive]
 pub struct GetOptions {
-    /// Takes the newest version that was found, even if too few nodes answered to be sure that it
+    /// Accepts the newest version that was found, even if too few nodes answered to be sure that it
     /// is the newest.
     pub allow_stale: bool,
 }
 
 impl GetOptions {
-    /// Sets whether the newest version that was found is taken although it may not be the newest.
+    /// Sets whether the newest version that was found is accepted although a newer one may exist.
     pub fn allow_stale(self, allow_stale: bool) -> Self {
         Self { allow_stale }
     }
@@ -76,7 +76,7 @@ impl FoundObject {
         }
     }
 
-    /// Takes in what reading found wrong.
+    /// Adds the flaws that reading found.
     pub(crate) fn note_flaws(&mut self) {
         let ObjectBytes::Shards { receiver, nodes } = &self.content else { return };
         for (part, message) in receiver.flaws() {
@@ -110,7 +110,7 @@ impl FoundObject {
         self.manifest.content.as_ref()
     }
 
-    /// Returns the pieces that the object consists of, if it does.
+    /// Returns the pieces of the object, if it is stored in pieces.
     pub fn pieces(&self) -> Option<&[Piece]> {
         match &self.content {
             ObjectBytes::Pieces { pieces, .. } => Some(pieces),
@@ -118,7 +118,8 @@ impl FoundObject {
         }
     }
 
-    /// Returns the names of the objects that the pieces are; none of an object that is in one.
+    /// Returns the names of the pieces, which are objects themselves. The list is empty if the
+    /// object is not in pieces.
     pub fn piece_names(&self) -> Vec<ObjectName> {
         let (upload, pieces) = self.upload().zip(self.pieces()).unwrap_or_default();
         pieces.iter().filter_map(|piece| names::piece(upload, piece.number).ok()).collect()
@@ -132,7 +133,7 @@ impl FoundObject {
         }
     }
 
-    /// Returns what programs have noted about the object.
+    /// Returns the notes that programs have attached to the object.
     pub fn notes(&self) -> &Notes {
         static NONE: Notes = Notes::new();
         self.content().map_or(&NONE, |content| &content.notes)

@@ -77,7 +77,7 @@ impl ReadJob<'_> {
         let left = VecDeque::from([range]);
         let mut copy = CopyJob { sink, digest, left, progress: self.progress };
         match copy.run(&self.object).await {
-            // The shards may have moved. What was written already is right, and stays.
+            // The shards may have moved. The bytes that are written already are right, and stay.
             Err(error) if error.kind() == ErrorKind::TooFewShards => {
                 let silent;
                 (self.object, silent) = look_everywhere(self.cluster, self.object).await;
@@ -94,8 +94,8 @@ impl ReadJob<'_> {
         Ok(self.object)
     }
 
-    /// Copies bytes of an object in pieces, from one piece after the other. A piece that is copied
-    /// whole is compared with its digest.
+    /// Copies bytes of an object in pieces, one piece after the other. The digest of a piece that
+    /// is copied whole is checked.
     async fn copy_pieces(
         mut self,
         range: Range<u64>,
@@ -131,8 +131,8 @@ impl ReadJob<'_> {
         Err(Error::new(ErrorKind::DigestMismatch, message))
     }
 
-    /// Returns the reason why shards are gone: `error`, with the flaws of `silent` if a node did
-    /// not answer, or an error which says that another version has replaced the object.
+    /// Returns the reason why shards are missing. If another version has replaced the object, the
+    /// error says so. Otherwise it is `error`, with the flaws in `silent` if a node did not answer.
     async fn gone(&self, error: Error, silent: Vec<Flaw>) -> Error {
         if error.kind() != ErrorKind::TooFewShards {
             return error;
@@ -198,21 +198,21 @@ impl ByteSink<'_> {
     }
 }
 
-/// Something that other threads use for moments.
+/// A value that other threads use for short moments.
 struct SharedValue<T> {
     value: Arc<T>,
-    /// Tells that a thread no longer uses it.
+    /// Signals that a thread no longer uses the value.
     returned: Arc<Notify>,
 }
 
-/// What a thread has of something shared: it may be gone, and a thread that hangs on a folder does
-/// not keep it.
+/// A thread's reference to a shared value. The value may be gone already: a thread that hangs on a
+/// folder does not keep it alive.
 struct Borrowed<T> {
     value: Weak<T>,
     returned: Arc<Notify>,
 }
 
-/// Something shared, as long as a thread uses it.
+/// A shared value while a thread uses it.
 struct InUse<'a, T> {
     value: Option<Arc<T>>,
     returned: &'a Notify,
@@ -236,7 +236,7 @@ impl<T> SharedValue<T> {
                 Ok(value) => return value,
                 Err(again) => shared = again,
             }
-            // What is returned in between is noticed, too.
+            // A return in between is noticed, too.
             self.returned.notified().await;
         }
     }
@@ -316,10 +316,10 @@ impl CopyJob<'_, '_> {
     }
 }
 
-/// Number of transmission units that have come and wait to be written.
+/// Number of transmission units that have arrived and wait to be written.
 const AHEAD: usize = 1;
 
-/// Reads bytes in a task of its own, so that reading goes on while earlier bytes are written. The
+/// Reads bytes in a separate task, so that reading goes on while earlier bytes are written. The
 /// task ends when the receiver is dropped.
 pub(crate) fn ahead(mut bytes: BoxStream<'static, Result<Pieces>>) -> Receiving<Result<Pieces>> {
     let (line, received) = channel(AHEAD);

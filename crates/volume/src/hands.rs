@@ -19,7 +19,7 @@ use crate::protocol::{
 use crate::stages::stage_ends;
 use crate::transfer::ShardedObject;
 
-/// What the requests of a job found out about a name.
+/// The findings of a job's requests about a name.
 #[derive(Debug, Default)]
 pub(crate) struct NameLog {
     /// The nodes that have each part whole.
@@ -35,7 +35,7 @@ impl NameLog {
         flaw.add_to(&mut self.flaws);
     }
 
-    /// Takes in what a node has. Returns its whole parts, or `None` if the node failed.
+    /// Records the parts that a node has. Returns its whole parts, or `None` if the node failed.
     pub fn take(
         &mut self,
         files: NameFiles<'_>,
@@ -53,20 +53,20 @@ impl NameLog {
         None
     }
 
-    /// Takes in what each node has. Returns the number of nodes that failed.
+    /// Records the parts that each node has. Returns the number of nodes that failed.
     pub fn take_all(&mut self, files: NameFiles<'_>, found: Vec<NodeParts>) -> usize {
         let taken = files.cluster.nodes().zip(found).map(|(node, it)| self.take(files, node, it));
         taken.filter(Option::is_none).count()
     }
 
-    /// Takes in that a node has a part whole.
+    /// Records that a node has a whole part.
     pub fn stored(&mut self, part: usize, node: NodeIndex) {
         self.damaged.remove(PartIndex(part), node);
         self.whole.add(PartIndex(part), node);
     }
 }
 
-/// Executes actions about one name, and keeps what they found.
+/// Executes actions about one name, and keeps their findings.
 #[derive(Debug)]
 pub(crate) struct NameHands<'a> {
     pub files: NameFiles<'a>,
@@ -89,7 +89,7 @@ pub(crate) enum ActionFinding {
     Versions(Vec<Listed>),
     Manifest(Box<ManifestFile>),
     Parts(NodeParts),
-    /// A shard, and the number of its bytes if it is whole, or what is wrong with it.
+    /// A shard that was checked: its number of bytes if it is whole, or what is wrong with it.
     Check(usize, Result<u64>),
     Done,
 }
@@ -242,7 +242,7 @@ impl<'a> Hands for NameHands<'a> {
         }
     }
 
-    /// Makes parts from others and stores them on those nodes that bear the volume's mark.
+    /// Makes parts from others and stores them on the nodes that bear the volume's mark.
     async fn store(&mut self, parts: &[(usize, NodeIndex)]) -> Vec<Answer> {
         let cluster = self.files.cluster;
         let ready = join_all(parts.iter().map(|&(_, node)| cluster.writable(node))).await;

@@ -1,5 +1,5 @@
-//! The heartbeat of a long put: a file on the nodes that keeps others from collecting what the put
-//! has stored.
+//! The heartbeat of a long put: a file on the nodes that keeps other processes from removing what
+//! the put has stored.
 
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -37,10 +37,10 @@ impl<'a> Heartbeat<'a> {
         Self { cluster, pulse: Arc::clone(pulse), path, unfinished: Unfinished::begin() }
     }
 
-    /// Does some work while the heartbeat is renewed, and removes its files.
+    /// Runs `work` while the heartbeat is renewed, and then removes the files of the heartbeat.
     ///
     /// # Errors
-    /// If the work fails, or if too few nodes took the heartbeat for [`PULSELESS`].
+    /// If the work fails, or if too few nodes have accepted the heartbeat for [`PULSELESS`].
     pub async fn hold<T>(self, work: impl Future<Output = Result<T>>) -> Result<T> {
         let done = tokio::select! {
         biased;
@@ -74,7 +74,7 @@ impl<'a> Heartbeat<'a> {
         }
     }
 
-    /// Returns what removes the files from all nodes that answer, if there may be any.
+    /// Returns the future that removes the files from all nodes that answer, if any may exist.
     fn removal(&self) -> Option<impl Future<Output = ()> + Send + use<>> {
         let nodes = self.cluster.nodes().map(|node| Arc::clone(self.cluster.node(node)));
         let (nodes, path): (Vec<Arc<dyn Node>>, _) = (nodes.collect(), self.path.clone());
@@ -148,8 +148,8 @@ mod tests {
         assert!(pulse.expect().is_ok());
     }
 
-    /// A source that says when it is asked for more, and then gives none until the other end of its
-    /// line is gone.
+    /// A source that signals when it is read, and then blocks until the other end of its channel is
+    /// dropped.
     struct Stalled(Arc<AtomicBool>, std::sync::mpsc::Receiver<()>);
 
     impl Read for Stalled {
@@ -160,7 +160,7 @@ mod tests {
         }
     }
 
-    /// Lets other tasks run until something holds.
+    /// Lets other tasks run until `holds` returns true.
     async fn until(holds: impl AsyncFn() -> bool) {
         let begun = std::time::Instant::now();
         while !holds().await {

@@ -1,4 +1,4 @@
-//! Hints: small files on all nodes that tell which objects wait for something, and since when.
+//! Hints: small files on all nodes that state which objects wait for work, and since when.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use crate::protocol::NodeIndex;
 /// Number of hints that are read from a node side by side.
 const AT_ONCE: usize = 16;
 
-/// Objects that wait for something.
+/// Objects that wait for work.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct Waiting {
@@ -36,7 +36,7 @@ pub(crate) struct FolderHints<'a> {
 }
 
 impl<'a> FolderHints<'a> {
-    /// The hints about objects of which something is not where it belongs.
+    /// The hints about objects with misplaced files.
     pub fn owed(cluster: &'a Cluster) -> Self {
         Self { cluster, folder: names::OWED }
     }
@@ -54,7 +54,7 @@ impl<'a> FolderHints<'a> {
             let storage = self.cluster.writable(node).await?;
             storage.write(&path, text.clone().into(), Mode::Create).await
         };
-        // Where the hint cannot be written, repair still finds the object.
+        // If the hint cannot be written, repair still finds the object.
         let _: Vec<Result<()>> = join_all(self.cluster.nodes().map(write)).await;
     }
 
@@ -69,7 +69,7 @@ impl<'a> FolderHints<'a> {
         let lists = join_all(nodes.iter().map(|&node| self.read(node))).await;
         let mut hints: BTreeMap<ObjectId, (u64, ObjectName)> = BTreeMap::new();
         for (object, hint) in lists.into_iter().flatten().flatten() {
-            // A node that was told later knows a later time.
+            // A node that got the hint later states a later time.
             hints.entry(object).and_modify(|known| known.0 = known.0.min(hint.0)).or_insert(hint);
         }
         let mut hints: Vec<(u64, ObjectName)> = hints.into_values().collect();
@@ -92,7 +92,7 @@ impl<'a> FolderHints<'a> {
         let read = async |object: ObjectId| {
             let text = match storage.read(&names::mark(self.folder, object), None).await {
                 Ok(text) => text,
-                // Somebody has just done what it hinted at, or it is damaged. The others count.
+                // The work was just done, or the hint is damaged. The other nodes' hints count.
                 Err(_) => return None,
             };
             parse(&String::from_utf8_lossy(&text)).map(|hint| (object, hint))
@@ -102,12 +102,12 @@ impl<'a> FolderHints<'a> {
     }
 }
 
-/// Returns what a hint says that is left now.
+/// Returns the text of a hint that is written now.
 pub(crate) fn text(name: &ObjectName) -> String {
     format!("{} {name}\n", now())
 }
 
-/// Reads what a hint says: since when an object waits, and its name, which may end in white space.
+/// Parses a hint: since when an object waits, and its name, which may end in white space.
 fn parse(text: &str) -> Option<(u64, ObjectName)> {
     let (since, name) = text.strip_suffix('\n')?.split_once(' ')?;
     Some((since.parse().ok()?, ObjectName::new(name).ok()?))

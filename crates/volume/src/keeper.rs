@@ -1,5 +1,5 @@
-//! Keeping a volume whole while it is in use: what is owed is repaired, later stages are added, and
-//! remains are removed. Several processes may do this for one volume at the same time: repairs
+//! Keeping a volume whole while it is in use: owed objects are repaired, later stages are added,
+//! and remains are removed. Several processes may do this for one volume at the same time: repairs
 //! only add what is missing, and promotions are claimed.
 
 use std::future::Future;
@@ -14,11 +14,11 @@ use crate::volume::Volume;
 /// How often a volume is looked after.
 #[derive(Debug, Clone, Copy)]
 pub struct Upkeep {
-    /// Time between two looks at what is owed and what waits for promotion.
+    /// Time between two rounds of repairing owed objects and promoting objects that wait for it.
     pub look: Duration,
     /// Time between two removals of remains.
     pub collect: Duration,
-    /// Time between two looks through all blocks.
+    /// Time between two scrubs, which read all blocks.
     pub scrub: Duration,
 }
 
@@ -35,12 +35,12 @@ impl Default for Upkeep {
 /// Looks after a volume.
 struct Keeper<'v> {
     volume: &'v Volume,
-    /// Is told what failed, and with which error.
+    /// Called with the work that failed, and the error.
     told: &'v (dyn Fn(&str, &Error) + Send + Sync),
 }
 
-/// Looks after a volume until this is dropped. `told` is called with what could not be done, such
-/// as `repairing a/b`, and with the error. It is done again at the next look.
+/// Looks after a volume until this future is dropped. `told` is called with the work that failed,
+/// such as `repairing a/b`, and with the error. The work is tried again in the next round.
 pub async fn keep(volume: &Volume, upkeep: Upkeep, told: &(dyn Fn(&str, &Error) + Send + Sync)) {
     let keeper = Keeper { volume, told };
     futures::join!(
@@ -50,7 +50,7 @@ pub async fn keep(volume: &Volume, upkeep: Upkeep, told: &(dyn Fn(&str, &Error) 
     );
 }
 
-/// Does something after each period, for ever.
+/// Runs `act` after each period, for ever.
 async fn every<F: Future<Output = ()>>(period: Duration, act: impl Fn() -> F) {
     let mut ticks: Interval = interval_at(Instant::now() + period, period);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -61,7 +61,7 @@ async fn every<F: Future<Output = ()>>(period: Duration, act: impl Fn() -> F) {
 }
 
 impl Keeper<'_> {
-    /// Repairs what is owed, and promotes what waits for it, the oldest first.
+    /// Repairs owed objects, and promotes objects that wait for it, the oldest first.
     async fn look(&self) {
         let status = match self.volume.status().await {
             Ok(status) => status,
@@ -75,7 +75,7 @@ impl Keeper<'_> {
         }
     }
 
-    /// Reads all blocks and repairs what is wrong, unless that was done lately.
+    /// Reads all blocks and repairs damage, unless that was done lately.
     async fn scrub(&self, every: Duration) {
         let status = self.volume.scrub_status().await;
         let last = status.last.as_ref().map_or(0, |pass| pass.ended);
@@ -91,7 +91,7 @@ impl Keeper<'_> {
         }
     }
 
-    /// Tells what failed. That somebody else was faster is no failure.
+    /// Reports a failure. If another process was faster, nothing is reported.
     fn note<T>(&self, doing: &str, done: Result<T>) {
         if let Err(error) = done
             && !matches!(error.kind(), ErrorKind::Busy | ErrorKind::NotFound)

@@ -1,13 +1,13 @@
 //! Volumes: erasure-coded objects over disks, hosts and buckets.
 //!
 //! A *volume* keeps objects on *nodes*. A node is any place that stores files under names: a
-//! directory, a bucket, a folder of another host. It runs no program of ours. An object is cut into
-//! the shards of an erasure code, each of which is a shard file like those of [`paritas_shards`],
-//! and every shard goes to a node of its own. A small *manifest*, written last, makes the object
+//! directory, a bucket, a folder of another host. No program of Paritas runs on it. An object is
+//! cut into the shards of an erasure code. Each shard is a shard file like those of
+//! [`paritas_shards`], and goes to its own node. A small *manifest*, written last, makes the object
 //! visible.
 //!
-//! Everything that decides whether data survive is in `protocol`, as state machines without input
-//! and output, which a test explores exhaustively. [`node`] is the one door to storage.
+//! Everything that decides whether data survive is in `protocol`: state machines without input and
+//! output, which a test explores exhaustively. All access to storage goes through [`node`].
 
 pub mod config;
 pub mod node;

@@ -21,14 +21,15 @@ pub struct Listing {
     pub objects: BTreeMap<ObjectName, Listed>,
     /// The nodes that did not answer.
     pub flaws: Vec<Flaw>,
-    /// Whether enough nodes answered to be sure that nothing is missing.
+    /// Whether enough nodes answered to be sure that the list is complete.
     pub is_sure: bool,
 }
 
 /// All versions that any node has.
 #[derive(Debug, Default)]
 pub(crate) struct Versions {
-    /// For each name, its versions, each with the number of nodes that have it and are not drained.
+    /// For each name, its versions. The number counts the nodes that have the version and are not
+    /// drained.
     pub names: BTreeMap<ObjectName, BTreeMap<Listed, usize>>,
     pub answered: usize,
     pub flaws: Vec<Flaw>,
@@ -56,8 +57,9 @@ pub(crate) struct ListJob<'a> {
 }
 
 impl ListJob<'_> {
-    /// Lists the objects, those of the volume itself only if the prefix asks for them. Too few
-    /// answers are an error, unless `options` allow stale ones and at least one node answered.
+    /// Lists the objects. The volume's own objects are listed only if the prefix asks for them. Too
+    /// few answers are an error, unless `options` allow stale answers and at least one node
+    /// answered.
     pub async fn run(self, options: GetOptions) -> Result<Listing> {
         let found = self.look().await;
         let is_sure = found.answered >= self.cluster.quorum.to_read();
@@ -83,7 +85,7 @@ impl ListJob<'_> {
         }
     }
 
-    /// Lists what the nodes that answer have.
+    /// Lists the versions on the nodes that answer.
     async fn look(self) -> Versions {
         let (cluster, folder) = (self.cluster, names::folder_above(self.prefix));
         let lists = cluster.nodes().map(|node| manifests(cluster, node, &folder));
@@ -111,7 +113,7 @@ impl ListJob<'_> {
         found
     }
 
-    /// Takes in a version that a node has, if its name begins with the prefix.
+    /// Records a version that a node has, if its name begins with the prefix.
     fn add(self, found: &mut Versions, name: ObjectName, listed: Listed, node: NodeIndex) {
         if name.as_str().starts_with(self.prefix) {
             let versions = found.names.entry(name).or_default();

@@ -1,4 +1,4 @@
-//! Manifests: the small files that say what a name means.
+//! Manifests: the small files that state the content of a name.
 //!
 //! A manifest is one line of JSON, and a line with the BLAKE3 of the first (of its bytes without
 //! the line feed), so that an operator can read it and a program sees damage:
@@ -8,12 +8,12 @@
 //! 8d0b…
 //! ```
 //!
-//! It is never changed. What its path says it says again, and a manifest that contradicts its path
-//! is refused. Where the shards are is only a hint in it: shards describe themselves and are found
-//! by listing their folder, so repair need not write manifests.
+//! A manifest is never changed. It repeats what its path states, and a manifest that contradicts
+//! its path is refused. The places of the shards are only hints: shards describe themselves and are
+//! found by listing their folder, so repair does not have to rewrite manifests.
 //!
-//! A manifest has format 1 if format 1 can say it. Format 2 adds notes, which programs have made
-//! about the object, and objects in pieces ([`Body::Pieces`]).
+//! A manifest has format 1 if format 1 can express it. Format 2 adds notes, which programs have
+//! made about the object, and objects in pieces ([`Body::Pieces`]).
 
 use std::collections::BTreeMap;
 
@@ -28,19 +28,19 @@ use crate::names::ObjectName;
 use crate::node::MOST_WHOLE;
 use crate::protocol::{Listed, Version, VersionKind};
 
-/// The formats that are read. The first says everything but notes and pieces.
+/// The formats that can be read. The first can express everything but notes and pieces.
 const FORMATS: [u32; 2] = [1, 2];
-/// The most bytes of a manifest's file, which is read whole.
+/// Largest size of a manifest's file, in bytes. It is read whole.
 pub const MOST_BYTES: usize = MOST_WHOLE as usize;
-/// The most bytes of an object that stands in its manifest.
+/// Largest size of an object that is stored in its manifest, in bytes.
 pub const MOST_INLINE: usize = 1 << 20;
-/// The most shards whose nodes a manifest names.
+/// Largest number of shards for which a manifest names the nodes.
 const MOST_PLACES: usize = 4096;
-/// The most bytes of a node's name, a volume's id, or a code's spec.
+/// Largest number of bytes of a node's name, a volume's id, or a code's spec.
 const MOST_TEXT: usize = 255;
-/// The most pieces of an object.
+/// Largest number of pieces of an object.
 pub(crate) const MOST_PIECES: usize = 10_000;
-/// The most bytes of all notes about an object, with their names.
+/// Largest number of bytes of all notes about an object, including their names.
 const MOST_NOTES: usize = 16 << 10;
 /// The context that separates digests of objects in pieces from all other uses of BLAKE3.
 const PIECES_CONTEXT: &str = "Paritas: an object in pieces";
@@ -48,14 +48,14 @@ const PIECES_CONTEXT: &str = "Paritas: an object in pieces";
 const MOST_MODE: u32 = 0o7777;
 const NANOSECONDS: u32 = 1_000_000_000;
 
-/// What a name means in one version.
+/// The content of one version of a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Manifest {
     /// The id of the volume.
     pub volume: String,
     /// The name.
     pub name: ObjectName,
-    /// What the manifest's path says as well: version, kind and length.
+    /// Version, kind and length, which the manifest's path states, too.
     pub listed: Listed,
     /// The object; `None` in the mark of a removed name.
     pub content: Option<Content>,
@@ -63,11 +63,11 @@ pub struct Manifest {
     pub created: u64,
 }
 
-/// What programs have noted about an object, such as its type. The volume keeps it and does not
-/// read it.
+/// Notes that programs have attached to an object, such as its type. The volume keeps them, and
+/// does not interpret them.
 pub type Notes = BTreeMap<String, String>;
 
-/// What a manifest says of an object.
+/// The description of an object in its manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Content {
     /// The BLAKE3 of the object's bytes; of an object in pieces, [`digest_of_pieces`].
@@ -78,7 +78,7 @@ pub struct Content {
     pub mode: Option<u32>,
     /// When the source last changed, if known.
     pub modified: Option<Timestamp>,
-    /// What programs have noted about the object.
+    /// Notes that programs have attached to the object.
     pub notes: Notes,
 }
 
@@ -89,14 +89,14 @@ pub enum Body {
     Shards {
         /// The spec of the code.
         code: String,
-        /// The front header of part 0, so that a reader need not ask a shard for it.
+        /// The front header of part 0, so that a reader does not have to read it from a shard.
         header: Vec<u8>,
-        /// The names of the nodes that the parts were written to, by part: a hint.
+        /// The names of the nodes that the parts were written to, by part. They are only a hint.
         placement: Vec<String>,
     },
     /// In the manifest itself.
     Inline(Vec<u8>),
-    /// In other objects of the volume, one after the other.
+    /// In other objects of the volume, whose bytes follow one another.
     Pieces {
         /// The id of the upload that stored them. Their names follow from it ([`crate::names`]).
         upload: String,
@@ -105,7 +105,7 @@ pub enum Body {
     },
 }
 
-/// A piece of an object: another object, which nobody changes.
+/// A piece of an object: another object, which is never changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Piece {
     /// The number of the piece in its upload. Numbers ascend, and some may be left out.
@@ -162,7 +162,7 @@ struct Fields {
     notes: Notes,
 }
 
-/// The field that tells how to read the others.
+/// The field that says how to read the other fields.
 #[derive(Deserialize)]
 struct FormatField {
     format: u32,
@@ -181,7 +181,7 @@ impl Manifest {
     /// manifest's ([`ErrorKind::Parameters`]).
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         let unusable = |flaw: String| Error::parameters(format!("{}: {flaw}", self.name));
-        // No listing would show it, so nobody would find the version.
+        // A listing would not show such a path, so no reader would find the version.
         let path = self.path();
         if self.name.version(&path) != Some(self.listed) {
             return Err(unusable(format!("no manifest may have the path {path}")));
@@ -230,7 +230,7 @@ impl Manifest {
 }
 
 impl Fields {
-    /// Takes in what a manifest says of an object.
+    /// Fills in the fields that describe the object.
     fn describe(&mut self, content: &Content) {
         self.digest = Some(content.digest.to_string());
         self.mode = content.mode;
@@ -255,7 +255,7 @@ impl Fields {
     }
 }
 
-/// A reason why bytes are no manifest.
+/// The reason why bytes are not a manifest.
 type ManifestFlaw = String;
 
 fn read(bytes: &[u8]) -> Result<Manifest, ManifestFlaw> {

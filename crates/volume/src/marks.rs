@@ -1,4 +1,4 @@
-//! The marks by which nodes show that they are nodes of a volume.
+//! The marks that identify nodes of a volume.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,21 +9,22 @@ use tokio::time::Instant;
 
 use crate::node::Node;
 
-/// How long a node counts as one of the volume after its mark was seen. A disk may be unmounted
-/// while a program goes on using the volume, and the empty folder in its place has no mark.
+/// Time for which a node counts as marked after its mark was seen. A disk may be unmounted while a
+/// program goes on using the volume, and the empty folder in its place has no mark.
 const MARKED_FOR: Duration = Duration::from_secs(2);
 
 /// When the mark of a node was last seen, if it was.
 #[derive(Debug, Default)]
 pub(crate) struct Mark {
     seen: Mutex<Option<Instant>>,
-    /// Whether the node failed or had no mark when it was last asked to the end.
+    /// Whether the node failed or had no mark when a look was last completed.
     pub is_away: AtomicBool,
 }
 
 impl Mark {
     /// Returns `None` if the mark was seen a short while ago. If it was seen longer ago, only the
-    /// first caller is to look again; the others rely on the mark until the answer comes.
+    /// first caller gets a look and must check again; the others rely on the mark until the answer
+    /// comes.
     pub fn look(&self) -> Option<Look<'_>> {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         if seen.is_some_and(|at| at.elapsed() < MARKED_FOR) {
@@ -39,8 +40,8 @@ impl Mark {
     }
 }
 
-/// A look at the mark of a node. If it is given up before its end, the mark counts as not seen: a
-/// node whose looks are always given up must not pass for one that has its mark.
+/// A look at the mark of a node. If the look is given up before its end, the mark counts as not
+/// seen. Otherwise a node whose looks are always given up would count as marked.
 pub(crate) struct Look<'a> {
     mark: &'a Mark,
     is_seen: bool,
@@ -58,7 +59,7 @@ impl Drop for Look<'_> {
     }
 }
 
-/// Returns the error that a node bears a mark which is not its own; `id` is that of the volume.
+/// Returns the error for a node that bears a foreign mark; `id` is the id of the volume.
 pub(crate) fn foreign(storage: &Arc<dyn Node>, id: &str, mark: &[u8]) -> Error {
     let mark = String::from_utf8_lossy(mark);
     let message = match mark.trim_end().split_once(' ') {

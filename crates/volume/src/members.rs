@@ -1,5 +1,4 @@
-//! One node of a volume: what is done with it when it joins, when it is looked at, and before it
-//! leaves.
+//! One node of a volume: the work when it joins, when it is looked at, and before it leaves.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -14,8 +13,9 @@ use crate::names::{self, MANIFESTS, OBJECTS, OBJECTS_2, READY};
 use crate::node::{Mode, Node, Probe, is_refusal, passing_name, probe, remove_probes};
 use crate::protocol::NodeIndex;
 
-/// Beginning of the paths of files by whose time a client reads a node's clock. It removes them at
-/// once; those of a client that was killed are removed by the next one of the same machine.
+/// Beginning of the paths of clock files. A client writes such a file and reads its time to learn a
+/// node's clock, and then removes the file. If the client is killed, the next client on the same
+/// machine removes it.
 pub(crate) const CLOCK: &str = "running/clock-";
 
 /// One node of a volume.
@@ -31,7 +31,7 @@ impl<'a> ClusterNode<'a> {
         cluster.nodes().map(move |node| Self { cluster, node })
     }
 
-    /// Returns the node of a name.
+    /// Returns the node called `name`.
     pub fn named(cluster: &'a Cluster, name: &str) -> Result<Self> {
         Ok(Self { cluster, node: cluster.named(name)? })
     }
@@ -45,7 +45,7 @@ impl<'a> ClusterNode<'a> {
         probe(&**self.storage()).await
     }
 
-    /// Checks that the node has no file but a mark.
+    /// Checks that the node has no file except a mark.
     pub async fn expect_empty(self) -> Result<()> {
         let storage = self.storage();
         remove_probes(&**storage).await?;
@@ -60,7 +60,7 @@ impl<'a> ClusterNode<'a> {
         Ok(())
     }
 
-    /// Checks that the node has no file, as far as it can tell.
+    /// Checks that the node has no files, as far as it can list them.
     pub async fn expect_no_file(self) -> Result<()> {
         let storage = self.storage();
         let checked = match storage.read(READY, None).await {
@@ -69,7 +69,7 @@ impl<'a> ClusterNode<'a> {
             Err(error) => Err(error),
         };
         match checked {
-            // A probe tells what the node cannot do.
+            // A node that cannot list files passes; a probe reports what the node cannot do.
             Err(error) if is_refusal(&error) => Ok(()),
             checked => checked,
         }
@@ -93,7 +93,7 @@ impl<'a> ClusterNode<'a> {
         self.write_mark().await
     }
 
-    /// Marks the node, which joins the volume and must have no other file.
+    /// Marks a node that joins the volume. It must not have any other file.
     pub async fn mark_new(self) -> Result<()> {
         self.expect_empty().await?;
         match self.cluster.expect_ready(self.node).await {
@@ -118,7 +118,7 @@ impl<'a> ClusterNode<'a> {
         }
     }
 
-    /// Returns the time by the node's own clock, from which the ages of its files are computed.
+    /// Returns the time of the node's own clock. The ages of the node's files are computed from it.
     pub async fn clock(self) -> Result<Option<SystemTime>> {
         let storage = self.storage();
         let path = format!("{CLOCK}{}", passing_name()?);
@@ -140,7 +140,7 @@ impl<'a> ClusterNode<'a> {
     }
 }
 
-/// Returns whether enough nodes answer now to be sure of what there is.
+/// Returns whether enough nodes answer now to be sure which objects exist.
 pub(crate) async fn is_readable(cluster: &Cluster) -> bool {
     let checks = join_all(ClusterNode::all(cluster).map(ClusterNode::expect_readable)).await;
     checks.iter().filter(|check| check.is_ok()).count() >= cluster.quorum.to_read()

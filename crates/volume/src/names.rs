@@ -17,9 +17,9 @@
 //! `<id>` is the object's id, 32 hexadecimal digits, and `<2 hex>` its first two. The generation
 //! has 16 hexadecimal digits, so that listings sort by it; the length in bytes is hexadecimal.
 //!
-//! Names stand in paths escaped, or shortened if they are long (`names/object.rs`), for every node
-//! alike. A file in these folders whose path does not read as one of the table's, to the letter,
-//! belongs to somebody else.
+//! In paths, names are escaped, or shortened if they are long (`names/object.rs`). All nodes use
+//! the same form. A file in these folders belongs to somebody else unless its path has exactly one
+//! of the forms in the table.
 
 mod object;
 
@@ -32,27 +32,27 @@ use object::{component_in_path, path_above};
 
 use crate::protocol::{Listed, Version, VersionKind};
 
-/// The file that says which node of which volume this is. `init` writes it to empty nodes, and
-/// replacing a lost node writes it last, after the manifests. A node without it answers no survey:
-/// being empty, it would count as proof that there is nothing.
+/// The file that says which node of which volume this is. `init` writes it to empty nodes. When a
+/// lost node is replaced, it is written last, after the manifests. A node without it does not count
+/// in surveys: because it is empty, its answer would count as proof that nothing exists.
 pub const READY: &str = "ready";
-/// The file that says how far the scrub of the volume is.
+/// The file that states how far the scrub of the volume is.
 pub const SCRUB: &str = "scrub";
-/// The folder of all manifests, with the separator.
+/// Folder of all manifests. Ends in `/`.
 pub const MANIFESTS: &str = "manifests/";
-/// The folder of all shards, with the separator.
+/// Folder of all shards. Ends in `/`.
 pub const OBJECTS: &str = "objects/";
-/// The folder of the shards of objects whose names older programs cannot read, with the
-/// separator. In the other folder these programs would take them for shards of objects that have no
-/// manifest, and remove them.
+/// Folder of the shards of objects whose names older programs cannot read. Ends in `/`. In the
+/// other folder, these programs would treat them as shards of objects without a manifest, and
+/// remove them.
 pub const OBJECTS_2: &str = "objects2/";
-/// The folder of heartbeats, with the separator.
+/// Folder of heartbeats. Ends in `/`.
 pub const RUNNING: &str = "running/";
-/// The folder of hints to what is not where it belongs, with the separator.
+/// Folder of hints, one for each object with misplaced files. Ends in `/`.
 pub const OWED: &str = "owed/";
-/// The folder of hints to objects that wait for their next stage, with the separator.
+/// Folder of hints, one for each object that waits for its next stage. Ends in `/`.
 pub const BACKLOG: &str = "backlog/";
-/// The end of the names of claims, which lie beside these.
+/// The end of the names of claims. They are in the same folder as these hints.
 const CLAIM: &str = ".claim";
 /// Begins the names of the volume's own objects: pieces of objects, and records of uploads.
 const OWN: &str = ".paritas/";
@@ -85,12 +85,12 @@ pub(crate) fn parse_piece(name: &ObjectName) -> Option<(&str, u32)> {
 }
 
 impl ObjectName {
-    /// Returns the folder of the name's manifests, with the separator.
+    /// Returns the folder of the name's manifests. It ends in `/`.
     pub(crate) fn folder(&self) -> String {
         manifests_at(&self.in_path())
     }
 
-    /// Returns the folder of the parts of an object of this name, with the separator.
+    /// Returns the folder of the parts of an object of this name. It ends in `/`.
     pub(crate) fn object_folder(&self, object: ObjectId) -> String {
         let objects = if self.is_readable_by_all() { OBJECTS } else { OBJECTS_2 };
         object_folder(objects, object)
@@ -106,25 +106,26 @@ impl ObjectName {
         manifest_at(&self.in_path(), listed)
     }
 
-    /// Reads the path of one of the name's manifests. Returns `None` if it is another file's.
+    /// Parses the path of one of the name's manifests. Returns `None` if it is the path of another
+    /// file.
     pub(crate) fn version(&self, path: &str) -> Option<Listed> {
         parse_version_file(path.strip_prefix(&self.folder())?)
     }
 }
 
-/// Returns the folder, with the separator, in which all manifests are whose names begin with a
-/// prefix.
+/// Returns the folder that contains all manifests of names that begin with `prefix`. It ends in
+/// `/`.
 pub(crate) fn folder_above(prefix: &str) -> String {
     format!("{MANIFESTS}{}", path_above(prefix))
 }
 
-/// Returns the folder, with the separator, of the manifests of a name that stands in paths like
-/// this.
+/// Returns the folder of the manifests of a name, given the form of the name in paths. It ends in
+/// `/`.
 pub(crate) fn manifests_at(name: &str) -> String {
     format!("{MANIFESTS}{name}@/")
 }
 
-/// Returns the path of a manifest of a name that stands in paths like this.
+/// Returns the path of a manifest of a name, given the form of the name in paths.
 pub(crate) fn manifest_at(name: &str, listed: &Listed) -> String {
     manifests_at(name) + &version_file(listed)
 }
@@ -140,12 +141,12 @@ fn hex(digits: &str) -> Option<u64> {
     u64::from_str_radix(digits, 16).ok().filter(|_| all)
 }
 
-/// The first generation that no version has. Generations are seconds since 1970 or a little more,
-/// so a file that states a greater one was not written by a put. It would leave no room for
-/// versions above it.
+/// Upper limit of generations: every version has a smaller one. Generations are seconds since 1970
+/// or a little more, so a file that states a greater one was not written by a put. Such a version
+/// would leave no room for greater generations.
 const GENERATION_END: u64 = 1 << 63;
 
-/// Reads the path of a manifest. Returns `None` if it is another file's.
+/// Parses the path of a manifest. Returns `None` if it is the path of another file.
 pub fn parse_manifest(path: &str) -> Option<(PathName, Listed)> {
     let (name, file) = path.strip_prefix(MANIFESTS)?.rsplit_once("@/")?;
     Some((PathName::parse(name)?, parse_version_file(file)?))
@@ -163,7 +164,7 @@ fn parse_version_file(file: &str) -> Option<Listed> {
     (is_possible && version_file(&listed) == file).then_some(listed)
 }
 
-/// Returns the folder of an object's parts below [`OBJECTS`] or [`OBJECTS_2`], with the separator.
+/// Returns the folder of an object's parts below [`OBJECTS`] or [`OBJECTS_2`]. It ends in `/`.
 pub fn object_folder(objects: &str, object: ObjectId) -> String {
     let id = object.to_string();
     format!("{objects}{}/{id}/", &id[..2])
@@ -184,14 +185,14 @@ pub fn is_claim(path: &str) -> bool {
     path.starts_with(BACKLOG) && path.ends_with(CLAIM)
 }
 
-/// Reads the path of an object's heartbeat or hint in a folder such as [`RUNNING`]. Returns `None`
-/// if it is none.
+/// Parses the path of an object's heartbeat or hint in a folder such as [`RUNNING`]. Returns `None`
+/// if it is another path.
 pub fn parse_mark(folder: &str, path: &str) -> Option<ObjectId> {
     let object = path.strip_prefix(folder)?.parse().ok()?;
     (mark(folder, object) == path).then_some(object)
 }
 
-/// What the path of a part says. Only the file's header tells for sure.
+/// The facts that the path of a part states. Only the file's header is certain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PartPath {
     /// The object.
@@ -204,7 +205,8 @@ pub struct PartPath {
     pub stage: u8,
 }
 
-/// Reads the path of a part of an object. Returns `None` if it is no part's, or a temporary one.
+/// Parses the path of a part of an object. Returns `None` if the file is not a part, or is
+/// temporary.
 pub fn parse_part(path: &str) -> Option<PartPath> {
     let (folder, file) = path.rsplit_once('/')?;
     let object: ObjectId = folder.rsplit_once('/')?.1.parse().ok()?;

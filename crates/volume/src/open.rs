@@ -1,4 +1,4 @@
-//! From a volume file to a volume in use.
+//! Opening a volume from its volume file.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,11 +14,11 @@ use crate::setup::Setup;
 use crate::stages::parts_of;
 use crate::transfer::{Hedge, Settings};
 
-/// Reads what a volume file says a volume consists of. The code is run with the options that
+/// Reads the setup of a volume from its volume file. The code is run with the options that
 /// `options` returns for it.
 pub(crate) fn read(path: &Path, options: impl Fn(&Spec) -> CodecOptions) -> Result<Setup> {
     let config = Config::read(path)?;
-    // The program may change its folder while it uses the volume.
+    // The program may change its working folder while it uses the volume.
     let path = std::path::absolute(path).map_err(|error| {
         let message = format!("cannot find the folder of {}: {error}", path.display());
         Error::new(ErrorKind::Io, message).because(error)
@@ -45,8 +45,9 @@ impl Config {
         self.setup(nodes.collect::<Result<_>>()?, options)
     }
 
-    /// Checks that no two nodes are at one place: what is lost with it would count as one loss.
-    /// Links of folders are followed. Relative folders are relative to `base`.
+    /// Checks that all nodes are at different places. Two nodes at one place would be lost
+    /// together, but count as two. Links of folders are followed. Relative folders are relative to
+    /// `base`.
     ///
     /// # Errors
     /// If two nodes are at one place ([`ErrorKind::Exists`]), or if a node's URI cannot be used.
@@ -79,7 +80,8 @@ impl Config {
         };
         let memory = usize::try_from(self.limits.memory.as_u64()).unwrap_or(usize::MAX);
         let unit = usize::try_from(self.unit.as_u64()).unwrap_or(usize::MAX);
-        // A put collects a unit of each part before it writes, and reads as much ahead.
+        // A put collects a unit of each part before it writes, and reads the same number of bytes
+        // ahead.
         let unit = unit.min(memory / 2 / parts_of(&code).len().max(1)).max(1);
         let settings = Settings { unit, memory, hedge, ..Settings::default() };
         let options = options(code.spec());

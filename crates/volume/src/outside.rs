@@ -1,10 +1,10 @@
-//! What a client takes from outside itself: the time of day, random numbers, the number of its
-//! process, and threads for work that blocks. All of it passes through this file, so that a
-//! simulation (`simulation`) can give a client other ones, which come from a seed.
+//! The inputs of a client from outside: the time of day, random numbers, the number of its process,
+//! and threads for work that blocks. All of them pass through this file, so that a simulation
+//! (`simulation`) can replace them by values from a seed.
 //!
-//! The time that passes is tokio's, whose clock a test can pause. What remains outside are the
-//! threads that read folders of this machine (`transfer/local.rs`, `node/folder.rs`) and the
-//! services; a simulated node needs none of them.
+//! Elapsed time comes from tokio, whose clock a test can pause. Two things do not pass through this
+//! file: the threads that read folders of this machine (`transfer/local.rs`, `node/folder.rs`) and
+//! the services. A simulated node needs neither of them.
 
 use std::time::SystemTime;
 
@@ -45,7 +45,7 @@ pub(crate) fn new_object() -> Result<ObjectId> {
     Ok(ObjectId::new(bytes))
 }
 
-/// Does work that blocks, on a thread for such work. `doing` names the work in the error.
+/// Runs blocking work on a thread for such work. `doing` names the work in the error.
 ///
 /// # Errors
 /// If the work panicked ([`ErrorKind::Internal`]).
@@ -70,7 +70,7 @@ pub(crate) fn is_simulated() -> bool {
     false
 }
 
-/// What the simulated clients of a thread take from outside.
+/// The outside inputs of the simulated clients of a thread.
 #[cfg(test)]
 pub(crate) mod simulated {
     use std::cell::RefCell;
@@ -109,8 +109,8 @@ pub(crate) mod simulated {
         OUTSIDE.with_borrow_mut(|outside| outside.as_mut().map(ask))
     }
 
-    /// Simulates what is outside for all clients of this thread, until this is dropped. It is begun
-    /// on the runtime whose clock counts.
+    /// Simulates the outside inputs for all clients of this thread, until this is dropped. It must
+    /// be created on the runtime whose clock counts.
     pub(crate) struct Simulated(());
 
     impl Simulated {
@@ -127,7 +127,7 @@ pub(crate) mod simulated {
         }
     }
 
-    /// Does something for a client whose clock is `ahead` seconds ahead of the true time.
+    /// Runs `work` for a client whose clock is `ahead` seconds ahead of the true time.
     pub(crate) fn by_clock<R>(ahead: i64, work: impl FnOnce() -> R) -> R {
         let before = with(|outside| std::mem::replace(&mut outside.ahead, ahead)).unwrap_or(0);
         let done = work();

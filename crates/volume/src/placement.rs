@@ -1,19 +1,19 @@
 //! Which node each shard of an object belongs to: its *home*.
 //!
-//! Homes follow from the object's id and the list of nodes, so they are never stored. No failure
-//! domain gets more shards than it must: of n shards over d domains, n / d, rounded up. Shards are
-//! given out in order, each to the node that has the fewest so far and is in a domain that may get
-//! more; among equals to one in the emptiest domain, and then to the node whose hash with object
-//! and shard is greatest (rendezvous hashing). So the fullest domain has as few shards as possible,
-//! and of all ways to achieve that, this one has the fewest on the fullest node.
+//! Homes follow from the object's id and the list of nodes, so they are never stored. A failure
+//! domain gets at most n / d shards, rounded up, if n shards go to d domains. Shards are given out
+//! in order. Each goes to the node that has the fewest so far, among nodes in domains that may get
+//! more. Ties go to a node in the emptiest domain, and then to the node whose hash with object and
+//! shard is greatest (rendezvous hashing). So the fullest domain has the fewest possible shards,
+//! and among all spreads with that property, this one puts the fewest on the fullest node.
 //!
 //! The hash is BLAKE3, in its mode for keys with the context `paritas volume placement 1`, of the
 //! object's id and the node's name. Bytes 8i to 8i + 7 of its output, least byte first, are the
 //! weight of the node for shard i.
 //!
-//! A drained node counts as one that has left the list already. So draining it moves all that its
-//! leaving moves (its own shards, and in large volumes few others), and nothing moves when it goes.
-//! Repair fills in lost shards beside those that are left ([`Members::complete`]).
+//! A drained node counts as having left the list already. So draining it moves everything that its
+//! removal would move (its own shards, and in large volumes few others), and its removal then moves
+//! nothing. Repair places lost shards beside the remaining ones ([`Members::complete`]).
 
 use std::collections::BTreeSet;
 
@@ -29,7 +29,7 @@ pub struct Member {
     pub name: String,
     /// The failure domain: nodes with equal domains are lost together.
     pub domain: String,
-    /// Whether the node gets no shards any more.
+    /// Whether the node is drained: it no longer gets shards.
     pub is_drained: bool,
 }
 
@@ -83,9 +83,9 @@ impl Members {
         self.complete(object, vec![None; shards], |_| true)
     }
 
-    /// Returns the nodes of all shards. Those without a place (`None`) are given one among the
-    /// nodes that are not drained and that `serves` is true of. If there is no such node, they are
-    /// given one among all that are not drained.
+    /// Returns the nodes of all shards. A shard without a place (`None`) gets a node that is not
+    /// drained and for which `serves` is true. If there is no such node, it gets any node that is
+    /// not drained.
     pub fn complete(
         &self,
         object: ObjectId,
@@ -96,9 +96,9 @@ impl Members {
         self.complete_among(object, places, |node| self.takes(node) && (!any || serves(node)))
     }
 
-    /// Returns the nodes that may take a shard instead of its home, the best first: those with the
-    /// fewest shards of the object in their domain, then by themselves. `places` are the nodes of
-    /// the object's other shards.
+    /// Returns the nodes that may take a shard instead of its home, the best first: nodes whose
+    /// domain has the fewest shards of the object, and among these the nodes with the fewest.
+    /// `places` are the nodes of the object's other shards.
     pub fn substitutes(
         &self,
         object: ObjectId,
@@ -188,8 +188,8 @@ impl<'a> Loads<'a> {
         self.nodes[node.0] += 1;
     }
 
-    /// Returns the least number of shards that the fullest domain of `nodes` has if `missing` more
-    /// are given to these nodes.
+    /// Returns the smallest possible number of shards in the fullest domain of `nodes` if these
+    /// nodes get `missing` more shards.
     fn most_per_domain(&self, nodes: &[NodeIndex], missing: usize) -> usize {
         let domains: BTreeSet<usize> =
             nodes.iter().map(|node| self.members.domains[node.0]).collect();
@@ -200,7 +200,7 @@ impl<'a> Loads<'a> {
         (0..enough).find(|&most| room(most) >= missing).unwrap_or(enough)
     }
 
-    /// Returns how full a node's domain is, and how full the node.
+    /// Returns the number of shards in a node's domain, and the number on the node.
     fn of(&self, node: NodeIndex) -> (usize, usize) {
         (self.domains[self.members.domains[node.0]], self.nodes[node.0])
     }
@@ -216,7 +216,7 @@ fn losable(groups: impl Iterator<Item = usize>, count: usize, tolerance: usize) 
         *lost += size;
         Some(*lost)
     });
-    // The last group must stay, even if nothing is in the others.
+    // The last group must stay, even if the others are empty.
     lost.take_while(|&lost| lost <= tolerance).count().min(count.saturating_sub(1))
 }
 

@@ -1,7 +1,8 @@
-//! Plain files on the nodes of a volume: what the nodes do without codes, checksums and manifests.
+//! Plain files on the nodes of a volume: they measure the nodes without codes, checksums and
+//! manifests.
 //!
-//! A benchmark compares objects with them. They lie where the shards of an object would lie that
-//! has no manifest, so nobody sees them, and what a killed benchmark leaves is collected.
+//! A benchmark compares objects with them. They are stored like the shards of an object that has no
+//! manifest. So readers do not see them, and the files of a killed benchmark are collected.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,7 +18,7 @@ use crate::node::{Mode, Node};
 use crate::outside::new_object;
 use crate::stages::stage_ends;
 
-/// Bytes that repeat, as a file of any length.
+/// A pattern of bytes that repeats, as the content of a file of any length.
 #[derive(Debug, Clone)]
 pub struct Pattern(Bytes);
 
@@ -30,8 +31,8 @@ pub struct PlainFiles {
 }
 
 impl Pattern {
-    /// Draws a pattern of a mebibyte and some bytes: no power of two is a multiple of its length,
-    /// so that what is read from the wrong place differs.
+    /// Draws a pattern of a mebibyte and some bytes. No power of two is a multiple of its length,
+    /// so that bytes read from a wrong place differ.
     ///
     /// # Errors
     /// If the system has no random numbers ([`ErrorKind::Io`]).
@@ -43,7 +44,7 @@ impl Pattern {
         Ok(Self(bytes.into()))
     }
 
-    /// Returns the bytes from `at` on: at least one, at most `most`, which is above 0.
+    /// Returns the bytes from `at` on: at least one, at most `most`. `most` must be greater than 0.
     pub fn at(&self, at: u64, most: u64) -> Bytes {
         let start = (at % self.0.len() as u64) as usize;
         let end =
@@ -77,7 +78,7 @@ pub(crate) fn shards_at(code: &Code, stage: u8) -> usize {
     stage_ends(code).get(usize::from(stage).saturating_sub(1)).copied().unwrap_or(0)
 }
 
-/// Returns the number of files of the first stage that together have as many bytes as the object.
+/// Returns the number of files of the first stage whose bytes together equal the object's length.
 pub(crate) fn shards_needed(code: &Code) -> usize {
     let shards = shards_at(code, 1);
     match code.graph() {
@@ -87,8 +88,8 @@ pub(crate) fn shards_needed(code: &Code) -> usize {
 }
 
 impl PlainFiles {
-    /// Chooses nodes for `count` files of `bytes` bytes each: those that would have the shards of
-    /// an object.
+    /// Chooses nodes for `count` files of `bytes` bytes each: the nodes that would have the shards
+    /// of an object.
     pub(crate) fn new(
         cluster: &Cluster,
         count: usize,

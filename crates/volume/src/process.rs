@@ -1,14 +1,16 @@
-//! Processes of this machine: whether one that left something is over.
+//! Processes of this machine: whether the process that left something has ended.
 //!
-//! What a process leaves bears its *tag*: a number for the machine's present run and the space of
-//! process numbers (containers have spaces of their own), the process's number, and the time at
-//! which it began. A process with another first number may be anywhere, so nothing is said of it.
+//! Files that a process leaves bear its *tag*: a number for the machine's present run and the
+//! namespace of process numbers (containers have their own namespaces), the process's number, and
+//! the time at which it began. A process whose tag has another first number may run anywhere, so it
+//! does not count as ended.
 
 use std::sync::{Mutex, PoisonError};
 
 use crate::outside::is_simulated;
 
-/// The tag of this process, with the process's number: a fork has another one.
+/// The tag of this process, with the process's number: a fork has another number, so it needs
+/// another tag.
 static TAG: Mutex<Option<(u32, String)>> = Mutex::new(None);
 
 /// Returns the tag of this process, or `None` where the system does not tell enough for one.
@@ -28,7 +30,7 @@ pub(crate) fn tag() -> Option<String> {
     }
 }
 
-/// Whether a tag is that of a process of this machine which is over.
+/// Whether a tag belongs to a process of this machine that has ended.
 pub(crate) fn is_over(tag: &str) -> bool {
     let [of, process, time] = match tag.split('-').collect::<Vec<_>>().try_into() {
         Ok(parts) => parts,
@@ -69,7 +71,7 @@ fn began(process: u32) -> Option<u64> {
 fn exists(process: u32) -> bool {
     let process = i32::try_from(process).ok().and_then(rustix::process::Pid::from_raw);
     let asked = process.map(rustix::process::test_kill_process);
-    // It may be another user's, which is told by an error of its own.
+    // The process may belong to another user; the system reports that by another error.
     asked.is_some_and(|asked| asked != Err(rustix::io::Errno::SRCH))
 }
 

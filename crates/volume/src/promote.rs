@@ -15,7 +15,7 @@ use crate::protocol::{Promote, PromoteOutcome, Version};
 use crate::stages::stage_ends;
 use crate::transfer::ShardedObject;
 
-/// What a repair or a promotion did.
+/// The result of a repair or a promotion.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Repaired {
@@ -25,9 +25,9 @@ pub struct Repaired {
     pub stored: usize,
     /// Number of manifests that were written.
     pub manifests: usize,
-    /// Whether something is left to repair.
+    /// Whether something is still to be repaired.
     pub is_owed: bool,
-    /// Whether the name means nothing any more, so that only remains were removed.
+    /// Whether the object was removed, so that only its remains were deleted.
     pub is_removed: bool,
     /// What was wrong on nodes.
     pub flaws: Vec<Flaw>,
@@ -36,7 +36,7 @@ pub struct Repaired {
 }
 
 impl Repaired {
-    /// Returns the report of work that did nothing but what the log says.
+    /// Returns the report of work that did only what the log states.
     pub(crate) fn of(name: &ObjectName, log: NameLog) -> Self {
         Self {
             name: name.clone(),
@@ -63,7 +63,7 @@ pub(crate) struct StageJob<'a> {
     files: NameFiles<'a>,
     object: ShardedObject,
     version: Version,
-    /// Whether parts that are there are read before they count as whole.
+    /// Whether existing parts are read before they count as whole.
     is_deep: bool,
 }
 
@@ -103,7 +103,7 @@ impl<'a> StageJob<'a> {
         Ok(Repaired { stored, is_owed, ..Repaired::of(name, hands.log) })
     }
 
-    /// Returns the error of a promotion that did not end well.
+    /// Returns the error of a promotion that failed.
     async fn failure(&self, outcome: &PromoteOutcome, flaws: &[Flaw]) -> Error {
         let is_incomplete = matches!(outcome, PromoteOutcome::Incomplete { .. });
         let is_lost = is_incomplete && self.is_lost().await;
@@ -126,7 +126,7 @@ impl<'a> StageJob<'a> {
         Error::new(kind, format!("{}: {what}: {}", self.files.name, told(flaws)))
     }
 
-    /// Whether all nodes answer and the object does not follow from the parts that they have.
+    /// Whether all nodes answer and the object cannot be computed from the parts that they have.
     async fn is_lost(&self) -> bool {
         let found = self.files.find_everywhere(&self.object, self.is_deep).await;
         let parts = found.iter().flat_map(|found| found.whole.iter().copied());

@@ -45,10 +45,10 @@ pub struct PutOptions {
     pub attributes: Attributes,
     /// The length of the source, if it is known.
     pub length: Option<u64>,
-    /// Is told the number of bytes done since it was last called.
+    /// Called with the number of bytes done since its last call.
     pub progress: Option<Arc<dyn Fn(u64) + Send + Sync>>,
-    /// Returns what the manifest notes about the object. It is called when the source was read, so
-    /// it may tell what only its bytes show.
+    /// Returns the notes for the manifest. It is called after the source was read, so the notes may
+    /// depend on the bytes.
     pub notes: Option<Arc<dyn Fn() -> Notes + Send + Sync>>,
 }
 
@@ -77,8 +77,8 @@ pub struct PutReport {
     pub nodes: Vec<String>,
     /// Whether the object is kept in its manifests.
     pub is_inline: bool,
-    /// Whether something is left for repair: parts or manifests that are not where they belong, or
-    /// older versions.
+    /// Whether repair must still act: parts or manifests are not where they belong, or older
+    /// versions remain.
     pub is_owed: bool,
     /// Number of nodes that may be lost before a repair, whichever they are.
     pub spare: usize,
@@ -98,7 +98,7 @@ pub(crate) struct PutJob<'a> {
 }
 
 impl<'a> PutJob<'a> {
-    /// Prepares to write an object with an id of its own.
+    /// Prepares to write an object with a new id.
     pub fn new(cluster: &'a Cluster, name: &'a ObjectName, options: PutOptions) -> Result<Self> {
         Ok(Self { cluster, name, object: new_object()?, options, old: None })
     }
@@ -192,7 +192,7 @@ impl<'a> PutJob<'a> {
     }
 }
 
-/// Removes an object: writes a version that says that its name means nothing.
+/// Removes an object: writes a version which says that the name was removed.
 pub(crate) struct RemoveJob<'a> {
     pub cluster: &'a Cluster,
     pub name: &'a ObjectName,
@@ -233,7 +233,7 @@ async fn peek(source: impl Read + Send + 'static, most: usize) -> Result<BegunSo
     })
 }
 
-/// What a name means from now on.
+/// The new content of a name.
 enum NewContent {
     Removed,
     /// An object that is kept in its manifests.
@@ -266,7 +266,7 @@ struct PutHands<'a> {
     /// When the manifest was made.
     pub created: u64,
     content: NewContent,
-    /// Why the source could not be sent.
+    /// The error, if the source could not be sent.
     error: Option<Error>,
 }
 

@@ -1,7 +1,8 @@
-//! Cutting objects anew by the code that the volume has now.
+//! Re-encoding objects with the present code of the volume.
 //!
-//! An object keeps its bytes, and its version keeps its generation: whoever writes other bytes at
-//! the same time writes a greater version, and wins ([`crate::protocol::Put::in_place_of`]).
+//! An object keeps its bytes, and its version keeps its generation. So a client that writes other
+//! bytes at the same time writes a greater version, and wins
+//! ([`crate::protocol::Put::in_place_of`]).
 
 use std::collections::VecDeque;
 use std::io::{self, Read};
@@ -21,11 +22,12 @@ use crate::outside::new_object;
 use crate::put::{PutJob, PutOptions, PutReport};
 use crate::transfer::receive::Pieces;
 
-/// What [`crate::Volume::reencode`] did.
+/// The result of [`crate::Volume::reencode`].
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Reencoded {
-    /// Nothing: the object has the volume's code already, or is kept in its manifests.
+    /// The object was left as it was: it has the volume's code already, or is kept in its
+    /// manifests.
     Unchanged,
     /// The object was cut anew.
     Changed(PutReport),

@@ -18,7 +18,7 @@ use crate::protocol::{NodeIndex, PartIndex, Repair, RepairOutcome, VersionKind};
 use crate::stages::stage_ends;
 use crate::transfer::ShardedObject;
 
-/// Brings one object into order.
+/// Repairs one object.
 pub(crate) struct NameRepair<'a> {
     pub files: NameFiles<'a>,
     /// Whether all blocks and manifests are read first.
@@ -76,7 +76,7 @@ fn unrepaired(name: &ObjectName, outcome: &RepairOutcome, flaws: &[Flaw]) -> Err
     Error::new(kind, format!("{name}: {what}: {}", told(flaws)))
 }
 
-/// Does what is left when all parts of the stage that an object is in are whole.
+/// Does the remaining work once all parts of the object's stage are whole.
 struct RepairRest<'a> {
     files: NameFiles<'a>,
     is_deep: bool,
@@ -108,7 +108,7 @@ impl RepairRest<'_> {
         Ok(Repaired { is_owed, ..Repaired::of(name, self.log) })
     }
 
-    /// Finishes a stage that was begun, though nothing whole is left of it.
+    /// Finishes a stage that was begun, although none of its parts is whole.
     async fn finish_stage(self) -> Result<Repaired> {
         let NameFiles { cluster, name } = self.files;
         let found = FindJob::of(cluster, name).run().await?;
@@ -125,7 +125,8 @@ impl RepairRest<'_> {
 
     /// Deletes damaged copies of parts that are whole on other nodes. Each is looked at once more
     /// just before, because another repair may have written it anew, and removed the other copies.
-    /// What cannot be looked at stays: its node may have failed when it was called damaged.
+    /// A copy that cannot be looked at stays: its node may have failed when the copy was found
+    /// damaged.
     async fn remove_damaged(&self) {
         let Some(object) = &self.object else { return };
         let delete = async |(part, node): (PartIndex, NodeIndex)| {
@@ -239,7 +240,7 @@ mod tests {
         }
     }
 
-    /// Whoever can write on the nodes can state any length.
+    /// Anybody who can write to the nodes can state any length.
     #[tokio::test(flavor = "multi_thread")]
     async fn a_forged_length_costs_neither_memory_nor_time() {
         let (root, name) = (tempfile::tempdir().unwrap(), ObjectName::new("object").unwrap());

@@ -1,9 +1,9 @@
 //! Filling a node that replaces a lost one.
 //!
-//! A lost node held manifests that were counted on: a version on t + 1 nodes is found although t of
-//! them are lost. A new, empty node in its place must not be asked before it has these, or it would
-//! testify that there is nothing. So it gets the manifests first, then the volume's mark, and the
-//! shards last, by repair.
+//! A lost node held manifests that readers rely on: a version on t + 1 nodes is found although t of
+//! them are lost. A new, empty node in its place must not be asked before it has these manifests.
+//! Otherwise its answer would count as proof that the versions do not exist. So it gets the
+//! manifests first, then the volume's mark, and the shards last, by repair.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +26,7 @@ use crate::protocol::{Listed, NodeIndex, View};
 /// Number of manifests that are copied side by side.
 const AT_ONCE: usize = 16;
 
-/// What filling a node did before repair.
+/// The result of filling a node, before repair.
 #[derive(Debug, Clone, Copy, Default)]
 #[non_exhaustive]
 pub struct Filled {
@@ -107,7 +107,7 @@ impl FillJob<'_> {
         }
     }
 
-    /// Refuses a place that would mix up names which differ only in case.
+    /// Refuses a place that cannot distinguish names which differ only in case.
     async fn expect_cases(&self) -> Result<()> {
         let storage = self.cluster.node(self.node);
         match !storage.abilities().cases || tells_cases(&**storage).await? {

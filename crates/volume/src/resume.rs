@@ -1,12 +1,12 @@
-//! Puts in pieces, which go on where they were interrupted.
+//! Puts in pieces, which continue where they were interrupted.
 //!
 //! The file is cut into pieces of one length, and these are stored one after the other as an upload
 //! ([`crate::upload`]). If the program ends before the last one, the pieces stay for a week. The
 //! next put of the same name looks for them, and compares their digests with the bytes that the
-//! file has at their places: those that are equal need not be stored again. So it does not matter
-//! whether the file was changed meanwhile, or is another one.
+//! file has at their places: equal pieces do not have to be stored again. So the result is right
+//! even if the file was changed meanwhile, or is another file.
 //!
-//! A file that is no longer than one piece is stored as any other object.
+//! A file of at most one piece is stored like any other object.
 //!
 //! Uploads of other programs are left alone: each piece notes its length in the cut, and only
 //! uploads that have such pieces, and no others, are continued.
@@ -25,7 +25,8 @@ use crate::outside::block;
 use crate::put::{PutJob, PutOptions, PutReport};
 use crate::upload::{StoredPiece, Upload, UploadsJob};
 
-/// Bytes of a piece: what is sent again at most, and few enough pieces for manifests to stay small.
+/// Bytes of a piece. At most this many bytes are sent again, and the number of pieces stays small
+/// enough for manifests to stay small.
 pub(crate) const PIECE_BYTES: u64 = 64 << 20;
 /// Largest number of pieces. Files that would have more are cut into longer ones.
 const MOST_PIECES: u64 = 4096;

@@ -22,8 +22,8 @@ const CLEANING: Duration = Duration::from_secs(3);
 /// a pipe that nobody reads, or for a disk that hangs.
 const STOPPING: Duration = Duration::from_millis(500);
 
-/// Time that threads have to end that nobody waits for, once all is removed. Those that read from a
-/// disk that hangs never end.
+/// Time for threads that nobody waits for to end, after everything was removed. Threads that read
+/// from a disk that hangs never end.
 const ENDING: Duration = Duration::from_millis(100);
 
 /// Interval at which `is_interrupted` is asked.
@@ -33,9 +33,9 @@ const QUESTION: Duration = Duration::from_millis(100);
 /// pieces of work.
 ///
 /// When it is dropped, it waits at most three seconds. During this time, what was given up is
-/// removed: unfinished files, heartbeats and claims. What is on a node that does not answer is not
-/// waited for, and a thread that waits for something outside is left behind. Inside asynchronous
-/// work, which must not block, it does not wait.
+/// removed: unfinished files, heartbeats and claims. It does not wait for remains on a node that
+/// does not answer, and leaves behind a thread that waits for something outside. Inside
+/// asynchronous work, which must not block, it does not wait.
 pub struct Runner(RunnerThreads);
 
 /// The threads, until they are stopped.
@@ -51,7 +51,7 @@ impl Runner {
     /// Starts threads.
     ///
     /// # Errors
-    /// If the system has none ([`ErrorKind::Io`]).
+    /// If the system cannot start threads ([`ErrorKind::Io`]).
     pub fn new() -> Result<Self> {
         let runtime = Builder::new_multi_thread().enable_all().build().map_err(no_threads)?;
         Ok(Self(RunnerThreads(Some(runtime))))
@@ -135,9 +135,10 @@ pub fn run_apart<T: Send + 'static, F: Future<Output = Result<T>>>(
     })
 }
 
-/// Runs work that lasts until the user ends the program. `begin` gets what is ready when the user
-/// interrupts the program (Ctrl-C), or when the signal SIGTERM has come; then the work shall end.
-/// From when `begin` is called, no signal is missed, and neither ends the program by itself.
+/// Runs work that lasts until the user ends the program. `begin` gets a future that is ready when
+/// the user interrupts the program (Ctrl-C), or when the signal SIGTERM has come; then the work
+/// shall end. Once `begin` is called, every signal is noticed, and neither signal ends the program
+/// by itself.
 ///
 /// # Errors
 /// If the work fails, or if the system has no threads ([`ErrorKind::Io`]).
@@ -163,13 +164,13 @@ async fn unless<T>(
 /// Returns when the user has interrupted the program.
 async fn ctrl_c() {
     if tokio::signal::ctrl_c().await.is_err() {
-        // The system tells of no interruption.
+        // The system does not report interruptions.
         std::future::pending::<()>().await;
     }
 }
 
-/// Returns what is ready when the user has interrupted the program (Ctrl-C), or when the signal
-/// SIGTERM has come. Signals count from now on, not only from when somebody waits for them.
+/// Returns a future that is ready when the user has interrupted the program (Ctrl-C), or when the
+/// signal SIGTERM has come. Signals count from now on, even before the future is awaited.
 #[cfg(unix)]
 fn told_to_end(runtime: &Runtime) -> BoxFuture<'static, ()> {
     use tokio::signal::unix::{SignalKind, signal};
@@ -179,7 +180,7 @@ fn told_to_end(runtime: &Runtime) -> BoxFuture<'static, ()> {
         async move {
             match signals {
                 Ok(mut signals) => _ = signals.recv().await,
-                // The system tells of no signal.
+                // The system does not report signals.
                 Err(_) => std::future::pending().await,
             }
         }
@@ -194,7 +195,7 @@ fn told_to_end(runtime: &Runtime) -> BoxFuture<'static, ()> {
     .boxed()
 }
 
-/// Returns what is ready when the user has interrupted the program (Ctrl-C).
+/// Returns a future that is ready when the user has interrupted the program (Ctrl-C).
 #[cfg(not(unix))]
 fn told_to_end(_runtime: &Runtime) -> BoxFuture<'static, ()> {
     ctrl_c().boxed()

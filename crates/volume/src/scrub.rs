@@ -1,8 +1,8 @@
 //! The scrub: every block of a volume is read, object by object, in the order of names.
 //!
-//! A pass takes days or weeks, so it can be interrupted at any moment. How far it is stands in a
-//! small file on the nodes, the *cursor*. Each process that scrubs goes on after the name that the
-//! newest cursor shows. An older cursor, or none, does no harm: some objects are read once more.
+//! A pass takes days or weeks, so it can be interrupted at any moment. A small file on the nodes,
+//! the *cursor*, states how far it is. Each process that scrubs continues after the name in the
+//! newest cursor. An old or missing cursor does no harm: some objects are read once more.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -24,7 +24,7 @@ use crate::promote::Repaired;
 use crate::protocol::NodeIndex;
 use crate::repair::NameRepair;
 
-/// The most objects that are read again because the cursor was not written after them.
+/// Largest number of objects that are read again because the cursor was not written after them.
 const MOST_AGAIN: usize = 16;
 
 /// The time after which the cursor is written although fewer objects were read since.
@@ -86,7 +86,7 @@ pub(crate) struct Cursor {
 pub struct Scrub<'a> {
     cluster: &'a Cluster,
     cursor: Cursor,
-    /// The names that are left of the pass.
+    /// The remaining names of the pass.
     names: VecDeque<ObjectName>,
     /// Number of objects since the cursor was written, and when that was.
     unsaved: usize,
@@ -99,7 +99,7 @@ impl Cursor {
     pub async fn newest(cluster: &Cluster, nodes: &[NodeIndex]) -> Self {
         let read = async |node: NodeIndex| {
             let bytes = cluster.writable(node).await?.read(SCRUB, None).await?;
-            // What cannot be read as a cursor is as good as none.
+            // A file that is not a valid cursor counts as a missing one.
             Ok::<Self, Error>(serde_json::from_slice(&bytes).unwrap_or_default())
         };
         let cursors = join_all(nodes.iter().map(|&node| read(node))).await.into_iter().flatten();
@@ -131,7 +131,7 @@ impl<'a> Scrub<'a> {
         self.cursor.status.pass.as_ref()
     }
 
-    /// Returns the names that are left of the pass, in order.
+    /// Returns the remaining names of the pass, in order.
     pub fn names(&self) -> impl Iterator<Item = &ObjectName> {
         self.names.iter()
     }
@@ -139,10 +139,9 @@ impl<'a> Scrub<'a> {
     /// Reads all blocks of the next object and repairs what is wrong. Returns nothing at the end of
     /// the pass.
     ///
-    /// If that fails because too few nodes take part ([`ErrorKind::TooFewNodes`]), it matters
-    /// whether this is so for every object. If too few nodes answer at all, nothing follows, and
-    /// the next scrub goes on with the same object. Otherwise the object counts as left, and is
-    /// tried again in the next pass.
+    /// If that fails because too few nodes take part ([`ErrorKind::TooFewNodes`]), there are two
+    /// cases. If too few nodes answer at all, the scrub ends, and the next scrub continues with the
+    /// same object. Otherwise the object counts as left, and is tried again in the next pass.
     pub async fn next(&mut self) -> Option<(ObjectName, Result<Repaired>)> {
         if self.is_over {
             return None;
@@ -202,8 +201,8 @@ impl<'a> Scrub<'a> {
     }
 }
 
-/// Whether something of an object that was repaired is left to repair, or lost. An object that was
-/// removed or replaced meanwhile has nothing left.
+/// Whether an object is still owed or lost after its repair. An object that was removed or replaced
+/// meanwhile counts as done.
 fn is_left(repaired: &Result<Repaired>) -> bool {
     match repaired {
         Ok(repaired) => repaired.is_owed,

@@ -1,4 +1,4 @@
-//! What a volume consists of.
+//! The parts and settings of a volume.
 
 use std::str::FromStr;
 use std::sync::Arc;
@@ -10,14 +10,14 @@ use crate::node::Node;
 use crate::placement::Member;
 use crate::transfer::Settings;
 
-/// The most bytes of an object that is kept in its manifests, if the volume file does not say.
+/// Default for the largest number of bytes of an object that is kept in its manifests.
 ///
 /// Such an object is on t + 1 nodes, where t nodes may be lost. In shards it would take the same
 /// number of bytes from about this length on, because every shard has headers and every node a file
 /// more; and it would be read with two requests instead of one.
 pub const INLINE_BYTES: usize = 4096;
 
-/// What a volume consists of.
+/// The parts and settings of a volume.
 #[derive(Debug)]
 pub struct Setup {
     /// The volume's id: 32 hexadecimal digits.
@@ -26,16 +26,16 @@ pub struct Setup {
     pub code: Code,
     /// Bytes of a shard's block.
     pub block_bytes: usize,
-    /// Number of nodes that may be lost, whichever they are, at most as many as the code tolerates.
-    /// It must never rise in the life of a volume, or older objects would be looked for on too few
-    /// nodes. `None` means as many as the code tolerates.
+    /// Number of nodes that may be lost, whichever they are; at most the number that the code
+    /// tolerates. It must never rise in the life of a volume. Otherwise readers would look for
+    /// older objects on too few nodes. `None` means the number that the code tolerates.
     pub losses: Option<usize>,
     /// Number of shards that may be missing when a put commits.
     pub missing: usize,
     /// The most bytes of an object that is kept in its manifests.
     pub inline_bytes: usize,
-    /// Bytes a second from each node, and as many to it, for what is done in the background, if
-    /// there is a limit.
+    /// Limit for background work with each node, in each direction, in bytes a second; `None` is
+    /// unlimited.
     pub background_rate: Option<u64>,
     /// The nodes, each with its name and failure domain.
     pub nodes: Vec<(Member, Arc<dyn Node>)>,

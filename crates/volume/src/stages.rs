@@ -3,8 +3,8 @@
 use paritas::{Code, NodeId};
 use paritas_shards::Part;
 
-/// The blocks of an LT code, in hundredths of k, with which nearly every graph can be decoded. It
-/// decides for how many lost nodes the manifests of an LT volume are prepared.
+/// Number of blocks of an LT code, in hundredths of k, from which nearly every graph can be
+/// decoded. It decides how many lost nodes the manifests of an LT volume can survive.
 const LT_HUNDREDTHS: usize = 130;
 
 /// Returns the parts of a code, by stage and then by shard.
@@ -26,7 +26,8 @@ pub(crate) fn stage_ends(code: &Code) -> Vec<usize> {
 }
 
 /// Returns how many of `nodes` nodes may be lost, whichever they are, at the last stage of a code
-/// whose shards are spread over `serving` of them; but at most `most`, if that is given.
+/// whose shards are spread over `serving` of them. The result is at most `most`, if `most` is
+/// given.
 pub(crate) fn losses(code: &Code, most: Option<usize>, nodes: usize, serving: usize) -> usize {
     losses_at(code, code.stages(), nodes, serving).min(most.unwrap_or(usize::MAX))
 }

@@ -1,4 +1,4 @@
-//! What is known of a volume at a glance: whether nodes can be used, and what waits to be done.
+//! The status of a volume at a glance: whether nodes can be used, and which work is waiting.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ pub struct VolumeStatus {
     pub nodes: Vec<NodeStatus>,
     /// Number of nodes that may be lost, whichever they are.
     pub tolerance: usize,
-    /// The objects of which something is not where it belongs.
+    /// The objects with misplaced files.
     pub owed: Waiting,
     /// The objects that wait for a later stage of their code.
     pub backlog: Waiting,
@@ -43,7 +43,7 @@ pub struct NodeStatus {
     pub name: String,
     /// The failure domain.
     pub domain: String,
-    /// Whether nothing new is put there.
+    /// Whether the node is drained: no new files are stored there.
     pub is_drained: bool,
     /// Why the node cannot be used now, or `None` if it can.
     pub problem: Option<String>,
@@ -74,7 +74,7 @@ impl NodeStatus {
     }
 }
 
-/// Looks at the nodes, and at what waits to be done.
+/// Looks at the nodes, and at the waiting work.
 pub(crate) struct StatusJob<'a> {
     pub cluster: &'a Cluster,
 }

@@ -19,7 +19,7 @@ use paritas_store::error::{Error, ErrorKind, Result};
 
 use crate::process;
 
-/// Age from which a record says nothing more than the age of its shards does.
+/// Age from which a record is useless, because the age of its shards says the same.
 const OLD: Duration = Duration::from_secs(2 * 24 * 3600);
 
 /// The record of a put.
@@ -27,7 +27,7 @@ const OLD: Duration = Duration::from_secs(2 * 24 * 3600);
 pub(crate) struct PutRecord(Option<PathBuf>);
 
 impl PutRecord {
-    /// Writes a record. Where the system offers no place for it, there is none.
+    /// Writes a record. If the system offers no place for records, no record is written.
     pub fn begin(volume: &str, object: ObjectId) -> Self {
         let write = || {
             let (folder, tag) = (folder(volume)?, process::tag()?);

@@ -292,8 +292,8 @@ impl Upload<'_> {
     }
 
     /// Gives the name its object: these pieces, one after the other. Pieces that are left out are
-    /// removed. `notes` are added to those that the upload began with, and `attributes` are kept as
-    /// those of a file that was put.
+    /// removed. `notes` are added to the notes of the upload, and `attributes` are kept like the
+    /// attributes of a file that was put.
     ///
     /// # Errors
     /// If a piece is not there ([`ErrorKind::NotFound`]), if the numbers do not ascend
@@ -330,8 +330,8 @@ impl Upload<'_> {
         Ok(report)
     }
 
-    /// Gives the upload up: removes its record and its pieces, unless they are what its name means.
-    /// Returns whether it did.
+    /// Gives up the upload: removes its record and its pieces, unless the name has them as its
+    /// content. Returns whether it did.
     ///
     /// # Errors
     /// As [`crate::Volume::find`] and [`crate::Volume::remove`].
@@ -350,7 +350,7 @@ impl Upload<'_> {
         Ok(true)
     }
 
-    /// Whether the name means the pieces of this upload.
+    /// Whether the content of the name is the pieces of this upload.
     async fn is_in_use(&self) -> Result<bool> {
         let is_ours = |found: FoundObject| found.upload() == Some(self.id.as_str());
         match FindJob::of(self.cluster, &self.name).run().await {

@@ -41,7 +41,7 @@ pub struct Verdict {
     pub stage: u8,
     /// Number of stages of its code.
     pub stages: u8,
-    /// The shards that are whole on no node.
+    /// The shards of which no node has a whole copy.
     pub missing: Vec<usize>,
     /// Number of further nodes that may be lost, whichever they are. It is 0 if the object cannot
     /// be decoded from what was found.
@@ -254,7 +254,7 @@ impl VersionLook<'_> {
     }
 
     /// Returns the state of an object of which too few shards are whole: it may still be readable
-    /// block by block. If reading fails for another reason than its blocks, nobody knows.
+    /// block by block. If reading fails for a reason other than its blocks, the state is unknown.
     ///
     /// # Errors
     /// If too little memory is allowed to read it.
@@ -274,7 +274,7 @@ impl VersionLook<'_> {
 struct FoundParts {
     /// The stage that the object is in, or that was begun.
     stage: usize,
-    /// The parts up to this stage that are whole on no node.
+    /// The parts up to this stage of which no node has a whole copy.
     missing: Vec<usize>,
     /// For each part up to this stage that is whole, its shard and one node that has it.
     places: BTreeSet<(usize, NodeIndex)>,
@@ -282,7 +282,7 @@ struct FoundParts {
     is_placed: bool,
     /// The parts that are whole, but not on their homes.
     strayed: Vec<usize>,
-    /// Whether the object follows from the parts that are whole.
+    /// Whether the object can be computed from the whole parts.
     is_solvable: bool,
 }
 
@@ -312,7 +312,7 @@ impl FoundParts {
     }
 }
 
-/// Returns names, those of the objects that can lose the fewest further nodes first.
+/// Returns names. Objects that can lose the fewest further nodes come first.
 pub(crate) async fn most_urgent_first(cluster: &Cluster, prefix: &str) -> Result<Vec<ObjectName>> {
     let found = ListJob { cluster, prefix }.versions().await?;
     let urgency = async |(name, versions): (ObjectName, BTreeMap<Listed, usize>)| {

@@ -81,8 +81,8 @@ impl Volume {
         Self::new(config.open(base, options)?)
     }
 
-    /// Limits the load on nodes, for work in the background: at most `rate` bytes a second come
-    /// from each node, and as many go to it. If `rate` is `None`, the rate of the setup holds.
+    /// Limits the load on nodes, for work in the background: at most `rate` bytes a second for each
+    /// node in each direction. If `rate` is `None`, the rate of the setup applies.
     pub fn in_background(mut self, rate: Option<Rate>) -> Self {
         let limit = rate.map_or(self.cluster.setup.background_rate, |Rate(rate)| rate);
         limit.into_iter().for_each(|limit| self.cluster.limit(limit));
@@ -176,8 +176,8 @@ impl Volume {
     ///
     /// # Errors
     /// As [`Volume::find`]; if too many shards are lost ([`ErrorKind::TooFewShards`]), if the bytes
-    /// differ from those that were written ([`ErrorKind::DigestMismatch`]), if the range is beyond
-    /// the object ([`ErrorKind::Parameters`]), or if `sink` refuses bytes ([`ErrorKind::Io`]).
+    /// differ from the written ones ([`ErrorKind::DigestMismatch`]), if the range is beyond the
+    /// object ([`ErrorKind::Parameters`]), or if `sink` refuses bytes ([`ErrorKind::Io`]).
     pub async fn get(
         &self,
         name: &ObjectName,
@@ -220,7 +220,7 @@ impl Volume {
         ReadJob { cluster: &self.cluster, object, progress }.run_to_file(target).await
     }
 
-    /// Removes an object: its name means nothing from then on.
+    /// Removes an object. From then on, the name has no content.
     ///
     /// # Errors
     /// If there is no such object ([`ErrorKind::NotFound`]), or if too few nodes take part
@@ -249,8 +249,8 @@ impl Volume {
         self.list_with(prefix, GetOptions::default()).await
     }
 
-    /// Lists objects as [`Self::list`] does. If `options` say so, too few answers are no error:
-    /// then objects may be missing, and others may have been removed or replaced.
+    /// Lists objects as [`Self::list`] does. If `options` allow stale results, too few answers are
+    /// accepted: then objects may be missing, and others may have been removed or replaced.
     ///
     /// # Errors
     /// As [`Self::list`]; if no node answered ([`ErrorKind::TooFewNodes`]).
@@ -337,9 +337,9 @@ impl Volume {
 
     /// Removes what interrupted puts left behind: the objects that no manifest names, and whose put
     /// was on this machine and its process is over, or that are older than a day; and the pieces of
-    /// uploads that were given up ([`Self::collect_uploads`]). Returns their number. Of other
-    /// machines' puts nothing is removed as long as any node does not answer, because that node may
-    /// have a manifest of them.
+    /// uploads that were given up ([`Self::collect_uploads`]). Returns their number. While any node
+    /// does not answer, objects of other machines' puts are kept, because that node may have their
+    /// manifests.
     ///
     /// # Errors
     /// If an object cannot be deleted ([`ErrorKind::Io`]).
@@ -358,7 +358,8 @@ impl Volume {
     /// Finds an upload by its id.
     ///
     /// # Errors
-    /// If there is none, or none any more ([`ErrorKind::NotFound`]); as [`Volume::find`].
+    /// If no such upload exists, or it no longer exists ([`ErrorKind::NotFound`]); as
+    /// [`Volume::find`].
     pub async fn find_upload(&self, id: &str) -> Result<Upload<'_>> {
         self.all_uploads().find(id).await
     }
@@ -483,8 +484,8 @@ impl Volume {
         plain::shards_at(self.code(), stage)
     }
 
-    /// Returns the number of files of the first stage that together have as many bytes as the
-    /// object.
+    /// Returns the number of files of the first stage whose bytes together equal the object's
+    /// length.
     pub fn shards_needed(&self) -> usize {
         plain::shards_needed(self.code())
     }

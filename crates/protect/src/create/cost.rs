@@ -1,4 +1,4 @@
-//! What a plan will take on disks, before anything is read.
+//! The disk space that a plan will take, before anything is read.
 
 use std::path::PathBuf;
 
@@ -18,7 +18,7 @@ pub struct ParityCost {
     pub catalogue_bytes: u64,
     /// Number of bytes of all parity files, with catalogues.
     pub stored_bytes: u64,
-    /// What goes to which disk. The old parity files stand until the new ones are complete.
+    /// The bytes that go to each disk. The old parity files stay until the new ones are complete.
     pub disks: Vec<DiskNeed>,
 }
 
@@ -31,7 +31,7 @@ impl ProtectPlan {
     }
 
     /// Returns how much will be written. It is exact unless a file cannot be read or changes until
-    /// then: digests and checksums, which are not known yet, have a fixed length.
+    /// then. Digests and checksums are not known yet, but have a fixed length.
     ///
     /// # Errors
     /// If the catalogue would be too long ([`crate::ErrorKind::Parameters`]).

@@ -1,4 +1,4 @@
-//! Where new parity goes: its folders and its label, and what is in the way.
+//! Where new parity goes: its folders and its label, and existing files that are in the way.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ pub(super) fn refuse_skipped(root: &Path, starts: &[Vec<u8>], tree: &Tree) -> Re
     }
 }
 
-/// Refuses folders for parity in which an update would take the parity files for new files.
+/// Refuses folders for parity in which an update would treat the parity files as new files.
 pub(crate) fn refuse_inside(
     root: &Path,
     starts: &[&[u8]],
@@ -93,7 +93,7 @@ pub(super) fn make_folder(folder: &Path, order: &LayerOrder) -> Result<()> {
     match fs::create_dir(folder) {
         Ok(()) => {
             give_to_owner(&order.root, folder);
-            // The names of the parity files are of use only if that of their folder is durable,
+            // The names of the parity files are useful only if the name of their folder is durable,
             // too.
             let sync = || Folder::open(&order.root).and_then(|root| root.sync());
             let synced = if order.sync { sync() } else { Ok(()) };

@@ -1,4 +1,5 @@
-//! The parity files in a folder: known by their names or, where no name says so, by their content.
+//! The parity files in a folder, recognised by their names or, if their names were changed, by
+//! their content.
 //!
 //! A file system check, a phone or an old file system may have given parity files other names. To
 //! recognise them by content, each file of a folder is opened, and its first and last bytes are
@@ -14,8 +15,8 @@ use crate::format::EXTENSION;
 use crate::parity::ParityFile;
 use crate::system::name_bytes;
 
-/// Largest number of files in a folder that are all looked at, whatever their names are. Opening
-/// that many takes some ten milliseconds, or seconds on a hard disk.
+/// Largest number of files in a folder for which all files are looked at, whatever their names are.
+/// Opening that many takes some ten milliseconds, or seconds on a hard disk.
 const FEW: usize = 1_000;
 
 /// Returns the parity files in a folder.
@@ -26,7 +27,7 @@ pub(super) fn parity_files_in(folder: &Path) -> Result<Vec<ParityFile>> {
     Ok(candidates.filter_map(|path| ParityFile::recognise(path)).collect())
 }
 
-/// Whether a folder holds a parity file that has the name of one.
+/// Whether a folder holds a parity file under the name of a parity file.
 pub(super) fn holds_named(folder: &Path) -> Result<bool> {
     Ok(named_files_in(folder)?.iter().any(|path| ParityFile::recognise(path).is_some()))
 }
@@ -45,8 +46,8 @@ fn is_named(path: &Path) -> bool {
     name.windows(mark.len()).any(|part| part.eq_ignore_ascii_case(mark.as_bytes()))
 }
 
-/// Returns the paths of the files in a folder, in order. Pipes and devices are none: opening one
-/// may do something.
+/// Returns the paths of the files in a folder, in order. Pipes and devices are left out, because
+/// opening one may have side effects.
 fn files_in(folder: &Path) -> Result<Vec<PathBuf>> {
     let failed = |error| Error::io("reading the folder", folder, &error);
     let mut paths = Vec::new();

@@ -1,4 +1,4 @@
-//! The paths that a search is given, as they are on the disk, and how they lie to a root.
+//! The paths that a search is given, as they are on the disk, and their relation to a root.
 
 use std::ffi::OsStr;
 use std::io;
@@ -11,7 +11,7 @@ use crate::system::path_bytes;
 /// Name of a folder that file systems make in their roots, and that a fresh disk has.
 const OF_THE_DISK: &str = "lost+found";
 
-/// A path that was given. There need not be anything.
+/// A path that was given. It may not exist.
 #[derive(Debug, Clone)]
 pub(super) struct GivenPath {
     /// The path as it was given.
@@ -24,11 +24,11 @@ pub(super) struct GivenPath {
     pub is_folder: bool,
     /// Whether there is a file, or anything else but a folder.
     pub is_file: bool,
-    /// Whether the path holds parity, so that it is no part of anything.
+    /// Whether the path holds parity, so that it cannot mean a protected file or folder.
     pub has_parity: bool,
 }
 
-/// How a given path lies to a root.
+/// The relation of a given path to a root.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Relation {
     /// It is the root, or a folder above it.
@@ -64,8 +64,9 @@ impl GivenPath {
         self.is_folder || self.is_file
     }
 
-    /// Returns how the path lies to a root. `holds` tells whether something is protected at a path
-    /// inside the root. A protected link is meant itself, any other one means what it leads to.
+    /// Returns the relation of the path to a root. `holds` tells whether something is protected at
+    /// a path inside the root. A protected link stands for itself; any other link stands for its
+    /// target.
     pub fn relation(&self, root: &Path, holds: impl Fn(&[u8]) -> bool) -> Relation {
         match relation(&self.own, root) {
             Relation::Inside(path) if holds(&path) => Relation::Inside(path),
@@ -73,7 +74,8 @@ impl GivenPath {
         }
     }
 
-    /// Whether this is the folder of what a file system check has found, which may be parity.
+    /// Whether this is the folder in which a file system check puts what it finds. That may be
+    /// parity.
     pub fn is_of_the_disk(&self) -> bool {
         self.is_folder && self.target.ends_with(OF_THE_DISK)
     }
@@ -95,8 +97,7 @@ fn relation(path: &Path, root: &Path) -> Relation {
     }
 }
 
-/// Returns the absolute path of something that need not be there. Links on the way to it are
-/// followed.
+/// Returns the absolute path of something that may not exist. Links on the way to it are followed.
 fn own_place(path: &Path) -> Option<PathBuf> {
     let name: &OsStr = path.file_name()?;
     let folder = match path.parent()? {

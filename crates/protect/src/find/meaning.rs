@@ -20,7 +20,7 @@ pub(super) struct Candidate {
     pub for_parity: Vec<PathBuf>,
     /// Whether the parity is in the root, so that it is known where the root is.
     is_home: bool,
-    /// Whether any of the parity was given. It may also have been found above a given path.
+    /// Whether any of the parity was given by the caller, rather than found above a given path.
     is_given: bool,
     claim: PathsMeaning,
 }
@@ -70,8 +70,9 @@ impl Candidate {
         self.part_at(given).is_some()
     }
 
-    /// Returns the protection, or the part of it that was claimed. Of parity that was given, all
-    /// protections are meant, unless paths choose among those whose parity lies elsewhere.
+    /// Returns the protection, or the part of it that was claimed. If parity was given, all of its
+    /// protections are meant, unless paths choose among the protections whose parity is outside
+    /// their roots.
     pub fn meant(self, chooses: bool) -> Option<Protection> {
         let Self { mut protection, is_home, is_given, claim, .. } = self;
         match claim {
@@ -93,7 +94,7 @@ impl Candidate {
         self.is_free() && (self.is_gone() && (is_empty || looks_like()) || is_named && looks_like())
     }
 
-    /// Whether nothing that was given to protect exists any more.
+    /// Whether everything that was given to protect is gone.
     fn is_gone(&self) -> bool {
         let root = &self.protection.root;
         let mut starts = self.protection.starts();
@@ -137,7 +138,7 @@ pub(super) fn claim(given: &GivenPath, candidates: &mut [Candidate]) -> bool {
     is_any
 }
 
-/// Takes a path for the new place of a root, or for a file in it. Returns whether it is one.
+/// Tries to use a path as the new place of a root, or as a file in it. Returns whether it is one.
 ///
 /// # Errors
 /// If it is inside a root and nothing is protected there ([`crate::ErrorKind::NotRecognised`]), or

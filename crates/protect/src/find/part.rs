@@ -1,5 +1,5 @@
-//! Parts of a protection: some of its files and folders, of which a verification or a repair
-//! speaks alone.
+//! Parts of a protection: some of its files and folders. A verification or a repair can be limited
+//! to them.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -34,8 +34,8 @@ impl AskedPart {
 }
 
 impl Protection {
-    /// Returns the paths, relative to the root, of the part that was asked for. There are none if
-    /// this is the whole protection.
+    /// Returns the paths, relative to the root, of the part that was asked for. The list is empty
+    /// if this is the whole protection.
     pub fn parts(&self) -> impl Iterator<Item = PathBuf> + '_ {
         let paths = self.part.iter().flat_map(|part| &part.paths);
         paths.map(|path| path_in(Path::new(""), path))
@@ -74,8 +74,8 @@ impl Protection {
         self.part = Some(part);
     }
 
-    /// Whether an entry belongs to the part that was asked for. The file that a hard link of the
-    /// part is a name of does, too.
+    /// Whether an entry belongs to the part that was asked for. If the part has a hard link, the
+    /// linked file belongs to it, too.
     pub(crate) fn covers(&self, number: usize) -> bool {
         self.part.as_ref().is_none_or(|part| {
             part.has(&self.entries[number].path) || part.linked.contains(&number)
@@ -103,7 +103,7 @@ impl Protection {
             && self.part.as_ref().is_none_or(|part| !part.paths.iter().all(is_known))
     }
 
-    /// Refuses a part where only the whole protection can be meant.
+    /// Refuses a part, for jobs that need the whole protection.
     pub(crate) fn expect_whole(&self) -> Result<()> {
         let Some(part) = self.part.as_ref().and_then(|part| part.paths.first()) else {
             return Ok(());

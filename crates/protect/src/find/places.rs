@@ -1,8 +1,8 @@
-//! Which protections there are at some paths, and what each path means to them.
+//! The protections at some paths, and the meaning of each path for them.
 //!
 //! A protection is known by its id and its root, because a copy of a root with the parity in it has
-//! the same id. Parity in a root says where the root is. Of parity elsewhere, the catalogue states
-//! the root. A path that is given beside it means one of these, in this order:
+//! the same id. Parity in a root says where the root is. For parity outside the root, the catalogue
+//! states the root. A path that is given beside it means one of these, in this order:
 //!
 //! 1. *The protection*, if it is the stated root, or a folder above it, whether the root exists or
 //!    not.
@@ -15,7 +15,7 @@
 //!    stated root exists, it may have a copy; that counts as the root only if the protection is
 //!    named, by a parity file for example.
 //!
-//! Of any other path, and of each if no parity is given, it is looked for further:
+//! For any other path, and for every path if no parity is given, the search continues:
 //!
 //! 4. The nearest folder above it whose `.paritas` protects something there: the path is *a part of
 //!    that protection*, again whether it exists or not.
@@ -95,7 +95,7 @@ impl ParityPlaces {
     /// is any.
     fn add_folder(&mut self, folder: &Path) -> Result<bool> {
         let before = self.folders.len();
-        // If it cannot be read, it may still have `.paritas` in it.
+        // A folder that cannot be read may still have `.paritas` in it.
         if holds_named(folder).unwrap_or(false) {
             self.folders.push(folder.to_owned());
         }
@@ -115,14 +115,14 @@ impl ParityPlaces {
         true
     }
 
-    /// Adds those of the given folders that hold parity files without names.
+    /// Adds the given folders that hold parity files which have lost their names.
     pub fn add_all_nameless(&mut self) {
         let given = self.given.iter().filter(|given| given.is_folder && !given.has_parity);
         let folders: Vec<PathBuf> = given.map(|given| given.target.clone()).collect();
         folders.iter().for_each(|folder| _ = self.add_nameless(folder));
     }
 
-    /// Returns all parity files of the folders, and those that were given.
+    /// Returns all parity files of the folders, and the parity files that were given.
     pub fn parity_files(&self) -> Result<Vec<ParityFile>> {
         let mut files = Vec::new();
         for folder in BTreeSet::from_iter(&self.folders) {
@@ -194,7 +194,7 @@ impl ParityPlaces {
         others.flat_map(|folder| parity_files_in(folder).unwrap_or_default()).collect()
     }
 
-    /// Returns the protections that the paths mean, and the paths that mean none.
+    /// Returns the protections that the paths mean, and the paths that do not mean a protection.
     ///
     /// # Errors
     /// If parity cannot be read ([`crate::ErrorKind::Io`]), or no protection can be used, for the
@@ -216,7 +216,7 @@ impl ParityPlaces {
             self.given.iter().filter(|given| !is_for_parity(given)).collect();
         // What is given beside parity tells which of the protections there are meant.
         let chooses = given.iter().any(|given| !given.has_parity);
-        // What is known comes first, so that a new place is not taken for one of the known roots.
+        // Known roots come first, so that they are not mistaken for new places.
         let unclaimed: Vec<&GivenPath> =
             given.into_iter().filter(|given| !claim(given, &mut candidates)).collect();
         for given in unclaimed.into_iter().filter(|given| !given.has_parity) {
@@ -270,14 +270,14 @@ impl ParityPlaces {
         self.folders.len() > before
     }
 
-    /// Adds a folder if there are parity files in it. None of them has the name of one.
+    /// Adds a folder if it has parity files. They have all lost their names.
     fn add_nameless(&mut self, folder: &Path) -> bool {
         let has_parity = parity_files_in(folder).is_ok_and(|files| !files.is_empty());
         self.folders.extend(has_parity.then(|| folder.to_owned()));
         has_parity
     }
 
-    /// Returns the error for paths at which there is no protection.
+    /// Returns the error for paths without a protection.
     pub fn nothing(&self, paths: &[PathBuf]) -> Error {
         let absent = self.given.iter().find(|given| !given.is_there());
         if let Some(given) = absent {

@@ -325,7 +325,7 @@ impl LostParts<'_> {
         self.recovery.rows().len()
     }
 
-    /// Returns the rows that are used, and after them those that are lost.
+    /// Returns the rows that are used, followed by the lost rows.
     fn all_rows(&self) -> Vec<usize> {
         let lost = self.rows.iter().map(|&row| row as usize);
         self.recovery.rows().iter().copied().chain(lost).collect()

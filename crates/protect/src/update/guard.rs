@@ -1,7 +1,7 @@
-//! The limit on what an update takes for changes that were made on purpose.
+//! The limit up to which an update treats changes as made on purpose.
 //!
-//! An update gives up what can repair the files that are gone or changed. If these are most of all,
-//! something else has happened: a program has overwritten them, or a script has removed them.
+//! An update gives up the parity that can repair files that are gone or changed. If most files are,
+//! the cause is probably an accident: a program has overwritten them, or a script has removed them.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,7 +11,8 @@ use paritas_store::shown::{counted, shown};
 
 use crate::find::Protection;
 
-/// Number of files below which no update is refused: of a few files, most change at a time.
+/// Number of files below which an update is never refused: if there are only a few files, most of
+/// them often change at the same time.
 const LEAST_FILES: u64 = 20;
 
 /// A share of the protected files, and of their bytes.

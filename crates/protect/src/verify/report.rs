@@ -23,7 +23,7 @@ pub(super) fn report(protection: &Protection, evidence: &Evidence) -> VerifyRepo
     let findings: Vec<FileFinding> = states
         .map(|(&number, state)| finding(protection, (number, state), &evidence.tree))
         .collect();
-    // The parity belongs to no part.
+    // Parity never belongs to a part.
     let parity = match protection.is_part() {
         true => Vec::new(),
         false => parity_findings(protection, evidence),
@@ -85,8 +85,8 @@ fn status(
 }
 
 impl Evidence {
-    /// Returns the numbers of the parity files of a layer that are not intact. Those that may not
-    /// be read could be.
+    /// Returns the numbers of the parity files of a layer that are not intact. Files that may not
+    /// be read are left out, because they could be intact.
     pub fn broken_parity(&self, protection: &Protection, layer: usize) -> Vec<u16> {
         let (layer, evidence) = (&protection.layers[layer], &self.layers[layer]);
         let is_broken = |&index: &u16| {

@@ -1,8 +1,9 @@
-//! Fragments on disk as one source: the file's bytes in order, with missing ones computed.
+//! Fragments on disk, read as one source: the file's bytes in order. The bytes of missing fragments
+//! are computed.
 //!
 //! Other tools' fragments carry no checksums, but they can be compared: k fragments determine all
 //! others. Among k + 1 fragments a contradiction shows that one is damaged ([`Fragments::check`]).
-//! Among k + 2 it also shows which one: the fragment without which all others agree.
+//! Among k + 2 it also shows which one: all others agree when that fragment is left out.
 
 use std::fs::{File, Metadata};
 use std::io::{self, IoSliceMut, Read};
@@ -18,8 +19,8 @@ use paritas_store::place::attributes::Attributes;
 use paritas_store::place::positional::read_at;
 use paritas_store::place::system::open_to_read;
 
-/// Number of bytes of a fragment that are handled at once, unless a strip is longer: enough for a
-/// system call, and little enough for the cache.
+/// Number of bytes of a fragment that are handled at once, unless a strip is longer: large enough
+/// for an efficient system call, and small enough for the cache.
 const CHUNK: usize = 64 << 10;
 
 /// Returns the number of bytes of a fragment that are handled at once: whole strips, as codecs
@@ -168,9 +169,9 @@ impl Fragments {
                 at_hand.len()
             ));
         }
-        // At most one fragment can be left out so that all others agree. If there were two, each
-        // would agree with the remaining ones; these are at least k, and so determine both. All
-        // codes of fragments are MDS.
+        // At most one fragment can be left out so that all others agree. If two fragments
+        // qualified, each would agree with the remaining ones. At least k remain, and so they
+        // determine both, without a contradiction. All codes of fragments are MDS.
         for number in at_hand {
             if self.contradiction(Some(number), first.strip.clone())?.is_none() {
                 return self.blame(number);

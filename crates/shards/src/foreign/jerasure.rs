@@ -8,10 +8,10 @@
 //!
 //! One buffer is encoded at a time, cut into k cells. If there is only one buffer, its stated size
 //! is the file's length, and a cell is as long as a fragment: a k-th of the file, padded to whole
-//! strips of longs. The last buffer is full. Its padding is unspecified in the original (memory as
-//! it was found, or the digit 0) and belongs to no file; here it is zeros. The Reed-Solomon
-//! techniques compute with words, whatever the packet size; the others compute with strips of w
-//! packets.
+//! strips of longs. The last buffer is full. Its padding is unspecified in the original
+//! (uninitialised memory, or the digit 0) and is not part of the file; here it is zeros. The
+//! Reed-Solomon techniques compute with words, whatever the packet size; the others compute with
+//! strips of w packets.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -36,7 +36,8 @@ const META: &str = "_meta.txt";
 /// The longest description that is read, in bytes: far more than its six lines take.
 const MAX_META: u64 = 64 << 10;
 
-/// The most bytes of one strip of all fragments together, which is the limit of a shard's stripe.
+/// The largest number of bytes of one strip of all fragments together. It equals the limit of a
+/// shard's stripe.
 const MAX_STRIPE: u64 = 64 << 20;
 
 /// A technique of the encoder.
@@ -44,7 +45,7 @@ struct Technique {
     name: &'static str,
     number: u32,
     family: &'static str,
-    /// The parameters of the family. If m is not among them it is 2, and if w is not it is 8.
+    /// The parameters of the family. A missing m stands for 2, and a missing w for 8.
     parameters: &'static [&'static str],
     /// Whether packets must be whole longs.
     takes_longs: bool,
@@ -102,7 +103,8 @@ impl Technique {
         })
     }
 
-    /// Refuses a packet size that the encoder accepts for no technique, or not for this one.
+    /// Refuses a packet size that the encoder does not accept for this technique, or for any
+    /// technique.
     fn expect_packet(&self, packet: u64) -> Result<()> {
         if packet > 0 && (!self.takes_longs || packet.is_multiple_of(LONG)) {
             return Ok(());
@@ -151,7 +153,7 @@ impl Strips {
         self.packet.map_or(self.w / 8, |packet| packet.saturating_mul(self.w))
     }
 
-    /// Returns the number of bytes of which the encoder makes every cell a multiple.
+    /// Returns a number of bytes. The length of every cell of the encoder is a multiple of it.
     fn unit(&self) -> u64 {
         self.packet.unwrap_or(1).saturating_mul(self.w * LONG)
     }
@@ -187,7 +189,7 @@ impl Meta {
     /// Reads a description. Returns `None` if the text is not one.
     ///
     /// # Errors
-    /// If no code can be made of what the description names.
+    /// If the description does not name a valid code.
     fn parse(text: &str) -> Result<Option<Self>> {
         let lines: Vec<&str> = text.lines().collect();
         let &[path, length, shape, technique, _, buffers] = &lines[..] else { return Ok(None) };

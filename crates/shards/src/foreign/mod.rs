@@ -1,15 +1,15 @@
 //! Other tools' fragments, in and out.
 //!
 //! [`import`] turns the fragments that another tool wrote into a shard set of the same code, and
-//! [`export`] turns shards into fragments. What passes between the two is the file itself.
-//! Importing reads its bytes from the data fragments, computes the missing ones, and encodes them.
-//! Exporting decodes the file and lays it out as the tool does, with parity from the same matrix.
-//! So nothing here knows the shard format. A tool's format is no more than the names of fragments,
-//! the header before their payload, and the spread of a file over them (`layout`). Each format has
-//! one file, behind the trait `ForeignFormat`.
+//! [`export`] turns shards into fragments. The two formats exchange only the file itself. Importing
+//! reads its bytes from the data fragments, computes the missing ones, and encodes them. Exporting
+//! decodes the file and lays it out as the tool does, with parity from the same matrix. So nothing
+//! here knows the shard format. A tool's format consists only of the names of fragments, the header
+//! before their payload, and the spread of a file over them (`layout`). Each format has one source
+//! file, and implements the trait `ForeignFormat`.
 //!
-//! Neither changes the files that it reads. The memory used does not depend on the length of the
-//! file.
+//! Neither function changes the files that it reads. The memory used does not depend on the length
+//! of the file.
 
 mod fragments;
 mod hdfs;
@@ -68,7 +68,8 @@ impl Format {
     }
 }
 
-/// Facts that fragments do not tell: none, or those that setters of the same names give.
+/// Facts that fragments do not state. By default all are unknown; setters of the same names give
+/// them.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct Hints {
@@ -78,7 +79,7 @@ pub struct Hints {
     pub length: Option<u64>,
     /// Number of bytes of a cell.
     pub cell: Option<u64>,
-    /// Number of bytes of a packet. Without it, exporting takes that of the object.
+    /// Number of bytes of a packet. If it is absent, exporting takes the packet size of the object.
     pub packet: Option<usize>,
 }
 
@@ -122,7 +123,7 @@ struct Survey {
     packet: Option<usize>,
     /// The fragments' files, by number.
     files: Vec<Option<PathBuf>>,
-    /// A warning of what the fragments leave in doubt.
+    /// A warning about facts that the fragments leave in doubt.
     warning: Option<String>,
 }
 
@@ -227,7 +228,7 @@ pub struct ExportJob {
     pub force: bool,
     /// Whether everything is synced to the disk before the files get their names.
     pub sync: bool,
-    /// Largest number of threads; by default as many as the machine runs at once.
+    /// Largest number of threads. Default: the number that the machine runs at once.
     pub threads: Option<NonZeroUsize>,
 }
 
@@ -294,8 +295,8 @@ pub fn export(job: &ExportJob, object: &Object, progress: Progress<'_>) -> Resul
     Ok(fragments.into_iter().chain(others).collect())
 }
 
-/// Begins files with the bytes that stand before everything else in them. `contents` has a name and
-/// the bytes for each of them.
+/// Creates files, and writes the bytes with which each begins. `contents` has the name and these
+/// bytes for each file.
 fn begin(new: Vec<NewFile>, contents: &[(String, Vec<u8>)]) -> Result<Vec<StagedFile>> {
     let files = StagedFile::create_all(new, 0)?;
     for (file, (_, content)) in files.iter().zip(contents) {
@@ -304,7 +305,7 @@ fn begin(new: Vec<NewFile>, contents: &[(String, Vec<u8>)]) -> Result<Vec<Staged
     Ok(files)
 }
 
-/// Refuses before the work what [`commit`] would refuse after it.
+/// Refuses at the beginning the files that [`commit`] would refuse at the end of the work.
 fn refuse_existing<'a>(
     job: &ExportJob,
     mut paths: impl Iterator<Item = &'a PathBuf>,

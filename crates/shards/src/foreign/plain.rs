@@ -1,10 +1,10 @@
-//! Plain fragments: `NAME.0`, `NAME.1`, …, each of which is a contiguous part of the file, or
+//! Plain fragments: `NAME.0`, `NAME.1`, …. Each fragment is a contiguous part of the file, or
 //! parity.
 //!
 //! The simple encoder among the examples of klauspost/reedsolomon writes them
 //! (github.com/klauspost/reedsolomon, `examples/simple-encoder.go`): `Split` cuts a file into k
-//! equal parts and pads the last with zeros. The fragments tell neither k nor the file's length. If
-//! no length is given, the padding counts as a part of the file.
+//! equal parts and pads the last with zeros. The fragments state neither k nor the file's length.
+//! If the user gives no length, the padding counts as a part of the file.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

@@ -1,4 +1,5 @@
-//! The writing of fragments: data as it comes, then parity from the data.
+//! The writing of fragments: data in the order in which it arrives, then parity computed from the
+//! data.
 
 use std::io::{self, IoSlice, Write};
 use std::sync::Arc;
@@ -20,7 +21,8 @@ pub(crate) struct FragmentFiles {
 }
 
 impl FragmentFiles {
-    /// Creates a spread of a file over `files`, all of which begin with a header of `header` bytes.
+    /// Creates a spread of a file over `files`. Each of them begins with a header of `header`
+    /// bytes.
     pub fn new(files: Vec<StagedFile>, layout: FragmentLayout, header: u64) -> Self {
         Self { files: Arc::new(files), layout, header }
     }

@@ -2,8 +2,9 @@
 //!
 //! `zfec` (github.com/tahoe-lafs/zfec, `zfec/filefec.py`) encodes 4096 bytes of every share at a
 //! time. The rest at the end is divided evenly, with less than k bytes of padding. Share i of n is
-//! called `PREFIX.<i>_<n>.fec`; both numbers have as many digits as n. A share begins with a header
-//! of two to four bytes: a string of bits, most significant first and padded with zeros.
+//! called `PREFIX.<i>_<n>.fec`; both numbers are padded to the number of digits of n. A share
+//! begins with a header of two to four bytes: a string of bits, most significant first and padded
+//! with zeros.
 //!
 //! | bits | field |
 //! | --- | --- |
@@ -69,7 +70,8 @@ impl ZfecHeader {
         (bits << (64 - used)).to_be_bytes()[..self.length()].to_vec()
     }
 
-    /// Reads the header of a share that begins with `start`. Returns `None` if no header does.
+    /// Reads the header of a share that begins with `start`. Returns `None` if `start` does not
+    /// begin with a header.
     fn parse(start: [u8; HEADER]) -> Option<Self> {
         let mut left = u64::from(u32::from_be_bytes(start)) << 32;
         let mut take = |width: u32| {
@@ -139,7 +141,7 @@ fn layout(k: u32, length: u64) -> FragmentLayout {
     FragmentLayout { k: k as usize, length, cell: CELL, last: Last::Even(1) }
 }
 
-/// Returns a share's name without the end that zfec adds.
+/// Returns a share's name without the suffix that zfec adds.
 fn prefix(path: &Path) -> &str {
     let name = file_name(path);
     let stem = name.strip_suffix(".fec").unwrap_or(name);
@@ -162,7 +164,7 @@ mod tests {
         }
     }
 
-    /// n - 1 = 7 in 8 bits; k - 1 = 4, the padding and the share in 3 each.
+    /// n - 1 = 7 in 8 bits; then k - 1 = 4, the padding, and the share's number in 3 bits each.
     #[test]
     fn headers_are_bits() {
         let header = ZfecHeader { n: 8, k: 5, padding: 2, share: 6 };

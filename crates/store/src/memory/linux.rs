@@ -81,7 +81,8 @@ impl<'a> Hierarchy<'a> {
     }
 
     /// Returns the lowest limit of a group and of the groups above it, as far as they are mounted.
-    /// A container may see its own group alone, under another path: then that one counts.
+    /// A container may see only its own group, mounted under another path: then that group's limit
+    /// counts.
     fn lowest(&self, system: &Path, group: &ControlGroup<'_>) -> Option<u64> {
         let names: &[&str] = match self.version {
             CgroupVersion::One => &["memory.limit_in_bytes"],
@@ -92,7 +93,7 @@ impl<'a> Hierarchy<'a> {
         let folders = below.ancestors().map(|folder| place.join(folder));
         let folders = folders.filter(|_| self.version == group.version);
         let files = folders.flat_map(|folder| names.iter().map(move |name| folder.join(name)));
-        // No limit is the word `max`.
+        // The word `max` means that the group has no limit.
         files.filter_map(|file| fs::read_to_string(file).ok()?.trim().parse().ok()).min()
     }
 }

@@ -1,9 +1,9 @@
 //! The memory that this process may use: what the machine has free, what its control groups allow
 //! (containers, services, batch jobs), and what its own limits allow.
 //!
-//! Linux ends a process that goes beyond its control group, without a word. So defaults follow
-//! these numbers; what a user asks for stands. On macOS the limits of the process alone are known,
-//! and on Windows nothing is.
+//! Linux kills a process that exceeds its control group's limit, without a message. So defaults
+//! follow these numbers; a value that the user sets is used as it is. On macOS only the limits of
+//! the process are known, and on Windows none.
 
 #[cfg(target_os = "linux")]
 mod linux;

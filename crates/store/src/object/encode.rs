@@ -12,8 +12,8 @@ use crate::object::segment::Segment;
 /// Encodes all bytes of `source` on `threads` threads, and returns their number and digest.
 ///
 /// Each thread takes the memory of a segment from `next`, fills it, makes the parts in `parts`, and
-/// hands it to `done`, with the number of the object's bytes in it. Segments are filled in order;
-/// those that several threads make at once may be done in another order.
+/// hands it to `done`, with the number of the object's bytes in it. Segments are filled in order,
+/// but threads that work at the same time may finish them in another order.
 ///
 /// # Errors
 /// If the source cannot be read ([`crate::error::ErrorKind::Io`]), or if `next` or `done` fails.

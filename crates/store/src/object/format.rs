@@ -13,8 +13,9 @@
 //!
 //! Some codes compute their cells in *stages*: those of stage 1 when an object is encoded, those of
 //! stage 2 when it is *promoted*. The lanes of a shard that are computed in one stage are a *part*
-//! of it, and a shard file holds one part. A code without stages has one part a shard. Promotion
-//! adds files and changes none. An object with at least one file of stage 2 has been promoted.
+//! of it, and a shard file holds one part. A code without stages has one part for each shard.
+//! Promotion adds files and changes none. An object with at least one file of stage 2 has been
+//! promoted.
 //!
 //! # File
 //!
@@ -102,21 +103,21 @@
 //! `words`, a node has w rows for each symbol of w bits, and a payload is a sequence of
 //! little-endian words of w bits. Each word is a symbol; its bit r is the cell of row r.
 //!
-//! All segments have the number of stripes that the identity states, except the last, which has as
-//! many as the rest of the object needs: ceil(rest / (data cells * packet)). An empty object has no
-//! blocks. The user's bytes of a segment fill its data lanes one after the other, in the order of
-//! the data cells, so that each data lane holds consecutive bytes of the object. The remaining
-//! bytes are zero.
+//! All segments have the number of stripes that the identity states, except the last. The last has
+//! the number that the rest of the object needs: ceil(rest / (data cells * packet)). An empty
+//! object has no blocks. The user's bytes of a segment fill its data lanes one after the other, in
+//! the order of the data cells, so that each data lane holds consecutive bytes of the object. The
+//! remaining bytes are zero.
 //!
 //! An LT code (`lt:k=…,n=…,nodes=…`) does not store its k data cells, but only n cells that are
-//! XORs of them. Cell b is row b / nodes of node b modulo nodes, and a lane of its own. So a block
-//! of an LT code, as the term is used elsewhere, is a lane here. The user's bytes fill k lanes that
-//! no file contains. The pin of an LT code has these entries: `generator` (1: the one of
-//! `define/lt/generator.rs` in the core crate, specified to the bit there); `spike`, `ripple` and
-//! `weight` (whole numbers from which all probabilities follow, see `define/lt/soliton.rs`);
-//! `seed`; and `attempt`, the number of graphs of that seed that were drawn and rejected before.
-//! The rows follow from the pin and from the spec's k, n, `variant` and `coverage`. A reader
-//! expects at most 2^24 ones in them.
+//! XORs of them. Cell b is row (b / nodes) of node (b modulo nodes), and each cell is a lane of its
+//! own. So a block of an LT code, as the term is used elsewhere, is a lane here. The user's bytes
+//! fill k lanes that no file contains. The pin of an LT code has these entries: `generator` (1: the
+//! one of `define/lt/generator.rs` in the core crate, specified to the bit there); `spike`,
+//! `ripple` and `weight` (whole numbers from which all probabilities follow, see
+//! `define/lt/soliton.rs`); `seed`; and `attempt`, the number of graphs of that seed that were
+//! drawn and rejected before. The rows follow from the pin and from the spec's k, n, `variant` and
+//! `coverage`. A reader expects at most 2^24 ones in them.
 //!
 //! The code of a bit matrix of one's own (`matrix:k=…,m=…,w=…,rows=…`) has an empty pin: its spec
 //! holds the matrix. `rows` has m·w rows separated by dots, the parity packets in the order of
@@ -141,9 +142,9 @@
 //! still unknown. Block b begins b full blocks after the front header. If a lane is not intact
 //! there, the reader tries the place counted back from the footer. So inserted or removed bytes
 //! cost only the blocks around them, and an extended or cut file loses nothing else. A lane that is
-//! intact in neither place is an erasure of its cells in that segment, and of nothing else. If
-//! footers disagree on the total, the majority is right. Without any footer an object cannot be
-//! read, because its length is unknown.
+//! intact in neither place erases only its own cells in that segment. If footers disagree on the
+//! total, the majority is right. Without any footer an object cannot be read, because its length is
+//! unknown.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -329,7 +330,7 @@ pub enum RecordKind {
 /// The reason why bytes are not a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RecordFlaw {
-    /// There is no magic, so the bytes may be those of any file.
+    /// The magic is missing, so the bytes may be those of any file.
     NoMagic,
     /// A record of a version that this reader does not know.
     Version(u16),
@@ -554,14 +555,14 @@ pub fn record_length(start: &[u8], kind: RecordKind) -> Result<usize, RecordFlaw
     Ok(PREFIX + body as usize + CRC)
 }
 
-/// Returns the length of the record, of any version, that begins with `start`. Returns `None` if it
-/// is no record, or longer than any.
+/// Returns the length of the record, of any version, that begins with `start`. Returns `None` if
+/// `start` does not begin a record, or if the length is greater than any record's.
 pub fn stated_length(start: &[u8; PREFIX]) -> Option<usize> {
     let body = u32_at(start, 12)? as usize;
     (start.starts_with(&MAGIC) && body <= MAX_BODY).then_some(PREFIX + body + CRC)
 }
 
-/// Whether these bytes, a record of any version, have their checksum.
+/// Whether the checksum of `record`, which may be of any version, is correct.
 pub fn is_sealed(record: &[u8]) -> bool {
     record.split_last_chunk::<CRC>().is_some_and(|(content, crc)| {
         checksum(CrcAlgorithm::Crc64Nvme, content).to_le_bytes() == *crc
@@ -653,7 +654,7 @@ mod tests {
         }
     }
 
-    /// Records that old readers can understand are written in their version.
+    /// Records that old readers can understand are written in the version that they know.
     #[test]
     fn versions_follow_from_the_keys() {
         let versions = records().map(|record| u16_at(&bytes_of(&record), 8).unwrap());

@@ -14,8 +14,7 @@ use crate::object::geometry::{Geometry, planned_bytes};
 /// Returns the options that a code is run with.
 pub type Options<'o> = &'o dyn Fn(&Spec) -> CodecOptions;
 
-/// The geometries of codes that were rebuilt, so that a directory of many objects costs each code
-/// once.
+/// A cache of rebuilt geometries, so that a directory of many objects rebuilds each code only once.
 pub struct Geometries<'o> {
     options: Options<'o>,
     known: HashMap<GeometryKey, Result<Arc<Geometry>, String>>,
@@ -84,7 +83,7 @@ mod tests {
     use super::*;
     use crate::object::format::ObjectId;
 
-    /// A header that states another layout is refused, and costs no other object its geometry.
+    /// A header that states another layout is refused, and the other objects keep their geometry.
     #[test]
     fn headers_with_a_wrong_layout_stand_alone() {
         let code = Code::new(&"4+2".parse().unwrap()).unwrap();

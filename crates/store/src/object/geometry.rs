@@ -47,11 +47,11 @@ const WANTED_LT_BLOCK: usize = 1024;
 /// The longest file of any system, in bytes. Adding the length of a header to it does not overflow.
 const MAX_FILE: u64 = i64::MAX as u64;
 
-/// Lengths of objects, in bytes, that schedules are planned for. A longer object is worth any
-/// planning time.
+/// Lengths of objects, in bytes, that schedules are planned for. For a longer object, planning time
+/// is not limited.
 const PLANNED: [u64; 3] = [1 << 16, 1 << 20, 1 << 26];
 
-/// Returns the number of bytes that is planned for if an object has `length` bytes. There are few
+/// Returns the length that schedules are planned for if an object has `length` bytes. There are few
 /// different answers, so objects of all lengths can share what is known of their code.
 pub fn planned_bytes(length: u64) -> Option<u64> {
     PLANNED.into_iter().find(|&bytes| length <= bytes)
@@ -286,7 +286,7 @@ impl Geometry {
         self.parts[part].1.clone()
     }
 
-    /// Returns, for each buffer, whether one of `parts` has it.
+    /// Returns, for each buffer, whether it belongs to one of `parts`.
     pub fn buffers_in(&self, parts: impl IntoIterator<Item = usize>) -> Vec<bool> {
         let mut has = vec![false; self.buffer_count()];
         let buffers = parts.into_iter().flat_map(|part| self.part_buffers(part));
@@ -294,7 +294,7 @@ impl Geometry {
         has
     }
 
-    /// Returns all parts, those that hold the user's data first.
+    /// Returns all parts. Parts that hold the user's data come first.
     pub fn parts_data_first(&self) -> Vec<usize> {
         let (mut data, rest): (Vec<_>, Vec<_>) =
             (0..self.part_count()).partition(|&part| self.holds_data(part));
@@ -307,7 +307,7 @@ impl Geometry {
         self.part_buffers(part).any(|buffer| self.is_data(buffer))
     }
 
-    /// Returns the buffers that hold the user's bytes, in the order of these.
+    /// Returns the buffers that hold the user's bytes, in the order of these bytes.
     pub fn data_buffers(&self) -> &[usize] {
         self.codec.data_buffers()
     }
@@ -454,9 +454,9 @@ impl Geometry {
         (0..self.buffer_count()).filter(holds).collect()
     }
 
-    /// Returns the number of threads to use: at most `most` (`None`: as many as the machine runs at
-    /// once), and no more than have room for their segments in 128 MiB, or in a quarter of
-    /// what this process may use if that is less.
+    /// Returns the number of threads to use: at most `most` (`None`: the number that the machine
+    /// runs at once). Their segments together take at most 128 MiB, or a quarter of the memory that
+    /// this process may use if that is less.
     pub fn threads(&self, most: Option<NonZeroUsize>) -> usize {
         let machine = || std::thread::available_parallelism().map_or(1, usize::from);
         let segment = self.buffer_count() * (self.widest_payload() + CHECKSUM);

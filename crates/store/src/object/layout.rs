@@ -28,7 +28,7 @@ pub const MOST_HEADER: usize = MAX_RECORD + TRAILER;
 pub struct NewObject {
     /// Number of bytes of a packet; 1 to 1,048,576; chosen by code and length if it is absent.
     pub packet: Option<usize>,
-    /// Wanted number of bytes of a shard's block, at least one stripe's.
+    /// Wanted number of bytes of a shard's block; a block has at least one stripe.
     pub block_bytes: usize,
     /// The object's id. Without it, a random id is drawn.
     pub object: Option<ObjectId>,
@@ -56,8 +56,8 @@ impl Default for NewObject {
 /// The shape of one object in shards: its code, the lengths of its blocks, and its headers.
 ///
 /// A *part* is what a shard file holds: one shard, or, in codes of several stages, what one stage
-/// adds to it. Parts are numbered by stage and then by shard. A *lane* is what has a checksum of
-/// its own within a block. Lanes of all parts are numbered through ([`ObjectLayout::lanes`]).
+/// adds to it. Parts are numbered by stage and then by shard. A *lane* is the piece of a block that
+/// has its own checksum. Lanes are numbered over all parts ([`ObjectLayout::lanes`]).
 #[derive(Debug, Clone)]
 pub struct ObjectLayout {
     geometry: Arc<Geometry>,
@@ -97,13 +97,13 @@ impl ObjectLayout {
         Ok(Self { geometry: Arc::new(geometry), identity: Arc::new(identity), fronts })
     }
 
-    /// Reads the front header at the beginning of a shard, of which `start` are the first bytes.
+    /// Reads the front header at the beginning of a shard. `start` holds the shard's first bytes.
     /// Returns the object's shape and the part that the shard holds. The code is run with the
     /// options that `options` returns for it.
     ///
     /// # Errors
-    /// If the bytes are no such header, or too few of one ([`ErrorKind::NotRecognised`]); see
-    /// [`MOST_HEADER`].
+    /// If the bytes are not a front header, or hold only a part of one
+    /// ([`ErrorKind::NotRecognised`]); see [`MOST_HEADER`].
     pub fn read(start: &[u8], options: impl Fn(&Spec) -> CodecOptions) -> Result<(Self, usize)> {
         let record = front_record(start).map_err(not_recognised)?;
         let geometry = rebuild(&record.identity, None, &options)
@@ -252,10 +252,10 @@ impl ObjectLayout {
         self.geometry.extent(length)
     }
 
-    /// Returns the number of threads to use for an object of `length` bytes, if its length is known
-    /// and at most `wanted` are wanted (`None`: as many as the machine runs at once). It is limited
-    /// so that all segments together take at most 128 MiB of memory, or a quarter of what this
-    /// process may use if that is less.
+    /// Returns the number of threads to use for an object of `length` bytes (`None`: unknown): at
+    /// most `wanted` (`None`: the number that the machine runs at once). The segments of all
+    /// threads together take at most 128 MiB of memory, or a quarter of what this process may use
+    /// if that is less.
     pub fn threads(&self, wanted: Option<NonZeroUsize>, length: Option<u64>) -> usize {
         let threads = self.geometry.threads(wanted);
         length.map_or(threads, |length| threads.min(self.segments(length).max(1) as usize))
@@ -316,19 +316,21 @@ impl ObjectLayout {
         Some(block + start(lanes.start)..block + start(lanes.end))
     }
 
-    /// Returns the lanes that hold the object's bytes, in the order of these.
+    /// Returns the lanes that hold the object's bytes, in the order of these bytes.
     pub fn data_lanes(&self) -> &[usize] {
         self.geometry.data_buffers()
     }
 
-    /// Returns the number of the LT block that a lane holds, or `None` if the code is no LT code.
+    /// Returns the number of the LT block that a lane holds, or `None` if the code is not an LT
+    /// code.
     pub fn lt_block(&self, lane: usize) -> Option<usize> {
         self.code().graph()?;
         self.geometry.lt_blocks([lane]).first().copied()
     }
 
-    /// Checks a part's block of a segment where it is, of an object of `length` bytes. Returns the
-    /// lanes that are intact, each with the range of its bytes in the block, without checksum.
+    /// Checks a part's block of a segment in place, without copying it. The object has `length`
+    /// bytes. Returns the lanes that are intact, each with the range of its bytes in the block,
+    /// without checksum.
     pub fn intact_lanes(
         &self,
         part: usize,
@@ -399,14 +401,14 @@ impl ObjectLayout {
         self.geometry.buffers_of(&reads)
     }
 
-    /// Whether the object follows from these lanes.
+    /// Whether the object can be computed from these lanes.
     pub fn is_solvable(&self, lanes: impl IntoIterator<Item = usize>) -> bool {
         let mut good = vec![false; self.geometry.buffer_count()];
         lanes.into_iter().for_each(|lane| good[lane] = true);
         self.geometry.is_solvable(&good)
     }
 
-    /// Whether the object follows from these parts.
+    /// Whether the object can be computed from these parts.
     pub fn is_solvable_from(&self, parts: impl IntoIterator<Item = usize>) -> bool {
         self.is_solvable(parts.into_iter().flat_map(|part| self.lanes(part)))
     }

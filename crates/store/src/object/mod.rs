@@ -1,4 +1,5 @@
-//! The bytes of a shard and their arithmetic, whatever keeps them: a file, or a node of a volume.
+//! The bytes of a shard and their arithmetic. The same shard may be kept in a file or on a node of
+//! a volume.
 //!
 //! An [`ObjectLayout`](layout::ObjectLayout) has the shape of one object, and a
 //! [`Segment`](segment::Segment) is the memory of the blocks that are encoded together.

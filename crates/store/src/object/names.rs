@@ -74,8 +74,8 @@ impl<'a> ShardName<'a> {
         self.join("")
     }
 
-    /// Returns the final name for a file beside another that has the plain one. It may be too long,
-    /// which the operating system tells.
+    /// Returns the final name with a number, for a file whose plain name is taken by another. If
+    /// the name is too long, the operating system reports it.
     pub fn numbered(&self, number: usize) -> OsString {
         self.join(&format!("-{number}"))
     }
@@ -186,7 +186,7 @@ impl ParsedName<'_> {
     }
 }
 
-/// More than any suffix adds to an object's name.
+/// Upper limit of the bytes that a suffix adds to an object's name.
 const MAX_SUFFIX: usize = 64;
 
 /// Reads the name of a final or old shard file.
@@ -216,12 +216,12 @@ pub fn without_old(file: &OsStr) -> &OsStr {
     strip_random(name_bytes(file), OLD).map_or(file, name_of)
 }
 
-/// Whether a file's name is that of one being written, by an encoding or anything else here.
+/// Whether the name is that of a file that is still being written, by an encoding or any other job.
 pub fn is_temporary(file: &OsStr) -> bool {
     of_temporary(file).is_some()
 }
 
-/// Returns the name that a file will have that is being written under this one.
+/// Returns the final name of a file that is being written under the temporary name `file`.
 pub fn of_temporary(file: &OsStr) -> Option<&OsStr> {
     let name = name_bytes(file).strip_prefix(b".")?;
     strip_random(name, TEMPORARY).map(name_of)

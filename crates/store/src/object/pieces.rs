@@ -1,10 +1,10 @@
 //! The digest of bytes that become known in any order, by several threads.
 //!
 //! BLAKE3 is a tree: its leaves are chunks of 1,024 bytes, and the values of two adjacent subtrees
-//! of as many leaves give the value of both together (Aumasson, Neves, O'Connor and Wilcox-O'Hearn,
-//! BLAKE3, section 2.1). So whoever has a part of the bytes in its cache hashes it there, and only
-//! the values are put together. Bytes that begin or end within a chunk are kept until the rest of
-//! the chunk has come.
+//! of equal size give the value of both together (Aumasson, Neves, O'Connor and Wilcox-O'Hearn,
+//! BLAKE3, section 2.1). So each thread hashes the bytes that it has in its cache, and then only
+//! the values are combined. Bytes that begin or end within a chunk are kept until the rest of the
+//! chunk has come.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -43,7 +43,7 @@ impl PieceDigest {
         Self { length, parts: Mutex::default() }
     }
 
-    /// Takes adjacent pieces, the first of which begins at `start`. The same bytes may come twice.
+    /// Takes adjacent pieces. The first piece begins at `start`. The same bytes may come twice.
     /// Bytes beyond the length are ignored.
     pub fn take(&self, start: u64, pieces: &[impl AsRef<[u8]>]) {
         let total: u64 = pieces.iter().map(|piece| piece.as_ref().len() as u64).sum();
@@ -68,7 +68,7 @@ impl PieceDigest {
         });
     }
 
-    /// Takes what is known of other bytes of the same whole.
+    /// Adds what `other` knows about other bytes of the same object.
     pub fn join(&self, other: Self) {
         let other = other.parts.into_inner().unwrap_or_else(PoisonError::into_inner);
         self.with(|parts| {
@@ -133,7 +133,7 @@ impl PieceDigest {
 }
 
 impl KnownPieces {
-    /// Takes the value of a subtree, and puts it together with its neighbour as often as that is
+    /// Takes the value of a subtree, and merges it with its neighbour for as long as that is
     /// possible. The two halves of the whole stay apart: their parent is the root.
     fn insert(&mut self, tree: Range<u64>, value: ChainingValue, whole: u64) {
         let (mut start, mut length, mut value) = (tree.start, tree.end - tree.start, value);
@@ -194,7 +194,7 @@ struct PieceRun<'a, P> {
 }
 
 impl<P: AsRef<[u8]>> PieceRun<'_, P> {
-    /// Returns the hasher of the bytes of a range, the first of which has the position `offset`.
+    /// Returns the hasher of the bytes of `range`. The first piece begins at the position `offset`.
     fn hasher(&self, offset: u64, range: Range<u64>) -> Hasher {
         let mut hasher = Hasher::new();
         hasher.set_input_offset(offset);

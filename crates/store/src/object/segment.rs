@@ -79,8 +79,8 @@ impl Segment {
         self.good.fill(false);
     }
 
-    /// Becomes segment `number` with bytes from `source`, as many as fit. Returns how many came
-    /// before the source ended.
+    /// Becomes segment `number`, and fills it with bytes from `source`. Returns the number of bytes
+    /// read; it is less than a full segment if the source has ended.
     ///
     /// # Errors
     /// If the source cannot be read.
@@ -173,8 +173,9 @@ impl Segment {
         self.compute(|buffer| geometry.is_data(buffer))
     }
 
-    /// Returns the good buffers that differ from what the user's bytes give, ascending. All of the
-    /// user's bytes must be good. The other buffers are computed anew in `again`.
+    /// Returns the good buffers that differ from the values computed from the user's bytes,
+    /// ascending. All of the user's bytes must be good. The other buffers are computed anew in
+    /// `again`.
     ///
     /// # Errors
     /// If the system lacks the memory for the computation ([`crate::error::ErrorKind::Memory`]).
@@ -285,8 +286,8 @@ impl Segment {
         self.accept_lanes(part, self.geometry.part_buffers(part), block)
     }
 
-    /// Takes in adjacent lanes of a part's block, like [`Segment::accept`]. Lanes for which `bytes`
-    /// are too few are not good.
+    /// Takes in adjacent lanes of a part's block, like [`Segment::accept`]. A lane is not good if
+    /// `bytes` end before it does.
     pub fn accept_lanes(&mut self, part: usize, run: Range<usize>, bytes: &[u8]) -> Vec<usize> {
         let id = self.block_id(part);
         let geometry = Arc::clone(&self.geometry);
@@ -331,7 +332,7 @@ impl Segment {
         choice.collect()
     }
 
-    /// Reads lane by lane, for blocks of which a disk refuses some part.
+    /// Reads lane by lane, for a block that the disk can read only in part.
     fn read_singly(
         &mut self,
         file: &Input<'_>,
@@ -354,7 +355,8 @@ impl Segment {
     }
 }
 
-/// Returns which of adjacent lanes, of which the first `read` bytes have been read, are not intact.
+/// Returns which of the adjacent `lanes` are not intact. Only the first `read` bytes of them all
+/// have been read.
 fn check(
     geometry: &Geometry,
     lanes: &[&mut [u8]],
@@ -399,8 +401,8 @@ fn read_full(source: &mut impl Read, mut buffer: &mut [u8]) -> io::Result<usize>
 /// Lanes of equal size, at a stride of an odd number of cache lines. So the same offset in many
 /// lanes does not map to the same few cache sets.
 ///
-/// The memory comes from the system directly. The system refuses where an allocator would abort,
-/// and provides a page only when it is first written.
+/// The memory comes from the system directly. If memory is short, the system returns an error where
+/// an allocator would abort. It provides a page only when the page is first written.
 #[derive(Debug)]
 struct Lanes {
     memory: MmapMut,

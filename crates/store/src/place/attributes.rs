@@ -95,15 +95,15 @@ impl Attributes {
 
     fn narrowed(self, extended: impl Fn() -> Extended) -> Self {
         let narrowed = |mode| match mode & OTHERS {
-            // Without rights for others there is nothing that a list could narrow.
+            // If only the owner has rights, a list cannot narrow them.
             0 => mode,
             _ => extended().narrowed(mode),
         };
         Self { mode: self.mode.map(narrowed), ..self }
     }
 
-    /// Returns what is known of something that some files hold together: the permissions that all
-    /// of them give, and the owner of the first.
+    /// Returns the attributes of something that several files hold together: the permissions that
+    /// all of them give, and the owner of the first.
     pub fn common(files: impl IntoIterator<Item = Self>) -> Self {
         let joined = files.into_iter().reduce(|all, file| {
             let mode = all.mode.zip(file.mode).map(|(all, mode)| all & mode);
@@ -190,8 +190,8 @@ impl Access {
         Self { modified, ..mode.map_or(Self::USUAL, exact) }
     }
 
-    /// Returns the access to a file that replaces these or joins them: the permissions that all of
-    /// them give, and the owner of the first.
+    /// Returns the access to a new file that replaces these files or joins them: the permissions
+    /// that all of them give, and the owner of the first.
     pub fn like(files: impl IntoIterator<Item = Attributes>) -> Self {
         let Attributes { mode, owner, .. } = Attributes::common(files);
         mode.map_or(Self::USUAL, |mode| {
@@ -223,7 +223,7 @@ impl Access {
     /// Gives a complete file its mode and time. Returns what the file system refused.
     ///
     /// # Errors
-    /// If the system fails, and not because the file system has no modes or times like these.
+    /// If the system fails for any other reason than a file system that lacks such modes or times.
     pub fn settle(&self, file: &File) -> io::Result<Refused> {
         let metadata = file.metadata()?;
         let allowed = self.allowed(&metadata);
@@ -234,7 +234,7 @@ impl Access {
         Ok(Refused { modes, times, owners, ..Refused::default() })
     }
 
-    /// Whether the mode is that of a known file, and not one that any new file gets.
+    /// Whether the mode comes from a known file, rather than being the usual mode of a new file.
     fn is_made_from_a_file(&self) -> bool {
         !self.inherits
     }
@@ -279,9 +279,10 @@ impl WantedAttributes<'_> {
     }
 }
 
-/// Returns the part of a mode that a file may have which should belong to `owner`. If it could not
-/// be given to its group, the members of that group are others now, and whoever is in the group
-/// that it has instead was one of the others. So both get no more than either had.
+/// Returns the part of `mode` that is safe for a file that should belong to `owner`. If the file
+/// could not be given to its group, the members of that group now count as others, and the members
+/// of its present group counted as others before. So group and others both get only the permissions
+/// that both had.
 fn allowed(mode: u32, owner: Option<Owner>, file: &Metadata) -> u32 {
     match owner.zip(Owner::of(file)) {
         Some((owner, now)) if owner.group != now.group => {
@@ -292,8 +293,8 @@ fn allowed(mode: u32, owner: Option<Owner>, file: &Metadata) -> u32 {
     }
 }
 
-/// Gives a file to an owner, or else to the group alone, or leaves it where the process may do
-/// neither.
+/// Gives a file to an owner. If the process may not, gives it to the group alone; if it may not do
+/// that either, leaves it.
 fn give(file: &File, owner: Owner) -> io::Result<()> {
     let metadata = file.metadata()?;
     let is_foreign = Owner::of(&metadata).is_some_and(|now| now != owner);
@@ -309,7 +310,7 @@ fn is_refused(wanted: Option<Owner>, file: &Metadata) -> bool {
 }
 
 /// Changes the mode of a file, where files have modes. Returns whether the file system refused it,
-/// in words or by keeping another mode.
+/// by an error or by keeping another mode.
 fn set_mode(file: &File, now: &Metadata, change: impl Fn(u32) -> u32) -> io::Result<bool> {
     let Some(now) = system::mode(now) else { return Ok(false) };
     let wanted = change(now) & STORED_MODE;
@@ -321,8 +322,8 @@ fn set_mode(file: &File, now: &Metadata, change: impl Fn(u32) -> u32) -> io::Res
     Ok(is_refused || kept.is_some_and(|kept| (kept ^ wanted) & PERMISSIONS != 0))
 }
 
-/// Sets the time at which a file or folder last changed, if the system can count it. Returns
-/// whether the file system refused it, in words or by keeping another time.
+/// Sets the time at which a file or folder last changed, if the system can represent it. Returns
+/// whether the file system refused it, by an error or by keeping another time.
 ///
 /// # Errors
 /// If the system fails for another reason.
@@ -335,7 +336,7 @@ pub fn set_modified(file: &File, modified: Timestamp) -> io::Result<bool> {
     Ok(refusal(file.set_times(times))? || !has_time(file, time)?)
 }
 
-/// Whether a file has a time, as far as file systems count.
+/// Whether a file has this time, within the precision of file systems.
 fn has_time(file: &File, time: SystemTime) -> io::Result<bool> {
     let kept = file.metadata()?.modified()?;
     Ok(kept.duration_since(time).unwrap_or_else(|earlier| earlier.duration()) <= COARSEST)

@@ -4,9 +4,9 @@
 //! 4 bytes of version, then 8 bytes an entry: tag (2), permissions (2), id (4), little-endian
 //! (`linux/posix_acl_xattr.h`). A folder may have a second list, which new files in it inherit.
 //!
-//! Where a file has such a list, the group bits of its mode are no longer the rights of its group.
-//! They are the *mask*: the most that any entry gives to anybody but the owner. So a file that is
-//! made with the same mode, and without the list, would be open to the whole group.
+//! If a file has such a list, the group bits of its mode mean something else than the rights of its
+//! group. They are the *mask*: the most that any entry gives to anybody but the owner. So a file
+//! that is made with the same mode, and without the list, would be open to the whole group.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -76,7 +76,7 @@ impl Extended {
         Self(kept)
     }
 
-    /// Whether there are no attributes.
+    /// Whether the file has neither lists nor attributes.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -93,7 +93,8 @@ impl Extended {
     pub fn apply(&self, file: &File) -> Refused {
         let mut refused = Refused::default();
         if !self.0.contains_key(<&ByteSlice>::from(ACCESS)) {
-            // Most file systems say that there was none. Some do not know of lists.
+            // An error is expected: most files have no list, and some file systems do not support
+            // lists.
             let _ = file.remove_xattr(name_of(ACCESS));
         }
         for (name, value) in &self.0 {
@@ -118,14 +119,14 @@ impl Extended {
     }
 }
 
-/// The permissions that an access control list gives to others than the owner, as bits 4, 2, 1.
+/// The permissions that an access control list gives to anybody but the owner, as bits 4, 2, 1.
 #[derive(Debug, Clone, Copy)]
 struct Rights {
-    /// Those of the owning group.
+    /// Permissions of the owning group.
     group: u32,
-    /// Those that every named user has.
+    /// Permissions that every named user has.
     users: u32,
-    /// Those that every named group has.
+    /// Permissions that every named group has.
     groups: u32,
 }
 
@@ -145,8 +146,10 @@ impl Rights {
         Self { group: masked(OWNING_GROUP), users: masked(NAMED_USER), groups: masked(NAMED_GROUP) }
     }
 
-    /// Takes from a mode what the list does not give: to the owning group, of which a named user
-    /// may be a member, and to others, who may be named users or members of named groups.
+    /// Removes from a mode the permissions that the list does not give. The owning group keeps only
+    /// what the list gives to it and to every named user, because a named user may be its member.
+    /// Others keep only what the list gives to every named user and every named group, because they
+    /// may be among these.
     fn narrow(self, mode: u32) -> u32 {
         let group = (mode >> 3) & self.group & self.users;
         let other = mode & self.users & self.groups & ALL;

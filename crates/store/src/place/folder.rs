@@ -97,8 +97,8 @@ mod unix {
             }
         }
 
-        /// Gives a new folder in this one to whom this one belongs. Few processes may do so. For
-        /// the others, it keeps its owner.
+        /// Gives a new folder in this one to the owner of this one. Few processes may do so. If
+        /// this process may not, the new folder keeps its owner.
         fn give(&self, new: impl AsFd) {
             let _ = fstat(&self.0).map(|above| fchown(new, Some(above.st_uid), Some(above.st_gid)));
         }
@@ -115,7 +115,7 @@ mod unix {
             Ok(File::from(openat(&self.0, name, flags, Mode::empty())?))
         }
 
-        /// Returns the mode and the owner of the file of a name, if there is a file.
+        /// Returns the mode and the owner of the file called `name`, if there is one.
         pub fn about(&self, name: &[u8]) -> Option<(u32, Option<Owner>)> {
             let found = statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
             let owner = Owner { user: found.st_uid, group: found.st_gid };
@@ -129,13 +129,13 @@ mod unix {
             Some(Owner { user: found.st_uid, group: found.st_gid })
         }
 
-        /// Renames a file in this folder, over what has the new name.
+        /// Renames a file in this folder, and replaces what has the new name.
         pub fn replace(&self, from: &[u8], to: &[u8]) -> io::Result<()> {
             Ok(renameat(&self.0, from, &self.0, to)?)
         }
 
-        /// Renames something to a name that the file system takes for the same, such as one that
-        /// differs in case only. `temporary` must be free.
+        /// Renames something to a name that the file system treats as the same, such as one that
+        /// differs only in case. `temporary` must be free.
         ///
         /// # Errors
         /// If something has exactly that name already ([`io::ErrorKind::AlreadyExists`]).
@@ -240,8 +240,8 @@ mod other {
 
     use crate::place::system::{name_bytes, owned_name};
 
-    /// A folder by its path, which is checked before each use, because a folder cannot be held open
-    /// here.
+    /// A folder, kept by its path. The path is checked before each use, because a folder cannot be
+    /// held open on this system.
     #[derive(Debug)]
     pub struct Folder(PathBuf);
 

@@ -1,8 +1,8 @@
 //! Which paths lead to the same file or folder.
 //!
-//! A device and an inode number are no proof of one file. FUSE file systems that show several disks
-//! as one pass numbers through, and so do virtiofs and some network file systems: then different
-//! files have the same numbers. What is certain is this:
+//! Equal device and inode numbers do not prove that two paths lead to one file. FUSE file systems
+//! that show several disks as one pass numbers through, and so do virtiofs and some network file
+//! systems: then different files have the same numbers. What is certain is this:
 //!
 //! - Files with different numbers are different.
 //! - Paths that are the same without links and detours lead to the same file.
@@ -81,8 +81,8 @@ impl Inode {
 pub struct Inodes(HashMap<FileId, Vec<Inode>>);
 
 impl Inodes {
-    /// Adds what a path leads to. Returns whether it is new, as something of which nothing is known
-    /// is.
+    /// Adds what a path leads to. Returns whether it is new. A path about which the system tells
+    /// nothing counts as new.
     pub fn add(&mut self, path: &Path) -> bool {
         let Some(inode) = Inode::at(path) else { return true };
         let known = self.0.entry(FileId::clone(&inode.id)).or_default();
@@ -93,7 +93,7 @@ impl Inodes {
         is_new
     }
 
-    /// Whether what a path leads to was added.
+    /// Whether the file or folder that a path leads to was added.
     pub fn has(&self, path: &Path) -> bool {
         let inode = Inode::at(path);
         inode.is_some_and(|inode| {

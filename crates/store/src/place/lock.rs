@@ -1,9 +1,9 @@
 //! Locks on folders, which are held while files in them get their names or lose them. Processes
-//! that write the same files take turns there, and each looks again at what is in its way.
+//! that write the same files take turns there, and each checks again which files are in its way.
 //!
 //! The lock is the system's advisory one on the folder itself: it leaves no file behind, and is
-//! gone with its process. Where a file system has none, nothing is held; then only the renamings
-//! themselves, which replace nothing, keep processes apart.
+//! gone with its process. On a file system without locks, nothing is held. Then only the renamings,
+//! which never replace a file, keep processes apart.
 
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
@@ -46,7 +46,8 @@ impl FolderLocks {
         folders.sort_by(|(one, path), (other, place)| {
             one.id().cmp(other.id()).then_with(|| path.cmp(place))
         });
-        // A folder that two paths lead to is locked once: this process would wait for itself.
+        // A folder that two paths lead to is locked only once: otherwise this process would wait
+        // for itself.
         folders.dedup_by(|(one, _), (other, _)| one.is_same(other));
         let deadline = Instant::now() + patience;
         let locks = folders.iter().map(|(_, folder)| lock(folder, deadline));
@@ -67,8 +68,7 @@ fn lock(folder: &Path, deadline: Instant) -> Result<Option<File>> {
     }
 }
 
-/// Returns the error for a folder in which another process has been writing for so long that
-/// nobody waited for its end.
+/// Returns the error for a folder that another process has locked for longer than `PATIENCE`.
 fn busy(folder: &Path) -> Error {
     let message = format!(
         "another process is writing in {} and does not end; try again later",

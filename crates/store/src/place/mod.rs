@@ -1,6 +1,5 @@
-//! Where files lie. Everything here is told of files and folders alone, and knows nothing of codes
-//! or formats. Most functions return
-//! [`std::io::Error`]; callers say what they were doing.
+//! Where files lie. Everything here deals with files and folders only, and does not know codes or
+//! formats. Most functions return [`std::io::Error`]; callers say what they were doing.
 
 pub mod attributes;
 pub mod extended;

@@ -1,5 +1,5 @@
-//! Names that file systems refuse. Which names these are, only the file system knows; but once it
-//! has refused one, this says what is unusual in it.
+//! Names that file systems refuse. Only the file system knows which names these are; but once it
+//! has refused a name, this module says what is unusual in it.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ pub fn is_foreign(character: char) -> bool {
 pub struct RefusedName {
     /// A folder on the file system.
     pub folder: PathBuf,
-    /// What it does, in words: `refuses the character ':' in names`.
+    /// What the file system does, in words: `refuses the character ':' in names`.
     pub refusal: String,
 }
 
@@ -29,7 +29,7 @@ pub fn refused_name(path: &Path, error: &io::Error) -> Option<RefusedName> {
     let verb = match error.kind() {
         io::ErrorKind::InvalidInput => "refuses",
         _ if is_bad_sequence(error) => "refuses",
-        // So says the driver of exFAT.
+        // The driver of exFAT reports this error.
         io::ErrorKind::NotFound => "probably refuses",
         _ => return None,
     };

@@ -1,5 +1,5 @@
-//! Files that are read or written by turns. No more of them are open at a time than the system
-//! allows, because an object may have more shards than a process may have descriptors.
+//! Files that are opened in turns. The number of open files stays within what the system allows,
+//! because an object may have more shards than a process may have descriptors.
 
 use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
@@ -23,7 +23,7 @@ pub struct OpenFiles {
 
 #[derive(Debug)]
 struct OpenState {
-    /// The open files with their numbers, in the order in which they were opened. Whoever uses a
+    /// The open files with their numbers, in the order in which they were opened. Each user of a
     /// file holds a reference to it.
     open: VecDeque<(usize, Arc<File>)>,
     /// The most files to have open.
@@ -33,12 +33,12 @@ struct OpenState {
 }
 
 impl OpenFiles {
-    /// Makes room for at most `most` files that are open for reading, and for one at least.
+    /// Keeps at most `most` files open for reading (minimum 1).
     pub fn reading(most: usize) -> Arc<Self> {
         Self::new(most, false)
     }
 
-    /// Makes room for at most `most` files that are open for writing, and for one at least.
+    /// Keeps at most `most` files open for writing (minimum 1).
     pub fn writing(most: usize) -> Arc<Self> {
         Self::new(most, true)
     }
@@ -64,8 +64,8 @@ impl OpenFiles {
         result
     }
 
-    /// Returns a file, which is opened if it is not open. If the system has no more descriptors,
-    /// another file is closed, or one in use is waited for.
+    /// Returns a file, and opens it if necessary. If the system has no more descriptors, closes
+    /// another file, or waits until one is no longer in use.
     fn lend(&self, number: usize, path: &Path) -> io::Result<Arc<File>> {
         let mut state = self.lock();
         loop {
@@ -112,15 +112,15 @@ impl OpenState {
         file
     }
 
-    /// Closes a file that nobody uses. Returns whether there was one.
+    /// Closes one file that is not in use. Returns whether there was such a file.
     fn close_one(&mut self) -> bool {
         let idle = self.open.iter().position(|(_, file)| Arc::strong_count(file) == 1);
         idle.is_some_and(|idle| self.open.remove(idle).is_some())
     }
 }
 
-/// Whether the content of a file is unknown after this error in opening it. If there is no file, it
-/// is known.
+/// Whether the content of a file is unknown because opening it failed with `error`. If the file
+/// does not exist, its content is known.
 pub fn is_unreadable(error: &io::Error) -> bool {
     !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
@@ -207,7 +207,7 @@ mod tests {
     use std::fs;
     use std::thread;
 
-    /// Threads read more files than may be open. One more file does not exist.
+    /// Threads read more files than may be open. One further file does not exist.
     #[test]
     fn more_files_than_descriptors() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Vectored reads and writes at a position, whole or with a reason.
+//! Vectored reads and writes at a position, which are either complete or return an error.
 
 use std::fs::File;
 use std::io::{self, IoSlice, IoSliceMut};

@@ -1,5 +1,5 @@
-//! What file systems refuse to keep of a file's attributes. Bytes are worth more than modes and
-//! times, so a refusal is noted and not an error.
+//! The attributes of files that file systems refuse to keep. Bytes are worth more than modes and
+//! times, so a refusal is noted instead of returned as an error.
 
 use std::fmt;
 use std::io;
@@ -24,7 +24,7 @@ pub struct Refused {
 }
 
 impl Refused {
-    /// Returns the kinds that any of the two has.
+    /// Returns the kinds that `self` or `other` has.
     pub fn or(self, other: Self) -> Self {
         Self {
             modes: self.modes | other.modes,
@@ -37,7 +37,7 @@ impl Refused {
         }
     }
 
-    /// Returns the kinds that the other one does not have.
+    /// Returns the kinds that `self` has and `other` lacks.
     pub fn without(self, other: Self) -> Self {
         Self {
             modes: self.modes & !other.modes,
@@ -50,7 +50,7 @@ impl Refused {
         }
     }
 
-    /// Returns the names of the kinds, each for a warning of its own.
+    /// Returns the names of the kinds. Each gets its own warning.
     pub fn kinds(self) -> impl Iterator<Item = &'static str> {
         let kinds = [
             (self.modes, "modes"),

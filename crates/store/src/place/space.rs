@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::error::{Error, ErrorKind};
 use crate::shown::shown;
 
-/// The room on disks, less what was taken of it.
+/// The free room on disks, less the room that was taken.
 #[derive(Debug, Clone, Default)]
 pub struct Room {
     /// Number of bytes that are left, by device.
@@ -50,12 +50,12 @@ struct DiskShare {
 }
 
 impl Room {
-    /// Takes room for files: for each, its path and its number of bytes. What does not exist yet
-    /// counts for the disk of the nearest folder above it. A disk that does not tell its room has
-    /// enough.
+    /// Takes room for `files`, which are pairs of a path and a number of bytes. A path that does
+    /// not exist yet counts for the disk of the nearest existing folder above it. A disk that does
+    /// not tell its free room counts as having enough.
     ///
-    /// Returns the numbers of the files whose disk has less room than all of its files need. Of
-    /// such a disk nothing is taken.
+    /// Returns the numbers of the files whose disk has less room than all of its files need. No
+    /// room is taken on such a disk.
     pub fn take(&mut self, files: &[(PathBuf, u64)]) -> BTreeMap<usize, NoRoom> {
         let mut shares: BTreeMap<u64, DiskShare> = BTreeMap::new();
         for (number, (path, bytes)) in files.iter().enumerate() {
@@ -107,8 +107,9 @@ pub struct DiskNeed {
     pub free: Option<u64>,
 }
 
-/// Returns how much is to be written to which disk. Of each file, the path and the number of bytes
-/// are given. What does not exist yet counts for the disk of the nearest folder above it.
+/// Returns how much is to be written to each disk. `files` are pairs of a path and a number of
+/// bytes. A path that does not exist yet counts for the disk of the nearest existing folder above
+/// it.
 pub fn by_disk(files: &[(PathBuf, u64)]) -> Vec<DiskNeed> {
     let mut needs: Vec<(Option<u64>, DiskNeed)> = Vec::new();
     for (path, bytes) in files {
@@ -163,7 +164,7 @@ mod tests {
         assert_eq!(room.take_all(&files[1..]).unwrap_err().left, 0);
     }
 
-    /// Kernel file systems report no blocks, which does not mean that they are full.
+    /// Kernel file systems report 0 blocks, which does not mean that they are full.
     #[test]
     fn what_is_not_told_is_enough() {
         let process = PathBuf::from("/proc/self/none");

@@ -77,7 +77,7 @@ fn a_node_is_added_behind_the_others_and_the_number_of_losses_is_kept() {
         "\n[[node]]\nname = \"e\"\nuri = \"s3://bucket\"\ndomain = \"cloud\"\n\n[hedge]",
     );
     assert_eq!(file.text(), expected);
-    // A number that cannot be reached yet would be, with one node more.
+    // A number of losses that cannot be reached yet would be reached with one more node.
     let two = FILE.replace("code = \"2+1\"   # small", "code = \"3+3\"\nlosses = 3 # at most");
     let file = File::new(&two);
     let mut edit = file.edit();
@@ -134,7 +134,7 @@ fn a_node_that_the_others_cannot_do_without_is_not_drained() {
                    nodes instead of 1 could be lost";
     assert!(refused.contains(numbers), "{refused}");
     assert!(message(edit.drain("x"), ErrorKind::Parameters).contains("it has a, b, c, d"));
-    // Where a node has several shards already, one less is no loss.
+    // If some nodes hold several shards already, one node fewer does not lower the tolerance.
     let file = File::new(&FILE.replace("code = \"2+1\"", "code = \"4+2\""));
     file.edit().drain("a").unwrap();
 }

@@ -125,7 +125,7 @@ fn what_could_not_be_read_is_not_written() {
     let error = manifest.to_bytes().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Parameters);
     assert!(error.to_string().contains("names 4097 nodes"), "{error}");
-    // A listing takes a file of such a generation for somebody else's.
+    // A listing ignores a file with such a generation as foreign.
     let late = Manifest { listed: listed(1 << 63, VersionKind::Put, 6), ..inline() };
     let error = late.to_bytes().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Parameters);

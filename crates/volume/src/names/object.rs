@@ -1,4 +1,4 @@
-//! Names of objects, and how they stand in paths.
+//! Names of objects, and their form in paths.
 //!
 //! Paths must mean the same on all nodes: in buckets, where a key has at most 1,024 bytes, and in
 //! folders, where a name has at most 255. Some of them change letters with accents, refuse blanks
@@ -7,15 +7,15 @@
 //! `.` at either end. No component contains the `@` that ends the folder of a name's manifests, or
 //! begins with the `.` of temporary files, and a name can be the folder of others.
 //!
-//! What is too long when it is escaped is *shortened*, which `!` shows:
+//! If an escaped text is too long, it is *shortened*. `!` marks shortened texts:
 //!
 //! | in a path | stands for |
 //! | --- | --- |
 //! | `!<64 hex>` | a component, by its BLAKE3 |
 //! | `!!<64 hex>` | all components from here on, joined by `/`, by their BLAKE3 |
 //!
-//! A path with `!` does not tell the name ([`PathName`]). The manifests at that path do, and
-//! [`Texts`] keeps what they told.
+//! A path with `!` does not state the name ([`PathName`]). The manifests at that path state it, and
+//! [`Texts`] remembers these names.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
@@ -29,18 +29,17 @@ const MOST_NAME: usize = 1024;
 const MOST_COMPONENT: usize = 255;
 
 /// The most bytes of an escaped component; a longer one is shortened. The file of a shard is named
-/// after the last component and needs some bytes more than that, of the 255 that file systems
-/// allow.
+/// after the last component and needs some more bytes. File systems allow 255 in all.
 const MOST_ESCAPED: usize = 200;
-/// The most bytes of a name in a path. Buckets allow keys of 1,024 bytes, of which a manifest needs
-/// some for its version, and the bucket's prefix others.
+/// The most bytes of a name in a path. Buckets allow keys of 1,024 bytes. A manifest needs some of
+/// these for its version, and the bucket's prefix needs others.
 const MOST_IN_PATH: usize = 900;
 
-/// Begins what stands for a component.
+/// Beginning of the form that stands for one component.
 const SHORT: &str = "!";
-/// Begins what stands for several components.
+/// Beginning of the form that stands for several components.
 const SHORT_REST: &str = "!!";
-/// Number of bytes of what stands for several components: [`SHORT_REST`] and a BLAKE3 in
+/// Number of bytes of the form that stands for several components: [`SHORT_REST`] and a BLAKE3 in
 /// hexadecimal digits.
 const REST_BYTES: usize = 2 + 64;
 
@@ -79,14 +78,14 @@ impl ObjectName {
         self.0.rsplit('/').next().unwrap_or_default()
     }
 
-    /// Whether older programs can read the name in paths, too.
+    /// Whether older programs, too, can read the name in paths.
     pub(crate) fn is_readable_by_all(&self) -> bool {
         // An escape has three bytes.
         let is_short = self.0.len() * 3 <= MOST_ESCAPED || !self.in_path().contains(SHORT);
         is_short && !self.0.contains(char::is_control)
     }
 
-    /// Returns the name as it stands in paths.
+    /// Returns the form of the name in paths.
     pub(crate) fn in_path(&self) -> String {
         let components: Vec<&str> = self.0.split('/').collect();
         let forms: Vec<String> = components.iter().copied().map(component_in_path).collect();
@@ -114,12 +113,12 @@ impl FromStr for ObjectName {
     }
 }
 
-/// What stands for shortened components, as far as manifests told it.
+/// The texts of shortened components, as far as manifests have stated them.
 #[derive(Debug, Default)]
 pub(crate) struct Texts(BTreeMap<String, String>);
 
 impl Texts {
-    /// Takes in the name of a manifest.
+    /// Remembers the components of a name that a manifest stated.
     pub fn learn(&mut self, name: &ObjectName) {
         let path = name.in_path();
         let mut text = name.0.as_str();
@@ -133,8 +132,8 @@ impl Texts {
         }
     }
 
-    /// Reads a name as it stands in paths. Returns `None` if no name stands there like this, or if
-    /// it has a component that is not known.
+    /// Parses the form of a name in paths. Returns `None` if no name has this form, or if a
+    /// shortened component is unknown.
     pub fn name(&self, path: &str) -> Option<ObjectName> {
         let text = |form: &str| match is_short(form) {
             true => self.0.get(form).cloned(),
@@ -145,7 +144,7 @@ impl Texts {
         (name.in_path() == path).then_some(name)
     }
 
-    /// Returns the first component in the path of a name that is shortened and not known.
+    /// Returns the first component in the path of a name that is shortened and unknown.
     pub fn unknown<'a>(&self, path: &'a str) -> Option<&'a str> {
         path.split('/').find(|form| is_short(form) && !self.0.contains_key(*form))
     }
@@ -154,14 +153,14 @@ impl Texts {
 /// A name as a path shows it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PathName {
-    /// The path tells the name.
+    /// The path states the name.
     Whole(ObjectName),
-    /// The name is shortened like this. The manifests at that path tell it.
+    /// The name is shortened to this form. The manifests at that path state it.
     Shortened(String),
 }
 
 impl PathName {
-    /// Reads a name as it stands in paths. Returns `None` if no name stands there like this.
+    /// Parses the form of a name in paths. Returns `None` if no name has this form.
     pub fn parse(path: &str) -> Option<Self> {
         let whole = |path| Texts::default().name(path);
         if !path.contains(SHORT) {
@@ -175,8 +174,8 @@ impl PathName {
     }
 }
 
-/// Returns the path, with the separator, below which all names stand that begin with a prefix; it
-/// is empty if these may be all names.
+/// Returns the path below which all names that begin with `prefix` are. It ends in `/`, or is empty
+/// if the names may be anywhere.
 pub(crate) fn path_above(prefix: &str) -> String {
     let folder = prefix.rsplit_once('/').and_then(|(folder, _)| ObjectName::new(folder).ok());
     let Some(folder) = folder else { return String::new() };
@@ -184,7 +183,7 @@ pub(crate) fn path_above(prefix: &str) -> String {
     forms[..leading(&forms)].iter().map(|form| format!("{form}/")).collect()
 }
 
-/// Returns how many leading components leave room for what stands for the others.
+/// Returns how many leading components leave room for the short form of the others.
 fn leading(forms: &[String]) -> usize {
     let mut bytes = REST_BYTES;
     let fits = |form: &&String| {
@@ -194,7 +193,7 @@ fn leading(forms: &[String]) -> usize {
     forms.iter().take_while(fits).count()
 }
 
-/// Returns a component as it stands in paths.
+/// Returns the form of a component in paths.
 pub(crate) fn component_in_path(component: &str) -> String {
     match escaped(component) {
         escaped if escaped.len() > MOST_ESCAPED => digest(SHORT, component),
@@ -202,12 +201,12 @@ pub(crate) fn component_in_path(component: &str) -> String {
     }
 }
 
-/// Returns what stands for a text that is shortened.
+/// Returns the short form of a text.
 fn digest(sign: &str, text: &str) -> String {
     format!("{sign}{}", blake3::hash(text.as_bytes()))
 }
 
-/// Whether something in a path stands for a text that is shortened.
+/// Whether a form in a path is a short form.
 fn is_short(form: &str) -> bool {
     let digits = form.strip_prefix(SHORT_REST).or_else(|| form.strip_prefix(SHORT));
     let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');

@@ -1,20 +1,20 @@
-//! Memory for what is read, used again and again.
+//! Memory for reading, which is reused.
 //!
 //! Fresh memory costs as much as reading into it: the system clears each page before it hands it
-//! out. A reader asks for pieces of one length over and over, so the memory of those that nobody
-//! holds any more serves the next.
+//! out. A reader asks for pieces of one length over and over, so the memory of a piece that is no
+//! longer held is used for the next one.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 
-/// Number of pieces of memory that wait to be used again.
+/// Largest number of pieces of memory that wait to be used again.
 const MOST_IDLE: usize = 8;
 
-/// Bytes of all pieces of memory together that wait to be used again.
+/// Largest number of bytes of all pieces of memory that wait to be used again.
 const MOST_IDLE_BYTES: usize = 32 << 20;
 
-/// The least length for which memory is kept: less costs little.
+/// The least length of a piece of memory that is kept. Shorter pieces cost little to allocate.
 const LEAST: usize = 64 << 10;
 
 /// Pieces of memory that wait to be used again.
@@ -37,7 +37,8 @@ impl Buffers {
         Ok(fresh)
     }
 
-    /// Hands out what was read. When the last holder drops it, its memory is used again.
+    /// Hands out bytes that were read. When the last holder drops them, their memory can be used
+    /// again.
     pub fn lend(self: &Arc<Self>, content: Vec<u8>) -> Bytes {
         if content.len() < LEAST {
             return content.into();

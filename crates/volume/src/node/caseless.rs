@@ -1,4 +1,4 @@
-//! A node that does not tell upper from lower case in the names of files, as most file systems of
+//! A node that does not distinguish upper and lower case in file names, like most file systems of
 //! cameras, of Windows and of macOS.
 //!
 //! On such a node the manifests of `Photo.JPG` and `photo.jpg` would be in one folder, and a put of
@@ -11,8 +11,8 @@
 //! | `manifests/Photo.JPG@/…` | `manifests/photo.jpg=87@/…` |
 //! | `manifests/%C3%89t%C3%A9@/…` | `manifests/%c3%89t%c3%a9@/…` |
 //!
-//! The letters of escapes are always capitals. All other paths of a volume differ in more than case
-//! already. A component grows by at most a quarter, from 201 bytes to 252.
+//! The letters of escapes are always capitals. Other paths of a volume never differ in case alone.
+//! A component grows by at most a quarter, from 201 bytes to 252.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -30,12 +30,12 @@ use crate::names::MANIFESTS;
 /// Begins the digits that say which letters are capitals. No name contains it in paths.
 const CAPITALS: char = '=';
 
-/// A node that keeps names apart which differ only in case, over one that does not.
+/// A node that distinguishes names which differ only in case, over a node that does not.
 #[derive(Debug)]
 pub struct Caseless(Arc<dyn Node>);
 
 impl Caseless {
-    /// Keeps names apart on a node.
+    /// Wraps a node that does not distinguish case.
     pub fn new(inner: Arc<dyn Node>) -> Self {
         Self(inner)
     }
@@ -61,7 +61,7 @@ fn shown(stored: String) -> String {
     }
 }
 
-/// Changes each component of a path, but for the `@` that may end it.
+/// Changes each component of a path, except for the `@` that may end it.
 fn each_component(path: &str, change: impl Fn(&str) -> String) -> String {
     let change = |component: &str| match component.strip_suffix('@') {
         Some(name) => change(name) + "@",

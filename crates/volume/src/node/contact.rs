@@ -12,14 +12,15 @@
 //! call 3               x  at once      .                                x  at once; a trial
 //! ```
 //!
-//! A lost node is tried again after a rest, beside a call that fails at once. So nobody waits for
-//! it, a long command takes back a node that has recovered, and a short one never tries. Each loss
-//! soon after a recovery doubles the rest: a node that answers the trial and then hangs again costs
-//! a vanishing part of a long command.
+//! After a rest, a lost node is tried again in the background, beside a call that fails at once. So
+//! no call waits for the trial. A long command uses a recovered node again, and a short command
+//! never tries. Each loss soon after a recovery doubles the rest: a node that answers the trial and
+//! then hangs again takes a smaller and smaller part of a long command.
 //!
-//! Each call must be answered within the limit, be it by an error. Bytes that move extend it, for
-//! all calls: a large file over a slow link takes longer, and is alive all the time. Answers to
-//! other calls do not: a disk that hangs may still show what the system remembers of it.
+//! Each call must be answered within the limit; an error counts as an answer. Bytes that move
+//! extend the limit for all calls, because a large file over a slow link takes longer and is alive
+//! all the time. Answers to other calls do not extend it, because a disk that hangs may still
+//! answer from the system's cache.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -37,19 +38,22 @@ use super::NodeCall;
 /// limits never waits twice.
 const REST: u32 = 3;
 
-/// A node that held for this many rests after a recovery starts again with the shortest rest.
+/// After a recovery, a node that stays reachable for this many rests starts again with the shortest
+/// rest.
 const HELD: u32 = 8;
 
 /// The longest rest, in time limits.
 const LONGEST_REST: u32 = 64 * REST;
 
-/// The part of the limit that a call is given at least, however long earlier ones have waited.
+/// A call is given at least the limit divided by this number, however long earlier calls have
+/// waited.
 const LEAST: u32 = 10;
 
-/// Bytes of one sign of life while a request is sent: few beside what the system's buffers take.
+/// Number of sent bytes that count as one sign of life. It is small compared with the system's
+/// buffers.
 const SIGN: usize = 64 << 10;
 
-/// Contact with one node, shared by all that call it.
+/// Contact with one node, shared by all its callers.
 #[derive(Debug)]
 pub(crate) struct Contact {
     node: String,
@@ -62,7 +66,7 @@ pub(crate) struct Contact {
 struct ContactState {
     /// When bytes last moved.
     moved: Instant,
-    /// What is known of calls of each kind that were given up before the limit.
+    /// For each kind of call, the waiting time of calls that were given up before the limit.
     doubts: HashMap<NodeCall, Doubt>,
     /// When contact was last regained.
     regained: Instant,
@@ -71,8 +75,8 @@ struct ContactState {
     next_trial: Option<Instant>,
 }
 
-/// How long calls of one kind have waited in vain since the last of them was answered, and until
-/// when this is counted. A disk that hangs may still answer calls of another kind.
+/// How long calls of one kind have waited in vain since one of them was last answered, and the
+/// moment up to which this is counted. A disk that hangs may still answer calls of another kind.
 #[derive(Debug, Clone, Copy)]
 struct Doubt {
     time: Duration,
@@ -119,7 +123,7 @@ impl Contact {
         *self.is_lost.borrow()
     }
 
-    /// Returns what tells whether the node is given up.
+    /// Returns a receiver that tells whether the node is given up.
     pub fn watch(&self) -> watch::Receiver<bool> {
         self.is_lost.subscribe()
     }
@@ -127,7 +131,7 @@ impl Contact {
     /// Waits for the answer to a call.
     ///
     /// # Errors
-    /// If the call fails; if the node is lost, or falls silent for the time limit meanwhile.
+    /// If the call fails, if the node is lost, or if it is silent for the time limit meanwhile.
     pub async fn hold<T>(
         &self,
         kind: NodeCall,
@@ -213,7 +217,7 @@ impl Contact {
     }
 
     /// Divides bytes that are to be sent into pieces. Each piece that leaves the process is a sign
-    /// of life, because a server that reads nothing takes no more than fits into buffers.
+    /// of life, because a server that does not read takes only what fits into buffers.
     pub fn signs(self: &Arc<Self>, bytes: Bytes) -> impl Iterator<Item = Bytes> + Send + use<> {
         let (contact, mut rest) = (Arc::clone(self), bytes);
         std::iter::from_fn(move || {
@@ -246,7 +250,8 @@ impl Drop for Sign {
     }
 }
 
-/// A lost node is tried again. If that is given up, the node has not answered.
+/// A trial of a lost node. If the trial is dropped before its end, the node counts as not having
+/// answered.
 #[derive(Debug)]
 pub(crate) struct Trial {
     contact: Arc<Contact>,
@@ -254,7 +259,7 @@ pub(crate) struct Trial {
 }
 
 impl Trial {
-    /// Waits for an answer, whatever it is. If it comes, the node is called again from then on.
+    /// Waits for any answer. Once it comes, calls go to the node again.
     pub async fn wait<T>(mut self, call: impl Future<Output = T>) {
         self.has_answered = tokio::time::timeout(self.contact.limit, call).await.is_ok();
     }
@@ -305,7 +310,7 @@ impl Wait<'_> {
         }
     }
 
-    /// Returns until when the node may be silent.
+    /// Returns the moment until which the node may be silent.
     fn due(&self) -> Instant {
         let moved = self.contact.lock().moved;
         let since_begun = self.begun + self.patience;
@@ -320,7 +325,7 @@ impl Drop for Wait<'_> {
         let doubt =
             state.doubts.entry(kind).or_insert(Doubt { time: Duration::ZERO, counted: self.begun });
         let now = Instant::now();
-        // Calls that wait side by side count once.
+        // The time of calls that wait side by side counts once.
         doubt.time += now.saturating_duration_since(self.begun.max(doubt.counted));
         doubt.counted = now;
     }

@@ -1,4 +1,4 @@
-//! Counting what goes to a node and comes from it.
+//! Counting the calls and bytes that go to a node and come from it.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,7 +14,7 @@ pub type Counted = Metered<Counters>;
 #[derive(Debug, Default)]
 pub struct Counters(Mutex<BTreeMap<NodeCall, Tally>>);
 
-/// How often something was called, and how many bytes went or came.
+/// The number of calls of one kind, and the number of bytes that they moved.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Number of calls.
@@ -31,7 +31,7 @@ impl Metered<Counters> {
 }
 
 impl Counters {
-    /// Returns what was counted of one kind of call.
+    /// Returns the counts of one kind of call.
     pub fn of(&self, call: NodeCall) -> Tally {
         self.lock().get(&call).copied().unwrap_or_default()
     }
@@ -46,7 +46,7 @@ impl Counters {
         self.of(NodeCall::Write).bytes + self.of(NodeCall::Piece).bytes
     }
 
-    /// Sets all counts to zero and returns what they were.
+    /// Sets all counts to zero and returns their earlier values.
     pub fn take(&self) -> BTreeMap<NodeCall, Tally> {
         std::mem::take(&mut self.lock())
     }

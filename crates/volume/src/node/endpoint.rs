@@ -1,16 +1,16 @@
 //! A node at a service: a bucket, a WebDAV server, an SSH server, a web server, or memory, by
 //! OpenDAL.
 //!
-//! A request that fails quickly is repeated if it can be. One that is not answered is not:
-//! [`Timed`] gives up the node, which tells it by [`Contact`] whatever moves. A writer that failed
-//! is aborted, never continued. Where a service shows a file before it is whole (WebDAV, SFTP), it
-//! is written in the folder [`STAGING`] and renamed.
+//! A request that fails quickly is repeated if possible. A request that is not answered is not
+//! repeated: [`Timed`] gives up the node. The node reports all bytes that move to [`Contact`]. A
+//! writer that failed is aborted, never continued. If a service shows a file before it is whole
+//! (WebDAV, SFTP), the file is written in the folder [`STAGING`] and renamed.
 //!
 //! [`Timed`]: super::Timed
 //!
-//! What a service cannot do: WebDAV and SFTP have no condition under which a file is created only
-//! if there is none, so the node looks first; SFTP's server syncs files when it likes; a bucket
-//! keeps the parts of an upload whose program was killed, unseen, until a rule of the bucket
+//! What a service cannot do: WebDAV and SFTP cannot create a file only if it does not exist, so the
+//! node looks first; an SFTP server decides itself when to sync files; if a program is killed
+//! during an upload, the bucket keeps the uploaded parts, invisibly, until a rule of the bucket
 //! removes them.
 
 use std::error::Error as StdError;
@@ -37,16 +37,17 @@ use super::{
 };
 use crate::cleaning::Unfinished;
 
-/// Bytes that a bucket's writer sends at a time. A bucket takes 10,000 parts, so 80 GiB.
+/// Bytes that a bucket's writer sends at a time. A bucket takes 10,000 parts, so a file may have
+/// about 80 GiB.
 const PART: usize = 8 << 20;
 
 /// Bytes that an SSH server is sent at a time. Each such piece that it takes is a sign of life.
 const PIECE: usize = 256 << 10;
 
-/// Bytes of an error's text that are shown.
+/// Largest number of bytes of an error's text that are shown.
 const ERROR_BYTES: usize = 400;
 
-/// Pause between two attempts that are in each other's way, and before the first repetition of any
+/// Pause after an attempt that conflicted with another one, and before the first repetition of any
 /// other request. Later pauses are longer.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -59,9 +60,10 @@ pub struct Endpoint {
 struct EndpointInner {
     name: String,
     service: Service,
-    /// Asks again where an attempt fails.
+    /// The operator that repeats failed attempts.
     steady: Operator,
-    /// The same for writers. It repeats nothing where a writer cannot send anything twice.
+    /// The operator for writers. It does not repeat requests if a writer cannot send anything
+    /// twice.
     writing: Operator,
     /// How often a request that failed is repeated.
     retries: usize,
@@ -77,7 +79,8 @@ impl fmt::Debug for Endpoint {
 impl Endpoint {
     /// Creates a node at a service. A request that failed is repeated `retries` times.
     pub(super) fn new(service: Service, retries: usize, contact: Arc<Contact>) -> Self {
-        // With jitter, a pause is up to twice as long. It must not pass for silence.
+        // With jitter, a pause is up to twice as long. It must stay shorter than the limit of
+        // silence.
         let longest = contact.limit() / 4;
         let retry = RetryLayer::new().with_max_times(retries).with_jitter();
         let retry = retry.with_min_delay(PAUSE.min(longest)).with_max_delay(longest);
@@ -88,7 +91,7 @@ impl Endpoint {
         Self { inner: Arc::new(inner) }
     }
 
-    /// Creates a node in the memory of this process, which is gone with it.
+    /// Creates a node in the memory of this process. Its files are lost when the process ends.
     ///
     /// # Errors
     /// Never, unless OpenDAL changes.
@@ -172,8 +175,8 @@ impl Node for Endpoint {
         }
     }
 
-    /// Buckets have no folders. The other services keep them: SFTP deletes one only if it is empty,
-    /// WebDAV also what is in it.
+    /// Buckets have no folders. The other services have folders: SFTP deletes a folder only if it
+    /// is empty, and WebDAV deletes its content with it.
     async fn delete_folder(&self, prefix: &str) -> Result<()> {
         check_prefix(prefix).map_err(|error| error.at_node(&self.inner.name))?;
         if !self.inner.service.staged || prefix.is_empty() {
@@ -191,7 +194,7 @@ impl Node for Endpoint {
         }
         let prefix = format!("{STAGING}/");
         let files: Vec<_> = self.inner.list_all(&prefix).await?.try_collect().await?;
-        // A file of unknown age may be one that is being written.
+        // A file of unknown age may still be being written.
         let is_old = |entry: &Entry| {
             let name = entry.path.rsplit('/').next().unwrap_or_default();
             let elapsed = entry.modified.map(|then| SystemTime::now().duration_since(then));
@@ -200,7 +203,7 @@ impl Node for Endpoint {
         let mut removed = 0;
         for file in files.iter().filter(|file| is_old(file)) {
             match self.inner.steady.delete(&file.path).await {
-                // Another sweep was faster, or its writer has come back.
+                // Another sweep was faster, or the file's writer has continued and finished.
                 Err(error) if error.kind() == opendal::ErrorKind::NotFound => {}
                 deleted => {
                     deleted.map_err(|error| self.inner.error("delete", &file.path, error))?;
@@ -213,7 +216,8 @@ impl Node for Endpoint {
 }
 
 impl Endpoint {
-    /// Reads an empty range, for which there are no requests: it must still be inside the file.
+    /// Reads an empty range. Services have no request for it, but the range must still be inside
+    /// the file.
     async fn read_nothing(&self, path: &str, range: Range<u64>) -> Result<Bytes> {
         match self.inner.stat(path).await? {
             Some(found) if range.end <= found.length => Ok(Bytes::new()),
@@ -284,12 +288,12 @@ impl EndpointInner {
         Error::new(ErrorKind::Io, message).at_node(&self.name)
     }
 
-    /// Makes an error of OpenDAL's, without what must not be shown. OpenDAL's own error is not
-    /// kept, because it holds the server's answer.
+    /// Converts an error of OpenDAL, without its secrets. OpenDAL's own error is not kept, because
+    /// it holds the server's answer.
     fn error(&self, doing: &str, path: &str, error: opendal::Error) -> Error {
         use opendal::ErrorKind as Reason;
         let kind = match error.kind() {
-            // Where a file is written or listed, it is the bucket or folder that is not there.
+            // When a file is written or listed, the missing thing is the bucket or folder.
             Reason::NotFound if doing == "read" => ErrorKind::NotFound,
             Reason::AlreadyExists | Reason::ConditionNotMatch => ErrorKind::Exists,
             Reason::PermissionDenied => ErrorKind::Refused,
@@ -300,7 +304,7 @@ impl EndpointInner {
         Error::new(kind, format!("cannot {doing} {}: {why}", named(path))).at_node(&self.name)
     }
 
-    /// Returns what an error says, in a line that is not too long.
+    /// Returns the text of an error, in one line of limited length.
     fn shown(&self, error: &opendal::Error) -> String {
         let mut text = error.message().to_owned();
         if text.is_empty() {
@@ -320,9 +324,9 @@ impl EndpointInner {
         }
     }
 
-    /// Asks for a part of a file, or for all of it. Of what comes, returns the bytes in `wanted`,
-    /// and the number of all bytes. What comes before `wanted` is dropped; once `enough` bytes have
-    /// come, nothing more is read, however much the server would send.
+    /// Asks for a part of a file, or for all of it. Returns the received bytes in `wanted`, and the
+    /// number of all received bytes. Bytes before `wanted` are dropped. Reading stops after
+    /// `enough` bytes, however much the server would send.
     async fn collect(
         &self,
         path: &str,
@@ -376,7 +380,7 @@ impl EndpointInner {
     async fn read_and_cut(&self, path: &str, range: &Range<u64>) -> Result<Bytes> {
         match self.collect(path, (..).into(), range.clone(), range.end).await? {
             (_, come) if come < range.end => Err(self.too_short(path, come, range)),
-            // A slice would keep all of what has come.
+            // A slice would keep all received bytes in memory.
             (content, _) => Ok(Bytes::copy_from_slice(&content.to_bytes())),
         }
     }
@@ -393,7 +397,7 @@ impl EndpointInner {
     }
 
     /// Creates a file by the service's own condition. A service may also answer that two creators
-    /// are in each other's way; then there is a file when the other one is done.
+    /// conflict; then the file exists once the other creator is done.
     async fn create(&self, path: &str, content: Bytes) -> Result<()> {
         let mut attempt = 0;
         loop {
@@ -452,19 +456,19 @@ fn modified(about: &Metadata) -> Option<SystemTime> {
 struct EndpointWriter {
     endpoint: Endpoint,
     path: String,
-    /// The name that the file has until it is whole, if that is another one.
+    /// The temporary name that the file has until it is whole, if it has one.
     stage: Option<String>,
-    /// What was written so far, if the service takes only whole files.
+    /// The bytes written so far, if the service takes only whole files.
     kept: Vec<Bytes>,
-    /// Whether what is written is sent only later, when the file or a part of it is complete.
+    /// Whether written bytes are sent only later, when the file or a part of it is complete.
     collects: bool,
-    /// Nothing after the writer is finished or aborted.
+    /// `None` once the writer is finished or aborted.
     sink: Option<Sink>,
     failed: bool,
     unfinished: Unfinished,
 }
 
-/// What takes the bytes of a file.
+/// The destination of a file's bytes.
 enum Sink {
     /// OpenDAL's writer.
     Service(Box<opendal::Writer>),
@@ -488,8 +492,8 @@ impl Sink {
     }
 
     async fn abort(self) {
-        // Fails where the service knows no such thing: then there is a file under the other name.
-        // A request is cancelled when it is dropped.
+        // Fails if the service cannot abort a file: then the incomplete file is under the temporary
+        // name. A request is cancelled when it is dropped.
         if let Self::Service(mut writer) = self {
             let _ = writer.abort().await;
         }
@@ -499,7 +503,7 @@ impl Sink {
 impl EndpointWriter {
     /// Sends bytes to the service.
     async fn send(&mut self, mut pieces: Vec<Bytes>) -> Result<()> {
-        // OpenDAL's buffers go round in a circle at an empty piece.
+        // OpenDAL's buffers loop for ever at an empty piece.
         pieces.retain(|piece| !piece.is_empty());
         let (mut content, inner) = (Buffer::from(pieces), &self.endpoint.inner);
         let Some(sink) = self.sink.as_mut().filter(|_| !self.failed) else {
@@ -565,7 +569,7 @@ impl EndpointWriter {
         self.rename().await
     }
 
-    /// Returns what removes everything that was sent, if something was.
+    /// Returns the future that removes everything that was sent, if anything was sent.
     fn clean_up(&mut self) -> Option<impl Future<Output = ()> + Send + 'static> {
         let (sink, stage) = (self.sink.take(), self.stage.take());
         if sink.is_none() && stage.is_none() {
@@ -582,7 +586,7 @@ impl EndpointWriter {
                 }
                 Ok(())
             };
-            // What is left on a node that does not answer is swept later.
+            // Remains on a node that does not answer are swept later.
             let _ = inner.contact.hold(NodeCall::Delete, removal).await;
         })
     }
@@ -590,8 +594,8 @@ impl EndpointWriter {
 
 #[async_trait]
 impl Writer for EndpointWriter {
-    /// What is sent later is copied, because the caller may wait for its memory to come back before
-    /// it writes on.
+    /// Bytes that are sent later are copied, because the caller may wait until its memory comes
+    /// back before it writes more.
     async fn write(&mut self, pieces: Vec<Bytes>) -> Result<()> {
         let pieces = if self.collects { vec![pieces.concat().into()] } else { pieces };
         if self.endpoint.inner.service.abilities.streams {
@@ -624,7 +628,7 @@ impl Drop for EndpointWriter {
     }
 }
 
-/// Returns what messages call a path. That of the whole node is empty.
+/// Returns the name of a path for messages. The path of the whole node is empty.
 fn named(path: &str) -> &str {
     if path.is_empty() { "the folder" } else { path }
 }

@@ -1,7 +1,7 @@
-//! A node with faults, for tests and research: what disks, servers and networks do.
+//! A node with faults, for tests and research: the faults of disks, servers and networks.
 //!
 //! Faults come by chance, from a seed, or at a certain call. The same seed and the same order of
-//! calls have the same faults.
+//! calls give the same faults.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -25,18 +25,18 @@ pub enum Fault {
     Refuse,
     /// The node never answers.
     Hang,
-    /// The connection ends in mid-transfer: an I/O error. A read or listing is lost; a file that
-    /// was written is there or not; a writer has sent half of a piece.
+    /// The connection ends in mid-transfer: an I/O error. A read or listing is lost; a written file
+    /// may exist or not; a writer has sent half of a piece.
     Cut,
-    /// Half of the data is missing, and nobody says so: of what is read, listed or written.
+    /// Half of the data that is read, listed or written is missing, without an error.
     Short,
-    /// One bit of what is read or written is wrong.
+    /// One bit of the data that is read or written is wrong.
     Flip,
-    /// There is no space: an I/O error when something is written.
+    /// The node has no space: an I/O error when something is written.
     Full,
-    /// What is read, looked at or listed is as it was before the last change.
+    /// Reads, length queries and listings show the state before the last change.
     Stale,
-    /// There is no permission.
+    /// The node denies permission.
     Forbidden,
 }
 
@@ -59,7 +59,7 @@ pub struct Faulty {
     script: Script,
 }
 
-/// What goes wrong when; shared by a node and its writers.
+/// The faults and their triggers, shared by a node and its writers.
 #[derive(Debug, Clone)]
 struct Script {
     node: String,
@@ -87,7 +87,7 @@ impl Faulty {
         Self { inner, script: Script { node, rules: Vec::new(), state } }
     }
 
-    /// Adds a fault. Of several that come together, the one that was added first happens.
+    /// Adds a fault. If several faults are due at one call, the one that was added first happens.
     pub fn with(mut self, call: NodeCall, fault: Fault, trigger: Trigger) -> Self {
         self.script.rules.push((call, fault, trigger));
         self
@@ -98,10 +98,10 @@ impl Faulty {
         self.script.state().happened
     }
 
-    /// Keeps what is at a path before it changes, if that may be shown later.
+    /// Keeps the content of a path before it changes, if a stale read may show it later.
     async fn remember(&self, path: &str) {
         if self.script.rules.iter().any(|(_, fault, _)| *fault == Fault::Stale) {
-            // As a range: a shard may be too long to be read whole.
+            // Read as a range, because a shard may be too long to be read whole.
             let content = match self.inner.stat(path).await {
                 Ok(Some(found)) => self.inner.read(path, Some(0..found.length)).await.ok(),
                 _ => None,
@@ -110,7 +110,7 @@ impl Faulty {
         }
     }
 
-    /// Returns what was at a path before its last change, if it has changed.
+    /// Returns the content of a path before its last change, if it has changed.
     fn stale(&self, path: &str) -> Option<Option<Bytes>> {
         self.script.state().before.get(path).cloned()
     }
@@ -129,7 +129,7 @@ impl Faulty {
         }))
     }
 
-    /// Lists what was there before the last changes.
+    /// Lists the files as they were before their last changes.
     fn list_stale<'a>(&'a self, prefix: &'a str) -> BoxStream<'a, Result<Entry>> {
         let before = self.script.state().before.clone();
         let old: Vec<_> = before
@@ -162,8 +162,8 @@ impl Script {
         self.failed("the connection was lost")
     }
 
-    /// Counts a call; returns what goes wrong at it, unless that is the same for every call: then
-    /// it happens here.
+    /// Counts a call, and returns the fault that is due. Faults that are the same for every kind of
+    /// call happen here.
     async fn meet(&self, call: NodeCall) -> Result<Option<Fault>> {
         let fault = self.state().draw(&self.rules, call);
         match fault {
@@ -217,7 +217,7 @@ impl FaultState {
         content.into()
     }
 
-    /// Returns what becomes of bytes that nobody sees to be wrong.
+    /// Returns the bytes after a silent fault.
     fn spoil(&mut self, fault: Option<Fault>, content: Bytes) -> Bytes {
         match fault {
             Some(Fault::Short) => content.slice(..content.len() / 2),

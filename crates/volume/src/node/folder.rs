@@ -1,16 +1,17 @@
 //! A node in a directory of this machine.
 //!
-//! A file is written in the folder [`STAGING`] of the same directory, synced, and renamed; so a
-//! kill leaves files there and nowhere else. Nothing leads out of the directory: names are checked,
-//! and symbolic links below the root are refused, be they folders or files (the root itself may be
-//! one).
+//! A file is written in the folder [`STAGING`] of the same directory, synced, and renamed. So a
+//! killed process leaves files only there. Paths cannot lead out of the directory: names are
+//! checked, and symbolic links to folders or files below the root are refused (the root itself may
+//! be a link).
 //!
-//! A file that must be new is renamed without replacing anything, or linked. A file system that can
-//! do neither (exFAT, some network shares) is looked at first, under a lock that keeps other
-//! processes of this machine away; from then on the node does not claim that it can create files.
+//! A file that must be new is renamed without replacing anything, or linked. On a file system that
+//! can do neither (exFAT, some network shares), the node first looks for the file, under a lock
+//! that keeps other processes of this machine away. From then on the node no longer claims the
+//! ability to create files exclusively.
 //!
-//! If the root is missing, every call fails, and none says that a file does not exist: a disk that
-//! is not mounted has not lost its files.
+//! If the root is missing, every call fails with an error other than "file not found", because a
+//! disk that is not mounted has not lost its files.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind as IoErrorKind, IoSlice, Read, Seek, SeekFrom, Write};
@@ -45,17 +46,17 @@ use crate::cleaning::Unfinished;
 /// Number of entries of a listing that are handed over at a time.
 const BATCH: usize = 1000;
 
-/// Number of attempts at giving a file its name. Each but the last fails because another task has
-/// removed the folder, which was empty.
+/// Largest number of attempts at giving a file its name. An attempt is repeated if another task has
+/// removed the folder because it was empty.
 const NAMING_ATTEMPTS: usize = 64;
 
-/// Number of threads that work in a folder at a time. A disk that hangs keeps its threads, though
-/// nobody waits for them any longer. Without a limit, it would soon have all threads of the process
-/// (512), and no other disk could be used.
+/// Number of threads that work in a folder at a time. A disk that hangs keeps its threads, even if
+/// no caller waits for them any longer. Without a limit, it would soon hold all threads of the
+/// process (512), and no other disk could be used.
 const MOST_THREADS: usize = 32;
 
-/// Bytes of a file that are written before they are synced. So finishing a large file takes not
-/// much longer than finishing a small one: a disk with 10 MB/s needs 6.7 s for as many.
+/// Bytes of a file that are written before they are synced. So finishing a large file takes little
+/// longer than finishing a small one: a disk with 10 MB/s needs 6.7 s for this number of bytes.
 const SYNCED: u64 = 64 << 20;
 
 /// A directory of this machine that stores files.
@@ -67,24 +68,24 @@ pub struct FolderNode {
 #[derive(Debug)]
 struct FolderInner {
     name: String,
-    /// Is told of signs of life in calls that take long.
+    /// Gets the signs of life of calls that take long.
     contact: Arc<Contact>,
     root: PathBuf,
     sync: bool,
     buffers: Arc<Buffers>,
     threads: Arc<Semaphore>,
-    /// Whether it turned out that the file system cannot create a file only if there is none.
+    /// Whether the file system turned out to lack exclusive creation of files.
     looks_first: AtomicBool,
 }
 
 impl FolderNode {
     /// Creates a node in an existing directory. With `sync`, files are durable when they have their
-    /// names; otherwise the system writes them to the disk when it likes.
+    /// names; otherwise the system decides when to write them to the disk.
     pub fn new(name: impl Into<String>, root: impl Into<PathBuf>, sync: bool) -> Self {
         Self::over(Contact::unlimited(name), root, sync)
     }
 
-    /// Creates a node that tells a contact of its signs of life.
+    /// Creates a node that reports its signs of life to a contact.
     pub(super) fn over(contact: Arc<Contact>, root: impl Into<PathBuf>, sync: bool) -> Self {
         let (name, root, buffers) =
             (contact.node().to_owned(), root.into(), Arc::new(Buffers::default()));
@@ -109,7 +110,7 @@ impl FolderNode {
         self.change(turn, work).await
     }
 
-    /// Does the same with work that has its turn. The work is on its thread at once.
+    /// Does the same with work that has its turn already. The work starts on its thread at once.
     async fn change<T: Send + 'static>(
         &self,
         turn: Option<OwnedSemaphorePermit>,
@@ -136,7 +137,7 @@ impl FolderNode {
         self.run(turn, work).await
     }
 
-    /// Runs blocking work that has its turn.
+    /// Runs blocking work that has its turn already.
     async fn run<T: Send + 'static>(
         &self,
         turn: Option<OwnedSemaphorePermit>,
@@ -243,7 +244,7 @@ impl Node for FolderNode {
             let forgotten = file.and_then(|file| drop_cached(&file));
             forgotten.map_err(|error| inner.trouble("open", path, error))
         };
-        // Whoever reads the file finds out what is wrong with it.
+        // The next reader of the file will get the error.
         let _ = self.blocking(move |inner| forget(inner, &path)).await;
     }
 
@@ -267,7 +268,7 @@ impl FolderInner {
         Error::new(kind, message).because(source).at_node(&self.name)
     }
 
-    /// Makes an error of what the system said about a path.
+    /// Converts the system's error about a path.
     fn trouble(&self, doing: &str, path: &str, error: io::Error) -> Error {
         let kind = match error.kind() {
             IoErrorKind::NotFound if self.root.is_dir() => ErrorKind::NotFound,
@@ -290,7 +291,7 @@ impl FolderInner {
         Error::new(ErrorKind::Refused, format!("{path} {why}")).at_node(&self.name)
     }
 
-    /// Returns where the file of a path is, if nothing on the way is a symbolic link.
+    /// Returns the place of a path's file. Refuses symbolic links on the way.
     fn target(&self, path: &str) -> Result<PathBuf> {
         check_path(path).map_err(|error| error.at_node(&self.name))?;
         if !Path::new(path).components().all(|part| matches!(part, Component::Normal(_))) {
@@ -356,7 +357,7 @@ impl FolderInner {
         }
     }
 
-    /// Sends all files below a prefix, in batches, until nobody receives them any more.
+    /// Sends all files below a prefix, in batches, until the receiver is gone.
     fn list(&self, prefix: &str, sender: &Sender<Vec<Result<Entry>>>) {
         let top = match self.top(prefix) {
             Ok(top) => top,
@@ -392,7 +393,8 @@ impl FolderInner {
         }
     }
 
-    /// Returns what a listing shows of something that was found, if it is a file and still there.
+    /// Returns the entry of a listing for something that was found, if it is a file and still
+    /// exists.
     fn entry(&self, found: walkdir::Result<DirEntry>) -> Result<Option<Entry>> {
         let failed = |error: walkdir::Error| match error.io_error() {
             Some(reason) if is_absence(reason) => Ok(None),
@@ -414,7 +416,8 @@ impl FolderInner {
         }))
     }
 
-    /// Returns the path of a file from the root, unless its name is not UTF-8, so not ours.
+    /// Returns the path of a file relative to the root. Returns `None` if its name is not UTF-8,
+    /// because then the file is foreign.
     fn path_of(&self, file: &Path) -> Option<String> {
         let names = file.strip_prefix(&self.root).ok()?.components();
         let names: Option<Vec<_>> = names.map(|name| name.as_os_str().to_str()).collect();
@@ -443,7 +446,7 @@ impl FolderInner {
         mode: Mode,
     ) -> Result<()> {
         let trouble = |error| match self.trouble("write", path, error) {
-            // The folder that was missing is not the file that was asked for.
+            // The missing thing is a folder, not the file that was asked for.
             error if error.kind() == ErrorKind::NotFound => {
                 Error::new(ErrorKind::Io, error.to_string()).because(error)
             }
@@ -469,7 +472,7 @@ impl FolderInner {
         if self.sync { self.sync_folders(path).map_err(trouble) } else { Ok(()) }
     }
 
-    /// Gives a complete file its name once. If that fails, the file is still there.
+    /// Tries once to give a complete file its name. If that fails, the file still exists.
     fn name(
         &self,
         file: NamedTempFile,
@@ -505,7 +508,7 @@ impl FolderInner {
         }
     }
 
-    /// Does the same on a file system that cannot do it at once.
+    /// Does the same on a file system that cannot do it in one step.
     fn look_and_create(&self, path: &Path, target: &Path) -> io::Result<()> {
         self.looks_first.store(true, Ordering::Relaxed);
         let turn = FolderLocks::acquire([self.root.join(STAGING).as_path()]);
@@ -518,8 +521,8 @@ impl FolderInner {
         self.folders(path).into_iter().try_for_each(|folder| create_folder(&folder))
     }
 
-    /// Makes a file's name durable, and those of all folders on its way, which another task may
-    /// have created but not synced yet. Syncing a folder in which nothing is new costs little.
+    /// Makes a file's name durable, and the names of all folders on its path, because another task
+    /// may have created a folder but not synced it yet. Syncing an unchanged folder costs little.
     fn sync_folders(&self, path: &str) -> io::Result<()> {
         let mut folders = self.folders(path);
         folders.insert(0, self.root.clone());
@@ -536,7 +539,7 @@ impl FolderInner {
         ends.map(|end| self.root.join(&path[..end])).collect()
     }
 
-    /// Deletes a file, and the folders that are empty without it.
+    /// Deletes a file, and the folders that become empty.
     fn delete(&self, path: &str) -> Result<()> {
         match fs::remove_file(self.target(path)?) {
             Err(error) if is_absence(&error) && self.root.is_dir() => return Ok(()),
@@ -560,7 +563,7 @@ impl FolderInner {
             self.contact.moved();
             if is_abandoned || is_older(&entry, age) {
                 match fs::remove_file(entry.path()) {
-                    // Another sweep was faster, or its writer has come back.
+                    // Another sweep was faster, or the file's writer has continued and finished.
                     Err(error) if is_absence(&error) => {}
                     done => {
                         done.map_err(trouble)?;
@@ -573,14 +576,16 @@ impl FolderInner {
     }
 }
 
-/// Whether nothing was written to a file for `age`. A file that has just gone is not old.
+/// Whether nothing was written to a file for `age`. A file that has just disappeared does not count
+/// as old.
 fn is_older(file: &fs::DirEntry, age: Duration) -> bool {
     let modified = file.metadata().and_then(|found| found.modified());
     let elapsed = modified.map(|then| SystemTime::now().duration_since(then).unwrap_or_default());
     elapsed.is_ok_and(|elapsed| elapsed >= age)
 }
 
-/// Whether an error says that there is no such file. A file where a folder should be says so too.
+/// Whether an error says that the file does not exist. A file in the place of a folder on the path
+/// counts, too.
 fn is_absence(error: &io::Error) -> bool {
     matches!(error.kind(), IoErrorKind::NotFound | IoErrorKind::NotADirectory)
 }
@@ -600,8 +605,8 @@ fn create_folder(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// Makes a file with a name of its own, which goes when it is dropped. Only its owner may use it:
-/// it may hold bytes of a source that nobody else may read.
+/// Makes a file with a unique name, which is removed when it is dropped. Only its owner may use it,
+/// because it may hold bytes of a source that others may not read.
 fn new_file(folder: &Path) -> io::Result<NamedTempFile> {
     let mut builder = tempfile::Builder::new();
     let prefix = staging_prefix();
@@ -616,9 +621,9 @@ struct FolderWriter {
     folder: FolderNode,
     path: String,
     target: PathBuf,
-    /// Nothing after an error: a writer that failed cannot go on.
+    /// `None` after an error: a writer that failed cannot continue.
     file: Option<NamedTempFile>,
-    /// Number of bytes that were written and not synced.
+    /// Number of bytes that were written and are not synced yet.
     unsynced: u64,
 }
 
@@ -630,7 +635,7 @@ impl FolderWriter {
         })
     }
 
-    /// Removes the file on a thread of its own: on a disk that hangs, it takes for ever.
+    /// Removes the file on a separate thread, because on a disk that hangs this never ends.
     fn discard(&mut self) -> Option<JoinHandle<()>> {
         let file = self.file.take()?;
         let runtime = Handle::try_current().ok()?;
@@ -653,7 +658,7 @@ impl Writer for FolderWriter {
         if is_due {
             self.unsynced = 0;
         }
-        // Until then, the file is not the thread's. See `discard`.
+        // Until the turn comes, the file does not belong to the thread. See `discard`.
         let turn = self.folder.inner.turn().await;
         let (mut file, path) = (self.take()?, self.path.clone());
         let write = move |inner: &FolderInner| {
@@ -682,7 +687,7 @@ impl Writer for FolderWriter {
     }
 }
 
-/// Writes pieces one after the other, by one call of the system where it takes them all.
+/// Writes pieces one after the other, in one system call if it takes them all.
 fn write_pieces(file: &mut File, pieces: &[Bytes]) -> io::Result<()> {
     let mut slices: Vec<_> = pieces.iter().map(|piece| IoSlice::new(piece)).collect();
     let mut rest = &mut slices[..];

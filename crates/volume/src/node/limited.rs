@@ -1,4 +1,4 @@
-//! Limiting the load on a node: only some requests at a time, and only some bytes a second.
+//! Limiting the load on a node: the number of requests at a time, and the number of bytes a second.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ pub type Limited = Metered<NodeLimits>;
 /// The limits of the load on a node.
 ///
 /// A writer counts as a request only while it sends bytes, not from beginning to end. So any number
-/// of writers can be open, and writers that wait for each other do not wait for ever.
+/// of writers can be open, and writers that wait for each other cannot deadlock.
 #[derive(Debug)]
 pub struct NodeLimits {
     requests: Arc<Semaphore>,
@@ -28,7 +28,7 @@ pub struct NodeLimits {
 #[derive(Debug)]
 struct TokenRate {
     limiter: DefaultDirectRateLimiter,
-    /// Bytes that may go at once: as many as in one second.
+    /// Bytes that may move at once: the number allowed in one second.
     burst: NonZeroU32,
 }
 
@@ -60,7 +60,7 @@ impl TokenRate {
             let now =
                 u32::try_from(left).map_or(self.burst.get(), |left| left.min(self.burst.get()));
             if let Some(now) = NonZeroU32::new(now) {
-                // Fails only for more than a burst.
+                // This fails only for more bytes than a burst.
                 let _ = self.limiter.until_n_ready(now).await;
             }
             left -= u64::from(now);
@@ -77,8 +77,8 @@ impl Meter for NodeLimits {
         self.requests.clone().acquire_owned().await.ok()
     }
 
-    /// Takes no permit: few threads read this way, and a disk that hangs would keep the permit,
-    /// because no time limit ends such a read.
+    /// Does not take a permit: only few threads read this way, and a disk that hangs would keep the
+    /// permit, because such a read has no time limit.
     async fn begin_here(&self) -> Self::Guard {
         None
     }
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
     use crate::node::FolderNode;
 
-    /// Such a thread may hang with its disk, and the disk's other callers have time limits.
+    /// Such a thread may hang with its disk. Other callers of the disk have time limits.
     #[tokio::test]
     async fn a_thread_that_may_block_takes_no_permit() {
         let folder = Arc::new(FolderNode::new("disk", "nowhere", false));

@@ -1,4 +1,4 @@
-//! Where a node is: the URI of the volume file, taken apart.
+//! The location of a node: the parsed URI from the volume file.
 //!
 //! | URI | place |
 //! | --- | --- |
@@ -9,7 +9,7 @@
 //! | `https://host/path`, `http://host:port/path` | a folder of a web server, to read from |
 //! | `memory:` | nowhere: gone with the process |
 //!
-//! No error repeats a URI that may contain a password.
+//! Errors never repeat a URI that may contain a password.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -22,8 +22,8 @@ use paritas_store::error::{Error, Result};
 use percent_encoding::percent_decode_str;
 use url::Url;
 
-/// How long folders are waited for whose links are followed. Where that is too short, two nodes at
-/// one place are told apart by their marks.
+/// Time to wait for resolving the links of folders. If it is too short, marks still reveal two
+/// nodes at one place.
 const RESOLVED: Duration = Duration::from_secs(1);
 
 /// Where a node is.
@@ -38,11 +38,11 @@ pub enum Location {
     S3 {
         /// Name of the bucket.
         bucket: String,
-        /// What all keys begin with.
+        /// The prefix of all keys.
         prefix: String,
         /// URL of the server, if it is not Amazon's.
         endpoint: Option<String>,
-        /// Region: of the URI, else of `AWS_REGION`, else `us-east-1`.
+        /// Region: from the URI, else from `AWS_REGION`, else `us-east-1`.
         region: String,
     },
     /// A folder of a WebDAV server.
@@ -73,12 +73,12 @@ pub enum Location {
 /// Which hosts are trusted by their keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum KnownHosts {
-    /// Those in the user's file of known hosts.
+    /// Hosts in the user's file of known hosts.
     #[default]
     Strict,
-    /// Those, and unknown ones, which are added to the file.
+    /// Known hosts, and unknown ones, which are added to the file.
     Add,
-    /// All.
+    /// All hosts.
     Accept,
 }
 
@@ -86,7 +86,7 @@ impl KnownHosts {
     const NAMES: [(&'static str, Self); 3] =
         [("strict", Self::Strict), ("add", Self::Add), ("accept", Self::Accept)];
 
-    /// Returns what the program `ssh` calls this.
+    /// Returns the value of this setting for the program `ssh`.
     #[cfg(all(feature = "sftp", unix))]
     pub(super) fn checking(self) -> &'static str {
         match self {
@@ -105,8 +105,8 @@ impl KnownHosts {
 }
 
 impl Location {
-    /// Takes a URI apart. `~`, `$VAR` and `${VAR}` are replaced, where `variable` returns the value
-    /// of a variable; relative folders are relative to `base`.
+    /// Parses a URI. `~`, `$VAR` and `${VAR}` are replaced by values of variables, which `variable`
+    /// returns. Relative folders are relative to `base`.
     ///
     /// # Errors
     /// If the URI has an unknown scheme or option, lacks a part, or contains a password.
@@ -127,15 +127,16 @@ impl Location {
         }
     }
 
-    /// Returns locations as others with the same place have them, too: a folder without links and
-    /// `..`, if it exists and its disk answers within [`RESOLVED`].
+    /// Returns locations in a canonical form, so that equal places are equal: a folder without
+    /// links and `..`, if it exists and its disk answers within [`RESOLVED`].
     pub(crate) fn canonical(locations: Vec<Self>) -> Vec<Self> {
-        // A thread for each folder: one that is on a disk that hangs never ends.
+        // Each folder has its own thread, because the thread of a folder on a disk that hangs never
+        // ends.
         let resolve = |location: &Self| {
             let Self::Folder(folder) = location else { return None };
             let (folder, (line, found)) = (folder.clone(), channel());
             let work = move || drop(line.send(std::fs::canonicalize(folder)));
-            // If the system has no more threads, the folder stays as it is given.
+            // If the system has no more threads, the folder stays as it was given.
             thread::Builder::new().spawn(work).ok()?;
             Some(found)
         };

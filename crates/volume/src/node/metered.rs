@@ -13,7 +13,7 @@ use paritas_store::error::Result;
 
 use super::{Abilities, Entry, Mode, Node, Stat, Writer};
 
-/// What is asked of a node.
+/// The kinds of calls to a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum NodeCall {
@@ -25,7 +25,7 @@ pub enum NodeCall {
     List,
     /// A file is written at once, or a writer is made.
     Write,
-    /// A writer takes bytes. This is part of a request, not one of its own.
+    /// A writer takes bytes. This is part of a request, not a separate request.
     Piece,
     /// A writer is finished.
     Finish,
@@ -33,10 +33,10 @@ pub enum NodeCall {
     Delete,
 }
 
-/// What happens around the calls of a node: implemented by what counts, limits or delays them.
+/// The actions around the calls of a node. Types that count, limit or delay calls implement it.
 #[async_trait]
 pub trait Meter: fmt::Debug + Send + Sync + 'static {
-    /// What is held while the node works on a call.
+    /// A value that is held while the node works on a call.
     type Guard: Send;
 
     /// Called before the node.
@@ -51,7 +51,7 @@ pub trait Meter: fmt::Debug + Send + Sync + 'static {
     async fn carry(&self, call: NodeCall, bytes: u64);
 }
 
-/// A node and what happens around its calls. [`super::Counted`], [`super::Limited`] and
+/// A node with a meter around its calls. [`super::Counted`], [`super::Limited`] and
 /// [`super::Delayed`] are such nodes.
 #[derive(Debug)]
 pub struct Metered<M> {
@@ -85,8 +85,8 @@ impl<M: Meter> Node for Metered<M> {
         self.inner.is_local()
     }
 
-    /// Reading is a task of its own. So it goes on while its caller is busy with something else,
-    /// and does not hold a permit for which this other work waits.
+    /// Reading is a separate task. So it continues while its caller is busy with other work, and
+    /// does not hold a permit that this other work waits for.
     async fn read(&self, path: &str, range: Option<Range<u64>>) -> Result<Bytes> {
         let (inner, meter, path) = (self.inner.clone(), self.meter.clone(), path.to_owned());
         let read = async move {
@@ -95,7 +95,7 @@ impl<M: Meter> Node for Metered<M> {
             meter.carry(NodeCall::Read, content.len() as u64).await;
             Ok(content)
         };
-        // The task ends if nobody wants the content any more.
+        // The task ends if the content is no longer wanted.
         let (read, content) = read.remote_handle();
         tokio::spawn(read);
         content.await
@@ -113,7 +113,7 @@ impl<M: Meter> Node for Metered<M> {
         self.inner.stat(path).await
     }
 
-    /// Nothing is held while entries come: who receives them may ask the same node for files.
+    /// No guard is held while entries come, because their receiver may ask the same node for files.
     fn list<'a>(&'a self, prefix: &'a str) -> BoxStream<'a, Result<Entry>> {
         let begin = async move {
             drop(self.meter.begin(NodeCall::List).await);
@@ -194,7 +194,7 @@ mod tests {
         std::fs::write(folder.path().join("file"), b"content").unwrap();
         let node = Counted::of(Arc::new(FolderNode::new("one", folder.path(), false)));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        // Nobody drives this runtime's tasks but `block_on`, and a task would need a turn of it.
+        // Only `block_on` drives this runtime's tasks, and a task would need a turn of it.
         let read = async {
             let content = futures::poll!(std::pin::pin!(node.read_here("file", 0..4)));
             matches!(content, std::task::Poll::Ready(Ok(content)) if content == "cont"[..])

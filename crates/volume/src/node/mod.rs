@@ -3,11 +3,11 @@
 //! A node stores files under paths: names separated by `/`, in UTF-8, relative to the node's root,
 //! without `.`, `..`, empty names, or control characters, and without white space at either end of
 //! the path ([`check_path`]). A file appears whole or not at all. A node need not have folders: a
-//! path is one key. No path may be another path followed by `/` and more, because where there are
-//! folders, one name cannot be a file and a folder.
+//! path is one key. No path may be another path followed by `/` and more, because on nodes with
+//! folders, one name cannot be both a file and a folder.
 //!
 //! [`open`] makes a node from its entry in the volume file. There are two kinds: a [`FolderNode`],
-//! and an [`Endpoint`] of a service. Whatever else a node does is a decorator over any node: limits
+//! and an [`Endpoint`] of a service. Everything else is a decorator over any node: limits
 //! ([`Limited`], [`Timed`]), names ([`Caseless`]), counters ([`Counted`]), slowness ([`Delayed`]),
 //! faults ([`Faulty`]). [`probe`] finds out what an endpoint can do; the crate's tests check what
 //! the trait promises (`tests/common/conformance.rs`).
@@ -59,12 +59,13 @@ pub(crate) use probe::{is_of_probe, is_refusal, remove_probes, tells_cases};
 pub(crate) use redact::Secret;
 pub use timed::Timed;
 
-/// Name of the folder at a node's root in which files are until they are whole. No path begins with
-/// it, and no listing shows it.
+/// Name of the folder at a node's root that holds files until they are whole. No path begins with
+/// this name, and listings do not show it.
 pub const STAGING: &str = ".paritas-new";
 
-/// The most bytes of a file that is read whole. Only small files are: manifests, marks and hints.
-/// So a node that shows something large under such a name cannot fill a reader's memory.
+/// Largest number of bytes of a file that is read whole. Only small files are read whole:
+/// manifests, marks and hints. So a node that shows something large under such a name cannot fill a
+/// reader's memory.
 pub const MOST_WHOLE: u64 = 4 << 20;
 
 /// A place that stores files.
@@ -88,8 +89,8 @@ pub trait Node: fmt::Debug + Send + Sync {
     /// bytes.
     ///
     /// # Errors
-    /// If there is no such file ([`ErrorKind::NotFound`]), or if it ends before the range
-    /// does, is too long to be read whole, or cannot be read ([`ErrorKind::Io`]).
+    /// If the file does not exist ([`ErrorKind::NotFound`]), or if it ends before the range does,
+    /// is too long to be read whole, or cannot be read ([`ErrorKind::Io`]).
     async fn read(&self, path: &str, range: Option<Range<u64>>) -> Result<Bytes>;
 
     /// Reads a range of a file as [`Self::read`] does, for a caller whose thread may block: a
@@ -102,14 +103,14 @@ pub trait Node: fmt::Debug + Send + Sync {
         self.read(path, Some(range)).await
     }
 
-    /// Returns the length and age of a file, or `None` if there is no such file.
+    /// Returns the length and age of a file, or `None` if it does not exist.
     ///
     /// # Errors
     /// If the node does not answer ([`ErrorKind::Io`]).
     async fn stat(&self, path: &str) -> Result<Option<Stat>>;
 
-    /// Lists all files whose path begins with `prefix`, which is empty or ends in `/`, in any
-    /// order, in folders of any depth. A prefix without files is no error.
+    /// Lists all files whose path begins with `prefix`, in any order, in folders of any depth.
+    /// `prefix` is empty or ends in `/`. If no file has the prefix, the list is empty.
     fn list<'a>(&'a self, prefix: &'a str) -> BoxStream<'a, Result<Entry>>;
 
     /// Writes a small file at once. When this returns, the file is durable.
@@ -121,25 +122,25 @@ pub trait Node: fmt::Debug + Send + Sync {
     /// its old or new one.
     async fn write(&self, path: &str, content: Bytes, mode: Mode) -> Result<()>;
 
-    /// Begins to write a file of any length. It appears when the writer is finished, and replaces a
-    /// file of that path.
+    /// Begins to write a file of any length. It appears when the writer is finished, and replaces
+    /// an existing file of that path.
     ///
     /// # Errors
     /// If the node refuses.
     async fn writer(&self, path: &str) -> Result<Box<dyn Writer>>;
 
-    /// Deletes a file. If there is none, this is no error.
+    /// Deletes a file. Succeeds if the file does not exist.
     ///
     /// # Errors
     /// If it cannot be deleted.
     async fn delete(&self, path: &str) -> Result<()>;
 
     /// Deletes a folder that is no longer needed. Only services that keep empty folders do anything
-    /// here. Files that are still in the folder may be deleted with it. It is no error if the
-    /// folder does not exist.
+    /// here. Files that are still in the folder may be deleted with it. Succeeds if the folder does
+    /// not exist.
     ///
     /// # Errors
-    /// If it cannot be deleted, for example because it has files.
+    /// If the folder cannot be deleted, for example because it has files.
     async fn delete_folder(&self, prefix: &str) -> Result<()> {
         let _ = prefix;
         Ok(())
@@ -151,18 +152,18 @@ pub trait Node: fmt::Debug + Send + Sync {
         None
     }
 
-    /// Has the system drop what it keeps of a file in this machine's memory, so that the file is
-    /// next read from where it is stored. Only folders of this machine do anything here.
+    /// Has the system drop its cached pages of a file, so that the next read comes from the disk.
+    /// Only folders of this machine do anything here.
     async fn forget_cached(&self, path: &str) {
         let _ = path;
     }
 
-    /// Removes the unfinished files of killed writers: those of this machine, and others to which
-    /// nothing was written for `age`.
-    /// Returns the number of files removed.
+    /// Removes the unfinished files of killed writers: files of this machine's processes that have
+    /// ended, and other files to which nothing was written for `age`. Returns the number of files
+    /// removed.
     ///
     /// # Errors
-    /// If the node cannot be listed, or a file not be removed.
+    /// If the node cannot be listed, or if a file cannot be removed.
     async fn sweep(&self, age: Duration) -> Result<u64> {
         let _ = age;
         Ok(0)
@@ -191,7 +192,7 @@ pub fn check_path(path: &str) -> Result<()> {
     Ok(())
 }
 
-/// Checks a prefix of a listing: a path that ends in `/`, or nothing.
+/// Checks a prefix of a listing: it must be empty, or a path that ends in `/`.
 fn check_prefix(prefix: &str) -> Result<()> {
     match prefix.strip_suffix('/') {
         Some(path) => check_path(path),
@@ -200,14 +201,14 @@ fn check_prefix(prefix: &str) -> Result<()> {
     }
 }
 
-/// Returns the error that a file has more bytes than are read whole.
+/// Returns the error for a file that is too long to be read whole.
 fn too_long(path: &str) -> Error {
     let message =
         format!("{path} has more than {MOST_WHOLE} bytes, too many for what it should be");
     Error::new(ErrorKind::Io, message)
 }
 
-/// Checks that a range does not end before it begins; returns its length.
+/// Checks that a range does not end before it begins, and returns its length.
 fn range_length(path: &str, range: &Range<u64>) -> Result<u64> {
     range.end.checked_sub(range.start).ok_or_else(|| {
         Error::parameters(format!(
@@ -217,13 +218,13 @@ fn range_length(path: &str, range: &Range<u64>) -> Result<u64> {
     })
 }
 
-/// Returns what the name of a file in the folder of unfinished files begins with.
+/// Returns the beginning of the names of this process's files in the folder of unfinished files.
 fn staging_prefix() -> String {
     process::tag().map(|tag| format!("{tag}-")).unwrap_or_default()
 }
 
-/// Whether a file in the folder of unfinished files is one of a process of this machine that is
-/// over.
+/// Whether a file in the folder of unfinished files belongs to a process of this machine that has
+/// ended.
 pub(crate) fn is_abandoned(name: &str) -> bool {
     name.rsplit_once('-').is_some_and(|(tag, _)| process::is_over(tag))
 }
@@ -233,8 +234,8 @@ fn staging_path() -> Result<String> {
     Ok(format!("{STAGING}/{}", passing_name()?))
 }
 
-/// Returns a new name for a file that this process removes itself. If it is killed before,
-/// [`is_abandoned`] tells.
+/// Returns a new name for a file that this process removes itself. If the process is killed before
+/// that, [`is_abandoned`] recognises the file.
 pub(crate) fn passing_name() -> Result<String> {
     Ok(format!("{}{:016x}", staging_prefix(), outside::random()?))
 }
@@ -248,15 +249,15 @@ pub trait Writer: Send {
     /// If the node fails. A writer that failed can only be aborted.
     async fn write(&mut self, pieces: Vec<Bytes>) -> Result<()>;
 
-    /// Makes the file appear. When this returns, it is durable.
+    /// Makes the file appear. When this returns, the file is durable.
     ///
     /// # Errors
-    /// If the node fails. Then there is no new file, or, where the connection was lost, a whole
-    /// one.
+    /// If the node fails. Then the new file does not exist or, if the connection was lost, it may
+    /// exist and is whole.
     async fn finish(self: Box<Self>) -> Result<()>;
 
-    /// Gives up. Nothing appears, and what was sent is removed as far as the node answers. A writer
-    /// that is dropped does the same later.
+    /// Gives up. The file does not appear, and the bytes that were sent are removed if the node
+    /// answers. A writer that is dropped does the same later.
     async fn abort(self: Box<Self>);
 }
 
@@ -268,12 +269,12 @@ pub struct Abilities {
     pub write: bool,
     /// Whether files can be listed.
     pub list: bool,
-    /// Whether [`Mode::Create`] refuses an existing file, and at least one of two writers that
-    /// race.
+    /// Whether [`Mode::Create`] refuses an existing file, and lets at most one of two racing
+    /// writers succeed.
     pub create: bool,
     /// Whether a range can be read without reading the whole file.
     pub ranges: bool,
-    /// Whether a writer sends bytes as they come. Otherwise it keeps them in memory until it is
+    /// Whether a writer sends bytes as it gets them. Otherwise it keeps them in memory until it is
     /// finished.
     pub streams: bool,
     /// Whether names that differ only in upper and lower case are different files. If not, a
@@ -286,14 +287,14 @@ fn yes() -> bool {
     true
 }
 
-/// How a file is written if there may be one of its path already.
+/// How a file is written if a file of its path may exist already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
     /// An existing file is replaced.
     Replace,
-    /// An existing file stays, and writing fails. Where the node cannot do this by itself
-    /// ([`Abilities::create`]), it is asked for the file first, so that of two that race both may
-    /// succeed.
+    /// An existing file stays, and writing fails. If the node cannot do this by itself
+    /// ([`Abilities::create`]), a separate request first looks for the file, so two racing writers
+    /// may both succeed.
     Create,
 }
 

@@ -1,4 +1,4 @@
-//! A node from its entry in the volume file.
+//! Opening a node from its entry in the volume file.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::service::{Credentials, Service};
 use super::{Caseless, Endpoint, FolderNode, Limited, Location, Node, Secret, Timed};
 use crate::config::{Config, NodeEntry};
 
-/// Opens a node of a volume, with the volume's limits. The node is not asked for anything yet.
+/// Opens a node of a volume, with the volume's limits. No request is sent to the node yet.
 ///
 /// `base` is the folder of the volume file, and `variable` returns the value of an environment
 /// variable.
@@ -60,7 +60,8 @@ enum CredentialSource {
 }
 
 impl CredentialSource {
-    /// Capital letters, digits and `_` are the beginning of variables' names; all else is a file.
+    /// A text of capital letters, digits and `_` is the beginning of variables' names; any other
+    /// text is a file.
     fn of(named: &str, base: &Path) -> Self {
         let is_variable = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
         match named.chars().all(is_variable) {
@@ -127,7 +128,7 @@ impl Credentials {
         }
     }
 
-    /// Checks that a file has what a place needs.
+    /// Checks that a file of credentials has the fields that a location needs.
     fn complete(self, location: &Location, file: &Path) -> Result<Self> {
         let names = match location {
             Location::S3 { .. } => "access_key_id and secret_access_key",
@@ -139,8 +140,8 @@ impl Credentials {
         }
     }
 
-    /// Reads a file of credentials. The parser's error would show a line of it, so only the number
-    /// of the line is told.
+    /// Reads a file of credentials. The parser's error would show a line of the file, so the error
+    /// states only the number of the line.
     fn read(file: &Path) -> Result<Self> {
         let shown = file.display();
         let text = std::fs::read_to_string(file).map_err(|error| {

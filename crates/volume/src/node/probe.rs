@@ -1,5 +1,5 @@
-//! Finding out what an endpoint can really do. Some servers do not do what their kind of service
-//! claims.
+//! Finding out what an endpoint can really do. Some servers lack abilities that their kind of
+//! service claims.
 
 use std::time::SystemTime;
 
@@ -12,20 +12,20 @@ use super::{Abilities, Mode, Node};
 use crate::names::READY;
 use crate::outside;
 
-/// Number of files that are created by several at once.
+/// Number of files that several tasks try to create at once.
 const ROUNDS: usize = 4;
 
-/// Number of those who create a file at once.
+/// Number of tasks that try to create one file at once.
 const RACERS: u8 = 8;
 
-/// What was found out about a node.
+/// The findings about a node.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct Probe {
     /// What the node can do.
     pub abilities: Abilities,
-    /// Seconds by which the node's clock is ahead of this machine's, if a file tells it. Files have
-    /// times in whole seconds at many nodes.
+    /// Seconds by which the node's clock is ahead of this machine's, if the time of a file shows
+    /// it. At many nodes, files have times in whole seconds.
     pub clock_ahead: Option<f64>,
 }
 
@@ -46,7 +46,8 @@ impl Probe {
     }
 }
 
-/// Tries out what a node can do, with files of its own below a folder `probe-…`, which it removes.
+/// Tries out what a node can do, with test files in a folder `probe-…`, which are removed
+/// afterwards.
 ///
 /// # Errors
 /// If the node does not answer, or if it loses or changes what was written.
@@ -71,7 +72,7 @@ pub(crate) async fn remove_probes(node: &dyn Node) -> Result<()> {
         let path = entry?.path;
         match is_of_probe(&path) {
             true => left.push(path),
-            // A node that has other files is not searched to its end.
+            // The search stops at the first other file.
             false if path != READY => break,
             false => {}
         }
@@ -99,7 +100,7 @@ fn probe_files() -> impl Iterator<Item = String> {
     races.chain(["file", "clock", "stream"].map(str::to_owned))
 }
 
-/// Whether a node tells upper from lower case in names.
+/// Whether a node distinguishes upper and lower case in names.
 ///
 /// # Errors
 /// If the node does not answer, or cannot be written to.
@@ -157,9 +158,9 @@ impl<'a> Prober<'a> {
             let message = "a file that was just written has another content";
             return Err(Error::new(ErrorKind::Io, message).at_node(self.node.name()));
         }
-        // A node notices by itself if it got the whole file for a range.
+        // A node notices by itself if it got the whole file instead of a range.
         abilities.ranges &= self.node.abilities().ranges;
-        // A folder notices by itself if its file system cannot create a file only if there is none.
+        // A folder notices by itself if its file system lacks exclusive creation of files.
         abilities.create =
             abilities.create && self.creates_once().await? && self.node.abilities().create;
         abilities.cases = abilities.cases && self.node.stat(&self.path("FILE")).await?.is_none();
@@ -180,7 +181,8 @@ impl<'a> Prober<'a> {
         write.await.is_ok_and(|content| content == [Self::content(), Self::content()].concat())
     }
 
-    /// Whether the node refuses to create a file that exists, also if several ask for it at once.
+    /// Whether the node refuses to create a file that exists, even if several tasks ask for it at
+    /// once.
     async fn creates_once(&self) -> Result<bool> {
         if self.creators("file", 1).await? > 0 {
             return Ok(false);
@@ -193,7 +195,7 @@ impl<'a> Prober<'a> {
         Ok(true)
     }
 
-    /// Returns how many of those who create a file at once succeed.
+    /// Returns how many of several tasks that create a file at once succeed.
     async fn creators(&self, name: &str, racers: u8) -> Result<usize> {
         let path = self.path(name);
         let create = |racer| self.node.write(&path, Bytes::from(vec![racer]), Mode::Create);
@@ -220,7 +222,7 @@ impl<'a> Prober<'a> {
         }))
     }
 
-    /// Removes all files. What cannot be removed now, cannot be removed later either.
+    /// Removes all files. A file that cannot be removed now could not be removed later either.
     async fn clean_up(&self) {
         for name in probe_files() {
             let _ = self.node.delete(&self.path(&name)).await;
@@ -228,7 +230,7 @@ impl<'a> Prober<'a> {
     }
 }
 
-/// Whether an error says that a node cannot do something, or must not.
+/// Whether an error says that a node cannot do something, or is not allowed to.
 pub(crate) fn is_refusal(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::Refused | ErrorKind::Unsupported)
 }

@@ -1,11 +1,11 @@
-//! Keeping secrets out of what people see.
+//! Keeping secrets out of messages.
 
 use std::fmt;
 
-/// What stands where a secret was.
+/// The text that replaces a secret.
 const REDACTED: &str = "***";
 
-/// A password or key. It is shown nowhere.
+/// A password or key. It is never shown.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
@@ -15,7 +15,7 @@ impl Secret {
         Self(secret.into())
     }
 
-    /// Returns the secret, for whoever it is for.
+    /// Returns the secret, for the service that needs it.
     pub fn reveal(&self) -> &str {
         &self.0
     }

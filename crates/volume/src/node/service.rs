@@ -22,8 +22,8 @@ use super::{Abilities, Location};
 pub(super) struct Service {
     pub operator: Operator,
     pub abilities: Abilities,
-    /// Whether files are written under another name and renamed, because the service shows what has
-    /// arrived of a file before it is whole.
+    /// Whether files are written under another name and renamed, because the service shows a file
+    /// before it is whole.
     pub staged: bool,
     /// Whether a part that failed can be sent again by the same writer.
     pub resends: bool,
@@ -32,17 +32,17 @@ pub(super) struct Service {
     /// Whether the server reads ranges. True until the server sends a whole file where a range was
     /// asked for.
     pub ranges: Arc<AtomicBool>,
-    /// What sends files while they are written, where OpenDAL does not.
+    /// Sends files while they are written, if OpenDAL cannot.
     pub puts: Option<Puts>,
-    /// What must not be shown.
+    /// The texts that must not be shown.
     pub secrets: Vec<Secret>,
 }
 
-/// Signs and what stands for them. The sign of all escapes is first, so that it is replaced first
-/// and restored last.
+/// Characters and their escapes. `%`, which begins all escapes, is first, so that it is replaced
+/// first and restored last.
 const ESCAPES: [(char, &str); 3] = [('%', "%25"), ('?', "%3F"), (';', "%3B")];
 
-/// The credentials that a service is shown.
+/// The credentials for a service.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub(super) struct Credentials {
@@ -57,9 +57,9 @@ pub(super) struct Credentials {
 }
 
 impl Credentials {
-    /// Returns the texts that must not be shown. Of a bucket's key these are all parts, because
-    /// servers repeat them in what they answer. A user's name is no secret, and may be part of any
-    /// word.
+    /// Returns the texts that must not be shown. For a bucket these are all parts of its key,
+    /// because servers repeat them in their answers. A user's name is not a secret, and may be part
+    /// of any word.
     fn secrets(&self, location: &Location) -> Vec<Secret> {
         let key = matches!(location, Location::S3 { .. }).then_some(&self.user);
         let all = [Some(&self.password), Some(&self.token), key];
@@ -68,7 +68,7 @@ impl Credentials {
 }
 
 impl Service {
-    /// Makes the service of a place that is not a folder. Whatever moves is a sign of life.
+    /// Makes the service of a location that is not a folder. All bytes that move are signs of life.
     pub fn at(
         location: &Location,
         credentials: &Credentials,
@@ -97,9 +97,9 @@ impl Service {
         })
     }
 
-    /// Returns the path under which the service has a file. A WebDAV server is told a file's new
-    /// name by a URL, which some take apart only after its escapes are gone: `?` and `;` would end
-    /// the name.
+    /// Returns the path under which the service has a file. A WebDAV server gets a file's new name
+    /// in a URL. Some servers decode the escapes before they parse the URL, so that `?` and `;`
+    /// would end the name.
     pub fn stored<'a>(&self, path: &'a str) -> Cow<'a, str> {
         let escape = |path: &str, (sign, escape)| path.replace(sign, escape);
         match self.escapes && path.contains(ESCAPES.map(|(sign, _)| sign)) {
@@ -110,7 +110,7 @@ impl Service {
         }
     }
 
-    /// Returns the path of a file that the service has under a path.
+    /// Returns the path of a file that the service stores as `stored`.
     pub fn shown(&self, stored: &str) -> String {
         let restore = |path: String, (sign, escape): (char, &str)| {
             path.replace(escape, sign.encode_utf8(&mut [0; 4]))
@@ -121,8 +121,8 @@ impl Service {
         }
     }
 
-    /// Restricts the abilities to those that were found earlier. What the service cannot do by its
-    /// nature stays impossible.
+    /// Restricts the abilities to the ones that were found earlier. Abilities that the kind of
+    /// service lacks stay absent.
     pub fn with_known(mut self, known: Option<Abilities>) -> Self {
         if let Some(known) = known {
             let all = self.abilities;
@@ -139,7 +139,7 @@ impl Service {
     }
 }
 
-/// Returns what a service can do by its nature.
+/// Returns the abilities of a kind of service.
 fn abilities(location: &Location) -> Abilities {
     let all = Abilities {
         write: true,
@@ -163,7 +163,7 @@ fn abilities(location: &Location) -> Abilities {
 const NOT_BUILT: &str =
     "this program was built without the service of the URI (on Windows there is no SFTP)";
 
-/// Makes the operator of a place that is not a folder.
+/// Makes the operator of a location that is not a folder.
 #[cfg_attr(
     not(any(feature = "s3", feature = "webdav", feature = "sftp", feature = "http")),
     expect(unused_variables, reason = "memory needs no credentials")
@@ -209,8 +209,8 @@ fn operator(location: &Location, credentials: &Credentials) -> Result<opendal::R
     }
 }
 
-/// Takes the keys of a bucket from the credentials alone, not from where Amazon's tools keep them.
-/// Without an endpoint, the bucket is Amazon's.
+/// Takes the keys of a bucket only from the credentials, not from the places where Amazon's tools
+/// keep them. Without an endpoint, the bucket is Amazon's.
 #[cfg(feature = "s3")]
 fn with_keys(
     builder: services::S3,
@@ -229,13 +229,13 @@ fn with_keys(
         .disable_ec2_metadata()
 }
 
-/// Returns a secret, or nothing, which OpenDAL takes for none.
+/// Returns a secret, or an empty text, which OpenDAL treats as no secret.
 #[cfg(any(feature = "s3", feature = "webdav", feature = "http"))]
 fn revealed(secret: &Option<Secret>) -> &str {
     secret.as_ref().map_or("", Secret::reveal)
 }
 
-/// Returns what sends files to a WebDAV server while they are written.
+/// Returns the sender of files to a WebDAV server while they are written.
 fn puts(
     location: &Location,
     credentials: &Credentials,
@@ -252,15 +252,15 @@ fn puts(
 /// unless the program has chosen another for the whole process.
 pub(super) fn http_client() -> reqwest::Client {
     static CLIENT: LazyLock<reqwest::Client> = LazyLock::new(|| {
-        // An error says that a choice was made before.
+        // An error means that the program has chosen already.
         let _ = rustls::crypto::ring::default_provider().install_default();
         reqwest::Client::new()
     });
     CLIENT.clone()
 }
 
-/// A transport that notices what OpenDAL does not: a server that sends the whole file where a range
-/// was asked for, one that wants other credentials, and bytes that move.
+/// A transport that notices what OpenDAL does not: a server that sends the whole file instead of a
+/// range, a server that wants other credentials, and bytes that move.
 struct Transport {
     inner: HttpTransporter,
     ranges: Arc<AtomicBool>,

@@ -2,10 +2,10 @@
 //! as a service of OpenDAL.
 //!
 //! OpenDAL's own service starts two `ssh` for each connection: one that logs in and goes on in the
-//! background until it is told to end, and one that uses it. If the program is killed, nobody tells
-//! it, and it stays for ever, logged in. Here each connection is one `ssh`, which speaks with this
-//! process through pipes. When the process ends in whatever way, the pipes end, and so does `ssh`;
-//! a server that answers no longer is given up after [`ALIVE`].
+//! background until it is told to end, and one that uses it. If the program is killed, the first
+//! one is never told to end, and stays logged in for ever. Here each connection is one `ssh`, which
+//! talks to this process through pipes. However the process ends, the pipes close, and `ssh` ends;
+//! a server that no longer answers is given up after [`ALIVE`].
 //!
 //! A connection carries one file or request at a time, and is then used again.
 
@@ -34,20 +34,20 @@ use openssh_sftp_client::{Error as SftpError, Sftp, SftpOptions};
 use tokio::io::{AsyncReadExt, AsyncSeekExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStderr, Command};
 
-/// The most connections to a host. Work beyond them shares connections.
+/// Largest number of connections to a host. Beyond that, connections are shared.
 const MOST_CONNECTIONS: usize = 64;
 
-/// Time in which a connection must be made.
+/// Time limit for making a connection.
 const CONNECTING: Duration = Duration::from_secs(10);
 
-/// Seconds after which `ssh` asks a silent server whether it is there. After three questions it
-/// gives up.
+/// Seconds after which `ssh` checks whether a silent server is alive. After three checks without an
+/// answer it gives up.
 const ALIVE: u64 = 15;
 
-/// The most bytes that are read at a time. Servers send fewer.
+/// Largest number of bytes that are read at a time. Servers send fewer.
 const MOST_READ: u64 = 2 << 20;
 
-/// The most bytes of what `ssh` says that are kept.
+/// Largest number of bytes of the messages of `ssh` that are kept.
 const MOST_SAID: u64 = 4096;
 
 /// A folder of a host.
@@ -57,9 +57,9 @@ pub(super) struct SftpFolder {
     pub endpoint: String,
     /// The path of the folder.
     pub root: String,
-    /// The file of the key, if not the usual ones are tried.
+    /// The file of the key. `None` tries the usual files.
     pub key: Option<PathBuf>,
-    /// What `ssh` calls the check of the host's key: `yes`, `accept-new` or `no`.
+    /// How `ssh` checks the host's key: `yes`, `accept-new` or `no`.
     pub host_key_checking: &'static str,
 }
 
@@ -79,7 +79,7 @@ struct Host(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     folder: SftpFolder,
-    /// Those that nobody else holds are idle.
+    /// Connections that only this list holds are idle.
     connections: Mutex<Vec<Arc<Connection>>>,
 }
 
@@ -93,7 +93,7 @@ struct Connection {
 impl SftpFolder {
     fn command(&self) -> Command {
         let mut ssh = Command::new("ssh");
-        // No terminal, and no connection that is shared with others and would outlive this one.
+        // Without a terminal, and without a shared connection that would outlive this one.
         ssh.args(["-T", "-S", "none"]);
         let alive = format!("ServerAliveInterval={ALIVE}");
         let checking = format!("StrictHostKeyChecking={}", self.host_key_checking);
@@ -116,7 +116,7 @@ impl SftpFolder {
         }
         ssh.args(["-s", "--", &self.endpoint, "sftp"]);
         ssh.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        // Ctrl-C at a terminal is for this process, which then removes what it has begun.
+        // Ctrl-C at a terminal must reach only this process, which then removes what it has begun.
         ssh.process_group(0).kill_on_drop(true);
         ssh
     }
@@ -145,11 +145,11 @@ impl SftpFolder {
     }
 }
 
-/// Returns the last line of what `ssh` says, once it has ended.
+/// Returns the last line of the messages of `ssh`, once it has ended.
 async fn last_line(stderr: ChildStderr) -> String {
     let mut said = Vec::new();
     let mut stderr = stderr.take(MOST_SAID);
-    // What was read until it failed is told.
+    // If reading fails, the text read so far is used.
     let _ = stderr.read_to_end(&mut said).await;
     let _ = tokio::io::copy(&mut stderr.into_inner(), &mut tokio::io::sink()).await;
     let said = String::from_utf8_lossy(&said);
@@ -183,8 +183,8 @@ impl Host {
         is_enough.then(|| Arc::clone(least))
     }
 
-    /// Makes an error of OpenDAL's. If the connection failed, others that are idle may have failed
-    /// as well, and none of them is used again.
+    /// Converts an error to an error of OpenDAL. If the connection failed, other idle connections
+    /// may have failed as well, so they are not used again.
     fn failed(&self, connection: &Arc<Connection>, error: SftpError) -> Error {
         let kind = match &error {
             SftpError::SftpError(SftpErrorKind::NoSuchFile, _) => ErrorKind::NotFound,
@@ -201,7 +201,7 @@ impl Host {
         if kind == ErrorKind::Unexpected { failure.set_temporary() } else { failure }
     }
 
-    /// Makes the folder of a path, and those above it, as far as they are missing.
+    /// Makes the folder of a path, and the folders above it, if they are missing.
     async fn make_folder(&self, connection: &Arc<Connection>, folder: &str) -> Result<()> {
         let above = folder.match_indices('/').map(|(end, _)| &folder[..end]);
         let folders: Vec<&str> = above.chain([folder]).filter(|path| !path.is_empty()).collect();
@@ -210,7 +210,7 @@ impl Host {
         for &path in folders.iter().rev() {
             match fs.create_dir(path).await {
                 Err(SftpError::SftpError(SftpErrorKind::NoSuchFile, _)) => missing.push(path),
-                // It exists; whatever else is wrong, the next request tells.
+                // The folder exists; any other problem shows at the next request.
                 Ok(()) | Err(SftpError::SftpError(..)) => break,
                 Err(error) => return Err(self.failed(connection, error)),
             }
@@ -239,7 +239,7 @@ impl Host {
     }
 }
 
-/// Returns what the host tells of a file.
+/// Returns the metadata that the host states for a file.
 fn metadata_of(found: &MetaData) -> Metadata {
     let mut metadata = match found.file_type() {
         Some(kind) if kind.is_dir() => MetadataBuilder::dir(),
@@ -364,14 +364,15 @@ struct ReadStream {
     file: File,
     /// The offset of the next byte.
     next: u64,
-    /// Number of bytes that are wanted yet.
+    /// Number of bytes that are still to be read.
     left: u64,
 }
 
 impl oio::ReadStream for ReadStream {
     async fn read(&mut self) -> Result<Buffer> {
         let most = self.left.min(MOST_READ) as u32;
-        // The file goes on after what it asked for, which may be more than what came.
+        // The file's position moved by the number of bytes it asked for, which may be more than the
+        // bytes that came.
         let at = self.file.seek(SeekFrom::Start(self.next)).await;
         at.map_err(|error| Error::new(ErrorKind::Unexpected, "sftp").set_source(error))?;
         let read = self.file.read(most, BytesMut::new()).await;
@@ -434,8 +435,7 @@ impl oio::Write for Writer {
     }
 }
 
-/// Lists a folder. While it waits for its next turn, because a folder in it is listed, others use
-/// its connection.
+/// Lists a folder. While it waits because a folder inside it is listed, others use its connection.
 struct Lister {
     host: Host,
     path: String,
@@ -466,7 +466,7 @@ impl oio::List for Lister {
         };
         while let Some(found) = folder.next().await {
             let found = found.map_err(|error| self.host.failed(&connection, error))?;
-            // A name that is not UTF-8 is none of ours.
+            // A name that is not UTF-8 is foreign.
             let Some(name) = found.filename().to_str() else { continue };
             let metadata = metadata_of(&found.metadata());
             let above = self.path.trim_start_matches('/');

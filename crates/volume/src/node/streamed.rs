@@ -1,5 +1,5 @@
-//! A file that is sent to a WebDAV server while it is written: one PUT, whose body comes down a
-//! line. OpenDAL sends bodies only when they are complete.
+//! A file that is sent to a WebDAV server while it is written: one PUT, whose body comes through a
+//! channel. OpenDAL sends bodies only when they are complete.
 
 use std::io;
 use std::sync::Arc;
@@ -15,7 +15,8 @@ use tokio::task::JoinHandle;
 use super::contact::Contact;
 use super::redact::Secret;
 
-/// Number of pieces that wait to be sent, of up to 64 KiB. Their memory is that of the caller.
+/// Largest number of pieces, of up to 64 KiB each, that wait to be sent. Their memory belongs to
+/// the caller.
 const WAITING: usize = 64;
 
 /// A server that takes bodies of unknown length.
@@ -25,7 +26,7 @@ pub(super) struct Puts {
     pub root: String,
     pub user: Option<Secret>,
     pub password: Option<Secret>,
-    /// Is told of bytes that are sent.
+    /// Gets a sign of life when bytes are sent.
     pub contact: Arc<Contact>,
 }
 
@@ -51,10 +52,10 @@ impl Puts {
     }
 }
 
-/// What comes down the line to a body.
+/// An item in the channel to a body.
 enum BodyItem {
     Piece(Bytes),
-    /// The end of the file. A line that ends without it is one whose writer has given up.
+    /// The end of the file. If the channel closes without it, the writer has given up.
     End,
 }
 
@@ -76,7 +77,7 @@ pub(super) struct StreamedPut {
 }
 
 impl StreamedPut {
-    /// Hands over bytes. Waits while many are on their way already.
+    /// Hands over bytes. Waits while too many bytes wait to be sent.
     ///
     /// # Errors
     /// If the server has answered already, or cannot be reached.
@@ -102,7 +103,7 @@ impl StreamedPut {
         if self.line.send(item).await.is_ok() {
             return Ok(());
         }
-        // Nobody reads the body any more.
+        // The body is no longer read.
         self.answer().await?;
         Err(failure("the server has answered before it had the whole file"))
     }
@@ -119,7 +120,7 @@ impl Drop for StreamedPut {
     }
 }
 
-/// Makes an error of what a server answers to a file.
+/// Converts a server's answer to a file into a result.
 fn judge(status: StatusCode) -> opendal::Result<()> {
     use opendal::ErrorKind as Reason;
     let (kind, message) = match status {

@@ -1,6 +1,7 @@
 //! A node whose calls fail when it is silent for too long.
 //!
-//! This is the one place where nodes are waited for: see [`super::contact`] for what counts.
+//! Only this type waits for nodes with a time limit. [`super::contact`] describes what counts as
+//! silence.
 
 use std::future::Future;
 use std::ops::Range;
@@ -21,16 +22,16 @@ use super::contact::Contact;
 use super::{Abilities, Entry, Mode, Node, NodeCall, Stat, Writer};
 use crate::names::READY;
 
-/// Bytes a second at which a server must store a file that it copies once all of it has arrived.
-/// Nothing moves meanwhile.
+/// Least speed, in bytes a second, at which a server must store a file that it copies after all of
+/// it has arrived. No bytes move during that time.
 const STORING: u64 = 16 << 20;
 
-/// Number of entries of a listing that wait to be taken.
+/// Largest number of entries of a listing that wait to be taken.
 const LISTED: usize = 64;
 
-/// A node that is given up when it does not answer within a time limit, as a disk that hangs. The
-/// limit is waited for once, by all calls together. Later calls fail at once; once in a while one
-/// of them has the node tried again in the background.
+/// A node that is given up when it does not answer within a time limit, such as a disk that hangs.
+/// All calls together wait for the limit once. Later calls fail at once; now and then one of them
+/// starts a trial of the node in the background.
 #[derive(Debug)]
 pub struct Timed {
     inner: Arc<dyn Node>,
@@ -44,23 +45,22 @@ impl Timed {
         Self::over(inner, contact)
     }
 
-    /// Gives a node the limit of a contact, which the node tells of its signs of life.
+    /// Gives a node the limit of a contact. The node reports its signs of life to the contact.
     pub(super) fn over(inner: Arc<dyn Node>, contact: Arc<Contact>) -> Self {
         Self { inner, contact }
     }
 
-    /// Returns the contact to call the node by. If a lost node is due to be tried again, begins
-    /// that.
+    /// Returns the contact for a call to the node. If a trial of a lost node is due, starts it.
     fn contact(&self) -> &Arc<Contact> {
         if let Some(trial) = self.contact.due_trial() {
             let inner = Arc::clone(&self.inner);
-            // The mark is read, because a system may remember the answer to `stat`.
+            // The trial reads the mark, because a system may answer `stat` from its cache.
             tokio::spawn(async move { trial.wait(inner.read(READY, None)).await });
         }
         &self.contact
     }
 
-    /// Asks something, and goes on waiting for the answer if the asker does not.
+    /// Sends a request, and keeps waiting for the answer even if the caller stops waiting.
     async fn ask<T: Send + 'static>(
         &self,
         kind: NodeCall,
@@ -74,10 +74,10 @@ impl Timed {
     }
 }
 
-/// A question about names, and its answers as they come. If it is dropped before the first one, it
-/// goes on by itself until that comes, or until the node is lost. Otherwise a survey that is soon
-/// content with other nodes would not notice that this one hangs, and the time limit would begin
-/// anew with the next question.
+/// A request about names, and its answers as they come. If it is dropped before the first answer,
+/// it continues by itself until that comes, or until the node is lost. Otherwise a survey that soon
+/// has enough other nodes would not notice that this node hangs, and the time limit would begin
+/// anew with the next request.
 struct Asked<T> {
     /// The work on the answers, until it is done.
     work: Option<BoxFuture<'static, ()>>,
@@ -118,7 +118,7 @@ impl<T> Drop for Asked<T> {
     }
 }
 
-/// Lists files until nobody takes them any more. Nothing follows an error.
+/// Lists files until the receiver is gone. The listing ends after an error.
 async fn list(
     node: Arc<dyn Node>,
     contact: Arc<Contact>,
@@ -150,7 +150,7 @@ impl Node for Timed {
         self.inner.is_local()
     }
 
-    /// A range belongs to an object. It is no longer read when another node was faster.
+    /// A range belongs to an object. Its read may be given up because another node was faster.
     async fn read(&self, path: &str, range: Option<Range<u64>>) -> Result<Bytes> {
         if range.is_some() {
             return self.contact().hold_lightly(self.inner.read(path, range)).await;
@@ -202,7 +202,7 @@ impl Node for Timed {
             self.inner.forget_cached(path).await;
             Ok(())
         };
-        // Whoever reads the file finds out that the node does not answer.
+        // If the node does not answer, the next reader of the file gets the error.
         let _ = self.contact().hold(NodeCall::Read, forget).await;
     }
 
@@ -239,7 +239,7 @@ impl Writer for TimedWriter {
             inner.abort().await;
             Ok(())
         };
-        // Whatever is left is swept later.
+        // Remains are swept later.
         let _ = contact.hold(NodeCall::Delete, abort).await;
     }
 }

@@ -1,4 +1,4 @@
-//! What a machine asks of nodes, and what they answer.
+//! The requests of a machine to nodes, and their answers.
 
 use paritas_shards::ObjectId;
 
@@ -21,11 +21,11 @@ pub struct Action {
     pub request: Request,
 }
 
-/// What a node is asked for. All requests of one machine are about one name.
+/// A request to a node. All requests of one machine are about one name.
 ///
-/// Requests may be repeated: writing the same file again or deleting what is gone changes nothing.
-/// No request depends on another of the same batch, so the actions that a machine returns together
-/// may all run side by side.
+/// Requests may be repeated: writing the same file again, or deleting a file that is gone, changes
+/// nothing. No request depends on another of the same batch, so the actions that a machine returns
+/// together may all run side by side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Request {
     /// Lists the versions of the name. Answer: [`Answer::Versions`].
@@ -80,21 +80,21 @@ pub enum Answer {
         /// The length of the object in bytes.
         length: u64,
     },
-    /// The part cannot be made: too few others are whole and within reach.
+    /// The part cannot be made: too few other parts are whole and reachable.
     Impossible,
-    /// It is done, and durable.
+    /// The request is done, and its effect is durable.
     Done,
-    /// The node refused or did not answer in time. A write or a deletion may have happened, or may
-    /// happen yet.
+    /// The node refused or did not answer in time. A write or a deletion may have happened already,
+    /// or may still happen later.
     Failed,
 }
 
-/// What a manifest describes, reduced to what the protocol needs.
+/// The facts from a manifest that the protocol needs.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Shape {
     /// An object in shards.
     Shards {
-        /// Where its parts belong.
+        /// The places where its parts belong.
         spread: Spread,
         /// Number of parts up to the end of each stage.
         stages: Vec<usize>,

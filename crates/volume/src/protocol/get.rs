@@ -23,9 +23,9 @@ pub struct Get {
 pub enum GetOutcome {
     /// The name means this object. These nodes showed its manifest.
     Found(Listed, BTreeSet<NodeIndex>),
-    /// There is no object of that name; the mark of its removal may still be there.
+    /// No object has that name; the mark of its removal may still exist.
     NotFound(Option<Listed>),
-    /// The name still means the object whose shards were gone: too much of it is lost.
+    /// The name still means the object whose shards were missing: too much of it is lost.
     Lost(Listed),
     /// Too few nodes answered to be sure. This is the greatest version among their answers.
     Unsure(Option<Listed>),

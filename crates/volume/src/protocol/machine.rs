@@ -1,12 +1,12 @@
-//! The engine of all machines: a procedure takes one step after the other, and a step is a batch of
-//! actions that may run side by side.
+//! The engine of all state machines: a procedure takes one step after the other, and a step is a
+//! batch of actions that may run side by side.
 
 use std::collections::BTreeSet;
 
 use crate::protocol::{Action, Event};
 
-/// A sequence of steps. The procedure decides each step from what it knows when the one before has
-/// ended.
+/// A sequence of steps. When a step has ended, the procedure decides the next one from what it
+/// knows by then.
 pub trait Procedure {
     /// The result in which the procedure ends.
     type Outcome;
@@ -35,7 +35,7 @@ pub enum NextStep<Outcome> {
 ///
 /// The driver executes the actions that [`Self::start`] and [`Self::handle`] return, side by side,
 /// and hands in the answer to each of them. A machine that is abandoned in any state does no harm.
-/// No step may rest on a survey that is older than 12 hours; a machine that takes longer is
+/// A step may rely only on a survey that is at most 12 hours old; a machine that takes longer is
 /// abandoned.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct RunningMachine<P: Procedure> {
@@ -55,8 +55,8 @@ impl<P: Procedure> RunningMachine<P> {
         self.advance()
     }
 
-    /// Takes in the answer to an action, and returns the actions that follow from it. An answer
-    /// that is not waited for changes nothing.
+    /// Takes in the answer to an action, and returns the actions that follow from it. An unexpected
+    /// answer is ignored.
     pub fn handle(&mut self, event: &Event) -> Vec<Action> {
         if !self.waiting.remove(&event.action) {
             return Vec::new();

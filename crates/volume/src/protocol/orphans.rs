@@ -8,7 +8,7 @@ use paritas_shards::ObjectId;
 
 use crate::protocol::{NodeIndex, Quorum};
 
-/// Age from which a file counts as left behind. A client gives up long before that.
+/// Age from which a file counts as left behind. A working client gives up long before that.
 const OLD: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// What complete listings of nodes show about all objects of a volume.
@@ -64,8 +64,8 @@ impl Census {
     /// Returns the objects that may be deleted from all nodes.
     ///
     /// Unless the writer is known to have ended before its first manifest, all files must be old,
-    /// and every node must be listed to the end: the only manifest of an object may be on the one
-    /// that was not, and counts as soon as that node answers.
+    /// and every node must be listed to the end. Otherwise the only manifest of an object may be on
+    /// a node that was not listed, and would count as soon as that node answers.
     pub fn orphans(&self) -> impl Iterator<Item = ObjectId> + '_ {
         let is_complete = self.is_complete();
         let is_over = move |object: &ObjectId| {

@@ -8,9 +8,9 @@
 //! | checking | versions, from all nodes | too few answers: unsure. The object was replaced: what was stored is discarded. Else done |
 //! | discarding | deletions of what was stored | superseded |
 //!
-//! Nothing of an earlier stage is touched, so protection never falls. Two promoters write equal
-//! bytes. Parts stored for an object that was removed meanwhile do no harm, but nobody would delete
-//! them soon. So the last survey comes after the last part.
+//! Files of earlier stages are not touched, so protection never falls. Two promoters write equal
+//! bytes. Parts stored for an object that was removed meanwhile do no harm, but would stay for a
+//! long time. So the last survey comes after the last part.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -61,7 +61,7 @@ pub enum PromoteOutcome {
         /// Number of missing parts.
         missing: usize,
     },
-    /// The name means another version by now, or nothing.
+    /// The name was removed, or means another version by now.
     Superseded,
     /// Too few nodes answered. What was stored stays.
     Unsure,

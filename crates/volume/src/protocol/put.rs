@@ -10,15 +10,14 @@
 //! | discarding | deletions of what was stored | refused, or superseded |
 //!
 //! The second survey makes the version that was stored last the greatest, however long storing
-//! took.
-//! From the first manifest on nothing is taken back: somebody may have read the new version, and
-//! somebody may have removed an older one because of it. If the outcome is open, repair carries it
-//! through.
+//! took. From the first manifest on, the put is not rolled back: readers may have read the new
+//! version, and others may have removed an older version because of it. If the outcome is open,
+//! repair completes the write.
 //!
 //! A put in place of a version ([`Put::in_place_of`]) stores the same bytes anew. Its version has
-//! the generation of the old one and a greater id. So it supersedes the old version, but no version
-//! that anybody wrote or will write with other bytes. If a survey shows that another version is the
-//! greatest, all is discarded.
+//! the generation of the old one and a greater id. So it supersedes the old version, but never a
+//! version with other bytes, whether written earlier or later. If a survey shows that another
+//! version is the greatest, all is discarded.
 
 use std::collections::BTreeSet;
 
@@ -49,8 +48,8 @@ pub enum NewParts {
         /// The nodes that may get the manifest, the best first.
         order: Vec<NodeIndex>,
     },
-    /// Nothing: the name is removed. The manifest that says so, the name's mark, goes to t + 1
-    /// nodes.
+    /// Without content: the name is removed. The manifest that says so, the name's mark, goes to
+    /// t + 1 nodes.
     Removed {
         /// The nodes that may get the mark, the best first.
         order: Vec<NodeIndex>,
@@ -97,7 +96,7 @@ pub enum PutOutcome {
         /// or older versions.
         is_owed: bool,
     },
-    /// There is no object to remove: there is no version, or a settled mark is the greatest.
+    /// There is no object to remove: the name has no version, or a settled mark is the greatest.
     NotFound,
     /// The version that was to be replaced is gone, or no longer the greatest. Nothing was made
     /// visible.
@@ -204,7 +203,7 @@ impl Put {
         self.old.is_some() && self.old != counts
     }
 
-    /// Deletes what was stored, of which nothing is visible yet.
+    /// Deletes the stored parts, which are not visible yet.
     fn discard(&mut self) -> NextStep<PutOutcome> {
         self.phase = PutPhase::Discarding;
         match self.content {
@@ -216,9 +215,8 @@ impl Put {
         }
     }
 
-    /// Whether there is nothing to remove. A mark that is not settled does not suffice: a reader
-    /// may miss it and find the object. Then another mark is written, which carries the removal
-    /// through.
+    /// Whether the object is removed already. A mark that is not settled does not suffice: a reader
+    /// may miss it and find the object. Then another mark is written, which completes the removal.
     fn is_removed(&self) -> bool {
         self.view.latest().is_none_or(|latest| {
             latest.kind == VersionKind::Removed && self.view.is_settled(latest.version)

@@ -6,8 +6,8 @@ use crate::protocol::NodeIndex;
 
 /// The sizes of the sets of nodes that readers and writers need.
 ///
-/// A volume has N nodes, of which any t may be lost. A writer is done when t + 1 nodes have its
-/// manifest, so that one is left when t are lost. A reader is sure when N - t nodes answered. Every
+/// A volume has N nodes, and any t of them may be lost. A writer is done when t + 1 nodes have its
+/// manifest, so that one remains when t are lost. A reader is sure when N - t nodes answered. Every
 /// set of N - t nodes meets every set of t + 1 nodes, so a sure reader sees the version of every
 /// writer that is done.
 ///
@@ -15,7 +15,7 @@ use crate::protocol::NodeIndex;
 /// found for sure by readers with the same t or a smaller one.
 ///
 /// Some nodes may be on their way out of the volume: they are *drained*. They are asked like all
-/// others, but get nothing new, and a manifest on one of them does not count as written. So a
+/// others, but get no new files, and a manifest on one of them does not count as written. So a
 /// writer that is done stays done when they leave the list. They have the highest indices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Quorum {
@@ -26,10 +26,10 @@ pub struct Quorum {
 }
 
 impl Quorum {
-    /// Creates the quorum of a volume with `nodes` nodes, of which any `losses` may be lost.
+    /// Creates the quorum of a volume with `nodes` nodes. Any `losses` of them may be lost.
     ///
     /// # Errors
-    /// If no node would be left.
+    /// If all nodes could be lost.
     pub fn new(nodes: usize, losses: usize) -> Result<Self> {
         if losses >= nodes {
             return Err(Error::parameters(format!(
@@ -84,7 +84,7 @@ impl Quorum {
         self.to_write
     }
 
-    /// Returns a quorum with other sizes, to show that the exploration finds what goes wrong then.
+    /// Returns a quorum with wrong sizes, to show that the exploration finds the resulting flaws.
     #[cfg(test)]
     pub(crate) fn broken(self, to_read: usize, to_write: usize) -> Self {
         Self { to_read, to_write, ..self }

@@ -1,7 +1,7 @@
 //! Removing the versions that a settled one replaced.
 //!
-//! The shards of a version go first, its manifests last: as long as a manifest is there, repair
-//! finds what is left. Where a node did not confirm that it deleted the shards, the manifests stay.
+//! The shards of a version go first, its manifests last: as long as a manifest exists, repair finds
+//! the remains. If a node did not confirm that it deleted the shards, the manifests stay.
 
 use std::collections::BTreeSet;
 
@@ -35,7 +35,7 @@ impl Removal {
         }
     }
 
-    /// Returns the actions that delete the manifests of versions of which no shard is left.
+    /// Returns the actions that delete the manifests of versions whose shards are all deleted.
     pub fn of_manifests(&self, view: &View) -> Vec<Action> {
         let delete =
             |&listed: &Listed| ask(view.holders(listed.version), Request::DeleteManifest(listed));

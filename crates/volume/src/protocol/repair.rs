@@ -1,4 +1,4 @@
-//! Bringing one name into order.
+//! Repairing one name: every part and manifest where it belongs, older versions removed.
 //!
 //! | state | what is awaited | then |
 //! | --- | --- | --- |
@@ -13,9 +13,9 @@
 //! | deleting | deletions of older shards, then of their manifests | done |
 //! | collecting | deletions of the mark of a removed name | done |
 //!
-//! The greatest version is carried through, whether its writer was done with it or not: its shards
-//! were durable before its first manifest, and somebody may have read it. Older versions go only if
-//! every part of the first stage is there.
+//! Repair completes the greatest version, even if its writer did not finish: its shards were
+//! durable before its first manifest, and readers may have read it. Older versions are removed only
+//! if every part of the first stage exists.
 
 use std::collections::BTreeSet;
 
@@ -36,7 +36,7 @@ pub struct Repair {
     phase: RepairPhase,
     /// The version that counts, once it is known.
     latest: Option<Listed>,
-    /// The nodes whose manifest of it could not be read, and was not written anew since.
+    /// The nodes whose manifest of this version could not be read, and was not written anew since.
     damaged: BTreeSet<NodeIndex>,
     /// Whether the manifests of all nodes are read, or only one.
     reads_all: bool,
@@ -73,7 +73,7 @@ enum RepairPhase {
     Thinning,
     DeletingObjects,
     DeletingManifests,
-    /// All that is left of the name is the mark of its removal, which is old.
+    /// Only the mark of its removal remains of the name, and the mark is old.
     Marked,
     Collecting,
 }
@@ -89,10 +89,10 @@ pub enum RepairOutcome {
         stored: usize,
         /// The stage that the object is in, counted from 1; 0 if it has no shards.
         stage: usize,
-        /// Whether something is left to repair when more nodes answer.
+        /// Whether something must still be repaired when more nodes answer.
         is_owed: bool,
     },
-    /// There is no version of the name.
+    /// The name has no version.
     Nothing,
     /// The name was removed long ago. Its mark is deleted.
     Collected,
@@ -133,8 +133,8 @@ impl Repair {
         NextStep::Act(ask(self.view.quorum().indices(), Request::ListVersions))
     }
 
-    /// Reads the manifest from one of the nodes that have it, or from all. If none is left, another
-    /// survey tells whether the version still counts, and who else has it.
+    /// Reads the manifest from one of the nodes that have it, or from all. If all of these were
+    /// tried, another survey shows whether the version still counts, and which other nodes have it.
     fn read(&mut self, listed: Listed) -> NextStep<RepairOutcome> {
         self.discount(listed);
         let mut holders = self.view.holders(listed.version);
@@ -367,7 +367,7 @@ impl ObjectParts {
         }
     }
 
-    /// Returns the stage that the object is in, from 1. A stage that somebody began to add counts:
+    /// Returns the stage that the object is in, from 1. A stage that was begun counts, because
     /// repair finishes it.
     fn stage(&self) -> usize {
         let last = self.places.parts().last().map_or(0, |part| part.0);
@@ -402,8 +402,8 @@ impl ObjectParts {
         self.parts().all(|part| self.spread.is_home(part, &self.places))
     }
 
-    /// Returns the parts that are on their homes and elsewhere, and were not proved to be whole on
-    /// their homes; with the homes.
+    /// Returns, with their homes, the parts that are both on their homes and elsewhere, and were
+    /// not proved to be whole on their homes.
     fn unproved(&self) -> impl Iterator<Item = (PartIndex, NodeIndex)> + '_ {
         let home = |part| self.spread.home(part).map(|home| (part, home));
         self.places.parts().filter_map(home).filter(|&(part, home)| {

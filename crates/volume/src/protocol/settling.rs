@@ -10,7 +10,7 @@ use crate::protocol::{Action, Event, Listed, NodeIndex, Request, View};
 pub(crate) struct Settling {
     /// The nodes that may have it, the best first, if t + 1 are enough. Otherwise all nodes get it.
     few: Option<Vec<NodeIndex>>,
-    /// The nodes that get it in any case, because theirs is damaged.
+    /// The nodes that get it in any case, because their manifest is damaged.
     damaged: BTreeSet<NodeIndex>,
     asked: BTreeSet<NodeIndex>,
     /// The nodes that confirmed it. Some of them may answer no survey yet.
@@ -38,8 +38,8 @@ impl Settling {
         self.damaged.extend(damaged);
     }
 
-    /// Returns the next writes. There are none once enough nodes have the manifest or all were
-    /// asked.
+    /// Returns the next writes. Returns an empty list once enough nodes have the manifest or all
+    /// were asked.
     pub fn next(&mut self, view: &View, listed: Listed) -> Vec<Action> {
         let holders = view.holders(listed.version);
         let counts = |node: &NodeIndex| view.quorum().counts(*node);

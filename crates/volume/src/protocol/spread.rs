@@ -34,7 +34,7 @@ impl Spread {
 
     /// Chooses a node for each of `parts`, besides those in `places`: the home, or, if that is in
     /// `failed`, the substitute whose failure domain has the fewest parts, and of these the one
-    /// that has the fewest. A part for which no node is left is not among the result.
+    /// that has the fewest. A part that finds no node is left out of the result.
     pub fn choose(
         &self,
         parts: impl IntoIterator<Item = PartIndex>,
@@ -44,9 +44,9 @@ impl Spread {
         self.choose_among(parts, failed, places, |_| true)
     }
 
-    /// Chooses as [`Self::choose`] does, but only nodes that are *spare*: with the part, neither
-    /// they nor their failure domains have more parts than the fullest would have if all parts were
-    /// at home.
+    /// Chooses as [`Self::choose`] does, but only *spare* nodes. Even with the part, a spare node
+    /// and its failure domain hold at most the number of parts that the fullest would hold if all
+    /// parts were at home.
     pub fn choose_spare(
         &self,
         parts: impl IntoIterator<Item = PartIndex>,
@@ -93,7 +93,7 @@ impl Spread {
 }
 
 impl PartPlaces {
-    /// Creates the places of an object of which no part is known.
+    /// Creates the places of an object before any place is known.
     pub const fn new() -> Self {
         Self(BTreeMap::new())
     }
@@ -117,12 +117,12 @@ impl PartPlaces {
         }
     }
 
-    /// Whether no part is anywhere.
+    /// Whether all parts lack a place.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether a part is anywhere.
+    /// Whether a part has a place.
     pub fn has(&self, part: PartIndex) -> bool {
         self.0.contains_key(&part)
     }

@@ -1,4 +1,4 @@
-//! Single histories of the machines: what the exploration does not name one by one.
+//! Single histories of the machines, which the exploration does not check by name.
 
 use std::collections::BTreeSet;
 
@@ -27,7 +27,7 @@ fn listed() -> Listed {
     Listed { version, kind: VersionKind::Put, length: 9 }
 }
 
-/// Returns what a node answers that does as it is told and knows nothing.
+/// Returns the answer of a node that carries out every request and has no files.
 fn obliging(request: Request) -> Answer {
     match request {
         Request::ListVersions => Answer::Versions(Vec::new()),
@@ -216,7 +216,7 @@ fn damaged_manifests_are_written_anew() {
         _ => late(node, request),
     };
     assert_eq!(writes(&run(Repair::new(quorum(), 0).reading_all(), small).1), [4]);
-    // What cannot be written anew is owed.
+    // A manifest that cannot be written anew is owed.
     let full = |node, request| match request {
         Request::WriteManifest(_) => Some(Answer::Failed),
         _ => late(node, request),

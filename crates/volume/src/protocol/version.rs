@@ -1,11 +1,11 @@
-//! Versions of an object, and what the name of a manifest's file says about one.
+//! Versions of an object, and the facts about a version in the name of its manifest's file.
 
 use std::fmt;
 
 use paritas_shards::ObjectId;
 
-/// One version of what a name means. Of two versions, the greater one counts: the one with the
-/// higher generation, or, of equal generations, with the greater object id.
+/// One version of a name. Of two versions, the greater one counts: the version with the higher
+/// generation or, if the generations are equal, with the greater object id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Version {
     /// One more than the greatest generation that the writer found, or the seconds since 1970,
@@ -17,21 +17,21 @@ pub struct Version {
     pub object: ObjectId,
 }
 
-/// What a version makes of its name.
+/// The effect of a version on its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum VersionKind {
     /// The name means an object.
     Put,
-    /// The name means nothing any more.
+    /// The name was removed.
     Removed,
 }
 
-/// What a listing tells about a manifest: all that the name of its file contains.
+/// The facts in the name of a manifest's file, which listings show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Listed {
     /// The version.
     pub version: Version,
-    /// What the version makes of the name.
+    /// The effect of the version on the name.
     pub kind: VersionKind,
     /// The object's length in bytes, 0 if it was removed.
     pub length: u64,

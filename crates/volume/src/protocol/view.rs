@@ -1,4 +1,4 @@
-//! What is known about a name: the versions that each node showed.
+//! The knowledge about a name: the versions that each node showed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,9 +10,9 @@ pub(crate) const DAY: u64 = 86_400;
 /// The answers of nodes that were asked for the versions of one name, and the manifests that were
 /// written or deleted since.
 ///
-/// A node that did not answer is unknown. So is a node that is empty because it replaced a lost
-/// one and has not received its manifests yet: its answer would count as proof that there is
-/// nothing.
+/// A node that did not answer is unknown. So is a node that is empty because it replaced a lost one
+/// and has not received its manifests yet: its answer would count as proof that the name has no
+/// version.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct View {
     quorum: Quorum,
@@ -39,7 +39,7 @@ impl View {
         self.holders.entry(listed).or_default().insert(node);
     }
 
-    /// Takes in that a node has a version no longer.
+    /// Takes in that a node no longer has a version.
     pub fn deleted(&mut self, node: NodeIndex, version: Version) {
         let of_version = self.holders.iter_mut().filter(|(listed, _)| listed.version == version);
         of_version.for_each(|(_, nodes)| _ = nodes.remove(&node));
@@ -61,8 +61,8 @@ impl View {
     }
 
     /// Whether a new version may be written: enough nodes answered to be sure of what they show,
-    /// and enough of them that are not drained to settle the version. With fewer, a write would end
-    /// open.
+    /// and enough of these are not drained to settle the version. With fewer, the outcome of a
+    /// write would be open.
     pub(crate) fn takes_versions(&self) -> bool {
         let serving = self.answered.iter().filter(|&&node| self.quorum.counts(node)).count();
         self.is_sure() && serving >= self.quorum.to_write()
@@ -118,15 +118,14 @@ impl View {
         self.counted(version) >= self.quorum.to_write()
     }
 
-    /// Returns the versions that may be removed: those that are less than a settled one.
+    /// Returns the versions that may be removed: versions less than a settled one.
     pub fn removable(&self) -> Vec<Listed> {
         let settled = self.versions().rev().find(|listed| self.is_settled(listed.version));
         let older = |listed: &Listed| settled.is_some_and(|by| listed.version < by.version);
         self.versions().filter(older).collect()
     }
 
-    /// Returns whether a version is of no use any more: it may be removed, or no node is known to
-    /// have it.
+    /// Returns whether a version is obsolete: it may be removed, or no node is known to have it.
     pub fn is_gone(&self, version: Version) -> bool {
         let is_removable = self.removable().iter().any(|listed| listed.version == version);
         is_removable || self.holders(version).is_empty()
@@ -169,7 +168,7 @@ mod tests {
         Listed { kind: VersionKind::Removed, length: 0, ..put(generation, 9) }
     }
 
-    /// Returns the view of four nodes, of which one may be lost, with these answers.
+    /// Returns the view of four nodes with these answers. One node may be lost.
     fn view(answers: &[&[Listed]]) -> View {
         let mut view = View::new(Quorum::new(4, 1).unwrap());
         for (node, versions) in answers.iter().enumerate() {
@@ -205,7 +204,7 @@ mod tests {
         assert!(seen.is_sure() && !seen.takes_versions());
         seen.answer(NodeIndex(3), []);
         assert!(seen.takes_versions());
-        // A drained node takes none.
+        // A drained node does not take new versions.
         let drained = Quorum::new(4, 1).unwrap().with_drained(2).unwrap();
         let mut seen = View::new(drained);
         [1, 2, 3].into_iter().for_each(|node| seen.answer(NodeIndex(node), []));

@@ -17,7 +17,7 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use crate::transfer::receive::{Receiver, Units, Wanted};
 
-/// The time after which threads that finish no unit are waited for no longer.
+/// Time to wait for threads that do not finish a unit.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Wanted number of bytes of a unit's blocks: few enough for a core's second-level cache.
@@ -28,7 +28,7 @@ struct UnitCrew {
     receiver: Arc<Receiver>,
     wanted: Wanted,
     units: Units,
-    /// The unit that nobody has taken yet.
+    /// The first unit that no thread has taken yet.
     next: AtomicU64,
     is_over: AtomicBool,
 }
@@ -82,8 +82,8 @@ impl Receiver {
     }
 }
 
-/// The units that are not done yet. They are taken in order, so only those are remembered one by
-/// one that threads are still at while others have done later ones.
+/// The units that are not done yet. Threads take units in order, so the gaps are few: only units
+/// that are still at work while later ones are done are remembered one by one.
 struct UnitsLeft {
     gaps: BTreeSet<u64>,
     /// All from here on are left, too.
@@ -110,7 +110,8 @@ impl UnitsLeft {
 }
 
 impl UnitCrew {
-    /// Keeps one unit after the other, and tells which are done, until none is left or one fails.
+    /// Keeps one unit after the other, and reports each that is done, until all are taken or one
+    /// fails.
     async fn work(&self, line: &UnboundedSender<u64>) {
         while !self.is_over.load(Ordering::Relaxed) {
             let number = self.next.fetch_add(1, Ordering::Relaxed);

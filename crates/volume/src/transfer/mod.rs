@@ -1,9 +1,9 @@
 //! Moving the blocks of one object to nodes and back.
 //!
 //! [`send`] encodes on threads of its own while tasks write what is ready, one task for each shard.
-//! [`receive`] reads from as many nodes as are needed, asks others where one is late, and decodes;
-//! [`local`] does the same with fewer threads where all nodes are folders of this machine.
-//! Blocks move in *transmission units*: as many adjacent blocks of one shard as make about
+//! [`receive`] reads from the number of nodes that are needed, asks others where one is late, and
+//! decodes; [`local`] does the same with fewer threads where all nodes are folders of this machine.
+//! Blocks move in *transmission units*: adjacent blocks of one shard that together have about
 //! [`Settings::unit`] bytes.
 
 pub(crate) mod check;
@@ -77,8 +77,8 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// Returns the number of threads that may each hold a segment, beside `others` segments: as
-    /// many as the memory has room for, but at least one.
+    /// Returns the number of threads that may each hold a segment, beside `others` segments: the
+    /// number that the memory has room for, but at least one.
     pub fn threads_for(&self, layout: &ObjectLayout, others: usize) -> usize {
         let room = self.memory / layout.segment_memory().max(1);
         self.threads.min(room.saturating_sub(others)).max(1)
@@ -93,7 +93,7 @@ pub(crate) struct Hedge {
     pub quantile: f64,
     /// The least time that a node is given for a request.
     pub at_least: std::time::Duration,
-    /// The most bytes asked for in vain, as a part of those that are needed.
+    /// Largest number of bytes read in vain, as a fraction of the needed bytes.
     pub most: f64,
 }
 

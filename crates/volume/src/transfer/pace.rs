@@ -11,13 +11,13 @@ use crate::transfer::Hedge;
 /// Number of requests from which a node's usual time is taken. Before, it is given [`UNKNOWN`].
 const ENOUGH: u64 = 8;
 
-/// The time that a node is given of which little is known.
+/// The time that a node gets while little is known about it.
 const UNKNOWN: Duration = Duration::from_secs(1);
 
 /// Number of late answers in a row after which a node is asked last.
 const UNRELIABLE: u32 = 2;
 
-/// How long a node that was late is asked last. After that it is tried again, because nothing else
+/// How long a node that was late is asked last. After that it is tried again, because only a trial
 /// shows that it has recovered.
 const LATE_FOR: Duration = Duration::from_secs(60);
 

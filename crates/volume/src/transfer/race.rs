@@ -1,4 +1,4 @@
-//! Telling which nodes are late, of several that were asked side by side for equal parts of a unit.
+//! Finding the late nodes among several that were asked side by side for equal parts of a unit.
 //!
 //! A busy link delays all answers alike, so no absolute time tells a slow node from a slow link.
 //! But requests that were sent together share the link, so a node that has not answered long after
@@ -23,7 +23,7 @@ const LOOK: Duration = Duration::from_millis(10);
 pub(crate) struct Race {
     hedge: Hedge,
     running: BTreeMap<usize, RaceRunner>,
-    /// Number of requests, and of those that were answered.
+    /// Number of requests, and how many of them were answered.
     asked: usize,
     answered: usize,
     /// The longest time that an answer took.
@@ -135,7 +135,7 @@ impl Race {
 mod tests {
     use super::*;
 
-    /// A race of `count` nodes of which nothing is known, all asked now.
+    /// A race of `count` unknown nodes, all asked now.
     fn race(count: usize) -> Race {
         let mut race = Race::new(Hedge::default());
         (0..count).for_each(|part| race.ask(part, &Arc::new(Pace::default())));

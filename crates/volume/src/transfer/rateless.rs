@@ -1,14 +1,14 @@
-//! Receiving objects of LT codes: every node is read at once, until what has come suffices.
+//! Receiving objects of LT codes: all nodes are read at once, until the received blocks suffice.
 //!
 //! Any blocks serve, a few more than k of them. So each node is asked for its own blocks one after
 //! the other, at its own speed, and nobody waits for a slow one (Xia and Chien, RobuSTore). Which
 //! blocks suffice shows as they come; then the requests under way are cancelled. Only a few
-//! requests are under way to a node at a time, because those that are left at the end are read in
-//! vain.
+//! requests are under way to a node at a time, because requests that are still under way at the end
+//! are wasted.
 //!
-//! The receiver asks for no more blocks than it hopes will suffice. It hopes no longer for the
-//! blocks of a node that takes longer than nodes usually do, nor for those that it asks this node
-//! for next, until the node answers in time.
+//! The receiver asks only for the number of blocks that it hopes will suffice. If a node takes
+//! longer than nodes usually do, the receiver no longer counts on its blocks, nor on the next ones
+//! that it asks this node for, until the node answers in time.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -41,12 +41,12 @@ struct SegmentReader {
     receiver: Arc<Receiver>,
     /// The segments still to be begun.
     left: Range<u64>,
-    /// Those that are begun and do not have enough blocks, in order.
+    /// The segments that are begun and do not have enough blocks, in order.
     open: VecDeque<Open>,
     decoding: FuturesUnordered<BoxFuture<'static, Result<(u64, Pieces)>>>,
-    /// Those that are decoded and not yet given away.
+    /// The segments that are decoded and not yet handed out.
     done: BTreeMap<u64, Pieces>,
-    /// The segment to be given away next.
+    /// The segment to be handed out next.
     first: u64,
     requests: FuturesUnordered<BoxFuture<'static, Option<Arrived>>>,
     /// What is under way, by part.
@@ -66,7 +66,8 @@ struct Open {
     solver: Decoder,
     /// The next lane to ask for, by part.
     next: Vec<usize>,
-    /// Number of blocks that are hoped for: those that came, and those under way and not late.
+    /// Number of blocks that are counted on: blocks that came, and blocks that are under way and
+    /// not late.
     hoped: usize,
     /// Number of blocks to hope for.
     target: usize,
@@ -78,7 +79,7 @@ struct LaneRequest {
     segment: u64,
     lanes: Range<usize>,
     begun: Instant,
-    /// Whether it is hoped for no longer.
+    /// Whether the receiver no longer counts on it.
     is_late: bool,
     abort: AbortHandle,
 }
@@ -257,7 +258,7 @@ impl SegmentReader {
         let Some(open) = self.open.iter_mut().find(|open| open.number == segment) else {
             return Ok(());
         };
-        // What was late was hoped for no longer.
+        // Late blocks were no longer counted on.
         if was_late {
             open.hoped += lanes.len();
         }
@@ -316,7 +317,7 @@ impl SegmentReader {
         self.under_way.iter().enumerate().filter_map(due).min()
     }
 
-    /// Hopes no longer for late requests, so that other nodes are asked for more.
+    /// Stops counting on late requests, so that other nodes are asked for more.
     fn give_up_waiting(&mut self) {
         let now = Instant::now();
         for part in 0..self.under_way.len() {

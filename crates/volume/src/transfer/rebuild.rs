@@ -2,8 +2,8 @@
 //!
 //! Only the lanes that the plan needs are read. For one lost shard, many codes need less than k
 //! whole shards; for a later stage of delayed parity, they are just the symbols that the code
-//! names. A segment in which one of these is damaged or out of reach is read in whole blocks, as
-//! many as suffice.
+//! names. If one of these is damaged or out of reach in a segment, enough whole blocks of the
+//! segment are read instead.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -31,7 +31,7 @@ pub(crate) struct Rebuild {
 /// What was done.
 #[derive(Debug)]
 pub(crate) struct Rebuilt {
-    /// For each target, whether it is durable on its node, or why not.
+    /// For each target: success if it is durable on its node, otherwise the error.
     pub parts: Vec<Result<()>>,
     /// Number of bytes of blocks that were read.
     pub read_bytes: u64,
@@ -108,8 +108,8 @@ impl ReadPlan {
         Ok(Self { make, lanes })
     }
 
-    /// Returns the lanes that are read to make parts: those that the code names for a stage, if no
-    /// other part is missing, or those that a plan needs.
+    /// Returns the lanes that are read to make parts: the lanes that the code names for a stage, if
+    /// all other parts exist, or the lanes that a plan needs.
     fn needed(receiver: &Receiver, make: &[usize]) -> Result<Vec<usize>> {
         let layout = &receiver.layout;
         let there: Vec<usize> =
@@ -130,7 +130,7 @@ impl ReadPlan {
         Arc::clone(&self.lanes.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Leaves a part out that could not be read. If the others do not suffice, the plan stays.
+    /// Leaves out a part that could not be read. If the others do not suffice, the plan stays.
     fn leave_out(&self, receiver: &Receiver, part: usize, error: &Error) {
         receiver.note(part, error.message());
         if receiver.leave_out(part)

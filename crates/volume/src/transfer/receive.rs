@@ -1,9 +1,9 @@
 //! Receiving: from the shards on their nodes to the object's bytes.
 //!
-//! A transmission unit is asked for from as many nodes as are needed to decode it, those that hold
-//! the object's bytes themselves first. Where one fails, or takes longer than it usually does,
-//! another is asked as well. As soon as what has come suffices, the rest is cancelled. Checksums
-//! are checked before a byte is used; a damaged block counts as one that has not come.
+//! To get a transmission unit, the receiver asks the number of nodes that decoding needs. Nodes
+//! that hold the object's bytes themselves come first. If a node fails, or takes longer than usual,
+//! another node is asked as well. As soon as the received blocks suffice, the rest is cancelled.
+//! Checksums are checked before a byte is used; a damaged block counts as missing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -52,13 +52,13 @@ struct ReadNotes {
     by_part: Mutex<BTreeMap<usize, String>>,
     /// The parts that are not asked for again, because they are not where they should be.
     gone: Mutex<BTreeSet<usize>>,
-    /// Number of requests, and of those that were sent because another was late.
+    /// Number of requests, and how many of them were sent because another was late.
     requests: AtomicU64,
     hedges: AtomicU64,
     read_bytes: AtomicU64,
 }
 
-/// Number of requests to further nodes, because of late ones, that are allowed in any case.
+/// Number of additional requests, because of late nodes, that are allowed in any case.
 const FREE_HEDGES: f64 = 4.0;
 
 /// A range of the object's bytes, in pieces.
@@ -221,7 +221,7 @@ impl Receiver {
         Ok(Some(pieces))
     }
 
-    /// Decodes one unit of which some blocks are damaged.
+    /// Decodes one unit that has damaged blocks.
     async fn rescue_unit(
         self: Arc<Self>,
         unit: Range<u64>,
@@ -283,7 +283,7 @@ impl Receiver {
         Some(sealed.slice(..payload.len().min((place.end - place.start) as usize)))
     }
 
-    /// Reads blocks of adjacent segments from as many parts as suffice.
+    /// Reads blocks of adjacent segments from enough parts to decode them.
     async fn fetch(&self, segments: &Range<u64>) -> Result<Vec<BlockRun>> {
         let preferred = self.preference(&[]).into_iter();
         let mut left = preferred.filter_map(|part| Some((part, self.pace_of(part)?)));
@@ -394,7 +394,7 @@ impl Receiver {
         self.places[part].as_ref().filter(|_| !gone.contains(&part)).map(|place| &place.pace)
     }
 
-    /// Asks for a part no longer. Returns whether it was asked for until now.
+    /// Stops asking for a part. Returns whether the part was in use until now.
     pub(super) fn leave_out(&self, part: usize) -> bool {
         self.notes.gone.lock().unwrap_or_else(PoisonError::into_inner).insert(part)
     }
@@ -453,7 +453,7 @@ impl Receiver {
         blocks.bytes.slice(start.min(blocks.bytes.len())..end.min(blocks.bytes.len()))
     }
 
-    /// Decodes a segment of which some blocks are damaged, by asking for those of further parts.
+    /// Decodes a segment that has damaged blocks, by asking for blocks of further parts.
     async fn rescue(self: Arc<Self>, segment: u64, had: &[BlockRun]) -> Result<Pieces> {
         let mut blocks: Vec<BlockRun> = had.to_vec();
         for part in self.preference(&blocks.iter().map(|b| b.part).collect::<Vec<_>>()) {
@@ -478,8 +478,8 @@ impl Receiver {
         flaws.entry(part).or_insert_with(|| flaw.to_owned());
     }
 
-    /// Notes why a part cannot be read, unless it is of a stage that the object has not reached.
-    /// What is not where it should be is not asked for again.
+    /// Notes why a part cannot be read, unless it is of a stage that the object has not reached. A
+    /// part that is not where it should be is not asked for again.
     pub(super) fn note_failure(&self, part: usize, error: &Error) {
         if error.kind() == ErrorKind::NotFound {
             self.leave_out(part);

@@ -30,7 +30,7 @@ pub(crate) struct Sent {
     /// Number of bytes of the object.
     pub length: u64,
     pub digest: Digest,
-    /// For each part, whether it is durable on its node, or why not.
+    /// For each part: success if it is durable on its node, otherwise the error.
     pub parts: Vec<Result<()>>,
 }
 
@@ -79,7 +79,7 @@ pub(crate) async fn send(
     }
 }
 
-/// Number of uploads that have not failed, and of those that are needed.
+/// Number of uploads that have not failed, and number of uploads that are needed.
 struct Alive {
     count: AtomicUsize,
     needed: usize,

@@ -27,22 +27,22 @@ pub fn mount_point(folder: &Path) -> PathBuf {
     inside.last().unwrap_or(&folder).to_owned()
 }
 
-/// Whether another file system begins at a folder: something is mounted there, or it is a part of
-/// its own, as a subvolume is.
+/// Whether another file system begins at a folder: a file system is mounted there, or the folder is
+/// a subvolume.
 pub fn is_mount(folder: &Path) -> bool {
     FileSystem::begins(FileSystem::of(&folder.join("..")), FileSystem::of(folder))
 }
 
 impl FileSystem {
-    /// Whether a folder is on another file system than the one that it is in; both as
-    /// [`FileSystem::of`] returned them. What is not known begins nowhere.
+    /// Whether a folder is on another file system than the folder above it. Both arguments are
+    /// results of [`FileSystem::of`]. If either is unknown, returns `false`.
     pub fn begins(above: Option<Self>, folder: Option<Self>) -> bool {
         folder.is_some() && above.is_some() && folder != above
     }
 }
 
-/// Gives a file a name that must be free, also where the file system cannot do so at once. Then a
-/// moment is left between the look at the name and the renaming.
+/// Gives a file a name that must be free, also if the file system cannot do so in one step. Then
+/// another process can take the name between the check and the renaming.
 ///
 /// # Errors
 /// If the name is taken ([`io::ErrorKind::AlreadyExists`]), or if the system refuses.
@@ -66,7 +66,8 @@ pub fn link_and_remove(from: &Path, to: &Path) -> io::Result<bool> {
     }
 }
 
-/// Renames after a look at the new name, which is not certain to be free any more then.
+/// Checks that the new name is free, and then renames. Another process can take the name in
+/// between.
 ///
 /// # Errors
 /// If the name is taken ([`io::ErrorKind::AlreadyExists`]), or if the system refuses.

@@ -19,7 +19,7 @@ use crate::place::system::link_and_remove;
 /// The device of a file or folder, and its number there.
 pub type FileId = (u64, u64);
 
-/// Number of files that this process has open besides those that it counts.
+/// Number of open files reserved for those that this process opens without counting them.
 const OTHER_FILES: u64 = 64;
 
 /// Returns the bytes of a name.
@@ -48,7 +48,7 @@ pub fn link_count(metadata: &Metadata) -> u64 {
 }
 
 /// What tells file systems apart: the number of the mount, where the system tells it, and the
-/// number of the device. A part of its own, such as a subvolume, has a device of its own.
+/// number of the device. A subvolume has its own device number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileSystem {
     mount: Option<u64>,
@@ -72,8 +72,9 @@ impl FileSystem {
         fs::metadata(path).ok().map(|found| Self { mount: None, device: found.dev() })
     }
 
-    /// Returns the file system of what a listing of a folder on this one has. What is mounted there
-    /// has another device, or another number than the entry, so mostly nothing is asked again.
+    /// Returns the file system of an entry in the listing of a folder on this file system.
+    /// Something that is mounted there has another device, or another inode number than the entry,
+    /// so the system rarely has to be asked again.
     pub fn of_entry(self, entry: &DirEntry, found: &Metadata) -> Option<Self> {
         match (found.dev(), found.ino()) == (self.device, entry.ino()) {
             true => Some(self),
@@ -112,8 +113,8 @@ const OF_KERNEL: [u32; 18] = [
     0x6e73_6673,
 ];
 
-/// File systems of the kernel for disks of its own and for memory, which give each file a number:
-/// ext2 to ext4, XFS, Btrfs, tmpfs, ramfs, F2FS, JFS, NILFS, ZFS, bcachefs.
+/// The kernel's own file systems for local disks and for memory, which give each file its own
+/// number: ext2 to ext4, XFS, Btrfs, tmpfs, ramfs, F2FS, JFS, NILFS, ZFS, bcachefs.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 const WITH_NUMBERS: [u32; 10] = [
     0xef53,
@@ -141,8 +142,8 @@ pub fn is_of_kernel(path: &Path) -> bool {
     is_one_of(path, &OF_KERNEL)
 }
 
-/// Whether the file system at a path is known to give each of its files a number of its own. Others
-/// may pass on the numbers of several disks.
+/// Whether the file system at a path is known to give each of its files its own number. Other file
+/// systems may pass on the numbers of several disks, so that numbers repeat.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub fn numbers_files(path: &Path) -> bool {
     is_one_of(path, &WITH_NUMBERS)
@@ -154,7 +155,7 @@ pub fn is_of_kernel(_path: &Path) -> bool {
     false
 }
 
-/// Returns `false`: nothing is known of the file system.
+/// Returns `false`: the kind of file system is unknown here.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 pub fn numbers_files(_path: &Path) -> bool {
     false
@@ -192,13 +193,13 @@ pub fn rename_at_once(from: &Path, to: &Path) -> io::Result<bool> {
     }
 }
 
-/// Renames over what has the name.
+/// Renames, and replaces what has the new name.
 pub fn rename_over(from: &Path, to: &Path) -> io::Result<()> {
     fs::rename(from, to)
 }
 
-/// Makes the names in a directory durable. Returns whether its file system refuses to, as some of
-/// networks do.
+/// Makes the names in a directory durable. Returns whether its file system refuses to, as some
+/// network file systems do.
 ///
 /// # Errors
 /// If the directory does not exist, or if syncing fails.
@@ -213,7 +214,8 @@ pub fn open_to_read(path: &Path) -> io::Result<File> {
 }
 
 /// Opens a file. A named pipe is opened at once, without waiting for a writer, and cannot be read
-/// at positions. A file that another program has leased, as file servers do, is waited for.
+/// at positions. If another program, such as a file server, holds a lease on the file, waits for
+/// it.
 pub fn open(path: &Path, options: &OpenOptions) -> io::Result<File> {
     match options.clone().custom_flags(OFlags::NONBLOCK.bits() as i32).open(path) {
         Err(error) if error.kind() == io::ErrorKind::WouldBlock && path.is_file() => {
@@ -257,14 +259,14 @@ pub fn create_unnamed(_directory: &Path, _mode: u32) -> Option<File> {
     None
 }
 
-/// Never called, because there are no files without names.
+/// Never called, because every file has a name here.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 pub fn link_unnamed(_file: &File, _path: &Path) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
 /// Lets this process have `count` more files open, as far as the system allows. Returns how many of
-/// them are allowed, which may be none where few are.
+/// them are allowed, which may be 0.
 pub fn allow_open_files(count: usize) -> usize {
     let mut limit = getrlimit(Resource::Nofile);
     let wanted = count as u64 + OTHER_FILES;
@@ -292,26 +294,26 @@ pub fn set_mode(file: &File, mode: u32) -> io::Result<()> {
     file.set_permissions(Permissions::from_mode(mode))
 }
 
-/// Returns what tells the file system at a path from all others.
+/// Returns the number that distinguishes the file system at a path from all others.
 pub fn device_of(path: &Path) -> io::Result<u64> {
     Ok(fs::metadata(path)?.dev())
 }
 
-/// Returns what tells the file system of a file from all others.
+/// Returns the number that distinguishes the file system of a file from all others.
 pub fn file_system(file: &File) -> io::Result<u64> {
     Ok(file.metadata()?.dev())
 }
 
-/// Has the file system of a file write all that it has in memory.
+/// Has the file system of a file write all of its unwritten data to the disk.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub fn write_back(file: &File) -> io::Result<()> {
     Ok(rustix::fs::syncfs(file)?)
 }
 
-/// Has the system drop what it keeps of a file in memory, as far as it is written.
+/// Has the system drop the cached pages of a file that are already written.
 ///
 /// # Errors
-/// Where there is no such call ([`io::ErrorKind::Unsupported`]): everywhere but on Linux.
+/// If the system lacks this call ([`io::ErrorKind::Unsupported`]): on every system but Linux.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub fn drop_cached(file: &File) -> io::Result<()> {
     use rustix::fs::{Advice, fadvise};
@@ -333,7 +335,7 @@ pub fn drop_cached(_file: &File) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Whether a file is a disk or a part of one, which keeps some of what is written in memory first.
+/// Whether a file is a disk or a partition. Writes to a disk are first kept in memory.
 pub fn is_disk(file: &Metadata) -> bool {
     file.file_type().is_block_device()
 }

@@ -33,7 +33,7 @@ pub fn owned_name(bytes: Vec<u8>) -> OsString {
     String::from_utf8_lossy(&bytes).into_owned().into()
 }
 
-/// Returns what tells the file or folder that a path leads to from all others.
+/// Returns the identity of the file or folder that a path leads to.
 pub fn id_of(path: &Path, _metadata: &Metadata) -> Option<FileId> {
     fs::canonicalize(path).ok()
 }
@@ -43,7 +43,8 @@ pub fn link_count(_metadata: &Metadata) -> u64 {
     1
 }
 
-/// What tells file systems apart: nothing, because what is mounted in a folder is behind a link.
+/// What tells file systems apart. Nothing is needed here, because a file system that is mounted in
+/// a folder is behind a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileSystem {}
 
@@ -53,7 +54,7 @@ impl FileSystem {
         None
     }
 
-    /// Returns the file system of what a listing of a folder on this one has.
+    /// Returns the file system of an entry in the listing of a folder on this one.
     pub fn of_entry(self, _entry: &DirEntry, _found: &Metadata) -> Option<Self> {
         match self {}
     }
@@ -64,23 +65,23 @@ impl FileSystem {
     }
 }
 
-/// Returns something that changes when another file gets the name: when it was made.
+/// Returns a number that changes when another file gets the name: the time when the file was made.
 pub fn entry_number(entry: &DirEntry) -> u64 {
     use std::os::windows::fs::MetadataExt;
     entry.metadata().map_or(0, |metadata| metadata.creation_time())
 }
 
-/// Returns `false`: there are no such file systems.
+/// Returns `false`: Windows has no such file systems.
 pub fn is_of_kernel(_path: &Path) -> bool {
     false
 }
 
-/// Returns `false`: nothing is known of the file system.
+/// Returns `false`: the kind of file system is unknown here.
 pub fn numbers_files(_path: &Path) -> bool {
     false
 }
 
-/// Returns `None`: this time is not told.
+/// Returns `None`: the system does not report this time.
 pub fn changed(_file: &Metadata) -> Option<(i64, u32)> {
     None
 }
@@ -123,7 +124,8 @@ pub fn rename_over(from: &Path, to: &Path) -> io::Result<()> {
     }
 }
 
-/// Returns `false`: no directory can be synced here, which is not for a file system to refuse.
+/// Returns `false`: directories cannot be synced on Windows, so this is not a refusal by a file
+/// system.
 ///
 /// # Errors
 /// Never.
@@ -151,7 +153,7 @@ pub fn create_unnamed(_directory: &Path, _mode: u32) -> Option<File> {
     None
 }
 
-/// Never called, because there are no files without names.
+/// Never called, because every file has a name here.
 pub fn link_unnamed(_file: &File, _path: &Path) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
@@ -199,7 +201,7 @@ pub fn drop_cached(_file: &File) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Returns `false`: disks are no files.
+/// Returns `false`: disks are not files on Windows.
 pub fn is_disk(_file: &Metadata) -> bool {
     false
 }

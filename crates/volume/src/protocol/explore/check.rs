@@ -6,8 +6,8 @@ use super::job::repair;
 use super::world::{ENOUGH, Run, STAGES, World, WorldState};
 use crate::protocol::{Listed, NodeIndex, PartIndex, RepairOutcome, VersionKind};
 
-/// Returns what surveys may see that happen in no time and are sure: the greatest version of each
-/// set of nodes that is large enough. Drained nodes answer, or have left the list already.
+/// Returns the possible results of sure surveys that take no time: the greatest version on each set
+/// of nodes that is large enough. Drained nodes answer, or have left the list already.
 fn sure_views<'a>(
     world: &'a World,
     state: &'a WorldState,
@@ -25,12 +25,12 @@ fn sure_views<'a>(
     })
 }
 
-/// Whether every sure reader sees what was acknowledged, or something greater.
+/// Whether every sure reader sees the acknowledged version, or a greater one.
 pub fn is_regular(world: &World, state: &WorldState) -> bool {
     sure_views(world, state).all(|seen| state.is_recent(seen, state.acked))
 }
 
-/// Whether what sure readers see can be decoded.
+/// Whether every version that a sure reader may see can be decoded.
 pub fn is_readable(world: &World, state: &WorldState) -> bool {
     let objects = sure_views(world, state).flatten().filter(|seen| seen.kind == VersionKind::Put);
     let objects = objects.map(|seen| seen.version.object).filter(|&id| !world.is_inline(id));
@@ -75,7 +75,7 @@ fn repaired(world: &World, state: &mut WorldState) -> Option<Listed> {
     }
 }
 
-/// Whether nothing is there but the version that counts, all of it where it belongs.
+/// Whether the nodes hold only the version that counts, with all files where they belong.
 fn is_in_order(world: &World, before: &WorldState, after: &WorldState, latest: Listed) -> bool {
     let object = latest.version.object;
     let mut manifests = after.nodes.iter().map(|node| &node.manifests);

@@ -118,7 +118,7 @@ impl Run {
         *self = Self::Crashed(zombies);
     }
 
-    /// Hands an answer to a job, and judges what it comes to.
+    /// Hands an answer to a job, and checks the job's outcome.
     pub fn handle(
         world: &World,
         state: &mut WorldState,
@@ -313,13 +313,13 @@ impl WorldState {
         seen >= acked || seen.is_none() && self.removed >= acked
     }
 
-    /// Whether a node lost what it had.
+    /// Whether a node lost its files.
     fn losses_happened(&self) -> bool {
         self.nodes.iter().any(|node| node.is_empty)
     }
 }
 
-/// Runs a repair of the name to its end, with nothing going wrong.
+/// Runs a repair of the name to its end, without faults.
 pub fn repair(world: &World, state: &mut WorldState) -> Option<RepairOutcome> {
     let mut machine = started(Repair::new(world.quorum, state.now));
     while let Some(&action) = machine.waiting().first() {

@@ -34,8 +34,7 @@ fn explore(world: World) -> BTreeSet<&'static str> {
     std::mem::take(&mut reached.lock().unwrap())
 }
 
-/// Follows random histories of all jobs at once, in which everything may go wrong, through `states`
-/// states.
+/// Follows random histories of all jobs at once, with all kinds of faults, through `states` states.
 fn sample(nodes: usize, states: usize) {
     let budget = Misfortune { faults: 4, crashes: 2, outages: 2, losses: 1, days: 1 };
     let world = World::new(nodes, &[Put, Inline, Promote, Repair, Remove, Get, Rewrite], budget);

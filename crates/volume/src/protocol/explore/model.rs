@@ -23,7 +23,7 @@ pub enum Move {
     Day,
 }
 
-/// What becomes of a request.
+/// The fate of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
     Done,
@@ -34,7 +34,7 @@ pub enum Fate {
 }
 
 impl World {
-    /// Returns what may become of a request.
+    /// Returns the possible fates of a request.
     fn fates(state: &WorldState, action: Action) -> &'static [Fate] {
         let may_fail = match action.request {
             Request::ListVersions | Request::WriteManifest(_) | Request::DeleteManifest(_) => true,

@@ -19,12 +19,12 @@ pub const STAGES: [usize; 2] = [3, 4];
 #[derive(Debug, Clone)]
 pub struct World {
     pub quorum: Quorum,
-    /// What every node has from the beginning: object 0, or the mark that it was removed.
+    /// The initial content of every node: object 0, or the mark that it was removed.
     pub initial: Option<VersionKind>,
     pub jobs: Vec<Job>,
     pub budget: Misfortune,
     pub mutation: Option<Mutation>,
-    /// What jobs came to in any history so far.
+    /// The outcomes of jobs in all histories so far.
     pub reached: Arc<Mutex<BTreeSet<&'static str>>>,
 }
 
@@ -33,17 +33,17 @@ pub struct World {
 pub struct Misfortune {
     /// Requests about manifests, to any node, that fail with or without effect.
     pub faults: u8,
-    /// Jobs that stop. What they have asked for last may happen yet.
+    /// Jobs that stop. Their last requests may still take effect later.
     pub crashes: u8,
     /// Times that a node is out of reach. All outages and losses are of one node.
     pub outages: u8,
     /// Times that a node loses all that it has.
     pub losses: u8,
-    /// Days that pass. Nothing that is under way takes that long.
+    /// Days that pass. Each step of a job takes less time than that.
     pub days: u8,
 }
 
-/// A rule that is broken, to see that the exploration finds it.
+/// A rule that is broken on purpose, to show that the exploration finds the flaw.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mutation {
     /// A version counts as settled on t nodes.
@@ -74,10 +74,10 @@ pub enum Job {
     /// Puts an object that stands in its manifest.
     Inline,
     Remove,
-    /// Writes the bytes again that are there from the beginning, in place of their version.
+    /// Writes the initial bytes again, in place of their version.
     Rewrite,
     Get,
-    /// Promotes the object that is there from the beginning.
+    /// Promotes the initial object.
     Promote,
     Repair,
     /// Repairs the name, and reads the manifests of all nodes.
@@ -126,7 +126,7 @@ pub struct WorldState {
     pub removed: Option<Listed>,
     /// The seconds since 1970.
     pub now: u64,
-    /// What a job saw or did that must not be.
+    /// A forbidden thing that a job saw or did.
     pub flaw: Option<&'static str>,
 }
 
@@ -151,7 +151,7 @@ impl World {
         Self { quorum, initial: Some(VersionKind::Put), jobs, budget, mutation: None, reached }
     }
 
-    /// Begins with something else on the nodes.
+    /// Begins with other content on the nodes.
     pub fn from(self, initial: Option<VersionKind>) -> Self {
         Self { initial, ..self }
     }
@@ -184,7 +184,7 @@ impl World {
         (0..self.quorum.serving()).map(NodeIndex)
     }
 
-    /// Keeps what a job came to.
+    /// Records the outcome of a job.
     pub fn reach(&self, outcome: &'static str) {
         self.reached.lock().unwrap().insert(outcome);
     }
@@ -215,8 +215,8 @@ impl World {
         }
     }
 
-    /// Returns the version that is there from the beginning. Some came before it, so that
-    /// forgetting it would matter.
+    /// Returns the initial version. Its generation is not the first, so that forgetting it would
+    /// matter.
     pub fn first(&self) -> Version {
         Version { generation: 5, object: id(0) }
     }
