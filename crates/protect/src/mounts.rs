@@ -12,7 +12,7 @@ use crate::find::{EntryKind, Protection};
 use crate::system::path_in;
 use crate::tree::{Skipped, Tree};
 
-/// The reason why none of the protected files of a disk are found.
+/// The reason why a disk shows no protected file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Absence {
     /// Nothing is mounted where the disk was.

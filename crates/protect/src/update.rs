@@ -9,6 +9,7 @@
 //! [`plan_update`] compares, so that it is known what will be given up before anything is written
 //! (`guard.rs` has the limit). [`UpdatePlan::carry_out`] writes.
 
+mod compare;
 mod guard;
 
 use std::cell::LazyCell;
@@ -398,56 +399,6 @@ impl Changes {
         changes.note_gone(protection);
         changes.items = items;
         Ok(changes)
-    }
-
-    /// Keeps the files that have their bytes under the same paths as before.
-    fn keep_in_place(
-        &mut self,
-        protection: &Protection,
-        tree: &Tree,
-        job: &UpdateJob,
-        items: &mut [Item],
-    ) -> Result<()> {
-        for (place, item) in items.iter_mut().enumerate() {
-            if matches!(item.kind, ItemKind::File { .. })
-                && let Some(entry) = before(protection, tree, place)
-                && has_bytes(protection, item, entry, self.times, job.checksum)?
-            {
-                self.keep(item, entry);
-            }
-        }
-        Ok(())
-    }
-
-    /// Keeps the files that were protected under other paths, which are gone.
-    fn keep_moved(&mut self, protection: &Protection, job: &UpdateJob, items: &mut [Item]) {
-        let moved = moved(protection, items, &self.alive, threads(job.threads));
-        for item in items {
-            let is_new = matches!(item.kind, ItemKind::File { .. });
-            let entry = moved.get(&item.path).filter(|entry| is_new && !self.is_alive(entry));
-            if let Some(entry) = entry {
-                self.keep(item, entry);
-            }
-        }
-    }
-
-    /// Notes the files that were not kept: each is new, or changed if its path was protected.
-    fn note_new(&mut self, protection: &Protection, items: &[Item]) {
-        for item in items.iter().filter(|item| matches!(item.kind, ItemKind::File { .. })) {
-            match self.changed_entry(protection, item) {
-                Some(entry) => self.changed.push(entry),
-                None => self.added.push(item.path.clone()),
-            }
-        }
-    }
-
-    /// Notes the entries whose bytes are gone and whose paths no other files have.
-    fn note_gone(&mut self, protection: &Protection) {
-        let is_gone = |&number: &usize| {
-            let entry = &protection.entries[number];
-            entry.is_file() && !self.is_alive(entry) && self.changed.binary_search(&number).is_err()
-        };
-        self.gone = (0..protection.entries.len()).filter(is_gone).collect();
     }
 
     /// Refuses to treat all content of a folder that was given to protect as removed, if the folder

@@ -12,7 +12,7 @@ use paritas_store::object::format::Identity;
 use paritas_store::object::geometry::Part;
 use paritas_store::object::names;
 use paritas_store::place::space::Room;
-use paritas_store::staging::{Judge, Judgement, MovedAside};
+use paritas_store::staging::{Judge, MovedAside, Ruling};
 
 /// What already exists under the name that a part is to get.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,14 +50,14 @@ pub(crate) struct WholePart {
 }
 
 impl Judge for WholePart {
-    fn judge(&self, path: &Path) -> Result<Judgement> {
+    fn judge(&self, path: &Path) -> Result<Ruling> {
         match Occupant::of(path, &self.identity, self.part) {
-            Occupant::SamePart => Ok(Judgement::Replaced),
+            Occupant::SamePart => Ok(Ruling::Replaced),
             Occupant::NoShard => {
                 let to = move_aside(path, self.identity.object)?;
-                Ok(Judgement::Moved(MovedAside::new(path.to_owned(), to)))
+                Ok(Ruling::Moved(MovedAside::new(path.to_owned(), to)))
             }
-            Occupant::Nobody | Occupant::Other => Ok(Judgement::Stays),
+            Occupant::Nobody | Occupant::Other => Ok(Ruling::Stays),
         }
     }
 }

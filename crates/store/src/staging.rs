@@ -45,12 +45,12 @@ pub trait Judge: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// If it was to be moved aside and could not be.
-    fn judge(&self, path: &Path) -> Result<Judgement>;
+    fn judge(&self, path: &Path) -> Result<Ruling>;
 }
 
 /// What a judge has decided.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Judgement {
+pub enum Ruling {
     /// The existing file keeps the name, and the new file is refused. If no file has the name, it
     /// is free.
     Stays,
@@ -294,12 +294,12 @@ impl StagedFile {
     /// Returns what was moved aside for it.
     fn publish(&mut self) -> Result<Option<MovedAside>> {
         self.name()?;
-        let judgement = match &self.replace {
-            Replace::Never => Judgement::Stays,
-            Replace::Always => Judgement::Replaced,
+        let ruling = match &self.replace {
+            Replace::Never => Ruling::Stays,
+            Replace::Always => Ruling::Replaced,
             Replace::Judged(judge) => judge.judge(&self.target)?,
         };
-        let replaces = judgement == Judgement::Replaced;
+        let replaces = ruling == Ruling::Replaced;
         let rename = if replaces { rename_over } else { rename_new };
         match rename(self.temporary.as_deref().unwrap_or(&self.target), &self.target) {
             Ok(()) if replaces => self.published = Some(Published::Replacing),
@@ -309,8 +309,8 @@ impl StagedFile {
                 return Err(Error::io("renaming a finished file to", &self.target, &error));
             }
         }
-        Ok(match judgement {
-            Judgement::Moved(moved) => Some(moved),
+        Ok(match ruling {
+            Ruling::Moved(moved) => Some(moved),
             _ => None,
         })
     }

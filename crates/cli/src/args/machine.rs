@@ -256,9 +256,9 @@ pub struct Tune {
     pub set: Option<usize>,
     /// With --packet, the number of pairs for each size [default: 21].
     ///
-    /// More are taken if they do not show whether the size is faster than the default one. With
-    /// fewer than 5, which never show that, just so many are taken, the default size stays chosen,
-    /// and the ratios say what was measured.
+    /// More are taken if they do not show whether the size is faster than the default one. Fewer
+    /// than 20 pairs never show that: the default size is then named as chosen, and the ratios say
+    /// what was measured. With N below 5 exactly N pairs are taken.
     #[arg(long, requires = "packet", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000), hide_short_help = true)]
     pub reps: Option<u32>,
     /// Forget what was remembered, so that the built-in defaults are used.

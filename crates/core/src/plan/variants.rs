@@ -82,7 +82,7 @@ pub(crate) struct Variants {
     sets: Vec<(usize, u64)>,
     /// Buffers that are written.
     outputs: Vec<usize>,
-    /// Whether so many streams are read that prefetching them may pay.
+    /// Whether enough streams are read for prefetching to pay.
     is_wide: bool,
     /// Instructions, indexed by [`place`] of the variant.
     planned: [OnceLock<Result<PlannedVariant>>; 4],

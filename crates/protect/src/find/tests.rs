@@ -1,3 +1,4 @@
+use super::builder::check_tree;
 use super::*;
 
 fn entry(path: &str, kind: EntryKind) -> ProtectedEntry {

@@ -127,7 +127,7 @@ pub fn is_unreadable(error: &io::Error) -> bool {
 
 /// Why a file could not be opened.
 #[derive(Debug, Clone)]
-pub struct Refusal {
+pub struct OpenRefusal {
     /// The system's reason, in words.
     pub reason: String,
     /// Whether the file may be intact nevertheless.
@@ -141,7 +141,7 @@ pub struct Input<'a> {
     /// The file's number among `files`.
     number: usize,
     path: &'a Path,
-    refusal: OnceLock<Refusal>,
+    refusal: OnceLock<OpenRefusal>,
     read: AtomicU64,
     slices: AtomicU64,
 }
@@ -164,7 +164,7 @@ impl<'a> Input<'a> {
     fn with_file(&self, act: impl FnOnce(&File) -> io::Result<usize>) -> io::Result<usize> {
         let file = self.files.lend(self.number, self.path).inspect_err(|error| {
             let is_unreadable = is_unreadable(error);
-            self.refusal.get_or_init(|| Refusal { reason: error.to_string(), is_unreadable });
+            self.refusal.get_or_init(|| OpenRefusal { reason: error.to_string(), is_unreadable });
         })?;
         let result = act(&file);
         self.files.give_back(file);
@@ -172,7 +172,7 @@ impl<'a> Input<'a> {
     }
 
     /// Returns why the file could not be opened, or `None` if it could.
-    pub fn refusal(&self) -> Option<&Refusal> {
+    pub fn refusal(&self) -> Option<&OpenRefusal> {
         self.refusal.get()
     }
 

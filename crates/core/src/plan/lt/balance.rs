@@ -4,7 +4,7 @@
 //! Blocks arrive at even intervals; one interval is the unit of time. When a data block is
 //! determined its XORs can start. They are done one after another, each in *r* units, where r is
 //! the network's bandwidth divided by that of XORing. Peeling finds most data blocks with the last
-//! few arrivals, so much of the work remains at that time, and more of it with higher degrees.
+//! few arrivals. Much of the work remains at that time; the higher the degrees, the more remains.
 //! Lower degrees need more blocks. The best (c, delta) therefore depends on r.
 
 use crate::define::lt::Graph;

@@ -148,8 +148,8 @@ impl Growth {
     }
 }
 
-/// Returns, for each output, a bit for each input in its sum; `None` if there are so many inputs
-/// that this order does not pay.
+/// Returns, for each output, a bit for each input in its sum; `None` if this order does not pay,
+/// because there are too many inputs.
 fn short_supports(schedule: &Schedule) -> Option<BitMatrix> {
     let words = schedule.inputs().div_ceil(64);
     let values = schedule.outputs().saturating_add(schedule.temps());

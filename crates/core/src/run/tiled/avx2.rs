@@ -12,7 +12,7 @@ use crate::run::tiled::blocks::{BlockMemory, run_tiles};
 use crate::run::tiled::direct::{DirectMemory, run_sums, run_words};
 use crate::run::tiled::generic::Tiles;
 use crate::run::tiled::multiplier::{
-    LeopardMaps, Matrices, Multiplier, Shuffles, Tables, VectorWork,
+    KernelWork, LeopardMaps, Matrices, Multiplier, Shuffles, Tables,
 };
 use crate::run::tiled::transform::run_transform;
 use crate::run::tiled::vector::{Streaming, Vector};
@@ -160,7 +160,7 @@ unsafe impl Multiplier<__m256i> for Shuffles {
 
     #[inline(never)]
     #[target_feature(enable = "avx2")]
-    unsafe fn apart<W: VectorWork>(work: W) {
+    unsafe fn apart<W: KernelWork>(work: W) {
         // SAFETY: the caller's contract; the features are enabled here.
         unsafe { work.run() }
     }
@@ -186,7 +186,7 @@ unsafe impl Multiplier<__m256i> for Matrices {
 
     #[inline(never)]
     #[target_feature(enable = "avx2,gfni")]
-    unsafe fn apart<W: VectorWork>(work: W) {
+    unsafe fn apart<W: KernelWork>(work: W) {
         // SAFETY: the caller's contract; the features are enabled here.
         unsafe { work.run() }
     }

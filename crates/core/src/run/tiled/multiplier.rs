@@ -32,11 +32,11 @@ pub(super) unsafe trait Multiplier<V: Vector> {
     ///
     /// # Safety
     /// The processor has the instruction set; the rest is the work's contract.
-    unsafe fn apart<W: VectorWork>(work: W);
+    unsafe fn apart<W: KernelWork>(work: W);
 }
 
 /// Work on vectors that is inlined into a function in which an instruction set is enabled.
-pub(super) trait VectorWork {
+pub(super) trait KernelWork {
     /// # Safety
     /// The type that implements this trait states when its work may be done.
     unsafe fn run(self);
@@ -160,7 +160,7 @@ unsafe impl Multiplier<u64> for Bits {
     }
 
     #[inline(never)]
-    unsafe fn apart<W: VectorWork>(work: W) {
+    unsafe fn apart<W: KernelWork>(work: W) {
         // SAFETY: the caller's contract.
         unsafe { work.run() }
     }

@@ -11,7 +11,7 @@ use crate::run::buffers::Memory;
 use crate::run::tiled::blocks::{BlockMemory, run_tiles};
 use crate::run::tiled::direct::{DirectMemory, run_sums, run_words};
 use crate::run::tiled::generic::Tiles;
-use crate::run::tiled::multiplier::{LeopardMaps, Multiplier, Shuffles, Tables, VectorWork};
+use crate::run::tiled::multiplier::{KernelWork, LeopardMaps, Multiplier, Shuffles, Tables};
 use crate::run::tiled::transform::run_transform;
 use crate::run::tiled::vector::{Streaming, Vector};
 use crate::run::tiled::{Runners, WordRunners};
@@ -127,7 +127,7 @@ unsafe impl Multiplier<uint8x16_t> for Shuffles {
 
     #[inline(never)]
     #[target_feature(enable = "neon")]
-    unsafe fn apart<W: VectorWork>(work: W) {
+    unsafe fn apart<W: KernelWork>(work: W) {
         // SAFETY: the caller's contract; the features are enabled here.
         unsafe { work.run() }
     }

@@ -29,7 +29,7 @@ use crate::plan::transform::program::{
     Chunk, LevelPass, TransformField, TransformProgram, TransformValue,
 };
 use crate::run::buffers::{Memory, Scratch};
-use crate::run::tiled::multiplier::{Multiplier, VectorWork};
+use crate::run::tiled::multiplier::{KernelWork, Multiplier};
 use crate::run::tiled::vector::{Streaming, Vector};
 
 /// For every point, the three bytes by which it multiplies ([`Element::factors`]).
@@ -667,7 +667,7 @@ impl<
     const GROUP: usize,
     const INVERSE: bool,
     const NARROW: bool,
-> VectorWork for GroupsWork<'_, '_, V, M, PARTS, GROUP, INVERSE, NARROW>
+> KernelWork for GroupsWork<'_, '_, V, M, PARTS, GROUP, INVERSE, NARROW>
 {
     #[inline(always)]
     unsafe fn run(self) {

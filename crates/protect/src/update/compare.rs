@@ -1,0 +1,65 @@
+//! What has become of each protected file, by comparing it with what is there.
+
+use paritas_store::error::Result;
+
+use super::{Changes, UpdateJob, before, has_bytes, moved};
+use crate::catalogue::{Item, ItemKind};
+use crate::find::Protection;
+use crate::tree::{Tree, threads};
+
+impl Changes {
+    /// Keeps the files that have their bytes under the same paths as before.
+    pub(super) fn keep_in_place(
+        &mut self,
+        protection: &Protection,
+        tree: &Tree,
+        job: &UpdateJob,
+        items: &mut [Item],
+    ) -> Result<()> {
+        for (place, item) in items.iter_mut().enumerate() {
+            if matches!(item.kind, ItemKind::File { .. })
+                && let Some(entry) = before(protection, tree, place)
+                && has_bytes(protection, item, entry, self.times, job.checksum)?
+            {
+                self.keep(item, entry);
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps the files that were protected under other paths, which are gone.
+    pub(super) fn keep_moved(
+        &mut self,
+        protection: &Protection,
+        job: &UpdateJob,
+        items: &mut [Item],
+    ) {
+        let moved = moved(protection, items, &self.alive, threads(job.threads));
+        for item in items {
+            let is_new = matches!(item.kind, ItemKind::File { .. });
+            let entry = moved.get(&item.path).filter(|entry| is_new && !self.is_alive(entry));
+            if let Some(entry) = entry {
+                self.keep(item, entry);
+            }
+        }
+    }
+
+    /// Notes the files that were not kept: each is new, or changed if its path was protected.
+    pub(super) fn note_new(&mut self, protection: &Protection, items: &[Item]) {
+        for item in items.iter().filter(|item| matches!(item.kind, ItemKind::File { .. })) {
+            match self.changed_entry(protection, item) {
+                Some(entry) => self.changed.push(entry),
+                None => self.added.push(item.path.clone()),
+            }
+        }
+    }
+
+    /// Notes the entries whose bytes are gone and whose paths no other files have.
+    pub(super) fn note_gone(&mut self, protection: &Protection) {
+        let is_gone = |&number: &usize| {
+            let entry = &protection.entries[number];
+            entry.is_file() && !self.is_alive(entry) && self.changed.binary_search(&number).is_err()
+        };
+        self.gone = (0..protection.entries.len()).filter(is_gone).collect();
+    }
+}
