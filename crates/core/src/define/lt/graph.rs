@@ -38,8 +38,8 @@ impl Graph {
     /// one is.
     ///
     /// # Errors
-    /// If there are no blocks, more than [`MAX_BLOCKS`], fewer than the originals, or fewer drawn
-    /// blocks than the coverage threshold. Also if none of [`MAX_ATTEMPTS`] graphs is decodable.
+    /// If there are no blocks, more than 2^20, fewer than the originals, or fewer drawn
+    /// blocks than the coverage threshold. Also if none of 64 graphs is decodable.
     pub fn new(parameters: &Parameters) -> Result<Self> {
         if !parameters.variant.decodable {
             return Self::attempted(parameters, 0);
