@@ -15,6 +15,7 @@
 //! every reader, and an answer with wrong bytes never ends as if it were complete.
 
 mod body;
+mod continued;
 mod door;
 mod errors;
 mod facts;

@@ -2,12 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Cursor;
+use std::time::Instant;
 
 use futures::stream::{self, StreamExt, TryStreamExt};
 use paritas_volume::{ErrorKind, GetOptions, Listed, ObjectName, PutOptions};
 use s3s::dto::*;
 use s3s::{S3Error, S3Request, S3Response, S3Result, s3_error};
 
+use crate::continued::{ListPlace, ListedKeys};
 use crate::errors::told;
 use crate::facts::{ObjectFacts, timestamp};
 use crate::names;
@@ -58,6 +60,23 @@ impl ListQuestion {
         })
     }
 
+    /// Returns the key of a name, if the question is about it.
+    fn key_of(&self, name: &ObjectName) -> Option<String> {
+        let key = names::key_of(&self.bucket, name)?;
+        let is_wanted = !key.is_empty() && key.starts_with(&self.prefix) && key > self.after;
+        is_wanted.then_some(key)
+    }
+
+    /// Returns the place where the listing goes on after a key or a common prefix.
+    fn place(&self, after: &str) -> ListPlace {
+        ListPlace {
+            bucket: self.bucket.clone(),
+            prefix: self.prefix.clone(),
+            delimiter: self.delimiter.clone(),
+            after: after.to_owned(),
+        }
+    }
+
     /// Returns the prefix that stands for a key, if several keys are told as one.
     fn group_of<'k>(&self, key: &'k str) -> Option<&'k str> {
         let rest = key.strip_prefix(&self.prefix).filter(|_| !self.delimiter.is_empty())?;
@@ -78,28 +97,17 @@ impl ListQuestion {
 
 impl Store {
     async fn page(&self, question: &ListQuestion) -> S3Result<Page> {
-        let ListQuestion { bucket, prefix, after, .. } = question;
-        let listing = self.volume.list(&names::above(bucket, prefix)).await;
-        let objects = listing.map_err(|error| told(&error))?.objects;
-        if objects.is_empty() {
-            self.expect_bucket(bucket).await?;
-        }
-        let keyed = objects.into_iter().filter_map(|(name, listed)| {
-            let key = names::key_of(bucket, &name)?;
-            (!key.is_empty() && key.starts_with(prefix) && key > *after)
-                .then_some((key, (name, listed)))
-        });
-        // Escaped keys stand elsewhere among the names.
-        let keyed: BTreeMap<String, (ObjectName, Listed)> = keyed.collect();
+        let mut left = self.keys(question).await?;
         let (mut page, mut chosen, mut groups) = (Page::default(), Vec::new(), BTreeSet::new());
-        for (key, (name, listed)) in keyed {
+        while let Some((key, (name, listed))) = left.keys.pop_first() {
             let group = question.group_of(&key);
-            if group.is_some_and(|group| groups.contains(group) || group == after) {
+            if group.is_some_and(|group| groups.contains(group) || group == question.after) {
                 continue;
             }
             if chosen.len() + groups.len() == question.most {
                 let last = |(key, ..): &(String, ObjectName, Listed)| key.clone();
                 page.last = chosen.last().map(last).max(groups.last().cloned());
+                left.keys.insert(key, (name, listed));
                 break;
             }
             match group {
@@ -107,10 +115,58 @@ impl Store {
                 None => chosen.push((key, name, listed)),
             }
         }
+        if let Some(last) = &page.last {
+            self.continuations.keep(question.place(last), left);
+        }
         page.objects = self.objects(question, chosen).await?;
         let common = |group: &String| CommonPrefix { prefix: Some(question.told(group)) };
         page.prefixes = groups.iter().map(common).collect();
         Ok(page)
+    }
+
+    /// Returns the keys that a question is about, from its place on.
+    async fn keys(&self, question: &ListQuestion) -> S3Result<ListedKeys> {
+        if let Some(kept) = self.continuations.take(&question.place(&question.after))
+            && let Some(renewed) = self.renewed(question, kept).await
+        {
+            return Ok(renewed);
+        }
+        let mut found = ListedKeys::begin();
+        let folder = names::above(&question.bucket, &question.prefix);
+        let listing = self.volume.list(&folder).await;
+        let objects = listing.map_err(|error| told(&error))?.objects;
+        if objects.is_empty() {
+            self.expect_bucket(&question.bucket).await?;
+        }
+        let keyed = objects
+            .into_iter()
+            .filter_map(|(name, listed)| question.key_of(&name).map(|key| (key, (name, listed))));
+        // Escaped keys stand elsewhere among the names.
+        found.keys = keyed.collect();
+        Ok(found)
+    }
+
+    /// Asks again about the names that this gateway has changed since keys were listed. Returns
+    /// `None` if it cannot tell all of them.
+    async fn renewed(&self, question: &ListQuestion, kept: ListedKeys) -> Option<ListedKeys> {
+        let as_of = Instant::now();
+        let names = self.continuations.changed_since(kept.as_of)?;
+        let keyed = names.into_iter().filter_map(|name| Some((question.key_of(&name)?, name)));
+        let ask = async |(key, name): (String, ObjectName)| {
+            let found = self.volume.find(&name, GetOptions::default()).await;
+            (key, name, found.map(|found| (found.listed(), self.keep_facts(&found))))
+        };
+        let answers: Vec<_> = stream::iter(keyed).map(ask).buffered(AT_ONCE).collect().await;
+        let mut renewed = kept;
+        renewed.as_of = as_of;
+        for (key, name, found) in answers {
+            match found {
+                Ok((listed, _)) => _ = renewed.keys.insert(key, (name, listed)),
+                Err(error) if error.kind() == ErrorKind::NotFound => _ = renewed.keys.remove(&key),
+                Err(_) => return None,
+            }
+        }
+        Some(renewed)
     }
 
     /// Returns the facts about objects for an answer. Objects that were replaced or removed

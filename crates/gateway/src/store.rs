@@ -10,6 +10,7 @@ use paritas_volume::{ErrorKind, FoundObject, GetOptions, Listed, ObjectName, Put
 use s3s::dto::*;
 use s3s::{S3, S3Request, S3Response, S3Result, s3_error};
 
+use crate::continued::Continuations;
 use crate::errors::told;
 use crate::facts::ObjectFacts;
 use crate::keys::Keys;
@@ -33,10 +34,11 @@ pub struct Store {
     buckets: Mutex<HashMap<String, Instant>>,
     /// When the volume was last found to have no uploads.
     no_uploads: Mutex<Option<Instant>>,
+    pub(crate) continuations: Continuations,
 }
 
 /// Returns what a mutex holds.
-fn held<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+pub(crate) fn held<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -48,6 +50,7 @@ impl Store {
             facts: Mutex::new(LruCache::new(REMEMBERED)),
             buckets: Mutex::default(),
             no_uploads: Mutex::default(),
+            continuations: Continuations::default(),
         }
     }
 
@@ -104,9 +107,15 @@ impl Store {
         *held(&self.no_uploads) = None;
     }
 
-    /// Removes the pieces of the earlier object of a name. The upkeep of the volume removes any
+    /// Does what follows when an object was written or removed: listings that go on see it, and the
+    /// pieces of the earlier object of this name are removed. The upkeep of the volume removes any
     /// remains.
-    pub async fn collect_pieces(&self, name: &ObjectName) {
+    pub async fn changed(&self, name: &ObjectName) {
+        self.continuations.note_change(name);
+        self.collect_pieces(name).await;
+    }
+
+    async fn collect_pieces(&self, name: &ObjectName) {
         let seen = *held(&self.no_uploads);
         if seen.is_some_and(|seen| seen.elapsed() < NO_PIECES_FOR) {
             return;

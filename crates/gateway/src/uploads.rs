@@ -158,7 +158,7 @@ impl Store {
             .map_err(|error| told(&error))?;
         self.keep_new(&report, &etag);
         self.note_pieces();
-        self.collect_pieces(&name).await;
+        self.changed(&name).await;
         Ok(etag)
     }
 

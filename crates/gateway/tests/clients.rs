@@ -115,8 +115,13 @@ async fn serve(volume: Arc<Volume>, keys: Keys) -> SocketAddr {
 }
 
 async fn make_bucket(fixture: &Fixture, bucket: &str) {
+    put_behind(fixture, &format!("{bucket}/%")).await;
+}
+
+/// Puts an object into the volume past the gateway.
+async fn put_behind(fixture: &Fixture, name: &str) {
     use paritas_volume::PutOptions;
-    let name = paritas_volume::ObjectName::new(format!("{bucket}/%")).unwrap();
+    let name = paritas_volume::ObjectName::new(name).unwrap();
     let nothing = std::io::Cursor::new(Vec::new());
     fixture.volume.put(&name, nothing, PutOptions::default()).await.unwrap();
 }
@@ -178,6 +183,44 @@ async fn objects_are_put_read_listed_and_removed() {
     assert_eq!(client.stat("2027/copy").await.unwrap().content_type(), Some("image/jpeg"));
     client.delete_iter(["2026/ä", "2026/a b.jpg", "not there"]).await.unwrap();
     assert_eq!(client.stat("2026/a b.jpg").await.unwrap_err().kind(), ErrorKind::NotFound);
+}
+
+/// The pages of a listing show the bucket as of the first page, and what this gateway changed since.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_listing_goes_on_where_it_ended() {
+    use futures::TryStreamExt;
+    let fixture = Fixture::new().await;
+    make_bucket(&fixture, "photos").await;
+    let client = fixture.client("photos", true);
+    for key in ["a", "b", "d/1", "d/2", "e", "g"] {
+        client.write(key, content(10)).await.unwrap();
+    }
+    for (is_recursive, expected) in
+        [(true, &["b2", "d/1", "d/2", "f", "g"][..]), (false, &["b2", "d/", "f", "g"])]
+    {
+        client.write("e", content(10)).await.unwrap();
+        client.delete("b2").await.unwrap();
+        client.delete("f").await.unwrap();
+        let mut lister = client.lister_with("/").limit(2).recursive(is_recursive).await.unwrap();
+        let mut next =
+            async || lister.try_next().await.unwrap().map(|entry| entry.path().to_owned());
+        assert_eq!(next().await.as_deref(), Some("a"));
+        assert_eq!(next().await.as_deref(), Some("b"));
+        client.write("b2", content(10)).await.unwrap();
+        client.write("f", content(20)).await.unwrap();
+        client.delete("e").await.unwrap();
+        put_behind(&fixture, "photos/c").await;
+        let mut rest = Vec::new();
+        while let Some(path) = next().await {
+            rest.push(path);
+        }
+        // The client tells the folders of a page first.
+        rest.sort();
+        assert_eq!(rest, expected);
+        let all = client.list_with("/").limit(2).recursive(true).await.unwrap();
+        assert!(all.iter().any(|entry| entry.path() == "c"), "a new listing shows all");
+        client.delete("c").await.unwrap();
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

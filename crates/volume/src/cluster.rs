@@ -82,8 +82,8 @@ impl Cluster {
         self.watcher.iter().for_each(|Watcher(progress)| progress(name, bytes));
     }
 
-    /// Checks that a node bears the mark of this volume, unless the mark was seen within
-    /// [`MARKED_FOR`]. A node that lost its files has no mark, and must not count as proof that an
+    /// Checks that a node bears the mark of this volume, unless it was seen a short while ago
+    /// ([`Mark::look`]). A node that lost its files has no mark, and must not count as proof that an
     /// object does not exist.
     pub async fn expect_ready(&self, node: NodeIndex) -> Result<()> {
         let Some(look) = self.marks[node.0].look() else { return Ok(()) };

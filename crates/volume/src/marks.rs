@@ -1,7 +1,7 @@
 //! The marks that identify nodes of a volume.
 
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use paritas_store::error::{Error, ErrorKind};
@@ -13,30 +13,40 @@ use crate::node::Node;
 /// program goes on using the volume, and the empty folder in its place has no mark.
 const MARKED_FOR: Duration = Duration::from_secs(2);
 
+/// Time after which a mark that was seen counts for nobody. In between, calls rely on it while one
+/// of them looks again. After a pause, a disk may have been unmounted for hours, so all calls look.
+const RELIED_ON_FOR: Duration = Duration::from_secs(4);
+
 /// When the mark of a node was last seen, if it was.
 #[derive(Debug, Default)]
 pub(crate) struct Mark {
-    seen: Mutex<Option<Instant>>,
+    state: Mutex<MarkState>,
     /// Whether the node failed or had no mark when a look was last completed.
     pub is_away: AtomicBool,
 }
 
+#[derive(Debug, Default)]
+struct MarkState {
+    /// The beginning of the last look, if it saw the mark.
+    seen: Option<Instant>,
+    is_looked_at: bool,
+}
+
 impl Mark {
-    /// Returns `None` if the mark was seen a short while ago. If it was seen longer ago, only the
-    /// first caller gets a look and must check again; the others rely on the mark until the answer
-    /// comes.
+    /// Returns `None` if the mark was seen less than [`MARKED_FOR`] ago, or less than
+    /// [`RELIED_ON_FOR`] ago while another caller looks. Otherwise the caller must check the mark.
     pub fn look(&self) -> Option<Look<'_>> {
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        if seen.is_some_and(|at| at.elapsed() < MARKED_FOR) {
+        let mut state = self.state();
+        let limit = if state.is_looked_at { RELIED_ON_FOR } else { MARKED_FOR };
+        if state.seen.is_some_and(|at| at.elapsed() < limit) {
             return None;
         }
-        *seen = seen.map(|_| Instant::now());
-        Some(Look { mark: self, is_seen: false })
+        state.is_looked_at = true;
+        Some(Look { mark: self, began: Instant::now(), is_seen: false })
     }
 
-    fn note(&self, is_seen: bool) {
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        *seen = is_seen.then(Instant::now);
+    fn state(&self) -> MutexGuard<'_, MarkState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -44,6 +54,7 @@ impl Mark {
 /// seen. Otherwise a node whose looks are always given up would count as marked.
 pub(crate) struct Look<'a> {
     mark: &'a Mark,
+    began: Instant,
     is_seen: bool,
 }
 
@@ -55,7 +66,8 @@ impl Look<'_> {
 
 impl Drop for Look<'_> {
     fn drop(&mut self) {
-        self.mark.note(self.is_seen);
+        let seen = self.is_seen.then_some(self.began);
+        *self.mark.state() = MarkState { seen, is_looked_at: false };
     }
 }
 
@@ -78,16 +90,30 @@ pub(crate) fn foreign(storage: &Arc<dyn Node>, id: &str, mark: &[u8]) -> Error {
 mod tests {
     use super::*;
 
+    fn seen_ago(mark: &Mark, ago: Duration) {
+        mark.state().seen = Instant::now().checked_sub(ago);
+    }
+
     #[test]
     fn a_mark_counts_no_longer_if_the_look_at_it_is_given_up() {
         let mark = Mark::default();
         mark.look().unwrap().end(true);
         assert!(mark.look().is_none(), "it was just seen");
-        *mark.seen.lock().unwrap() = Instant::now().checked_sub(MARKED_FOR);
+        seen_ago(&mark, MARKED_FOR);
         let look = mark.look().unwrap();
         assert!(mark.look().is_none(), "others rely on it meanwhile");
         drop(look);
         mark.look().unwrap().end(false);
         assert!(mark.look().is_some());
+    }
+
+    #[test]
+    fn after_a_pause_every_call_looks() {
+        let mark = Mark::default();
+        mark.look().unwrap().end(true);
+        seen_ago(&mark, RELIED_ON_FOR);
+        let looks = [mark.look().unwrap(), mark.look().unwrap()];
+        looks.map(|look| look.end(true));
+        assert!(mark.look().is_none());
     }
 }

@@ -1,0 +1,164 @@
+//! What one page of a listing leaves for the next.
+//!
+//! A page has at most a thousand keys, but the nodes list a whole folder at a time. If every page
+//! listed the bucket anew, all pages of n keys together would read n²/1000 names. So the keys that
+//! a page leaves are kept for a while, and the page that goes on where it ended takes them.
+//!
+//! Such a page shows what there was when the first page was listed, with every change that this
+//! gateway has made since: it asks again about the names that changed. Changes that others made
+//! meanwhile may be missing.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::num::NonZeroUsize;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use lru::LruCache;
+use paritas_volume::{Listed, ObjectName};
+
+use crate::store::held;
+
+/// How long the keys that a page left are kept, counted from when they were listed.
+const KEPT_FOR: Duration = Duration::from_secs(60);
+/// The most listings, and keys of all of them together, that are kept.
+const MOST_LISTINGS: usize = 8;
+const MOST_KEYS: usize = 1_000_000;
+/// Number of changed names that are remembered. If more changed, pages list the bucket anew.
+const MOST_CHANGES: NonZeroUsize = NonZeroUsize::new(10_000).unwrap();
+
+/// The place where a listing goes on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ListPlace {
+    pub bucket: String,
+    pub prefix: String,
+    pub delimiter: String,
+    /// The last key or common prefix of the page before.
+    pub after: String,
+}
+
+/// Keys of a bucket in order, each with what stands for it in the volume.
+#[derive(Debug)]
+pub(crate) struct ListedKeys {
+    pub keys: BTreeMap<String, (ObjectName, Listed)>,
+    listed: Instant,
+    /// All changes of this gateway before this moment are in `keys`.
+    pub as_of: Instant,
+}
+
+impl ListedKeys {
+    /// Returns an empty list, to be filled by a listing that begins now.
+    pub fn begin() -> Self {
+        let now = Instant::now();
+        Self { keys: BTreeMap::new(), listed: now, as_of: now }
+    }
+
+    fn is_current(&self) -> bool {
+        self.listed.elapsed() < KEPT_FOR
+    }
+}
+
+/// The keys that pages left, and the names that changed since.
+pub(crate) struct Continuations {
+    kept: Arc<Mutex<VecDeque<(ListPlace, ListedKeys)>>>,
+    changes: Mutex<Changes>,
+}
+
+struct Changes {
+    /// When each name changed last; the latest change stands first.
+    times: LruCache<ObjectName, Instant>,
+    /// The time of the latest change that is not remembered any more.
+    forgotten: Option<Instant>,
+}
+
+impl Default for Continuations {
+    fn default() -> Self {
+        let changes = Changes { times: LruCache::new(MOST_CHANGES), forgotten: None };
+        Self { kept: Arc::default(), changes: Mutex::new(changes) }
+    }
+}
+
+impl Continuations {
+    /// Takes the keys that are left from this place on, if they are kept.
+    pub fn take(&self, place: &ListPlace) -> Option<ListedKeys> {
+        let mut kept = held(&self.kept);
+        let at = kept.iter().position(|(of, _)| of == place)?;
+        kept.remove(at).map(|(_, keys)| keys).filter(ListedKeys::is_current)
+    }
+
+    /// Keeps the keys that are left from this place on. If there are too many, the oldest lists go.
+    pub fn keep(&self, place: ListPlace, keys: ListedKeys) {
+        let mut kept = held(&self.kept);
+        kept.retain(|(of, _)| *of != place);
+        kept.push_back((place, keys));
+        let mut count: usize = kept.iter().map(|(_, keys)| keys.keys.len()).sum();
+        while kept.len() > MOST_LISTINGS || count > MOST_KEYS {
+            let Some((_, oldest)) = kept.pop_front() else { break };
+            count -= oldest.keys.len();
+        }
+        let kept = Arc::downgrade(&self.kept);
+        tokio::spawn(async move {
+            tokio::time::sleep(KEPT_FOR).await;
+            if let Some(kept) = kept.upgrade() {
+                held(&kept).retain(|(_, keys)| keys.is_current());
+            }
+        });
+    }
+
+    /// Notes that this gateway has written or removed an object of this name.
+    pub fn note_change(&self, name: &ObjectName) {
+        let mut changes = held(&self.changes);
+        let pushed = changes.times.push(name.clone(), Instant::now());
+        if let Some((_, time)) = pushed.filter(|(gone, _)| gone != name) {
+            changes.forgotten = Some(time);
+        }
+    }
+
+    /// Returns the names that this gateway has changed since `as_of`, or `None` if not all of them
+    /// are remembered.
+    pub fn changed_since(&self, as_of: Instant) -> Option<Vec<ObjectName>> {
+        let changes = held(&self.changes);
+        if changes.forgotten.is_some_and(|time| time >= as_of) {
+            return None;
+        }
+        let since = changes.times.iter().take_while(|(_, time)| **time >= as_of);
+        Some(since.map(|(name, _)| name.clone()).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn forgotten_changes_are_told() {
+        let continuations = Continuations::default();
+        let begin = Instant::now();
+        let name = |index: usize| ObjectName::new(format!("bucket/{index}")).unwrap();
+        for index in 0..MOST_CHANGES.get() {
+            continuations.note_change(&name(index));
+        }
+        continuations.note_change(&name(0));
+        let changed = continuations.changed_since(begin).unwrap();
+        assert_eq!(changed.len(), MOST_CHANGES.get());
+        assert_eq!(changed[0], name(0));
+        assert_eq!(continuations.changed_since(Instant::now()), Some(Vec::new()));
+        continuations.note_change(&name(MOST_CHANGES.get()));
+        assert_eq!(continuations.changed_since(begin), None);
+    }
+
+    #[tokio::test]
+    async fn the_oldest_lists_go_first() {
+        let continuations = Continuations::default();
+        let place = |after: usize| ListPlace {
+            bucket: "bucket".to_owned(),
+            prefix: String::new(),
+            delimiter: String::new(),
+            after: after.to_string(),
+        };
+        (0..=MOST_LISTINGS).for_each(|at| continuations.keep(place(at), ListedKeys::begin()));
+        assert!(continuations.take(&place(0)).is_none());
+        assert!(continuations.take(&place(1)).is_some());
+        assert!(continuations.take(&place(1)).is_none(), "a page takes its keys");
+        assert!(continuations.take(&place(MOST_LISTINGS)).is_some());
+    }
+}
