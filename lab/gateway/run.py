@@ -8,33 +8,24 @@ Needs the network for packages. `--write` puts the table into docs/gateway.md. `
 """
 
 import argparse
-import contextlib
 import filecmp
 import os
 import pathlib
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
 import time
 
+from served import KEY, SECRET, Gateway, run
+
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 CACHE = pathlib.Path.home() / ".cache" / "paritas" / "gateway"
-KEY, SECRET = "owner", "0123456789abcdef"
 OPERATIONS = ["buckets", "objects", "checksums", "conditions", "presigned", "multipart", "copies", "tags", "listings",
               "refusals", "deletions"]
 PROGRAMS = ["restic", "rclone", "s3cmd", "awscli", "duplicity"]
 SHOTS = ROOT / "target" / "gateway-shots"
-
-
-def run(*command, **more):
-    """Runs a command, and returns what it prints. Its own output is shown if it fails."""
-    done = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **more)
-    if done.returncode:
-        raise RuntimeError(f"{' '.join(map(str, command))}: exit code {done.returncode}\n{done.stdout[-2000:]}")
-    return done.stdout
 
 
 def debian(*packages):
@@ -43,51 +34,6 @@ def debian(*packages):
         run("apt-get", "update", "-qq")
         run("apt-get", "install", "-y", "-qq", "--no-install-recommends", *missing,
             env=os.environ | {"DEBIAN_FRONTEND": "noninteractive"})
-
-
-class Gateway:
-    """A volume over four folders, and a gateway that can be killed and started again."""
-
-    def __init__(self, program, folder):
-        self.program, self.folder, self.server = program, folder, None
-        self.disks = [folder / f"disk{number}" for number in range(6)]
-        for disk in self.disks:
-            disk.mkdir()
-        keys = folder / "keys.toml"
-        keys.write_text(f'[[key]]\nid = "{KEY}"\nsecret = "{SECRET}"\n')
-        keys.chmod(0o600)
-        nodes = [word for disk in self.disks for word in ("--node", disk)]
-        run(program, "volume", "init", folder / "tank.toml", "--code", "4+2", *nodes)
-        self.endpoint = None
-        self.start("127.0.0.1:0")
-
-    def start(self, address):
-        command = [self.program, "serve", self.folder / "tank.toml", "--keys", self.folder / "keys.toml", "--listen", address]
-        with open(self.folder / "log", "a") as log:
-            self.server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
-        line = self.server.stdout.readline()
-        self.endpoint = line.split("serving S3 at ")[1].split(";")[0]
-
-    def replace(self):
-        """Kills the gateway, and starts another one at its address."""
-        self.server.kill()
-        self.server.wait()
-        self.start(self.endpoint.removeprefix("http://"))
-
-    @contextlib.contextmanager
-    def without(self, *disks):
-        """Two disks are gone for a while."""
-        for disk in disks:
-            self.disks[disk].rename(self.folder / f"away{disk}")
-        try:
-            yield
-        finally:
-            for disk in disks:
-                (self.folder / f"away{disk}").rename(self.disks[disk])
-
-    def stop(self):
-        self.server.send_signal(signal.SIGTERM)
-        assert self.server.wait(timeout=40) == 0, "the gateway did not end with 0"
 
 
 def python(*packages):

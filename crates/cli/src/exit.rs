@@ -32,7 +32,7 @@ pub enum Exit {
     Internal = 7,
     /// Out of memory.
     Memory = 8,
-    /// Interrupted by the user, as shells report it: 128 and the number of the signal.
+    /// Interrupted by the user, as shells report it: 128 plus the number of the signal.
     Interrupted = 130,
     /// Ended by the signal SIGTERM, likewise.
     #[cfg(feature = "volume")]
@@ -83,7 +83,7 @@ impl Failure {
         Self { exit: Exit::Io, message: format!("{what}: {error}") }
     }
 
-    /// Creates the failure for `bytes` bytes of memory that the system lacks.
+    /// Creates the failure for an allocation of `bytes` bytes that the system refused.
     pub fn memory(bytes: usize) -> Self {
         Self { exit: Exit::Memory, message: format!("there is no memory for {bytes} bytes") }
     }
@@ -94,9 +94,9 @@ impl Failure {
     }
 }
 
-/// Makes the process end with [`Exit::Memory`] if the system lacks memory for a small allocation.
-/// Rust reports that and aborts. A panic within a panic aborts, too, but keeps its own exit.
-/// Neither loses anything: no file has its final name before it is whole.
+/// Makes the process end with [`Exit::Memory`] if a small allocation fails, which Rust reports
+/// before it aborts. A panic within a panic aborts, too, but keeps its own exit. Neither loses
+/// anything: no file has its final name before it is whole.
 pub fn when_memory_is_out() {
     let abort_means_memory = Arc::new(AtomicBool::new(true));
     let panicked = Arc::clone(&abort_means_memory);
@@ -114,15 +114,15 @@ pub fn when_memory_is_out() {
 /// Makes a write beyond the limit on the size of files (`ulimit -f`) fail, as one on a full disk
 /// does. Without this, a signal would end the process without a word.
 pub fn when_files_are_limited() {
-    // What the handler notes is of no interest; the write's error says what happened. Registration
-    // fails only for signals that cannot be caught, and SIGXFSZ can.
+    // The flag that the handler sets is not read; the write's error says what happened.
+    // Registration fails only for signals that cannot be caught, and SIGXFSZ can.
     #[cfg(unix)]
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
 }
 
-/// Makes a second Ctrl-C or SIGTERM end the process at once, and has `is_terminated` set when
-/// SIGTERM comes. Must be called after what ends the process cleanly at the first signal waits for
-/// it: from then on, the first one does not end it by itself.
+/// Makes a second Ctrl-C or SIGTERM end the process at once, and sets `is_terminated` when SIGTERM
+/// comes. From then on, the first signal does not end the process by itself, so something that ends
+/// it cleanly must already wait for that signal.
 #[cfg(feature = "volume")]
 pub fn at_second_signal(is_terminated: &Arc<AtomicBool>) {
     let is_second = Arc::new(AtomicBool::new(false));
@@ -136,8 +136,8 @@ pub fn at_second_signal(is_terminated: &Arc<AtomicBool>) {
     let _ = signal_hook::flag::register(SIGTERM, Arc::clone(is_terminated));
 }
 
-/// Refuses a path that is no folder, or does not exist. It may be on a disk that is not mounted, so
-/// it is not created.
+/// Refuses a path that is not a folder or does not exist. A missing folder is not created, because
+/// its disk may not be mounted.
 pub fn require_folder(flag: &str, folder: &Path) -> Result<(), Failure> {
     if folder.is_dir() {
         return Ok(());
@@ -165,7 +165,7 @@ pub fn make_folder(folder: &Path) -> Result<(), Failure> {
         .map_err(|error| Failure::io(format!("making {}", shown(folder)), &error))
 }
 
-/// Returns a message of a library with our flags in place of the fields of jobs that it names.
+/// Returns a library's message with flags in place of `fields`, the fields of jobs that it names.
 pub fn with_flags(message: &str, fields: &[&str]) -> String {
     fields.iter().fold(message.to_owned(), |text, field| {
         let flag = match *field {

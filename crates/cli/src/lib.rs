@@ -4,8 +4,8 @@
 //! are derived from it), `commands` turns arguments into calls of the library crates, `output`
 //! prints results, and `exit` is the one place that knows exit codes.
 //!
-//! The program `paritas` calls [`run`]. So does the Python package, whose compiled module then is
-//! the command as well.
+//! The program `paritas` calls [`run`]. So does the Python package, whose compiled module is the
+//! command as well.
 
 mod args;
 mod commands;
@@ -19,10 +19,11 @@ use crate::args::help;
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 
-/// Runs the command that `arguments` name, the first of which is the name of the program. Returns
-/// the exit code.
+/// Runs the command that `arguments` name, and returns the exit code. The first argument is the
+/// name of the program.
 ///
-/// The process must belong to the command: its handlers of signals and of panics are set, and stay.
+/// The process must belong to the command: this installs handlers of signals and of panics, which
+/// stay.
 pub fn run(arguments: Vec<OsString>) -> u8 {
     exit_of(&arguments) as u8
 }

@@ -1,4 +1,4 @@
-//! The program `paritas`. All that it does is in the library beside it, which the Python package
+//! The program `paritas`. All its work is done by the library beside it, which the Python package
 //! calls as well.
 
 use std::process::ExitCode;

@@ -32,7 +32,7 @@ pub struct Output {
     stdout_is_taken: bool,
     /// The first failure to print anything.
     failure: Arc<Mutex<Option<Failure>>>,
-    /// The warnings so far: none is printed twice.
+    /// The warnings and next steps printed so far; each is printed once.
     warned: Arc<Mutex<HashSet<String>>>,
 }
 
@@ -66,7 +66,7 @@ impl Output {
         }
     }
 
-    /// Prints a name, and what stands before it, exactly and with `end` behind it; in JSON, `line`.
+    /// Prints a text that ends with a name, unescaped and followed by `end`; in JSON, `line`.
     #[cfg(feature = "volume")]
     pub fn name(&self, line: impl Into<Line>, end: char, text: impl FnOnce() -> String) {
         if self.json {
@@ -76,7 +76,7 @@ impl Output {
         }
     }
 
-    /// Prints a result that is of no interest to people.
+    /// Prints a result in JSON only, because it does not interest people.
     pub fn result_if_json(&self, line: impl Into<Line>) {
         if self.json {
             self.print(line, Self::line);
@@ -84,7 +84,7 @@ impl Output {
     }
 
     /// Prints what to do next, for people, unless it has been printed before. It goes to standard
-    /// error, so that what reads standard output gets results alone.
+    /// error, so that readers of standard output get results alone.
     #[cfg(feature = "volume")]
     pub fn next(&self, step: &str) {
         let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
@@ -113,7 +113,7 @@ impl Output {
         }
     }
 
-    /// Prints a line in JSON by `to`, which decides the stream.
+    /// Prints a line in JSON with `to`, which chooses the stream.
     fn print(&self, line: impl Into<Line>, to: fn(&Self, &str)) {
         match line.into().to_json() {
             Ok(text) => to(self, &text),
@@ -219,7 +219,7 @@ impl Progress {
         }
     }
 
-    /// Prints something while the bar is away.
+    /// Calls `print` while the bar is hidden.
     #[cfg(feature = "volume")]
     pub fn aside(&self, print: impl FnOnce()) {
         match &self.bar {
@@ -281,13 +281,13 @@ pub fn print_usage(error: clap::Error, arguments: &[OsString]) {
     };
 }
 
-/// Prints some lines to somebody who has asked for nothing, on standard error.
+/// Prints `words` on standard error, for a call without arguments.
 pub fn print_words(words: &str) {
     let _ = writeln!(io::stderr(), "{words}");
 }
 
-/// Turns an error of printing into a failure. A reader that has gone away (`paritas codes | head`)
-/// is no failure.
+/// Turns an error of printing into a failure, unless the reader has gone away, as in
+/// `paritas codes | head`.
 ///
 /// # Errors
 /// If printing failed for any other reason ([`Exit::Io`]).
@@ -306,8 +306,9 @@ fn printable(text: &str) -> String {
     text.split('\n').map(|line| shown(line).to_string()).collect::<Vec<_>>().join("\n")
 }
 
-/// Returns a name in one line, of which a person at a terminal sees every character: what has
-/// blanks at either end or characters that control a terminal is quoted as shells take it.
+/// Returns a name in one line whose characters are all visible on a terminal. A name that has
+/// blanks at either end or characters that control a terminal, or that begins like a quoted one, is
+/// quoted for shells.
 #[cfg(feature = "volume")]
 pub fn quoted(name: &str) -> String {
     let is_harmful = |text: &str| shown(text).to_string() != text;
@@ -334,7 +335,7 @@ pub fn mode_text(mode: u32) -> String {
     format!("{mode:04o}")
 }
 
-/// Returns a time as lines have it.
+/// Returns a time as an entry of a JSON line.
 pub fn time_entry(Timestamp { seconds, nanoseconds }: Timestamp) -> TimestampEntry {
     TimestampEntry { seconds, nanoseconds }
 }

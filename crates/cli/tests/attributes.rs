@@ -143,7 +143,7 @@ fn shards_have_the_mode_of_the_file_at_most() {
     assert_ne!(yard.decoded(&[]).1.0, SECONDS);
 }
 
-/// A disk that only root may read is not open to everybody once it is in shards.
+/// The shards of a disk that only root may read are not open to everybody.
 #[cfg(target_os = "linux")]
 #[test]
 fn shards_have_the_mode_of_a_device_at_most() {
@@ -151,7 +151,7 @@ fn shards_have_the_mode_of_a_device_at_most() {
 
     let yard = Yard::new(0o644);
     let device = yard.folder.path().join("device");
-    // The device of /dev/null: one that is empty.
+    // The device number of /dev/null, which reads as empty.
     let mode = Mode::from_raw_mode(0o600);
     let made = mknodat(CWD, &device, FileType::CharacterDevice, mode, makedev(1, 3));
     if made.is_err() || File::open(&device).is_err() {
@@ -187,13 +187,13 @@ fn mode_and_time_come_back() {
     let info = run(args!["info", yard.shards(), "--json"]).expect(exit::DONE).result();
     let modified = json!({"seconds": SECONDS, "nanoseconds": NANOSECONDS});
     assert_eq!((&info["mode"], &info["modified"]), (&json!("4751"), &modified));
-    // A file decoded into a pipe has neither.
+    // A pipe has neither mode nor time.
     let piped = run(args!["decode", yard.shards(), "--out", "-"]).expect(exit::DONE);
     assert_eq!(piped.stdout, [7; 3000]);
 }
 
-/// A repaired shard keeps mode and owner of the damaged file. A missing one gets those that all
-/// other shards have in common.
+/// A repaired shard keeps the mode and the owner of the damaged file. A missing shard gets the
+/// permissions that all other shards have in common, and the owner of the first of them.
 #[test]
 fn repaired_shards_are_like_what_they_replace_or_like_the_others() {
     let yard = Yard::encoded(0o644, "4+2");
@@ -211,7 +211,7 @@ fn repaired_shards_are_like_what_they_replace_or_like_the_others() {
     fs::remove_file(&missing).unwrap();
     masked("077", &args!["repair", yard.shards(), "--no-sync"]).expect(exit::DONE);
     assert_eq!((mode(&damaged), owner(&damaged)), (0o664, first));
-    // The damaged one is the first of the others.
+    // The owner is that of the first other shard, which is the damaged one.
     assert_eq!((mode(&missing), owner(&missing)), (0o600, first));
     fs::remove_file(&damaged).unwrap();
     let fewest = args!["repair", yard.shards(), "--no-sync", "--fewest-reads"];
@@ -236,8 +236,8 @@ fn promoted_shards_are_like_the_others() {
     assert_eq!(yard.decoded(&[]), (0o640, (SECONDS, NANOSECONDS)));
 }
 
-/// An export gives nobody access who had none to the file, and an import none who had none to the
-/// fragments.
+/// An export gives access only to those who could read the file, and an import only to those who
+/// could read the fragments.
 #[test]
 fn fragments_give_no_more_access() {
     let yard = Yard::encoded(0o640, "zfec:k=3,m=2");
@@ -277,7 +277,7 @@ fn shards_belong_to_whom_the_file_does() {
         return say("attributes: the program cannot be run as another user");
     }
     assert_eq!((owner(&yard.shard(0)), yard.mode_of_shards()), ((4321, 2345), 0o640));
-    // The file is not open to any other group.
+    // The shards then belong to another group, which gets no more than the rights of others.
     set_mode(&yard.file(), 0o664);
     encode_as(4321, 4321).expect(exit::DONE);
     assert_eq!((owner(&yard.shard(0)), yard.mode_of_shards()), ((4321, 4321), 0o644));

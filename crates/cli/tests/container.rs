@@ -1,5 +1,5 @@
-//! Commands in little memory, as in containers: what is not said follows the limits of the process
-//! and of its control group, which the system enforces by ending the process.
+//! Commands with little memory, as in containers. Without --memory, the program stays within the
+//! limits of its process and of its control group. The system ends a process that does not.
 
 #![cfg(target_os = "linux")]
 
@@ -16,7 +16,8 @@ const LIMIT: u64 = 200 << 20;
 /// Bytes of the file that is protected, and of its parity.
 const LENGTH: u64 = 260 << 20;
 
-/// A folder on a disk with one large file: files in memory would count as the command's.
+/// A folder on a disk with one large file. (Files on a memory disk would count as memory of the
+/// command.)
 fn yard() -> tempfile::TempDir {
     let yard = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     // Zeros take no room.
@@ -24,7 +25,7 @@ fn yard() -> tempfile::TempDir {
     yard
 }
 
-/// Runs the command after what a shell does first.
+/// Runs the program in a shell, after the shell command `first`.
 fn limited(first: &str, arguments: &[std::ffi::OsString]) -> Run {
     let mut command = Command::new("sh");
     command.args(["-c", &format!("{first}; exec \"$@\""), "sh", env!("CARGO_BIN_EXE_paritas")]);
@@ -32,12 +33,12 @@ fn limited(first: &str, arguments: &[std::ffi::OsString]) -> Run {
     finish(command)
 }
 
-/// A control group whose memory is limited. It goes when the last command has left it.
+/// A control group whose memory is limited. It is removed on drop.
 struct Group(PathBuf);
 
 impl Group {
-    /// Makes a group, if the machine lets it be made: that takes root, and control groups that can
-    /// be written to.
+    /// Makes a group. Returns `None` if the machine does not allow it: it takes root, and writable
+    /// control groups.
     fn new() -> Option<Self> {
         let own = fs::read_to_string("/proc/self/cgroup").ok()?;
         let first = own.lines().find_map(|line| line.split_once(":memory:"));
@@ -53,7 +54,7 @@ impl Group {
         fs::write(group.0.join(file), LIMIT.to_string()).ok().map(|()| group)
     }
 
-    /// What a shell does to be in the group.
+    /// Returns the shell command that enters the group.
     fn enter(&self) -> String {
         format!("echo $$ > {}/cgroup.procs", self.0.display())
     }
@@ -95,7 +96,7 @@ fn protection_fits_into_the_limit_of_a_process() {
     works_within(&format!("ulimit -v {}", LIMIT >> 10));
 }
 
-/// What a user asks for is done, with a warning if the system may end it.
+/// A --memory above what the system has is accepted, with a warning.
 #[test]
 fn more_memory_than_there_is_gives_a_warning() {
     let yard = tempfile::tempdir().unwrap();

@@ -19,7 +19,7 @@ struct Yard {
 }
 
 impl Yard {
-    /// Encodes into the first `used` of some disks.
+    /// Encodes into the first `used` of `disks` disks.
     fn new(code: &str, disks: usize, used: usize) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let disk = |at: usize| folder.path().join(format!("disk{at}"));
@@ -70,7 +70,7 @@ fn folders_are_reported() {
         let text = yard.command(command, &[]).expect(exit::DONE).text();
         assert!(text.contains("any 1 of 3 folders may be lost\n"), "{text}");
     }
-    // Two small folders may go together.
+    // The two folders with one shard each may be lost together.
     let yard = Yard::new("4+2", 3, 1);
     for (shard, disk) in [(1, 1), (2, 2)] {
         let name = format!("object.{shard}of6.paritas");
@@ -80,7 +80,7 @@ fn folders_are_reported() {
     let [one, two] = [1, 2].map(|at: usize| yard.disks[at].to_str().unwrap().to_owned());
     assert!(text.contains("no folder may be lost, except "), "{text}");
     assert!(text.contains(&format!("{one} with {two}")), "{text}");
-    // A single folder is the user's choice.
+    // A single folder is the user's choice, so nothing is said about it.
     let yard = Yard::new("4+2", 1, 1);
     let text = yard.command("verify", &[]).expect(exit::DONE).text();
     assert!(!text.contains("folder"), "{text}");
@@ -94,7 +94,7 @@ fn a_replaced_disk_is_filled_again() {
     let report = yard.json("repair", &[]);
     assert_eq!(snapshot(&yard.disks[3]), before);
     assert_eq!(report["folder_tolerance"], 2);
-    // Any two of seven disks hold fewer than any four shards.
+    // The code survives the loss of four shards, but only of two disks, and a warning says so.
     assert!(report["warnings"][0].as_str().unwrap().contains("any 2 of 7 folders"), "{report}");
     assert_eq!(yard.json("repair", &[])["warnings"], json!([]));
 }
@@ -189,7 +189,7 @@ fn what_was_in_the_way_is_kept_counted_and_removed() {
     assert_eq!(yard.counts(), [6]);
 }
 
-/// Encodes three bytes into the folder A or B below each of three disks.
+/// Encodes one object into the folders A of three disks, and another one into the folders B.
 fn tree() -> Yard {
     let folder = tempfile::tempdir().unwrap();
     let disks: Vec<PathBuf> = (0..3).map(|at| folder.path().join(format!("disk{at}"))).collect();
@@ -220,7 +220,7 @@ fn a_tree_on_a_replaced_disk_is_made_anew() {
     yard.command("repair", &["-r"]).expect(exit::DONE);
     assert_eq!(["A", "B"].map(|below| snapshot(&yard.disks[2].join(below))), whole);
 
-    // So it is where all other shards came to lie on two disks before.
+    // The same happens if a repair has put all shards on the other two disks before.
     fs::remove_dir_all(yard.disks[2].join("A")).unwrap();
     run(args!["repair", "-r", &yard.disks[0], &yard.disks[1]]).expect(exit::DONE);
     assert!(!yard.disks[2].join("A").exists());
@@ -239,7 +239,8 @@ fn a_disk_that_is_not_there_is_not_repaired_without() {
     run(args!["repair", &yard.disks[0], &yard.disks[2]]).expect(exit::DONE);
 }
 
-/// A process was killed when it had written a shard in another folder, and had not named it.
+/// A process was killed after it had written a shard in another folder, but before it gave the
+/// shard its name.
 #[test]
 fn a_copy_without_a_name_is_no_place_of_its_shard() {
     let yard = Yard::new("4+2", 3, 2);

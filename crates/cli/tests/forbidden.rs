@@ -1,8 +1,8 @@
-//! What the system forbids: a seccomp filter denies a system call to the thread of a test, and to
-//! the processes that it starts.
+//! System calls that the system forbids: a seccomp filter denies a call to the thread of a test,
+//! and to the processes that it starts.
 //!
 //! If memory must not be executable, tiled kernels are used and `doctor` says so. If a disk cannot
-//! be synced, decoding to it has failed.
+//! be synced, decoding to it fails.
 
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
@@ -30,7 +30,7 @@ fn forbid_executable_memory() {
     forbid(MPROTECT, vec![SeccompRule::new(vec![condition]).unwrap()], EACCES);
 }
 
-/// Denies a system call, if one of the rules holds or there are none.
+/// Denies a system call if one of `rules` matches, or always if there are no rules.
 fn forbid(call: i64, rules: Vec<SeccompRule>, error: u32) {
     let filter = SeccompFilter::new(
         [(call, rules)].into(),
@@ -75,7 +75,7 @@ fn tiled_kernels_serve() {
     run(&["verify", "tiled"]);
 }
 
-/// A file as a disk, until it is dropped.
+/// A block device over a file; it is detached on drop.
 struct Disk(PathBuf);
 
 impl Disk {
@@ -92,7 +92,7 @@ impl Drop for Disk {
     }
 }
 
-/// What is written to a disk may be refused when it is synced.
+/// A write to a disk may fail only when it is synced.
 #[test]
 fn disks_are_synced() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Verifying what is on the disk, not what the system has in memory.
+//! Verifying reads the bytes on the disk, not the system's copy in memory.
 #![cfg(target_os = "linux")]
 
 mod common;
@@ -13,7 +13,8 @@ use common::{Chance, exit, finish, run};
 /// Names of file systems that store files on a disk and count what they read from it.
 const ON_DISKS: [&str; 3] = ["btrfs", "ext2/ext3", "xfs"];
 
-/// Returns a command line and the number of bytes that it must read.
+/// Creates protected files and an object in shards. Returns the path of each, and the number of
+/// bytes that verifying it must read.
 fn sets(folder: &Path) -> [(OsString, u64); 2] {
     let (photos, shards) = (folder.join("photos"), folder.join("shards"));
     fs::create_dir(&photos).unwrap();
@@ -51,8 +52,8 @@ fn what_is_in_memory_is_read_from_the_disk_if_that_is_asked_for() {
     }
 }
 
-/// Checks what was read from the disk of a folder when `bytes` bytes were in memory, and when all
-/// of these were to be read from the disk.
+/// Checks how much was read from the disk of a folder: `cached` bytes when `bytes` bytes were in
+/// memory, and `read` bytes when all had to come from the disk.
 fn expect(folder: &Path, bytes: u64, cached: Option<u64>, read: Option<u64>) {
     let mut stat = Command::new("stat");
     stat.args(["-f", "-c", "%T"]).arg(folder);

@@ -151,7 +151,7 @@ fn refusals_name_what_was_wrong() {
     );
 }
 
-/// `bench` never says that threads shared work in a way in which they did not.
+/// `bench` reports how threads really shared the work.
 #[test]
 fn benches_tell_how_threads_shared_the_work() {
     let bench = |code: &str, split: &str, packet: &str| {
@@ -271,12 +271,12 @@ fn a_folder_that_may_not_be_written_exits_with_6() {
     fs::set_permissions(yard.shards(), mode(0o755)).unwrap();
 }
 
-/// Removes the right to read from everybody.
+/// Takes all permissions away.
 fn lock(path: &Path) {
     fs::set_permissions(path, Permissions::from_mode(0o000)).unwrap();
 }
 
-/// Gives the right to read back.
+/// Gives the permissions back.
 fn unlock(path: &Path) {
     fs::set_permissions(path, Permissions::from_mode(0o755)).unwrap();
 }
@@ -291,7 +291,7 @@ fn open_yard() -> Yard {
 
 #[test]
 fn a_shard_that_may_not_be_read_is_not_lost() {
-    // The number of locked shards and of deleted ones, and the expected exit code and status.
+    // The number of locked shards, the number of deleted shards, the expected exit code and status.
     for (locked, deleted, code, status) in [
         (1, 0, exit::IO, "unknown"),
         (2, 0, exit::IO, "unknown"),
@@ -299,10 +299,10 @@ fn a_shard_that_may_not_be_read_is_not_lost() {
         (6, 0, exit::IO, ""),
         // One shard is missing, whatever the locked file holds.
         (1, 1, exit::REPAIRABLE, "repairable"),
-        // The locked ones decide.
+        // Whether the object is lost depends on the locked shards.
         (1, 2, exit::IO, "unknown"),
         (2, 2, exit::IO, "unknown"),
-        // Any three shards are not enough.
+        // Three shards are not enough, whatever the locked files hold.
         (1, 3, exit::LOST, "lost"),
         (2, 3, exit::LOST, "lost"),
     ] {
@@ -341,7 +341,7 @@ fn a_folder_that_may_not_be_read_leaves_all_open() {
     lock(&other);
     let both = run_as_user(args!["verify", yard.shards(), &other]).expect(exit::IO);
     assert!(both.text().contains("object: intact") && both.stderr.contains("denied"), "{both}");
-    // In a tree it is a place of its own, of which nothing is known.
+    // In a tree, the locked folder is a place of its own, about which nothing is known.
     let tree = run_as_user(args!["verify", "-r", yard.folder.path()]).expect(exit::IO);
     assert!(
         tree.text().contains("shards/object: intact") && tree.stderr.contains("denied"),
@@ -432,7 +432,7 @@ fn a_changing_source_exits_with_6_and_leaves_nothing() {
     for (change, mention) in [(grow, " to "), (shrink, " to "), (write, "in place")] {
         let file = File::options().write(true).open(yard.path("object")).unwrap();
         file.set_len(LENGTH).unwrap();
-        // Old enough for its time to differ by the first change.
+        // The time is old, so the first change makes it differ.
         file.set_modified(std::time::UNIX_EPOCH).unwrap();
         for quiet in [&["--no-sync"][..], &["--no-sync", "--quiet"]] {
             let done = AtomicBool::new(false);
@@ -462,7 +462,7 @@ fn a_changing_source_exits_with_6_and_leaves_nothing() {
     assert!(!status.stderr.contains("should have"), "{status}");
 }
 
-/// Input that is closed is not taken for an empty object. Input from /dev/null is one.
+/// Closed input is not taken for an empty object. Input from /dev/null is.
 #[test]
 fn a_closed_input_is_refused() {
     let yard = Yard::new(0);
@@ -533,7 +533,7 @@ fn a_full_disk_exits_with_6_and_leaves_what_was_there() {
     check_full_disk(disk.path(), |arguments| run(arguments));
 }
 
-/// The same with a limit on the size of files, which needs no rights.
+/// The same with a limit on the size of files, which does not need root.
 #[test]
 fn a_file_size_limit_exits_with_6_and_leaves_what_was_there() {
     let disk = tempfile::tempdir().unwrap();
@@ -572,7 +572,7 @@ fn existing_shards_are_refused_unless_forced() {
     assert_eq!(run(decode).expect(exit::DONE).stdout, yard.content);
 }
 
-/// Shards that were renamed stay, and are an object beside the one that replaces the others.
+/// Renamed shards stay, as an object beside the new one.
 #[test]
 fn renamed_shards_are_not_replaced() {
     let yard = Yard::encoded(1000);
@@ -634,7 +634,7 @@ fn an_existing_output_is_refused_unless_forced() {
     assert_eq!(fs::read(&out).unwrap(), yard.content);
     assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
 
-    // The files that hold the object are no place for it.
+    // An object cannot be decoded to one of its own shard files.
     let (shard, before) = (yard.shards().join("object.0of6.paritas"), snapshot(&yard.shards()));
     symlink(&shard, yard.path("to a shard")).unwrap();
     for to in [&shard, &yard.path("to a shard")] {

@@ -1,5 +1,5 @@
-//! kill -9 at any moment: everything from before is intact, leftovers mislead nobody, and running
-//! the command again completes its work.
+//! kill -9 at any moment: old objects stay intact, leftover files do not look like damaged objects,
+//! and running the command again completes its work.
 //!
 //! Most kills are at seeded moments, spread over the time of a whole run. Files get their names at
 //! the very end, within microseconds that such kills hardly ever hit. So other kills wait for that
@@ -25,25 +25,25 @@ use common::{Chance, Run, exit, is_leftover, names, paritas, run, say, snapshot}
 
 const SEED: u64 = 0x6b69_6c6c;
 const LENGTH: usize = 40_000_000;
-/// Number of attempts to hit the moment when names change, in each of those tests.
+/// Number of attempts, in each `…_while_names_are_given` test, to kill the run while names change.
 const COMMIT_KILLS: usize = 8;
-/// A code of which any two shards may be lost.
+/// An LT code that survives the loss of any two shards.
 const LT: &str = "lt:k=100,n=200,nodes=8";
-/// A code of many shards, so that naming them takes a while.
+/// A code with many shards, so that naming them takes a while.
 const WIDE: &str = "cauchy:k=40,m=20";
 const TOLERANCE: usize = 20;
 const WIDE_LENGTH: usize = 300_000;
 
-/// Returns the number of kills that must land while the program runs, in each of the tests at
+/// Returns the number of kills that must land while the program runs, in each test that kills at
 /// random moments.
 fn kills() -> usize {
     if std::env::var_os("PARITAS_SOAK").is_some() { 100 } else { 6 }
 }
 
-/// A lock, because the measured durations mean nothing if tests compete.
+/// Runs the tests one by one, because competing tests would distort the measured durations.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-/// A file, a folder for its shards, and seeded chance.
+/// A file, a folder for its shards, and seeded random numbers.
 struct Scene {
     yard: TempDir,
     code: &'static str,
@@ -126,8 +126,7 @@ impl Scene {
         )
     }
 
-    /// Checks that there is exactly one object, that it is whole and has this content, and that
-    /// there are no other files.
+    /// Checks that there is exactly one object, and that it is whole and has this content.
     fn check_complete(&self, content: &[u8]) {
         let objects = self.objects();
         assert_eq!(objects.len(), 1, "{}", self.summary(&objects));
@@ -135,8 +134,8 @@ impl Scene {
         assert!(self.decode(&objects[0]).expect(exit::DONE).stdout == content, "WRONG BYTES");
     }
 
-    /// Checks that a killed encode into an empty folder left all or nothing, and completes when run
-    /// again.
+    /// Checks that a killed encode into an empty folder left a whole object or none, and completes
+    /// when run again.
     fn check_fresh_encode(&self) {
         let objects = self.objects();
         assert!(
@@ -167,7 +166,7 @@ impl Scene {
             assert!(!wrong, "WRONG BYTES");
             run.code == exit::DONE
         };
-        // Every shard is checked.
+        // Counted, so that every result is checked.
         let right = decoded.iter().filter(|run| right(run)).count();
         assert!(right > 0, "neither can be decoded: {}", self.summary(&objects));
         run(self.encode(&["--force"])).expect(exit::DONE);
@@ -201,7 +200,8 @@ impl Scene {
         assert!(before.iter().all(|(name, bytes)| repaired.get(name) == Some(bytes)));
     }
 
-    /// Damages as many shards as the code tolerates: deletes some, flips a byte in the others.
+    /// Damages `count` shards: deletes every second one, and changes a byte in the others. Returns
+    /// their paths.
     fn harm(&mut self, files: &BTreeMap<OsString, Vec<u8>>, count: usize) -> Vec<PathBuf> {
         let all: Vec<(&OsString, &Vec<u8>)> = files.iter().collect();
         let chosen = self.chance.choose(count, all.len());
@@ -224,15 +224,15 @@ impl Scene {
         args!["promote", self.shards(), "--no-sync"].to_vec()
     }
 
-    /// The files of an encoded object, and its files once it has been promoted.
+    /// Returns the files of an encoded object before and after its promotion.
     fn promoted(&self) -> [BTreeMap<OsString, Vec<u8>>; 2] {
         let first = self.encoded();
         run(self.promote()).expect(exit::DONE);
         [first, snapshot(&self.shards())]
     }
 
-    /// Checks that a killed promotion changed nothing, left the object as safe as it was, and
-    /// completes when run again.
+    /// Checks that a killed promotion changed no existing file, left the object as safe as before,
+    /// and completes when run again.
     fn check_promote(&mut self, [first, whole]: &[BTreeMap<OsString, Vec<u8>>; 2], losses: usize) {
         let left = snapshot(&self.shards());
         assert!(first.iter().all(|(name, bytes)| left.get(name) == Some(bytes)));
@@ -314,7 +314,8 @@ fn kill_at_random(
     (landed, tried)
 }
 
-/// Kills runs a seeded moment after `has_begun` sees a folder in which names have begun to change.
+/// Kills runs at a seeded moment after `has_begun` has seen that names in the folder change.
+/// Returns how many kills landed.
 fn kill_at_commit(
     scene: &mut Scene,
     arguments: &[OsString],
@@ -413,7 +414,7 @@ fn kill_repairs(scene: &mut Scene) -> (usize, usize) {
     )
 }
 
-/// The same for an LT code, whose shards are rebuilt from blocks of all others.
+/// Kills encode and repair with an LT code, whose shards are rebuilt from blocks of all others.
 #[test]
 fn lt_encode_and_repair() {
     let _alone = alone();
@@ -491,7 +492,7 @@ fn repair_while_names_are_given() {
     report("repair at its commit", (landed, COMMIT_KILLS));
 }
 
-/// A code that is small, so that many kills take little time, but has a part for every shard.
+/// A small code with two stages, so that many kills take little time.
 const STAGED: &str = "bbdpg:k=4,m=2,m2=3,interleave=all";
 const STAGED_LENGTH: usize = 6_000_000;
 /// A code with a second part for each of 16 shards.

@@ -74,7 +74,7 @@ impl Yard {
         self.folder.path().join("shards")
     }
 
-    /// Puts the folder into a state.
+    /// Puts the folder into the state with this index in [`STATES`].
     fn enter(&self, state: usize) {
         fs::remove_dir_all(self.shards()).unwrap();
         fs::create_dir(self.shards()).unwrap();
@@ -225,8 +225,8 @@ fn nothing_is_removed_that_may_be_needed() {
     assert_eq!(snapshot(&yard.shards()), yard.new);
 }
 
-/// Objects of one name in different folders have nothing to do with each other: what was left in
-/// one folder is not needless because the object in another is whole.
+/// Objects of one name in different folders are independent: leftovers in one folder may be needed
+/// even if the object in another folder is whole.
 #[test]
 fn an_object_elsewhere_replaces_nothing() {
     let yard = Yard::new();
@@ -245,7 +245,7 @@ fn an_object_elsewhere_replaces_nothing() {
     let before = snapshot(&shards);
     clean().expect(exit::LOST);
     assert_eq!(snapshot(&shards), before);
-    // The new object alone, which gets its names.
+    // Only the new object is left, and its shards get their names.
     lose(3);
     run(args!["verify", &elsewhere, &shards]).expect(exit::DONE);
     clean().expect(exit::DONE);
@@ -258,7 +258,7 @@ fn an_object_elsewhere_replaces_nothing() {
     assert_eq!(names(&shards).iter().filter(is_old).count(), 6);
 }
 
-/// With --object, only what was left of that object is removed.
+/// With --object, only the leftovers of that object are removed.
 #[test]
 fn files_of_other_objects_stay() {
     let yard = Yard::new();
@@ -273,7 +273,7 @@ fn files_of_other_objects_stay() {
     assert!(!other.exists());
 }
 
-/// A kill within a first encoding, before any shard has its name or after some have.
+/// A first encoding was killed before any shard had its name, or after some had.
 #[test]
 fn repair_gives_names_to_a_whole_set() {
     let yard = Yard::new();
@@ -303,7 +303,7 @@ fn counted(shards: usize) -> String {
     if shards == 1 { "1 shard".to_owned() } else { format!("{shards} shards") }
 }
 
-/// Folders with nothing else, and with files of other programs.
+/// Temporary files without an object, beside files of other programs.
 #[test]
 fn temporary_files_alone() {
     let yard = Yard::new();
@@ -318,7 +318,7 @@ fn temporary_files_alone() {
     yard.run("repair", &["--clean"]).expect(exit::DONE);
     assert_eq!(names(&yard.shards()), others);
     yard.run("repair", &["--clean"]).expect(exit::NOT_RECOGNISED);
-    // The folder is printed as a shell reads it.
+    // The folder is printed with quotes for a shell.
     let quoted = yard.folder.path().join("it's here");
     fs::create_dir(&quoted).unwrap();
     fs::write(quoted.join(".object.0of6.paritas.0123abcd.tmp"), "half").unwrap();

@@ -1,5 +1,5 @@
-//! What researchers ask of a code: the packet of rule (3.1), the worst loss, and other losses and
-//! codes beside each other.
+//! What researchers ask about a code: the packet of rule (3.1), the worst loss, the speed of chosen
+//! losses, and a comparison with another code.
 
 mod common;
 
@@ -14,8 +14,8 @@ fn schedule(arguments: &[&str]) -> Value {
     run([&["schedule"], arguments, &["--json"]].concat()).expect(exit::DONE).result()
 }
 
-/// The packets of a stripe are those that are read, the results and the temporaries, and a packet
-/// of the rule is the largest multiple of 64 bytes with which they fit into a cache.
+/// A stripe needs the packets that are read, the results and the temporaries. The rule takes the
+/// largest packet, a multiple of 64 bytes, with which they fit into a cache.
 #[test]
 fn the_rule_fills_a_cache_with_a_stripe() {
     for (arguments, cells) in [(&["6+3"][..], 9 * 4), (&["rdp:k=6"], 8 * 6)] {
@@ -34,8 +34,8 @@ fn the_rule_fills_a_cache_with_a_stripe() {
     }
 }
 
-/// `encode --packet rule` stores the packet that `schedule` prints for the first-level cache, and
-/// any reader finds it there.
+/// `encode --packet rule` uses and stores the packet size that `schedule` prints for the
+/// first-level cache.
 #[test]
 fn the_packet_of_the_rule_is_stored() {
     let folder = tempfile::tempdir().unwrap();

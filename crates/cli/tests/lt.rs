@@ -63,8 +63,8 @@ fn pipes_come_back() {
     }
 }
 
-/// Reading little gives the same result as reading everything, even if the remaining blocks may not
-/// be enough.
+/// Repair with --fewest-reads gives the same result as plain repair, even if the remaining blocks
+/// may be too few.
 #[test]
 fn fewest_reads_give_what_plain_repair_gives() {
     let mut ends = [0; 2];
@@ -121,7 +121,7 @@ fn info_and_codes_say_how_many_blocks_it_takes() {
     assert!(text.contains("the 42 blocks at hand are not enough"), "{text}");
 }
 
-/// Intact, repairable, lost: with the numbers of blocks.
+/// `verify` reports the numbers of blocks of intact, repairable and lost objects.
 #[test]
 fn verify_counts_blocks() {
     let scene = Scene::new(CODE, 300_000);
@@ -171,7 +171,7 @@ fn schedules_of_graphs() {
     run(args!["schedule", CODE, "--erase", "0,1,2,3,4,5"]).expect(exit::LOST);
 }
 
-/// `bench` measures what was asked for, with every kernel and at every distance of blocks.
+/// `bench` measures the operation, reception, alignment and kernel that were asked for.
 #[test]
 fn bench_encodes_and_decodes() {
     let bench = |more: &[&str]| {
@@ -200,7 +200,7 @@ fn bench_encodes_and_decodes() {
     let enough = bench(&["--op", "decode", "--align", "page", "--threads", "2"]);
     assert!((67..=112).contains(&enough["blocks"].as_u64().unwrap()), "{enough}");
     assert_eq!(bench(&["--kernel", "scalar", "--op", "decode"])["kernel"], "scalar");
-    // A compiled kernel selects the tiled one on the same registers.
+    // LT codes are not compiled: the tiled kernel on the same registers runs instead.
     assert!(!bench(&["--kernel", "auto"])["kernel"].as_str().unwrap().starts_with("jit"));
     let text = run(["bench", "--code", CODE, "--op", "decode", "--set", "65536", "--reps", "1"]);
     let text = text.expect(exit::DONE).text();

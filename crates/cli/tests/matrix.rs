@@ -1,5 +1,6 @@
-//! `matrix:FILE` from end to end: a code from a bit matrix of one's own is described, scheduled and
-//! measured; what was encoded with it is decoded, verified and repaired when the file is gone.
+//! `matrix:FILE` from end to end: a code from the user's own bit matrix is described, scheduled and
+//! measured. Objects that were encoded with it are decoded, verified and repaired after the file is
+//! gone.
 
 mod common;
 
@@ -12,7 +13,7 @@ use tempfile::TempDir;
 /// Two groups of two nodes with their sums, and the sum of all: not MDS.
 const LOCAL: &str = "# Two groups.\nk = 4\nm = 3\nw = 1\n\n1100  # the first\n0011\n1111\n";
 
-/// X-Code with n = 3: the two data packets of the other nodes, in either order.
+/// X-Code with n = 3: the parity of a node is the two data packets of the other nodes.
 const VERTICAL: &str = "k=1\nm=2\nw=3\nplacement=vertical\n001\n010\n100\n001\n010\n100\n";
 
 struct Yard(TempDir);
@@ -42,9 +43,9 @@ fn a_matrix_is_described_with_the_losses_that_it_survives() {
     assert_eq!((&code["tolerance"], &code["ones"]), (&1.into(), &8.into()));
     assert_eq!(code["matrix"], serde_json::json!(["1100", "0011", "1111"]));
     let counted = |lost: u64, sets: u64, survived: u64| serde_json::json!({"lost": lost, "sets": sets, "tried": sets, "survived": survived});
-    // Three groups, d0 d1 p0, d2 d3 p1 and p0 p1 p2, each of which repairs one loss. Fatal are both
-    // data nodes of a group (two pairs, and ten sets of three with them), and one with its own
-    // parity and p2 (four sets of three).
+    // Three groups, d0 d1 p0, d2 d3 p1 and p0 p1 p2, each of which repairs one loss. Two kinds of
+    // losses are fatal: both data nodes of a group (two pairs, and ten sets of three with such a
+    // pair), and a data node with its own parity and p2 (four sets of three).
     let losses = [counted(1, 7, 7), counted(2, 21, 21 - 2), counted(3, 35, 35 - 10 - 4)];
     assert_eq!(code["losses"].as_array().unwrap()[..], losses);
     let text = run(["codes", &yard.code()]).expect(exit::DONE).text();

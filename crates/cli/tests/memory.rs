@@ -99,8 +99,8 @@ fn peak_of_tree(tree: &Path, files: u64, objects: usize) -> u64 {
     peak()
 }
 
-/// Nothing is kept of an object that is done. For a waiting folder its path is kept, and for a
-/// waiting object in the same folder what its shards state.
+/// A finished object takes no memory. A waiting folder takes its path, and a waiting object in the
+/// same folder takes what its shards state.
 fn many_objects() {
     const MANY: usize = 300;
     let yard = tempfile::tempdir().unwrap();

@@ -118,7 +118,7 @@ fn what_is_added_and_read_is_told() {
         assert_eq!((&report["tolerance"], &report["damaged_segments"]), (&json!(4), &json!(0)));
         assert_eq!(report["missing"], json!([]));
 
-        // 16 of 24 symbols of each group: theorem 1.
+        // Theorem 1: the second stage reads 16 of the 24 symbols of each group.
         let group =
             info["segment_bytes"].as_u64().unwrap() / info["stripes_per_block"].as_u64().unwrap();
         let groups = (LENGTH as u64).div_ceil(group);
@@ -206,7 +206,7 @@ fn exit_codes() {
     let both = args!["promote", yard.shards(), staged.shards(), "--no-sync"];
     run(both).expect(exit::ARGUMENTS);
     assert_eq!(staged.json("verify", exit::DONE)["stage"], 2);
-    // A file that cannot be created.
+    // A file where the target folder should be.
     let file_in_the_way = staged.folder.path().join("object");
     run(args!["promote", staged.shards(), "--to", file_in_the_way]).expect(exit::ARGUMENTS);
 }

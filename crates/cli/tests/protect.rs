@@ -1,5 +1,5 @@
-//! Protection by the command: what people type, what they read, exit codes, and JSON. What
-//! may not be read or written is in `permissions`.
+//! Protection by the command: what people type, what they read, exit codes, and JSON. Files that
+//! may not be read or written are in `permissions`.
 
 mod common;
 #[path = "protect/excludes.rs"]
@@ -173,7 +173,7 @@ fn beyond_repair() {
     let [lost, at_hand, needed] = ["lost", "at_hand", "needed"].map(|name| layer[name].as_u64());
     assert!(needed.unwrap() > 0);
     assert_eq!(lost.unwrap() - at_hand.unwrap(), needed.unwrap());
-    // What needs no parity is saved, as an empty file.
+    // A file that needs no parity is still restored, such as an empty one.
     fs::remove_file(yard.photo("deep/empty")).unwrap();
     let repair = json(args!["repair", yard.root()], exit::LOST);
     assert_eq!((&repair["status"], &repair["needed"]), (&json!("lost"), &layer["needed"]));
@@ -247,7 +247,7 @@ fn what_is_refused() {
     for option in ["--move-back", "--restore-changed", "--memory=1GiB"] {
         fails(&args!["repair", &shards, option], bad, option.split('=').next().unwrap());
     }
-    // What is not mounted is not what was removed.
+    // Files on a disk that is not mounted do not count as removed.
     let moved = yard.path("moved");
     fs::create_dir(&moved).unwrap();
     fs::rename(yard.photo(".paritas"), moved.join(".paritas")).unwrap();
@@ -282,7 +282,7 @@ fn parity_elsewhere_and_several_roots() {
     assert_eq!(protect["root"], yard.folder.path().canonicalize().unwrap().to_str().unwrap());
     assert!(!yard.photo(".paritas").exists() && !yard.path(".paritas").exists());
     assert_eq!((names(&disks[0]).len(), names(&disks[1]).len()), (2, 2));
-    // One disk knows of the other, and of the root.
+    // The parity on one disk names the other disk and the root.
     run(args!["verify", &disks[0]]).expect(exit::DONE);
     // The root has moved, and so has the parity. Half of the parity is enough for everything.
     let (new, parity) = (yard.path("new"), yard.path("parity"));
@@ -324,7 +324,7 @@ fn one_file_and_several_protections() {
     run(args!["verify", yard.root()]).expect(exit::DONE);
 }
 
-/// Shards in a protected tree are only looked at if all folders are, and the worst exit wins.
+/// Shards in a protected tree are examined only with --recursive. The worst exit code wins.
 #[test]
 fn shards_in_a_protected_tree() {
     let yard = Yard::new();
@@ -336,14 +336,15 @@ fn shards_in_a_protected_tree() {
     let all = run(args!["verify", yard.root(), "--recursive", "--json"]).expect(exit::LOST);
     let kinds: Vec<Value> = all.results().iter().map(|line| line["status"].clone()).collect();
     assert_eq!(kinds, [json!("intact"), json!("lost"), Value::Null]);
-    // A protection is found below, too, and options are for what they are for.
+    // A protection is found in a folder below, too. --deep is for shards, and --quick for protected
+    // files.
     let below = args!["verify", yard.folder.path(), "-r", "--deep", "--quick", "--json"];
     assert_eq!(run(below).expect(exit::LOST).results().len(), 3);
     run(args!["info", yard.root(), &shards]).expect(exit::DONE);
 }
 
-/// What somebody has written anew may be more than the parity stands for. That is no loss, but what
-/// was protected is gone.
+/// Users may have changed more than the parity can restore. This is no loss, but the protected
+/// versions are gone.
 #[test]
 fn what_was_protected_of_changed_files_may_be_beyond_repair() {
     let yard = Yard::protected(&["--redundancy", "10%"]);
@@ -352,7 +353,7 @@ fn what_was_protected_of_changed_files_may_be_beyond_repair() {
     for path in [yard.root(), part.clone()] {
         let verify = run(args!["verify", path]).expect(exit::REPAIRABLE).text();
         assert!(verify.contains(": changed, ") && verify.contains("use up parity"), "{verify}");
-        assert!(verify.contains("what was protected instead is beyond repair"), "{verify}");
+        assert!(verify.contains("their protected content is beyond repair"), "{verify}");
         assert!(!verify.contains("restore"), "{verify}");
     }
     let repair = run(args!["repair", yard.root()]).expect(exit::REPAIRABLE).text();
@@ -397,7 +398,7 @@ fn changes_and_updates() {
         (&json!(5), &json!(1), &json!(1), &json!(0))
     );
     let verify = run(args!["verify", yard.root()]).expect(exit::DONE).text();
-    // One number for the whole: what the layer with the least parity stands.
+    // One number for the whole protection: that of the layer with the least parity.
     let room = "may be lost, about 512 B, wherever they are";
     assert!(verify.contains("; any 1 more of ") && verify.contains(room), "{verify}");
     assert!(!verify.contains("layer"), "{verify}");
@@ -428,8 +429,8 @@ fn changed_and_moved_files_go_back_if_asked() {
     assert!(snapshot(&yard.root()) == before);
 }
 
-/// A link in place of one root's parity is named, also when a file is asked for, and the other root
-/// is verified.
+/// A link in place of one root's parity is reported, even if only a file is to be verified, and the
+/// other root is still verified.
 #[test]
 fn a_link_in_place_of_parity_hides_no_other_protection() {
     let (whole, linked) = (Yard::protected(&[]), Yard::protected(&[]));
@@ -458,7 +459,7 @@ fn quick_reads_no_file() {
     run(&quick).expect(exit::REPAIRABLE);
 }
 
-/// A report has a screen's length unless more is asked for; JSON has everything.
+/// A report fits on a screen unless --verbose is given; JSON has everything.
 #[test]
 fn long_reports_are_cut() {
     let yard = Yard::new();
@@ -573,7 +574,8 @@ fn the_script_for_cron_works() {
     assert!(!yard.photo("a.jpg").exists() && yard.parity().is_empty(), "{lost}");
 }
 
-/// Runs the program where files have at most 8 KiB. The signal that says so must not end it.
+/// Runs the program with a limit of 8 KiB on the size of files. The signal at the limit must not
+/// end it.
 fn run_without_room(arguments: &[OsString]) -> Run {
     let mut command = Command::new("sh");
     command.args(["-c", "ulimit -f 16; exec \"$@\"", "sh"]);
@@ -581,7 +583,7 @@ fn run_without_room(arguments: &[OsString]) -> Run {
     finish(command)
 }
 
-/// What cannot be written is said, nothing of it is left, and what was there stays.
+/// A failed write is reported and leaves nothing, and existing files stay.
 #[test]
 fn no_room() {
     let yard = Yard::protected(&[]);
@@ -601,12 +603,12 @@ fn no_room() {
     assert!(snapshot(&yard.root()) == whole);
 }
 
-/// A signal leaves nothing under a final name, and the command can be run again. (Not that of
-/// Ctrl-C: whoever runs tests in the background of a shell has it ignored.)
+/// A signal leaves nothing under a final name, and the command can be run again. (Not the signal of
+/// Ctrl-C: it is ignored if a shell runs the tests in the background.)
 #[test]
 fn a_signal_leaves_nothing() {
     let yard = Yard::new();
-    // Four GiB of zeros take no room, and seconds to read.
+    // Four GiB of zeros take no room, but seconds to read.
     File::create(yard.photo("large")).unwrap().set_len(4 << 30).unwrap();
     for delay in [30, 120] {
         let arguments = args!["protect", yard.root(), "--memory", "1MiB", "--no-sync"];
@@ -623,7 +625,7 @@ fn a_signal_leaves_nothing() {
     }
 }
 
-/// What is read more than once is said beforehand.
+/// If files must be read more than once, the command says so beforehand.
 #[test]
 fn passes_are_announced() {
     let yard = Yard::new();
@@ -635,8 +637,8 @@ fn passes_are_announced() {
     run(args!["verify", yard.root()]).expect(exit::DONE);
 }
 
-/// Of two disks with parity one is lost: it is missed while it is gone, and filled when a new one
-/// stands in its place, which is not taken for what is protected.
+/// One of two disks with parity is lost. It is reported while it is gone, and a new disk in its
+/// place is filled. The new disk is not taken for the protected root.
 #[test]
 fn a_disk_with_parity_is_replaced() {
     let yard = Yard::new();
@@ -664,7 +666,7 @@ fn a_disk_with_parity_is_replaced() {
     run(args!["verify", &one, &other]).expect(exit::DONE);
 }
 
-/// A protection that cannot be used is not passed over because another one beside it can.
+/// A protection that cannot be used is reported, even if another one beside it can be used.
 #[test]
 fn what_cannot_be_used_is_said() {
     let yard = Yard::protected(&["--name", "one"]);
@@ -687,7 +689,7 @@ fn what_cannot_be_used_is_said() {
     run(args!["verify", one]).expect(exit::DONE);
 }
 
-/// A copy of a root is reported beside it, also if only one of them is damaged.
+/// A root and its copy are both reported, even if only one of them is damaged.
 #[test]
 fn copies_are_reported_one_by_one() {
     let yard = Yard::protected(&[]);
@@ -702,7 +704,7 @@ fn copies_are_reported_one_by_one() {
     }
     let update = run(args!["protect", "--update", yard.root(), &copy]).expect(exit::DONE);
     assert!(update.text().contains("nothing has changed"), "{update}");
-    // The other copy does not stand for one of which nothing is known.
+    // That the copy is intact does not hide that nothing is known about the root.
     for path in yard.parity() {
         File::options().write(true).open(path).unwrap().set_len(400).unwrap();
     }
@@ -710,7 +712,7 @@ fn copies_are_reported_one_by_one() {
     assert!(verify.stderr.contains("no parity file has enough"), "{verify}");
 }
 
-/// A root that is given with the parity of several roots belongs to its own protection.
+/// If a root is given with the parity of several roots, its own protection is used.
 #[test]
 fn parity_of_several_roots_in_one_folder() {
     let yard = Yard::new();
@@ -728,7 +730,7 @@ fn parity_of_several_roots_in_one_folder() {
     assert!(snapshot(&one) == before);
     let both = run(args!["verify", &parity]).expect(exit::DONE);
     assert_eq!(both.text().matches(": intact").count(), 2, "{both}");
-    // If no protection states the root, and both could be meant, it must be said which one is.
+    // If no protection names the root and both could be meant, the user must choose one.
     let copied = Command::new("cp").arg("-a").args([&two, &moved]).status();
     assert!(copied.unwrap().success());
     let verify = run(args!["verify", &moved, &parity]).expect(exit::ARGUMENTS);
@@ -739,7 +741,7 @@ fn parity_of_several_roots_in_one_folder() {
     assert!(verify.text().contains("/moved (two): intact"), "{verify}");
 }
 
-/// Messages name what is meant, and count it.
+/// Messages name the path that they are about, and their figures are right.
 #[test]
 fn messages_name_what_is_meant() {
     let yard = Yard::new();
@@ -749,7 +751,7 @@ fn messages_name_what_is_meant() {
     let update = run(args!["protect", "--update", yard.photo("deep")]).expect(exit::ARGUMENTS);
     assert!(update.stderr.contains("deep is protected as part of "), "{update}");
     assert!(!update.stderr.contains("not protected yet"), "{update}");
-    // Files that are gone on purpose are no loss.
+    // Files that were removed on purpose are not lost.
     fs::remove_file(yard.photo("b.jpg")).unwrap();
     run(args!["protect", "--update", yard.root()]).expect(exit::DONE);
     let verify = run(args!["verify", yard.root()]).expect(exit::DONE);
@@ -767,8 +769,7 @@ fn messages_name_what_is_meant() {
     assert!(repair.stderr.contains("photos does not exist") && !yard.root().exists(), "{repair}");
 }
 
-/// Old parity that a killed command has left and that cannot be removed does not keep files from
-/// being repaired.
+/// Files are repaired even if old parity that a killed command left cannot be removed.
 #[test]
 fn leftovers_that_cannot_be_removed() {
     let yard = Yard::protected(&[]);
@@ -789,8 +790,8 @@ fn leftovers_that_cannot_be_removed() {
     assert!(!left.exists());
 }
 
-/// All files of a folder may be named, as a shell does for `*`: they have one protection. So may
-/// one root of many that have their parity in one folder.
+/// All files of a folder may be named, as a shell does for `*`: they have one protection. If one of
+/// them also has a protection of its own, both are verified.
 #[test]
 fn many_paths_of_one_protection() {
     let yard = Yard::protected(&[]);
@@ -803,7 +804,7 @@ fn many_paths_of_one_protection() {
     assert_eq!(verify.text().matches(": intact").count(), 2, "{verify}");
 }
 
-/// Returns the program, run by a user who may have one thread and no more.
+/// Returns the program, run by a user who may have only one thread.
 fn with_one_thread(arguments: &[OsString]) -> Command {
     let mut command = Command::new("prlimit");
     // The limit counts all processes of a user, so each run of the tests has a user of its own.
@@ -813,7 +814,7 @@ fn with_one_thread(arguments: &[OsString]) -> Command {
     command
 }
 
-/// If the system has no more threads, one does all the work.
+/// If the system allows no more threads, one thread does all the work.
 #[test]
 fn no_more_threads() {
     let starts = with_one_thread(&args!["--version"]).output();

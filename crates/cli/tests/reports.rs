@@ -1,5 +1,5 @@
-//! The JSON reports of every command: each field on which scripts rely is there, and its value is
-//! true. The file is long because every command has its reports here, with one set of checks.
+//! The JSON reports of every command: each field on which scripts rely is present and has the right
+//! value. The file is long because every command has its reports here, with one set of checks.
 
 mod common;
 
@@ -15,8 +15,8 @@ use tempfile::TempDir;
 
 use common::{Chance, Run, exit, names, paritas, run, schema};
 
-/// Checks that a report has a type, and the fields on which scripts rely. That it is as the schema
-/// says is checked of every line.
+/// Checks the type of a report, and that it has the fields on which scripts rely. (`run` compares
+/// every line with the schema.)
 fn check_report(kind: &str, report: &Value, promised: &[&str]) {
     assert_eq!(report["type"], kind, "{report}");
     for field in promised {
@@ -24,7 +24,7 @@ fn check_report(kind: &str, report: &Value, promised: &[&str]) {
     }
 }
 
-/// `paritas schema` prints every field of every type, with what it means.
+/// `paritas schema` prints every field of every type, with its description.
 #[test]
 fn the_schema_of_each_command_is_printed() {
     let schema = schema::text();
@@ -36,7 +36,7 @@ fn the_schema_of_each_command_is_printed() {
     for command in commands.split(", ") {
         let words: Vec<&str> = ["schema"].into_iter().chain(command.split(' ')).collect();
         let text = run(&words).expect(exit::DONE).text();
-        // A schema is no report, which `run` would check.
+        // A schema is not a report, and `run` would check it as one.
         let part = paritas(words.iter().chain(&["--json"])).output().unwrap().stdout;
         let part: Value = serde_json::from_slice(&part).unwrap();
         for one in part["oneOf"].as_array().unwrap() {
@@ -55,7 +55,7 @@ fn the_schema_of_each_command_is_printed() {
             printed.insert(kind);
         }
     }
-    // A build without volumes has none of their commands.
+    // A build without volumes lacks their commands.
     let is_there = |name: &&str| cfg!(feature = "volume") || !name.starts_with("volume-");
     assert_eq!(printed, schema::types(schema).filter(is_there).map(str::to_owned).collect());
 }
@@ -87,7 +87,8 @@ fn the_schema_describes_every_field() {
     assert_eq!(any, schema::types(schema::text()).collect());
 }
 
-/// Tests the check itself: a line of any type is refused if it has a field too many, or too few.
+/// Tests the check itself: it refuses a line with an additional field, without a required field, or
+/// with a field of another type.
 #[test]
 fn the_schema_refuses_what_it_does_not_describe() {
     let (_folder, shards, encoded) = encoded(b"bytes", "4+2", &[]);
@@ -111,7 +112,7 @@ fn the_schema_refuses_what_it_does_not_describe() {
     assert!(schema::flaw(&serde_json::json!({"type": "nothing"})).is_some());
 }
 
-/// An object in a folder of shards.
+/// Encodes an object. Returns the folder of the test, the folder of the shards, and the report.
 fn encoded(content: &[u8], code: &str, more: &[&str]) -> (TempDir, PathBuf, Value) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("object");
@@ -170,7 +171,7 @@ fn decode() {
     assert_eq!(shard(2)["path"], harmed.to_str().unwrap());
     assert!(shard(2)["notes"][0].as_str().unwrap().contains("offset"), "{report}");
 
-    // To a pipe, the report goes to standard error.
+    // If the output goes to a pipe, the report goes to standard error.
     let piped = run(args!["decode", harmed.parent().unwrap(), "--out", "-", "--json"]);
     let piped = piped.expect(exit::DONE);
     assert!(piped.stdout == content);
@@ -197,7 +198,7 @@ fn verify() {
         bytes[1000] ^= 1;
         fs::write(&path, bytes).unwrap();
     }
-    // The first segment is lost, and no other.
+    // Only the first segment is lost.
     let info = run(args!["info", &shards, "--json"]).expect(exit::DONE).result();
     let lost = run(args!["verify", &shards, "--json"]).expect(exit::LOST).result();
     assert_eq!(lost["status"], "lost");
@@ -252,7 +253,7 @@ fn verify_deep() {
     fs::remove_file(path).unwrap();
     run(args!["repair", &shards]).expect(exit::DONE);
     run(&deep).expect(exit::DONE);
-    // If data are missing, there is nothing to compare with.
+    // If data are missing, parity cannot be compared with them.
     fs::remove_file(shards.join("object.0of6.paritas")).unwrap();
     let text = run(args!["verify", &shards, "--deep"]).expect(exit::REPAIRABLE).text();
     assert!(text.contains("recomputed in 0 of 1 segments"), "{text}");
@@ -503,7 +504,7 @@ fn a_code_is_drawn() {
     assert!(svg.starts_with("<svg") && svg.contains("xcode:n=5: 30 ones") && svg.contains("p4.4"));
     let nowhere = folder.path().join("nowhere").join("matrix.svg");
     run(args!["codes", "4+2", "--svg", &nowhere]).expect(exit::IO);
-    // An existing file is replaced only by force, and as a whole.
+    // An existing file is replaced only with --force, and as a whole.
     let refused = run(args!["codes", "4+2", "--svg", &path]).expect(exit::ARGUMENTS);
     assert!(refused.stderr.contains("matrix.svg exists"), "{refused}");
     assert_eq!(fs::read_to_string(&path).unwrap(), svg);
@@ -558,7 +559,7 @@ fn schedule() {
         report["reads"].as_array().unwrap().iter().map(|cells| cells.as_u64().unwrap()).collect();
     assert_eq!(reads, [vec![4; 10], vec![0; 4]].concat());
 
-    // Computed row by row, the schedule costs as many XORs as the matrix says.
+    // Computed row by row, the total cost equals the number of ones in the matrix.
     let direct = run(["schedule", spec, "--pass", "direct", "--json"]).expect(exit::DONE).result();
     assert_eq!(direct["total"], direct["ones"]);
     assert_eq!(direct["temps"], 0);
@@ -571,7 +572,8 @@ fn schedule() {
     assert!(erased["reads"][0] == 0 && erased["reads"][13] == 0, "{erased}");
     assert!(!erased["text"].as_str().unwrap().is_empty());
 
-    // RDP reads half of its rows and half of its diagonals.
+    // With the fewest reads, RDP rebuilds a data shard from half of its rows and half of its
+    // diagonals.
     let total = |more: &[&str]| -> u64 {
         let arguments = [&["schedule", "rdp:k=10", "--erase", "0", "--json"], more].concat();
         let report = run(arguments).expect(exit::DONE).result();
@@ -587,8 +589,8 @@ fn schedule() {
     }
 }
 
-/// The number of executed instructions falls if it is the cost to minimise, and the order that the
-/// compiled kernel runs is listed.
+/// The weight of the executed instructions does not rise if it is the cost to minimise, or if the
+/// operations are listed in the order of the compiled kernel.
 #[test]
 fn fused_schedules() {
     let report = |more: &[&str]| {
@@ -617,8 +619,8 @@ fn fused_schedules() {
     assert!(run(arguments).expect(exit::ARGUMENTS).stderr.contains("must be a compiled kernel"));
 }
 
-/// A matrix that is scaled anew or searched for is the code that is reported, and the spec names
-/// it.
+/// --strategy and --normalise change the matrix that is scheduled. Codes without a Cauchy matrix
+/// refuse --normalise and --search.
 #[test]
 fn schedules_of_other_matrices() {
     let plain = "cauchy:k=6,m=2,w=4,points=0.1.2.3.4.5.6.7";
@@ -637,7 +639,7 @@ fn schedules_of_other_matrices() {
     run(["schedule", "rdp:k=6", "--search", "ga"]).expect(exit::ARGUMENTS);
 }
 
-/// A search takes the parameters of its own method alone, within their ranges.
+/// A search takes only the parameters of its own method, within their ranges.
 #[test]
 fn searches_refuse_parameters() {
     let refused = |arguments: &str| {
@@ -776,7 +778,8 @@ fn settings_are_compared_in_pairs() {
     );
 }
 
-/// A roofline has the registers of the kernel, or those of the best one.
+/// The roofline uses the registers of the measured kernel, or with --best-roofline those of the
+/// best one.
 #[test]
 fn rooflines_are_of_the_same_kernel_unless_asked() {
     let words = ["bench", "--code", "rdp:k=6", "--kernel", "packetwise64", "--packet", "2048"];
@@ -786,7 +789,8 @@ fn rooflines_are_of_the_same_kernel_unless_asked() {
         line["roofline_gbps"].as_f64().unwrap()
     };
     let best = paritas::Kernel::best(64).vector_bytes();
-    // With registers of 16 bytes or more, XORs in the cache are several times as fast.
+    // The measured kernel has registers of 8 bytes. With 16 bytes or more, XORs in the cache are
+    // several times as fast.
     assert!(best < 16 || roofline(&["--best-roofline"]) > 1.2 * roofline(&[]));
 }
 
@@ -818,7 +822,7 @@ fn packets_of_files_can_be_chosen() {
     }
 }
 
-/// Data and parity on every node.
+/// A code with data and parity on every node.
 #[test]
 fn bench_of_a_vertical_code() {
     for operation in ["encode", "decode"] {

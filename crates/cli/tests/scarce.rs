@@ -8,8 +8,9 @@ use std::process::Command;
 
 use common::{Chance, exit, finish, names, run, say};
 
-/// Returns the program with a limit on its address space, in KiB. Threads share one heap: when one
-/// of their own finds no place, glibc looks for it again at every allocation, which takes seconds.
+/// Returns the program with a limit on its address space, in KiB. Threads share one heap: if there
+/// is no room for a thread's own heap, glibc looks for room again at every allocation, which takes
+/// seconds.
 fn limited(kibibytes: u32, arguments: &[std::ffi::OsString]) -> Command {
     let mut command = Command::new("sh");
     command.env("MALLOC_ARENA_MAX", "1");
@@ -47,16 +48,17 @@ fn code_8_and_nothing_left() {
     assert!(ends[0] > 0 && ends[1] > 0, "{ends:?}");
 }
 
-/// Closes what a shell was handed beside the three standard streams (`flock`, make's jobserver and
-/// build daemons pass descriptors on), and runs the arguments with a limit on open files.
+/// Closes all descriptors that the shell inherited except the three standard streams (`flock`,
+/// make's jobserver and build daemons pass descriptors on), and runs the arguments with a limit on
+/// open files.
 const FEW_DESCRIPTORS: &str = r#"
 for open in /proc/self/fd/*; do
   if [ "${open##*/}" -gt 2 ]; then eval "exec ${open##*/}>&-"; fi
 done
 ulimit -n "$0" && exec "$@""#;
 
-/// Returns the program with a limit on its open files. The shell is bash, because others close no
-/// descriptor from 10 on.
+/// Returns the program with a limit on its open files. The shell is bash, because others cannot
+/// close descriptors from 10 on.
 fn with_descriptors(count: u32, arguments: &[std::ffi::OsString]) -> Command {
     let mut command = Command::new("bash");
     command.args(["-c", FEW_DESCRIPTORS, &count.to_string()]);
@@ -64,8 +66,8 @@ fn with_descriptors(count: u32, arguments: &[std::ffi::OsString]) -> Command {
     command
 }
 
-/// Any number of shards can be read with few descriptors, and too few descriptors make nothing
-/// count as lost.
+/// Any number of shards can be read with few descriptors. If there are too few, no shard counts as
+/// lost.
 #[test]
 fn few_descriptors_suffice() {
     let yard = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! `paritas serve`: it begins, answers, refuses and ends.
+//! `paritas serve`: it starts, answers, refuses and stops.
 
 #![cfg(all(feature = "gateway", unix))]
 
@@ -14,7 +14,7 @@ use common::tank::Tank;
 use common::{exit, paritas, run};
 use rustix::process::{Pid, Signal, kill_process};
 
-/// A gateway that runs, and where it answers.
+/// A running gateway, and its address.
 struct Server {
     child: Child,
     address: String,

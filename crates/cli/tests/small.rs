@@ -1,5 +1,4 @@
-//! Small objects cost little: no threads, little memory, and a warning if headers outweigh what the
-//! code makes.
+//! Small objects cost little: no threads and little memory. A warning says how much room they take.
 
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
@@ -24,12 +23,11 @@ const CLONE3: i64 = 435;
 const CLONE_THREAD: u64 = 0x0001_0000;
 const ENOSYS: u32 = 38;
 
-/// The highest resident size of any command on a kilobyte, in bytes. The program itself takes half
-/// of it, and more if it is not optimised.
+/// Largest resident size, in bytes, that a command may reach on a kilobyte. The program itself
+/// takes half of it, and more in an unoptimised build.
 const MEMORY: u64 = if cfg!(debug_assertions) { 32 << 20 } else { 20 << 20 };
 
-/// Installs a filter that kills every process of this thread as soon as the process starts a
-/// thread.
+/// Installs a filter that kills a process of this thread as soon as that process starts a thread.
 fn forbid_threads() {
     let install = |call, rules, action| {
         let filter = SeccompFilter::new(
@@ -41,8 +39,8 @@ fn forbid_threads() {
         let program: BpfProgram = filter.unwrap().try_into().unwrap();
         apply_filter(&program).unwrap();
     };
-    // The filter cannot read the flags of this call, so the call is refused, and the other one is
-    // used.
+    // The filter cannot read the flags of `clone3`, so it refuses this call, and programs use
+    // `clone`.
     install(CLONE3, vec![], SeccompAction::Errno(ENOSYS));
     let is_thread = SeccompCmpOp::MaskedEq(CLONE_THREAD);
     let condition =
@@ -58,8 +56,8 @@ fn yard(length: usize) -> (TempDir, PathBuf, PathBuf) {
     (folder, file, shards)
 }
 
-/// Encodes a kilobyte from a file and from a pipe, loses shards, and decodes and repairs in every
-/// way.
+/// Encodes a kilobyte from a file and from a pipe, loses shards, and runs the other commands on the
+/// rest.
 fn round(code: &str, losses: usize) {
     let (_folder, file, shards) = yard(1000);
     let lose = || {

@@ -32,7 +32,7 @@ impl Home {
         finish(command)
     }
 
-    /// Returns the weight that a weighted schedule is reported with.
+    /// Returns the weight of an XOR that a weighted schedule reports.
     fn weight(&self, more: &[&str]) -> f64 {
         let more = more.iter().map(OsString::from);
         let all = args!["schedule", "4+2", "--cost", "weighted", "--json"].into_iter().chain(more);
@@ -51,7 +51,7 @@ fn decisions_are_remembered_and_forgotten() {
     let dry = args!["tune", "lt:k=16,n=40", "--dry-run", "--json"];
     let dry = home.run(&dry).expect(exit::DONE);
     assert!(!home.tuning().exists());
-    // Settings for other codes are measured even if none of these is named.
+    // Settings for other codes are measured, too, although only an LT code is named.
     assert!(dry.results().iter().any(|line| line["about"].as_str().unwrap().starts_with("cauchy")));
 
     let tune = args!["tune", "4+2", "lt:k=64,n=112", "--json"];
@@ -135,7 +135,7 @@ fn decisions_are_remembered_and_forgotten() {
     }
 }
 
-/// The packet that is found is one that `bench` takes, and sizes are no powers of two alone.
+/// `bench` accepts the packet size that is found, and not only powers of two are tried.
 #[test]
 fn packets_are_searched_for_a_kernel() {
     let home = Home::new();
@@ -155,7 +155,7 @@ fn packets_are_searched_for_a_kernel() {
     assert!(!home.is_tuned());
 }
 
-/// Kernel, stores and split of an invented tuning that any machine can follow.
+/// An invented tuning that any machine can follow: kernels, stores, split and others.
 const INVENTED: &str = r#"{"processor": "PROCESSOR", "kernel": "scalar", "word_kernel": "scalar",
     "nontemporal_from": 1, "prefetch": true, "threads": 2, "bytes_a_thread": 1, "split": "rows", "xor_weight": 725,
     "codes": {"cauchy:k=6,m=3,w=4": {"kernel": "scalar", "pass": "direct"}}}"#;

@@ -1,5 +1,5 @@
-//! `paritas volume` from end to end, over folders: what is stored comes back, what is lost is told,
-//! and what is interrupted leaves nothing visible.
+//! `paritas volume` from end to end, over folders: stored objects come back, losses are reported,
+//! and interrupted commands leave nothing visible.
 
 #![cfg(feature = "volume")]
 
@@ -73,7 +73,7 @@ fn objects_come_back() {
     assert_eq!(tank.run("ls", &args!["a/"]).result()["length"], 3_000_000);
     tank.run("rm", &args!["b"]).expect(exit::DONE);
     assert_eq!(tank.names(), ["a/file"]);
-    // The mark of the removal is no object.
+    // The mark of the removed name is not an object.
     let repair = run(args!["volume", "repair", tank.path("tank.toml")]).expect(exit::DONE);
     assert_eq!(repair.text(), "a/file: nothing to write\n");
     for command in ["stat", "rm", "get", "verify", "repair", "promote", "reencode"] {
@@ -135,7 +135,7 @@ fn trees_come_back_and_stay_in_their_folder() {
     assert_eq!(fs::read(back.join("plain")).unwrap(), b"changed");
     tank.run("get", &args!["-r", "a/b", &back, "--force"]).expect(exit::DONE);
     assert_eq!(fs::read(back.join("plain")).unwrap(), b"");
-    // No link leads out of the folder, be it one to a folder or to a file.
+    // Links out of the folder are not followed, neither to a folder nor to a file.
     let (outside, victim) = (tank.path("outside"), tank.path("victim"));
     fs::create_dir(&outside).unwrap();
     fs::write(&victim, "untouched").unwrap();
@@ -150,7 +150,7 @@ fn trees_come_back_and_stay_in_their_folder() {
     fs::create_dir(tank.path("empty")).unwrap();
     let put = tank.run("put", &args!["-r", tank.path("empty"), "a"]).expect(exit::DONE);
     assert!(put.stderr.contains("empty has no files that can be stored"), "{put}");
-    // Names that are no UTF-8 are refused, all others are stored.
+    // Names that are not UTF-8 are refused; all others are stored.
     fs::write(tree.join(OsStr::from_bytes(b"caf\xe9")), "x").unwrap();
     let put = tank.run("put", &args!["-r", &tree, ""]).expect(exit::ARGUMENTS);
     assert_eq!(put.results().len(), files.len());
@@ -233,7 +233,7 @@ fn a_scrub_goes_on_where_it_was() {
     let last = scrub()["last"].clone();
     assert_eq!((&last["names"], &last["left"]), (&json!(3), &json!(0)));
 
-    // As if it had been interrupted in the next pass. Only two of the nodes know.
+    // As if the next pass had been interrupted. Only two of the nodes have recorded it.
     let pass = json!({"began": 5, "after": "a", "done": 1, "names": 3, "left": 0});
     let cursor = json!({"saves": 100, "pass": pass, "last": last}).to_string();
     (0..2).for_each(|disk| fs::write(tank.disk(disk).join("scrub"), &cursor).unwrap());
@@ -267,7 +267,7 @@ fn a_missing_disk_is_no_empty_one() {
     fs::rename(&away, tank.disk(2)).unwrap();
     tank.run("status", &[]).expect(exit::DONE);
     tank.run("verify", &[]).expect(exit::DONE);
-    // Two of three are too few to be sure of anything.
+    // With two of three nodes gone, nothing is sure.
     for disk in [0, 1] {
         fs::rename(tank.disk(disk), tank.path(format!("away{disk}"))).unwrap();
     }
@@ -303,7 +303,7 @@ fn parity_is_added_later() {
     Tank::new(2, "1+1").run("promote", &[]).expect(exit::ARGUMENTS);
 }
 
-/// The code of the volume file is changed, and objects follow.
+/// After the code in the volume file is changed, `reencode` gives existing objects the new code.
 #[test]
 fn objects_get_another_code() {
     let tank = Tank::new(8, "4+2");
@@ -328,7 +328,7 @@ fn objects_get_another_code() {
     tank.run("reencode", &[]).expect(exit::ARGUMENTS);
 }
 
-/// Writes another digest to all manifests, as a wrong writer would.
+/// Writes another digest to all manifests, as a faulty writer would.
 fn forge_digest(tank: &Tank, digest: &str) {
     for path in tank.files().iter().filter(|path| path.extension() == Some(OsStr::new("put"))) {
         let text = fs::read_to_string(path).unwrap();
@@ -388,7 +388,7 @@ fn volume_files_are_checked() {
     for disk in ["a", "b"] {
         fs::create_dir(folder.path().join(disk)).unwrap();
     }
-    // Nothing is written where something is wrong.
+    // If anything is wrong, nothing is written.
     let nodes = args!["--node", "x=a", "--node", "y=b"];
     for (more, code) in [
         (&args!["--code", "2+x"][..], exit::ARGUMENTS),
@@ -414,7 +414,7 @@ fn volume_files_are_checked() {
     ] {
         assert!(warnings.iter().any(|it| it.contains(warning)), "{warning}: {warnings:?}");
     }
-    // The nodes of one volume are none of another.
+    // Nodes of one volume cannot join another.
     let other = folder.path().join("other.toml");
     let init = args!["volume", "init", &other, "--code", "1+1", "--node", "a", "--node", "b"];
     let refused = run(init).expect(exit::ARGUMENTS);
@@ -457,7 +457,8 @@ fn interrupted_puts_clean_up() {
     }
 }
 
-/// Each read ends with one of the contents, whole, however often the object is replaced meanwhile.
+/// Each read returns one of the contents, whole, however often the object is replaced during the
+/// read.
 #[test]
 fn objects_can_be_read_while_they_are_replaced() {
     let tank = Tank::new(3, "2+1");
@@ -470,7 +471,7 @@ fn objects_can_be_read_while_they_are_replaced() {
                 let puts = contents.iter().cycle().take(300);
                 for content in puts.take_while(|_| !is_over.load(Relaxed)) {
                     tank.put("object", content);
-                    // A read is begun anew four times at most, so each version stays for a while.
+                    // A read starts again four times at most, so each version stays for a while.
                     thread::sleep(Duration::from_millis(200));
                 }
             });
@@ -484,7 +485,7 @@ fn objects_can_be_read_while_they_are_replaced() {
     }
 }
 
-/// What a pipe was given cannot be taken back, so a get to a pipe does not begin anew.
+/// Bytes that were written to a pipe cannot be taken back, so a get to a pipe does not start again.
 #[test]
 fn a_pipe_gets_one_version() {
     let tank = Tank::new(3, "2+1");
@@ -530,7 +531,7 @@ fn without_numbers(line: &str) -> String {
     text
 }
 
-/// The example of the README does what it shows. A folder takes the place of the bucket.
+/// The commands of the README's example print what it shows. A folder stands for the bucket.
 #[test]
 fn the_readme_is_right() {
     let readme = concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md");
@@ -555,7 +556,7 @@ fn the_readme_is_right() {
         let expected = if command.contains(" verify ") { exit::REPAIRABLE } else { exit::DONE };
         assert_eq!(output.status.code(), Some(expected), "{command}: {output:?}");
         let printed = String::from_utf8(output.stdout).unwrap();
-        // What is further in, such as which shard a node lacked, depends on the object's id.
+        // Indented lines, such as which shard a node lacked, depend on the object's id.
         let outer = |text: &str| -> Vec<String> {
             text.lines().filter(|line| !line.starts_with(' ')).map(without_numbers).collect()
         };
@@ -569,7 +570,8 @@ fn what_a_failed_node_misses_is_owed() {
     let tank = Tank::new(5, "2+2");
     let away = tank.path("away");
     fs::rename(tank.disk(2), &away).unwrap();
-    // One of five nodes is the home of no shard, so not every object has one on this node.
+    // An object has shards on only four of the five nodes, so not every object has one on this
+    // node.
     let owed = (0..8).filter(|number| {
         let put = tank.put(&format!("object{number}"), &Chance(*number).bytes(20_000));
         put["owed"].as_bool().unwrap()
@@ -578,7 +580,7 @@ fn what_a_failed_node_misses_is_owed() {
     assert!(owed > 0);
     let status = tank.run("status", &[]).expect(exit::REPAIRABLE).result();
     assert_eq!(status["owed"]["objects"], owed);
-    // Where the disk is not mounted, there is an empty folder. It is no node, and stays empty.
+    // An unmounted disk leaves an empty folder. It is not a node, and stays empty.
     fs::create_dir(tank.disk(2)).unwrap();
     let put = tank.put("object0", &Chance(0).bytes(20_000));
     assert!(!put["nodes"].as_array().unwrap().contains(&json!("node3")), "{put}");
@@ -619,7 +621,7 @@ fn an_empty_prefix_removes_nothing() {
         assert!(refused.stderr.contains("would remove every object"), "{refused}");
     }
     assert_eq!(tank.names(), ["a"]);
-    // What two prefixes mean is removed once.
+    // Objects with both prefixes are removed once.
     (0..9).for_each(|number| _ = tank.put(&format!("b/c/{number}"), b"small"));
     let removed = tank.run("rm", &args!["--recursive", "b", "b/c"]).expect(exit::DONE);
     assert_eq!(removed.results().len(), 9);

@@ -1,4 +1,4 @@
-//! `paritas volume bench`: it measures what it says, and leaves nothing.
+//! `paritas volume bench`: its figures agree with each other, and it leaves no objects.
 
 #![cfg(feature = "volume")]
 
@@ -42,7 +42,7 @@ fn a_volume_is_measured_and_left_as_it_was() {
     // Both figures were rounded on their way through decimal text.
     let expected = f64::from(3 << 20) / seconds;
     assert!((rate.as_f64().unwrap() / expected - 1.0).abs() < 1e-12, "{rate} {expected}");
-    // All that is left are marks of removed names.
+    // Only marks of removed names are left.
     let is_new = |path: &&std::path::PathBuf| !before.contains(path);
     let left: Vec<_> = tank.files().into_iter().filter(|path| is_new(&path)).collect();
     let is_mark = |path: &std::path::PathBuf| path.extension().is_some_and(|it| it == "removed");

@@ -1,8 +1,7 @@
 //! `paritas volume` with a disk that hangs: a folder of bindfs whose process is stopped.
 //!
-//! A machine without bindfs, or on which nobody may mount, cannot have such a disk. The test says
-//! so and ends. What counts everywhere is tested in virtual time (`paritas-volume`, test
-//! `silence`).
+//! The test needs bindfs and the right to mount. Without them, it says so and ends. The behaviour
+//! itself is tested everywhere in virtual time (`paritas-volume`, test `silence`).
 
 #![cfg(all(feature = "volume", target_os = "linux"))]
 
@@ -24,13 +23,14 @@ const LIMIT: Duration = Duration::from_secs(3);
 /// The disk that hangs.
 const HUNG: usize = 2;
 
-/// A folder that shows another one, until it hangs.
+/// A folder that shows the content of another one, until it hangs.
 struct Mount {
     server: Child,
 }
 
 impl Mount {
-    /// Moves a folder to a disk that can hang, and leaves a link to it. Or says why it cannot.
+    /// Moves a folder to a disk that can hang, and leaves a link to it. If this fails, says why and
+    /// returns `None`.
     fn take(folder: &Path) -> Option<Self> {
         let [behind, shown] = ["behind", "shown"].map(|name| folder.with_extension(name));
         [&behind, &shown].iter().for_each(|made| fs::create_dir(made).unwrap());
@@ -61,7 +61,7 @@ impl Mount {
 
     fn hang(&self) {
         self.signal("STOP");
-        // Until then, the system answers from what it remembers.
+        // Until then, the system answers from its cache.
         thread::sleep(Duration::from_millis(1500));
     }
 }
@@ -69,13 +69,13 @@ impl Mount {
 impl Drop for Mount {
     fn drop(&mut self) {
         self.signal("CONT");
-        // It takes the folder away before it ends.
+        // bindfs unmounts the folder before it ends.
         self.signal("TERM");
         let _ = self.server.wait();
     }
 }
 
-/// Checks that a command ends as it should, and waits for the disk once at most.
+/// Checks that a command ends with one of `codes`, and waits for the disk at most once.
 fn expect_soon(tank: &Tank, command: &str, more: &[OsString], codes: &[i32]) {
     let start = Instant::now();
     let run = tank.run(command, more);

@@ -1,7 +1,8 @@
-//! Commands about volumes, killed at any moment and said again: every object reads back, `verify`
-//! tells the truth, and nothing is left that the next `repair` on this machine does not remove.
+//! Volume commands, killed at any moment and run again: every object reads back, `verify` tells the
+//! truth, and the next `repair` on this machine removes all leftovers.
 //!
-//! The moments come from a seed. The longer form is ignored; `scripts/test-soak` runs it.
+//! The moments come from a seed. The longer test is ignored by default; `scripts/test-soak` runs
+//! it.
 
 #![cfg(feature = "volume")]
 
@@ -24,7 +25,7 @@ use walkdir::WalkDir;
 /// The lengths of the objects: in a manifest, in one segment, in many.
 const LENGTHS: [usize; 4] = [3_000, 50_000, 400_000, 3_000_000];
 
-/// What is killed, and what comes before it.
+/// The command that is killed.
 #[derive(Debug, Clone, Copy)]
 enum Work {
     Repair,
@@ -43,10 +44,11 @@ impl Work {
         }
     }
 
-    /// Brings the volume into the state that the command is about.
+    /// Brings the volume into a state in which the command has work to do.
     fn prepare(self, tank: &Tank) {
         match self {
-            // A disk may have no shards, as one of five nodes has none of an object.
+            // The folders may not exist, because each object has shards on only four of the five
+            // nodes.
             Self::Repair => {
                 ["objects", "manifests"].iter().for_each(|folder| {
                     _ = fs::remove_dir_all(tank.disk(1).join(folder));
@@ -73,7 +75,7 @@ impl Work {
 /// Objects by name.
 type Objects = BTreeMap<String, Vec<u8>>;
 
-/// Puts objects, new ones in each round.
+/// Stores objects, with new content in each round.
 fn put_all(tank: &Tank, chance: &mut Chance) -> Objects {
     let lengths = LENGTHS.into_iter().enumerate();
     let objects =
@@ -99,7 +101,8 @@ fn run_and_kill(tank: &Tank, work: Work, chance: &mut Chance) -> bool {
     child.wait().unwrap().signal().is_some()
 }
 
-/// Returns the files that are neither shards nor manifests, and those on a disk that is drained.
+/// Returns the files that are neither shards nor manifests. On a drained disk, shards count as
+/// leftovers, too.
 fn leftovers(tank: &Tank, work: Work) -> Vec<PathBuf> {
     let is_known = |path: &PathBuf| {
         let place = path.strip_prefix(tank.folder.path()).unwrap();
@@ -111,11 +114,11 @@ fn leftovers(tank: &Tank, work: Work) -> Vec<PathBuf> {
     tank.files().into_iter().filter(|path| !is_known(path)).collect()
 }
 
-/// Number of rounds after which a command counts as one that cannot be killed while it runs.
+/// Largest number of rounds in which to try to kill a command while it runs.
 const MOST_ROUNDS: usize = 30;
 
-/// Kills a command, and says it again, `rounds` times and until it was still running once. Returns
-/// how often it was.
+/// Kills a command and runs it again, in `rounds` rounds or more, until it was still running at one
+/// of the kills. Returns the number of kills at which it was.
 fn kill_and_say_again(work: Work, rounds: usize, seed: u64) -> usize {
     let mut chance = Chance(seed);
     let mut running = 0;
@@ -135,7 +138,7 @@ fn kill_and_say_again(work: Work, rounds: usize, seed: u64) -> usize {
         tank.run("repair", &[]).expect(exit::DONE);
         let left = leftovers(&tank, work);
         assert!(left.is_empty(), "{work:?}, round {round}, seed {seed}: {left:?}");
-        // What verify says is true: as many disks as may be lost, are.
+        // What verify says is true: two disks are lost, and every object can still be read.
         let lost = chance.choose(2, 5);
         lost.iter().for_each(|&disk| fs::remove_dir_all(tank.disk(disk)).unwrap());
         expect_all(&tank, &objects);
@@ -152,8 +155,8 @@ fn kill_all(rounds: usize, seed: u64) {
 }
 
 /// A put that is killed while it stores shards leaves unfinished files, or shards without a
-/// manifest. No test can tell when a put has stored its shards and written no manifest, so what it
-/// leaves then is made here of an object that was put.
+/// manifest. A test cannot see when a put has stored its shards but no manifest yet. So this state
+/// is made here from a stored object.
 #[test]
 fn a_drain_removes_at_once_what_a_killed_put_of_this_machine_left() {
     let tank = Tank::new(4, "2+1");
@@ -181,7 +184,8 @@ fn a_drain_removes_at_once_what_a_killed_put_of_this_machine_left() {
     let record = records().pop().expect("the put is recorded");
     let kept = tank.put("kept", &Chance(2).bytes(50_000));
     assert_eq!(records().len(), 1, "a put that is done has no record");
-    // Of these two, the first was killed on this machine, and the other elsewhere.
+    // As if the first of these two puts had been killed on this machine, and the other one
+    // elsewhere.
     let [here, elsewhere] = [3, 4].map(|seed| {
         let left =
             tank.put("left", &Chance(seed).bytes(50_000))["object"].as_str().unwrap().to_owned();
@@ -201,7 +205,7 @@ fn a_drain_removes_at_once_what_a_killed_put_of_this_machine_left() {
     assert!(!tank.files().iter().any(is_of(".paritas-new/")), "{:?}", tank.files());
     assert_eq!(records(), [""; 0].map(PathBuf::from));
     assert!(tank.get("kept") == Chance(2).bytes(50_000));
-    // What is left of the other goes with the next drain that comes after a day.
+    // A drain more than a day later removes the leftovers of the other put.
     for path in tank.files().into_iter().filter(is_of(&elsewhere)) {
         let file = fs::File::options().append(true).open(path).unwrap();
         file.set_modified(SystemTime::now() - Duration::from_secs(2 * 86_400)).unwrap();

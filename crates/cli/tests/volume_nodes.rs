@@ -12,7 +12,7 @@ use serde_json::json;
 use common::tank::Tank;
 use common::{Chance, exit, run};
 
-/// Returns the number of files of shards on a disk.
+/// Returns the number of shard files on a disk.
 fn shards_on(tank: &Tank, disk: usize) -> usize {
     let of_disk = tank.disk(disk).join("objects");
     tank.files().iter().filter(|path| path.starts_with(&of_disk)).count()
@@ -56,7 +56,7 @@ fn a_node_joins_and_another_one_leaves() {
     let removed = tank.run("drain", &args!["node1", "--remove"]).expect(exit::DONE).results();
     assert_eq!(removed.last().unwrap()["removed"], true);
     assert!(!text().contains("name = \"node1\"") && text().contains("# drained"));
-    // Without the disk, every other one may still be lost.
+    // Without this disk, any one of the others may still be lost.
     fs::remove_dir_all(tank.disk(0)).unwrap();
     tank.run("verify", &args!["--deep"]).expect(exit::DONE);
     for lost in 1..4 {
@@ -100,8 +100,8 @@ fn only_a_new_and_empty_place_joins() {
     assert!(status.contains("\n  node1: ready, "), "{status}");
 }
 
-/// Commands that work in the background obey the rate of the volume file, and --rate goes before
-/// it.
+/// Commands that work in the background obey the rate of the volume file, unless --rate gives
+/// another.
 #[test]
 fn rates_are_obeyed() {
     let tank = Tank::new(3, "2+1");
@@ -135,7 +135,8 @@ fn a_silent_node_is_drained_and_removed() {
     assert!(text.starts_with("3 nodes, any 1 node may be lost"), "{text}");
 }
 
-/// A folder counts once, whatever it is called, and a node is looked at before anything is written.
+/// A folder counts once, even under two names, and all nodes are examined before anything is
+/// written.
 #[test]
 fn nodes_are_apart_and_empty_before_a_volume_is_made() {
     let folder = tempfile::tempdir().unwrap();
@@ -158,7 +159,8 @@ fn nodes_are_apart_and_empty_before_a_volume_is_made() {
         assert!(refused.stderr.contains(why), "{other}: {refused}");
         assert!(!file.exists() && fs::read_dir(at("a")).unwrap().count() == 0, "{other}");
     }
-    // What an interrupted try left, and what a new file system has.
+    // Leftovers of an interrupted probe, and the folder that a new file system has, are no
+    // obstacle.
     let left = at("b").join("probe-00112233445566aa");
     fs::create_dir(&left).unwrap();
     fs::write(left.join("file"), "what a node stores").unwrap();
@@ -172,7 +174,7 @@ fn nodes_are_apart_and_empty_before_a_volume_is_made() {
     }
 }
 
-/// A node that bears the mark and takes nothing is not ready.
+/// A node that has the mark but accepts no files is not ready.
 #[test]
 fn status_tries_the_nodes() {
     let tank = Tank::new(3, "1+2");
@@ -186,7 +188,7 @@ fn status_tries_the_nodes() {
     assert!(text.contains("\nknown to be owed (verify looks): 0 objects\n"), "{text}");
 }
 
-/// If more nodes are gone than may be lost, what is left can be listed and read.
+/// If more nodes are gone than may be lost, the rest can still be listed and read.
 #[test]
 fn what_is_left_can_be_read_without_being_sure() {
     let tank = Tank::new(4, "2+2");
@@ -205,7 +207,7 @@ fn what_is_left_can_be_read_without_being_sure() {
     assert!(fs::read(back.join("large")).unwrap() == content);
     let replace = tank.run("replace", &args!["node3"]);
     assert!(!replace.stderr.contains("volume replace"), "{replace}");
-    // Nodes that do not answer may have what is missing.
+    // The missing shards may be on the nodes that do not answer.
     fs::rename(tank.disk(2), tank.path("away2")).unwrap();
     let silent = tank.run("get", &args!["a/large", "-", "--allow-stale"]).expect(exit::IO);
     assert!(silent.stderr.contains("a/large: from byte 0 on, "), "{silent}");

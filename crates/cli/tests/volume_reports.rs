@@ -1,4 +1,5 @@
-//! What `paritas volume` says: once, and truly; progress by bytes; and that Ctrl-C ends it.
+//! What `paritas volume` reports: every message once, and right; progress by bytes; and the end by
+//! Ctrl-C.
 
 #![cfg(feature = "volume")]
 
@@ -53,7 +54,7 @@ fn a_damaged_shard_is_not_called_missing() {
 }
 
 /// The object has many segments, and reading them takes some seconds at this rate. On a busy
-/// machine the last line may tell that all is read.
+/// machine the last line may already report all bytes as read.
 #[test]
 fn progress_moves_within_an_object() {
     let tank = Tank::new(3, "2+1");
@@ -165,7 +166,7 @@ fn every_verdict_names_the_next_command() {
         let shard = tank.files().into_iter().find(|path| path.ends_with("object.0of3.paritas"));
         damage(&shard.unwrap()).unwrap();
         assert!(told("verify", &[]).contains(&repair));
-        // It may have read the other shards, because they came sooner.
+        // `get` may have read only the other shards, because they came sooner.
         let get = told("get", &args!["object", &out, "--force"]);
         let verify = format!("`paritas volume verify {} object`", volume.display());
         assert_eq!(get.contains(&verify), get.contains("shard 0:"), "{get}");

@@ -19,7 +19,7 @@ use walkdir::WalkDir;
 
 use common::{Chance, exit, finish, paritas, run};
 
-/// An SSH server of this user, with a key for it.
+/// An SSH server that runs as this user, and a key for it.
 struct Server {
     folder: TempDir,
     port: u16,
@@ -27,7 +27,7 @@ struct Server {
 }
 
 impl Server {
-    /// Starts the server. Returns `None` where there is no `sshd`, and says so.
+    /// Starts the server. If there is no `sshd`, says so and returns `None`.
     fn start() -> Option<Self> {
         let sshd =
             ["/usr/sbin/sshd", "/usr/bin/sshd"].into_iter().find(|it| Path::new(it).exists());
@@ -43,7 +43,7 @@ impl Server {
                 .status();
             assert!(made.unwrap().success());
         }
-        // The system's own server makes this when it starts, and needs it.
+        // `sshd` needs this folder; the system's own service makes it when it starts.
         let _ = fs::create_dir("/run/sshd");
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let config = format!(

@@ -1,13 +1,14 @@
-//! Names the library as programs look for it. It is never unloaded: a program that opens it anew
-//! for every instance would else find the real one the next time, and compile everything again. It
-//! exports our functions alone.
+//! Gives the library the name that programs look for, keeps it loaded, and exports only our
+//! functions. Keeping it loaded helps programs that open and close the library for every instance:
+//! after an unload, they could find the original library the next time, and all compiled programs
+//! would be lost.
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     if std::env::var("CARGO_CFG_TARGET_OS").is_ok_and(|system| system == "linux") {
         println!("cargo:rustc-cdylib-link-arg=-Wl,-soname,libJerasure.so.2");
         println!("cargo:rustc-cdylib-link-arg=-Wl,-z,nodelete");
-        // A crate below exports C functions of its own; the names of archives stay inside.
+        // A dependency defines C functions of its own. This option keeps them out of the exports.
         println!("cargo:rustc-cdylib-link-arg=-Wl,--exclude-libs,ALL");
     }
 }

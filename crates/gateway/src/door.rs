@@ -5,13 +5,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use http::{HeaderValue, Request, Response};
+use http::header::CONTENT_TYPE;
+use http::{HeaderValue, Request, Response, StatusCode};
 use hyper::body::{Body as _, Incoming};
+use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::conn::auto;
-use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use paritas_store::error::{Error, ErrorKind, Result};
+use paritas_store::place::system::allow_open_files;
 use paritas_store::shown::shown;
 use paritas_volume::Volume;
 use s3s::service::{S3Service, S3ServiceBuilder};
@@ -28,12 +30,25 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use crate::keys::Keys;
 use crate::metrics::Metrics;
 use crate::pages::StatusPages;
+use crate::room::TransferMemory;
 use crate::store::Store;
 
 /// How long a client may take for a handshake or for the headers of a request.
 const HANDSHAKE: Duration = Duration::from_secs(15);
 /// How long answers may take to end when the gateway stops.
 const LEAVING: Duration = Duration::from_secs(30);
+/// How long a connection of HTTP/2 is silent before its client is asked whether it is there.
+const SILENCE: Duration = Duration::from_secs(30);
+/// The name under which TLS agrees on HTTP/2. Without TLS, S3 is spoken over HTTP/1.1 alone.
+const HTTP2: &[u8] = b"h2";
+/// The adapter's answer if it could not read a body that is a document: the client broke off, or the
+/// body does not have the digest that the request states. Errors of the gateway have a message.
+const UNREAD: &[u8] =
+    br#"<?xml version="1.0" encoding="UTF-8"?><Error><Code>InternalError</Code></Error>"#;
+/// What the client is told instead, since the fault is its own.
+const NOT_AS_SAID: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\
+    <Error><Code>IncompleteBody</Code>\
+    <Message>the body is not what the request says of it</Message></Error>";
 /// The most headers of a request.
 const MOST_HEADERS: usize = 128;
 
@@ -42,13 +57,21 @@ const MOST_HEADERS: usize = 128;
 pub struct DoorLimits {
     /// Largest number of connections. Further ones wait.
     pub connections: usize,
+    /// Bytes of memory for all objects that are being sent and received. Further ones wait. If it
+    /// is `None`, 4 GiB, or a quarter of what the process may use if that is less.
+    pub memory: Option<u64>,
     /// Whether the pages about the volume are answered to other machines, too.
     pub has_public_pages: bool,
 }
 
+impl DoorLimits {
+    /// Number of connections by default. One that waits for its next request takes some 20 KB.
+    pub const CONNECTIONS: usize = 16_384;
+}
+
 impl Default for DoorLimits {
     fn default() -> Self {
-        Self { connections: 1024, has_public_pages: false }
+        Self { connections: DoorLimits::CONNECTIONS, memory: None, has_public_pages: false }
     }
 }
 
@@ -75,7 +98,7 @@ impl Tls {
             .with_safe_default_protocol_versions()
             .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, key));
         let mut config = config.map_err(|error| refuse(&self.certificates, error.to_string()))?;
-        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        config.alpn_protocols = vec![HTTP2.to_vec(), b"http/1.1".to_vec()];
         Ok(TlsAcceptor::from(Arc::new(config)))
     }
 }
@@ -98,7 +121,8 @@ impl Gateway {
     /// Creates a gateway.
     ///
     /// # Errors
-    /// If the certificate cannot be used ([`ErrorKind::Parameters`]).
+    /// If the certificate cannot be used, or if the memory has no room for one put
+    /// ([`ErrorKind::Parameters`]).
     pub fn new(
         volume: Arc<Volume>,
         keys: Keys,
@@ -108,14 +132,15 @@ impl Gateway {
         let metrics = Arc::new(Metrics::default());
         let pages =
             StatusPages::new(Arc::clone(&volume), Arc::clone(&metrics), limits.has_public_pages);
-        let mut builder = S3ServiceBuilder::new(Store::new(volume, keys.clone()));
+        let memory = TransferMemory::new(limits.memory, &volume)?;
+        let mut builder = S3ServiceBuilder::new(Store::new(volume, keys.clone(), memory));
         builder.set_access(keys.clone());
         // If signatures were not checked, s3s would not ask which operations are allowed.
         builder.set_auth(keys);
         Ok(Self {
             door: Arc::new(Door { service: builder.build(), pages, metrics }),
             tls: tls.map(Tls::acceptor).transpose()?,
-            connections: Arc::new(Semaphore::new(limits.connections)),
+            connections: Arc::new(Semaphore::new(allowed_connections(limits.connections))),
         })
     }
 
@@ -162,6 +187,12 @@ impl Gateway {
     }
 }
 
+/// Returns how many of the wanted connections the process may have open. Twice as many files are
+/// asked for, since an answer opens files of folders.
+fn allowed_connections(wanted: usize) -> usize {
+    (allow_open_files(2 * wanted) / 2).clamp(1, wanted.max(1))
+}
+
 /// Whether taking connections fails for a moment only.
 fn is_passing(error: &std::io::Error) -> bool {
     use std::io::ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted};
@@ -178,35 +209,46 @@ impl Door {
         stream: TcpStream,
         peer: SocketAddr,
         tls: Option<TlsAcceptor>,
-        watcher: hyper_util::server::graceful::Watcher,
+        watcher: Watcher,
     ) -> std::result::Result<(), Failed> {
         stream.set_nodelay(true)?;
-        match tls {
-            None => self.converse(stream, peer, watcher).await,
-            Some(tls) => {
-                let stream = tokio::time::timeout(HANDSHAKE, tls.accept(stream)).await??;
-                self.converse(stream, peer, watcher).await
-            }
+        let Some(tls) = tls else { return self.converse(stream, peer, watcher).await };
+        let stream = tokio::time::timeout(HANDSHAKE, tls.accept(stream)).await??;
+        match stream.get_ref().1.alpn_protocol() {
+            Some(HTTP2) => self.converse_side_by_side(stream, peer, watcher).await,
+            _ => self.converse(stream, peer, watcher).await,
         }
     }
 
+    /// Answers the requests of a connection, one after the other.
     async fn converse(
         self: &Arc<Self>,
         stream: impl AsyncRead + AsyncWrite + Unpin + 'static,
         peer: SocketAddr,
-        watcher: hyper_util::server::graceful::Watcher,
+        watcher: Watcher,
     ) -> std::result::Result<(), Failed> {
-        let mut builder = auto::Builder::new(TokioExecutor::new());
-        builder
-            .http1()
-            .timer(TokioTimer::new())
-            .header_read_timeout(HANDSHAKE)
-            .max_headers(MOST_HEADERS);
-        builder.http2().timer(TokioTimer::new()).max_concurrent_streams(128);
+        let mut builder = http1::Builder::new();
+        builder.timer(TokioTimer::new()).header_read_timeout(HANDSHAKE).max_headers(MOST_HEADERS);
         let door = Arc::clone(self);
         let answer = service_fn(move |request| Arc::clone(&door).answer(request, peer));
         let connection = builder.serve_connection(TokioIo::new(stream), answer);
-        watcher.watch(connection.into_owned()).await
+        Ok(watcher.watch(connection).await?)
+    }
+
+    /// Answers the requests of a connection of HTTP/2.
+    async fn converse_side_by_side(
+        self: &Arc<Self>,
+        stream: impl AsyncRead + AsyncWrite + Unpin + 'static,
+        peer: SocketAddr,
+        watcher: Watcher,
+    ) -> std::result::Result<(), Failed> {
+        let mut builder = http2::Builder::new(TokioExecutor::new());
+        builder.timer(TokioTimer::new()).keep_alive_interval(SILENCE);
+        builder.keep_alive_timeout(HANDSHAKE).max_concurrent_streams(128);
+        let door = Arc::clone(self);
+        let answer = service_fn(move |request| Arc::clone(&door).answer(request, peer));
+        let connection = builder.serve_connection(TokioIo::new(stream), answer);
+        Ok(watcher.watch(connection).await?)
     }
 
     async fn answer(
@@ -223,6 +265,13 @@ impl Door {
             false => self.service.call(request.map(Body::from)).await,
         };
         let mut answer = answered.inspect_err(|error| tracing::error!(id, ?error, "request"))?;
+        if answer.body().bytes().is_some_and(|told| told == UNREAD) {
+            answer = Response::builder()
+                .status(StatusCode::BAD_REQUEST)
+                .header(CONTENT_TYPE, "application/xml")
+                .body(Body::from(NOT_AS_SAID.to_owned()))
+                .unwrap_or(answer);
+        }
         if let Ok(value) = HeaderValue::from_str(&id) {
             answer.headers_mut().insert("x-amz-request-id", value);
         }

@@ -25,6 +25,7 @@ mod metrics;
 mod names;
 mod objects;
 mod pages;
+mod room;
 mod store;
 mod traffic;
 mod uploads;

@@ -15,6 +15,7 @@ use crate::facts::{
     ETAG, KeptHeaders, ObjectFacts, TAGS, answer_checksums, answer_headers, kept_headers, notes_of,
 };
 use crate::names;
+use crate::room::Room;
 use crate::store::Store;
 
 /// Conditions under which a request is carried out.
@@ -142,6 +143,7 @@ impl Store {
             checksum: checksum_in!(input),
             trailing: trailing(&request.headers),
         };
+        let _room = self.memory.take(expected.length).await;
         let put = |source, options| self.volume.put(&name, source, options);
         let (body, trailers) = (request.input.body.take(), request.trailing_headers.take());
         let (report, received) = self.receive(body, trailers, expected, notes, put).await?;
@@ -190,13 +192,14 @@ impl Store {
             (&mut output.content_type, input.response_content_type),
         ];
         answered.into_iter().for_each(|(kept, asked)| *kept = asked.or(kept.take()));
-        let stream = self.read(found, bytes);
+        let room = self.memory.take(Some(bytes.end - bytes.start)).await;
+        let stream = self.read(found, bytes, room);
         output.body = Some(stream.begun().await.map_err(|error| told(&error))?);
         Ok(S3Response::new(output))
     }
 
-    /// Reads bytes of an object in a task of its own.
-    pub fn read(&self, found: FoundObject, range: Range<u64>) -> Outgoing {
+    /// Reads bytes of an object in a task of its own, which keeps the room until it ends.
+    pub fn read(&self, found: FoundObject, range: Range<u64>, room: Room) -> Outgoing {
         let (mut sink, outgoing) = line(range.end - range.start);
         let volume = Arc::clone(&self.volume);
         tokio::spawn(async move {
@@ -205,6 +208,7 @@ impl Store {
             if let Err(error) = volume.read(found, range, &mut sink, &|_| {}).await {
                 sink.fail(error).await;
             }
+            drop(room);
         });
         outgoing
     }
@@ -296,7 +300,8 @@ impl Store {
         notes: Notes,
     ) -> S3Result<ObjectFacts> {
         let length = found.length();
-        let stream = dto::StreamingBlob::new(self.read(found, 0..length));
+        let room = self.memory.take_for_copy(length).await;
+        let stream = dto::StreamingBlob::new(self.read(found, 0..length, room.clone()));
         let expected = ExpectedBody { length: Some(length), ..ExpectedBody::default() };
         let put = |source, options| self.volume.put(name, source, options);
         let (report, received) = self.receive(Some(stream), None, expected, notes, put).await?;

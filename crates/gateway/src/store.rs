@@ -16,6 +16,7 @@ use crate::facts::ObjectFacts;
 use crate::keys::Keys;
 use crate::names;
 use crate::objects::join_tags;
+use crate::room::TransferMemory;
 
 /// Number of objects whose facts are remembered, so that listings do not have to ask for them.
 const REMEMBERED: NonZeroUsize = NonZeroUsize::new(100_000).unwrap();
@@ -35,6 +36,7 @@ pub struct Store {
     /// When the volume was last found to have no uploads.
     no_uploads: Mutex<Option<Instant>>,
     pub(crate) continuations: Continuations,
+    pub(crate) memory: TransferMemory,
 }
 
 /// Returns what a mutex holds.
@@ -43,7 +45,7 @@ pub(crate) fn held<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 }
 
 impl Store {
-    pub fn new(volume: Arc<Volume>, keys: Keys) -> Self {
+    pub fn new(volume: Arc<Volume>, keys: Keys, memory: TransferMemory) -> Self {
         Self {
             volume,
             keys,
@@ -51,6 +53,7 @@ impl Store {
             buckets: Mutex::default(),
             no_uploads: Mutex::default(),
             continuations: Continuations::default(),
+            memory,
         }
     }
 

@@ -61,6 +61,7 @@ impl Store {
             checksum: checksum_in!(input),
             trailing: trailing(&request.headers),
         };
+        let _room = self.memory.take(expected.length).await;
         let put = |source, options| upload.put_piece(number, source, options);
         let (body, trailers) = (request.input.body.take(), request.trailing_headers.take());
         let notes = BTreeMap::new();
@@ -89,7 +90,8 @@ impl Store {
         let range = range.map_err(|_| invalid())?;
         let expected =
             ExpectedBody { length: Some(range.end - range.start), ..ExpectedBody::default() };
-        let stream = StreamingBlob::new(self.read(found, range));
+        let room = self.memory.take_for_copy(range.end - range.start).await;
+        let stream = StreamingBlob::new(self.read(found, range, room.clone()));
         let put = |source, options| upload.put_piece(number, source, options);
         let notes = BTreeMap::new();
         let (report, received) = self.receive(Some(stream), None, expected, notes, put).await?;

@@ -223,6 +223,28 @@ async fn a_listing_goes_on_where_it_ended() {
     }
 }
 
+/// A body that breaks off is the client's fault, and is told as such.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_broken_document_is_refused() {
+    let mut fixture = Fixture::new().await;
+    make_bucket(&fixture, "photos").await;
+    fixture.address = serve(Arc::clone(&fixture.volume), Keys::open()).await;
+    let answer = fixture
+        .bare("POST /photos?delete HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n")
+        .await;
+    assert!(answer.starts_with("HTTP/1.1 400 "), "{answer}");
+    assert!(answer.contains("<Code>IncompleteBody</Code>"), "{answer}");
+}
+
+/// Connections that say nothing, or do not end the headers of a request, are closed.
+#[tokio::test(start_paused = true)]
+async fn silent_connections_are_closed() {
+    let fixture = Fixture::new().await;
+    for beginning in ["", "GET / HTTP/1.1\r\nhost: a\r\nx:", "PRI * HTTP/2.0\r\n"] {
+        fixture.bare(beginning).await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn large_objects_come_in_parts() {
     let fixture = Fixture::new().await;

@@ -1,5 +1,5 @@
 //! Prints the public API of a crate, one item a line, from the JSON that rustdoc writes.
-//! `scripts/api` runs it for every crate and compares the lists with those that are kept.
+//! `scripts/api` runs it for every crate and compares the lists with the stored ones.
 
 use std::process::ExitCode;
 

@@ -6,7 +6,7 @@
 //! The two codes differ in how they treat diagonal p - 1. RDP leaves it out, and its other
 //! diagonals include the row parity. EVENODD adds its sum, S, to all the others. STAR is EVENODD
 //! with a third parity, which is the second one's mirror image. X-Code has a table of n rows, n
-//! prime, whose last two rows are parity, so that every node holds some.
+//! prime, whose last two rows are parity, so that every node holds data and parity.
 //!
 //! A *shortened* code has fewer data nodes than p allows; the missing columns are zero. RDP drops
 //! its first columns, EVENODD and STAR their last. Paritas never changes this choice.
@@ -20,13 +20,13 @@
 
 /// Returns the row parity and the diagonal parity of RDP, for 1 to `p` - 1 data shards.
 ///
-/// Columns 0 to p - 2 are data: of k shards, shard j is column p - 1 - k + j. Column p - 1 is the
-/// row parity. Cell i of the diagonal parity is the sum of diagonal i over columns 0 to p - 1.
+/// Columns 0 to p - 2 are data: shard j of k is column p - 1 - k + j. Column p - 1 is the row
+/// parity. Cell i of the diagonal parity is the sum of diagonal i over columns 0 to p - 1.
 ///
 /// # Panics
 ///
-/// Unless `p` is prime, the number of shards fits, and all have the same length, a multiple of
-/// (`p` - 1) x `packet` bytes.
+/// If `p` is not prime, if the number of shards is out of range, or if their lengths differ or are
+/// not a multiple of (`p` - 1) x `packet` bytes.
 pub fn rdp(p: usize, data: &[Vec<u8>], packet: usize) -> [Vec<u8>; 2] {
     check(p, p.saturating_sub(1), data, packet);
     let dropped = vec![vec![0; data[0].len()]; p - 1 - data.len()];
@@ -46,8 +46,8 @@ pub fn rdp(p: usize, data: &[Vec<u8>], packet: usize) -> [Vec<u8>; 2] {
 ///
 /// # Panics
 ///
-/// Unless `p` is prime, the number of shards fits, and all have the same length, a multiple of
-/// (`p` - 1) x `packet` bytes.
+/// If `p` is not prime, if the number of shards is out of range, or if their lengths differ or are
+/// not a multiple of (`p` - 1) x `packet` bytes.
 pub fn evenodd(p: usize, data: &[Vec<u8>], packet: usize) -> [Vec<u8>; 2] {
     let [row_parity, diagonal_parity, _] = star(p, data, packet);
     [row_parity, diagonal_parity]
@@ -75,16 +75,16 @@ pub fn star(p: usize, data: &[Vec<u8>], packet: usize) -> [Vec<u8>; 3] {
     [row_parity, diagonal_parity, mirrored_parity]
 }
 
-/// Returns the two rows of parity of X-Code that each of n nodes stores below its n - 2 rows of
-/// `data`.
+/// Returns, for each of n nodes, the two rows of X-Code parity that the node stores below its n - 2
+/// rows of `data`.
 ///
 /// Data cell (r, c) goes into the first parity of node c - r - 2 and the second of node c + r + 2,
 /// modulo n.
 ///
 /// # Panics
 ///
-/// Unless the number of shards is an odd prime and all have the same length, a multiple of (n - 2)
-/// x `packet` bytes.
+/// If the number of shards is not an odd prime, or if their lengths differ or are not a multiple of
+/// (n - 2) x `packet` bytes.
 pub fn xcode(data: &[Vec<u8>], packet: usize) -> Vec<Vec<u8>> {
     let n = data.len();
     assert!(n > 2, "{n} nodes");
@@ -145,7 +145,7 @@ impl Table {
         self.sum(strip, |row, column| (row + column) % p == d)
     }
 
-    /// The sum of the cells at those (row, column) that `wanted` picks.
+    /// The sum of the cells for which `wanted(row, column)` is true.
     pub(crate) fn sum(&self, strip: usize, wanted: impl Fn(usize, usize) -> bool) -> Vec<u8> {
         let mut sum = vec![0; self.packet];
         for c in 0..self.columns.len() {
@@ -216,9 +216,9 @@ mod tests {
         assert_eq!(xcode(&data, 1), [[3, 2, 6, 5], [1, 3, 4, 6], [2, 1, 5, 4]]);
     }
 
-    /// Packets have two bytes. The first strip is that of `rdp_of_three_by_hand`, in the first
-    /// bytes. The second is empty except for a1 = 7 in the second bytes: row parity (0, 7);
-    /// diagonal 0 has (a + b)1 = 7, diagonal 1 has a1 = 7.
+    /// Packets have two bytes. The first strip holds the data of `rdp_of_three_by_hand` in the
+    /// first byte of each packet. The second strip is zero except for a1 = 7 in the second byte:
+    /// row parity (0, 7); diagonal 0 has (a + b)1 = 7, diagonal 1 has a1 = 7.
     #[test]
     fn strips_and_bytes_do_not_mix() {
         let a = vec![1, 0, 2, 0, 0, 0, 0, 7];

@@ -9,8 +9,8 @@
 use crate::field::Field;
 use crate::matrix::cauchy;
 
-/// Returns the Cauchy matrix of Jerasure: entry (i, j) is 1 / (i + (m + j)), where the sum of i and
-/// m + j is that of field elements.
+/// Returns the Cauchy matrix of Jerasure: entry (i, j) is 1 / (i xor (m + j)), where m + j is a sum
+/// of integers.
 ///
 /// # Panics
 ///
@@ -21,15 +21,15 @@ pub fn cauchy_orig(field: &Field, k: usize, m: usize) -> Vec<Vec<u64>> {
     cauchy(field, &points, k as usize)
 }
 
-/// Returns Jerasure's matrix with fewer ones. For m = 2 it uses the best elements, where Jerasure
-/// has a table of them. Otherwise it starts from [`cauchy_orig`] and divides each column by its
-/// first entry. Then it divides each further row by the first of those of its entries that leave
-/// the fewest ones, if that is better than the row as it is.
+/// Returns Jerasure's matrix with fewer ones. For m = 2 and w from 2 to 11, Jerasure has a table of
+/// the elements with the fewest ones: the first row is all ones, the second these elements.
+/// Otherwise the matrix starts as [`cauchy_orig`], and each column is divided by its first entry.
+/// Then each further row is divided by its entry that leaves the fewest ones (among equals, the
+/// first), unless this leaves no fewer ones than the row has.
 ///
 /// # Panics
 ///
-/// As [`cauchy_orig`] does; but for m = 2 and w from 2 to 10, only if k exceeds the number of
-/// elements other than 0.
+/// As [`cauchy_orig`] does; but for m = 2 and w from 2 to 10, only if k exceeds 2^w - 1.
 pub fn cauchy_good(field: &Field, k: usize, m: usize) -> Vec<Vec<u64>> {
     let in_table = (2..=11).contains(&field.w()) && k < 1 << field.w() && k <= 1023;
     if m == 2 && in_table {
@@ -68,8 +68,8 @@ pub fn raid6(field: &Field, k: usize) -> Vec<Vec<u64>> {
     qfs(field, k)[..2].to_vec()
 }
 
-/// Returns the `k` nonzero elements with the fewest ones in their bit matrix; of equals, smaller
-/// ones first.
+/// Returns the `k` nonzero elements with the fewest ones in their bit matrix; among equals, the
+/// smaller element comes first.
 fn fewest_ones(field: &Field, k: usize) -> Vec<u64> {
     let mut left: Vec<u64> = (1..1 << field.w()).collect();
     let mut chosen = Vec::new();
@@ -102,7 +102,7 @@ mod tests {
         assert_eq!(cauchy_orig(&field, 2, 3), [[6, 7], [5, 2], [1, 3]].map(Vec::from));
     }
 
-    /// In GF(4) multiplication by 1 has two ones, by 2 and by 3 three.
+    /// In GF(4), the bit matrix of 1 has two ones; those of 2 and 3 have three.
     #[test]
     fn the_best_two_rows_by_hand() {
         let field = Field::new(2, 0b111);

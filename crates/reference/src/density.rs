@@ -4,7 +4,7 @@
 //! second, Q. Its rows are diagonals of the table, as in EVENODD. But instead of EVENODD's S, as
 //! few other cells as possible are added: one more cell for every column but the first.
 //!
-//! A code for fewer columns has the first ones.
+//! A code with fewer columns has the first columns of the full code.
 //!
 //! Sources: Plank, "The RAID-6 Liberation Codes", FAST 2008; Blaum and Roth, "On lowest density MDS
 //! codes", IEEE Transactions on Information Theory 45(1), 1999; Plank, "The RAID-6 Liber8Tion
@@ -12,15 +12,17 @@
 
 use crate::array::{Table, check_shards};
 
-/// Returns the parities P and Q of the Liberation code with `w` rows, for 1 to `w` data shards.
+/// Returns the parities P and Q of the Liberation code with `w` rows, `w` an odd prime, for 1 to
+/// `w` data shards.
 ///
-/// Row i of Q is the sum of the cells (r, c) with r - c = i modulo w. For each column c but 0 with
-/// i = c(w - 1)/2 modulo w, it also includes the cell above that column's cell: row i + c - 1.
+/// Row i of Q is the sum of the cells (r, c) with r - c = i modulo w. If i = c(w - 1)/2 modulo w
+/// for a column c > 0, row i also includes the cell of column c that is one row higher: (i + c - 1,
+/// c).
 ///
 /// # Panics
 ///
-/// Unless `w` is an odd prime, the number of shards fits, and all have the same length, a multiple
-/// of `w` x `packet` bytes.
+/// If `w` is not prime, if the number of shards is out of range, or if their lengths differ or are
+/// not a multiple of `w` x `packet` bytes.
 pub fn liberation(w: usize, data: &[Vec<u8>], packet: usize) -> [Vec<u8>; 2] {
     check_shards(w, data, w * packet);
     let on_diagonal = |i: usize, r: usize, c: usize| r == (i + c) % w;
@@ -30,16 +32,17 @@ pub fn liberation(w: usize, data: &[Vec<u8>], packet: usize) -> [Vec<u8>; 2] {
     parities(w, data, packet, |i, r, c| on_diagonal(i, r, c) || extra(i, r, c))
 }
 
-/// Returns the parities P and Q of the Blaum-Roth code with p - 1 rows, for 1 to p - 1 data shards.
+/// Returns the parities P and Q of the Blaum-Roth code with p - 1 rows, `p` an odd prime, for 1 to
+/// p - 1 data shards.
 ///
-/// Rows are counted from 1. Column c has the cells 1 to p - 1 and a cell 0. In column 0, cell 0 is
-/// never used; in the others it is the sum of cells c and c/2, where halving is modulo p. Row i of
-/// Q is the sum of the cells (r, c) with r = i + c modulo p.
+/// Rows are counted from 1. Column c has the cells 1 to p - 1 and a virtual cell 0, which is not
+/// stored. In column 0, cell 0 is never used; in the others it is the sum of cells c and c/2, where
+/// halving is modulo p. Row i of Q is the sum of the cells (r, c) with r = i + c modulo p.
 ///
 /// # Panics
 ///
-/// Unless `p` is an odd prime, the number of shards fits, and all have the same length, a multiple
-/// of (`p` - 1) x `packet` bytes.
+/// If `p` is not prime, if the number of shards is out of range, or if their lengths differ or are
+/// not a multiple of (`p` - 1) x `packet` bytes.
 pub fn blaum_roth(p: usize, data: &[Vec<u8>], packet: usize) -> [Vec<u8>; 2] {
     check_shards(p, data, (p - 1) * packet);
     let half = |c: usize| (1..p).find(|h| 2 * h % p == c).unwrap_or(0);
@@ -66,12 +69,12 @@ pub const LIBER8TION: [[u8; 8]; 8] = [
 ///
 /// # Panics
 ///
-/// Unless the number of shards fits and all have the same length, a multiple of 8 x `packet` bytes.
+/// If there are not 1 to 8 shards. All must have the same length, a multiple of 8 x `packet` bytes.
 pub fn liber8tion(data: &[Vec<u8>], packet: usize) -> [Vec<u8>; 2] {
     parities(8, data, packet, |i, r, c| LIBER8TION[c][i] >> r & 1 == 1)
 }
 
-/// Returns P, and Q whose row i is the sum of the cells (r, c) that `in_q(i, r, c)` picks.
+/// Returns P and Q. Row i of Q is the sum of the cells (r, c) for which `in_q(i, r, c)` is true.
 fn parities(
     rows: usize,
     data: &[Vec<u8>],

@@ -1,17 +1,17 @@
 //! Delayed parity generation, from its definition: stripe by stripe, symbol by symbol.
 //!
-//! A group is m2 stripes of k data symbols. The first m stripes are encoded by one code, the others
-//! by a second, each with m2 parities. Of every stripe k + m symbols are stored in stage one, the
-//! other m2 - m in stage two. If m2 < k + m, parity m + j of stripe i is added to parity i of
-//! stripe m + j, for i up to m and j up to m2 - m. Nothing here depends on cells or fields: a
-//! symbol is a sequence of bytes, one sequence for all groups, and a function is given that encodes
+//! A group consists of m2 stripes of k data symbols. One code encodes the first m stripes, a second
+//! code the others; both have m2 parities. Stage one stores k + m symbols of every stripe, stage
+//! two the other m2 - m. If m2 < k + m, parity m + j of stripe i is added to parity i of stripe m +
+//! j, for every i < m and j < m2 - m. Nothing here depends on cells or fields: a symbol is a
+//! sequence of bytes, which can cover many groups, and the caller passes the functions that encode
 //! a stripe.
 //!
 //! Source: Zhou, *Erasure coding optimization for data storage* (dissertation, 2020), section 4.7
-//! and appendix A. Its figure 4.3 shows three layouts of (3, 2, 3); [`Interleave`] says how stripes
-//! are rotated for all parameters.
+//! and appendix A. Its figure 4.3 shows three layouts for (k, m, m2) = (3, 2, 3); [`Interleave`]
+//! defines the rotation of stripes for all parameters.
 
-/// The nodes on which symbols lie. Stripes and symbols count from 0; the k data symbols come first,
+/// Placement of symbols on nodes. Stripes and symbols count from 0; the k data symbols come first,
 /// then parity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interleave {
@@ -58,7 +58,7 @@ pub type Encode<'a> = &'a dyn Fn(&[Vec<u8>]) -> Vec<Vec<u8>>;
 ///
 /// # Panics
 ///
-/// Unless there are m2 stripes.
+/// If `data` does not hold m2 stripes.
 pub fn nodes(shape: Shape, first: Encode, last: Encode, data: &[Vec<Vec<u8>>]) -> Vec<Vec<Stored>> {
     let Shape { k, m, m2, .. } = shape;
     assert_eq!(data.len(), m2, "a group has m2 stripes");
@@ -96,7 +96,7 @@ fn node(Shape { k, m, m2, interleave }: Shape, stripe: usize, symbol: usize) -> 
 mod tests {
     use super::{Interleave, Shape, nodes};
 
-    /// Parities a + b and a + 2b of numbers so small that no bit of a product is lost.
+    /// Returns the parities a + b and a + 2b. The numbers are so small that 2b needs no reduction.
     fn sums(stripe: &[Vec<u8>]) -> Vec<Vec<u8>> {
         let (a, b) = (stripe[0][0], stripe[1][0]);
         vec![vec![a ^ b], vec![a ^ (2 * b)]]
@@ -121,8 +121,7 @@ mod tests {
         assert_eq!(of(Interleave::All), all);
     }
 
-    /// With one data symbol and three parities, stage two reads the data, and no parity is added to
-    /// another.
+    /// With k = 1, m = 1 and m2 = 2, m2 is not less than k + m, so no parity is added to another.
     #[test]
     fn low_rates_are_not_coupled() {
         let copies = |stripe: &[Vec<u8>]| vec![stripe[0].clone(); 2];

@@ -7,11 +7,11 @@
 use crate::field::Field;
 use crate::matrix;
 
-/// Returns the field in which these libraries compute, for words of `w` bits.
+/// Returns the field that these libraries use for words of `w` bits.
 ///
 /// # Panics
 ///
-/// Unless `w` is 8, 16 or 32.
+/// If `w` is not 8, 16 or 32.
 pub fn field(w: u32) -> Field {
     let polynomial = match w {
         8 => 0x11D,
@@ -22,14 +22,14 @@ pub fn field(w: u32) -> Field {
     Field::new(w, polynomial)
 }
 
-/// ISA-L's `gf_gen_cauchy1_matrix` (`ec_base.c`): row i, where i begins at k, has 1 / (i xor j).
+/// ISA-L's `gf_gen_cauchy1_matrix` (`ec_base.c`): entry (i, j) is 1 / (i xor j), with i counted
+/// from k.
 pub fn isal_cauchy(k: usize, m: usize) -> Vec<Vec<u64>> {
     let points: Vec<u64> = (0..(k + m) as u64).collect();
     matrix::cauchy(&field(8), &points, k)
 }
 
-/// ISA-L's `gf_gen_rs_matrix` (`ec_base.c`): each row is the powers of its generator, and each
-/// generator is twice the one before.
+/// ISA-L's `gf_gen_rs_matrix` (`ec_base.c`): row i holds the powers of 2^i.
 pub fn isal_rs(k: usize, m: usize) -> Vec<Vec<u64>> {
     let field = field(8);
     (0..m as u64).map(|row| powers(&field, field.pow(2, row), k)).collect()
@@ -47,8 +47,8 @@ pub fn backblaze(k: usize, m: usize) -> Vec<Vec<u64>> {
     systematic(&field, (0..(k + m) as u64).map(|point| powers(&field, point, k)).collect())
 }
 
-/// zfec's matrix (`fec.c`, `fec_new`): a first row 1, 0, 0, … and then rows with the powers of
-/// powers of 2, times the inverse of the top square.
+/// zfec's matrix (`fec.c`, `fec_new`): the first row is 1, 0, 0, …, and row i + 1 holds the powers
+/// of 2^i. All is multiplied by the inverse of the top square.
 pub fn zfec(k: usize, m: usize) -> Vec<Vec<u64>> {
     let field = field(8);
     let others = (0..(k + m - 1) as u64).map(|row| powers(&field, field.pow(2, row), k));
@@ -100,8 +100,8 @@ fn systematic(field: &Field, mut rows: Vec<Vec<u64>>) -> Vec<Vec<u64>> {
 mod tests {
     use super::*;
 
-    /// The line through (0, a) and (1, b) is (1 - x)·a + x·b: its values at 2 and 3 for Backblaze,
-    /// at 2 and 4 for zfec.
+    /// The line through (0, a) and (1, b) is (1 - x)·a + x·b. Backblaze's rows are its values at 2
+    /// and 3, zfec's at 2 and 4.
     #[test]
     fn small_matrices_by_hand() {
         assert_eq!(backblaze(2, 2), [[3, 2], [2, 3]]);
@@ -111,8 +111,9 @@ mod tests {
         assert_eq!(zfec(2, 2), [[3, 2], [5, 4]]);
     }
 
-    /// The leading coefficient of that line is a + b. Columns are scaled by the inverses of the
-    /// line's coefficients at 2, which are 3 and 2; then the row is scaled to begin with one.
+    /// The last row, before scaling, is the leading coefficient of that line: a + b. Its columns
+    /// are divided by the row above, which is 3, 2 (the value at 2); then the row is scaled to
+    /// begin with one.
     #[test]
     fn the_row_at_infinity_by_hand() {
         for w in [8, 16, 32] {

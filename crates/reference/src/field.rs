@@ -17,12 +17,13 @@ pub struct Field {
 impl Field {
     /// Returns the field of 2^`w` elements modulo `polynomial`.
     ///
-    /// `polynomial` includes the term x^w: `0x13` is x^4 + x + 1, for `w` = 4. It has to be
-    /// irreducible. That is not checked here, but [`Field::inverse`] panics where it fails.
+    /// `polynomial` includes the term x^w: `0x13` is x^4 + x + 1, for `w` = 4. It must be
+    /// irreducible. This is not checked here, but [`Field::inverse`] panics for an element without
+    /// an inverse.
     ///
     /// # Panics
     ///
-    /// Unless 1 <= `w` <= 32 and `polynomial` has degree `w`.
+    /// If `w` is not 1 to 32, or if `polynomial` does not have degree `w`.
     pub fn new(w: u32, polynomial: u64) -> Field {
         assert!((1..=32).contains(&w), "w is {w}; it must be 1 to 32");
         assert!(polynomial >> w == 1, "polynomial {polynomial:#x} does not have degree {w}");
@@ -80,7 +81,7 @@ impl Field {
     ///
     /// # Panics
     ///
-    /// If `a` is 0, or if the polynomial turns out not to be irreducible.
+    /// If `a` is 0, or if `a` has no inverse because the polynomial is not irreducible.
     pub fn inverse(&self, a: u64) -> u64 {
         assert!(a != 0, "0 has no inverse");
         let inverse = self.pow(a, (1 << self.w) - 2);
@@ -107,7 +108,8 @@ impl Field {
 mod tests {
     use super::Field;
 
-    /// The axioms, with `x * x^(w-1)` fixed by the polynomial, allow only one multiplication.
+    /// The field axioms and the product `x * x^(w-1)`, which the polynomial fixes, allow only one
+    /// multiplication.
     #[test]
     fn small_fields_obey_the_axioms() {
         for (w, polynomial) in [(1, 0b11), (2, 0b111), (3, 0b1011), (4, 0x13), (4, 0x1F)] {

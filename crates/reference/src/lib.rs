@@ -16,7 +16,8 @@
 //! 3. [`packets`] and [`words`]: the two ways in which the bytes of a shard form symbols.
 //! 4. [`coefficients`] and [`families`]: the matrices of the families in the packet layout, and of
 //!    those in the word layout of ISA-L, Backblaze, zfec, Linux RAID-6 and Jerasure.
-//! 5. [`dpg`]: groups of stripes whose later parities are computed from part of what is stored.
+//! 5. [`dpg`]: delayed parity generation, for groups of stripes whose parities are stored in two
+//!    stages.
 //! 6. [`array`](mod@array) and [`density`]: codes of rows and diagonals, which need no field at
 //!    all.
 //!

@@ -6,21 +6,23 @@
 //! identity on top, for the data nodes, and the coefficients below. So each surviving node gives
 //! one linear equation in the k data symbols, and reconstruction solves these equations.
 //!
-//! Here a shard is a vector of symbols, and all its symbols share one equation.
+//! Here a shard is a vector of symbols. One equation covers all symbols of a shard: its right-hand
+//! side is a vector, too.
 
 use std::error::Error;
 use std::fmt;
 
 use crate::field::Field;
 
-/// The shards at hand do not determine those that are lost.
+/// Error: the present shards do not determine the lost ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotEnough {
     /// Number of shards that are missing.
     pub lost: usize,
     /// Number of losses that the code can survive at best: its number of parity shards.
     ///
-    /// `lost` exceeds it, except for a matrix that is not MDS, where fewer losses may be fatal too.
+    /// With an MDS matrix, `lost` is greater than this. With another matrix, fewer losses can be
+    /// fatal, too.
     pub tolerable: usize,
 }
 
@@ -37,7 +39,8 @@ impl fmt::Display for NotEnough {
 
 impl Error for NotEnough {}
 
-/// Returns the Cauchy matrix of `points`: the `k` data points x_j, then the parity points y_i.
+/// Returns the Cauchy matrix of `points`, which holds the `k` data points x_j, then the parity
+/// points y_i.
 ///
 /// Entry (i, j) is 1 / (y_i + x_j). Every square submatrix of it is invertible, which makes the
 /// code MDS (Blömer, Kalfane, Karp, Karpinski, Luby and Zuckerman, "An XOR-based erasure-resilient
@@ -60,7 +63,8 @@ pub fn cauchy(field: &Field, points: &[u64], k: usize) -> Vec<Vec<u64>> {
 ///
 /// # Panics
 ///
-/// Unless all data shards have the same length and every row has one coefficient for each.
+/// If the lengths of the data shards differ, or if a row does not have one coefficient for each
+/// shard.
 pub(crate) fn encode(field: &Field, coefficients: &[Vec<u64>], data: &[Vec<u64>]) -> Vec<Vec<u64>> {
     let symbols = data.first().map_or(0, Vec::len);
     coefficients
@@ -76,14 +80,14 @@ pub(crate) fn encode(field: &Field, coefficients: &[Vec<u64>], data: &[Vec<u64>]
         .collect()
 }
 
-/// Returns all k + m shards, data first, from those that are left.
+/// Returns all k + m shards, data first, from the surviving ones.
 ///
-/// The last `coefficients.len()` shards are the parity. If more shards are left than needed, it is
+/// The last `coefficients.len()` shards are the parity. If more shards survive than needed, it is
 /// unspecified which equations are used; contradictions between shards are not detected.
 ///
 /// # Panics
 ///
-/// If there are fewer shards than rows, and where [`encode`] does.
+/// If there are fewer shards than rows, or as [`encode`] does.
 pub(crate) fn reconstruct(
     field: &Field,
     coefficients: &[Vec<u64>],
@@ -110,9 +114,9 @@ fn generator(coefficients: &[Vec<u64>], k: usize) -> Vec<Vec<u64>> {
     identity.chain(coefficients.iter().cloned()).collect()
 }
 
-/// Gauss-Jordan elimination. An equation is its coefficients, one for each unknown, followed by its
-/// right-hand side, which is a vector of symbols. Returns `None` if some unknown stays
-/// undetermined.
+/// Solves `equations` by Gauss-Jordan elimination. An equation is its coefficients, one for each
+/// unknown, followed by its right-hand side, which is a vector of symbols. Returns `None` if the
+/// equations do not determine every unknown.
 pub(crate) fn solve(
     field: &Field,
     mut equations: Vec<Vec<u64>>,

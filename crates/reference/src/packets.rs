@@ -13,8 +13,8 @@ use crate::matrix::{self, NotEnough};
 ///
 /// # Panics
 ///
-/// Unless all shards have the same length, a multiple of w x `packet` bytes, `packet` is not 0, and
-/// every row has k coefficients.
+/// If the lengths of the shards differ or are not a multiple of w x `packet` bytes, if `packet` is
+/// 0, or if a row does not have k coefficients.
 pub fn encode(
     field: &Field,
     coefficients: &[Vec<u64>],
@@ -28,11 +28,12 @@ pub fn encode(
         .collect()
 }
 
-/// Fills in the lost ones of k + m `shards`, data first; those present stay as they are.
+/// Fills in the lost shards (`None`) of k + m `shards`, data first. Present shards do not change.
 ///
 /// # Errors
 ///
-/// [`NotEnough`] if the shards present do not determine the lost ones; `shards` is then unchanged.
+/// If the present shards do not determine the lost ones ([`NotEnough`]); `shards` is then
+/// unchanged.
 ///
 /// # Panics
 ///

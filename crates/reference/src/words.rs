@@ -10,18 +10,19 @@ use crate::matrix::{self, NotEnough};
 ///
 /// # Panics
 ///
-/// Unless w is 8, 16 or 32, all shards have the same length, a multiple of w bits, and every row
-/// has k coefficients.
+/// If w is not 8, 16 or 32, if the lengths of the shards differ or are not a multiple of w bits, or
+/// if a row does not have k coefficients.
 pub fn encode(field: &Field, coefficients: &[Vec<u64>], data: &[Vec<u8>]) -> Vec<Vec<u8>> {
     let data: Vec<_> = data.iter().map(|shard| symbols(field, shard)).collect();
     matrix::encode(field, coefficients, &data).iter().map(|symbols| bytes(field, symbols)).collect()
 }
 
-/// Fills in the lost ones of k + m `shards`, data first; those present stay as they are.
+/// Fills in the lost shards (`None`) of k + m `shards`, data first. Present shards do not change.
 ///
 /// # Errors
 ///
-/// [`NotEnough`] if the shards present do not determine the lost ones; `shards` is then unchanged.
+/// If the present shards do not determine the lost ones ([`NotEnough`]); `shards` is then
+/// unchanged.
 ///
 /// # Panics
 ///

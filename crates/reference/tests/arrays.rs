@@ -20,7 +20,7 @@ fn sets(shard: &[u8]) -> Vec<u64> {
     shard.chunks_exact(8).map(|packet| u64::from_le_bytes(packet.try_into().unwrap())).collect()
 }
 
-/// k shards of data, each cell the set of itself.
+/// k data shards, in which each cell is the set that contains only this cell.
 fn unit_shards(k: usize, rows: usize) -> Vec<Vec<u8>> {
     let unit = |cell: usize| (1u64 << cell).to_le_bytes();
     (0..k).map(|j| (0..rows).flat_map(|r| unit(j * rows + r)).collect()).collect()
@@ -41,7 +41,8 @@ fn cells_as_sets<const M: usize>(
 fn rank(rows: impl Iterator<Item = u64>) -> usize {
     let mut basis: Vec<u64> = Vec::new();
     for row in rows {
-        // The smaller of the two lacks the member's leading bit, so `rest` ends up with none.
+        // The smaller of the two lacks the member's leading bit, so `rest` ends without the leading
+        // bit of any member.
         let rest = basis.iter().fold(row, |rest, member| rest.min(rest ^ member));
         if rest != 0 {
             basis.push(rest);
@@ -50,7 +51,7 @@ fn rank(rows: impl Iterator<Item = u64>) -> usize {
     basis.len()
 }
 
-/// Whether all data, `cells` of them, is determined whichever `losses` nodes are lost.
+/// Whether the other nodes determine all `cells` data cells, whichever `losses` nodes are lost.
 fn survives(nodes: &[Vec<u64>], cells: usize, losses: u32) -> bool {
     let patterns = (0..1u32 << nodes.len()).filter(|pattern| pattern.count_ones() == losses);
     patterns.into_iter().all(|pattern| {
@@ -135,8 +136,8 @@ fn data(k: usize, len: usize) -> Vec<Vec<u8>> {
     (0..k).map(|_| bytes.by_ref().take(len).collect()).collect()
 }
 
-/// Reducing x^(p-1) to 1 + x + ... + x^(p-2) is just what adding S to every cell does, so Q is
-/// the sum of x^c times column c.
+/// Adding S to every cell is the same as reducing x^(p-1) to 1 + x + ... + x^(p-2), so Q is the sum
+/// of x^c times column c.
 #[test]
 fn evenodd_is_a_code_over_the_ring() {
     for p in IRREDUCIBLE {

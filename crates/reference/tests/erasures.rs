@@ -1,19 +1,19 @@
 //! Every erasure pattern of small Cauchy codes, in both layouts.
 //!
-//! The oracle is the data itself: what is lost must come back as it was, as long as no more than
-//! m shards are lost, and one loss more must be refused. Other tests fix what the parity is.
+//! The oracle is the data itself: after up to m losses, every lost shard must come back unchanged;
+//! more losses must be refused. Other tests fix the bytes of the parity.
 
 use paritas_reference::field::Field;
 use paritas_reference::matrix::{NotEnough, cauchy};
 use paritas_reference::{packets, words};
 
-/// Fills with a prime period, so that no two symbols, packets or shards line up.
+/// Returns data with a prime period, so that no two symbols, packets or shards line up.
 fn data(k: usize, len: usize) -> Vec<Vec<u8>> {
     let mut bytes = (0..251u8).map(|i| i.wrapping_mul(167) ^ 0x5A).cycle();
     (0..k).map(|_| bytes.by_ref().take(len).collect()).collect()
 }
 
-/// Erases every subset of `shards`, data first, and hands what is left to `reconstruct`.
+/// Erases every subset of `shards` (data first) and passes the other shards to `reconstruct`.
 fn check_every_pattern(
     shards: &[Vec<u8>],
     m: usize,
@@ -70,8 +70,8 @@ fn words_survive_every_pattern() {
     }
 }
 
-/// A damaged parity contradicts the data, which come first and are believed; nothing that is
-/// present is rewritten. With coefficients 1, each parity is a copy of the one data shard.
+/// With coefficients 1, each parity is a copy of the one data shard. A damaged parity contradicts
+/// the data: the data are used, because they come first, and no present shard is rewritten.
 #[test]
 fn present_shards_stay_as_they_are() {
     let (field, copies) = (Field::new(8, 0x11D), [vec![1], vec![1]]);
@@ -98,7 +98,7 @@ fn words_are_transposed_packets() {
     assert_eq!(words::encode(&field, &coefficients, &transposed), expected);
 }
 
-/// Each block of 8 bytes as a matrix of bits, mirrored at its diagonal.
+/// Transposes each block of 8 bytes as an 8 x 8 matrix of bits.
 fn transpose(shard: &[u8]) -> Vec<u8> {
     let mut mirrored = vec![0; shard.len()];
     for (byte, value) in shard.iter().enumerate() {

@@ -17,9 +17,9 @@
 //! | `Text` | a string of a certain form |
 //! | `Key` | the field under which a [`Name`] is printed |
 //!
-//! A field that is `null` is one whose value is unknown or does not apply. A field that is left out
-//! belongs to a flag that was not given, or to another kind of object. Names and paths may be any
-//! bytes, so each has two fields, and one of them is printed (see [`Name`]).
+//! A field is `null` if its value is unknown or does not apply. A field that is left out belongs to
+//! a flag that was not given, or to another kind of object. Names and paths may be any bytes, so
+//! each has two fields, and one of them is printed (see [`Name`]).
 //!
 //! Nothing here depends on the other crates: the commands turn the reports of those crates into
 //! these types.

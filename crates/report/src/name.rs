@@ -8,8 +8,9 @@ use base64::Engine;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Serialize, Serializer};
 
-/// A name or a path, printed under the key `K`: as text if it is UTF-8, otherwise as its bytes in
-/// base64, under the same key followed by `_bytes`. A struct flattens this field.
+/// A name or a path. If it is UTF-8, it is printed as text under the key `K`; otherwise its bytes
+/// are printed in base64 under the same key followed by `_bytes`. Structs flatten a field of this
+/// type.
 #[derive(Debug, Clone)]
 pub struct Name<K> {
     name: OsString,

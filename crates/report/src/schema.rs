@@ -55,8 +55,8 @@ impl Tagged {
     }
 }
 
-/// Closes every object, removes the formats of numbers, which are Rust's, and makes each
-/// description one line.
+/// Forbids further fields in every object, removes the formats of numbers, which are names of
+/// Rust's types, and makes each description one line.
 fn tighten(part: &mut Value) {
     if let Value::Object(fields) = part {
         tighten_one(fields);
@@ -76,7 +76,7 @@ fn tighten_one(fields: &mut Map<String, Value>) {
         fields.remove("format");
     }
     let is_any = |choice: &Value| choice.as_object().is_some_and(Map::is_empty);
-    // An optional struct that is flattened into another leaves this `anyOf`, which says nothing.
+    // An optional struct that is flattened into another leaves an `anyOf` that allows anything.
     if fields.get("anyOf").and_then(Value::as_array).is_some_and(|any| any.iter().any(is_any)) {
         fields.remove("anyOf");
     }

@@ -1,5 +1,5 @@
-//! Compares `docs/json.schema.json` with what the types say. With the environment variable
-//! `PARITAS_WRITE_SCHEMA` set, writes it anew.
+//! Compares `docs/json.schema.json` with the schema of the types. If the environment variable
+//! `PARITAS_WRITE_SCHEMA` is set, writes the file first.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -22,7 +22,7 @@ fn the_schema_is_up_to_date() {
     assert!(kept == made, "docs/json.schema.json is out of date; write it by `{hint}`");
 }
 
-/// Every line is printed by a command, and every command prints lines that there are.
+/// Every type of line is printed by some command, and commands print only types that exist.
 #[test]
 fn the_table_of_commands_has_every_line() {
     let schema = schema();

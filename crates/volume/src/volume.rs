@@ -101,6 +101,11 @@ impl Volume {
         &self.cluster.setup.code
     }
 
+    /// Returns the most bytes of memory that one put or get takes (`limits.memory`).
+    pub fn memory(&self) -> usize {
+        self.cluster.setup.settings.memory
+    }
+
     /// Returns the nodes' names, failure domains and states: in the order of the volume file, but
     /// drained ones last.
     pub fn members(&self) -> &[Member] {

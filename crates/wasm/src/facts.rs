@@ -4,8 +4,8 @@ use paritas::Code;
 use paritas::code::{CellId, Place, Role};
 use serde::Serialize;
 
-/// Largest number of sources of all cells together that are listed. Wide codes in words have a
-/// million.
+/// Largest number of ones of a code for which the sources of cells are listed. Wide codes over
+/// words have a million.
 const MOST_SOURCES: usize = 200_000;
 
 /// A code.
@@ -16,7 +16,7 @@ pub struct CodeFacts {
     spec: String,
     /// The family's name.
     family: String,
-    /// Bits of a word, if the code is over words; else cells are packets.
+    /// Bits of a word, if the code is over words; null if its cells are packets.
     word: Option<u32>,
     /// Number of nodes.
     nodes: usize,
@@ -30,7 +30,7 @@ pub struct CodeFacts {
     cells: Vec<CellFacts>,
     /// Numbers of the data cells, in the order of the user's bytes.
     data: Vec<usize>,
-    /// Number of rows of a node that are read and checked together, as a lane.
+    /// Number of rows of a node that form a lane: they are read and checked together.
     lane_rows: usize,
     /// (Stored bytes - data bytes) / data bytes.
     overhead: f64,

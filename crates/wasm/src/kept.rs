@@ -7,7 +7,7 @@ use paritas::Code;
 use crate::codecs::Codecs;
 use crate::refusal::Result;
 
-/// Number of codes that are kept, so that several questions about one code make it only once.
+/// Number of codes that are kept, so that a code is made only once for several questions about it.
 const KEPT_CODES: usize = 4;
 
 /// The codes of the latest questions, and the open codecs.

@@ -1,12 +1,12 @@
 //! Paritas for JavaScript.
 //!
 //! The module takes one message and returns one ([`answer::answer_to`]). A message is a JSON object
-//! and the bytes of any number of shards: what is computed is described in JSON, and only shards
-//! are bytes. So there is a single interface between the two languages, and the JavaScript side
+//! and the bytes of any number of shards: JSON says what to compute, and only shards are bytes. So
+//! there is a single interface between the two languages, and the JavaScript side
 //! (`npm/paritas.js`) needs no generated code. [`request`] has the requests, [`abi`] the functions
 //! that the module exports.
 //!
-//! Codes and losses are explained by [`facts`] and [`loss`], which the explorer of the site draws.
+//! [`facts`] describes codes and [`loss`] explains losses; the explorer of the site draws both.
 //! [`codecs`] encodes and reconstructs.
 
 pub mod abi;

@@ -1,4 +1,4 @@
-//! Whether and how losses are recovered, cell by cell, and the cost.
+//! Whether and how losses are recovered, cell by cell, and at what cost.
 
 use paritas::code::{CellId, CellSet, Reads};
 use paritas::erasure::{Losses, combinations};
@@ -9,12 +9,12 @@ use serde::{Deserialize, Serialize};
 use crate::facts::numbers;
 use crate::refusal::{Refusal, Result};
 
-/// A question: compute what is wanted from what is at hand at the end of a stage.
+/// A question: how to compute the wanted cells from the cells at hand at the end of a stage.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct LossQuestion {
-    /// The lost nodes. If there are none, the cells of the stage are wanted: parity from data, or
-    /// what a promotion adds.
+    /// The lost nodes. If there are none, the wanted cells are those that the stage computes:
+    /// parity from data, or the cells that a promotion adds.
     lost: Vec<usize>,
     /// The stage, from 1. By default it is the last one for losses and the first one for encoding.
     stage: Option<u8>,
@@ -58,7 +58,7 @@ pub struct PlanFacts {
     schedule: ScheduleFacts,
 }
 
-/// A schedule, read and counted.
+/// A schedule and its counts.
 #[derive(Debug, Serialize)]
 pub struct ScheduleFacts {
     /// The operations, in order.
@@ -178,7 +178,7 @@ impl LossAnswer {
         }
     }
 
-    /// Answers a question about cells if some of them cannot be computed.
+    /// Answers a question if some of the wanted cells cannot be computed.
     fn of_a_part(code: &Code, question: &LossQuestion, have: CellSet, want: &CellSet) -> Self {
         let losses = Losses::new(code, have.clone());
         let cell = |cell: CellId| WantedCell {
@@ -211,20 +211,21 @@ impl PlanFacts {
 pub struct LossSurvey {
     /// Number of nodes lost at once.
     lose: usize,
-    /// Largest number of losses that are tried.
+    /// Largest number of sets of nodes to try.
     most: usize,
 }
 
-/// Largest number of sets of nodes that are counted one by one.
+/// Largest number of sets of nodes that are counted.
 const MOST_SETS: usize = 200_000;
 
 /// The cost of losses of a number of nodes.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SurveyAnswer {
-    /// Number of sets of that many nodes; null if there are too many to count.
+    /// Number of sets of `lose` nodes; null if there are too many to count.
     sets: Option<usize>,
-    /// Number of sets that were tried, evenly chosen.
+    /// Number of sets that were tried, evenly spaced in the list of all sets (or of its first
+    /// 200,001, if there are more).
     tried: usize,
     /// Number of tried sets after whose loss all cells can be computed. The figures below are about
     /// these sets.
@@ -243,7 +244,7 @@ impl SurveyAnswer {
     /// Tries losses.
     ///
     /// # Errors
-    /// If the code has fewer nodes.
+    /// If the code has fewer nodes than are to be lost, or if no node or no set is asked for.
     pub fn of(code: &Code, survey: LossSurvey) -> Result<Self> {
         let nodes = code.node_count();
         if survey.lose == 0 || survey.lose > nodes || survey.most == 0 {

@@ -10,13 +10,13 @@ use serde_json::{Value, json};
 
 use crate::refusal::{Refusal, Result};
 
-/// A message that was received, or that is to be sent.
+/// A received message, or one to send.
 pub struct Message<'a> {
     /// The request or the answer.
     pub json: Value,
-    /// The shards; `None` for one that is absent.
+    /// The shards of a request; `None` for an absent one.
     pub shards: Vec<Option<&'a [u8]>>,
-    /// The shards of an answer.
+    /// The shards of an answer; `None` for an absent one.
     pub made: Vec<Option<Vec<u8>>>,
 }
 
@@ -71,10 +71,10 @@ impl<'a> Message<'a> {
         Ok(Self { json, shards, made: Vec::new() })
     }
 
-    /// Returns the shards of a request that needs all of them.
+    /// Returns all shards of a request, for which none may be absent.
     ///
     /// # Errors
-    /// If one is absent.
+    /// If a shard is absent.
     pub fn whole_shards(&self) -> Result<Vec<&'a [u8]>> {
         let present = |(number, shard): (usize, &Option<&'a [u8]>)| {
             shard.ok_or_else(|| Refusal::request(format!("shard {number} is missing")))

@@ -22,7 +22,7 @@ pub enum CallRequest {
         /// The code's spec.
         code: String,
     },
-    /// Tells whether and how a question is answered.
+    /// Tells whether and how the wanted cells of a question are computed.
     Plan {
         /// The code's spec.
         code: String,
@@ -38,7 +38,7 @@ pub enum CallRequest {
         #[serde(flatten)]
         survey: LossSurvey,
     },
-    /// Reads and counts the text of a schedule.
+    /// Reads a schedule from text, and counts its operations.
     Schedule {
         /// The text.
         text: String,

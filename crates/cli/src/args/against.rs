@@ -1,4 +1,4 @@
-//! `bench --against`: settings of another run that the measured one is compared with.
+//! `bench --against`: settings of the run to compare with.
 
 use std::fmt;
 use std::num::NonZeroUsize;
@@ -9,7 +9,7 @@ use paritas::{KernelChoice, Split};
 
 use crate::args::choices::{OrderName, PassName, named};
 
-/// Settings that differ from those of the command line.
+/// Settings that replace those of the command line; `None` keeps a setting.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Against {
     pub kernel: Option<KernelChoice>,

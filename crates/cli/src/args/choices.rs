@@ -1,4 +1,4 @@
-//! Choices that several commands have: the method that reduces XORs, the order of operations,
+//! Choices that several commands share: the method that reduces XORs, the order of operations,
 //! nodes, and sizes of sets.
 
 use clap::ValueEnum;
@@ -13,10 +13,10 @@ pub fn named(value: impl ValueEnum) -> String {
     value.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
 }
 
-/// Returns the word of lines that is spelled `name`.
+/// Returns the word `name` as the type that JSON lines use for it.
 ///
 /// # Errors
-/// If there is none: a choice was added to the library and not to the lines.
+/// If `W` has no such word: a choice was added to the library but not to the lines.
 pub fn word<W: DeserializeOwned>(name: &str) -> Result<W, Failure> {
     let missing = |_| Failure::internal(format!("lines have no word for {name}"));
     serde_json::from_value(name.into()).map_err(missing)
@@ -71,7 +71,7 @@ impl From<OrderName> for OrderWord {
 }
 
 impl OrderName {
-    /// Returns the order; `machine` is where fused schedules run.
+    /// Returns the order. Fused schedules are planned for `machine`.
     pub fn order(self, machine: Machine) -> Order {
         match self {
             Self::Parity => Order::Parity,
@@ -86,7 +86,7 @@ pub fn parse_node(text: &str) -> Result<usize, String> {
     text.parse().map_err(|_| format!("must be numbers of nodes, such as 0,3; got `{text}`"))
 }
 
-/// Reads the bytes of all shards together.
+/// Reads the size of a set: the bytes of all shards together.
 pub fn parse_set(text: &str) -> Result<usize, String> {
     match text {
         "cache" => Ok(512 << 10),

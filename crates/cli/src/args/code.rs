@@ -66,7 +66,8 @@ mod tests {
         assert_eq!(of(file.as_os_str()).unwrap().to_string(), toy);
         assert_eq!(spec(OsStr::new(toy)).unwrap().to_string(), toy);
         assert_eq!(spec(OsStr::new("4+2")).unwrap().to_string(), "cauchy:k=4,m=2");
-        // What reads as a spec is none of a file; a path with a folder is none of a spec.
+        // A text that parses as a spec is never taken for a file; a path with a folder never parses
+        // as one.
         assert_eq!(of(OsStr::new("k=2,m=2")).unwrap().text("k"), Some("2"));
         for (content, part) in [
             (&b"k = 2\nm = 2\nw = 1\n11\n12\n"[..], "line 5: digit 2 of a row must be 0 or 1"),

@@ -22,18 +22,19 @@ Examples:
   paritas codes matrix:k=2,m=2,w=1,rows=c.c
 
 matrix:FILE is the code of a bit matrix of your own, which need not be MDS. FILE is a text: lines \
-`k = 2`, `m = 2`, `w = 1`, then a row of k·w digits 0 or 1 for each of the m·w parity packets; from # \
-on, a line is a comment. With `placement = vertical`, data and parity lie on all k + m nodes. The \
-canonical name, which shards store, holds the rows in hexadecimal digits: nobody needs FILE to \
-decode. A matrix with which the loss of one node is fatal is refused; of losses of 1 to m nodes the \
-report says how many are survived.
+`k = 2`, `m = 2`, `w = 1`, then a row of k·w digits 0 or 1 for each of the m·w parity packets; \
+from # on, a line is a comment. With `placement = vertical`, data and parity lie on all k + m \
+nodes. The canonical name, which shards store, holds the rows in hexadecimal digits: nobody needs \
+FILE to decode. A matrix that does not survive every loss of one node is refused; the report says \
+how many losses of 1 to m nodes are survived.
 
-Ones are those of the bit matrix; encoding without a schedule takes an XOR for each. Density is \
-the number of ones, divided by the fewest that any code of that shape can have. With GFNI, a Cauchy \
-code in packets with more than 20,000 ones encodes slower than a code in words of the same k and m, \
-and its description says so. GB/s in packets and in words (one core, AVX-512 and GFNI): 64+16 12.4 and 16.8, 64+32 6.4 and \
-8.5, 100+24 8.2 and 11.1, 128+16 4.8 and 11.8, 128+32 2.0 and 8.3, 200+56 1.0 and 4.6, 128+128 \
-0.44 and 2.0. On AVX2 packets are faster: 128+32 2.2 and 1.8 GB/s.")]
+Ones are counted in the bit matrix; without a schedule, encoding takes an XOR for each. Density is \
+the number of ones, divided by the fewest that any code of that shape can have. With GFNI, a \
+Cauchy code in packets with more than 20,000 ones encodes slower than a code in words of the same \
+k and m, and its description says so. GB/s in packets and in words (one core, AVX-512 and GFNI): \
+64+16 12.4 and 16.8, 64+32 6.4 and 8.5, 100+24 8.2 and 11.1, 128+16 4.8 and 11.8, 128+32 2.0 and \
+8.3, 200+56 1.0 and 4.6, 128+128 0.44 and 2.0. On AVX2 packets are faster: 128+32 2.2 and 1.8 \
+GB/s.")]
 pub struct Codes {
     /// The code to describe: FAMILY:KEY=VALUE,…, K+M, or matrix:FILE.
     #[arg(value_parser = code_name())]
@@ -102,8 +103,8 @@ pub enum CostName {
 }
 
 impl CostName {
-    /// Returns the objective to minimise. `machine` is where fused schedules run, and `weight` is
-    /// the cost of an XOR in thousandths of a copy.
+    /// Returns the objective to minimise. Fused schedules run on `machine`; an XOR costs `weight`
+    /// thousandths of a copy.
     pub fn objective(self, machine: Machine, weight: u32) -> Objective {
         match self {
             Self::Xors => Objective::Xors,
@@ -150,16 +151,16 @@ pub struct Schedule {
     /// Reconstruct these nodes instead of encoding.
     #[arg(long, value_delimiter = ',', value_name = "I,J,…", value_parser = parse_node)]
     pub erase: Vec<usize>,
-    /// Reconstruct the dearest loss of as many data nodes as may be lost.
+    /// Reconstruct the loss of data nodes that costs most.
     ///
-    /// Of all such losses, it is the one whose schedule has the largest total. The report names the
-    /// nodes.
+    /// Compares all losses of t data nodes, if any t nodes may be lost, and takes the one whose
+    /// schedule has the largest total. The report names the nodes.
     #[arg(long, conflicts_with = "erase", hide_short_help = true)]
     pub worst_loss: bool,
-    /// The stage that is computed, or after which nodes are lost.
+    /// The stage to compute, or after which nodes are lost.
     ///
-    /// With --erase or --worst-loss, nodes are lost after that stage [default: 1, or with these the
-    /// last]. Only dpg and bbdpg have more than one.
+    /// With --erase or --worst-loss, nodes are lost after the stage [default: the last]. Otherwise,
+    /// the stage is computed [default: 1]. Only dpg and bbdpg have more than one.
     #[arg(long, value_name = "N", hide_short_help = true)]
     pub stage: Option<u8>,
     /// The method that reduces XORs.
@@ -193,7 +194,7 @@ pub struct Schedule {
     pub search: MatrixSearch,
     /// Read few packets, at the price of more XORs.
     ///
-    /// As few as the planner finds to be enough.
+    /// It reads the fewest packets that the planner finds to be enough.
     #[arg(long, hide_short_help = true)]
     pub fewest_reads: bool,
     /// Plan for this many bytes of data.
@@ -216,7 +217,7 @@ pub struct Schedule {
     pub align: Option<NonZeroUsize>,
     /// The compiled kernel whose instructions are counted.
     ///
-    /// They are listed, too, and `fused` refers to them. This processor need not have the kernel
+    /// --asm lists them, and `fused` counts them. This processor need not support the kernel
     /// [default: jit-avx2, or with --asm the best one here].
     #[arg(long, value_name = "KERNEL", hide_short_help = true)]
     pub kernel: Option<KernelChoice>,

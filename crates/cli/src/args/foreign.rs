@@ -32,7 +32,8 @@ pub enum FormatName {
     /// Share files of zfec and zunfec.
     Zfec,
     /// NAME.0, NAME.1, … as klauspost/reedsolomon's simple encoder writes them; --code
-    /// backblaze:k=K,m=M gives their number, and --length the end of the data before the padding.
+    /// backblaze:k=K,m=M gives their number, and --length the length of the data without the
+    /// padding.
     Klauspost,
     /// Files named as for klauspost, with any code in the word layout.
     Isal,
@@ -104,7 +105,7 @@ pub struct Export {
     pub foreign: Foreign,
     /// Bytes of a packet, for jerasure's techniques with packets.
     ///
-    /// Without it, those of the object, which are those that were imported, or 64.
+    /// Without it, the packet of the object.
     #[arg(long, value_name = "BYTES")]
     pub packet: Option<usize>,
     /// The folder for the fragments; created if it does not exist.

@@ -1,8 +1,8 @@
-//! Help on two pages, and an answer for those who know other tools.
+//! Help on two pages, and hints for users of other tools.
 //!
-//! `-h` is a screen, `--help` the whole page. Both come from the definitions of the flags: of a
-//! flag's text, `-h` shows the first paragraph, and flags with `hide_short_help` are on the whole
-//! page alone. So are the texts about a command, of which `-h` shows the first examples.
+//! `-h` fills one screen; `--help` prints the whole page. Both come from the definitions of the
+//! flags. `-h` shows the first paragraph of a flag's text, and leaves out flags with
+//! `hide_short_help`. Of the text about a command, it shows the first examples.
 
 use std::ffi::OsString;
 
@@ -12,7 +12,7 @@ use clap::{Command, CommandFactory, FromArgMatches};
 
 use crate::args::Args;
 
-/// The commands by what they are for, in the order of the first screen.
+/// Commands grouped by purpose, in the order of the first screen.
 const GROUPS: &[(&str, &[&str])] = &[
     ("Your files", &["protect", "verify", "repair", "info"]),
     ("Shards", &["encode", "decode", "promote", "import", "export"]),
@@ -27,7 +27,7 @@ const GROUPS: &[(&str, &[&str])] = &[
 /// Largest number of examples that `-h` shows.
 const EXAMPLES: usize = 2;
 
-/// What par2, snapraid, rsync and others call something, and the command for it here.
+/// Words of par2, snapraid, rsync and other tools, each with the command for it here.
 const ELSEWHERE: &[(&str, &str)] = &[
     ("add", "protect"),
     ("backup", "protect"),
@@ -45,18 +45,19 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("update", "protect --update"),
 ];
 
-/// Commands that may be left out of a build: the command, what it is about, the feature that brings
-/// it, and whether this build has it.
+/// Commands that a build may lack: the command, its subject, the feature that includes it, and
+/// whether this build has the feature.
 const OPTIONAL: &[(&str, &str, &str, bool)] = &[
     ("volume", "volumes", "volume", cfg!(feature = "volume")),
     ("serve", "S3 gateway", "gateway", cfg!(feature = "gateway")),
 ];
 
-/// Understands the arguments of the program, its name first.
+/// Parses `arguments`; the first is the name of the program.
 ///
 /// # Errors
-/// If they cannot be understood, or ask for help or the version. Words of other tools are answered
-/// with the command for them, and commands that this build lacks with the builds that have them.
+/// If the arguments cannot be parsed, or if they ask for help or the version. For a word of another
+/// tool, the error names the command to use here; for a command that this build lacks, it names the
+/// builds that have it.
 pub fn parse(
     arguments: impl IntoIterator<Item = impl Into<OsString> + Clone>,
 ) -> clap::error::Result<Args> {
@@ -91,13 +92,13 @@ pub fn command() -> Command {
         .after_long_help(whole)
 }
 
-/// Gives a command, and those in it, a short page beside the whole one.
+/// Gives a command and its subcommands a short page beside the whole one.
 fn paged(command: Command) -> Command {
     let whole = command.get_after_help().map(StyledStr::to_string).unwrap_or_default();
     let short = if command.has_subcommands() { String::new() } else { examples(&whole) };
     let command = command.mut_subcommands(paged);
     let command = match command.has_subcommands() {
-        // A list of commands fills the screen.
+        // The list of commands fills the screen, so the options are left out.
         true => command.help_template(
             "{about-with-newline}\n{usage-heading} {usage}\n\nCommands:\n{subcommands}{after-help}",
         ),
@@ -106,7 +107,7 @@ fn paged(command: Command) -> Command {
     command.after_help(short).after_long_help(whole)
 }
 
-/// Returns the first examples of a text, under their heading.
+/// Returns the heading of the examples in `whole`, and the first [`EXAMPLES`] of them.
 fn examples(whole: &str) -> String {
     let lines = whole.lines().skip_while(|line| !line.starts_with("Example"));
     lines.take_while(|line| !line.is_empty()).take(1 + EXAMPLES).collect::<Vec<_>>().join("\n")
@@ -124,7 +125,7 @@ fn grouped(command: &Command) -> String {
     GROUPS.iter().map(group).collect()
 }
 
-/// What the program says to somebody who gives no arguments: a dozen lines.
+/// Returns what the program prints when it is called without arguments: about a dozen lines.
 pub fn first_words() -> String {
     let group = |(title, names): &(&str, &[&str])| format!("  {title:<24}{}\n", names.join(", "));
     let groups: String = GROUPS.iter().map(group).collect();
@@ -133,7 +134,7 @@ pub fn first_words() -> String {
     format!("{}\n\nCommands:\n{groups}\n`paritas -h` says what they do.", examples(&whole))
 }
 
-/// Returns the text that an error has in one of its fields.
+/// Returns the text that an error has as context of this kind.
 fn text(error: &clap::Error, kind: ContextKind) -> Option<&str> {
     match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text),
@@ -141,7 +142,7 @@ fn text(error: &clap::Error, kind: ContextKind) -> Option<&str> {
     }
 }
 
-/// Returns the answer to a command that was left out of this build.
+/// Returns the message about a command that this build lacks.
 fn left_out(error: &clap::Error) -> Option<String> {
     let word = text(error, ContextKind::InvalidSubcommand)?;
     let (_, what, feature, _) = OPTIONAL.iter().find(|(name, .., here)| *name == word && !here)?;
@@ -151,7 +152,7 @@ fn left_out(error: &clap::Error) -> Option<String> {
     ))
 }
 
-/// Returns the answer to a word of another tool, or to a frequent slip.
+/// Returns a hint for a word of another tool, or for a frequent mistake.
 fn answer(error: &clap::Error, arguments: &[OsString]) -> Option<StyledStr> {
     match error.kind() {
         ErrorKind::InvalidSubcommand => {
@@ -166,7 +167,7 @@ fn answer(error: &clap::Error, arguments: &[OsString]) -> Option<StyledStr> {
             let percent = percent.filter(|text| text.parse::<u16>().is_ok())?;
             Some(format!("what par2 calls `-r{percent}` is `--redundancy {percent}%`").into())
         }
-        // A folder after the volume file is meant as a node.
+        // A folder that follows the volume file is meant as a node.
         ErrorKind::UnknownArgument if is_command(arguments, &["volume", "init"]) => {
             let folder = text(error, ContextKind::InvalidArg)?;
             let is_folder = !folder.starts_with('-');
@@ -186,10 +187,10 @@ fn is_command(arguments: &[OsString], words: &[&str]) -> bool {
 mod tests {
     use super::*;
 
-    /// Lines of a screen.
+    /// Number of lines of a screen.
     const SCREEN: usize = 24;
 
-    /// Calls a test with every command, and its name.
+    /// Calls `test` with the name and the definition of every command.
     fn each(command: &Command, name: &str, test: &mut impl FnMut(&str, &Command)) {
         test(name, command);
         for inner in command.get_subcommands() {
@@ -205,7 +206,7 @@ mod tests {
         each(&command, "paritas", &mut |name, command| {
             let help = command.clone().render_help().to_string();
             let lines = help.trim_end().lines().count();
-            // The first screen, and its list without the groups, have a line for each command.
+            // `paritas -h` and `paritas help -h` may be longer: they have a line for each command.
             if lines > SCREEN && !["paritas", "paritas help"].contains(&name) {
                 long.push(format!("{name}: {lines}"));
             }
@@ -243,7 +244,7 @@ mod tests {
         }
         let error = parse(["paritas", "protect", "-r10", "photos"]).unwrap_err().to_string();
         assert!(error.contains("`--redundancy 10%`"), "{error}");
-        // There, -r is for folders below.
+        // For `verify`, -r means --recursive.
         let error = parse(["paritas", "verify", "-r10", "photos"]).unwrap_err().to_string();
         assert!(!error.contains("--redundancy"), "{error}");
         let init = ["paritas", "volume", "init", "tank.toml", "--code", "2+1", "/disk1"];

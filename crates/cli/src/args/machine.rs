@@ -16,7 +16,7 @@ use crate::args::codes::CostName;
 pub enum Operation {
     /// All parity from all data.
     Encode,
-    /// As many data nodes as may be lost, from the others.
+    /// Lost nodes, from the others.
     Decode,
     /// Parity after a change of one data node.
     Update,
@@ -100,12 +100,13 @@ pub struct Bench {
     pub stage: Option<u8>,
     /// Bytes of all shards together: cache, dram or a number.
     ///
-    /// cache is 512 KiB, dram 256 MiB. Of an LT code, all blocks and the data count.
+    /// cache is 512 KiB, dram 256 MiB. For an LT code, these are the bytes of all blocks and of the
+    /// data.
     #[arg(long, default_value = "cache", value_name = "cache|dram|BYTES", value_parser = parse_set)]
     pub set: usize,
     /// For decode of an LT code, the blocks received, in multiples of k.
     ///
-    /// Without it, as many as decoding takes, but at least 1.05.
+    /// Without it, the number that decoding takes, but at least 1.05.
     #[arg(long, value_name = "MULTIPLE", value_parser = parse_reception, hide_short_help = true)]
     pub reception: Option<f64>,
     /// For decode of an LT code, the seed of the blocks received.
@@ -119,13 +120,13 @@ pub struct Bench {
     pub tuned_packet: bool,
     /// For decode, the nodes that are lost.
     ///
-    /// Without it, the first data nodes, as many as may be lost.
+    /// Without it, the first data nodes, up to the number that may be lost.
     #[arg(long, value_delimiter = ',', value_name = "I,J,…", value_parser = parse_node)]
     pub erase: Vec<usize>,
     /// Measure one packet size after the other.
     ///
-    /// In powers of two from 8 bytes to 32 KiB, as far as one strip of all nodes fits into the set;
-    /// one line for each.
+    /// The sizes are powers of two from 8 bytes to 32 KiB, as long as one strip of all nodes fits
+    /// into the set. Prints a line for each.
     #[arg(long, value_enum, conflicts_with = "packet", hide_short_help = true)]
     pub sweep: Option<Sweep>,
     /// The alignment of shards in memory.
@@ -136,7 +137,7 @@ pub struct Bench {
     pub pass: Option<PassName>,
     /// The cost that slp minimises.
     ///
-    /// fused refers to the kernel that runs, if it is compiled.
+    /// fused is for the kernel that runs, which must be a compiled one.
     #[arg(long, value_enum, default_value = "total", hide_short_help = true)]
     pub cost: CostName,
     /// The order in which operations are planned.
@@ -145,7 +146,7 @@ pub struct Bench {
     /// order as it is.
     #[arg(long, value_enum, default_value = "parity", hide_short_help = true)]
     pub order: OrderName,
-    /// The kernel: auto, or one of those that `paritas doctor` lists.
+    /// The kernel: auto, or one that `paritas doctor` lists.
     #[arg(long, default_value = "auto")]
     pub kernel: KernelChoice,
     /// The most threads to use; 0 means one for each processor.
@@ -158,21 +159,22 @@ pub struct Bench {
     pub bytes_a_thread: Option<NonZeroUsize>,
     /// How threads share the work: auto, stripe, node, columns or rows.
     ///
-    /// auto is as tuned, columns are bytes of every packet, in whole cache lines, and rows are of
-    /// packets, which codes in words lack. What cannot be shared in this way is shared by stripes,
-    /// as a single node is; split in JSON says so.
+    /// Each thread takes some stripes (stripe), some of the nodes to compute (node), some bytes of
+    /// every packet in whole cache lines (columns), or some rows of every node (rows; codes in
+    /// words have none). auto is as tuned. Work that cannot be shared in the wanted way, such as a
+    /// single node, is shared by stripes; split in JSON tells what was used.
     #[arg(long, default_value = "auto", value_name = "SPLIT", value_parser = parse_split, hide_short_help = true)]
     pub split: SplitChoice,
     /// Run the roofline with the best kernel and packets of 64 bytes.
     ///
-    /// Not with the measured kernel.
+    /// Without it, the roofline runs with the measured kernel.
     #[arg(long, conflicts_with = "against", hide_short_help = true)]
     pub best_roofline: bool,
     /// Measure in pairs with other settings, not with the roofline.
     ///
-    /// Of the same code: kernel, order, pass, packet, threads, bytes-a-thread, split. What is not
-    /// given is the same. Both work on the same memory, unless the packets make shards of another
-    /// length.
+    /// The settings are kernel, order, pass, packet, threads, bytes-a-thread and split; both runs
+    /// share those that are not given. Both work on the same memory, unless their shards differ in
+    /// length because their packets do.
     #[arg(long, value_name = "KEY=VALUE,…")]
     pub against: Option<Against>,
     /// Measure in pairs with another code.
@@ -188,7 +190,7 @@ pub struct Bench {
 }
 
 impl Bench {
-    /// Returns the arguments of the other run that this one is compared with.
+    /// Returns the arguments of the run to compare with: these, with the settings of `other`.
     pub fn with(&self, other: &Against) -> Self {
         Self {
             code: self.against_code.as_ref().unwrap_or(&self.code).clone(),
@@ -222,12 +224,13 @@ Examples:
 
 Every choice is measured in pairs with the built-in default, back to back, in alternating order. \
 It is taken if the whole interval of the ratio (95 % confidence) is above 1.03, or 1.1 for \
-non-temporal stores. If that is not clear after 84 pairs, the default stays. Sets of 32 MiB \
-down to 256 KiB are tried with a second thread. Whatever is larger than some size gets one; that \
-size is chosen for which the gains and losses of all larger sets add up to the most.
-A search for packets has two stages: powers of two up to 32 KiB of which a strip of all nodes fits into \
-the set, then, from half the fastest of these to its double, steps of an eighth of it. All are \
-multiples of 8 bytes, or of the registers of --kernel.")]
+non-temporal stores. If that is not clear after 84 pairs, the default stays. Sets of 32 MiB down \
+to 256 KiB are tried with a second thread. Every set above a certain size gets one; it is the size \
+for which the gains and losses of all larger sets add up to the most.
+A search for packets has two stages. The first tries powers of two up to 32 KiB, as long as a \
+strip of all nodes fits into the set. The second goes from half of the fastest of these to its \
+double, in steps of an eighth of it. All are multiples of 8 bytes, or of the registers of \
+--kernel.")]
 pub struct Tune {
     /// The codes to measure [default: 4+2, 6+3, 8+3, 10+4, 12+4, 20+4].
     #[arg(value_name = "SPEC", value_parser = code_name())]
@@ -241,9 +244,9 @@ pub struct Tune {
     /// stored: use `encode --packet`.
     #[arg(long, conflicts_with = "dry_run")]
     pub packet: bool,
-    /// With --packet, the kernel, as `paritas doctor` lists them.
+    /// With --packet, the kernel: one that `paritas doctor` lists.
     ///
-    /// auto takes the one for files.
+    /// auto takes the kernel that is used for files.
     #[arg(long, requires = "packet", default_value = "auto")]
     pub kernel: KernelChoice,
     /// With --packet, the method that reduces XORs [default: slp].

@@ -1,8 +1,10 @@
-//! Every flag, defined once. Parser, help, man pages and completions are derived from this.
+//! Every flag, defined once. Parser, help, man pages and completions are derived from these
+//! definitions.
 //!
-//! Here is the list of commands. Their flags stand by theme: [`protect`], [`shards`] (with what is
-//! for shards and protections alike), [`foreign`], [`volume`], [`serve`], [`codes`], [`machine`].
-//! What several of them share is in [`work`], [`choices`], [`code`] and [`search`].
+//! This file lists the commands. Their flags are in modules by theme: [`protect`], [`shards`] (also
+//! flags for both shards and protections), [`foreign`], [`volume`], [`serve`], [`codes`],
+//! [`machine`]. Definitions that several of them share are in [`work`], [`choices`], [`code`] and
+//! [`search`].
 
 pub mod against;
 pub mod choices;
@@ -131,10 +133,11 @@ pub enum Command {
     /// Show what this machine offers, and check that every kernel computes right.
     #[command(after_help = DOCTOR)]
     Doctor,
-    /// Show what results have with --json.
+    /// Show the fields of results with --json.
     #[command(after_help = SCHEMA)]
     Schema {
-        /// The command, as `verify` or `volume put`; `any` for lines that any command may print.
+        /// The command, such as `verify` or `volume put`; `any` for lines that any command may
+        /// print.
         command: Vec<String>,
     },
     /// Print completions for a shell.
@@ -146,7 +149,7 @@ pub enum Command {
     /// Write man pages.
     #[command(after_help = MAN)]
     Man {
-        /// The folder to write them to, which is made if it does not exist.
+        /// The folder to write them to; created if it does not exist.
         directory: PathBuf,
     },
 }

@@ -1,4 +1,4 @@
-//! `encode --packet`: a number of bytes, or what finds one.
+//! `encode --packet`: a number of bytes, or the way to find one.
 
 use std::str::FromStr;
 
@@ -7,7 +7,7 @@ use std::str::FromStr;
 pub enum PacketChoice {
     /// This many bytes.
     Bytes(usize),
-    /// The packet of rule (3.1), for the first-level cache of this processor.
+    /// The packet by rule (3.1) of the dissertation, for the first-level cache of this processor.
     Rule,
     /// The packet that `paritas tune` found for the code.
     Tuned,

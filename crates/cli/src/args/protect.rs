@@ -1,4 +1,4 @@
-//! The flags of `paritas protect`, and those that other commands have for protections.
+//! The flags of `paritas protect`, and the flag about memory that `repair` shares with it.
 
 use std::path::PathBuf;
 
@@ -24,30 +24,31 @@ Examples:
   paritas verify photos || paritas repair photos
 
 Files are read and never changed, moved or copied. All of them together are cut into some ten \
-thousand blocks, over which parity blocks are computed. Any damage is repaired that touches at most \
-as many blocks, of files and parity, as there are parity blocks: flipped bits, lost files and folders, \
-lost parity files. Small files share blocks. Names, modes, times, links, empty files and folders are \
-protected, too. Links are not followed.
+thousand blocks, from which parity blocks are computed. Damage can be repaired if it touches no \
+more blocks, of files and parity together, than there are parity blocks: flipped bits, lost files \
+and folders, lost parity files. Small files share blocks. Names, modes, times, links, empty files \
+and folders are protected, too. Links are not followed.
 
 The root of a protection is the folder that is given, or the deepest folder that has all PATHs in \
-it. `verify`, `repair` and `info` take the root, the folders of its parity, or both; a protected file \
-or folder, even one that is gone, stands for that part. Parity lies in `.paritas` in the root, or in the folders given with --parity-dir: \
-give one for each disk, and what is left of the parity when a disk is lost still repairs as many \
-blocks as it has. Names of parity files begin with LABEL. Other \
-protections of the same files may have other labels.
+it. `verify`, `repair` and `info` take the root, the folders of its parity, or both; a protected \
+file or folder, even one that is gone, stands for that part. Parity lies in `.paritas` in the \
+root, or in the folders given with --parity-dir: give one for each disk; if a disk is lost, each \
+parity block on the other disks still repairs one block. Names of parity files begin with LABEL. \
+Other protections of the same files may have other labels.
 
 Every byte is read once if the parity fits into --memory; else every byte is read twice, and a \
 warning says so before anything is read. A file that cannot be read, or that changes while it is read, is \
 not protected, and the exit code is 6; sockets, pipes and devices are only mentioned. `.paritas` folders are \
 left out.
 
-With --update, files that have the size and time that they had keep their parity. New and changed \
-ones get parity of their own. What was removed or changed counts as lost, so that less other damage \
-can be repaired; when that takes too much, everything is made anew. The old parity stands until the \
-new one does. A file whose bytes have changed and whose time has not is damaged (exit 5): repair it \
-first. If more than half of the files or of the bytes are gone or changed, and at least 20 files, \
-nothing is written (exit 1), because the old parity may be needed to repair them: --accept-changes \
-updates nevertheless, and --most-changed sets another limit. A file that was renamed is not gone.")]
+With --update, files whose size and time have not changed keep their parity. New and changed ones \
+get parity of their own. What was removed or changed counts as lost, so that less other damage can \
+be repaired; when that uses up too much parity, all parity is made anew. The old parity is kept \
+until the new one is complete. A file whose bytes have changed but not its time is damaged (exit \
+5): repair it first. If more than half of the files or of the bytes are gone or changed, and at \
+least 20 files, nothing is written (exit 1), because the old parity may be needed to repair them: \
+--accept-changes updates nevertheless, and --most-changed sets another limit. A file that was \
+renamed is not gone.")]
 pub struct Protect {
     /// Files and folders to protect; with --update, as `verify` takes them.
     #[arg(required = true, value_name = "PATH")]
@@ -70,9 +71,9 @@ pub struct Protect {
     pub parity_dir: Vec<PathBuf>,
     /// Leave out what matches a pattern, as in gitignore.
     ///
-    /// `*.tmp` and `cache` anywhere, `/cache`, `./cache` or its whole path in the root alone,
-    /// `build/` folders alone, and `!keep.tmp` takes in again. A pattern that matches nothing is a
-    /// warning.
+    /// `*.tmp` and `cache` match anywhere; `/cache`, `./cache` or its whole path only in the root;
+    /// `build/` only folders; `!keep.tmp` takes files in again. There is a warning if a pattern
+    /// matches nothing.
     #[arg(long, value_name = "GLOB", conflicts_with = "update")]
     pub exclude: Vec<String>,
     /// Leave out folders at which another file system is mounted.
@@ -94,13 +95,13 @@ pub struct Protect {
     pub update: bool,
     /// With --update, compare every file by its digest.
     ///
-    /// Whatever its size and time.
+    /// Even if its size and time have not changed.
     #[arg(long, requires = "update", hide_short_help = true)]
     pub checksum: bool,
     /// With --update, the largest share that may be gone or changed.
     ///
-    /// Of the protected files, and of their bytes. If more is, and it is at least 20 files, nothing
-    /// is written (exit 1).
+    /// It counts protected files, and their bytes. If a larger share is gone or changed, and at
+    /// least 20 files are, nothing is written (exit 1).
     #[arg(
         long,
         default_value = "50%",
@@ -112,15 +113,15 @@ pub struct Protect {
     /// With --update, accept all that is gone or changed.
     #[arg(long, requires = "update", conflicts_with = "most_changed", hide_short_help = true)]
     pub accept_changes: bool,
-    /// With --update, files of which any number may be gone, as in gitignore.
+    /// With --update, accept that any number of matching files is gone.
     ///
-    /// For folders in which a program removes files as a rule, as `data/` in a repository of
-    /// backups. Files that have changed count as before.
+    /// GLOB is as in gitignore. It is for folders in which a program regularly removes files, such
+    /// as `data/` in a repository of backups. Changed files still count.
     #[arg(long, value_name = "GLOB", requires = "update", hide_short_help = true)]
     pub accept_removals: Vec<String>,
     /// Say what would be written, and write nothing.
     ///
-    /// How much it takes, and which files have changed.
+    /// The report tells how much space it takes, and which files have changed.
     #[arg(long)]
     pub dry_run: bool,
     /// List all files and parity files, not only the first.
@@ -137,7 +138,7 @@ pub struct Protect {
 /// The option that limits memory.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub struct Memory {
-    /// The memory for parity and data of protections, about.
+    /// The approximate memory for parity and data of protections.
     ///
     /// Without it, 1GiB, or a quarter of what the machine and its container leave if that is less.
     #[arg(long, value_name = "SIZE", value_parser = parse_memory, hide_short_help = true)]

@@ -20,7 +20,7 @@ pub enum SearchName {
     None,
     /// Simulated annealing over the points.
     Sa,
-    /// A genetic algorithm over the points, in which children take common points first.
+    /// A genetic algorithm over the points; children first take the points that both parents have.
     Ga,
     /// The same, but children take any points of their parents.
     GaRandom,
@@ -43,17 +43,18 @@ pub struct MatrixSearch {
     /// The time that the search takes; the result depends on the machine.
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds, conflicts_with = "converge", hide_short_help = true)]
     pub budget: Option<Duration>,
-    /// End the search after --patience, instead of beginning anew.
+    /// End the search after --patience iterations without a new minimum.
     ///
-    /// When it has found no new minimum for that many iterations.
+    /// Without it, sa and ga begin anew then.
     #[arg(long, hide_short_help = true)]
     pub converge: bool,
     /// Iterations without a new minimum before sa and ga begin anew.
     ///
-    /// Or end, with --converge: steps of a walk [default: 250], or generations [default: 50].
+    /// With --converge, they end instead. Counts steps of a walk for sa [default: 250], and
+    /// generations for ga [default: 50].
     #[arg(long, value_name = "N", hide_short_help = true)]
     pub patience: Option<usize>,
-    /// For sa, the initial probability of a worse successor.
+    /// For sa, the initial probability of accepting a worse successor.
     #[arg(long, value_name = "RATE", hide_short_help = true)]
     pub accept: Option<f64>,
     /// For sa, the annealing factor.
@@ -61,29 +62,25 @@ pub struct MatrixSearch {
     /// After T steps that probability is multiplied by e^(-FACTOR T).
     #[arg(long, value_name = "FACTOR", hide_short_help = true)]
     pub cooling: Option<f64>,
-    /// For ga, the fraction of people that become parents [default: 0.3].
+    /// For ga, the fraction of the population that become parents [default: 0.3].
     #[arg(long, value_name = "RATE", hide_short_help = true)]
     pub select: Option<f64>,
-    /// For ga, the probability that parents have a child.
-    ///
-    /// In a generation.
+    /// For ga, the probability that two parents have a child in a generation.
     #[arg(long, value_name = "RATE", hide_short_help = true)]
     pub birth: Option<f64>,
-    /// For ga, the probability that a person mutates.
-    ///
-    /// In a generation.
+    /// For ga, the probability that an individual mutates in a generation.
     #[arg(long, value_name = "RATE", hide_short_help = true)]
     pub mutation: Option<f64>,
-    /// For ga, the largest number of people [default: 60].
+    /// For ga, the largest number of individuals [default: 60].
     #[arg(long, value_name = "N", hide_short_help = true)]
     pub population: Option<usize>,
 }
 
 impl MatrixSearch {
-    /// Returns the method with its parameters; `None` without a search.
+    /// Returns the method with its parameters, or `None` without a search.
     ///
     /// # Errors
-    /// If there is a parameter that the method does not have.
+    /// If a parameter is given that the method does not take.
     pub fn method(&self) -> Result<Option<SearchMethod>, Failure> {
         let genetic = |crossover| Some(SearchMethod::Genetic(self.genetic(crossover)));
         let (method, other) = match self.name {
@@ -134,19 +131,19 @@ impl MatrixSearch {
         genetic
     }
 
-    /// Returns the name of a parameter of annealing that is given.
+    /// Returns the name of a given parameter of annealing, if any.
     fn of_annealing(&self) -> Option<&'static str> {
         self.accept.map(|_| "accept").or(self.cooling.map(|_| "cooling"))
     }
 
-    /// Returns the name of a parameter of the genetic algorithm that is given.
+    /// Returns the name of a given parameter of the genetic algorithm, if any.
     fn of_genetic(&self) -> Option<&'static str> {
         let rates = [("select", self.select), ("birth", self.birth), ("mutation", self.mutation)];
         let rate = rates.iter().find(|(_, rate)| rate.is_some()).map(|&(name, _)| name);
         rate.or(self.population.map(|_| "population"))
     }
 
-    /// Returns the name of a parameter of all searches that is given.
+    /// Returns the name of a given parameter of all searches, if any.
     fn of_search(&self) -> Option<&'static str> {
         let given = [
             ("seed", self.seed.is_some()),
@@ -157,13 +154,13 @@ impl MatrixSearch {
         given.iter().find(|(_, is_given)| *is_given).map(|&(name, _)| name)
     }
 
-    /// Returns the name of a parameter of some methods that is given.
+    /// Returns the name of a given parameter that only some methods take, if any.
     fn any(&self) -> Option<&'static str> {
         self.of_annealing().or(self.of_genetic()).or(self.patience.map(|_| "patience"))
     }
 }
 
-/// Returns the methods that have a parameter.
+/// Returns the methods that take the parameter `name`.
 fn whose(name: &str) -> &'static str {
     match name {
         "seed" | "evaluations" | "budget" | "converge" => "sa, ga, ga-random or local",

@@ -2,6 +2,9 @@
 
 use std::path::PathBuf;
 
+use bytesize::ByteSize;
+use paritas_gateway::DoorLimits;
+
 use crate::args::volume::Background;
 
 /// Let programs that speak S3 use a volume.
@@ -20,13 +23,13 @@ object a.jpg of the bucket photos. The file of keys is TOML, and only its owner 
   buckets = [\"photos\"]     all, if left out
   read_only = true         false, if left out
 
-The gateway holds no state: run several before one volume, on several machines, and put any load \
-balancer before them, which may ask /-/health. The page /-/ shows the nodes, /-/metrics is for \
-Prometheus. While it serves, it also repairs what is owed, promotes, scrubs once a week, and removes \
-remains; several gateways share this work. docs/gateway.md has more.
+The gateway holds no state: run several before one volume, on several machines, behind any load \
+balancer, which may check /-/health. The page /-/ shows the nodes, /-/metrics is for Prometheus. \
+While it serves, it also repairs what is owed, promotes, scrubs once a week, and removes remains; \
+several gateways share this work. docs/gateway.md has more.
 
-Ctrl-C and the signal SIGTERM end it when the requests that it has begun are answered, within 30 \
-seconds; a second one ends it at once. Then the exit code is 0.")]
+After Ctrl-C or the signal SIGTERM, the gateway answers the requests that it has begun, for up to \
+30 seconds, and ends with exit code 0. A second one ends it at once.")]
 pub struct Serve {
     /// The volume file.
     #[arg(value_name = "VOLUME")]
@@ -42,16 +45,23 @@ pub struct Serve {
     pub anonymous: bool,
     /// Speak TLS, with a certificate and its key.
     ///
-    /// Both are PEM files. The first also has the certificates that it needs.
+    /// Both are PEM files. The first holds the certificate, then the certificates that it depends
+    /// on.
     #[arg(long, num_args = 2, value_names = ["CERTIFICATE", "KEY"])]
     pub tls: Vec<PathBuf>,
     /// Refuse whatever would change something.
     #[arg(long)]
     pub read_only: bool,
     /// The most connections at a time; others wait.
-    #[arg(long, value_name = "N", default_value_t = 1024, hide_short_help = true)]
+    #[arg(long, value_name = "N", default_value_t = DoorLimits::CONNECTIONS, hide_short_help = true)]
     pub connections: usize,
-    /// Answer the page and the metrics to other machines, too.
+    /// The memory for all objects that are being sent and received; others wait.
+    ///
+    /// At least `limits.memory` of the volume file, which one object may take. Without it, 4GiB, or
+    /// a quarter of what the machine and its container leave if that is less.
+    #[arg(long, value_name = "SIZE", hide_short_help = true)]
+    pub memory: Option<ByteSize>,
+    /// Serve the page and the metrics to other machines, too.
     #[arg(long, hide_short_help = true)]
     pub public_pages: bool,
     /// Leave repairs, promotions and scrubs to others.
@@ -60,7 +70,7 @@ pub struct Serve {
     /// How the log is written to standard error.
     #[arg(long, value_enum, value_name = "FORM", default_value_t = LogForm::Lines, hide_short_help = true)]
     pub log: LogForm,
-    /// The load of the upkeep.
+    /// The load that upkeep may put on nodes.
     #[command(flatten)]
     pub background: Background,
 }

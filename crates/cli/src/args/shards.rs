@@ -65,18 +65,18 @@ pub struct Encode {
     pub name: Option<OsString>,
     /// Bytes of a packet, 1 to 1048576 [default: 64].
     ///
-    /// They are stored, so any reader knows them; 64 suits every processor (see `paritas tune
-    /// --packet`), and there are fewer if the object does not fill a stripe. `rule` takes the
+    /// The number is stored, so every reader knows it. 64 suits every processor (see `paritas tune
+    /// --packet`); the default is less if the object does not fill a stripe. `rule` takes the
     /// largest packet with which a stripe and its temporaries fit into the first-level cache (see
-    /// `paritas schedule`), for readers that run one operation after the other; `tuned` the one
-    /// that `paritas tune` found here. Packets make no difference in the word layout.
+    /// `paritas schedule`), for readers that run one operation after the other. `tuned` takes the
+    /// packet that `paritas tune` found here. Packets make no difference in the word layout.
     #[arg(long, value_name = "BYTES|rule|tuned", hide_short_help = true)]
     pub packet: Option<PacketChoice>,
     /// Replace existing shards of this name, of whatever code.
     ///
     /// They are kept until the new ones are complete. Any other file stays. So do shards that were
-    /// renamed or lie in other folders: they are an object of their own, and `decode` of both asks
-    /// for an id.
+    /// renamed or are in other folders: they remain an object of their own, and `decode` of both
+    /// objects asks for an id.
     #[arg(long)]
     pub force: bool,
     #[command(flatten)]
@@ -101,7 +101,7 @@ pub struct Decode {
     pub paths: Vec<PathBuf>,
     /// The file to write, - for standard output, or a folder.
     ///
-    /// A folder takes all objects. It exists already, or its path ends with /.
+    /// If the path is a folder, or ends with /, all objects are decoded to files in it.
     #[arg(long, short, value_name = "FILE|DIR/")]
     pub out: PathBuf,
     /// The object, by its name or the first digits of its id.
@@ -117,19 +117,20 @@ pub struct Decode {
     pub no_preserve: bool,
     /// Restore set-user-ID, set-group-ID and sticky bits, too.
     ///
-    /// The file belongs to the user who decodes it, so set-user-ID may then mean another user.
+    /// The file belongs to the user who decodes it, so set-user-ID may stand for another user than
+    /// before.
     #[arg(long, conflicts_with = "no_preserve", hide_short_help = true)]
     pub preserve_special: bool,
     #[command(flatten)]
     pub work: Work,
 }
 
-/// The paths that are searched for objects, and the objects that are reported.
+/// The paths to search for objects, and the objects to report.
 #[derive(Debug, clap::Args)]
 pub struct Search {
     /// Protected files or folders, parity, or shards.
     ///
-    /// Folders of parity and of shards, too.
+    /// Folders that hold parity or shards are accepted, too.
     #[arg(required = true)]
     pub paths: Vec<PathBuf>,
     /// Only this one, by its name or the first digits of its id.
@@ -145,7 +146,7 @@ pub struct Search {
     pub recursive: bool,
     /// Report only objects that are not intact.
     ///
-    /// If all are, nothing is printed, as cron expects.
+    /// If all objects are intact, nothing is printed, as cron expects.
     #[arg(long)]
     pub only_bad: bool,
     /// List all that is wrong, not only the first dozen.
@@ -167,22 +168,22 @@ Examples:
   paritas verify shards --deep                         recomputes parity, too
 
 A folder with parity in it, or in `.paritas` in it, is a protection, and is reported file by file: \
-damaged (the time is the one that it had, the bytes are not), changed (bytes and time differ), \
-missing, moved (its bytes are in another file), touched (only time or mode differ), unreadable. \
-Moved and touched files are intact. Parity files that have lost their names, or are in other folders, \
-are found if the folders are given. Shards in a protected tree are verified with --recursive.
+damaged (its bytes differ, its time does not), changed (bytes and time differ), missing, moved \
+(its bytes are in another file), touched (only time or mode differ), unreadable. Moved and touched \
+files are intact. Parity files that have lost their names, or are in other folders, are found if \
+the folders are given. Shards in a protected tree are verified with --recursive.
 
-Each folder of shards that is given counts as a disk or a machine, whose shards are lost together, and the \
-report says which folders may be lost. For an LT code, tolerable_losses is only likely: some losses \
-of this many shards have been tried. The exit code is the worst of all objects; if there are \
-several, a summary comes last. An object that has not been promoted is whole without the parts that \
-promotion would add; once there is any file of a later stage, all of its files are expected. A \
-file that cannot be opened, for lack of permission for example, is not lost: its state is \
-unreadable. If such files would change the status by holding the missing shards, the status is \
-unknown, and the exit code 6, as it is if a PATH cannot be read. A shard of a later version of \
-paritas, or of a code that this version does not know, is not lost either: it is named, and the \
-exit code is 4. Beside other objects, files that \
-have the names of an object's shards, none of which can be read as one, are an object that is lost.
+Each folder of shards that is given counts as a disk or a machine, whose shards are lost together, \
+and the report says which folders may be lost. For an LT code, tolerable_losses is only likely: \
+some losses of this many shards have been tried. The exit code is the worst of all objects; if \
+there are several, a summary comes last. Before promotion, only the files of the first stage are \
+expected; once any file of a later stage exists, all files of that stage are. A file that cannot \
+be opened, for lack of permission for example, is not lost: its state is unreadable. If such files \
+may hold missing shards, and the status depends on these, it is unknown, and the exit code is 6. \
+The exit code is also 6 if a PATH cannot be read. A shard of a later version of paritas, or of a \
+code that this version does not know, is not lost either: it is named, and the exit code is 4. If \
+other objects are found, files with the names of an object's shards, none of which can be read as \
+a shard, count as a lost object.
 
 With --deep, parity is computed from the data of every segment whose data are intact (for an LT \
 code, of every segment that can be decoded), and compared with the stored parity. If they differ \
@@ -193,17 +194,18 @@ pub struct Verify {
     pub search: Search,
     /// Compute parity from the data, and compare it with the stored.
     ///
-    /// This finds mistakes of a wrong encoder.
+    /// This finds parity that a faulty encoder wrote.
     #[arg(long)]
     pub deep: bool,
-    /// Take files that have their size and time for intact.
+    /// Take files whose size and time are unchanged for intact.
     ///
-    /// None of these protected files is read.
+    /// These protected files are not read.
     #[arg(long)]
     pub quick: bool,
     /// Read everything from the disk, not from memory.
     ///
-    /// Even what the system has in memory because it was read or written lately. Linux only.
+    /// Even files that the system keeps in memory because they were read or written lately. Linux
+    /// only.
     #[arg(long, conflicts_with = "quick", hide_short_help = true)]
     pub from_disk: bool,
     #[command(flatten)]
@@ -226,36 +228,38 @@ Examples:
   paritas repair --recursive /disk1 /disk2 /disk3      all sets that are spread over these
 
 Protected files that are damaged or missing are restored under a temporary name, compared by their \
-digest, and get their name and attributes; what they replace is kept as NAME.damaged-<id>-<digest>, \
-until `repair --clean` removes it; parity that is damaged or missing is written anew. Files \
-that were changed, size or time and all, stay as they are unless --restore-changed is given, and \
-moved files stay where they are unless --move-back is given. If more is lost than can be repaired, \
-files that need the missing blocks stay as they are and are named, and all else is restored (exit 2). If changed files stay, the exit code is 1; `protect --update` protects them as they are.
+digest, and get their name and attributes; what they replace is kept as \
+NAME.damaged-<id>-<digest>, until `repair --clean` removes it; parity that is damaged or missing \
+is written anew. Files that someone changed (their size or time differs, too) stay as they are \
+unless --restore-changed is given, and moved files stay where they are unless --move-back is \
+given. If more is lost than can be repaired, files that need the missing blocks stay as they are \
+and are named, and all else is restored (exit 2). If changed files stay, the exit code is 1; \
+`protect --update` protects them as they are.
 
-Each folder of shards that is given counts as a disk or a machine, whose shards are lost together. Missing \
-shards are written to the folders that let as many whole folders as possible be lost. An empty \
-folder that is given counts as a disk that was replaced, and is filled: make sure that it is \
-mounted. If several PATHS are given and one does not exist, nothing is written (exit 3), because \
-its disk may not be mounted. With --recursive, several folders are disks: a missing shard of a set \
-in one folder may go to the same path below any of them, where that folder is made. If fewer \
-folders may be lost than shards, there is a warning.
+Each folder of shards that is given counts as a disk or a machine, whose shards are lost together. \
+Missing shards are placed so that as many whole folders as possible may be lost. An empty folder \
+that is given counts as a disk that was replaced, and is filled: make sure that it is mounted. If \
+several PATHS are given and one does not exist, nothing is written (exit 3), because its disk may \
+not be mounted. With --recursive, several folders are disks: a missing shard of a set in one \
+folder may go to the same path below any of them, where that folder is made. If fewer folders may \
+be lost than shards, there is a warning.
 
 With --rebalance, shards move from the fullest folders to the emptiest until as many folders as \
 possible may be lost. A shard's old file is removed when the new one is on the disk.
 
 A repaired shard is byte for byte the one that was lost. It keeps the permissions and the owner of \
-the file that it replaces; if it replaces none, it gets those that all other shards have in common. \
-A file that is no shard but has the name of one is kept as NAME.damaged-<id>-<digest>. A file that \
-cannot be opened is left unchanged, and the exit code is 6. The exit code is also 6 if another \
-process works on the same shards and the result is not what was asked for.")]
+the file that it replaces; if it replaces none, it gets those that all other shards have in \
+common. A file that has the name of a shard but is not one is kept as NAME.damaged-<id>-<digest>. \
+A file that cannot be opened is left unchanged, and the exit code is 6. The exit code is also 6 if \
+another process works on the same shards and the result is not what was asked for.")]
 pub struct Repair {
     #[command(flatten)]
     pub search: Search,
     /// The folder for restored files, or for repaired shards.
     ///
-    /// Without it, what is damaged is replaced in place, and missing shards go to the folder with
-    /// the fewest, which may be an empty one that is given. Not with --recursive: give DIR as one
-    /// more PATH instead.
+    /// Without it, damaged files are replaced in place, and missing shards go to the given folder
+    /// with the fewest shards, which may be empty. Not with --recursive: give DIR as one more PATH
+    /// instead.
     #[arg(long, value_name = "DIR")]
     pub to: Option<PathBuf>,
     /// Read only the blocks that a missing shard is computed from.
@@ -267,10 +271,11 @@ pub struct Repair {
     pub fewest_reads: bool,
     /// Remove what interrupted commands and repairs left behind.
     ///
-    /// Of shards: temporary files, and shards that `encode --force` had replaced, once the object
-    /// of that name is intact (which --fewest-reads does not find out). With --object, only those
-    /// of that object. No other command may be writing there. Of protected files: the copies that
-    /// earlier repairs kept of what they replaced, once everything is whole.
+    /// Beside shards, these are temporary files and, once the object of that name is intact, shards
+    /// that `encode --force` had replaced (--fewest-reads does not find out whether it is). With
+    /// --object, only files of that object are removed. No other command may be writing there.
+    /// Beside protected files, these are the copies that earlier repairs kept of what they
+    /// replaced; they are removed once everything is whole.
     #[arg(long)]
     pub clean: bool,
     /// Move shards so that more folders may be lost together.
@@ -280,21 +285,21 @@ pub struct Repair {
     pub rebalance: bool,
     /// Remove what repair moved aside, once the object is intact.
     ///
-    /// What earlier repairs moved goes, too. Files that have changed since are not removed.
+    /// This includes what earlier repairs moved. Files that have changed since are not removed.
     #[arg(long, conflicts_with = "fewest_reads", hide_short_help = true)]
     pub remove_moved_aside: bool,
     /// Restore files that were changed, too.
     ///
-    /// What they are now is kept beside them.
+    /// Their present content is kept beside them.
     #[arg(long)]
     pub restore_changed: bool,
-    /// Move protected files that were moved back to where they were.
+    /// Return moved files to where they were when they were protected.
     #[arg(long, conflicts_with = "to")]
     pub move_back: bool,
     /// Say what would be restored and written, and write nothing.
     ///
-    /// Protected files are verified. What would be restored, moved back and written anew is told,
-    /// and how much that takes on each disk. The exit code is that of `verify`.
+    /// Protected files are verified. The report tells what would be restored, moved back and
+    /// written anew, and how much space that takes on each disk. The exit code is that of `verify`.
     #[arg(long)]
     pub dry_run: bool,
     #[command(flatten)]
@@ -323,7 +328,7 @@ pub struct Promote {
     /// Folders that take new files in turn.
     ///
     /// Without them, a new part of a shard goes beside the shard, and a new shard to the folder
-    /// with the fewest.
+    /// with the fewest shards.
     #[arg(long, value_name = "DIR")]
     pub to: Vec<PathBuf>,
     /// Only this object, by its name or the first digits of its id.
@@ -345,7 +350,7 @@ Reads headers and catalogues only; `verify` checks the contents.")]
 pub struct Info {
     /// Protected files or folders, parity, or shards.
     ///
-    /// Folders of parity and of shards, too.
+    /// Folders that hold parity or shards are accepted, too.
     #[arg(required = true)]
     pub paths: Vec<PathBuf>,
     /// Only this one, by its name or the first digits of its id.

@@ -23,11 +23,11 @@ is a file in TOML that lists them. Names of objects are paths with /. Each objec
 shards of the volume's code, one for each node; an object of at most 4 KiB is kept in its manifests \
 instead. In a node's folder, `paritas verify --recursive` reads the shards like any others.
 
-Exit codes are those of `paritas --help`, 130 after Ctrl-C, and 143 after the signal SIGTERM. 4 means \
-that there is no such object, or that VOLUME is no volume file; 6 also means that too few nodes \
-answered. Ctrl-C and SIGTERM end a command within three seconds: an object that it had begun to write \
-does not become visible, unless its shards were complete and its manifests were being written. A \
-second one ends it at once.";
+Exit codes are those of `paritas --help`, 130 after Ctrl-C, and 143 after the signal SIGTERM. 4 \
+means that there is no such object, or that VOLUME is not a volume file; 6 also means that too few \
+nodes answered. Ctrl-C and SIGTERM end a command within three seconds. An object that it was \
+writing does not become visible, unless its shards were complete and its manifests were being \
+written. A second signal ends the command at once.";
 
 /// Keep objects on disks, hosts and buckets.
 #[derive(Debug, clap::Args)]
@@ -51,7 +51,7 @@ pub enum VolumeCommand {
     Cat(Cat),
     /// List objects.
     Ls(Ls),
-    /// Show what is known of an object.
+    /// Show what is known about an object.
     Stat(Stat),
     /// Remove objects.
     Rm(Rm),
@@ -61,7 +61,7 @@ pub enum VolumeCommand {
     Repair(Repair),
     /// Add the parity that a dpg or bbdpg code leaves for later.
     Promote(Promote),
-    /// Cut objects anew by the volume's code, if they have another.
+    /// Convert objects of other codes to the volume's code.
     Reencode(Reencode),
     /// Add a new, empty node.
     Add(Add),
@@ -127,7 +127,7 @@ pub struct Init {
     pub domain: Vec<(String, String)>,
     /// Where the credentials of a node are.
     ///
-    /// A file, or the beginning of environment variables, as OFFICE for OFFICE_ACCESS_KEY_ID and
+    /// A file, or the prefix of environment variables: OFFICE stands for OFFICE_ACCESS_KEY_ID and
     /// OFFICE_SECRET_ACCESS_KEY.
     #[arg(long, value_name = "NAME=WHERE", requires = "node", value_parser = parse_of_node)]
     pub credentials: Vec<(String, String)>,
@@ -163,7 +163,7 @@ impl FromStr for NodeArg {
     }
 }
 
-/// Reads what is said of one node.
+/// Reads `NAME=VALUE`: a node and its setting.
 fn parse_of_node(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, said)) if !name.is_empty() && !said.is_empty() => {
@@ -182,11 +182,11 @@ Examples:
   paritas volume put tank.toml disk.img backup/disk.img --resume
   paritas volume put tank.toml page.html www/page.html --note content-type=text/html
 
-When the command ends, the object is durable on enough nodes, and every reader finds it. Until then \
-nobody sees it, and an object of that name stays as it is. If nodes fail, other nodes get their \
-shards; what is not where it belongs is owed, and `repair` mends it. With --recursive, an object is \
-stored for each file below DIR; links, devices and empty folders are left out. The permissions and \
-the modification time of files are kept.")]
+When the command ends, the object is durable on enough nodes, and every reader finds it. Until \
+then nobody sees it, and an older object of that name stays as it is. If nodes fail, other nodes \
+get their shards. Shards that are missing or not on their own node are owed: `repair` brings them \
+there. With --recursive, an object is stored for each file below DIR; links, devices and empty \
+folders are left out. The permissions and the modification time of files are kept.")]
 pub struct Put {
     /// The volume file.
     pub volume: PathBuf,
@@ -195,7 +195,7 @@ pub struct Put {
     pub file: PathBuf,
     /// The name of the object, or the prefix of all names.
     ///
-    /// A prefix with --recursive; it may be empty.
+    /// With --recursive, a prefix; it may be empty.
     #[arg(value_name = "NAME|PREFIX")]
     pub name: String,
     /// Store all files below a folder.
@@ -203,14 +203,14 @@ pub struct Put {
     pub recursive: bool,
     /// Store a large file in pieces, and go on where an earlier put stopped.
     ///
-    /// Pieces of 64 MiB stay for a week if the command is interrupted. Those that have the bytes of
-    /// the file are not sent again.
+    /// If the command is interrupted, its pieces of 64 MiB stay for a week. Pieces whose bytes the
+    /// file still has are not sent again.
     #[arg(long, conflicts_with = "recursive")]
     pub resume: bool,
     /// Note NAME=TEXT about the object, as `volume stat` shows it.
     ///
-    /// May be given several times. `paritas serve` tells clients `content-type`, other headers of
-    /// S3, and what begins with `x-amz-meta-`.
+    /// May be given several times. `paritas serve` sends its clients the note `content-type`, those
+    /// of other headers of S3, and those that begin with `x-amz-meta-`.
     #[arg(long = "note", value_name = "NAME=TEXT", value_parser = parse_note, hide_short_help = true)]
     pub notes: Vec<(String, String)>,
 }
@@ -222,12 +222,12 @@ fn parse_note(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// The load on nodes that work in the background may cause.
+/// The load that background work may put on nodes.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub struct Background {
     /// The most bytes a second from and to each node, such as 20MB.
     ///
-    /// none lifts the limit [default: background_rate of the volume file].
+    /// `none` means no limit [default: background_rate of the volume file].
     #[arg(long)]
     pub rate: Option<Rate>,
 }
@@ -238,26 +238,27 @@ Examples:
   paritas volume keep tank.toml
   paritas volume keep tank.toml --rate 20MB
 
-Every minute, what is owed is repaired and what waits for a later stage gets it, the oldest first; every \
-hour, remains are removed; once a week, all blocks are read. What fails is warned of, and tried again. \
-Several machines may do this for one volume; `paritas serve` does it as well. It ends with 130 after \
-Ctrl-C, and with 143 after the signal SIGTERM. docs/gateway.md has a unit for systemd.")]
+Every minute, objects with owed shards are repaired and waiting objects are promoted, the oldest \
+first; every hour, remains of interrupted commands are removed; once a week, all blocks are read. \
+Work that fails causes a warning, and is tried again. Several machines may do this for one volume; \
+`paritas serve` does it as well. It ends with 130 after Ctrl-C, and with 143 after the signal \
+SIGTERM. docs/gateway.md has a unit for systemd.")]
 pub struct Keep {
     /// The volume file.
     #[arg(value_name = "VOLUME")]
     pub volume: PathBuf,
-    /// The load.
+    /// The load that the work may put on nodes.
     #[command(flatten)]
     pub background: Background,
 }
 
-/// Objects that must be named, or all.
+/// The objects to work on: the named ones or, with `--all`, all.
 #[derive(Debug, clap::Args)]
 pub struct Objects {
-    /// The objects: a name, or the beginning of names with / [default: all].
+    /// The objects: a name, or a prefix of names that ends with /.
     #[arg(value_name = "NAME|PREFIX/", required_unless_present = "all")]
     pub names: Vec<String>,
-    /// All objects for which there is something to do.
+    /// Work on all objects that need it.
     #[arg(long, conflicts_with = "names")]
     pub all: bool,
 }
@@ -287,20 +288,20 @@ Examples:
   paritas volume get tank.toml --recursive backup/home restored
 
 A file gets its name once it is complete and its digest is right; it gets the permissions and the \
-modification time that were stored. On standard output, a wrong digest shows only after the bytes have \
-left: the exit code is 5. With --recursive, files go to the paths below DIR that follow PREFIX in their names. No \
-file leaves DIR, and no link in it is followed.")]
+modification time that were stored. On standard output, a wrong digest shows only after the bytes \
+have left: the exit code is 5. With --recursive, the part of a name after PREFIX is the file's \
+path below DIR. No file is written outside DIR, and links in it are not followed.")]
 pub struct Get {
     /// The volume file.
     pub volume: PathBuf,
-    /// The name of the object, or the beginning of names.
+    /// The name of the object, or a prefix of names.
     ///
-    /// With --recursive it ends before a /, or is nothing.
+    /// With --recursive, a folder in names, such as backup/home; it may be empty.
     #[arg(value_name = "NAME|PREFIX")]
     pub name: String,
     /// The file to write, - for standard output, or a folder.
     ///
-    /// A folder with --recursive; it is made if it does not exist.
+    /// With --recursive, a folder; created if it does not exist.
     #[arg(value_name = "FILE|DIR")]
     pub file: PathBuf,
     /// Get all objects whose names begin with PREFIX and /.
@@ -314,7 +315,7 @@ pub struct Get {
     pub no_preserve: bool,
     /// Do not wait until files are on the disk.
     ///
-    /// Many small ones are written much faster, but a power failure may lose the newest.
+    /// Many small files are written much faster, but a power failure may lose the newest.
     #[arg(long)]
     pub no_sync: bool,
     #[command(flatten)]
@@ -328,8 +329,8 @@ Examples:
   paritas volume cat tank.toml disk.img --range 0+512 | xxd
   paritas volume cat tank.toml log --range 1000000..
 
-Of an object in shards, only the blocks that the range touches are read. Every block is checked \
-before its bytes are printed. Results and progress go to standard error.")]
+If the object is in shards, only the blocks that the range touches are read. Every block is \
+checked before its bytes are printed. Results and progress go to standard error.")]
 pub struct Cat {
     /// The volume file.
     pub volume: PathBuf,
@@ -337,7 +338,7 @@ pub struct Cat {
     pub name: ObjectName,
     /// The bytes to print, counted from 0.
     ///
-    /// From A up to but without B, LEN bytes from A on, or all from A on.
+    /// A..B ends before B; A+LEN takes LEN bytes from A on; A.. takes all from A on.
     #[arg(long, value_name = "A..B|A+LEN|A..")]
     pub range: Option<ByteRange>,
     #[command(flatten)]
@@ -353,7 +354,7 @@ pub struct ByteRange {
 }
 
 impl ByteRange {
-    /// Returns the range in an object of `length` bytes. It may end behind the object.
+    /// Returns the range in an object of `length` bytes. It may reach beyond the end of the object.
     pub fn within(self, length: u64) -> Range<u64> {
         self.start..self.end.unwrap_or(length.max(self.start))
     }
@@ -386,19 +387,21 @@ Examples:
   paritas volume ls tank.toml backup/ --long
   paritas volume ls tank.toml -0 | xargs -0 -n1 echo
 
-On a terminal, a name with blanks at either end or with control characters is quoted as shells take
-it, as in $'two\\nlines'.
-With --allow-stale, objects may be missing, and others may have been removed or replaced.")]
+On a terminal, a name with blanks at either end or with control characters is quoted for shells, \
+as in $'two\\nlines'.
+With --allow-stale, the list may lack objects, and may show objects that were removed or \
+replaced.")]
 pub struct Ls {
     /// The volume file.
     pub volume: PathBuf,
     /// List only objects whose names begin with this.
     ///
-    /// If there is none, the exit code is 4.
+    /// The exit code is 4 if there is no such object.
     pub prefix: Option<String>,
     /// Show length, generation and id of each object, too.
     ///
-    /// The generation counts seconds since 1970 of the writer's clock, or more.
+    /// The generation is the number of seconds since 1970 by the writer's clock, or a larger
+    /// number.
     #[arg(long, short)]
     pub long: bool,
     /// End each name with a NUL character, and print it exactly.
@@ -447,15 +450,14 @@ Examples:
   paritas volume verify tank.toml --only-bad
   paritas volume verify tank.toml backup/ --deep
 
-Without --deep, only the lengths of shards are checked; with it, every block and manifest is read and \
-checked. What lies in folders is then read from the disk, even if this machine has it in memory. \
-If it depends on nodes that do not answer whether an object can be read, its status is unknown, and the \
-exit code 6. \
-The exit code is the worst of all objects.")]
+Without --deep, only the lengths of shards are checked; with it, every block and manifest is read \
+and checked. Files on nodes that are folders are then read from the disk, even if this machine has \
+them in memory. If only nodes that do not answer could tell whether an object can be read, its \
+status is unknown, and the exit code is 6. The exit code is the worst of all objects.")]
 pub struct Verify {
     /// The volume file.
     pub volume: PathBuf,
-    /// The objects: a name, or the beginning of names with / [default: all].
+    /// The objects: a name, or a prefix that ends with / [default: all].
     #[arg(value_name = "NAME|PREFIX/")]
     pub names: Vec<String>,
     /// Read and check every block and manifest.
@@ -463,7 +465,7 @@ pub struct Verify {
     pub deep: bool,
     /// Report only objects that are not intact.
     ///
-    /// If all are, nothing is printed, as cron expects.
+    /// If all objects are intact, nothing is printed, as cron expects.
     #[arg(long)]
     pub only_bad: bool,
 }
@@ -476,15 +478,16 @@ Examples:
   paritas volume repair tank.toml --scrub
 
 Every shard and every manifest is brought to the node where it belongs, and older versions are \
-removed. Without names, the objects that can lose the fewest further nodes come first; then what \
-interrupted commands have left behind is removed if it is older than a day. With --scrub, every block \
-of every object is read, in the order of names, and from the disk where nodes are folders; a scrub that was interrupted goes on where it was, \
-and `status` tells how far it is. The exit code is the worst of all objects; 1 means that something is left to \
-repair: a node failed, or a shard is damaged on its node and whole on another one, which only --deep repairs.")]
+removed. Without names, the objects that can lose the fewest further nodes come first; at the end, \
+remains of interrupted commands are removed if they are older than a day. With --scrub, every \
+block of every object is read, in the order of names, and from the disk where nodes are folders; \
+an interrupted scrub continues where it stopped, and `status` tells how far it is. The exit code \
+is the worst of all objects; 1 means that something is left to repair: a node failed, or a shard \
+is damaged on its node and whole on another one, which only --deep repairs.")]
 pub struct Repair {
     /// The volume file.
     pub volume: PathBuf,
-    /// The objects: a name, or the beginning of names with / [default: all].
+    /// The objects: a name, or a prefix that ends with / [default: all].
     #[arg(value_name = "NAME|PREFIX/")]
     pub names: Vec<String>,
     /// Read every block and manifest first to find damage.
@@ -492,12 +495,12 @@ pub struct Repair {
     pub deep: bool,
     /// Read every block of all objects.
     ///
-    /// In the order of names; a scrub that was interrupted goes on where it was.
+    /// In the order of names; an interrupted scrub continues where it stopped.
     #[arg(long, conflicts_with_all = ["names", "deep"])]
     pub scrub: bool,
     /// Remove what interrupted commands have left behind.
     ///
-    /// Even if objects are named.
+    /// Without names, this is always done.
     #[arg(long)]
     pub collect: bool,
     #[command(flatten)]
@@ -511,11 +514,11 @@ Examples:
   paritas volume promote tank.toml backup/photos.tar
   paritas volume promote tank.toml backup/
 
-An object of a dpg or bbdpg code is whole without the parity that is added here, and tolerates more \
-losses with it. Only the blocks that this parity needs are read. With --all or a prefix, the objects \
-that have waited longest come first. What was interrupted can be run again; shards that are whole \
-stay. An object that another process promotes is left to it, if a node can create a file only if \
-there is none.")]
+An object of a dpg or bbdpg code is whole without the parity that is added here, but tolerates \
+more losses with it. Only the blocks that this parity needs are read. With --all or a prefix, the \
+objects that have waited longest come first. An interrupted command can be run again; shards that \
+are whole stay. An object that another process is promoting is left to that process, if a node can \
+refuse to create a file that exists.")]
 pub struct Promote {
     /// The volume file.
     pub volume: PathBuf,
@@ -531,10 +534,11 @@ Examples:
   paritas volume reencode tank.toml --all
   paritas volume reencode tank.toml backup/ --rate 20MB
 
-The code that the volume file states is that of new objects; older ones keep theirs. Change it, and \
-then this command reads objects of other codes and stores them by the new one. Readers find each \
-object at any moment, with its mode and time. What was interrupted can be run again; objects that \
-have the code already are left as they are. Small objects are kept whole, and have no code.")]
+The volume file states the code of new objects; older objects keep theirs. After you have changed \
+it, this command reads the objects of other codes and stores them by the new one. Readers find \
+each object at any moment, with its mode and time. An interrupted command can be run again; \
+objects that already have the code stay as they are. Small objects are kept whole, and have no \
+code.")]
 pub struct Reencode {
     /// The volume file.
     pub volume: PathBuf,
@@ -551,16 +555,17 @@ Examples:
   paritas volume add tank.toml --node nas=sftp://me@nas/tank --domain cellar
   paritas volume add tank.toml --node e=/disk5 --node f=/disk6 --domain e=shelf --domain f=shelf
 
-Each node must exist and be empty. It is tried out as by `init`, gets the volume's mark, and is then \
-added to the volume file, in which all else stays as it is. New objects use it at once; `repair` \
-moves to it what belongs there of older ones. The number of nodes that may be lost stays. Copy the \
-file to all other clients before nodes fail: one with the old list does not ask the new node.")]
+Each node must exist and be empty. It is tried out as by `init`, gets the volume's mark, and is \
+then added to the volume file; the rest of the file does not change. New objects use the node at \
+once; `repair` moves to it the shards and manifests of older objects that belong there. The number \
+of nodes that may be lost does not change. Copy the file to all other clients before nodes fail: a \
+client with the old list does not ask the new node.")]
 pub struct Add {
     /// The volume file.
     pub volume: PathBuf,
     /// A node, with its name; give one for each.
     ///
-    /// Without a name it is node and its number. See `init`.
+    /// Without a name, it is called node and a number. See `init`.
     #[arg(long, value_name = "[NAME=]URI", required = true)]
     pub node: Vec<NodeArg>,
     /// The failure domain of a node, by name if there are several.
@@ -581,14 +586,16 @@ Examples:
   paritas volume drain tank.toml usb
   paritas volume drain tank.toml usb --remove
 
-The node is marked by `drained = true` in the volume file, in which all else stays as it is, and all \
-objects are repaired: its shards go to other nodes, and manifests on it do not count any more. An \
-interrupted command goes on when it is run again. It is refused if fewer nodes might be lost without \
-the node. A node that does not answer can be drained, too: what it had is made of other shards.
+The node is marked by `drained = true` in the volume file, whose other lines do not change, and \
+all objects are repaired: the node's shards go to other nodes, and its manifests do not count any \
+more. An interrupted command continues when it is run again. Draining is refused if fewer nodes \
+might be lost without the node. A node that does not answer can be drained, too: its shards are \
+computed from others.
 
-To remove a node while other clients use the volume, drain it, copy the volume file to all of them, \
-and drain it again with --remove, which first moves what they had written meanwhile and then takes \
-the node out of the file. Copy the file again; then the files of the node may be deleted.
+To remove a node while other clients use the volume, drain it, copy the volume file to all of \
+them, and drain it again with --remove, which first moves what they have written meanwhile and \
+then takes the node out of the file. Copy the file again; then the files of the node may be \
+deleted.
 
 The exit code is 1 if the node is not empty yet.")]
 pub struct Drain {
@@ -608,10 +615,10 @@ pub struct Drain {
 Example:
   paritas volume replace tank.toml usb
 
-Give the new node the name of the lost one in the volume file, with the new URI if that differs. It \
-must be empty. It gets the manifests first and the volume's mark next, without which it is not \
-asked for anything; then all objects are repaired. What was interrupted can be run again. A node \
-that is to leave the volume is drained instead.")]
+Give the new node the name of the lost one in the volume file, with the new URI if that differs. \
+It must be empty. It gets the manifests first, and then the volume's mark, without which it is not \
+asked for anything; then all objects are repaired. An interrupted command can be run again. To \
+take a node out of the volume, use `drain` instead.")]
 pub struct Replace {
     /// The volume file.
     pub volume: PathBuf,
@@ -626,9 +633,10 @@ pub struct Replace {
 Example:
   paritas volume status tank.toml
 
-A node is ready if it bears the volume's mark, lists its manifests and, unless it is drained, takes a \
-small file, which is removed. What is owed is what commands know of; `verify` looks for the rest. The exit code is 1 if a node is of no use now or something waits for repair, and 6 if more nodes are \
-of no use than may be lost.")]
+A node is ready if it bears the volume's mark, lists its manifests and, unless it is drained, \
+takes a small file, which is removed. Only owed shards that commands know of are counted; `verify` \
+looks for the others. The exit code is 1 if a node cannot be used now or an object waits for \
+repair, and 6 if more nodes cannot be used than may be lost.")]
 pub struct Status {
     /// The volume file.
     pub volume: PathBuf,
@@ -641,17 +649,17 @@ Examples:
   paritas volume bench tank.toml --size 1GiB --rounds 9
   paritas volume bench tank.toml --size 4KiB --objects 1000
 
-Each round puts an object, gets it, reads 4 KiB of it, promotes it if its code has stages, and removes \
-it. Beside each operation, the nodes do the same work with plain files of the length of shards, \
-written or read at once through the same protocol. A put is compared with as many files as the object \
-has shards, a get with as many as hold the object's bytes, a range with one, and a promotion with as \
-many as it adds. So the ratio tells what coding, checksums, manifests and the search for the newest \
-version cost. Everything that is read is compared \
-with what was stored before a time counts. With --objects, many are put and got, 16 at a time, beside \
-as many copies in plain files. The file's rate and background_rate hold for both.
+Each round puts an object, gets it, reads 4 KiB of it, promotes it if its code has stages, and \
+removes it. Beside each operation, the nodes do the same work with plain files of the length of \
+shards, written or read at once through the same protocol. A put is compared with a file for each \
+shard of the object, a get with just enough files to hold the object's bytes, a range with one \
+file, and a promotion with a file for each shard that it adds. So the ratio tells what coding, \
+checksums, manifests and the search for the newest version cost. All bytes that are read are \
+compared with what was stored. With --objects, many objects are put and got, 16 at a time, and so \
+are their plain files. `rate` in the volume file limits both.
 
-The objects are below paritas-bench/ and a random name, and are removed in the end, too if something \
-fails; what an interrupted run leaves there, `rm --recursive` removes.")]
+The objects are stored below paritas-bench/ and a random name, and are removed at the end, even if \
+something fails. `rm --recursive` removes what an interrupted run has left there.")]
 pub struct Bench {
     /// The volume file.
     pub volume: PathBuf,
@@ -661,7 +669,7 @@ pub struct Bench {
     /// The number of rounds.
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub rounds: u32,
-    /// Measure that many objects side by side instead of one.
+    /// Measure N objects side by side instead of one.
     #[arg(long, value_name = "N", value_parser = parse_objects)]
     pub objects: Option<usize>,
 }

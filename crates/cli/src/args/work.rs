@@ -7,7 +7,7 @@ use std::num::NonZeroUsize;
 pub struct Work {
     /// Wait until everything is on the disk (the default).
     ///
-    /// Before it gets its final name.
+    /// No file gets its final name before that.
     #[arg(long, overrides_with = "no_sync", hide_short_help = true)]
     pub sync: bool,
     /// Do not wait for the disk: faster.
@@ -41,7 +41,7 @@ pub struct Threads {
 }
 
 impl Threads {
-    /// The largest number of threads, or `None` for one for each processor.
+    /// Returns the largest number of threads; `None` means one for each processor.
     pub fn most(self) -> Option<NonZeroUsize> {
         NonZeroUsize::new(self.threads)
     }

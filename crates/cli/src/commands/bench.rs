@@ -1,5 +1,5 @@
-//! `paritas bench`: measures how fast a code runs here, beside the speed that memory and one XOR
-//! for each byte allow.
+//! `paritas bench`: measures how fast a code runs here, compared with the speed that memory and one
+//! XOR for each byte allow.
 
 mod blocks;
 
@@ -33,7 +33,7 @@ const LINE: usize = 64;
 /// Number of bytes by which each staggered shard is shifted against the one before.
 const STAGGER: usize = 5 * LINE;
 
-/// Bytes of a packet of the roofline of a kernel of the lab. XORs of 64 bits reach 15.2 to 17.1
+/// Number of bytes of a packet in the roofline of lab kernels. XORs of 64 bits reach 15.2 to 17.1
 /// GB/s with 512 bytes to 32 KiB, and 9 to 10 with 64 bytes (Ice Lake).
 const ROOFLINE_PACKET: usize = 4096;
 
@@ -102,7 +102,7 @@ fn bench(code: Code, args: &Bench, output: &Output) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Measures in pairs with other settings or another code, and reports.
+/// Measures in pairs with other settings or another code instead of the roofline, and reports.
 fn compare(mut subject: Workload, args: &Bench, output: &Output) -> Result<(), Failure> {
     let against = args.against.unwrap_or_default();
     let other = args.with(&against);
@@ -132,7 +132,7 @@ fn compare(mut subject: Workload, args: &Bench, output: &Output) -> Result<(), F
     Ok(())
 }
 
-/// An operation that is measured, over memory that was filled. It has been checked and run once.
+/// An operation to measure, over filled memory. It has been checked and run once.
 trait Subject {
     fn run(&mut self) -> Result<(), Failure>;
 
@@ -178,7 +178,7 @@ fn measure(
     })
 }
 
-/// Takes a sample; returns the seconds for one byte of each shard.
+/// Takes a sample, and returns the seconds for one byte of each shard.
 fn seconds_a_byte(subject: &mut dyn Subject) -> Result<f64, Failure> {
     Ok(sample(|| subject.run())? / subject.length() as f64)
 }
@@ -194,7 +194,7 @@ struct Measured {
     first_seconds: f64,
 }
 
-/// What was measured, for lines.
+/// Facts about a measurement, for its line.
 struct BenchFacts {
     stage: u8,
     shard_bytes: usize,
@@ -270,7 +270,7 @@ impl Measured {
         });
     }
 
-    /// Describes the result beside that of the other settings, or of the other code.
+    /// Describes the result, compared with the other settings or the other code.
     fn comparison(&self, args: &Bench, against: Against) -> String {
         let Self { spec, kernel, speed, .. } = self;
         let Ratio { median, low, high, pairs, .. } = self.fraction;
@@ -308,8 +308,8 @@ struct Speed {
 }
 
 impl Speed {
-    /// Computes the speed of one side of some pairs, each of whose samples processed `bytes` bytes
-    /// of user data.
+    /// Computes the speed of one side of some pairs. Each sample processed `bytes` bytes of user
+    /// data.
     fn new(pairs: &Pairs, side: Side, bytes: usize) -> Option<Self> {
         let spread = pairs.spread(side)?;
         let speed = |seconds: f64| bytes as f64 / seconds / 1e9;
@@ -326,10 +326,10 @@ struct Workload {
     stage: u8,
     data_nodes: usize,
     shard: usize,
-    /// All shards. Where two workloads are compared, they have the same memory: its place decides
-    /// how well caches work, and must not decide which of them is faster.
+    /// All shards. Two workloads that are compared share this memory: its place affects how well
+    /// caches work, and must not decide which workload is faster.
     shards: Rc<RefCell<Vec<Shard>>>,
-    /// For decoding, the lost nodes; for an update, the first is the changed node.
+    /// The nodes that decoding computes.
     lost: Vec<usize>,
     changed: Shard,
     first_seconds: f64,
@@ -380,7 +380,7 @@ impl Subject for Workload {
         self.shard
     }
 
-    /// It is the number of data nodes, unless these also hold parity.
+    /// Returns the number of data nodes, unless these also hold parity.
     fn data_shards(&self) -> usize {
         let code = self.codec.code();
         let cells: usize = code.nodes().map(|node| code.node_cells(node).len()).sum();
@@ -398,8 +398,8 @@ impl Workload {
         let codec = Codec::with_options(code, options)?;
         let nodes = codec.code().node_count();
         let data_nodes = codec.code().nodes().filter(|&n| codec.code().holds_data(n)).count();
-        // A shard is whole strips and whole cache lines: their least common multiple, as the one
-        // is a power of two.
+        // A shard is whole strips and whole cache lines. The unit is their least common multiple: a
+        // cache line is a power of two.
         let strip = codec.strip();
         let unit = strip << LINE.trailing_zeros().saturating_sub(strip.trailing_zeros());
         let shard = (args.set / nodes / unit).max(1) * unit;
@@ -439,7 +439,7 @@ impl Workload {
         if self.operation == Operation::Decode { &self.lost } else { &[] }
     }
 
-    /// Warns if threads share the stripes although another split was asked for.
+    /// Warns if threads share the work in another way than was asked for.
     fn warn_of_split(&self, args: &Bench, output: &Output) {
         let (asked, used) = (args.split, self.codec.split_in_use());
         if let Some(asked) = asked.filter(|&asked| asked != used && args.threads != 1) {
@@ -521,7 +521,7 @@ impl Workload {
 
     /// Compares the memory with what the scalar kernel makes of the data.
     fn check(&self, args: &Bench) -> Result<(), Failure> {
-        // Decoding in a stage is prepared by computing all stages up to it.
+        // Decoding after a stage is prepared by computing all stages up to it.
         let plain = Bench {
             op: Operation::Decode,
             stage: Some(self.stage),
@@ -552,10 +552,11 @@ impl Workload {
     }
 
     /// Creates the roofline: the same streams with one XOR for every byte read. It is a code whose
-    /// parity nodes divide the data nodes among them. It runs with the same kernel, so that a
-    /// fraction of it says what the code costs, whatever the width of the registers; or with the
-    /// best one if that is asked for, so that fractions compare kernels. A kernel of the lab is
-    /// slow over small packets, so its roofline has packets of [`ROOFLINE_PACKET`] bytes.
+    /// parity nodes divide the data nodes among them. It runs with the measured kernel, so that the
+    /// fraction tells what the code costs, whatever the width of the registers. With
+    /// `--best-roofline`, it runs with the best kernel, so that fractions compare kernels. A kernel
+    /// of the lab is slow over small packets, so its roofline has packets of [`ROOFLINE_PACKET`]
+    /// bytes.
     fn roofline(&self, args: &Bench) -> Result<Self, Failure> {
         let sources = self.data_shards();
         let code = self.codec.code();
@@ -593,8 +594,8 @@ impl Workload {
     }
 }
 
-/// Returns the nodes that decoding computes: those of the arguments, else the first data nodes, as
-/// many as may be lost.
+/// Returns the nodes that decoding computes: those of the arguments or, without these, the first
+/// data nodes, up to the number that may be lost.
 fn lost(code: &Code, args: &Bench, stage: u8, data_nodes: usize) -> Result<Vec<usize>, Failure> {
     let tolerance = code.tolerance_at(stage);
     if args.erase.is_empty() {
@@ -616,7 +617,7 @@ fn lost(code: &Code, args: &Bench, stage: u8, data_nodes: usize) -> Result<Vec<u
     Ok(lost)
 }
 
-/// Returns the stage that an operation computes, or that it starts from.
+/// Returns the stage that an operation computes or starts from.
 fn stage(code: &Code, args: &Bench) -> Result<u8, Failure> {
     let last = code.stages();
     let stage = match args.op {

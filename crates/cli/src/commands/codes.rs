@@ -14,10 +14,10 @@ use crate::commands::{Outcome, shards};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 
-/// The most bits of a matrix that are printed, a byte each.
+/// Largest number of bits of a matrix that is printed. Each bit is a byte of text.
 const MOST_BITS: usize = 100_000_000;
 
-/// Most losses of a number of nodes that are tried for a report.
+/// Largest number of losses that are tried for each number of lost nodes.
 const TRIED_LOSSES: u64 = 10_000;
 
 /// Number of ones above which a Cauchy code in packets encodes slower than a code in words of the
@@ -75,12 +75,12 @@ impl Faster {
     }
 }
 
-/// The losses that the code of a matrix of one's own survives.
+/// The losses that the code of a user's own matrix survives.
 struct Survivals(Vec<Survival>);
 
 impl Survivals {
-    /// Tries losses of as many nodes as there are nodes' worth of parity, and of fewer. Returns
-    /// `None` for codes of other families, whose tolerance is known.
+    /// Tries losses of 1 to m nodes. Returns `None` for codes of other families, whose tolerance is
+    /// known.
     fn of(code: &Code) -> Option<Self> {
         let m = code.parity_matrix()?.m();
         Some(Self((1..=m).map(|lost| survival(code, lost, TRIED_LOSSES)).collect()))
@@ -265,7 +265,7 @@ fn text(
     text
 }
 
-/// Says what may be lost before a later stage, and what that stage computes and reads.
+/// Describes which nodes may be lost before a later stage, and what that stage computes and reads.
 fn stage_text(code: &Code, stage: u8) -> Option<String> {
     let Promotion { reads, makes } = code.promotion(stage)?;
     Some(format!(
@@ -278,7 +278,8 @@ fn stage_text(code: &Code, stage: u8) -> Option<String> {
     ))
 }
 
-/// Returns the entry for what a stage computes and reads, and what may be lost after it.
+/// Returns the entry for a stage: what it computes and reads, and how many nodes may be lost after
+/// it.
 fn stage_entry(code: &Code, stage: u8) -> CodeStageEntry {
     let reads = code.promotion(stage).map_or(code.data_cells().len(), |later| later.reads.len());
     CodeStageEntry {

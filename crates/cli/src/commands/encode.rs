@@ -56,7 +56,7 @@ pub fn run(args: &Encode, output: &Output) -> Outcome {
     Ok(Exit::Done)
 }
 
-/// Returns the bytes of a packet, if the arguments give them or ask for the rule.
+/// Returns the packet size in bytes that the arguments ask for; `None` means the default.
 fn packet(args: &Encode, code: &Code, plan: PlanOptions) -> Result<Option<usize>, Failure> {
     match args.packet {
         None => Ok(None),
@@ -79,11 +79,10 @@ fn warn_of_leftovers(job: &EncodeJob, output: &Output) {
     leftovers::warn(&left, output);
 }
 
-/// The factor by which the stored bytes must exceed what the code makes of the object, before the
-/// user is warned.
+/// The user is warned if the stored bytes are more than this many times the coded bytes.
 const WORTH_SAYING: u64 = 2;
 
-/// Returns a warning of how much space a small object will take.
+/// Returns a warning if a small object will take much more space than its coded bytes.
 fn cost(job: &EncodeJob, expected: Expectation) -> Option<String> {
     let Expectation { length, stored, coded, .. } = expected;
     (stored > WORTH_SAYING * coded).then(|| {
@@ -121,7 +120,7 @@ fn name(args: &Encode) -> Result<OsString, Failure> {
     })
 }
 
-/// Refuses names that mean a folder, or nothing. The library refuses whatever else is no name.
+/// Refuses an empty name, `.` and `..`. The library refuses other invalid names.
 fn expect_name(name: &OsStr) -> Result<(), Failure> {
     match ["", ".", ".."].iter().any(|other| name == *other) {
         true => Err(Failure::arguments(format!(
@@ -139,7 +138,7 @@ fn directories(args: &Encode) -> Result<Vec<PathBuf>, Failure> {
     Ok(args.out.iter().chain(&args.to).cloned().collect())
 }
 
-/// Returns the result of encoding as a line.
+/// Returns the line for the result of encoding.
 pub fn line(spec: &str, job: &EncodeJob, report: &EncodeReport, seconds: f64) -> EncodeLine {
     let shards = report.shards.iter().enumerate();
     EncodeLine {

@@ -20,8 +20,8 @@ pub fn completions(shell: Shell) -> Outcome {
     Ok(Exit::Done)
 }
 
-/// Writes a man page for the program and one for each command, to a folder that is made if it does
-/// not exist.
+/// Writes a man page for the program and one for each command, to a folder that is created if it
+/// does not exist.
 pub fn man(directory: &Path) -> Outcome {
     exit::make_folder(directory)?;
     clap_mangen::generate_to(help::command(), directory)

@@ -57,7 +57,7 @@ fn text(leftover: &Leftover) -> String {
     }
 }
 
-/// Says what to do about shards in a folder that were set aside for `rival`, if that exists.
+/// Says what to do about shards in a folder that were set aside for `rival`, if it exists.
 fn set_aside_text(shards: &str, folder: &str, rival: Option<ObjectId>) -> String {
     let set_aside =
         format!("{shards} have been set aside by an `encode --force` that was interrupted");
@@ -83,7 +83,7 @@ fn folders(leftover: &Leftover) -> String {
 pub fn quoted(folder: &Path) -> String {
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
     let text = shown(folder).to_string();
-    // The name of a folder is no option.
+    // Without `./`, a command would take the name for an option.
     let text = if text.starts_with('-') { format!("./{text}") } else { text };
     let is_plain = |c: char| c.is_alphanumeric() || "/._-+=:@%".contains(c);
     match text.chars().all(is_plain) {
@@ -97,7 +97,7 @@ pub fn quoted(folder: &Path) -> String {
 pub struct Standing(Vec<(ObjectId, OsString, bool)>);
 
 impl Standing {
-    /// Takes the objects of a place, of which nothing is known yet.
+    /// Takes the objects of a place. None is known to be whole yet.
     pub fn of(objects: &[Object]) -> Self {
         let unknown = |object: &Object| (object.id(), object.name().to_owned(), false);
         Self(objects.iter().map(unknown).collect())
@@ -110,12 +110,12 @@ impl Standing {
         entry.into_iter().for_each(|(_, _, is_whole)| *is_whole = true);
     }
 
-    /// Whether there is an object of this id, and it is whole.
+    /// Whether there is a whole object with this id.
     fn has_whole(&self, object: Option<ObjectId>) -> bool {
         self.are_whole(|id, _| Some(id) == object)
     }
 
-    /// Whether there are objects of this name, and all of them are whole.
+    /// Whether there are objects with this name, all of them whole.
     fn has_whole_ones_named(&self, name: &OsStr) -> bool {
         self.are_whole(|_, other| other == name)
     }
@@ -126,7 +126,7 @@ impl Standing {
     }
 }
 
-/// Removes leftovers that nothing needs, and returns the number of objects that they were of.
+/// Removes the leftovers that nothing needs, and returns their number.
 pub fn clean(
     leftovers: &[Leftover],
     standing: &Standing,
@@ -137,7 +137,7 @@ pub fn clean(
     for leftover in needless {
         for file in &leftover.files {
             match fs::remove_file(file) {
-                // Repair has given it its name.
+                // Repair has already given the file its final name.
                 Err(error) if error.kind() == ErrorKind::NotFound => {}
                 removed => removed
                     .map_err(|error| Failure::io(format!("removing {}", shown(file)), &error))?,

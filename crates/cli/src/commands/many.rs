@@ -1,9 +1,9 @@
 //! Many objects and protections, one after the other: the result for each, and the summary.
 //!
-//! Memory and open files are bounded. Kept in memory are the paths of all folders of a tree (100
-//! bytes each), and what the shards of one folder state (3 KiB for an object with two shards). Only
-//! one object is open at a time. 10,000 objects in as many folders were verified with 14 MB and 32
-//! descriptors, the same as 1,000 objects.
+//! Memory and open files are bounded. Memory holds the paths of all folders of a tree (100 bytes
+//! each), and what the headers of one folder's shards state (3 KiB for an object with two shards).
+//! Only one object is open at a time. 10,000 objects in as many folders were verified with 14 MB
+//! and 32 descriptors, the same as 1,000 objects.
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -34,7 +34,7 @@ pub enum EndState {
     Repaired,
     /// It is beyond repair.
     Lost,
-    /// Its parity differs from what the code makes of its data, although no disk has changed it.
+    /// Its parity does not match its data, although its checksums are right.
     Inconsistent,
     /// The state depends on something that could not be read or written.
     Unknown,
@@ -112,22 +112,22 @@ impl Search {
         !self.only_bad || state != EndState::Intact
     }
 
-    /// Whether what is left of an object counts.
+    /// Whether a wreck is of an object that is searched for.
     fn wants(&self, wreck: &Wreck) -> bool {
         self.object.as_ref().is_none_or(|object| *object == wreck.name)
     }
 
-    /// Whether files that were left behind are those of an object that is searched for. `found` are
-    /// the objects that the search found.
+    /// Whether leftovers are of an object that is searched for. `found` are the objects that the
+    /// search found.
     fn wants_left(&self, left: &Leftover, found: &[Object]) -> bool {
         let is_of = |object: &Object| object.name() == left.name;
         self.object.as_ref().is_none_or(|wanted| *wanted == left.name || found.iter().any(is_of))
     }
 }
 
-/// What a command does with each thing that it finds.
+/// What a command does with each object and each protection that it finds.
 pub trait Handle {
-    /// Returns the options that were given and are only for one kind of things.
+    /// Returns the given options that are only for shards, or only for protections.
     fn limited(&self) -> Limited;
 
     /// Refuses paths that belong to no protection and cannot be searched for shards.
@@ -141,8 +141,8 @@ pub trait Handle {
     /// Handles protected files.
     fn protection(&self, protection: &Protection) -> Result<EndState, Failure>;
 
-    /// Removes leftovers of a place, and returns the number of those that were removed. Those
-    /// objects there that were handled with success are noted as whole.
+    /// Removes the leftovers of a place that nothing needs, and returns their number. `standing`
+    /// knows which objects of the place are whole: those that were handled with success.
     fn clean(&self, _leftovers: &[Leftover], _standing: &Standing) -> Result<usize, Failure> {
         Ok(0)
     }
@@ -164,7 +164,7 @@ pub fn each_found(search: &Search, output: &Output, handle: &impl Handle) -> Out
     each.end(search)
 }
 
-/// Things that are handled one after the other.
+/// Handles objects and protections one after the other.
 struct Each<'a, H> {
     output: &'a Output,
     handle: &'a H,
@@ -206,7 +206,7 @@ impl<'a, H: Handle> Each<'a, H> {
         let not_read = shards::not_read(&inventory, search.object.as_deref());
         not_read.for_each(|failure| self.worst.note(Err(failure), self.output));
         if search.object.is_some() && !self.wrecks.is_empty() {
-            // This is all that is left of the object that is asked for.
+            // The wreck is all that is left of the wanted object.
             self.report_wrecks();
             return Ok(());
         }
@@ -263,8 +263,7 @@ impl<'a, H: Handle> Each<'a, H> {
         }
     }
 
-    /// Reports what comes last. If anything was found, objects of which no shard can be read count
-    /// as lost.
+    /// Reports the wrecks, which count as lost if anything else was found, and then the summary.
     fn end(mut self, search: &Search) -> Outcome {
         if self.summary.objects() == 0 {
             return match self.worst.failure.is_none() && self.cleaned == 0 {
@@ -295,7 +294,7 @@ impl Summary {
         Self { counts: [0; EndState::ALL.len()], bytes: 0, only_bad, start: Instant::now() }
     }
 
-    /// Counts an object in this state, of this length where that is known.
+    /// Counts an object in this state, with its length if that is known.
     pub fn count(&mut self, state: EndState, length: Option<u64>) {
         self.counts[state as usize] += 1;
         // Damaged shards may state any length.
@@ -324,7 +323,8 @@ impl Summary {
         }
     }
 
-    /// Prints the counts. If only bad objects are reported and there are none, people read nothing.
+    /// Prints the counts. If only bad objects are reported and there are none, prints nothing for
+    /// people.
     pub fn report(&self, output: &Output) {
         let line = self.line();
         let SummaryLine { seconds, rate, .. } = line;
@@ -361,7 +361,7 @@ impl Default for Worst {
 }
 
 impl Worst {
-    /// Takes an outcome. Of two failures, it prints the less bad one as a warning.
+    /// Notes an outcome. Of two failures, prints the less bad one as a warning.
     pub fn note(&mut self, outcome: Outcome, output: &Output) {
         match outcome {
             Ok(exit) => self.exit = self.exit.max(exit),
@@ -373,7 +373,7 @@ impl Worst {
         }
     }
 
-    /// Takes in the worst of other outcomes.
+    /// Notes the worst of other outcomes.
     #[cfg(feature = "volume")]
     pub fn join(&mut self, other: Self, output: &Output) {
         self.exit = self.exit.max(other.exit);

@@ -1,4 +1,5 @@
-//! Rule (3.1) of the dissertation for a plan: the packet with which a stripe fits into a cache.
+//! Rule (3.1) of the dissertation: the largest packet with which a stripe of a plan fits into a
+//! cache.
 
 use paritas::Code;
 use paritas::code::Role;
@@ -54,8 +55,8 @@ impl Packets {
     }
 }
 
-/// Returns the packet of the rule for encoding with a code, planned with `options`, and the
-/// first-level cache of this processor.
+/// Returns the rule's packet for this processor's first-level cache and for encoding with `code`,
+/// planned with `options`.
 pub fn for_encoding(code: &Code, options: PlanOptions) -> Result<usize, Failure> {
     let spec = code.spec();
     if code.graph().is_some() || code.symbols().is_some() {

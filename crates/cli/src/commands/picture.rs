@@ -52,7 +52,7 @@ pub(super) fn parity_rows(code: &Code) -> impl Iterator<Item = CellId> {
     code.cells().filter(|&cell| code.cell(cell).role == Role::Parity)
 }
 
-/// One direction of the matrix: its cells, grouped by node.
+/// The rows or the columns of the matrix: cells, grouped by node.
 struct Axis {
     /// The grid position of the first cell of every group, its cells, and its label.
     groups: Vec<(usize, Range<usize>, String)>,
@@ -128,7 +128,7 @@ fn head(code: &Code, across: usize, down: usize) -> String {
     )
 }
 
-/// Draws the zeros of one node's packets in another's.
+/// Draws zeros over the block of a parity node and a data node.
 fn block(svg: &mut String, (x, y): (usize, usize), (columns, rows): (usize, usize)) {
     let (x, y, width, height) = (GRID * x, GRID * y, GRID * columns, GRID * rows);
     let _ = writeln!(
@@ -177,7 +177,7 @@ mod tests {
         assert_eq!([label(Some(7), 3), label(Some(7), 2), label(None, 1)], ["node 7", "7", "data"]);
     }
 
-    /// What is opened is closed, and nothing lies outside the picture.
+    /// Checks that every tag is closed, and that every square is inside the picture.
     #[test]
     fn the_picture_is_well_formed() {
         let (_, svg) = drawn("evenodd:k=3");

@@ -16,15 +16,15 @@ use crate::output::shown;
 pub struct Place {
     /// Shards, or folders of shards.
     pub paths: Vec<PathBuf>,
-    /// Folders that do not exist: where the place would lie below folders that were given and lack
-    /// it, as a replaced disk does.
+    /// Folders that do not exist yet: where the place would be below the given folders that lack
+    /// it, such as a replaced disk.
     pub absent: Vec<PathBuf>,
     /// The position of the place below the given paths; empty for these paths themselves.
     below: PathBuf,
 }
 
 impl Place {
-    /// Returns the name in reports of an object of this place that is called `label` there.
+    /// Returns the name in reports of an object that is called `label` in this place.
     pub fn label(&self, label: impl Display) -> String {
         match self.below.as_os_str().is_empty() {
             true => label.to_string(),
@@ -32,7 +32,7 @@ impl Place {
         }
     }
 
-    /// Adds the place to a failure, which messages about a single object leave out.
+    /// Adds the path of the place to a failure; messages about a single object leave it out.
     pub fn locate(&self, failure: Failure) -> Failure {
         match self.below.as_os_str().is_empty() {
             true => failure,
@@ -45,9 +45,9 @@ impl Place {
 }
 
 /// Returns one place with all paths. In a `tree`, each folder below them is a place, too. Folders
-/// at the same path below several of `paths` are one place, because this is how a set whose shards
-/// were spread over disks lies. A given folder that lacks the place is a disk that may get it,
-/// unless it lies inside another given folder, or holds one.
+/// at the same path below several of `paths` are one place, because a set that was spread over
+/// disks has its shards at the same path on each. A given folder that lacks the place may be a new
+/// disk that gets it, unless it lies inside another given folder or holds one.
 pub fn places(paths: &[PathBuf], tree: bool) -> Vec<Place> {
     let mut places = BTreeMap::from([(PathBuf::new(), paths.to_vec())]);
     let given: HashSet<PathBuf> = paths.iter().flat_map(fs::canonicalize).collect();
@@ -72,9 +72,9 @@ fn is_apart(root: &Path, given: &HashSet<PathBuf>) -> bool {
     root.is_dir() && !others.any(|other| root.starts_with(other) || other.starts_with(&root))
 }
 
-/// Returns the folders below `root`, as paths relative to it, except for those in `given`, and for
-/// those that hold the parity of files around them. Links are not followed. Folders that cannot be
-/// read are included, so that the search for shards in them reports why.
+/// Returns the folders below `root`, as paths relative to it, except for those in `given` and for
+/// folders of parity (`.paritas`). Links are not followed. Folders that cannot be read are
+/// included, so that the search for shards in them reports why.
 pub fn folders_below(root: &Path, given: &HashSet<PathBuf>) -> impl Iterator<Item = PathBuf> {
     let is_given = |path: &Path| fs::canonicalize(path).is_ok_and(|path| given.contains(&path));
     let is_new = move |entry: &DirEntry| {
@@ -115,7 +115,7 @@ mod tests {
         assert!(found[0].absent.is_empty() && found[3].absent.is_empty());
         assert_eq!(found[3].paths, disks.each_ref().map(|disk| disk.join("c")));
         assert_eq!(places(&disks, false).len(), 1);
-        // A folder that is given is not looked at once more as a part of another.
+        // A given folder inside another given one is searched once.
         let found = places(&[disks[0].clone(), disks[0].join("a")], true);
         let below: Vec<&str> = found.iter().map(|place| place.below.to_str().unwrap()).collect();
         assert_eq!(below, ["", "b", "c"]);

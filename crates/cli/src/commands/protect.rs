@@ -66,7 +66,7 @@ fn protect(args: &Protect, output: &Output) -> Outcome {
     expect_all_protected(&report.skipped)
 }
 
-/// Refuses to protect nothing: perhaps a disk is not mounted.
+/// Refuses a plan without files: perhaps a disk is not mounted.
 fn expect_files(plan: &ProtectPlan) -> Result<(), Failure> {
     match plan.files {
         0 => Err(Failure::arguments(format!(
@@ -77,14 +77,14 @@ fn expect_files(plan: &ProtectPlan) -> Result<(), Failure> {
     }
 }
 
-/// Says which patterns leave out nothing: they may be misspelt.
+/// Warns of patterns that match nothing: they may be misspelt.
 fn warn_of_unmatched(plan: &ProtectPlan, output: &Output) {
     for pattern in &plan.unmatched_excludes {
         output.warn(&format!("--exclude {} matches nothing", shown(pattern)));
     }
 }
 
-/// Says what is read more than once.
+/// Returns a warning if files are read more than once.
 fn cost(plan: &ProtectPlan, args: &Protect) -> Option<String> {
     (plan.passes > 1).then(|| {
         format!(
@@ -98,7 +98,7 @@ fn cost(plan: &ProtectPlan, args: &Protect) -> Option<String> {
     })
 }
 
-/// Describes the limit of memory, and where it is from.
+/// Describes the limit of memory, and where it comes from.
 fn limit(memory: Memory) -> String {
     let bytes = output::bytes(memory.bytes());
     match (memory.memory, usable()) {
@@ -112,8 +112,8 @@ fn limit(memory: Memory) -> String {
     }
 }
 
-/// Says what the file systems of the parity refuse to keep, and when most of the parity is spent on
-/// files that could not be read.
+/// Prints the warnings of a report, and warns if more than half of the parity is spent on files
+/// that could not be read.
 fn warn_of_parity(report: &ProtectReport, output: &Output) {
     report.warnings.iter().for_each(|warning| output.warn(warning));
     let (gaps, parity) = (report.gap_blocks, report.geometry.parity);
@@ -127,7 +127,7 @@ fn warn_of_parity(report: &ProtectReport, output: &Output) {
     }
 }
 
-/// Reports what is protected and could not be looked at. Its protection stays as it was.
+/// Fails if protected paths could not be examined. Their protection stays as it was.
 fn expect_all_seen(held: &[Skipped]) -> Result<(), Failure> {
     let Some(Skipped { path, reason, .. }) = held.first() else { return Ok(()) };
     let others = match held.len() - 1 {
@@ -142,7 +142,8 @@ fn expect_all_seen(held: &[Skipped]) -> Result<(), Failure> {
     Err(Failure { exit: Exit::Io, message })
 }
 
-/// Reports files that are not protected although they should be. Nobody expects it of sockets.
+/// Fails if files are not protected although they should be. Sockets, pipes and devices need not
+/// be.
 fn expect_all_protected(skipped: &[Skipped]) -> Outcome {
     let unread: Vec<&Skipped> = skipped.iter().filter(|skipped| !skipped.is_special()).collect();
     match unread.first() {
@@ -158,7 +159,7 @@ fn expect_all_protected(skipped: &[Skipped]) -> Outcome {
     }
 }
 
-/// Returns the line for what was written, if anything, as far as it is the same with and without
+/// Returns the fields for what was written, if anything, that are the same with and without
 /// `--update`.
 fn line(
     id: Option<IdText>,
@@ -230,8 +231,8 @@ fn add_written(text: &mut String, root: &Path, report: &ProtectReport, verbose: 
     add_lines(text, &skipped, verbose);
 }
 
-/// Says how much the parity is beside the files. Beside almost nothing, what each parity file has
-/// besides parity says little.
+/// Returns the stored bytes as a share of the files, for texts. Small files have none: their
+/// catalogues and headers would outweigh the parity.
 fn of_the_files(report: &ProtectReport) -> String {
     match report.stored_bytes > 10 * report.bytes {
         true => String::new(),

@@ -1,4 +1,4 @@
-//! Protections: finding them among the paths of a command, and the parts that reports share.
+//! Protections: finding them among the paths of a command, and parts that several reports share.
 
 pub mod info;
 pub mod kinds;
@@ -29,7 +29,7 @@ use crate::output::{self, Output, counted, shown};
 
 /// Number of lines about single files in a report that is not verbose.
 const FEW: usize = 12;
-/// Shortest beginning of an id that names a protection.
+/// Smallest number of digits of an id that name a protection.
 const SHORTEST_ID: usize = 4;
 
 /// The protections among some paths.
@@ -40,11 +40,11 @@ pub struct Found {
     pub others: Vec<PathBuf>,
     /// The paths that belong to no protection, and why.
     refused: Vec<Other>,
-    /// Why there is parity of which nothing is known.
+    /// Failures to report: unusable parity, and paths that belong to no protection.
     pub failures: Vec<Failure>,
 }
 
-/// Finds the protections that are searched for. With `--recursive`, those below the paths, too.
+/// Finds the protections at the paths of `search` and, with `--recursive`, below them.
 pub fn search(search: &Search) -> Result<Found, Failure> {
     let mut found = among(&search.paths, search.object.as_deref())?;
     if search.recursive {
@@ -57,8 +57,8 @@ pub fn search(search: &Search) -> Result<Found, Failure> {
     Ok(found)
 }
 
-/// Finds the protections at some paths: their roots, files and folders in them, and parity. A path
-/// with shards is a part of a protection only if it is the root.
+/// Finds the protections at some paths. A path may be a root, a file or folder in it, or parity. A
+/// path with shards belongs to a protection only if it is the root or has parity.
 pub fn among(paths: &[PathBuf], wanted: Option<&OsStr>) -> Result<Found, Failure> {
     let mut found = Found::default();
     found.find_all(paths, None);
@@ -74,7 +74,7 @@ pub fn among(paths: &[PathBuf], wanted: Option<&OsStr>) -> Result<Found, Failure
     let lost: Vec<Failure> = lost.filter_map(|home| cause(home)).collect();
     found.failures.extend(lost);
     match wanted {
-        // Who names one asks for no other.
+        // If one protection is named, unusable others do not matter.
         Some(wanted) => found.choose(&paths, wanted)?,
         None => found.add_unusable(&homes),
     }
@@ -116,20 +116,20 @@ pub fn warn_of_memory(memory: Memory, output: &Output) {
 }
 
 impl Found {
-    /// Takes what is found at some paths together.
+    /// Takes the protections that are found at `paths` together, and the paths that belong to none.
     fn find_all(&mut self, paths: &[PathBuf], is_wanted: Option<IsWanted<'_>>) {
         match find_among(paths, is_wanted) {
             Ok((protections, others)) => {
                 self.protections = protections;
                 self.refused = others;
             }
-            // Each path is asked once more for what is wrong with it.
+            // `among` searches each path with parity again, alone, and reports what is wrong there.
             Err(error) if error.kind() == ErrorKind::NotRecognised => {}
             Err(error) => self.failures.push(error.into()),
         }
     }
 
-    /// Returns those of some paths that would be parts of protections, and hold shards.
+    /// Returns the paths that would be parts of protections but hold shards.
     fn parts_of_shards(&self, paths: &[PathBuf]) -> Vec<PathBuf> {
         let refused: HashSet<&PathBuf> = self.refused.iter().map(|other| &other.path).collect();
         let is_root = |path: &PathBuf| {
@@ -142,8 +142,8 @@ impl Found {
         parts.filter(|path| holds_shards(path)).cloned().collect()
     }
 
-    /// Sorts out the paths that belong to no protection: those that may have shards, and those of
-    /// which it must be said why they belong to none.
+    /// Sorts the paths that belong to no protection: those that may have shards go to `others`; for
+    /// the rest, a failure says why they belong to none.
     fn sort_refused(&mut self) {
         for Other { path, error, .. } in std::mem::take(&mut self.refused) {
             match error {
@@ -184,13 +184,14 @@ impl Found {
         }
     }
 
-    /// Adds that there are protections of which nothing is known beside those that were found.
+    /// Adds failures for protections that cannot be used and whose parity is at `homes`, beside
+    /// parity of found protections.
     fn add_unusable(&mut self, homes: &[PathBuf]) {
         let homes: Vec<PathBuf> = homes.iter().filter(|home| self.covers(home)).cloned().collect();
         let mut unknown = parity_at(&homes).unwrap_or_default();
         let used = parity_of(&self.protections);
         unknown.values_mut().for_each(|files| files.retain(|file| !used.contains(file)));
-        // Protections of roots that were not asked for can be used, but are not here.
+        // Parity of usable protections whose roots were not asked for is not reported.
         let folders: HashSet<&Path> = unknown.values().flatten().flat_map(|f| f.parent()).collect();
         let others = folders.into_iter().flat_map(|folder| find(&[folder.to_owned()]));
         let usable = parity_of(&others.flatten().collect::<Vec<_>>());
@@ -205,15 +206,15 @@ impl Found {
         }
     }
 
-    /// Whether a path has to do with any of the protections.
+    /// Whether a path is or holds parity of any found protection.
     fn covers(&self, path: &Path) -> bool {
         let Ok(whole) = path.canonicalize() else { return false };
         let parity = self.protections.iter().flat_map(Protection::parity_files);
         parity.into_iter().any(|file| file.starts_with(&whole))
     }
 
-    /// Whether a path holds parity, of which something must be said. Parity without names is looked
-    /// for where nothing else is known.
+    /// Whether a path holds parity that must be reported. Parity files that have lost their names
+    /// are looked for only if nothing else is known of the path.
     fn is_home(&self, path: &Path) -> bool {
         let is_known = |whole: PathBuf| {
             let mut roots = self.protections.iter().map(Protection::root);
@@ -228,7 +229,7 @@ impl Found {
         self.refused.iter().any(|other| other.path == path)
     }
 
-    /// Keeps the protection that is wanted. Of several that a root may belong to, it is meant.
+    /// Keeps only the wanted protection. A path that may belong to several belongs to this one.
     fn choose(&mut self, paths: &[PathBuf], wanted: &OsStr) -> Result<(), Failure> {
         if self.protections.is_empty() && self.refused.is_empty() {
             return Ok(());
@@ -254,12 +255,12 @@ fn parity_of(protections: &[Protection]) -> HashSet<PathBuf> {
     protections.iter().flat_map(Protection::parity_files).map(Path::to_owned).collect()
 }
 
-/// Returns what is wrong with parity of which nothing is known.
+/// Returns the failure of finding a protection at `home`, if it fails.
 fn cause(home: &Path) -> Option<Failure> {
     find(&[home.to_owned()]).err().map(Failure::from)
 }
 
-/// Whether a protection has this label, or an id that begins so.
+/// Whether `wanted` is a protection's label, or the beginning of its id.
 fn is_named(protection: &Protection, wanted: &OsStr) -> bool {
     let text = wanted.to_string_lossy();
     let by_id = text.len() >= SHORTEST_ID && protection.id().to_string().starts_with(&*text);
@@ -270,7 +271,7 @@ fn holds_shards(path: &Path) -> bool {
     !scan_with(&[path.to_owned()], paritas_tune::codec_options).objects.is_empty()
 }
 
-/// The options that were given and are only for shards, or only for protections.
+/// The first given option that is only for shards, and the first that is only for protections.
 #[derive(Debug)]
 pub struct Limited {
     for_shards: Option<&'static str>,
@@ -278,7 +279,7 @@ pub struct Limited {
 }
 
 impl Limited {
-    /// Takes options, and whether each was given.
+    /// Takes names of options, each with whether it was given.
     pub fn new(
         for_shards: impl IntoIterator<Item = (&'static str, bool)>,
         for_protections: impl IntoIterator<Item = (&'static str, bool)>,
@@ -343,7 +344,7 @@ pub fn command(verb: &str, protection: &Protection) -> String {
     format!("`paritas {verb} {}`", folders.join(" "))
 }
 
-/// Whether the parity is not in the folder that is protected.
+/// Whether all parity is outside the root's `.paritas` folder.
 fn lies_elsewhere(protection: &Protection) -> bool {
     let inner = protection.root().join(paritas_protect::FOLDER);
     !protection.parity_files().any(|file| file.starts_with(&inner))
@@ -362,7 +363,7 @@ pub fn fields(protection: &Protection) -> ProtectionFields {
     }
 }
 
-/// Returns entries for what was skipped.
+/// Returns entries for skipped paths.
 pub fn skipped_entries(skipped: &[Skipped]) -> Vec<SkippedEntry> {
     let entry = |Skipped { path, reason, .. }: &Skipped| SkippedEntry {
         path: path.into(),
@@ -371,21 +372,21 @@ pub fn skipped_entries(skipped: &[Skipped]) -> Vec<SkippedEntry> {
     skipped.iter().map(entry).collect()
 }
 
-/// Returns the entry for a layer of these blocks.
+/// Returns the entry for the blocks of a layer.
 pub fn layer_entry(geometry: &StreamGeometry) -> ProtectedLayerEntry {
     let StreamGeometry { block, data, parity, .. } = *geometry;
     ProtectedLayerEntry { data_blocks: data, parity_blocks: parity, block_bytes: block }
 }
 
-/// Returns a path below a root without the root.
+/// Returns a path relative to a root, for texts. A path that is not below the root stays whole.
 pub fn below(root: &Path, path: &Path) -> String {
     let inner = path.strip_prefix(root).ok().filter(|inner| !inner.as_os_str().is_empty());
     shown(inner.unwrap_or(path)).to_string()
 }
 
-/// Adds lines to a text: all of them, or a few and the number of the others.
+/// Adds lines to a text: all of them, or the first [`FEW`] and the number of the others.
 pub fn add_lines(text: &mut String, lines: &[String], verbose: bool) {
-    // One line is not worth a line that counts it.
+    // A single line more is shown itself, not counted.
     let shown = if verbose || lines.len() <= FEW + 1 { lines.len() } else { FEW };
     lines[..shown].iter().for_each(|line| text.push_str(&format!("\n  {line}")));
     if shown < lines.len() {
@@ -399,7 +400,7 @@ pub fn share(part: u64, whole: u64) -> String {
     format!("{:.1} %", 100.0 * part as f64 / whole.max(1) as f64)
 }
 
-/// Adds to a text how much would be written to which disk.
+/// Adds to a text how much would be written to each disk.
 pub fn add_disks(text: &mut String, disks: &[DiskNeed]) {
     for DiskNeed { folder, bytes, free } in disks {
         let free = match free.map(|free| (free < *bytes, output::bytes(free))) {
@@ -415,7 +416,7 @@ pub fn add_disks(text: &mut String, disks: &[DiskNeed]) {
     }
 }
 
-/// Returns entries for how much would be written to which disk.
+/// Returns entries for how much would be written to each disk.
 pub fn disk_entries(disks: &[DiskNeed]) -> Vec<DiskEntry> {
     let entry = |&DiskNeed { ref folder, bytes, free, .. }: &DiskNeed| DiskEntry {
         path: folder.into(),

@@ -70,7 +70,7 @@ impl Handle for Job<'_> {
 
     fn clean(&self, leftovers: &[Leftover], standing: &Standing) -> Result<usize, Failure> {
         match self.args.clean {
-            // Of what was not verified, a copy that was left behind may be the only good one.
+            // Without verification, a copy that was left behind may be the only good one.
             true if self.args.fewest_reads => {
                 leftovers::clean(leftovers, &Standing::default(), self.output)
             }
@@ -80,7 +80,7 @@ impl Handle for Job<'_> {
     }
 }
 
-/// Refuses one folder for the shards of several.
+/// Refuses `--to` with `--recursive`, which would mix the shards of different folders.
 fn expect_one_folder(args: &Repair) -> Result<(), Failure> {
     match args.to.as_deref().filter(|_| args.search.recursive) {
         None => Ok(()),
@@ -92,8 +92,8 @@ fn expect_one_folder(args: &Repair) -> Result<(), Failure> {
     }
 }
 
-/// Refuses a path that does not exist among several: its shards would be written to the other
-/// disks, although it may only have to be mounted.
+/// Refuses one of several paths if it does not exist: perhaps its disk only has to be mounted, and
+/// its shards would be written to the other disks.
 fn expect_there(path: &Path) -> Result<(), Failure> {
     match fs::metadata(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => Err(Failure::arguments(format!(
@@ -111,7 +111,7 @@ fn one(object: &Object, label: &str, args: &Repair, output: &Output) -> Result<E
         .sync(args.work.is_synced())
         .threads(args.work.threads.most())
         .fewest_reads(args.fewest_reads);
-    // Every byte is verified, and read again to write shards.
+    // Every byte counts twice: it is verified, and read again to write shards.
     let progress = output.progress(object.length().map(|length| 2 * length));
     let mut report = repair(object, &job, &|bytes| progress.advance(bytes))?;
     let is_whole = unreadable(&report).next().is_none();
@@ -144,8 +144,9 @@ fn one(object: &Object, label: &str, args: &Repair, output: &Output) -> Result<E
 #[derive(Default)]
 struct Tidied {
     balanced: Option<RebalanceReport>,
-    /// The files that repair had moved aside, and those of them that were removed.
+    /// Files that repair had moved aside.
     moved_aside: Vec<AsideFile>,
+    /// Files of `moved_aside` that were removed.
     removed: Vec<AsideFile>,
 }
 
@@ -181,7 +182,7 @@ impl Tidied {
         Ok(())
     }
 
-    /// Returns a warning of files that should be removed but stay.
+    /// Returns a warning about files that should have been removed but stay.
     fn warning(&self) -> Option<String> {
         let kept = self.moved_aside.iter().filter(|file| !self.removed.contains(file));
         let kept: Vec<String> = kept.map(|file| shown(&file.path).to_string()).collect();
@@ -194,7 +195,7 @@ impl Tidied {
     }
 }
 
-/// Fails if there are shards that could not be opened: they stay as they are, in an unknown state.
+/// Fails if shards could not be opened: they stay as they are, in an unknown state.
 fn expect_all_read(object: &Object, unread: &[&ShardReport]) -> Result<(), Failure> {
     if unread.is_empty() {
         return Ok(());

@@ -56,8 +56,7 @@ pub fn run(args: &Schedule, output: &Output) -> Outcome {
     Ok(Exit::Done)
 }
 
-/// Returns the compiled kernel that fused schedules are for, and whose instructions are counted and
-/// listed.
+/// Returns the compiled kernel for fused schedules, whose instructions are counted and listed.
 fn compiled(args: &Schedule) -> Result<(Kernel, Machine), Failure> {
     let kernel = match args.kernel {
         Some(choice) => choice.resolve(DEFAULT_PACKET),
@@ -188,8 +187,8 @@ fn planning_text(account: &Account) -> String {
     format!("  planned in {spent} steps with a budget of {budget}; cut: {cuts}\n")
 }
 
-/// Returns the code to plan: that of the spec, with its matrix scaled anew or searched for if that
-/// is asked. Also returns the entry for the search.
+/// Returns the code to plan: that of the spec, with its matrix scaled or searched for if the
+/// arguments ask for it. Also returns the entry for the search.
 fn code(
     args: &Schedule,
     options: PlanOptions,
@@ -249,7 +248,7 @@ fn search(
     Ok((found, report))
 }
 
-/// Returns what a codec with these options runs over whole shards, if that is asked for.
+/// Returns what a codec with these options runs over whole shards, if the arguments ask for it.
 fn runs(
     args: &Schedule,
     code: &Code,
@@ -376,7 +375,7 @@ fn stage(code: &Code, args: &Schedule) -> Result<u8, Failure> {
     Err(Failure::arguments(format!("--stage must be {stages} for {spec}; got {stage}")))
 }
 
-/// Says which stages a code has.
+/// Describes the stages that a code has.
 pub fn stage_range(last: u8) -> String {
     if last == 1 { "1".to_owned() } else { format!("1 to {last}") }
 }

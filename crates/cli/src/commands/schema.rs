@@ -1,4 +1,5 @@
-//! `paritas schema`: what the lines of `--json` have, as `docs/json.schema.json` describes it.
+//! `paritas schema`: prints the fields of the lines that `--json` prints, as
+//! `docs/json.schema.json` describes them.
 
 use std::collections::BTreeSet;
 
@@ -21,7 +22,8 @@ fn commands() -> impl Iterator<Item = &'static CommandLines> {
     COMMANDS.iter().filter(is_there)
 }
 
-/// Prints what a command prints with `--json`; of no command, the whole schema.
+/// Prints the schema of the lines that a command prints with `--json`; without a command, the whole
+/// schema.
 pub fn run(command: &[String], output: &Output) -> Outcome {
     let schema: Value = serde_json::from_str(SCHEMA)
         .map_err(|error| Failure::internal(format!("the schema cannot be read: {error}")))?;
@@ -101,8 +103,8 @@ impl Definitions<'_> {
         format!("{name}: {about}\n{}", rows.iter().map(line).collect::<String>())
     }
 
-    /// Returns the kind of a field: a type of JSON, the name of a definition, or the values that
-    /// there are.
+    /// Returns the kind of a field: a type of JSON, the name of a definition, or its possible
+    /// values.
     fn kind(&self, property: &Value) -> String {
         if let Some(values) = property["enum"].as_array() {
             let values: Vec<String> = values.iter().map(Value::to_string).collect();
@@ -131,7 +133,7 @@ impl Definitions<'_> {
         }
     }
 
-    /// Returns what is said about a field, or about what it refers to.
+    /// Returns the description of a field, or of the definition that it refers to.
     fn about(&self, property: &Value) -> String {
         let said = property["description"].as_str();
         let of_reference =

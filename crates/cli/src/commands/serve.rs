@@ -32,7 +32,11 @@ pub fn run(args: &Serve, output: &Output) -> Outcome {
         _ => None,
     };
     let volume = Arc::new(open(&args.volume)?);
-    let limits = DoorLimits { connections: args.connections, has_public_pages: args.public_pages };
+    let limits = DoorLimits {
+        connections: args.connections,
+        memory: args.memory.map(|memory| memory.as_u64()),
+        has_public_pages: args.public_pages,
+    };
     let gateway = Gateway::new(volume, keys, tls.as_ref(), limits)?;
     let work = |stop| {
         exit::at_second_signal(&Arc::default());
@@ -67,7 +71,7 @@ async fn serve(
     }
 }
 
-/// Looks after a volume, opened once more for work in the background, and logs what failed.
+/// Opens the volume again for work in the background, looks after it, and logs failures.
 fn look_after(
     path: &Path,
     rate: Option<paritas_volume::Rate>,
@@ -79,7 +83,7 @@ fn look_after(
     })
 }
 
-/// Begins the log, on standard error. Each request has one line, also one that was refused.
+/// Begins the log, on standard error. Each request has one line, even if it is refused.
 fn begin_log(form: LogForm) {
     let ours = Targets::new().with_default(LevelFilter::INFO).with_target("s3s", LevelFilter::OFF);
     let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_target(false);

@@ -1,4 +1,4 @@
-//! The parts that commands which read shards share: finding objects and describing them.
+//! Parts that the commands on shards share: finding objects and describing them.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -22,8 +22,9 @@ use crate::exit::{Exit, Failure};
 use crate::output::{self, Output, counted, shown};
 
 /// Finds shards. Warns of leftovers, of given files that are not shards, and of files in folders
-/// that end like a shard but are none. Given paths and shards that cannot be read are left to the
-/// caller (see [`not_read`]).
+/// that cannot be opened or that have the ending of a shard without being one. Given paths that
+/// cannot be read, and shards that this version cannot read, are left to the caller (see
+/// [`not_read`]).
 pub fn look(paths: &[PathBuf], output: &Output) -> Inventory {
     let inventory = scan_with(paths, paritas_tune::codec_options);
     leftovers::warn(&inventory.leftovers, output);
@@ -48,7 +49,8 @@ pub fn find(paths: &[PathBuf], output: &Output) -> Result<Inventory, Failure> {
     Ok(inventory)
 }
 
-/// Returns the failure for paths without any object, which differs if files could not be opened.
+/// Returns the failure for paths without any object. It says if files could not be opened, or if
+/// this version cannot read shards.
 pub fn nothing_found(inventory: &Inventory, paths: &[PathBuf], below: Below) -> Failure {
     let unread = |ignored: &Ignored| ignored.unreadable || is_unread_path(ignored);
     match list(inventory, unread) {
@@ -59,22 +61,22 @@ pub fn nothing_found(inventory: &Inventory, paths: &[PathBuf], below: Below) -> 
     }
 }
 
-/// What is said of shards that lie deeper than a command looks.
+/// What a message says about shards in deeper folders than a command searches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Below {
     /// That `--recursive` finds them.
     Recursive,
-    /// That their folder is to be named.
+    /// That the user must name their folder.
     ByName,
     /// Nothing, because the command has looked at all depths.
     Unsaid,
 }
 
-/// Says that there is no object.
+/// Returns the failure for paths without any object, with hints where to look.
 pub fn no_shards(paths: &[PathBuf], below: Below) -> Failure {
     if let Some(path) = paths.iter().find(|path| has_parity(path)) {
         return Failure::not_recognised(format!(
-            "{} has parity of protected files, which `paritas repair` restores, and no shards",
+            "{} has no shards but parity of protected files; `paritas repair` restores these files",
             shown(path)
         ));
     }
@@ -101,16 +103,17 @@ pub fn no_shards(paths: &[PathBuf], below: Below) -> Failure {
     Failure::not_recognised(message)
 }
 
-/// The nearest folder above a path that has parity in it.
+/// Returns the nearest folder above a path that has parity in it.
 fn protected_above(path: &Path) -> Option<PathBuf> {
     let whole = path.canonicalize().ok()?;
     whole.ancestors().skip(1).find(|folder| has_parity(folder)).map(Path::to_owned)
 }
 
-/// How many entries below a folder, and how many folders deep, are looked at for a hint.
+/// Limits of the search for a hint: number of entries, and depth in folders.
 const HINT: (usize, usize) = (10_000, 4);
 
-/// A folder below this one in which a file has the ending of a shard, if one is soon found.
+/// Returns a folder below `path` with a file that has the ending of a shard, if one is found within
+/// [`HINT`].
 fn deeper(path: &Path) -> Option<PathBuf> {
     let (entries, depth) = HINT;
     let below =
@@ -119,7 +122,7 @@ fn deeper(path: &Path) -> Option<PathBuf> {
     shards.next()?.path().parent().map(Path::to_owned)
 }
 
-/// The paths, each once.
+/// Returns the paths as text, each once.
 fn listed(paths: &[PathBuf]) -> String {
     let distinct: BTreeSet<PathBuf> =
         paths.iter().map(|path| path.components().collect()).collect();
@@ -129,8 +132,8 @@ fn listed(paths: &[PathBuf]) -> String {
 /// Number of unreadable files that a message names; more are only counted.
 const NAMED: usize = 8;
 
-/// Returns the failures for what was not read: given paths that cannot be read or do not exist, and
-/// shards that this version cannot read, unless one object is wanted.
+/// Returns the failures for given paths that cannot be read or do not exist and, unless one object
+/// is wanted, for shards that this version cannot read.
 pub fn not_read(
     inventory: &Inventory,
     wanted: Option<&OsStr>,
@@ -141,8 +144,8 @@ pub fn not_read(
     paths.into_iter().chain(shards)
 }
 
-/// Returns warnings of the shards that this version cannot read and whose files have the name of
-/// the object that is wanted, if one is.
+/// Returns a warning for each shard that this version cannot read and whose file has the name of
+/// the wanted object.
 pub fn unknown_of(inventory: &Inventory, wanted: Option<&OsStr>) -> Vec<String> {
     let Some(wanted) = wanted else { return Vec::new() };
     let start = [wanted.as_encoded_bytes(), b"."].concat();
@@ -172,7 +175,8 @@ fn unread(inventory: &Inventory) -> Option<String> {
     list(inventory, |ignored| ignored.unreadable || ignored.unknown)
 }
 
-/// Some of what is no shard, and why, if there is any.
+/// Describes the files for which `is_listed` holds and why they are not shards. Returns `None` if
+/// there are none.
 fn list(inventory: &Inventory, is_listed: impl Fn(&Ignored) -> bool) -> Option<String> {
     let listed: Vec<&Ignored> = inventory.ignored.iter().filter(|it| is_listed(it)).collect();
     let say = |ignored: &&Ignored| format!("{} {}", shown(&ignored.path), shown(&ignored.reason));
@@ -183,7 +187,7 @@ fn list(inventory: &Inventory, is_listed: impl Fn(&Ignored) -> bool) -> Option<S
     (!notes.is_empty()).then(|| notes.join(", "))
 }
 
-/// What to do about an object of which too few shards were found.
+/// What to do about an object if too few of its shards were found.
 pub const FIND_MORE: &str =
     "find more of its shards, and name all folders that have some: their shards count together";
 
@@ -201,7 +205,7 @@ pub fn report_wreck(label: &str, wreck: &Wreck, output: &Output) {
     });
 }
 
-/// Says what is left of an object of which no shard can be read.
+/// Describes what is left of an object of which no shard can be read.
 pub fn wreck_text(wreck: &Wreck) -> String {
     match wreck.files.len() {
         1 => {
@@ -211,8 +215,8 @@ pub fn wreck_text(wreck: &Wreck) -> String {
     }
 }
 
-/// Returns the failure for something that was not found, which differs if files could not be
-/// opened.
+/// Returns the failure for something that was not found. Its exit code is [`Exit::Io`] if files
+/// could not be opened.
 fn not_found(inventory: &Inventory, message: String) -> Failure {
     match inventory.ignored.iter().any(|ignored| ignored.unreadable) {
         true => Failure { exit: Exit::Io, message },
@@ -220,8 +224,8 @@ fn not_found(inventory: &Inventory, message: String) -> Failure {
     }
 }
 
-/// Returns the object that a command works on: the named one, or the only one. An object of which
-/// no shard can be read is lost.
+/// Returns the object that a command works on: the named one, or the only one. If no shard of the
+/// named one can be read, it is lost.
 pub fn choose<'a>(inventory: &'a Inventory, wanted: Option<&OsStr>) -> Result<&'a Object, Failure> {
     let wrecks = if wanted.is_some() { inventory.wrecks() } else { Vec::new() };
     if let Some(wreck) = wrecks.iter().find(|wreck| Some(wreck.name.as_os_str()) == wanted) {
@@ -305,8 +309,8 @@ pub fn file_line(file: &FileReport) -> Option<String> {
     file.misnamed.then(|| format!("  {shard}: intact under another name, {path}"))
 }
 
-/// Returns the name of a shard, or of a part of one, for people. The stage is shown from the second
-/// on.
+/// Returns the name of a shard, or of a part of one, for people. The stage is shown if it is not
+/// the first.
 pub fn shard_name(index: usize, stage: u8) -> String {
     let part = if stage > 1 { format!(" (stage {stage})") } else { String::new() };
     format!("shard {index}{part}")
@@ -340,7 +344,7 @@ pub fn aside_text(object: &Object) -> Option<String> {
     })
 }
 
-/// Returns the fields that say which folders may be lost.
+/// Returns the fields about which folders may be lost.
 pub fn placement_fields(placement: &Placement) -> PlacementFields {
     let folder = |folder: &FolderShards| FolderEntry {
         path: (&folder.path).into(),
@@ -361,7 +365,7 @@ pub fn command(verb: &str, placement: &Placement) -> String {
 }
 
 fn command_over<'p>(verb: &str, folders: impl Iterator<Item = &'p Path> + Clone) -> String {
-    // What was not there may be named only as a part of a tree.
+    // A folder that does not exist was found only by `--recursive`, so the command needs this, too.
     match folders.clone().all(|folder| folder.as_os_str().is_empty() || folder.exists()) {
         true => {
             let folders: Vec<String> = folders.map(leftovers::quoted).collect();
@@ -375,7 +379,7 @@ fn command_over<'p>(verb: &str, folders: impl Iterator<Item = &'p Path> + Clone)
     }
 }
 
-/// What would let more folders be lost, for people; nothing where nothing would.
+/// Describes the command that would let more folders be lost. Returns `None` if none would.
 pub fn better_text(placement: &Placement) -> Option<String> {
     let better = placement.better.as_ref()?;
     let command = command_over("repair --rebalance", better.folders.iter().map(PathBuf::as_path));
@@ -430,7 +434,7 @@ pub fn state(state: ShardState) -> &'static str {
     }
 }
 
-/// Describes which losses of a code's nodes are tolerable. `nodes` is what nodes are called.
+/// Describes which losses of a code's nodes are tolerable. `nodes` is the word for nodes.
 pub fn tolerance_text(code: &Code, (tolerable, count): (usize, usize), nodes: &str) -> String {
     match code.graph() {
         Some(graph) => format!("somewhat more than {} are enough", counted(graph.data(), "block")),

@@ -13,21 +13,22 @@ use crate::output::shown;
 pub struct Source {
     /// The bytes.
     pub stream: Box<dyn Read + Send>,
-    /// Number of bytes that it will give, if that is known.
+    /// Number of bytes of the stream, if that is known.
     pub length: Option<u64>,
-    /// Mode, time and owner, if it is a file. A device has no time, because that of its node is not
-    /// that of its content.
+    /// Mode, time and owner, if it is a file. A device has no time: that of its file does not tell
+    /// when its content changed.
     pub attributes: Attributes,
 }
 
 /// Number of bytes of a source that are read before anything is written. A pipe that ends within
 /// them has a known length, so it is encoded like a file of that length: with few threads and short
-/// packets. Files in /proc and /sys have other lengths than the system states.
+/// packets. Files are read, too, if the system states a smaller length: in /proc and /sys it is
+/// wrong.
 const PEEKED: u64 = 1 << 20;
 
 impl Source {
-    /// Opens a file or device, or standard input if `path` is `-`. A folder is refused with what
-    /// `instead` advises about it.
+    /// Opens a file or device, or standard input if `path` is `-`. Refuses a folder with the advice
+    /// that `instead` returns.
     pub fn open(path: &Path, instead: impl Fn(Shown<'_>) -> String) -> Result<Self, Failure> {
         if path.as_os_str() == "-" {
             expect_open_input()?;
@@ -57,7 +58,7 @@ impl Source {
         Self { stream: Box::new(stream), length: None, attributes }
     }
 
-    /// Finds out the length of a short source.
+    /// Reads the first bytes, which tells the length of a short source.
     pub fn peek(mut self) -> Result<Self, Failure> {
         if self.length.is_none_or(|length| length < PEEKED) {
             let mut head = Vec::new();
@@ -71,7 +72,7 @@ impl Source {
 }
 
 /// Whether a file is a disk, a tape, a terminal or the like: its permissions say who may read its
-/// content. Those of a pipe without a name say nothing.
+/// content. The permissions of a pipe without a name say nothing.
 #[cfg(unix)]
 fn is_device(file: &Metadata) -> bool {
     use std::os::unix::fs::FileTypeExt;
@@ -83,8 +84,8 @@ fn is_device(_file: &Metadata) -> bool {
     false
 }
 
-/// Refuses standard input that was closed when the process began (`<&-`), which would be stored as
-/// an object without bytes. Rust opens /dev/null in its place, for reading and writing.
+/// Refuses standard input that was closed when the process began (`<&-`). Rust opens /dev/null in
+/// its place, for reading and writing, which would be stored as an object without bytes.
 #[cfg(unix)]
 fn expect_open_input() -> Result<(), Failure> {
     use rustix::fs::{OFlags, fcntl_getfl};
@@ -113,8 +114,8 @@ fn expect_open_input() -> Result<(), Failure> {
 }
 
 /// A file that must not change while it is read. If it did, the shards would protect content that
-/// the file never had. Its length and its time of change are compared when it ends, and when it
-/// goes on beyond its length.
+/// the file never had. Its length and its modification time are compared at its end, and when it
+/// has more bytes than its length.
 struct Unchanging {
     file: File,
     before: Metadata,

@@ -74,7 +74,7 @@ fn choice_entry(choice: &Choice) -> ChoiceEntry {
     }
 }
 
-/// Returns the entry for settings, which has the fields of what is remembered.
+/// Returns the entry for settings. It has the same fields as the remembered settings.
 fn settings(tuning: &Tuning) -> Result<SettingsEntry, Failure> {
     let entry = serde_json::to_value(tuning).and_then(serde_json::from_value);
     entry.map_err(|error| Failure::internal(format!("settings cannot be reported: {error}")))

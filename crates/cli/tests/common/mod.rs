@@ -1,4 +1,5 @@
-//! Shared parts of the end-to-end tests: running the program, contents, folders, seeded chance.
+//! Shared parts of the end-to-end tests: running the program, contents, folders, seeded random
+//! numbers.
 #![allow(dead_code, reason = "every test file uses its own part")]
 
 pub mod schema;
@@ -16,7 +17,7 @@ use std::thread;
 
 use serde_json::Value;
 
-/// Exit codes, as `paritas --help` and DESIGN section 9 state them.
+/// Exit codes, as `paritas --help` lists them.
 pub mod exit {
     pub const DONE: i32 = 0;
     pub const REPAIRABLE: i32 = 1;
@@ -62,7 +63,7 @@ pub fn run<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Run {
     finish(paritas(arguments))
 }
 
-/// Runs the program to its end, held to the permissions of files, as root is not.
+/// Runs the program to its end without root's right to ignore the permissions of files.
 #[cfg(unix)]
 pub fn run_as_user<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Run {
     if !rustix::process::geteuid().is_root() {
@@ -201,7 +202,7 @@ pub fn snapshot(folder: &Path) -> BTreeMap<OsString, Vec<u8>> {
     files.map(|entry| (entry.file_name(), fs::read(entry.path()).unwrap())).collect()
 }
 
-/// Returns all regular files of a folder, but copies of what a repair has replaced.
+/// Returns all regular files of a folder, except the copies that repairs kept of replaced files.
 pub fn snapshot_without_copies(folder: &Path) -> BTreeMap<OsString, Vec<u8>> {
     let mut files = snapshot(folder);
     files.retain(|name, _| !name.to_string_lossy().contains(".damaged-"));
@@ -216,7 +217,7 @@ pub fn names(folder: &Path) -> Vec<OsString> {
     names
 }
 
-/// Whether a name is that of a file that should be gone when the program has ended.
+/// Whether a file of this name should be gone when the program has ended.
 pub fn is_leftover(name: &OsStr) -> bool {
     let name = name.to_string_lossy();
     name.starts_with('.') || name.ends_with(".tmp") || name.ends_with(".old")
@@ -227,7 +228,7 @@ pub fn say(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
-/// SplitMix64 (Steele, Lea and Flood 2014): chance that is the same in every run.
+/// SplitMix64 (Steele, Lea and Flood 2014): random numbers that are the same in every run.
 #[derive(Debug, Clone)]
 pub struct Chance(pub u64);
 
@@ -270,7 +271,8 @@ impl Chance {
     }
 }
 
-/// Reads all of a child's standard output in a thread of its own, and waits for the child.
+/// Reads all of a child's standard error, and waits for the child. Returns its exit code and this
+/// text.
 pub fn wait(child: &mut Child) -> (i32, String) {
     let mut stderr = String::new();
     if let Some(mut pipe) = child.stderr.take() {
@@ -281,8 +283,8 @@ pub fn wait(child: &mut Child) -> (i32, String) {
     (status.code().unwrap_or(-1), stderr)
 }
 
-/// Gives all files below a path new times of the system's own (ctime), and nothing else, as copying
-/// a tree does. So files that a test damages as a disk would do not stand out.
+/// Renews the change time (ctime) of all files below a path, and nothing else, as copying a tree
+/// does. Then a file that a test damages, as a disk would, does not stand out by its ctime.
 pub fn renew_times(path: &Path) {
     let Ok(found) = fs::symlink_metadata(path) else { return };
     if found.is_dir() {

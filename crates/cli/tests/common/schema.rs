@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use boon::{Compiler, SchemaIndex, Schemas};
 use serde_json::Value;
 
-/// The address of the schema. It is read from the file instead.
+/// The address of the schema. It is not fetched: the schema is read from the file.
 const PLACE: &str = "https://paritas.invalid/json.schema.json";
 
 struct Schema {
@@ -60,7 +60,7 @@ pub fn types(schema: &Value) -> impl Iterator<Item = &str> {
 pub fn flaw(line: &Value) -> Option<String> {
     let schema = schema();
     let index = line["type"].as_str().and_then(|name| schema.types.get(name));
-    // Checked against the definition of its type, the message names the field.
+    // If a line is checked against the definition of its own type, the message names the field.
     let index = index.copied().unwrap_or(schema.any);
     let error = schema.compiled.validate(line, index).err();
     error.map(|error| format!("{error:#}\n{line}"))

@@ -72,7 +72,7 @@ impl Tank {
         listed.iter().map(|line| line["name"].as_str().unwrap().to_owned()).collect()
     }
 
-    /// Returns all files on the disks, but the marks of the nodes.
+    /// Returns all files on the disks, except the marks of the nodes.
     pub fn files(&self) -> Vec<PathBuf> {
         let disks = (0..self.disks).flat_map(|disk| WalkDir::new(self.disk(disk)));
         let files = disks.flatten().filter(|entry| entry.file_type().is_file());

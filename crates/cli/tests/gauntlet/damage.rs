@@ -42,9 +42,9 @@ pub enum Effect {
     Gone,
     /// All of its blocks.
     Edges,
-    /// Only the blocks before some place.
+    /// Only the blocks before some offset.
     Tail,
-    /// All lanes but one or a few more, somewhere.
+    /// All lanes except one or a few.
     Spot,
 }
 
@@ -93,7 +93,7 @@ impl Damage {
         }
     }
 
-    /// Whether this can happen to a shard without blocks, like those of an empty object.
+    /// Whether the shard must have blocks. The shards of an empty object have none.
     pub fn needs_blocks(self) -> bool {
         matches!(self.effect(), Effect::Tail | Effect::Spot)
     }
@@ -175,7 +175,7 @@ impl Damage {
     }
 }
 
-/// Changes one byte to another.
+/// Changes the byte at `at`. Returns `at` and the changed bytes.
 pub fn flip(mut bytes: Vec<u8>, at: usize, chance: &mut Chance) -> (usize, Vec<u8>) {
     bytes[at] ^= chance.within(1..256) as u8;
     (at, bytes)

@@ -1,7 +1,7 @@
 //! The gauntlet: every kind of damage, to objects of every awkward size, in every family, through
 //! the real program. The result is the right bytes, or the documented exit code with a message that
-//! tells what is missing; never wrong bytes, a panic, or a partial file. Recoverable damage is
-//! repaired, and every shard is then byte for byte the old one.
+//! says what is missing. It is never wrong bytes, a panic, or a partial file. Recoverable damage is
+//! repaired, and then every shard has its old bytes again.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -100,7 +100,7 @@ fn fifty_megabytes_of_rdp() {
     Arena::new(RDP, 6).big(&[Damage::Remove, Damage::Prepend]);
 }
 
-/// The place of the trials of one family.
+/// Runs the trials of one family, and counts their failures.
 struct Arena {
     family: Family,
     segment: usize,
@@ -153,12 +153,13 @@ impl Arena {
         self.finish();
     }
 
-    /// All sizes in the soak, and else some: the file format is the same for all codes.
+    /// Tries all sizes in the soak test, and otherwise some: the file format is the same for all
+    /// codes.
     fn usual_sizes(self) {
         if is_soak() { self.all_sizes() } else { self.some_sizes() }
     }
 
-    /// The sizes at which all damage is tried, and few other trials.
+    /// Tries all kinds of damage, and a few other trials, at some sizes.
     fn some_sizes(mut self) {
         let (few, more) = ([0, self.segment], [1, (1 << 20) + 7]);
         let more = if is_soak() { &more[..] } else { &[] };
@@ -193,7 +194,7 @@ impl Arena {
         Specimen::new(self.family, size, self.segment, name, &mut self.chance)
     }
 
-    /// A fresh folder with the whole set.
+    /// Returns a fresh folder with all shards.
     fn lay_out(&self, specimen: &Specimen) -> PathBuf {
         let folder = shards(self.yard.path());
         specimen.lay_out(&folder);
@@ -227,8 +228,8 @@ impl Arena {
         }
     }
 
-    /// Tries every kind of damage on one shard, on as many as are tolerable, and on one more. Sizes
-    /// that differ by one byte from another size get only one of the three.
+    /// Tries every kind of damage on one shard, on `parity` shards, and on one shard more. Sizes
+    /// close to another size get only one of the three.
     fn every_damage(&mut self, specimen: &Specimen) {
         let counts = [1, self.family.parity, self.family.parity + 1];
         let size = specimen.content.len();
@@ -378,7 +379,7 @@ impl Arena {
         }
     }
 
-    /// Without a name nothing is decoded, and both objects are listed.
+    /// Checks that `decode` without --object decodes nothing and lists both objects.
     fn ambiguous(&self, folder: &Path, ours: &Specimen, other: &Specimen) -> Check {
         let out = self.yard.path().join("ambiguous");
         let run = run(args!["decode", folder, "--out", &out, "--no-sync"]);
@@ -406,7 +407,7 @@ impl Arena {
         });
     }
 
-    /// In every segment, as many shards as may be lost have one flipped byte.
+    /// In every segment, `parity` shards have one changed byte.
     fn scattered(&mut self, specimen: &Specimen) {
         let folder = self.lay_out(specimen);
         let mut files: Vec<Vec<u8>> = specimen.shards.iter().map(|s| s.bytes.clone()).collect();
@@ -422,7 +423,7 @@ impl Arena {
         self.trial(specimen, "scattered flips", Expect::Repairable, Setting::default());
     }
 
-    /// One segment's blocks are noise in some shards.
+    /// In `count` shards, the block of one segment is replaced by random bytes.
     fn segment_wiped(&mut self, specimen: &Specimen, count: usize, expect: Expect) {
         let folder = self.lay_out(specimen);
         let segment = self.chance.within(0..specimen.segments());
@@ -476,7 +477,7 @@ impl Arena {
         self.trial(specimen, "no footer is left", Expect::Lost, Setting::default());
     }
 
-    /// A changed byte at every offset of a shard file, each time in another shard.
+    /// Changes a byte at every offset of a shard file, each time in the next shard.
     fn every_offset(&mut self, specimen: &Specimen) {
         let folder = self.lay_out(specimen);
         for offset in 0..specimen.shards[0].bytes.len() {

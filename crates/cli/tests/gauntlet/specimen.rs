@@ -83,7 +83,7 @@ pub struct Shard {
     pub bytes: Vec<u8>,
     /// The blocks, between front header and footer.
     pub blocks: Range<usize>,
-    /// The place in the footer of the object's length and digest.
+    /// The range of the footer with the object's length and digest.
     total: Range<usize>,
 }
 
@@ -113,8 +113,8 @@ impl Shard {
         self.blocks.end - CRC..self.blocks.end
     }
 
-    /// Returns the shard with another total in its footer; everything else is right, including the
-    /// checksum.
+    /// Returns the shard with another length and digest in its footer. Everything else is right,
+    /// including the checksum.
     pub fn with_total(&self, length: u64, digest: [u8; DIGEST]) -> Vec<u8> {
         let record = &self.bytes[self.blocks.end..];
         let body = &self.bytes[self.blocks.end + PREFIX..self.total.start];
@@ -133,7 +133,7 @@ impl Shard {
     }
 }
 
-/// Returns the total of a footer in CBOR: {0: length, 1: digest}.
+/// Returns the length and digest of a footer in CBOR: {0: length, 1: digest}.
 fn total(length: u64, digest: [u8; DIGEST]) -> Vec<u8> {
     let bytes = length.to_be_bytes();
     let number = match length {
@@ -204,7 +204,7 @@ impl Specimen {
         specimen
     }
 
-    /// Checks the essay's arithmetic, which all damage relies on.
+    /// Checks the arithmetic of the layout, which all damage relies on.
     fn check_layout(&self) {
         for shard in &self.shards {
             let rest = shard.blocks.len() - self.segments().saturating_sub(1) * self.full_block();
@@ -224,7 +224,7 @@ impl Specimen {
         self.segment / data_lanes * lanes + lanes * CRC
     }
 
-    /// Returns the place of a shard's block of a segment in its file.
+    /// Returns the range of a shard's file with the block of a segment.
     pub fn block(&self, shard: usize, segment: usize) -> Range<usize> {
         let blocks = &self.shards[shard].blocks;
         let start = blocks.start + segment * self.full_block();
@@ -238,7 +238,7 @@ impl Specimen {
         self.shards.iter().for_each(|s| fs::write(folder.join(&s.name), &s.bytes).unwrap());
     }
 
-    /// Returns names and contents.
+    /// Returns the names and contents of the shards.
     pub fn files(&self) -> BTreeMap<OsString, Vec<u8>> {
         self.shards.iter().map(|shard| (shard.name.clone(), shard.bytes.clone())).collect()
     }

@@ -12,7 +12,7 @@ use crate::common::{Run, exit, names, run, snapshot};
 use crate::damage::{Damage, Effect};
 use crate::specimen::Specimen;
 
-/// The mistake that a trial finds.
+/// The result of a check; the error describes the mistake that was found.
 pub type Check = Result<(), String>;
 
 macro_rules! ensure {
@@ -33,8 +33,7 @@ pub enum Expect {
     /// Every block is right, but the object is not the one that was encoded.
     CheckFailed,
     NotRecognised,
-    /// It depends on the damaged lanes whether the object is recoverable or lost, but all commands
-    /// agree.
+    /// The object is recoverable or lost, depending on the damaged lanes, but all commands agree.
     Unsure,
 }
 
@@ -58,9 +57,9 @@ pub struct Trial<'a> {
     pub expect: Expect,
     /// All damage, if it is known shard by shard.
     pub blows: Option<Vec<Blow>>,
-    /// Whether the trial reads JSON or the text for people.
+    /// Whether the trial reads JSON, instead of the text for people.
     pub json: bool,
-    /// Whether the trial verifies again after the repair, although the shards are the old ones.
+    /// Whether the trial verifies again after the repair, although the shards have their old bytes.
     pub thorough: bool,
 }
 
@@ -91,7 +90,7 @@ impl Trial<'_> {
         run(arguments)
     }
 
-    /// Checks an exit code: success, or one of the failures.
+    /// Checks the exit code. `fine` are the codes for an intact and for a repairable object.
     fn check_code(&self, run: &Run, fine: [i32; 2], lost: i32, check_failed: i32) -> Check {
         let right = match self.expect {
             Expect::Intact => run.code == fine[0],
@@ -345,7 +344,7 @@ impl Trial<'_> {
         self.check_warnings(run)
     }
 
-    /// Checks that a file with the name of a shard that is none causes a warning.
+    /// Checks that files with the name of a shard that are not shards cause a warning.
     fn check_warnings(&self, run: &Run) -> Check {
         for blow in self.blows().filter(|blow| blow.damage.effect() == Effect::Gone) {
             let name = self.specimen.shards[blow.shard].name.to_string_lossy();
@@ -360,7 +359,7 @@ impl Trial<'_> {
     }
 }
 
-/// Returns the lines about one shard.
+/// Returns the entries about one shard.
 fn entries(shards: &Value, index: usize) -> impl Iterator<Item = &Value> + Clone {
     shards.as_array().into_iter().flatten().filter(move |shard| shard["index"] == index as u64)
 }
@@ -376,7 +375,7 @@ pub fn shards(yard: &Path) -> PathBuf {
     yard.join("shards")
 }
 
-/// Writes an object's shards into a folder beside ours, those for which `only` holds.
+/// Writes some shards of another object into our folder: those for whose index `only` is true.
 pub fn add(specimen: &Specimen, folder: &Path, only: impl Fn(usize) -> bool) {
     for (index, (name, bytes)) in specimen.files().into_iter().enumerate() {
         if only(index) {
@@ -385,7 +384,7 @@ pub fn add(specimen: &Specimen, folder: &Path, only: impl Fn(usize) -> bool) {
     }
 }
 
-/// Checks a run that must fail with this code and leave nothing.
+/// Checks that a run failed with this code and that its message contains all texts of `mentions`.
 pub fn refuses(run: &Run, code: i32, mentions: &[&str]) -> Check {
     ensure!(run.code == code, "exit {code} was expected\n{run}");
     let missing = mentions.iter().find(|text| !run.stderr.contains(**text));

@@ -47,8 +47,8 @@ impl Yard {
         self.0.path().join(name)
     }
 
-    /// Creates a tree with an intact object, one that misses a shard, and a lost one with the name
-    /// of the first. Another folder has a file that is no shard.
+    /// Creates a tree with an intact object, one that misses a shard, and a lost one with the same
+    /// name as the second. Another folder has a file that is not a shard.
     fn tree() -> Self {
         let yard = Self::new();
         put(&yard.path("tree"), "top", b"intact");
@@ -85,7 +85,7 @@ fn trees_are_verified_and_summed_up() {
     let all = run(args!["verify", "--recursive", &tree, "--json"]).expect(exit::LOST);
     let (summary, lines) = summed(&all);
     assert_eq!(counts(&summary), [3, 1, 1, 0, 1, 0], "{summary}");
-    // No shard tells the length of the lost object.
+    // No shard states the length of the lost object.
     assert_eq!(summary["bytes"], "intact".len() + "repairable".len());
     let rate = summary["bytes"].as_f64().unwrap() / summary["seconds"].as_f64().unwrap();
     assert!((summary["rate"].as_f64().unwrap() / rate - 1.0).abs() < 1e-6, "{summary}");
@@ -124,14 +124,14 @@ fn trees_are_repaired() {
     fs::remove_dir_all(yard.path("tree/b")).unwrap();
     let again = run(args!["repair", "-r", &tree]).expect(exit::DONE);
     assert!(again.text().contains("\n2 objects: 2 intact; "), "{again}");
-    // If all is well, there is nothing to read.
+    // If all is well, nothing is printed.
     for command in ["repair", "verify"] {
         let again = run(args![command, "-r", &tree, "--only-bad"]).expect(exit::DONE);
         assert!(again.stdout.is_empty() && again.stderr.is_empty(), "{again}");
     }
 }
 
-/// Of some objects no shard can be read: their files' names tell of them.
+/// If no shard of an object is readable, the names of its files still show that it exists.
 #[test]
 fn objects_without_a_readable_shard_are_lost() {
     let yard = Yard::tree();
@@ -154,25 +154,26 @@ fn objects_without_a_readable_shard_are_lost() {
     }
     let text = run(args!["verify", "-r", &tree]).expect(exit::LOST).text();
     assert!(text.contains("\ne/gone: lost") && text.contains("2 intact, 1 lost"), "{text}");
-    // Decoding what is there tells of it, too.
+    // Decoding the other objects reports it, too.
     let both =
         args!["decode", &tree, tree.join("e"), "--out", format!("{}/", yard.path("out").display())];
     let decode = run(both).expect(exit::LOST);
     assert!(decode.stderr.contains("gone: 2 files") && yard.path("out/top").is_file(), "{decode}");
-    // Beside shards of its name, such a file is a damaged shard, and no object.
+    // Beside readable shards of the same name, such a file counts as a damaged shard, not as an
+    // object.
     put(&tree.join("e"), "whole", b"again");
     fs::write(shard(&tree.join("e"), "gone", 0), fs::read(shard(&tree, "top", 0)).unwrap())
         .unwrap();
     fs::write(shard(&tree.join("e"), "whole", 1), b"").unwrap();
     let alone = run(args!["verify", tree.join("e"), "--object", "whole", "--json"]);
     assert_eq!(alone.expect(exit::REPAIRABLE).result()["status"], "repairable");
-    // Where nothing at all is recognised, there is no set.
+    // If no file at all is readable as a shard, nothing is recognised.
     fs::remove_file(shard(&tree, "top", 1)).unwrap();
     fs::write(shard(&tree, "top", 0), b"").unwrap();
     run(args!["verify", &tree]).expect(exit::NOT_RECOGNISED);
 }
 
-/// Who asks for an object of which no shard can be read is told that it is lost.
+/// An object without a readable shard can be named by --object, and is reported as lost.
 #[test]
 fn lost_objects_can_be_asked_for() {
     let yard = Yard::new();
@@ -206,7 +207,7 @@ fn crc64_nvme(bytes: &[u8]) -> u64 {
     })
 }
 
-/// Shards that a later version has written are not lost, and not shards of nothing.
+/// Shards that a later version has written are neither lost nor ignored.
 #[test]
 fn shards_of_later_versions_exit_with_4() {
     let yard = Yard::new();
@@ -231,7 +232,7 @@ fn shards_of_later_versions_exit_with_4() {
     }
     told(run(args!["verify", "--recursive", yard.0.path()])).expect(exit::NOT_RECOGNISED);
     told(run(args!["decode", &shards, "--out", yard.path("out")])).expect(exit::DONE);
-    // Who asks for another object is not troubled by them.
+    // They do not matter to a command that names another object.
     run(args!["verify", &shards, "--object", "object"]).expect(exit::DONE);
     let none = run(args!["verify", &shards, "--object", "later"]);
     told(none).expect(exit::NOT_RECOGNISED);
@@ -250,7 +251,7 @@ fn paths_that_cannot_be_read_exit_with_6() {
     put(&shards, "object", b"content");
     let slash = format!("{}/", nowhere.display());
     let all = |command| args![command, &shards, &nowhere, &slash, &nowhere];
-    // Repair writes nothing where a disk may not be mounted.
+    // Repair writes nothing if a disk may be unmounted.
     run(all("repair")).expect(exit::ARGUMENTS);
     for command in ["verify", "info"] {
         let partly = run(all(command)).expect(exit::IO);
@@ -266,7 +267,7 @@ fn paths_that_cannot_be_read_exit_with_6() {
     assert!(decode.stderr.contains("cannot be read"), "{decode}");
 }
 
-/// A refusal names the flag, and says what would do.
+/// A refusal names the flag, and says what would be accepted.
 #[test]
 fn refusals_are_sentences() {
     let yard = Yard::new();
@@ -310,7 +311,7 @@ fn shards_in_folders_below_are_hinted_at() {
     }
 }
 
-/// Creates the trees of two disks, over which each set is spread.
+/// Each object is spread over the trees of two disks.
 #[test]
 fn folders_at_the_same_path_hold_one_set() {
     let yard = Yard::new();
@@ -381,14 +382,15 @@ fn a_folder_is_decoded_to_a_folder() {
     assert_eq!((lost.results().len(), names(&rest).len()), (2, 2), "{lost}");
     assert!(!rest.join("one").exists());
 
-    // One of the two, by the beginning of its id.
+    // One object, named by the beginning of its id.
     let chosen = yard.path("chosen/");
     let prefix = ids[1][..6].to_uppercase();
     decode(chosen.to_str().unwrap(), &["--object", &prefix]).expect(exit::DONE);
     assert_eq!(names(&chosen), ["two"]);
 }
 
-/// Encodes until two objects have ids that begin alike.
+/// Encodes until two objects have ids that begin with the same digits. Returns all ids, and these
+/// digits.
 fn alike(folder: &Path) -> (Vec<String>, String) {
     let mut ids: Vec<String> = Vec::new();
     loop {
@@ -402,7 +404,7 @@ fn alike(folder: &Path) -> (Vec<String>, String) {
     }
 }
 
-/// Returns the fewest digits that name an object.
+/// The fewest digits of an id that name an object.
 const FEWEST: usize = 4;
 
 #[test]
@@ -451,7 +453,7 @@ fn objects_of_one_name_are_told_apart_by_id() {
         let more = more.iter().map(OsString::from);
         run(args!["decode", &folders[0], &folders[1], "--out", &out].into_iter().chain(more))
     };
-    // The program does not guess which of the two is meant; the other object is not involved.
+    // The program does not guess which of the two is meant; it decodes only the other object.
     let refused = decode(&[]).expect(exit::ARGUMENTS);
     assert!(ids.iter().all(|id| refused.stderr.contains(id.as_str())), "{refused}");
     assert_eq!(names(&out), ["other"]);

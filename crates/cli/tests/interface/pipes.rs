@@ -2,7 +2,8 @@
 
 use super::*;
 
-/// Pipes in folders of shards and of protected files, whatever their names, keep nobody waiting.
+/// Commands do not wait for pipes in folders of shards and of protected files, whatever their
+/// names.
 #[test]
 fn pipes_among_files_are_passed_over() {
     let yard = Yard::encoded(10_000);

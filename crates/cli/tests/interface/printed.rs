@@ -164,7 +164,7 @@ fn names_are_any_bytes() {
         run(args!["verify", &folder]).expect(exit::DONE);
         assert!(folder.join(OsStr::from_bytes(&first)).is_file());
     }
-    // The file's own name, for a file in the current folder.
+    // Without --name, the file's own name is used, here of a file in the current folder.
     let odd = OsStr::from_bytes(b"-\xff-");
     fs::write(yard.path(odd), "odd").unwrap();
     let mut command = paritas(args!["encode", "--out", "odd shards", "--", odd]);
@@ -265,7 +265,7 @@ fn output_that_fails_exits_with_6() {
         assert!(run.stderr.contains("standard output") && run.stderr.contains("space"), "{run}");
     }
     run(args!["man", "/dev/full"]).expect(exit::IO);
-    // The command has done its work all the same.
+    // The command has still done its work.
     assert_eq!(fs::read(&out).unwrap(), yard.content);
     // A report on standard error is output, too.
     let mut command = paritas(args!["decode", &shards, "--out", "-"]);
@@ -277,7 +277,7 @@ fn output_that_fails_exits_with_6() {
     finish(command).expect(exit::DONE);
 }
 
-/// A reader that goes away early is no failure.
+/// If the reader of the output goes away early, the command does not fail.
 #[test]
 fn a_listing_may_be_cut_short() {
     let mut child = paritas(["schedule", "cauchy:k=20,m=10", "--text"])

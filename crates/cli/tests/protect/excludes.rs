@@ -1,8 +1,8 @@
-//! Patterns of what is left out.
+//! The patterns of --exclude.
 
 use super::*;
 
-/// `./cache` is the folder in the root, and no other one of that name.
+/// `./cache` means only the folder in the root, not other folders of that name.
 #[test]
 fn a_folder_in_the_root_is_left_out_alone() {
     let yard = Yard::new();
@@ -28,7 +28,7 @@ fn a_folder_in_the_root_is_left_out_alone() {
     run(args!["verify", yard.photo("deep/src/keep")]).expect(exit::NOT_RECOGNISED);
 }
 
-/// A pattern that matches nothing is perhaps misspelt.
+/// A pattern that matches nothing is reported, because it may be misspelt.
 #[test]
 fn patterns_that_match_nothing_are_said() {
     let yard = Yard::new();

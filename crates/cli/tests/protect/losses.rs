@@ -1,8 +1,8 @@
-//! Updates that would give up too much, and dry runs.
+//! Updates that are refused because too much is gone, and dry runs.
 
 use super::*;
 
-/// Removes most of many files, after which an update is refused unless it is told to accept that.
+/// If most of many files are gone, an update is refused unless an option accepts the loss.
 #[test]
 fn a_catastrophe_is_refused() {
     let yard = Yard::new();

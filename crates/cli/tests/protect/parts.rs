@@ -1,9 +1,10 @@
-//! One file or folder of a protection, and paths beside parity that lies elsewhere.
+//! One file or folder of a protection, and paths that are given together with parity that lies
+//! elsewhere.
 
 use super::*;
 
-/// A file or folder inside a protection is verified and repaired alone, also by the name of one
-/// that is gone.
+/// A file or folder inside a protection can be verified and repaired alone, even if it no longer
+/// exists.
 #[test]
 fn parts_of_a_protection() {
     let yard = Yard::protected(&["--redundancy", "200%"]);
@@ -22,7 +23,7 @@ fn parts_of_a_protection() {
     assert_eq!(states(&report), [("missing", "c.txt")]);
     assert_eq!(report["parts"], json!([{"path": yard.photo("deep").canonicalize().unwrap()}]));
     assert_eq!((&report["files"], &report["intact_files"]), (&json!(2), &json!(1)));
-    // Two parts that do not exist are not disks that are not mounted.
+    // Two parts that do not exist are not taken for unmounted disks.
     let two = args!["repair", yard.photo("deep/er/c.txt"), yard.photo("z")];
     let text = run(two).expect(exit::DONE).text();
     assert!(text.contains("part deep/er/c.txt and 1 more: 1 restored"), "{text}");
@@ -33,7 +34,7 @@ fn parts_of_a_protection() {
     run(args!["verify", yard.photo("nothing")]).expect(exit::IO);
 }
 
-/// A path inside a root is that part, and never the root in a new place.
+/// A path inside a root means that part, and never the root in a new place.
 #[test]
 fn a_folder_in_the_root_is_not_the_root() {
     let yard = Yard::new();
@@ -54,13 +55,14 @@ fn a_folder_in_the_root_is_not_the_root() {
     fs::remove_dir(yard.photo("new")).unwrap();
     let now = [snapshot(&yard.root()), snapshot(&yard.photo("deep")), snapshot(&parity)];
     assert!(before == now);
-    // A file that is gone, and the parity beside.
+    // A file that is gone, given together with the parity.
     fs::remove_file(yard.photo("deep/er/c.txt")).unwrap();
     run(args!["repair", yard.photo("deep/er/c.txt"), &parity]).expect(exit::DONE);
     assert!(snapshot(&yard.photo("deep")) == before[1]);
 }
 
-/// Parity without names is found where it is given, and said if it is of no use.
+/// Parity files that have lost their names are found in the folder that is given. If they are too
+/// damaged, a message says so.
 #[test]
 fn parity_without_names() {
     let yard = Yard::protected(&["--redundancy", "60%"]);

@@ -1,9 +1,9 @@
-//! What people read about files that were written with their time kept, about copies of what was
-//! replaced, and about disks that are not mounted.
+//! What people read about files that changed but kept their time, about copies of replaced files,
+//! and about disks that are not mounted.
 
 use super::*;
 
-/// The names of copies of what was replaced.
+/// Returns the names of the copies that repairs kept of replaced files.
 fn copies(yard: &Yard) -> Vec<OsString> {
     let all = names(&yard.root());
     all.into_iter().filter(|name| name.to_string_lossy().contains(".damaged-")).collect()
@@ -30,7 +30,7 @@ fn what_is_replaced_is_kept_and_listed() {
     let [copy] = &copies(&yard)[..] else { panic!("{done}") };
     assert_eq!(fs::read(yard.root().join(copy)).unwrap(), new);
     let copy = copy.to_str().unwrap();
-    assert!(done.contains(&format!("kept     what a.jpg was, as {copy}")), "{done}");
+    assert!(done.contains(&format!("kept     the old a.jpg as {copy}")), "{done}");
     let verify = run(args!["verify", yard.root()]).expect(exit::DONE).text();
     assert!(verify.contains("1 replaced before and kept"), "{verify}");
     assert!(verify.contains("repair --clean"), "{verify}");
@@ -39,7 +39,7 @@ fn what_is_replaced_is_kept_and_listed() {
         assert!(text.contains(copy), "{text}");
     }
     let clean = args!["repair", yard.root(), "--clean"];
-    // As long as something is damaged, a copy may have bytes that are nowhere else.
+    // As long as something is damaged, a copy may hold bytes that exist nowhere else.
     fs::remove_file(yard.photo("b.jpg")).unwrap();
     flip(&file, 9);
     run(&clean).expect(exit::REPAIRABLE);
@@ -56,7 +56,7 @@ fn os(words: &[&str]) -> Vec<OsString> {
     words.iter().map(OsString::from).collect()
 }
 
-/// Mounts a memory disk, and says so if the machine cannot.
+/// Mounts a memory disk. Returns false, and says so, if the machine cannot.
 fn mount(at: &Path) -> bool {
     let done =
         Command::new("mount").args(["-t", "tmpfs", "-o", "size=4m", "tmpfs"]).arg(at).output();

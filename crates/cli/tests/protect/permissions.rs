@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// Files that cannot be read are said, are not protected, and are not lost. Where nothing can be
-/// written, nothing changes.
+/// Files that cannot be read are reported. They are not protected, and do not count as lost. If
+/// nothing can be written, nothing changes.
 #[test]
 fn no_permission() {
     let yard = Yard::new();
@@ -42,8 +42,8 @@ fn no_permission() {
     run(args!["verify", yard.root()]).expect(exit::DONE);
 }
 
-/// A file that cannot be restored does not keep the others from being restored, and one that cannot
-/// be read is restored elsewhere.
+/// A file that cannot be restored does not stop the repair of the others. A file that cannot be
+/// read is restored to another folder.
 #[test]
 fn permission_for_some() {
     let yard = Yard::protected(&[]);
@@ -94,9 +94,9 @@ fn no_permission_for_parity() {
     assert!(snapshot(&folder) == before);
 }
 
-/// Something that cannot be looked at is named itself, not the folder that it is in. It is unread,
-/// not missing, and everything else is repaired. A folder that can be listed, but in which nothing
-/// can be looked at, behaves like one with a network mount that does not answer.
+/// An entry that cannot be examined is reported by its own name, not by that of its folder. It is
+/// unread, not missing, and everything else is repaired. (A folder that can be listed, but whose
+/// entries cannot be examined, behaves like one with a network mount that does not answer.)
 #[test]
 fn one_bad_entry_stops_nothing_else() {
     let yard = Yard::protected(&["--redundancy", "150%"]);
@@ -118,8 +118,8 @@ fn one_bad_entry_stops_nothing_else() {
     run(args!["verify", yard.root()]).expect(exit::DONE);
 }
 
-/// Where nothing is protected, something that cannot be looked at makes no verdict unknown, and
-/// does not keep the rest from being protected or updated.
+/// An unprotected entry that cannot be examined does not make the verdict unknown, and does not
+/// stop the rest from being protected or updated.
 #[test]
 fn bad_entries_without_protection_are_skipped() {
     let yard = Yard::new();

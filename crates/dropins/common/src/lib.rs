@@ -1,9 +1,9 @@
-//! What the drop-in replacements of other libraries share.
+//! Code that the drop-in replacements of other libraries share.
 //!
-//! Callers of those libraries pass a table or a matrix in their own memory with every call, and
-//! mostly the same one. A program is compiled once for each content ([`Programs`]), and found again
-//! by comparing the whole content, because a caller may rewrite its table at any time. Regions of
-//! memory become shards ([`Regions`]).
+//! With every call, callers of those libraries pass a table or a matrix in their own memory,
+//! usually the same one. A program is compiled once for each content ([`Programs`]). It is found
+//! again by comparing the whole content, because a caller may rewrite its table at any time.
+//! [`Regions`] passes a caller's memory regions to a program as shards.
 
 #![allow(unsafe_code)]
 
@@ -16,12 +16,13 @@ pub use regions::Regions;
 
 use paritas::{Code, Codec, CodecOptions, Prepared, Result, Spec};
 
-/// Options of all programs. The libraries that are replaced use the caller's thread alone.
+/// Options of all programs: one thread, because the replaced libraries run on the caller's thread
+/// only.
 fn options() -> CodecOptions {
     CodecOptions::default().threads(1)
 }
 
-/// Returns the code whose parity words are sums of multiples of data words.
+/// Returns the code whose parity words are the product of the matrix `rows` and the data words.
 fn words(field: Field, rows: Vec<Vec<u32>>) -> Result<Code> {
     let data = rows.first().map_or(0, Vec::len);
     let mut builder = CodeBuilder::new(data + rows.len());
@@ -29,15 +30,16 @@ fn words(field: Field, rows: Vec<Vec<u32>>) -> Result<Code> {
     builder.finish(Spec::new("caller"), 0)
 }
 
-/// Prepares the product of a matrix over GF(2^w), a row for each target, and words of w bits.
+/// Prepares the product of a matrix over GF(2^w) and words of w bits. The matrix has one row for
+/// each target.
 ///
 /// # Errors
-/// If the matrix is empty or larger than planning bears.
+/// If the matrix is empty or too large to plan.
 pub fn product(field: Field, rows: Vec<Vec<u32>>) -> Result<Prepared> {
     Codec::with_options(words(field, rows)?, options())?.encoder()
 }
 
-/// Prepares adding a multiple of one source to each target.
+/// Prepares the addition of `factors[i]` times one source to each target i.
 ///
 /// # Errors
 /// If all factors are 0, so that there is nothing to add.
@@ -46,8 +48,8 @@ pub fn multiples(field: Field, factors: &[u32]) -> Result<Prepared> {
     Codec::with_options(words(field, rows)?, options())?.difference_updater(0)
 }
 
-/// Prepares the product of a bit matrix and packets of `packet` bytes. A shard has `w` packets in a
-/// strip, so `w` columns or rows of the matrix.
+/// Prepares the product of a bit matrix and packets of `packet` bytes. A shard has `w` packets in
+/// each strip, so a data shard takes `w` columns of the matrix and a parity shard `w` rows.
 ///
 /// # Errors
 /// If there is nothing to compute.

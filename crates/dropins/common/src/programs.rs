@@ -1,12 +1,12 @@
-//! Programs by the content of a caller's table.
+//! Keeps compiled programs and finds them by the content of a caller's table.
 //!
-//! Planning a program takes a fraction of a millisecond, in which a megabyte can be encoded by
-//! slower means. So a library may say how many bytes are to pass before a program is made
-//! ([`Programs::new`]); until then, calls are told that there is none.
+//! Planning a program takes a fraction of a millisecond. Slower methods can encode a megabyte in
+//! that time. So a library may set how many bytes must pass before a program is made
+//! ([`Programs::new`]); until then, its calls get `None`.
 //!
-//! Each thread has its most recent programs in a list of its own, so that a usual call takes no
-//! lock and writes no shared memory: it compares one table. All programs together are bounded in
-//! number and in memory; the least recently used is dropped first.
+//! Each thread keeps its most recent programs in its own list. So a usual call only compares one
+//! table: it takes no lock and writes no shared memory. The programs of all threads together are
+//! bounded in number and in memory; the least recently used is dropped first.
 
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -16,36 +16,36 @@ use std::thread::LocalKey;
 
 use paritas::Prepared;
 
-/// Number of programs that a thread looks through before it takes the lock.
+/// Length of a thread's own list, which the thread searches before it takes the lock.
 const RECENT: usize = 8;
 
 /// Largest number of programs that are kept.
 const KEPT: usize = 512;
 
-/// Estimated bytes of the programs that are kept, whatever their number. (A program for 10+4 takes
-/// 90 KB by words and 400 KB by a bit matrix with w = 8; one for 100+30 takes 6 MB.)
+/// Largest estimated size of all kept programs together, in bytes. (A program for 10+4 takes 90 KB
+/// over words and 400 KB for a bit matrix with w = 8; one for 100+30 takes 6 MB.)
 const KEPT_BYTES: usize = 256 << 20;
 
-/// What a program is found by: numbers that say what is asked, and the caller's table.
+/// Key of a program: numbers that name the computation and its sizes, and the caller's table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Key<'a, T> {
-    /// What is asked, and the shape.
+    /// The kind of computation and its sizes.
     pub shape: [usize; 6],
     /// The table.
     pub content: &'a [T],
 }
 
-/// A program that is kept, or is to be made when it pays. `P` is the program, with what a library
-/// knows about it.
+/// Entry for one key. Its program is made when that pays. `P` is the type of the program; a library
+/// can add its own data about the program to it.
 #[derive(Debug)]
 pub struct Kept<T, P = Prepared> {
     shape: [usize; 6],
     content: Box<[T]>,
     /// Estimated bytes of the program.
     bytes: usize,
-    /// The program; `None` in it if none can be made.
+    /// The program, once it has been made; holds `None` if making it failed.
     program: OnceLock<Option<P>>,
-    /// Bytes that have passed without it.
+    /// Bytes that calls with this key passed before there was a program.
     passed: AtomicUsize,
 }
 
@@ -55,7 +55,7 @@ impl<T: Copy + Eq, P> Kept<T, P> {
     }
 }
 
-/// The programs that a thread has used last, the latest first.
+/// The entries that a thread used most recently, the latest first.
 pub type Recent<T, P = Prepared> = RefCell<Vec<Arc<Kept<T, P>>>>;
 
 /// All programs of a library.
@@ -63,28 +63,28 @@ pub type Recent<T, P = Prepared> = RefCell<Vec<Arc<Kept<T, P>>>>;
 pub struct Programs<T: 'static, P: 'static = Prepared> {
     /// Bytes that pass before a program is made.
     after: usize,
-    /// Estimates the bytes of a program for each number of its table, by the key's shape.
+    /// Estimates, from the key's shape, the bytes of a program for each number of its table.
     bytes_each: fn(&[usize; 6]) -> usize,
     latest_first: Mutex<Vec<Arc<Kept<T, P>>>>,
     made: AtomicUsize,
 }
 
 impl<T: Copy + Eq, P> Programs<T, P> {
-    /// No programs yet. One is made for a call with which `after` bytes have passed for its key.
-    /// `bytes_each` estimates, by the key's shape, the bytes of a program for each number of its
-    /// table.
+    /// Starts without programs. The program of a key is made by the call that brings the bytes
+    /// passed with this key to `after`. `bytes_each` estimates, from the key's shape, the bytes of
+    /// a program for each number of its table.
     pub const fn new(after: usize, bytes_each: fn(&[usize; 6]) -> usize) -> Self {
         Self { after, bytes_each, latest_first: Mutex::new(Vec::new()), made: AtomicUsize::new(0) }
     }
 
-    /// Number of programs that have been made so far.
+    /// Number of programs made so far, including attempts that failed.
     pub fn made(&self) -> usize {
         self.made.load(Ordering::Relaxed)
     }
 
-    /// Calls `act` with the program for `key`, which `make` makes when it pays; with `None` if it
-    /// does not pay yet, or if none can be made. `bytes` tells how many bytes the call passes, and
-    /// is asked only as long as there is no program.
+    /// Calls `act` with the program for `key`, or with `None` if a program does not pay yet or
+    /// cannot be made. `make` makes the program. `bytes` returns the number of bytes that this call
+    /// passes; it is called only before the program is made.
     pub fn run<R>(
         &self,
         recent: &'static LocalKey<Recent<T, P>>,
@@ -102,7 +102,7 @@ impl<T: Copy + Eq, P> Programs<T, P> {
             }
             once.take().map(|run| run(&list[0]))
         });
-        // A thread that is ending has no list any more.
+        // A thread that is ending has already dropped its list.
         match (in_list, once) {
             (Ok(Some(result)), _) => result,
             (_, Some(run)) => run(&self.find(&key)),
@@ -110,7 +110,7 @@ impl<T: Copy + Eq, P> Programs<T, P> {
         }
     }
 
-    /// Returns the program that is kept; makes it first if it pays by now.
+    /// Returns the program of `kept`, and makes it first if it pays now.
     fn program<'k>(
         &self,
         kept: &'k Kept<T, P>,
@@ -143,7 +143,8 @@ impl<T: Copy + Eq, P> Programs<T, P> {
         }
     }
 
-    /// Returns the entry for `key` among those of all threads, a new one if there is none.
+    /// Returns the entry for `key` from the list that all threads share; adds a new entry if there
+    /// is none.
     fn find(&self, key: &Key<'_, T>) -> Arc<Kept<T, P>> {
         let mut all = self.all();
         if let Some(place) = all.iter().position(|kept| kept.is(key)) {

@@ -1,11 +1,11 @@
-//! Regions of a caller's memory as shards.
+//! Passes regions of a caller's memory to programs as shards.
 
 use std::slice;
 
 use paritas::{Prepared, Result};
 use smallvec::SmallVec;
 
-/// Number of regions of a call up to which it allocates nothing.
+/// Largest number of sources, and of targets, for which a call allocates nothing.
 const ON_STACK: usize = 64;
 
 /// The regions of a call, all of one length.
@@ -21,8 +21,8 @@ struct WrittenRegion(*mut u8, usize);
 
 impl AsRef<[u8]> for ReadRegion {
     fn as_ref(&self) -> &[u8] {
-        // SAFETY: `Regions::new` promised that the region is valid, and `Regions::run` found that
-        // no target overlaps it.
+        // SAFETY: the caller of `Regions::new` promised that the region is valid. `Regions::run`
+        // never passes a target that overlaps it to a program.
         unsafe { slice::from_raw_parts(self.0, self.1) }
     }
 }
@@ -35,11 +35,12 @@ impl AsMut<[u8]> for WrittenRegion {
 }
 
 impl Regions {
-    /// Takes the regions that a call reads and those that it writes, each of `bytes` bytes.
+    /// Takes the regions that a call reads (`sources`) and writes (`targets`), each of `bytes`
+    /// bytes.
     ///
     /// # Safety
-    /// All pointers are valid for `bytes` bytes, the targets for writes, until the regions are
-    /// dropped, and nobody else writes any of them or reads a target meanwhile.
+    /// Until the returned value is dropped, all pointers are valid for `bytes` bytes (the targets
+    /// for writes), and nobody else writes to a region or reads a target.
     pub unsafe fn new(
         bytes: usize,
         sources: impl IntoIterator<Item = *const u8>,
@@ -52,8 +53,8 @@ impl Regions {
         }
     }
 
-    /// Runs a program. Targets that overlap sources, which the libraries that are replaced do not
-    /// forbid, are computed from copies of these.
+    /// Runs a program. The replaced libraries allow targets to overlap sources; the program reads
+    /// such sources from copies.
     ///
     /// # Errors
     /// If the program does not suit the number or the length of the regions. Then nothing is
@@ -78,8 +79,8 @@ impl Regions {
         program.run(&sources, &mut targets)
     }
 
-    /// Runs a program on copies of the targets, and writes these one after the other: of targets
-    /// that overlap, the last one wins.
+    /// Runs a program on copies of the targets, then writes the copies to the targets in order.
+    /// Where targets overlap, the last one wins.
     fn run_beside(&self, program: &Prepared) -> Result<()> {
         let region = |&start: &*mut u8| {
             // SAFETY: `new` promised that the region is valid; no program runs.
@@ -90,7 +91,8 @@ impl Regions {
             self.sources.iter().map(|&start| ReadRegion(start, self.bytes)).collect();
         program.run(&sources, &mut beside)?;
         for (&target, made) in self.targets.iter().zip(&beside) {
-            // SAFETY: `new` promised that the region is valid for writes; `made` is as long.
+            // SAFETY: `new` promised that the region is valid for writes; `made` has the same
+            // length.
             unsafe { target.copy_from_nonoverlapping(made.as_ptr(), self.bytes) };
         }
         Ok(())

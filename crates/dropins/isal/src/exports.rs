@@ -6,7 +6,8 @@ use std::slice;
 use crate::field;
 use crate::tables::{self, TABLE};
 
-/// Returns the `count` pointers at `pointers`: none if `count` is not positive, or `pointers` null.
+/// Returns the `count` pointers at `pointers`; an empty slice if `count` is not positive or
+/// `pointers` is null.
 ///
 /// # Safety
 /// `pointers` is valid for reads of `count` pointers.
@@ -20,14 +21,15 @@ unsafe fn list<'a>(pointers: *const *mut u8, count: c_int) -> &'a [*mut u8] {
     }
 }
 
-/// Returns the name and version of this library, by which a program can tell that it was loaded.
+/// Returns the name and version of this library, so that a program can check that it was loaded
+/// instead of ISA-L.
 #[unsafe(no_mangle)]
 pub extern "C" fn paritas_isal_version() -> *const c_char {
     concat!("Paritas ", env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast()
 }
 
-/// Returns how many programs have been made for tables so far: more than 0 once a program has
-/// called this library with a table.
+/// Returns the number of programs compiled for tables so far. A table gets a program once calls
+/// with it have read 1 MiB of source bytes, or at once if regions overlap.
 #[unsafe(no_mangle)]
 pub extern "C" fn paritas_isal_programs() -> usize {
     tables::made()
@@ -39,20 +41,21 @@ pub extern "C" fn gf_mul(a: u8, b: u8) -> u8 {
     field::multiply(a, b)
 }
 
-/// Returns the inverse of an element; 0 for 0.
+/// Returns the inverse of `a`; 0 for 0.
 #[unsafe(no_mangle)]
 pub extern "C" fn gf_inv(a: u8) -> u8 {
     field::inverse(a)
 }
 
-/// Writes the generator of a Vandermonde code of `m` rows in all and `k` columns.
+/// Writes the generator matrix of a Vandermonde code: `m` rows of `k` columns, the first `k` rows
+/// an identity.
 ///
 /// # Safety
-/// `a` is valid for `m · k` bytes.
+/// `a` is valid for `max(m, k) · k` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gf_gen_rs_matrix(a: *mut u8, m: c_int, k: c_int) {
     let (Ok(n), Ok(k)) = (usize::try_from(m), usize::try_from(k)) else { return };
-    // The k-th row holds powers of 1, the next one those of 2, and so on.
+    // Row k holds the powers of 1, row k + 1 those of 2, row k + 2 those of 4, and so on.
     let (mut base, mut power) = (1, 1);
     let entry = |_row, column| {
         let value = power;
@@ -66,10 +69,11 @@ pub unsafe extern "C" fn gf_gen_rs_matrix(a: *mut u8, m: c_int, k: c_int) {
     unsafe { generator(a, n, k, entry) };
 }
 
-/// Writes the generator of a Cauchy code of `m` rows in all and `k` columns.
+/// Writes the generator matrix of a Cauchy code: `m` rows of `k` columns, the first `k` rows an
+/// identity.
 ///
 /// # Safety
-/// `a` is valid for `m · k` bytes.
+/// `a` is valid for `max(m, k) · k` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gf_gen_cauchy1_matrix(a: *mut u8, m: c_int, k: c_int) {
     let (Ok(n), Ok(k)) = (usize::try_from(m), usize::try_from(k)) else { return };
@@ -79,17 +83,18 @@ pub unsafe extern "C" fn gf_gen_cauchy1_matrix(a: *mut u8, m: c_int, k: c_int) {
 }
 
 /// # Safety
-/// `a` is valid for `n · k` bytes.
+/// `a` is valid for `max(n, k) · k` bytes.
 unsafe fn generator(a: *mut u8, n: usize, k: usize, entry: impl FnMut(usize, usize) -> u8) {
     if n * k > 0 {
-        // ISA-L writes all of the identity, even with fewer rows.
+        // ISA-L writes the whole identity, even if `n` is less than `k`.
         let n = n.max(k);
         // SAFETY: as the caller promises.
         field::generator(unsafe { slice::from_raw_parts_mut(a, n * k) }, n, k, entry);
     }
 }
 
-/// Inverts a matrix of `n` rows; `input` is used up. Returns 0, or -1 if there is no inverse.
+/// Inverts the matrix `input` of `n` rows into `output`, and overwrites `input`. Returns 0, or -1
+/// if `input` has no inverse.
 ///
 /// # Safety
 /// Both matrices are valid for `n · n` bytes.
@@ -117,7 +122,7 @@ pub unsafe extern "C" fn gf_vect_mul_init(c: u8, gftbl: *mut u8) {
 /// Writes the tables of a matrix of `rows` rows and `k` columns.
 ///
 /// # Safety
-/// `a` is valid for `rows · k` bytes, and `gftbls` for 32 times as many.
+/// `a` is valid for `rows · k` bytes, and `gftbls` for `32 · rows · k`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ec_init_tables(k: c_int, rows: c_int, a: *mut u8, gftbls: *mut u8) {
     let (Ok(k), Ok(rows)) = (usize::try_from(k), usize::try_from(rows)) else { return };
@@ -127,7 +132,8 @@ pub unsafe extern "C" fn ec_init_tables(k: c_int, rows: c_int, a: *mut u8, gftbl
     }
 }
 
-/// Multiplies a region by the coefficient of a table. Returns 1 if the length is no multiple of 32.
+/// Multiplies the region `src` into `dest` by the coefficient whose table is `gftbl`. Returns 0, or
+/// 1 if `len` is not a multiple of 32.
 ///
 /// # Safety
 /// `gftbl` is valid for 32 bytes, and the regions for `len`.
@@ -161,7 +167,8 @@ macro_rules! multiply {
 
 multiply! { gf_vect_mul gf_vect_mul_sse gf_vect_mul_avx }
 
-/// Multiplies a region of any length by the coefficient of a table.
+/// Multiplies the region `src` into `dest` by the coefficient whose table is `a`; `len` can be any
+/// number.
 ///
 /// # Safety
 /// `a` is valid for 32 bytes, and the regions for `len`.
@@ -173,7 +180,7 @@ pub unsafe extern "C" fn gf_vect_mul_base(len: c_int, a: *mut u8, src: *mut u8, 
 
 macro_rules! encode {
     ($($name:ident)*) => {
-        $(/// Computes `rows` regions from `k`; see `ec_encode_data` of ISA-L.
+        $(/// Computes `rows` coding regions from `k` data regions; see `ec_encode_data` of ISA-L.
         ///
         /// # Safety
         /// `gftbls` is valid for `32 · k · rows` bytes, and all regions for `len`.
@@ -199,8 +206,8 @@ encode! {
 
 macro_rules! encode_update {
     ($($name:ident)*) => {
-        $(/// Adds what one of `k` regions contributes to `rows` regions; see `ec_encode_data_update`
-        /// of ISA-L.
+        $(/// Adds the contribution of data region `vec_i` to `rows` coding regions; see
+        /// `ec_encode_data_update` of ISA-L.
         ///
         /// # Safety
         /// `g_tbls` is valid for `32 · k · rows` bytes, and all regions for `len`.
@@ -228,7 +235,7 @@ encode_update! {
 
 macro_rules! dot_product {
     ($($name:ident)*) => {
-        $(/// Computes one region from `vlen`; see `gf_vect_dot_prod` of ISA-L.
+        $(/// Computes one region from `vlen` source regions; see `gf_vect_dot_prod` of ISA-L.
         ///
         /// # Safety
         /// `gftbls` is valid for `32 · vlen` bytes, and all regions for `len`.
@@ -253,10 +260,11 @@ dot_product! {
 
 macro_rules! dot_products {
     ($($rows:literal: $($name:ident)*;)*) => {
-        $($(/// Computes several regions from `vlen`; see the function of ISA-L.
+        $($(/// Computes several regions from `vlen` sources; see ISA-L's function of the same name.
         ///
         /// # Safety
-        /// `gftbls` is valid for 32 bytes for each pair of regions, and all regions for `len`.
+        /// `gftbls` is valid for 32 bytes for each pair of source and target, and all regions for
+        /// `len`.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name(
             len: c_int,
@@ -310,7 +318,7 @@ multiply_add! {
 
 macro_rules! multiply_adds {
     ($($rows:literal: $($name:ident)*;)*) => {
-        $($(/// Adds multiples of one region to several; see the function of ISA-L.
+        $($(/// Adds multiples of one region to several; see ISA-L's function of the same name.
         ///
         /// # Safety
         /// `gftbls` is valid for `32 · vec` bytes for each target, and all regions for `len`.

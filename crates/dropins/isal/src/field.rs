@@ -1,6 +1,7 @@
 //! GF(2^8) with the polynomial 0x11D, and ISA-L's matrices over it.
 
-/// Powers of 2, twice over, so that sums of two logarithms need no reduction.
+/// Powers of 2, stored twice (510 is 2 · 255), so that the sum of two logarithms is an index
+/// without reduction.
 const POWERS: [u8; 510] = {
     let mut powers = [0; 510];
     let (mut power, mut i) = (1_u32, 0);
@@ -15,7 +16,7 @@ const POWERS: [u8; 510] = {
     powers
 };
 
-/// Logarithms to base 2; that of 0 means nothing.
+/// Logarithms to base 2; entry 0 is unused.
 const LOGARITHMS: [u8; 256] = {
     let mut logarithms = [0; 256];
     let mut i = 0;
@@ -34,13 +35,13 @@ pub(crate) fn multiply(a: u8, b: u8) -> u8 {
     POWERS[usize::from(LOGARITHMS[usize::from(a)]) + usize::from(LOGARITHMS[usize::from(b)])]
 }
 
-/// Returns the inverse of an element, and 0 for 0, as ISA-L does.
+/// Returns the inverse of `a`; 0 for 0, as in ISA-L.
 pub(crate) fn inverse(a: u8) -> u8 {
     if a == 0 { 0 } else { POWERS[255 - usize::from(LOGARITHMS[usize::from(a)])] }
 }
 
-/// Returns the 32 bytes of a table for one coefficient: its products with 0 to 15, and with 0, 16,
-/// … 240.
+/// Returns the 32-byte table of one coefficient: its products with 0, 1, … 15, then with 0, 16, …
+/// 240.
 pub(crate) fn table(coefficient: u8) -> [u8; 32] {
     std::array::from_fn(|i| {
         let factor = if i < 16 { i } else { (i - 16) << 4 };
@@ -48,8 +49,8 @@ pub(crate) fn table(coefficient: u8) -> [u8; 32] {
     })
 }
 
-/// Writes an identity matrix of `k` rows, and below it the rows to `n` that `entry` gives by row
-/// and column.
+/// Writes a matrix of `n` rows and `k` columns: an identity in the first `k` rows, and `entry(row,
+/// column)` in the rows below.
 pub(crate) fn generator(
     matrix: &mut [u8],
     n: usize,
@@ -62,8 +63,8 @@ pub(crate) fn generator(
     }
 }
 
-/// Inverts the matrix `from` of `n` rows into `to` by the method of Gauss and Jordan; `from` is
-/// used up. Returns whether it has an inverse.
+/// Inverts the matrix `from` of `n` rows into `to` by Gauss-Jordan elimination, and overwrites
+/// `from`. Returns whether `from` has an inverse.
 pub(crate) fn invert(from: &mut [u8], to: &mut [u8], n: usize) -> bool {
     generator(to, n, n, |_, _| 0);
     for i in 0..n {
@@ -94,7 +95,7 @@ pub(crate) fn invert(from: &mut [u8], to: &mut [u8], n: usize) -> bool {
 mod tests {
     use super::*;
 
-    /// Against the definition: shift, add, reduce.
+    /// Compares with the definition of a product: shift, add, reduce.
     #[test]
     fn products_are_those_of_the_field() {
         let slow = |a: u8, b: u8| {

@@ -1,17 +1,18 @@
 //! The erasure-code functions of Intel's ISA-L (`erasure_code.h` and `gf_vect_mul.h` of version
-//! 2.30), with the same bytes, on the kernels of Paritas.
+//! 2.30). They return the same bytes and run on the kernels of Paritas.
 //!
-//! A *table* is what `ec_init_tables` makes of a matrix over GF(2^8): 32 bytes for each
-//! coefficient, its products with the low and with the high half bytes. Callers make it once and
-//! pass it with every call. The program for it is found by its whole content ([`tables`]), so a
-//! table may be rewritten at any time.
+//! A *table* is the output of `ec_init_tables` for a matrix over GF(2^8). It has 32 bytes for each
+//! coefficient: the coefficient's products with the 16 values of the low half of a byte, then with
+//! those of the high half. Callers make a table once and pass it with every call. The library finds
+//! the program for a table by the table's whole content ([`tables`]), so a caller may rewrite it at
+//! any time.
 //!
-//! The functions for one instruction set (`…_sse`, `…_avx512`) do what the general ones do: the
-//! best kernel of this machine runs. Lengths may be of any size. The functions are as safe as their
-//! models: pointers must be valid for the lengths given.
+//! The functions for one instruction set (`…_sse`, `…_avx512`) do the same as the general ones: all
+//! run the best kernel of this machine. They accept any length, except that `gf_vect_mul` takes
+//! only multiples of 32 bytes. As in ISA-L, pointers must be valid for the lengths given.
 //!
-//! Nothing unwinds into C: what panics in planning is computed by tables instead, and a fault in a
-//! kernel ends the process.
+//! No panic unwinds into C. If planning a program panics, the call is computed without a program; a
+//! panic while a program runs aborts the process.
 
 #![allow(unsafe_code)]
 

@@ -1,8 +1,8 @@
-//! Calls with a caller's table: the program for its content, run over the caller's regions.
+//! Runs the program for a caller's table over the caller's regions.
 //!
-//! Until a program pays, and for tables that are seen once (a degraded read has one of its own),
-//! the sums are made term by term, by 256 small programs that add a multiple of one region to
-//! another.
+//! A program is made only for a table that is used enough ([`PAYS_AFTER`]). Until then, and so for
+//! tables that are used once (each degraded read has its own), sums are computed term by term: for
+//! each of the 256 coefficients, a small program adds that multiple of one region to another.
 
 use std::slice;
 use std::sync::OnceLock;
@@ -14,22 +14,22 @@ use smallvec::SmallVec;
 
 use crate::field;
 
-/// Bytes of a table for one coefficient.
+/// Bytes of the table of one coefficient.
 pub(crate) const TABLE: usize = 32;
 
-/// Bytes of sources that pass before a table's program is made. Making it takes 0.2 to 0.4 ms for
-/// 10+4, in which as many bytes are encoded term by term.
+/// Source bytes that calls with a table read before its program is made. For 10+4, making the
+/// program takes 0.2 to 0.4 ms, the time in which this many bytes are encoded term by term.
 const PAYS_AFTER: usize = 1 << 20;
 
-/// Bytes of a region that are handled at a time term by term, so that they stay in the cache.
+/// Bytes of each region that [`add_terms`] handles at a time, so that they stay in the cache.
 const TILE: usize = 16 << 10;
 
 static PROGRAMS: Programs<u8> = Programs::new(PAYS_AFTER, |_| BYTES_EACH);
 
-/// Bytes of a program for each byte of its table, for large tables: 2 KiB for a coefficient.
+/// Estimated bytes of a program for each byte of a large table: 2 KiB for each coefficient.
 const BYTES_EACH: usize = 64;
 
-/// For each coefficient, the program that adds that multiple of a region to another.
+/// For each coefficient c, the program that adds c times one region to another.
 static TERMS: [OnceLock<Option<Prepared>>; 256] = [const { OnceLock::new() }; 256];
 
 thread_local! {
@@ -41,7 +41,7 @@ pub(crate) fn made() -> usize {
     PROGRAMS.made()
 }
 
-/// What is done with the sums: they replace the targets, or are added to them.
+/// First number of a key's shape: the sums replace the targets, or are added to them.
 const REPLACE: usize = 0;
 const ADD: usize = 1;
 
@@ -66,7 +66,7 @@ pub(crate) unsafe fn encode(len: i32, table: *const u8, sources: &[*mut u8], tar
     unsafe { run(bytes, shape, content, sources, targets, make) };
 }
 
-/// Adds to `targets[i]` coefficient (i, `column`) of a table of `columns` columns times `source`.
+/// Adds coefficient (i, `column`) of the table times `source` to each `targets[i]`.
 ///
 /// # Safety
 /// As [`encode`]; `table` has `columns` columns.
@@ -101,10 +101,10 @@ fn product_of_none() -> paritas::Result<Prepared> {
     product(Field::new(8)?, Vec::new())
 }
 
-/// Returns the coefficients of a table, if `ec_init_tables` makes this table of some coefficients.
+/// Returns the coefficients of a table; `None` if `ec_init_tables` cannot have made it.
 fn coefficients(table: &[u8]) -> Option<Vec<u32>> {
     let coefficient = |table: &[u8]| {
-        // Products with 1 are the coefficients themselves.
+        // Entry 1 is the product with 1: the coefficient itself.
         (*table == field::table(table[1])).then(|| u32::from(table[1]))
     };
     table.chunks_exact(TABLE).map(coefficient).collect()
@@ -118,7 +118,8 @@ fn expect_all(rows: impl IntoIterator<Item = Option<Vec<u32>>>) -> paritas::Resu
     }
 }
 
-/// Runs the program for a table; where there is none, adds term by term, or looks every byte up.
+/// Runs the program for a table. Without a program, adds term by term if `ec_init_tables` made the
+/// table, and otherwise looks up every byte.
 ///
 /// # Safety
 /// As [`encode`].
@@ -134,7 +135,7 @@ unsafe fn run(
     // SAFETY: as the caller promises.
     let regions = unsafe { Regions::new(bytes, read, targets.iter().copied()) };
     let key = Key { shape, content };
-    // Only programs cope with regions that overlap.
+    // `add_terms` cannot handle overlapping regions, so they get a program at once.
     let passed = || if regions.overlap_somewhere() { PAYS_AFTER } else { bytes * sources.len() };
     let is_done = PROGRAMS.run(&RECENT, key, passed, make, |program| {
         program.is_some_and(|program| regions.run(program).is_ok())
@@ -143,8 +144,8 @@ unsafe fn run(
         return;
     }
     let adds = shape[0] == ADD;
-    // Regions that overlap have a program unless none can be made.
-    // SAFETY: as the caller promises; no regions overlap.
+    // Overlapping regions come here only if their program cannot be made or run. SAFETY: as the
+    // caller promises; no regions overlap.
     if !regions.overlap_somewhere() && unsafe { add_terms(bytes, adds, content, sources, targets) }
     {
         return;
@@ -153,14 +154,14 @@ unsafe fn run(
     unsafe { look_up(bytes, adds, content, sources, targets) };
 }
 
-/// Returns the program that adds a multiple of a region to another.
+/// Returns the program that adds `coefficient` times one region to another.
 fn term(coefficient: u32) -> Option<&'static Prepared> {
     let make = || multiples(Field::new(8).ok()?, &[coefficient]).ok();
     TERMS[coefficient as usize].get_or_init(make).as_ref()
 }
 
-/// Computes the sums term by term. Returns false, and has written nothing, if the table is not one
-/// that `ec_init_tables` makes.
+/// Computes the sums term by term. Returns false, without writing anything, if `ec_init_tables`
+/// cannot have made the table.
 ///
 /// # Safety
 /// As [`encode`]; no target overlaps another region.
@@ -189,8 +190,8 @@ unsafe fn add_terms(
                 // SAFETY: as the caller promises.
                 let source = unsafe { slice::from_raw_parts(source.add(start), length) };
                 if term.run(&[source], &mut [&mut *target]).is_err() {
-                    // Two regions of one length suit the program; half a sum must not be taken for
-                    // a whole one.
+                    // Unreachable, because both regions have the same length. A target with only
+                    // part of its sum must not be returned.
                     std::process::abort();
                 }
             }
@@ -199,7 +200,7 @@ unsafe fn add_terms(
     true
 }
 
-/// Computes every byte by looking its halves up in the table, whatever this holds.
+/// Computes every byte by looking up both of its halves in the table. Works for any table content.
 ///
 /// # Safety
 /// As [`encode`]; `content` has a table for each pair of source and target.

@@ -1,4 +1,4 @@
-//! Programs by the content of matrices of `int`, and the memory of callers.
+//! Programs for matrices of `int`, and access to the memory of callers.
 
 use std::slice;
 
@@ -16,10 +16,10 @@ pub(crate) fn made() -> usize {
     PROGRAMS.made()
 }
 
-/// Bytes of a program for each number of a bit matrix or of a schedule, as measured.
+/// Bytes of a program for each number in its bit matrix or schedule, as measured.
 pub(crate) const BYTES_A_BIT: usize = 256;
 
-/// Estimates the bytes of a program for each number of its matrix.
+/// Estimates the bytes of a program for each number in its matrix.
 fn bytes_each(&[kind, ..]: &[usize; 6]) -> usize {
     let of_bits =
         [CallKind::Packets, CallKind::DecodePackets].map(|kind| kind as usize).contains(&kind);
@@ -36,8 +36,8 @@ pub(crate) enum CallKind {
     Add = 4,
 }
 
-/// Runs the program for `content`, which `make` makes if there is none yet. Returns whether there
-/// is one.
+/// Runs the program for `content`; `make` makes it if there is none yet. Returns false if no
+/// program can be made.
 ///
 /// # Safety
 /// All regions are valid for `bytes` bytes, the targets for writes.
@@ -72,7 +72,7 @@ pub(crate) unsafe fn run(
     )
 }
 
-/// Stands for a program that cannot be made. Its text is never shown.
+/// Returns the error of a program that cannot be made. Its text is never shown.
 pub(crate) fn none() -> paritas::Error {
     match "none".parse::<paritas::Code>() {
         Err(error) => error,
@@ -80,18 +80,18 @@ pub(crate) fn none() -> paritas::Error {
     }
 }
 
-/// Ends the program with a message, as Jerasure does where it is called wrongly.
+/// Ends the process with a message, as Jerasure does when it is called with wrong arguments.
 pub(crate) fn fail(message: &str) -> ! {
     eprintln!("libJerasure of Paritas: {message}");
     std::process::abort()
 }
 
-/// Returns a size that a caller gave; one below 0 ends the program.
+/// Returns `value` as a size. Ends the process if it is below 0.
 pub(crate) fn size(value: i32, what: &str) -> usize {
     usize::try_from(value).unwrap_or_else(|_| fail(&format!("{what} must not be {value}")))
 }
 
-/// Returns `count` values of the caller.
+/// Returns the `count` values at `pointer`; an empty slice if it is null.
 ///
 /// # Safety
 /// `pointer` is valid for reads of `count` values, or null.
@@ -103,7 +103,7 @@ pub(crate) unsafe fn values<'a, T>(pointer: *const T, count: usize) -> &'a [T] {
     unsafe { slice::from_raw_parts(pointer, count) }
 }
 
-/// Returns `count` values of the caller that are written.
+/// As [`values`], for writing.
 ///
 /// # Safety
 /// `pointer` is valid for writes of `count` values, or null.
@@ -115,7 +115,8 @@ pub(crate) unsafe fn values_mut<'a, T>(pointer: *mut T, count: usize) -> &'a mut
     unsafe { slice::from_raw_parts_mut(pointer, count) }
 }
 
-/// Returns values in memory that the caller frees by `free`; null without memory.
+/// Copies `values` to memory from `malloc`, which the caller frees. Returns null if there is no
+/// memory.
 pub(crate) fn given<T: Copy>(values: &[T]) -> *mut T {
     let bytes = size_of_val(values);
     // SAFETY: `malloc` may be called with any size.

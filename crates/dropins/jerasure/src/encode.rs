@@ -34,7 +34,7 @@ impl Devices {
     }
 }
 
-/// Returns the bytes of a device, if they are words; else ends the program.
+/// Returns the size of a device. Ends the process if it is not a whole number of words.
 fn word_bytes(w: c_int, bytes: c_int) -> usize {
     if ![8, 16, 32].contains(&w) {
         fail(&format!("w must be 8, 16 or 32; got {w}"));
@@ -46,7 +46,8 @@ fn word_bytes(w: c_int, bytes: c_int) -> usize {
     }
 }
 
-/// Returns the bytes of a device and of a packet, if they are whole strips; else ends the program.
+/// Returns the sizes of a device and of a packet. Ends the process if the device is not a whole
+/// number of strips.
 pub(crate) fn strip_bytes(w: c_int, bytes: c_int, packet: c_int) -> (usize, usize) {
     let (bytes, packet, w) = (size(bytes, "size"), size(packet, "packetsize"), size(w, "w"));
     match packet > 0 && w > 0 && bytes.is_multiple_of(packet * w) {
@@ -57,7 +58,7 @@ pub(crate) fn strip_bytes(w: c_int, bytes: c_int, packet: c_int) -> (usize, usiz
     }
 }
 
-/// Computes `m` coding devices from `k` data devices by a matrix of words.
+/// Computes `m` coding devices from `k` data devices with a matrix over words.
 ///
 /// # Safety
 /// `matrix` is valid for `m · k` values, the lists for `k` and `m` pointers, and all regions for
@@ -81,7 +82,7 @@ pub unsafe extern "C" fn jerasure_matrix_encode(
 }
 
 /// # Safety
-/// `matrix` is valid for a row of all sources for each target, and all regions for `bytes` bytes.
+/// `matrix` is valid for `sources.len() · targets.len()` values, and all regions for `bytes` bytes.
 unsafe fn multiply(
     w: c_int,
     matrix: *const c_int,
@@ -103,7 +104,7 @@ unsafe fn multiply(
     }
 }
 
-/// Computes `m` coding devices from `k` data devices by a bit matrix.
+/// Computes `m` coding devices from `k` data devices with a bit matrix.
 ///
 /// # Safety
 /// As `jerasure_matrix_encode`; the bit matrix has `m · w` rows and `k · w` columns.
@@ -127,7 +128,7 @@ pub unsafe extern "C" fn jerasure_bitmatrix_encode(
 }
 
 /// # Safety
-/// As [`multiply`], for a bit matrix with w rows and columns a device.
+/// As [`multiply`], for a bit matrix with w rows for each target and w columns for each source.
 unsafe fn multiply_bits(
     w: usize,
     matrix: *const c_int,
@@ -146,8 +147,8 @@ unsafe fn multiply_bits(
     }
 }
 
-/// Returns the sources and the target of a dot product. Devices are numbered by `src_ids`, or from
-/// 0 if that is null.
+/// Returns the sources and the target of a dot product. `src_ids` names the sources; if it is null,
+/// they are devices 0 to `k` - 1.
 ///
 /// # Safety
 /// As `jerasure_matrix_dotprod`.
@@ -172,11 +173,12 @@ unsafe fn of_dot_product(
     (sources, device(dest_id))
 }
 
-/// Computes one device from `k` others by a row of a matrix.
+/// Computes device `dest_id` from `k` others with one row of a matrix.
 ///
 /// # Safety
 /// `matrix_row` is valid for `k` values, and `src_ids` is null or valid for `k` values. The lists
-/// have the devices that these and `dest_id` name, whose regions are valid for `size` bytes.
+/// contain the devices that `src_ids` and `dest_id` name, and the regions of these are valid for
+/// `size` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn jerasure_matrix_dotprod(
     k: c_int,
@@ -195,7 +197,7 @@ pub unsafe extern "C" fn jerasure_matrix_dotprod(
     unsafe { multiply(w, matrix_row, bytes, &sources, &[target]) };
 }
 
-/// Computes one device from `k` others by w rows of a bit matrix.
+/// Computes device `dest_id` from `k` others with w rows of a bit matrix.
 ///
 /// # Safety
 /// As `jerasure_matrix_dotprod`; `bitmatrix_row` is valid for `k · w · w` values.
@@ -218,7 +220,7 @@ pub unsafe extern "C" fn jerasure_bitmatrix_dotprod(
     unsafe { multiply_bits(w as usize, bitmatrix_row, lengths, &sources, &[target]) };
 }
 
-/// Returns for each device whether a list that ends with -1 names it.
+/// Returns for each device whether `erasures`, a list that ends with -1, names it.
 ///
 /// # Safety
 /// `erasures` is valid up to the -1.
@@ -238,12 +240,14 @@ pub(crate) unsafe fn erased(erasures: *const c_int, devices: usize) -> Vec<bool>
     erased
 }
 
-/// Returns the content by which a decoding program is found: the matrix, and what is erased.
+/// Returns the key's content for a decoding program: the matrix, then 1 for each erased device and
+/// 0 for each other.
 fn decoding_key(matrix: &[c_int], erased: &[bool]) -> Vec<c_int> {
     matrix.iter().copied().chain(erased.iter().map(|&erased| c_int::from(erased))).collect()
 }
 
-/// Computes the devices that are erased. Returns -1 if too many are.
+/// Recomputes the erased devices. Returns 0, or -1 if they cannot be recovered or if w is not 8, 16
+/// or 32.
 ///
 /// # Safety
 /// As `jerasure_matrix_encode`; `erasures` ends with -1.
@@ -280,7 +284,7 @@ pub unsafe extern "C" fn jerasure_matrix_decode(
     if unsafe { run(CallKind::DecodeWords, shape, &content, make, regions) } { 0 } else { -1 }
 }
 
-/// Computes the devices that are erased, by a bit matrix. Returns -1 if too many are.
+/// Recomputes the erased devices with a bit matrix. Returns 0, or -1 if they cannot be recovered.
 ///
 /// # Safety
 /// As `jerasure_bitmatrix_encode`; `erasures` ends with -1.
@@ -312,7 +316,7 @@ pub unsafe extern "C" fn jerasure_bitmatrix_decode(
     if unsafe { run(CallKind::DecodePackets, shape, &content, make, regions) } { 0 } else { -1 }
 }
 
-/// Computes the devices that are erased, by a bit matrix. Returns -1 if too many are.
+/// Recomputes the erased devices with a bit matrix. Returns 0, or -1 if they cannot be recovered.
 ///
 /// # Safety
 /// As `jerasure_bitmatrix_decode`.

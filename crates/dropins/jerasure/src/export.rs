@@ -1,4 +1,4 @@
-//! The rest of `jerasure.h`: inverses, products, and what is printed.
+//! The rest of `jerasure.h`: inverses, products, and printing.
 
 use std::ffi::{c_char, c_double, c_int};
 use std::ptr::null_mut;
@@ -9,20 +9,22 @@ use crate::fields::field;
 use crate::linear::{Matrix, bit_matrix, bit_values, bits, inverse_bits, survivors};
 use crate::schedules;
 
-/// Returns the name and version of this library, by which a program can tell that it was loaded.
+/// Returns the name and version of this library, so that a program can check that it was loaded
+/// instead of Jerasure.
 #[unsafe(no_mangle)]
 pub extern "C" fn paritas_jerasure_version() -> *const c_char {
     concat!("Paritas ", env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast()
 }
 
-/// Returns how many programs have been made so far: more than 0 once a program has called this
-/// library with a matrix.
+/// Returns the number of programs compiled so far. It is above 0 once this library has encoded
+/// something.
 #[unsafe(no_mangle)]
 pub extern "C" fn paritas_jerasure_programs() -> usize {
     calls::made() + schedules::made()
 }
 
-/// Returns the bit matrix of a matrix; null for null.
+/// Returns the bit matrix of `matrix`; null if `matrix` is null or empty, or if there are no words
+/// of w bits.
 ///
 /// # Safety
 /// `matrix` is null, or valid for `k · m` values.
@@ -42,8 +44,8 @@ pub unsafe extern "C" fn jerasure_matrix_to_bitmatrix(
     }
 }
 
-/// Returns for each device whether a list that ends with -1 names it; null if fewer than k are
-/// left.
+/// Returns an array with 1 for each device that `erasures` names, and 0 for the others; null if
+/// fewer than k devices survive.
 ///
 /// # Safety
 /// `erasures` ends with -1.
@@ -62,10 +64,10 @@ pub unsafe extern "C" fn jerasure_erasures_to_erased(
     }
 }
 
-/// Writes a matrix that is there, and returns 0; else -1.
+/// Writes `made` to `target` and returns 0. Returns -1 if it is `None`.
 ///
 /// # Safety
-/// `target` is valid for as many values as `made` has.
+/// `target` has room for the values of `made`.
 unsafe fn write(made: Option<Vec<c_int>>, target: *mut c_int) -> c_int {
     let Some(made) = made else { return -1 };
     // SAFETY: as the caller promises.
@@ -142,7 +144,8 @@ pub unsafe extern "C" fn jerasure_invertible_bitmatrix(mat: *mut c_int, rows: c_
     c_int::from(unsafe { bit_inverse(mat, rows) }.is_some())
 }
 
-/// Writes the numbers of the first k devices that are there.
+/// Writes the numbers of the first k surviving devices to `dm_ids` and returns them. `None` if
+/// fewer survive.
 ///
 /// # Safety
 /// `erased` is valid for `n` values, and `dm_ids` for `k`.
@@ -162,8 +165,8 @@ unsafe fn first(
     Some(sources)
 }
 
-/// Makes the matrix that computes data from the first k devices that are there, whose numbers it
-/// writes to `dm_ids`. Returns 0, or -1 if there is none.
+/// Makes the matrix that computes the data from the first k surviving devices, and writes the
+/// numbers of these devices to `dm_ids`. Returns 0, or -1 if there is no such matrix.
 ///
 /// # Safety
 /// `matrix` is valid for `k · m` values, `erased` for `k + m`, `decoding_matrix` for `k · k`, and
@@ -190,10 +193,10 @@ pub unsafe extern "C" fn jerasure_make_decoding_matrix(
     unsafe { write(made, decoding_matrix) }
 }
 
-/// Makes the same of a bit matrix.
+/// As `jerasure_make_decoding_matrix`, for a bit matrix.
 ///
 /// # Safety
-/// As `jerasure_make_decoding_matrix`, with w rows and columns a device.
+/// As `jerasure_make_decoding_matrix`, with w rows and w columns for each device.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn jerasure_make_decoding_bitmatrix(
     k: c_int,
@@ -242,14 +245,14 @@ pub unsafe extern "C" fn jerasure_matrix_multiply(
     }
 }
 
-/// Prints text by way of C's `stdout`, in order with what the program prints.
+/// Prints text through C's `stdout`, so that it stays in order with the program's own output.
 fn print(mut text: String) {
     text.push('\0');
     // SAFETY: both are texts that end with a null byte, and `%s` takes one.
     unsafe { libc::printf(c"%s".as_ptr(), text.as_ptr()) };
 }
 
-/// Prints a matrix over GF(2^w), with columns of one width.
+/// Prints a matrix over GF(2^w) in columns of equal width.
 ///
 /// # Safety
 /// `matrix` is valid for `rows · cols` values.
@@ -291,7 +294,7 @@ pub unsafe extern "C" fn jerasure_print_bitmatrix(
     }
 }
 
-/// Writes three counts of bytes, which this library does not count: zeros.
+/// Writes three zeros. Jerasure writes counts of bytes here, which this library does not keep.
 ///
 /// # Safety
 /// `fill_in` is valid for three numbers.
@@ -301,7 +304,7 @@ pub unsafe extern "C" fn jerasure_get_stats(fill_in: *mut c_double) {
     unsafe { values_mut(fill_in, 3) }.fill(0.0);
 }
 
-/// Returns 0: the library can be linked.
+/// Returns 0. Build scripts call it to check that the library can be linked.
 #[unsafe(no_mangle)]
 pub extern "C" fn jerasure_autoconf_test() -> c_int {
     0

@@ -1,5 +1,5 @@
-//! `reed_sol.h`, `cauchy.h`, `liberation.h`: the matrices of the techniques. Those that have a
-//! family in Paritas come from there.
+//! `reed_sol.h`, `cauchy.h`, `liberation.h`: the matrices of the techniques. A technique that is
+//! also a code family of Paritas takes its matrix from there.
 
 use std::ffi::c_int;
 use std::ptr::null_mut;
@@ -25,7 +25,8 @@ fn bit_matrix_of(spec: &str) -> *mut c_int {
     parity_bits(spec).map_or(null_mut(), |bits| given(&bit_values(&bits)))
 }
 
-/// Returns the coefficients of a code in the packet layout: the first columns of its bit matrices.
+/// Returns the coefficients of a code in the packet layout. The first column of a coefficient's bit
+/// matrix is the coefficient itself.
 fn coefficients_of(spec: &str, w: usize) -> *mut c_int {
     let Some(bits) = parity_bits(spec) else { return null_mut() };
     let element = |row: usize, column: usize| {
@@ -42,8 +43,8 @@ fn sizes<const N: usize>(values: [c_int; N]) -> Option<[usize; N]> {
     sizes.iter().all(|&size| size > 0).then_some(sizes)
 }
 
-/// Returns the extended Vandermonde matrix: rows of powers of 0, 1, 2, and so on, and a last row of
-/// zeros that ends with a one.
+/// Returns the extended Vandermonde matrix: row i holds the powers of i, and the last row is 0, …,
+/// 0, 1.
 fn vandermonde(rows: usize, columns: usize, w: c_int) -> Option<Matrix> {
     let field = field(w)?;
     if rows < columns || rows as u64 > field.size() || columns as u64 > field.size() {
@@ -58,7 +59,8 @@ fn vandermonde(rows: usize, columns: usize, w: c_int) -> Option<Matrix> {
     Some(Matrix { field, rows: (0..rows).map(row).collect() })
 }
 
-/// Returns the matrix whose top is an identity, and whose next row and column below it are ones.
+/// Returns the distribution matrix: an identity on top, and below it rows of which the first row
+/// and the first column are all ones.
 fn distribution(rows: usize, columns: usize, w: c_int) -> Option<Matrix> {
     let mut matrix = vandermonde(rows, columns, w)?;
     let field = matrix.field;
@@ -80,7 +82,7 @@ fn given_matrix(matrix: Option<Matrix>) -> *mut c_int {
     matrix.map_or(null_mut(), |matrix| given(&matrix.values()))
 }
 
-/// Returns the extended Vandermonde matrix, row by row; null if there is none.
+/// Returns the extended Vandermonde matrix, row by row; null if the sizes are not valid.
 #[unsafe(no_mangle)]
 pub extern "C" fn reed_sol_extended_vandermonde_matrix(
     rows: c_int,
@@ -91,7 +93,7 @@ pub extern "C" fn reed_sol_extended_vandermonde_matrix(
     given_matrix(vandermonde(rows, columns, w))
 }
 
-/// Returns the distribution matrix of a Vandermonde code; null if there is none.
+/// Returns the distribution matrix of a Vandermonde code; null if the sizes are not valid.
 #[unsafe(no_mangle)]
 pub extern "C" fn reed_sol_big_vandermonde_distribution_matrix(
     rows: c_int,
@@ -102,7 +104,8 @@ pub extern "C" fn reed_sol_big_vandermonde_distribution_matrix(
     given_matrix(distribution(rows, columns, w))
 }
 
-/// Returns the coding matrix of technique `reed_sol_van`: m rows of k; null if there is none.
+/// Returns the coding matrix of technique `reed_sol_van`: m rows of k; null if the sizes are not
+/// valid.
 #[unsafe(no_mangle)]
 pub extern "C" fn reed_sol_vandermonde_coding_matrix(k: c_int, m: c_int, w: c_int) -> *mut c_int {
     let Some([k, m]) = sizes([k, m]) else { return null_mut() };
@@ -161,8 +164,9 @@ fn cauchy(w: c_int, x: &[c_int], y: &[c_int]) -> *mut c_int {
     all.map_or(null_mut(), |all| given(&all))
 }
 
-/// Makes a matrix cheaper in place: the first row becomes ones by scaling columns; then every row
-/// is divided by the element that leaves it the fewest ones.
+/// Lowers the number of ones in the bit matrix of `matrix`, in place. First it scales the columns
+/// so that the first row is all ones. Then it divides every other row by the element that leaves
+/// the fewest ones.
 ///
 /// # Safety
 /// `matrix` is valid for `k · m` values.
@@ -204,25 +208,25 @@ pub extern "C" fn cauchy_good_general_coding_matrix(k: c_int, m: c_int, w: c_int
     coefficients_of(&format!("cauchy-good:k={k},m={m},w={w}"), size)
 }
 
-/// Returns the ones in the bit matrix of an element.
+/// Returns the number of ones in the bit matrix of the element `n`.
 #[unsafe(no_mangle)]
 pub extern "C" fn cauchy_n_ones(n: c_int, w: c_int) -> c_int {
     field(w).map_or(0, |field| field.ones(n as u32) as c_int)
 }
 
-/// Returns the bit matrix of technique `liberation`; null if there is none.
+/// Returns the bit matrix of technique `liberation`; null if the sizes are not valid.
 #[unsafe(no_mangle)]
 pub extern "C" fn liberation_coding_bitmatrix(k: c_int, w: c_int) -> *mut c_int {
     bit_matrix_of(&format!("liberation:k={k},w={w}"))
 }
 
-/// Returns the bit matrix of technique `liber8tion`; null if there is none.
+/// Returns the bit matrix of technique `liber8tion`; null if `k` is not valid.
 #[unsafe(no_mangle)]
 pub extern "C" fn liber8tion_coding_bitmatrix(k: c_int) -> *mut c_int {
     bit_matrix_of(&format!("liber8tion:k={k}"))
 }
 
-/// Returns the bit matrix of technique `blaum_roth`; null if there is none.
+/// Returns the bit matrix of technique `blaum_roth`; null if the sizes are not valid.
 #[unsafe(no_mangle)]
 pub extern "C" fn blaum_roth_coding_bitmatrix(k: c_int, w: c_int) -> *mut c_int {
     bit_matrix_of(&format!("blaum-roth:k={k},w={w}"))

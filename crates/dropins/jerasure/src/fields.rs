@@ -1,11 +1,11 @@
-//! The fields of `galois.h`: which polynomial words of w bits have, and the `gf_t` of gf-complete
-//! by which programs exchange fields.
+//! The fields of `galois.h`: the polynomial of each word width w, and gf-complete's `gf_t`, with
+//! which programs replace a field.
 //!
-//! A `gf_t` says both what a field computes and by which method. The method is always ours. What is
-//! computed may be exchanged for any field whose elements are polynomials modulo an irreducible
-//! polynomial, and whose regions hold one word after the other. Others (composite fields, the
-//! regions `ALTMAP` and `CAUCHY`) end the program with a message, as Jerasure does where it has no
-//! such field.
+//! A `gf_t` says what a field computes and by which method. This library always uses its own
+//! method. A program may replace a field by any other whose elements are polynomials modulo an
+//! irreducible polynomial, and whose regions hold one word after the other. Other fields (composite
+//! fields, the regions `ALTMAP` and `CAUCHY`) end the process with a message, as Jerasure does for
+//! a field that it does not have.
 
 use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
@@ -38,8 +38,8 @@ pub struct Gf {
     scratch: *mut ScratchHead,
 }
 
-/// The beginning of what `scratch` points to, by which gf-complete's `gf_free` sees that there is
-/// nothing to free.
+/// The first fields of the memory that `scratch` points to. They tell gf-complete's `gf_free` that
+/// there is nothing to free.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct ScratchHead {
@@ -55,7 +55,7 @@ struct ScratchHead {
     private: *mut c_void,
 }
 
-/// A field of ours, in one piece of memory from `malloc`.
+/// A `gf_t` of this library, in one block from `malloc`.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Ours {
@@ -63,36 +63,37 @@ struct Ours {
     scratch: ScratchHead,
 }
 
-/// Number of widths that Jerasure has room for.
+/// Number of word widths in Jerasure's tables.
 const WIDTHS: usize = 64;
 
 /// The field of each width, as programs see it; null until it is asked for.
 #[unsafe(no_mangle)]
 pub static gfp_array: [AtomicPtr<Gf>; WIDTHS] = [const { AtomicPtr::new(null_mut()) }; WIDTHS];
 
-/// Whether the field of a width is composite: none is.
+/// Whether the field of each width is composite: always 0.
 #[unsafe(no_mangle)]
 pub static gfp_is_composite: [AtomicI32; WIDTHS] = [const { AtomicI32::new(0) }; WIDTHS];
 
-/// Fields with other polynomials than the usual one; null where words have that.
+/// Fields that replace the default field of a width; null where the default is in use.
 static EXCHANGED: [AtomicPtr<Field>; WIDTHS] = [const { AtomicPtr::new(null_mut()) }; WIDTHS];
 
 /// Returns the field of words of w bits.
 pub(crate) fn field(w: c_int) -> Option<Field> {
     let exchanged = EXCHANGED.get(usize::try_from(w).ok()?)?.load(Ordering::Acquire);
-    // SAFETY: what was put there is never freed, because a thread may be reading it.
+    // SAFETY: a field that was stored there is never freed, because a thread may be reading it.
     match unsafe { exchanged.as_ref() } {
         Some(field) => Some(*field),
         None => Field::new(w as u32).ok(),
     }
 }
 
-/// Returns the polynomial of words of w bits, as a part of the key of a program; 0 without one.
+/// Returns the polynomial of words of w bits, which is part of a program's key; 0 if there are no
+/// such words.
 pub(crate) fn polynomial(w: c_int) -> usize {
     field(w).map_or(0, |field| field.polynomial() as usize)
 }
 
-/// Returns the place of the field of a width.
+/// Returns the index of words of w bits in the tables. Ends the process if there are no such words.
 fn place(w: c_int) -> usize {
     match field(w) {
         Some(_) => w as usize,
@@ -100,15 +101,16 @@ fn place(w: c_int) -> usize {
     }
 }
 
-/// Exchanges the field of words of w bits.
+/// Replaces the field of words of w bits; `None` restores the default.
 fn exchange(w: c_int, field: Option<Field>) {
     let field = field.filter(|&field| Field::new(w as u32).ok() != Some(field));
-    // A few bytes are kept for ever each time: a thread may be reading the old ones.
+    // The old field is never freed, because a thread may be reading it: each call leaks a few
+    // bytes.
     let kept = field.map_or(null_mut(), |field| Box::into_raw(Box::new(field)));
     EXCHANGED[place(w)].store(kept, Ordering::Release);
 }
 
-/// Returns a new `gf_t` for a field; null without memory.
+/// Returns a new `gf_t` for a field; null if there is no memory.
 fn given_gf(field: Field) -> *mut Gf {
     let scratch = ScratchHead {
         mult_type: 0,
@@ -138,7 +140,8 @@ fn given_gf(field: Field) -> *mut Gf {
     ours.cast()
 }
 
-/// Returns the field modulo a polynomial, whose leading one may be left out; 0 is the usual one.
+/// Returns the field modulo `polynomial`, which may omit its leading term; 0 means the default
+/// polynomial.
 fn field_of(w: c_int, polynomial: u64) -> paritas::Result<Field> {
     let usual = Field::new(w as u32)?;
     match polynomial | 1 << w {
@@ -150,8 +153,8 @@ fn field_of(w: c_int, polynomial: u64) -> paritas::Result<Field> {
 /// Returns the field of a `gf_t`.
 ///
 /// # Safety
-/// `gf` is a `gf_t`: ours, or one of gf-complete (Jerasure's `galois_w8_region_xor` calls the
-/// function of one field with another one).
+/// `gf` is a `gf_t` of this library or of gf-complete. (Jerasure's `galois_w8_region_xor` passes
+/// the `gf_t` of one field to the function of another.)
 unsafe fn of(gf: *const Gf) -> Field {
     // SAFETY: as the caller promises.
     let ScratchHead { w, prim_poly, .. } = unsafe { *(*gf).scratch };
@@ -204,8 +207,7 @@ unsafe extern "C" fn extract_word(
     }
 }
 
-/// Prepares the field of words of w bits. Returns 0, or EINVAL for a width that there is not, or
-/// ENOMEM.
+/// Prepares the field of words of w bits. Returns 0, EINVAL if there are no such words, or ENOMEM.
 #[unsafe(no_mangle)]
 pub extern "C" fn galois_init_default_field(w: c_int) -> c_int {
     match field(w) {
@@ -215,8 +217,8 @@ pub extern "C" fn galois_init_default_field(w: c_int) -> c_int {
     }
 }
 
-/// Returns the `gf_t` of words of w bits, which is made if there is none; null for a width that
-/// there is not, or without memory.
+/// Returns the `gf_t` of words of w bits, and makes it if there is none. Null if there are no such
+/// words, or no memory.
 #[unsafe(no_mangle)]
 pub extern "C" fn galois_get_field_ptr(w: c_int) -> *mut Gf {
     let Some(field) = field(w) else { return null_mut() };
@@ -236,10 +238,10 @@ pub extern "C" fn galois_get_field_ptr(w: c_int) -> *mut Gf {
     }
 }
 
-/// Ends the use of a field: frees its `gf_t`, and the usual field is back. Returns 0.
+/// Frees the `gf_t` of words of w bits and restores the default field. Returns 0.
 ///
 /// # Safety
-/// A `gf_t` that the caller exchanged this field for came from `malloc`.
+/// If the caller has replaced this field, the new `gf_t` came from `malloc`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn galois_uninit_field(w: c_int) -> c_int {
     if field(w).is_some() {
@@ -251,8 +253,9 @@ pub unsafe extern "C" fn galois_uninit_field(w: c_int) -> c_int {
     0
 }
 
-/// Returns a new `gf_t` of words of w bits, modulo a polynomial (0 is the usual one; its leading
-/// one may be left out). How it multiplies is not the caller's choice.
+/// Returns a new `gf_t` for words of w bits modulo `prim_poly`, which may omit its leading term; 0
+/// means the default polynomial. The caller cannot choose the method of multiplication: `mult_type`
+/// and `region_type` are only checked for unsupported kinds.
 #[unsafe(no_mangle)]
 pub extern "C" fn galois_init_field(
     w: c_int,
@@ -276,7 +279,7 @@ pub extern "C" fn galois_init_field(
     }
 }
 
-/// Would make a field over another field: ends the program.
+/// Ends the process: this library has no composite fields.
 #[unsafe(no_mangle)]
 pub extern "C" fn galois_init_composite_field(
     _w: c_int,
@@ -288,12 +291,12 @@ pub extern "C" fn galois_init_composite_field(
     fail("composite fields are not supported")
 }
 
-/// Exchanges the field of words of w bits for that of a `gf_t`, of `galois_init_field` or of
-/// gf-complete.
+/// Replaces the field of words of w bits by that of `gf`, which comes from `galois_init_field` or
+/// from gf-complete.
 ///
 /// # Safety
-/// `gf` is null or a `gf_t` for words of w bits that stays as it is until the field is exchanged
-/// again. No other thread computes with words of w bits meanwhile.
+/// `gf` is null or a `gf_t` for words of w bits that does not change until the field is replaced
+/// again. During the call, no other thread computes with words of w bits.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn galois_change_technique(gf: *mut Gf, w: c_int) {
     let place = place(w);
@@ -305,12 +308,12 @@ pub unsafe extern "C" fn galois_change_technique(gf: *mut Gf, w: c_int) {
              regions in another order"
         )),
     }
-    // What was there may be in use by the caller, as a base of other fields.
+    // The old `gf_t` is not freed: the caller may still use it as the base of other fields.
     gfp_array[place].store(gf, Ordering::Release);
 }
 
-/// Returns the field that a `gf_t` computes. `None` if elements are not polynomials modulo an
-/// irreducible one, or if a region is not one word after the other.
+/// Returns the field that a `gf_t` computes. `None` if its elements are not polynomials modulo an
+/// irreducible polynomial, or if its regions do not hold one word after the other.
 ///
 /// # Safety
 /// `gf` is null or a `gf_t` for words of w bits.
@@ -322,10 +325,10 @@ unsafe fn computed(gf: *mut Gf, w: c_int) -> Option<Field> {
     let times = |a: u32, b: u32| unsafe { multiply(gf, a, b) };
     let field = match w {
         1 => Field::new(1).ok()?,
-        // The highest power of x times x is what remains of the polynomial.
+        // x^(w-1) times x is x^w, which equals the polynomial without its leading term.
         _ => Field::with_polynomial(w as u32, 1 << w | u64::from(times(1 << (w - 1), 2))).ok()?,
     };
-    // Products are sums of products of powers of x.
+    // Every product is a sum of products of powers of x, so it is enough to check these.
     let powers = || (0..w).map(|power| 1 << power);
     if powers().any(|a| powers().any(|b| times(a, b) != field.multiply(a, b))) {
         return None;
@@ -346,7 +349,8 @@ unsafe fn computed(gf: *mut Gf, w: c_int) -> Option<Field> {
     (theirs.0 == ours.0).then_some(field)
 }
 
-/// Bytes of a region by which the order of words is seen: several vectors of any method.
+/// Bytes of the region with which [`computed`] checks the order of words: several vectors of any
+/// method of gf-complete.
 const REGION: usize = 4096;
 
 #[repr(align(64))]

@@ -17,7 +17,7 @@ pub extern "C" fn galois_single_multiply(a: c_int, b: c_int, w: c_int) -> c_int 
     }
 }
 
-/// Returns the quotient of two words of w bits: 0 if `a` is 0, else -1 if `b` is.
+/// Returns `a` divided by `b`, two words of w bits: 0 if `a` is 0, else -1 if `b` is 0.
 #[unsafe(no_mangle)]
 pub extern "C" fn galois_single_divide(a: c_int, b: c_int, w: c_int) -> c_int {
     let Some(field) = field(w) else { fail(&format!("there are no words of {w} bits")) };
@@ -34,7 +34,7 @@ pub extern "C" fn galois_inverse(x: c_int, w: c_int) -> c_int {
     galois_single_divide(1, x, w)
 }
 
-/// Adds a region to another.
+/// Adds (XORs) `src` to `dest`.
 ///
 /// # Safety
 /// Both regions are valid for `nbytes` bytes.
@@ -64,11 +64,11 @@ unsafe fn multiply(
 
 macro_rules! region_multiply {
     ($($name:ident $w:literal;)*) => {
-        $(/// Multiplies a region of words by a constant: in place if `r2` is null, else into `r2`, or
-        /// added to it if `add` is not 0.
+        $(/// Multiplies a region of words by `multby`. The product replaces the region if `r2` is
+        /// null; else it replaces `r2`, or is added to `r2` if `add` is not 0.
         ///
         /// # Safety
-        /// `region` is valid for `nbytes` bytes; `r2` is null, or valid for as many.
+        /// `region` is valid for `nbytes` bytes; `r2` is null, or valid for `nbytes` bytes, too.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name(
             region: *mut c_char,
@@ -91,7 +91,7 @@ region_multiply! {
 
 macro_rules! region_xor {
     ($($name:ident)*) => {
-        $(/// Adds a region to another.
+        $(/// Adds (XORs) `src` to `dest`.
         ///
         /// # Safety
         /// Both regions are valid for `nbytes` bytes.
@@ -107,7 +107,7 @@ region_xor! { galois_w8_region_xor galois_w16_region_xor galois_w32_region_xor }
 
 macro_rules! double_region {
     ($($name:ident $w:literal;)*) => {
-        $(/// Doubles the words of a region in place.
+        $(/// Multiplies the words of a region by 2, in place.
         ///
         /// # Safety
         /// `region` is valid for `nbytes` bytes.

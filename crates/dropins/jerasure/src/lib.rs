@@ -1,19 +1,20 @@
 //! The functions of Jerasure 2.0 (`jerasure.h`, `reed_sol.h`, `cauchy.h`, `liberation.h` and the
-//! arithmetic of `galois.h`), with the same bytes, on the kernels of Paritas.
+//! arithmetic of `galois.h`). They return the same bytes and run on the kernels of Paritas.
 //!
 //! Callers pass matrices, bit matrices and schedules as arrays of `int` in their own memory. The
-//! program for one is found by its whole content, so they may change at any time. What a function
-//! returns comes from `malloc`, and callers free it.
+//! library finds the program for one by its whole content, so callers may change it at any time.
+//! Functions return memory from `malloc`, which callers free.
 //!
-//! A schedule is run as the linear map that it computes, not operation by operation. The schedules
-//! in a cache (`jerasure_generate_schedule_cache`) number devices as encoding does.
+//! A schedule is run as the linear map that it computes, not operation by operation (except by
+//! `jerasure_do_scheduled_operations`). The schedules in a cache
+//! (`jerasure_generate_schedule_cache`) number devices in the order of encoding: data, then coding.
 //!
-//! Where Jerasure prints a message and ends the program (sizes that are no multiple of the packets,
-//! a word width that it lacks), so does this library. A `gf_t` of gf-complete is taken and given
-//! where it stands for a field of polynomials (`fields.rs`).
+//! Like Jerasure, this library prints a message and ends the process when an argument is wrong: a
+//! size that is not a multiple of the packets, or a word width that does not exist. Functions
+//! accept and return a `gf_t` of gf-complete if its elements are polynomials (`fields.rs`).
 
 #![allow(unsafe_code)]
-#![allow(non_snake_case)] // the library has the name of its model
+#![allow(non_snake_case)] // the crate has the name of the original library
 
 mod calls;
 mod encode;

@@ -4,7 +4,8 @@ use paritas::code::{BitMatrix, Field};
 
 use crate::fields::field;
 
-/// A matrix over a field, row by row. Elements of GF(2^32) are kept as the bits of an `int`.
+/// A matrix over a field, row by row. Jerasure passes an element as an `int`; one of GF(2^32) uses
+/// the sign bit, too.
 #[derive(Clone)]
 pub(crate) struct Matrix {
     pub(crate) field: Field,
@@ -37,7 +38,7 @@ impl Matrix {
         Self { field: self.field, rows: self.rows.iter().map(row).collect() }
     }
 
-    /// Returns the inverse, by the method of Gauss and Jordan.
+    /// Returns the inverse, by Gauss-Jordan elimination; `None` if there is none.
     pub(crate) fn inverse(mut self) -> Option<Self> {
         let (field, size) = (self.field, self.rows.len());
         let mut inverse = Self::identity(field, size);
@@ -98,13 +99,13 @@ pub(crate) fn bit_matrix(matrix: &Matrix) -> BitMatrix {
     bits
 }
 
-/// Devices that are lost, and the first k that are there.
+/// The lost devices, and the first k that survive.
 pub(crate) struct Survivors {
     pub(crate) sources: Vec<usize>,
     pub(crate) lost: Vec<usize>,
 }
 
-/// Returns which devices are lost, and the first k that are there. `None` if fewer are.
+/// Returns the lost devices and the first k surviving ones; `None` if fewer than k survive.
 pub(crate) fn survivors(erased: &[bool], k: usize) -> Option<Survivors> {
     let (lost, there): (Vec<usize>, Vec<usize>) =
         (0..erased.len()).partition(|&device| erased[device]);
@@ -112,7 +113,7 @@ pub(crate) fn survivors(erased: &[bool], k: usize) -> Option<Survivors> {
     (sources.len() == k).then_some(Survivors { sources, lost })
 }
 
-/// Returns the rows of the generator (identity, then `coding`) of these devices.
+/// Returns the rows of `devices` in the generator matrix (identity, then `coding`).
 fn generator_rows(coding: &Matrix, k: usize, devices: &[usize]) -> Matrix {
     let identity = Matrix::identity(coding.field, k);
     let row = |&device: &usize| match device.checked_sub(k) {
@@ -122,7 +123,8 @@ fn generator_rows(coding: &Matrix, k: usize, devices: &[usize]) -> Matrix {
     Matrix { field: coding.field, rows: devices.iter().map(row).collect() }
 }
 
-/// Returns the matrix that computes `wanted` from `sources`, which are k devices.
+/// Returns the matrix that computes the devices `wanted` from the k devices `sources`. `None` if
+/// `sources` do not determine the data.
 pub(crate) fn recovery(
     coding: &Matrix,
     k: usize,
@@ -133,7 +135,7 @@ pub(crate) fn recovery(
     Some(generator_rows(coding, k, wanted).times(&inverse))
 }
 
-/// Returns the same for a bit matrix with w rows a device.
+/// As [`recovery`], for a bit matrix with w rows for each device.
 pub(crate) fn bit_recovery(
     coding: &BitMatrix,
     w: usize,

@@ -7,7 +7,7 @@ use paritas_dropins::{multiples, product};
 
 use crate::calls::{CallKind, fail, run, values, values_mut};
 
-/// Adds a region to another, also where they overlap.
+/// Adds (XORs) `source` to `target`. The regions may overlap.
 ///
 /// # Safety
 /// Both regions are valid for `bytes` bytes.
@@ -22,10 +22,11 @@ pub(crate) unsafe fn add(source: *const u8, target: *mut u8, bytes: usize) {
     target.iter_mut().zip(source).for_each(|(target, &source)| *target ^= source);
 }
 
-/// Multiplies a region of words by a constant: in place, or into `other`, or added to it.
+/// Multiplies a region of words by `factor`. The product replaces the region if `other` is null;
+/// else it replaces `other`, or is added to `other` if `adds`.
 ///
 /// # Safety
-/// `region` is valid for `nbytes` bytes; `other` is null, or valid for as many.
+/// `region` is valid for `nbytes` bytes; `other` is null, or valid for `nbytes` bytes, too.
 pub(crate) unsafe fn multiply_region(
     field: Field,
     region: *mut u8,

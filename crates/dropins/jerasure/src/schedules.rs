@@ -1,5 +1,6 @@
-//! Schedules: lists of operations, each five numbers in memory of its own: device and packet of the
-//! source, device and packet of the target, and 0 to copy or 1 to add. A list ends with -1.
+//! Schedules: lists of operations. Each operation is an array of five numbers: device and packet of
+//! the source, device and packet of the target, and 0 to copy or 1 to add. An operation that begins
+//! with -1 ends the list.
 
 use std::ffi::{c_char, c_int};
 use std::ptr::null_mut;
@@ -15,7 +16,7 @@ use crate::regions;
 
 type ScheduleEntry = [c_int; 5];
 
-/// Operations of a usual schedule, for which room is made at first.
+/// Number of operations that [`read`] reserves room for; most schedules have fewer.
 const USUAL: usize = 1024;
 
 static SCHEDULES: Programs<c_int, KnownSchedule> = Programs::new(0, |_| BYTES_A_BIT);
@@ -24,11 +25,11 @@ thread_local! {
     static RECENT: Recent<c_int, KnownSchedule> = const { Recent::new(Vec::new()) };
 }
 
-/// What is known about a schedule that has been run.
+/// A schedule that has been planned: the devices that it touches, and its program.
 #[derive(Debug)]
 struct KnownSchedule {
     touched: Touched,
-    /// The program that computes the same; `None` if nothing is written.
+    /// The program that computes the same as the schedule; `None` if the schedule writes nothing.
     program: Option<Prepared>,
 }
 
@@ -37,7 +38,7 @@ pub(crate) fn made() -> usize {
     SCHEDULES.made()
 }
 
-/// Returns operations as C keeps them; null without memory.
+/// Returns a schedule in C's form, in memory from `malloc`; null if there is no memory.
 fn given_schedule(ops: &[ScheduleEntry]) -> *mut *mut c_int {
     let end = [-1, 0, 0, 0, 0];
     let ops: Vec<*mut c_int> = ops.iter().chain([&end]).map(|op| given(op)).collect();
@@ -51,19 +52,20 @@ unsafe fn read(schedule: *const *mut c_int) -> Vec<ScheduleEntry> {
     for at in 0.. {
         // SAFETY: as the caller promises.
         let op = unsafe { *schedule.add(at) };
-        // SAFETY: as the caller promises; the last operation may have its first number alone.
+        // SAFETY: as the caller promises; the last operation may consist of its first number only.
         if unsafe { *op } < 0 {
             break;
         }
-        // SAFETY: as the caller promises, it is an operation: five numbers, aligned as one is.
+        // SAFETY: as the caller promises, it is an operation: five numbers with the alignment of
+        // `int`.
         all.push(unsafe { *op.cast::<ScheduleEntry>() });
     }
     all
 }
 
-/// Schedules a bit matrix with w rows a device: row r of it becomes packet r mod w of the device
-/// `targets[r / w]`; its columns are the packets of the devices `sources`. With `smart`, a row may
-/// start from a row that has been computed, if that takes fewer operations.
+/// Returns a schedule for a bit matrix with w rows for each target and w columns for each source.
+/// Row r computes packet r mod w of the device `targets[r / w]`. With `smart`, a row may start from
+/// a copy of a row that is already computed, if that takes fewer operations.
 fn schedule(
     matrix: &BitMatrix,
     w: usize,
@@ -76,7 +78,7 @@ fn schedule(
     let place = |devices: &[usize], at: usize| [devices[at / w] as c_int, (at % w) as c_int];
     let mut ops = Vec::new();
     let mut left: Vec<usize> = (0..ones.len()).collect();
-    // For each row, what it costs, and the row that it starts from.
+    // For each row: its number of operations, and the row that it starts from.
     let mut start: Vec<(usize, Option<usize>)> = ones.iter().map(|row| (row.len(), None)).collect();
     while !left.is_empty() {
         let cheapest = |&(_, row): &(usize, &usize)| if smart { start[*row].0 } else { 0 };
@@ -104,7 +106,7 @@ fn schedule(
     ops
 }
 
-/// Returns what is in one of two ascending lists alone.
+/// Returns the numbers that are in exactly one of two ascending lists.
 fn differences(a: &[usize], b: &[usize]) -> Vec<usize> {
     let only = |in_one: &[usize], other: &[usize]| -> Vec<usize> {
         in_one.iter().copied().filter(|one| other.binary_search(one).is_err()).collect()
@@ -129,7 +131,7 @@ unsafe fn of_bitmatrix(
     given_schedule(&schedule(&matrix, w, &data, &coding, smart))
 }
 
-/// Returns a schedule that computes every row from data alone; null for a null matrix.
+/// Returns a schedule that computes every row from data only; null for a null matrix.
 ///
 /// # Safety
 /// `bitmatrix` is null, or valid for `k · m · w · w` values.
@@ -183,7 +185,7 @@ pub unsafe extern "C" fn jerasure_free_schedule(schedule: *mut *mut c_int) {
     unsafe { libc::free(schedule.cast()) };
 }
 
-/// Runs a schedule over one strip: `ptrs` are the first packets of the devices.
+/// Runs a schedule over one strip: `ptrs` point to the first packet of each device.
 ///
 /// # Safety
 /// `operations` is a schedule, and the packets that it names are valid for `packetsize` bytes.
@@ -215,10 +217,10 @@ pub unsafe extern "C" fn jerasure_do_scheduled_operations(
 /// The devices that a schedule touches.
 #[derive(Debug)]
 struct Touched {
-    /// Devices of which a packet is read before it is written, or kept beside others that are
-    /// written.
+    /// Devices with a packet that is read before it is written, and devices of which only some
+    /// packets are written (the other packets must keep their content).
     sources: Vec<usize>,
-    /// Devices of which a packet is written.
+    /// Devices with a packet that is written.
     targets: Vec<usize>,
 }
 
@@ -226,12 +228,12 @@ struct Touched {
 #[derive(Clone, Copy)]
 struct Packet {
     device: usize,
-    /// The packet's number: each device has w packets, and those of device 0 come first.
+    /// Number of the packet among those of all devices: w times the device's number plus the
+    /// packet's number in the device.
     cell: usize,
 }
 
-/// Returns the packets that an operation reads and writes. `None` if there are no such devices or
-/// packets.
+/// Returns the packets that an operation reads and writes; `None` if one of them does not exist.
 fn packets_of(op: &ScheduleEntry, w: usize, devices: usize) -> Option<(Packet, Packet)> {
     let packet = |device: c_int, packet: c_int| {
         let (device, packet) = (usize::try_from(device).ok()?, usize::try_from(packet).ok()?);
@@ -257,7 +259,8 @@ fn touched(ops: &[ScheduleEntry], w: usize, devices: usize) -> Option<Touched> {
     Some(Touched { sources: (0..devices).filter(is_source).collect(), targets })
 }
 
-/// Returns the bit matrix that a schedule computes, by running it on symbols.
+/// Returns the bit matrix that a schedule computes. Runs the schedule on sets of source packets
+/// instead of bytes.
 fn matrix_of(
     ops: &[ScheduleEntry],
     w: usize,
@@ -296,7 +299,7 @@ fn known(ops: &[ScheduleEntry], w: usize, devices: usize, packet: usize) -> Opti
 /// Runs a schedule over whole devices.
 ///
 /// # Safety
-/// All devices that the schedule names are valid for the bytes of `lengths`.
+/// All devices that the schedule names are valid for `bytes` bytes.
 unsafe fn run_schedule(
     ops: &[ScheduleEntry],
     w: usize,
@@ -323,7 +326,7 @@ unsafe fn run_schedule(
     );
 }
 
-/// Ends the program, and says why a schedule has no program.
+/// Ends the process with a message that says why a schedule has no program.
 fn refuse(ops: &[ScheduleEntry], w: usize, devices: usize) -> ! {
     match touched(ops, w, devices) {
         Some(_) => fail("there is no program for this schedule"),
@@ -334,7 +337,7 @@ fn refuse(ops: &[ScheduleEntry], w: usize, devices: usize) -> ! {
     }
 }
 
-/// Computes coding devices by a schedule.
+/// Computes the coding devices with a schedule.
 ///
 /// # Safety
 /// `schedule` is a schedule, the lists are valid for `k` and `m` pointers, and all regions for
@@ -358,8 +361,8 @@ pub unsafe extern "C" fn jerasure_schedule_encode(
     }
 }
 
-/// Returns the schedules for all losses of one or two devices of a code with m = 2; null if it is
-/// another one, or a loss cannot be recovered.
+/// Returns the schedules for all losses of one or two devices of a code with m = 2. Null if m is
+/// not 2 or `bitmatrix` is null; a loss that cannot be recovered has a null entry.
 ///
 /// # Safety
 /// `bitmatrix` is valid for `k · m · w · w` values.
@@ -419,11 +422,12 @@ pub unsafe extern "C" fn jerasure_free_schedule_cache(
     unsafe { libc::free(cache.cast()) };
 }
 
-/// Computes one or two devices that are erased, by a cache of schedules. Returns -1 if more are.
+/// Recomputes one or two erased devices with a cache of schedules. Returns 0, or -1 if they cannot
+/// be recovered or more devices are erased.
 ///
 /// # Safety
-/// `scache` is a cache for `k` and `m`; else as `jerasure_schedule_encode`; `erasures` ends with
-/// -1.
+/// `scache` is a cache for `k` and `m`, and `erasures` ends with -1. The rest is as for
+/// `jerasure_schedule_encode`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn jerasure_schedule_decode_cache(
     k: c_int,

@@ -1,8 +1,8 @@
 //! BLAKE3, plain hashing only, from sections 2.1 to 2.6 of its paper (O'Connor, Aumasson, Neves and
 //! Wilcox-O'Hearn, "BLAKE3: one function, fast everywhere", 2020).
 //!
-//! The reference crate has no dependency, so that its digests are a second opinion too: the test
-//! that reads the vectors computes them with the `blake3` crate.
+//! It is written out here because the reference crate has no dependency. So the digests are a
+//! second opinion, too: the test that reads the vectors computes them with the `blake3` crate.
 
 const CHUNK: usize = 1024;
 const BLOCK: usize = 64;
@@ -26,8 +26,8 @@ pub fn digest(input: &[u8]) -> String {
     bytes.iter().flatten().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The chaining value of a subtree whose leftmost chunk has the given number: the left child takes
-/// the largest power of two of chunks that leaves something for the right one.
+/// The chaining value of a subtree that begins with chunk number `first_chunk`. The left child
+/// takes the largest power of two of chunks that leaves at least one byte for the right child.
 fn subtree(input: &[u8], first_chunk: usize, root: u32) -> [u32; 8] {
     if input.len() <= CHUNK {
         return chunk(input, first_chunk, root);

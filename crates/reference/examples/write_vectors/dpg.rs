@@ -10,7 +10,8 @@ use crate::{POLYNOMIALS, blake3, description_numbers, parity_json};
 /// A Cauchy matrix: points, row scalings, column scalings.
 type Matrix = (&'static [u64], &'static [u64], &'static [u64]);
 
-/// Over Cauchy matrices, C and where it is another C̄: k, m, m2, w, packet, groups.
+/// Over Cauchy matrices: k, m, m2, w, packet, groups; the placement; the matrix C; and C̄ if it
+/// differs from C.
 const CAUCHY: [([usize; 6], &str, Matrix, Option<Matrix>); 6] = [
     ([3, 2, 3, 3, 8, 2], "none", THREE, None),
     ([3, 2, 3, 3, 8, 2], "none", THREE, Some(THREE_BAR)),
@@ -115,14 +116,15 @@ fn over_arrays(bar: &str, [k, m, p, packet, groups]: [usize; 5], placed: &str) -
 }
 
 impl Case {
-    /// What nodes store of the given data symbols, with packets of the given size.
+    /// Returns what the nodes store for the data symbols `data`, in packets of `packet` bytes.
     fn encode(&self, data: &[Vec<u8>], packet: usize) -> Vec<Vec<Stored>> {
         let stripes: Vec<Vec<Vec<u8>>> = data.chunks(self.shape.k).map(<[_]>::to_vec).collect();
         let first = |data: &[Vec<u8>]| (self.first)(data, packet);
         nodes(self.shape, &first, &|data| (self.last)(data, packet), &stripes)
     }
 
-    /// Byte i of data symbol j, as of data shards in `vectors/words.json`.
+    /// Returns the data symbols. Byte i of symbol j equals byte i of data shard j in
+    /// `vectors/words.json`.
     fn data(&self) -> Vec<Vec<u8>> {
         const C: u64 = 0x9E37_79B9_7F4A_7C15;
         let byte = |i: usize, j: usize| {
@@ -134,8 +136,8 @@ impl Case {
         (0..symbols).map(|j| (0..length).map(|i| byte(i, j)).collect()).collect()
     }
 
-    /// For each node the data cells that each of its packets is the sum of. Bit c of data cell c is
-    /// one and no other.
+    /// For each node, the data cells that each of its packets is the sum of. In data cell c only
+    /// bit c is set.
     fn generator(&self) -> Vec<Vec<Vec<usize>>> {
         let cells = self.shape.k * self.shape.m2 * self.rows;
         let packet = cells.div_ceil(8);

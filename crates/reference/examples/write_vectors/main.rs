@@ -7,10 +7,10 @@
 //! cargo run --release -p paritas-reference --example write_vectors dpg > vectors/dpg.json
 //! ```
 //!
-//! Nothing here comes from the crate that the vectors test. Polynomials, points and primes stand
-//! in the tables below; scalings are worked out from the written rule; generators are found by
-//! encoding cells of a single one. A case, once released, is not changed: stored shards are read
-//! by the same numbers.
+//! Nothing here comes from the crate that the vectors test. The tables below list polynomials,
+//! points and primes. Scalings are computed from the documented rule. Generators are found by
+//! encoding data cells that have a single bit set. A released case never changes, because stored
+//! shards are read with the same numbers.
 
 mod blake3;
 mod dpg;
@@ -55,8 +55,8 @@ const POLYNOMIALS: [u64; 32] = [
     0x100400007,
 ];
 
-/// `cauchy` with the points 0, 1, 2, …, which are the default where no matrix was searched: k, m,
-/// w, packet, stripes.
+/// `cauchy` with the points 0, 1, 2, …, which are the default for sizes without a searched matrix:
+/// k, m, w, packet, stripes.
 const NATURAL_POINTS: [[usize; 5]; 22] = [
     [1, 1, 1, 1, 3],
     [1, 3, 2, 8, 2],
@@ -82,7 +82,8 @@ const NATURAL_POINTS: [[usize; 5]; 22] = [
     [12, 3, 16, 64, 2],
 ];
 
-/// `cauchy` with the points and row scalings that a search found, the default there.
+/// `cauchy` with the points and row scalings that a search found. They are the default for these k,
+/// m and w.
 const SEARCHED: [([usize; 5], &[u64], &[u64]); 4] = [
     ([4, 2, 3, 32, 2], &[7, 1, 5, 3, 0, 6], &[1, 6]),
     ([10, 4, 4, 64, 1], &[6, 12, 11, 9, 10, 7, 1, 3, 2, 13, 0, 14, 15, 5], &[1, 14, 13, 11]),
@@ -101,7 +102,7 @@ const SEARCHED: [([usize; 5], &[u64], &[u64]); 4] = [
     ),
 ];
 
-/// `cauchy` with points in the spec: the same numbers and the points.
+/// `cauchy` with the points in the spec: k, m, w, packet, stripes; and the points.
 const GIVEN_POINTS: [([usize; 5], &[u64]); 4] = [
     ([2, 2, 3, 8, 4], &[7, 1, 0, 4]),
     ([4, 3, 4, 64, 1], &[9, 15, 2, 6, 11, 0, 4]),
@@ -109,7 +110,7 @@ const GIVEN_POINTS: [([usize; 5], &[u64]); 4] = [
     ([3, 2, 16, 1, 19], &[65535, 1, 40000, 2, 32768]),
 ];
 
-/// `cauchy` whose points and scalings no default gives; stored data may have any that are legal.
+/// `cauchy` with points and scalings that are not a default. Stored data may have any legal ones.
 const PINNED: [Pinned; 3] = [
     // Without normalisation.
     Pinned {
@@ -127,7 +128,7 @@ const PINNED: [Pinned; 3] = [
         row_scale: &[1, 99, 3],
         column_scale: &[200, 2, 77],
     },
-    // The default points in another order, with a field of another polynomial.
+    // The points 7 to 0, in descending order, with another polynomial than the default.
     Pinned {
         shape: [6, 2, 5, 100, 1],
         polynomial: 0x29,
@@ -169,7 +170,7 @@ const EVENODD: [[usize; 4]; 9] = [
     [17, 17, 64, 2],
 ];
 
-/// The same of `star`, and of `liberation` and `blaum-roth` with w for p.
+/// `star`: k, p, packet, stripes. `liberation` and `blaum-roth`: k, w, packet, stripes.
 const STAR: [[usize; 4]; 6] =
     [[1, 3, 1, 5], [3, 3, 8, 4], [5, 5, 32, 2], [4, 7, 100, 2], [11, 11, 32, 1], [4, 13, 1, 40]];
 const LIBERATION: [[usize; 4]; 6] =
@@ -191,7 +192,8 @@ const CAUCHY_ORIG: [[usize; 5]; 8] = [
     [3, 3, 24, 8, 5],
     [4, 2, 32, 16, 3],
 ];
-/// `cauchy-good`: as above. With m = 2 up to w = 11 the matrix is of another kind than otherwise.
+/// `cauchy-good`: k, m, w, packet, stripes. For m = 2 and w from 2 to 11 the matrix is made in
+/// another way.
 const CAUCHY_GOOD: [[usize; 5]; 11] = [
     [1, 1, 1, 1, 3],
     [3, 2, 2, 8, 2],
@@ -211,14 +213,15 @@ const QFS: [[usize; 4]; 5] =
 const RAID6: [[usize; 4]; 5] =
     [[1, 2, 1, 4], [3, 2, 8, 2], [6, 8, 32, 1], [10, 5, 64, 1], [4, 31, 8, 5]];
 
-/// Shards that end with a strip of shorter packets: a shape as above, and the bytes of a shorter
-/// packet.
+/// Shards that end with a strip of shorter packets: a shape as above, and the size of the shorter
+/// packets in bytes.
 const CAUCHY_TAILS: [([usize; 5], usize); 3] =
     [([10, 4, 4, 64, 1], 33), ([10, 4, 4, 64, 0], 63), ([10, 4, 8, 32, 2], 7)];
 const RDP_TAILS: [([usize; 4], usize); 2] = [([4, 5, 64, 3], 1), ([10, 11, 32, 1], 31)];
 const EVENODD_TAILS: [([usize; 4], usize); 2] = [([5, 5, 64, 1], 17), ([3, 7, 8, 0], 5)];
 
-/// Parity of at most this many bytes in all is written out; of more, digests.
+/// Largest parity that is written out, in bytes of all shards together. Larger parity is written as
+/// digests.
 const WRITTEN_OUT: usize = 1024;
 
 fn main() {
@@ -230,7 +233,7 @@ fn main() {
     println!("{{\n  \"version\": 1,\n  \"cases\": [\n{}\n  ]\n}}", cases.join(",\n"));
 }
 
-/// The codes whose matrices the cases of `matrix` have.
+/// The codes whose bit matrices are the cases of `matrix`.
 fn known_matrices() -> [Case; 4] {
     [
         prime("rdp", [4, 5, 8, 3], array::rdp),
@@ -278,11 +281,12 @@ fn packet_cases() -> Vec<String> {
     cases.iter().map(Case::json).collect()
 }
 
-/// From data shards and the size of a packet, the parity shards; or the parity rows of every node,
-/// where nodes hold both.
+/// Computes the parity shards from the data shards and the packet size. If nodes hold data and
+/// parity, computes the parity rows of every node.
 type Encode = Box<dyn Fn(&[Vec<u8>], usize) -> Vec<Vec<u8>>>;
 
-/// The parities of a code over a prime, from the prime, data shards and the size of a packet.
+/// Computes the parities of a code over a prime, from the prime, the data shards and the packet
+/// size.
 type ByPrime<const M: usize> = fn(usize, &[Vec<u8>], usize) -> [Vec<u8>; M];
 
 /// One code with one packet size and one number of stripes.
@@ -290,7 +294,7 @@ struct Case {
     spec: String,
     pin: Vec<(&'static str, Vec<u64>)>,
     default_pin: bool,
-    /// Nodes with data, and other nodes.
+    /// Number of nodes with data (`k`) and without (`m`).
     k: usize,
     m: usize,
     /// Packets of data and of parity in the strip of a node with data.
@@ -299,7 +303,7 @@ struct Case {
     tolerance: usize,
     packet: usize,
     stripes: usize,
-    /// The bytes of a packet of the last, shorter strip; 0 where there is none.
+    /// Packet size of the last, shorter strip, in bytes; 0 if there is none.
     tail: usize,
     encode: Encode,
 }
@@ -311,14 +315,14 @@ fn normalised(shape: [usize; 5], points: &[u64], spec_end: &str) -> Case {
     cauchy(shape, field, points, scales, spec_end)
 }
 
-/// Whether the default matrix is one that was searched: with the smallest w that fits for k up to
-/// 32 and m up to 8, with w = 8 for k up to 16 and m up to 6, and 6 + 2 with w = 4.
+/// Whether the default matrix was found by a search: for the smallest w with 2^w >= k + m if k <=
+/// 32 and m <= 8, for w = 8 if k <= 16 and m <= 6, and for k = 6, m = 2, w = 4.
 fn is_searched([k, m, w, ..]: [usize; 5]) -> bool {
     let smallest = (k + m).next_power_of_two().trailing_zeros() as usize;
     w == smallest && k <= 32 && m <= 8 || w == 8 && k <= 16 && m <= 6 || [k, m, w] == [6, 2, 4]
 }
 
-/// `cauchy` as a new code has it: with what a search found, or else with natural points.
+/// `cauchy` with the default matrix of a new code: the searched one, or else the points 0, 1, 2, ….
 fn default_cauchy(shape: [usize; 5]) -> Case {
     match SEARCHED.into_iter().find(|(searched, ..)| searched[..3] == shape[..3]) {
         Some((_, points, rows)) => searched((shape, points, rows)),
@@ -329,7 +333,8 @@ fn default_cauchy(shape: [usize; 5]) -> Case {
     }
 }
 
-/// The columns are scaled so that the first row is all ones.
+/// `cauchy` with searched points and row scalings. The columns are scaled so that the first row is
+/// all ones.
 fn searched((shape, points, rows): ([usize; 5], &[u64], &[u64])) -> Case {
     let [k, _, w, ..] = shape;
     let field = Field::new(w as u32, POLYNOMIALS[w - 1]);
@@ -337,8 +342,9 @@ fn searched((shape, points, rows): ([usize; 5], &[u64], &[u64])) -> Case {
     cauchy(shape, field, points, (rows.to_vec(), columns), "")
 }
 
-/// Row and column scalings: each column is divided by its entry of the first row, then each row
-/// by the one of its entries that leaves fewest ones in its bit matrices, the smallest of several.
+/// Returns the row and column scalings. Each column is divided by its entry in the first row. Then
+/// each row is divided by its entry that leaves the fewest ones in the row's bit matrices; among
+/// equals, by the smallest.
 fn normalise(field: &Field, plain: Vec<Vec<u64>>) -> (Vec<u64>, Vec<u64>) {
     let columns: Vec<u64> = plain[0].iter().map(|&entry| field.inverse(entry)).collect();
     let row_scale = |row: &Vec<u64>| {
@@ -495,8 +501,8 @@ fn xcode([n, packet, stripes]: [usize; 3]) -> Case {
     }
 }
 
-/// `matrix`: a code whose name holds the bit matrix of another, row by row, four columns to a
-/// hexadecimal digit.
+/// `matrix`: a code whose spec contains the bit matrix of `known`, row by row, with four columns in
+/// each hexadecimal digit.
 fn own(known: Case) -> Case {
     let columns = known.k * known.data_rows;
     let digits = |row: &Vec<usize>| -> String {
@@ -518,15 +524,15 @@ fn own(known: Case) -> Case {
 }
 
 impl Case {
-    /// Byte i of data shard j is 73·(i + 1)·(j + 1) mod 251. Tests check that data cells so filled
-    /// are linearly independent: no other generator gives the same parity.
+    /// Byte i of data shard j is 73·(i + 1)·(j + 1) mod 251. Tests check that these data cells are
+    /// linearly independent, so that no other generator gives the same parity.
     fn data(&self) -> Vec<Vec<u8>> {
         let length = self.data_rows * (self.stripes * self.packet + self.tail);
         let byte = |i, j| (73 * (i + 1) * (j + 1) % 251) as u8;
         (0..self.k).map(|j| (0..length).map(|i| byte(i, j)).collect()).collect()
     }
 
-    /// The parity of the data: that of whole strips, and behind it that of the shorter one.
+    /// The parity of the data: first that of the whole strips, then that of the shorter one.
     fn parity(&self) -> Vec<Vec<u8>> {
         let whole = self.stripes * self.data_rows * self.packet;
         let (head, end): (Vec<_>, Vec<_>) = self
@@ -542,8 +548,8 @@ impl Case {
         head.into_iter().zip(end).map(|(head, end)| [head, end].concat()).collect()
     }
 
-    /// The data cells that each parity cell is the sum of, by parity shard. Bit c of the packet of
-    /// data cell c is one and no other, so that a packet of parity spells its sum.
+    /// For each parity shard, the data cells that each of its cells is the sum of. In the packet of
+    /// data cell c only bit c is set, so the set bits of a parity packet number its data cells.
     fn generator(&self) -> Vec<Vec<Vec<usize>>> {
         let cells = self.k * self.data_rows;
         let packet = cells.div_ceil(8);
@@ -557,7 +563,7 @@ impl Case {
         parity.iter().map(|shard| shard.chunks(packet).map(sum).collect()).collect()
     }
 
-    /// The bytes that `Code::describe` documents, of this generator.
+    /// The bytes that `Code::describe` documents, for this generator.
     fn description(&self, generator: &[Vec<Vec<usize>>]) -> Vec<u8> {
         let cells = self.k * self.data_rows;
         let of_node = |node: usize| node * self.data_rows..(node + 1) * self.data_rows;
@@ -571,7 +577,8 @@ impl Case {
         description(cells, &nodes)
     }
 
-    /// The packets of a strip; and what only codes with data and parity on one node need said.
+    /// The JSON fields with the packets of a strip. Codes with data and parity on one node have two
+    /// more fields.
     fn rows(&self) -> String {
         let Case { data_rows, parity_rows, tolerance, .. } = self;
         if *parity_rows == 0 {
@@ -618,8 +625,9 @@ fn description(cells: usize, nodes: &[Vec<Vec<usize>>]) -> Vec<u8> {
     numbers.iter().flat_map(|&number| (number as u32).to_le_bytes()).collect()
 }
 
-/// Returns the description's numbers: the count of data cells, and for each cell of each node the
-/// data cells that it is the sum of.
+/// Returns the description's numbers: the count of data cells and the count of nodes; for each node
+/// the count of its cells; and for each cell the count and the numbers of the data cells that it is
+/// the sum of.
 fn description_numbers(cells: usize, nodes: &[Vec<Vec<usize>>]) -> Vec<usize> {
     let mut numbers = vec![cells, nodes.len()];
     for node in nodes {
@@ -632,7 +640,8 @@ fn description_numbers(cells: usize, nodes: &[Vec<Vec<usize>>]) -> Vec<usize> {
     numbers
 }
 
-/// Losses that are tolerable: single nodes, the first and last, and some far apart.
+/// Returns tolerable losses: the first node, the last node, the first `most` nodes, the last `most`
+/// nodes, and `most` nodes far apart.
 fn losses(n: usize, most: usize) -> Vec<Vec<usize>> {
     let mut losses = vec![
         vec![0],
@@ -646,7 +655,7 @@ fn losses(n: usize, most: usize) -> Vec<Vec<usize>> {
     losses
 }
 
-/// Losses of a node more.
+/// Returns losses of `most` + 1 nodes, which is one too many.
 fn fatal_losses(n: usize, most: usize) -> Vec<Vec<usize>> {
     let last = n - most..n;
     let mut losses = vec![(0..=most).collect::<Vec<_>>(), [0].into_iter().chain(last).collect()];
@@ -654,7 +663,7 @@ fn fatal_losses(n: usize, most: usize) -> Vec<Vec<usize>> {
     losses
 }
 
-/// The field with the parity or its digests.
+/// Returns the JSON field with the parity or its digests.
 fn parity_json(parity: &[Vec<u8>]) -> String {
     let bytes: usize = parity.iter().map(Vec::len).sum();
     let (name, texts): (_, Vec<String>) = if bytes <= WRITTEN_OUT {

@@ -5,7 +5,7 @@ use paritas_reference::{families, words};
 
 use crate::{blake3, description, fatal_losses, losses, parity_json};
 
-/// Makes the rows of coefficients of w, k and m.
+/// Returns the rows of coefficients for w, k and m.
 type Rows = fn(u32, usize, usize) -> Vec<Vec<u64>>;
 
 /// A family: its name, how its specs name a shape, and its matrix.
@@ -36,8 +36,8 @@ const FAMILIES: [Family; 6] = [
     },
 ];
 
-/// k, m, w and the words of a shard, for the families over bytes, `raid6` (where m is 2) and
-/// `reed-solomon`.
+/// Shapes: k, m, w, and the number of words in a shard. `BYTES` is for the families over bytes,
+/// `PQ` for `raid6` (where m is 2), and `WIDE` for `reed-solomon`.
 const BYTES: [[usize; 4]; 7] = [
     [1, 1, 8, 17],
     [1, 3, 8, 40],
@@ -95,8 +95,8 @@ impl Case {
         Self { k, m, w, words, field: families::field(w as u32), rows }
     }
 
-    /// Byte i of data shard j is the top byte of z·C, with C the odd number below, all numbers of
-    /// 64 bits, and z the number (256·i + j + 1)·C with its upper half added to its lower by XOR.
+    /// With 64-bit numbers, the constant C below and z = (256·i + j + 1)·C, byte i of data shard j
+    /// is the top byte of (z xor (z >> 32))·C.
     fn data(&self) -> Vec<Vec<u8>> {
         const C: u64 = 0x9E37_79B9_7F4A_7C15;
         let byte = |i: usize, j: usize| {

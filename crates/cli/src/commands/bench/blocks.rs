@@ -1,5 +1,5 @@
-//! LT codes: computing all blocks from the data, and the data from blocks received in random order,
-//! as for files.
+//! Measures LT codes: computing all blocks from the data, and the data from blocks received in
+//! random order, as for files.
 //!
 //! Blocks are buffers of their own, apart from the data. The graph is solved once, in the first
 //! run. The measured runs execute the schedule on the blocks. Files are decoded in the same way,
@@ -72,7 +72,7 @@ pub(super) fn run(code: Code, args: &Bench, output: &Output) -> Outcome {
     Ok(Exit::Done)
 }
 
-/// Refuses operations that an LT code does not have, and flags that make no difference to it.
+/// Refuses operations that an LT code lacks, and flags that have no effect on it.
 fn expect_suitable(code: &Code, args: &Bench) -> Result<(), Failure> {
     let spec = code.spec();
     stage(code, args)?;
@@ -102,7 +102,8 @@ fn expect_suitable(code: &Code, args: &Bench) -> Result<(), Failure> {
 }
 
 /// Returns the blocks that arrive, in their order. Their number is the requested multiple of k. By
-/// default it is as many as decoding takes, but at least 1.05 k, if the code has as many.
+/// default it is the number that decoding takes, but at least 1.05 k, or all blocks if these are
+/// fewer.
 fn received(graph: &Graph, args: &Bench) -> Result<Vec<usize>, Failure> {
     let (data, all) = (graph.data(), graph.blocks());
     let seed = args.seed.unwrap_or(SEED);
@@ -181,8 +182,8 @@ fn checked(
     }
 }
 
-/// Creates the roofline: it writes as many blocks as the operation, and reads each of k blocks
-/// once.
+/// Creates the roofline: it writes the same number of blocks as the operation, and reads each of k
+/// blocks once.
 fn roofline(
     code: &Code,
     graph: &Graph,

@@ -45,7 +45,7 @@ pub fn report(
     Ok(())
 }
 
-/// Returns a line with what a plan would read and write.
+/// Adds to a line what a plan would read and write.
 pub fn foretold(line: ProtectLine, plan: &ProtectPlan, cost: &ParityCost) -> ProtectLine {
     ProtectLine {
         files: plan.files,

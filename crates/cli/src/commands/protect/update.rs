@@ -77,8 +77,8 @@ fn one(protection: &Protection, args: &Protect, output: &Output) -> Outcome {
     expect_all_protected(&report.skipped)
 }
 
-/// Reports an update that is not carried out, because nobody asked for it yet, or because too much
-/// has changed.
+/// Reports an update that is not carried out, because of `--dry-run` or because too much has
+/// changed.
 fn foretell(
     protection: &Protection,
     plan: UpdatePlan<'_>,
@@ -114,7 +114,8 @@ fn foretell(
     }
 }
 
-/// Says what an update would do. `cost` is what the parity that it would write takes.
+/// Describes what an update would do. `cost` is the plan of the parity that it would write, and
+/// what that takes.
 fn foretold_text(
     protection: &Protection,
     plan: &UpdatePlan<'_>,
@@ -170,7 +171,8 @@ fn text(protection: &Protection, report: &UpdateReport, verbose: bool) -> String
     text
 }
 
-/// Adds the counts of what has changed, and lines for the files, those that are lost first.
+/// Adds the counts of kept, new, changed and gone files, and lines for the files: gone ones first,
+/// then changed and new ones.
 fn add_changes(text: &mut String, root: &Path, kept: u64, files: &ChangedFiles, verbose: bool) {
     let ChangedFiles { added, changed, gone, .. } = files;
     let (new, other, lost) = (added.len(), changed.len(), gone.len());

@@ -1,4 +1,4 @@
-//! Describing a protection without reading what it protects.
+//! Describing a protection without reading the protected files.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use crate::output::{self, Output, counted, shown, time_entry, time_text};
 
 /// Reports one protection.
 pub fn run(protection: &Protection, output: &Output) {
-    // What cannot be looked through has no copies that could be listed.
+    // If the tree cannot be searched, no copies are listed.
     let replaced = protection.replaced().unwrap_or_default();
     output.result(line(protection, &replaced), || text(protection, &replaced));
 }

@@ -1,4 +1,4 @@
-//! The kinds of what verification finds: their words, their order, and what to do about each.
+//! The kinds of findings of a verification: their words, their order, and what to do about each.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -70,7 +70,7 @@ impl Kind {
         }
     }
 
-    /// Whether only a verbose report has a line for each finding.
+    /// Whether only a verbose report has a line for each finding of this kind.
     pub fn is_minor(self) -> bool {
         self == Self::Touched
     }
@@ -107,17 +107,17 @@ impl Next {
     }
 }
 
-/// Returns what can be done about files that someone has changed. What was protected of them can be
-/// restored only where the parity stands for all that is lost.
+/// Returns what can be done about files that someone has changed: protect them as they are, or
+/// restore their protected content, if there is enough parity for all lost blocks.
 pub fn for_changed(protection: &Protection, layers: &[LayerReport]) -> [String; 2] {
     let short = layers.iter().find(|layer| layer.lost > layer.at_hand);
     let restore = match short {
         None => format!(
-            "{} restores what was protected instead",
+            "{} restores their protected content instead",
             command("repair --restore-changed", protection)
         ),
         Some(layer) => format!(
-            "what was protected instead is beyond repair, with {} lost and {} at hand",
+            "their protected content is beyond repair, with {} lost and {} at hand",
             counted(layer.lost, "block"),
             counted(layer.at_hand, "parity block")
         ),
@@ -126,7 +126,7 @@ pub fn for_changed(protection: &Protection, layers: &[LayerReport]) -> [String; 
     [format!("{update} protects changed files as they are"), restore]
 }
 
-/// Whether files were changed, and all else is as it was, so that nothing needs repair.
+/// Whether files were changed and nothing else is wrong, so that nothing needs repair.
 pub fn is_changed_alone(report: &VerifyReport) -> bool {
     let mut kinds = report.findings.iter().map(|finding| Kind::of(&finding.state));
     let is_harmless = |kind| matches!(kind, Kind::Changed | Kind::Touched);
@@ -135,7 +135,7 @@ pub fn is_changed_alone(report: &VerifyReport) -> bool {
         && report.parity.is_empty()
 }
 
-/// Returns what removes the copies of what repairs have replaced.
+/// Returns the step that removes the copies of what repairs have replaced.
 pub fn for_copies(protection: &Protection) -> String {
     format!("{} removes the copies of what was replaced", command("repair --clean", protection))
 }
@@ -161,8 +161,8 @@ pub fn counts(report: &VerifyReport) -> Option<String> {
     (!all.is_empty()).then(|| all.join(", "))
 }
 
-/// Returns what to do next, in the order in which it is safe: what cannot be read comes first, and
-/// new parity is made last. A quick verification does not know how much of a changed file is lost.
+/// Returns what to do next, in a safe order: unreadable files come first, and new parity is made
+/// last. A quick verification does not know how much of a changed file is lost.
 pub fn next_steps(
     protection: &Protection,
     report: &VerifyReport,
@@ -192,7 +192,7 @@ pub fn next_steps(
     steps
 }
 
-/// Returns what can bring back what the parity does not repair.
+/// Returns the step that can bring back what the parity cannot repair.
 pub fn beyond_repair(protection: &Protection) -> String {
     format!(
         "put copies of the lost files, whole or in part, anywhere into {}, or find more parity \

@@ -26,7 +26,7 @@ pub fn run(protection: &Protection, args: &Repair, output: &Output) -> Result<En
         .memory(args.memory.bytes())
         .threads(args.work.threads.most())
         .sync(args.work.is_synced());
-    // Every byte is verified, and read again to compute what is lost.
+    // Every byte counts twice: it is verified, and read again to compute what is lost.
     let progress = output.progress(Some(2 * protection.bytes_to_verify()));
     let report = repair(protection, &job, &|bytes| progress.advance(bytes))?;
     let seconds = progress.finish();
@@ -69,7 +69,7 @@ fn state(report: &RepairReport, args: &Repair) -> EndState {
     }
 }
 
-/// Whether damaged parity stays as it is, because all that is written goes elsewhere.
+/// Whether damaged parity stays as it is, because everything is written to the folder of `--to`.
 fn is_parity_left(report: &RepairReport, args: &Repair) -> bool {
     args.to.is_some() && !report.found.parity.is_empty()
 }
@@ -156,8 +156,8 @@ fn headline(
     }
 }
 
-/// Returns a line for each thing that was written, moved, kept or removed, or would be, and for
-/// each that is lost or has failed.
+/// Returns a line for each file that was (or would be) written, moved, kept or removed, and for
+/// each that is lost or failed.
 fn lines(protection: &Protection, report: &RepairReport, args: &Repair) -> Vec<String> {
     let root = args.to.as_deref().unwrap_or(protection.root());
     let [restored, moved, written] = match args.dry_run {
@@ -173,7 +173,7 @@ fn lines(protection: &Protection, report: &RepairReport, args: &Repair) -> Vec<S
             .map(|(from, to)| format!("{moved} {} back to {}", below(root, from), below(root, to))),
     );
     lines.extend(report.kept.iter().map(|(from, to)| {
-        format!("kept     what {} was, as {}", below(root, from), below(root, to))
+        format!("kept     the old {} as {}", below(root, from), below(root, to))
     }));
     lines.extend(report.cleaned.iter().map(|path| format!("removed  {}", below(root, path))));
     let parity = report.parity.iter().map(|path| below(root, path));
@@ -203,7 +203,7 @@ fn steps(
     steps
 }
 
-/// Counts what was done, or would be: files, folders and links, and parity files.
+/// Counts what was done or would be done: files, folders and links, and parity files.
 fn done(report: &RepairReport, args: &Repair) -> String {
     let would = if args.dry_run { " would be" } else { "" };
     let parity = counted(report.parity.len(), "parity file");

@@ -19,7 +19,7 @@ use crate::commands::shards::file_entries;
 use crate::exit::Failure;
 use crate::output::{self, Output, counted, shown};
 
-/// Number of byte ranges of a file that a line has.
+/// Largest number of byte ranges of a file that a line shows.
 const RANGES: usize = 4;
 
 /// Verifies one protection, and reports.
@@ -124,12 +124,12 @@ fn text(protection: &Protection, report: &VerifyReport, state: EndState, args: &
     text
 }
 
-/// Says what can be repaired.
+/// Describes what can be repaired.
 pub fn verdict(report: &VerifyReport, state: EndState) -> String {
     let layers = counted(report.unreadable_layers, "catalogue");
     match state {
         EndState::Unknown => "; some of it cannot be read now".to_owned(),
-        // This is a part, of which only the files were read.
+        // Only a part was asked for, so only its files were read, not the parity.
         _ if report.layers.is_empty() => "; nothing else was read".to_owned(),
         EndState::Lost if report.unreadable_layers > 0 => {
             format!(" — beyond repair: {layers} cannot be read")
@@ -139,9 +139,9 @@ pub fn verdict(report: &VerifyReport, state: EndState) -> String {
     }
 }
 
-/// Says how many blocks are lost beyond repair, and how many more are needed.
+/// Describes how many blocks are lost beyond repair, and how many more are needed.
 fn shortage(report: &VerifyReport) -> String {
-    // Parity of other layers is of no use to these.
+    // The parity of a layer cannot repair other layers.
     let of_lost = |of: fn(&LayerReport) -> u64| -> u64 {
         report.layers.iter().filter(|layer| layer.needed > 0).map(of).sum()
     };
@@ -156,7 +156,7 @@ fn shortage(report: &VerifyReport) -> String {
     )
 }
 
-/// Says how many blocks are lost that can be computed, and how many more may be.
+/// Describes how many lost blocks can be computed, and how many more may be lost.
 fn losses(report: &VerifyReport, state: EndState) -> String {
     let sum = |of: fn(&LayerReport) -> u64| report.layers.iter().map(of).sum::<u64>();
     let lost = sum(|layer| layer.lost);
@@ -164,7 +164,7 @@ fn losses(report: &VerifyReport, state: EndState) -> String {
     let lost_blocks = counted(lost, "block");
     match state {
         _ if lost == 0 => format!("; {room}"),
-        // Only files that were changed or removed before an update have lost any.
+        // Only files that were changed or removed before an update have lost blocks.
         EndState::Intact => format!("; {lost_blocks} of old versions use up parity; {room}"),
         _ if is_changed_alone(report) => {
             format!("; {lost_blocks} of changed files use up parity; {room}")
@@ -173,8 +173,8 @@ fn losses(report: &VerifyReport, state: EndState) -> String {
     }
 }
 
-/// Says how much more may be lost, wherever it is. Each layer has parity of its own, so this is
-/// what the layer with the least parity stands.
+/// Describes how much more may be lost, wherever it is. Each layer has its own parity, so the layer
+/// with the least parity left decides.
 fn room(report: &VerifyReport, blocks: u64) -> String {
     let coded = report.layers.iter().filter(|layer| layer.geometry.data > 0);
     let left = coded.clone().map(|layer| layer.left).min().unwrap_or(0);
@@ -204,9 +204,9 @@ fn layer_lines(report: &VerifyReport) -> impl Iterator<Item = String> + '_ {
     })
 }
 
-/// Returns a line for each file that is not as it was, worst first, and for each parity file. If
-/// the report is verbose, also for files of which only times or modes differ, for new ones, and for
-/// layers.
+/// Returns a line for each file that is not as it was, worst first, for each parity file with a
+/// finding, and for each skipped path. A verbose report also has lines for touched, new and
+/// replaced files, and for layers.
 fn lines(protection: &Protection, report: &VerifyReport, verbose: bool) -> Vec<String> {
     let root = protection.root();
     let findings = report.findings.iter().map(|finding| (Kind::of(&finding.state), finding));

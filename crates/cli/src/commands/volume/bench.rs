@@ -1,5 +1,5 @@
-//! `paritas volume bench`: how fast objects are stored and read, beside what the nodes do by
-//! themselves with plain files.
+//! `paritas volume bench`: how fast objects are stored and read, compared with plain files on the
+//! same nodes.
 
 use std::io::{self, Read, Write};
 use std::ops::Range;
@@ -20,14 +20,14 @@ use crate::output::{self, Output};
 /// Bytes of the ranges that are read.
 const RANGE: u64 = 4096;
 
-/// What one round took: seconds of the volume, and of plain files.
+/// Seconds that one round took: with the volume, and with plain files.
 #[derive(Clone, Copy)]
 struct Pair {
     own: f64,
     plain: f64,
 }
 
-/// Returns the name of what is measured, in texts.
+/// Returns the name of an operation in texts.
 fn name(op: Op) -> &'static str {
     match op {
         Op::Put => "put",
@@ -37,13 +37,13 @@ fn name(op: Op) -> &'static str {
     }
 }
 
-/// Measures a volume, and removes what that stored.
+/// Measures a volume, and removes the objects that were stored for it.
 pub async fn run(args: &Bench, output: &Output) -> Outcome {
     let volume = super::open(&args.volume)?;
     let (names, pattern) = (names(args.objects.unwrap_or(1))?, Pattern::random()?);
     let subject = VolumeSubject { volume: &volume, names, pattern, args };
     let measured = subject.measure().await;
-    // What a failure leaves is removed as far as nodes answer.
+    // After a failure, too, objects are removed as far as nodes answer.
     let removed = subject.remove().await;
     let pairs = measured?;
     removed?;
@@ -57,7 +57,7 @@ pub async fn run(args: &Bench, output: &Output) -> Outcome {
     Ok(Exit::Done)
 }
 
-/// Returns names that nobody else has.
+/// Returns names that no other object has.
 fn names(count: usize) -> Result<Vec<ObjectName>, Failure> {
     let folder = format!("paritas-bench/{}", paritas_shards::ObjectId::random()?);
     let name = |number| Ok(ObjectName::new(format!("{folder}/{number}"))?);
@@ -113,7 +113,7 @@ impl VolumeSubject<'_> {
             let promoted = pair(is_first, self.promote(name), write).await;
             more.delete().await?;
             pairs.push((Op::Promote, promoted?));
-            // What was added must not change what is read.
+            // The added parity must not change the bytes that are read.
             self.get().await?;
         }
         Ok(())
@@ -128,8 +128,8 @@ impl VolumeSubject<'_> {
         self.args.size <= INLINE_BYTES as u64
     }
 
-    /// Returns the number of plain files that take the place of an object: one for each shard of
-    /// the first stage, or for each copy of the manifest.
+    /// Returns the number of plain files that stand for an object: one for each shard of the first
+    /// stage, or for each copy of the manifest.
     fn count(&self) -> usize {
         match self.is_inline() {
             true => self.volume.tolerance() + 1,
@@ -137,7 +137,7 @@ impl VolumeSubject<'_> {
         }
     }
 
-    /// Returns the number of files that have as many bytes as the object.
+    /// Returns the number of plain files that together hold as many bytes as the object.
     fn needed(&self) -> usize {
         match self.is_inline() {
             true => 1,
@@ -149,20 +149,20 @@ impl VolumeSubject<'_> {
         self.args.size.div_ceil(self.needed() as u64)
     }
 
-    /// Returns the plain files that take the place of each object.
+    /// Returns the plain files that stand for each object.
     fn files(&self) -> Result<Vec<PlainFiles>, Failure> {
         let (count, bytes) = (self.count(), self.file_bytes());
         let files = |_| Ok(self.volume.plain_files(count, bytes, &self.pattern)?);
         self.names.iter().map(files).collect()
     }
 
-    /// Returns the plain files that take the place of the shards of the last stage.
+    /// Returns the plain files that stand for the shards of the last stage.
     fn later_files(&self) -> Result<PlainFiles, Failure> {
         let more = self.volume.shards_at(self.volume.code().stages()) - self.volume.shards_at(1);
         Ok(self.volume.plain_files(more, self.file_bytes(), &self.pattern)?)
     }
 
-    /// Does something with the files of all objects, some at a time.
+    /// Runs `act` on the files of all objects, up to [`AT_ONCE`] at a time.
     async fn all_files(
         &self,
         files: &[PlainFiles],
@@ -172,7 +172,7 @@ impl VolumeSubject<'_> {
         acts.buffer_unordered(AT_ONCE).try_collect().await
     }
 
-    /// Does something with all objects, some at a time.
+    /// Runs `act` on all objects, up to [`AT_ONCE`] at a time.
     async fn all(
         &self,
         act: impl AsyncFn(&ObjectName) -> Result<(), Failure>,
@@ -216,7 +216,8 @@ impl VolumeSubject<'_> {
         }
     }
 
-    /// Returns the range that is read in a round. Those of all rounds are spread over the object.
+    /// Returns the range that is read in a round. The ranges of all rounds are spread over the
+    /// object.
     fn range(&self, round: u32) -> Range<u64> {
         let length = RANGE.min(self.args.size);
         let places = self.args.size - length + 1;
@@ -232,7 +233,7 @@ impl VolumeSubject<'_> {
         }
     }
 
-    /// Removes the objects that are there.
+    /// Removes the objects that exist.
     async fn remove(&self) -> Result<(), Failure> {
         self.all(async |name| match self.volume.remove(name).await {
             Err(error) if error.kind() != paritas_volume::ErrorKind::NotFound => Err(error.into()),
@@ -272,7 +273,7 @@ impl VolumeSubject<'_> {
         });
     }
 
-    /// Returns how much is done in one round: the number of objects or of bytes.
+    /// Returns the amount of work of one round: the number of objects or of bytes.
     fn amount(&self, op: Op) -> f64 {
         let Bench { size, objects, .. } = *self.args;
         match (op, objects) {
@@ -282,7 +283,7 @@ impl VolumeSubject<'_> {
         }
     }
 
-    /// Returns the speed of a round as text. For ranges, that is their time.
+    /// Returns the speed of a round as text. For ranges, this is the time.
     fn speed_text(&self, op: Op, seconds: f64) -> String {
         let rate = self.amount(op) / seconds;
         match (op, self.args.objects) {
@@ -292,7 +293,7 @@ impl VolumeSubject<'_> {
         }
     }
 
-    /// Returns the spread of speeds as text: the middle, and the ends, the smaller number first.
+    /// Returns the spread of speeds as text: the median, then both ends, the smaller number first.
     fn spread_text(&self, op: Op, seconds: &SampleSpread) -> String {
         let SampleSpread { median, min, max } = *seconds;
         let ends = if op == Op::Range { [min, max] } else { [max, min] };
@@ -301,7 +302,7 @@ impl VolumeSubject<'_> {
     }
 }
 
-/// Takes the time of two jobs back to back, the first one first or last.
+/// Times two jobs back to back: `own` runs first if `is_first`, and otherwise second.
 async fn pair(
     is_first: bool,
     own: impl Future<Output = Result<(), Failure>>,
@@ -321,7 +322,7 @@ async fn seconds(job: impl Future<Output = Result<(), Failure>>) -> Result<f64, 
     Ok(start.elapsed().as_secs_f64().max(1e-9))
 }
 
-/// The middle and the ends of some numbers.
+/// The median and the ends of some numbers.
 struct SampleSpread {
     median: f64,
     min: f64,

@@ -29,7 +29,7 @@ pub async fn run(args: &Init, output: &Output) -> Outcome {
     Ok(Exit::Done)
 }
 
-/// Writes a volume file with what is true of its nodes.
+/// Writes a volume file with the abilities of its nodes. Returns its content and the probes.
 async fn write(args: &Init, code: &str) -> Result<(Config, Vec<Probe>), Failure> {
     if args.volume.symlink_metadata().is_ok() {
         return Err(Failure::arguments(format!(
@@ -64,8 +64,8 @@ fn name(args: &Init) -> String {
     args.name.clone().or_else(of_file).unwrap_or_default()
 }
 
-/// Returns the nodes for the volume file: each has a name, a URI, and perhaps a domain and a place
-/// of credentials, which are given with the nodes' names.
+/// Returns the entries for the volume file of `nodes`, which are names and URIs. `domains` and
+/// `credentials` each pair the name of a node with its domain or the place of its credentials.
 pub fn entries(
     nodes: Vec<(String, String)>,
     domains: &[(String, String)],
@@ -90,7 +90,8 @@ pub fn entries(
     Ok(nodes.iter().map(entry).collect())
 }
 
-/// Returns what a flag says of nodes, by their names.
+/// Returns the values that `flag` gives to nodes, by their names. Refuses other names, and names
+/// given twice.
 fn by_node<'a>(
     flag: &str,
     given: &'a [(String, String)],
@@ -177,21 +178,21 @@ pub fn placement_warnings(volume: &Volume) -> Vec<String> {
     warnings
 }
 
-/// Returns what follows from what a node lacks.
+/// Returns the consequences of the abilities that a node lacks.
 fn shortcomings(abilities: Abilities) -> impl Iterator<Item = &'static str> {
     let Abilities { create, ranges, streams, .. } = abilities;
     let lacks = [
-        (create, "a file that exists may be replaced, so that of two writers both may succeed"),
-        (ranges, "whole files come where a range is asked for, so small reads are slow"),
+        (create, "an existing file may be replaced, so two writers may both succeed"),
+        (ranges, "a request for a range returns the whole file, so small reads are slow"),
         (
             streams,
-            "files are taken whole only, so shards are kept in memory until they are complete",
+            "only whole files can be written, so shards are kept in memory until they are complete",
         ),
     ];
     lacks.into_iter().filter(|(can, _)| !can).map(|(_, what)| what)
 }
 
-/// Returns the entry for what was found out about a node.
+/// Returns the entry for a node and the result of its probe.
 pub fn node_entry(name: &str, domain: &str, probe: &Probe) -> ProbedNodeEntry {
     let Abilities { write, list, create, ranges, streams, cases } = probe.abilities;
     ProbedNodeEntry {

@@ -39,8 +39,8 @@ pub async fn ls(volume: &Volume, args: &Ls, output: &Output) -> Outcome {
     Ok(Exit::Done)
 }
 
-/// Lists the objects whose names begin with a prefix. If there are none, this is a failure, unless
-/// the prefix is empty.
+/// Lists the objects whose names begin with a prefix. Fails if there are none, unless the prefix is
+/// empty.
 pub async fn list(
     volume: &Volume,
     prefix: &str,
@@ -61,7 +61,7 @@ pub async fn list(
     }
 }
 
-/// Shows what is known of an object.
+/// Shows what is known about an object.
 pub async fn stat(volume: &Volume, args: &Stat, output: &Output) -> Outcome {
     let object = object::find(volume, &args.name, args.staleness, output).await?;
     output.result(stat_line(&args.name, &object), || stat_text(&args.name, &object));
@@ -143,7 +143,7 @@ pub async fn rm(volume: &Volume, args: &Rm, output: &Output) -> Outcome {
             listed => listed?,
         };
         if has_pieces {
-            // What is left of them, a repair removes.
+            // If this fails, a repair removes the pieces.
             let _ = volume.collect_uploads_of(&name).await;
         }
         let generation = listed.version.generation;

@@ -32,7 +32,8 @@ pub async fn add(args: &Add, output: &Output) -> Outcome {
         edit.add(node)?;
         probes.push(probe);
     }
-    // A node that is marked and in no list harms nobody; the other way round, it would.
+    // Marks come first: a marked node that no file lists does no harm, but a listed node without a
+    // mark would.
     for node in &nodes {
         volume.mark_new_node(&node.name).await?;
     }
@@ -53,8 +54,8 @@ fn named(nodes: &[NodeArg], config: &Config) -> Vec<(String, String)> {
     nodes.iter().map(|node| (name(node), node.uri.clone())).collect()
 }
 
-/// Returns what a flag says of nodes, each time with the node's name, which may be left out if
-/// there is only one.
+/// Returns the values of `flag`, each with its node's name. The name may be left out if there is
+/// only one node.
 fn of_nodes(
     flag: &str,
     given: &[String],
@@ -93,8 +94,8 @@ fn report_added(
         let names: Vec<&str> = nodes.iter().map(|node| node.name.as_str()).collect();
         let path = shown(path);
         format!(
-            "{} added: {path} has {}, {}\n  `paritas volume repair {path}` moves to it what belongs \
-             there of older objects",
+            "{} added: {path} has {}, {}\n  `paritas volume repair {path}` moves shards and \
+             manifests of older objects to where they belong now",
             names.join(", "),
             counted(volume.node_count(), "node"),
             report::tolerance_text(volume)
@@ -130,18 +131,18 @@ pub async fn drain(args: &Drain, output: &Output) -> Outcome {
     }
 }
 
-/// What draining a node has come to.
+/// The result of draining a node.
 struct Drained {
-    /// Number of shards that it had, if it answered.
+    /// Number of shards on the node before, if it answered.
     before: Option<usize>,
-    /// Number of shards that it has, if it answers.
+    /// Number of shards on the node now, if it answers.
     left: Option<usize>,
     /// Whether every object is in order on the other nodes.
     is_settled: bool,
 }
 
 impl Drained {
-    /// Whether nothing is lost if the node leaves. What a silent node has does not matter if all
+    /// Whether nothing is lost if the node leaves. A node that does not answer may leave if all
     /// objects are in order without it.
     fn is_removable(&self) -> bool {
         self.is_settled && self.left.is_none_or(|left| left == 0)

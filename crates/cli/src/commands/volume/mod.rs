@@ -87,7 +87,7 @@ async fn get(volume: &Volume, args: &args::Get, output: &Output) -> Outcome {
     }
 }
 
-/// Opens a volume, and does with it what a command and its arguments say, as [`advised`] does.
+/// Runs `command` with its arguments on a volume, as [`advised`] does.
 async fn act_on<A>(
     path: &Path,
     args: &A,
@@ -98,8 +98,8 @@ async fn act_on<A>(
     advised(path, output, work).await
 }
 
-/// Opens a volume and works with it. At the end it says what to do about nodes that are away and,
-/// if there are none, about objects that are damaged.
+/// Opens a volume and calls `work` with it. Then says what to do about nodes that are away and, if
+/// there are none, about objects that are damaged.
 async fn advised(
     path: &Path,
     output: &Output,
@@ -134,7 +134,7 @@ pub fn open(path: &Path) -> Result<Volume, Failure> {
     Ok(Volume::open(path, paritas_tune::codec_options)?)
 }
 
-/// Opens a volume for what is done in the background.
+/// Opens a volume for work in the background.
 fn open_background(path: &Path, background: Background) -> Result<Volume, Failure> {
     Ok(open(path)?.in_background(background.rate))
 }
@@ -154,7 +154,7 @@ async fn each<T>(
     worst
 }
 
-/// Returns what the names below a folder of names begin with.
+/// Returns the prefix of all names in a folder of names: the folder and `/`, or nothing.
 fn folder_prefix(folder: &str) -> String {
     match folder.trim_end_matches('/') {
         "" => String::new(),

@@ -31,10 +31,10 @@ pub async fn put(volume: &Volume, args: &Put, output: &Output) -> Outcome {
     put_source(volume, args, source, &name, &progress, output).await
 }
 
-/// Stores a file in pieces, of which an earlier command may have stored some.
+/// Stores a file in pieces. Pieces that an interrupted command has stored are used again.
 async fn put_in_pieces(volume: &Volume, args: &Put, name: &ObjectName, output: &Output) -> Outcome {
     let unsuitable =
-        |what: &str| Failure::arguments(format!("--resume needs a file; {what} is none"));
+        |what: &str| Failure::arguments(format!("--resume needs a file; {what} is not one"));
     if args.file.as_os_str() == "-" {
         return Err(unsuitable("standard input"));
     }
@@ -67,7 +67,7 @@ pub fn open_source(path: &Path) -> Result<Source, Failure> {
     Source::open(path, |_| "--recursive stores the files in it".to_owned())
 }
 
-/// Stores what a source gives.
+/// Stores the bytes of a source.
 pub async fn put_source(
     volume: &Volume,
     args: &Put,
@@ -166,7 +166,7 @@ pub async fn find(
     Ok(object)
 }
 
-/// Returns the failure that there is no object of a name. If it is a folder of names, it says so.
+/// Returns the failure for a name without an object. It says if the name is a folder of names.
 pub async fn absent(volume: &Volume, name: &ObjectName) -> Failure {
     let below = volume.list(&format!("{name}/")).await.map_or(0, |listing| listing.objects.len());
     let name = shown(name.as_str());
@@ -193,7 +193,7 @@ async fn get_stream(
     Ok(Exit::Done)
 }
 
-/// How often an object is read again because it was replaced while it was written to a file.
+/// Largest number of times that an object is read again because it was replaced during a get.
 const MOST_AGAIN: usize = 4;
 
 /// Writes an object to a file, which gets its name once it is complete. If the object is replaced
@@ -211,12 +211,12 @@ pub async fn get_file(
     let preserve = if args.no_preserve { Preserve::Nothing } else { Preserve::Usual };
     let target = FileTarget::new(path).force(args.force).sync(!args.no_sync).preserve(preserve);
     let told = AtomicU64::new(0);
-    // What a pipe or a device was given cannot be taken back.
+    // Bytes that went to a pipe or a device cannot be taken back.
     let is_file = path.metadata().map_or(true, |found| found.is_file());
     let mut again = if is_file { MOST_AGAIN } else { 0 };
     let object = loop {
         let read = AtomicU64::new(0);
-        // What an earlier try has told is not told again.
+        // Progress that an earlier try has reported is not reported again.
         let advance = |bytes| {
             let read = read.fetch_add(bytes, Ordering::Relaxed) + bytes;
             progress.advance(read.saturating_sub(told.fetch_max(read, Ordering::Relaxed)));
@@ -232,8 +232,8 @@ pub async fn get_file(
     Ok(Exit::Done)
 }
 
-/// Says what to do about an object that was read although some of it is damaged, missing, or not
-/// where it was written to.
+/// Advises to verify an object that was read although some of its shards are damaged, missing or
+/// misplaced.
 fn advise_to_verify(
     volume: &Volume,
     name: &ObjectName,

@@ -26,7 +26,7 @@ pub fn repair_command(path: &Path) -> String {
     format!("{repair} restores what is damaged, missing or not in its place")
 }
 
-/// Returns entries for what was wrong on nodes.
+/// Returns entries for flaws on nodes.
 pub fn flaw_entries(flaws: &[Flaw]) -> Vec<NodeFlawEntry> {
     let entry = |flaw: &Flaw| NodeFlawEntry {
         node: flaw.node.clone(),
@@ -37,7 +37,7 @@ pub fn flaw_entries(flaws: &[Flaw]) -> Vec<NodeFlawEntry> {
     flaws.iter().map(entry).collect()
 }
 
-/// Says how many nodes may be lost, whichever they are.
+/// Describes how many nodes may be lost, whichever they are.
 pub fn may_be_lost(nodes: usize) -> String {
     match nodes {
         0 => "no node may be lost".to_owned(),
@@ -45,7 +45,7 @@ pub fn may_be_lost(nodes: usize) -> String {
     }
 }
 
-/// Says how many nodes besides those that are lost may be lost, whichever they are.
+/// Describes how many more nodes may be lost, whichever they are.
 pub fn more_may_be_lost(nodes: usize) -> String {
     match nodes {
         0 => "no more nodes may be lost".to_owned(),
@@ -54,8 +54,8 @@ pub fn more_may_be_lost(nodes: usize) -> String {
     }
 }
 
-/// Says how many nodes may be lost by what a volume's code tolerates. Before an object is promoted,
-/// these are fewer.
+/// Describes how many nodes a volume tolerates to lose. Before an object is promoted, these may be
+/// fewer.
 pub fn tolerance_text(volume: &Volume) -> String {
     let all = may_be_lost(volume.tolerance());
     match volume.tolerance_before_promotion() {
@@ -65,7 +65,7 @@ pub fn tolerance_text(volume: &Volume) -> String {
     }
 }
 
-/// Returns a line for each thing that was wrong on a node.
+/// Returns a line for each flaw on a node.
 pub fn flaw_lines(flaws: &[Flaw]) -> String {
     flaws.iter().map(|flaw| format!("\n  {flaw}")).collect()
 }
@@ -131,7 +131,7 @@ pub fn scrub_entry(scrub: &ScrubStatus) -> ScrubEntry {
 pub fn scrub_text(scrub: &ScrubStatus) -> String {
     let left = |objects: usize| match objects {
         0 => String::new(),
-        objects => format!(", something was left to repair of {}", counted(objects, "object")),
+        objects => format!(", {} not confirmed whole", counted(objects, "object")),
     };
     let pass = scrub.pass.as_ref().map(|pass| {
         let ScrubPass { began, done, names, .. } = *pass;

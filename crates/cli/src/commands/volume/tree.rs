@@ -16,8 +16,8 @@ use crate::commands::many::Worst;
 use crate::exit::{self, Exit, Failure};
 use crate::output::{Output, Progress, shown};
 
-/// The most bytes of an object that is handled together with others. Each of them may take as much
-/// memory as the volume file allows for one.
+/// Largest number of bytes of an object that is handled side by side with others. Each may take as
+/// much memory as the volume file allows for a put or a get.
 const SMALL: u64 = 1 << 20;
 
 /// A file and the object that it is stored as.
@@ -43,7 +43,7 @@ pub async fn put(volume: &Volume, args: &Put, output: &Output) -> Outcome {
     worst.end(output)
 }
 
-/// Returns the files below a folder, in order, and the worst of what went wrong.
+/// Returns the files below a folder, in order, and the worst failure.
 fn files(folder: &Path, prefix: &str, output: &Output) -> (Vec<TreeItem>, Worst) {
     let (mut items, mut worst) = (Vec::new(), Worst::default());
     for entry in WalkDir::new(folder).sort_by_file_name() {
@@ -61,7 +61,7 @@ fn unreadable(error: walkdir::Error) -> Failure {
     Failure::io(format!("reading {path}"), &error.into())
 }
 
-/// Returns the object of an entry of a folder, if it is a file.
+/// Returns the object for an entry of a folder, if the entry is a file.
 fn item(
     folder: &Path,
     prefix: &str,
@@ -99,7 +99,7 @@ pub async fn get(volume: &Volume, args: &Get, output: &Output) -> Outcome {
     let items = objects(volume, &prefix, args, output).await?;
     if args.file.as_os_str() == "-" {
         return Err(Failure::arguments(
-            "with --recursive, the last argument is a folder; ./- is one called -",
+            "with --recursive, the last argument is a folder; give ./- for a folder called -",
         ));
     }
     exit::make_folder(&args.file)?;
@@ -162,7 +162,7 @@ fn make_way(folder: &Path, item: &TreeItem) -> Result<(), Failure> {
 
 fn misleading(item: &TreeItem) -> Failure {
     Failure::arguments(format!(
-        "{}: an object of this name can be no file below a folder here",
+        "{}: on this system, an object of this name cannot be a file below a folder",
         shown(item.name.as_str())
     ))
 }
@@ -174,7 +174,7 @@ fn expect_file_or_nothing(path: &Path) -> Result<(), Failure> {
     }
 }
 
-/// Makes a folder unless it exists. A link to one may lead anywhere.
+/// Makes a folder unless it exists. Refuses a link to a folder, which may lead anywhere.
 fn make_plain_folder(path: &Path) -> Result<(), Failure> {
     match fs::create_dir(path) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
@@ -192,7 +192,7 @@ fn in_the_way(path: &Path, kind: &str) -> Failure {
 }
 
 fn progress(items: &[TreeItem], output: &Output) -> Progress {
-    // The lengths may come from nodes, and may be any.
+    // The lengths may come from nodes, so their sum may overflow.
     output.progress(Some(items.iter().map(|item| item.length).fold(0, u64::saturating_add)))
 }
 

@@ -20,18 +20,18 @@ use crate::commands::many::{EndState, Summary, Worst};
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Output, Progress, counted, shown};
 
-/// An object that was asked for.
+/// An object that a command works on.
 #[derive(Clone)]
 struct Item {
     name: ObjectName,
     /// The length, or 0 if the object was not found.
     length: u64,
-    /// Whether it was asked for by its own name.
+    /// Whether the user gave this name, not a prefix or nothing.
     is_named: bool,
 }
 
-/// The progress over the bytes of objects. What is told of an object counts up to its length; the
-/// rest counts when the object is done.
+/// The progress over the bytes of objects. The bytes reported for an object count up to its length;
+/// the rest counts when the object is done.
 #[derive(Clone)]
 struct Shares {
     progress: Arc<Progress>,
@@ -39,10 +39,10 @@ struct Shares {
 }
 
 impl Shares {
-    /// Begins to follow the work on objects.
+    /// Begins to follow the work on `items`.
     fn of(volume: &mut Volume, items: &[Item], output: &Output) -> Self {
         let left = items.iter().map(|item| (item.name.clone(), item.length)).collect();
-        // The lengths come from nodes, and may be any.
+        // The lengths come from nodes, so their sum may overflow.
         let total = items.iter().map(|item| item.length).fold(0, u64::saturating_add);
         let left = Arc::new(Mutex::new(left));
         let shares = Self { progress: Arc::new(output.progress(Some(total))), left };
@@ -59,7 +59,7 @@ impl Shares {
         self.progress.advance(bytes);
     }
 
-    /// Takes in that all that was to be done about an object is done.
+    /// Notes that the work on an object is done.
     fn finish(&self, name: &ObjectName) {
         self.advance(name, u64::MAX);
     }
@@ -86,14 +86,14 @@ async fn items(volume: &Volume, names: &[String], output: &Output) -> Result<Vec
     Ok(items)
 }
 
-/// Adds the pieces of the objects that are in pieces, which are objects themselves.
+/// Adds the pieces of objects that are stored in pieces. A piece is an object itself.
 async fn with_pieces(volume: &Volume, mut items: Vec<Item>) -> Vec<Item> {
     if !volume.has_uploads().await.unwrap_or(true) {
         return items;
     }
     let mut pieces = Vec::new();
     for item in &items {
-        // An object that cannot be found is told of when its turn comes.
+        // An object that cannot be found is reported when its turn comes.
         let found = volume.find(&item.name, GetOptions::default()).await;
         let names = found.map(|object| object.piece_names()).unwrap_or_default();
         let piece = |name| Item { name, length: 0, is_named: false };
@@ -103,16 +103,16 @@ async fn with_pieces(volume: &Volume, mut items: Vec<Item>) -> Vec<Item> {
     items
 }
 
-/// Returns the object of a name. What is not found has no length.
+/// Returns the item for a name. Its length is 0 if the object is not found.
 async fn named(volume: &Volume, name: &str) -> Result<Item, Failure> {
     let name = ObjectName::new(name)?;
     let found = volume.find(&name, GetOptions::default()).await;
     Ok(Item { name, length: found.map_or(0, |object| object.length()), is_named: true })
 }
 
-/// Turns the result of work on an object into that of the command. If a name that was given is a
-/// folder of names, the failure says so. An object that was found in a list and removed before its
-/// turn is no failure, and has no result.
+/// Turns the result of work on an object into that of the command. If the user gave the name of a
+/// folder of names, the failure says so. Returns `None` for a listed object that was removed before
+/// its turn.
 async fn explained<T>(
     volume: &Volume,
     item: &Item,
@@ -141,16 +141,16 @@ impl<'a> ObjectTally<'a> {
 
     fn note(&mut self, length: u64, outcome: Result<EndState, Failure>) {
         let state = outcome.as_ref().map_or_else(EndState::after, |&state| state);
-        // A name without an object is no object.
+        // A name without an object does not count as an object.
         if !matches!(&outcome, Err(failure) if failure.exit == Exit::NotRecognised) {
             self.summary.count(state, Some(length));
         }
         self.worst.note(outcome.map(EndState::exit), self.output);
     }
 
-    /// Takes in the result of a repair that began at `start`, and shows it. What is left of a
-    /// removed name is no object, and is told to people only if they named it or if something is
-    /// left to do.
+    /// Notes the result of a repair that began at `start`, and reports it. A removed object does
+    /// not count as an object. People are told of it only if they named it or if something is left
+    /// to do.
     fn note_repair(
         &mut self,
         item: &Item,
@@ -229,7 +229,7 @@ fn verdict_line(verdict: &Verdict, state: EndState, seconds: f64) -> VolumeVerif
 }
 
 fn verdict_text(verdict: &Verdict, state: EndState) -> String {
-    // What is wrong with a shard that is there is told by its flaw.
+    // A shard with a flaw is not called missing: its flaw says what is wrong.
     let is_told = |shard: &&usize| verdict.flaws.iter().any(|flaw| flaw.shard == Some(**shard));
     let missing = verdict.missing.iter().filter(|shard| !is_told(shard));
     let missing: String = missing.map(|shard| format!("\n  shard {shard} is missing")).collect();
@@ -250,7 +250,7 @@ fn verdict_text(verdict: &Verdict, state: EndState) -> String {
     )
 }
 
-/// Brings objects into order, the most urgent first. Returns the worst exit code.
+/// Repairs the named objects, or all, the most urgent first. Returns the worst exit code.
 pub async fn repair(args: &Repair, output: &Output) -> Outcome {
     let mut volume = super::open_background(&args.volume, args.background)?;
     let mut tally = ObjectTally::new(false, output);
@@ -269,7 +269,7 @@ pub async fn repair(args: &Repair, output: &Output) -> Outcome {
         tally.worst.note(collected, output);
     }
     let outcome = tally.end();
-    // What this repair could not do, another one can when the nodes are back.
+    // When the nodes are back, another repair can do the rest.
     if !volume.away().is_empty() {
         super::advise(&volume, &args.volume, &outcome, output);
     }
@@ -304,7 +304,7 @@ async fn repair_items(
     shares.progress.finish();
 }
 
-/// Reads every block of all objects and repairs what is wrong, from where the last scrub was
+/// Reads every block of all objects and repairs damage. Continues the last scrub if it was
 /// interrupted.
 async fn scrub(volume: &mut Volume, tally: &mut ObjectTally<'_>) -> Result<(), Failure> {
     let items = items(volume, &[], tally.output).await?;
@@ -417,7 +417,7 @@ fn written_text(repaired: &Repaired, did: &str) -> String {
     format!("{name}: {did}{owed}{flaws}")
 }
 
-/// Adds the parity of the next stage, to the objects first that have waited longest. Returns the
+/// Adds the parity of the next stage. Objects that have waited longest come first. Returns the
 /// worst exit code.
 pub async fn promote(args: &Promote, output: &Output) -> Outcome {
     let mut volume = super::open_background(&args.volume, args.background)?;
@@ -428,7 +428,7 @@ pub async fn promote(args: &Promote, output: &Output) -> Outcome {
         let promoted = volume.promote(&item.name).await;
         shares.finish(&item.name);
         let promoted = match promoted {
-            // Another process is at it, or a newer version waits now.
+            // Another process is promoting it, or a newer version waits now.
             Err(error) if !item.is_named && error.kind() == ErrorKind::Busy => {
                 output.warn(&error.to_string());
                 return Ok(Exit::Done);
@@ -445,8 +445,8 @@ pub async fn promote(args: &Promote, output: &Output) -> Outcome {
     each(items, 1, output, promote).await.end(output)
 }
 
-/// Returns the objects to promote. Of those that are meant by a prefix, or by all, the ones come
-/// first that have waited longest.
+/// Returns the objects to promote. For a prefix, or for all, objects that have waited longest come
+/// first.
 async fn promotable(
     volume: &Volume,
     args: &Objects,
@@ -460,7 +460,7 @@ async fn promotable(
             true => {
                 let waiting = volume.backlog(name).await;
                 if waiting.is_empty() && !name.is_empty() {
-                    // Fails if there is no object of such a name at all.
+                    // Fails if no object has a name with this prefix.
                     listing::list(volume, name, GetOptions::default(), output).await?;
                 }
                 found.extend(with_lengths(volume, waiting).await?);
@@ -471,7 +471,7 @@ async fn promotable(
     Ok(found)
 }
 
-/// Cuts objects anew that have another code than the volume. Returns the worst exit code.
+/// Converts objects of other codes to the volume's code. Returns the worst exit code.
 pub async fn reencode(args: &Reencode, output: &Output) -> Outcome {
     let mut volume = super::open_background(&args.volume, args.background)?;
     let items = items(&volume, &args.objects.names, output).await?;
@@ -509,10 +509,11 @@ pub async fn reencode(args: &Reencode, output: &Output) -> Outcome {
     each(items, 1, output, reencode).await.end(output)
 }
 
-/// Cuts an object anew, and once more if it was replaced meanwhile, unless it was named.
+/// Converts an object to the volume's code. If it is replaced meanwhile, tries once more, unless
+/// the user named it.
 async fn reencode_present(volume: &Volume, item: &Item) -> paritas_volume::Result<Reencoded> {
     match volume.reencode(&item.name).await {
-        // What is there now may have the old code, too.
+        // The new version may have the old code, too.
         Err(error) if !item.is_named && error.kind() == ErrorKind::Busy => {
             volume.reencode(&item.name).await
         }
