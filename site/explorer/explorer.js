@@ -378,7 +378,7 @@ function showComparison(columns) {
   }
   element("comparison").replaceChildren(...table.children);
   const tried = columns.map(({ all }) => all?.sets > TRIED).some(Boolean);
-  element("comparison-note").textContent = `The better value is bold.${tried ? ` Where there are more than ${TRIED} losses of most nodes, about so many were tried, evenly chosen.` : ""}`;
+  element("comparison-note").textContent = `The better value is bold.${tried ? ` Where there are more than ${TRIED} losses of most nodes, about that many were tried.` : ""}`;
 }
 
 // A schedule of the reader's.

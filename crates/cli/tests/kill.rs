@@ -501,7 +501,7 @@ const WIDE_STAGED: &str = "dpg:k=8,m=6,m2=8,interleave=all";
 #[test]
 fn promote() {
     let _alone = alone();
-    let mut scene = Scene::new(8, STAGED, STAGED_LENGTH);
+    let mut scene = Scene::new(9, STAGED, STAGED_LENGTH);
     let files = scene.promoted();
     let arguments = scene.promote();
     let kills = kill_at_random(
@@ -517,7 +517,7 @@ fn promote() {
 #[test]
 fn promote_while_names_are_given() {
     let _alone = alone();
-    let mut scene = Scene::new(9, WIDE_STAGED, WIDE_LENGTH);
+    let mut scene = Scene::new(10, WIDE_STAGED, WIDE_LENGTH);
     let files = scene.promoted();
     // Syncing to the disk makes the moment last.
     let arguments = args!["promote", scene.shards()].to_vec();

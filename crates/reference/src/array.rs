@@ -113,6 +113,11 @@ fn check(p: usize, most: usize, data: &[Vec<u8>], packet: usize) {
 pub(crate) fn check_shards(p: usize, data: &[Vec<u8>], strip: usize) {
     let prime = p >= 2 && (2..p).all(|divisor| !p.is_multiple_of(divisor));
     assert!(prime, "{p} is not a prime");
+    check_lengths(data, strip);
+}
+
+/// Panics unless all shards have the same number of strips of `strip` bytes.
+pub(crate) fn check_lengths(data: &[Vec<u8>], strip: usize) {
     assert!(
         strip > 0 && data[0].len().is_multiple_of(strip),
         "a shard of {} bytes is not a run of strips of {strip} bytes",

@@ -10,7 +10,7 @@
 //! codes", IEEE Transactions on Information Theory 45(1), 1999; Plank, "The RAID-6 Liber8Tion
 //! Code", International Journal of High Performance Computing Applications 23(3), 2009.
 
-use crate::array::{Table, check_shards};
+use crate::array::{Table, check_lengths, check_shards};
 
 /// Returns the parities P and Q of the Liberation code with `w` rows, `w` an odd prime, for 1 to
 /// `w` data shards.
@@ -21,9 +21,10 @@ use crate::array::{Table, check_shards};
 ///
 /// # Panics
 ///
-/// If `w` is not prime, if the number of shards is out of range, or if their lengths differ or are
+/// If `w` is not an odd prime, if the number of shards is out of range, or if their lengths differ or are
 /// not a multiple of `w` x `packet` bytes.
 pub fn liberation(w: usize, data: &[Vec<u8>], packet: usize) -> [Vec<u8>; 2] {
+    assert!(w > 2, "w = {w} is not odd");
     check_shards(w, data, w * packet);
     let on_diagonal = |i: usize, r: usize, c: usize| r == (i + c) % w;
     let extra = |i: usize, r: usize, c: usize| {
@@ -41,9 +42,10 @@ pub fn liberation(w: usize, data: &[Vec<u8>], packet: usize) -> [Vec<u8>; 2] {
 ///
 /// # Panics
 ///
-/// If `p` is not prime, if the number of shards is out of range, or if their lengths differ or are
+/// If `p` is not an odd prime, if the number of shards is out of range, or if their lengths differ or are
 /// not a multiple of (`p` - 1) x `packet` bytes.
 pub fn blaum_roth(p: usize, data: &[Vec<u8>], packet: usize) -> [Vec<u8>; 2] {
+    assert!(p > 2, "p = {p} is not odd");
     check_shards(p, data, (p - 1) * packet);
     let half = |c: usize| (1..p).find(|h| 2 * h % p == c).unwrap_or(0);
     parities(p - 1, data, packet, |i, r, c| match (i + 1 + c) % p {
@@ -69,8 +71,10 @@ pub const LIBER8TION: [[u8; 8]; 8] = [
 ///
 /// # Panics
 ///
-/// If there are not 1 to 8 shards. All must have the same length, a multiple of 8 x `packet` bytes.
+/// If there are not 1 to 8 shards, or if their lengths differ or are not a multiple of 8 x `packet`
+/// bytes.
 pub fn liber8tion(data: &[Vec<u8>], packet: usize) -> [Vec<u8>; 2] {
+    check_lengths(data, 8 * packet);
     parities(8, data, packet, |i, r, c| LIBER8TION[c][i] >> r & 1 == 1)
 }
 

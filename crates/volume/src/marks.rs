@@ -113,7 +113,7 @@ mod tests {
         mark.look().unwrap().end(true);
         seen_ago(&mark, RELIED_ON_FOR);
         let looks = [mark.look().unwrap(), mark.look().unwrap()];
-        looks.map(|look| look.end(true));
+        looks.into_iter().for_each(|look| look.end(true));
         assert!(mark.look().is_none());
     }
 }

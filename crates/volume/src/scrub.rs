@@ -52,8 +52,8 @@ pub struct ScrubPass {
     pub done: usize,
     /// Number of all names, when it was begun or continued.
     pub names: usize,
-    /// Number of objects of which something was left to repair, too little was whole, or too few
-    /// nodes said enough.
+    /// Number of objects not confirmed whole: in need of repair, lost, or with too few nodes that
+    /// answered.
     pub left: usize,
 }
 
@@ -67,8 +67,8 @@ pub struct FullPass {
     pub ended: u64,
     /// Number of names.
     pub names: usize,
-    /// Number of objects of which something was left to repair, too little was whole, or too few
-    /// nodes said enough.
+    /// Number of objects not confirmed whole: in need of repair, lost, or with too few nodes that
+    /// answered.
     pub left: usize,
 }
 

@@ -224,8 +224,8 @@ const MOST_SETS: usize = 200_000;
 pub struct SurveyAnswer {
     /// Number of sets of `lose` nodes; null if there are too many to count.
     sets: Option<usize>,
-    /// Number of sets that were tried, evenly spaced in the list of all sets (or of its first
-    /// 200,001, if there are more).
+    /// Number of sets that were tried: evenly spaced in the list of all sets, or drawn at random,
+    /// always the same ones, if there are too many to count.
     tried: usize,
     /// Number of tried sets after whose loss all cells can be computed. The figures below are about
     /// these sets.
@@ -256,17 +256,24 @@ impl SurveyAnswer {
             )));
         }
         let sets = combinations(nodes, survey.lose).take(MOST_SETS + 1).count();
-        let step = sets.div_ceil(survey.most);
         let counted = (sets <= MOST_SETS).then_some(sets);
         let mut answer = Self { sets: counted, ..Self::default() };
-        for set in combinations(nodes, survey.lose).take(sets).step_by(step) {
-            answer.tried += 1;
-            answer.add(code, set);
+        match counted {
+            Some(sets) => {
+                let step = sets.div_ceil(survey.most);
+                let chosen = combinations(nodes, survey.lose).step_by(step);
+                chosen.for_each(|set| answer.add(code, set));
+            }
+            None => {
+                let mut state = 0;
+                (0..survey.most).for_each(|_| answer.add(code, drawn(nodes, survey, &mut state)));
+            }
         }
         Ok(answer)
     }
 
     fn add(&mut self, code: &Code, lost: Vec<usize>) {
+        self.tried += 1;
         let ids: Vec<NodeId> = lost.iter().copied().map(NodeId::new).collect();
         let want = code.cells_of(ids.iter().copied());
         let have = code.cells_of(code.nodes().filter(|node| !ids.contains(node)));
@@ -279,5 +286,39 @@ impl SurveyAnswer {
         if xors >= self.worst_xors {
             (self.worst_xors, self.worst) = (xors, lost);
         }
+    }
+}
+
+/// Draws a set of nodes to lose, each set with the same probability. `state` is that of SplitMix64
+/// (Steele, Lea and Flood, 2014).
+fn drawn(nodes: usize, survey: LossSurvey, state: &mut u64) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..nodes).collect();
+    for at in 0..survey.lose {
+        *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut number = (*state ^ (*state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        number = (number ^ (number >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        number ^= number >> 31;
+        order.swap(at, at + (number % (nodes - at) as u64) as usize);
+    }
+    order.truncate(survey.lose);
+    order.sort_unstable();
+    order
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_node_is_drawn_as_often() {
+        let survey = LossSurvey { lose: 8, most: 4000 };
+        let (mut state, mut counts) = (0, [0usize; 40]);
+        for _ in 0..survey.most {
+            let set = drawn(counts.len(), survey, &mut state);
+            assert!(set.len() == survey.lose && set.is_sorted_by(|a, b| a < b), "{set:?}");
+            set.into_iter().for_each(|node| counts[node] += 1);
+        }
+        // 800 are expected, with a standard deviation of 25.
+        assert!(counts.iter().all(|count| (650..950).contains(count)), "{counts:?}");
     }
 }

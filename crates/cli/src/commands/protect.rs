@@ -132,7 +132,7 @@ fn expect_all_seen(held: &[Skipped]) -> Result<(), Failure> {
     let Some(Skipped { path, reason, .. }) = held.first() else { return Ok(()) };
     let others = match held.len() - 1 {
         0 => String::new(),
-        more => format!(", nor could {more} others"),
+        more => format!(", nor could {}", counted(more, "other path")),
     };
     let message = format!(
         "{} could not be looked at: {reason}{others}; what is protected there stays as it was \
@@ -151,7 +151,8 @@ fn expect_all_protected(skipped: &[Skipped]) -> Outcome {
         Some(Skipped { path, reason, .. }) => {
             let others = match unread.len() - 1 {
                 0 => String::new(),
-                more => format!(", nor are {more} others"),
+                1 => ", nor is 1 other path".to_owned(),
+                more => format!(", nor are {more} other paths"),
             };
             let message = format!("{} is not protected: {reason}{others}", shown(path));
             Err(Failure { exit: Exit::Io, message })

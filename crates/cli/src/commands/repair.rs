@@ -200,10 +200,10 @@ fn expect_all_read(object: &Object, unread: &[&ShardReport]) -> Result<(), Failu
     if unread.is_empty() {
         return Ok(());
     }
-    let unread = unread.iter().map(|shard| shards::shard_name(shard.index, shard.stage));
-    let unread = unread.collect::<Vec<_>>().join(", ");
-    let label = object.label();
-    let message = format!("{label}: {unread} could not be opened, and was left unchanged");
+    let names = unread.iter().map(|shard| shards::shard_name(shard.index, shard.stage));
+    let names = names.collect::<Vec<_>>().join(", ");
+    let (label, were) = (object.label(), if unread.len() == 1 { "was" } else { "were" });
+    let message = format!("{label}: {names} could not be opened, and {were} left unchanged");
     Err(Failure { exit: Exit::Io, message })
 }
 

@@ -42,7 +42,12 @@ pub(crate) fn made() -> usize {
 fn given_schedule(ops: &[ScheduleEntry]) -> *mut *mut c_int {
     let end = [-1, 0, 0, 0, 0];
     let ops: Vec<*mut c_int> = ops.iter().chain([&end]).map(|op| given(op)).collect();
-    given(&ops)
+    let schedule = if ops.contains(&null_mut()) { null_mut() } else { given(&ops) };
+    if schedule.is_null() {
+        // SAFETY: each is from `malloc` or null, and nobody else has it.
+        ops.iter().for_each(|&op| unsafe { libc::free(op.cast()) });
+    }
+    schedule
 }
 
 /// # Safety

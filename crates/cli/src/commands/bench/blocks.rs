@@ -178,7 +178,9 @@ fn checked(
     let kernel = subject.codec.kernel_name();
     match is_right {
         true => Ok(subject),
-        false => Err(Failure::internal(format!("{kernel} computes wrong; not measured"))),
+        false => Err(Failure::internal(format!(
+            "{kernel} computes wrong results, so it was not measured"
+        ))),
     }
 }
 

@@ -44,7 +44,7 @@ pub fn run(protection: &Protection, args: &Repair, output: &Output) -> Result<En
         Some(first) => {
             let message = format!(
                 "{} in {} could not be restored; the first: {}",
-                counted(report.failed.len(), "thing"),
+                counted(report.failed.len(), "path"),
                 title(protection),
                 first.reason
             );

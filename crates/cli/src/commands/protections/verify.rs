@@ -255,7 +255,7 @@ fn ranges_text(ranges: &[Range<u64>]) -> String {
         .collect();
     let more = match ranges.len().saturating_sub(RANGES) {
         0 => String::new(),
-        more => format!(" and {more} more ranges"),
+        more => format!(" and {}", counted(more, "more range")),
     };
     format!(": bytes {}{more}", few.join(", "))
 }

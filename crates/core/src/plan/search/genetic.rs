@@ -1,8 +1,8 @@
 //! The genetic algorithm over the points, as in the dissertation's section 3.2.1.
 //!
-//! A person is a vector of points. In each generation the best become parents, pairs of parents
+//! A individual is a vector of points. In each generation the best become parents, pairs of parents
 //! have children with some probability, and everyone may mutate in one point. If there are too many
-//! people, some of the worst are removed at random. If the minimum has not changed for `patience`
+//! individuals, some of the worst are removed at random. If the minimum has not changed for `patience`
 //! generations, a new population begins, until the search is over. The decisive choice is how a
 //! child is formed ([`Crossover`]). The hypothesis is that some elements go well together, so a
 //! child first takes the points that both parents have.
@@ -36,23 +36,23 @@ pub enum Crossover {
 pub struct Genetic {
     /// The source of a child's points.
     pub crossover: Crossover,
-    /// Fraction of the people, above 0 and at most 1: of the best, who become parents, and of the
-    /// worst, from whom people are removed.
+    /// Fraction of the individuals, above 0 and at most 1: of the best, who become parents, and of the
+    /// worst, from whom individuals are removed.
     pub select: f64,
     /// Probability that two parents have a child in a generation, from 0 to 1.
     pub birth: f64,
-    /// Probability that a person mutates in a generation, from 0 to 1.
+    /// Probability that an individual mutates in a generation, from 0 to 1.
     pub mutation: f64,
-    /// Largest number of people, from 2 to 1000.
+    /// Largest number of individuals, from 2 to 1000.
     pub population: usize,
     /// Number of generations without a new minimum after which a population ends: the
     /// dissertation's S.
     pub patience: usize,
 }
 
-/// The largest population. In GF(2^16) a person takes 256 KiB, and there may be nine children for
-/// each person.
-const MOST_PEOPLE: usize = 1000;
+/// The largest population. In GF(2^16) an individual takes 256 KiB, and there may be nine children for
+/// each individual.
+const MOST_INDIVIDUALS: usize = 1000;
 
 impl Default for Genetic {
     fn default() -> Self {
@@ -65,13 +65,13 @@ impl Genetic {
     /// # Errors
     /// If a parameter is out of range.
     pub(super) fn check(&self) -> Result<()> {
-        check_rate("the fraction of people that become parents", self.select)?;
+        check_rate("the fraction of individuals that become parents", self.select)?;
         check_rate("the probability of a child", self.birth)?;
         check_rate("the probability of a mutation", self.mutation)?;
         check_patience(self.patience)?;
-        if self.select == 0.0 || !(2..=MOST_PEOPLE).contains(&self.population) {
+        if self.select == 0.0 || !(2..=MOST_INDIVIDUALS).contains(&self.population) {
             return Err(Error::parameters(format!(
-                "a population needs a positive fraction of parents and 2 to {MOST_PEOPLE} people; \
+                "a population needs a positive fraction of parents and 2 to {MOST_INDIVIDUALS} individuals; \
                  got {} and {}",
                 self.select, self.population
             )));
@@ -79,10 +79,10 @@ impl Genetic {
         Ok(())
     }
 
-    /// Returns the number of parents among `people` people, which is also the number of worst
-    /// people from whom some are removed.
-    fn selected(&self, people: usize) -> usize {
-        ((people as f64 * self.select).ceil() as usize).clamp(1, people)
+    /// Returns the number of parents among `individuals` individuals, which is also the number of worst
+    /// individuals from whom some are removed.
+    fn selected(&self, individuals: usize) -> usize {
+        ((individuals as f64 * self.select).ceil() as usize).clamp(1, individuals)
     }
 }
 
@@ -90,7 +90,7 @@ struct Person {
     figure: Figure,
     cost: Cost,
     points: Points,
-    /// Whether a child is better than at least one of its parents; `None` for people without
+    /// Whether a child is better than at least one of its parents; `None` for individuals without
     /// parents.
     is_better: Option<bool>,
 }
@@ -130,7 +130,7 @@ pub(super) fn search(run: &SearchRun<'_>, genetic: Genetic) -> Result<FoundMatri
     Ok(FoundMatrix { children: tally.children, ..found })
 }
 
-/// Returns the best person of a population that begins with random points; `None` if the search is
+/// Returns the best individual of a population that begins with random points; `None` if the search is
 /// over. `tally` counts the schedules and the children.
 fn population(
     run: &SearchRun<'_>,
@@ -141,22 +141,22 @@ fn population(
     let count = run.problem.k + run.problem.m;
     let random = |_| Unborn::alone(Points::random(count, run.elements.size(), chance));
     let first = (0..genetic.population).map(random).collect();
-    let mut people = born(run, first, tally)?;
+    let mut individuals = born(run, first, tally)?;
     let (mut least, mut idle) = (None, 0);
-    while !people.is_empty() && idle < genetic.patience && !run.is_over(tally.done, 0, 1) {
-        let born = born(run, next(run, &people, genetic, chance), tally)?;
-        people.extend(born);
-        people.sort_by(|a, b| (a.figure, &a.points.used).cmp(&(b.figure, &b.points.used)));
-        people.dedup_by(|a, b| a.points.used == b.points.used);
-        weed(&mut people, genetic, chance);
-        let now = people.first().map(|person| person.figure);
+    while !individuals.is_empty() && idle < genetic.patience && !run.is_over(tally.done, 0, 1) {
+        let born = born(run, next(run, &individuals, genetic, chance), tally)?;
+        individuals.extend(born);
+        individuals.sort_by(|a, b| (a.figure, &a.points.used).cmp(&(b.figure, &b.points.used)));
+        individuals.dedup_by(|a, b| a.points.used == b.points.used);
+        weed(&mut individuals, genetic, chance);
+        let now = individuals.first().map(|individual| individual.figure);
         idle = if now == least { idle + 1 } else { 0 };
         least = now;
     }
-    Ok(people.into_iter().min_by_key(|person| person.figure))
+    Ok(individuals.into_iter().min_by_key(|individual| individual.figure))
 }
 
-/// Evaluates people until the limit is reached.
+/// Evaluates individuals until the limit is reached.
 fn born(
     run: &SearchRun<'_>,
     mut unborn: Vec<Unborn>,
@@ -165,26 +165,26 @@ fn born(
     let left = (0..unborn.len()).take_while(|more| !run.is_over(tally.done + more, 0, 1)).count();
     unborn.truncate(left);
     tally.done += left;
-    let person = |Unborn { points, worse_parent }: Unborn| {
+    let individual = |Unborn { points, worse_parent }: Unborn| {
         let (figure, cost) = run.evaluate(run.matrix(&points.used)?.symbols()?.parity(), Some(0));
         Ok(Person { figure, cost, points, is_better: worse_parent.map(|worse| figure < worse) })
     };
-    let people = unborn.into_par_iter().map(person).collect::<Result<Vec<_>>>()?;
-    let children = people.iter().filter_map(|person| person.is_better);
+    let individuals = unborn.into_par_iter().map(individual).collect::<Result<Vec<_>>>()?;
+    let children = individuals.iter().filter_map(|individual| individual.is_better);
     tally.children.born += children.clone().count();
     tally.children.better += children.filter(|&is_better| is_better).count();
-    Ok(people)
+    Ok(individuals)
 }
 
-/// Returns the children and mutants of a generation. A mutant is a new person, so mutation never
-/// changes the best people.
+/// Returns the children and mutants of a generation. A mutant is a new individual, so mutation never
+/// changes the best individuals.
 fn next(
     run: &SearchRun<'_>,
-    people: &[Person],
+    individuals: &[Person],
     genetic: Genetic,
     chance: &mut Chance,
 ) -> Vec<Unborn> {
-    let parents = &people[..genetic.selected(people.len())];
+    let parents = &individuals[..genetic.selected(individuals.len())];
     let mut next = Vec::new();
     for (index, mother) in parents.iter().enumerate() {
         for father in &parents[..index] {
@@ -197,9 +197,9 @@ fn next(
             }
         }
     }
-    for person in people {
+    for individual in individuals {
         if chance.happens(genetic.mutation) {
-            let mut mutant = person.points.clone();
+            let mut mutant = individual.points.clone();
             mutant.change_one(chance);
             next.push(Unborn::alone(mutant));
         }
@@ -233,10 +233,10 @@ fn child(
     Points::of(places.into_iter().flatten().collect(), run.elements.size())
 }
 
-/// Removes people at random from the worst until the population is small enough.
-fn weed(people: &mut Vec<Person>, genetic: Genetic, chance: &mut Chance) {
-    while people.len() > genetic.population {
-        let worst = genetic.selected(people.len());
-        people.remove(people.len() - 1 - chance.below(worst));
+/// Removes individuals at random from the worst until the population is small enough.
+fn weed(individuals: &mut Vec<Person>, genetic: Genetic, chance: &mut Chance) {
+    while individuals.len() > genetic.population {
+        let worst = genetic.selected(individuals.len());
+        individuals.remove(individuals.len() - 1 - chance.below(worst));
     }
 }
