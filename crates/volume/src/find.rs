@@ -60,6 +60,19 @@ impl<'a> FindJob<'a> {
         Err(replaced(self.files.name))
     }
 
+    /// Opens a version that a listing has shown on these nodes. Returns `None` if its manifest
+    /// cannot be read from any of them.
+    pub async fn listed(self, listed: Listed, holders: &[NodeIndex]) -> Option<FoundObject> {
+        for &node in holders {
+            if let Ok(file) = self.files.read_manifest(node, listed).await {
+                let holders = holders.iter().copied().collect();
+                let survey = SurveyFinding { listed, holders, is_sure: true, flaws: Vec::new() };
+                return self.open(file, survey).ok();
+            }
+        }
+        None
+    }
+
     async fn survey(&self) -> Result<SurveyFinding> {
         let NameFiles { cluster, name } = self.files;
         let mut hands = NameHands::new(cluster, name);

@@ -84,5 +84,5 @@ pub use scrub::{FullPass, Scrub, ScrubPass, ScrubStatus};
 pub use setup::{INLINE_BYTES, Rate, Setup};
 pub use status::{NodeStatus, VolumeStatus};
 pub use upload::{StoredPiece, Upload};
-pub use verify::Verdict;
+pub use verify::{Overview, Verdict};
 pub use volume::Volume;

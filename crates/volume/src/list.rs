@@ -28,14 +28,25 @@ pub struct Listing {
 /// All versions that any node has.
 #[derive(Debug, Default)]
 pub(crate) struct Versions {
-    /// For each name, its versions. The number counts the nodes that have the version and are not
-    /// drained.
-    pub names: BTreeMap<ObjectName, BTreeMap<Listed, usize>>,
+    /// For each name, its versions, each with the nodes that have it.
+    pub names: BTreeMap<ObjectName, BTreeMap<Listed, Vec<NodeIndex>>>,
     pub answered: usize,
     pub flaws: Vec<Flaw>,
 }
 
 impl Versions {
+    /// Returns the objects, each with its newest version. The volume's own objects are among them
+    /// only if `prefix`, which all names begin with, asks for them.
+    pub fn objects(&self, prefix: &str) -> impl Iterator<Item = (&ObjectName, Listed)> {
+        let shows_own = names::is_own(prefix);
+        let shown =
+            self.names.iter().filter(move |(name, _)| shows_own || !names::is_own(name.as_str()));
+        shown.filter_map(|(name, versions)| {
+            let newest = *versions.last_key_value()?.0;
+            (newest.kind == VersionKind::Put).then_some((name, newest))
+        })
+    }
+
     /// Returns the error for too few answers.
     fn too_few(&self, cluster: &Cluster) -> Error {
         let message = format!(
@@ -66,14 +77,8 @@ impl ListJob<'_> {
         if !is_sure && (!options.allow_stale || found.answered == 0) {
             return Err(found.too_few(self.cluster));
         }
-        let is_own = |name: &ObjectName| names::is_own(name.as_str());
-        let shows_own = names::is_own(self.prefix);
-        let shown = found.names.into_iter().filter(|(name, _)| shows_own || !is_own(name));
-        let newest = shown.filter_map(|(name, versions)| {
-            let newest = versions.into_keys().next_back()?;
-            (newest.kind == VersionKind::Put).then_some((name, newest))
-        });
-        Ok(Listing { objects: newest.collect(), flaws: found.flaws, is_sure })
+        let objects = found.objects(self.prefix).map(|(name, listed)| (name.clone(), listed));
+        Ok(Listing { objects: objects.collect(), flaws: found.flaws, is_sure })
     }
 
     /// Lists all versions. Too few answers are an error.
@@ -116,8 +121,7 @@ impl ListJob<'_> {
     /// Records a version that a node has, if its name begins with the prefix.
     fn add(self, found: &mut Versions, name: ObjectName, listed: Listed, node: NodeIndex) {
         if name.as_str().starts_with(self.prefix) {
-            let versions = found.names.entry(name).or_default();
-            *versions.entry(listed).or_default() += usize::from(self.cluster.quorum.counts(node));
+            found.names.entry(name).or_default().entry(listed).or_default().push(node);
         }
     }
 }

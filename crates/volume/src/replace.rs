@@ -50,8 +50,12 @@ impl FillJob<'_> {
         }
         self.expect_new().await?;
         self.expect_cases().await?;
-        let copy = async |(name, versions): (ObjectName, BTreeMap<Listed, usize>)| {
+        let counts = |nodes: Vec<NodeIndex>| {
+            nodes.into_iter().filter(|&node| cluster.quorum.counts(node)).count()
+        };
+        let copy = async |(name, versions): (ObjectName, BTreeMap<Listed, Vec<NodeIndex>>)| {
             let newest = versions.into_iter().next_back();
+            let newest = newest.map(|(listed, nodes)| (listed, counts(nodes)));
             let files = NameFiles { cluster, name: &name };
             self.copy_newest(files, newest).await.map(usize::from)
         };

@@ -15,9 +15,9 @@ use crate::flaw::Flaw;
 use crate::found::FoundObject;
 use crate::get::read_all;
 use crate::hands::NameLog;
-use crate::list::ListJob;
+use crate::list::{ListJob, Versions};
 use crate::names::{self, ObjectName};
-use crate::protocol::{Listed, NodeIndex, PartIndex, VersionKind};
+use crate::protocol::{Listed, NodeIndex, PartIndex, Quorum, VersionKind};
 use crate::stages::stage_ends;
 use crate::transfer::ShardedObject;
 
@@ -52,6 +52,31 @@ pub struct Verdict {
     pub read_bytes: u64,
 }
 
+/// The versions that one listing of all nodes shows of many names. If objects are verified by it,
+/// their manifests do not have to be looked for on every node again.
+#[derive(Debug)]
+pub struct Overview {
+    versions: Versions,
+    prefix: String,
+}
+
+impl Overview {
+    pub(crate) async fn of(cluster: &Cluster, prefix: &str) -> Result<Self> {
+        let versions = ListJob { cluster, prefix }.versions().await?;
+        Ok(Self { versions, prefix: prefix.to_owned() })
+    }
+
+    /// Returns the objects, each with its newest version.
+    pub fn objects(&self) -> impl Iterator<Item = (&ObjectName, Listed)> {
+        self.versions.objects(&self.prefix)
+    }
+
+    /// Returns the flaws of the nodes that did not answer.
+    pub fn flaws(&self) -> &[Flaw] {
+        &self.versions.flaws
+    }
+}
+
 /// Looks for all parts and manifests of an object.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct VerifyJob<'a> {
@@ -59,16 +84,20 @@ pub(crate) struct VerifyJob<'a> {
     pub name: &'a ObjectName,
     /// Whether every block of the parts and every manifest is read.
     pub is_deep: bool,
+    pub overview: Option<&'a Overview>,
 }
 
 impl VerifyJob<'_> {
     pub async fn run(self) -> Result<Verdict> {
-        let Self { cluster, name, is_deep } = self;
+        let Self { cluster, name, is_deep, .. } = self;
+        if let Some(verdict) = self.by_overview().await {
+            return Ok(verdict);
+        }
         let files = NameFiles { cluster, name };
         for _ in 0..MOST_ATTEMPTS {
             let object = FindJob::of(cluster, name).run().await?;
             let look = VersionLook { files, object: &object, is_deep, log: NameLog::default() };
-            let verdict = look.run().await?;
+            let verdict = look.run(None).await?;
             let verdict = self.add_pieces(verdict, &object).await?;
             // What is missing of a version that was replaced or removed meanwhile is not lost.
             if verdict.state == State::Intact || !is_replaced(files, verdict.listed.version).await.0
@@ -77,6 +106,26 @@ impl VerifyJob<'_> {
             }
         }
         Err(replaced(name))
+    }
+
+    /// Judges the object by the overview, if that shows one version of it, and the object proves
+    /// intact. All else may have changed since the overview, and is looked at anew.
+    async fn by_overview(self) -> Option<Verdict> {
+        let (cluster, name, is_deep) = (self.cluster, self.name, self.is_deep);
+        let seen = &self.overview?.versions;
+        let versions = seen.names.get(name).filter(|versions| versions.len() == 1)?;
+        let (&listed, nodes) = versions.first_key_value()?;
+        if listed.kind != VersionKind::Put || !seen.flaws.is_empty() {
+            return None;
+        }
+        let files = NameFiles { cluster, name };
+        let object = FindJob::of(cluster, name).listed(listed, nodes).await?;
+        let manifests = Manifests::of(cluster.quorum, seen.answered, nodes);
+        let look = VersionLook { files, object: &object, is_deep, log: NameLog::default() };
+        // Reading each manifest finds them anew.
+        let verdict = look.run(Some(manifests).filter(|_| !is_deep)).await.ok()?;
+        let verdict = self.add_pieces(verdict, &object).await.ok()?;
+        (verdict.state == State::Intact).then_some(verdict)
     }
 
     /// Looks at the pieces of an object as well, and adds what is found there to the verdict.
@@ -128,9 +177,23 @@ struct Manifests {
     lacking: Vec<NodeIndex>,
 }
 
+impl Manifests {
+    /// Counts the nodes on which a listing has shown the manifest.
+    fn of(quorum: Quorum, answered: usize, nodes: &[NodeIndex]) -> Self {
+        let counting = |node: &NodeIndex| quorum.counts(*node);
+        let holders = nodes.iter().copied().filter(counting).count();
+        let lacking = quorum.indices().filter(|node| !nodes.contains(node));
+        Self { answered, holders, damaged: 0, lacking: lacking.filter(counting).collect() }
+    }
+}
+
 impl VersionLook<'_> {
-    async fn run(mut self) -> Result<Verdict> {
-        let manifests = self.count_manifests().await;
+    /// Judges the version. If `manifests` are not known, all nodes are asked for them.
+    async fn run(mut self, manifests: Option<Manifests>) -> Result<Verdict> {
+        let manifests = match manifests {
+            Some(manifests) => manifests,
+            None => self.count_manifests().await,
+        };
         match self.object.sharded() {
             None => Ok(self.judge_inline(&manifests)),
             Some(object) => self.judge_shards(&object, manifests).await,
@@ -314,19 +377,20 @@ impl FoundParts {
 
 /// Returns names. Objects that can lose the fewest further nodes come first.
 pub(crate) async fn most_urgent_first(cluster: &Cluster, prefix: &str) -> Result<Vec<ObjectName>> {
-    let found = ListJob { cluster, prefix }.versions().await?;
-    let urgency = async |(name, versions): (ObjectName, BTreeMap<Listed, usize>)| {
+    let overview = Overview::of(cluster, prefix).await?;
+    let urgency = async |(name, versions): (&ObjectName, &BTreeMap<Listed, _>)| {
         let newest = versions.last_key_value().map(|(listed, _)| listed.kind);
         let spare = match newest {
             Some(VersionKind::Put) => {
-                let verdict = VerifyJob { cluster, name: &name, is_deep: false }.run().await;
+                let overview = Some(&overview);
+                let verdict = VerifyJob { cluster, name, is_deep: false, overview }.run().await;
                 verdict.map_or(0, |verdict| verdict.spare)
             }
             _ => usize::MAX,
         };
-        (spare, name)
+        (spare, name.clone())
     };
-    let looked = stream::iter(found.names).map(urgency).buffer_unordered(AT_ONCE);
+    let looked = stream::iter(&overview.versions.names).map(urgency).buffer_unordered(AT_ONCE);
     let mut names: Vec<(usize, ObjectName)> = looked.collect().await;
     names.sort();
     Ok(names.into_iter().map(|(_, name)| name).collect())

@@ -543,6 +543,57 @@ async fn parts_of_a_later_stage_are_read_where_others_are_lost() {
     assert!(read < 2_100_000, "{read} bytes");
 }
 
+/// Small objects that are intact cost one request each, and one listing of each node for all.
+#[tokio::test]
+async fn many_objects_are_verified_by_one_overview() {
+    let disks = Disks::new(6);
+    disks.volume("4+2").await;
+    let counters = Arc::new(Counters::default());
+    let count = |_, node| -> Arc<dyn Node> { Arc::new(Counted::new(node, Arc::clone(&counters))) };
+    let volume = disks.open_with("4+2", &count);
+    for object in 0..20 {
+        put(&volume, &format!("small/{object}"), &content(50)).await;
+    }
+    put(&volume, "large", &content(400_000)).await;
+    put(&volume, "gone", &content(50)).await;
+    put(&volume, "new", &content(50)).await;
+    put(&volume, "damaged", &content(300_000)).await;
+    counters.take();
+    let overview = volume.overview("").await.unwrap();
+    assert_eq!(overview.objects().count(), 24);
+    for object in 0..20 {
+        let small = name(&format!("small/{object}"));
+        let verdict = volume.verify_by(&overview, &small, false).await.unwrap();
+        assert_eq!((verdict.state, verdict.spare), (State::Intact, 2));
+    }
+    let asked = counters.take();
+    assert_eq!(asked[&NodeCall::List].calls, 6);
+    // One manifest each, and the marks of nodes if that takes long.
+    assert!((20..=26).contains(&asked[&NodeCall::Read].calls), "{asked:?}");
+    volume.verify_by(&overview, &name("large"), false).await.unwrap();
+    let asked = counters.take();
+    assert_eq!((asked[&NodeCall::List].calls, asked[&NodeCall::Read].calls), (6, 1));
+
+    // What changed since the overview is looked at anew.
+    volume.remove(&name("gone")).await.unwrap();
+    put(&volume, "new", &content(70)).await;
+    let is_smaller = |path: &PathBuf| path.metadata().unwrap().len() < 90_000;
+    let part = disks.files("objects").into_iter().find(is_smaller);
+    std::fs::remove_file(part.unwrap()).unwrap();
+    for is_deep in [false, true] {
+        let by = async |object| volume.verify_by(&overview, &name(object), is_deep).await;
+        assert_eq!(by("gone").await.unwrap_err().kind(), ErrorKind::NotFound);
+        let verdict = by("new").await.unwrap();
+        assert_eq!((verdict.state, verdict.listed.length), (State::Intact, 70));
+        assert_eq!(by("large").await.unwrap().state, State::Intact);
+        let verdict = by("damaged").await.unwrap();
+        assert_eq!((verdict.state, verdict.missing.len()), (State::Repairable, 1));
+    }
+    let _hidden = disks.hide(&[2]);
+    let verdict = volume.verify_by(&overview, &name("large"), false).await.unwrap();
+    assert_eq!((verdict.state, verdict.spare), (State::Repairable, 1));
+}
+
 #[tokio::test]
 async fn a_damaged_part_of_a_later_stage_is_made_anew() {
     let disks = Disks::new(6);

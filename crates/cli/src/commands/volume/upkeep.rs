@@ -10,7 +10,8 @@ use paritas_report::volumes::{
     VolumeVerifyLine, WrittenFields,
 };
 use paritas_volume::{
-    Error, ErrorKind, GetOptions, Listed, ObjectName, Reencoded, Repaired, Upkeep, Verdict, Volume,
+    Error, ErrorKind, GetOptions, Listed, ObjectName, Overview, Reencoded, Repaired, Upkeep,
+    Verdict, Volume,
 };
 
 use super::{AT_ONCE, each, listing, object, report};
@@ -19,6 +20,9 @@ use crate::commands::Outcome;
 use crate::commands::many::{EndState, Summary, Worst};
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Output, Progress, counted, shown};
+
+/// Number of objects that are repaired side by side. Each may take the memory of a put.
+const REPAIRS_AT_ONCE: usize = 4;
 
 /// An object that a command works on.
 #[derive(Clone)]
@@ -86,20 +90,31 @@ async fn items(volume: &Volume, names: &[String], output: &Output) -> Result<Vec
     Ok(items)
 }
 
+/// Returns all objects of an overview. Warns of nodes that did not answer.
+fn all_items(overview: &Overview, output: &Output) -> Vec<Item> {
+    overview.flaws().iter().for_each(|flaw| output.warn(&flaw.to_string()));
+    let item = |(name, listed): (&ObjectName, Listed)| Item {
+        name: name.clone(),
+        length: listed.length,
+        is_named: false,
+    };
+    overview.objects().map(item).collect()
+}
+
 /// Adds the pieces of objects that are stored in pieces. A piece is an object itself.
 async fn with_pieces(volume: &Volume, mut items: Vec<Item>) -> Vec<Item> {
     if !volume.has_uploads().await.unwrap_or(true) {
         return items;
     }
-    let mut pieces = Vec::new();
-    for item in &items {
+    let pieces_of = async |item: &Item| {
         // An object that cannot be found is reported when its turn comes.
         let found = volume.find(&item.name, GetOptions::default()).await;
-        let names = found.map(|object| object.piece_names()).unwrap_or_default();
-        let piece = |name| Item { name, length: 0, is_named: false };
-        pieces.extend(names.into_iter().map(piece));
-    }
-    items.extend(pieces);
+        found.map(|object| object.piece_names()).unwrap_or_default()
+    };
+    let names: Vec<Vec<ObjectName>> =
+        futures::stream::iter(&items).map(pieces_of).buffered(AT_ONCE).collect().await;
+    let piece = |name| Item { name, length: 0, is_named: false };
+    items.extend(names.into_iter().flatten().map(piece));
     items
 }
 
@@ -148,21 +163,21 @@ impl<'a> ObjectTally<'a> {
         self.worst.note(outcome.map(EndState::exit), self.output);
     }
 
-    /// Notes the result of a repair that began at `start`, and reports it. A removed object does
+    /// Notes the result of a repair that took `seconds`, and reports it. A removed object does
     /// not count as an object. People are told of it only if they named it or if something is left
     /// to do.
     fn note_repair(
         &mut self,
         item: &Item,
         repaired: Result<Option<Repaired>, Failure>,
-        start: Instant,
+        seconds: f64,
     ) {
         let repaired = match repaired {
             Ok(Some(repaired)) => repaired,
             Ok(None) => return,
             Err(failure) => return self.note(item.length, Err(failure)),
         };
-        let line = repaired_line(&repaired, start.elapsed().as_secs_f64());
+        let line = repaired_line(&repaired, seconds);
         let state = after(&repaired);
         match repaired.is_removed && !repaired.is_owed && !item.is_named {
             true => self.output.result_if_json(line),
@@ -184,13 +199,23 @@ impl<'a> ObjectTally<'a> {
 
 /// Checks objects. Returns the worst exit code.
 pub async fn verify(volume: &mut Volume, args: &Verify, output: &Output) -> Outcome {
-    let items = items(volume, &args.names, output).await?;
+    let overview = match args.names.is_empty() {
+        true => Some(volume.overview("").await?),
+        false => None,
+    };
+    let items = match &overview {
+        Some(overview) => all_items(overview, output),
+        None => items(volume, &args.names, output).await?,
+    };
     let (shares, mut tally) =
         (Shares::of(volume, &items, output), ObjectTally::new(args.only_bad, output));
     let volume = &*volume;
     let check = async |item: Item| {
         let start = Instant::now();
-        let verdict = volume.verify(&item.name, args.deep).await;
+        let verdict = match &overview {
+            Some(overview) => volume.verify_by(overview, &item.name, args.deep).await,
+            None => volume.verify(&item.name, args.deep).await,
+        };
         let verdict = explained(volume, &item, verdict).await.transpose();
         shares.finish(&item.name);
         (item.length, verdict, start.elapsed().as_secs_f64())
@@ -294,12 +319,17 @@ async fn repair_items(
     tally: &mut ObjectTally<'_>,
 ) {
     let shares = Shares::of(volume, &items, tally.output);
-    for item in items {
+    let volume = &*volume;
+    let repair = async |item: Item| {
         let start = Instant::now();
         let repaired = volume.repair(&item.name, deep).await;
         let repaired = explained(volume, &item, repaired).await;
         shares.finish(&item.name);
-        shares.progress.aside(|| tally.note_repair(&item, repaired, start));
+        (item, repaired, start.elapsed().as_secs_f64())
+    };
+    let mut repaired = futures::stream::iter(items).map(repair).buffered(REPAIRS_AT_ONCE);
+    while let Some((item, repaired, seconds)) = repaired.next().await {
+        shares.progress.aside(|| tally.note_repair(&item, repaired, seconds));
     }
     shares.progress.finish();
 }
@@ -320,7 +350,8 @@ async fn scrub(volume: &mut Volume, tally: &mut ObjectTally<'_>) -> Result<(), F
         let length = lengths.get(&name).copied().unwrap_or(0);
         let item = Item { name, length, is_named: false };
         let repaired = explained(volume, &item, repaired).await;
-        shares.progress.aside(|| tally.note_repair(&item, repaired, start));
+        let seconds = start.elapsed().as_secs_f64();
+        shares.progress.aside(|| tally.note_repair(&item, repaired, seconds));
         start = Instant::now();
     }
     shares.progress.finish();
