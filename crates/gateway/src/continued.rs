@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use lru::LruCache;
-use paritas_volume::{Listed, ObjectName};
+use paritas_volume::{Listed, ObjectName, Overview};
 
 use crate::store::held;
 
@@ -22,7 +22,7 @@ use crate::store::held;
 const KEPT_FOR: Duration = Duration::from_secs(60);
 /// The most listings, and keys of all of them together, that are kept.
 const MOST_LISTINGS: usize = 8;
-const MOST_KEYS: usize = 1_000_000;
+const MOST_KEYS: usize = 500_000;
 /// Number of changed names that are remembered. If more changed, pages list the bucket anew.
 const MOST_CHANGES: NonZeroUsize = NonZeroUsize::new(10_000).unwrap();
 
@@ -40,16 +40,18 @@ pub(crate) struct ListPlace {
 #[derive(Debug)]
 pub(crate) struct ListedKeys {
     pub keys: BTreeMap<String, (ObjectName, Listed)>,
+    /// What the nodes showed of all of them.
+    pub overview: Arc<Overview>,
     listed: Instant,
     /// All changes of this gateway before this moment are in `keys`.
     pub as_of: Instant,
 }
 
 impl ListedKeys {
-    /// Returns an empty list, to be filled by a listing that begins now.
-    pub fn begin() -> Self {
-        let now = Instant::now();
-        Self { keys: BTreeMap::new(), listed: now, as_of: now }
+    /// Returns an empty list, to be filled from an overview that began at `listed`.
+    pub fn of(overview: Overview, listed: Instant) -> Self {
+        let overview = Arc::new(overview);
+        Self { keys: BTreeMap::new(), overview, listed, as_of: listed }
     }
 
     fn is_current(&self) -> bool {
@@ -155,7 +157,10 @@ mod tests {
             delimiter: String::new(),
             after: after.to_string(),
         };
-        (0..=MOST_LISTINGS).for_each(|at| continuations.keep(place(at), ListedKeys::begin()));
+        for at in 0..=MOST_LISTINGS {
+            let keys = ListedKeys::of(Overview::default(), Instant::now());
+            continuations.keep(place(at), keys);
+        }
         assert!(continuations.take(&place(0)).is_none());
         assert!(continuations.take(&place(1)).is_some());
         assert!(continuations.take(&place(1)).is_none(), "a page takes its keys");

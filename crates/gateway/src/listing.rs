@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Cursor;
+use std::sync::Arc;
 use std::time::Instant;
 
 use futures::stream::{self, StreamExt, TryStreamExt};
-use paritas_volume::{ErrorKind, GetOptions, Listed, ObjectName, PutOptions};
+use paritas_volume::{ErrorKind, GetOptions, Listed, ObjectName, Overview, PutOptions};
 use s3s::dto::*;
 use s3s::{S3Error, S3Request, S3Response, S3Result, s3_error};
 
@@ -98,6 +99,7 @@ impl ListQuestion {
 impl Store {
     async fn page(&self, question: &ListQuestion) -> S3Result<Page> {
         let mut left = self.keys(question).await?;
+        let overview = Arc::clone(&left.overview);
         let (mut page, mut chosen, mut groups) = (Page::default(), Vec::new(), BTreeSet::new());
         while let Some((key, (name, listed))) = left.keys.pop_first() {
             let group = question.group_of(&key);
@@ -118,7 +120,7 @@ impl Store {
         if let Some(last) = &page.last {
             self.continuations.keep(question.place(last), left);
         }
-        page.objects = self.objects(question, chosen).await?;
+        page.objects = self.objects(question, &overview, chosen).await?;
         let common = |group: &String| CommonPrefix { prefix: Some(question.told(group)) };
         page.prefixes = groups.iter().map(common).collect();
         Ok(page)
@@ -131,19 +133,20 @@ impl Store {
         {
             return Ok(renewed);
         }
-        let mut found = ListedKeys::begin();
+        let begun = Instant::now();
         let folder = names::above(&question.bucket, &question.prefix);
-        let listing = self.volume.list(&folder).await;
-        let objects = listing.map_err(|error| told(&error))?.objects;
-        if objects.is_empty() {
+        let overview = self.volume.overview(&folder).await.map_err(|error| told(&error))?;
+        if overview.objects().next().is_none() {
             self.expect_bucket(&question.bucket).await?;
         }
-        let keyed = objects
-            .into_iter()
-            .filter_map(|(name, listed)| question.key_of(&name).map(|key| (key, (name, listed))));
+        let keyed = overview.objects().filter_map(|(name, listed)| {
+            question.key_of(name).map(|key| (key, (name.clone(), listed)))
+        });
         // Escaped keys stand elsewhere among the names.
-        found.keys = keyed.collect();
-        Ok(found)
+        let keys = keyed.collect();
+        let mut listed = ListedKeys::of(overview, begun);
+        listed.keys = keys;
+        Ok(listed)
     }
 
     /// Asks again about the names that this gateway has changed since keys were listed. Returns
@@ -174,12 +177,13 @@ impl Store {
     async fn objects(
         &self,
         question: &ListQuestion,
+        overview: &Overview,
         chosen: Vec<(String, ObjectName, Listed)>,
     ) -> S3Result<Vec<Object>> {
         let look = async |(key, name, listed): (String, ObjectName, Listed)| {
             let facts = match self.known(&listed) {
                 Some(facts) => facts,
-                None => match self.volume.find(&name, GetOptions::default()).await {
+                None => match self.volume.find_by(overview, &name).await {
                     Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
                     // Its bytes may be lost; its name is not.
                     Err(_) => ObjectFacts {

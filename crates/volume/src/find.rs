@@ -61,16 +61,12 @@ impl<'a> FindJob<'a> {
     }
 
     /// Opens a version that a listing has shown on these nodes. Returns `None` if its manifest
-    /// cannot be read from any of them.
+    /// cannot be read from any node.
     pub async fn listed(self, listed: Listed, holders: &[NodeIndex]) -> Option<FoundObject> {
-        for &node in holders {
-            if let Ok(file) = self.files.read_manifest(node, listed).await {
-                let holders = holders.iter().copied().collect();
-                let survey = SurveyFinding { listed, holders, is_sure: true, flaws: Vec::new() };
-                return self.open(file, survey).ok();
-            }
-        }
-        None
+        let holders = holders.iter().copied().collect();
+        let mut survey = SurveyFinding { listed, holders, is_sure: true, flaws: Vec::new() };
+        let file = self.read_manifest(&mut survey).await?;
+        self.open(file, survey).ok()
     }
 
     async fn survey(&self) -> Result<SurveyFinding> {

@@ -52,9 +52,9 @@ pub struct Verdict {
     pub read_bytes: u64,
 }
 
-/// The versions that one listing of all nodes shows of many names. If objects are verified by it,
-/// their manifests do not have to be looked for on every node again.
-#[derive(Debug)]
+/// The versions that one listing of all nodes shows of many names. Objects that are found or
+/// verified by it do not have to be looked for on every node again.
+#[derive(Debug, Default)]
 pub struct Overview {
     versions: Versions,
     prefix: String,
@@ -69,6 +69,19 @@ impl Overview {
     /// Returns the objects, each with its newest version.
     pub fn objects(&self) -> impl Iterator<Item = (&ObjectName, Listed)> {
         self.versions.objects(&self.prefix)
+    }
+
+    /// Returns the newest version of a name and the nodes that have it, if it is an object and
+    /// settled: a reader at the time of the overview finds it, too.
+    pub(crate) fn settled(
+        &self,
+        quorum: Quorum,
+        name: &ObjectName,
+    ) -> Option<(Listed, &[NodeIndex])> {
+        let (&listed, nodes) = self.versions.names.get(name)?.last_key_value()?;
+        let holders = nodes.iter().filter(|&&node| quorum.counts(node)).count();
+        let is_settled = listed.kind == VersionKind::Put && holders >= quorum.to_write();
+        is_settled.then_some((listed, nodes))
     }
 
     /// Returns the flaws of the nodes that did not answer.

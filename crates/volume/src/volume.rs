@@ -275,7 +275,22 @@ impl Volume {
         VerifyJob { cluster: &self.cluster, name, is_deep, overview: None }.run().await
     }
 
-    /// Lists all nodes once, to verify many objects by what they show.
+    /// Finds an object as [`Volume::find`] does at the time of the overview. That costs one request
+    /// if the overview shows the object settled and it was not replaced since. Otherwise all nodes
+    /// are asked.
+    ///
+    /// # Errors
+    /// As [`Volume::find`].
+    pub async fn find_by(&self, overview: &Overview, name: &ObjectName) -> Result<FoundObject> {
+        if let Some((listed, nodes)) = overview.settled(self.cluster.quorum, name)
+            && let Some(found) = FindJob::of(&self.cluster, name).listed(listed, nodes).await
+        {
+            return Ok(found);
+        }
+        self.find(name, GetOptions::default()).await
+    }
+
+    /// Lists all nodes once, to find or verify many objects by what they show.
     ///
     /// # Errors
     /// As [`Volume::list`].

@@ -574,6 +574,12 @@ async fn many_objects_are_verified_by_one_overview() {
     let asked = counters.take();
     assert_eq!((asked[&NodeCall::List].calls, asked[&NodeCall::Read].calls), (6, 1));
 
+    let found = volume.find_by(&overview, &name("small/0")).await.unwrap();
+    let listed = overview.objects().find(|(it, _)| **it == name("small/0"));
+    assert_eq!(Some(found.listed()), listed.map(|(_, listed)| listed));
+    let asked = counters.take();
+    assert_eq!((asked.get(&NodeCall::List), asked[&NodeCall::Read].calls), (None, 1));
+
     // What changed since the overview is looked at anew.
     volume.remove(&name("gone")).await.unwrap();
     put(&volume, "new", &content(70)).await;
@@ -581,6 +587,9 @@ async fn many_objects_are_verified_by_one_overview() {
     let part = disks.files("objects").into_iter().find(is_smaller);
     std::fs::remove_file(part.unwrap()).unwrap();
     for is_deep in [false, true] {
+        assert_eq!(volume.find_by(&overview, &name("new")).await.unwrap().length(), 70);
+        let gone = volume.find_by(&overview, &name("gone")).await;
+        assert_eq!(gone.unwrap_err().kind(), ErrorKind::NotFound);
         let by = async |object| volume.verify_by(&overview, &name(object), is_deep).await;
         assert_eq!(by("gone").await.unwrap_err().kind(), ErrorKind::NotFound);
         let verdict = by("new").await.unwrap();

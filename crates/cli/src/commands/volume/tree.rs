@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use paritas_volume::{ErrorKind, ObjectName, Volume};
+use paritas_volume::{ErrorKind, Listed, ObjectName, Overview, Volume};
 use walkdir::WalkDir;
 
 use super::{AT_ONCE, each, folder_prefix, object, report};
@@ -96,7 +96,7 @@ fn name_below(folder: &Path, path: &Path) -> Option<String> {
 /// Writes all objects whose names begin with a folder of names to files below a folder.
 pub async fn get(volume: &Volume, args: &Get, output: &Output) -> Outcome {
     let prefix = folder_prefix(&args.name);
-    let items = objects(volume, &prefix, args, output).await?;
+    let (overview, items) = objects(volume, &prefix, args, output).await?;
     if args.file.as_os_str() == "-" {
         return Err(Failure::arguments(
             "with --recursive, the last argument is a folder; give ./- for a folder called -",
@@ -106,7 +106,11 @@ pub async fn get(volume: &Volume, args: &Get, output: &Output) -> Outcome {
     let progress = progress(&items, output);
     let get = async |item: TreeItem| {
         make_way(&args.file, &item)?;
-        let found = match volume.find(&item.name, args.staleness.options()).await {
+        let found = match &overview {
+            Some(overview) => volume.find_by(overview, &item.name).await,
+            None => volume.find(&item.name, args.staleness.options()).await,
+        };
+        let found = match found {
             // It was removed after it was listed.
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Exit::Done),
             found => found?,
@@ -124,19 +128,32 @@ pub async fn get(volume: &Volume, args: &Get, output: &Output) -> Outcome {
     worst.end(output)
 }
 
-/// Returns the objects whose names begin with a prefix, each with its file.
+/// Returns the objects whose names begin with a prefix, each with its file, and the overview to
+/// find them by, if enough nodes answered.
 async fn objects(
     volume: &Volume,
     prefix: &str,
     args: &Get,
     output: &Output,
-) -> Result<Vec<TreeItem>, Failure> {
-    let listing = super::listing::list(volume, prefix, args.staleness.options(), output).await?;
-    let item = |(name, listed): (ObjectName, paritas_volume::Listed)| {
+) -> Result<(Option<Overview>, Vec<TreeItem>), Failure> {
+    let item = |(name, listed): (ObjectName, Listed)| {
         let path = args.file.join(&name.as_str()[prefix.len()..]);
         TreeItem { path, name, length: listed.length }
     };
-    Ok(listing.objects.into_iter().map(item).collect())
+    match volume.overview(prefix).await {
+        Ok(overview) if overview.objects().next().is_some() => {
+            overview.flaws().iter().for_each(|flaw| output.warn(&flaw.to_string()));
+            let objects = overview.objects().map(|(name, listed)| item((name.clone(), listed)));
+            let items = objects.collect();
+            Ok((Some(overview), items))
+        }
+        // The listing says what is wrong, or lists what a few nodes have, if that is enough.
+        _ => {
+            let options = args.staleness.options();
+            let listing = super::listing::list(volume, prefix, options, output).await?;
+            Ok((None, listing.objects.into_iter().map(item).collect()))
+        }
+    }
 }
 
 /// Makes the folders above a file, and refuses a file that would not be below `folder`.
