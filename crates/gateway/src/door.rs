@@ -41,8 +41,8 @@ const LEAVING: Duration = Duration::from_secs(30);
 const SILENCE: Duration = Duration::from_secs(30);
 /// The name under which TLS agrees on HTTP/2. Without TLS, S3 is spoken over HTTP/1.1 alone.
 const HTTP2: &[u8] = b"h2";
-/// The adapter's answer if it could not read a body that is a document: the client broke off, or the
-/// body does not have the digest that the request states. Errors of the gateway have a message.
+/// The adapter's answer if it could not read a body that is a document: the client broke off, or
+/// the body does not have the digest that the request states. Errors of the gateway have a message.
 const UNREAD: &[u8] =
     br#"<?xml version="1.0" encoding="UTF-8"?><Error><Code>InternalError</Code></Error>"#;
 /// What the client is told instead, since the fault is its own.

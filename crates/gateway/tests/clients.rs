@@ -185,7 +185,8 @@ async fn objects_are_put_read_listed_and_removed() {
     assert_eq!(client.stat("2026/a b.jpg").await.unwrap_err().kind(), ErrorKind::NotFound);
 }
 
-/// The pages of a listing show the bucket as of the first page, and what this gateway changed since.
+/// The pages of a listing show the bucket as of the first page, and what this gateway changed
+/// since.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_listing_goes_on_where_it_ended() {
     use futures::TryStreamExt;

@@ -21,8 +21,8 @@ use crate::array::{Table, check_lengths, check_shards};
 ///
 /// # Panics
 ///
-/// If `w` is not an odd prime, if the number of shards is out of range, or if their lengths differ or are
-/// not a multiple of `w` x `packet` bytes.
+/// If `w` is not an odd prime, if the number of shards is out of range, or if their lengths differ
+/// or are not a multiple of `w` x `packet` bytes.
 pub fn liberation(w: usize, data: &[Vec<u8>], packet: usize) -> [Vec<u8>; 2] {
     assert!(w > 2, "w = {w} is not odd");
     check_shards(w, data, w * packet);
@@ -42,8 +42,8 @@ pub fn liberation(w: usize, data: &[Vec<u8>], packet: usize) -> [Vec<u8>; 2] {
 ///
 /// # Panics
 ///
-/// If `p` is not an odd prime, if the number of shards is out of range, or if their lengths differ or are
-/// not a multiple of (`p` - 1) x `packet` bytes.
+/// If `p` is not an odd prime, if the number of shards is out of range, or if their lengths differ
+/// or are not a multiple of (`p` - 1) x `packet` bytes.
 pub fn blaum_roth(p: usize, data: &[Vec<u8>], packet: usize) -> [Vec<u8>; 2] {
     assert!(p > 2, "p = {p} is not odd");
     check_shards(p, data, (p - 1) * packet);

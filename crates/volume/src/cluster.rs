@@ -83,8 +83,8 @@ impl Cluster {
     }
 
     /// Checks that a node bears the mark of this volume, unless it was seen a short while ago
-    /// ([`Mark::look`]). A node that lost its files has no mark, and must not count as proof that an
-    /// object does not exist.
+    /// ([`Mark::look`]). A node that lost its files has no mark, and must not count as proof that
+    /// an object does not exist.
     pub async fn expect_ready(&self, node: NodeIndex) -> Result<()> {
         let Some(look) = self.marks[node.0].look() else { return Ok(()) };
         let storage = self.node(node);

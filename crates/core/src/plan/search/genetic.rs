@@ -2,10 +2,10 @@
 //!
 //! A individual is a vector of points. In each generation the best become parents, pairs of parents
 //! have children with some probability, and everyone may mutate in one point. If there are too many
-//! individuals, some of the worst are removed at random. If the minimum has not changed for `patience`
-//! generations, a new population begins, until the search is over. The decisive choice is how a
-//! child is formed ([`Crossover`]). The hypothesis is that some elements go well together, so a
-//! child first takes the points that both parents have.
+//! individuals, some of the worst are removed at random. If the minimum has not changed for
+//! `patience` generations, a new population begins, until the search is over. The decisive choice
+//! is how a child is formed ([`Crossover`]). The hypothesis is that some elements go well together,
+//! so a child first takes the points that both parents have.
 
 use std::collections::HashSet;
 
@@ -36,8 +36,8 @@ pub enum Crossover {
 pub struct Genetic {
     /// The source of a child's points.
     pub crossover: Crossover,
-    /// Fraction of the individuals, above 0 and at most 1: of the best, who become parents, and of the
-    /// worst, from whom individuals are removed.
+    /// Fraction of the individuals, above 0 and at most 1: of the best, who become parents, and of
+    /// the worst, from whom individuals are removed.
     pub select: f64,
     /// Probability that two parents have a child in a generation, from 0 to 1.
     pub birth: f64,
@@ -50,8 +50,8 @@ pub struct Genetic {
     pub patience: usize,
 }
 
-/// The largest population. In GF(2^16) an individual takes 256 KiB, and there may be nine children for
-/// each individual.
+/// The largest population. In GF(2^16) an individual takes 256 KiB, and there may be nine children
+/// for each individual.
 const MOST_INDIVIDUALS: usize = 1000;
 
 impl Default for Genetic {
@@ -79,8 +79,8 @@ impl Genetic {
         Ok(())
     }
 
-    /// Returns the number of parents among `individuals` individuals, which is also the number of worst
-    /// individuals from whom some are removed.
+    /// Returns the number of parents among this many individuals, which is also the number of
+    /// worst individuals from whom some are removed.
     fn selected(&self, individuals: usize) -> usize {
         ((individuals as f64 * self.select).ceil() as usize).clamp(1, individuals)
     }
@@ -130,8 +130,8 @@ pub(super) fn search(run: &SearchRun<'_>, genetic: Genetic) -> Result<FoundMatri
     Ok(FoundMatrix { children: tally.children, ..found })
 }
 
-/// Returns the best individual of a population that begins with random points; `None` if the search is
-/// over. `tally` counts the schedules and the children.
+/// Returns the best individual of a population that begins with random points; `None` if the search
+/// is over. `tally` counts the schedules and the children.
 fn population(
     run: &SearchRun<'_>,
     genetic: Genetic,
@@ -176,8 +176,8 @@ fn born(
     Ok(individuals)
 }
 
-/// Returns the children and mutants of a generation. A mutant is a new individual, so mutation never
-/// changes the best individuals.
+/// Returns the children and mutants of a generation. A mutant is a new individual, so mutation
+/// never changes the best individuals.
 fn next(
     run: &SearchRun<'_>,
     individuals: &[Person],
