@@ -652,7 +652,7 @@ fn searches_refuse_parameters() {
         ("--search ga --cooling 0.5", "--cooling needs --search sa"),
         ("--search sa --population 9", "--population needs --search ga or ga-random"),
         ("--search sa --accept 2", "must be from 0 to 1; got 2"),
-        ("--search ga --population 1", "2 to 1000 people; got 0.3 and 1"),
+        ("--search ga --population 1", "2 to 1000 individuals; got 0.3 and 1"),
         ("--search ga --patience 0", "must be at least 1; got 0"),
         ("--search ga --converge --evaluations 9", "cannot be used with"),
         ("--seed 2", "--seed needs --search sa, ga, ga-random or local"),

@@ -38,7 +38,11 @@ const LT: Family =
     Family::fitted("lt:k=22,n=36,nodes=6,c=0.03,variant=uniform,seed=85", 4, 2, 6, 22);
 
 const SEED: u64 = 0x7061_7269_7461_7300;
-const BIG: usize = 50_000_000;
+
+/// Returns the length of a large file: many segments.
+fn big() -> usize {
+    if is_soak() { 50_000_000 } else { 20_000_000 }
+}
 
 /// Whether all trials are run, as in `scripts/test-soak`.
 fn is_soak() -> bool {
@@ -91,12 +95,12 @@ fn lt_22_36() {
 }
 
 #[test]
-fn fifty_megabytes_of_cauchy() {
+fn a_large_file_of_cauchy() {
     Arena::new(CAUCHY, 5).big(&[Damage::Delete, Damage::Insert, Damage::FlipBlocks]);
 }
 
 #[test]
-fn fifty_megabytes_of_rdp() {
+fn a_large_file_of_rdp() {
     Arena::new(RDP, 6).big(&[Damage::Remove, Damage::Prepend]);
 }
 
@@ -174,7 +178,7 @@ impl Arena {
     }
 
     fn big(mut self, kinds: &[Damage]) {
-        let specimen = self.specimen(BIG, "big.bin");
+        let specimen = self.specimen(big(), "big.bin");
         for &damage in kinds {
             self.strike(&specimen, damage, self.family.parity);
         }

@@ -56,7 +56,7 @@ fn permission_for_some() {
     flip(&yard.photo("z"), 10);
     forbid(&yard.photo("deep/er"), 0o555);
     let repair = run_as_user(args!["repair", yard.root()]).expect(exit::IO);
-    assert!(repair.stderr.contains("1 thing in") && repair.stderr.contains("c.txt"), "{repair}");
+    assert!(repair.stderr.contains("1 path in") && repair.stderr.contains("c.txt"), "{repair}");
     assert!(repair.text().contains("restored a.jpg") && repair.text().contains("restored z"));
     forbid(&yard.photo("deep/er"), 0o755);
     run(args!["repair", yard.root()]).expect(exit::DONE);
