@@ -1,4 +1,4 @@
-"""A volume over six folders or other nodes, and a gateway before it that can be killed and started again."""
+"""A volume over six folders, and a gateway before it that can be killed and started again."""
 
 import contextlib
 import os
@@ -20,17 +20,16 @@ def run(*command, **more):
 class Gateway:
     """A gateway with two keys: the owner's opens every bucket, the guest's the bucket `guests` alone."""
 
-    def __init__(self, program, folder, *options, nodes=None):
+    def __init__(self, program, folder, *options):
         self.program, self.folder, self.server, self.options = program, folder, None, options
-        folder.mkdir(exist_ok=True)
-        self.disks = [] if nodes else [folder / f"disk{number}" for number in range(6)]
+        self.disks = [folder / f"disk{number}" for number in range(6)]
         for disk in self.disks:
             disk.mkdir()
         keys = folder / "keys.toml"
         keys.write_text(f'[[key]]\nid = "{KEY}"\nsecret = "{SECRET}"\n'
                         f'[[key]]\nid = "{GUEST}"\nsecret = "{GUEST_SECRET}"\nbuckets = ["guests"]\n')
         keys.chmod(0o600)
-        nodes = [word for node in nodes or self.disks for word in ("--node", node)]
+        nodes = [word for disk in self.disks for word in ("--node", disk)]
         run(program, "volume", "init", folder / "tank.toml", "--code", "4+2", *nodes)
         self.endpoint = None
         self.start("127.0.0.1:0")
