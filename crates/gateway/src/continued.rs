@@ -62,10 +62,10 @@ impl ListedKeys {
 /// The keys that pages left, and the names that changed since.
 pub(crate) struct Continuations {
     kept: Arc<Mutex<VecDeque<(ListPlace, ListedKeys)>>>,
-    changes: Mutex<Changes>,
+    changes: Mutex<RecentChanges>,
 }
 
-struct Changes {
+struct RecentChanges {
     /// When each name changed last; the latest change stands first.
     times: LruCache<ObjectName, Instant>,
     /// The time of the latest change that is not remembered any more.
@@ -74,7 +74,7 @@ struct Changes {
 
 impl Default for Continuations {
     fn default() -> Self {
-        let changes = Changes { times: LruCache::new(MOST_CHANGES), forgotten: None };
+        let changes = RecentChanges { times: LruCache::new(MOST_CHANGES), forgotten: None };
         Self { kept: Arc::default(), changes: Mutex::new(changes) }
     }
 }

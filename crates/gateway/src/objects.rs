@@ -15,7 +15,7 @@ use crate::facts::{
     ETAG, KeptHeaders, ObjectFacts, TAGS, answer_checksums, answer_headers, kept_headers, notes_of,
 };
 use crate::names;
-use crate::room::Room;
+use crate::room::TransferRoom;
 use crate::store::Store;
 
 /// Conditions under which a request is carried out.
@@ -199,7 +199,7 @@ impl Store {
     }
 
     /// Reads bytes of an object in a task of its own, which keeps the room until it ends.
-    pub fn read(&self, found: FoundObject, range: Range<u64>, room: Room) -> Outgoing {
+    pub fn read(&self, found: FoundObject, range: Range<u64>, room: TransferRoom) -> Outgoing {
         let (mut sink, outgoing) = line(range.end - range.start);
         let volume = Arc::clone(&self.volume);
         tokio::spawn(async move {

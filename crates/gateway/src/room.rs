@@ -31,7 +31,9 @@ pub(crate) struct TransferMemory {
 
 /// The part of the memory that transfers hold. It is free again when all clones are dropped.
 #[derive(Clone)]
-pub(crate) struct Room(#[expect(dead_code, reason = "holds its part")] Arc<OwnedSemaphorePermit>);
+pub(crate) struct TransferRoom(
+    #[expect(dead_code, reason = "holds its part")] Arc<OwnedSemaphorePermit>,
+);
 
 impl TransferMemory {
     /// Shares `bytes` of memory, or a quarter of what the process may use, up to 4 GiB.
@@ -57,19 +59,19 @@ impl TransferMemory {
     }
 
     /// Waits until there is room for a transfer of this many bytes, or of any number of bytes.
-    pub async fn take(&self, length: Option<u64>) -> Room {
+    pub async fn take(&self, length: Option<u64>) -> TransferRoom {
         self.take_for(1, length).await
     }
 
     /// Waits until there is room for the two transfers of a copy.
-    pub async fn take_for_copy(&self, length: u64) -> Room {
+    pub async fn take_for_copy(&self, length: u64) -> TransferRoom {
         self.take_for(2, Some(length)).await
     }
 
-    async fn take_for(&self, transfers: u32, length: Option<u64>) -> Room {
+    async fn take_for(&self, transfers: u32, length: Option<u64>) -> TransferRoom {
         let units = self.units(length).saturating_mul(transfers).min(self.total);
         let taken = Arc::clone(&self.free).acquire_many_owned(units).await;
-        Room(Arc::new(taken.expect("the semaphore is never closed")))
+        TransferRoom(Arc::new(taken.expect("the semaphore is never closed")))
     }
 
     fn units(&self, length: Option<u64>) -> u32 {
@@ -93,14 +95,14 @@ mod tests {
     #[test]
     fn transfers_wait_until_there_is_room() {
         let memory = memory(1 << 20, 256 << 20);
-        let rooms: Vec<Room> =
+        let rooms: Vec<TransferRoom> =
             (0..4).map(|_| memory.take(Some(1 << 40)).now_or_never().unwrap()).collect();
         assert!(memory.take(Some(0)).now_or_never().is_none());
         let copy = rooms[0].clone();
         drop(rooms);
         assert!(memory.take_for_copy(1 << 40).now_or_never().is_some());
         drop(copy);
-        let small: Vec<Option<Room>> =
+        let small: Vec<Option<TransferRoom>> =
             (0..300).map(|_| memory.take(Some(1)).now_or_never()).collect();
         assert_eq!(small.iter().flatten().count(), MOST_TRANSFERS as usize);
     }
