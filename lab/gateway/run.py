@@ -2,8 +2,8 @@
 """Runs S3 clients and whole programs through `paritas serve`, and prints what works with which: `lab/gateway/run.py`.
 
 The gateway serves a 4+2 volume over six folders of this machine. Each client does its operations once with all nodes
-and once with two nodes gone. Then whole programs: restic, rclone, s3cmd, the AWS command line, duplicity and git-annex. In the middle
-of each, two nodes go, the gateway is killed, and a second one takes its place. Last, Chromium looks at the gateway's page.
+and once with two nodes gone. Then whole programs: restic, rclone, s3cmd, the AWS command line and duplicity. In the middle of each,
+two nodes go, the gateway is killed, and a second one takes its place. Last, Chromium looks at the gateway's page.
 Needs the network for packages. `--write` puts the table into docs/gateway.md. `--only NAME` runs one client or program.
 """
 
@@ -24,7 +24,7 @@ ROOT = HERE.parent.parent
 CACHE = pathlib.Path.home() / ".cache" / "paritas" / "gateway"
 OPERATIONS = ["buckets", "objects", "checksums", "conditions", "presigned", "multipart", "copies", "tags", "listings",
               "refusals", "deletions"]
-PROGRAMS = ["restic", "rclone", "s3cmd", "awscli", "duplicity", "annex"]
+PROGRAMS = ["restic", "rclone", "s3cmd", "awscli", "duplicity"]
 SHOTS = ROOT / "target" / "gateway-shots"
 
 
@@ -211,35 +211,6 @@ def duplicity(gateway, tree, out):
     where = "boto3+s3://duplicity/backup"
     interrupted(gateway, lambda: act("full", tree, where), lambda: act("restore", where, out / "tree"))
     same(tree, out / "tree")
-
-
-def annex(gateway, tree, out):
-    debian("git", "git-annex")
-    host, port = gateway.endpoint.removeprefix("http://").split(":")
-    env = environment(gateway) | {"HOME": str(out), "GIT_CONFIG_COUNT": "2", "GIT_CONFIG_KEY_0": "user.name", "GIT_CONFIG_VALUE_0": "a",
-                                  "GIT_CONFIG_KEY_1": "user.email", "GIT_CONFIG_VALUE_1": "a@example.org"}
-    repository = out / "repository"
-    shutil.copytree(tree, repository)
-    git = lambda *words: run("git", *words, cwd=repository, env=env)
-
-    def begin():
-        git("init", "-q")
-        git("annex", "init", "here")
-        git("annex", "add", ".")
-        git("commit", "-q", "-m", "all")
-        git("annex", "initremote", "tank", "type=S3", f"host={host}", f"port={port}", "protocol=http", "requeststyle=path", "signature=v4",
-            "region=us-east-1", "encryption=none", "bucket=annex", "autoenable=false", "chunk=5MiB")
-        git("annex", "copy", "--to", "tank")
-
-    def end():
-        git("annex", "fsck", "--from", "tank")
-        git("annex", "drop", ".")
-        git("annex", "get", ".")
-
-    interrupted(gateway, begin, end)
-    for path in tree.rglob("*"):
-        if path.is_file():
-            assert filecmp.cmp(path, repository / path.relative_to(tree), shallow=False), f"{path.name} differs"
 
 
 def tree_in(folder):
