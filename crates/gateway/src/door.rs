@@ -1,12 +1,12 @@
 //! The door: connections, their limits, TLS, and the end.
 
 use std::net::SocketAddr;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use http::header::CONTENT_TYPE;
-use http::{HeaderValue, Request, Response, StatusCode};
+use http::{HeaderValue, Request, Response};
 use hyper::body::{Body as _, Incoming};
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
@@ -27,6 +27,7 @@ use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
+use crate::errors::explained;
 use crate::keys::Keys;
 use crate::metrics::Metrics;
 use crate::pages::StatusPages;
@@ -41,14 +42,6 @@ const LEAVING: Duration = Duration::from_secs(30);
 const SILENCE: Duration = Duration::from_secs(30);
 /// The name under which TLS agrees on HTTP/2. Without TLS, S3 is spoken over HTTP/1.1 alone.
 const HTTP2: &[u8] = b"h2";
-/// The adapter's answer if it could not read a body that is a document: the client broke off, or
-/// the body does not have the digest that the request states. Errors of the gateway have a message.
-const UNREAD: &[u8] =
-    br#"<?xml version="1.0" encoding="UTF-8"?><Error><Code>InternalError</Code></Error>"#;
-/// What the client is told instead, since the fault is its own.
-const NOT_AS_SAID: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\
-    <Error><Code>IncompleteBody</Code>\
-    <Message>the body is not what the request says of it</Message></Error>";
 /// The most headers of a request.
 const MOST_HEADERS: usize = 128;
 
@@ -56,7 +49,7 @@ const MOST_HEADERS: usize = 128;
 #[derive(Debug, Clone, Copy)]
 pub struct DoorLimits {
     /// Largest number of connections. Further ones wait.
-    pub connections: usize,
+    pub connections: NonZeroUsize,
     /// Bytes of memory for all objects that are being sent and received. Further ones wait. If it
     /// is `None`, 4 GiB, or a quarter of what the process may use if that is less.
     pub memory: Option<u64>,
@@ -66,7 +59,7 @@ pub struct DoorLimits {
 
 impl DoorLimits {
     /// Number of connections by default. One that waits for its next request takes some 20 KB.
-    pub const CONNECTIONS: usize = 16_384;
+    pub const CONNECTIONS: NonZeroUsize = NonZeroUsize::new(16_384).unwrap();
 }
 
 impl Default for DoorLimits {
@@ -189,8 +182,9 @@ impl Gateway {
 
 /// Returns how many of the wanted connections the process may have open. Twice as many files are
 /// asked for, since an answer opens files of folders.
-fn allowed_connections(wanted: usize) -> usize {
-    (allow_open_files(2 * wanted) / 2).clamp(1, wanted.max(1))
+fn allowed_connections(wanted: NonZeroUsize) -> usize {
+    let files = allow_open_files(wanted.get().saturating_mul(2));
+    (files / 2).clamp(1, wanted.get())
 }
 
 /// Whether taking connections fails for a moment only.
@@ -264,14 +258,8 @@ impl Door {
             true => Ok(self.pages.answer(&path, peer.ip().to_canonical().is_loopback()).await),
             false => self.service.call(request.map(Body::from)).await,
         };
-        let mut answer = answered.inspect_err(|error| tracing::error!(id, ?error, "request"))?;
-        if answer.body().bytes().is_some_and(|told| told == UNREAD) {
-            answer = Response::builder()
-                .status(StatusCode::BAD_REQUEST)
-                .header(CONTENT_TYPE, "application/xml")
-                .body(Body::from(NOT_AS_SAID.to_owned()))
-                .unwrap_or(answer);
-        }
+        let answered = answered.inspect_err(|error| tracing::error!(id, ?error, "request"))?;
+        let mut answer = explained(answered);
         if let Ok(value) = HeaderValue::from_str(&id) {
             answer.headers_mut().insert("x-amz-request-id", value);
         }

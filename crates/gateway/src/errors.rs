@@ -1,7 +1,13 @@
-//! Errors of volumes in the form of S3.
+//! Errors in the form of S3.
 
+use http::header::CONTENT_LENGTH;
+use http::{Response, StatusCode};
 use paritas_volume::{Error, ErrorKind};
-use s3s::{S3Error, S3ErrorCode};
+use s3s::{Body, S3Error, S3ErrorCode};
+
+/// The adapter's code if it could not read a body that is a document: the client broke off, or the
+/// body does not have the digest that the request states. Errors of the gateway have a message.
+const UNREAD: &str = "InternalError";
 
 /// Returns the error of S3 for an error of a volume. If a client may try again, the code is one
 /// that clients retry.
@@ -14,4 +20,62 @@ pub fn told(error: &Error) -> S3Error {
         _ => S3ErrorCode::InternalError,
     };
     S3Error::with_message(code, error.to_string())
+}
+
+/// Gives a message to an error of the adapter that has none: some clients cannot read such errors.
+/// A document that could not be read becomes the client's error.
+pub fn explained(answer: Response<Body>) -> Response<Body> {
+    let told = answer.body().bytes().filter(|_| !answer.status().is_success());
+    let text = told.as_ref().and_then(|bytes| std::str::from_utf8(bytes).ok());
+    let parts = text.and_then(|text| text.strip_suffix("</Code></Error>")?.rsplit_once("<Code>"));
+    let Some((before, code)) = parts else { return answer };
+    let (status, code, message) = match code {
+        UNREAD => (
+            StatusCode::BAD_REQUEST,
+            "IncompleteBody",
+            "the body is not what the request says of it",
+        ),
+        "SignatureDoesNotMatch" => (
+            answer.status(),
+            code,
+            "the signature does not follow from the request and the secret of this key",
+        ),
+        "PreconditionFailed" => (answer.status(), code, "a condition of the request does not hold"),
+        code => (answer.status(), code, "the request was refused"),
+    };
+    let text = format!("{before}<Code>{code}</Code><Message>{message}</Message></Error>");
+    let (mut head, _) = answer.into_parts();
+    head.status = status;
+    head.headers.remove(CONTENT_LENGTH);
+    Response::from_parts(head, Body::from(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told_to_client(status: StatusCode, text: &str) -> (StatusCode, String) {
+        let mut answer = Response::new(Body::from(text.to_owned()));
+        *answer.status_mut() = status;
+        let answer = explained(answer);
+        let bytes = answer.body().bytes().unwrap();
+        (answer.status(), String::from_utf8(bytes.to_vec()).unwrap())
+    }
+
+    #[test]
+    fn every_error_has_a_message() {
+        let bare = "<?xml?><Error><Code>SignatureDoesNotMatch</Code></Error>";
+        let (status, text) = told_to_client(StatusCode::FORBIDDEN, bare);
+        assert_eq!(status, StatusCode::FORBIDDEN);
+        assert!(text.starts_with("<?xml?><Error><Code>SignatureDoesNotMatch</Code><Message>the "));
+        assert!(text.ends_with("</Message></Error>"));
+        let unread = "<Error><Code>InternalError</Code></Error>";
+        let (status, text) = told_to_client(StatusCode::INTERNAL_SERVER_ERROR, unread);
+        assert_eq!(status, StatusCode::BAD_REQUEST);
+        assert!(text.contains("<Code>IncompleteBody</Code><Message>"));
+        let failed = "<Error><Code>InternalError</Code><Message>a disk</Message></Error>";
+        let kept = told_to_client(StatusCode::INTERNAL_SERVER_ERROR, failed);
+        assert_eq!(kept, (StatusCode::INTERNAL_SERVER_ERROR, failed.to_owned()));
+        assert_eq!(told_to_client(StatusCode::OK, bare), (StatusCode::OK, bare.to_owned()));
+    }
 }

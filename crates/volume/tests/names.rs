@@ -12,9 +12,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures::stream::{BoxStream, StreamExt};
 use paritas::CodecOptions;
-use paritas_volume::node::{
-    Abilities, Caseless, Counted, Counters, Entry, Mode, Node, NodeCall, Stat, Writer,
-};
+use paritas_volume::node::{Abilities, Caseless, Entry, Mode, Node, NodeCall, Stat, Writer};
 use paritas_volume::{ErrorKind, GetOptions, ObjectName, PutOptions, Result, State, Volume};
 
 use common::{Disks, content, name, walk};
@@ -162,9 +160,7 @@ async fn names_of_all_kinds_are_stored_listed_repaired_and_removed() {
 async fn a_folder_with_a_long_name_costs_one_request_a_listing() {
     let disks = Disks::new(3);
     disks.volume("2+1").await;
-    let counters = Arc::new(Counters::default());
-    let count = |_, node| -> Arc<dyn Node> { Arc::new(Counted::new(node, Arc::clone(&counters))) };
-    let volume = disks.open_with("2+1", &count);
+    let (volume, counters) = disks.open_counted("2+1");
     for number in 0..30 {
         put(&volume, &name(&format!("{}/{number}", "папка".repeat(20))), b"x").await;
     }

@@ -7,14 +7,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::{Disks, content, name};
-use paritas_volume::node::{Counted, Counters, Delayed, Fault, Faulty, Node, NodeCall, Trigger};
+use common::{Disks, content, name, put};
+use paritas_volume::node::{Delayed, Fault, Faulty, Node, NodeCall, Trigger};
 use paritas_volume::{ErrorKind, GetOptions, PutOptions, State, Volume};
-
-async fn put(volume: &Volume, object: &str, bytes: &[u8]) -> paritas_volume::PutReport {
-    let source = std::io::Cursor::new(bytes.to_vec());
-    volume.put(&name(object), source, PutOptions::default()).await.unwrap()
-}
 
 async fn get(volume: &Volume, object: &str) -> paritas_volume::Result<Vec<u8>> {
     let mut bytes = Vec::new();
@@ -534,73 +529,10 @@ async fn parts_of_a_later_stage_are_read_where_others_are_lost() {
     disks.files("objects").iter().filter(|path| is_lost(path)).for_each(|path| {
         std::fs::remove_file(path).unwrap();
     });
-    let counters = Arc::new(Counters::default());
-    let volume = disks.open_with(volume.code().spec().to_string().as_str(), &|_, node| {
-        Arc::new(Counted::new(node, Arc::clone(&counters)))
-    });
+    let (volume, counters) = disks.open_counted(&volume.code().spec().to_string());
     assert!(get(&volume, "object").await.unwrap() == bytes);
     let read = counters.bytes_read();
     assert!(read < 2_100_000, "{read} bytes");
-}
-
-/// Small objects that are intact cost one request each, and one listing of each node for all.
-#[tokio::test]
-async fn many_objects_are_verified_by_one_overview() {
-    let disks = Disks::new(6);
-    disks.volume("4+2").await;
-    let counters = Arc::new(Counters::default());
-    let count = |_, node| -> Arc<dyn Node> { Arc::new(Counted::new(node, Arc::clone(&counters))) };
-    let volume = disks.open_with("4+2", &count);
-    for object in 0..20 {
-        put(&volume, &format!("small/{object}"), &content(50)).await;
-    }
-    put(&volume, "large", &content(400_000)).await;
-    put(&volume, "gone", &content(50)).await;
-    put(&volume, "new", &content(50)).await;
-    put(&volume, "damaged", &content(300_000)).await;
-    counters.take();
-    let overview = volume.overview("").await.unwrap();
-    assert_eq!(overview.objects().count(), 24);
-    for object in 0..20 {
-        let small = name(&format!("small/{object}"));
-        let verdict = volume.verify_by(&overview, &small, false).await.unwrap();
-        assert_eq!((verdict.state, verdict.spare), (State::Intact, 2));
-    }
-    let asked = counters.take();
-    assert_eq!(asked[&NodeCall::List].calls, 6);
-    // One manifest each, and the marks of nodes if that takes long.
-    assert!((20..=26).contains(&asked[&NodeCall::Read].calls), "{asked:?}");
-    volume.verify_by(&overview, &name("large"), false).await.unwrap();
-    let asked = counters.take();
-    assert_eq!((asked[&NodeCall::List].calls, asked[&NodeCall::Read].calls), (6, 1));
-
-    let found = volume.find_by(&overview, &name("small/0")).await.unwrap();
-    let listed = overview.objects().find(|(it, _)| **it == name("small/0"));
-    assert_eq!(Some(found.listed()), listed.map(|(_, listed)| listed));
-    let asked = counters.take();
-    assert_eq!((asked.get(&NodeCall::List), asked[&NodeCall::Read].calls), (None, 1));
-
-    // What changed since the overview is looked at anew.
-    volume.remove(&name("gone")).await.unwrap();
-    put(&volume, "new", &content(70)).await;
-    let is_smaller = |path: &PathBuf| path.metadata().unwrap().len() < 90_000;
-    let part = disks.files("objects").into_iter().find(is_smaller);
-    std::fs::remove_file(part.unwrap()).unwrap();
-    for is_deep in [false, true] {
-        assert_eq!(volume.find_by(&overview, &name("new")).await.unwrap().length(), 70);
-        let gone = volume.find_by(&overview, &name("gone")).await;
-        assert_eq!(gone.unwrap_err().kind(), ErrorKind::NotFound);
-        let by = async |object| volume.verify_by(&overview, &name(object), is_deep).await;
-        assert_eq!(by("gone").await.unwrap_err().kind(), ErrorKind::NotFound);
-        let verdict = by("new").await.unwrap();
-        assert_eq!((verdict.state, verdict.listed.length), (State::Intact, 70));
-        assert_eq!(by("large").await.unwrap().state, State::Intact);
-        let verdict = by("damaged").await.unwrap();
-        assert_eq!((verdict.state, verdict.missing.len()), (State::Repairable, 1));
-    }
-    let _hidden = disks.hide(&[2]);
-    let verdict = volume.verify_by(&overview, &name("large"), false).await.unwrap();
-    assert_eq!((verdict.state, verdict.spare), (State::Repairable, 1));
 }
 
 #[tokio::test]

@@ -10,14 +10,14 @@ use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use common::{Disks, content, name};
+use common::{Disks, content, name, put};
 use futures::stream::BoxStream;
 use paritas_shards::Digest;
 use paritas_store::object::layout::ObjectLayout;
 use paritas_volume::node::{
-    Abilities, Counted, Counters, Entry, Fault, Faulty, Mode, Node, NodeCall, Stat, Trigger, Writer,
+    Abilities, Counters, Entry, Fault, Faulty, Mode, Node, NodeCall, Stat, Trigger, Writer,
 };
-use paritas_volume::{ErrorKind, PutOptions, Result, Volume};
+use paritas_volume::{ErrorKind, Result, Volume};
 
 /// Bytes of a packet.
 const PACKET: u64 = 64;
@@ -96,18 +96,11 @@ impl Cut {
 
 /// Opens the volume so that all its nodes count together.
 async fn counted(disks: &Disks, spec: &str) -> (Volume, Arc<Counters>) {
-    let counters = Arc::new(Counters::default());
-    let count = |_, node| -> Arc<dyn Node> { Arc::new(Counted::new(node, Arc::clone(&counters))) };
-    let volume = disks.open_with(spec, &count);
+    let (volume, counters) = disks.open_counted(spec);
     volume.mark_nodes().await.unwrap();
     // From here on the nodes' marks are known, and not read again.
     volume.status().await.unwrap();
     (volume, counters)
-}
-
-async fn put(volume: &Volume, object: &str, bytes: &[u8]) {
-    let source = std::io::Cursor::new(bytes.to_vec());
-    volume.put(&name(object), source, PutOptions::default()).await.unwrap();
 }
 
 /// Returns the bytes of one manifest.
@@ -180,8 +173,7 @@ fn parts_of_stage_2(disks: &Disks) -> Vec<(PathBuf, Vec<u8>)> {
 async fn of_two_promoters_one_reads() {
     let disks = Disks::new(GROUP.nodes());
     let (first, counters, symbols) = waiting(&disks).await;
-    let count = |_, node| -> Arc<dyn Node> { Arc::new(Counted::new(node, Arc::clone(&counters))) };
-    let second = disks.open_with(&GROUP.spec(), &count);
+    let second = disks.open_counted_by(&GROUP.spec(), &counters);
     second.status().await.unwrap();
     let manifest = manifest_bytes(&disks);
     counters.take();

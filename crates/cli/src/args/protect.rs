@@ -152,7 +152,11 @@ impl Memory {
     }
 }
 
-fn parse_memory(text: &str) -> Result<u64, String> {
+/// Reads a size of at least 1 MiB.
+///
+/// # Errors
+/// If `text` is not a size, or a smaller one.
+pub fn parse_memory(text: &str) -> Result<u64, String> {
     let size = text.parse::<ByteSize>().ok().map(|size| size.as_u64());
     size.filter(|&size| size >= LEAST_MEMORY)
         .ok_or_else(|| format!("must be a size of at least 1MiB, such as 512MiB; got `{text}`"))

@@ -1,10 +1,11 @@
 //! The flags of `paritas serve`, each defined once.
 
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-use bytesize::ByteSize;
 use paritas_gateway::DoorLimits;
 
+use crate::args::protect::parse_memory;
 use crate::args::volume::Background;
 
 /// Let programs that speak S3 use a volume.
@@ -54,13 +55,13 @@ pub struct Serve {
     pub read_only: bool,
     /// The most connections at a time; others wait.
     #[arg(long, value_name = "N", default_value_t = DoorLimits::CONNECTIONS, hide_short_help = true)]
-    pub connections: usize,
+    pub connections: NonZeroUsize,
     /// The memory for all objects that are being sent and received; others wait.
     ///
     /// At least `limits.memory` of the volume file, which one object may take. Without it, 4GiB, or
     /// a quarter of what the machine and its container leave if that is less.
-    #[arg(long, value_name = "SIZE", hide_short_help = true)]
-    pub memory: Option<ByteSize>,
+    #[arg(long, value_name = "SIZE", value_parser = parse_memory, hide_short_help = true)]
+    pub memory: Option<u64>,
     /// Serve the page and the metrics to other machines, too.
     #[arg(long, hide_short_help = true)]
     pub public_pages: bool,

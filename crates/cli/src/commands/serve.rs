@@ -34,7 +34,7 @@ pub fn run(args: &Serve, output: &Output) -> Outcome {
     let volume = Arc::new(open(&args.volume)?);
     let limits = DoorLimits {
         connections: args.connections,
-        memory: args.memory.map(|memory| memory.as_u64()),
+        memory: args.memory,
         has_public_pages: args.public_pages,
     };
     let gateway = Gateway::new(volume, keys, tls.as_ref(), limits)?;

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use paritas_volume::node::{FolderNode, Node};
-use paritas_volume::{Member, ObjectName, Setup, Volume};
+use paritas_volume::node::{Counted, Counters, FolderNode, Node};
+use paritas_volume::{Member, ObjectName, PutOptions, PutReport, Setup, Volume};
 use tempfile::TempDir;
 
 /// Folders that stand for disks.
@@ -40,6 +40,17 @@ impl Disks {
         wrap: &dyn Fn(usize, Arc<dyn Node>) -> Arc<dyn Node>,
     ) -> Volume {
         self.open_changed(code, wrap, |_| {})
+    }
+
+    /// Opens the volume so that all its nodes count together.
+    pub fn open_counted(&self, code: &str) -> (Volume, Arc<Counters>) {
+        let counters = Arc::new(Counters::default());
+        (self.open_counted_by(code, &counters), counters)
+    }
+
+    /// Opens the volume so that its nodes count with these counters.
+    pub fn open_counted_by(&self, code: &str, counters: &Arc<Counters>) -> Volume {
+        self.open_with(code, &|_, node| Arc::new(Counted::new(node, Arc::clone(counters))))
     }
 
     /// Opens the volume without one disk.
@@ -134,4 +145,10 @@ pub fn content(length: usize) -> Vec<u8> {
 /// Returns the name of an object.
 pub fn name(text: &str) -> ObjectName {
     ObjectName::new(text).unwrap()
+}
+
+/// Stores an object.
+pub async fn put(volume: &Volume, object: &str, bytes: &[u8]) -> PutReport {
+    let source = std::io::Cursor::new(bytes.to_vec());
+    volume.put(&name(object), source, PutOptions::default()).await.unwrap()
 }
