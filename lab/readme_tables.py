@@ -95,7 +95,8 @@ SPEED_ROWS = [
     ("paritas, AVX2 only", ("paritas:jit-avx2", "klauspost:avx2"), 0),
     ("klauspost/reedsolomon 1.14 (AVX-512, GFNI)", ("paritas", "klauspost"), 1),
     ("klauspost/reedsolomon 1.14, AVX2 only", ("paritas:jit-avx2", "klauspost:avx2"), 1),
-    ("ISA-L 2.30 (Debian's; before GFNI)", ("paritas", "isal"), 1),
+    ("ISA-L 2.31 (AVX-512, GFNI)", ("paritas", "isal"), 1),
+    ("ISA-L 2.31, AVX2 only", ("paritas:jit-avx2", "isal:avx2"), 1),
 ]
 
 
@@ -119,6 +120,7 @@ RATIO_ROWS = [
     ("its own bytes, AVX-512 and GFNI", "peers' bytes", ("paritas:backblaze@auto", "klauspost")),
     ("ISA-L's bytes (`isal-cauchy`), AVX2", "peers' bytes", ("paritas:isal-cauchy@jit-avx2", "klauspost:avx2")),
     ("ISA-L's bytes, AVX2, beside ISA-L", "peers' bytes", ("paritas:isal-cauchy@jit-avx2", "isal:avx2")),
+    ("ISA-L's bytes, AVX-512 and GFNI, beside ISA-L", "peers' bytes", ("paritas:isal-cauchy@auto", "isal")),
     ("shards of 1 KiB, AVX2 (20+4: 960 bytes)", "1 KiB", AVX2),
     ("shards of 1 KiB, AVX-512 and GFNI", "1 KiB", WIDEST),
 ]
