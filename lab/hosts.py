@@ -67,17 +67,22 @@ http {{
 """
 
 
-def explain_if_impossible() -> None:
-    """Installs what hosts need. Ends the program with a message if they cannot be made here."""
-    if os.geteuid() != 0:
-        sys.exit("lab/network.py needs root, to make network namespaces")
+def install() -> None:
+    """Installs what hosts need."""
     missing = {package for needed, package in PACKAGES.items() if not (shutil.which(needed) or os.path.exists(needed))}
     if missing:
         tools.debian(*sorted(missing))
+
+
+def explain_if_impossible() -> None:
+    """Installs what hosts need. Ends the program with a message if they cannot be made here."""
+    if os.geteuid() != 0:
+        sys.exit("network namespaces need root")
+    install()
     name = f"paritas-{os.getpid()}-probe"
     made = subprocess.run(["ip", "netns", "add", name], capture_output=True, text=True)
     if made.returncode != 0:
-        sys.exit(f"lab/network.py cannot make network namespaces here: {made.stderr.strip()}")
+        sys.exit(f"network namespaces cannot be made here: {made.stderr.strip()}")
     call("ip", "netns", "delete", name)
 
 
@@ -124,7 +129,7 @@ class Network:
         # So that `with` blocks end, and take everything away. A terminal that is closed sends SIGHUP, which `nohup` ignores.
         for told in (signal.SIGTERM, signal.SIGHUP):
             if signal.getsignal(told) != signal.SIG_IGN:
-                signal.signal(told, lambda *_: sys.exit("lab/network.py was told to stop"))
+                signal.signal(told, lambda *_: sys.exit("told to stop"))
         try:
             self.build()
         except BaseException:

@@ -19,6 +19,15 @@ The peers' records of RUN are made by these commands:
     lab/peers/run.py --words --shapes 6+3,8+3,10+4,12+4,10+6,20+4 --label LABEL-words
     lab/peers/run.py --set dram --shapes 10+4,20+4 --rounds 20 --label LABEL
     lab/peers/run.py --set 1k --shapes 6+3,10+4,20+4 --label LABEL-1k
+    lab/peers/run.py --op patterns --shapes 10+4 --set 28672 --pairs paritas:backblaze@auto/erasure,paritas/erasure --label LABEL
+    lab/peers/run.py --op patterns --shapes 20+4 --set 49152 --pairs paritas:isal-cauchy@auto/erasure --label LABEL
+
+those of wide codes, with --op encode and with --op decode, by
+
+    lab/peers/run.py --set 1k --shapes 32+32,64+64,128+128 --label wide \
+        --pairs paritas:leopard8@auto/klauspost:leopard,paritas:leopard8@auto/simd,paritas:backblaze@auto/klauspost:leopard
+    lab/peers/run.py --set 1k --shapes 1024+1024,1000+200 --label long \
+        --pairs long/klauspost:leopard,long/simd,leopard16/klauspost:leopard,leopard16/simd
 
 and the one of whole commands by
 
@@ -38,7 +47,8 @@ from papers import catalogue, claims, plank, store
 
 # The tables are printed from these records. RUN is the date and the label of the peers' records.
 # COMMANDS is the name of the record of whole commands.
-RUN = "2026-11-22-final"
+RUN = "2026-11-27-final"
+DATE = RUN.removesuffix("-final")
 COMMANDS = "files-4+2-shm-2026-11-22"
 
 PAGES = ("README.md", "docs/speed.md", "docs/papers.md", "docs/codes.md", "docs/dpg.md")
@@ -131,6 +141,49 @@ def ratios(found: Records) -> list[Row]:
     return [["", *RATIO_SHAPES], *rows]
 
 
+# A shape of wide codes, and the record that has it.
+WIDE_SHAPES = {"32+32": "wide", "64+64": "wide", "128+128": "wide", "1024+1024": "long", "1000+200": "long"}
+# Codes of bytes and of two bytes, and their variants in each record. The first two have the peers' bytes.
+WIDE_CODES = [
+    ("the peers' bytes (`leopard8`, `leopard16`)", {"wide": "paritas:leopard8@auto", "long": "leopard16"}),
+    ("own bytes (`backblaze`, `LongCode`)", {"wide": "paritas:backblaze@auto", "long": "long"}),
+]
+WIDE_PEERS = [("klauspost/reedsolomon's Leopard", "klauspost:leopard"), ("reed-solomon-simd", "simd")]
+
+
+def wide(found: Records) -> list[Row]:
+    """GB/s of each code, and beneath it how many times as fast it is as a peer."""
+
+    def cells(op: str, variants: dict[str, str], peer: str, value: Callable[[str, pairs.Pairs], str]) -> Row:
+        taken = ((shape, samples(found[f"{op}, {name}"], shape, variants[name], peer)) for shape, name in WIDE_SHAPES.items())
+        return [value(shape, each) for shape, each in taken]
+
+    own = lambda shape, taken: speed(shape, [subject for subject, _ in taken.pairs])
+    rows = [["", *WIDE_SHAPES]]
+    for op, what in [("encode", "encode"), ("decode", "m data shards lost")]:
+        for code, variants in WIDE_CODES:
+            rows.append([f"{what}, {code}: GB/s", *cells(op, variants, WIDE_PEERS[0][1], own)])
+            for peer, variant in WIDE_PEERS:
+                row = [f"x {peer}", *cells(op, variants, variant, lambda _, taken: ratio(taken))]
+                rows += [row] if any(row[1:]) else []
+    return rows
+
+
+PATTERN_ROWS = [("`backblaze` 10+4", "10+4", "paritas:backblaze@auto"), ("`cauchy` 10+4, the default", "10+4", "paritas"),
+                ("`isal-cauchy` 20+4", "20+4", "paritas:isal-cauchy@auto")]
+
+
+def new_patterns(found: Records) -> list[Row]:
+    """Microseconds of a repair, and how many times as fast it is as the peer's."""
+    rows = [["", "shards", "paritas, µs", "reed-solomon-erasure 6, µs", "ratio (95 %)"]]
+    for label, shape, subject in PATTERN_ROWS:
+        own = [row for row in found[shape].rows if row["subject"] == subject]
+        micros = lambda side: f"{statistics.median(float(row[side]) for row in own) / 1e3:.1f}"
+        rows.append([label, f"{own[0]['subject_bytes']} bytes", micros("subject_ns"), micros("base_ns"),
+                     str(samples(found[shape], shape, subject, "erasure").ratio())])
+    return rows
+
+
 # A row's label, the operation, and the command: paritas, or what is beside it. par2 may be left out of a record.
 COMMAND_ROWS = [
     ("`paritas encode --no-sync`", "encode", "paritas"),
@@ -210,6 +263,13 @@ TABLES = {
         "peers' bytes": f"peers-encode-cache-staggered-{RUN}-words",
         "1 KiB": f"peers-encode-1k-staggered-{RUN}-1k",
     }, ratios),
+    "wide": Table("docs/speed.md", {
+        f"{op}, {name}": f"peers-{op}-1k-staggered-{DATE}-{name}" for op in ("encode", "decode") for name in ("wide", "long")
+    }, wide),
+    "new-patterns": Table("docs/speed.md", {
+        "10+4": f"peers-patterns-28672-staggered-{RUN}",
+        "20+4": f"peers-patterns-49152-staggered-{RUN}",
+    }, new_patterns),
     "commands": Table("README.md", {"whole commands": COMMANDS}, commands),
     "families": Table("docs/codes.md", SHAPES, families, of_experiment),
     "group-lengths": Table("docs/dpg.md", {"lengths": "zhou-table-4.3"}, group_lengths, of_experiment),

@@ -49,12 +49,15 @@ def paritas() -> pathlib.Path:
 
 
 def debian(*packages: str) -> None:
-    """Installs packages of Debian. Only at a terminal may sudo ask for a password."""
+    """Installs the packages of Debian that are missing. Only at a terminal may sudo ask for a password."""
+    packages = [name for name in packages if subprocess.run(["dpkg", "-s", name], capture_output=True).returncode]
+    if not packages:
+        return
     root = [] if os.geteuid() == 0 else ["sudo"] if sys.stdin.isatty() else ["sudo", "-n"]
     apt = [*root, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-qq"]
     try:
         subprocess.run([*apt, "update"], check=True)
-        subprocess.run([*apt, "install", "-y", *packages], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([*apt, "install", "-y", "--no-install-recommends", *packages], check=True, stdout=subprocess.DEVNULL)
     except (OSError, subprocess.CalledProcessError) as error:
         raise Missing(f"as root, please run: apt-get install {' '.join(packages)}") from error
 

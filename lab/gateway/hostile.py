@@ -39,7 +39,7 @@ def check(holds, what):
 class Hostile:
     def __init__(self, gateway):
         self.gateway = gateway
-        self.host, port = gateway.endpoint.removeprefix("http://").split(":")
+        self.host, port = gateway.address.split(":")
         self.port = int(port)
         address = f"{self.host}:{port}"
         self.owner, self.guest = Signer(address, KEY, SECRET), Signer(address, GUEST, GUEST_SECRET)

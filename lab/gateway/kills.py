@@ -26,7 +26,7 @@ PART = 5 << 20
 
 class Client:
     def __init__(self, gateway):
-        self.host = gateway.endpoint.removeprefix("http://")
+        self.host = gateway.address
         self.signer = Signer(self.host, KEY, SECRET)
 
     def ask(self, method, path, query=(), body=b"", headers=None):

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Runs S3 clients and whole programs through `paritas serve`, and prints what works with which: `lab/gateway/run.py`.
 
-The gateway serves a 4+2 volume over six folders of this machine. Each client does its operations once with all nodes
-and once with two nodes gone. Then whole programs: restic, rclone, s3cmd, the AWS command line and duplicity. In the middle of each,
-two nodes go, the gateway is killed, and a second one takes its place. Last, Chromium looks at the gateway's page.
+The gateway serves a 4+2 volume over five folders of this machine and a WebDAV server. Each client does its operations once
+with all nodes and once with two nodes gone. Then whole programs: restic, rclone, s3cmd, the AWS command line, duplicity and
+git-annex. In the middle of each, a node goes, the WebDAV server falls silent, the gateway is killed, and a second one
+takes its place; then the server answers again, and another node goes. Last, Chromium looks at the gateway's page.
 Needs the network for packages. `--write` puts the table into docs/gateway.md. `--only NAME` runs one client or program.
 """
 
@@ -17,32 +18,22 @@ import sys
 import tempfile
 import time
 
-from served import KEY, SECRET, Gateway, run
+from served import KEY, SECRET, Gateway, WebDav, run
+
+import tools  # noqa: E402 (served.py adds its folder)
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 CACHE = pathlib.Path.home() / ".cache" / "paritas" / "gateway"
 OPERATIONS = ["buckets", "objects", "checksums", "conditions", "presigned", "multipart", "copies", "tags", "listings",
               "refusals", "deletions"]
-PROGRAMS = ["restic", "rclone", "s3cmd", "awscli", "duplicity"]
+PROGRAMS = ["restic", "rclone", "s3cmd", "awscli", "duplicity", "git_annex"]
 SHOTS = ROOT / "target" / "gateway-shots"
-
-
-def debian(*packages):
-    missing = [name for name in packages if subprocess.run(["dpkg", "-s", name], capture_output=True).returncode]
-    if missing:
-        run("apt-get", "update", "-qq")
-        run("apt-get", "install", "-y", "-qq", "--no-install-recommends", *missing,
-            env=os.environ | {"DEBIAN_FRONTEND": "noninteractive"})
 
 
 def python(*packages):
     """Returns a Python with these packages."""
-    place = CACHE / "-".join(name.split("[")[0] for name in packages)
-    if not (place / "bin" / "python").exists():
-        run(sys.executable, "-m", "venv", place)
-        run(place / "bin" / "pip", "install", "-q", *packages)
-    return place / "bin" / "python"
+    return tools.environment("-".join(name.split("[")[0] for name in packages), *packages) / "python"
 
 
 def javascript():
@@ -56,7 +47,7 @@ def javascript():
 
 def page(gateway):
     """Looks at the gateway's page, with all nodes and with two nodes gone. The pictures stay in target/gateway-shots."""
-    debian("chromium")
+    tools.debian("chromium")
     place = CACHE / "page"
     place.mkdir(parents=True, exist_ok=True)
     shutil.copy(ROOT / "site" / "test" / "package.json", place)
@@ -72,6 +63,7 @@ def page(gateway):
 
 
 def golang():
+    tools.go()
     place = CACHE / "golang"
     place.mkdir(parents=True, exist_ok=True)
     shutil.copy(HERE / "client.go", place / "main.go")
@@ -93,7 +85,7 @@ CLIENTS = {
 def client(name, gateway):
     """Returns the operations that a client did with all nodes, and with two nodes gone."""
     command = CLIENTS[name]()
-    endpoint = gateway.endpoint.removeprefix("http://") if name == "minio-go" else gateway.endpoint
+    endpoint = gateway.address if name == "minio-go" else gateway.endpoint
     done = []
     for gone in [(), (1, 2)]:
         with gateway.without(*gone):
@@ -113,9 +105,13 @@ def environment(gateway):
     return {name: value for name, value in os.environ.items() if name != "AWS_CA_BUNDLE"} | keys
 
 
-def interrupted(gateway, begin, end):
-    """Does `begin` with all nodes, and `end` with two nodes gone and another gateway."""
+def interrupted(gateway, begin, middle, end):
+    """Does `begin` with all nodes, `middle` with a node gone and another one silent, and `end` with two nodes gone; each by
+    another gateway."""
     begin()
+    with gateway.without(0), gateway.services[0].silent():
+        gateway.replace()
+        middle()
     with gateway.without(0, 3):
         gateway.replace()
         end()
@@ -128,7 +124,7 @@ def same(left, right):
 
 
 def restic(gateway, tree, out):
-    debian("restic")
+    tools.debian("restic")
     env = environment(gateway)
     act = lambda *words: run("restic", "-q", "-r", f"s3:{gateway.endpoint}/restic", *words, env=env)
 
@@ -137,36 +133,39 @@ def restic(gateway, tree, out):
         act("backup", tree)
 
     def end():
-        act("backup", tree)
         act("check", "--read-data")
         act("restore", "latest", "--target", out)
         act("forget", "--keep-last", "1", "--prune")
         act("check")
 
-    interrupted(gateway, begin, end)
+    interrupted(gateway, begin, lambda: act("backup", tree), end)
     same(tree, out / tree.relative_to("/"))
 
 
 def rclone(gateway, tree, out):
-    debian("rclone")
+    tools.debian("rclone")
     env = environment(gateway)
 
     def begin():
         run("rclone", "mkdir", "tank:rclone", env=env)
         run("rclone", "sync", tree, "tank:rclone/tree", env=env)
 
+    def middle():
+        run("rclone", "copy", tree, "tank:rclone/tree/second", env=env)
+        run("rclone", "purge", "tank:rclone/tree/second", env=env)
+
     def end():
         run("rclone", "check", "--download", tree, "tank:rclone/tree", env=env)
         run("rclone", "copy", "tank:rclone/tree", out, env=env)
         run("rclone", "purge", "tank:rclone/tree", env=env)
 
-    interrupted(gateway, begin, end)
+    interrupted(gateway, begin, middle, end)
     same(tree, out)
 
 
 def s3cmd(gateway, tree, out):
-    debian("s3cmd")
-    host = gateway.endpoint.removeprefix("http://")
+    tools.debian("s3cmd")
+    host = gateway.address
     config = out / "config"
     config.write_text(f"[default]\naccess_key = {KEY}\nsecret_key = {SECRET}\nhost_base = {host}\nhost_bucket = {host}\n"
                       "use_https = False\nbucket_location = us-east-1\n")
@@ -177,11 +176,12 @@ def s3cmd(gateway, tree, out):
         act("sync", f"{tree}/", "s3://s3cmd/tree/")
 
     def end():
+        act("del", "--recursive", "--force", "s3://s3cmd/tree/second/")
         act("sync", "s3://s3cmd/tree/", f"{out}/tree/")
         act("del", "--recursive", "--force", "s3://s3cmd/tree/")
         act("rb", "s3://s3cmd")
 
-    interrupted(gateway, begin, end)
+    interrupted(gateway, begin, lambda: act("sync", f"{tree}/", "s3://s3cmd/tree/second/"), end)
     same(tree, out / "tree")
 
 
@@ -195,22 +195,62 @@ def awscli(gateway, tree, out):
 
     def end():
         act("sync", "s3://awscli/tree", out)
-        act("rm", "s3://awscli/tree", "--recursive")
+        act("rm", "s3://awscli/", "--recursive")
         act("rb", "s3://awscli")
 
-    interrupted(gateway, begin, end)
+    interrupted(gateway, begin, lambda: act("sync", tree, "s3://awscli/second"), end)
     same(tree, out)
 
 
 def duplicity(gateway, tree, out):
-    debian("duplicity", "gnupg", "python3-boto3")
+    tools.debian("duplicity", "gnupg", "python3-boto3")
     env = environment(gateway)
     run(python("awscli").parent / "aws", "--endpoint-url", gateway.endpoint, "s3", "mb", "s3://duplicity", env=env)
     to = ["--s3-endpoint-url", gateway.endpoint, "--archive-dir", out / "archive"]
     act = lambda *words: run("duplicity", *words, *to, env=env)
     where = "boto3+s3://duplicity/backup"
-    interrupted(gateway, lambda: act("full", tree, where), lambda: act("restore", where, out / "tree"))
+    full = lambda: act("full", tree, where)
+    interrupted(gateway, full, full, lambda: act("restore", where, out / "tree"))
     same(tree, out / "tree")
+
+
+def git_annex(gateway, tree, out):
+    """git-annex signs the host without its port, so the gateway must serve at the port that its protocol has by default."""
+    tools.debian("git", "git-annex")
+    before = gateway.address
+    gateway.move("127.0.0.1:80")
+    identity = {f"GIT_{who}_{what}": "paritas" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    env = environment(gateway) | identity | {"HOME": str(out)}
+    repository = out / "repository"
+    git = lambda *words: run("git", "-C", repository, *words, env=env)
+    shutil.copytree(tree, repository)
+    git("init", "-q")
+    git("config", "annex.security.allowed-ip-addresses", "all")
+    git("annex", "init", "-q")
+
+    def begin():
+        git("annex", "add", "-q", ".")
+        git("commit", "-q", "-m", "files")
+        git("annex", "initremote", "tank", "type=S3", "encryption=none", "protocol=http", "host=localhost", "port=80",
+            "requeststyle=path", "signature=v4", "bucket=annex", "chunk=1MiB")
+        git("annex", "copy", "-q", "--to", "tank", ".")
+
+    def middle():
+        (repository / "more").write_bytes(os.urandom(1_000_000))
+        git("annex", "add", "-q", "more")
+        git("annex", "copy", "-q", "--to", "tank", "more")
+
+    def end():
+        git("annex", "fsck", "-q", "--from", "tank")
+        # This needs to see in the bucket that everything is there.
+        git("annex", "drop", "-q", ".")
+        git("annex", "get", "-q", ".")
+        git("annex", "drop", "-q", "--from", "tank", ".")
+
+    interrupted(gateway, begin, middle, end)
+    for file in tree.iterdir():
+        assert file.is_dir() or filecmp.cmp(file, repository / file.name, shallow=False), f"{file.name} differs"
+    gateway.move(before)
 
 
 def tree_in(folder):
@@ -227,8 +267,8 @@ def table(done, programs):
         cells = ["yes" if operation in found else "" for found in done.values()]
         lines.append(f"| {operation} | " + " | ".join(cells) + " |")
     if programs:
-        names = ", ".join(programs[:-1]) + (" and " if programs[1:] else "") + programs[-1]
-        lines += ["", f"Whole programs, with two nodes gone and the gateway replaced by another in the middle: {names}."]
+        names = ", ".join(programs[:-1]).replace("_", "-") + (" and " if programs[1:] else "") + programs[-1].replace("_", "-")
+        lines += ["", f"Whole programs, with one node gone and one silent, then with two gone, each time by another gateway: {names}."]
     return "\n".join(lines)
 
 
@@ -250,7 +290,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
         tree = tree_in(folder)
-        gateway = Gateway(args.paritas, folder)
+        gateway = Gateway(args.paritas, folder, nodes=[*(folder / f"disk{number}" for number in range(5)), WebDav(folder / "webdav")])
         for name in wanted:
             begun = time.monotonic()
             try:
@@ -270,6 +310,8 @@ def main():
         gateway.stop()
         run(args.paritas, "volume", "repair", folder / "tank.toml")
         run(args.paritas, "volume", "verify", folder / "tank.toml", "--deep")
+        for service in gateway.services:
+            service.stop()
     text = table(done, programs)
     print(text)
     if args.write and not failed:

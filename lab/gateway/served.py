@@ -2,8 +2,16 @@
 
 import contextlib
 import os
+import pathlib
 import signal
+import socket
 import subprocess
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+
+import hosts  # noqa: E402
 
 KEY, SECRET = "owner", "0123456789abcdef"
 GUEST, GUEST_SECRET = "guest", "fedcba9876543210"
@@ -17,25 +25,75 @@ def run(*command, **more):
     return done.stdout
 
 
-class Gateway:
-    """A gateway with two keys: the owner's opens every bucket, the guest's the bucket `guests` alone."""
+def free_port():
+    """Returns a port of loopback at which nothing listens."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
 
-    def __init__(self, program, folder, *options):
-        self.program, self.folder, self.server, self.options = program, folder, None, options
-        self.disks = [folder / f"disk{number}" for number in range(6)]
+
+def wait_for(port):
+    for _ in range(200):
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)):
+            return
+        time.sleep(0.05)
+    raise RuntimeError(f"nothing listens at port {port}")
+
+
+class WebDav:
+    """A folder that nginx serves by WebDAV; it can fall silent: connections are made, but nothing is answered."""
+
+    def __init__(self, folder):
+        hosts.install()
+        port = free_port()
+        folder.mkdir()
+        (folder / "data").mkdir()
+        (folder / "nginx.conf").write_text(hosts.NGINX.format(folder=folder, port=f"127.0.0.1:{port}", webdav=hosts.WEBDAV))
+        self.server = subprocess.Popen(["nginx", "-c", folder / "nginx.conf", "-e", folder / "error"])
+        self.uri = f"webdav+http://127.0.0.1:{port}/"
+        wait_for(port)
+
+    @contextlib.contextmanager
+    def silent(self):
+        self.server.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self.server.send_signal(signal.SIGCONT)
+
+    def stop(self):
+        self.server.kill()
+        self.server.wait()
+
+
+class Gateway:
+    """A gateway with two keys: the owner's opens every bucket, the guest's the bucket `guests` alone. Its nodes are six folders,
+    or those that are given: folders, WebDAV servers, and what else a volume knows by its URI. `within` stands before its
+    commands, and chooses the host on which they run."""
+
+    def __init__(self, program, folder, *options, nodes=None, within=()):
+        self.program, self.folder, self.server, self.options, self.within = program, folder, None, options, within
+        nodes = nodes or [folder / f"disk{number}" for number in range(6)]
+        self.disks = [node for node in nodes if isinstance(node, pathlib.Path)]
+        self.services = [node for node in nodes if isinstance(node, WebDav)]
         for disk in self.disks:
             disk.mkdir()
         keys = folder / "keys.toml"
         keys.write_text(f'[[key]]\nid = "{KEY}"\nsecret = "{SECRET}"\n'
                         f'[[key]]\nid = "{GUEST}"\nsecret = "{GUEST_SECRET}"\nbuckets = ["guests"]\n')
         keys.chmod(0o600)
-        nodes = [word for disk in self.disks for word in ("--node", disk)]
-        run(program, "volume", "init", folder / "tank.toml", "--code", "4+2", *nodes)
+        named = [word for node in nodes for word in ("--node", node.uri if isinstance(node, WebDav) else node)]
+        run(*within, program, "volume", "init", folder / "tank.toml", "--code", "4+2", *named)
         self.endpoint = None
         self.start("127.0.0.1:0")
 
+    @property
+    def address(self):
+        """The host and the port."""
+        return self.endpoint.removeprefix("http://")
+
     def start(self, address):
-        command = [self.program, "serve", self.folder / "tank.toml", "--keys", self.folder / "keys.toml", "--listen", address]
+        command = [*self.within, self.program, "serve", self.folder / "tank.toml", "--keys", self.folder / "keys.toml", "--listen", address]
         with open(self.folder / "log", "a") as log:
             self.server = subprocess.Popen([*command, *self.options], stdout=subprocess.PIPE, stderr=log, text=True)
         line = self.server.stdout.readline()
@@ -45,10 +103,14 @@ class Gateway:
         self.server.kill()
         self.server.wait()
 
+    def move(self, address):
+        """Kills the gateway, and starts another one elsewhere."""
+        self.kill()
+        self.start(address)
+
     def replace(self):
         """Kills the gateway, and starts another one at its address."""
-        self.kill()
-        self.start(self.endpoint.removeprefix("http://"))
+        self.move(self.address)
 
     @contextlib.contextmanager
     def without(self, *disks):

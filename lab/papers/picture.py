@@ -21,8 +21,8 @@ class Peer(NamedTuple):
 
 
 PEERS = [
-    Peer("ISA-L 2.30, AVX2", "#9ecae1", ("paritas:jit-avx2", "isal:avx2")),
-    Peer("ISA-L 2.30, AVX-512", "#3182bd", ("paritas", "isal")),
+    Peer("ISA-L 2.31, AVX2", "#9ecae1", ("paritas:jit-avx2", "isal:avx2")),
+    Peer("ISA-L 2.31, AVX-512 and GFNI", "#3182bd", ("paritas", "isal")),
     Peer("klauspost/reedsolomon 1.14, AVX2", "#fdae6b", ("paritas:jit-avx2", "klauspost:avx2")),
     Peer("klauspost/reedsolomon 1.14, AVX-512 and GFNI", "#e6550d", ("paritas", "klauspost")),
 ]

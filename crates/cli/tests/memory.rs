@@ -4,6 +4,7 @@
 //! The system keeps the highest resident size of any child that was waited for. So this file has
 //! only one test: a second one would affect its result.
 
+#[macro_use]
 mod common;
 
 use std::ffi::OsString;

@@ -1,6 +1,6 @@
 //! Measures the fixed cost of a call, apart from the bytes that it computes: prepared encoders over
-//! shards of one stripe and of many, in nanoseconds, and the time of a first call, which includes
-//! planning and compiling.
+//! shards of one stripe and of many, in nanoseconds, and the times of making a code and of a first
+//! call, which includes planning and compiling.
 //!
 //!     cargo run --release -p paritas --example call_cost [SPEC]...
 
@@ -18,11 +18,13 @@ fn main() -> Result<(), Box<dyn Error>> {
         .map(str::to_owned)
         .to_vec();
     println!(
-        "code: first encode, first decode of as many lost data nodes as there is parity (microseconds); no bytes; one stripe (nanoseconds)"
+        "code: making it, first encode, first decode of as many lost data nodes as there is parity (microseconds); no bytes; one stripe (nanoseconds)"
     );
     for spec in if arguments.is_empty() { usual } else { arguments } {
         let options = CodecOptions::default().threads(1);
+        let start = Instant::now();
         let code = Code::new(&spec.parse()?)?;
+        let made = start.elapsed().as_secs_f64() * 1e6;
         let data = vec![[1_u8; 1200]; code.nodes().filter(|&node| code.holds_data(node)).count()];
         let mut parity = vec![[0_u8; 1200]; code.node_count() - data.len()];
         let start = Instant::now();
@@ -33,7 +35,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         let decode = first_decode(&codec, &data, &parity)?;
         call(&encoder, &codec, 1 << 18)?;
         let (none, one) = (call(&encoder, &codec, 0)?, call(&encoder, &codec, codec.strip())?);
-        println!("{}: {first:.0}, {decode:.0}; {none:.1}; {one:.1}", codec.code().spec());
+        println!(
+            "{}: {made:.0}, {first:.0}, {decode:.0}; {none:.1}; {one:.1}",
+            codec.code().spec()
+        );
     }
     Ok(())
 }

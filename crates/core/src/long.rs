@@ -35,7 +35,9 @@
 //! 5.3), those of 2,000 + 200 at 4.7. Recovering 1,000 lost blocks takes 0.6 of the time that
 //! adding the 8,000 takes, and planning the recovery 3 ms (`examples/long_speed.rs`).
 
+use std::hash::{Hash, Hasher};
 use std::ops::Range;
+use std::sync::{Arc, OnceLock};
 
 use crate::define::long::LongMatrix;
 use crate::define::tower::CantorBasis;
@@ -53,7 +55,7 @@ use crate::run::pages::Pages;
 /// let data: Vec<Vec<u8>> = (0..5).map(|i| vec![i * 17 + 1; 256]).collect();
 /// let blocks: Vec<&[u8]> = data.iter().map(Vec::as_slice).collect();
 /// let mut parity = [[0; 256]; 2];
-/// code.add(&[0, 1], 0, &blocks, &mut parity.each_mut().map(|p| &mut p[..]), 1)?;
+/// code.encode(&blocks, &mut parity.each_mut().map(|p| &mut p[..]), 1)?;
 ///
 /// // Blocks 1 and 3 are lost. What the others contribute is taken from the parity blocks.
 /// let left = [blocks[0], &[], blocks[2], &[], blocks[4]];
@@ -65,12 +67,33 @@ use crate::run::pages::Pages;
 /// assert_eq!((&lost[0][..], &lost[1][..]), (blocks[1], blocks[3]));
 /// # Ok::<(), paritas::Error>(())
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone)]
 pub struct LongCode {
     matrix: LongMatrix,
+    /// The program of [`LongCode::encode`], made with the first call.
+    encoder: Arc<OnceLock<TransformProgram>>,
+}
+
+impl PartialEq for LongCode {
+    fn eq(&self, other: &Self) -> bool {
+        self.matrix == other.matrix
+    }
+}
+
+impl Eq for LongCode {}
+
+impl Hash for LongCode {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.matrix.hash(state);
+    }
 }
 
 impl LongCode {
+    fn of(basis: CantorBasis, data: usize, parity: usize) -> Result<Self> {
+        let matrix = LongMatrix::new(basis, data, parity)?;
+        Ok(Self { matrix, encoder: Arc::default() })
+    }
+
     /// Returns the code of `data` data blocks and `parity` parity blocks. There is one such code:
     /// its matrix never changes.
     ///
@@ -78,7 +101,7 @@ impl LongCode {
     /// If a count is 0, or if the number of data blocks, plus that of parity blocks rounded up to a
     /// power of two, exceeds 65,536.
     pub fn new(data: usize, parity: usize) -> Result<Self> {
-        Ok(Self { matrix: LongMatrix::new(CantorBasis::Own, data, parity)? })
+        Self::of(CantorBasis::Own, data, parity)
     }
 
     /// Returns Leopard's code over GF(2^16), `leopard16`, of `data` data blocks and `parity` parity
@@ -95,14 +118,14 @@ impl LongCode {
     /// let data = [[7; 64], [1; 64], [200; 64], [33; 64]];
     /// let mut parity = [[0; 64]; 2];
     /// let blocks = data.each_ref().map(|block| &block[..]);
-    /// code.add(&[0, 1], 0, &blocks, &mut parity.each_mut().map(|p| &mut p[..]), 1)?;
+    /// code.encode(&blocks, &mut parity.each_mut().map(|p| &mut p[..]), 1)?;
     /// # Ok::<(), paritas::Error>(())
     /// ```
     ///
     /// # Errors
     /// As for [`LongCode::new`].
     pub fn leopard(data: usize, parity: usize) -> Result<Self> {
-        Ok(Self { matrix: LongMatrix::new(CantorBasis::Leopard, data, parity)? })
+        Self::of(CantorBasis::Leopard, data, parity)
     }
 
     /// The number of data blocks, N.
@@ -135,6 +158,19 @@ impl LongCode {
     pub fn coefficient(&self, parity: usize, data: usize) -> Option<u16> {
         let exists = parity < self.parity() && data < self.data();
         exists.then(|| self.matrix.coefficient(parity, data).0)
+    }
+
+    /// Computes all parity blocks of all data blocks. Use [`LongCode::add`] or [`LongCode::sums`]
+    /// if not all blocks are at hand, or not all parity blocks are wanted. A data block that is
+    /// shorter than the parity blocks is treated as if zeros followed it. Uses at most `threads`
+    /// threads; 0 means as many as the machine has processors.
+    ///
+    /// # Errors
+    /// If there are not as many blocks as the code has, if the parity blocks differ in length or
+    /// their length is not a multiple of the granule, or if a data block is longer than they are.
+    pub fn encode(&self, data: &[&[u8]], parity: &mut [&mut [u8]], threads: usize) -> Result<()> {
+        let program = self.encoder.get_or_init(|| TransformProgram::encode(self.matrix));
+        run::long::run(program, data, parity, threads)
     }
 
     /// Adds data blocks to parity blocks: `sums[i]` becomes `sums[i]` XOR the part that the data
@@ -225,7 +261,7 @@ impl LongCode {
 /// let data: Vec<Vec<u8>> = (0..5).map(|i| vec![i * 17 + 1; 256]).collect();
 /// let blocks: Vec<&[u8]> = data.iter().map(Vec::as_slice).collect();
 /// let mut parity = [[0; 256]; 2];
-/// code.add(&[0, 1], 0, &blocks, &mut parity.each_mut().map(|p| &mut p[..]), 1)?;
+/// code.encode(&blocks, &mut parity.each_mut().map(|p| &mut p[..]), 1)?;
 ///
 /// let mut sums = code.sums(256)?;
 /// sums.add(0, &blocks[..2], 1)?;

@@ -147,8 +147,8 @@ const SPECS: [&str; 9] = [
 #[test]
 fn every_kernel_is_the_interpreter_is_the_reference() {
     for spec in SPECS {
-        for packet in [1, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 200, 1500, 4096] {
-            for stripes in [1, 2, 17] {
+        for packet in [1, 7, 8, 9, 16, 17, 31, 32, 33, 63, 64, 65, 128, 200, 1500, 4096] {
+            for stripes in [1, 17] {
                 check(spec, packet, stripes);
             }
         }
@@ -199,7 +199,7 @@ const STORES_AND_STAGGERS: [(Stores, usize); 4] = [
 #[test]
 fn nontemporal_stores_change_nothing() {
     for spec in SPECS {
-        for (packet, stripes) in [(64, 1), (64, 33), (128, 5), (4096, 3), (32, 64), (8, 64)] {
+        for (packet, stripes) in [(64, 1), (64, 33), (4096, 3), (8, 64)] {
             let codec = |stores, kernel| {
                 let options = CodecOptions::default().packet(packet).stores(stores).kernel(kernel);
                 Codec::with_options(code(spec), options).unwrap()

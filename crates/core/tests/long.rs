@@ -60,9 +60,12 @@ impl World {
     }
 
     fn of(code: LongCode, data: Vec<Vec<u8>>, length: usize) -> Self {
-        let mut parity = vec![vec![0; length]; code.parity()];
-        let rows: Vec<usize> = (0..code.parity()).collect();
-        code.add(&rows, 0, &slices(&data), &mut targets(&mut parity), 1).unwrap();
+        let mut parity = vec![vec![0xEE; length]; code.parity()];
+        code.encode(&slices(&data), &mut targets(&mut parity), 1).unwrap();
+        let (rows, mut sums) =
+            ((0..code.parity()).collect::<Vec<_>>(), vec![vec![0; length]; code.parity()]);
+        code.add(&rows, 0, &slices(&data), &mut targets(&mut sums), 1).unwrap();
+        assert_eq!(sums, parity);
         Self { code, data, parity }
     }
 
@@ -180,6 +183,13 @@ fn batches_add_up() {
         world.code.add(&[0], 100, &slices(&world.data[..51]), &mut [&mut [0; 256]], 1).is_err()
     );
     assert!(world.code.add(&[0, 1], 0, &[], &mut [&mut [0; 256]], 1).is_err());
+    let all = slices(&world.data);
+    let mut parity = vec![vec![0; 256]; world.parity.len()];
+    let error = world.code.encode(&all[1..], &mut targets(&mut parity), 1).unwrap_err();
+    assert!(error.to_string().contains("the number of blocks that are read must be"), "{error}");
+    parity[1].push(0);
+    let error = world.code.encode(&all, &mut targets(&mut parity), 1).unwrap_err();
+    assert!(error.to_string().contains("parity block 1 must have 256 bytes"), "{error}");
     assert!(world.code.add(&[0, 0], 0, &[], &mut [&mut [0; 128], &mut [0; 128]], 1).is_err());
     assert!(world.code.add(&[20], 0, &[], &mut [&mut [0; 128]], 1).is_err());
 }

@@ -214,10 +214,10 @@ fn libraries_and_every_kernel_make_the_same() {
             let Parity::Bytes(theirs) = &made.parity else { continue };
             let theirs = theirs.iter().map(|digits| from_hex(digits));
             let shards: Vec<Vec<u8>> = data.iter().cloned().chain(theirs).collect();
-            // A program is compiled for every pattern; the fastest kernel is tried on more
-            // patterns.
-            let best = codec.kernel_name() == WordKernel::best().name();
-            let patterns = if best { 10 } else { 1 };
+            // A program is compiled for every pattern, so only the best kernel recovers here;
+            // `every_kernel_makes_parity_and_losses` lets all of them recover.
+            let is_best = codec.kernel_name() == WordKernel::best().name();
+            let patterns = if is_best { 4 } else { 0 };
             for lost in combinations(k, k.min(shards.len() - k)).take(patterns) {
                 let made = reconstructed(&codec, &shards, &lost).unwrap();
                 assert!(lost.iter().zip(&made).all(|(&node, made)| made == &data[node]), "{who}");

@@ -67,10 +67,9 @@ pub(crate) fn cut(catalogue: &[u8], header: &Header) -> Result<Vec<Vec<u8>>> {
         filled.chunks(shape.piece as usize).map(<[u8]>::to_vec).collect();
     if let Some(code) = shape.code(header.count)? {
         let mut parity = vec![vec![0; shape.piece as usize]; code.parity()];
-        let rows: Vec<usize> = (0..code.parity()).collect();
         let data: Vec<&[u8]> = pieces.iter().map(Vec::as_slice).collect();
-        let mut sums: Vec<&mut [u8]> = parity.iter_mut().map(Vec::as_mut_slice).collect();
-        code.add(&rows, 0, &data, &mut sums, 1)?;
+        let mut slices: Vec<&mut [u8]> = parity.iter_mut().map(Vec::as_mut_slice).collect();
+        code.encode(&data, &mut slices, 1)?;
         pieces.extend(parity);
     }
     Ok(pieces)

@@ -247,7 +247,7 @@ async fn a_node_may_begin_to_hang_at_any_call() {
     // A thread waits for what `reencode` reads, and virtual time stands still for threads.
     for verb in VERBS.into_iter().filter(|verb| *verb != Verb::Reencode) {
         for call in CALLS {
-            for nth in 1..=12 {
+            for nth in [1, 2, 3, 5, 8, 12] {
                 let (done, took) = act(verb, &[2], &[call], nth).await;
                 let is_right = done.is_ok() && took <= LIMIT + PAUSES;
                 assert!(is_right, "{verb:?} {call:?} {nth}: {took:?}, {}", told(&done));

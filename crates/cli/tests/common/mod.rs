@@ -2,6 +2,13 @@
 //! numbers.
 #![allow(dead_code, reason = "every test file uses its own part")]
 
+/// Arguments of different types in one list.
+macro_rules! args {
+    ($($argument:expr),* $(,)?) => {
+        [$(std::ffi::OsString::from($argument)),*]
+    };
+}
+
 pub mod schema;
 #[cfg(feature = "volume")]
 pub mod tank;
@@ -36,14 +43,6 @@ pub fn paritas<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Comma
     let mut command = Command::new(env!("CARGO_BIN_EXE_paritas"));
     command.args(arguments).stdin(Stdio::null());
     command
-}
-
-/// Arguments of different types in one list.
-#[macro_export]
-macro_rules! args {
-    ($($argument:expr),* $(,)?) => {
-        [$(std::ffi::OsString::from($argument)),*]
-    };
 }
 
 /// A finished run.

@@ -13,7 +13,6 @@ use tempfile::TempDir;
 use walkdir::WalkDir;
 
 use super::{Run, exit, paritas, run, run_with_input};
-use crate::args;
 
 /// A volume over folders that stand for disks.
 pub struct Tank {

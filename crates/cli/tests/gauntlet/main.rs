@@ -4,6 +4,7 @@
 //! repaired, and then every shard has its old bytes again.
 
 #[path = "../common/mod.rs"]
+#[macro_use]
 mod common;
 mod damage;
 mod specimen;

@@ -8,7 +8,6 @@ use std::fs;
 use std::ops::Range;
 use std::path::Path;
 
-use crate::args;
 use crate::common::{self, Chance, exit, run};
 
 /// Magic, version, kind, length of the body.

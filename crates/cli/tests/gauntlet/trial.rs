@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::args;
 use crate::common::{Run, exit, names, run, snapshot};
 use crate::damage::{Damage, Effect};
 use crate::specimen::Specimen;

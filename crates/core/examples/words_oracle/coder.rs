@@ -38,10 +38,7 @@ impl Coder {
         let data = slices(data);
         let done = match self {
             Self::Codec(codec) => codec.encode(&data, &mut targets(&mut parity)),
-            Self::Long(code) => {
-                let rows: Vec<usize> = (0..parity.len()).collect();
-                code.add(&rows, 0, &data, &mut targets(&mut parity), 1)
-            }
+            Self::Long(code) => code.encode(&data, &mut targets(&mut parity), 1),
         };
         done.map_err(|error| error.to_string())?;
         Ok(parity)

@@ -19,7 +19,7 @@ const SYMBOL: usize = 2;
 ///
 /// # Errors
 /// If the number of blocks is not the number that the program reads and writes; if parity blocks
-/// (the outputs of a program that adds, the inputs of a program that recovers) differ in length, or
+/// (the inputs of a program that recovers, the outputs of any other) differ in length, or
 /// their length is not a multiple of a granule (of a symbol in Leopard's codes); or if another
 /// block is longer than the parity blocks (in Leopard's codes: if its length differs from theirs
 /// and is not 0).
@@ -123,7 +123,7 @@ fn check(program: &TransformProgram, inputs: &[&[u8]], outputs: &[&mut [u8]]) ->
     expect_count("written", outputs.len(), written)?;
     let inputs: Vec<usize> = inputs.iter().map(|input| input.len()).collect();
     let outputs = lengths(outputs);
-    let (parity, data) = if program.adds() { (outputs, inputs) } else { (inputs, outputs) };
+    let (parity, data) = if program.recovers() { (inputs, outputs) } else { (outputs, inputs) };
     let Some(&length) = parity.first() else { return Ok(0) };
     expect_whole(program, length)?;
     expect_alike(&parity, length)?;

@@ -232,6 +232,8 @@ fn check(program: &Program, layout: &Layout, kernel: Kernel) -> Result<(), TestC
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
     #[test]
     fn every_kernel_is_the_interpreter(
         inputs in 1..=40_usize,

@@ -1,9 +1,10 @@
 //! Measures Paritas and the Rust peers, with the protocol of c/peer.h. The variant names the
-//! library: `simd`, `erasure`, `long` (Paritas' code for thousands of shards), `leopard16` (the same with Leopard's bytes), `xor` (no library: one
-//! XOR for each byte read, by the best kernel, over the same streams), or `paritas@CODE@KERNEL` (an empty CODE means K+M). KERNEL may be followed by `~PACKET~ORDER`: then
-//! every row is computed on its own, in the order `parity` or `data`, in packets of PACKET bytes. The
-//! length of shards is rounded to a multiple of what the library needs: whole strips for Paritas, 64
-//! bytes for `simd`, 128 for `long` and `leopard16`.
+//! library: `simd`, `erasure`, `long` (Paritas' code for thousands of shards), `leopard16` (the
+//! same with Leopard's bytes), `xor` (no library: one XOR for each byte read, by the best kernel,
+//! over the same streams), or `paritas@CODE@KERNEL` (an empty CODE means K+M). KERNEL may be
+//! followed by `~PACKET~ORDER`: then every row is computed on its own, in the order `parity` or
+//! `data`, in packets of PACKET bytes. The length of shards is rounded to a multiple of what the
+//! library needs: whole strips for Paritas, 64 bytes for `simd`, 128 for `long` and `leopard16`.
 
 use std::io::{BufRead, Write};
 use std::time::Instant;
@@ -58,8 +59,8 @@ trait Peer {
     /// Returns the operation that restores the first `lost` shards.
     fn decoding<'a>(&'a self, shards: &'a mut [Shard], lost: usize) -> Operation<'a>;
 
-    /// Returns the operation that restores the shards of the next pattern of losses, the first after the
-    /// last; `None` if this is not measured.
+    /// Returns the operation that restores the shards of the next pattern of losses, the first
+    /// after the last; `None` if this is not measured.
     fn repairing<'a>(&'a self, _: &'a mut [Shard], _: &'a [Vec<usize>]) -> Option<Operation<'a>> {
         None
     }
@@ -244,11 +245,9 @@ impl Peer for LongCode {
     fn encoding<'a>(&'a self, shards: &'a mut [Shard]) -> Operation<'a> {
         let (data, parity) = shards.split_at_mut(self.data());
         let data: Vec<&[u8]> = data.iter().map(|shard| shard.as_ref()).collect();
-        let rows: Vec<usize> = (0..self.parity()).collect();
         Box::new(move || {
-            let mut sums: Vec<&mut [u8]> = parity.iter_mut().map(AsMut::as_mut).collect();
-            sums.iter_mut().for_each(|sum| sum.fill(0));
-            self.add(&rows, 0, &data, &mut sums, 1).expect("encode");
+            let mut parity: Vec<&mut [u8]> = parity.iter_mut().map(AsMut::as_mut).collect();
+            self.encode(&data, &mut parity, 1).expect("encode");
         })
     }
 
@@ -363,8 +362,8 @@ fn main() {
     }
 }
 
-/// Returns all ways to lose `lost` of `nodes` shards or, if there are more than 2,000, about that many
-/// of the first million at even distances.
+/// Returns all ways to lose `lost` of `nodes` shards or, if there are more than 2,000, about that
+/// many of the first million at even distances.
 fn patterns(nodes: usize, lost: usize) -> Vec<Vec<usize>> {
     let count = combinations(nodes, lost).take(1_000_000).count();
     combinations(nodes, lost).take(count).step_by(count.div_ceil(2000)).collect()

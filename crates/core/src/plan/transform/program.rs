@@ -129,6 +129,7 @@ pub(crate) struct TransformProgram {
     /// them.
     read: usize,
     written: usize,
+    recovers: bool,
     adds: bool,
     keeps: bool,
     derives: bool,
@@ -152,6 +153,7 @@ impl TransformProgram {
             written: count(&outputs),
             inputs,
             outputs,
+            recovers: false,
             adds: false,
             keeps: false,
             derives,
@@ -172,10 +174,18 @@ impl TransformProgram {
             read: columns.len(),
             written: rows.len(),
             inputs: chunks(matrix, columns.map(column)),
+            recovers: false,
             adds: true,
             keeps: false,
             derives: false,
         }
+    }
+
+    /// Returns the program that computes all parity blocks from all data blocks. The data blocks
+    /// are the buffers from 0 on, the parity blocks the buffers after them.
+    pub(crate) fn encode(matrix: LongMatrix) -> Self {
+        let rows: Vec<usize> = (0..matrix.parity()).collect();
+        Self { adds: false, ..Self::add(matrix, &rows, 0..matrix.data()) }
     }
 
     /// Returns the program that adds the data blocks `columns` to a sum that is kept. The data
@@ -207,6 +217,7 @@ impl TransformProgram {
             outputs: chunks(matrix, lost),
             read: count,
             written: recovery.lost().len(),
+            recovers: true,
             adds: false,
             keeps: false,
             derives: false,
@@ -261,6 +272,12 @@ impl TransformProgram {
     /// The chunks whose values are computed.
     pub(crate) fn outputs(&self) -> &[Chunk] {
         &self.outputs
+    }
+
+    /// Whether the program reads sums of parity blocks and computes data blocks, not the other way
+    /// around.
+    pub(crate) fn recovers(&self) -> bool {
+        self.recovers
     }
 
     /// Whether results are added to the outputs instead of replacing them. Outputs that are added

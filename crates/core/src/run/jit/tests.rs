@@ -415,7 +415,7 @@ fn damage_to_code_over_packets_is_noticed() {
 #[test]
 fn damage_to_code_over_words_is_noticed() {
     for isa in OF_WORDS {
-        for (spec, every) in [("raid6:k=10", 13), ("reed-solomon:k=9,m=2,w=16", 61)] {
+        for (spec, every) in [("raid6:k=10", 29), ("reed-solomon:k=9,m=2,w=16", 127)] {
             assert_damage_is_noticed(of_rows(&parity(spec), 0, isa), isa, every);
         }
     }

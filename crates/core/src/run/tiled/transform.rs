@@ -198,12 +198,12 @@ unsafe fn run_tile<V: Streaming, M: Multiplier<V>, const GROUP: usize, const PAR
             let is_first = number == 0 && !program.keeps();
             let tile = if is_first { sum } else { work };
             let mut fetch = fetch();
-            for &pass in passes {
+            for (pass, entries) in near_first(passes, sum.entries) {
                 let from = if pass == first { End::Values(memory) } else { End::Tile(tile) };
                 let to = if pass == last { sum } else { tile };
                 let adds = pass == last && !is_first;
                 let ends = Ends { from, to: End::Tile(to), adds };
-                tile.pass::<V, M, GROUP, true>(chunk, pass, ends, &mut fetch);
+                tile.pass::<V, M, GROUP, true>(chunk, (pass, entries), ends, &mut fetch);
             }
         }
         if program.derives() {
@@ -213,14 +213,29 @@ unsafe fn run_tile<V: Streaming, M: Multiplier<V>, const GROUP: usize, const PAR
             let is_last = number + 1 == program.outputs().len() && !program.keeps();
             let tile = if is_last { sum } else { work };
             let mut fetch = fetch();
-            for &pass in passes.iter().rev() {
+            for (pass, entries) in near_first(passes, sum.entries).rev() {
                 let from = End::Tile(if pass == last { sum } else { tile });
                 let to = if pass == first { End::Values(memory) } else { End::Tile(tile) };
                 let ends = Ends { from, to, adds: pass == first && program.adds() };
-                tile.pass::<V, M, GROUP, false>(chunk, pass, ends, &mut fetch);
+                tile.pass::<V, M, GROUP, false>(chunk, (pass, entries), ends, &mut fetch);
             }
         }
     }
+}
+
+/// Returns passes with the entries that each of them takes. The two lowest take the entries block
+/// by block, both passes one after the other, because a block fits into the first-level cache.
+#[inline(always)]
+fn near_first(
+    passes: &[LevelPass],
+    entries: usize,
+) -> impl DoubleEndedIterator<Item = (LevelPass, Range<usize>)> {
+    let (near, far) = passes.split_at(if passes.len() > 2 { 2 } else { 0 });
+    let block = 1 << near.iter().map(|pass| pass.levels).sum::<u32>();
+    let blocks = (0..if near.is_empty() { 0 } else { entries / block }).flat_map(move |number| {
+        near.iter().map(move |&pass| (pass, number * block..(number + 1) * block))
+    });
+    blocks.chain(far.iter().map(move |&pass| (pass, 0..entries)))
 }
 
 /// Prefetches the values of the next chunk at an even rate while the present chunk is transformed.
@@ -501,7 +516,8 @@ impl<const PARTS: usize> TransformTile<PARTS> {
     }
 
     /// Takes some levels of a transform or, if `INVERSE`, of an inverse transform, from one end to
-    /// the other. This tile holds entries that no value has.
+    /// the other, for a range of entries that consists of whole groups. This tile holds entries
+    /// that no value has.
     ///
     /// # Safety
     /// The tiles are valid, and so are the buffers. Only passes of level 0 have values as an end:
@@ -510,12 +526,12 @@ impl<const PARTS: usize> TransformTile<PARTS> {
     unsafe fn pass<V: Streaming, M: Multiplier<V>, const GROUP: usize, const INVERSE: bool>(
         self,
         chunk: &Chunk,
-        pass: LevelPass,
+        (pass, entries): (LevelPass, Range<usize>),
         ends: Ends<'_, PARTS>,
         fetch: &mut Prefetcher<'_, PARTS>,
     ) {
-        let groups =
-            PassWork { tile: self, chunk, pass, ends, fetch, marker: PhantomData::<(V, M)> };
+        let marker = PhantomData::<(V, M)>;
+        let groups = PassWork { tile: self, chunk, pass, entries, ends, fetch, marker };
         let narrow = chunk.point(self.entries - 1) >> pass.level < 256;
         // SAFETY: the caller's contract.
         unsafe {
@@ -561,7 +577,7 @@ impl<const PARTS: usize> TransformTile<PARTS> {
     >(
         self,
         chunk: &Chunk,
-        pass: LevelPass,
+        (pass, entries): (LevelPass, Range<usize>),
         ends: Ends<'_, PARTS>,
         fetch: &mut Prefetcher<'_, PARTS>,
     ) {
@@ -571,7 +587,7 @@ impl<const PARTS: usize> TransformTile<PARTS> {
         let size = GROUP << pass.level;
         let distance = self.width() << pass.level;
         let all = M::factors(self.base);
-        for first in (0..self.entries).step_by(size) {
+        for first in entries.step_by(size) {
             // SAFETY: the group lies in the tiles; the caller vouches for the rest.
             unsafe {
                 if !chunk.has_any(first..first + size) {
@@ -626,6 +642,7 @@ struct PassWork<'a, 'b, V, M, const PARTS: usize> {
     tile: TransformTile<PARTS>,
     chunk: &'a Chunk,
     pass: LevelPass,
+    entries: Range<usize>,
     ends: Ends<'a, PARTS>,
     fetch: &'a mut Prefetcher<'b, PARTS>,
     marker: PhantomData<(V, M)>,
@@ -671,9 +688,9 @@ impl<
 {
     #[inline(always)]
     unsafe fn run(self) {
-        let PassWork { tile, chunk, pass, ends, fetch, .. } = self.0;
+        let PassWork { tile, chunk, pass, entries, ends, fetch, .. } = self.0;
         // SAFETY: the contract of `PassWork::start`.
-        unsafe { tile.groups::<V, M, GROUP, INVERSE, NARROW>(chunk, pass, ends, fetch) }
+        unsafe { tile.groups::<V, M, GROUP, INVERSE, NARROW>(chunk, (pass, entries), ends, fetch) }
     }
 }
 

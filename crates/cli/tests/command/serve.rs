@@ -1,0 +1,146 @@
+//! `paritas serve`: it starts, answers, refuses and stops.
+
+#![cfg(all(feature = "gateway", unix))]
+
+use std::ffi::OsString;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Stdio};
+
+use crate::common::tank::Tank;
+use crate::common::{exit, paritas, run};
+use rustix::process::{Pid, Signal, kill_process};
+
+/// A running gateway, and its address.
+struct Server {
+    child: Child,
+    address: String,
+}
+
+impl Server {
+    fn start(volume: &Path, flags: &[&str]) -> Self {
+        let mut command = paritas(args!["serve", volume, "--listen", "127.0.0.1:0", "--json"]);
+        command.args(flags).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        let line: serde_json::Value = serde_json::from_str(&line).unwrap();
+        let address = line["endpoint"].as_str().unwrap().strip_prefix("http://").unwrap();
+        Self { address: address.to_owned(), child }
+    }
+
+    /// Sends a request, and returns status and body of the answer.
+    fn ask(&self, method: &str, path: &str, body: &str) -> (u16, String) {
+        let answer = self.answer(method, path, body);
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+        (status, body.to_owned())
+    }
+
+    /// Sends a request, and returns all of the answer.
+    fn answer(&self, method: &str, path: &str, body: &str) -> String {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        let length = body.len();
+        write!(
+            stream,
+            "{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}"
+        )
+        .unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    }
+
+    fn end(mut self) -> i32 {
+        let id = Pid::from_raw(self.child.id() as i32).unwrap();
+        kill_process(id, Signal::TERM).unwrap();
+        self.child.wait().unwrap().code().unwrap()
+    }
+}
+
+#[test]
+fn what_is_put_through_the_gateway_is_in_the_volume() {
+    let tank = Tank::new(3, "2+1");
+    let file = tank.path("tank.toml");
+    let server = Server::start(&file, &["--anonymous"]);
+    assert_eq!(server.ask("PUT", "/photos", "").0, 200);
+    assert_eq!(server.ask("PUT", "/photos/a%20b", "content").0, 200);
+    assert_eq!(server.ask("GET", "/photos/a%20b", ""), (200, "content".to_owned()));
+    assert_eq!(server.ask("GET", "/-/health", ""), (200, "ok\n".to_owned()));
+    let listed = run(args!["volume", "cat", &file, "photos/a b"]).expect(exit::DONE);
+    assert_eq!(listed.stdout, b"content");
+    let stat =
+        run(args!["volume", "stat", &file, "photos/a b", "--json"]).expect(exit::DONE).result();
+    assert_eq!(stat["notes"]["etag"], "9a0364b9e99bb480dd25e1f0284c8555");
+    assert_eq!(server.end(), 0, "SIGTERM is how a gateway is meant to end");
+    let frozen = Server::start(&file, &["--anonymous", "--read-only"]);
+    assert_eq!(frozen.ask("PUT", "/photos/b", "x").0, 403);
+    assert_eq!(frozen.ask("GET", "/photos/a%20b", ""), (200, "content".to_owned()));
+    assert_eq!(frozen.end(), 0);
+}
+
+#[test]
+fn what_a_put_notes_is_told_to_clients() {
+    let tank = Tank::new(3, "2+1");
+    let (file, page) = (tank.path("tank.toml"), tank.path("page.html"));
+    std::fs::write(&page, "<p>").unwrap();
+    let put =
+        |more: &[OsString]| run([&args!["volume", "put", &file, &page, "www/page"], more].concat());
+    let notes = args!["--note", "content-type=text/html", "--note", "x-amz-meta-by=a=b"];
+    put(&notes).expect(exit::DONE);
+    let stat =
+        run(args!["volume", "stat", &file, "www/page", "--json"]).expect(exit::DONE).result();
+    let expected = serde_json::json!({"content-type": "text/html", "x-amz-meta-by": "a=b"});
+    assert_eq!(stat["notes"], expected);
+    let server = Server::start(&file, &["--anonymous"]);
+    let answer = server.answer("GET", "/www/page", "").to_lowercase();
+    assert!(answer.contains("content-type: text/html\r\n"), "{answer}");
+    assert!(answer.contains("x-amz-meta-by: a=b\r\n"), "{answer}");
+    assert_eq!(server.end(), 0);
+    let refused = put(&args!["--note", "content-type"]).expect(exit::ARGUMENTS);
+    assert!(refused.stderr.contains("NAME=TEXT"), "{refused}");
+    let long = format!("long={}", "x".repeat(16_384));
+    let refused = put(&args!["--note", long]).expect(exit::ARGUMENTS);
+    assert!(refused.stderr.contains("16388 bytes"), "{refused}");
+}
+
+#[test]
+fn what_cannot_be_served_is_told() {
+    let tank = Tank::new(3, "2+1");
+    let file = tank.path("tank.toml");
+    let keys = tank.path("keys.toml");
+    let refused = |words: &[OsString], code, text: &str| {
+        let words = [&args!["serve", &file], words].concat();
+        let refused = run(words).expect(code);
+        assert!(refused.stderr.contains(text), "{refused}");
+    };
+    refused(&[], exit::ARGUMENTS, "--keys");
+    refused(&args!["--keys", &keys], exit::NOT_RECOGNISED, "keys.toml");
+    std::fs::write(&keys, "[[key]]\nid = 'a'\nsecret = '0123456789abcdef'\n").unwrap();
+    refused(&args!["--keys", &keys], exit::ARGUMENTS, "chmod 600");
+    let nowhere = args!["--anonymous", "--listen", "192.0.2.1:1"];
+    refused(&nowhere, exit::ARGUMENTS, "cannot listen at 192.0.2.1:1");
+    refused(&args!["--anonymous", "--tls", &keys, &keys], exit::ARGUMENTS, "keys.toml");
+}
+
+/// An object in pieces is repaired with its pieces.
+#[test]
+fn pieces_are_repaired_with_their_object() {
+    let tank = Tank::new(3, "2+1");
+    let file = tank.path("tank.toml");
+    let server = Server::start(&file, &["--anonymous"]);
+    server.ask("PUT", "/films", "");
+    let (_, begun) = server.ask("POST", "/films/a?uploads", "");
+    let id = begun.split("<UploadId>").nth(1).unwrap().split('<').next().unwrap();
+    let body = "0123456789".repeat(10_000);
+    assert_eq!(server.ask("PUT", &format!("/films/a?partNumber=1&uploadId={id}"), &body).0, 200);
+    let parts = "<CompleteMultipartUpload><Part><PartNumber>1</PartNumber></Part></CompleteMultipartUpload>";
+    assert_eq!(server.ask("POST", &format!("/films/a?uploadId={id}"), parts).0, 200);
+    assert_eq!(server.end(), 0);
+    std::fs::remove_dir_all(tank.disk(1).join("objects")).unwrap();
+    tank.run("verify", &args!["films/a"]).expect(exit::REPAIRABLE);
+    tank.run("repair", &args!["films/a"]).expect(exit::DONE);
+    let verified = tank.run("verify", &args!["films/a"]).expect(exit::DONE).results();
+    assert_eq!(verified[0]["status"], "intact");
+}

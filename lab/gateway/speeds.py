@@ -1,0 +1,134 @@
+#!/usr/bin/env python3
+"""Measures `paritas serve` beside other S3 servers in pairs: versitygw, s3s-fs and `rclone serve s3`.
+
+    lab/gateway/speeds.py [--folder /dev/shm] [--pairs 20] [--label NAME]
+
+Paritas serves a 4+2 volume over six folders, so it stores one and a half times the bytes; the others write files to one
+folder of the same disk, without redundancy. All answer the same client, minio-go: one client puts and gets an
+object of 1 GiB, and 16 clients put and get 64 KiB objects. Every byte that comes back is compared. Puts of Paritas are
+synced; the others do not sync (in /dev/shm that costs nothing). A pair is one run of ours and one of the peer's, back to
+back, in alternating order (see lab/pairs.py). Raw samples go to lab/records/.
+
+Installs what is missing: Go, versitygw and rclone (built by Go), s3s-fs (built by cargo).
+"""
+
+import argparse
+import contextlib
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+
+import load  # noqa: E402
+import pairs  # noqa: E402
+import records  # noqa: E402
+import tools  # noqa: E402
+from served import KEY, SECRET, Gateway, free_port, wait_for  # noqa: E402
+
+PROGRAMS = pathlib.Path.home() / ".cache" / "paritas" / "services" / "bin"
+VERSIONS = {"versitygw": "v1.8.0", "rclone": "v1.71.2", "s3s-fs": "0.13.0"}
+# The bytes of an object, the clients, and the objects of a run.
+LOADS = [(1 << 30, 1, 1), (64 << 10, 16, 400)]
+COLUMNS = ["bytes", "clients", "objects", "op", "peer", "paritas_ns", "peer_ns"]
+
+
+def install():
+    """Builds the peers that are missing."""
+    tools.go()
+    environment = {**os.environ, "GOBIN": str(PROGRAMS)}
+    for program, module in [("versitygw", "github.com/versity/versitygw/cmd/versitygw"), ("rclone", "github.com/rclone/rclone")]:
+        if not (PROGRAMS / program).exists():
+            subprocess.run(["go", "install", f"{module}@{VERSIONS[program]}"], env=environment, check=True)
+    if not (PROGRAMS / "s3s-fs").exists():
+        install = ["cargo", "install", "--quiet", "--locked", "s3s-fs", "--version", VERSIONS["s3s-fs"], "--features", "binary"]
+        subprocess.run([*install, "--root", PROGRAMS.parent], check=True)
+
+
+def versitygw(folder, port):
+    (folder / "sidecar").mkdir()
+    keys = {"ROOT_ACCESS_KEY": KEY, "ROOT_SECRET_KEY": SECRET}
+    posix = ["posix", "--sidecar", folder / "sidecar", folder / "data"]
+    return [PROGRAMS / "versitygw", "--port", f"127.0.0.1:{port}", "--quiet", *posix], keys
+
+
+def s3s_fs(folder, port):
+    keys = ["--access-key", KEY, "--secret-key", SECRET]
+    return [PROGRAMS / "s3s-fs", "--host", "127.0.0.1", "--port", str(port), *keys, folder / "data"], {}
+
+
+def rclone(folder, port):
+    serve = ["serve", "s3", "--auth-key", f"{KEY},{SECRET}", "--addr", f"127.0.0.1:{port}"]
+    return [PROGRAMS / "rclone", *serve, folder / "data"], {}
+
+
+PEERS = {"versitygw": versitygw, "s3s-fs": s3s_fs, "rclone": rclone}
+
+
+@contextlib.contextmanager
+def served(name, folder):
+    """A peer serves a folder; yields its host and port."""
+    (folder / "data").mkdir(parents=True)
+    port = free_port()
+    command, keys = PEERS[name](folder, port)
+    with open(folder / "log", "w") as log:
+        server = subprocess.Popen(command, stdout=log, stderr=log, env={**os.environ, **keys})
+    try:
+        wait_for(port)
+        yield f"127.0.0.1:{port}"
+    finally:
+        server.kill()
+        server.wait()
+
+
+def measure(ours, theirs, size, clients, objects, op, least):
+    """Takes pairs of runs until their ratio is known."""
+    taken = pairs.Pairs()
+    with load.Load(ours, clients, size) as subject, load.Load(theirs, clients, size) as base:
+        for side in (subject, base):
+            side.run("put", 0, objects)
+        while taken.is_open(least):
+            taken.take(lambda: subject.run(op, 0, objects).whole, lambda: base.run(op, 0, objects).whole)
+    return taken
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--folder", type=pathlib.Path, default="/dev/shm", help="where the servers' folders are made")
+    parser.add_argument("--pairs", type=int, default=20, help="the fewest pairs of a comparison")
+    parser.add_argument("--label", default="", help="the end of the record's name")
+    args = parser.parse_args()
+    install()
+    program, source = tools.paritas(), records.origin()
+    print(f"{source.processor}, commit {source.commit}, {args.folder}; " + ", ".join(map(" ".join, VERSIONS.items())) + "\n")
+    print("| objects | clients | request | paritas, MB/s | peer, MB/s | ratio (95 %) | ours is | pairs |")
+    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
+    with records.keep("gateway-speeds", args.label, COLUMNS, source) as writer:
+        for name in PEERS:
+            for size, clients, objects in LOADS:
+                folder = pathlib.Path(tempfile.mkdtemp(dir=args.folder))
+                gateway = Gateway(program, folder)
+                try:
+                    with served(name, folder / name) as theirs:
+                        for op in ("put", "get"):
+                            taken = measure(gateway.address, theirs, size, clients, objects, op, args.pairs)
+                            writer.writerows([size, clients, objects, op, name, *pair] for pair in taken.pairs)
+                            show(name, size, clients, objects, op, taken)
+                finally:
+                    gateway.kill()
+                    shutil.rmtree(folder)
+
+
+def show(name, size, clients, objects, op, taken):
+    speed = lambda spread: f"{size * objects * 1e3 / spread.median:.0f}"
+    ratio = taken.ratio()
+    print(f"| {objects} of {size >> 10} KiB | {clients} | {op} | {speed(taken.subject())} | {name} {speed(taken.base())} "
+          f"| {ratio} | {ratio.verdict} | {ratio.pairs} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
