@@ -192,9 +192,9 @@ class Peer:
         return False
 
     def choose_runs(self) -> None:
-        """Raises the number of operations of a sample until they take `SAMPLE`."""
+        """Raises the number of operations of a sample until they take `SAMPLE`. The first operations of a process take longer."""
         for _ in range(30):
-            nanoseconds = min(self.sample() for _ in range(3))
+            nanoseconds = min(self.sample() for _ in range(10))
             if nanoseconds * self.runs >= SAMPLE:
                 return
             self.runs = max(self.runs + 1, min(8 * self.runs, int(SAMPLE / nanoseconds)))
