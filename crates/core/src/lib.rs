@@ -46,7 +46,7 @@
 //! | | `encode(&mut shards)` | [`Codec::encode`] of data and parity |
 //! | | `reconstruct(&mut shards)` | [`Codec::reconstruct`] |
 //! | | `verify(&shards)` | [`Codec::verify`] |
-//! | reed-solomon-simd | `encode(k, m, data)` | [`Codec::encode`]; for thousands of shards [`long::LongCode`] |
+//! | reed-solomon-simd | `encode(k, m, data)` | [`Codec::encode`]; for thousands of shards [`long::LongCode::encode`] |
 //! | | `decode(k, m, originals, recovery)` | [`Codec::reconstruct_into`]; [`long::LongRecovery`] |
 //! | ISA-L | `gf_gen_cauchy1_matrix` | `"isal-cauchy:k=10,m=4".parse::<Codec>()` |
 //! | | `ec_init_tables`, `ec_encode_data` | [`Codec::encoder`] once, then [`Prepared::run`] |
