@@ -45,7 +45,8 @@ class Bench:
         nodes = [word for address in addresses[:6] for word in ("--node", f"s3://bucket/tank?endpoint=http://{address}&region=us-east-1")]
         self.paritas("init", folder / "tank.toml", "--code", "4+2", *nodes)
         self.remote = {"RCLONE_CONFIG_STORE_TYPE": "s3", "RCLONE_CONFIG_STORE_PROVIDER": "Other", "RCLONE_CONFIG_STORE_ENV_AUTH": "true",
-                       "RCLONE_CONFIG_STORE_ENDPOINT": f"http://{addresses[6]}", "RCLONE_CONFIG_STORE_REGION": "us-east-1"}
+                       "RCLONE_CONFIG_STORE_ENDPOINT": f"http://{addresses[6]}", "RCLONE_CONFIG_STORE_REGION": "us-east-1",
+                       "RCLONE_CONFIG_STORE_USE_UNSIGNED_PAYLOAD": "true"}
 
     def paritas(self, *words):
         run(self.program, "volume", *words, env=self.environment)
