@@ -2,7 +2,7 @@
 """Measures small objects over S3 nodes beside rclone, in pairs: `lab/gateway/small.py [--pairs 10] [--label NAME]`.
 
 `paritas volume put --recursive` stores 1,000 files of 64 KiB in a 4+2 volume over six versitygw servers, and `get` fetches
-them. `rclone copy` sends as many bytes, 1,500 such files, to one such server, and fetches 1,000 of them, with 16 transfers.
+them. `rclone copy` (Debian's) sends as many bytes, 1,500 such files, to one such server, and fetches 1,000 of them, with 16 transfers.
 All is in memory (/dev/shm), on one machine. Every file that comes back is compared. A run has a new prefix, so nothing is
 replaced. Raw samples go to lab/records/.
 """
@@ -45,14 +45,13 @@ class Bench:
         nodes = [word for address in addresses[:6] for word in ("--node", f"s3://bucket/tank?endpoint=http://{address}&region=us-east-1")]
         self.paritas("init", folder / "tank.toml", "--code", "4+2", *nodes)
         self.remote = {"RCLONE_CONFIG_STORE_TYPE": "s3", "RCLONE_CONFIG_STORE_PROVIDER": "Other", "RCLONE_CONFIG_STORE_ENV_AUTH": "true",
-                       "RCLONE_CONFIG_STORE_ENDPOINT": f"http://{addresses[6]}", "RCLONE_CONFIG_STORE_REGION": "us-east-1",
-                       "RCLONE_CONFIG_STORE_USE_UNSIGNED_PAYLOAD": "true"}
+                       "RCLONE_CONFIG_STORE_ENDPOINT": f"http://{addresses[6]}", "RCLONE_CONFIG_STORE_REGION": "us-east-1"}
 
     def paritas(self, *words):
         run(self.program, "volume", *words, env=self.environment)
 
     def rclone(self, *words):
-        run(speeds.PROGRAMS / "rclone", "copy", "--transfers", "16", "--s3-no-check-bucket", *words, env=self.environment | self.remote)
+        run("rclone", "copy", "--transfers", "16", "--s3-no-check-bucket", *words, env=self.environment | self.remote)
 
     def put(self):
         self.number += 1
@@ -90,6 +89,7 @@ def main():
     parser.add_argument("--label", default="", help="the end of the record's name")
     args = parser.parse_args()
     speeds.install()
+    tools.debian("rclone")
     program, source = tools.paritas(), records.origin()
     print(f"{source.processor}, commit {source.commit}\n")
     with contextlib.ExitStack() as open_until_end, records.keep("small-objects", args.label, COLUMNS, source) as writer:
