@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures `paritas serve` beside other S3 servers in pairs: versitygw, s3s-fs and `rclone serve s3`.
 
-    lab/gateway/speeds.py [--folder /dev/shm] [--pairs 20] [--label NAME]
+    lab/gateway/speeds.py [--only versitygw|s3s-fs|rclone] [--folder /dev/shm] [--pairs 20] [--label NAME]
 
 Paritas serves a 4+2 volume over six folders, so it stores one and a half times the bytes; the others write files to one
 folder of the same disk, without redundancy. All answer the same client, minio-go: one client puts and gets an
@@ -9,7 +9,7 @@ object of 1 GiB, and 16 clients put and get 64 KiB objects. Every byte that come
 synced; the others do not sync (in /dev/shm that costs nothing). A pair is one run of ours and one of the peer's, back to
 back, in alternating order (see lab/pairs.py). Raw samples go to lab/records/.
 
-Installs what is missing: Go, versitygw and rclone (built by Go), s3s-fs (built by cargo).
+A peer takes some ten minutes with --pairs 5. Installs what is missing: Go, versitygw and rclone (built by Go), s3s-fs (built by cargo).
 """
 
 import argparse
@@ -98,6 +98,7 @@ def measure(ours, theirs, size, clients, objects, op, least):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", action="append", choices=PEERS, help="the peers, all unless some are named")
     parser.add_argument("--folder", type=pathlib.Path, default="/dev/shm", help="where the servers' folders are made")
     parser.add_argument("--pairs", type=int, default=20, help="the fewest pairs of a comparison")
     parser.add_argument("--label", default="", help="the end of the record's name")
@@ -108,7 +109,7 @@ def main():
     print("| objects | clients | request | paritas, MB/s | peer, MB/s | ratio (95 %) | ours is | pairs |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- |")
     with records.keep("gateway-speeds", args.label, COLUMNS, source) as writer:
-        for name in PEERS:
+        for name in args.only or PEERS:
             for size, clients, objects in LOADS:
                 folder = pathlib.Path(tempfile.mkdtemp(dir=args.folder))
                 gateway = Gateway(program, folder)
