@@ -250,6 +250,7 @@ pub(crate) fn encode(instructions: &[Instruction], entry: usize) -> Vec<u8> {
 }
 
 /// Lists instructions as text, one a line; a jump's target is an instruction's number, from 0.
+#[cfg(any(feature = "research", test))]
 pub(crate) fn list(instructions: &[Instruction], entry: usize) -> String {
     let made = Translator::translate(instructions, entry);
     made.iter().enumerate().map(|(number, made)| format!("{number:5}  {made}\n")).collect()
