@@ -143,7 +143,7 @@ def ratios(found: Records) -> list[Row]:
 
 # A shape of wide codes, and the record that has it.
 WIDE_SHAPES = {"32+32": "wide", "64+64": "wide", "128+128": "wide", "1024+1024": "long", "1000+200": "long"}
-# Codes of bytes and of two bytes, and their variants in each record. The first two have the peers' bytes.
+# Codes of bytes and of two bytes, and their variants in each record. The first has the peers' bytes.
 WIDE_CODES = [
     ("the peers' bytes (`leopard8`, `leopard16`)", {"wide": "paritas:leopard8@auto", "long": "leopard16"}),
     ("own bytes (`backblaze`, `LongCode`)", {"wide": "paritas:backblaze@auto", "long": "long"}),

@@ -50,12 +50,12 @@ def paritas() -> pathlib.Path:
 
 def debian(*packages: str) -> None:
     """Installs the packages of Debian that are missing. Only at a terminal may sudo ask for a password."""
-    packages = [name for name in packages if subprocess.run(["dpkg", "-s", name], capture_output=True).returncode]
-    if not packages:
-        return
     root = [] if os.geteuid() == 0 else ["sudo"] if sys.stdin.isatty() else ["sudo", "-n"]
     apt = [*root, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-qq"]
     try:
+        packages = [name for name in packages if subprocess.run(["dpkg", "-s", name], capture_output=True).returncode]
+        if not packages:
+            return
         subprocess.run([*apt, "update"], check=True)
         subprocess.run([*apt, "install", "-y", "--no-install-recommends", *packages], check=True, stdout=subprocess.DEVNULL)
     except (OSError, subprocess.CalledProcessError) as error:

@@ -118,6 +118,25 @@ pub(crate) struct LevelPass {
     pub(crate) levels: u32,
 }
 
+impl LevelPass {
+    /// Returns the passes of an inverse transform in their order, each with the entries that it
+    /// takes; the transform itself takes them in reverse. The two lowest passes go over one block
+    /// of entries after the other, because a block fits into the first-level cache.
+    #[inline(always)]
+    pub(crate) fn near_first(
+        passes: &[Self],
+        entries: usize,
+    ) -> impl DoubleEndedIterator<Item = (Self, Range<usize>)> {
+        let (near, far) = passes.split_at(if passes.len() > 2 { 2 } else { 0 });
+        let block = 1 << near.iter().map(|pass| pass.levels).sum::<u32>();
+        let count = if near.is_empty() { 0 } else { entries / block };
+        let blocks = (0..count).flat_map(move |number| {
+            near.iter().map(move |&pass| (pass, number * block..(number + 1) * block))
+        });
+        blocks.chain(far.iter().map(move |&pass| (pass, 0..entries)))
+    }
+}
+
 /// A program over blocks: transforms of chunks, and the buffers in which their values lie.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TransformProgram {
@@ -433,6 +452,24 @@ mod tests {
         buffers.resize(10, Element(77));
         interpret(&TransformProgram::recover(&recovery), &mut buffers);
         assert_eq!(buffers[5..], data);
+    }
+
+    /// Every entry goes through all passes, the lowest first.
+    #[test]
+    fn every_entry_goes_through_all_passes() {
+        for parity in [1, 5, 100, 1000, 30_000] {
+            let matrix = LongMatrix::new(CantorBasis::Own, 10, parity).unwrap();
+            let program = TransformProgram::add(matrix, &[0], 0..10);
+            let (passes, mut done) = (program.passes(3), vec![0; program.entries()]);
+            for (pass, entries) in LevelPass::near_first(&passes, program.entries()) {
+                assert!(entries.start.is_multiple_of(1 << (pass.level + pass.levels)));
+                for number in &mut done[entries] {
+                    assert_eq!(passes[*number], pass);
+                    *number += 1;
+                }
+            }
+            assert!(done.iter().all(|&number| number == passes.len()));
+        }
     }
 
     #[test]

@@ -198,7 +198,7 @@ unsafe fn run_tile<V: Streaming, M: Multiplier<V>, const GROUP: usize, const PAR
             let is_first = number == 0 && !program.keeps();
             let tile = if is_first { sum } else { work };
             let mut fetch = fetch();
-            for (pass, entries) in near_first(passes, sum.entries) {
+            for (pass, entries) in LevelPass::near_first(passes, sum.entries) {
                 let from = if pass == first { End::Values(memory) } else { End::Tile(tile) };
                 let to = if pass == last { sum } else { tile };
                 let adds = pass == last && !is_first;
@@ -213,7 +213,7 @@ unsafe fn run_tile<V: Streaming, M: Multiplier<V>, const GROUP: usize, const PAR
             let is_last = number + 1 == program.outputs().len() && !program.keeps();
             let tile = if is_last { sum } else { work };
             let mut fetch = fetch();
-            for (pass, entries) in near_first(passes, sum.entries).rev() {
+            for (pass, entries) in LevelPass::near_first(passes, sum.entries).rev() {
                 let from = End::Tile(if pass == last { sum } else { tile });
                 let to = if pass == first { End::Values(memory) } else { End::Tile(tile) };
                 let ends = Ends { from, to, adds: pass == first && program.adds() };
@@ -221,21 +221,6 @@ unsafe fn run_tile<V: Streaming, M: Multiplier<V>, const GROUP: usize, const PAR
             }
         }
     }
-}
-
-/// Returns passes with the entries that each of them takes. The two lowest take the entries block
-/// by block, both passes one after the other, because a block fits into the first-level cache.
-#[inline(always)]
-fn near_first(
-    passes: &[LevelPass],
-    entries: usize,
-) -> impl DoubleEndedIterator<Item = (LevelPass, Range<usize>)> {
-    let (near, far) = passes.split_at(if passes.len() > 2 { 2 } else { 0 });
-    let block = 1 << near.iter().map(|pass| pass.levels).sum::<u32>();
-    let blocks = (0..if near.is_empty() { 0 } else { entries / block }).flat_map(move |number| {
-        near.iter().map(move |&pass| (pass, number * block..(number + 1) * block))
-    });
-    blocks.chain(far.iter().map(move |&pass| (pass, 0..entries)))
 }
 
 /// Prefetches the values of the next chunk at an even rate while the present chunk is transformed.
