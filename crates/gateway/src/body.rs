@@ -1,17 +1,18 @@
-//! Bodies of requests and answers. A volume reads a source and writes to a sink in threads; a
+//! Bodies of requests and answers. A volume reads a source in threads and hands pieces to a sink; a
 //! connection is a stream. Between them is a short queue of pieces.
 
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use bytes::Bytes;
 use futures::StreamExt;
 use futures::stream::Stream;
 use http::HeaderMap;
-use paritas_volume::{Error, ErrorKind};
+use paritas_volume::{Error, ErrorKind, PieceSink};
 use s3s::checksum::ChecksumHasher;
 use s3s::crypto::{Checksum as _, Crc32, Crc32c, Crc64Nvme, Md5, Sha1, Sha256};
 use s3s::dto::{Checksum, StreamingBlob};
@@ -277,16 +278,11 @@ impl AnswerSink {
     }
 }
 
-impl Write for AnswerSink {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let send = self.0.send_timeout(Ok(Bytes::copy_from_slice(bytes)), PATIENCE);
-        let runtime = tokio::runtime::Handle::current();
-        let sent = tokio::task::block_in_place(|| runtime.block_on(send));
-        sent.map(|()| bytes.len()).map_err(|_| io::ErrorKind::BrokenPipe.into())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
+#[async_trait]
+impl PieceSink for AnswerSink {
+    async fn take(&mut self, piece: Bytes) -> io::Result<()> {
+        let sent = self.0.send_timeout(Ok(piece), PATIENCE).await;
+        sent.map_err(|_| io::ErrorKind::BrokenPipe.into())
     }
 }
 

@@ -205,7 +205,7 @@ impl Store {
         tokio::spawn(async move {
             // The whole object is compared with its digest.
             let range = (range != (0..found.length())).then_some(range);
-            if let Err(error) = volume.read(found, range, &mut sink, &|_| {}).await {
+            if let Err(error) = volume.read_to_sink(found, range, &mut sink).await {
                 sink.fail(error).await;
             }
             drop(room);

@@ -104,7 +104,7 @@ async fn count_on(node: ClusterNode<'_>) -> Result<NodeHoldings> {
     }
     // Listed after the heartbeats, because a put deletes its heartbeat only once its manifests are
     // written.
-    let manifests = manifests(node.cluster, node.node, MANIFESTS).await?.into_iter();
+    let manifests = manifests(node.cluster, node.node, MANIFESTS, usize::MAX).await?.into_iter();
     let manifests = manifests.map(|(_, listed)| listed.version.object).collect();
     Ok(NodeHoldings { manifests, files })
 }

@@ -12,7 +12,9 @@ use paritas_store::memory::by_default;
 use serde::Deserialize;
 use tempfile::NamedTempFile;
 
+use crate::manifest::MOST_INLINE;
 use crate::node::Abilities;
+use crate::setup::INLINE_BYTES;
 use crate::stages::losses;
 
 /// Default number of seconds without a sign of life after which a node is given up.
@@ -90,13 +92,24 @@ pub struct Limits {
 pub struct WriteRules {
     /// Number of shards that may be missing.
     pub missing: usize,
+    /// The most bytes of an object that is kept in its manifests, at most 1 MiB.
+    pub inline: ByteSize,
     /// Whether files in folders are synced, so that they survive a power cut.
     pub sync: bool,
 }
 
 impl Default for WriteRules {
     fn default() -> Self {
-        Self { missing: 0, sync: true }
+        Self { missing: 0, inline: ByteSize(INLINE_BYTES as u64), sync: true }
+    }
+}
+
+impl WriteRules {
+    fn check(&self) -> Result<()> {
+        let bytes = self.inline.as_u64();
+        require(bytes <= MOST_INLINE as u64, || {
+            format!("`write.inline` must be at most 1 MiB; got {bytes} bytes")
+        })
     }
 }
 
@@ -310,6 +323,7 @@ impl Config {
             })?;
         }
         self.limits.check()?;
+        self.write.check()?;
         self.hedge.check()?;
         self.nodes.iter().enumerate().try_for_each(|(index, node)| self.check_node(index, node))
     }
@@ -462,6 +476,11 @@ losses = {losses}
 # `paritas volume repair` writes them.
 # missing = 0
 
+# The most bytes of an object that is kept whole in its manifests, on `losses` nodes and one more; at
+# most "1 MiB". A longer object is cut into shards, which takes less space but more requests: for
+# each node a shard and a manifest.
+# inline = "4 KiB"
+
 # Whether files in folders are synced, so that they survive a power cut.
 # sync = true
 
@@ -516,7 +535,7 @@ mod tests {
         assert_eq!((config.limits.requests.get(), config.limits.retries), (4, 3));
         assert_eq!(config.limits.timeout(), Duration::from_secs(15));
         assert_eq!((config.limits.rate, config.limits.background_rate), (None, None));
-        assert_eq!(config.write, WriteRules { missing: 0, sync: true });
+        assert_eq!(config.write, WriteRules { missing: 0, inline: ByteSize::kib(4), sync: true });
         assert_eq!(config.hedge, Hedge { quantile: 0.95, at_least: 20, most: 15.0 });
         assert_eq!((config.nodes[0].domain(), config.nodes[0].drained), ("a", false));
     }
@@ -544,6 +563,7 @@ mod tests {
             ("[limits]\nrate = 0", "`limits.rate` must be at least 1 byte"),
             ("[limits]\ntimeout = -1", "`limits.timeout`"),
             ("[limits]\ntimeout = \"x\"", "line 5, `timeout`"),
+            ("[write]\ninline = \"2 MiB\"", "`write.inline` must be at most 1 MiB; got 2097152"),
             ("[hedge]\nquantile = 1.5", "`hedge.quantile` must be between 0 and 1; got 1.5"),
             ("[hedge]\nmost = -1", "`hedge.most`"),
             ("[[node]]\nname = \"a b\"\nuri = \"x\"", "`name` of node 1"),
@@ -619,6 +639,6 @@ mod tests {
         let mut full = Config::parse(&shown.join("\n")).unwrap();
         assert!(full.limits.rate.take().is_some() && full.limits.background_rate.take().is_some());
         assert_eq!(full, bare);
-        assert_eq!(shown.iter().filter(|line| is_key(line)).count(), 17);
+        assert_eq!(shown.iter().filter(|line| is_key(line)).count(), 18);
     }
 }

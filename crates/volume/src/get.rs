@@ -1,10 +1,12 @@
 //! Reading objects.
 
 use std::collections::VecDeque;
-use std::io::Write;
+use std::io::{self, Write};
 use std::ops::Range;
 use std::sync::{Arc, Weak};
 
+use async_trait::async_trait;
+use bytes::Bytes;
 use futures::stream::{BoxStream, StreamExt};
 use paritas_shards::{FileTarget, Output, PieceDigest};
 use paritas_store::error::{Error, ErrorKind, Result};
@@ -45,6 +47,15 @@ impl ReadJob<'_> {
         sink: &mut (dyn Write + Send),
     ) -> Result<FoundObject> {
         self.copy(range, ByteSink::Stream(sink)).await
+    }
+
+    /// Hands over the bytes in a range, or all, in pieces.
+    pub async fn run_to_sink(
+        self,
+        range: Option<Range<u64>>,
+        sink: &mut dyn PieceSink,
+    ) -> Result<FoundObject> {
+        self.copy(range, ByteSink::Pieces(sink)).await
     }
 
     /// Writes all bytes to a file.
@@ -171,10 +182,22 @@ fn expect_within(name: &ObjectName, range: &Range<u64>, length: u64) -> Result<(
     }
 }
 
+/// Takes the bytes of an object in order, piece by piece, without copying them.
+#[async_trait]
+pub trait PieceSink: Send {
+    /// Takes the next bytes. Reading waits until this returns.
+    ///
+    /// # Errors
+    /// If nobody wants the bytes any longer.
+    async fn take(&mut self, piece: Bytes) -> io::Result<()>;
+}
+
 /// Where an object's bytes go.
 enum ByteSink<'a> {
     /// To a stream, in order.
     Stream(&'a mut (dyn Write + Send)),
+    /// In pieces, in order.
+    Pieces(&'a mut dyn PieceSink),
     /// To a file: all of them, in any order. The threads that decode bytes also write them, while
     /// they are still in the cache.
     File(&'a SharedValue<Output>),
@@ -185,16 +208,24 @@ impl ByteSink<'_> {
     fn again(&mut self) -> ByteSink<'_> {
         match self {
             Self::Stream(stream) => ByteSink::Stream(*stream),
+            Self::Pieces(sink) => ByteSink::Pieces(*sink),
             Self::File(file) => ByteSink::File(file),
         }
     }
 
     /// Writes the next bytes in order, unless the file has them already.
-    fn take(&mut self, pieces: &Pieces) -> Result<()> {
-        let Self::Stream(stream) = self else { return Ok(()) };
-        pieces.iter().try_for_each(|piece| stream.write_all(piece)).map_err(|error| {
-            Error::new(ErrorKind::Io, format!("writing the output: {error}")).because(error)
-        })
+    async fn take(&mut self, pieces: Pieces) -> Result<()> {
+        for piece in pieces {
+            let taken = match self {
+                Self::Stream(stream) => stream.write_all(&piece),
+                Self::Pieces(sink) => sink.take(piece).await,
+                Self::File(_) => return Ok(()),
+            };
+            taken.map_err(|error| {
+                Error::new(ErrorKind::Io, format!("writing the output: {error}")).because(error)
+            })?;
+        }
+        Ok(())
     }
 }
 
@@ -289,8 +320,8 @@ impl CopyJob<'_, '_> {
         let mut bytes = ahead(object.bytes(wanted));
         while let Some(pieces) = bytes.recv().await {
             let pieces = pieces?;
-            self.sink.take(&pieces)?;
             let count = pieces.iter().map(|piece| piece.len() as u64).sum();
+            self.sink.take(pieces).await?;
             self.left.iter_mut().take(1).for_each(|range| range.start += count);
             (self.progress)(count);
         }
@@ -301,7 +332,7 @@ impl CopyJob<'_, '_> {
     fn keep(&self) -> KeepPieces {
         let output = match &self.sink {
             ByteSink::File(output) => Some(output.lend()),
-            ByteSink::Stream(_) => None,
+            ByteSink::Stream(_) | ByteSink::Pieces(_) => None,
         };
         let digest = self.digest.as_ref().map(SharedValue::lend);
         Arc::new(move |start, pieces| {

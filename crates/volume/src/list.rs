@@ -1,6 +1,6 @@
 //! Listing a volume: the names, and the versions of each.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use futures::future::join_all;
 use futures::stream::StreamExt;
@@ -30,7 +30,8 @@ pub struct Listing {
 pub(crate) struct Versions {
     /// For each name, its versions, each with the nodes that have it.
     pub names: BTreeMap<ObjectName, BTreeMap<Listed, Vec<NodeIndex>>>,
-    pub answered: usize,
+    /// The nodes that answered.
+    pub answered: BTreeSet<NodeIndex>,
     pub flaws: Vec<Flaw>,
 }
 
@@ -47,11 +48,19 @@ impl Versions {
         })
     }
 
+    /// Returns the versions of a name that a node has, if the node answered.
+    pub fn on(&self, node: NodeIndex, name: &ObjectName) -> Option<Vec<Listed>> {
+        let has = |(_, nodes): &(_, &Vec<NodeIndex>)| nodes.contains(&node);
+        let versions = self.names.get(name).into_iter().flatten().filter(has);
+        let listed = versions.map(|(&listed, _)| listed).collect();
+        self.answered.contains(&node).then_some(listed)
+    }
+
     /// Returns the error for too few answers.
     fn too_few(&self, cluster: &Cluster) -> Error {
         let message = format!(
             "{} of {} nodes answered, {} must to be sure of what there is: {}",
-            self.answered,
+            self.answered.len(),
             cluster.quorum.nodes(),
             cluster.quorum.to_read(),
             told(&self.flaws)
@@ -63,18 +72,35 @@ impl Versions {
 /// Lists the names that begin with a prefix.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ListJob<'a> {
-    pub cluster: &'a Cluster,
-    pub prefix: &'a str,
+    cluster: &'a Cluster,
+    prefix: &'a str,
+    /// Number of files from which a node's listing is given up.
+    most: usize,
 }
 
-impl ListJob<'_> {
+impl<'a> ListJob<'a> {
+    /// Prepares a listing without a limit.
+    pub fn of(cluster: &'a Cluster, prefix: &'a str) -> Self {
+        Self { cluster, prefix, most: usize::MAX }
+    }
+
+    /// Returns the beginning of the names.
+    pub fn prefix(&self) -> &'a str {
+        self.prefix
+    }
+
+    /// Gives up the listing of a node that has more than `most` files.
+    pub fn of_at_most(self, most: usize) -> Self {
+        Self { most, ..self }
+    }
+
     /// Lists the objects. The volume's own objects are listed only if the prefix asks for them. Too
     /// few answers are an error, unless `options` allow stale answers and at least one node
     /// answered.
     pub async fn run(self, options: GetOptions) -> Result<Listing> {
         let found = self.look().await;
-        let is_sure = found.answered >= self.cluster.quorum.to_read();
-        if !is_sure && (!options.allow_stale || found.answered == 0) {
+        let is_sure = found.answered.len() >= self.cluster.quorum.to_read();
+        if !is_sure && (!options.allow_stale || found.answered.is_empty()) {
             return Err(found.too_few(self.cluster));
         }
         let objects = found.objects(self.prefix).map(|(name, listed)| (name.clone(), listed));
@@ -84,7 +110,7 @@ impl ListJob<'_> {
     /// Lists all versions. Too few answers are an error.
     pub async fn versions(self) -> Result<Versions> {
         let found = self.look().await;
-        match found.answered < self.cluster.quorum.to_read() {
+        match found.answered.len() < self.cluster.quorum.to_read() {
             true => Err(found.too_few(self.cluster)),
             false => Ok(found),
         }
@@ -93,12 +119,12 @@ impl ListJob<'_> {
     /// Lists the versions on the nodes that answer.
     async fn look(self) -> Versions {
         let (cluster, folder) = (self.cluster, names::folder_above(self.prefix));
-        let lists = cluster.nodes().map(|node| manifests(cluster, node, &folder));
+        let lists = cluster.nodes().map(|node| manifests(cluster, node, &folder, self.most));
         let lists = join_all(lists).await;
         let mut found = Versions::default();
         let mut shortened = Shortened { cluster, paths: BTreeMap::new() };
         for (node, list) in cluster.nodes().zip(lists) {
-            found.answered += usize::from(list.is_ok());
+            found.answered.extend(list.is_ok().then_some(node));
             let list = list.unwrap_or_else(|error| {
                 found.flaws.push(cluster.flaw(node, &error));
                 Vec::new()
@@ -126,17 +152,22 @@ impl ListJob<'_> {
     }
 }
 
-/// Lists the manifests in a folder of a node.
+/// Lists the manifests in a folder of a node. Fails if the folder has more than `most` files.
 pub(crate) async fn manifests(
     cluster: &Cluster,
     node: NodeIndex,
     folder: &str,
+    most: usize,
 ) -> Result<Vec<(PathName, Listed)>> {
     cluster.expect_ready(node).await?;
-    let mut entries = cluster.node(node).list(folder);
-    let mut manifests = Vec::new();
+    let mut entries = cluster.node(node).list(folder).take(most.saturating_add(1));
+    let (mut manifests, mut files) = (Vec::new(), 0);
     while let Some(entry) = entries.next().await {
         manifests.extend(names::parse_manifest(&entry?.path));
+        files += 1;
     }
-    Ok(manifests)
+    match files > most {
+        true => Err(Error::new(ErrorKind::Unsupported, format!("lists more than {most} files"))),
+        false => Ok(manifests),
+    }
 }

@@ -89,6 +89,7 @@ impl Config {
             block_bytes: usize::try_from(self.block.as_u64()).unwrap_or(usize::MAX),
             losses: self.losses,
             missing: self.write.missing,
+            inline_bytes: usize::try_from(self.write.inline.as_u64()).unwrap_or(usize::MAX),
             background_rate: self.limits.background_rate.map(|rate| rate.as_u64()),
             settings,
             options,

@@ -27,8 +27,9 @@ use crate::heartbeat::{Heartbeat, Pulse};
 use crate::hints::{self, FolderHints};
 use crate::manifest::{Body, Content, Manifest, Notes, Piece, check_notes, digest_of_pieces};
 use crate::names::{self, ObjectName};
-use crate::node::{Mode, Writer};
+use crate::node::{MOST_KEPT, Mode, WholeWriter, Writer};
 use crate::outside::{block, new_object};
+use crate::overview::Overview;
 use crate::protocol::{
     Action, Answer, Listed, NewParts, NodeIndex, PartIndex, Put, PutOutcome, Request, Spread,
     Version,
@@ -50,9 +51,18 @@ pub struct PutOptions {
     /// Returns the notes for the manifest. It is called after the source was read, so the notes may
     /// depend on the bytes.
     pub notes: Option<Arc<dyn Fn() -> Notes + Send + Sync>>,
+    /// An overview of the names that are put, from after the caller began. Nodes are not asked for
+    /// what it shows. So the new version supersedes the versions that were acknowledged before the
+    /// overview; a version of the same name that others write meanwhile may count instead.
+    pub overview: Option<Arc<Overview>>,
 }
 
 impl PutOptions {
+    /// Whether each part is so short that it is written by one request.
+    fn is_short(&self) -> bool {
+        self.length.is_some_and(|length| length <= MOST_KEPT as u64)
+    }
+
     /// Notes these names and texts about the object.
     ///
     /// # Errors
@@ -139,6 +149,7 @@ impl<'a> PutJob<'a> {
         let first = layout.parts_in(1).len();
         let spread = Spread { homes: spread.homes[..first].to_vec(), ..spread };
         let needed = first - cluster.setup.missing.min(layout.tolerance(1));
+        let is_short = self.options.is_short();
         let content = NewContent::Shards { header: layout.front(0)?, layout };
         let mut hands = PutHands::new(cluster, self.name, self.options.clone(), content);
         hands.source = Some(source);
@@ -146,7 +157,8 @@ impl<'a> PutJob<'a> {
         let record = block("recording the put", move || PutRecord::begin(&id, object)).await;
         hands.record = record.ok().map(Arc::new);
         let heartbeat = Heartbeat::new(cluster, object, &hands.pulse);
-        heartbeat.hold(self.commit(NewParts::Shards { spread, needed }, hands)).await
+        let parts = NewParts::Shards { spread, needed, asks_first: !is_short };
+        heartbeat.hold(self.commit(parts, hands)).await
     }
 
     /// Returns the layout of the new object.
@@ -319,6 +331,22 @@ impl<'a> PutHands<'a> {
         }
     }
 
+    /// Returns the versions that an overview shows on a node, if the node is there. Asks the node
+    /// for what the overview does not show.
+    fn recall(
+        &mut self,
+        overview: &Overview,
+        action: Action,
+    ) -> BoxFuture<'a, Result<ActionFinding>> {
+        let NameFiles { cluster, name } = self.name.files;
+        let Some(versions) = overview.on(action.node, name) else { return self.name.act(action) };
+        let recalled = async move {
+            cluster.expect_ready(action.node).await?;
+            Ok(ActionFinding::Versions(versions))
+        };
+        recalled.boxed()
+    }
+
     /// Returns the error of a put or removal that was not committed.
     fn failure(&mut self, outcome: &PutOutcome) -> Error {
         if let Some(error) = self.error.take() {
@@ -431,9 +459,14 @@ impl<'a> PutHands<'a> {
         parts: &[(usize, NodeIndex)],
     ) -> (Vec<Option<Box<dyn Writer>>>, Vec<String>) {
         let NameFiles { cluster, name } = self.name.files;
+        let is_short = self.options.is_short();
         let open = async |&(part, node): &(usize, NodeIndex)| {
             let path = name.part(layout.object(), &layout.file_suffix(part));
-            cluster.writable(node).await?.writer(&path).await
+            let storage = cluster.writable(node).await?;
+            match is_short {
+                true => Ok(Box::new(WholeWriter::new(Arc::clone(storage), path)) as Box<_>),
+                false => storage.writer(&path).await,
+            }
         };
         let opened: Vec<Result<_>> = join_all(parts.iter().map(open)).await;
         let (mut writers, mut refusals) = (Vec::new(), Vec::new());
@@ -486,7 +519,13 @@ impl<'a> Hands for PutHands<'a> {
     type Work = BoxFuture<'a, Result<ActionFinding>>;
 
     fn act(&mut self, action: Action) -> BoxFuture<'a, Result<ActionFinding>> {
-        let Request::WriteManifest(listed) = action.request else { return self.name.act(action) };
+        let listed = match (action.request, &self.options.overview) {
+            (Request::WriteManifest(listed), _) => listed,
+            (Request::ListVersions, Some(overview)) => {
+                return self.recall(&Arc::clone(overview), action);
+            }
+            _ => return self.name.act(action),
+        };
         let made = self.make_manifest(listed);
         let (write, files) = (self.name.act(action), self.name.files);
         let (pulse, record) = (Arc::clone(&self.pulse), self.record.clone());

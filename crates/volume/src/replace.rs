@@ -59,8 +59,7 @@ impl FillJob<'_> {
             let files = NameFiles { cluster, name: &name };
             self.copy_newest(files, newest).await.map(usize::from)
         };
-        let copied =
-            stream::iter(ListJob { cluster, prefix: "" }.versions().await?.names).map(copy);
+        let copied = stream::iter(ListJob::of(cluster, "").versions().await?.names).map(copy);
         let sum = async |sum, copied| Ok(sum + copied);
         let manifests = copied.buffer_unordered(AT_ONCE).try_fold(0, sum).await?;
         let mark = cluster.mark_of(node).into();

@@ -115,7 +115,7 @@ impl ScrubPass {
 
 impl<'a> Scrub<'a> {
     pub(crate) async fn begin(cluster: &'a Cluster) -> Result<Self> {
-        let names = ListJob { cluster, prefix: "" }.versions().await?.names;
+        let names = ListJob::of(cluster, "").versions().await?.names;
         let mut names: VecDeque<ObjectName> = names.into_keys().collect();
         let mut cursor = Cursor::newest(cluster, &cluster.nodes().collect::<Vec<_>>()).await;
         let pass = cursor.status.pass.get_or_insert_with(|| ScrubPass::new(now()));

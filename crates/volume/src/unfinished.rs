@@ -12,6 +12,7 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use paritas_shards::ObjectId;
@@ -24,7 +25,7 @@ const OLD: Duration = Duration::from_secs(2 * 24 * 3600);
 
 /// The record of a put.
 #[derive(Debug)]
-pub(crate) struct PutRecord(Option<PathBuf>);
+pub(crate) struct PutRecord(Mutex<Option<PathBuf>>);
 
 impl PutRecord {
     /// Writes a record. If the system offers no place for records, no record is written.
@@ -32,11 +33,13 @@ impl PutRecord {
         let write = || {
             let (folder, tag) = (folder(volume)?, process::tag()?);
             let file = folder.join(object.to_string());
-            fs::create_dir_all(&folder).ok()?;
-            fs::write(&file, tag).ok()?;
+            if fs::write(&file, &tag).is_err() {
+                fs::create_dir_all(&folder).ok()?;
+                fs::write(&file, tag).ok()?;
+            }
             Some(file)
         };
-        Self(write())
+        Self(Mutex::new(write()))
     }
 
     /// Removes the record, because nothing is left to be removed or because manifests follow.
@@ -44,12 +47,17 @@ impl PutRecord {
     /// # Errors
     /// If it cannot be removed. Then no manifest may be written.
     pub fn end(&self) -> Result<()> {
-        match self.0.as_ref().map(fs::remove_file) {
+        // Manifests are asked for side by side. None may be before the record is gone.
+        let mut file = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match file.as_ref().map(fs::remove_file) {
             Some(Err(error)) if error.kind() != std::io::ErrorKind::NotFound => {
                 let message = format!("cannot remove the record of an unfinished put: {error}");
                 Err(Error::new(ErrorKind::Io, message).because(error))
             }
-            _ => Ok(()),
+            _ => {
+                *file = None;
+                Ok(())
+            }
         }
     }
 }
@@ -66,7 +74,7 @@ pub(crate) fn of_the_past(volume: &str) -> Vec<(ObjectId, PutRecord)> {
         match is_old {
             true => _ = fs::remove_file(entry.path()),
             false if process::is_over(&tag) => {
-                records.push((object, PutRecord(Some(entry.path()))))
+                records.push((object, PutRecord(Mutex::new(Some(entry.path())))))
             }
             false => {}
         }

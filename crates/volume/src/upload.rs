@@ -195,7 +195,7 @@ impl<'v> UploadsJob<'v> {
 
 /// Returns the objects whose names begin with a prefix.
 async fn list(cluster: &Cluster, prefix: &str) -> Result<BTreeMap<ObjectName, Listed>> {
-    Ok(ListJob { cluster, prefix }.run(GetOptions::default()).await?.objects)
+    Ok(ListJob::of(cluster, prefix).run(GetOptions::default()).await?.objects)
 }
 
 /// Removes objects that may be gone already.

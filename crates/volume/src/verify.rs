@@ -15,8 +15,9 @@ use crate::flaw::Flaw;
 use crate::found::FoundObject;
 use crate::get::read_all;
 use crate::hands::NameLog;
-use crate::list::{ListJob, Versions};
+use crate::list::ListJob;
 use crate::names::{self, ObjectName};
+use crate::overview::Overview;
 use crate::protocol::{Listed, NodeIndex, PartIndex, Quorum, VersionKind};
 use crate::stages::stage_ends;
 use crate::transfer::ShardedObject;
@@ -50,44 +51,6 @@ pub struct Verdict {
     pub flaws: Vec<Flaw>,
     /// Number of bytes that were read.
     pub read_bytes: u64,
-}
-
-/// The versions that one listing of all nodes shows of many names. Objects that are found or
-/// verified by it do not have to be looked for on every node again.
-#[derive(Debug, Default)]
-pub struct Overview {
-    versions: Versions,
-    prefix: String,
-}
-
-impl Overview {
-    pub(crate) async fn of(cluster: &Cluster, prefix: &str) -> Result<Self> {
-        let versions = ListJob { cluster, prefix }.versions().await?;
-        Ok(Self { versions, prefix: prefix.to_owned() })
-    }
-
-    /// Returns the objects, each with its newest version.
-    pub fn objects(&self) -> impl Iterator<Item = (&ObjectName, Listed)> {
-        self.versions.objects(&self.prefix)
-    }
-
-    /// Returns the newest version of a name and the nodes that have it, if it is an object and
-    /// settled: a reader at the time of the overview finds it, too.
-    pub(crate) fn settled(
-        &self,
-        quorum: Quorum,
-        name: &ObjectName,
-    ) -> Option<(Listed, &[NodeIndex])> {
-        let (&listed, nodes) = self.versions.names.get(name)?.last_key_value()?;
-        let holders = nodes.iter().filter(|&&node| quorum.counts(node)).count();
-        let is_settled = listed.kind == VersionKind::Put && holders >= quorum.to_write();
-        is_settled.then_some((listed, nodes))
-    }
-
-    /// Returns the flaws of the nodes that did not answer.
-    pub fn flaws(&self) -> &[Flaw] {
-        &self.versions.flaws
-    }
 }
 
 /// Looks for all parts and manifests of an object.
@@ -133,7 +96,7 @@ impl VerifyJob<'_> {
         }
         let files = NameFiles { cluster, name };
         let object = FindJob::of(cluster, name).listed(listed, nodes).await?;
-        let manifests = Manifests::of(cluster.quorum, seen.answered, nodes);
+        let manifests = Manifests::of(cluster.quorum, seen.answered.len(), nodes);
         let look = VersionLook { files, object: &object, is_deep, log: NameLog::default() };
         // Reading each manifest finds them anew.
         let verdict = look.run(Some(manifests).filter(|_| !is_deep)).await.ok()?;
@@ -390,7 +353,7 @@ impl FoundParts {
 
 /// Returns names. Objects that can lose the fewest further nodes come first.
 pub(crate) async fn most_urgent_first(cluster: &Cluster, prefix: &str) -> Result<Vec<ObjectName>> {
-    let overview = Overview::of(cluster, prefix).await?;
+    let overview = Overview::of(ListJob::of(cluster, prefix)).await?;
     let urgency = async |(name, versions): (&ObjectName, &BTreeMap<Listed, _>)| {
         let newest = versions.last_key_value().map(|(listed, _)| listed.kind);
         let spare = match newest {

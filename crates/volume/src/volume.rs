@@ -19,7 +19,7 @@ use crate::config::Config;
 use crate::files::NameFiles;
 use crate::find::FindJob;
 use crate::found::{FoundObject, GetOptions};
-use crate::get::ReadJob;
+use crate::get::{PieceSink, ReadJob};
 use crate::hints::FolderHints;
 use crate::list::{ListJob, Listing};
 use crate::manifest::Notes;
@@ -27,6 +27,7 @@ use crate::members::ClusterNode;
 use crate::names::{self, ObjectName};
 use crate::node::Probe;
 use crate::open;
+use crate::overview::Overview;
 use crate::placement::Member;
 use crate::plain::{self, Pattern, PlainFiles};
 use crate::promote::{Repaired, promote};
@@ -40,7 +41,11 @@ use crate::scrub::{Cursor, Scrub, ScrubStatus};
 use crate::setup::{Rate, Setup};
 use crate::status::{StatusJob, VolumeStatus};
 use crate::upload::{Upload, UploadsJob};
-use crate::verify::{Overview, Verdict, VerifyJob, most_urgent_first};
+use crate::verify::{Verdict, VerifyJob, most_urgent_first};
+
+/// Number of files that a node may list for each name of which it would otherwise be asked. Listing
+/// a folder takes as long as listing some hundred files in one.
+const LISTED_FOR_ONE: usize = 100;
 
 /// A volume in use.
 #[derive(Debug)]
@@ -104,6 +109,11 @@ impl Volume {
     /// Returns the most bytes of memory that one put or get takes (`limits.memory`).
     pub fn memory(&self) -> usize {
         self.cluster.setup.settings.memory
+    }
+
+    /// Returns the most bytes of an object that is kept in its manifests (`write.inline`).
+    pub fn inline_bytes(&self) -> usize {
+        self.cluster.setup.inline_bytes
     }
 
     /// Returns the nodes' names, failure domains and states: in the order of the volume file, but
@@ -209,6 +219,19 @@ impl Volume {
         ReadJob { cluster: &self.cluster, object, progress }.run(range, sink).await
     }
 
+    /// Hands over the bytes of an object that was found, as [`Volume::read`] writes them.
+    ///
+    /// # Errors
+    /// As [`Volume::get`].
+    pub async fn read_to_sink(
+        &self,
+        object: FoundObject,
+        range: Option<Range<u64>>,
+        sink: &mut dyn PieceSink,
+    ) -> Result<FoundObject> {
+        ReadJob { cluster: &self.cluster, object, progress: &|_| {} }.run_to_sink(range, sink).await
+    }
+
     /// Writes the bytes of an object that was found to a file, which gets its name when they are
     /// complete and their digest is right. The file gets as much of the source's mode and time as
     /// `target` says.
@@ -260,7 +283,7 @@ impl Volume {
     /// # Errors
     /// As [`Self::list`]; if no node answered ([`ErrorKind::TooFewNodes`]).
     pub async fn list_with(&self, prefix: &str, options: GetOptions) -> Result<Listing> {
-        ListJob { cluster: &self.cluster, prefix }.run(options).await
+        ListJob::of(&self.cluster, prefix).run(options).await
     }
 
     /// Looks for all parts and manifests of an object, and for those of its pieces, if it is in
@@ -295,7 +318,15 @@ impl Volume {
     /// # Errors
     /// As [`Volume::list`].
     pub async fn overview(&self, prefix: &str) -> Result<Overview> {
-        Overview::of(&self.cluster, prefix).await
+        Overview::of(ListJob::of(&self.cluster, prefix)).await
+    }
+
+    /// Lists all nodes once, to put `count` objects by what they show ([`PutOptions::overview`]).
+    /// Returns `None` if asking the nodes for each name is the better way: if too few nodes answer,
+    /// or if they have many more objects whose names begin with `prefix`.
+    pub async fn overview_to_put(&self, prefix: &str, count: usize) -> Option<Overview> {
+        let most = count.saturating_mul(LISTED_FOR_ONE);
+        Overview::of(ListJob::of(&self.cluster, prefix).of_at_most(most)).await.ok()
     }
 
     /// Verifies an object as [`Volume::verify`] does. An object that is intact costs fewer requests

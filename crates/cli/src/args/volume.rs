@@ -20,8 +20,9 @@ Example:
 
 A volume keeps objects on nodes: folders, S3 buckets, WebDAV folders, folders of SFTP hosts. VOLUME \
 is a file in TOML that lists them. Names of objects are paths with /. Each object is cut into the \
-shards of the volume's code, one for each node; an object of at most 4 KiB is kept in its manifests \
-instead. In a node's folder, `paritas verify --recursive` reads the shards like any others.
+shards of the volume's code, one for each node; a small one, of at most 4 KiB unless `write.inline` \
+says otherwise, is kept in its manifests. In a node's folder, `paritas verify --recursive` reads the \
+shards like any others.
 
 Exit codes are those of `paritas --help`, 130 after Ctrl-C, and 143 after the signal SIGTERM. 4 \
 means that there is no such object, or that VOLUME is not a volume file; 6 also means that too few \

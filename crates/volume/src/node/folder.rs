@@ -37,6 +37,7 @@ use walkdir::{DirEntry, WalkDir};
 
 use super::buffers::Buffers;
 use super::contact::Contact;
+use super::durable::DurableFolders;
 use super::{
     Abilities, Entry, MOST_WHOLE, Mode, Node, STAGING, Stat, Writer, check_path, check_prefix,
     is_abandoned, range_length, staging_prefix, too_long,
@@ -73,6 +74,7 @@ struct FolderInner {
     root: PathBuf,
     sync: bool,
     buffers: Arc<Buffers>,
+    durable: DurableFolders,
     threads: Arc<Semaphore>,
     /// Whether the file system turned out to lack exclusive creation of files.
     looks_first: AtomicBool,
@@ -90,8 +92,9 @@ impl FolderNode {
         let (name, root, buffers) =
             (contact.node().to_owned(), root.into(), Arc::new(Buffers::default()));
         let threads = Arc::new(Semaphore::new(MOST_THREADS));
-        let looks_first = AtomicBool::new(false);
-        let inner = FolderInner { name, contact, root, sync, buffers, threads, looks_first };
+        let (durable, looks_first) = (DurableFolders::default(), AtomicBool::new(false));
+        let inner =
+            FolderInner { name, contact, root, sync, buffers, durable, threads, looks_first };
         Self { inner: Arc::new(inner) }
     }
 
@@ -516,21 +519,41 @@ impl FolderInner {
         look_and_rename(path, target)
     }
 
-    /// Makes the folders that a path needs below the root.
+    /// Makes the folders that a path needs below the root. Those further out mostly exist, so they
+    /// are tried last.
     fn create_folders(&self, path: &str) -> io::Result<()> {
-        self.folders(path).into_iter().try_for_each(|folder| create_folder(&folder))
+        let folders = self.folders(path);
+        let mut missing = Vec::new();
+        for folder in folders.iter().rev() {
+            match create_folder(folder) {
+                Err(error) if error.kind() == IoErrorKind::NotFound => missing.push(folder),
+                done => {
+                    done?;
+                    break;
+                }
+            }
+        }
+        missing.into_iter().rev().try_for_each(|folder| create_folder(folder))
     }
 
-    /// Makes a file's name durable, and the names of all folders on its path, because another task
-    /// may have created a folder but not synced it yet. Syncing an unchanged folder costs little.
+    /// Makes a file's name durable, and the names of the folders on its path that are not known to
+    /// be durable: another task may have created a folder but not synced it yet.
     fn sync_folders(&self, path: &str) -> io::Result<()> {
-        let mut folders = self.folders(path);
-        folders.insert(0, self.root.clone());
-        folders.iter().rev().try_for_each(|folder| match sync_directory(folder) {
-            // Another task has deleted the file already, and the folder with it.
-            Err(error) if is_absence(&error) => Ok(()),
-            done => done.map(|_| ()),
-        })
+        let folders = self.folders(path);
+        let mut synced = Vec::new();
+        for folder in folders.iter().rev() {
+            sync_folder(folder)?;
+            match DurableFolders::identity(folder) {
+                Some(identity) if self.durable.has(folder, &identity) => {
+                    self.durable.add(synced);
+                    return Ok(());
+                }
+                identity => synced.extend(identity.map(|identity| (folder.as_path(), identity))),
+            }
+        }
+        sync_folder(&self.root)?;
+        self.durable.add(synced);
+        Ok(())
     }
 
     /// Returns the folders below the root that a path leads through, the outermost first.
@@ -588,6 +611,15 @@ fn is_older(file: &fs::DirEntry, age: Duration) -> bool {
 /// counts, too.
 fn is_absence(error: &io::Error) -> bool {
     matches!(error.kind(), IoErrorKind::NotFound | IoErrorKind::NotADirectory)
+}
+
+/// Makes the names in a folder durable.
+fn sync_folder(folder: &Path) -> io::Result<()> {
+    match sync_directory(folder) {
+        // Another task has deleted the file already, and the folder with it.
+        Err(error) if is_absence(&error) => Ok(()),
+        done => done.map(|_| ()),
+    }
 }
 
 /// Makes a folder that only its owner may use, unless there is one.

@@ -17,6 +17,7 @@ mod caseless;
 mod contact;
 mod counted;
 mod delayed;
+mod durable;
 mod endpoint;
 mod faulty;
 mod folder;
@@ -31,6 +32,7 @@ mod service;
 mod sftp;
 mod streamed;
 mod timed;
+mod whole;
 
 use std::fmt;
 use std::ops::Range;
@@ -58,6 +60,7 @@ pub use probe::{Probe, probe};
 pub(crate) use probe::{is_of_probe, is_refusal, remove_probes, tells_cases};
 pub(crate) use redact::Secret;
 pub use timed::Timed;
+pub(crate) use whole::{MOST_KEPT, WholeWriter};
 
 /// Name of the folder at a node's root that holds files until they are whole. No path begins with
 /// this name, and listings do not show it.

@@ -2,7 +2,7 @@
 //!
 //! | state | what is awaited | then |
 //! | --- | --- | --- |
-//! | surveying | versions, from all nodes | fewer than N - t or t + 1 answers: refused. Else parts are stored on their homes |
+//! | surveying | versions, from all nodes | fewer than N - t or t + 1 answers: refused, and what is stored is discarded. Else parts are stored on their homes |
 //! | storing | parts | missing ones go to spare nodes; if too few are durable, to any other node, or, if there is none, all is discarded. Else another survey |
 //! | numbering | versions, from all nodes | too few answers: all is discarded. Else the new version has the next generation, and manifests are written |
 //! | writing | manifests | t + 1 are written: committed, older versions are removed. Fewer: other nodes are tried; if there are none, the outcome is open |
@@ -10,7 +10,11 @@
 //! | discarding | deletions of what was stored | refused, or superseded |
 //!
 //! The second survey makes the version that was stored last the greatest, however long storing
-//! took. From the first manifest on, the put is not rolled back: readers may have read the new
+//! took. The first one only saves sending parts that too few nodes can take. So a put of few bytes
+//! ([`NewParts::Shards::asks_first`]) begins with storing, and surveys then only if too few parts
+//! could be stored: to tell how many nodes answer.
+//!
+//! From the first manifest on, the put is not rolled back: readers may have read the new
 //! version, and others may have removed an older version because of it. If the outcome is open,
 //! repair completes the write.
 //!
@@ -40,6 +44,8 @@ pub enum NewParts {
         spread: Spread,
         /// Number of parts that must be durable.
         needed: usize,
+        /// Whether parts are sent only after enough nodes have answered.
+        asks_first: bool,
     },
     /// Bytes in the manifest, which t + 1 nodes get.
     Inline {
@@ -62,6 +68,9 @@ pub struct Put {
     object: ObjectId,
     content: NewParts,
     phase: PutPhase,
+    has_surveyed: bool,
+    /// Whether any part was sent.
+    has_stored: bool,
     view: View,
     length: u64,
     stored: PartPlaces,
@@ -130,6 +139,8 @@ impl Put {
             object,
             content,
             phase: PutPhase::Beginning,
+            has_surveyed: false,
+            has_stored: false,
             view: View::new(quorum),
             length,
             stored: PartPlaces::default(),
@@ -164,22 +175,21 @@ impl Put {
         self.listed
     }
 
-    /// Returns whether the put is in its first survey, which only shows whether enough nodes
-    /// answer.
+    /// Returns whether the put is in a survey which only shows whether enough nodes answer.
     #[cfg(test)]
     pub(crate) fn is_surveying_first(&self) -> bool {
         self.phase == PutPhase::Surveying
     }
 
     fn survey(&mut self, phase: PutPhase) -> NextStep<PutOutcome> {
-        self.phase = phase;
+        (self.phase, self.has_surveyed) = (phase, true);
         self.view = View::new(self.view.quorum());
         NextStep::Act(ask(self.view.quorum().indices(), Request::ListVersions))
     }
 
     fn store(&mut self) -> NextStep<PutOutcome> {
         self.phase = PutPhase::Storing;
-        let NewParts::Shards { spread, needed } = &self.content else {
+        let NewParts::Shards { spread, needed, .. } = &self.content else {
             return self.survey(PutPhase::Numbering);
         };
         let is_enough = self.stored.parts().count() >= *needed;
@@ -191,9 +201,13 @@ impl Put {
         let object = self.object;
         let store = |(part, node)| Action { node, request: Request::StorePart { object, part } };
         match (chosen.is_empty(), is_enough) {
-            (false, _) => NextStep::Act(chosen.into_iter().map(store).collect()),
+            (false, _) => {
+                self.has_stored = true;
+                NextStep::Act(chosen.into_iter().map(store).collect())
+            }
             (true, true) => self.survey(PutPhase::Numbering),
-            (true, false) => self.discard(),
+            (true, false) if self.has_surveyed => self.discard(),
+            (true, false) => self.survey(PutPhase::Surveying),
         }
     }
 
@@ -207,11 +221,11 @@ impl Put {
     fn discard(&mut self) -> NextStep<PutOutcome> {
         self.phase = PutPhase::Discarding;
         match self.content {
-            NewParts::Shards { .. } => {
+            NewParts::Shards { .. } if self.has_stored => {
                 let nodes = self.view.quorum().indices();
                 NextStep::Act(ask(nodes, Request::DeleteObject(self.object)))
             }
-            NewParts::Inline { .. } | NewParts::Removed { .. } => NextStep::Act(Vec::new()),
+            _ => NextStep::Act(Vec::new()),
         }
     }
 
@@ -320,14 +334,14 @@ impl Procedure for Put {
     fn next(&mut self) -> NextStep<PutOutcome> {
         match (self.phase, self.listed) {
             (PutPhase::Beginning, _) => match self.content {
-                NewParts::Shards { .. } => self.survey(PutPhase::Surveying),
+                NewParts::Shards { asks_first: true, .. } => self.survey(PutPhase::Surveying),
+                NewParts::Shards { asks_first: false, .. } => self.store(),
                 NewParts::Inline { .. } | NewParts::Removed { .. } => {
                     self.survey(PutPhase::Numbering)
                 }
             },
-            (PutPhase::Surveying, _) if !self.view.takes_versions() => self.refuse(),
-            (PutPhase::Surveying, _) if self.is_superseded() => {
-                NextStep::Done(PutOutcome::Superseded)
+            (PutPhase::Surveying, _) if !self.view.takes_versions() || self.is_superseded() => {
+                self.discard()
             }
             (PutPhase::Surveying | PutPhase::Storing, _) => self.store(),
             (PutPhase::Numbering, _) if !self.view.takes_versions() || self.is_superseded() => {

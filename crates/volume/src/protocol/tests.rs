@@ -72,7 +72,12 @@ fn writes(asked: &[(usize, Request)]) -> Vec<usize> {
 }
 
 fn put(needed: usize) -> Put {
-    Put::new(quorum(), object(), NewParts::Shards { spread: spread(3), needed }, 100)
+    put_asking(needed, true)
+}
+
+fn put_asking(needed: usize, asks_first: bool) -> Put {
+    let parts = NewParts::Shards { spread: spread(3), needed, asks_first };
+    Put::new(quorum(), object(), parts, 100)
 }
 
 fn fails_to_store(node: usize, request: Request) -> Option<Answer> {
@@ -133,6 +138,24 @@ fn what_cannot_be_stored_leaves_nothing() {
     let deletions = nodes_of(&asked, |request| request == Request::DeleteObject(object()));
     assert_eq!(deletions, [0, 1, 2, 3, 4]);
     assert_eq!(writes(&asked), [0; 0]);
+}
+
+#[test]
+fn a_put_of_few_bytes_asks_for_versions_once() {
+    let (outcome, asked) = run(put_asking(3, false), |_, _| None);
+    assert!(matches!(outcome, PutOutcome::Committed { is_owed: false, .. }), "{outcome:?}");
+    assert!(matches!(asked[0].1, Request::StorePart { .. }));
+    let surveys = |asked: &[_]| nodes_of(asked, |request| request == Request::ListVersions).len();
+    assert_eq!(surveys(&asked), NODES);
+    // If no node takes parts, it asks how many nodes there are.
+    let fail = |_, request| matches!(request, Request::StorePart { .. }).then_some(Answer::Failed);
+    let (outcome, asked) = run(put_asking(2, false), fail);
+    assert_eq!(outcome, PutOutcome::Refused { answered: NODES, stored: 0 });
+    let deleted = nodes_of(&asked, |request| matches!(request, Request::DeleteObject(_)));
+    assert_eq!((surveys(&asked), deleted, writes(&asked)), (NODES, vec![0, 1, 2, 3, 4], vec![]));
+    let silent = |node, _| (node > 0).then_some(Answer::Failed);
+    let (outcome, _) = run(put_asking(2, false), silent);
+    assert!(matches!(outcome, PutOutcome::Refused { answered: 1, .. }), "{outcome:?}");
 }
 
 #[test]

@@ -7,9 +7,7 @@ use std::time::Instant;
 
 use futures::{StreamExt, TryStreamExt};
 use paritas_report::volumes::{VolumeBenchLine, VolumeOperationWord as Op};
-use paritas_volume::{
-    GetOptions, INLINE_BYTES, ObjectName, Pattern, PlainFiles, PutOptions, Volume,
-};
+use paritas_volume::{GetOptions, ObjectName, Pattern, PlainFiles, PutOptions, Volume};
 
 use super::AT_ONCE;
 use crate::args::volume::Bench;
@@ -125,7 +123,7 @@ impl VolumeSubject<'_> {
     }
 
     fn is_inline(&self) -> bool {
-        self.args.size <= INLINE_BYTES as u64
+        self.args.size <= self.volume.inline_bytes() as u64
     }
 
     /// Returns the number of plain files that stand for an object: one for each shard of the first

@@ -28,7 +28,8 @@ pub async fn put(volume: &Volume, args: &Put, output: &Output) -> Outcome {
     }
     let source = open_source(&args.file)?;
     let progress = Arc::new(output.progress(source.length));
-    put_source(volume, args, source, &name, &progress, output).await
+    let options = put_options(args, &progress)?;
+    put_source(volume, args, source, &name, options, &progress, output).await
 }
 
 /// Stores a file in pieces. Pieces that an interrupted command has stored are used again.
@@ -54,7 +55,8 @@ async fn put_in_pieces(volume: &Volume, args: &Put, name: &ObjectName, output: &
     report_put(volume, &args.volume, line, &done.report, &progress, output)
 }
 
-fn put_options(args: &Put, progress: &Arc<Progress>) -> Result<PutOptions, Failure> {
+/// Returns the options of a put, as far as the arguments tell them.
+pub fn put_options(args: &Put, progress: &Arc<Progress>) -> Result<PutOptions, Failure> {
     let told = Arc::clone(progress);
     let notes = args.notes.iter().cloned().collect();
     let mut options = PutOptions::default().noting(&notes)?;
@@ -73,11 +75,11 @@ pub async fn put_source(
     args: &Put,
     source: Source,
     name: &ObjectName,
-    progress: &Arc<Progress>,
+    mut options: PutOptions,
+    progress: &Progress,
     output: &Output,
 ) -> Outcome {
     let start = Instant::now();
-    let mut options = put_options(args, progress)?;
     options.attributes = source.attributes;
     options.length = source.length;
     let report = volume.put(name, source.stream, options).await?;

@@ -30,14 +30,19 @@ struct TreeItem {
 /// Stores all files below a folder.
 pub async fn put(volume: &Volume, args: &Put, output: &Output) -> Outcome {
     exit::require_folder("DIR", &args.file)?;
-    let (items, mut worst) = files(&args.file, &folder_prefix(&args.name), output);
+    let prefix = folder_prefix(&args.name);
+    let (items, mut worst) = files(&args.file, &prefix, output);
     if items.is_empty() {
         output.warn(&format!("{} has no files that can be stored", shown(&args.file)));
     }
     let progress = Arc::new(progress(&items, output));
+    // Without an overview, each put asks all nodes, and says what is wrong.
+    let overview = volume.overview_to_put(&prefix, items.len()).await.map(Arc::new);
     let put = async |item: TreeItem| {
         let source = object::open_source(&item.path)?;
-        object::put_source(volume, args, source, &item.name, &progress, output).await
+        let mut options = object::put_options(args, &progress)?;
+        options.overview.clone_from(&overview);
+        object::put_source(volume, args, source, &item.name, options, &progress, output).await
     };
     all(items, &mut worst, output, put).await;
     worst.end(output)

@@ -35,7 +35,8 @@ impl Run {
             Job::Put | Job::PutMost | Job::Rewrite => {
                 spread.homes.truncate(STAGES[0]);
                 let missing = usize::from(world.jobs[at] == Job::PutMost);
-                put(NewParts::Shards { spread, needed: STAGES[0] - missing })
+                let asks_first = missing == 0;
+                put(NewParts::Shards { spread, needed: STAGES[0] - missing, asks_first })
             }
             Job::Inline => put(NewParts::Inline { length: 1, order }),
             Job::Remove => put(NewParts::Removed { order }),

@@ -1,0 +1,71 @@
+//! What one listing of all nodes shows of many names.
+
+use std::time::Duration;
+
+use paritas_store::error::Result;
+
+use crate::clock::Since;
+use crate::flaw::Flaw;
+use crate::list::{ListJob, Versions};
+use crate::names::ObjectName;
+use crate::protocol::{Listed, NodeIndex, Quorum, VersionKind};
+
+/// Age from which an overview is too old for puts. Their generations follow from it and from the
+/// time of day, so it only decides the order of puts that overlap where clocks differ.
+const OVERVIEW_LASTS: Duration = Duration::from_secs(3600);
+
+/// The versions that one listing of all nodes shows of many names. Objects that are found,
+/// verified or put by it do not have to be looked for on every node again.
+#[derive(Debug)]
+pub struct Overview {
+    pub(crate) versions: Versions,
+    prefix: String,
+    begun: Since,
+}
+
+impl Default for Overview {
+    /// Returns an overview that shows nothing.
+    fn default() -> Self {
+        Self { versions: Versions::default(), prefix: String::new(), begun: Since::now() }
+    }
+}
+
+impl Overview {
+    pub(crate) async fn of(job: ListJob<'_>) -> Result<Self> {
+        let begun = Since::now();
+        let (versions, prefix) = (job.versions().await?, job.prefix().to_owned());
+        Ok(Self { versions, prefix, begun })
+    }
+
+    /// Returns the versions of a name that a node has, for a put that began before the overview.
+    /// Returns `None` if the node did not answer, if the overview does not show such names, or if
+    /// it is too old.
+    pub(crate) fn on(&self, node: NodeIndex, name: &ObjectName) -> Option<Vec<Listed>> {
+        let shows = name.as_str().starts_with(&self.prefix);
+        let is_young = self.begun.elapsed() < OVERVIEW_LASTS;
+        (shows && is_young).then(|| self.versions.on(node, name)).flatten()
+    }
+
+    /// Returns the objects, each with its newest version.
+    pub fn objects(&self) -> impl Iterator<Item = (&ObjectName, Listed)> {
+        self.versions.objects(&self.prefix)
+    }
+
+    /// Returns the newest version of a name and the nodes that have it, if it is an object and
+    /// settled: a reader at the time of the overview finds it, too.
+    pub(crate) fn settled(
+        &self,
+        quorum: Quorum,
+        name: &ObjectName,
+    ) -> Option<(Listed, &[NodeIndex])> {
+        let (&listed, nodes) = self.versions.names.get(name)?.last_key_value()?;
+        let holders = nodes.iter().filter(|&&node| quorum.counts(node)).count();
+        let is_settled = listed.kind == VersionKind::Put && holders >= quorum.to_write();
+        is_settled.then_some((listed, nodes))
+    }
+
+    /// Returns the flaws of the nodes that did not answer.
+    pub fn flaws(&self) -> &[Flaw] {
+        &self.versions.flaws
+    }
+}
