@@ -26,6 +26,13 @@ use crate::stages::losses;
 /// where the first three packets are lost, and a disk that sleeps about ten seconds to wake up.
 const TIMEOUT: f64 = 15.0;
 
+/// Default number of requests to a node at a time.
+///
+/// Over connections that take 80 ms for a round trip, 300 objects of 64 KiB in 4+2 shards were put
+/// in 14.2 s with 4 requests, in 6.9 s with 8, and in 4.4 s with 16. More than 8 would share a link
+/// of 4 Mbit/s so that [`TIMEOUT`] is too short for it.
+const REQUESTS: NonZeroUsize = NonZeroUsize::new(8).unwrap();
+
 /// A volume file.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -187,7 +194,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             memory: ByteSize(by_default(256 << 20)),
-            requests: const { NonZeroUsize::new(4).unwrap() },
+            requests: REQUESTS,
             rate: None,
             background_rate: None,
             timeout: TIMEOUT,
@@ -456,7 +463,7 @@ losses = {losses}
 # memory = "256 MiB"
 
 # Number of requests to a node at a time.
-# requests = 4
+# requests = 8
 
 # Bytes a second from each node, and as many to it; without this, as fast as it goes.
 # rate = "100 MB"
@@ -532,7 +539,7 @@ mod tests {
         let config = parse("[[node]]\nname = \"a\"\nuri = \"/a\"\n").unwrap();
         assert_eq!((config.block.as_u64(), config.unit.as_u64()), (256 << 10, 1 << 20));
         assert_eq!(config.limits.memory.as_u64(), by_default(256 << 20));
-        assert_eq!((config.limits.requests.get(), config.limits.retries), (4, 3));
+        assert_eq!((config.limits.requests.get(), config.limits.retries), (8, 3));
         assert_eq!(config.limits.timeout(), Duration::from_secs(15));
         assert_eq!((config.limits.rate, config.limits.background_rate), (None, None));
         assert_eq!(config.write, WriteRules { missing: 0, inline: ByteSize::kib(4), sync: true });

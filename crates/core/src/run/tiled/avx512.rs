@@ -110,6 +110,24 @@ unsafe impl Vector for __m512i {
         // SAFETY: the caller vouches for the instruction set.
         unsafe { _mm512_xor_si512(self, other) }
     }
+
+    #[inline(always)]
+    unsafe fn load_halves(first: *const u8, second: *const u8) -> Self {
+        // SAFETY: the caller vouches for the bytes and the instruction set.
+        unsafe {
+            let first = _mm512_castsi256_si512(_mm256_loadu_si256(first.cast()));
+            _mm512_inserti64x4::<1>(first, _mm256_loadu_si256(second.cast()))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn store_halves(self, first: *mut u8, second: *mut u8) {
+        // SAFETY: the caller vouches for the bytes and the instruction set.
+        unsafe {
+            _mm256_storeu_si256(first.cast(), _mm512_castsi512_si256(self));
+            _mm256_storeu_si256(second.cast(), _mm512_extracti64x4_epi64::<1>(self));
+        }
+    }
 }
 
 // SAFETY: a store touches exactly the register's bytes.

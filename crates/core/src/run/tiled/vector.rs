@@ -1,5 +1,7 @@
 //! The operations that an instruction set must offer for the tiled kernels.
 
+use crate::plan::machine::LINE;
+
 /// A register of bytes that can be loaded, XORed and stored.
 ///
 /// # Safety
@@ -21,6 +23,36 @@ pub(crate) unsafe trait Vector: Copy {
     /// # Safety
     /// The processor has the instruction set.
     unsafe fn xor(self, other: Self) -> Self;
+
+    /// Loads the first half of a register from `first`, and the second half from `second`.
+    ///
+    /// # Safety
+    /// Both are valid for reading half of `BYTES`.
+    #[inline(always)]
+    unsafe fn load_halves(first: *const u8, second: *const u8) -> Self {
+        let (mut bytes, half) = ([0; LINE], Self::BYTES / 2);
+        // SAFETY: the caller's contract; no register is longer than a line.
+        unsafe {
+            bytes.as_mut_ptr().copy_from_nonoverlapping(first, half);
+            bytes.as_mut_ptr().add(half).copy_from_nonoverlapping(second, half);
+            Self::load(bytes.as_ptr())
+        }
+    }
+
+    /// Stores the first half of the register at `first`, and the second half at `second`.
+    ///
+    /// # Safety
+    /// Both are valid for writing half of `BYTES`.
+    #[inline(always)]
+    unsafe fn store_halves(self, first: *mut u8, second: *mut u8) {
+        let (mut bytes, half) = ([0; LINE], Self::BYTES / 2);
+        // SAFETY: the caller's contract; no register is longer than a line.
+        unsafe {
+            self.store(bytes.as_mut_ptr());
+            first.copy_from_nonoverlapping(bytes.as_ptr(), half);
+            second.copy_from_nonoverlapping(bytes.as_ptr().add(half), half);
+        }
+    }
 }
 
 /// A vector that can be written with a non-temporal store.

@@ -1,6 +1,8 @@
 //! Leopard's symbols as the values of a transform. Their bytes lie in blocks in an order of their
 //! own, and are mapped to elements of the field by a linear map.
 
+use std::array;
+
 use crate::define::tower::Element;
 use crate::plan::machine::LINE;
 use crate::plan::transform::program::TransformValue;
@@ -25,17 +27,22 @@ impl<const PARTS: usize> TransformTile<PARTS> {
         let factor = Scalar::<V, M>::new(self.factors.value(value.factor), M::factors(self.base));
         for granule in (0..self.width()).step_by(PARTS * LINE) {
             let (left, to) = (bytes.saturating_sub(granule), entry.wrapping_add(granule));
+            let from = from.wrapping_add(granule);
             // SAFETY: the granule is one of the entry's, and only bytes that are left are read.
             unsafe {
                 if left < PARTS * LINE {
                     to.write_bytes(0, PARTS * LINE);
-                }
-                for [near, far, count] in leopard_pieces(left) {
-                    copy(from.wrapping_add(granule + far), to.add(near), count);
+                    for [near, far, count] in leopard_pieces(left) {
+                        to.add(near).copy_from_nonoverlapping(from.wrapping_add(far), count);
+                    }
                 }
                 for at in (0..LINE).step_by(V::BYTES) {
                     let place = to.add(at);
-                    let mut symbols = mapped::<V, M, PARTS>(load(place), maps);
+                    let symbols = match left < PARTS * LINE {
+                        true => load(place),
+                        false => load_symbols(from, at),
+                    };
+                    let mut symbols = mapped::<V, M, PARTS>(symbols, maps);
                     if value.factor != Element::ONE {
                         symbols = factor.times::<false, PARTS>(symbols);
                     }
@@ -62,6 +69,7 @@ impl<const PARTS: usize> TransformTile<PARTS> {
         let factor = Scalar::<V, M>::new(self.factors.value(value.factor), M::factors(self.base));
         for granule in (0..self.width()).step_by(PARTS * LINE) {
             let (left, from) = (bytes.saturating_sub(granule), entry.wrapping_add(granule));
+            let to = to.wrapping_add(granule);
             // SAFETY: the granule is one of the entry's, and only bytes that are left are written.
             unsafe {
                 for at in (0..LINE).step_by(V::BYTES) {
@@ -70,16 +78,28 @@ impl<const PARTS: usize> TransformTile<PARTS> {
                     if value.factor != Element::ONE {
                         symbols = factor.times::<false, PARTS>(symbols);
                     }
-                    store(mapped::<V, M, PARTS>(symbols, maps), place);
+                    symbols = mapped::<V, M, PARTS>(symbols, maps);
+                    if left < PARTS * LINE {
+                        store(symbols, place);
+                        continue;
+                    }
+                    if adds {
+                        let there = load_symbols::<V, PARTS>(to, at);
+                        symbols = array::from_fn(|part| symbols[part].xor(there[part]));
+                    }
+                    store_symbols(symbols, to, at);
+                }
+                if left >= PARTS * LINE {
+                    continue;
                 }
                 for [near, far, count] in leopard_pieces(left) {
-                    let (from, to) = (from.add(near), to.wrapping_add(granule + far));
+                    let (from, to) = (from.add(near), to.wrapping_add(far));
                     if adds {
                         for byte in 0..count {
                             *to.add(byte) ^= *from.add(byte);
                         }
                     } else {
-                        copy(from, to, count);
+                        to.copy_from_nonoverlapping(from, count);
                     }
                 }
             }
@@ -103,17 +123,50 @@ fn leopard_pieces(left: usize) -> [[usize; 3]; 4] {
     ]
 }
 
-/// Copies `count` bytes, mostly half a line.
+/// Returns where in a whole granule of Leopard's symbols the low bytes of a register's symbols are:
+/// of its first half, and of its second half. `at` is the register's place among the low bytes. The
+/// high bytes are half a line further on.
+#[inline(always)]
+fn halves(at: usize, register: usize) -> [usize; 2] {
+    [at, at + register / 2].map(|symbol| symbol / HALF_LINE * LINE + symbol % HALF_LINE)
+}
+
+/// Loads symbols of a whole granule of Leopard's, from its place in a block.
 ///
 /// # Safety
-/// Both places are valid for the bytes, and apart.
+/// The granule is valid for reading, and the processor has the instruction set.
 #[inline(always)]
-unsafe fn copy(from: *const u8, to: *mut u8, count: usize) {
+unsafe fn load_symbols<V: Vector, const PARTS: usize>(from: *const u8, at: usize) -> [V; PARTS] {
+    let [first, second] = halves(at, V::BYTES);
     // SAFETY: the caller's contract.
-    unsafe {
-        match count {
-            HALF_LINE => to.copy_from_nonoverlapping(from, HALF_LINE),
-            _ => to.copy_from_nonoverlapping(from, count),
+    array::from_fn(|part| unsafe {
+        let from = from.add(part * HALF_LINE);
+        match V::BYTES <= HALF_LINE {
+            true => V::load(from.add(first)),
+            false => V::load_halves(from.add(first), from.add(second)),
+        }
+    })
+}
+
+/// Stores symbols of a whole granule of Leopard's at its place in a block.
+///
+/// # Safety
+/// As [`load_symbols`], for writing.
+#[inline(always)]
+unsafe fn store_symbols<V: Vector, const PARTS: usize>(
+    symbols: [V; PARTS],
+    to: *mut u8,
+    at: usize,
+) {
+    let [first, second] = halves(at, V::BYTES);
+    for (part, bytes) in symbols.into_iter().enumerate() {
+        // SAFETY: the caller's contract.
+        unsafe {
+            let to = to.add(part * HALF_LINE);
+            match V::BYTES <= HALF_LINE {
+                true => bytes.store(to.add(first)),
+                false => bytes.store_halves(to.add(first), to.add(second)),
+            }
         }
     }
 }
