@@ -238,7 +238,16 @@ impl Scene {
     async fn put(&self, volume: &Volume, name: usize, number: u64, length: u64) -> Result<()> {
         let deed = self.history().begin(name, Act::Put(number, None));
         let source = Cursor::new(content(number, length));
-        let report = volume.put(&self::name(name), source, PutOptions::default()).await?;
+        let mut options = PutOptions::default();
+        // A put of known length sends each shard at once, and asks for versions once.
+        options.length = (!number.is_multiple_of(3)).then_some(length);
+        if number.is_multiple_of(4) {
+            options.overview = volume.overview_to_put("", NAMES.len()).await.map(Arc::new);
+            // Other puts come first.
+            let busy = self.world.draw(|chance| chance.time(Duration::from_secs(20)));
+            sleep(busy).await;
+        }
+        let report = volume.put(&self::name(name), source, options).await?;
         self.history().end(deed, Act::Put(number, Some(report.listed)));
         Ok(())
     }

@@ -192,7 +192,14 @@ impl Scene {
     /// Repairs a name, after which nothing may be wrong with it.
     async fn repair(&self, doctor: &Volume, number: usize) {
         let object = name(number);
-        let flaw = match doctor.repair(&object, true).await {
+        let mut repaired = doctor.repair(&object, true).await;
+        // A deletion that takes longer than a few seconds is given up, and is owed.
+        for _ in 0..2 {
+            if repaired.as_ref().is_ok_and(|repaired| repaired.is_owed) {
+                repaired = doctor.repair(&object, true).await;
+            }
+        }
+        let flaw = match repaired {
             Ok(repaired) if repaired.is_owed => Some(format!("repair owes: {:?}", repaired.flaws)),
             Err(error) if error.kind() != ErrorKind::NotFound => Some(format!("repair: {error}")),
             _ => None,
