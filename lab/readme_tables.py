@@ -19,8 +19,10 @@ The peers' records of RUN are made by these commands:
     lab/peers/run.py --words --shapes 6+3,8+3,10+4,12+4,10+6,20+4 --label LABEL-words
     lab/peers/run.py --set dram --shapes 10+4,20+4 --rounds 20 --label LABEL
     lab/peers/run.py --set 1k --shapes 6+3,10+4,20+4 --label LABEL-1k
-    lab/peers/run.py --op patterns --shapes 10+4 --set 28672 --pairs paritas:backblaze@auto/erasure,paritas/erasure --label LABEL
-    lab/peers/run.py --op patterns --shapes 20+4 --set 49152 --pairs paritas:isal-cauchy@auto/erasure --label LABEL
+    lab/peers/run.py --op patterns --shapes 10+4 --set 28672 \
+        --pairs paritas:backblaze@auto/erasure,paritas/erasure,paritas:backblaze@auto/klauspost,paritas/klauspost --label LABEL
+    lab/peers/run.py --op patterns --shapes 20+4 --set 49152 \
+        --pairs paritas:isal-cauchy@auto/erasure,paritas:isal-cauchy@auto/klauspost --label LABEL
 
 those of wide codes, with --op encode and with --op decode, by
 
@@ -174,13 +176,16 @@ PATTERN_ROWS = [("`backblaze` 10+4", "10+4", "paritas:backblaze@auto"), ("`cauch
 
 
 def new_patterns(found: Records) -> list[Row]:
-    """Microseconds of a repair, and how many times as fast it is as the peer's."""
-    rows = [["", "shards", "paritas, µs", "reed-solomon-erasure 6, µs", "ratio (95 %)"]]
+    """Microseconds of a repair beside those of each peer, and how many times as fast it is."""
+    peers = {"reed-solomon-erasure 6": "erasure", "klauspost/reedsolomon, its inverses kept": "klauspost"}
+    rows = [["", "shards", "paritas, µs", *(cell for peer in peers for cell in (f"{peer}, µs", "ratio (95 %)"))]]
     for label, shape, subject in PATTERN_ROWS:
-        own = [row for row in found[shape].rows if row["subject"] == subject]
-        micros = lambda side: f"{statistics.median(float(row[side]) for row in own) / 1e3:.1f}"
-        rows.append([label, f"{own[0]['subject_bytes']} bytes", micros("subject_ns"), micros("base_ns"),
-                     str(samples(found[shape], shape, subject, "erasure").ratio())])
+        beside = lambda peer: [row for row in found[shape].rows if (row["subject"], row["base"]) == (subject, peer)]
+        micros = lambda rows, side: f"{statistics.median(float(row[side]) for row in rows) / 1e3:.1f}"
+        own = beside("erasure")
+        cells = [cell for peer in peers.values()
+                 for cell in (micros(beside(peer), "base_ns"), str(samples(found[shape], shape, subject, peer).ratio()))]
+        rows.append([label, f"{own[0]['subject_bytes']} bytes", micros(own, "subject_ns"), *cells])
     return rows
 
 

@@ -5,8 +5,8 @@
                      [--align staggered|page] [--words | --pairs paritas/isal,paritas:jit-avx2/isal:avx2,…]
                      [--before PROGRAM] [--label NAME]
 
---op patterns repairs another pattern of m lost shards in each call: all patterns in turn, or some 2,000 of them. Our program
-and reed-solomon-erasure do it.
+--op patterns repairs another pattern of m lost shards in each call: all patterns in turn, or some 2,000 of them. Our program,
+reed-solomon-erasure and klauspost/reedsolomon do it; the latter has met all patterns before, so its inverses are kept.
 
 Wide shapes: `klauspost:leopard` is that library with WithLeopardGF, whose bytes are those of our `leopard8`, as in --pairs
 paritas:leopard8@auto/klauspost:leopard --shapes 32+32,128+128. For more than 256 shards it has 16 bits. `long` is Paritas'
@@ -69,7 +69,7 @@ BYTES = {"isal": "isal-cauchy", "klauspost": "backblaze", "klauspost:leopard": "
 # Libraries whose detail names a code and a kernel.
 OURS = ("paritas", "before", "xor")
 # Libraries whose programs repair a new pattern in each call.
-REPAIRERS = ("paritas", "erasure")
+REPAIRERS = ("paritas", "erasure", "klauspost")
 COLUMNS = ["shape", "op", "set", "align", "subject", "base", "subject_bytes", "base_bytes", "subject_ns", "base_ns"]
 # Peers of libraries that Debian has.
 DEBIAN = ("isal", "jerasure", "liberasurecode")
@@ -285,7 +285,7 @@ def arguments() -> argparse.Namespace:
     args = parser.parse_args()
     for variant in args.pairs.replace(",", "/").split("/"):
         if args.op == "patterns" and parts(variant)[0] not in REPAIRERS:
-            parser.error(f"--op patterns: {variant} does not repair patterns; {' and '.join(REPAIRERS)} do")
+            parser.error(f"--op patterns: {variant} does not repair patterns; {', '.join(REPAIRERS)} do")
     return args
 
 

@@ -48,6 +48,64 @@ func must(err error) {
 	}
 }
 
+// patterns returns all ways to lose some of the shards or, if there are more than 2,000, about that many of the first
+// million at even distances.
+func patterns(nodes, lost int) [][]int {
+	var all [][]int
+	pattern := make([]int, lost)
+	for i := range pattern {
+		pattern[i] = i
+	}
+	for len(all) < 1_000_000 {
+		all = append(all, append([]int(nil), pattern...))
+		at := lost - 1
+		for at >= 0 && pattern[at] == nodes-lost+at {
+			at--
+		}
+		if at < 0 {
+			break
+		}
+		pattern[at]++
+		for next := at + 1; next < lost; next++ {
+			pattern[next] = pattern[next-1] + 1
+		}
+	}
+	step := (len(all) + 1999) / 2000
+	var chosen [][]int
+	for i := 0; i < len(all); i += step {
+		chosen = append(chosen, all[i])
+	}
+	return chosen
+}
+
+// repairing returns the function that restores the shards of the next pattern, the first after the last. All patterns are
+// tried once, and the shards compared: after that, the inverse of each is in the library's tree.
+func repairing(codec reedsolomon.Encoder, shards [][]byte, patterns [][]int) func() {
+	next := 0
+	repair := func() {
+		for _, i := range patterns[next] {
+			shards[i] = shards[i][:0]
+		}
+		must(codec.Reconstruct(shards))
+		next = (next + 1) % len(patterns)
+	}
+	for _, lost := range patterns {
+		var kept [][]byte
+		for _, i := range lost {
+			kept = append(kept, bytes.Clone(shards[i]))
+			clear(shards[i])
+		}
+		repair()
+		for at, i := range lost {
+			if !bytes.Equal(kept[at], shards[i]) {
+				fmt.Println("wrong: shard", i, "of a pattern did not come back")
+				os.Exit(1)
+			}
+		}
+	}
+	return repair
+}
+
 func main() {
 	k, _ := strconv.Atoi(os.Args[1])
 	m, _ := strconv.Atoi(os.Args[2])
@@ -86,8 +144,11 @@ func main() {
 		}
 	}
 	run := func() { must(codec.Encode(shards)) }
-	if os.Args[4] == "decode" {
+	switch os.Args[4] {
+	case "decode":
 		run = decode
+	case "patterns":
+		run = repairing(codec, shards, patterns(k+m, lost))
 	}
 	fmt.Printf("parity %016x\nready\n", parity(shards[k:]))
 	lines := bufio.NewScanner(os.Stdin)
