@@ -189,10 +189,15 @@ pub(crate) const BURST_GAP: Duration = Duration::from_micros(20);
 /// others.
 pub(crate) const LOOKS: usize = 64;
 
-/// Largest number of programs that a codec keeps; the oldest is dropped first.
+/// Largest number of answers that a codec keeps; the oldest is dropped first. Most are direct
+/// answers, of some kilobytes each: 10+4 has 1,001 patterns of four losses.
+pub(crate) const KEPT_ANSWERS: usize = 4096;
+
+/// Largest number of these answers that have a plan, which is compiled and takes some ten
+/// kilobytes. While so many have one, no other direct answer gets one.
 pub(crate) const KEPT_PROGRAMS: usize = 256;
 
-/// Largest number of operands of all programs that a codec keeps; the oldest program is dropped
+/// Largest number of operands of all answers that a codec keeps; the oldest answer is dropped
 /// first, and the newest one stays. Programs of usual codes have some hundreds, those of wide codes
 /// and of LT codes up to millions. (Programs that encode and decode 500+500 have 8 million, and
 /// made a process of 1.3 GB.)

@@ -7,6 +7,9 @@
 //! question that is asked once costs little more than its work, and planning never takes longer
 //! than the calls before it took. One thread plans; meanwhile, the others go on with the direct
 //! answer. A plan that takes milliseconds is made on a thread of its own ([`PLANNED_ASIDE`]).
+//!
+//! Compiled plans take much more memory than direct answers. So a codec has a limited number of
+//! plans ([`KEPT_PROGRAMS`]): the questions that are asked most earn theirs first.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,7 +17,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::codec::question::Question;
 use crate::codec::setup::Setup;
 use crate::error::Result;
-use crate::limits::{PLANNED_AFTER, PLANNED_AFTER_EACH, PLANNED_ASIDE};
+use crate::limits::{KEPT_PROGRAMS, PLANNED_AFTER, PLANNED_AFTER_EACH, PLANNED_ASIDE};
 use crate::run::buffers::{Buffer, BufferPlace, Stores, Table, enter};
 use crate::run::claimed::Claimed;
 use crate::run::executable::Executable;
@@ -27,6 +30,28 @@ pub(super) struct QuestionAnswer {
     later: Option<Later>,
 }
 
+/// What an answer adds to what its codec keeps.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct AnswerWeight {
+    /// Number of operands.
+    pub(super) operands: usize,
+    /// Whether the answer begins with a plan.
+    pub(super) is_planned: bool,
+}
+
+/// A plan that replaced a direct answer. It counts among those of its codec for as long as it is
+/// there.
+struct LaterPlan {
+    program: Executable,
+    setup: Arc<Setup>,
+}
+
+impl Drop for LaterPlan {
+    fn drop(&mut self) {
+        self.setup.later_plans.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 /// A plan that is made once a question has been asked about enough bytes.
 struct Later {
     setup: Arc<Setup>,
@@ -37,7 +62,7 @@ struct Later {
     after: usize,
     /// Whether a separate thread makes the plan.
     is_aside: bool,
-    planned: Arc<Claimed<Result<Executable>>>,
+    planned: Arc<Claimed<Result<LaterPlan>>>,
 }
 
 impl From<Executable> for QuestionAnswer {
@@ -47,18 +72,22 @@ impl From<Executable> for QuestionAnswer {
 }
 
 impl QuestionAnswer {
-    /// Answers a question, directly if that is possible. Returns the answer with the number of its
-    /// operands. A direct answer has at least as many operands as the plan that may follow it.
+    /// Answers a question, directly if that is possible. Returns the answer with its weight. A
+    /// direct answer has at least as many operands as the plan that may follow it.
     ///
     /// # Errors
     /// If the question has no answer.
-    pub(super) fn new(setup: &Arc<Setup>, question: &Arc<Question>) -> Result<(Self, usize)> {
+    pub(super) fn new(
+        setup: &Arc<Setup>,
+        question: &Arc<Question>,
+    ) -> Result<(Self, AnswerWeight)> {
         let Some((first, operands, is_final)) = setup.direct(question)? else {
             let (planned, operands) = setup.plan(question, setup.serving)?;
-            return Ok((planned.into(), operands));
+            return Ok((planned.into(), AnswerWeight { operands, is_planned: true }));
         };
+        let weight = AnswerWeight { operands, is_planned: false };
         if is_final {
-            return Ok((first.into(), operands));
+            return Ok((first.into(), weight));
         }
         let later = Later {
             setup: Arc::clone(setup),
@@ -68,7 +97,7 @@ impl QuestionAnswer {
             is_aside: operands >= PLANNED_ASIDE,
             planned: Arc::default(),
         };
-        Ok((Self { first, later: Some(later) }, operands))
+        Ok((Self { first, later: Some(later) }, weight))
     }
 
     /// As [`Executable::run_placed`].
@@ -83,7 +112,7 @@ impl QuestionAnswer {
             return self.first.run_placed(place, name, threads, stores);
         };
         if let Some(Ok(planned)) = later.planned.get() {
-            return planned.run_placed(place, name, threads, stores);
+            return planned.program.run_placed(place, name, threads, stores);
         }
         let mut places = Table::new();
         let places = places.fill(self.first.buffers(), |_| BufferPlace::ABSENT);
@@ -116,34 +145,41 @@ impl QuestionAnswer {
     /// The programs that may run.
     pub(super) fn executables(&self) -> impl Iterator<Item = &Executable> {
         let planned = self.later.as_ref().and_then(|later| later.planned.get()?.as_ref().ok());
-        [&self.first].into_iter().chain(planned)
+        [&self.first].into_iter().chain(planned.map(|planned| &planned.program))
     }
 }
 
 impl Later {
     /// Counts a call over shards of `length` bytes. Returns the planned program, if the question
-    /// has been asked about enough bytes and the program is ready.
+    /// has been asked about enough bytes, the codec has room for the program, and it is ready.
     fn earned(&self, length: usize) -> Option<&Executable> {
         let before = self.bytes.fetch_add(length, Ordering::Relaxed);
-        if before.saturating_add(length) < self.after {
+        if before.saturating_add(length) < self.after
+            || self.setup.later_plans.load(Ordering::Relaxed) >= KEPT_PROGRAMS
+        {
             return None;
         }
         if self.is_aside {
             self.planned.make_aside(self.planning());
-            return self.planned.get()?.as_ref().ok();
+            return self.planned.get()?.as_ref().ok().map(|planned| &planned.program);
         }
         self.plan()
     }
 
     /// Returns the planned program; `None` if another call is making it, or if it cannot be made.
     fn plan(&self) -> Option<&Executable> {
-        self.planned.get_or_make(self.planning())?.as_ref().ok()
+        let planned = self.planned.get_or_make(self.planning())?.as_ref();
+        planned.ok().map(|planned| &planned.program)
     }
 
     /// Returns a function that makes the planned program.
-    fn planning(&self) -> impl FnOnce() -> Result<Executable> + Clone + Send + use<> {
+    fn planning(&self) -> impl FnOnce() -> Result<LaterPlan> + Clone + Send + use<> {
         let (setup, question) = (Arc::clone(&self.setup), Arc::clone(&self.question));
-        move || Ok(setup.plan(&question, setup.serving.at_once())?.0)
+        move || {
+            let (program, _) = setup.plan(&question, setup.serving.at_once())?;
+            setup.later_plans.fetch_add(1, Ordering::Relaxed);
+            Ok(LaterPlan { program, setup })
+        }
     }
 }
 
@@ -180,10 +216,10 @@ mod tests {
             let (nodes, most) = (setup.code.node_count(), setup.code.tolerance());
             for lost in (1..=most).flat_map(|count| combinations(nodes, count)).step_by(7) {
                 let question = question(&setup.code, &lost);
-                let (answer, operands) = QuestionAnswer::new(&setup, &question).unwrap();
-                assert!(answer.later.is_some(), "{spec} {lost:?}");
+                let (answer, weight) = QuestionAnswer::new(&setup, &question).unwrap();
+                assert!(answer.later.is_some() && !weight.is_planned, "{spec} {lost:?}");
                 let (_, planned) = setup.plan(&question, setup.serving).unwrap();
-                assert!(operands >= planned, "{spec} {lost:?}: {operands} and {planned}");
+                assert!(weight.operands >= planned, "{spec} {lost:?}: {weight:?} and {planned}");
             }
         }
     }
@@ -215,6 +251,30 @@ mod tests {
         let (answer, _) = QuestionAnswer::new(&setup, &question(&setup.code, &lost)).unwrap();
         run(&answer, &lost, 6, 4 * length);
         assert_eq!(answer.executables().count(), 2, "a large call is planned at once");
+    }
+
+    /// No more questions are planned while a codec has all plans that it may have; those that are
+    /// dropped make room.
+    #[test]
+    fn a_codec_has_a_limited_number_of_plans() {
+        let setup = setup("10+4", CodecOptions::default());
+        let length = PLANNED_AFTER.next_multiple_of(4);
+        let answers = combinations(14, 4).take(2).map(|lost| {
+            let question = question(&setup.code, &lost);
+            let (answer, _) = QuestionAnswer::new(&setup, &question).unwrap();
+            (lost, answer)
+        });
+        let mut answers: Vec<_> = answers.collect();
+        let is_planned = |answer: &QuestionAnswer| answer.executables().count() == 2;
+        setup.later_plans.store(KEPT_PROGRAMS - 1, Ordering::Relaxed);
+        for (at, (lost, answer)) in answers.iter().take(2).enumerate() {
+            run(answer, lost, 14, length);
+            assert_eq!(is_planned(answer), at == 0);
+        }
+        drop(answers.remove(0));
+        let (lost, answer) = &answers[0];
+        run(answer, lost, 14, length);
+        assert!(is_planned(answer));
     }
 
     /// Losses that a transform recovers are never planned; encoding by a transform is.

@@ -2,12 +2,13 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
+use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use crate::codec::answer::QuestionAnswer;
+use crate::codec::answer::{AnswerWeight, QuestionAnswer};
 use crate::codec::question::Question;
 use crate::error::Result;
-use crate::limits::{KEPT_OPERANDS, KEPT_PROGRAMS};
+use crate::limits::{KEPT_ANSWERS, KEPT_OPERANDS, KEPT_PROGRAMS};
 use crate::run::executable::Executable;
 use crate::run::threads::forks;
 
@@ -16,40 +17,70 @@ type KeptAnswer = Result<Arc<QuestionAnswer>>;
 /// Answers by question, refusals included; the oldest are dropped first.
 #[derive(Default)]
 pub(super) struct Cache {
+    hashes: RandomState,
     answers: Mutex<Answers>,
+}
+
+/// A question, and its answer, which is empty until it has been prepared.
+struct KeptQuestion {
+    question: Arc<Question>,
+    /// The process that prepares the answer.
+    process: usize,
+    answer: OnceLock<KeptAnswer>,
 }
 
 #[derive(Default)]
 struct Answers {
-    /// For each question, the process that prepares its answer, and the answer, which is empty
-    /// until it has been prepared.
-    by_question: HashMap<Arc<Question>, (usize, Arc<OnceLock<KeptAnswer>>)>,
-    /// The questions that have been answered, with the operands of their programs.
-    oldest_first: VecDeque<(Arc<Question>, usize)>,
+    /// The questions by their hashes, so that a table which grows does not hash a thousand questions
+    /// anew. Of two questions with one hash, the last one is kept.
+    by_hash: HashMap<u64, Arc<KeptQuestion>, BuildHasherDefault<IsHash>>,
+    /// The hashes of the questions that have been answered, with the weights of their answers.
+    oldest_first: VecDeque<(u64, AnswerWeight)>,
     /// Sum of the operands in `oldest_first`.
     operands: usize,
+    /// Number of the answers in `oldest_first` that begin with a plan.
+    planned: usize,
+}
+
+/// The hasher of keys that are hashes already.
+#[derive(Default)]
+struct IsHash(u64);
+
+impl Hasher for IsHash {
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|&byte| self.0 = self.0.rotate_left(8) ^ u64::from(byte));
+    }
+
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
 }
 
 impl Cache {
     /// Returns the kept answer to a question, or else prepares one: `prepare` returns an answer and
-    /// the number of its operands.
+    /// its weight.
     ///
     /// Only one thread prepares an answer, without the lock; others that ask the same question wait
     /// for it. For a wide code, preparing takes seconds and a gigabyte.
     pub(super) fn get(
         &self,
         question: &Question,
-        prepare: impl FnOnce(&Arc<Question>) -> Result<(QuestionAnswer, usize)>,
+        prepare: impl FnOnce(&Arc<Question>) -> Result<(QuestionAnswer, AnswerWeight)>,
     ) -> KeptAnswer {
-        let (question, kept) = self.answers().kept(question);
-        let mut operands = None;
-        let answer = kept.get_or_init(|| {
-            let prepared = prepare(&question);
-            operands = Some(prepared.as_ref().map_or(0, |(_, operands)| *operands));
+        let hash = self.hashes.hash_one(question);
+        let kept = self.answers().kept(hash, question);
+        let mut weight = None;
+        let answer = kept.answer.get_or_init(|| {
+            let prepared = prepare(&kept.question);
+            weight = Some(prepared.as_ref().map_or_else(|_| Default::default(), |(_, it)| *it));
             prepared.map(|(answer, _)| Arc::new(answer))
         });
-        if let Some(operands) = operands {
-            self.answers().add(question, operands);
+        if let Some(weight) = weight {
+            self.answers().add(hash, weight);
         }
         answer.clone()
     }
@@ -57,7 +88,7 @@ impl Cache {
     /// Returns the first value that `find` finds in any program.
     pub(super) fn find_map<T>(&self, find: impl Fn(&Executable) -> Option<T>) -> Option<T> {
         let answers = self.answers();
-        let kept = answers.by_question.values().filter_map(|(_, kept)| kept.get());
+        let kept = answers.by_hash.values().filter_map(|kept| kept.answer.get());
         let mut programs = kept.flatten().flat_map(|answer| answer.executables());
         programs.find_map(find)
     }
@@ -68,39 +99,44 @@ impl Cache {
 }
 
 impl Answers {
-    /// Returns the question as it is kept, and the place of its answer, which may still be empty.
-    fn kept(&mut self, question: &Question) -> (Arc<Question>, Arc<OnceLock<KeptAnswer>>) {
+    /// Returns a question as it is kept.
+    fn kept(&mut self, hash: u64, question: &Question) -> Arc<KeptQuestion> {
         let process = forks::count();
         // After a fork, an answer that the parent process was still preparing is never finished in
         // this process.
-        if let Some((question, (of, kept))) = self.by_question.get_key_value(question)
-            && (*of == process || kept.get().is_some())
+        if let Some(kept) = self.by_hash.get(&hash)
+            && *kept.question == *question
+            && (kept.process == process || kept.answer.get().is_some())
         {
-            return (Arc::clone(question), Arc::clone(kept));
+            return Arc::clone(kept);
         }
-        let (question, kept) = (Arc::new(question.clone()), Arc::default());
-        self.by_question.insert(Arc::clone(&question), (process, Arc::clone(&kept)));
-        (question, kept)
+        let question = Arc::new(question.clone());
+        let kept = Arc::new(KeptQuestion { question, process, answer: OnceLock::new() });
+        self.by_hash.insert(hash, Arc::clone(&kept));
+        kept
     }
 
-    /// Records that a question has been answered by a program of `operands` operands, and drops the
-    /// oldest answers while there are too many. The newest one stays, whatever its size.
-    fn add(&mut self, question: Arc<Question>, operands: usize) {
-        self.oldest_first.push_back((question, operands));
-        self.operands += operands;
-        while self.oldest_first.len() > KEPT_PROGRAMS
+    /// Records that a question has been answered, and drops the oldest answers while there are too
+    /// many. The newest one stays, whatever its size.
+    fn add(&mut self, hash: u64, weight: AnswerWeight) {
+        self.oldest_first.push_back((hash, weight));
+        self.operands += weight.operands;
+        self.planned += usize::from(weight.is_planned);
+        while self.oldest_first.len() > KEPT_ANSWERS
+            || self.planned > KEPT_PROGRAMS
             || self.oldest_first.len() > 1 && self.operands > KEPT_OPERANDS
         {
-            let Some((oldest, operands)) = self.oldest_first.pop_front() else { return };
-            self.operands -= operands;
-            self.by_question.remove(&oldest);
+            let Some((oldest, weight)) = self.oldest_first.pop_front() else { return };
+            self.operands -= weight.operands;
+            self.planned -= usize::from(weight.is_planned);
+            self.by_hash.remove(&oldest);
         }
     }
 }
 
 impl fmt::Debug for Cache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} programs", self.answers().by_question.len())
+        write!(f, "{} answers", self.answers().by_hash.len())
     }
 }
 
@@ -127,30 +163,33 @@ mod tests {
         blocks::prepare(program, runners, vec![0], vec![1], 2).map(QuestionAnswer::from)
     }
 
-    /// Asks for a program of `operands` operands. Returns whether it had to be prepared.
-    fn is_new(cache: &Cache, node: usize, operands: usize) -> bool {
+    /// Asks for an answer of `operands` operands. Returns whether it had to be prepared.
+    fn is_new(cache: &Cache, node: usize, operands: usize, is_planned: bool) -> bool {
         let mut is_new = false;
         let prepare = |_: &Arc<Question>| {
             is_new = true;
-            Ok((answer()?, operands))
+            Ok((answer()?, AnswerWeight { operands, is_planned }))
         };
         cache.get(&question(node), prepare).unwrap();
         is_new
     }
 
     #[test]
-    fn programs_are_kept_by_number_and_by_operands() {
+    fn answers_are_kept_by_number_and_by_operands() {
+        for (most, is_planned) in [(KEPT_PROGRAMS, true), (KEPT_ANSWERS, false)] {
+            let cache = Cache::default();
+            let is_new = |node| is_new(&cache, node, 1, is_planned);
+            assert!((0..=most).all(is_new));
+            assert!(!(1..=most).any(is_new));
+            assert!(is_new(0), "the oldest was dropped");
+        }
         let cache = Cache::default();
-        assert!((0..=KEPT_PROGRAMS).all(|node| is_new(&cache, node, 1)));
-        assert!((1..=KEPT_PROGRAMS).all(|node| !is_new(&cache, node, 1)));
-        assert!(is_new(&cache, 0, 1), "the oldest was dropped");
-
-        let cache = Cache::default();
+        let is_new = |node, operands| is_new(&cache, node, operands, false);
         let third = KEPT_OPERANDS / 3;
-        assert!((0..4).all(|node| is_new(&cache, node, third)));
-        assert!((1..4).all(|node| !is_new(&cache, node, third)));
-        assert!(is_new(&cache, 4, 2 * KEPT_OPERANDS) && !is_new(&cache, 4, 2 * KEPT_OPERANDS));
-        assert!((0..4).all(|node| is_new(&cache, node, 1)), "all others were dropped");
+        assert!((0..4).all(|node| is_new(node, third)));
+        assert!(!(1..4).any(|node| is_new(node, third)));
+        assert!(is_new(4, 2 * KEPT_OPERANDS) && !is_new(4, 2 * KEPT_OPERANDS));
+        assert!((0..4).all(|node| is_new(node, 1)), "all others were dropped");
         assert_eq!(cache.answers().operands, 4);
     }
 
@@ -170,7 +209,7 @@ mod tests {
         let prepare = |_: &Arc<Question>| {
             prepared.fetch_add(1, Ordering::Relaxed);
             std::thread::sleep(Duration::from_millis(50));
-            Ok((answer()?, 1))
+            Ok((answer()?, AnswerWeight::default()))
         };
         std::thread::scope(|scope| {
             for _ in 0..4 {

@@ -2,6 +2,7 @@
 //! use.
 
 use std::sync::OnceLock;
+use std::sync::atomic::AtomicUsize;
 
 use crate::codec::options::CodecOptions;
 use crate::codec::question::Question;
@@ -36,6 +37,8 @@ pub(super) struct Setup {
     /// Solver for questions without a plan, made when it is first needed; `None` if the code needs
     /// plans.
     solver: OnceLock<Option<DirectSolver>>,
+    /// Number of plans that have replaced direct answers and are still there.
+    pub(super) later_plans: AtomicUsize,
 }
 
 impl Setup {
@@ -75,7 +78,14 @@ impl Setup {
             }
             None => Serving::packets(options.kernel, kernel, options.prefetch),
         };
-        Ok(Self { code, options, layout, serving, solver: OnceLock::new() })
+        Ok(Self {
+            code,
+            options,
+            layout,
+            serving,
+            solver: OnceLock::new(),
+            later_plans: AtomicUsize::new(0),
+        })
     }
 
     /// Returns the kernel that runs in the packet layout.
