@@ -31,8 +31,8 @@ struct KeptQuestion {
 
 #[derive(Default)]
 struct Answers {
-    /// The questions by their hashes, so that a table which grows does not hash a thousand questions
-    /// anew. Of two questions with one hash, the last one is kept.
+    /// The questions by their hashes, so that a table which grows need not hash a thousand
+    /// questions anew. Of two questions with one hash, the last one is kept.
     by_hash: HashMap<u64, Arc<KeptQuestion>, BuildHasherDefault<IsHash>>,
     /// The hashes of the questions that have been answered, with the weights of their answers.
     oldest_first: VecDeque<(u64, AnswerWeight)>,
