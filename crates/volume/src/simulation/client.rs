@@ -238,9 +238,9 @@ impl Scene {
     async fn put(&self, volume: &Volume, name: usize, number: u64, length: u64) -> Result<()> {
         let deed = self.history().begin(name, Act::Put(number, None));
         let source = Cursor::new(content(number, length));
-        let mut options = PutOptions::default();
         // A put of known length sends each shard at once, and asks for versions once.
-        options.length = (!number.is_multiple_of(3)).then_some(length);
+        let length = (!number.is_multiple_of(3)).then_some(length);
+        let mut options = PutOptions { length, ..PutOptions::default() };
         if number.is_multiple_of(4) {
             options.overview = volume.overview_to_put("", NAMES.len()).await.map(Arc::new);
             // Other puts come first.
