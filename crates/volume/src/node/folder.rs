@@ -27,7 +27,7 @@ use futures::stream::{self, BoxStream, StreamExt};
 use paritas_store::error::{Error, ErrorKind, Result};
 use paritas_store::place::lock::FolderLocks;
 use paritas_store::place::space::free_at;
-use paritas_store::place::system::{drop_cached, look_and_rename, rename_at_once, sync_directory};
+use paritas_store::place::system::{drop_cached, look_and_rename, rename_at_once};
 use tempfile::{NamedTempFile, PersistError};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::{self, Sender};
@@ -37,7 +37,7 @@ use walkdir::{DirEntry, WalkDir};
 
 use super::buffers::Buffers;
 use super::contact::Contact;
-use super::durable::DurableFolders;
+use super::folders::{DurableFolders, create_folder, create_folders, folders_of, is_absence};
 use super::{
     Abilities, Entry, MOST_WHOLE, Mode, Node, STAGING, Stat, Writer, check_path, check_prefix,
     is_abandoned, range_length, staging_prefix, too_long,
@@ -472,7 +472,7 @@ impl FolderInner {
                 return Err(trouble(error));
             }
         }
-        if self.sync { self.sync_folders(path).map_err(trouble) } else { Ok(()) }
+        if self.sync { self.durable.sync(&self.root, path).map_err(trouble) } else { Ok(()) }
     }
 
     /// Tries once to give a complete file its name. If that fails, the file still exists.
@@ -483,7 +483,7 @@ impl FolderInner {
         target: &Path,
         mode: Mode,
     ) -> Result<(), PersistError> {
-        if let Err(error) = self.create_folders(path) {
+        if let Err(error) = create_folders(&self.root, path) {
             return Err(PersistError { error, file });
         }
         match mode {
@@ -519,56 +519,13 @@ impl FolderInner {
         look_and_rename(path, target)
     }
 
-    /// Makes the folders that a path needs below the root. Those further out mostly exist, so they
-    /// are tried last.
-    fn create_folders(&self, path: &str) -> io::Result<()> {
-        let folders = self.folders(path);
-        let mut missing = Vec::new();
-        for folder in folders.iter().rev() {
-            match create_folder(folder) {
-                Err(error) if error.kind() == IoErrorKind::NotFound => missing.push(folder),
-                done => {
-                    done?;
-                    break;
-                }
-            }
-        }
-        missing.into_iter().rev().try_for_each(|folder| create_folder(folder))
-    }
-
-    /// Makes a file's name durable, and the names of the folders on its path that are not known to
-    /// be durable: another task may have created a folder but not synced it yet.
-    fn sync_folders(&self, path: &str) -> io::Result<()> {
-        let folders = self.folders(path);
-        let mut synced = Vec::new();
-        for folder in folders.iter().rev() {
-            sync_folder(folder)?;
-            match DurableFolders::identity(folder) {
-                Some(identity) if self.durable.has(folder, &identity) => {
-                    self.durable.add(synced);
-                    return Ok(());
-                }
-                identity => synced.extend(identity.map(|identity| (folder.as_path(), identity))),
-            }
-        }
-        sync_folder(&self.root)?;
-        self.durable.add(synced);
-        Ok(())
-    }
-
-    /// Returns the folders below the root that a path leads through, the outermost first.
-    fn folders(&self, path: &str) -> Vec<PathBuf> {
-        let ends = path.match_indices('/').map(|(end, _)| end);
-        ends.map(|end| self.root.join(&path[..end])).collect()
-    }
-
     /// Deletes a file, and the folders that become empty.
     fn delete(&self, path: &str) -> Result<()> {
         match fs::remove_file(self.target(path)?) {
             Err(error) if is_absence(&error) && self.root.is_dir() => return Ok(()),
             result => result.map_err(|error| self.trouble("delete", path, error))?,
         }
-        let emptied = self.folders(path).into_iter().rev();
+        let emptied = folders_of(&self.root, path).into_iter().rev();
         let _ = emptied.map(fs::remove_dir).find(Result::is_err);
         Ok(())
     }
@@ -605,36 +562,6 @@ fn is_older(file: &fs::DirEntry, age: Duration) -> bool {
     let modified = file.metadata().and_then(|found| found.modified());
     let elapsed = modified.map(|then| SystemTime::now().duration_since(then).unwrap_or_default());
     elapsed.is_ok_and(|elapsed| elapsed >= age)
-}
-
-/// Whether an error says that the file does not exist. A file in the place of a folder on the path
-/// counts, too.
-fn is_absence(error: &io::Error) -> bool {
-    matches!(error.kind(), IoErrorKind::NotFound | IoErrorKind::NotADirectory)
-}
-
-/// Makes the names in a folder durable.
-fn sync_folder(folder: &Path) -> io::Result<()> {
-    match sync_directory(folder) {
-        // Another task has deleted the file already, and the folder with it.
-        Err(error) if is_absence(&error) => Ok(()),
-        done => done.map(|_| ()),
-    }
-}
-
-/// Makes a folder that only its owner may use, unless there is one.
-fn create_folder(folder: &Path) -> io::Result<()> {
-    #[allow(unused_mut, reason = "it is changed on Unix alone")]
-    let mut builder = fs::DirBuilder::new();
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    match builder.create(folder) {
-        Err(error) if error.kind() == IoErrorKind::AlreadyExists => match fs::metadata(folder)? {
-            found if found.is_dir() => Ok(()),
-            _ => Err(IoErrorKind::NotADirectory.into()),
-        },
-        done => done,
-    }
 }
 
 /// Makes a file with a unique name, which is removed when it is dropped. Only its owner may use it,

@@ -89,19 +89,29 @@ impl<const PARTS: usize> TransformTile<PARTS> {
                     }
                     store_symbols(symbols, to, at);
                 }
-                if left >= PARTS * LINE {
-                    continue;
+                if left < PARTS * LINE {
+                    export_end(from, to, left, adds);
                 }
-                for [near, far, count] in leopard_pieces(left) {
-                    let (from, to) = (from.add(near), to.wrapping_add(far));
-                    if adds {
-                        for byte in 0..count {
-                            *to.add(byte) ^= *from.add(byte);
-                        }
-                    } else {
-                        to.copy_from_nonoverlapping(from, count);
-                    }
+            }
+        }
+    }
+}
+
+/// Writes a granule of which a block has only `left` bytes, or adds it to those.
+///
+/// # Safety
+/// The granule is valid, and so are the bytes.
+unsafe fn export_end(from: *const u8, to: *mut u8, left: usize, adds: bool) {
+    for [near, far, count] in leopard_pieces(left) {
+        // SAFETY: the caller's contract; the pieces are within the granule and the bytes.
+        unsafe {
+            let (from, to) = (from.add(near), to.wrapping_add(far));
+            if adds {
+                for byte in 0..count {
+                    *to.add(byte) ^= *from.add(byte);
                 }
+            } else {
+                to.copy_from_nonoverlapping(from, count);
             }
         }
     }
