@@ -193,8 +193,8 @@ pub(crate) const LOOKS: usize = 64;
 /// answers, of some kilobytes each: 10+4 has 1,001 patterns of four losses.
 pub(crate) const KEPT_ANSWERS: usize = 4096;
 
-/// Largest number of these answers that have a plan, which is compiled and takes some ten
-/// kilobytes. While so many have one, no other direct answer gets one.
+/// Largest number of these answers that have a plan. Plans are compiled and take some ten kilobytes
+/// each. When this number is reached, further questions keep their direct answers.
 pub(crate) const KEPT_PROGRAMS: usize = 256;
 
 /// Largest number of operands of all answers that a codec keeps; the oldest answer is dropped

@@ -483,9 +483,9 @@ losses = {losses}
 # `paritas volume repair` writes them.
 # missing = 0
 
-# The most bytes of an object that is kept whole in its manifests, on `losses` nodes and one more; at
-# most "1 MiB". A longer object is cut into shards, which takes less space but more requests: for
-# each node a shard and a manifest.
+# The most bytes of an object that is kept whole in its manifests, on one node more than `losses`.
+# At most "1 MiB". A longer object is cut into shards: that takes less space, but more requests, for
+# a shard and a manifest on each node.
 # inline = "4 KiB"
 
 # Whether files in folders are synced, so that they survive a power cut.

@@ -74,7 +74,7 @@ impl Versions {
 pub(crate) struct ListJob<'a> {
     cluster: &'a Cluster,
     prefix: &'a str,
-    /// Number of files from which a node's listing is given up.
+    /// Largest number of files that a node may list.
     most: usize,
 }
 

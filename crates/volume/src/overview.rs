@@ -10,8 +10,9 @@ use crate::list::{ListJob, Versions};
 use crate::names::ObjectName;
 use crate::protocol::{Listed, NodeIndex, Quorum, VersionKind};
 
-/// Age from which an overview is too old for puts. Their generations follow from it and from the
-/// time of day, so it only decides the order of puts that overlap where clocks differ.
+/// Age from which an overview is too old for puts. A put takes its generation from the overview and
+/// from the time of day. So the age matters only where clocks differ: it decides which of two puts
+/// that overlap counts.
 const OVERVIEW_LASTS: Duration = Duration::from_secs(3600);
 
 /// The versions that one listing of all nodes shows of many names. Objects that are found,
