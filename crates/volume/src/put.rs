@@ -444,12 +444,22 @@ impl<'a> PutHands<'a> {
         let settings = &self.name.files.cluster.setup.settings;
         let sent = send(&layout, source, writers, needed, settings, progress).await;
         let sent = sent.map_err(|error| match error.kind() {
-            ErrorKind::TooFewNodes => error.with_reasons(&refusals),
+            ErrorKind::TooFewNodes => self.not_written(&error.with_reasons(&refusals)),
             _ => error,
         })?;
         let (id, length, digest) = (layout.object(), sent.length, sent.digest);
         self.name.object = Some(ShardedObject { id, layout, length, digest });
         Ok(parts.iter().map(|&(part, node)| self.take_sent(part, node, &sent)).collect())
+    }
+
+    /// Names the object that an error is about.
+    fn not_written(&self, error: &Error) -> Error {
+        let message = format!("{} is not written: {}", self.name.files.name, error.message());
+        let named = Error::new(error.kind(), message);
+        match error.expected().zip(error.given()) {
+            Some((expected, given)) => named.counting(expected, given),
+            None => named,
+        }
     }
 
     /// Opens a writer for each part. Also returns why some nodes refused.

@@ -136,7 +136,9 @@ async fn a_put_by_an_overview_needs_nodes_that_are_there_now() {
     let hidden = disks.hide(&[0, 2, 3, 5]);
     for bytes in [content(80_001), b"small".to_vec()] {
         let refused = put_by(&disks.open("4+2"), Some(&overview), "a", &bytes).await;
-        assert_eq!(refused.unwrap_err().kind(), ErrorKind::TooFewNodes);
+        let error = refused.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::TooFewNodes);
+        assert!(error.message().starts_with("a is not written: "), "{error}");
     }
     hidden.show();
     let found = disks.open("4+2").find(&name("a"), GetOptions::default()).await.unwrap();
