@@ -18,6 +18,8 @@ use s3s::auth::{S3Auth, SecretKey};
 use s3s::{S3Result, s3_error};
 use serde::Deserialize;
 
+use crate::demands::expect_offered;
+
 /// The fewest characters of a secret.
 const SHORTEST_SECRET: usize = 16;
 /// The operations that change nothing.
@@ -168,6 +170,7 @@ impl S3Access for Keys {
         if is_old {
             return Err(s3_error!(InvalidRequest, "sign with AWS4-HMAC-SHA256"));
         }
+        expect_offered(context.method(), context.uri().query(), context.headers())?;
         let key = context.credentials().map(|credentials| credentials.access_key.as_str());
         let bucket = context.s3_path().get_bucket_name();
         match self.refusal(key, bucket, context.s3_op().name()) {

@@ -6,7 +6,8 @@
 //! buckets.
 //!
 //! The way of a request: `door` takes connections and bounds them; the adapter s3s checks
-//! signatures and reads requests; `keys` says what a key opens; `store` hands the operation to
+//! signatures and reads requests; `keys` says what a key opens, and `demands` what is offered;
+//! `store` hands the operation to
 //! `objects`, `listing` or `uploads`; these call the volume, with `body` between the
 //! connection and the volume's threads. `facts` is what S3 says of an object beside its bytes, as
 //! the notes of its manifest keep it.
@@ -16,6 +17,7 @@
 
 mod body;
 mod continued;
+mod demands;
 mod door;
 mod errors;
 mod facts;

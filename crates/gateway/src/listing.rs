@@ -14,6 +14,7 @@ use crate::continued::{ListPlace, ListedKeys};
 use crate::errors::told;
 use crate::facts::{ObjectFacts, timestamp};
 use crate::names;
+use crate::objects::Conditions;
 use crate::store::Store;
 
 /// The most keys of one answer.
@@ -322,7 +323,9 @@ impl Store {
         let bucket = &input.bucket;
         self.expect_bucket(bucket).await?;
         let remove = async |object: ObjectIdentifier| {
-            let removed = self.remove(bucket, &object.key).await;
+            let if_match = object.e_tag.map(ETagCondition::ETag);
+            let on = Conditions { if_match, ..Conditions::default() };
+            let removed = self.remove(bucket, &object.key, &on).await;
             (object.key, removed)
         };
         let removed: Vec<(String, S3Result<()>)> =

@@ -3,8 +3,9 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use http::header::{HeaderMap, HeaderName, HeaderValue, IF_MATCH, IF_NONE_MATCH, IF_RANGE};
 use paritas_volume::{
-    ErrorKind, FoundObject, GetOptions, Notes, ObjectName, PutOptions, PutReport,
+    ErrorKind, FoundObject, GetOptions, Notes, ObjectName, Piece, PutOptions, PutReport,
 };
 use s3s::dto::{self, ETag, ETagCondition, Timestamp};
 use s3s::{S3Error, S3Request, S3Response, S3Result, TrailingHeaders, s3_error};
@@ -12,11 +13,15 @@ use s3s::{S3Error, S3Request, S3Response, S3Result, TrailingHeaders, s3_error};
 use crate::body::{BodyFate, ExpectedBody, Outgoing, Received, line, receive};
 use crate::errors::told;
 use crate::facts::{
-    ETAG, KeptHeaders, ObjectFacts, TAGS, answer_checksums, answer_headers, kept_headers, notes_of,
+    ETAG, KeptHeaders, ObjectFacts, TAGS, answer_checksums, answer_headers, checksum_of,
+    kept_headers, notes_of,
 };
 use crate::names;
 use crate::room::TransferRoom;
 use crate::store::Store;
+
+/// How often tags are given to an object that is replaced meanwhile.
+const TAG_TRIES: usize = 5;
 
 /// Conditions under which a request is carried out.
 #[derive(Debug, Default)]
@@ -37,6 +42,20 @@ enum Judgement {
 }
 
 impl Conditions {
+    /// Returns the conditions that headers set for the object that is written.
+    pub fn of_target(headers: &HeaderMap) -> S3Result<Self> {
+        let condition = |name: HeaderName| {
+            let parsed =
+                headers.get(&name).map(|text| ETagCondition::parse_http_header(text.as_bytes()));
+            parsed.transpose().map_err(|_| s3_error!(InvalidArgument, "{name} is not an ETag"))
+        };
+        Ok(Self {
+            if_match: condition(IF_MATCH)?,
+            if_none_match: condition(IF_NONE_MATCH)?,
+            ..Self::default()
+        })
+    }
+
     fn is_empty(&self) -> bool {
         self.if_match.is_none() && self.if_none_match.is_none()
     }
@@ -62,7 +81,7 @@ impl Conditions {
     }
 
     /// Refuses a reader whose conditions do not hold.
-    fn expect_for_read(&self, facts: &ObjectFacts) -> S3Result<()> {
+    pub fn expect_for_read(&self, facts: &ObjectFacts) -> S3Result<()> {
         match self.judge(Some(facts)) {
             Judgement::Holds => Ok(()),
             Judgement::Failed => Err(s3_error!(PreconditionFailed)),
@@ -169,7 +188,9 @@ impl Store {
             if_unmodified_since: input.if_unmodified_since,
         };
         let found = self.object(&input.bucket, &input.key).await?;
-        let (facts, range, bytes) = wanted(&found, &on, input.range, input.part_number)?;
+        let is_current = is_current(request.headers.get(IF_RANGE), &ObjectFacts::of(&found));
+        let range = input.range.filter(|_| is_current);
+        let (facts, range, bytes) = wanted(&found, &on, range, input.part_number)?;
         let mut output = dto::GetObjectOutput {
             accept_ranges: Some("bytes".to_owned()),
             content_length: Some((bytes.end - bytes.start) as i64),
@@ -242,9 +263,10 @@ impl Store {
         Ok(S3Response::new(output))
     }
 
-    /// Removes an object. Succeeds if the object does not exist.
-    pub async fn remove(&self, bucket: &str, key: &str) -> S3Result<()> {
+    /// Removes an object. Succeeds if the object does not exist, unless it should match something.
+    pub async fn remove(&self, bucket: &str, key: &str, on: &Conditions) -> S3Result<()> {
         let name = names::object(bucket, key)?;
+        self.expect_for_write(&name, on).await?;
         match self.volume.remove(&name).await {
             Err(error) if error.kind() != ErrorKind::NotFound => return Err(told(&error)),
             _ => {}
@@ -258,6 +280,7 @@ impl Store {
         mut request: S3Request<dto::CopyObjectInput>,
     ) -> S3Result<S3Response<dto::CopyObjectOutput>> {
         let key_id = request.credentials.take().map(|credentials| credentials.access_key);
+        let target = Conditions::of_target(&request.headers)?;
         let input = &mut request.input;
         let (bucket, key) = self.copy_source(key_id.as_deref(), &input.copy_source)?;
         let found = self.object(&bucket, &key).await?;
@@ -272,6 +295,7 @@ impl Store {
         }
         self.expect_bucket(&input.bucket).await?;
         let name = names::object(&input.bucket, &input.key)?;
+        self.expect_for_write(&name, &target).await?;
         let is = |directive: Option<&str>| directive == Some("REPLACE");
         let replaces = is(input.metadata_directive.as_ref().map(|directive| directive.as_str()));
         let new_tags = is(input.tagging_directive.as_ref().map(|directive| directive.as_str()));
@@ -279,7 +303,11 @@ impl Store {
         let given = kept_headers!(input);
         let tagging = if new_tags { given.tagging.clone() } else { kept.tagging.take() };
         let headers = KeptHeaders { tagging, ..if replaces { given } else { kept } };
-        let facts = self.rewrite(&name, found, headers.notes()?).await?;
+        // The bytes are the same, so their checksums are right, unless they are those of pieces.
+        let checksum = found.pieces().is_none().then(|| checksum_of(found.notes()));
+        let mut notes = headers.notes()?;
+        notes.extend(checksum.into_iter().flat_map(notes_of));
+        let facts = self.rewrite(&name, found, notes).await?;
         let result = dto::CopyObjectResult {
             e_tag: Some(facts.etag()),
             last_modified: Some(facts.modified()),
@@ -327,12 +355,28 @@ impl Store {
         }
     }
 
-    /// Gives an object other tags. Its bytes are written anew, since a manifest never changes.
+    /// Gives an object other tags. If somebody replaces or removes the object meanwhile, that
+    /// counts, and the next object of this name gets the tags.
     pub async fn set_tags(&self, bucket: &str, key: &str, tags: Option<String>) -> S3Result<()> {
-        let found = self.object(bucket, key).await?;
-        let headers = KeptHeaders { tagging: tags, ..KeptHeaders::of(found.notes()) };
-        let name = names::object(bucket, key)?;
-        self.rewrite(&name, found, headers.notes()?).await.map(drop)
+        let mut tries = TAG_TRIES;
+        loop {
+            let found = self.object(bucket, key).await?;
+            let mut notes = found.notes().clone();
+            notes.remove(TAGS);
+            notes.extend(tags.clone().map(|tags| (TAGS.to_owned(), tags)));
+            let etag = ObjectFacts::of(&found).etag;
+            let _room = self.memory.take_for_copy(found.length()).await;
+            tries -= 1;
+            match self.volume.renote(found, &notes).await {
+                Err(error) if error.kind() == ErrorKind::Busy && tries > 0 => {}
+                Err(error) => return Err(told(&error)),
+                Ok(report) => {
+                    self.keep_new(&report, &etag);
+                    self.continuations.note_change(&names::object(bucket, key)?);
+                    return Ok(());
+                }
+            }
+        }
     }
 
     pub async fn tags(&self, bucket: &str, key: &str) -> S3Result<Vec<dto::Tag>> {
@@ -369,7 +413,7 @@ macro_rules! checksum_in {
 pub(crate) use checksum_in;
 
 /// Returns the name of the checksum that comes after the body.
-pub fn trailing(headers: &http::HeaderMap) -> Option<String> {
+pub fn trailing(headers: &HeaderMap) -> Option<String> {
     headers.get("x-amz-trailer")?.to_str().ok().map(str::to_owned)
 }
 
@@ -387,16 +431,24 @@ fn wanted(
     let facts = ObjectFacts::of(found);
     on.expect_for_read(&facts)?;
     let length = facts.length;
-    let check = |range: dto::Range| range.check(length);
+    let check = |range: dto::Range| range.check(length).ok().filter(|_| length > 0);
+    let refuse = || s3_error!(InvalidRange, "it has {length} bytes");
     let range = match part {
         Some(number) => Some(piece_range(found, number)?),
-        None => range
-            .map(check)
-            .transpose()
-            .map_err(|_| s3_error!(InvalidRange, "it has {length} bytes"))?,
+        None => range.map(|range| check(range).ok_or_else(refuse)).transpose()?,
     };
     let bytes = range.clone().unwrap_or(0..length);
     Ok((facts, range, bytes))
+}
+
+/// Whether the object is the one of which a reader has a part already, as `If-Range` tells it.
+fn is_current(if_range: Option<&HeaderValue>, facts: &ObjectFacts) -> bool {
+    let Some(text) = if_range.map(|text| text.to_str().unwrap_or_default()) else { return true };
+    let date = Timestamp::parse(dto::TimestampFormat::HttpDate, text).ok();
+    match date {
+        Some(date) => date == facts.modified(),
+        None => text.strip_prefix('"').and_then(|text| text.strip_suffix('"')) == Some(&facts.etag),
+    }
 }
 
 /// Returns the range of a piece. An object that is not in pieces is its own first one.
@@ -405,7 +457,8 @@ fn piece_range(found: &FoundObject, number: i32) -> S3Result<Range<u64>> {
     let Some(pieces) = found.pieces() else {
         return if number == 1 { Ok(0..found.length()) } else { Err(refuse()) };
     };
-    let at = usize::try_from(number - 1).ok().filter(|&at| at < pieces.len()).ok_or_else(refuse)?;
+    let is_it = |piece: &Piece| u32::try_from(number) == Ok(piece.part());
+    let at = pieces.iter().position(is_it).ok_or_else(refuse)?;
     let start = pieces[..at].iter().map(|piece| piece.length).sum();
     Ok(start..start + pieces[at].length)
 }

@@ -15,7 +15,7 @@ use crate::errors::told;
 use crate::facts::ObjectFacts;
 use crate::keys::Keys;
 use crate::names;
-use crate::objects::join_tags;
+use crate::objects::{Conditions, join_tags};
 use crate::room::TransferMemory;
 
 /// Number of objects whose facts are remembered, so that listings do not have to ask for them.
@@ -232,7 +232,8 @@ impl S3 for Store {
         request: S3Request<DeleteObjectInput>,
     ) -> S3Result<S3Response<DeleteObjectOutput>> {
         self.expect_bucket(&request.input.bucket).await?;
-        self.remove(&request.input.bucket, &request.input.key).await?;
+        let DeleteObjectInput { bucket, key, if_match, .. } = request.input;
+        self.remove(&bucket, &key, &Conditions { if_match, ..Conditions::default() }).await?;
         Ok(S3Response::with_status(DeleteObjectOutput::default(), http::StatusCode::NO_CONTENT))
     }
 

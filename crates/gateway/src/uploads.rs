@@ -9,7 +9,7 @@ use s3s::{S3Error, S3Request, S3Response, S3Result, s3_error};
 
 use crate::body::{ExpectedBody, hex};
 use crate::errors::told;
-use crate::facts::{ETAG, ObjectFacts, answer_checksums, kept_headers, timestamp};
+use crate::facts::{ETAG, ObjectFacts, answer_checksums, checksum_of, kept_headers, timestamp};
 use crate::names;
 use crate::objects::{Conditions, checksum_in, trailing};
 use crate::store::Store;
@@ -62,7 +62,8 @@ impl Store {
             trailing: trailing(&request.headers),
         };
         let _room = self.memory.take(expected.length).await;
-        let put = |source, options| upload.put_piece(number, source, options);
+        let put =
+            async |source, options| Ok(upload.put_piece(number, source, options).await?.report);
         let (body, trailers) = (request.input.body.take(), request.trailing_headers.take());
         let notes = BTreeMap::new();
         let (_, received) = self.receive(body, trailers, expected, notes, put).await?;
@@ -82,17 +83,21 @@ impl Store {
         let upload = self.upload(&input.bucket, &input.key, &input.upload_id).await?;
         let (bucket, source) = self.copy_source(key, &input.copy_source)?;
         let found = self.object(&bucket, &source).await?;
-        let length = found.length();
-        let invalid = || s3_error!(InvalidRange, "the source has {length} bytes");
-        let range = input.copy_source_range.as_deref().map(Range::parse);
-        let range = range.transpose().map_err(|_| invalid())?;
-        let range = range.map_or(Ok(0..length), |range| range.check(length));
-        let range = range.map_err(|_| invalid())?;
+        let on = Conditions {
+            if_match: input.copy_source_if_match.clone(),
+            if_none_match: input.copy_source_if_none_match.clone(),
+            if_modified_since: input.copy_source_if_modified_since.clone(),
+            if_unmodified_since: input.copy_source_if_unmodified_since.clone(),
+        };
+        on.expect_for_read(&ObjectFacts::of(&found))
+            .map_err(|_| s3_error!(PreconditionFailed, "the source does not meet a condition"))?;
+        let range = source_range(input.copy_source_range.as_deref(), found.length())?;
         let expected =
             ExpectedBody { length: Some(range.end - range.start), ..ExpectedBody::default() };
         let room = self.memory.take_for_copy(range.end - range.start).await;
         let stream = StreamingBlob::new(self.read(found, range, room.clone()));
-        let put = |source, options| upload.put_piece(number, source, options);
+        let put =
+            async |source, options| Ok(upload.put_piece(number, source, options).await?.report);
         let notes = BTreeMap::new();
         let (report, received) = self.receive(Some(stream), None, expected, notes, put).await?;
         let result = CopyPartResult {
@@ -121,7 +126,7 @@ impl Store {
                     if_none_match: input.if_none_match,
                     ..Conditions::default()
                 };
-                self.join_pieces(upload, &wanted, &on).await?
+                self.join_pieces(upload, &wanted, &on, input.mpu_object_size).await?
             }
         };
         Ok(S3Response::new(CompleteMultipartUploadOutput {
@@ -148,11 +153,16 @@ impl Store {
         upload: Upload<'_>,
         wanted: &[CompletedPart],
         on: &Conditions,
+        length: Option<i64>,
     ) -> S3Result<String> {
         let name = upload.name().clone();
         self.expect_for_write(&name, on).await?;
         let stored = upload.pieces().await.map_err(|error| told(&error))?;
         let (pieces, etag) = chosen(wanted, &stored)?;
+        let total: u64 = pieces.iter().map(|piece| piece.length).sum();
+        if length.is_some_and(|length| u64::try_from(length) != Ok(total)) {
+            return Err(s3_error!(InvalidRequest, "the parts have {total} bytes together"));
+        }
         let notes = [(ETAG.to_owned(), etag.clone())].into();
         let report = upload
             .complete(pieces, notes, Default::default())
@@ -182,13 +192,16 @@ impl Store {
         let after = input.part_number_marker.unwrap_or(0);
         let most = input.max_parts.unwrap_or(1000).clamp(0, 1000);
         let part = |stored: &StoredPiece| Part {
-            part_number: Some(stored.piece.number as i32),
+            part_number: Some(stored.piece.part() as i32),
             e_tag: stored.notes.get(ETAG).cloned().map(ETag::Strong),
             size: Some(stored.piece.length as i64),
             last_modified: Some(timestamp(stored.created)),
             ..Part::default()
         };
-        let mut parts: Vec<Part> = stored.iter().map(part).collect();
+        // Of a part that was stored several times, the newest piece counts.
+        let newest: BTreeMap<u32, &StoredPiece> =
+            stored.iter().map(|stored| (stored.piece.part(), stored)).collect();
+        let mut parts: Vec<Part> = newest.into_values().map(part).collect();
         parts.retain(|part| part.part_number > Some(after));
         let is_truncated = parts.len() > most as usize;
         parts.truncate(most as usize);
@@ -260,10 +273,43 @@ fn part_number(number: i32) -> S3Result<u32> {
     number.ok_or_else(|| s3_error!(InvalidArgument, "part numbers are 1 to {MOST_PARTS}"))
 }
 
+/// Returns the bytes of a source of `length` bytes that are copied.
+fn source_range(stated: Option<&str>, length: u64) -> S3Result<std::ops::Range<u64>> {
+    let Some(text) = stated else { return Ok(0..length) };
+    match Range::parse(text) {
+        Ok(Range::Int { first, last: Some(last) }) if first <= last && last < length => {
+            Ok(first..last + 1)
+        }
+        _ => Err(s3_error!(
+            InvalidRange,
+            "{text} is not a range of the {length} bytes of the source"
+        )),
+    }
+}
+
+fn etag_of(stored: &StoredPiece) -> &str {
+    stored.notes.get(ETAG).map_or("", String::as_str)
+}
+
+/// Whether a piece has the ETag that is stated for a part, and the checksums, as far as they are
+/// kept.
+fn fits(part: &CompletedPart, stored: &StoredPiece) -> bool {
+    let kept = checksum_of(&stored.notes);
+    let pairs = [
+        (&part.checksum_crc32, &kept.checksum_crc32),
+        (&part.checksum_crc32c, &kept.checksum_crc32c),
+        (&part.checksum_crc64nvme, &kept.checksum_crc64nvme),
+        (&part.checksum_sha1, &kept.checksum_sha1),
+        (&part.checksum_sha256, &kept.checksum_sha256),
+    ];
+    part.e_tag.as_ref().is_none_or(|stated| stated.value() == etag_of(stored))
+        && pairs.iter().all(|(stated, kept)| stated.is_none() || kept.is_none() || stated == kept)
+}
+
 /// Refuses part `number` after part `last` if the numbers do not ascend, or if `last` is shorter
 /// than any part but the final one may be.
 fn expect_next(last: &Piece, number: u32) -> S3Result<()> {
-    let &Piece { number: before, length, .. } = last;
+    let (before, length) = (last.part(), last.length);
     match () {
         () if before >= number => {
             Err(s3_error!(InvalidPartOrder, "part {number} comes after {before}"))
@@ -281,17 +327,13 @@ fn chosen(
     wanted: &[CompletedPart],
     stored: &[StoredPiece],
 ) -> Result<(Vec<Piece>, String), S3Error> {
-    let by_number: BTreeMap<u32, &StoredPiece> =
-        stored.iter().map(|stored| (stored.piece.number, stored)).collect();
     let (mut pieces, mut hasher) = (Vec::<Piece>::new(), Md5::new());
     for part in wanted {
         let number = part_number(part.part_number.unwrap_or_default())?;
         let missing = || s3_error!(InvalidPart, "part {number} is not there, or is another one");
-        let stored = by_number.get(&number).ok_or_else(missing)?;
-        let etag = stored.notes.get(ETAG).map_or("", String::as_str);
-        if part.e_tag.as_ref().is_some_and(|stated| stated.value() != etag) {
-            return Err(missing());
-        }
+        let is_it = |stored: &&StoredPiece| stored.piece.part() == number && fits(part, stored);
+        let stored = stored.iter().rev().find(is_it).ok_or_else(missing)?;
+        let etag = etag_of(stored);
         pieces.last().map_or(Ok(()), |last| expect_next(last, number))?;
         let digits =
             (0..etag.len() / 2).map(|at| u8::from_str_radix(&etag[2 * at..2 * at + 2], 16));

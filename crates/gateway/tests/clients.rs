@@ -396,3 +396,97 @@ async fn a_copy_needs_a_key_for_its_source() {
     assert!(store.opens(Some("owner"), "mail") && store.opens(Some("writer"), "photos"));
     assert!(!store.opens(Some("writer"), "mail") && !store.opens(None, "photos"));
 }
+
+/// Sends a request to a gateway that is open to all, with these lines of headers. Returns the
+/// answer.
+async fn ask(open: &Fixture, line: &str, headers: &[&str], body: &str) -> String {
+    let mut request = format!("{line} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n");
+    request.extend(headers.iter().map(|header| format!("{header}\r\n")));
+    request.push_str(&format!("Content-Length: {}\r\n\r\n{body}", body.len()));
+    open.bare(&request).await
+}
+
+/// Returns a gateway that is open to all, with a bucket.
+async fn open_to_all() -> Fixture {
+    let mut fixture = Fixture::new().await;
+    make_bucket(&fixture, "photos").await;
+    fixture.address = serve(Arc::clone(&fixture.volume), Keys::open()).await;
+    fixture
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_not_offered_changes_nothing() {
+    let open = open_to_all().await;
+    assert!(ask(&open, "PUT /photos/a", &[], "first").await.starts_with("HTTP/1.1 200"));
+    for (line, header, code) in [
+        ("DELETE /photos/a?acl", "", "NotImplemented"),
+        ("DELETE /photos/a?versionId=7", "", "NoSuchVersion"),
+        ("DELETE /photos?logging", "", "NotImplemented"),
+        ("PUT /photos/a?uploadId=0", "", "InvalidArgument"),
+        ("PUT /photos/a", "x-amz-object-lock-mode: COMPLIANCE", "NotImplemented"),
+        ("PUT /photos/a", "x-amz-server-side-encryption: AES256", "NotImplemented"),
+        ("PUT /photos/a", "x-amz-acl: public-read", "NotImplemented"),
+        ("DELETE /photos/a", "If-Match: \"0\"", "PreconditionFailed"),
+        ("PUT /photos/a", "If-None-Match: *", "PreconditionFailed"),
+    ] {
+        let headers: Vec<&str> = Some(header).filter(|text| !text.is_empty()).into_iter().collect();
+        let answer = ask(&open, line, &headers, "").await;
+        assert!(answer.contains(&format!("<Code>{code}</Code>")), "{line} {header}: {answer}");
+    }
+    assert!(ask(&open, "PUT /photos/b", &[], "other").await.starts_with("HTTP/1.1 200"));
+    for header in ["If-None-Match: *", "If-Match: \"0\""] {
+        let headers = ["x-amz-copy-source: /photos/b", header];
+        let answer = ask(&open, "PUT /photos/a", &headers, "").await;
+        assert!(answer.contains("<Code>PreconditionFailed</Code>"), "{header}: {answer}");
+    }
+    assert!(ask(&open, "GET /photos/a", &[], "").await.ends_with("\r\n\r\nfirst"));
+    let delete = "<Delete><Object><Key>a</Key><ETag>\"0\"</ETag></Object></Delete>";
+    let answer = ask(&open, "POST /photos?delete", &[], delete).await;
+    assert!(answer.contains("<Code>PreconditionFailed</Code>"), "{answer}");
+    assert!(ask(&open, "GET /photos/a", &[], "").await.ends_with("\r\n\r\nfirst"));
+}
+
+/// Tags stand beside the bytes: giving some changes neither ETag nor time nor checksum.
+#[tokio::test(flavor = "multi_thread")]
+async fn tags_change_nothing_else() {
+    let open = open_to_all().await;
+    let checksum = "x-amz-checksum-crc32: NhCmhg==";
+    assert!(ask(&open, "PUT /photos/a", &[checksum], "hello").await.starts_with("HTTP/1.1 200"));
+    let about = async || {
+        let answer = ask(&open, "HEAD /photos/a", &["x-amz-checksum-mode: ENABLED"], "").await;
+        let is_kept = |line: &&str| {
+            ["etag", "last-modified", "x-amz-checksum"].iter().any(|name| line.starts_with(name))
+        };
+        answer.lines().filter(is_kept).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let before = about().await;
+    assert_eq!(before.len(), 3, "{before:?}");
+    tokio::time::sleep(std::time::Duration::from_millis(1100)).await;
+    let tags = "<Tagging><TagSet><Tag><Key>a</Key><Value>b</Value></Tag></TagSet></Tagging>";
+    let answer = ask(&open, "PUT /photos/a?tagging", &[], tags).await;
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    assert_eq!(about().await, before);
+    let answer = ask(&open, "GET /photos/a?tagging", &[], "").await;
+    assert!(answer.contains("<Key>a</Key><Value>b</Value>"), "{answer}");
+    assert!(ask(&open, "GET /photos/a", &[], "").await.ends_with("\r\n\r\nhello"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_range_of_another_object_is_not_sent() {
+    let open = open_to_all().await;
+    let stored = ask(&open, "PUT /photos/a", &[], "hello").await;
+    let etag = stored.lines().find_map(|line| line.strip_prefix("etag: ")).unwrap();
+    let get = async |condition: &str| {
+        let if_range = format!("If-Range: {condition}");
+        ask(&open, "GET /photos/a", &["Range: bytes=1-2", &if_range], "").await
+    };
+    let part = get(etag).await;
+    assert!(part.starts_with("HTTP/1.1 206") && part.ends_with("\r\n\r\nel"), "{part}");
+    for other in ["\"0\"", "Thu, 26 Nov 2020 10:00:00 GMT"] {
+        let whole = get(other).await;
+        assert!(whole.starts_with("HTTP/1.1 200") && whole.ends_with("\r\n\r\nhello"), "{whole}");
+    }
+    assert!(ask(&open, "PUT /photos/empty", &[], "").await.starts_with("HTTP/1.1 200"));
+    let empty = ask(&open, "GET /photos/empty", &["Range: bytes=-5"], "").await;
+    assert!(empty.starts_with("HTTP/1.1 416"), "{empty}");
+}

@@ -11,6 +11,11 @@ pub(crate) fn now() -> u64 {
     time_of_day().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
+/// Returns the milliseconds of the present second.
+pub(crate) fn milliseconds() -> u32 {
+    time_of_day().duration_since(UNIX_EPOCH).map_or(0, |since| since.subsec_millis())
+}
+
 /// The time since a moment, by the clock that has advanced further: the system's steady clock
 /// stands still while the machine is suspended, and the wall clock may be set back.
 #[derive(Debug, Clone, Copy)]

@@ -86,6 +86,6 @@ pub use run::{Runner, run, run_apart, run_until_told};
 pub use scrub::{FullPass, Scrub, ScrubPass, ScrubStatus};
 pub use setup::{Rate, Setup};
 pub use status::{NodeStatus, VolumeStatus};
-pub use upload::{StoredPiece, Upload};
+pub use upload::{PutPiece, StoredPiece, Upload};
 pub use verify::Verdict;
 pub use volume::Volume;

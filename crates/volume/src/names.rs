@@ -60,6 +60,8 @@ const OWN: &str = ".paritas/";
 pub(crate) const PIECES: &str = ".paritas/pieces/";
 /// Begins the names of the records of uploads.
 pub(crate) const UPLOADS: &str = ".paritas/uploads/";
+/// Begins the names of the flags of those who complete uploads.
+pub(crate) const CLOSING: &str = ".paritas/closing/";
 
 /// Whether an object is the volume's own. Listings show it only to those who ask for such names.
 pub(crate) fn is_own(name: &str) -> bool {

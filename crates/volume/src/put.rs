@@ -55,6 +55,8 @@ pub struct PutOptions {
     /// what it shows. So the new version supersedes the versions that were acknowledged before the
     /// overview; a version of the same name that others write meanwhile may count instead.
     pub overview: Option<Arc<Overview>>,
+    /// When the object was written, if it is written anew in its own place.
+    pub(crate) created: Option<u64>,
 }
 
 impl PutOptions {
@@ -401,7 +403,7 @@ impl<'a> PutHands<'a> {
             body.map(|(digest, body)| Content { digest, body, mode, modified, notes: notes() });
         let NameFiles { cluster, name } = self.name.files;
         let (volume, name) = (cluster.setup.id.clone(), name.clone());
-        self.created = now();
+        self.created = self.options.created.unwrap_or_else(now);
         let manifest = Manifest { volume, name, listed, content, created: self.created };
         self.name.manifests.insert(listed.version, Bytes::from(manifest.to_bytes()?));
         Ok(())

@@ -1,7 +1,8 @@
-//! Re-encoding objects with the present code of the volume.
+//! Writing objects anew in their own place: with the present code of the volume, or with other
+//! notes.
 //!
-//! An object keeps its bytes, and its version keeps its generation. So a client that writes other
-//! bytes at the same time writes a greater version, and wins
+//! An object keeps its bytes and its time, and its version keeps its generation. So a client that
+//! writes other bytes at the same time writes a greater version, and wins
 //! ([`crate::protocol::Put::in_place_of`]).
 
 use std::collections::VecDeque;
@@ -16,7 +17,7 @@ use crate::cluster::Cluster;
 use crate::find::{FindJob, look_everywhere};
 use crate::found::FoundObject;
 use crate::get::ahead;
-use crate::manifest::Piece;
+use crate::manifest::{Notes, Piece};
 use crate::names::{self, ObjectName};
 use crate::outside::new_object;
 use crate::put::{PutJob, PutOptions, PutReport};
@@ -51,18 +52,8 @@ impl ReencodeJob<'_> {
         if object.code().is_none_or(|old| old == code) {
             return Ok(Reencoded::Unchanged);
         }
-        let old = object.listed().version;
-        let mut options = PutOptions::default().noting(object.notes())?;
-        options.attributes.mode = object.mode();
-        options.attributes.modified = object.modified();
-        options.length = Some(object.length());
-        let id = greater(old.object)?;
-        // The source is read once, so its shards must be found before: they may have moved.
-        let (object, _) = look_everywhere(cluster, object).await;
-        let receiver = object.receiver();
-        receiver.map_or(Ok(()), |receiver| cluster.expect_room(name, &receiver.layout))?;
-        let source = Box::new(ObjectSource::of(&object));
-        let job = PutJob { cluster, name, object: id, options, old: Some(old) };
+        let job = in_place_of(cluster, name, &object, object.notes())?;
+        let source = Box::new(source(cluster, name, object).await?);
         Ok(Reencoded::Changed(job.run_in_shards(source).await?))
     }
 
@@ -78,6 +69,53 @@ impl ReencodeJob<'_> {
         }
         Ok(done)
     }
+}
+
+/// Gives an object other notes. Its bytes are written anew with them, since a manifest never
+/// changes; pieces stay as they are.
+pub(crate) async fn renote(
+    cluster: &Cluster,
+    object: FoundObject,
+    notes: &Notes,
+) -> Result<PutReport> {
+    let (name, old) = (&object.name().clone(), object.listed());
+    let job = in_place_of(cluster, name, &object, notes)?;
+    let done = match object.upload().zip(object.pieces()) {
+        Some((upload, pieces)) => job.run_in_pieces(upload, pieces.to_vec()).await,
+        None => job.run(source(cluster, name, object).await?).await,
+    };
+    match done {
+        // The bytes of an old version may be gone.
+        Err(_) if FindJob::of(cluster, name).run().await.is_ok_and(|now| now.listed() != old) => {
+            Err(Error::new(ErrorKind::Busy, format!("{name} was replaced meanwhile")))
+        }
+        done => done,
+    }
+}
+
+/// Prepares to write an object in place of itself.
+fn in_place_of<'a>(
+    cluster: &'a Cluster,
+    name: &'a ObjectName,
+    object: &FoundObject,
+    notes: &Notes,
+) -> Result<PutJob<'a>> {
+    let mut options = PutOptions::default().noting(notes)?;
+    options.attributes.mode = object.mode();
+    options.attributes.modified = object.modified();
+    options.length = Some(object.length());
+    options.created = Some(object.created());
+    let old = object.listed().version;
+    Ok(PutJob { cluster, name, object: greater(old.object)?, options, old: Some(old) })
+}
+
+/// Returns the bytes of an object as a source. It is read once, so its shards are looked for
+/// before: they may have moved.
+async fn source(cluster: &Cluster, name: &ObjectName, object: FoundObject) -> Result<ObjectSource> {
+    let (object, _) = look_everywhere(cluster, object).await;
+    let receiver = object.receiver();
+    receiver.map_or(Ok(()), |receiver| cluster.expect_room(name, &receiver.layout))?;
+    Ok(ObjectSource::of(&object))
 }
 
 /// Draws an id that is greater than `old`.

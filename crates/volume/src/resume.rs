@@ -19,11 +19,11 @@ use paritas_shards::Digest;
 use paritas_store::error::{Error, ErrorKind, Result};
 
 use crate::cluster::Cluster;
-use crate::manifest::{Notes, Piece};
+use crate::manifest::Notes;
 use crate::names::ObjectName;
 use crate::outside::block;
 use crate::put::{PutJob, PutOptions, PutReport};
-use crate::upload::{StoredPiece, Upload, UploadsJob};
+use crate::upload::{PutPiece, StoredPiece, Upload, UploadsJob};
 
 /// Bytes of a piece. At most this many bytes are sent again, and the number of pieces stays small
 /// enough for manifests to stay small.
@@ -80,9 +80,9 @@ impl<'a> ResumeJob<'a> {
                 pieces.push(piece);
                 continue;
             }
-            let report = self.put_piece(&upload, number, start, length, piece_bytes).await?;
-            pieces.push(Piece { number, length, digest: report.digest });
-            reports.push(report);
+            let stored = self.put_piece(&upload, number, start, length, piece_bytes).await?;
+            pieces.push(stored.piece);
+            reports.push(stored.report);
         }
         expect_unchanged(&before, &self.file.metadata().map_err(reading)?)?;
         let notes = self.options.notes.as_ref().map(|notes| notes()).unwrap_or_default();
@@ -100,7 +100,7 @@ impl<'a> ResumeJob<'a> {
         for upload in uploads.of(self.name).await? {
             let stored = upload.pieces().await?;
             if let Some(piece_bytes) = cut_of(&stored) {
-                let stored = stored.into_iter().map(|stored| (stored.piece.number, stored));
+                let stored = stored.into_iter().map(|stored| (stored.piece.part(), stored));
                 return Ok(ContinuedUpload { upload, piece_bytes, stored: stored.collect() });
             }
         }
@@ -119,16 +119,16 @@ impl<'a> ResumeJob<'a> {
         start: u64,
         length: u64,
         piece_bytes: u64,
-    ) -> Result<PutReport> {
+    ) -> Result<PutPiece> {
         let notes: Notes = [(CUT_NOTE.to_owned(), piece_bytes.to_string())].into();
         let options = PutOptions {
             length: Some(length),
             progress: self.options.progress.clone(),
             ..PutOptions::default().noting(&notes)?
         };
-        let report = upload.put_piece(number, self.part(start, length)?, options).await?;
-        match report.listed.length == length {
-            true => Ok(report),
+        let stored = upload.put_piece(number, self.part(start, length)?, options).await?;
+        match stored.piece.length == length {
+            true => Ok(stored),
             false => Err(changed()),
         }
     }

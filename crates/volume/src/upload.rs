@@ -10,9 +10,15 @@
 //! stays as long as the pieces do. The pieces go when the upload is given up, when its object was
 //! replaced or removed, or when nothing happened for a week ([`crate::Volume::collect_uploads`]).
 //!
-//! An upload may be completed and given up at the same time. Who completes writes the manifest, and
-//! then looks for the record; who gives up removes the record, and then looks for the manifest. So
-//! at least one of them sees the other: then the manifest is taken back, or the pieces stay.
+//! A part may be stored several times. Each time, it becomes a piece of its own, whose number begins
+//! with that of the part: a slow client that stores a part once more does not replace a piece that
+//! an object has by then. Who stores a piece looks for the record at the end,
+//! and removes the piece if the upload is complete without it, or was given up.
+//!
+//! An upload may be completed and given up at the same time. Who completes raises a flag, which is a
+//! small object, and then looks for the record; who gives up removes the record, and then looks for
+//! flags. So at least one of them sees the other, and stops, before the manifest is written and
+//! before pieces are removed. A flag that a killed client has left counts for an hour.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Cursor, Read};
@@ -23,14 +29,14 @@ use paritas_store::error::{Error, ErrorKind, Result};
 use paritas_store::place::attributes::Attributes;
 use serde::{Deserialize, Serialize};
 
-use crate::clock::now;
+use crate::clock::{milliseconds, now};
 use crate::cluster::Cluster;
 use crate::find::FindJob;
 use crate::found::{FoundObject, GetOptions};
 use crate::get::read_all;
 use crate::list::ListJob;
 use crate::manifest::{Notes, Piece};
-use crate::names::{self, ObjectName, PIECES, UPLOADS};
+use crate::names::{self, CLOSING, ObjectName, PIECES, UPLOADS};
 use crate::outside::new_object;
 use crate::protocol::Listed;
 use crate::put::{PutJob, PutOptions, PutReport, RemoveJob};
@@ -39,6 +45,12 @@ use crate::put::{PutJob, PutOptions, PutReport, RemoveJob};
 const WEEK: u64 = 7 * 24 * 3600;
 /// Seconds after which pieces without a record go.
 const DAY: u64 = 24 * 3600;
+/// Seconds for which the flag of somebody who completes an upload counts.
+const HOUR: u64 = 3600;
+/// Number of bits of a piece's number that follow the number of the part, and how many of them are
+/// random.
+const DRAWN_BITS: u32 = 18;
+const RANDOM_BITS: u32 = 8;
 /// Number of pieces that are looked at, or removed, side by side.
 const AT_ONCE: usize = 16;
 
@@ -74,6 +86,47 @@ pub struct StoredPiece {
     pub notes: Notes,
     /// When it was written, in seconds since the beginning of 1970.
     pub created: u64,
+}
+
+/// A piece that was just stored.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct PutPiece {
+    /// Number, length and digest.
+    pub piece: Piece,
+    /// The report of the put.
+    pub report: PutReport,
+}
+
+impl Piece {
+    /// Greatest number of a part.
+    pub const MOST_PARTS: u32 = (1 << (u32::BITS - DRAWN_BITS)) - 1;
+
+    /// Returns the number of the part that the piece is. (Earlier versions gave pieces the numbers of
+    /// their parts.)
+    pub fn part(&self) -> u32 {
+        part_of(self.number)
+    }
+
+    /// Draws a number for a piece that is a certain part: the milliseconds of this second and random
+    /// bits follow the number of the part.
+    fn draw(part: u32) -> Result<u32> {
+        if !(1..=Self::MOST_PARTS).contains(&part) {
+            let most = Self::MOST_PARTS;
+            return Err(Error::parameters(format!(
+                "the number of a part is 1 to {most}; got {part}"
+            )));
+        }
+        let random = u32::from(new_object()?.as_bytes()[0]);
+        Ok(part << DRAWN_BITS | milliseconds() << RANDOM_BITS | random)
+    }
+}
+
+fn part_of(number: u32) -> u32 {
+    match number >> DRAWN_BITS {
+        0 => number,
+        part => part,
+    }
 }
 
 /// Begins, finds and collects the uploads of a volume.
@@ -180,9 +233,17 @@ impl<'v> UploadsJob<'v> {
             let (time, _) = last.remove(&upload.id).unwrap_or_default();
             let is_old = now().saturating_sub(time.max(upload.begun)) > WEEK;
             if upload.record.done || is_old {
-                given_up += usize::from(upload.give_up().await?);
+                given_up += match upload.give_up().await {
+                    // It is being completed.
+                    Err(error) if error.kind() == ErrorKind::Busy => 0,
+                    done => usize::from(done?),
+                };
             }
         }
+        let flags = list(self.cluster, CLOSING).await?.into_iter();
+        let is_left = |listed: &Listed| now().saturating_sub(listed.version.generation) > DAY;
+        let left = flags.filter(|(_, listed)| is_left(listed)).map(|(name, _)| name);
+        remove_all(self.cluster, left).await?;
         for (time, names) in last.into_values() {
             if now().saturating_sub(time) > DAY {
                 remove_all(self.cluster, names).await?;
@@ -245,35 +306,66 @@ impl Upload<'_> {
         ObjectName::new(format!("{UPLOADS}{}", self.id))
     }
 
-    /// Stores a piece. A piece of the same number is replaced.
+    /// Stores a part as a piece. It counts instead of earlier pieces that are the same part.
     ///
     /// # Errors
-    /// If the object is complete ([`ErrorKind::Busy`]); as [`crate::Volume::put`].
+    /// If the number is not 1 to [`Piece::MOST_PARTS`] ([`ErrorKind::Parameters`]), if the object is
+    /// complete or the upload was given up, perhaps while the piece was stored
+    /// ([`ErrorKind::Busy`]); as [`crate::Volume::put`].
     pub async fn put_piece(
         &self,
-        number: u32,
+        part: u32,
         source: impl Read + Send + 'static,
         options: PutOptions,
-    ) -> Result<PutReport> {
+    ) -> Result<PutPiece> {
         if self.record.done {
-            let message = format!("{} is complete; begin another upload", self.name);
-            return Err(Error::new(ErrorKind::Busy, message));
+            return Err(self.is_over());
         }
+        let number = Piece::draw(part)?;
         let name = names::piece(&self.id, number)?;
-        PutJob::new(self.cluster, &name, options)?.run(source).await
+        let report = PutJob::new(self.cluster, &name, options)?.run(source).await?;
+        if !self.may_have(number).await? {
+            remove_all(self.cluster, [name]).await?;
+            return Err(self.is_over());
+        }
+        let piece = Piece { number, length: report.listed.length, digest: report.digest };
+        Ok(PutPiece { piece, report })
     }
 
-    /// Returns the pieces that are stored, by number.
+    fn is_over(&self) -> Error {
+        let message =
+            format!("the upload of {} is complete or was given up; begin another one", self.name);
+        Error::new(ErrorKind::Busy, message)
+    }
+
+    /// Whether the upload is open, or its object has the piece of a number.
+    async fn may_have(&self, number: u32) -> Result<bool> {
+        match (UploadsJob { cluster: self.cluster }).find(&self.id).await {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+            Ok(upload) if !upload.record.done => Ok(true),
+            Ok(_) => {
+                let object = self.object().await?;
+                let pieces = object.iter().filter_map(FoundObject::pieces).flatten();
+                Ok(pieces.into_iter().any(|piece| piece.number == number))
+            }
+        }
+    }
+
+    /// Returns the pieces that are stored, by part. A part that was stored several times has several
+    /// pieces, of which the last one is the newest.
     ///
     /// # Errors
     /// As [`crate::Volume::list`] and [`crate::Volume::find`].
     pub async fn pieces(&self) -> Result<Vec<StoredPiece>> {
-        let names = self.stored().await?;
-        let numbers: Vec<u32> =
-            names.filter_map(|name| names::parse_piece(&name).map(|(_, number)| number)).collect();
-        let mut pieces = self.look_at(numbers).await?;
-        pieces.sort_unstable_by_key(|stored| stored.piece.number);
-        Ok(pieces)
+        let mut places = Vec::new();
+        for (name, listed) in list(self.cluster, &format!("{PIECES}{}/", self.id)).await? {
+            if let Some((_, number)) = names::parse_piece(&name) {
+                places.push((part_of(number), listed.version.generation, number));
+            }
+        }
+        places.sort_unstable();
+        self.look_at(places.into_iter().map(|(_, _, number)| number)).await
     }
 
     /// Returns the names of the pieces that are stored.
@@ -281,7 +373,7 @@ impl Upload<'_> {
         Ok(list(self.cluster, &format!("{PIECES}{}/", self.id)).await?.into_keys())
     }
 
-    async fn look_at(&self, numbers: Vec<u32>) -> Result<Vec<StoredPiece>> {
+    async fn look_at(&self, numbers: impl Iterator<Item = u32>) -> Result<Vec<StoredPiece>> {
         let look = async |number: u32| {
             let name = names::piece(&self.id, number)?;
             let found = FindJob::of(self.cluster, &name).run().await?;
@@ -297,65 +389,105 @@ impl Upload<'_> {
     ///
     /// # Errors
     /// If a piece is not there ([`ErrorKind::NotFound`]), if the numbers do not ascend
-    /// ([`ErrorKind::Parameters`]), if the upload was given up meanwhile ([`ErrorKind::Busy`]); as
-    /// [`crate::Volume::put`].
+    /// ([`ErrorKind::Parameters`]), if the upload was completed or given up meanwhile
+    /// ([`ErrorKind::Busy`]); as [`crate::Volume::put`].
     pub async fn complete(
         mut self,
         pieces: Vec<Piece>,
         notes: Notes,
         attributes: Attributes,
     ) -> Result<PutReport> {
+        let (cluster, flag) = (self.cluster, self.raise_flag().await?);
+        let completed = self.complete_flagged(pieces, notes, attributes).await;
+        let lowered = remove_all(cluster, [flag]).await;
+        completed.and_then(|report| lowered.map(|()| report))
+    }
+
+    /// Tells others that the upload is being completed. Returns the name of the flag.
+    async fn raise_flag(&self) -> Result<ObjectName> {
+        let name = ObjectName::new(format!("{CLOSING}{}/{}", self.id, new_object()?))?;
+        let job = PutJob::new(self.cluster, &name, PutOptions::default())?;
+        job.run(Cursor::new(Vec::new())).await.map(|_| name)
+    }
+
+    /// Returns how many clients are completing the upload.
+    async fn flags(&self) -> Result<usize> {
+        let flags = list(self.cluster, &format!("{CLOSING}{}/", self.id)).await?;
+        let counts = |listed: &&Listed| now().saturating_sub(listed.version.generation) <= HOUR;
+        Ok(flags.values().filter(counts).count())
+    }
+
+    async fn complete_flagged(
+        &mut self,
+        pieces: Vec<Piece>,
+        notes: Notes,
+        attributes: Attributes,
+    ) -> Result<PutReport> {
         let cluster = self.cluster;
+        match (UploadsJob { cluster }).find(&self.id).await {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Err(self.is_over()),
+            Ok(upload) if upload.record.done => return Err(self.is_over()),
+            found => _ = found?,
+        }
         let chosen: BTreeSet<u32> = pieces.iter().map(|piece| piece.number).collect();
         let all: Notes = self.record.notes.clone().into_iter().chain(notes).collect();
         let notes = Some(Arc::new(move || all.clone()) as _);
         let options = PutOptions { attributes, notes, ..PutOptions::default() };
         let job = PutJob::new(cluster, &self.name, options)?;
         let report = job.run_in_pieces(&self.id, pieces).await?;
-        match FindJob::of(cluster, &self.record_name()?).run().await {
-            Err(error) if error.kind() == ErrorKind::NotFound => {
-                RemoveJob { cluster, name: &self.name }.run().await?;
-                let message = format!("the upload of {} was given up meanwhile", self.name);
-                return Err(Error::new(ErrorKind::Busy, message));
-            }
-            found => found?,
-        };
         self.record.done = true;
         self.store_record().await?;
-        let stored = self.stored().await?;
-        let is_left = |name: &ObjectName| {
-            names::parse_piece(name).is_some_and(|(_, number)| !chosen.contains(&number))
-        };
-        remove_all(cluster, stored.filter(is_left)).await?;
+        // Somebody else who completes the upload at this moment may have chosen other pieces.
+        if self.flags().await? <= 1 {
+            self.remove_all_but(&chosen).await?;
+        }
         Ok(report)
+    }
+
+    /// Removes the pieces whose numbers are not among these.
+    async fn remove_all_but(&self, numbers: &BTreeSet<u32>) -> Result<()> {
+        let is_left = |name: &ObjectName| {
+            names::parse_piece(name).is_some_and(|(_, number)| !numbers.contains(&number))
+        };
+        remove_all(self.cluster, self.stored().await?.filter(is_left)).await
     }
 
     /// Gives up the upload: removes its record and its pieces, unless the name has them as its
     /// content. Returns whether it did.
     ///
     /// # Errors
-    /// As [`crate::Volume::find`] and [`crate::Volume::remove`].
+    /// If somebody completes the upload at this moment ([`ErrorKind::Busy`]); as
+    /// [`crate::Volume::find`] and [`crate::Volume::remove`].
     pub async fn give_up(self) -> Result<bool> {
-        if self.record.done && self.is_in_use().await? {
+        if self.record.done
+            && let Some(object) = self.object().await?
+        {
+            if self.flags().await? == 0 {
+                let pieces = object.pieces().into_iter().flatten();
+                self.remove_all_but(&pieces.map(|piece| piece.number).collect()).await?;
+            }
             return Ok(false);
         }
         remove_all(self.cluster, [self.record_name()?]).await?;
-        if self.is_in_use().await? {
+        if self.flags().await? > 0 {
+            self.store_record().await?;
+            let message = format!("the upload of {} is being completed; try again", self.name);
+            return Err(Error::new(ErrorKind::Busy, message));
+        }
+        if self.object().await?.is_some() {
             let record = UploadRecord { done: true, ..self.record.clone() };
             Upload { record, ..self }.store_record().await?;
             return Ok(false);
         }
-        let pieces = self.stored().await?;
-        remove_all(self.cluster, pieces).await?;
+        self.remove_all_but(&BTreeSet::new()).await?;
         Ok(true)
     }
 
-    /// Whether the content of the name is the pieces of this upload.
-    async fn is_in_use(&self) -> Result<bool> {
-        let is_ours = |found: FoundObject| found.upload() == Some(self.id.as_str());
+    /// Returns the object that the name means, if its content is the pieces of this upload.
+    async fn object(&self) -> Result<Option<FoundObject>> {
         match FindJob::of(self.cluster, &self.name).run().await {
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
-            found => found.map(is_ours),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            found => found.map(|found| Some(found).filter(|it| it.upload() == Some(&*self.id))),
         }
     }
 }

@@ -33,7 +33,7 @@ use crate::plain::{self, Pattern, PlainFiles};
 use crate::promote::{Repaired, promote};
 use crate::protocol::Listed;
 use crate::put::{PutJob, PutOptions, PutReport, RemoveJob};
-use crate::reencode::{ReencodeJob, Reencoded};
+use crate::reencode::{ReencodeJob, Reencoded, renote};
 use crate::repair::NameRepair;
 use crate::replace::{FillJob, Filled};
 use crate::resume::{PIECE_BYTES, PiecewisePut, ResumeJob};
@@ -266,6 +266,16 @@ impl Volume {
     /// has been cut anew too often to be so once more ([`ErrorKind::Busy`]).
     pub async fn reencode(&self, name: &ObjectName) -> Result<Reencoded> {
         ReencodeJob { cluster: &self.cluster, name }.run().await
+    }
+
+    /// Gives an object other notes. Bytes, mode and time stay. If somebody replaces or removes the
+    /// object meanwhile, that counts.
+    ///
+    /// # Errors
+    /// If the notes have more than 16 KiB together ([`ErrorKind::Parameters`]), and as
+    /// [`Volume::reencode`].
+    pub async fn renote(&self, object: FoundObject, notes: &Notes) -> Result<PutReport> {
+        renote(&self.cluster, object, notes).await
     }
 
     /// Lists the objects whose names begin with `prefix`, all of them if it is empty. The volume's

@@ -89,7 +89,9 @@ async fn pieces_are_verified_repaired_and_cut_anew_as_objects_are() {
     let disks = Disks::new(6);
     let bytes = content(CUT.iter().sum());
     let volume = disks.volume("4+2").await;
-    completed(&volume, &bytes).await;
+    let (upload, pieces) = stored(&volume, &bytes).await;
+    let first = pieces[0].number.to_string();
+    upload.complete(pieces, Notes::new(), Attributes::default()).await.unwrap();
     let state = async || volume.verify(&name(OBJECT), true).await.unwrap().state;
     assert_eq!(state().await, State::Intact);
     let parts = disks.files("objects");
@@ -105,7 +107,7 @@ async fn pieces_are_verified_repaired_and_cut_anew_as_objects_are() {
     assert!(matches!(done, Reencoded::Changed(_)));
     assert!(get(&other, None).await == bytes);
     let parts =
-        disks.files("objects").into_iter().filter(|path| path.to_string_lossy().contains("00001"));
+        disks.files("objects").into_iter().filter(|path| path.to_string_lossy().contains(&first));
     parts.take(3).for_each(|path| fs::remove_file(path).unwrap());
     assert_eq!(other.verify(&name(OBJECT), false).await.unwrap().state, State::Lost);
 }
@@ -146,15 +148,133 @@ async fn who_completes_and_who_gives_up_see_each_other() {
     assert!(!late.give_up().await.unwrap());
     assert!(get(&volume, None).await == bytes);
     assert_eq!(volume.collect_uploads().await.unwrap(), 0);
-    // Completed after it was given up: there is no object.
+    // Completed after it was given up: the object stays as it was.
     let (upload, pieces) = stored(&volume, &bytes).await;
     let early = volume.find_upload(upload.id()).await.unwrap();
     assert!(early.give_up().await.unwrap());
     let error = upload.complete(pieces, Notes::new(), Attributes::default()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Busy);
-    assert_eq!(listed(&volume, "").await, [""; 0]);
+    assert!(get(&volume, None).await == bytes);
+    volume.remove(&name(OBJECT)).await.unwrap();
     volume.collect().await.unwrap();
     assert_eq!(disks.files("objects").len(), 0);
+}
+
+/// Whatever the order of their steps, the name means the old bytes or the new ones, and all of them.
+#[tokio::test(flavor = "multi_thread")]
+async fn completing_and_giving_up_at_once_lose_nothing() {
+    let disks = Disks::new(6);
+    let volume = disks.volume("4+2").await;
+    let (bytes, before) = (content(CUT.iter().sum()), b"before".to_vec());
+    for round in 0..24 {
+        volume
+            .put(&name(OBJECT), Cursor::new(before.clone()), PutOptions::default())
+            .await
+            .unwrap();
+        let (upload, pieces) = stored(&volume, &bytes).await;
+        let other = volume.find_upload(upload.id()).await.unwrap();
+        let id = upload.id().to_owned();
+        let complete = upload.complete(pieces, Notes::new(), Attributes::default());
+        let give_up = async {
+            tokio::time::sleep(std::time::Duration::from_millis(round)).await;
+            other.give_up().await
+        };
+        let (completed, given_up) = tokio::join!(complete, give_up);
+        let now = get(&volume, None).await;
+        match completed {
+            Ok(_) => assert!(now == bytes, "round {round}: {given_up:?}"),
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::Busy, "round {round}: {error}");
+                assert!(now == before, "round {round}");
+            }
+        }
+        if let Ok(upload) = volume.find_upload(&id).await {
+            // Both saw each other, or it is complete.
+            upload.give_up().await.unwrap();
+        }
+        assert!(get(&volume, None).await == now);
+    }
+    volume.remove(&name(OBJECT)).await.unwrap();
+    volume.collect().await.unwrap();
+    assert_eq!(listed(&volume, ".paritas/").await, [""; 0]);
+}
+
+/// A client that is slow may store a part when others have completed the upload with that part.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_late_part_changes_nothing() {
+    let disks = Disks::new(6);
+    let volume = disks.volume("4+2").await;
+    let bytes = content(CUT.iter().sum());
+    let (upload, pieces) = stored(&volume, &bytes).await;
+    let late = volume.find_upload(upload.id()).await.unwrap();
+    upload.complete(pieces, Notes::new(), Attributes::default()).await.unwrap();
+    let files = disks.files("objects").len();
+    let other = Cursor::new(content(CUT[0]));
+    let error = late.put_piece(1, other, PutOptions::default()).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Busy);
+    assert!(get(&volume, None).await == bytes);
+    assert_eq!(disks.files("objects").len(), files);
+    assert_eq!(volume.collect_uploads().await.unwrap(), 0);
+    assert!(get(&volume, None).await == bytes);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_part_may_have_several_pieces() {
+    let disks = Disks::new(3);
+    let volume = disks.volume("2+1").await;
+    let upload = volume.begin_upload(&name(OBJECT), Notes::new()).await.unwrap();
+    put_piece(&upload, 7, b"first").await;
+    tokio::time::sleep(std::time::Duration::from_millis(1100)).await;
+    put_piece(&upload, 7, b"second").await;
+    let pieces = upload.pieces().await.unwrap();
+    let parts: Vec<_> = pieces.iter().map(|it| (it.piece.part(), it.piece.length)).collect();
+    assert_eq!(parts, [(7, 5), (7, 6)]);
+    upload.complete(vec![pieces[1].piece], Notes::new(), Attributes::default()).await.unwrap();
+    assert!(get(&volume, None).await == b"second");
+    assert_eq!(listed(&volume, ".paritas/pieces/").await.len(), 1);
+    let upload = volume.begin_upload(&name(OBJECT), Notes::new()).await.unwrap();
+    for part in [0, Piece::MOST_PARTS + 1] {
+        let put = upload.put_piece(part, Cursor::new(vec![1]), PutOptions::default()).await;
+        assert_eq!(put.unwrap_err().kind(), ErrorKind::Parameters);
+    }
+}
+
+/// Notes are replaced where the object is; a version that others write meanwhile counts.
+#[tokio::test(flavor = "multi_thread")]
+async fn other_notes_change_nothing_else() {
+    let disks = Disks::new(6);
+    let volume = disks.volume("4+2").await;
+    let bytes = content(CUT.iter().sum());
+    let find = async || volume.find(&name(OBJECT), GetOptions::default()).await.unwrap();
+    let put = async |bytes: &[u8]| {
+        let source = Cursor::new(bytes.to_vec());
+        volume.put(&name(OBJECT), source, PutOptions::default()).await.unwrap();
+    };
+    for whole in [Some(bytes.len()), Some(9), None] {
+        match whole {
+            Some(length) => put(&bytes[..length]).await,
+            None => completed(&volume, &bytes).await,
+        }
+        let found = find().await;
+        let before = (found.length(), found.digest(), found.created(), found.listed().version);
+        volume.renote(found, &notes("new")).await.unwrap();
+        let now = find().await;
+        assert_eq!(now.notes(), &notes("new"));
+        assert_eq!((now.length(), now.digest(), now.created()), (before.0, before.1, before.2));
+        assert!(now.listed().version > before.3);
+        assert_eq!(now.listed().version.generation, before.3.generation);
+        assert!(get(&volume, None).await == bytes[..before.0 as usize]);
+        // What is replaced or removed meanwhile keeps no notes of it.
+        let old = find().await;
+        put(b"other").await;
+        assert_eq!(volume.renote(old, &notes("late")).await.unwrap_err().kind(), ErrorKind::Busy);
+        assert!(get(&volume, None).await == b"other" && find().await.notes().is_empty());
+        let old = find().await;
+        volume.remove(&name(OBJECT)).await.unwrap();
+        assert!(volume.renote(old, &notes("late")).await.is_err());
+        let found = volume.find(&name(OBJECT), GetOptions::default()).await;
+        assert_eq!(found.unwrap_err().kind(), ErrorKind::NotFound);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,0 +1,190 @@
+//! What a request asks for beyond its operation. The adapter passes over queries and headers that
+//! it does not know. An operation without what was asked for is another operation: an object that
+//! should be locked would not be, and `DELETE /bucket/key?acl` would remove the object. So whatever
+//! is not offered is refused here, before anything is done.
+
+use http::{HeaderMap, Method};
+use s3s::{S3Result, s3_error};
+
+/// The queries that name something other than the bytes of an object or the objects of a bucket,
+/// and the methods with which they are offered.
+const SUBRESOURCES: [(&str, &[&str]); 36] = [
+    ("delete", &["POST"]),
+    ("location", &["GET"]),
+    ("partNumber", &["GET", "HEAD", "PUT"]),
+    ("tagging", &["GET", "PUT", "DELETE"]),
+    ("uploadId", &["GET", "PUT", "POST", "DELETE"]),
+    ("uploads", &["GET", "POST"]),
+    ("versioning", &["GET"]),
+    ("accelerate", &[]),
+    ("acl", &[]),
+    ("analytics", &[]),
+    ("attributes", &[]),
+    ("cors", &[]),
+    ("encryption", &[]),
+    ("intelligent-tiering", &[]),
+    ("inventory", &[]),
+    ("legal-hold", &[]),
+    ("lifecycle", &[]),
+    ("logging", &[]),
+    ("metadataConfiguration", &[]),
+    ("metadataTable", &[]),
+    ("metrics", &[]),
+    ("notification", &[]),
+    ("object-lock", &[]),
+    ("ownershipControls", &[]),
+    ("policy", &[]),
+    ("policyStatus", &[]),
+    ("publicAccessBlock", &[]),
+    ("renameObject", &[]),
+    ("replication", &[]),
+    ("requestPayment", &[]),
+    ("restore", &[]),
+    ("retention", &[]),
+    ("select", &[]),
+    ("torrent", &[]),
+    ("versions", &[]),
+    ("website", &[]),
+];
+
+/// Begins the names of headers that ask for what is not offered: encryption, locks, access lists,
+/// redirections, appending, renaming.
+const HEADERS: [&str; 8] = [
+    "x-amz-server-side-encryption",
+    "x-amz-copy-source-server-side-encryption",
+    "x-amz-object-lock-",
+    "x-amz-bucket-object-lock-",
+    "x-amz-grant-",
+    "x-amz-website-redirect-location",
+    "x-amz-write-offset-bytes",
+    "x-amz-rename-source",
+];
+
+/// Access lists that ask for nothing that is not so already.
+const OWN_ACCESS: [&str; 3] = ["private", "bucket-owner-read", "bucket-owner-full-control"];
+
+/// Refuses a request that asks for something that is not offered, or has headers of S3 that are not
+/// signed although others are.
+pub fn expect_offered(method: &Method, query: Option<&str>, headers: &HeaderMap) -> S3Result<()> {
+    let query: Vec<(String, String)> =
+        url::form_urlencoded::parse(query.unwrap_or_default().as_bytes()).into_owned().collect();
+    expect_offered_queries(method, &query)?;
+    expect_offered_headers(headers)?;
+    let Some(signed) = signed_names(&query, headers) else { return Ok(()) };
+    let is_signed = |name: &str| signed.split(';').any(|one| one == name);
+    let names = headers.keys().map(http::HeaderName::as_str);
+    let mut unsigned = names.filter(|name| name.starts_with("x-amz-") && !is_signed(name));
+    match unsigned.next() {
+        Some(name) => {
+            Err(s3_error!(AccessDenied, "the signature does not cover the header {name}"))
+        }
+        None => Ok(()),
+    }
+}
+
+fn expect_offered_queries(method: &Method, query: &[(String, String)]) -> S3Result<()> {
+    let text = |name: &str| query.iter().find(|(one, _)| one == name).map(|(_, text)| text);
+    for (name, methods) in SUBRESOURCES {
+        if text(name).is_some() && !methods.contains(&method.as_str()) {
+            return Err(s3_error!(NotImplemented, "{method} with ?{name} is not offered"));
+        }
+    }
+    if text("versionId").is_some_and(|version| version != "null") {
+        return Err(s3_error!(NoSuchVersion, "objects have no versions here"));
+    }
+    let is_part = text("partNumber").is_some() && text("uploadId").is_some();
+    let is_any = text("partNumber").is_some() || text("uploadId").is_some();
+    match method == Method::PUT && is_any && !is_part {
+        true => Err(s3_error!(InvalidArgument, "a part has both a partNumber and an uploadId")),
+        false => Ok(()),
+    }
+}
+
+fn expect_offered_headers(headers: &HeaderMap) -> S3Result<()> {
+    for (name, value) in headers {
+        let name = name.as_str();
+        let is_foreign = name == "x-amz-acl"
+            && !OWN_ACCESS.iter().any(|access| access.as_bytes() == value.as_bytes());
+        if is_foreign || HEADERS.iter().any(|begin| name.starts_with(begin)) {
+            return Err(s3_error!(
+                NotImplemented,
+                "what the header {name} asks for is not offered"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Returns the names of the headers that are signed, separated by semicolons; `None` if nothing is.
+fn signed_names(query: &[(String, String)], headers: &HeaderMap) -> Option<String> {
+    let presigned = query.iter().find(|(name, _)| name.eq_ignore_ascii_case("X-Amz-SignedHeaders"));
+    let by_query = presigned.map(|(_, names)| names.to_ascii_lowercase());
+    by_query.or_else(|| {
+        let text = headers.get(http::header::AUTHORIZATION)?.to_str().ok()?;
+        let (_, rest) = text.split_once("SignedHeaders=")?;
+        rest.split([',', ' ']).next().map(str::to_ascii_lowercase)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(method: Method, query: &str, given: &[(&'static str, &str)]) -> Option<String> {
+        let mut headers = HeaderMap::new();
+        for (name, value) in given {
+            headers.insert(*name, value.parse().unwrap());
+        }
+        let refused = expect_offered(&method, Some(query), &headers).err();
+        refused.map(|error| error.code().as_str().to_owned())
+    }
+
+    #[test]
+    fn subresources_that_are_not_offered_are_refused() {
+        for (method, query, code) in [
+            (Method::DELETE, "acl", Some("NotImplemented")),
+            (Method::DELETE, "uploads", Some("NotImplemented")),
+            (Method::PUT, "renameObject", Some("NotImplemented")),
+            (Method::PUT, "versioning=", Some("NotImplemented")),
+            (Method::GET, "versionId=abc", Some("NoSuchVersion")),
+            (Method::PUT, "uploadId=1", Some("InvalidArgument")),
+            (Method::PUT, "partNumber=1", Some("InvalidArgument")),
+            (Method::GET, "versionId=null&partNumber=1", None),
+            (Method::PUT, "partNumber=1&uploadId=1", None),
+            (Method::DELETE, "uploadId=1", None),
+            (Method::GET, "prefix=acl&list-type=2", None),
+            (Method::POST, "delete", None),
+        ] {
+            assert_eq!(refusal(method, query, &[]).as_deref(), code, "{query}");
+        }
+    }
+
+    #[test]
+    fn headers_that_ask_for_more_are_refused() {
+        for (name, value, code) in [
+            ("x-amz-server-side-encryption", "AES256", Some("NotImplemented")),
+            ("x-amz-object-lock-mode", "COMPLIANCE", Some("NotImplemented")),
+            ("x-amz-acl", "public-read", Some("NotImplemented")),
+            ("x-amz-acl", "private", None),
+            ("x-amz-storage-class", "STANDARD", None),
+        ] {
+            assert_eq!(refusal(Method::PUT, "", &[(name, value)]).as_deref(), code, "{name}");
+        }
+    }
+
+    #[test]
+    fn signatures_cover_the_headers_of_s3() {
+        let presigned = "X-Amz-Signature=0&X-Amz-SignedHeaders=host%3Bx-amz-meta-a";
+        let refused = |given| refusal(Method::PUT, presigned, given);
+        assert_eq!(refused(&[("x-amz-meta-a", "1")]), None);
+        let unsigned = [("x-amz-copy-source", "/other/secret")];
+        assert_eq!(refused(&unsigned).as_deref(), Some("AccessDenied"));
+        let signature =
+            "AWS4-HMAC-SHA256 Credential=a/b, SignedHeaders=host;x-amz-date, Signature=0";
+        let signed = [("authorization", signature), ("x-amz-date", "0")];
+        assert_eq!(refusal(Method::PUT, "", &signed), None);
+        let both = [signed[0], unsigned[0]];
+        assert_eq!(refusal(Method::PUT, "", &both).as_deref(), Some("AccessDenied"));
+        assert_eq!(refusal(Method::PUT, "", &unsigned), None, "nothing is signed");
+    }
+}
