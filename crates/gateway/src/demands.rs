@@ -60,6 +60,9 @@ const HEADERS: [&str; 8] = [
     "x-amz-rename-source",
 ];
 
+/// Seconds for which a presigned address may hold: a week, as in S3.
+const LONGEST_PRESIGNED: u64 = 7 * 24 * 3600;
+
 /// Access lists that ask for nothing that is not so already.
 const OWN_ACCESS: [&str; 3] = ["private", "bucket-owner-read", "bucket-owner-full-control"];
 
@@ -91,6 +94,13 @@ fn expect_offered_queries(method: &Method, query: &[(String, String)]) -> S3Resu
     }
     if text("versionId").is_some_and(|version| version != "null") {
         return Err(s3_error!(NoSuchVersion, "objects have no versions here"));
+    }
+    let expires = text("X-Amz-Expires").and_then(|seconds| seconds.parse::<u64>().ok());
+    if expires.is_some_and(|seconds| seconds > LONGEST_PRESIGNED) {
+        return Err(s3_error!(
+            AuthorizationQueryParametersError,
+            "X-Amz-Expires is at most {LONGEST_PRESIGNED} seconds"
+        ));
     }
     let is_part = text("partNumber").is_some() && text("uploadId").is_some();
     let is_any = text("partNumber").is_some() || text("uploadId").is_some();
@@ -149,6 +159,8 @@ mod tests {
             (Method::GET, "versionId=abc", Some("NoSuchVersion")),
             (Method::PUT, "uploadId=1", Some("InvalidArgument")),
             (Method::PUT, "partNumber=1", Some("InvalidArgument")),
+            (Method::GET, "X-Amz-Expires=604801", Some("AuthorizationQueryParametersError")),
+            (Method::GET, "X-Amz-Expires=604800", None),
             (Method::GET, "versionId=null&partNumber=1", None),
             (Method::PUT, "partNumber=1&uploadId=1", None),
             (Method::DELETE, "uploadId=1", None),

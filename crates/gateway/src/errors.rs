@@ -10,16 +10,22 @@ use s3s::{Body, S3Error, S3ErrorCode};
 const UNREAD: &str = "InternalError";
 
 /// Returns the error of S3 for an error of a volume. If a client may try again, the code is one
-/// that clients retry.
+/// that clients retry. What names nodes and their paths is for the log alone.
 pub fn told(error: &Error) -> S3Error {
-    let code = match error.kind() {
-        ErrorKind::NotFound => S3ErrorCode::NoSuchKey,
-        ErrorKind::Parameters => S3ErrorCode::InvalidArgument,
-        ErrorKind::Busy => S3ErrorCode::OperationAborted,
-        ErrorKind::TooFewNodes | ErrorKind::Memory => S3ErrorCode::ServiceUnavailable,
-        _ => S3ErrorCode::InternalError,
+    let (code, message) = match error.kind() {
+        ErrorKind::NotFound => (S3ErrorCode::NoSuchKey, error.to_string()),
+        ErrorKind::Parameters => (S3ErrorCode::InvalidArgument, error.to_string()),
+        ErrorKind::Busy => (S3ErrorCode::OperationAborted, error.to_string()),
+        ErrorKind::TooFewNodes => {
+            (S3ErrorCode::ServiceUnavailable, "too few nodes answer; try again later".to_owned())
+        }
+        ErrorKind::Memory => (S3ErrorCode::ServiceUnavailable, "the memory is short".to_owned()),
+        _ => (S3ErrorCode::InternalError, "it failed; the gateway's log says why".to_owned()),
     };
-    S3Error::with_message(code, error.to_string())
+    if matches!(code, S3ErrorCode::ServiceUnavailable | S3ErrorCode::InternalError) {
+        tracing::warn!(%error, "a request failed");
+    }
+    S3Error::with_message(code, message)
 }
 
 /// Gives a message to an error of the adapter that has none: some clients cannot read such errors.

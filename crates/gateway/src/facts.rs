@@ -9,7 +9,7 @@
 //! | `checksum-…` | a checksum that the client asked for, in Base64 |
 
 use paritas_volume::{FoundObject, Notes};
-use s3s::dto::{Checksum, ETag, Metadata, Timestamp, TimestampFormat};
+use s3s::dto::{Checksum, ETag, Metadata, Tag, Timestamp, TimestampFormat};
 use s3s::{S3Result, s3_error};
 
 /// The note of the ETag.
@@ -21,6 +21,10 @@ const EXPIRES: &str = "expires";
 const META: &str = "x-amz-meta-";
 /// The most bytes of the user's metadata, as in S3.
 const MOST_META: usize = 2048;
+/// The most tags of an object, and characters of a tag's key and value, as in S3.
+const MOST_TAGS: usize = 10;
+const MOST_TAG_KEY: usize = 128;
+const MOST_TAG_VALUE: usize = 256;
 
 /// What listings say of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -146,11 +150,7 @@ impl KeptHeaders {
                 "the metadata have {bytes} bytes; the most is {MOST_META}"
             ));
         }
-        let date = |time: Timestamp| {
-            let mut text = Vec::new();
-            let written = time.format(TimestampFormat::HttpDate, &mut text);
-            written.ok().and_then(|()| String::from_utf8(text).ok())
-        };
+        self.tagging.as_deref().map_or(Ok(()), |tags| expect_tags(&parse_tags(tags)))?;
         // `aws-chunked` describes how the body was sent. It is not a property of the object.
         let encoding = self.content_encoding.map(|text| without_chunked(&text));
         let headers = [
@@ -159,13 +159,61 @@ impl KeptHeaders {
             ("content-encoding", encoding.filter(|text| !text.is_empty())),
             ("content-language", self.content_language),
             ("content-type", self.content_type),
-            (EXPIRES, self.expires.and_then(date)),
+            (EXPIRES, self.expires.and_then(|time| date_text(&time))),
             (TAGS, self.tagging),
         ];
         let headers = headers.into_iter().filter_map(|(name, text)| Some((name.to_owned(), text?)));
         let meta = meta.into_iter().map(|(name, text)| (format!("{META}{name}"), text));
         Ok(headers.chain(meta).collect())
     }
+}
+
+/// Returns a time as headers say it.
+pub fn date_text(time: &Timestamp) -> Option<String> {
+    let mut text = Vec::new();
+    let written = time.format(TimestampFormat::HttpDate, &mut text);
+    written.ok().and_then(|()| String::from_utf8(text).ok())
+}
+
+/// Reads tags as they stand in a query.
+pub fn parse_tags(tags: &str) -> Vec<Tag> {
+    let pairs = url::form_urlencoded::parse(tags.as_bytes());
+    pairs.map(|(key, value)| Tag { key: Some(key.into()), value: Some(value.into()) }).collect()
+}
+
+/// Writes tags as they stand in a query.
+///
+/// # Errors
+/// If they are not tags that S3 allows.
+pub fn join_tags(tags: &[Tag]) -> S3Result<Option<String>> {
+    expect_tags(tags)?;
+    let mut text = url::form_urlencoded::Serializer::new(String::new());
+    text.extend_pairs(tags.iter().map(key_and_value));
+    Ok(Some(text.finish()).filter(|text| !text.is_empty()))
+}
+
+fn key_and_value(tag: &Tag) -> (&str, &str) {
+    (tag.key.as_deref().unwrap_or_default(), tag.value.as_deref().unwrap_or_default())
+}
+
+/// Refuses tags that S3 does not allow.
+fn expect_tags(tags: &[Tag]) -> S3Result<()> {
+    let mut keys = std::collections::BTreeSet::new();
+    if tags.len() > MOST_TAGS {
+        return Err(s3_error!(InvalidTag, "an object has at most {MOST_TAGS} tags"));
+    }
+    for (key, value) in tags.iter().map(key_and_value) {
+        let (key_length, value_length) = (key.chars().count(), value.chars().count());
+        let is_allowed = (1..=MOST_TAG_KEY).contains(&key_length) && value_length <= MOST_TAG_VALUE;
+        if !is_allowed || key.starts_with("aws:") || !keys.insert(key) {
+            return Err(s3_error!(
+                InvalidTag,
+                "the key of a tag has 1 to {MOST_TAG_KEY} characters, does not begin with aws:, and \
+                 stands there once; the value has at most {MOST_TAG_VALUE} characters"
+            ));
+        }
+    }
+    Ok(())
 }
 
 fn without_chunked(encoding: &str) -> String {
@@ -220,6 +268,24 @@ mod tests {
         assert_eq!((again.content_type.as_deref(), again.expires), (Some("text/plain"), expires));
         assert_eq!((again.metadata, again.tagging.as_deref()), (Some(meta), Some("a=1&b=2")));
         assert_eq!(again.content_encoding.as_deref(), Some("gzip"));
+    }
+
+    #[test]
+    fn tags_are_those_of_s3() {
+        let (key, value) = ("k".repeat(128), "v".repeat(256));
+        for (tags, is_allowed) in [
+            (format!("{key}={value}&a=b"), true),
+            (format!("{key}k=v"), false),
+            (format!("k={value}v"), false),
+            ("=v".to_owned(), false),
+            ("aws:a=b".to_owned(), false),
+            ("a=1&a=2".to_owned(), false),
+            ((0..11).map(|number| format!("{number}=&")).collect(), false),
+        ] {
+            let headers = KeptHeaders { tagging: Some(tags.clone()), ..KeptHeaders::default() };
+            assert_eq!(headers.notes().is_ok(), is_allowed, "{tags}");
+            assert_eq!(join_tags(&parse_tags(&tags)).is_ok(), is_allowed, "{tags}");
+        }
     }
 
     #[test]

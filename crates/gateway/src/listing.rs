@@ -322,6 +322,9 @@ impl Store {
     ) -> S3Result<S3Response<DeleteObjectsOutput>> {
         let bucket = &input.bucket;
         self.expect_bucket(bucket).await?;
+        if input.delete.objects.len() > MOST_KEYS {
+            return Err(s3_error!(MalformedXML, "at most {MOST_KEYS} objects are deleted at once"));
+        }
         let remove = async |object: ObjectIdentifier| {
             let if_match = object.e_tag.map(ETagCondition::ETag);
             let on = Conditions { if_match, ..Conditions::default() };

@@ -3,7 +3,10 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use http::header::{HeaderMap, HeaderName, HeaderValue, IF_MATCH, IF_NONE_MATCH, IF_RANGE};
+use http::header::{
+    ETAG as ETAG_HEADER, HeaderMap, HeaderName, HeaderValue, IF_MATCH, IF_NONE_MATCH, IF_RANGE,
+    LAST_MODIFIED,
+};
 use paritas_volume::{
     ErrorKind, FoundObject, GetOptions, Notes, ObjectName, Piece, PutOptions, PutReport,
 };
@@ -13,8 +16,8 @@ use s3s::{S3Error, S3Request, S3Response, S3Result, TrailingHeaders, s3_error};
 use crate::body::{BodyFate, ExpectedBody, Outgoing, Received, line, receive};
 use crate::errors::told;
 use crate::facts::{
-    ETAG, KeptHeaders, ObjectFacts, TAGS, answer_checksums, answer_headers, checksum_of,
-    kept_headers, notes_of,
+    ETAG, KeptHeaders, ObjectFacts, TAGS, answer_checksums, answer_headers, checksum_of, date_text,
+    kept_headers, notes_of, parse_tags,
 };
 use crate::names;
 use crate::room::TransferRoom;
@@ -85,7 +88,7 @@ impl Conditions {
         match self.judge(Some(facts)) {
             Judgement::Holds => Ok(()),
             Judgement::Failed => Err(s3_error!(PreconditionFailed)),
-            Judgement::Unchanged => Err(s3_error!(NotModified)),
+            Judgement::Unchanged => Err(not_modified(facts)),
         }
     }
 }
@@ -147,6 +150,9 @@ impl Store {
     ) -> S3Result<S3Response<dto::PutObjectOutput>> {
         let input = &mut request.input;
         let (bucket, key) = (input.bucket.clone(), input.key.clone());
+        if request.method == http::Method::POST && key.contains("${filename}") {
+            return Err(s3_error!(NotImplemented, "a form must have a whole key"));
+        }
         let name = names::object(&bucket, &key)?;
         self.expect_bucket(&bucket).await?;
         let on = Conditions {
@@ -441,6 +447,18 @@ fn wanted(
     Ok((facts, range, bytes))
 }
 
+/// Returns the answer for a reader who has the object already.
+fn not_modified(facts: &ObjectFacts) -> S3Error {
+    let mut error = s3_error!(NotModified);
+    let mut headers = HeaderMap::new();
+    let etag = HeaderValue::try_from(format!("\"{}\"", facts.etag));
+    headers.extend(etag.ok().map(|etag| (ETAG_HEADER, etag)));
+    let date = HeaderValue::try_from(date_text(&facts.modified()).unwrap_or_default());
+    headers.extend(date.ok().map(|date| (LAST_MODIFIED, date)));
+    error.set_headers(headers);
+    error
+}
+
 /// Whether the object is the one of which a reader has a part already, as `If-Range` tells it.
 fn is_current(if_range: Option<&HeaderValue>, facts: &ObjectFacts) -> bool {
     let Some(text) = if_range.map(|text| text.to_str().unwrap_or_default()) else { return true };
@@ -473,28 +491,4 @@ fn content_range(range: &Range<u64>, length: u64) -> String {
 
 fn tag_count(notes: &Notes) -> Option<i32> {
     notes.get(TAGS).map(|tags| parse_tags(tags).len() as i32)
-}
-
-/// Reads tags as they stand in a query.
-fn parse_tags(tags: &str) -> Vec<dto::Tag> {
-    let pairs = url::form_urlencoded::parse(tags.as_bytes());
-    pairs
-        .map(|(key, value)| dto::Tag { key: Some(key.into()), value: Some(value.into()) })
-        .collect()
-}
-
-/// Writes tags as they stand in a query.
-///
-/// # Errors
-/// If there are more than S3 allows.
-pub fn join_tags(tags: &[dto::Tag]) -> Result<Option<String>, S3Error> {
-    if tags.len() > 10 {
-        return Err(s3_error!(InvalidTag, "an object has at most 10 tags"));
-    }
-    let pair = |tag: &dto::Tag| {
-        (tag.key.clone().unwrap_or_default(), tag.value.clone().unwrap_or_default())
-    };
-    let mut text = url::form_urlencoded::Serializer::new(String::new());
-    text.extend_pairs(tags.iter().map(pair));
-    Ok(Some(text.finish()).filter(|text| !text.is_empty()))
 }

@@ -12,10 +12,10 @@ use s3s::{S3, S3Request, S3Response, S3Result, s3_error};
 
 use crate::continued::Continuations;
 use crate::errors::told;
-use crate::facts::ObjectFacts;
+use crate::facts::{ObjectFacts, join_tags};
 use crate::keys::Keys;
 use crate::names;
-use crate::objects::{Conditions, join_tags};
+use crate::objects::Conditions;
 use crate::room::TransferMemory;
 
 /// Number of objects whose facts are remembered, so that listings do not have to ask for them.

@@ -472,7 +472,7 @@ async fn tags_change_nothing_else() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_range_of_another_object_is_not_sent() {
+async fn readers_get_what_they_do_not_have() {
     let open = open_to_all().await;
     let stored = ask(&open, "PUT /photos/a", &[], "hello").await;
     let etag = stored.lines().find_map(|line| line.strip_prefix("etag: ")).unwrap();
@@ -486,6 +486,8 @@ async fn a_range_of_another_object_is_not_sent() {
         let whole = get(other).await;
         assert!(whole.starts_with("HTTP/1.1 200") && whole.ends_with("\r\n\r\nhello"), "{whole}");
     }
+    let had = ask(&open, "GET /photos/a", &[&format!("If-None-Match: {etag}")], "").await;
+    assert!(had.starts_with("HTTP/1.1 304") && had.contains(&format!("etag: {etag}")), "{had}");
     assert!(ask(&open, "PUT /photos/empty", &[], "").await.starts_with("HTTP/1.1 200"));
     let empty = ask(&open, "GET /photos/empty", &["Range: bytes=-5"], "").await;
     assert!(empty.starts_with("HTTP/1.1 416"), "{empty}");
