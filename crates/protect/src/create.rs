@@ -8,7 +8,7 @@
 mod cost;
 mod destination;
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs;
 use std::num::NonZeroUsize;
 use std::ops::Range;
@@ -400,7 +400,7 @@ pub fn protect(plan: &ProtectPlan, progress: Progress<'_>) -> Result<ProtectRepo
     let scanned = code_blocks(order, &header, &files, progress)?;
     let (items, mut skipped) = settled(order, &scanned);
     refuse_damaged(order, &items)?;
-    let gap_blocks = gap_blocks(&order.geometry, &items);
+    let gap_blocks = gap_blocks(&order.geometry, &items, &scanned.unread);
     let sizes = items.iter().filter_map(|item| match item.kind {
         ItemKind::File { size, .. } => Some(size),
         _ => None,
@@ -592,6 +592,8 @@ fn leave_out_changed(order: &LayerOrder, scanned: &mut Scanned, mixed: &[u64]) {
         }
     }
     for (piece, _) in same.into_iter().filter(|(_, is_same)| !is_same) {
+        // A later pass may have read it.
+        scanned.unread.remove(&piece);
         scanned.troubles.entry(piece).or_insert(Trouble::Changed);
     }
 }
@@ -628,10 +630,13 @@ fn settled(order: &LayerOrder, scanned: &Scanned) -> (Vec<Item>, Vec<Skipped>) {
     (items, skipped)
 }
 
-/// Returns the number of blocks with bytes that do not belong to a file.
-fn gap_blocks(geometry: &StreamGeometry, items: &[Item]) -> u64 {
+/// Returns the number of blocks with bytes that do not belong to a file. Pieces in `unread` are
+/// zeros, which are never lost.
+fn gap_blocks(geometry: &StreamGeometry, items: &[Item], unread: &BTreeSet<usize>) -> u64 {
     let is_gap = |item: &Item| matches!(item.kind, ItemKind::Gap { .. });
-    geometry.blocks_with(items.iter().filter_map(|item| Some((item.size()?, is_gap(item)))))
+    let pieces = items.iter().filter_map(|item| Some((item.size()?, is_gap(item))));
+    let pieces = pieces.enumerate();
+    geometry.blocks_with(pieces.map(|(at, (size, is_gap))| (size, is_gap && !unread.contains(&at))))
 }
 
 /// Refuses to protect the present bytes of a damaged file as if they were right, and to leave out a

@@ -39,6 +39,9 @@ pub(crate) struct Evidence {
     pub tree: Tree,
     /// The state of each entry that is not as it was.
     pub states: BTreeMap<usize, FileState>,
+    /// The entries that are not whole under their names, each with the file in which all of its
+    /// bytes were found.
+    pub elsewhere: BTreeMap<usize, PathBuf>,
     pub layers: Vec<LayerEvidence>,
 }
 
@@ -78,17 +81,29 @@ impl Evidence {
         self.tree.replaced.iter().filter(move |path| aside::is_of(path, &id))
     }
 
-    /// Whether any of these entries has bytes in lost blocks of a layer.
-    pub fn needs_parity(&self, protection: &Protection, layer: usize, entries: &[usize]) -> bool {
+    /// Returns the bytes of an entry that are in lost blocks of a layer and in no other file.
+    pub fn lost_bytes(
+        &self,
+        protection: &Protection,
+        layer: usize,
+        entry: usize,
+    ) -> Vec<Range<u64>> {
         let known = &self.layers[layer];
         let block = protection.layers[layer].header.geometry.block;
-        entries.iter().any(|&entry| match protection.entries[entry].kind {
-            EntryKind::File { layer: of, piece, size, .. } if of == layer && size > 0 => {
+        match protection.entries[entry].kind {
+            EntryKind::File { layer: of, piece, size, .. }
+                if of == layer && size > 0 && !self.elsewhere.contains_key(&entry) =>
+            {
                 let start = known.stream.pieces()[piece].start;
-                !lost_ranges(&known.lost, block, start..start + size).is_empty()
+                lost_ranges(&known.lost, block, start..start + size)
             }
-            _ => false,
-        })
+            _ => Vec::new(),
+        }
+    }
+
+    /// Whether any of these entries has bytes in lost blocks of a layer and in no other file.
+    pub fn needs_parity(&self, protection: &Protection, layer: usize, entries: &[usize]) -> bool {
+        entries.iter().any(|&entry| !self.lost_bytes(protection, layer, entry).is_empty())
     }
 }
 

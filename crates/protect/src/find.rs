@@ -248,6 +248,21 @@ impl Protection {
         places.find(|place| refusal(place).is_some())
     }
 
+    /// Returns the files that have the names of missing parity files, but are not recognised as
+    /// parity.
+    pub(crate) fn strangers(&self) -> impl Iterator<Item = PathBuf> + '_ {
+        let folders = self.parity_folders();
+        let missing = self.layers.iter().flat_map(|layer| {
+            let missing =
+                (0..layer.header.count).filter(|&at| layer.files[usize::from(at)].is_none());
+            missing.map(|index| layer.header.name(&self.settings.label, index))
+        });
+        let places = missing.flat_map(move |name| {
+            folders.iter().map(|folder| folder.join(&name)).collect::<Vec<PathBuf>>()
+        });
+        places.filter(|place| ParityFile::recognise(place).is_none())
+    }
+
     /// Returns the folder for a missing file of a layer. Missing files go to the folder with the
     /// fewest files of the layer, so that the fewest possible are lost together.
     fn folder_for(&self, layer: &Layer, index: u16) -> PathBuf {
@@ -267,13 +282,15 @@ impl Protection {
         folders[chosen].clone()
     }
 
-    /// Returns a path for a missing file of a layer at which no other whole parity file is, in case
-    /// somebody has renamed one.
+    /// Returns a path for a missing file of a layer at which nothing else is: neither another whole
+    /// parity file, in case somebody has renamed one, nor a file of a user. What has the length of
+    /// the missing file is taken for that, with header and trailer destroyed.
     fn free_place(&self, folder: &Path, layer: &Layer, index: u16) -> PathBuf {
-        let is_other = |path: &PathBuf| {
-            ParityFile::recognise(path).is_some_and(|file| {
-                !file.header.agrees(&layer.header) || file.header.index != index
-            })
+        let length = layer.header.file_length(index);
+        let is_other = |path: &PathBuf| match ParityFile::recognise(path) {
+            Some(file) => !file.header.agrees(&layer.header) || file.header.index != index,
+            None => fs::symlink_metadata(path)
+                .is_ok_and(|found| found.len() > 0 && found.len() != length),
         };
         let label = &self.settings.label;
         let names = (0..).map(|number: u32| match number {

@@ -31,7 +31,7 @@ use crate::restore::{RestoreTree, Restoring, Seen};
 use crate::scan::digest_of;
 use crate::sparse;
 use crate::system::{name_bytes, path_bytes};
-use crate::tree::{Skipped, folder_of};
+use crate::tree::{FoundKind, Skipped, folder_of};
 use crate::verify::{VerifyOptions, VerifyReport, examine};
 use paritas_store::place::space::{DiskNeed, NoRoom, Room};
 use paritas_store::state::State;
@@ -413,12 +413,16 @@ impl<'a> RepairRun<'a> {
         Ok(())
     }
 
-    /// Returns the number of bytes that an entry takes on its disk. Blocks of zeros take nothing.
+    /// Returns the number of bytes that an entry takes on its disk. Blocks of zeros take nothing,
+    /// nor does a further name of a file.
     fn room_of(&self, number: usize) -> u64 {
         let EntryKind::File { layer, piece, size, .. } = self.protection.entries[number].kind
         else {
             return 0;
         };
+        if self.other_name(number).is_some() {
+            return 0;
+        }
         let start = self.evidence.layers[layer].stream.pieces()[piece].start;
         let layer = &self.protection.layers[layer];
         sparse::room(start..start + size, &layer.header.geometry, &layer.checksums)
@@ -503,12 +507,45 @@ impl<'a> RepairRun<'a> {
                 self.note(Err(no_room(refused)), path, report)?;
                 continue;
             }
+            if let Some(name) = self.other_name(number) {
+                let name = &self.protection.entries[name].path;
+                self.note(self.target.hard_link(name, path, None), path, report)?;
+                continue;
+            }
             match self.target.begin(path, size, self.seen(number)) {
                 Ok(restoring) => _ = files.insert(number, restoring),
                 Err(error) => self.note(Err(error), path, report)?,
             }
         }
         Ok(files)
+    }
+
+    /// Returns the number of a hard link to a missing file that still has all of its bytes.
+    fn other_name(&self, number: usize) -> Option<usize> {
+        let is_missing = self.evidence.states.get(&number) == Some(&FileState::Missing);
+        let at = self.evidence.elsewhere.get(&number);
+        let at = at.filter(|_| is_missing && self.job.to.is_none())?;
+        let link =
+            self.protection.entry_at(&path_bytes(at.strip_prefix(&self.protection.root).ok()?));
+        let file = &self.protection.entries[number].path;
+        let leads_to_it = |link: &usize| {
+            let kind = &self.protection.entries[*link].kind;
+            matches!(kind, EntryKind::HardLink { target } if target == file)
+        };
+        link.filter(leads_to_it)
+    }
+
+    /// Whether a hard link to a file is made anew because the file was. A name from which the file
+    /// got its bytes stays, and so do other names of the same file on the disk.
+    fn follows(&self, link: usize, file: usize) -> bool {
+        let links_of = |number| match self.evidence.tree.of(number)?.kind {
+            FoundKind::File { links, .. } => links,
+            _ => None,
+        };
+        let is_name = |from: usize| {
+            from == link || links_of(from).is_some() && links_of(from) == links_of(link)
+        };
+        !self.is_own(link) && !self.other_name(file).is_some_and(is_name)
     }
 
     /// Returns what has the name of an entry, if it may be replaced.
@@ -593,8 +630,9 @@ impl<'a> RepairRun<'a> {
             let is_due = match &entry.kind {
                 EntryKind::Symlink { .. } => is_wanted(&number),
                 EntryKind::HardLink { target } => {
-                    let is_new = self.protection.entry_at(target).is_some_and(is_restored);
-                    is_wanted(&number) || is_new && !self.is_own(number)
+                    let file = self.protection.entry_at(target);
+                    let is_new = |&file: &usize| is_restored(file) && self.follows(number, file);
+                    is_wanted(&number) || file.filter(is_new).is_some()
                 }
                 EntryKind::File { .. } | EntryKind::Folder => false,
             };
@@ -604,6 +642,7 @@ impl<'a> RepairRun<'a> {
                     file.is_some_and(|file| is_wanted(&file) && !is_restored(file))
                 };
                 let done = self.expect_free(&entry.path, needed);
+                let done = done.and_then(|()| self.expect_unchanged(number, wanted));
                 let done = done.and_then(|()| self.make_link(number, is_missing));
                 self.note(done, &entry.path, report)?;
             }
@@ -634,6 +673,26 @@ impl<'a> RepairRun<'a> {
         }
     }
 
+    /// Refuses to make a hard link to a file that was changed and stays so: the link would get
+    /// bytes that it never had.
+    fn expect_unchanged(&self, number: usize, wanted: &[usize]) -> Result<()> {
+        let entry = &self.protection.entries[number];
+        let EntryKind::HardLink { target } = &entry.kind else { return Ok(()) };
+        let is_left = |file: usize| self.is_own(file) && wanted.binary_search(&file).is_err();
+        match self.protection.entry_at(target).is_some_and(is_left) {
+            false => Ok(()),
+            true => Err(Error::new(
+                ErrorKind::Busy,
+                format!(
+                    "{} is another name of {}, which was changed and stays as it is; \
+                     --restore-changed restores both",
+                    shown(&self.target.path_of(&entry.path)),
+                    shown(&self.target.path_of(target))
+                ),
+            )),
+        }
+    }
+
     /// Returns the path in the tree at which a protected file is: another one if it was moved, and
     /// neither moves back nor is restored elsewhere.
     fn place_of(&self, file: &[u8]) -> Vec<u8> {
@@ -647,7 +706,7 @@ impl<'a> RepairRun<'a> {
         }
     }
 
-    /// Whether somebody has put a file of their own where a hard link was.
+    /// Whether somebody has put bytes of their own where an entry was.
     fn is_own(&self, number: usize) -> bool {
         matches!(self.evidence.states.get(&number), Some(FileState::Changed(_)))
     }
@@ -708,7 +767,8 @@ mod tests {
     #[test]
     fn unreadable_files_are_restored_elsewhere() {
         let states = BTreeMap::from([(3, FileState::Unreadable("no".to_owned()))]);
-        let evidence = Evidence { tree: Tree::default(), states, layers: Vec::new() };
+        let (elsewhere, layers) = Default::default();
+        let evidence = Evidence { tree: Tree::default(), states, elsewhere, layers };
         assert!(wanted(&RepairJob::default(), &evidence, |_| false).is_empty());
         let elsewhere = RepairJob::default().to(PathBuf::from("elsewhere"));
         assert_eq!(wanted(&elsewhere, &evidence, |_| false), [3]);

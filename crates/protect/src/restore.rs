@@ -32,6 +32,11 @@ const RESTORED_MODE: u32 = 0o1777;
 /// The bit of a mode that lets the owner read.
 const READABLE: u32 = 0o400;
 
+/// Returns the mode that a repair gives to what had `mode`.
+pub(crate) fn restored_mode(mode: u32) -> u32 {
+    mode & RESTORED_MODE
+}
+
 /// A tree in which files are restored.
 #[derive(Debug)]
 pub(crate) struct RestoreTree {
@@ -164,7 +169,7 @@ impl RestoreTree {
     pub fn make_folder(&self, entry: &ProtectedEntry) -> Result<()> {
         let failed = |error| self.failed("making", &entry.path)(error);
         let (folder, name) = self.folder.parent(&entry.path, true).map_err(failed)?;
-        folder.make(&name, entry.mode & RESTORED_MODE).map_err(failed)?;
+        folder.make(&name, restored_mode(entry.mode)).map_err(failed)?;
         self.note_name(&entry.path);
         Ok(())
     }
@@ -197,7 +202,7 @@ impl RestoreTree {
         let above = || self.inner(folder_of(&entry.path)).ok()?.owner();
         let none = Extended::default();
         let wanted = WantedAttributes {
-            mode: entry.mode & RESTORED_MODE,
+            mode: restored_mode(entry.mode),
             modified: entry.modified,
             owner: entry.details.owner.or_else(above),
             extended: entry.details.extended.as_deref().unwrap_or(&none),
@@ -275,7 +280,12 @@ impl RestoreTree {
         let place = self.path_of(path);
         let stays = |why| Error::new(ErrorKind::Busy, format!("{} {why}", shown(&place)));
         let Some(seen) = seen else {
+            let is_special = || {
+                let found = std::fs::symlink_metadata(&place).map(|found| found.file_type());
+                found.is_ok_and(|kind| !kind.is_file() && !kind.is_symlink())
+            };
             folder.take(folder, temporary, name).map_err(|error| match error.kind() {
+                io::ErrorKind::AlreadyExists if is_special() => self.in_the_way(path),
                 io::ErrorKind::AlreadyExists => {
                     stays("is there and has other content than the protected one, so it stays")
                 }
@@ -515,7 +525,7 @@ impl RestoreTree {
                 (entry.mode, owner, entry.details.extended.as_deref().cloned().unwrap_or_default())
             }
         };
-        let mode = mode & RESTORED_MODE;
+        let mode = restored_mode(mode);
         let modified = entry.modified;
         let wanted =
             WantedAttributes { mode: mode | READABLE, modified, owner, extended: &extended };

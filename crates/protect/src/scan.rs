@@ -60,6 +60,7 @@ pub(crate) fn find_moved(protection: &Protection, evidence: &mut Evidence, threa
         }
         if let Some(path) = source {
             evidence.layers[layer].stream.set_source(piece, path.clone());
+            evidence.elsewhere.insert(number, path.clone());
             changed.entry(layer).or_default().push(piece);
         }
     }
@@ -198,16 +199,17 @@ fn copies(
     copies
 }
 
-/// Returns size and path of the files that a killed repair has left, and of the copies of what
-/// repairs have replaced.
+/// Returns size and path of the files that a killed repair has left, of the copies of what repairs
+/// have replaced, and of what has the names of missing parity files.
 fn leftovers<'a>(
     protection: &'a Protection,
     evidence: &'a Evidence,
 ) -> impl Iterator<Item = (u64, PathBuf)> + 'a {
     let copies = evidence.replaced(protection);
-    evidence.leftovers(protection).chain(copies).filter_map(|path| {
-        let found = std::fs::symlink_metadata(path).ok().filter(Metadata::is_file)?;
-        Some((found.len(), path.clone()))
+    let paths = evidence.leftovers(protection).chain(copies).cloned();
+    paths.chain(protection.strangers()).filter_map(|path| {
+        let found = std::fs::symlink_metadata(&path).ok().filter(Metadata::is_file)?;
+        Some((found.len(), path))
     })
 }
 

@@ -9,7 +9,7 @@
 //! A [`StreamReading`] is about a range of columns of the blocks: all of them, if the memory
 //! suffices.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, Metadata};
 use std::io::{self, Read};
 use std::ops::Range;
@@ -80,6 +80,8 @@ pub(crate) struct Scanned {
     pub digests: Vec<Option<FileDigest>>,
     /// Pieces that were not read as they should have been, each with its first trouble.
     pub troubles: BTreeMap<usize, Trouble>,
+    /// Those of them that the system did not let be read at all. They count as zeros.
+    pub unread: BTreeSet<usize>,
 }
 
 /// The checksums of blocks that are read in ranges of columns, one range after the other. At the
@@ -647,6 +649,7 @@ impl Gathered {
             checksums: vec![0; geometry.data as usize],
             digests: vec![None; stream.pieces.len()],
             troubles: BTreeMap::new(),
+            unread: BTreeSet::new(),
         };
         for (piece, known) in stream.pieces.iter().zip(&mut scanned.digests) {
             if piece.length == 0 && piece.source.is_some() {
@@ -685,6 +688,12 @@ impl Gathered {
 
     /// Returns all findings, after every block was read.
     pub fn finish(mut self) -> Scanned {
+        let troubles = self.scanned.troubles.iter();
+        let refused = troubles.filter(|(piece, trouble)| {
+            let is_refused = matches!(trouble, Trouble::Refused(_) | Trouble::Gone);
+            is_refused && !self.parts.contains_key(piece)
+        });
+        self.scanned.unread = refused.map(|(&piece, _)| piece).collect();
         for (piece, parts) in self.parts {
             if !self.scanned.troubles.contains_key(&piece) {
                 self.scanned.digests[piece] = parts.finish().as_ref().map(shorten);

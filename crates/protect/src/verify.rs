@@ -21,12 +21,13 @@ use paritas_store::setters;
 use paritas_store::shown::shown;
 use paritas_store::state::State;
 
-use crate::evidence::{Evidence, FileState, LayerEvidence, is_left_by, lost_ranges};
+use crate::evidence::{Evidence, FileState, LayerEvidence, is_left_by};
 use crate::find::{EntryKind, Layer, ProtectedEntry, Protection};
 use crate::folding::match_folded;
 use crate::geometry::StreamGeometry;
 use crate::mounts::{self, Absence};
 use crate::parity::{Checked, ParityFile, check_all, refusal};
+use crate::restore::restored_mode;
 use crate::scan;
 use crate::stream::{Gathered, PieceFile, Scanned, Stream, StreamReading};
 use crate::system::{path_bytes, path_in};
@@ -132,6 +133,9 @@ pub struct LayerReport {
 pub struct VerifyReport {
     /// The verdict.
     pub status: State,
+    /// Whether a repair would restore anything: something is damaged or missing, and the blocks
+    /// that it needs are not lost beyond repair.
+    pub restores: bool,
     /// Number of protected files.
     pub files: u64,
     /// Number of protected files whose bytes are right, under their own name or another.
@@ -231,7 +235,7 @@ impl Examination<'_> {
             });
         }
         set_renamed(protection, &tree, &mut states);
-        let mut evidence = Evidence { tree, states, layers };
+        let mut evidence = Evidence { tree, states, layers, elsewhere: BTreeMap::new() };
         if !self.options.quick {
             scan::find_moved(protection, &mut evidence, self.threads);
             scan::find_shifted(protection, &mut evidence, self.threads);
@@ -409,7 +413,7 @@ impl Examination<'_> {
         let is_right = *size == entry.size() && scanned.digests[piece] == Some(digest);
         let is_on_time = *modified == entry.modified;
         match (is_right, is_on_time) {
-            (true, true) if *mode == entry.mode => None,
+            (true, true) if has_mode(entry, *mode) => None,
             (true, _) => Some(FileState::Touched),
             // It may have been changed since the tree was looked through.
             (false, true) if self.is_untouched(entry, times) => {
@@ -524,7 +528,7 @@ fn state_by_metadata(
         (EntryKind::HardLink { .. }, FoundKind::File { .. }) => true,
         _ => false,
     };
-    let has_mode = entry.mode == found.mode || matches!(entry.kind, EntryKind::Symlink { .. });
+    let has_mode = has_mode(entry, found.mode) || matches!(entry.kind, EntryKind::Symlink { .. });
     // Only the times of files count. Those of folders change whenever something in them does.
     let has_time = entry.modified == found.modified || !entry.is_file();
     let is_on_time = has_time && !times.was_touched(entry, found.changed);
@@ -536,6 +540,11 @@ fn state_by_metadata(
         }
         _ => Some(FileState::Changed(Vec::new())),
     }
+}
+
+/// Whether a mode is that of an entry, or the one that a repair has given to it.
+fn has_mode(entry: &ProtectedEntry, mode: u32) -> bool {
+    mode == entry.mode || mode == restored_mode(entry.mode)
 }
 
 /// Returns the state of what has been replaced by something that cannot be protected.
@@ -607,17 +616,15 @@ fn set_renamed(protection: &Protection, tree: &Tree, states: &mut BTreeMap<usize
 
 /// States which bytes of damaged and changed files are in lost blocks.
 fn set_ranges(protection: &Protection, evidence: &mut Evidence) {
-    for (&number, state) in &mut evidence.states {
-        let EntryKind::File { layer, piece, size, .. } = protection.entries[number].kind else {
-            continue;
-        };
-        if let FileState::Damaged(ranges) | FileState::Changed(ranges) = state {
-            let known = &evidence.layers[layer];
-            let start = known.stream.pieces()[piece].start;
-            let block = protection.layers[layer].header.geometry.block;
-            *ranges = lost_ranges(&known.lost, block, start..start + size);
+    let mut states = std::mem::take(&mut evidence.states);
+    for (&number, state) in &mut states {
+        if let EntryKind::File { layer, .. } = protection.entries[number].kind
+            && let FileState::Damaged(ranges) | FileState::Changed(ranges) = state
+        {
+            *ranges = evidence.lost_bytes(protection, layer, number);
         }
     }
+    evidence.states = states;
 }
 
 #[cfg(all(test, unix))]

@@ -30,8 +30,8 @@ use common::{
     renew_times, snapshot, write,
 };
 use paritas_protect::{
-    ErrorKind, FileState, ProtectJob, RepairJob, RepairReport, State, UpdateJob, UpdateReport,
-    Updated, VerifyOptions, find, plan, protect, repair, update, verify,
+    ErrorKind, FileState, ProtectJob, RepairJob, RepairReport, Skipped, State, UpdateJob,
+    UpdateReport, Updated, VerifyOptions, find, plan, protect, repair, update, verify,
 };
 
 /// Makes a tree with two folders and some files, and protects it.
@@ -397,6 +397,29 @@ fn files_may_change_while_they_are_read() {
     assert_eq!((report.files, report.skipped.len()), (2, 1));
     assert_eq!(report.skipped[0].path, victim);
     assert_eq!(updated(root.path()).added, 1);
+    let before = snapshot(root.path());
+    fs::remove_file(root.path().join("c")).unwrap();
+    assert_eq!(mend(root.path()).restored.len(), 1);
+    assert_same(&snapshot(root.path()), &before, "repairing");
+}
+
+/// The place of a file that could never be read holds zeros, which cannot be lost. So it takes no
+/// parity.
+#[test]
+fn files_that_were_never_read_take_no_parity() {
+    let root = tempfile::tempdir().unwrap();
+    let mut chance = Chance::new(86);
+    for (name, bytes) in [("a", 50_000), ("b", 500_000), ("c", 50_000)] {
+        write(&root.path().join(name), &chance.bytes(bytes), 0o644, 1);
+    }
+    let planned = plan(&job(root.path())).unwrap();
+    fs::remove_file(root.path().join("b")).unwrap();
+    let report = protect(&planned, &|_| {}).unwrap();
+    assert_eq!((report.files, report.skipped.len(), report.gap_blocks), (2, 1, 0));
+    renew_times(root.path());
+    let found = check(root.path());
+    assert_eq!((found.status, found.layers[0].lost), (State::Intact, 0));
+    assert_eq!(found.layers[0].left, report.geometry.parity);
     let before = snapshot(root.path());
     fs::remove_file(root.path().join("c")).unwrap();
     assert_eq!(mend(root.path()).restored.len(), 1);

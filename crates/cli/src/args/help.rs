@@ -4,7 +4,9 @@
 //! flags. `-h` shows the first paragraph of a flag's text, and leaves out flags with
 //! `hide_short_help`. Of the text about a command, it shows the first examples.
 
+use std::error::Error;
 use std::ffi::OsString;
+use std::num::{IntErrorKind, ParseIntError};
 
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -65,6 +67,9 @@ pub fn parse(
     let answered = |mut error: clap::Error| {
         if let Some(why) = left_out(&error) {
             return command().error(ErrorKind::InvalidSubcommand, why);
+        }
+        if let Some(error) = no_number(&error) {
+            return error;
         }
         if let Some(answer) = answer(&error, &arguments) {
             error.remove(ContextKind::SuggestedSubcommand);
@@ -150,6 +155,21 @@ fn left_out(error: &clap::Error) -> Option<String> {
         "this build of `paritas` has no {what}: it was made without the feature `{feature}`; the \
          packages of a release have it, and so does a build from source with default features"
     ))
+}
+
+/// Returns the error for a value that should be a whole number and is none, in the words of a user.
+fn no_number(error: &clap::Error) -> Option<clap::Error> {
+    let why = error.source()?.downcast_ref::<ParseIntError>()?;
+    let why = match why.kind() {
+        IntErrorKind::PosOverflow => "it is too large",
+        IntErrorKind::Zero => "it must be at least 1",
+        _ => "it must be a whole number, without a sign",
+    };
+    let option = text(error, ContextKind::InvalidArg)?;
+    let value = text(error, ContextKind::InvalidValue)?;
+    let message = format!("invalid value '{value}' for '{option}': {why}");
+    let more = "For more information, try '--help'.";
+    Some(clap::Error::raw(error.kind(), format!("{message}\n\n{more}\n")))
 }
 
 /// Returns a hint for a word of another tool, or for a frequent mistake.

@@ -1,7 +1,5 @@
 //! `paritas info`: shows what shards and protections say about themselves.
 
-use std::path::PathBuf;
-
 use paritas_protect::Protection;
 use paritas_report::parts::{DigestText, ModeText};
 use paritas_report::shard_parts::{HeaderFileEntry, LayoutWord, PartEntry, PartFilesEntry};
@@ -10,6 +8,7 @@ use paritas_shards::{Object, Part, Placement, ReceptionReport, ShardFile};
 
 use crate::args::shards::Info;
 use crate::commands::many::Worst;
+use crate::commands::protections::Found;
 use crate::commands::shards::{self, Below};
 use crate::commands::{Outcome, protections};
 use crate::output::{self, Output, mode_text, shown, time_entry, time_text};
@@ -22,21 +21,21 @@ pub fn run(args: &Info, output: &Output) -> Outcome {
     let mut worst = Worst::default();
     found.failures.drain(..).for_each(|failure| worst.note(Err(failure), output));
     if !found.others.is_empty() {
-        worst.note(objects(&found.others, args, output), output);
+        worst.note(objects(&found, args, output), output);
     }
     worst.end(output)
 }
 
-fn objects(paths: &[PathBuf], args: &Info, output: &Output) -> Outcome {
-    let inventory = shards::look(paths, output);
+fn objects(found: &Found, args: &Info, output: &Output) -> Outcome {
+    let inventory = shards::look(&found.others, output);
     if inventory.objects.is_empty() {
-        return Err(shards::nothing_found(&inventory, paths, Below::ByName));
+        return Err(shards::nothing_found(&inventory, &found.others, Below::ByName));
     }
     let mut worst = Worst::default();
     let wanted = args.object.as_deref();
     shards::not_read(&inventory, wanted).for_each(|failure| worst.note(Err(failure), output));
     let unknown = shards::unknown_of(&inventory, wanted);
-    let objects = shards::taken(inventory, wanted)?;
+    let objects = shards::taken_beside(inventory, wanted, !found.protections.is_empty())?;
     unknown.iter().for_each(|warning| output.warn(warning));
     for object in &objects {
         let missing = object.missing();

@@ -155,6 +155,7 @@ pub fn each_found(search: &Search, output: &Output, handle: &impl Handle) -> Out
     handle.limited().expect(&found, search.recursive)?;
     handle.expect(&found.others)?;
     let mut each = Each::new(search, output, handle);
+    each.is_found = !found.protections.is_empty();
     found.failures.drain(..).for_each(|failure| each.worst.note(Err(failure), output));
     found.protections.iter().for_each(|protection| each.protection(protection));
     let paths = if search.recursive { &search.paths } else { &found.others };
@@ -173,12 +174,14 @@ struct Each<'a, H> {
     /// The number of leftovers that were removed.
     cleaned: usize,
     wrecks: Vec<(String, Wreck)>,
+    /// Whether protections were found. If `--object` was given, they are the one that it names.
+    is_found: bool,
 }
 
 impl<'a, H: Handle> Each<'a, H> {
     fn new(search: &Search, output: &'a Output, handle: &'a H) -> Self {
         let (summary, worst) = (Summary::new(search.only_bad), Worst::default());
-        Self { output, handle, summary, worst, cleaned: 0, wrecks: Vec::new() }
+        Self { output, handle, summary, worst, cleaned: 0, wrecks: Vec::new(), is_found: false }
     }
 
     fn protection(&mut self, protection: &Protection) {
@@ -212,7 +215,7 @@ impl<'a, H: Handle> Each<'a, H> {
         }
         let mut standing = Standing::of(&inventory.objects);
         let unknown = shards::unknown_of(&inventory, search.object.as_deref());
-        let objects = shards::taken(inventory, search.object.as_deref())?;
+        let objects = shards::taken_beside(inventory, search.object.as_deref(), self.is_found)?;
         unknown.iter().for_each(|warning| self.output.warn(warning));
         leftovers.retain(|left| search.wants_left(left, &objects));
         for object in objects {

@@ -119,8 +119,8 @@ fn warn_of_parity(report: &ProtectReport, output: &Output) {
     let (gaps, parity) = (report.gap_blocks, report.geometry.parity);
     if gaps * 2 > parity {
         output.warn(&format!(
-            "files that could not be read take {} of {}; protect everything anew with --force, or \
-             leave them out by --exclude",
+            "files that could not be read, or changed while they were read, take {} of {}; protect \
+             everything anew with --force, or leave them out by --exclude",
             gaps.min(parity),
             counted(parity, "parity block")
         ));

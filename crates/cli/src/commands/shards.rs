@@ -251,6 +251,19 @@ pub fn taken(inventory: Inventory, wanted: Option<&OsStr>) -> Result<Vec<Object>
     Ok(inventory.objects.into_iter().skip(place.unwrap_or(0)).take(1).collect())
 }
 
+/// Returns the objects that a command works on beside protections. If `is_found`, a protection has
+/// the name that is wanted, so there need be no such object.
+pub fn taken_beside(
+    inventory: Inventory,
+    wanted: Option<&OsStr>,
+    is_found: bool,
+) -> Result<Vec<Object>, Failure> {
+    match taken(inventory, wanted) {
+        Err(failure) if is_found && failure.exit == Exit::NotRecognised => Ok(Vec::new()),
+        taken => taken,
+    }
+}
+
 /// Returns the fields of every line about an object.
 pub fn fields(object: &Object) -> ObjectFields {
     ObjectFields {

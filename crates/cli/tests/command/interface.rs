@@ -127,6 +127,21 @@ fn bad_arguments_exit_with_3() {
     assert!(!out.exists() || names(&out).is_empty(), "{:?}", names(&out));
 }
 
+/// Values that should be numbers are refused in the words of a user.
+#[test]
+fn what_is_no_number_is_said() {
+    let yard = Yard::encoded(1000);
+    let cases = [
+        (args!["verify", yard.shards(), "--threads", "two"], "a whole number"),
+        (args!["verify", yard.shards(), "--threads", "9".repeat(30)], "too large"),
+        (args!["schedule", "4+2", "--align", "0"], "at least 1"),
+    ];
+    for (arguments, why) in cases {
+        let message = fails(&arguments, exit::ARGUMENTS, "arguments");
+        assert!(message.contains("for '--") && message.contains(why), "{message}");
+    }
+}
+
 #[test]
 fn refusals_name_what_was_wrong() {
     let yard = Yard::new(10);

@@ -160,9 +160,9 @@ fn beyond_repair() {
     let verify = run(args!["verify", yard.root()]).expect(exit::LOST).text();
     assert!(verify.contains(": lost, ") && verify.contains("beyond repair"), "{verify}");
     let root = yard.root().display().to_string();
-    for step in ["put copies of the lost files", &format!("`paritas repair {root}` restores now")] {
-        assert!(verify.contains(&format!("\n  next     {step}")), "{verify}");
-    }
+    let now = format!("\n  next     `paritas repair {root}` restores now");
+    assert!(verify.contains("\n  next     put copies of the lost files"), "{verify}");
+    assert!(!verify.contains(&now), "{verify}");
     let report = json(args!["verify", yard.root()], exit::LOST);
     let layer = &report["layers"][0];
     let [lost, at_hand, needed] = ["lost", "at_hand", "needed"].map(|name| layer[name].as_u64());
@@ -170,6 +170,8 @@ fn beyond_repair() {
     assert_eq!(lost.unwrap() - at_hand.unwrap(), needed.unwrap());
     // A file that needs no parity is still restored, such as an empty one.
     fs::remove_file(yard.photo("deep/empty")).unwrap();
+    let verify = run(args!["verify", yard.root()]).expect(exit::LOST).text();
+    assert!(verify.contains(&now), "{verify}");
     let repair = json(args!["repair", yard.root()], exit::LOST);
     assert_eq!((&repair["status"], &repair["needed"]), (&json!("lost"), &layer["needed"]));
     assert_eq!(repair["lost"], json!([{"path": yard.photo("a.jpg")}]));
@@ -336,6 +338,25 @@ fn shards_in_a_protected_tree() {
     let below = args!["verify", yard.folder.path(), "-r", "--deep", "--quick", "--json"];
     assert_eq!(run(below).expect(exit::LOST).results().len(), 3);
     run(args!["info", yard.root(), &shards]).expect(exit::DONE);
+}
+
+/// --object may name a protection or an object of shards, whichever paths stand beside.
+#[test]
+fn an_object_is_named_among_protections_and_shards() {
+    let yard = Yard::protected(&[]);
+    let [beside, inside] = [yard.path("shards"), yard.photo("deep/shards")];
+    for shards in [&beside, &inside] {
+        common::encode(&yard.photo("a.jpg"), shards, "4+2", &[]);
+        for verb in ["verify", "info", "repair"] {
+            let named = |name: &str| args![verb, yard.root(), shards, "--object", name, "--json"];
+            for (name, key, value) in [("photos", "label", "photos"), ("a.jpg", "name", "a.jpg")] {
+                let results = run(named(name)).expect(exit::DONE).results();
+                assert_eq!(results.len(), 1, "{verb} {name}: {results:?}");
+                assert_eq!(results[0][key], value, "{verb} {name}: {results:?}");
+            }
+            run(named("neither")).expect(exit::NOT_RECOGNISED);
+        }
+    }
 }
 
 /// Users may have changed more than the parity can restore. This is no loss, but the protected

@@ -206,7 +206,8 @@ fn refuse_copy(given: &GivenPath, candidates: &[Candidate]) -> Result<bool> {
             shown(&one.protection.root)
         ))),
         ([], Some(one)) => Err(Error::parameters(format!(
-            "{} holds nothing of what {} protects, so it is not taken for its root",
+            "{} holds nothing that {} protects, so it does not count as its root: name the root, \
+             or a parity file",
             shown(&given.named),
             one.name()
         ))),

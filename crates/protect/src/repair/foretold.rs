@@ -12,6 +12,10 @@ impl RepairRun<'_> {
         for (number, entry) in self.protection.entries.iter().enumerate() {
             let is_wanted = wanted.binary_search(&number).is_ok();
             let path = self.target.path_of(self.path_at(number));
+            if is_wanted && let Err(error) = self.expect_unchanged(number, wanted) {
+                report.fail(path, &error);
+                continue;
+            }
             if is_wanted && entry.size() > 0 {
                 written.push((path.clone(), self.room_of(number)));
             }
@@ -35,7 +39,8 @@ impl RepairRun<'_> {
         let EntryKind::HardLink { target } = &self.protection.entries[number].kind else {
             return false;
         };
-        let file = self.protection.entry_at(target);
-        file.is_some_and(|file| wanted.binary_search(&file).is_ok()) && !self.is_own(number)
+        let is_new =
+            |&file: &usize| wanted.binary_search(&file).is_ok() && self.follows(number, file);
+        self.protection.entry_at(target).filter(is_new).is_some()
     }
 }

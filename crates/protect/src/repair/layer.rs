@@ -129,7 +129,7 @@ impl<'a> RepairRun<'a> {
         Ok(())
     }
 
-    /// Copies the bytes of good blocks of a layer to a file.
+    /// Copies the bytes of good blocks of a layer to a file, and all bytes that are elsewhere.
     fn copy_file(&self, number: usize, entry: usize, restoring: &Restoring<'_>) -> Result<()> {
         let EntryKind::File { layer, piece, size, .. } = self.protection.entries[entry].kind else {
             return Ok(());
@@ -142,7 +142,11 @@ impl<'a> RepairRun<'a> {
         let start = evidence.stream.pieces()[piece].start;
         let mut memory = vec![0; size.min(STEP) as usize];
         let mut file = None;
-        for range in known_ranges(&evidence.lost, geometry.block, start..start + size) {
+        let lost = match self.evidence.elsewhere.contains_key(&entry) {
+            true => &[],
+            false => &evidence.lost[..],
+        };
+        for range in known_ranges(lost, geometry.block, start..start + size) {
             for at in range.clone().step_by(STEP as usize) {
                 let count = (range.end - at).min(STEP) as usize;
                 evidence.stream.fill(at, &mut memory[..count]);

@@ -1,7 +1,7 @@
 //! Verifying a part of a protection: its files are read first. Only if something in the part is not
 //! as it was, everything else is read, because that says whether the part can be repaired.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use paritas_store::error::Result;
@@ -28,10 +28,11 @@ impl Examination<'_> {
         let times = ChangeTimes::of(protection, &tree);
         let mut states = BTreeMap::new();
         self.compare_names(&tree, &mut states);
+        let whole_links = self.files_of_whole_links(&states);
         states.extend(replaced(protection, &tree));
         let mut files = Vec::new();
         for (number, entry) in protection.entries.iter().enumerate() {
-            if !protection.covers(number) {
+            if !protection.covers(number) || whole_links.contains(&number) {
                 continue;
             }
             let found = tree.of(number);
@@ -48,7 +49,25 @@ impl Examination<'_> {
         set_unreadable(protection, &tree, &mut states);
         let is_intact =
             states.values().all(|state| *state == FileState::Touched) && self.have_digests(&files);
-        Ok(is_intact.then(|| Evidence { tree, states, layers: Vec::new() }))
+        let (elsewhere, layers) = Default::default();
+        Ok(is_intact.then_some(Evidence { tree, states, elsewhere, layers }))
+    }
+
+    /// Returns the files outside of the part whose hard links in the part all have the right bytes,
+    /// although they do not lead to the file any more: `states` has them as touched. The file may
+    /// be gone.
+    fn files_of_whole_links(&self, states: &BTreeMap<usize, FileState>) -> BTreeSet<usize> {
+        let protection = self.protection;
+        let (mut whole, mut others) = (BTreeSet::new(), BTreeSet::new());
+        for (number, entry) in protection.entries.iter().enumerate() {
+            let EntryKind::HardLink { target } = &entry.kind else { continue };
+            if protection.covers_path(&entry.path) && !protection.covers_path(target) {
+                let is_whole = states.get(&number) == Some(&FileState::Touched);
+                let of = if is_whole { &mut whole } else { &mut others };
+                of.extend(protection.entry_at(target));
+            }
+        }
+        &whole - &others
     }
 
     /// Whether the files of some entries have the bytes that were protected.

@@ -30,6 +30,7 @@ pub(super) fn report(protection: &Protection, evidence: &Evidence) -> VerifyRepo
     };
     VerifyReport {
         status: status(protection, evidence, &layers, &parity),
+        restores: restores(protection, evidence, &layers),
         files: protection.files(),
         intact_files: intact_files(protection, evidence),
         findings,
@@ -65,11 +66,9 @@ fn status(
     parity: &[ParityFinding],
 ) -> State {
     let is_good = |state: &FileState| matches!(state, FileState::Touched | FileState::Moved(_));
-    let is_lost = |state: &FileState| matches!(state, FileState::Damaged(_) | FileState::Missing);
     let mut states = evidence.states.iter().filter(|(number, _)| protection.covers(**number));
     let lost = states.clone().filter(|(_, state)| is_lost(state));
-    let mut short =
-        (0..).zip(layers).filter(|(_, layer)| layer.needed > 0).map(|(number, _)| number);
+    let mut short = short(layers);
     let lost: Vec<usize> = lost.map(|(&number, _)| number).collect();
     let is_beyond = |layer| {
         evidence.needs_parity(protection, layer, &lost)
@@ -82,6 +81,33 @@ fn status(
         true => State::Intact,
         false => State::Repairable,
     }
+}
+
+/// Whether a repair would restore anything in the part that was asked for.
+fn restores(protection: &Protection, evidence: &Evidence, layers: &[LayerReport]) -> bool {
+    let is_possible = |number: usize| {
+        // A hard link has the bytes of its file.
+        let file = match &protection.entries[number].kind {
+            EntryKind::HardLink { target } => protection.entry_at(target).unwrap_or(number),
+            _ => number,
+        };
+        !short(layers).any(|layer| evidence.needs_parity(protection, layer, &[file]))
+    };
+    let mut states = evidence.states.iter().filter(|(_, state)| is_lost(state));
+    let has_parity = |layer: usize| {
+        layers[layer].needed == 0 && !evidence.broken_parity(protection, layer).is_empty()
+    };
+    states.any(|(&number, _)| protection.covers(number) && is_possible(number))
+        || !protection.is_part() && (0..layers.len()).any(has_parity)
+}
+
+fn is_lost(state: &FileState) -> bool {
+    matches!(state, FileState::Damaged(_) | FileState::Missing)
+}
+
+/// Returns the numbers of the layers whose lost blocks cannot be computed.
+fn short(layers: &[LayerReport]) -> impl Iterator<Item = usize> + '_ {
+    (0..).zip(layers).filter(|(_, layer)| layer.needed > 0).map(|(number, _)| number)
 }
 
 impl Evidence {

@@ -196,3 +196,22 @@ fn single_files_are_the_whole() {
     let found = find(&[at("three/3"), beside.path().to_owned()]).unwrap();
     assert!(!found[0].is_part() && found[0].root() == at("three").canonicalize().unwrap());
 }
+
+/// A part with a hard link is intact if that has its bytes, also if the file has lost its first
+/// name, which lies outside of the part.
+#[test]
+fn a_link_is_whole_without_the_first_name_of_its_file() {
+    let root = tempfile::tempdir().unwrap();
+    let [big, link] = ["d/big", "link"].map(|name| root.path().join(name));
+    fs::create_dir(root.path().join("d")).unwrap();
+    write(&big, &Chance::new(87).bytes(50_100), 0o644, 1);
+    fs::hard_link(&big, &link).unwrap();
+    make(&job(root.path()));
+    fs::remove_file(&big).unwrap();
+    assert_eq!(check(&link).status, State::Intact, "{:?}", check(&link));
+    assert_eq!(check(&root.path().join("d")).status, State::Repairable);
+    let report = mend(&link);
+    assert!(report.restored.is_empty() && report.failed.is_empty(), "{report:?}");
+    flip(&link, 9);
+    assert_ne!(check(&link).status, State::Intact);
+}

@@ -271,6 +271,144 @@ fn the_other_name_of_a_file_has_its_bytes() {
     assert_eq!(fs::metadata(&first).unwrap().ino(), fs::metadata(&other).unwrap().ino());
 }
 
+/// Returns what all names of a file on a disk share.
+fn inode(path: &Path) -> u64 {
+    std::os::unix::fs::MetadataExt::ino(&fs::metadata(path).unwrap())
+}
+
+/// Makes a root with folder `d`, in which `big` is also called `link`, in the root. `d/a1` and
+/// `d/c1` share blocks with it.
+fn linked_scene(seed: u64, redundancy: &str) -> tempfile::TempDir {
+    let root = tempfile::tempdir().unwrap();
+    let mut chance = Chance::new(seed);
+    fs::create_dir(root.path().join("d")).unwrap();
+    for (name, bytes) in [("d/a1", 5_100), ("d/big", 50_100), ("d/c1", 5_100), ("z", 30_000)] {
+        write(&root.path().join(name), &chance.bytes(bytes), 0o644, 1);
+    }
+    fs::hard_link(root.path().join("d/big"), root.path().join("link")).unwrap();
+    make(&job(root.path()).redundancy(redundancy.parse().unwrap()));
+    root
+}
+
+/// A file whose other name has all of its bytes needs no parity, also where it shares blocks with
+/// files that are lost.
+#[test]
+fn a_file_with_another_name_is_not_lost() {
+    let root = linked_scene(81, "1%");
+    let at = |name: &str| root.path().join(name);
+    let (before, big) = (snapshot(root.path()), at("d/big"));
+    fs::remove_dir_all(at("d")).unwrap();
+    let found = check(root.path());
+    assert!(found.status == State::Lost && found.restores, "{found:?}");
+    let report = mend(root.path());
+    assert_eq!(report.restored, [at("d"), big.clone()], "{report:?}");
+    assert_eq!(report.lost, [at("d/a1"), at("d/c1")]);
+    assert!(report.failed.is_empty(), "{report:?}");
+    assert_eq!(inode(&big), inode(&at("link")));
+    assert_eq!(snapshot(root.path())[Path::new("d/big")], before[Path::new("d/big")]);
+    // Nothing is left for the next repair.
+    let found = check(root.path());
+    assert!(found.status == State::Lost && !found.restores, "{found:?}");
+    assert!(mend(root.path()).restored.is_empty());
+}
+
+/// A file that is gone becomes a name of the file that its hard links lead to. These stay as they
+/// are: they may have names outside of the protection.
+#[test]
+fn other_names_stay_the_same_file() {
+    let root = linked_scene(82, "10%");
+    let at = |name: &str| root.path().join(name);
+    let (outside, again) = (tempfile::tempdir_in(root.path()).unwrap(), at("second"));
+    fs::hard_link(at("link"), &again).unwrap();
+    make(&job(root.path()).force(true).excludes(vec![outside.path().display().to_string()]));
+    fs::hard_link(at("link"), outside.path().join("name")).unwrap();
+    let before = snapshot(root.path());
+    let number = inode(&at("link"));
+    fs::remove_file(at("d/big")).unwrap();
+    let foretold = repaired(root.path(), RepairJob::default().dry_run(true));
+    let report = mend(root.path());
+    assert_eq!((report.restored.clone(), report.failed.len()), (vec![at("d/big")], 0));
+    assert_eq!(foretold.restored, report.restored);
+    let names = [at("d/big"), at("link"), again, outside.path().join("name")];
+    assert!(names.iter().all(|name| inode(name) == number));
+    assert_same(&snapshot(root.path()), &before, "repairing the first name");
+    assert_eq!(check(root.path()).status, State::Intact);
+}
+
+/// A hard link to a file that was changed and stays so is not made: it would have bytes that it
+/// never had.
+#[test]
+fn no_link_is_made_to_changed_bytes() {
+    let root = tempfile::tempdir().unwrap();
+    let [other, first, link] = ["other", "f1", "f3"].map(|name| root.path().join(name));
+    write(&other, &Chance::new(83).bytes(20_000), 0o644, 1);
+    write(&first, b"old", 0o644, 2);
+    fs::hard_link(&first, &link).unwrap();
+    make(&job(root.path()));
+    let before = snapshot(root.path());
+    fs::write(&first, "new").unwrap();
+    fs::remove_file(&link).unwrap();
+    for dry_run in [true, false] {
+        let report = repaired(root.path(), RepairJob::default().dry_run(dry_run));
+        assert!(report.restored.is_empty() && !link.exists(), "{report:?}");
+        let [failed] = &report.failed[..] else { panic!("{report:?}") };
+        assert!(failed.path == link && failed.reason.contains("--restore-changed"), "{failed:?}");
+    }
+    let report = repaired(root.path(), RepairJob::default().restore_changed(true));
+    assert_eq!((report.restored.len(), report.failed.len()), (2, 0), "{report:?}");
+    remove_copies(root.path());
+    assert_same(&snapshot(root.path()), &before, "restoring both names");
+    assert_eq!(inode(&first), inode(&link));
+}
+
+/// A repair does not give back bits of a mode that grant rights, and nobody is told of that for
+/// ever. A new bit is still a difference.
+#[test]
+fn bits_that_grant_rights_are_not_restored() {
+    let root = scene(84);
+    let [file, folder] = ["one/3", "two"].map(|name| root.path().join(name));
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o7777;
+    let set = |path: &Path, mode| fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+    set(&file, 0o6755);
+    set(&folder, 0o2755);
+    make(&job(root.path()).force(true).redundancy("200%".parse().unwrap()));
+    fs::remove_file(&file).unwrap();
+    fs::remove_dir_all(&folder).unwrap();
+    assert!(mend(root.path()).failed.is_empty());
+    assert_eq!((mode(&file), mode(&folder)), (0o755, 0o755));
+    assert!(check(root.path()).findings.is_empty(), "{:?}", check(root.path()));
+    set(&root.path().join("one/4"), 0o4644);
+    set(&folder, 0o775);
+    assert_eq!(check(root.path()).count(|state| *state == FileState::Touched), 2);
+}
+
+/// A file that was moved to the name of a parity file is no parity: it stays, and its bytes are
+/// found. The parity gets another name.
+#[test]
+fn files_under_names_of_parity_are_not_replaced() {
+    let root = tempfile::tempdir().unwrap();
+    let [old, new] = ["old", "u"].map(|name| root.path().join(name));
+    let mut chance = Chance::new(85);
+    write(&old, &chance.bytes(900), 0o644, 1);
+    make(&job(root.path()));
+    write(&new, &chance.bytes(20_000), 0o644, 2);
+    assert_eq!(updated(root.path()).updated, Updated::Layer);
+    let before = snapshot(root.path());
+    let is_first = |path: &&PathBuf| !path.to_string_lossy().contains("layer");
+    let parity = parity_files(root.path());
+    let place = parity.iter().find(is_first).unwrap();
+    fs::rename(&new, place).unwrap();
+    let found = check(root.path());
+    assert_eq!((found.status, found.parity.len()), (State::Repairable, 1), "{found:?}");
+    let report = mend(root.path());
+    assert_eq!((report.restored, report.parity.len()), (vec![new.clone()], 1));
+    assert!(report.failed.is_empty() && report.lost.is_empty(), "{:?}", report.failed);
+    assert_same(&snapshot(root.path()), &before, "repairing");
+    assert_eq!(fs::read(place).unwrap(), fs::read(&new).unwrap(), "the file is still there");
+    assert_eq!(check(root.path()).status, State::Intact);
+    assert_eq!(parity_files(root.path()).len(), parity.len() + 1);
+}
+
 /// A copy in place of a hard link is damaged if its time is right, and changed if it is not.
 #[test]
 fn damaged_copies_of_links_are_restored() {
@@ -328,6 +466,10 @@ fn a_pipe_in_place_of_a_file_is_a_change() {
     for (restore_changed, failed) in [(false, 0), (true, 1)] {
         let report = repaired(root.path(), RepairJob::default().restore_changed(restore_changed));
         assert_eq!((report.restored.len(), report.failed.len()), (0, failed), "{report:?}");
+        let is_said = |failed: &Skipped| {
+            failed.reason == format!("{} is in the way: move it away", path.display())
+        };
+        assert!(report.failed.iter().all(is_said), "{report:?}");
         assert!(fs::symlink_metadata(&path).unwrap().file_type().is_fifo());
     }
 }

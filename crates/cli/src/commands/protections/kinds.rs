@@ -180,9 +180,16 @@ pub fn next_steps(
         next.remove(&Next::Repair);
         steps.push(beyond_repair(protection));
         let repair = command("repair", protection);
-        steps.push(format!("{repair} restores now what does not need the lost blocks"));
+        let now = format!("{repair} restores now what does not need the lost blocks");
+        steps.extend(report.restores.then_some(now));
     }
     steps.extend(next.into_iter().flat_map(|next| next.advice(protection, read)));
+    if state == EndState::Intact && is_parity_used_up(report) {
+        steps.push(format!(
+            "{} makes all parity anew, because no more blocks may be lost",
+            command("protect --update", protection)
+        ));
+    }
     if !report.new.is_empty() {
         steps.push(format!("{} protects new files", command("protect --update", protection)));
     }
@@ -190,6 +197,13 @@ pub fn next_steps(
         steps.push(for_copies(protection));
     }
     steps
+}
+
+/// Whether lost blocks of files that are gone use up all parity of a layer. An update then computes
+/// all parity anew, with the settings of the protection.
+fn is_parity_used_up(report: &VerifyReport) -> bool {
+    let is_used_up = |layer: &LayerReport| layer.geometry.parity > 0 && layer.left == 0;
+    report.layers.iter().any(is_used_up)
 }
 
 /// Returns the step that can bring back what the parity cannot repair.

@@ -1,5 +1,9 @@
 //! Updates that are refused because too much is gone, and dry runs.
 
+use std::io::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
 use super::*;
 
 /// If most of many files are gone, an update is refused unless an option accepts the loss.
@@ -77,4 +81,33 @@ fn dry_runs_write_nothing() {
     assert!(before == [snapshot(&yard.root()), snapshot(&yard.photo(".paritas"))]);
     run(args!["repair", yard.root()]).expect(exit::DONE);
     run(args!["repair", yard.root(), "--dry-run"]).expect(exit::DONE);
+}
+
+/// If files that changed while they were read use up all parity, `verify` says what to do, and
+/// that helps.
+#[test]
+fn parity_that_is_used_up_is_made_anew() {
+    let yard = Yard::new();
+    let [root, log] = [yard.root(), yard.photo("log")];
+    fs::write(&log, Chance(9).bytes(4_000_000)).unwrap();
+    let done = AtomicBool::new(false);
+    let protect = thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut file = File::options().append(true).open(&log).unwrap();
+            while !done.load(Ordering::Relaxed) {
+                file.write_all(b"more").unwrap();
+            }
+        });
+        let protect = run(args!["protect", &root, "--no-sync"]);
+        done.store(true, Ordering::Relaxed);
+        protect.expect(exit::IO)
+    });
+    assert!(protect.stderr.contains("or changed while they were read, take "), "{protect}");
+    fs::remove_file(&log).unwrap();
+    let verify = run(args!["verify", &root]).expect(exit::DONE).text();
+    let update = format!("\n  next     `paritas protect --update {}` makes all", root.display());
+    assert!(verify.contains("; no more of ") && verify.contains(&update), "{verify}");
+    run(args!["protect", "--update", &root]).expect(exit::DONE);
+    let verify = run(args!["verify", &root]).expect(exit::DONE).text();
+    assert!(verify.contains("; any ") && !verify.contains("next"), "{verify}");
 }
