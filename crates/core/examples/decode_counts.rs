@@ -23,7 +23,7 @@ const CASES: [(&str, usize); 11] = [
     ("liber8tion:k=8", 2),
     ("raid6:k=10,layout=packets", 2),
     ("qfs:k=10", 3),
-    ("10+4", 4),
+    ("cauchy:k=10,m=4", 4),
 ];
 
 fn main() -> Result<(), Error> {
