@@ -23,7 +23,7 @@ use paritas_store::staging::{commit_over, has_temporary_name};
 use crate::catalogue::{Catalogue, Details, FOLDER, Item, Settings};
 use crate::digest::FileDigest;
 use crate::exclude::Excludes;
-use crate::format::{Header, Id};
+use crate::format::{Header, Id, checksum_of_zeros};
 use crate::geometry::{Redundancy, StreamGeometry};
 use crate::parity::{ParityFile, read_catalogue, refusal};
 use crate::system::{name_bytes, owned_name, path_in};
@@ -70,6 +70,25 @@ pub(crate) struct Layer {
     pub pieces: Vec<LayerPiece>,
     /// Each piece as this layer's catalogue describes it.
     pub originals: Vec<Item>,
+}
+
+impl Layer {
+    /// Returns the number of blocks with bytes of pieces that no file has any more. Blocks of zeros,
+    /// such as those of files that were never read, are not lost.
+    pub fn dead_blocks(&self, is_dead: impl Fn(usize) -> bool) -> u64 {
+        let geometry = &self.header.geometry;
+        let (zeros, last) = (checksum_of_zeros(geometry.block), geometry.data.saturating_sub(1));
+        let is_zero = |block: u64| {
+            let zeros = match block == last {
+                true => checksum_of_zeros(geometry.bytes_of(block)),
+                false => zeros,
+            };
+            self.checksums[block as usize] == zeros
+        };
+        let pieces = self.pieces.iter().enumerate();
+        let pieces = pieces.map(|(number, piece)| (piece.size, is_dead(number)));
+        geometry.block_ranges(pieces).flatten().filter(|&block| !is_zero(block)).count() as u64
+    }
 }
 
 /// A piece of a layer's stream.
@@ -194,13 +213,12 @@ impl Protection {
     }
 
     /// Returns how many blocks of each layer may be lost, oldest first: the number of its parity
-    /// blocks, less the number of blocks with bytes of files that were removed, changed or never
-    /// read.
+    /// blocks, less the number of blocks with bytes of files that were removed, changed or not
+    /// read to their end.
     pub fn spare_blocks(&self) -> impl Iterator<Item = u64> + '_ {
         self.layers.iter().map(|layer| {
-            let is_dead = layer.pieces.iter().map(|piece| (piece.size, piece.entry.is_none()));
-            let geometry = layer.header.geometry;
-            geometry.parity.saturating_sub(geometry.blocks_with(is_dead))
+            let dead = layer.dead_blocks(|piece| layer.pieces[piece].entry.is_none());
+            layer.header.geometry.parity.saturating_sub(dead)
         })
     }
 

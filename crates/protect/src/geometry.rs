@@ -8,6 +8,7 @@
 //! code has at most 65,536 blocks, so a low redundancy has fewer parity blocks.
 
 use std::fmt;
+use std::ops::Range;
 use std::str::FromStr;
 
 use paritas::long::LongCode;
@@ -149,17 +150,25 @@ impl StreamGeometry {
     /// Returns the number of data blocks with bytes of the wanted pieces of the stream. `pieces`
     /// are all pieces in order: the size of each, and whether it is wanted.
     pub(crate) fn blocks_with(&self, pieces: impl Iterator<Item = (u64, bool)>) -> u64 {
-        let (mut start, mut next, mut blocks) = (0, 0, 0);
-        for (size, is_wanted) in pieces {
+        self.block_ranges(pieces).map(|range| range.end - range.start).sum()
+    }
+
+    /// Returns the numbers of these blocks, in order.
+    pub(crate) fn block_ranges(
+        &self,
+        pieces: impl Iterator<Item = (u64, bool)>,
+    ) -> impl Iterator<Item = Range<u64>> {
+        let (block, mut start, mut next) = (self.block, 0, 0);
+        pieces.filter_map(move |(size, is_wanted)| {
             let end = start + size;
-            if size > 0 && is_wanted {
-                let (first, last) = ((start / self.block).max(next), (end - 1) / self.block);
-                blocks += (last + 1).saturating_sub(first);
-                next = last + 1;
-            }
+            let range = (start / block).max(next)..end.div_ceil(block);
             start = end;
-        }
-        blocks
+            let is_some = size > 0 && is_wanted && !range.is_empty();
+            is_some.then(|| {
+                next = range.end;
+                range
+            })
+        })
     }
 
     /// Returns the number of bytes of a data block.

@@ -215,7 +215,7 @@ fn absent(folder: &Path) -> Error {
         ErrorKind::Io,
         format!(
             "the folder {} does not exist; mount its disk, make the folder, or restore to another \
-             one",
+             one (--to)",
             shown(folder)
         ),
     )

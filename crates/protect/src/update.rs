@@ -509,20 +509,13 @@ impl Changes {
     /// Whether everything must be made anew, because one more layer would not do.
     fn needs_all(&self, protection: &Protection) -> bool {
         let is_worn = |(number, layer): (usize, &Layer)| {
-            self.dead_blocks(number, layer) * 2 > layer.header.geometry.parity
+            let is_dead = |piece| !self.alive.contains(&(number, piece));
+            layer.dead_blocks(is_dead) * 2 > layer.header.geometry.parity
         };
         let layers = protection.layers.iter().enumerate();
         protection.unreadable_layers > 0
             || protection.layers.len() >= MOST_LAYERS
             || layers.filter(|(_, layer)| layer.header.geometry.data > 0).any(is_worn)
-    }
-
-    /// Returns the number of blocks of a layer with bytes that no longer belong to a file.
-    fn dead_blocks(&self, number: usize, layer: &Layer) -> u64 {
-        let pieces = layer.pieces.iter().enumerate();
-        let is_dead = |piece| !self.alive.contains(&(number, piece));
-        let geometry = &layer.header.geometry;
-        geometry.blocks_with(pieces.map(|(piece, known)| (known.size, is_dead(piece))))
     }
 
     fn is_nothing(&self, protection: &Protection) -> bool {

@@ -420,6 +420,9 @@ fn files_that_were_never_read_take_no_parity() {
     let found = check(root.path());
     assert_eq!((found.status, found.layers[0].lost), (State::Intact, 0));
     assert_eq!(found.layers[0].left, report.geometry.parity);
+    // Without reading files, the blocks at both ends of the gap cannot be told from lost ones.
+    let spare: Vec<u64> = only(root.path()).spare_blocks().collect();
+    assert!(spare[0] + 2 >= report.geometry.parity, "{spare:?} of {}", report.geometry.parity);
     let before = snapshot(root.path());
     fs::remove_file(root.path().join("c")).unwrap();
     assert_eq!(mend(root.path()).restored.len(), 1);
