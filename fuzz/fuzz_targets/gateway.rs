@@ -143,7 +143,7 @@ impl House {
         let mut found: Vec<OsString> =
             entries.map(|entry| entry.expect("an entry").file_name()).collect();
         found.sort();
-        let nodes: Vec<_> = (0..NODES).map(|number| name_of(number).into()).collect();
+        let nodes: Vec<OsString> = (0..NODES).map(|number| name_of(number).into()).collect();
         assert_eq!(found, nodes);
     }
 }
