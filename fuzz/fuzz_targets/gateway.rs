@@ -1,6 +1,6 @@
 //! Fuzzes requests to a gateway that accepts them without keys. Whatever a request says, it gets an
-//! answer, which is not that the gateway failed; nothing is written but in the folders of the nodes;
-//! and an object that no request names stays as it is.
+//! answer, which is not that the gateway failed; nothing is written but in the folders of the
+//! nodes; and an object that no request names stays as it is.
 //!
 //! An input is a request as people write it: method and target, lines of headers, an empty line,
 //! the body. Its length, the host and the end of the connection are added.

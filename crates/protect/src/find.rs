@@ -73,8 +73,8 @@ pub(crate) struct Layer {
 }
 
 impl Layer {
-    /// Returns the number of blocks with bytes of pieces that no file has any more. Blocks of zeros,
-    /// such as those of files that were never read, are not lost.
+    /// Returns the number of blocks with bytes of pieces that no file has any more. Blocks of
+    /// zeros, such as those of files that were never read, are not lost.
     pub fn dead_blocks(&self, is_dead: impl Fn(usize) -> bool) -> u64 {
         let geometry = &self.header.geometry;
         let (zeros, last) = (checksum_of_zeros(geometry.block), geometry.data.saturating_sub(1));

@@ -10,14 +10,14 @@
 //! stays as long as the pieces do. The pieces go when the upload is given up, when its object was
 //! replaced or removed, or when nothing happened for a week ([`crate::Volume::collect_uploads`]).
 //!
-//! A part may be stored several times. Each time, it becomes a piece of its own, whose number begins
-//! with that of the part: a slow client that stores a part once more does not replace a piece that
-//! an object has by then. Who stores a piece looks for the record at the end,
+//! A part may be stored several times. Each time, it becomes a piece of its own, whose number
+//! begins with that of the part: a slow client that stores a part once more does not replace a piece
+//! that an object has by then. Who stores a piece looks for the record at the end,
 //! and removes the piece if the upload is complete without it, or was given up.
 //!
-//! An upload may be completed and given up at the same time. Who completes raises a flag, which is a
-//! small object, and then looks for the record; who gives up removes the record, and then looks for
-//! flags. So at least one of them sees the other, and stops, before the manifest is written and
+//! An upload may be completed and given up at the same time. Who completes raises a flag, which is
+//! a small object, and then looks for the record; who gives up removes the record, and then looks
+//! for flags. So at least one of them sees the other, and stops, before the manifest is written and
 //! before pieces are removed. A flag that a killed client has left counts for an hour.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -102,14 +102,14 @@ impl Piece {
     /// Greatest number of a part.
     pub const MOST_PARTS: u32 = (1 << (u32::BITS - DRAWN_BITS)) - 1;
 
-    /// Returns the number of the part that the piece is. (Earlier versions gave pieces the numbers of
-    /// their parts.)
+    /// Returns the number of the part that the piece is. (Earlier versions gave pieces the numbers
+    /// of their parts.)
     pub fn part(&self) -> u32 {
         part_of(self.number)
     }
 
-    /// Draws a number for a piece that is a certain part: the milliseconds of this second and random
-    /// bits follow the number of the part.
+    /// Draws a number for a piece that is a certain part: the milliseconds of this second and
+    /// random bits follow the number of the part.
     fn draw(part: u32) -> Result<u32> {
         if !(1..=Self::MOST_PARTS).contains(&part) {
             let most = Self::MOST_PARTS;
@@ -309,8 +309,8 @@ impl Upload<'_> {
     /// Stores a part as a piece. It counts instead of earlier pieces that are the same part.
     ///
     /// # Errors
-    /// If the number is not 1 to [`Piece::MOST_PARTS`] ([`ErrorKind::Parameters`]), if the object is
-    /// complete or the upload was given up, perhaps while the piece was stored
+    /// If the number is not 1 to [`Piece::MOST_PARTS`] ([`ErrorKind::Parameters`]), if the object
+    /// is complete or the upload was given up, perhaps while the piece was stored
     /// ([`ErrorKind::Busy`]); as [`crate::Volume::put`].
     pub async fn put_piece(
         &self,
@@ -352,8 +352,8 @@ impl Upload<'_> {
         }
     }
 
-    /// Returns the pieces that are stored, by part. A part that was stored several times has several
-    /// pieces, of which the last one is the newest.
+    /// Returns the pieces that are stored, by part. A part that was stored several times has
+    /// several pieces, of which the last one is the newest.
     ///
     /// # Errors
     /// As [`crate::Volume::list`] and [`crate::Volume::find`].

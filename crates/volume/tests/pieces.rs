@@ -160,7 +160,7 @@ async fn who_completes_and_who_gives_up_see_each_other() {
     assert_eq!(disks.files("objects").len(), 0);
 }
 
-/// Whatever the order of their steps, the name means the old bytes or the new ones, and all of them.
+/// Whatever the order of their steps, the name means the old bytes or the new ones, whole.
 #[tokio::test(flavor = "multi_thread")]
 async fn completing_and_giving_up_at_once_lose_nothing() {
     let disks = Disks::new(6);
