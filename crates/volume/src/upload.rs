@@ -11,14 +11,14 @@
 //! replaced or removed, or when nothing happened for a week ([`crate::Volume::collect_uploads`]).
 //!
 //! A part may be stored several times. Each time, it becomes a piece of its own, whose number
-//! begins with that of the part: a slow client that stores a part once more does not replace a piece
-//! that an object has by then. Who stores a piece looks for the record at the end,
-//! and removes the piece if the upload is complete without it, or was given up.
+//! begins with that of the part: a slow client that stores a part once more does not replace a
+//! piece that an object has by then. Who stores a piece looks for the record at the end, and
+//! removes the piece if the upload is complete without it, or was given up.
 //!
 //! An upload may be completed and given up at the same time. Who completes raises a flag, which is
 //! a small object, and then looks for the record; who gives up removes the record, and then looks
-//! for flags. So at least one of them sees the other, and stops, before the manifest is written and
-//! before pieces are removed. A flag that a killed client has left counts for an hour.
+//! for flags. So at least one of them sees the other, and stops, before the manifest is written
+//! and before pieces are removed. A flag that a killed client has left counts for an hour.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Cursor, Read};
