@@ -508,8 +508,7 @@ impl<'a> RepairRun<'a> {
                 continue;
             }
             if let Some(name) = self.other_name(number) {
-                let name = &self.protection.entries[name].path;
-                self.note(self.target.hard_link(name, path, None), path, report)?;
+                self.note(self.link_to(name, number), path, report)?;
                 continue;
             }
             match self.target.begin(path, size, self.seen(number)) {
@@ -533,6 +532,28 @@ impl<'a> RepairRun<'a> {
             matches!(kind, EntryKind::HardLink { target } if target == file)
         };
         link.filter(leads_to_it)
+    }
+
+    /// Makes a missing file one with a hard link to it, which must have its bytes still.
+    fn link_to(&self, link: usize, file: usize) -> Result<()> {
+        let entries = &self.protection.entries;
+        let (from, to) = (&entries[link].path, &entries[file].path);
+        let is_whole = match entries[file].kind {
+            EntryKind::File { size, digest, .. } => {
+                digest_of(&self.target.path_of(from), size) == Some(digest)
+            }
+            _ => false,
+        };
+        match is_whole {
+            true => self.target.hard_link(from, to, None),
+            false => Err(Error::new(
+                ErrorKind::Busy,
+                format!(
+                    "{} changed while the repair read it; run the repair again",
+                    shown(&self.target.path_of(from))
+                ),
+            )),
+        }
     }
 
     /// Whether a hard link to a file is made anew because the file was. A name from which the file
