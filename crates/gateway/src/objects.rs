@@ -45,6 +45,15 @@ enum Judgement {
 }
 
 impl Conditions {
+    /// Returns conditions on the ETag (match, none match) and on the time (modified since,
+    /// unmodified since).
+    pub fn new(
+        (if_match, if_none_match): (Option<ETagCondition>, Option<ETagCondition>),
+        (if_modified_since, if_unmodified_since): (Option<Timestamp>, Option<Timestamp>),
+    ) -> Self {
+        Self { if_match, if_none_match, if_modified_since, if_unmodified_since }
+    }
+
     /// Returns the conditions that headers set for the object that is written.
     pub fn of_target(headers: &HeaderMap) -> S3Result<Self> {
         let condition = |name: HeaderName| {
@@ -187,12 +196,10 @@ impl Store {
         request: S3Request<dto::GetObjectInput>,
     ) -> S3Result<S3Response<dto::GetObjectOutput>> {
         let input = request.input;
-        let on = Conditions {
-            if_match: input.if_match,
-            if_none_match: input.if_none_match,
-            if_modified_since: input.if_modified_since,
-            if_unmodified_since: input.if_unmodified_since,
-        };
+        let on = Conditions::new(
+            (input.if_match, input.if_none_match),
+            (input.if_modified_since, input.if_unmodified_since),
+        );
         let found = self.object(&input.bucket, &input.key).await?;
         let is_current = is_current(request.headers.get(IF_RANGE), &ObjectFacts::of(&found));
         let range = input.range.filter(|_| is_current);
@@ -245,12 +252,10 @@ impl Store {
         request: S3Request<dto::HeadObjectInput>,
     ) -> S3Result<S3Response<dto::HeadObjectOutput>> {
         let input = request.input;
-        let on = Conditions {
-            if_match: input.if_match,
-            if_none_match: input.if_none_match,
-            if_modified_since: input.if_modified_since,
-            if_unmodified_since: input.if_unmodified_since,
-        };
+        let on = Conditions::new(
+            (input.if_match, input.if_none_match),
+            (input.if_modified_since, input.if_unmodified_since),
+        );
         let found = self.object(&input.bucket, &input.key).await?;
         let (facts, range, bytes) = wanted(&found, &on, input.range, input.part_number)?;
         let mut output = dto::HeadObjectOutput {
@@ -290,29 +295,20 @@ impl Store {
         let input = &mut request.input;
         let (bucket, key) = self.copy_source(key_id.as_deref(), &input.copy_source)?;
         let found = self.object(&bucket, &key).await?;
-        let on = Conditions {
-            if_match: input.copy_source_if_match.take(),
-            if_none_match: input.copy_source_if_none_match.take(),
-            if_modified_since: input.copy_source_if_modified_since.take(),
-            if_unmodified_since: input.copy_source_if_unmodified_since.take(),
-        };
+        let on = Conditions::new(
+            (input.copy_source_if_match.take(), input.copy_source_if_none_match.take()),
+            (
+                input.copy_source_if_modified_since.take(),
+                input.copy_source_if_unmodified_since.take(),
+            ),
+        );
         if on.judge(Some(&ObjectFacts::of(&found))) != Judgement::Holds {
             return Err(s3_error!(PreconditionFailed));
         }
         self.expect_bucket(&input.bucket).await?;
         let name = names::object(&input.bucket, &input.key)?;
         self.expect_for_write(&name, &target).await?;
-        let is = |directive: Option<&str>| directive == Some("REPLACE");
-        let replaces = is(input.metadata_directive.as_ref().map(|directive| directive.as_str()));
-        let new_tags = is(input.tagging_directive.as_ref().map(|directive| directive.as_str()));
-        let mut kept = KeptHeaders::of(found.notes());
-        let given = kept_headers!(input);
-        let tagging = if new_tags { given.tagging.clone() } else { kept.tagging.take() };
-        let headers = KeptHeaders { tagging, ..if replaces { given } else { kept } };
-        // The bytes are the same, so their checksums are right, unless they are those of pieces.
-        let checksum = found.pieces().is_none().then(|| checksum_of(found.notes()));
-        let mut notes = headers.notes()?;
-        notes.extend(checksum.into_iter().flat_map(notes_of));
+        let notes = copied_notes(found.notes(), found.pieces().is_none(), input)?;
         let facts = self.rewrite(&name, found, notes).await?;
         let result = dto::CopyObjectResult {
             e_tag: Some(facts.etag()),
@@ -389,6 +385,26 @@ impl Store {
         let found = self.object(bucket, key).await?;
         Ok(found.notes().get(TAGS).map(|tags| parse_tags(tags)).unwrap_or_default())
     }
+}
+
+/// Returns the notes of a copy: those of its source, unless the request replaces them. Checksums
+/// stay if they are those of the bytes, and not of pieces.
+fn copied_notes(
+    of: &Notes,
+    has_checksums: bool,
+    input: &mut dto::CopyObjectInput,
+) -> S3Result<Notes> {
+    let is = |directive: Option<&str>| directive == Some("REPLACE");
+    let replaces = is(input.metadata_directive.as_ref().map(|directive| directive.as_str()));
+    let new_tags = is(input.tagging_directive.as_ref().map(|directive| directive.as_str()));
+    let mut kept = KeptHeaders::of(of);
+    let given = kept_headers!(input);
+    let tagging = if new_tags { given.tagging.clone() } else { kept.tagging.take() };
+    let headers = KeptHeaders { tagging, ..if replaces { given } else { kept } };
+    let mut notes = headers.notes()?;
+    let checksum = has_checksums.then(|| checksum_of(of));
+    notes.extend(checksum.into_iter().flat_map(notes_of));
+    Ok(notes)
 }
 
 /// Returns the options of a put: the notes get the ETag and the checksums of the body.

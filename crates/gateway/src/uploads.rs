@@ -83,12 +83,13 @@ impl Store {
         let upload = self.upload(&input.bucket, &input.key, &input.upload_id).await?;
         let (bucket, source) = self.copy_source(key, &input.copy_source)?;
         let found = self.object(&bucket, &source).await?;
-        let on = Conditions {
-            if_match: input.copy_source_if_match.clone(),
-            if_none_match: input.copy_source_if_none_match.clone(),
-            if_modified_since: input.copy_source_if_modified_since.clone(),
-            if_unmodified_since: input.copy_source_if_unmodified_since.clone(),
-        };
+        let on = Conditions::new(
+            (input.copy_source_if_match.clone(), input.copy_source_if_none_match.clone()),
+            (
+                input.copy_source_if_modified_since.clone(),
+                input.copy_source_if_unmodified_since.clone(),
+            ),
+        );
         on.expect_for_read(&ObjectFacts::of(&found))
             .map_err(|_| s3_error!(PreconditionFailed, "the source does not meet a condition"))?;
         let range = source_range(input.copy_source_range.as_deref(), found.length())?;
