@@ -20,6 +20,8 @@ use s3s::stream::{ByteStream, RemainingLength};
 use s3s::{S3Error, StdError, TrailingHeaders, s3_error};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
+use crate::facts::beside;
+
 /// Number of pieces on the way between a connection and a volume.
 const AHEAD: usize = 4;
 /// How long a gateway waits for a client to send the next bytes, or to take some.
@@ -196,14 +198,9 @@ impl RequestBody {
             return Err(s3_error!(BadDigest, "the body does not have the MD5 that was stated"));
         }
         let stated = self.stated(trailers);
-        let pairs = [
-            (&stated.checksum_crc32, &checksum.checksum_crc32),
-            (&stated.checksum_crc32c, &checksum.checksum_crc32c),
-            (&stated.checksum_crc64nvme, &checksum.checksum_crc64nvme),
-            (&stated.checksum_sha1, &checksum.checksum_sha1),
-            (&stated.checksum_sha256, &checksum.checksum_sha256),
-        ];
-        match pairs.iter().all(|(stated, found)| stated.is_none() || stated == found) {
+        let is_it = |[stated, found]: [Option<&str>; 2]| stated.is_none() || stated == found;
+        let is_right = beside(&stated, &checksum).into_iter().all(is_it);
+        match is_right {
             true => Ok(Received { md5: hex(&md5), checksum }),
             false => {
                 Err(s3_error!(BadDigest, "the body does not have the checksum that was stated"))

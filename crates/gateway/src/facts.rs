@@ -233,6 +233,18 @@ pub fn notes_of(checksum: Checksum) -> impl Iterator<Item = (String, String)> {
     all.into_iter().filter_map(|(name, text)| Some((format!("checksum-{name}"), text?)))
 }
 
+/// Returns the checksums of each kind side by side.
+pub fn beside<'c>(one: &'c Checksum, other: &'c Checksum) -> [[Option<&'c str>; 2]; 5] {
+    [
+        [&one.checksum_crc32, &other.checksum_crc32],
+        [&one.checksum_crc32c, &other.checksum_crc32c],
+        [&one.checksum_crc64nvme, &other.checksum_crc64nvme],
+        [&one.checksum_sha1, &other.checksum_sha1],
+        [&one.checksum_sha256, &other.checksum_sha256],
+    ]
+    .map(|pair| pair.map(|checksum| checksum.as_deref()))
+}
+
 /// Returns the checksums that notes have kept.
 pub fn checksum_of(notes: &Notes) -> Checksum {
     let text = |name: &str| notes.get(&format!("checksum-{name}")).cloned();

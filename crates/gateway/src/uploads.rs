@@ -9,7 +9,9 @@ use s3s::{S3Error, S3Request, S3Response, S3Result, s3_error};
 
 use crate::body::{ExpectedBody, hex};
 use crate::errors::told;
-use crate::facts::{ETAG, ObjectFacts, answer_checksums, checksum_of, kept_headers, timestamp};
+use crate::facts::{
+    ETAG, ObjectFacts, answer_checksums, beside, checksum_of, kept_headers, timestamp,
+};
 use crate::names;
 use crate::objects::{Conditions, checksum_in, trailing};
 use crate::store::Store;
@@ -295,16 +297,11 @@ fn etag_of(stored: &StoredPiece) -> &str {
 /// Whether a piece has the ETag that is stated for a part, and the checksums, as far as they are
 /// kept.
 fn fits(part: &CompletedPart, stored: &StoredPiece) -> bool {
-    let kept = checksum_of(&stored.notes);
-    let pairs = [
-        (&part.checksum_crc32, &kept.checksum_crc32),
-        (&part.checksum_crc32c, &kept.checksum_crc32c),
-        (&part.checksum_crc64nvme, &kept.checksum_crc64nvme),
-        (&part.checksum_sha1, &kept.checksum_sha1),
-        (&part.checksum_sha256, &kept.checksum_sha256),
-    ];
-    part.e_tag.as_ref().is_none_or(|stated| stated.value() == etag_of(stored))
-        && pairs.iter().all(|(stated, kept)| stated.is_none() || kept.is_none() || stated == kept)
+    let mut part = part.clone();
+    let (given, kept) = (checksum_in!(part), checksum_of(&stored.notes));
+    let mut pairs = beside(&given, &kept).into_iter();
+    part.e_tag.is_none_or(|stated| stated.value() == etag_of(stored))
+        && pairs.all(|[given, kept]| given.is_none() || kept.is_none() || given == kept)
 }
 
 /// Refuses part `number` after part `last` if the numbers do not ascend, or if `last` is shorter

@@ -338,18 +338,20 @@ impl Upload<'_> {
         Error::new(ErrorKind::Busy, message)
     }
 
-    /// Whether the upload is open, or its object has the piece of a number.
+    /// Whether the upload is open, or its object has or may get the piece of a number.
     async fn may_have(&self, number: u32) -> Result<bool> {
         match (UploadsJob { cluster: self.cluster }).find(&self.id).await {
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
-            Err(error) => Err(error),
-            Ok(upload) if !upload.record.done => Ok(true),
-            Ok(_) => {
-                let object = self.object().await?;
-                let pieces = object.iter().filter_map(FoundObject::pieces).flatten();
-                Ok(pieces.into_iter().any(|piece| piece.number == number))
-            }
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+            Ok(upload) if !upload.record.done => return Ok(true),
+            _ => {}
         }
+        // Somebody who completes the upload at this moment may have chosen the piece.
+        if self.flags().await? > 0 {
+            return Ok(true);
+        }
+        let object = self.object().await?;
+        let mut pieces = object.iter().filter_map(FoundObject::pieces).flatten();
+        Ok(pieces.any(|piece| piece.number == number))
     }
 
     /// Returns the pieces that are stored, by part. A part that was stored several times has

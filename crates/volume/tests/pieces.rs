@@ -44,6 +44,14 @@ async fn completed(volume: &Volume, bytes: &[u8]) {
     upload.complete(pieces, Notes::new(), Attributes::default()).await.unwrap();
 }
 
+/// Returns an upload as a client knows it who found it before somebody else completed it.
+async fn overtaken<'v>(volume: &'v Volume, bytes: &[u8]) -> Upload<'v> {
+    let (upload, pieces) = stored(volume, bytes).await;
+    let found = volume.find_upload(upload.id()).await.unwrap();
+    upload.complete(pieces, Notes::new(), Attributes::default()).await.unwrap();
+    found
+}
+
 async fn get(volume: &Volume, range: Option<std::ops::Range<u64>>) -> Vec<u8> {
     let (mut bytes, options) = (Vec::new(), GetOptions::default());
     volume.get(&name(OBJECT), range, &mut bytes, options, &|_| {}).await.unwrap();
@@ -142,9 +150,7 @@ async fn who_completes_and_who_gives_up_see_each_other() {
     let volume = disks.volume("4+2").await;
     let bytes = content(CUT.iter().sum());
     // Given up after it was completed by somebody else: the pieces stay.
-    let (upload, pieces) = stored(&volume, &bytes).await;
-    let late = volume.find_upload(upload.id()).await.unwrap();
-    upload.complete(pieces, Notes::new(), Attributes::default()).await.unwrap();
+    let late = overtaken(&volume, &bytes).await;
     assert!(!late.give_up().await.unwrap());
     assert!(get(&volume, None).await == bytes);
     assert_eq!(volume.collect_uploads().await.unwrap(), 0);
@@ -205,9 +211,7 @@ async fn a_late_part_changes_nothing() {
     let disks = Disks::new(6);
     let volume = disks.volume("4+2").await;
     let bytes = content(CUT.iter().sum());
-    let (upload, pieces) = stored(&volume, &bytes).await;
-    let late = volume.find_upload(upload.id()).await.unwrap();
-    upload.complete(pieces, Notes::new(), Attributes::default()).await.unwrap();
+    let late = overtaken(&volume, &bytes).await;
     let files = disks.files("objects").len();
     let other = Cursor::new(content(CUT[0]));
     let error = late.put_piece(1, other, PutOptions::default()).await.unwrap_err();
