@@ -534,7 +534,8 @@ impl<'a> RepairRun<'a> {
         link.filter(leads_to_it)
     }
 
-    /// Makes a missing file one with a hard link to it, which must have its bytes still.
+    /// Restores a missing file from a hard link to it: both are one file again. The link must still
+    /// have the right bytes.
     fn link_to(&self, link: usize, file: usize) -> Result<()> {
         let entries = &self.protection.entries;
         let (from, to) = (&entries[link].path, &entries[file].path);
