@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Opens a page in headless Chromium, and checks it as a reader would see it.
+"""Opens pages in headless Chromium, and checks them as a reader would see them.
 
-    lab/browser.py target/lab/report.html [--pictures FOLDER]
+    lab/browser.py target/lab/report/*.html [--pictures FOLDER]
 
 Checks at widths of 1280 and 400 pixels that nothing hangs over the edge (wide tables and plots scroll by themselves),
 that every plot is large enough to be read and has its curves, that every figure has one, and that the console shows
 no error. Exit code 1 if a check fails, 2 if there is no Chromium
-(Debian's package is `chromium`). With --pictures, keeps a picture of the page at each width.
+(Debian's package is `chromium`). With --pictures, keeps a picture of each page at each width.
 
 Talks to the browser over two pipes, by its own protocol (https://chromedevtools.github.io/devtools-protocol/).
 """
@@ -125,8 +125,6 @@ def faults(facts: dict, width: int) -> list[str]:
     found = []
     if facts["over"] > 0:
         found.append(f"the page hangs over by {facts['over']} pixels")
-    if not facts["plots"]:
-        found.append("the page has no plots")
     found += [f"{section} has neither table nor plot" for section in facts["empty"]]
     found += [f"{section} has no plot" for section in facts["undrawn"]]
     for plot in facts["plots"]:
@@ -161,16 +159,19 @@ def chromium() -> str | None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("page", type=pathlib.Path)
+    parser.add_argument("pages", type=pathlib.Path, nargs="+", metavar="PAGE")
     parser.add_argument("--pictures", type=pathlib.Path, metavar="FOLDER", help="keep a picture at each width")
     args = parser.parse_args()
-    if not args.page.exists():
-        sys.exit(f"{args.page} does not exist; lab/report makes it")
+    for page in args.pages:
+        if not page.exists():
+            sys.exit(f"{page} does not exist; lab/report makes it")
     program = chromium()
     if program is None:
         print("there is no Chromium here; Debian's package is chromium", file=sys.stderr)
         sys.exit(2)
-    found = check(args.page, args.pictures, program)
+    if args.pictures:
+        args.pictures.mkdir(parents=True, exist_ok=True)
+    found = [f"{page.name}: {fault}" for page in args.pages for fault in check(page, args.pictures, program)]
     sys.exit("\n".join(found) or None)
 
 

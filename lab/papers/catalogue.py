@@ -22,3 +22,9 @@ def closure(experiment: Experiment) -> set[str]:
 
 def by_identity(identity: str) -> Experiment:
     return next(experiment for experiment in EXPERIMENTS if experiment.identity == identity)
+
+
+def assumptions(experiment: Experiment) -> list[str]:
+    """Returns what the reader must know to compare: conditions of an experiment, and of what it is derived from."""
+    inherited = [text for source in experiment.sources for text in assumptions(by_identity(source))]
+    return list(dict.fromkeys([*filter(None, [experiment.about]), *inherited]))

@@ -1,4 +1,4 @@
-"""The page of all records: HTML in one file."""
+"""The pages of all records: HTML, a file for each document."""
 
 import html
 import io
@@ -19,6 +19,7 @@ NAMES = {
     "jugan": "Jugan: Multi-threaded erasure coding in Jerasure",
     "uyeda": "Uyeda, Xia, Chien: Evaluation of a High Performance Erasure Code Implementation (2004)",
 }
+TITLE = "The papers, measured again"
 STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; color: #1c1c22; margin: 0 auto; max-width: 72rem; padding: 0 1rem; }
 h2 { margin-top: 3rem; border-bottom: 2px solid #ccd; } h3 { margin-top: 2rem; }
@@ -33,28 +34,47 @@ nav { font-size: 0.9rem; } figure { margin: 1rem 0; overflow-x: auto; } figure s
 
 
 def write(folder: pathlib.Path, out: pathlib.Path) -> list[str]:
-    """Writes the page, and returns the experiments of which there is no record."""
+    """Writes a page for each document, and `index.html` before them, into the folder `out`. Returns the experiments of
+    which there is no record."""
     store = Store(folder)
     records = [(experiment, store.read(experiment)) for experiment in catalogue.EXPERIMENTS]
-    text = "".join(document(records))
-    out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(text, encoding="utf-8")
+    out.mkdir(parents=True, exist_ok=True)
+    save(out / "index.html", TITLE, f"<h1>{TITLE}</h1>{documents(records)}")
+    for paper, name in NAMES.items():
+        save(out / f"{paper}.html", name, "".join(document(paper, [pair for pair in records if pair[0].paper == paper])))
     return [experiment.identity for experiment, record in records if record is None]
 
 
-def document(records: list[tuple[Experiment, Record | None]]) -> Iterable[str]:
-    yield f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>The papers, measured again</title>'
-    yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
-    yield f'<link rel="icon" href="data:,"><style>{STYLE}</style></head><body><h1>The papers, measured again</h1>'
-    yield summary(records)
-    paper = None
+def save(path: pathlib.Path, title: str, body: str) -> None:
+    path.write_text(
+        f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{html.escape(title)}</title>'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f'<link rel="icon" href="data:,"><style>{STYLE}</style></head><body>{body}</body></html>\n',
+        encoding="utf-8",
+    )
+
+
+def documents(records: list[tuple[Experiment, Record | None]]) -> str:
+    """Returns links to the documents' pages, and how many figures each has."""
+    lines = []
+    for paper, name in NAMES.items():
+        there = [record for experiment, record in records if experiment.paper == paper and record]
+        figures, places = sum(len(record.cells) for record in there), len(there)
+        count = f"{figures} figure{plural(figures)} in {places} table{plural(places)} or plot{plural(places)}"
+        lines.append(f'<li><a href="{paper}.html">{html.escape(name)}</a>: {count}</li>')
+    return f"<ul>{''.join(lines)}</ul>"
+
+
+def plural(count: int) -> str:
+    return "" if count == 1 else "s"
+
+
+def document(paper: str, records: list[tuple[Experiment, Record | None]]) -> Iterable[str]:
+    yield f'<nav><a href="index.html">{TITLE}</a></nav><h1>{html.escape(NAMES[paper])}</h1>'
+    yield contents(experiment for experiment, _ in records)
+    yield summary([record for _, record in records if record])
     for experiment, record in records:
-        if experiment.paper != paper:
-            paper = experiment.paper
-            yield f'<h2 id="{paper}">{html.escape(NAMES[paper])}</h2>'
-            yield contents(experiment for experiment, _ in records if experiment.paper == paper)
         yield section(experiment, record)
-    yield "</body></html>\n"
 
 
 def contents(experiments: Iterable[Experiment]) -> str:
@@ -63,9 +83,8 @@ def contents(experiments: Iterable[Experiment]) -> str:
     return f"<nav>{' · '.join(links)}</nav>"
 
 
-def summary(records: list[tuple[Experiment, Record | None]]) -> str:
+def summary(there: list[Record]) -> str:
     """Returns where the figures come from, how to read them, and what they must be doubted for."""
-    there = [record for _, record in records if record]
     processors = sorted({record.origin.processor for record in there})
     commits = sorted({record.origin.commit for record in there})
     efforts = sorted({record.origin.effort for record in there})
@@ -85,9 +104,8 @@ def summary(records: list[tuple[Experiment, Record | None]]) -> str:
     if len(commits) > 1 or not all(map(is_plain, commits)):
         doubts.append(f"Not all were measured by one clean commit: {', '.join(commits)}.")
     items = "".join(f"<li>{html.escape(doubt)}</li>" for doubt in doubts)
-    papers = "".join(f'<li><a href="#{paper}">{html.escape(name)}</a></li>' for paper, name in NAMES.items())
     return (
-        f"<ul>{papers}</ul><p>Processor: {html.escape(', '.join(processors) or 'none yet')}. Commit: {html.escape(', '.join(commits))}. "
+        f"<p>Processor: {html.escape(', '.join(processors) or 'none yet')}. Commit: {html.escape(', '.join(commits))}. "
         f"Effort: {', '.join(efforts)}.</p><p>A cell is <b>ours</b> <span class='theirs'>theirs</span>. Where both "
         "count the same, their ratio stands first, or = if they agree to the last printed digit; green cells agree, and yellow "
         "ones differ. Speeds are ratios to what the table's caption names; theirs stand in the unit of the document. Point at a cell to see "
@@ -99,7 +117,7 @@ def summary(records: list[tuple[Experiment, Record | None]]) -> str:
 def section(experiment: Experiment, record: Record | None) -> str:
     drawn = " data-plot" if experiment.plot and record else ""
     head = f'<section id="{experiment.identity}"{drawn}><h3>{label(experiment.name)}: {html.escape(experiment.title)}</h3>'
-    about = f'<p class="about">{html.escape(experiment.about)}</p>' if experiment.about else ""
+    about = "".join(f'<p class="about">{html.escape(text)}</p>' for text in catalogue.assumptions(experiment))
     if record is None:
         return f"{head}{about}<p>Not recorded. <code>{command(experiment)}</code></p></section>"
     body = plot(experiment, record.cells) if experiment.plot else table(experiment, record.cells)

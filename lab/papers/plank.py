@@ -223,7 +223,9 @@ ABOUT = (
 EXPERIMENTS = [
     Experiment("plank", "packets", "Packet sizes, RDP [6,2], w = 6", Kind.TIMED, "fraction of the roofline", (10, 300),
                points=lambda effort: [Point("all", lambda: packet_curve(effort))],
-               plot=Plot("bytes of a packet", "fraction of the roofline")),
+               plot=Plot("bytes of a packet", "fraction of the roofline"), about="XORs in the order of the matrix, of two operands, over whole packets, with vectors of three widths. "
+               "64 MiB of shards in all (quick: 8). The talk does not say what its speeds are divided by: here, by one XOR for each byte read, "
+               "with the widest vectors."),
     Experiment("plank", "packet-search", "The search for the best packet", Kind.TIMED, "bytes, GB/s", (15, 120),
                points=lambda effort: [Point("all", lambda: packet_search(effort))], about="For compiled kernels, by tune."),
     Experiment("plank", "ones", "Ones of the good Cauchy matrix, [14,2]", Kind.EXACT, "ones of a row of Q, on average", (1, 1),

@@ -9,6 +9,7 @@ Runs the command of PARITAS_COMMAND; by default the one that cargo built for tes
 import contextlib
 import csv
 import hashlib
+import html
 import importlib.machinery
 import importlib.util
 import io
@@ -646,7 +647,26 @@ class Frame(unittest.TestCase):
             self.assertLessEqual(set(experiment.sources), set(chosen))
             self.assertNotEqual(bool(experiment.points), bool(experiment.derive), experiment.identity)
             self.assertIn(experiment.paper, page.NAMES)
+            self.assertTrue(catalogue.assumptions(experiment), f"{experiment.identity} does not say under which conditions")
         self.assertEqual(catalogue.select("nobody", None), [])
+
+    def test_each_document_has_a_page_with_what_its_figures_assume(self):
+        table = catalogue.by_identity("luo-table-7")
+        with tempfile.TemporaryDirectory() as folder:
+            records, out = pathlib.Path(folder, "records"), pathlib.Path(folder, "pages")
+            store = Store(records)
+            store.begin(table, Origin("a processor", "abc", "today", "whole", "lab/run"))
+            store.add(table, "derived", [Cell("RDP", "GB/s", 1.5)])
+            store.end(table)
+            missing = page.write(records, out)
+            self.assertEqual({path.stem for path in out.iterdir()}, {"index", *page.NAMES})
+            self.assertEqual(len(missing), len(catalogue.EXPERIMENTS) - 1)
+            text = (out / "luo.html").read_text()
+            (start,) = catalogue.assumptions(table)
+            self.assertIn(html.escape(start), text[text.index('id="luo-table-7"') :])
+            links = set(re.findall(r'href="#([^"]+)"', text))
+            self.assertEqual(links - set(re.findall(r'id="([^"]+)"', text)), set())
+            self.assertIn("1 figure in 1 table or plot", (out / "index.html").read_text())
 
     def test_a_run_goes_on_where_it_was_interrupted(self):
         experiment = Experiment("luo", "table-0", "", Kind.EXACT, "", (0, 0), points=lambda _: [])

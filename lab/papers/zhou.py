@@ -245,6 +245,7 @@ EXPERIMENTS = [
     Experiment(
         "zhou", "natural", "XORs and copies of all strategies, without search", Kind.EXACT, "XORs and copies", (3, 3),
         points=lambda effort: points_of(strategy_rows(), lambda row, _: naturals(row), effort),
+        about="The Cauchy matrix of points 0 to n - 1 in their natural order, which no search has touched.",
     ),
     Experiment(
         "zhou", "searches", "XORs and copies by searches, and their time", Kind.SAMPLED, "XORs and copies; seconds", (40, 500),
