@@ -71,10 +71,13 @@ pub(super) fn answer(
 fn transformed(symbols: &SymbolMatrix, from: &[u8], to: &[u8], encodes: bool) -> Option<Sums> {
     let (field, data) = (symbols.field(), symbols.data_nodes());
     let evaluation = symbols.evaluation().filter(|_| from.len() == data)?;
-    // Each coefficient takes a product and a sum. A transform takes at least the butterflies of one
-    // level.
+    // Each coefficient takes a product and a sum.
     let dense = 2 * data * to.len();
-    if dense <= TRANSFORM_WEIGHT * 3 * evaluation.points() {
+    let least = match encodes {
+        true => 3 * evaluation.points(),
+        false => solve::least_operations(evaluation, data, to.len()),
+    };
+    if dense <= TRANSFORM_WEIGHT * least {
         return None;
     }
     let rows = || to.iter().map(|&node| usize::from(node) - data).collect::<Vec<usize>>();

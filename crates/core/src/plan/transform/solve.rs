@@ -73,6 +73,14 @@ pub(crate) fn recovery(
     Some(TransformProgram::of_bytes(field, points.ilog2(), inputs, outputs, true))
 }
 
+/// Returns a number of operations that no recovery of `to` nodes from `from` nodes stays below: in
+/// each level, every value has its butterfly, which it shares with at most one other.
+pub(crate) fn least_operations(evaluation: &Evaluation, from: usize, to: usize) -> usize {
+    let levels = evaluation.points().ilog2() as usize;
+    let butterflies = |values: usize| levels * values.div_ceil(2);
+    3 * (butterflies(from) + butterflies(to)) + levels * evaluation.points() + from + to
+}
+
 /// Returns, for every point, the logarithm of the product of its differences to all chosen points
 /// but itself. `chosen` has a one for each of these and zeros for the others.
 fn products(logarithms: &Logarithms, mut chosen: Vec<i32>) -> Vec<usize> {
@@ -144,5 +152,9 @@ mod tests {
         assert_eq!(operations(32, 32).1, 2 * (half + 32) * 3 + 64 * 6 + 64 + 64);
         assert_eq!(operations(128, 128).0, 7 * 64 * 2 * 3 + 256);
         assert_eq!(operations(100, 28).0, 0, "no power of two");
+        for (k, m) in [(32, 32), (100, 28), (3, 2), (128, 128)] {
+            let least = least_operations(&Evaluation::data_first(k, m), k, m);
+            assert!((least..2 * least).contains(&operations(k, m).1), "{k}+{m}: {least}");
+        }
     }
 }

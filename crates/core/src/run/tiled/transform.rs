@@ -16,13 +16,14 @@
 //! way in, and back on the way out.
 
 mod leopard;
+mod recovery;
 
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::LazyLock;
 
 use crate::define::field::Field;
-use crate::define::subspace::{LEVELS, Subspaces};
+use crate::define::subspace::Subspaces;
 use crate::define::tower::{CantorBasis, ELEMENTS, Element, base};
 use crate::plan::machine::LINE;
 use crate::plan::transform::program::{
@@ -30,6 +31,7 @@ use crate::plan::transform::program::{
 };
 use crate::run::buffers::{Memory, Scratch};
 use crate::run::tiled::multiplier::{KernelWork, Multiplier};
+use crate::run::tiled::transform::recovery::run_recovery;
 use crate::run::tiled::vector::{Streaming, Vector};
 
 /// For every point, the three bytes by which it multiplies ([`Element::factors`]).
@@ -144,6 +146,11 @@ pub(super) unsafe fn run_transform<
     granules: Range<usize>,
 ) {
     let Some((factors, base)) = FieldFactors::of(program.field()) else { return };
+    if let (true, FieldFactors::Bytes(subspaces)) = (program.derives(), factors) {
+        let all = M::factors(base);
+        // SAFETY: the caller's contract.
+        return unsafe { run_recovery::<V, M, GROUP>(program, subspaces, all, memory, granules) };
+    }
     let passes = program.passes(GROUP.ilog2());
     let tile = program.tile().min(granules.len());
     let bytes = program.entries() * tile * PARTS * LINE;
@@ -205,9 +212,6 @@ unsafe fn run_tile<V: Streaming, M: Multiplier<V>, const GROUP: usize, const PAR
                 let ends = Ends { from, to: End::Tile(to), adds };
                 tile.pass::<V, M, GROUP, true>(chunk, (pass, entries), ends, &mut fetch);
             }
-        }
-        if program.derives() {
-            sum.derive::<V, M>();
         }
         for (number, chunk) in program.outputs().iter().enumerate() {
             let is_last = number + 1 == program.outputs().len() && !program.keeps();
@@ -440,51 +444,6 @@ impl<const PARTS: usize> TransformTile<PARTS> {
                 unsafe {
                     let product = factor.times::<false, PARTS>(load::<V, PARTS>(from.add(at)));
                     store(product, to.add(at));
-                }
-            }
-        }
-    }
-
-    /// Replaces the coefficients of a polynomial by those of its derivative. Coefficient n of it is
-    /// the sum, over the bits i that n has not, of coefficient n + 2^i times the derivative of
-    /// level polynomial i. Entries of higher numbers are still those of the polynomial when an
-    /// entry is replaced.
-    ///
-    /// # Safety
-    /// The tile is valid.
-    #[inline(always)]
-    unsafe fn derive<V: Vector, M: Multiplier<V>>(self) {
-        let FieldFactors::Bytes(subspaces) = self.factors else { return };
-        let (levels, all) = (self.entries.ilog2(), M::factors(self.base));
-        for entry in 0..self.entries {
-            let mut from = [std::ptr::null::<u8>(); LEVELS];
-            let mut factors = [Scalar::<V, M>::new([1, 0, 0], all); LEVELS];
-            let mut count = 0;
-            for level in 0..levels {
-                if entry >> level & 1 == 0 {
-                    from[count] = self.entry(entry + (1 << level));
-                    factors[count] = Scalar::new([subspaces.derivative(level), 0, 0], all);
-                    count += 1;
-                }
-            }
-            if count == 0 {
-                // SAFETY: the entry is one of the tile's.
-                unsafe { self.clear(entry..entry + 1) };
-                continue;
-            }
-            let to = self.entry(entry);
-            for granule in (0..self.width()).step_by(PARTS * LINE) {
-                for at in (granule..granule + LINE).step_by(V::BYTES) {
-                    // SAFETY: the granules of an entry are whole, and all entries are the tile's.
-                    unsafe {
-                        let first = load::<V, PARTS>(from[0].add(at));
-                        let mut sum = factors[0].times::<false, PARTS>(first);
-                        for term in 1..count {
-                            let value = load::<V, PARTS>(from[term].add(at));
-                            sum = plus(sum, factors[term].times::<false, PARTS>(value));
-                        }
-                        store(sum, to.add(at));
-                    }
                 }
             }
         }
