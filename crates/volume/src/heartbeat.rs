@@ -102,8 +102,9 @@ pub(crate) struct Pulse {
 }
 
 impl Pulse {
-    pub fn begin() -> Self {
-        Self { last: Mutex::new(Since::now()), written: AtomicBool::new(false) }
+    /// Begins with a put that began at some moment.
+    pub fn since(begun: Since) -> Self {
+        Self { last: Mutex::new(begun), written: AtomicBool::new(false) }
     }
 
     fn renew(&self) {
@@ -140,9 +141,8 @@ mod tests {
 
     #[test]
     fn a_heartbeat_that_stood_still_while_the_machine_slept_is_void() {
-        let pulse = Pulse::begin();
-        assert!(pulse.expect().is_ok());
-        *pulse.last.lock().unwrap() = Since::suspended_for(PULSELESS);
+        assert!(Pulse::since(Since::now()).expect().is_ok());
+        let pulse = Pulse::since(Since::suspended_for(PULSELESS));
         assert_eq!(pulse.expect().unwrap_err().kind(), ErrorKind::TooFewNodes);
         pulse.renew();
         assert!(pulse.expect().is_ok());

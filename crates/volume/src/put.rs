@@ -10,14 +10,14 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::FutureExt;
-use futures::future::{BoxFuture, join_all};
+use futures::future::{BoxFuture, join_all, ready};
 use paritas_shards::{Digest, ObjectId};
 use paritas_store::error::{Error, ErrorKind, Result};
 use paritas_store::object::layout::{NewObject, ObjectLayout};
 use paritas_store::place::attributes::Attributes;
 use paritas_store::shown::counted;
 
-use crate::clock::now;
+use crate::clock::{Since, now};
 use crate::cluster::Cluster;
 use crate::driver::{Hands, drive};
 use crate::files::NameFiles;
@@ -49,7 +49,7 @@ pub struct PutOptions {
     /// Called with the number of bytes done since its last call.
     pub progress: Option<Arc<dyn Fn(u64) + Send + Sync>>,
     /// Returns the notes for the manifest. It is called after the source was read, so the notes may
-    /// depend on the bytes.
+    /// depend on the bytes. It is also called before, to refuse notes that do not fit.
     pub notes: Option<Arc<dyn Fn() -> Notes + Send + Sync>>,
     /// An overview of the names that are put, from after the caller began. Nodes are not asked for
     /// what it shows. So the new version supersedes the versions that were acknowledged before the
@@ -57,6 +57,8 @@ pub struct PutOptions {
     pub overview: Option<Arc<Overview>>,
     /// When the object was written, if it is written anew in its own place.
     pub(crate) created: Option<u64>,
+    /// The moment from which the pieces of an object in pieces are kept for it, if it is not now.
+    pub(crate) begun: Option<Since>,
 }
 
 impl PutOptions {
@@ -98,6 +100,27 @@ pub struct PutReport {
     pub flaws: Vec<Flaw>,
 }
 
+/// The failure of a put.
+#[derive(Debug)]
+pub(crate) struct FailedPut {
+    pub error: Error,
+    /// Whether nodes may have the manifest. Then readers may find the new version, and others may
+    /// carry it through.
+    pub is_open: bool,
+}
+
+impl From<Error> for FailedPut {
+    fn from(error: Error) -> Self {
+        Self { error, is_open: false }
+    }
+}
+
+impl From<FailedPut> for Error {
+    fn from(failed: FailedPut) -> Self {
+        failed.error
+    }
+}
+
 /// Writes an object under a name.
 pub(crate) struct PutJob<'a> {
     pub cluster: &'a Cluster,
@@ -117,10 +140,18 @@ impl<'a> PutJob<'a> {
 
     /// Writes the object: in its manifests if it is small, otherwise in shards.
     pub async fn run(self, source: impl Read + Send + 'static) -> Result<PutReport> {
+        self.expect_notes_fit()?;
         match peek(source, self.cluster.setup.inline_bytes).await? {
             BegunSource::Short(bytes) => self.run_inline(bytes).await,
             BegunSource::Long(source) => self.run_in_shards(source).await,
         }
+    }
+
+    /// Refuses notes that do not fit into a manifest, before anything is stored.
+    fn expect_notes_fit(&self) -> Result<()> {
+        let Some(notes) = &self.options.notes else { return Ok(()) };
+        let refused = |flaw| Error::parameters(format!("{}: {flaw}", self.name));
+        check_notes(&notes()).map(drop).map_err(refused)
     }
 
     async fn run_inline(self, bytes: Vec<u8>) -> Result<PutReport> {
@@ -130,11 +161,16 @@ impl<'a> PutJob<'a> {
         let digest = Digest::new(blake3::hash(&bytes).into());
         let content = NewContent::Inline { bytes, digest };
         let hands = PutHands::new(self.cluster, self.name, self.options.clone(), content);
-        self.commit(parts, hands).await
+        Ok(self.commit(parts, hands).await?)
     }
 
     /// Writes an object that consists of pieces, which are stored already.
-    pub async fn run_in_pieces(self, upload: &str, pieces: Vec<Piece>) -> Result<PutReport> {
+    pub async fn run_in_pieces(
+        self,
+        upload: &str,
+        pieces: Vec<Piece>,
+    ) -> Result<PutReport, FailedPut> {
+        self.expect_notes_fit()?;
         let length = pieces.iter().map(|piece| piece.length).sum();
         let parts = NewParts::Inline { length, order: self.cluster.inline_order(self.object) };
         let (digest, upload) = (digest_of_pieces(&pieces), upload.to_owned());
@@ -160,7 +196,7 @@ impl<'a> PutJob<'a> {
         hands.record = record.ok().map(Arc::new);
         let heartbeat = Heartbeat::new(cluster, object, &hands.pulse);
         let parts = NewParts::Shards { spread, needed, asks_first: !is_short };
-        heartbeat.hold(self.commit(parts, hands)).await
+        heartbeat.hold(async { Ok(self.commit(parts, hands).await?) }).await
     }
 
     /// Returns the layout of the new object.
@@ -178,7 +214,11 @@ impl<'a> PutJob<'a> {
     }
 
     /// Stores parts and manifests.
-    async fn commit(&self, parts: NewParts, mut hands: PutHands<'_>) -> Result<PutReport> {
+    async fn commit(
+        &self,
+        parts: NewParts,
+        mut hands: PutHands<'_>,
+    ) -> Result<PutReport, FailedPut> {
         let put = Put::new(self.cluster.quorum, self.object, parts, now());
         let put = self.old.into_iter().fold(put, Put::in_place_of);
         let (listed, is_owed, put) = hands.run(put, self.object).await?;
@@ -219,7 +259,7 @@ impl RemoveJob<'_> {
             PutHands::new(cluster, self.name, PutOptions::default(), NewContent::Removed);
         let parts = NewParts::Removed { order: cluster.inline_order(object) };
         let put = Put::new(cluster.quorum, object, parts, now());
-        hands.run(put, object).await.map(|(listed, ..)| listed)
+        Ok(hands.run(put, object).await.map(|(listed, ..)| listed)?)
     }
 }
 
@@ -280,7 +320,7 @@ struct PutHands<'a> {
     /// When the manifest was made.
     pub created: u64,
     content: NewContent,
-    /// The error, if the source could not be sent.
+    /// The error, if the source could not be sent or no manifest could be made.
     error: Option<Error>,
 }
 
@@ -293,7 +333,7 @@ impl<'a> PutHands<'a> {
     ) -> Self {
         Self {
             name: NameHands::new(cluster, name),
-            pulse: Arc::new(Pulse::begin()),
+            pulse: Arc::new(Pulse::since(options.begun.unwrap_or_else(Since::now))),
             source: None,
             record: None,
             options,
@@ -305,10 +345,11 @@ impl<'a> PutHands<'a> {
 
     /// Runs a put to its end, and leaves a hint if something is owed. Returns the version, whether
     /// something is owed, and what the put knows.
-    async fn run(&mut self, put: Put, object: ObjectId) -> Result<(Listed, bool, Put)> {
+    async fn run(&mut self, put: Put, object: ObjectId) -> Result<(Listed, bool, Put), FailedPut> {
         let (outcome, put) = drive(put, self).await;
         let PutOutcome::Committed { listed, is_owed } = outcome else {
-            return Err(self.failure(&outcome));
+            let is_open = !self.name.manifests.is_empty();
+            return Err(FailedPut { error: self.failure(&outcome), is_open });
         };
         if is_owed {
             let NameFiles { cluster, name } = self.name.files;
@@ -538,7 +579,11 @@ impl<'a> Hands for PutHands<'a> {
             }
             _ => return self.name.act(action),
         };
-        let made = self.make_manifest(listed);
+        if let Err(error) = self.make_manifest(listed) {
+            self.error.get_or_insert(error);
+            let unmade = Error::new(ErrorKind::Internal, "there is no manifest to write");
+            return ready(Err(unmade)).boxed();
+        }
         let (write, files) = (self.name.act(action), self.name.files);
         let (pulse, record) = (Arc::clone(&self.pulse), self.record.clone());
         let waits = self.layout().is_some_and(|layout| layout.code().stages() > 1);
@@ -546,7 +591,6 @@ impl<'a> Hands for PutHands<'a> {
             let storage = files.cluster.writable(action.node).await?;
             pulse.expect()?;
             record.map_or(Ok(()), |record| record.end())?;
-            made?;
             if waits {
                 let path = names::mark(names::BACKLOG, listed.version.object);
                 // A hint; without it, repair finds the object.

@@ -19,7 +19,7 @@ use crate::found::FoundObject;
 use crate::get::ahead;
 use crate::manifest::{Notes, Piece};
 use crate::names::{self, ObjectName};
-use crate::outside::new_object;
+use crate::outside::random;
 use crate::put::{PutJob, PutOptions, PutReport};
 use crate::transfer::receive::Pieces;
 
@@ -81,7 +81,9 @@ pub(crate) async fn renote(
     let (name, old) = (&object.name().clone(), object.listed());
     let job = in_place_of(cluster, name, &object, notes)?;
     let done = match object.upload().zip(object.pieces()) {
-        Some((upload, pieces)) => job.run_in_pieces(upload, pieces.to_vec()).await,
+        Some((upload, pieces)) => {
+            job.run_in_pieces(upload, pieces.to_vec()).await.map_err(Error::from)
+        }
         None => job.run(source(cluster, name, object).await?).await,
     };
     match done {
@@ -118,16 +120,14 @@ async fn source(cluster: &Cluster, name: &ObjectName, object: FoundObject) -> Re
     Ok(ObjectSource::of(&object))
 }
 
-/// Draws an id that is greater than `old`.
+/// Draws an id that is greater than `old`, among the next 2^64. So two clients hardly ever draw the
+/// same one, and from the first id of an object, which is any number of 128 bits, practically any
+/// number of steps is left.
 fn greater(old: ObjectId) -> Result<ObjectId> {
-    let above = u128::MAX - u128::from_be_bytes(*old.as_bytes());
-    // With fewer ids above, two clients would be likely to draw the same one.
-    if above < 1 << 64 {
-        let message = "the object was cut anew too often; put it again";
-        return Err(Error::new(ErrorKind::Busy, message));
-    }
-    let drawn = u128::from_be_bytes(*new_object()?.as_bytes());
-    Ok(ObjectId::new((u128::MAX - drawn % above).to_be_bytes()))
+    let old = u128::from_be_bytes(*old.as_bytes());
+    let drawn = old.checked_add(u128::from(random()?) + 1);
+    let spent = || Error::new(ErrorKind::Busy, "no greater id is left; put the object again");
+    Ok(ObjectId::new(drawn.ok_or_else(spent)?.to_be_bytes()))
 }
 
 /// The bytes of an object, as a source for a put. If their digest is wrong, reading fails instead
@@ -184,13 +184,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_grow_until_few_are_left() {
+    fn ids_grow_by_small_steps() {
         for old in [[0; 16], [0x7f; 16], [0xfe; 16]] {
-            let old = ObjectId::new(old);
-            (0..100).for_each(|_| assert!(greater(old).unwrap() > old));
+            let mut last = ObjectId::new(old);
+            for _ in 0..100_000 {
+                let next = greater(last).unwrap();
+                assert!(next > last);
+                last = next;
+            }
         }
-        let mut last = [0xff; 16];
-        last[8..].fill(0);
-        assert_eq!(greater(ObjectId::new(last)).unwrap_err().kind(), ErrorKind::Busy);
+        assert_eq!(greater(ObjectId::new([0xff; 16])).unwrap_err().kind(), ErrorKind::Busy);
     }
 }

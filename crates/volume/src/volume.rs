@@ -262,8 +262,8 @@ impl Volume {
     /// counts.
     ///
     /// # Errors
-    /// As [`Volume::get`] and [`Volume::put`]; if the object was replaced or removed meanwhile, or
-    /// has been cut anew too often to be so once more ([`ErrorKind::Busy`]).
+    /// As [`Volume::get`] and [`Volume::put`]; if the object was replaced or removed meanwhile
+    /// ([`ErrorKind::Busy`]).
     pub async fn reencode(&self, name: &ObjectName) -> Result<Reencoded> {
         ReencodeJob { cluster: &self.cluster, name }.run().await
     }
