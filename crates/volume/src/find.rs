@@ -87,16 +87,7 @@ impl<'a> FindJob<'a> {
                 let holders = get.holders(listed.version);
                 Ok(SurveyFinding { listed, holders, is_sure: false, flaws })
             }
-            GetOutcome::Unsure(_) | GetOutcome::Lost(_) => Err(Error::new(
-                ErrorKind::TooFewNodes,
-                format!(
-                    "{name}: too few nodes answered to be sure of the newest version; {} of {} \
-                         must: {}",
-                    cluster.quorum.to_read(),
-                    cluster.quorum.nodes(),
-                    told(&flaws)
-                ),
-            )),
+            GetOutcome::Unsure(_) | GetOutcome::Lost(_) => Err(unsure(self.files, &flaws)),
         }
     }
 
@@ -251,23 +242,22 @@ pub(crate) async fn is_replaced(files: NameFiles<'_>, version: Version) -> (bool
     (is_replaced, hands.log.flaws)
 }
 
-/// Finds a piece of an object.
+/// Finds a piece of an object, which has this version.
 pub(crate) async fn find_piece(
-    cluster: &Cluster,
-    object: &FoundObject,
+    files: NameFiles<'_>,
+    version: Version,
     upload: &str,
     piece: &Piece,
 ) -> Result<FoundObject> {
     let name = names::piece(upload, piece.number)?;
     let is_it =
         |found: &FoundObject| (found.length(), found.digest()) == (piece.length, piece.digest);
-    match FindJob::of(cluster, &name).run().await {
+    match FindJob::of(files.cluster, &name).run().await {
         Ok(found) if is_it(&found) => Ok(found),
         Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
         // Pieces are removed when their object is replaced or removed.
         _ => {
-            let files = NameFiles { cluster, name: object.name() };
-            let (is_replaced, _) = is_replaced(files, object.listed().version).await;
+            let (is_replaced, _) = is_replaced(files, version).await;
             let message = format!("{}: piece {} is gone ({name})", files.name, piece.number);
             match is_replaced {
                 true => Err(replaced(files.name)),
@@ -275,6 +265,17 @@ pub(crate) async fn find_piece(
             }
         }
     }
+}
+
+/// Returns the error for a survey that too few nodes answered.
+pub(crate) fn unsure(files: NameFiles<'_>, flaws: &[Flaw]) -> Error {
+    let NameFiles { cluster: Cluster { quorum, .. }, name } = files;
+    let (must, nodes, told) = (quorum.to_read(), quorum.nodes(), told(flaws));
+    let message = format!(
+        "{name}: too few nodes answered to be sure of the newest version; {must} of {nodes} must: \
+         {told}"
+    );
+    Error::new(ErrorKind::TooFewNodes, message)
 }
 
 /// Returns the error for an object that was replaced or removed while it was read.

@@ -121,7 +121,9 @@ impl ReadJob<'_> {
             let end = start + piece.length;
             let wanted = range.start.max(start)..range.end.min(end);
             if !wanted.is_empty() {
-                let object = find_piece(cluster, &self.object, upload, piece).await?;
+                let files = NameFiles { cluster, name: self.object.name() };
+                let version = self.object.listed().version;
+                let object = find_piece(files, version, upload, piece).await?;
                 let wanted = wanted.start - start..wanted.end - start;
                 let job = ReadJob { cluster, object, progress };
                 flaws.extend(Box::pin(job.copy(Some(wanted), sink.again())).await?.flaws);

@@ -1,6 +1,7 @@
 //! Repairing objects: every part and every manifest on the nodes where they belong.
 
 use futures::future::join_all;
+use futures::stream::{self, StreamExt, TryStreamExt};
 use paritas_shards::ObjectId;
 use paritas_store::error::{Error, ErrorKind, Result};
 
@@ -8,15 +9,19 @@ use crate::clock::now;
 use crate::cluster::MOST_ATTEMPTS;
 use crate::driver::drive;
 use crate::files::NameFiles;
-use crate::find::{FindJob, keeps_changing};
+use crate::find::{FindJob, find_piece, keeps_changing};
 use crate::flaw::{Flaw, told};
 use crate::hands::{NameHands, NameLog};
 use crate::hints::FolderHints;
+use crate::manifest::{Body, Content, Manifest};
 use crate::names::ObjectName;
 use crate::promote::{Repaired, StageJob};
-use crate::protocol::{NodeIndex, PartIndex, Repair, RepairOutcome, VersionKind};
+use crate::protocol::{Listed, NodeIndex, PartIndex, Repair, RepairOutcome, VersionKind};
 use crate::stages::stage_ends;
 use crate::transfer::ShardedObject;
+
+/// Number of pieces of an object that are looked for side by side.
+const AT_ONCE: usize = 16;
 
 /// Repairs one object.
 pub(crate) struct NameRepair<'a> {
@@ -46,6 +51,11 @@ impl NameRepair<'_> {
         let manifests = hands.manifests_written;
         match outcome {
             RepairOutcome::Repaired { listed, stored, stage, is_owed } => {
+                if let Some(bytes) = hands.manifests.get(&listed.version)
+                    && !self.has_pieces(listed, bytes).await?
+                {
+                    return Ok(None);
+                }
                 let is_removed = listed.kind == VersionKind::Removed;
                 let NameHands { files, object, log, is_deep, .. } = hands;
                 let id = listed.version.object;
@@ -59,6 +69,24 @@ impl NameRepair<'_> {
             }
             RepairOutcome::Superseded => Ok(None),
             failed => Err(unrepaired(name, &failed, &hands.log.flaws)),
+        }
+    }
+
+    /// Looks for the pieces of a version, if it has any. They are repaired under their own names.
+    /// Returns `false` if another version replaced this one meanwhile.
+    ///
+    /// # Errors
+    /// If a piece is gone ([`ErrorKind::TooFewShards`]).
+    async fn has_pieces(&self, listed: Listed, bytes: &[u8]) -> Result<bool> {
+        let manifest = Manifest::from_bytes(&self.files.name.manifest(&listed), bytes)?;
+        let Some(Content { body: Body::Pieces { upload, pieces }, .. }) = &manifest.content else {
+            return Ok(true);
+        };
+        let look = |piece| find_piece(self.files, listed.version, upload, piece);
+        let looks = stream::iter(pieces).map(look).buffer_unordered(AT_ONCE);
+        match looks.try_for_each(async |_| Ok(())).await {
+            Err(error) if error.kind() == ErrorKind::Busy => Ok(false),
+            found => found.map(|()| true),
         }
     }
 }
@@ -166,7 +194,6 @@ mod tests {
 
     use super::*;
     use crate::found::GetOptions;
-    use crate::manifest::{Body, Manifest};
     use crate::node::{Fault, Faulty, FolderNode, Node, NodeCall, Trigger};
     use crate::placement::Member;
     use crate::put::PutOptions;

@@ -112,7 +112,8 @@ impl VerifyJob<'_> {
         };
         for piece in pieces {
             let name = &names::piece(upload, piece.number)?;
-            let of_piece = match find_piece(cluster, object, upload, piece).await {
+            let files = NameFiles { cluster, name: self.name };
+            let of_piece = match find_piece(files, verdict.listed.version, upload, piece).await {
                 Ok(_) => Box::pin(VerifyJob { name, ..self }.run()).await,
                 Err(error) => Err(error),
             };
