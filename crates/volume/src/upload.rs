@@ -15,10 +15,19 @@
 //! piece that an object has by then. Who stores a piece looks for the record at the end, and
 //! removes the piece if the upload is complete without it, or was given up.
 //!
-//! An upload may be completed and given up at the same time. Who completes raises a flag, which is
-//! a small object, and then looks for the record; who gives up removes the record, and then looks
-//! for flags. So at least one of them sees the other, and stops, before the manifest is written
-//! and before pieces are removed. A flag that a killed client has left counts for an hour.
+//! The record says whether the upload is *over*: complete, or given up. It never goes back, and is
+//! removed last, after the pieces. Who completes an upload raises a flag, which is a small object,
+//! and then looks whether the upload is over; who gives it up writes that into the record, and then
+//! looks for flags. So at least one of them sees the other, and stops, before the manifest is
+//! written and before pieces are removed.
+//!
+//! Who has completed an upload lowers the flag, unless the outcome is open: then a node may have a
+//! manifest that others will carry through. The flag of such a client, or of one that was killed,
+//! counts for a day; a client writes no manifest more than 12 hours after it began.
+//!
+//! A piece is removed only if the upload is over, no flag counts, and no version lists the piece
+//! that counts or may come to count: the greatest settled version of the name, and all greater ones.
+//! If an old flag is left, all nodes must have told their versions ([`Upload::look`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Cursor, Read};
@@ -29,24 +38,25 @@ use paritas_store::error::{Error, ErrorKind, Result};
 use paritas_store::place::attributes::Attributes;
 use serde::{Deserialize, Serialize};
 
-use crate::clock::{milliseconds, now};
+use crate::clock::{Since, milliseconds, now};
 use crate::cluster::Cluster;
-use crate::find::FindJob;
-use crate::found::{FoundObject, GetOptions};
+use crate::driver::drive;
+use crate::find::{FindJob, unsure};
+use crate::found::GetOptions;
 use crate::get::read_all;
+use crate::hands::NameHands;
 use crate::list::ListJob;
-use crate::manifest::{Notes, Piece};
+use crate::manifest::{Notes, Piece, check_notes};
 use crate::names::{self, CLOSING, ObjectName, PIECES, UPLOADS};
 use crate::outside::new_object;
-use crate::protocol::Listed;
-use crate::put::{PutJob, PutOptions, PutReport, RemoveJob};
+use crate::protocol::{Get, Listed, NodeIndex, VersionKind};
+use crate::put::{FailedPut, PutJob, PutOptions, PutReport, RemoveJob};
 
 /// Seconds after which an unfinished upload is given up, since its last piece.
 const WEEK: u64 = 7 * 24 * 3600;
-/// Seconds after which pieces without a record go.
+/// Seconds after which pieces without a record go, and for which the flag of somebody who completes
+/// an upload counts. The manifest is written within 12 hours, so clocks may differ by half a day.
 const DAY: u64 = 24 * 3600;
-/// Seconds for which the flag of somebody who completes an upload counts.
-const HOUR: u64 = 3600;
 /// Number of bits of a piece's number that follow the number of the part, and how many of them are
 /// random.
 const DRAWN_BITS: u32 = 18;
@@ -64,6 +74,16 @@ struct UploadRecord {
     notes: Notes,
     /// Whether the object was completed.
     done: bool,
+    /// Whether the upload was given up. (Earlier versions removed the record instead.)
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    given_up: bool,
+}
+
+impl UploadRecord {
+    /// Whether the upload is complete or was given up. Nobody begins to complete it any more.
+    fn is_over(&self) -> bool {
+        self.done || self.given_up
+    }
 }
 
 /// An upload.
@@ -74,6 +94,34 @@ pub struct Upload<'v> {
     name: ObjectName,
     record: UploadRecord,
     begun: u64,
+}
+
+/// The flags of clients that complete an upload, or did not lower them.
+struct Flags {
+    names: Vec<ObjectName>,
+    /// Whether one of them counts, because it is younger than a day.
+    counts: bool,
+}
+
+/// What the versions of a name say about the pieces of an upload.
+struct PieceUse {
+    /// The numbers of the pieces that a version lists which counts or may come to count.
+    used: BTreeSet<u32>,
+    /// Whether no version can be missing. Otherwise no piece may be removed.
+    is_certain: bool,
+}
+
+/// What became of the pieces of an upload that is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum PieceFate {
+    /// They are removed.
+    Removed,
+    /// The name's object has them. Pieces that it does not have are removed, if that is certain.
+    Used,
+    /// The upload is being completed, or it is open whether it was.
+    Closing,
+    /// No object has them, but too few nodes say so. They are removed later.
+    Kept,
 }
 
 /// A piece that an upload has stored.
@@ -139,25 +187,31 @@ impl<'v> UploadsJob<'v> {
     /// Begins an upload.
     pub async fn begin(self, name: &ObjectName, notes: Notes) -> Result<Upload<'v>> {
         let random = new_object()?;
-        let record = UploadRecord { name: name.to_string(), notes, done: false };
+        check_notes(&notes).map_err(|flaw| Error::parameters(format!("{name}: {flaw}")))?;
+        let record = UploadRecord { name: name.to_string(), notes, done: false, given_up: false };
         let id = format!("{}-{random}", mark_of(name));
         let upload = Upload { cluster: self.cluster, id, name: name.clone(), record, begun: now() };
         upload.store_record().await?;
         Ok(upload)
     }
 
-    /// Finds an upload by its id.
+    /// Finds an upload by its id, unless it was given up.
     pub async fn find(self, id: &str) -> Result<Upload<'v>> {
-        let unknown = || Error::new(ErrorKind::NotFound, format!("there is no upload {id:?}"));
+        let upload = self.read(id).await?;
+        if upload.record.given_up { Err(unknown(id)) } else { Ok(upload) }
+    }
+
+    /// Reads the record of an upload.
+    async fn read(self, id: &str) -> Result<Upload<'v>> {
         let is_id = |byte: u8| byte.is_ascii_hexdigit() || byte == b'-';
         if id.is_empty() || !id.bytes().all(is_id) {
-            return Err(unknown());
+            return Err(unknown(id));
         }
         let record = ObjectName::new(format!("{UPLOADS}{id}"))?;
         let mut bytes = Vec::new();
         let read = read_all(self.cluster, &record, &mut bytes).await;
         let found = read.map_err(|error| match error.kind() {
-            ErrorKind::NotFound => unknown(),
+            ErrorKind::NotFound => unknown(id),
             _ => error,
         })?;
         let damaged = |flaw| Error::new(ErrorKind::Io, format!("the record {record}: {flaw}"));
@@ -176,13 +230,13 @@ impl<'v> UploadsJob<'v> {
     /// Returns the uploads that are not complete, in the order of their ids.
     pub async fn all(self) -> Result<Vec<Upload<'v>>> {
         let uploads = self.recorded(UPLOADS).await?;
-        Ok(uploads.into_iter().filter(|upload| !upload.record.done).collect())
+        Ok(uploads.into_iter().filter(|upload| !upload.record.is_over()).collect())
     }
 
     /// Returns the uploads for a name that are not complete, in the order of their ids.
     pub async fn of(self, name: &ObjectName) -> Result<Vec<Upload<'v>>> {
         let uploads = self.recorded(&format!("{UPLOADS}{}", mark_of(name))).await?;
-        let is_open = |upload: &Upload<'_>| !upload.record.done && upload.name == *name;
+        let is_open = |upload: &Upload<'_>| !upload.record.is_over() && upload.name == *name;
         Ok(uploads.into_iter().filter(is_open).collect())
     }
 
@@ -197,8 +251,8 @@ impl<'v> UploadsJob<'v> {
         let ids: Vec<String> = names
             .filter_map(|name| name.as_str().strip_prefix(UPLOADS).map(str::to_owned))
             .collect();
-        let find = async |id: String| match self.find(&id).await {
-            // It was given up meanwhile.
+        let find = async |id: String| match self.read(&id).await {
+            // It was removed meanwhile.
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
             found => found.map(Some),
         };
@@ -209,49 +263,87 @@ impl<'v> UploadsJob<'v> {
 
     /// Removes the pieces of objects of a name that were replaced or removed.
     pub async fn collect_of(self, name: &ObjectName) -> Result<()> {
-        for upload in self.recorded(&format!("{UPLOADS}{}", mark_of(name))).await? {
-            if upload.record.done && upload.name == *name {
-                upload.give_up().await?;
+        for mut upload in self.recorded(&format!("{UPLOADS}{}", mark_of(name))).await? {
+            if upload.record.is_over() && upload.name == *name {
+                upload.clear().await?;
             }
         }
         Ok(())
     }
 
     /// Gives up the uploads whose objects were replaced or removed, or at which nothing happened
-    /// for a week. Returns their number.
+    /// for a week. Returns the number of those whose pieces were removed.
     pub async fn collect(self) -> Result<usize> {
         // The pieces are listed first: the records of what is stored later are there already.
-        let mut last: BTreeMap<String, (u64, BTreeSet<ObjectName>)> = BTreeMap::new();
+        let mut last: BTreeMap<String, u64> = BTreeMap::new();
         for (name, listed) in list(self.cluster, PIECES).await? {
             let Some((id, _)) = names::parse_piece(&name) else { continue };
-            let (time, names) = last.entry(id.to_owned()).or_default();
+            let time = last.entry(id.to_owned()).or_default();
             *time = (*time).max(listed.version.generation);
-            names.insert(name);
         }
-        let mut given_up = 0;
-        for upload in self.recorded(UPLOADS).await? {
-            let (time, _) = last.remove(&upload.id).unwrap_or_default();
-            let is_old = now().saturating_sub(time.max(upload.begun)) > WEEK;
-            if upload.record.done || is_old {
-                given_up += match upload.give_up().await {
-                    // It is being completed.
-                    Err(error) if error.kind() == ErrorKind::Busy => 0,
-                    done => usize::from(done?),
-                };
+        let (mut removed, mut known) = (0, BTreeSet::new());
+        for mut upload in self.recorded(UPLOADS).await? {
+            let time = last.remove(&upload.id).unwrap_or_default().max(upload.begun);
+            if upload.record.is_over() || now().saturating_sub(time) > WEEK {
+                removed += usize::from(upload.end().await? == PieceFate::Removed);
             }
+            known.insert(upload.id);
         }
-        let flags = list(self.cluster, CLOSING).await?.into_iter();
-        let is_left = |listed: &Listed| now().saturating_sub(listed.version.generation) > DAY;
-        let left = flags.filter(|(_, listed)| is_left(listed)).map(|(name, _)| name);
-        remove_all(self.cluster, left).await?;
-        for (time, names) in last.into_values() {
-            if now().saturating_sub(time) > DAY {
-                remove_all(self.cluster, names).await?;
-                given_up += 1;
-            }
-        }
-        Ok(given_up)
+        known.extend(last.keys().cloned());
+        self.remove_flags_without(&known).await?;
+        last.retain(|_, time| now().saturating_sub(*time) > DAY);
+        Ok(removed + self.collect_unrecorded(last.into_keys().collect()).await?)
     }
+
+    /// Removes the flags that do not count any more of uploads that have neither record nor piece.
+    async fn remove_flags_without(self, known: &BTreeSet<String>) -> Result<()> {
+        let flags = list(self.cluster, CLOSING).await?.into_iter();
+        let is_left = |name: &ObjectName, time: u64| {
+            let id = name.as_str().strip_prefix(CLOSING).and_then(|rest| rest.split('/').next());
+            now().saturating_sub(time) > DAY && id.is_none_or(|id| !known.contains(id))
+        };
+        let left = flags.filter(|(name, listed)| is_left(name, listed.version.generation));
+        remove_all(self.cluster, left.map(|(name, _)| name)).await
+    }
+
+    /// Removes the pieces of uploads without a record, if all nodes say that no object has them.
+    /// Clients leave such pieces that are killed while they store a part late. The record of an
+    /// upload whose object has its pieces is written anew.
+    async fn collect_unrecorded(self, ids: Vec<String>) -> Result<usize> {
+        if ids.is_empty() {
+            return Ok(0);
+        }
+        let seen = ListJob::of(self.cluster, "").versions().await?;
+        if seen.answered.len() < self.cluster.quorum.nodes() || !seen.flaws.is_empty() {
+            return Ok(0);
+        }
+        let mut removed = 0;
+        for id in ids {
+            // The id begins with a mark of the object's name.
+            let has_mark = |name: &&ObjectName| id.split('-').next() == Some(&*mark_of(name));
+            let names: Vec<&ObjectName> = seen.names.keys().filter(has_mark).collect();
+            let mut upload = self.unrecorded(id.clone(), names.first().copied())?;
+            removed += match names.len() {
+                0 => usize::from(upload.remove_unnamed().await?),
+                1 => usize::from(upload.clear().await? == PieceFate::Removed),
+                _ => 0,
+            };
+        }
+        Ok(removed)
+    }
+
+    /// Returns an upload without a record, of an object that perhaps has this name.
+    fn unrecorded(self, id: String, name: Option<&ObjectName>) -> Result<Upload<'v>> {
+        let own = ObjectName::new(format!("{UPLOADS}{id}"))?;
+        let name = name.cloned().unwrap_or(own);
+        let (notes, done, given_up) = (Notes::new(), false, true);
+        let record = UploadRecord { name: name.to_string(), notes, done, given_up };
+        Ok(Upload { cluster: self.cluster, id, name, record, begun: 0 })
+    }
+}
+
+fn unknown(id: &str) -> Error {
+    Error::new(ErrorKind::NotFound, format!("there is no upload {id:?}"))
 }
 
 /// Returns the objects whose names begin with a prefix.
@@ -318,7 +410,7 @@ impl Upload<'_> {
         source: impl Read + Send + 'static,
         options: PutOptions,
     ) -> Result<PutPiece> {
-        if self.record.done {
+        if self.record.is_over() {
             return Err(self.is_over());
         }
         let number = Piece::draw(part)?;
@@ -346,12 +438,12 @@ impl Upload<'_> {
             _ => {}
         }
         // Somebody who completes the upload at this moment may have chosen the piece.
-        if self.flags().await? > 0 {
+        let flags = self.flags().await?;
+        if flags.counts {
             return Ok(true);
         }
-        let object = self.object().await?;
-        let mut pieces = object.iter().filter_map(FoundObject::pieces).flatten();
-        Ok(pieces.any(|piece| piece.number == number))
+        let PieceUse { used, is_certain } = self.look(&flags).await?;
+        Ok(!is_certain || used.contains(&number))
     }
 
     /// Returns the pieces that are stored, by part. A part that was stored several times has
@@ -399,10 +491,21 @@ impl Upload<'_> {
         notes: Notes,
         attributes: Attributes,
     ) -> Result<PutReport> {
-        let (cluster, flag) = (self.cluster, self.raise_flag().await?);
-        let completed = self.complete_flagged(pieces, notes, attributes).await;
-        let lowered = remove_all(cluster, [flag]).await;
-        completed.and_then(|report| lowered.map(|()| report))
+        let begun = Since::now();
+        let chosen: BTreeSet<u32> = pieces.iter().map(|piece| piece.number).collect();
+        let notes: Notes = self.record.notes.clone().into_iter().chain(notes).collect();
+        let options = PutOptions { attributes, begun: Some(begun), ..PutOptions::default() };
+        let options = PutOptions { notes: Some(Arc::new(move || notes.clone()) as _), ..options };
+        let flag = self.raise_flag().await?;
+        let completed = self.complete_flagged(pieces, options).await;
+        if !completed.as_ref().is_err_and(|failed| failed.is_open) {
+            // A flag that stays does not count after a day.
+            let _ = remove_all(self.cluster, [flag]).await;
+        }
+        let report = completed?;
+        // What is not removed now is collected later.
+        let _ = self.clear_all_but(&chosen).await;
+        Ok(report)
     }
 
     /// Tells others that the upload is being completed. Returns the name of the flag.
@@ -412,38 +515,34 @@ impl Upload<'_> {
         job.run(Cursor::new(Vec::new())).await.map(|_| name)
     }
 
-    /// Returns how many clients are completing the upload.
-    async fn flags(&self) -> Result<usize> {
+    /// Returns the flags.
+    async fn flags(&self) -> Result<Flags> {
         let flags = list(self.cluster, &format!("{CLOSING}{}/", self.id)).await?;
-        let counts = |listed: &&Listed| now().saturating_sub(listed.version.generation) <= HOUR;
-        Ok(flags.values().filter(counts).count())
+        let age = |time: u64| now().saturating_sub(time);
+        let counts = flags.values().any(|listed| age(listed.version.generation) <= DAY);
+        Ok(Flags { names: flags.into_keys().collect(), counts })
     }
 
     async fn complete_flagged(
         &mut self,
         pieces: Vec<Piece>,
-        notes: Notes,
-        attributes: Attributes,
-    ) -> Result<PutReport> {
+        options: PutOptions,
+    ) -> Result<PutReport, FailedPut> {
         let cluster = self.cluster;
         match (UploadsJob { cluster }).find(&self.id).await {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Err(self.is_over()),
-            Ok(upload) if upload.record.done => return Err(self.is_over()),
+            Err(error) if error.kind() == ErrorKind::NotFound => return Err(self.is_over().into()),
+            Ok(upload) if upload.record.done => return Err(self.is_over().into()),
             found => _ = found?,
         }
-        let chosen: BTreeSet<u32> = pieces.iter().map(|piece| piece.number).collect();
-        let all: Notes = self.record.notes.clone().into_iter().chain(notes).collect();
-        let notes = Some(Arc::new(move || all.clone()) as _);
-        let options = PutOptions { attributes, notes, ..PutOptions::default() };
         let job = PutJob::new(cluster, &self.name, options)?;
         let report = job.run_in_pieces(&self.id, pieces).await?;
-        self.record.done = true;
-        self.store_record().await?;
-        // Somebody else who completes the upload at this moment may have chosen other pieces.
-        if self.flags().await? <= 1 {
-            self.remove_all_but(&chosen).await?;
-        }
+        self.set_done().await?;
         Ok(report)
+    }
+
+    async fn set_done(&mut self) -> Result<()> {
+        (self.record.done, self.record.given_up) = (true, false);
+        self.store_record().await
     }
 
     /// Removes the pieces whose numbers are not among these.
@@ -454,43 +553,111 @@ impl Upload<'_> {
         remove_all(self.cluster, self.stored().await?.filter(is_left)).await
     }
 
-    /// Gives up the upload: removes its record and its pieces, unless the name has them as its
-    /// content. Returns whether it did.
+    /// Gives up the upload: nobody completes it any more, and its pieces are removed, unless the
+    /// name has them as its content. Returns whether it was given up. If too few nodes answer to be
+    /// sure that no object has the pieces, they are collected later.
     ///
     /// # Errors
-    /// If somebody completes the upload at this moment ([`ErrorKind::Busy`]); as
-    /// [`crate::Volume::find`] and [`crate::Volume::remove`].
-    pub async fn give_up(self) -> Result<bool> {
-        if self.record.done
-            && let Some(object) = self.object().await?
-        {
-            if self.flags().await? == 0 {
-                let pieces = object.pieces().into_iter().flatten();
-                self.remove_all_but(&pieces.map(|piece| piece.number).collect()).await?;
+    /// If somebody completes the upload at this moment, or the outcome of that is open
+    /// ([`ErrorKind::Busy`]); as [`crate::Volume::find`] and [`crate::Volume::remove`].
+    pub async fn give_up(mut self) -> Result<bool> {
+        match self.end().await? {
+            PieceFate::Removed | PieceFate::Kept => Ok(true),
+            PieceFate::Used => Ok(false),
+            PieceFate::Closing => {
+                let message = format!(
+                    "the upload of {} is being completed, or it is open whether it was; try again, \
+                     or complete it",
+                    self.name
+                );
+                Err(Error::new(ErrorKind::Busy, message))
             }
-            return Ok(false);
         }
-        remove_all(self.cluster, [self.record_name()?]).await?;
-        if self.flags().await? > 0 {
-            self.store_record().await?;
-            let message = format!("the upload of {} is being completed; try again", self.name);
-            return Err(Error::new(ErrorKind::Busy, message));
-        }
-        if self.object().await?.is_some() {
-            let record = UploadRecord { done: true, ..self.record.clone() };
-            Upload { record, ..self }.store_record().await?;
-            return Ok(false);
-        }
-        self.remove_all_but(&BTreeSet::new()).await?;
-        Ok(true)
     }
 
-    /// Returns the object that the name means, if its content is the pieces of this upload.
-    async fn object(&self) -> Result<Option<FoundObject>> {
-        match FindJob::of(self.cluster, &self.name).run().await {
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-            found => found.map(|found| Some(found).filter(|it| it.upload() == Some(&*self.id))),
+    /// Gives up the upload, unless it is over or being completed, and then removes the pieces that
+    /// are not used.
+    async fn end(&mut self) -> Result<PieceFate> {
+        if !self.record.is_over() {
+            if self.flags().await?.counts {
+                return Ok(PieceFate::Closing);
+            }
+            self.record.given_up = true;
+            self.store_record().await?;
         }
+        self.clear().await
+    }
+
+    /// Removes the pieces that are not used of an upload that is over; the record goes last.
+    async fn clear(&mut self) -> Result<PieceFate> {
+        let flags = self.flags().await?;
+        if flags.counts {
+            return Ok(PieceFate::Closing);
+        }
+        let PieceUse { used, is_certain } = self.look(&flags).await?;
+        let (is_used, is_open) = (!used.is_empty(), !flags.names.is_empty());
+        if is_certain {
+            self.remove_all_but(&used).await?;
+            remove_all(self.cluster, flags.names).await?;
+        }
+        match (is_used, is_certain) {
+            (true, _) if self.record.done => Ok(PieceFate::Used),
+            (true, _) => self.set_done().await.map(|()| PieceFate::Used),
+            (false, true) => {
+                remove_all(self.cluster, [self.record_name()?]).await?;
+                Ok(PieceFate::Removed)
+            }
+            (false, false) if is_open => Ok(PieceFate::Closing),
+            (false, false) => Ok(PieceFate::Kept),
+        }
+    }
+
+    /// Removes the pieces that are not used, if there are others than these.
+    async fn clear_all_but(&mut self, numbers: &BTreeSet<u32>) -> Result<()> {
+        let is_other = |name: ObjectName| {
+            names::parse_piece(&name).is_some_and(|(_, number)| !numbers.contains(&number))
+        };
+        match self.stored().await?.any(is_other) {
+            true => self.clear().await.map(drop),
+            false => Ok(()),
+        }
+    }
+
+    /// Removes all pieces of an upload without a record, if no flag counts. Returns whether it did.
+    async fn remove_unnamed(&self) -> Result<bool> {
+        let flags = self.flags().await?;
+        if !flags.counts {
+            self.remove_all_but(&BTreeSet::new()).await?;
+            remove_all(self.cluster, flags.names).await?;
+        }
+        Ok(!flags.counts)
+    }
+
+    /// Looks which pieces are used.
+    ///
+    /// The answer is certain if all nodes have answered. Without flags, it is so if enough nodes
+    /// have answered and they show a settled version, or none at all: then each version that was
+    /// ever written of this upload was settled, and is seen unless another one has replaced it.
+    async fn look(&self, flags: &Flags) -> Result<PieceUse> {
+        let mut hands = NameHands::new(self.cluster, &self.name);
+        hands.asks_everyone = true;
+        let (_, get) = drive(Get::new(self.cluster.quorum), &mut hands).await;
+        let view = get.view();
+        if !view.is_sure() {
+            return Err(unsure(hands.files, &hands.log.flaws));
+        }
+        let is_clear = view.settled().is_some() || view.latest().is_none();
+        let is_certain = view.is_complete() || flags.names.is_empty() && is_clear;
+        let mut found = PieceUse { used: BTreeSet::new(), is_certain };
+        for listed in view.candidates().into_iter().filter(|it| it.kind == VersionKind::Put) {
+            let holders: Vec<NodeIndex> = view.holders(listed.version).into_iter().collect();
+            let object = FindJob::of(self.cluster, &self.name).listed(listed, &holders).await;
+            found.is_certain &= object.is_some();
+            let object = object.filter(|object| object.upload() == Some(&*self.id));
+            let pieces = object.iter().filter_map(|object| object.pieces()).flatten();
+            found.used.extend(pieces.map(|piece| piece.number));
+        }
+        Ok(found)
     }
 }
 

@@ -42,6 +42,11 @@ impl Get {
         Self { unreadable: Some(unreadable), ..Self::new(quorum) }
     }
 
+    /// Returns what the nodes showed.
+    pub fn view(&self) -> &View {
+        &self.view
+    }
+
     /// Returns the nodes that showed the manifest of a version.
     pub fn holders(&self, version: Version) -> BTreeSet<NodeIndex> {
         self.view.holders(version)

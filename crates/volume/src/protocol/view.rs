@@ -118,11 +118,24 @@ impl View {
         self.counted(version) >= self.quorum.to_write()
     }
 
+    /// Returns the greatest settled version.
+    pub fn settled(&self) -> Option<Listed> {
+        self.versions().rev().find(|listed| self.is_settled(listed.version))
+    }
+
     /// Returns the versions that may be removed: versions less than a settled one.
     pub fn removable(&self) -> Vec<Listed> {
-        let settled = self.versions().rev().find(|listed| self.is_settled(listed.version));
+        let settled = self.settled();
         let older = |listed: &Listed| settled.is_some_and(|by| listed.version < by.version);
         self.versions().filter(older).collect()
+    }
+
+    /// Returns the versions that count or may come to count: the greatest settled one and all
+    /// greater ones. If none is settled, these are all versions.
+    pub fn candidates(&self) -> Vec<Listed> {
+        let settled = self.settled();
+        let counts = |listed: &Listed| settled.is_none_or(|by| listed.version >= by.version);
+        self.versions().filter(counts).collect()
     }
 
     /// Returns whether a version is obsolete: it may be removed, or no node is known to have it.
@@ -219,12 +232,16 @@ mod tests {
             [],
             "version 1 is the least, versions 2 and 3 are on one node"
         );
+        assert_eq!((seen.settled(), seen.candidates().len()), (Some(put(1, 1)), 3));
         seen.written(NodeIndex(3), put(2, 2));
         assert_eq!(seen.removable(), [put(1, 1)]);
+        assert_eq!(seen.candidates(), [put(2, 2), put(3, 3)]);
         seen.written(NodeIndex(3), put(3, 3));
         assert_eq!(seen.removable(), [put(1, 1), put(2, 2)]);
         seen.answer(NodeIndex(3), []);
         assert_eq!(seen.removable(), [], "the node lost what it had");
+        let seen = view(&[&[put(1, 1)], &[put(2, 2)]]);
+        assert_eq!((seen.settled(), seen.candidates()), (None, vec![put(1, 1), put(2, 2)]));
     }
 
     #[test]

@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "every test file uses its own part")]
 
+pub mod gate;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
