@@ -182,7 +182,7 @@ impl Store {
         let (body, trailers) = (request.input.body.take(), request.trailing_headers.take());
         let (report, received) = self.receive(body, trailers, expected, notes, put).await?;
         self.keep_new(&report, &received.md5);
-        self.changed(&name).await;
+        self.continuations.note_change(&name);
         let mut output = dto::PutObjectOutput {
             e_tag: Some(ETag::Strong(received.md5)),
             ..dto::PutObjectOutput::default()
@@ -282,7 +282,7 @@ impl Store {
             Err(error) if error.kind() != ErrorKind::NotFound => return Err(told(&error)),
             _ => {}
         }
-        self.changed(&name).await;
+        self.continuations.note_change(&name);
         Ok(())
     }
 
@@ -335,7 +335,7 @@ impl Store {
         let expected = ExpectedBody { length: Some(length), ..ExpectedBody::default() };
         let put = |source, options| self.volume.put(name, source, options);
         let (report, received) = self.receive(Some(stream), None, expected, notes, put).await?;
-        self.changed(name).await;
+        self.continuations.note_change(name);
         Ok(self.keep_new(&report, &received.md5))
     }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use lru::LruCache;
-use paritas_volume::{ErrorKind, FoundObject, GetOptions, Listed, ObjectName, PutReport, Volume};
+use paritas_volume::{ErrorKind, FoundObject, GetOptions, Listed, PutReport, Volume};
 use s3s::dto::*;
 use s3s::{S3, S3Request, S3Response, S3Result, s3_error};
 
@@ -22,8 +22,6 @@ use crate::room::TransferMemory;
 const REMEMBERED: NonZeroUsize = NonZeroUsize::new(100_000).unwrap();
 /// How long a bucket that was found counts as existing.
 const BUCKET_FOR: Duration = Duration::from_secs(10);
-/// How long a gateway believes that the volume has no objects in pieces.
-const NO_PIECES_FOR: Duration = Duration::from_secs(60);
 
 /// A volume as a store of S3.
 pub struct Store {
@@ -33,8 +31,6 @@ pub struct Store {
     facts: Mutex<LruCache<Listed, ObjectFacts>>,
     /// When each bucket was last found.
     buckets: Mutex<HashMap<String, Instant>>,
-    /// When the volume was last found to have no uploads.
-    no_uploads: Mutex<Option<Instant>>,
     pub(crate) continuations: Continuations,
     pub(crate) memory: TransferMemory,
 }
@@ -51,7 +47,6 @@ impl Store {
             keys,
             facts: Mutex::new(LruCache::new(REMEMBERED)),
             buckets: Mutex::default(),
-            no_uploads: Mutex::default(),
             continuations: Continuations::default(),
             memory,
         }
@@ -103,37 +98,6 @@ impl Store {
     /// Forgets that a bucket is there.
     pub fn forget_bucket(&self, bucket: &str) {
         held(&self.buckets).remove(bucket);
-    }
-
-    /// Notes that the volume has objects in pieces.
-    pub fn note_pieces(&self) {
-        *held(&self.no_uploads) = None;
-    }
-
-    /// Does what follows when an object was written or removed: listings that go on see it, and the
-    /// pieces of the earlier object of this name are removed. The upkeep of the volume removes any
-    /// remains.
-    pub async fn changed(&self, name: &ObjectName) {
-        self.continuations.note_change(name);
-        self.collect_pieces(name).await;
-    }
-
-    async fn collect_pieces(&self, name: &ObjectName) {
-        let seen = *held(&self.no_uploads);
-        if seen.is_some_and(|seen| seen.elapsed() < NO_PIECES_FOR) {
-            return;
-        }
-        let collected = match self.volume.has_uploads().await {
-            Ok(false) => {
-                *held(&self.no_uploads) = Some(Instant::now());
-                return;
-            }
-            Ok(true) => self.volume.collect_uploads_of(name).await,
-            Err(error) => Err(error),
-        };
-        if let Err(error) = collected {
-            tracing::warn!(%name, %error, "pieces are left over");
-        }
     }
 }
 

@@ -30,7 +30,6 @@ impl Store {
         let name = names::object(&input.bucket, &input.key)?;
         let notes = kept_headers!(input).notes()?;
         let upload = self.volume.begin_upload(&name, notes).await.map_err(|error| told(&error))?;
-        self.note_pieces();
         Ok(S3Response::new(CreateMultipartUploadOutput {
             upload_id: Some(upload.id().to_owned()),
             bucket: Some(input.bucket),
@@ -172,8 +171,7 @@ impl Store {
             .await
             .map_err(|error| told(&error))?;
         self.keep_new(&report, &etag);
-        self.note_pieces();
-        self.changed(&name).await;
+        self.continuations.note_change(&name);
         Ok(etag)
     }
 

@@ -130,12 +130,14 @@ mod tests {
     use std::io::{Cursor, Read};
 
     use futures::StreamExt;
+    use paritas_shards::Digest;
 
     use super::*;
+    use crate::manifest::Piece;
     use crate::names::ObjectName;
     use crate::node::Endpoint;
     use crate::placement::Member;
-    use crate::put::PutOptions;
+    use crate::put::{PutJob, PutOptions};
     use crate::setup::Setup;
     use crate::volume::Volume;
 
@@ -169,18 +171,41 @@ mod tests {
         }
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn a_put_that_is_given_up_removes_its_heartbeat() {
+    /// Makes a volume over three nodes in memory, which are returned as well.
+    async fn volume() -> (Volume, Vec<Arc<dyn Node>>) {
         let node = |number: usize| {
             let name = format!("n{number}");
             let node: Arc<dyn Node> = Arc::new(Endpoint::memory(&name).unwrap());
             (Member { domain: name.clone(), name, is_drained: false }, node)
         };
         let nodes: Vec<_> = (0..3).map(node).collect();
-        let stores: Vec<_> = nodes.iter().map(|(_, node)| Arc::clone(node)).collect();
+        let stores = nodes.iter().map(|(_, node)| Arc::clone(node)).collect();
         let code = paritas::Code::new(&"2+1".parse().unwrap()).unwrap();
         let volume = Volume::new(Setup::new("0".repeat(32), code, nodes)).unwrap();
         volume.mark_nodes().await.unwrap();
+        (volume, stores)
+    }
+
+    /// Others may have given the upload up meanwhile.
+    #[tokio::test]
+    async fn a_completion_that_slept_for_half_a_day_writes_no_manifest() {
+        let (volume, _) = volume().await;
+        let name = ObjectName::new("object").unwrap();
+        let piece = Piece { number: 1, length: 7, digest: Digest::new([7; 32]) };
+        for (begun, is_late) in
+            [(Since::suspended_for(PULSELESS), true), (Since::suspended_for(PULSELESS / 2), false)]
+        {
+            let options = PutOptions { begun: Some(begun), ..PutOptions::default() };
+            let job = PutJob::new(&volume.cluster, &name, options).unwrap();
+            let done = job.run_in_pieces("upload", vec![piece]).await;
+            assert_eq!(done.is_err(), is_late);
+            assert_eq!(volume.list("").await.unwrap().objects.is_empty(), is_late);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_put_that_is_given_up_removes_its_heartbeat() {
+        let (volume, stores) = volume().await;
         let (line, end) = std::sync::mpsc::channel();
         let is_storing = Arc::new(AtomicBool::new(false));
         let stalled = Stalled(Arc::clone(&is_storing), end);

@@ -1,7 +1,6 @@
 //! Repairing objects: every part and every manifest on the nodes where they belong.
 
-use futures::future::join_all;
-use futures::stream::{self, StreamExt, TryStreamExt};
+use futures::future::{join_all, try_join_all};
 use paritas_shards::ObjectId;
 use paritas_store::error::{Error, ErrorKind, Result};
 
@@ -82,12 +81,15 @@ impl NameRepair<'_> {
         let Some(Content { body: Body::Pieces { upload, pieces }, .. }) = &manifest.content else {
             return Ok(true);
         };
-        let look = |piece| find_piece(self.files, listed.version, upload, piece);
-        let looks = stream::iter(pieces).map(look).buffer_unordered(AT_ONCE);
-        match looks.try_for_each(async |_| Ok(())).await {
-            Err(error) if error.kind() == ErrorKind::Busy => Ok(false),
-            found => found.map(|()| true),
+        for pieces in pieces.chunks(AT_ONCE) {
+            let looks = pieces.iter();
+            let looks = looks.map(|piece| find_piece(self.files, listed.version, upload, piece));
+            match try_join_all(looks).await {
+                Err(error) if error.kind() == ErrorKind::Busy => return Ok(false),
+                found => _ = found?,
+            }
         }
+        Ok(true)
     }
 }
 

@@ -261,14 +261,16 @@ impl<'v> UploadsJob<'v> {
         Ok(found.into_iter().flatten().collect())
     }
 
-    /// Removes the pieces of objects of a name that were replaced or removed.
-    pub async fn collect_of(self, name: &ObjectName) -> Result<()> {
-        for mut upload in self.recorded(&format!("{UPLOADS}{}", mark_of(name))).await? {
-            if upload.record.is_over() && upload.name == *name {
-                upload.clear().await?;
+    /// Removes the pieces of objects that were just replaced or removed, given their uploads. What
+    /// cannot be removed now is collected later.
+    pub async fn clear(self, replaced: &BTreeSet<String>) {
+        for id in replaced {
+            if let Ok(mut upload) = self.read(id).await
+                && upload.record.is_over()
+            {
+                let _ = upload.clear().await;
             }
         }
-        Ok(())
     }
 
     /// Gives up the uploads whose objects were replaced or removed, or at which nothing happened
@@ -303,7 +305,8 @@ impl<'v> UploadsJob<'v> {
             now().saturating_sub(time) > DAY && id.is_none_or(|id| !known.contains(id))
         };
         let left = flags.filter(|(name, listed)| is_left(name, listed.version.generation));
-        remove_all(self.cluster, left.map(|(name, _)| name)).await
+        let left: Vec<ObjectName> = left.map(|(name, _)| name).collect();
+        remove_all(self.cluster, left).await
     }
 
     /// Removes the pieces of uploads without a record, if all nodes say that no object has them.
@@ -502,9 +505,11 @@ impl Upload<'_> {
             // A flag that stays does not count after a day.
             let _ = remove_all(self.cluster, [flag]).await;
         }
-        let report = completed?;
+        let mut report = completed?;
         // What is not removed now is collected later.
         let _ = self.clear_all_but(&chosen).await;
+        let replaced = std::mem::take(&mut report.replaced);
+        UploadsJob { cluster: self.cluster }.clear(&replaced).await;
         Ok(report)
     }
 
@@ -640,7 +645,7 @@ impl Upload<'_> {
     /// ever written of this upload was settled, and is seen unless another one has replaced it.
     async fn look(&self, flags: &Flags) -> Result<PieceUse> {
         let mut hands = NameHands::new(self.cluster, &self.name);
-        hands.asks_everyone = true;
+        hands.asks_everyone = !flags.names.is_empty();
         let (_, get) = drive(Get::new(self.cluster.quorum), &mut hands).await;
         let view = get.view();
         if !view.is_sure() {

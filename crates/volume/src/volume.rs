@@ -144,7 +144,9 @@ impl Volume {
         self.cluster.tolerance_before_promotion()
     }
 
-    /// Writes an object. When this returns, the object is durable, and every reader finds it.
+    /// Writes an object. When this returns, the object is durable, and every reader finds it. The
+    /// pieces of an object in pieces that it replaces are removed; what cannot be removed at once is
+    /// left to [`Self::collect_uploads`].
     ///
     /// # Errors
     /// If too few nodes take part ([`ErrorKind::TooFewNodes`]): then nothing is visible, unless the
@@ -157,7 +159,9 @@ impl Volume {
         options: PutOptions,
     ) -> Result<PutReport> {
         names::expect_free(name)?;
-        PutJob::new(&self.cluster, name, options)?.run(source).await
+        let report = PutJob::new(&self.cluster, name, options)?.run(source).await?;
+        self.all_uploads().clear(&report.replaced).await;
+        Ok(report)
     }
 
     /// Writes a file as an object in pieces. If that is interrupted, the next such put of the same
@@ -172,9 +176,11 @@ impl Volume {
         options: PutOptions,
     ) -> Result<PiecewisePut> {
         names::expect_free(name)?;
-        ResumeJob { cluster: &self.cluster, name, file, piece_bytes: PIECE_BYTES, options }
-            .run()
-            .await
+        let cluster = &self.cluster;
+        let job = ResumeJob { cluster, name, file, piece_bytes: PIECE_BYTES, options };
+        let done = job.run().await?;
+        self.all_uploads().clear(&done.report.replaced).await;
+        Ok(done)
     }
 
     /// Finds an object.
@@ -248,13 +254,16 @@ impl Volume {
         ReadJob { cluster: &self.cluster, object, progress }.run_to_file(target).await
     }
 
-    /// Removes an object. From then on, the name has no content.
+    /// Removes an object, and its pieces as [`Self::put`] does. From then on, the name has no
+    /// content.
     ///
     /// # Errors
     /// If there is no such object ([`ErrorKind::NotFound`]), or if too few nodes take part
     /// ([`ErrorKind::TooFewNodes`]).
     pub async fn remove(&self, name: &ObjectName) -> Result<Listed> {
-        RemoveJob { cluster: &self.cluster, name }.run().await
+        let (listed, replaced) = RemoveJob { cluster: &self.cluster, name }.run().await?;
+        self.all_uploads().clear(&replaced).await;
+        Ok(listed)
     }
 
     /// Cuts an object, or its pieces, by the volume's code, if it has another. Mode and time stay.
@@ -462,14 +471,6 @@ impl Volume {
     /// As [`Volume::list`].
     pub async fn has_uploads(&self) -> Result<bool> {
         self.all_uploads().any().await
-    }
-
-    /// Removes the pieces of objects of this name that were replaced or removed.
-    ///
-    /// # Errors
-    /// As [`Volume::list`], [`Volume::find`] and [`Volume::remove`].
-    pub async fn collect_uploads_of(&self, name: &ObjectName) -> Result<()> {
-        self.all_uploads().collect_of(name).await
     }
 
     /// Gives up the uploads whose objects were replaced or removed, or at which nothing happened

@@ -8,8 +8,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use common::gate::Gate;
 use common::{Disks, content, name};
 use paritas_shards::Attributes;
+use paritas_volume::node::NodeCall;
 use paritas_volume::{ErrorKind, GetOptions, PutOptions, Reencoded, State, Upload, Volume};
 use paritas_volume::{Notes, Piece};
 
@@ -125,22 +127,31 @@ async fn pieces_go_with_their_object() {
     let disks = Disks::new(6);
     let volume = disks.volume("4+2").await;
     let bytes = content(CUT.iter().sum());
-    for by_collector in [false, true] {
+    for by in ["removal", "put", "upload", "collecting"] {
         completed(&volume, &bytes).await;
         assert_eq!(volume.collect_uploads().await.unwrap(), 0, "it is in use");
-        match by_collector {
-            true => _ = volume.remove(&name(OBJECT)).await.unwrap(),
-            false => {
+        match by {
+            "put" => {
                 let short = Cursor::new(b"short".to_vec());
                 volume.put(&name(OBJECT), short, PutOptions::default()).await.unwrap();
             }
+            "upload" => {
+                completed(&volume, &bytes).await;
+                assert_eq!(listed(&volume, ".paritas/uploads/").await.len(), 1);
+                volume.remove(&name(OBJECT)).await.unwrap();
+            }
+            "collecting" => {
+                // The old manifests cannot be read when they are deleted.
+                let (stubborn, gate) = Gate::before(&disks, "4+2", 0);
+                gate.refuse(NodeCall::Read, "manifests/films/");
+                stubborn.remove(&name(OBJECT)).await.unwrap();
+                assert_eq!(listed(&volume, ".paritas/pieces/").await.len(), 3);
+                assert_eq!(volume.collect().await.unwrap(), 1);
+            }
+            _ => _ = volume.remove(&name(OBJECT)).await.unwrap(),
         }
-        match by_collector {
-            true => assert_eq!(volume.collect().await.unwrap(), 1),
-            false => volume.collect_uploads_of(&name(OBJECT)).await.unwrap(),
-        }
-        assert_eq!(listed(&volume, ".paritas/").await, [""; 0]);
-        assert_eq!(disks.files("objects").len(), 0);
+        assert_eq!(listed(&volume, ".paritas/").await, [""; 0], "{by}");
+        assert_eq!(disks.files("objects").len(), 0, "{by}");
     }
 }
 

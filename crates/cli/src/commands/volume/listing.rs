@@ -130,7 +130,6 @@ pub async fn rm(volume: &Volume, args: &Rm, output: &Output) -> Outcome {
             false => _ = names.insert(ObjectName::new(name.as_str())?),
         }
     }
-    let has_pieces = volume.has_uploads().await.unwrap_or(true);
     let remove = async |name: ObjectName| {
         let listed = match volume.remove(&name).await {
             // Another process has removed it since it was listed.
@@ -142,10 +141,6 @@ pub async fn rm(volume: &Volume, args: &Rm, output: &Output) -> Outcome {
             }
             listed => listed?,
         };
-        if has_pieces {
-            // If this fails, a repair removes the pieces.
-            let _ = volume.collect_uploads_of(&name).await;
-        }
         let generation = listed.version.generation;
         output.result(VolumeRmLine { name: name.to_string(), generation }, || {
             format!("{}: removed", shown(name.as_str()))
