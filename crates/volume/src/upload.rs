@@ -19,15 +19,16 @@
 //! removed last, after the pieces. Who completes an upload raises a flag, which is a small object,
 //! and then looks whether the upload is over; who gives it up writes that into the record, and then
 //! looks for flags. So at least one of them sees the other, and stops, before the manifest is
-//! written and before pieces are removed.
+//! written and before pieces are removed. Who finds such a record first makes sure that it is
+//! settled.
 //!
 //! Who has completed an upload lowers the flag, unless the outcome is open: then a node may have a
 //! manifest that others will carry through. The flag of such a client, or of one that was killed,
 //! counts for a day; a client writes no manifest more than 12 hours after it began.
 //!
 //! A piece is removed only if the upload is over, no flag counts, and no version lists the piece
-//! that counts or may come to count: the greatest settled version of the name, and all greater ones.
-//! If an old flag is left, all nodes must have told their versions ([`Upload::look`]).
+//! that counts or may come to count: the greatest settled version of the name and all greater ones.
+//! If an old flag is left, all nodes must have told their versions (`Upload::look`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Cursor, Read};
@@ -49,7 +50,7 @@ use crate::list::ListJob;
 use crate::manifest::{Notes, Piece, check_notes};
 use crate::names::{self, CLOSING, ObjectName, PIECES, UPLOADS};
 use crate::outside::new_object;
-use crate::protocol::{Get, Listed, NodeIndex, VersionKind};
+use crate::protocol::{Get, Listed, NodeIndex, Version, VersionKind};
 use crate::put::{FailedPut, PutJob, PutOptions, PutReport, RemoveJob};
 
 /// Seconds after which an unfinished upload is given up, since its last piece.
@@ -93,6 +94,8 @@ pub struct Upload<'v> {
     id: String,
     name: ObjectName,
     record: UploadRecord,
+    /// The version of the record that was read or written last, if there is one.
+    version: Option<Version>,
     begun: u64,
 }
 
@@ -190,7 +193,8 @@ impl<'v> UploadsJob<'v> {
         check_notes(&notes).map_err(|flaw| Error::parameters(format!("{name}: {flaw}")))?;
         let record = UploadRecord { name: name.to_string(), notes, done: false, given_up: false };
         let id = format!("{}-{random}", mark_of(name));
-        let upload = Upload { cluster: self.cluster, id, name: name.clone(), record, begun: now() };
+        let (cluster, name, begun) = (self.cluster, name.clone(), now());
+        let mut upload = Upload { cluster, id, name, record, version: None, begun };
         upload.store_record().await?;
         Ok(upload)
     }
@@ -223,6 +227,7 @@ impl<'v> UploadsJob<'v> {
             id: id.to_owned(),
             name,
             record,
+            version: Some(found.listed().version),
             begun: found.created(),
         })
     }
@@ -341,7 +346,7 @@ impl<'v> UploadsJob<'v> {
         let name = name.cloned().unwrap_or(own);
         let (notes, done, given_up) = (Notes::new(), false, true);
         let record = UploadRecord { name: name.to_string(), notes, done, given_up };
-        Ok(Upload { cluster: self.cluster, id, name, record, begun: 0 })
+        Ok(Upload { cluster: self.cluster, id, name, record, version: None, begun: 0 })
     }
 }
 
@@ -389,12 +394,28 @@ impl Upload<'_> {
         self.record.done
     }
 
-    async fn store_record(&self) -> Result<()> {
+    async fn store_record(&mut self) -> Result<()> {
         let text = serde_json::to_vec(&self.record)
             .map_err(|error| Error::internal("writing the record of an upload", error))?;
         let name = self.record_name()?;
         let job = PutJob::new(self.cluster, &name, PutOptions::default())?;
-        job.run(Cursor::new(text)).await.map(drop)
+        self.version = Some(job.run(Cursor::new(text)).await?.listed.version);
+        Ok(())
+    }
+
+    /// Makes sure that every reader finds that the upload is over. A record that one reader has
+    /// found may be on too few nodes yet, and another reader may find the one before.
+    async fn settle_record(&mut self) -> Result<()> {
+        let name = self.record_name()?;
+        if self.version.is_none() {
+            return remove_all(self.cluster, [name]).await;
+        }
+        let mut hands = NameHands::new(self.cluster, &name);
+        let (_, get) = drive(Get::new(self.cluster.quorum), &mut hands).await;
+        match get.view().settled().map(|settled| settled.version) >= self.version {
+            true => Ok(()),
+            false => self.store_record().await,
+        }
     }
 
     fn record_name(&self) -> Result<ObjectName> {
@@ -435,17 +456,21 @@ impl Upload<'_> {
 
     /// Whether the upload is open, or its object has or may get the piece of a number.
     async fn may_have(&self, number: u32) -> Result<bool> {
-        match (UploadsJob { cluster: self.cluster }).find(&self.id).await {
-            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-            Ok(upload) if !upload.record.done => return Ok(true),
-            _ => {}
-        }
+        let uploads = UploadsJob { cluster: self.cluster };
+        let mut upload = match uploads.read(&self.id).await {
+            Ok(upload) if !upload.record.is_over() => return Ok(true),
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                uploads.unrecorded(self.id.clone(), Some(&self.name))?
+            }
+            over => over?,
+        };
+        upload.settle_record().await?;
         // Somebody who completes the upload at this moment may have chosen the piece.
-        let flags = self.flags().await?;
+        let flags = upload.flags().await?;
         if flags.counts {
             return Ok(true);
         }
-        let PieceUse { used, is_certain } = self.look(&flags).await?;
+        let PieceUse { used, is_certain } = upload.look(&flags).await?;
         Ok(!is_certain || used.contains(&number))
     }
 
@@ -595,6 +620,7 @@ impl Upload<'_> {
 
     /// Removes the pieces that are not used of an upload that is over; the record goes last.
     async fn clear(&mut self) -> Result<PieceFate> {
+        self.settle_record().await?;
         let flags = self.flags().await?;
         if flags.counts {
             return Ok(PieceFate::Closing);
@@ -629,7 +655,8 @@ impl Upload<'_> {
     }
 
     /// Removes all pieces of an upload without a record, if no flag counts. Returns whether it did.
-    async fn remove_unnamed(&self) -> Result<bool> {
+    async fn remove_unnamed(&mut self) -> Result<bool> {
+        self.settle_record().await?;
         let flags = self.flags().await?;
         if !flags.counts {
             self.remove_all_but(&BTreeSet::new()).await?;

@@ -144,9 +144,9 @@ impl Volume {
         self.cluster.tolerance_before_promotion()
     }
 
-    /// Writes an object. When this returns, the object is durable, and every reader finds it. The
-    /// pieces of an object in pieces that it replaces are removed; what cannot be removed at once is
-    /// left to [`Self::collect_uploads`].
+    /// Writes an object. When this returns, the object is durable, and every reader finds it. If it
+    /// replaces an object in pieces, the pieces are removed; what cannot be removed at once is left
+    /// to [`Self::collect_uploads`].
     ///
     /// # Errors
     /// If too few nodes take part ([`ErrorKind::TooFewNodes`]): then nothing is visible, unless the

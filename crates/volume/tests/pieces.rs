@@ -142,7 +142,7 @@ async fn pieces_go_with_their_object() {
             }
             "collecting" => {
                 // The old manifests cannot be read when they are deleted.
-                let (stubborn, gate) = Gate::before(&disks, "4+2", 0);
+                let (stubborn, gate) = Gate::before(&disks, "4+2", 0..);
                 gate.refuse(NodeCall::Read, "manifests/films/");
                 stubborn.remove(&name(OBJECT)).await.unwrap();
                 assert_eq!(listed(&volume, ".paritas/pieces/").await.len(), 3);

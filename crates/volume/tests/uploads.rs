@@ -80,7 +80,7 @@ async fn two_completions_keep_the_pieces_of_the_object() {
     let volume = disks.volume("2+1").await;
     let bytes = content(2 * CUT);
     let (upload, pieces) = stored(&volume, &bytes).await;
-    let (slow, gate) = Gate::before(&disks, "2+1", 0);
+    let (slow, gate) = Gate::before(&disks, "2+1", 0..);
     let other = slow.find_upload(upload.id()).await.unwrap();
     gate.hold(NodeCall::Write, "/uploads/");
     let later = async {
@@ -112,7 +112,7 @@ async fn an_interrupted_abort_loses_nothing() {
         [(NodeCall::Write, "/uploads/"), (NodeCall::List, MANIFESTS), (NodeCall::Delete, "")]
     {
         let (upload, pieces) = stored(&volume, &bytes).await;
-        let (slow, gate) = Gate::before(&disks, "2+1", 0);
+        let (slow, gate) = Gate::before(&disks, "2+1", 0..);
         let late = slow.find_upload(upload.id()).await.unwrap();
         complete(upload, pieces).await.unwrap();
         gate.hold(call, path);
@@ -127,6 +127,35 @@ async fn an_interrupted_abort_loses_nothing() {
         volume.remove(&name(OBJECT)).await.unwrap();
         assert_eq!(listed(&volume, ".paritas/").await, [""; 0]);
     }
+}
+
+/// One node has the record that says that the upload was given up. Whoever finds it and removes the
+/// pieces first makes all readers find it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_record_that_is_not_settled_is_settled_before_pieces_go() {
+    let disks = Disks::new(3);
+    let volume = disks.volume("2+1").await;
+    put(&volume, OBJECT, b"before").await;
+    let (upload, pieces) = stored(&volume, &content(2 * CUT)).await;
+    let (cut_off, gate) = Gate::before(&disks, "2+1", 1..);
+    let given_up = cut_off.find_upload(upload.id()).await.unwrap();
+    gate.refuse(NodeCall::Write, "/uploads/");
+    given_up.give_up().await.unwrap_err();
+    let (blind, gate) = Gate::before(&disks, "2+1", ..1);
+    gate.refuse(NodeCall::List, "/uploads/");
+    let late = blind.find_upload(upload.id()).await.unwrap();
+    let (collector, gate) = Gate::before(&disks, "2+1", ..);
+    gate.hold(NodeCall::List, MANIFESTS);
+    let mut collect = std::pin::pin!(collector.collect_uploads());
+    tokio::select! {
+        // The collector may have overlooked the record.
+        collected = &mut collect => return assert_eq!(collected.unwrap(), 0),
+        () = gate.caught() => {}
+    }
+    assert_eq!(complete(late, pieces).await.unwrap_err().kind(), ErrorKind::Busy);
+    gate.open();
+    collect.await.unwrap();
+    assert!(get(&volume).await == b"before");
 }
 
 /// Earlier versions removed the record first, and put it back if the object had the pieces.
@@ -161,7 +190,7 @@ async fn an_open_completion_is_not_taken_back() {
     let bytes = content(2 * CUT);
     for is_later in [false, true] {
         put(&volume, OBJECT, &content(100_000)).await;
-        let (cut_off, gate) = Gate::before(&disks, "2+1", 1);
+        let (cut_off, gate) = Gate::before(&disks, "2+1", 1..);
         let (upload, pieces) = stored(&cut_off, &bytes).await;
         gate.refuse(NodeCall::Write, MANIFESTS);
         let id = upload.id().to_owned();
@@ -196,7 +225,7 @@ async fn an_open_put_does_not_replace_an_object_in_pieces() {
     let bytes = content(2 * CUT);
     let (upload, pieces) = stored(&volume, &bytes).await;
     complete(upload, pieces).await.unwrap();
-    let (cut_off, gate) = Gate::before(&disks, "2+1", 1);
+    let (cut_off, gate) = Gate::before(&disks, "2+1", 1..);
     gate.refuse(NodeCall::Write, MANIFESTS);
     let (short, options) = (Cursor::new(b"short".to_vec()), PutOptions::default());
     cut_off.put(&name(OBJECT), short, options).await.unwrap_err();
@@ -212,7 +241,7 @@ async fn a_completion_that_sleeps_keeps_its_pieces() {
     let volume = disks.volume("2+1").await;
     let bytes = content(2 * CUT);
     let (upload, pieces) = stored(&volume, &bytes).await;
-    let (slow, gate) = Gate::before(&disks, "2+1", 0);
+    let (slow, gate) = Gate::before(&disks, "2+1", 0..);
     let sleeping = slow.find_upload(upload.id()).await.unwrap();
     gate.hold(NodeCall::List, MANIFESTS);
     let abort = async {
@@ -294,7 +323,7 @@ async fn uploads_of_other_names_cost_puts_nothing() {
     let volume = disks.volume("2+1").await;
     let (upload, pieces) = stored(&volume, &content(2 * CUT)).await;
     complete(upload, pieces).await.unwrap();
-    let (watched, gate) = Gate::before(&disks, "2+1", 0);
+    let (watched, gate) = Gate::before(&disks, "2+1", 0..);
     gate.refuse(NodeCall::List, "/uploads/");
     for length in [5, 100_000, 50_000] {
         put(&watched, "films/b", &content(length)).await;

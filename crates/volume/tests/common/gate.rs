@@ -1,6 +1,6 @@
 //! Nodes that hold back or refuse requests about certain files, to stop a client at a certain step.
 
-use std::ops::Range;
+use std::ops::{Range, RangeBounds};
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -27,11 +27,11 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// Opens a volume with a gate, which lets everything pass, before the nodes from `first` on.
-    pub fn before(disks: &Disks, code: &str, first: usize) -> (Volume, Self) {
+    /// Opens a volume with a gate, which lets everything pass, before these nodes.
+    pub fn before(disks: &Disks, code: &str, nodes: impl RangeBounds<usize>) -> (Volume, Self) {
         let gate = Self { rule: watch::Sender::new(None), caught: watch::Sender::new(false) };
         let wrap = |disk: usize, inner: Arc<dyn Node>| -> Arc<dyn Node> {
-            match disk >= first {
+            match nodes.contains(&disk) {
                 true => Arc::new(Gated { inner, gate: gate.clone() }),
                 false => inner,
             }
