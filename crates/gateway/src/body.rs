@@ -5,7 +5,6 @@ use std::io::{self, Read};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -17,15 +16,18 @@ use s3s::checksum::ChecksumHasher;
 use s3s::crypto::{Checksum as _, Crc32, Crc32c, Crc64Nvme, Md5, Sha1, Sha256};
 use s3s::dto::{Checksum, StreamingBlob};
 use s3s::stream::{ByteStream, RemainingLength};
-use s3s::{S3Error, StdError, TrailingHeaders, s3_error};
+use s3s::{S3Error, S3ErrorCode, StdError, TrailingHeaders, s3_error};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
+use crate::arrival::Arrival;
+use crate::errors::told;
 use crate::facts::beside;
+use crate::patience::PATIENCE;
 
 /// Number of pieces on the way between a connection and a volume.
 const AHEAD: usize = 4;
-/// How long a gateway waits for a client to send the next bytes, or to take some.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// What the adapter says of a body that does not have the SHA-256 in its signature.
+const UNLIKE_SIGNED: &str = "Sha256Mismatch";
 
 /// The properties that the request states for its body.
 #[derive(Debug, Default)]
@@ -36,8 +38,17 @@ pub struct ExpectedBody {
     pub md5: Option<String>,
     /// Checksums in Base64.
     pub checksum: Checksum,
-    /// The name of the checksum that comes after the body.
-    pub trailing: Option<String>,
+    /// The names of the headers that come after the body.
+    pub trailing: Vec<String>,
+}
+
+/// What brings a body, and the headers after it.
+pub struct BodyOrigin {
+    pub body: Option<StreamingBlob>,
+    /// The headers after the body, if the adapter has checked their signature.
+    pub trailers: Option<TrailingHeaders>,
+    /// How far the body of the request has arrived. A copy has none.
+    pub arrival: Option<Arrival>,
 }
 
 /// The properties of a received body.
@@ -96,8 +107,7 @@ impl BodyFate {
 /// Returns the source for a volume, what becomes of it, and the future that feeds it, which must
 /// run beside the volume's.
 pub fn receive(
-    body: Option<StreamingBlob>,
-    trailers: Option<TrailingHeaders>,
+    origin: BodyOrigin,
     expected: ExpectedBody,
 ) -> (RequestBody, BodyFate, impl Future<Output = ()>) {
     let (sender, line) = channel(AHEAD);
@@ -112,45 +122,66 @@ pub fn receive(
         expected,
         outcome: Arc::clone(&outcome),
     };
-    (source, BodyFate(outcome), feed(body, trailers, sender))
+    (source, BodyFate(outcome), origin.feed(sender))
 }
 
-async fn feed(
-    body: Option<StreamingBlob>,
-    trailers: Option<TrailingHeaders>,
-    line: Sender<Incoming>,
-) {
-    let mut body = body;
-    while let Some(stream) = &mut body {
-        let message = match tokio::time::timeout(PATIENCE, stream.next()).await {
-            Ok(Some(Ok(bytes))) => Incoming::Bytes(bytes),
-            Ok(Some(Err(error))) => {
-                Incoming::Failed(s3_error!(IncompleteBody, "reading the body: {error}"))
+impl BodyOrigin {
+    async fn feed(mut self, line: Sender<Incoming>) {
+        while let Some(stream) = &mut self.body {
+            let message = match stream.next().await {
+                Some(Ok(bytes)) => Incoming::Bytes(bytes),
+                Some(Err(error)) => Incoming::Failed(self.refusal(&error)),
+                None => break,
+            };
+            let is_last = matches!(message, Incoming::Failed(_));
+            if line.send(message).await.is_err() || is_last {
+                return;
             }
-            Ok(None) => break,
-            Err(_) => Incoming::Failed(s3_error!(RequestTimeout, "the body stopped coming")),
-        };
-        let is_last = matches!(message, Incoming::Failed(_));
-        if line.send(message).await.is_err() || is_last {
-            return;
+        }
+        let arrived = self.arrival.map(|arrival| arrival.take_trailers());
+        let signed = self.trailers.and_then(|trailers| trailers.take());
+        let _ = line.send(Incoming::End(signed.or(arrived).unwrap_or_default())).await;
+    }
+
+    /// Returns what a client is told about a body that could not be read.
+    fn refusal(&self, error: &StdError) -> S3Error {
+        if let Some(refusal) = self.arrival.as_ref().and_then(Arrival::refusal) {
+            return refusal;
+        }
+        // The source of a copy comes from the volume.
+        if let Some(error) = error.downcast_ref::<Error>() {
+            return told(error);
+        }
+        let text = error.to_string();
+        match text.contains(UNLIKE_SIGNED) {
+            true => bad_request(
+                "XAmzContentSHA256Mismatch",
+                "the body does not have the SHA-256 that is signed",
+            ),
+            false => s3_error!(IncompleteBody, "reading the body: {text}"),
         }
     }
-    let headers = trailers.and_then(|trailers| trailers.take()).unwrap_or_default();
-    let _ = line.send(Incoming::End(headers)).await;
+}
+
+/// Returns an error whose code the adapter does not have.
+pub fn bad_request(code: &'static str, message: &'static str) -> S3Error {
+    let mut error = S3Error::with_message(S3ErrorCode::Custom(code.into()), message);
+    error.set_status_code(http::StatusCode::BAD_REQUEST);
+    error
 }
 
 fn hasher_for(expected: &ExpectedBody) -> ChecksumHasher {
     let Checksum { checksum_crc32, checksum_crc32c, checksum_crc64nvme, .. } = &expected.checksum;
     let Checksum { checksum_sha1, checksum_sha256, .. } = &expected.checksum;
     let is_wanted = |given: &Option<String>, name: &str| {
-        given.is_some() || expected.trailing.as_deref().is_some_and(|after| after.contains(name))
+        given.is_some() || expected.trailing.iter().any(|after| after == name)
     };
     ChecksumHasher {
-        crc32: is_wanted(checksum_crc32, "checksum-crc32").then(Crc32::new),
-        crc32c: is_wanted(checksum_crc32c, "checksum-crc32c").then(Crc32c::new),
-        crc64nvme: is_wanted(checksum_crc64nvme, "checksum-crc64nvme").then(Crc64Nvme::new),
-        sha1: is_wanted(checksum_sha1, "checksum-sha1").then(Sha1::new),
-        sha256: is_wanted(checksum_sha256, "checksum-sha256").then(Sha256::new),
+        crc32: is_wanted(checksum_crc32, "x-amz-checksum-crc32").then(Crc32::new),
+        crc32c: is_wanted(checksum_crc32c, "x-amz-checksum-crc32c").then(Crc32c::new),
+        crc64nvme: is_wanted(checksum_crc64nvme, "x-amz-checksum-crc64nvme").then(Crc64Nvme::new),
+        sha1: is_wanted(checksum_sha1, "x-amz-checksum-sha1").then(Sha1::new),
+        sha256: is_wanted(checksum_sha256, "x-amz-checksum-sha256").then(Sha256::new),
     }
 }
 
@@ -196,6 +227,13 @@ impl RequestBody {
         }
         if self.expected.md5.as_ref().is_some_and(|stated| *stated != base64(&md5)) {
             return Err(s3_error!(BadDigest, "the body does not have the MD5 that was stated"));
+        }
+        let mut announced = self.expected.trailing.iter();
+        if announced.any(|name| !trailers.contains_key(name)) {
+            return Err(bad_request(
+                "MalformedTrailerError",
+                "what x-amz-trailer names did not come after the body",
+            ));
         }
         let stated = self.stated(trailers);
         let is_it = |[stated, found]: [Option<&str>; 2]| stated.is_none() || stated == found;

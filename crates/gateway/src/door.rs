@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use http::{HeaderValue, Request, Response};
+use http::header::CONNECTION;
+use http::{HeaderValue, Request, Response, Version};
 use hyper::body::{Body as _, Incoming};
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
@@ -17,7 +18,7 @@ use paritas_store::place::system::allow_open_files;
 use paritas_store::shown::shown;
 use paritas_volume::Volume;
 use s3s::service::{S3Service, S3ServiceBuilder};
-use s3s::{Body, HttpError};
+use s3s::HttpError;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
@@ -27,10 +28,12 @@ use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
+use crate::arrival::arriving;
 use crate::errors::explained;
 use crate::keys::Keys;
 use crate::metrics::Metrics;
 use crate::pages::StatusPages;
+use crate::patience::{Activity, AnswerBody, NotedStream, PATIENCE};
 use crate::room::TransferMemory;
 use crate::store::Store;
 
@@ -101,6 +104,7 @@ pub struct Gateway {
     door: Arc<Door>,
     tls: Option<TlsAcceptor>,
     connections: Arc<Semaphore>,
+    patience: Duration,
 }
 
 /// What answers requests.
@@ -134,7 +138,15 @@ impl Gateway {
             door: Arc::new(Door { service: builder.build(), pages, metrics }),
             tls: tls.map(Tls::acceptor).transpose()?,
             connections: Arc::new(Semaphore::new(allowed_connections(limits.connections))),
+            patience: PATIENCE,
         })
+    }
+
+    /// Sets how long a client may send nothing, or take nothing, before it is given up. It is a
+    /// minute if this is not called.
+    #[must_use]
+    pub fn with_patience(self, patience: Duration) -> Self {
+        Self { patience, ..self }
     }
 
     /// Answers requests until `stop` is ready, and then finishes the requests that have begun.
@@ -145,9 +157,12 @@ impl Gateway {
         let graceful = GracefulShutdown::new();
         let mut stop = std::pin::pin!(stop);
         loop {
-            let Ok(place) = Arc::clone(&self.connections).acquire_owned().await else { break };
-            let accepted = tokio::select! {
-                accepted = listener.accept() => accepted,
+            let next = async {
+                let place = Arc::clone(&self.connections).acquire_owned().await;
+                (place, listener.accept().await)
+            };
+            let (place, accepted) = tokio::select! {
+                next = next => next,
                 () = &mut stop => break,
             };
             let (stream, peer) = match accepted {
@@ -162,14 +177,19 @@ impl Gateway {
                     return Err(Error::new(ErrorKind::Io, message).because(error));
                 }
             };
-            let (door, tls, watcher) =
-                (Arc::clone(&self.door), self.tls.clone(), graceful.watcher());
+            let (tls, watcher) = (self.tls.clone(), graceful.watcher());
+            let visit = Visit {
+                door: Arc::clone(&self.door),
+                peer,
+                patience: self.patience,
+                activity: Activity::new(),
+            };
             tokio::spawn(async move {
-                door.metrics.connections.inc();
-                if let Err(error) = door.greet(stream, peer, tls, watcher).await {
+                visit.door.metrics.connections.inc();
+                if let Err(error) = visit.greet(stream, tls, watcher).await {
                     tracing::debug!(%peer, %error, "connection");
                 }
-                door.metrics.connections.dec();
+                visit.door.metrics.connections.dec();
                 drop(place);
             });
         }
@@ -196,78 +216,105 @@ fn is_passing(error: &std::io::Error) -> bool {
 
 type Failed = Box<dyn std::error::Error + Send + Sync>;
 
-impl Door {
-    /// Shakes hands, if there is TLS, and answers the requests of a connection.
+/// A connection.
+#[derive(Clone)]
+struct Visit {
+    door: Arc<Door>,
+    peer: SocketAddr,
+    patience: Duration,
+    activity: Arc<Activity>,
+}
+
+impl Visit {
+    /// Shakes hands, if there is TLS, and answers the requests of a connection, until the client
+    /// goes or is given up.
     async fn greet(
-        self: &Arc<Self>,
+        &self,
         stream: TcpStream,
-        peer: SocketAddr,
         tls: Option<TlsAcceptor>,
         watcher: Watcher,
     ) -> std::result::Result<(), Failed> {
         stream.set_nodelay(true)?;
-        let Some(tls) = tls else { return self.converse(stream, peer, watcher).await };
+        let Some(tls) = tls else { return self.patiently(self.converse(stream, watcher)).await };
         let stream = tokio::time::timeout(HANDSHAKE, tls.accept(stream)).await??;
         match stream.get_ref().1.alpn_protocol() {
-            Some(HTTP2) => self.converse_side_by_side(stream, peer, watcher).await,
-            _ => self.converse(stream, peer, watcher).await,
+            Some(HTTP2) => self.patiently(self.converse_side_by_side(stream, watcher)).await,
+            _ => self.patiently(self.converse(stream, watcher)).await,
+        }
+    }
+
+    /// Gives the client up if nothing happens.
+    async fn patiently(
+        &self,
+        conversation: impl Future<Output = std::result::Result<(), Failed>>,
+    ) -> std::result::Result<(), Failed> {
+        tokio::select! {
+            ended = conversation => ended,
+            () = self.activity.silent_for(self.patience) => Err("nothing happened on it".into()),
         }
     }
 
     /// Answers the requests of a connection, one after the other.
     async fn converse(
-        self: &Arc<Self>,
+        &self,
         stream: impl AsyncRead + AsyncWrite + Unpin + 'static,
-        peer: SocketAddr,
         watcher: Watcher,
     ) -> std::result::Result<(), Failed> {
         let mut builder = http1::Builder::new();
         builder.timer(TokioTimer::new()).header_read_timeout(HANDSHAKE).max_headers(MOST_HEADERS);
-        let door = Arc::clone(self);
-        let answer = service_fn(move |request| Arc::clone(&door).answer(request, peer));
+        let visit = self.clone();
+        let answer = service_fn(move |request| visit.clone().answer(request));
+        let stream = NotedStream::new(stream, Arc::clone(&self.activity));
         let connection = builder.serve_connection(TokioIo::new(stream), answer);
         Ok(watcher.watch(connection).await?)
     }
 
     /// Answers the requests of a connection of HTTP/2.
     async fn converse_side_by_side(
-        self: &Arc<Self>,
+        &self,
         stream: impl AsyncRead + AsyncWrite + Unpin + 'static,
-        peer: SocketAddr,
         watcher: Watcher,
     ) -> std::result::Result<(), Failed> {
         let mut builder = http2::Builder::new(TokioExecutor::new());
         builder.timer(TokioTimer::new()).keep_alive_interval(SILENCE);
         builder.keep_alive_timeout(HANDSHAKE).max_concurrent_streams(128);
-        let door = Arc::clone(self);
-        let answer = service_fn(move |request| Arc::clone(&door).answer(request, peer));
+        let visit = self.clone();
+        let answer = service_fn(move |request| visit.clone().answer(request));
+        let stream = NotedStream::new(stream, Arc::clone(&self.activity));
         let connection = builder.serve_connection(TokioIo::new(stream), answer);
         Ok(watcher.watch(connection).await?)
     }
 
     async fn answer(
-        self: Arc<Self>,
+        self,
         request: Request<Incoming>,
-        peer: SocketAddr,
-    ) -> std::result::Result<Response<Body>, HttpError> {
+    ) -> std::result::Result<Response<AnswerBody>, HttpError> {
+        let Self { door, peer, patience, activity } = self;
+        let _work = activity.work();
         let (begun, method) = (Instant::now(), request.method().clone());
-        let path = request.uri().path().to_owned();
+        let (path, version) = (request.uri().path().to_owned(), request.version());
         let id = request_id();
         let received = request.body().size_hint().lower();
+        let (request, arrival) = arriving(request, patience);
         let answered = match path.starts_with("/-/") {
-            true => Ok(self.pages.answer(&path, peer.ip().to_canonical().is_loopback()).await),
-            false => self.service.call(request.map(Body::from)).await,
+            true => Ok(door.pages.answer(&path, peer.ip().to_canonical().is_loopback()).await),
+            false => door.service.call(request).await,
         };
         let answered = answered.inspect_err(|error| tracing::error!(id, ?error, "request"))?;
         let mut answer = explained(answered);
         if let Ok(value) = HeaderValue::from_str(&id) {
             answer.headers_mut().insert("x-amz-request-id", value);
         }
+        // hyper closes a connection on which it has not read a body. The client must not send its
+        // next request on it.
+        if !arrival.is_over() && version < Version::HTTP_2 {
+            answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        }
         let (status, time) = (answer.status().as_u16(), begun.elapsed());
         let sent = answer.body().size_hint().lower();
-        self.metrics.answered(&method, status, time, (received, sent));
+        door.metrics.answered(&method, status, time, (received, sent));
         tracing::info!(id, %peer, %method, path, status, ms = time.as_millis() as u64, "request");
-        Ok(answer)
+        Ok(answer.map(|body| AnswerBody::new(body, Arc::clone(&activity))))
     }
 }
 

@@ -5,8 +5,9 @@
 //! and the command, may work on one volume at the same time, and its nodes stay plain folders and
 //! buckets.
 //!
-//! The way of a request: `door` takes connections and bounds them; the adapter s3s checks
-//! signatures and reads requests; `keys` says what a key opens, and `demands` what is offered;
+//! The way of a request: `door` takes connections and bounds them, and `patience` tells when a
+//! client is given up; `arrival` has the bodies on their way in, `chunks` their framing; the adapter
+//! s3s checks signatures and reads requests; `keys` says what a key opens, and `demands` what is offered;
 //! `store` hands the operation to
 //! `objects`, `listing` or `uploads`; these call the volume, with `body` between the
 //! connection and the volume's threads. `facts` is what S3 says of an object beside its bytes, as
@@ -15,7 +16,9 @@
 //! What a client gets is what the volume guarantees: an acknowledged object is durable and found by
 //! every reader, and an answer with wrong bytes never ends as if it were complete.
 
+mod arrival;
 mod body;
+mod chunks;
 mod continued;
 mod demands;
 mod door;
@@ -27,6 +30,7 @@ mod metrics;
 mod names;
 mod objects;
 mod pages;
+mod patience;
 mod room;
 mod store;
 mod traffic;

@@ -11,9 +11,10 @@ use paritas_volume::{
     ErrorKind, FoundObject, GetOptions, Notes, ObjectName, Piece, PutOptions, PutReport,
 };
 use s3s::dto::{self, ETag, ETagCondition, Timestamp};
-use s3s::{S3Error, S3Request, S3Response, S3Result, TrailingHeaders, s3_error};
+use s3s::{S3Error, S3Request, S3Response, S3Result, s3_error};
 
-use crate::body::{BodyFate, ExpectedBody, Outgoing, Received, line, receive};
+use crate::arrival::decoded_length;
+use crate::body::{BodyFate, BodyOrigin, ExpectedBody, Outgoing, Received, line, receive};
 use crate::errors::told;
 use crate::facts::{
     ETAG, KeptHeaders, ObjectFacts, TAGS, answer_checksums, answer_headers, checksum_of, date_text,
@@ -139,14 +140,13 @@ impl Store {
     /// `notes`, the ETag, and the checksums that the client asked for.
     pub async fn receive<F: Future<Output = paritas_volume::Result<PutReport>>>(
         &self,
-        body: Option<dto::StreamingBlob>,
-        trailers: Option<TrailingHeaders>,
+        origin: BodyOrigin,
         expected: ExpectedBody,
         notes: Notes,
         store: impl FnOnce(crate::body::RequestBody, PutOptions) -> F,
     ) -> S3Result<(PutReport, Received)> {
         let length = expected.length;
-        let (source, fate, feed) = receive(body, trailers, expected);
+        let (source, fate, feed) = receive(origin, expected);
         let options = options(length, notes, fate.clone());
         let (stored, ()) = futures::join!(store(source, options), feed);
         let report = stored.map_err(|error| fate.refusal().unwrap_or_else(|| told(&error)))?;
@@ -171,16 +171,11 @@ impl Store {
         };
         self.expect_for_write(&name, &on).await?;
         let notes = kept_headers!(input).notes()?;
-        let expected = ExpectedBody {
-            length: input.content_length.and_then(|length| u64::try_from(length).ok()),
-            md5: input.content_md5.take(),
-            checksum: checksum_in!(input),
-            trailing: trailing(&request.headers),
-        };
+        let expected = expected_body!(request);
         let _room = self.memory.take(expected.length).await;
         let put = |source, options| self.volume.put(&name, source, options);
-        let (body, trailers) = (request.input.body.take(), request.trailing_headers.take());
-        let (report, received) = self.receive(body, trailers, expected, notes, put).await?;
+        let origin = body_origin!(request);
+        let (report, received) = self.receive(origin, expected, notes, put).await?;
         self.keep_new(&report, &received.md5);
         self.continuations.note_change(&name);
         let mut output = dto::PutObjectOutput {
@@ -331,10 +326,10 @@ impl Store {
     ) -> S3Result<ObjectFacts> {
         let length = found.length();
         let room = self.memory.take_for_copy(length).await;
-        let stream = dto::StreamingBlob::new(self.read(found, 0..length, room.clone()));
+        let origin = copied(self.read(found, 0..length, room.clone()));
         let expected = ExpectedBody { length: Some(length), ..ExpectedBody::default() };
         let put = |source, options| self.volume.put(name, source, options);
-        let (report, received) = self.receive(Some(stream), None, expected, notes, put).await?;
+        let (report, received) = self.receive(origin, expected, notes, put).await?;
         self.continuations.note_change(name);
         Ok(self.keep_new(&report, &received.md5))
     }
@@ -434,9 +429,48 @@ macro_rules! checksum_in {
 }
 pub(crate) use checksum_in;
 
-/// Returns the name of the checksum that comes after the body.
-pub fn trailing(headers: &HeaderMap) -> Option<String> {
-    headers.get("x-amz-trailer")?.to_str().ok().map(str::to_owned)
+/// Takes what a request says of its body out of it.
+macro_rules! expected_body {
+    ($request:expr) => {
+        $crate::body::ExpectedBody {
+            length: $crate::objects::stated_length(&$request.headers, $request.input.content_length),
+            md5: $request.input.content_md5.take(),
+            checksum: $crate::objects::checksum_in!($request.input),
+            trailing: $crate::objects::trailing(&$request.headers),
+        }
+    };
+}
+pub(crate) use expected_body;
+
+/// Takes the body out of a request.
+macro_rules! body_origin {
+    ($request:expr) => {
+        $crate::body::BodyOrigin {
+            body: $request.input.body.take(),
+            trailers: $request.trailing_headers.take(),
+            arrival: $request.extensions.remove::<$crate::arrival::Arrival>(),
+        }
+    };
+}
+pub(crate) use body_origin;
+
+/// Returns the bytes of the source of a copy as a body.
+pub fn copied(outgoing: Outgoing) -> BodyOrigin {
+    let body = Some(dto::StreamingBlob::new(outgoing));
+    BodyOrigin { body, trailers: None, arrival: None }
+}
+
+/// Returns the number of bytes that a request states for its body.
+pub fn stated_length(headers: &HeaderMap, content_length: Option<i64>) -> Option<u64> {
+    decoded_length(headers).or(content_length.and_then(|length| u64::try_from(length).ok()))
+}
+
+/// Returns the names of the headers that come after the body.
+pub fn trailing(headers: &HeaderMap) -> Vec<String> {
+    let texts = headers.get_all("x-amz-trailer").into_iter();
+    let names = texts.filter_map(|text| text.to_str().ok()).flat_map(|text| text.split(','));
+    let names = names.map(|name| name.trim().to_ascii_lowercase());
+    names.filter(|name| !name.is_empty()).collect()
 }
 
 /// Returns the facts about an object for a reader, the requested range, if there is one, and the

@@ -13,7 +13,7 @@ use crate::facts::{
     ETAG, ObjectFacts, answer_checksums, beside, checksum_of, kept_headers, timestamp,
 };
 use crate::names;
-use crate::objects::{Conditions, checksum_in, trailing};
+use crate::objects::{Conditions, body_origin, checksum_in, copied, expected_body};
 use crate::store::Store;
 
 /// The fewest bytes of a part that is not the last one, as in S3.
@@ -53,21 +53,15 @@ impl Store {
         &self,
         mut request: S3Request<UploadPartInput>,
     ) -> S3Result<S3Response<UploadPartOutput>> {
-        let input = &mut request.input;
+        let input = &request.input;
         let number = part_number(input.part_number)?;
         let upload = self.upload(&input.bucket, &input.key, &input.upload_id).await?;
-        let expected = ExpectedBody {
-            length: input.content_length.and_then(|length| u64::try_from(length).ok()),
-            md5: input.content_md5.take(),
-            checksum: checksum_in!(input),
-            trailing: trailing(&request.headers),
-        };
+        let expected = expected_body!(request);
         let _room = self.memory.take(expected.length).await;
         let put =
             async |source, options| Ok(upload.put_piece(number, source, options).await?.report);
-        let (body, trailers) = (request.input.body.take(), request.trailing_headers.take());
-        let notes = BTreeMap::new();
-        let (_, received) = self.receive(body, trailers, expected, notes, put).await?;
+        let (origin, notes) = (body_origin!(request), BTreeMap::new());
+        let (_, received) = self.receive(origin, expected, notes, put).await?;
         let e_tag = Some(ETag::Strong(received.md5));
         let mut output = UploadPartOutput { e_tag, ..UploadPartOutput::default() };
         answer_checksums!(output, received.checksum);
@@ -97,11 +91,11 @@ impl Store {
         let expected =
             ExpectedBody { length: Some(range.end - range.start), ..ExpectedBody::default() };
         let room = self.memory.take_for_copy(range.end - range.start).await;
-        let stream = StreamingBlob::new(self.read(found, range, room.clone()));
+        let origin = copied(self.read(found, range, room.clone()));
         let put =
             async |source, options| Ok(upload.put_piece(number, source, options).await?.report);
         let notes = BTreeMap::new();
-        let (report, received) = self.receive(Some(stream), None, expected, notes, put).await?;
+        let (report, received) = self.receive(origin, expected, notes, put).await?;
         let result = CopyPartResult {
             e_tag: Some(ETag::Strong(received.md5)),
             last_modified: Some(timestamp(report.created)),

@@ -1,0 +1,211 @@
+//! Bodies of requests on their way in, before the adapter reads them: it waits for ever, passes over
+//! the framing of requests without a signature, and does not tell whether it read to the end.
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_LENGTH};
+use http::{HeaderMap, HeaderValue, Method, Request};
+use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
+use s3s::{Body, S3Error, StdError, s3_error};
+use tokio::time::{Instant, Sleep};
+
+use crate::chunks::ChunkReader;
+use crate::store::held;
+
+/// The header of the number of bytes without the framing.
+const DECODED_LENGTH: &str = "x-amz-decoded-content-length";
+
+/// Why a body did not arrive.
+#[derive(Debug, Clone, Copy)]
+enum Fault {
+    Stalled,
+    Framing,
+}
+
+/// How far the body of a request has arrived. All clones are of the same body.
+#[derive(Debug, Clone, Default)]
+pub struct Arrival(Arc<Mutex<ArrivalState>>);
+
+#[derive(Debug, Default)]
+struct ArrivalState {
+    is_over: bool,
+    fault: Option<Fault>,
+    trailers: HeaderMap,
+}
+
+impl Arrival {
+    /// Whether the body was read to its end.
+    pub fn is_over(&self) -> bool {
+        held(&self.0).is_over
+    }
+
+    /// Returns why the body did not arrive, if the gateway has found a fault.
+    pub fn refusal(&self) -> Option<S3Error> {
+        held(&self.0).fault.map(|fault| match fault {
+            Fault::Stalled => s3_error!(RequestTimeout, "the body stopped coming"),
+            Fault::Framing => {
+                s3_error!(IncompleteBody, "the body is not aws-chunked, or has no last chunk")
+            }
+        })
+    }
+
+    /// Takes the headers that came after the body, if it was framed.
+    pub fn take_trailers(&self) -> HeaderMap {
+        std::mem::take(&mut held(&self.0).trailers)
+    }
+}
+
+/// How the framing of a body is treated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Framing {
+    None,
+    /// The adapter removes it.
+    Signed,
+    /// The adapter does not see it.
+    Unsigned,
+}
+
+impl Framing {
+    /// Returns how a request frames its body.
+    pub fn of(method: &Method, headers: &HeaderMap) -> Self {
+        let text = |name| headers.get(name).and_then(|text: &HeaderValue| text.to_str().ok());
+        let is_streaming = text("x-amz-content-sha256").is_some_and(|t| t.starts_with("STREAMING-"));
+        let encodings = headers.get_all(CONTENT_ENCODING).into_iter();
+        let mut encodings = encodings.filter_map(|text| text.to_str().ok()).flat_map(|t| t.split(','));
+        let is_encoded = encodings.any(|one| one.trim().eq_ignore_ascii_case("aws-chunked"));
+        match headers.contains_key(AUTHORIZATION) {
+            _ if ![Method::PUT, Method::POST].contains(method) => Self::None,
+            true if is_streaming => Self::Signed,
+            false if is_streaming || is_encoded => Self::Unsigned,
+            _ => Self::None,
+        }
+    }
+}
+
+/// Returns the number of bytes that a request states for its body without the framing.
+pub fn decoded_length(headers: &HeaderMap) -> Option<u64> {
+    headers.get(DECODED_LENGTH)?.to_str().ok()?.parse().ok()
+}
+
+/// Returns a request as the adapter gets it, and how far its body has arrived, which the extensions
+/// of the request have as well.
+pub fn arriving(request: Request<Incoming>, patience: Duration) -> (Request<Body>, Arrival) {
+    let framing = Framing::of(request.method(), request.headers());
+    let (mut head, body) = request.into_parts();
+    let arrival = Arrival::default();
+    held(&arrival.0).is_over = body.is_end_stream();
+    head.extensions.insert(arrival.clone());
+    if framing == Framing::Unsigned {
+        head.headers.remove(CONTENT_LENGTH);
+        let length = decoded_length(&head.headers).map(HeaderValue::from);
+        head.headers.extend(length.map(|length| (CONTENT_LENGTH, length)));
+    }
+    let body = ArrivingBody {
+        body,
+        framing: (framing != Framing::None).then(ChunkReader::default),
+        is_decoded: framing == Framing::Unsigned,
+        content: VecDeque::new(),
+        patience,
+        timer: None,
+        arrival: arrival.clone(),
+    };
+    (Request::from_parts(head, Body::http_body(body)), arrival)
+}
+
+/// A body on its way in.
+struct ArrivingBody {
+    body: Incoming,
+    /// What reads the framing, until the body is over.
+    framing: Option<ChunkReader>,
+    /// Whether the content goes on without the framing.
+    is_decoded: bool,
+    /// Content that goes on before more is read.
+    content: VecDeque<Bytes>,
+    patience: Duration,
+    /// When the client is given up, if its next bytes are not there.
+    timer: Option<Pin<Box<Sleep>>>,
+    arrival: Arrival,
+}
+
+impl ArrivingBody {
+    fn refuse(&self, fault: Fault) -> StdError {
+        held(&self.arrival.0).fault = Some(fault);
+        self.arrival.refusal().map_or_else(|| "refused".into(), Into::into)
+    }
+
+    /// Waits for the next frame of the client.
+    fn poll_client(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, StdError>>> {
+        if let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(context) {
+            self.timer = None;
+            return Poll::Ready(frame.map(|frame| frame.map_err(Into::into)));
+        }
+        let end = Instant::now() + self.patience;
+        let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(end)));
+        ready!(timer.as_mut().poll(context));
+        Poll::Ready(Some(Err(self.refuse(Fault::Stalled))))
+    }
+
+    /// Notes what is in a frame, and returns what goes on.
+    fn note(&mut self, frame: Frame<Bytes>) -> Result<Option<Frame<Bytes>>, StdError> {
+        if self.body.is_end_stream() {
+            held(&self.arrival.0).is_over = true;
+        }
+        let Some(framing) = &mut self.framing else { return Ok(Some(frame)) };
+        let Ok(bytes) = frame.into_data() else { return Ok(None) };
+        let content = framing.take(bytes.clone()).map_err(|_| self.refuse(Fault::Framing))?;
+        match self.is_decoded {
+            true => self.content.extend(content),
+            false => return Ok(Some(Frame::data(bytes))),
+        }
+        Ok(None)
+    }
+
+    fn end(&mut self) -> Result<(), StdError> {
+        held(&self.arrival.0).is_over = true;
+        let Some(mut framing) = self.framing.take() else { return Ok(()) };
+        let trailers = framing.end().map_err(|_| self.refuse(Fault::Framing))?;
+        held(&self.arrival.0).trailers = trailers;
+        Ok(())
+    }
+}
+
+impl HttpBody for ArrivingBody {
+    type Data = Bytes;
+    type Error = StdError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, StdError>>> {
+        loop {
+            if let Some(bytes) = self.content.pop_front() {
+                return Poll::Ready(Some(Ok(Frame::data(bytes))));
+            }
+            let Some(frame) = ready!(self.poll_client(context)).transpose()? else {
+                return Poll::Ready(self.end().err().map(Err));
+            };
+            if let Some(frame) = self.note(frame)? {
+                return Poll::Ready(Some(Ok(frame)));
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.framing.is_none() && self.content.is_empty() && self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self.is_decoded {
+            true => SizeHint::default(),
+            false => self.body.size_hint(),
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! When a client is given up: it has sent nothing for a while although bytes of it are expected, or
+//! takes nothing although there is something to take, or has no request on its connection.
+//!
+//! The parts of a connection note in its [`Activity`] when they move bytes, and when the gateway
+//! itself is at work. The connection is closed when neither was so for long enough.
+
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use hyper::body::{Body as HttpBody, Frame, SizeHint};
+use s3s::{Body, StdError};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::Instant;
+
+use crate::store::held;
+
+/// How long a gateway waits for a client to send the next bytes, or to take some.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+/// Bytes of a write that may be an answer to a ping of HTTP/2, which is no progress.
+const LIKE_A_PING: usize = 64;
+
+/// What happens on a connection.
+#[derive(Debug)]
+pub struct Activity {
+    /// Number of things that the client waits for.
+    working: AtomicUsize,
+    /// When something happened.
+    last: Mutex<Instant>,
+}
+
+impl Activity {
+    pub fn new() -> Arc<Self> {
+        Arc::new(Self { working: AtomicUsize::new(0), last: Mutex::new(Instant::now()) })
+    }
+
+    fn note(&self) {
+        *held(&self.last) = Instant::now();
+    }
+
+    /// Notes that the gateway is at work until the result is dropped.
+    pub fn work(self: &Arc<Self>) -> Work {
+        self.working.fetch_add(1, Ordering::Relaxed);
+        Work(Arc::clone(self))
+    }
+
+    /// Waits until nothing has happened for so long.
+    pub async fn silent_for(&self, patience: Duration) {
+        loop {
+            let silence = match self.working.load(Ordering::Relaxed) {
+                0 => held(&self.last).elapsed(),
+                _ => Duration::ZERO,
+            };
+            if silence >= patience {
+                return;
+            }
+            tokio::time::sleep(patience - silence).await;
+        }
+    }
+}
+
+/// The gateway is at work.
+#[derive(Debug)]
+pub struct Work(Arc<Activity>);
+
+impl Drop for Work {
+    fn drop(&mut self) {
+        self.0.note();
+        self.0.working.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// A connection that notes when its client takes bytes.
+pub struct NotedStream<S> {
+    stream: S,
+    activity: Arc<Activity>,
+}
+
+impl<S> NotedStream<S> {
+    pub fn new(stream: S, activity: Arc<Activity>) -> Self {
+        Self { stream, activity }
+    }
+
+    fn note(&self, written: &Poll<io::Result<usize>>) {
+        if matches!(written, Poll::Ready(Ok(length)) if *length > LIKE_A_PING) {
+            self.activity.note();
+        }
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for NotedStream<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, buffer)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for NotedStream<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.note(&written);
+        written
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        pieces: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write_vectored(context, pieces);
+        self.note(&written);
+        written
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+/// The body of an answer. While its next bytes are not there, the gateway is at work.
+pub struct AnswerBody {
+    body: Body,
+    activity: Arc<Activity>,
+    work: Option<Work>,
+}
+
+impl AnswerBody {
+    pub fn new(body: Body, activity: Arc<Activity>) -> Self {
+        Self { body, activity, work: None }
+    }
+}
+
+impl HttpBody for AnswerBody {
+    type Data = Bytes;
+    type Error = StdError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, StdError>>> {
+        let frame = Pin::new(&mut self.body).poll_frame(context);
+        match frame.is_pending() {
+            true if self.work.is_none() => self.work = Some(self.activity.work()),
+            true => {}
+            false => self.work = None,
+        }
+        frame
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        HttpBody::size_hint(&self.body)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn silence_begins_when_the_work_is_done() {
+        let (activity, begun) = (Activity::new(), Instant::now());
+        let work = activity.work();
+        let second = Duration::from_secs(1);
+        let wait = activity.silent_for(60 * second);
+        let other = async {
+            tokio::time::sleep(90 * second).await;
+            drop(work);
+            tokio::time::sleep(30 * second).await;
+            activity.note();
+        };
+        futures::join!(wait, other);
+        assert!(begun.elapsed() >= 180 * second && begun.elapsed() < 182 * second);
+    }
+}
