@@ -8,17 +8,15 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_LENGTH};
-use http::{HeaderMap, HeaderValue, Method, Request};
+use http::header::CONTENT_LENGTH;
+use http::{HeaderMap, HeaderValue, Request};
 use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
 use s3s::{Body, S3Error, StdError, s3_error};
 use tokio::time::{Instant, Sleep};
 
 use crate::chunks::ChunkReader;
+use crate::headers::{Framing, decoded_length};
 use crate::store::held;
-
-/// The header of the number of bytes without the framing.
-const DECODED_LENGTH: &str = "x-amz-decoded-content-length";
 
 /// Why a body did not arrive.
 #[derive(Debug, Clone, Copy)]
@@ -58,38 +56,6 @@ impl Arrival {
     pub fn take_trailers(&self) -> HeaderMap {
         std::mem::take(&mut held(&self.0).trailers)
     }
-}
-
-/// How the framing of a body is treated.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Framing {
-    None,
-    /// The adapter removes it.
-    Signed,
-    /// The adapter does not see it.
-    Unsigned,
-}
-
-impl Framing {
-    /// Returns how a request frames its body.
-    pub fn of(method: &Method, headers: &HeaderMap) -> Self {
-        let text = |name| headers.get(name).and_then(|text: &HeaderValue| text.to_str().ok());
-        let is_streaming = text("x-amz-content-sha256").is_some_and(|t| t.starts_with("STREAMING-"));
-        let encodings = headers.get_all(CONTENT_ENCODING).into_iter();
-        let mut encodings = encodings.filter_map(|text| text.to_str().ok()).flat_map(|t| t.split(','));
-        let is_encoded = encodings.any(|one| one.trim().eq_ignore_ascii_case("aws-chunked"));
-        match headers.contains_key(AUTHORIZATION) {
-            _ if ![Method::PUT, Method::POST].contains(method) => Self::None,
-            true if is_streaming => Self::Signed,
-            false if is_streaming || is_encoded => Self::Unsigned,
-            _ => Self::None,
-        }
-    }
-}
-
-/// Returns the number of bytes that a request states for its body without the framing.
-pub fn decoded_length(headers: &HeaderMap) -> Option<u64> {
-    headers.get(DECODED_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
 /// Returns a request as the adapter gets it, and how far its body has arrived, which the extensions

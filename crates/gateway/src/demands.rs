@@ -3,8 +3,12 @@
 //! should be locked would not be, and `DELETE /bucket/key?acl` would remove the object. So whatever
 //! is not offered is refused here, before anything is done.
 
-use http::{HeaderMap, Method};
+use http::header::{IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_UNMODIFIED_SINCE, RANGE};
+use http::{HeaderMap, HeaderName, HeaderValue, Method};
+use s3s::dto::{Range, Timestamp, TimestampFormat};
 use s3s::{S3Result, s3_error};
+
+use crate::headers::{Framing, decoded_length, is_chunked, trailing};
 
 /// The queries that name something other than the bytes of an object or the objects of a bucket,
 /// and the methods with which they are offered.
@@ -48,8 +52,8 @@ const SUBRESOURCES: [(&str, &[&str]); 36] = [
 ];
 
 /// Begins the names of headers that ask for what is not offered: encryption, locks, access lists,
-/// redirections, appending, renaming.
-const HEADERS: [&str; 8] = [
+/// redirections, appending, renaming, and an owner of the bucket, who cannot be told.
+const HEADERS: [&str; 10] = [
     "x-amz-server-side-encryption",
     "x-amz-copy-source-server-side-encryption",
     "x-amz-object-lock-",
@@ -58,7 +62,15 @@ const HEADERS: [&str; 8] = [
     "x-amz-website-redirect-location",
     "x-amz-write-offset-bytes",
     "x-amz-rename-source",
+    "x-amz-expected-bucket-owner",
+    "x-amz-source-expected-bucket-owner",
 ];
+
+/// Begins the names of headers about checksums.
+const CHECKSUM: &str = "x-amz-checksum-";
+/// The known ends of such names.
+const CHECKSUMS: [&str; 8] =
+    ["crc32", "crc32c", "crc64nvme", "sha1", "sha256", "algorithm", "mode", "type"];
 
 /// Seconds for which a presigned address may hold: a week, as in S3.
 const LONGEST_PRESIGNED: u64 = 7 * 24 * 3600;
@@ -73,9 +85,16 @@ pub fn expect_offered(method: &Method, query: Option<&str>, headers: &HeaderMap)
         url::form_urlencoded::parse(query.unwrap_or_default().as_bytes()).into_owned().collect();
     expect_offered_queries(method, &query)?;
     expect_offered_headers(headers)?;
+    expect_offered_body(method, headers)?;
+    if query.iter().any(|(name, _)| name == "partNumber")
+        && headers.contains_key(RANGE)
+        && method != Method::PUT
+    {
+        return Err(s3_error!(InvalidRequest, "a request has a part or a range, not both"));
+    }
     let Some(signed) = signed_names(&query, headers) else { return Ok(()) };
     let is_signed = |name: &str| signed.split(';').any(|one| one == name);
-    let names = headers.keys().map(http::HeaderName::as_str);
+    let names = headers.keys().map(HeaderName::as_str);
     let mut unsigned = names.filter(|name| name.starts_with("x-amz-") && !is_signed(name));
     match unsigned.next() {
         Some(name) => {
@@ -94,6 +113,9 @@ fn expect_offered_queries(method: &Method, query: &[(String, String)]) -> S3Resu
     }
     if text("versionId").is_some_and(|version| version != "null") {
         return Err(s3_error!(NoSuchVersion, "objects have no versions here"));
+    }
+    if text("encoding-type").is_some_and(|kind| !kind.is_empty() && kind != "url") {
+        return Err(s3_error!(InvalidArgument, "the encoding-type is url"));
     }
     let expires = text("X-Amz-Expires").and_then(|seconds| seconds.parse::<u64>().ok());
     if expires.is_some_and(|seconds| seconds > LONGEST_PRESIGNED) {
@@ -121,8 +143,59 @@ fn expect_offered_headers(headers: &HeaderMap) -> S3Result<()> {
                 "what the header {name} asks for is not offered"
             ));
         }
+        if name == "x-amz-storage-class" && value != "STANDARD" {
+            return Err(s3_error!(InvalidStorageClass, "the storage class is STANDARD"));
+        }
     }
-    Ok(())
+    let trailing = trailing(headers);
+    let names = headers.keys().map(HeaderName::as_str).chain(trailing.iter().map(String::as_str));
+    let mut unknown = names.filter(|name| {
+        name.strip_prefix(CHECKSUM).is_some_and(|which| !CHECKSUMS.contains(&which))
+    });
+    match unknown.next() {
+        Some(name) => Err(s3_error!(NotImplemented, "the checksum of {name} is not offered")),
+        None => Ok(()),
+    }
+}
+
+/// Refuses conditions on what is written, and ways to send it, that are not offered.
+fn expect_offered_body(method: &Method, headers: &HeaderMap) -> S3Result<()> {
+    let is_writing = [Method::PUT, Method::POST].contains(method);
+    if is_writing && headers.get(IF_NONE_MATCH).is_some_and(|text| text != "*") {
+        return Err(s3_error!(NotImplemented, "what is written has no If-None-Match but *"));
+    }
+    match Framing::of(method, headers) {
+        Framing::Unsigned if decoded_length(headers).is_none() => Err(s3_error!(
+            MissingContentLength,
+            "a body that is aws-chunked has an x-amz-decoded-content-length"
+        )),
+        // Its bytes would be stored with the framing.
+        Framing::None if is_writing && is_chunked(headers) => Err(s3_error!(
+            NotImplemented,
+            "a signed body that is aws-chunked has an x-amz-content-sha256 that says so"
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Removes headers that S3 passes over if it cannot read them, and the adapter refuses: ranges, and
+/// times in conditions. Signed headers have to stay.
+pub fn pass_over_unreadable(query: Option<&str>, headers: &mut HeaderMap) {
+    let query: Vec<(String, String)> =
+        url::form_urlencoded::parse(query.unwrap_or_default().as_bytes()).into_owned().collect();
+    let signed = signed_names(&query, headers).unwrap_or_default();
+    let is_time = |text: &str| Timestamp::parse(TimestampFormat::HttpDate, text).is_ok();
+    let is_readable = |name: &HeaderName, value: &HeaderValue| match value.to_str() {
+        Ok(text) if name == RANGE => Range::parse(text).is_ok(),
+        Ok(text) => is_time(text),
+        Err(_) => false,
+    };
+    for name in [RANGE, IF_MODIFIED_SINCE, IF_UNMODIFIED_SINCE] {
+        let is_lost = headers.get(&name).is_some_and(|value| !is_readable(&name, value));
+        if is_lost && !signed.split(';').any(|one| one == name.as_str()) {
+            headers.remove(&name);
+        }
+    }
 }
 
 /// Returns the names of the headers that are signed, separated by semicolons; `None` if nothing is.
@@ -166,6 +239,8 @@ mod tests {
             (Method::DELETE, "uploadId=1", None),
             (Method::GET, "prefix=acl&list-type=2", None),
             (Method::POST, "delete", None),
+            (Method::GET, "encoding-type=url", None),
+            (Method::GET, "encoding-type=foo", Some("InvalidArgument")),
         ] {
             assert_eq!(refusal(method, query, &[]).as_deref(), code, "{query}");
         }
@@ -179,8 +254,56 @@ mod tests {
             ("x-amz-acl", "public-read", Some("NotImplemented")),
             ("x-amz-acl", "private", None),
             ("x-amz-storage-class", "STANDARD", None),
+            ("x-amz-storage-class", "GLACIER", Some("InvalidStorageClass")),
+            ("x-amz-expected-bucket-owner", "111122223333", Some("NotImplemented")),
+            ("x-amz-source-expected-bucket-owner", "111122223333", Some("NotImplemented")),
+            ("x-amz-checksum-crc32", "NhCmhg==", None),
+            ("x-amz-checksum-xxhash64", "NhCmhg==", Some("NotImplemented")),
+            ("x-amz-trailer", "x-amz-checksum-crc32c", None),
+            ("x-amz-trailer", "x-amz-checksum-md5", Some("NotImplemented")),
+            ("if-none-match", "*", None),
+            ("if-none-match", "\"0\"", Some("NotImplemented")),
+            ("content-encoding", "aws-chunked", Some("MissingContentLength")),
         ] {
             assert_eq!(refusal(Method::PUT, "", &[(name, value)]).as_deref(), code, "{name}");
+        }
+    }
+
+    #[test]
+    fn signed_bodies_say_how_they_are_framed() {
+        let signature = "AWS4-HMAC-SHA256 Credential=a/b, SignedHeaders=host;x-amz-content-sha256";
+        let refused = |sha| {
+            let headers = [
+                ("authorization", signature),
+                ("content-encoding", "gzip,aws-chunked"),
+                ("x-amz-content-sha256", sha),
+            ];
+            refusal(Method::PUT, "", &headers)
+        };
+        assert_eq!(refused("STREAMING-UNSIGNED-PAYLOAD-TRAILER"), None);
+        assert_eq!(refused("UNSIGNED-PAYLOAD").as_deref(), Some("NotImplemented"));
+    }
+
+    #[test]
+    fn unreadable_ranges_and_times_are_passed_over() {
+        for (name, value, is_kept) in [
+            (RANGE, "bytes=0-1", true),
+            (RANGE, "bytes=-5", true),
+            (RANGE, "bytes=5-2", false),
+            (RANGE, "bytes=0-1,3-4", false),
+            (RANGE, "items=0-1", false),
+            (IF_MODIFIED_SINCE, "Thu, 26 Nov 2026 10:00:00 GMT", true),
+            (IF_MODIFIED_SINCE, "yesterday", false),
+            (IF_UNMODIFIED_SINCE, "", false),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(&name, value.parse().unwrap());
+            pass_over_unreadable(None, &mut headers);
+            assert_eq!(headers.contains_key(&name), is_kept, "{name}: {value}");
+            headers.insert(&name, value.parse().unwrap());
+            let presigned = format!("X-Amz-SignedHeaders=host%3B{name}");
+            pass_over_unreadable(Some(&presigned), &mut headers);
+            assert!(headers.contains_key(&name), "it is signed");
         }
     }
 

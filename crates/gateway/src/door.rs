@@ -29,6 +29,7 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use crate::arrival::arriving;
+use crate::demands::pass_over_unreadable;
 use crate::errors::explained;
 use crate::keys::Keys;
 use crate::metrics::Metrics;
@@ -287,7 +288,7 @@ impl Visit {
 
     async fn answer(
         self,
-        request: Request<Incoming>,
+        mut request: Request<Incoming>,
     ) -> std::result::Result<Response<AnswerBody>, HttpError> {
         let Self { door, peer, patience, activity } = self;
         let _work = activity.work();
@@ -295,6 +296,8 @@ impl Visit {
         let (path, version) = (request.uri().path().to_owned(), request.version());
         let id = request_id();
         let received = request.body().size_hint().lower();
+        let query = request.uri().query().map(str::to_owned);
+        pass_over_unreadable(query.as_deref(), request.headers_mut());
         let (request, arrival) = arriving(request, patience);
         let answered = match path.starts_with("/-/") {
             true => Ok(door.pages.answer(&path, peer.ip().to_canonical().is_loopback()).await),

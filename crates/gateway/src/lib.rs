@@ -24,6 +24,7 @@ mod demands;
 mod door;
 mod errors;
 mod facts;
+mod headers;
 mod keys;
 mod listing;
 mod metrics;
@@ -35,6 +36,7 @@ mod room;
 mod store;
 mod traffic;
 mod uploads;
+mod whole;
 
 pub use door::{DoorLimits, Gateway, Tls};
 pub use keys::Keys;

@@ -140,11 +140,16 @@ impl Store {
         if overview.objects().next().is_none() {
             self.expect_bucket(&question.bucket).await?;
         }
-        let keyed = overview.objects().filter_map(|(name, listed)| {
-            question.key_of(name).map(|key| (key, (name.clone(), listed)))
-        });
         // Escaped keys stand elsewhere among the names.
-        let keys = keyed.collect();
+        let mut keys = BTreeMap::new();
+        for (name, listed) in overview.objects() {
+            let Some(key) = question.key_of(name) else { continue };
+            let found = (name.clone(), listed);
+            match names::unescaped_object(&question.bucket, &key).as_ref() == Some(name) {
+                true => _ = keys.entry(key).or_insert(found),
+                false => _ = keys.insert(key, found),
+            }
+        }
         let mut listed = ListedKeys::of(overview, begun);
         listed.keys = keys;
         Ok(listed)
@@ -186,6 +191,10 @@ impl Store {
                 Some(facts) => facts,
                 None => match self.volume.find_by(overview, &name).await {
                     Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+                    Err(error) if is_passing(&error) => {
+                        told(&error);
+                        return Err(s3_error!(ServiceUnavailable, "try again later"));
+                    }
                     // Its bytes may be lost; its name is not.
                     Err(_) => ObjectFacts {
                         etag: String::new(),
@@ -326,9 +335,17 @@ impl Store {
             return Err(s3_error!(MalformedXML, "at most {MOST_KEYS} objects are deleted at once"));
         }
         let remove = async |object: ObjectIdentifier| {
-            let if_match = object.e_tag.map(ETagCondition::ETag);
-            let on = Conditions { if_match, ..Conditions::default() };
-            let removed = self.remove(bucket, &object.key, &on).await;
+            let on = Conditions {
+                if_match: object.e_tag.map(ETagCondition::ETag),
+                if_size: object.size,
+                if_modified_at: object.last_modified_time,
+                ..Conditions::default()
+            };
+            let version = object.version_id.filter(|version| !version.is_empty());
+            let removed = match version.is_none_or(|version| version == "null") {
+                true => self.remove(bucket, &object.key, &on).await,
+                false => Err(s3_error!(NoSuchVersion, "objects have no versions here")),
+            };
             (object.key, removed)
         };
         let removed: Vec<(String, S3Result<()>)> =
@@ -351,6 +368,12 @@ impl Store {
         let errors = Some(errors);
         Ok(S3Response::new(DeleteObjectsOutput { deleted, errors, ..Default::default() }))
     }
+}
+
+/// Whether an object can perhaps be read at another time.
+fn is_passing(error: &paritas_volume::Error) -> bool {
+    use ErrorKind::{Busy, Cancelled, Io, Memory, TooFewNodes};
+    matches!(error.kind(), Busy | Cancelled | Io | Memory | TooFewNodes)
 }
 
 /// Returns the token that stands for the last key of a page.

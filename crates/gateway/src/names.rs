@@ -10,6 +10,9 @@
 //! | one that begins with `%` | the same with `%25` for this `%` |
 //! | any other | as it is |
 //!
+//! The command escapes nothing. If an object has a name that no key is escaped to, as `a/%b`, its key
+//! is what this name would be escaped from, and is looked for under both names.
+//!
 //! The name of the empty key, which no object can have, stands for the bucket: it is there if the
 //! bucket was made and not deleted.
 
@@ -33,6 +36,19 @@ pub fn object(bucket: &str, key: &str) -> S3Result<ObjectName> {
         }
         _ => s3_error!(InvalidArgument, "{}", error.message()),
     })
+}
+
+/// Returns the other name that an object of this key may have: the command, which escapes nothing,
+/// stores components that begin with `%` as they are.
+pub fn unescaped_object(bucket: &str, key: &str) -> Option<ObjectName> {
+    let is_kept = |component: &str| component.starts_with('%') && unescaped(component) == component;
+    let kept_or_escaped = |component| match is_kept(component) {
+        true => component.to_owned(),
+        false => escaped(component),
+    };
+    key.split('/').any(is_kept).then_some(())?;
+    let components: Vec<String> = key.split('/').map(kept_or_escaped).collect();
+    ObjectName::new(format!("{bucket}/{}", components.join("/"))).ok()
 }
 
 /// Returns the name that stands for a bucket.
@@ -108,6 +124,18 @@ mod tests {
         }
         assert_eq!(key_of("photo", &object("photos", "a").unwrap()), None);
         assert_eq!(key_of("photos", &bucket("photos").unwrap()).as_deref(), Some(""));
+    }
+
+    #[test]
+    fn what_the_command_stores_has_a_key() {
+        for (name, key) in [("a/%b", "a/%b"), ("%41/%/x", "%41//x"), ("%2F", "%2F")] {
+            let name = ObjectName::new(format!("photos/{name}")).unwrap();
+            assert_eq!(key_of("photos", &name).as_deref(), Some(key));
+            assert_eq!(unescaped_object("photos", key), Some(name));
+        }
+        for key in ["a", "a%b", "%", "%2E", "%25", "%25a", "//"] {
+            assert_eq!(unescaped_object("photos", key), None, "{key}");
+        }
     }
 
     #[test]

@@ -13,19 +13,19 @@ use paritas_volume::{
 use s3s::dto::{self, ETag, ETagCondition, Timestamp};
 use s3s::{S3Error, S3Request, S3Response, S3Result, s3_error};
 
-use crate::arrival::decoded_length;
 use crate::body::{BodyFate, BodyOrigin, ExpectedBody, Outgoing, Received, line, receive};
 use crate::errors::told;
 use crate::facts::{
     ETAG, KeptHeaders, ObjectFacts, TAGS, answer_checksums, answer_headers, checksum_of, date_text,
     kept_headers, notes_of, parse_tags,
 };
-use crate::names;
 use crate::room::TransferRoom;
 use crate::store::Store;
 
 /// How often tags are given to an object that is replaced meanwhile.
 const TAG_TRIES: usize = 5;
+/// How often an object is found for a reader, if it is replaced before its first bytes are read.
+const READ_TRIES: usize = 5;
 
 /// Conditions under which a request is carried out.
 #[derive(Debug, Default)]
@@ -34,6 +34,10 @@ pub struct Conditions {
     pub if_none_match: Option<ETagCondition>,
     pub if_modified_since: Option<Timestamp>,
     pub if_unmodified_since: Option<Timestamp>,
+    /// The number of bytes of an object that is removed.
+    pub if_size: Option<i64>,
+    /// When an object that is removed was written.
+    pub if_modified_at: Option<Timestamp>,
 }
 
 /// What a condition says of an object.
@@ -52,7 +56,8 @@ impl Conditions {
         (if_match, if_none_match): (Option<ETagCondition>, Option<ETagCondition>),
         (if_modified_since, if_unmodified_since): (Option<Timestamp>, Option<Timestamp>),
     ) -> Self {
-        Self { if_match, if_none_match, if_modified_since, if_unmodified_since }
+        let of_removals = Self::default();
+        Self { if_match, if_none_match, if_modified_since, if_unmodified_since, ..of_removals }
     }
 
     /// Returns the conditions that headers set for the object that is written.
@@ -70,7 +75,13 @@ impl Conditions {
     }
 
     fn is_empty(&self) -> bool {
-        self.if_match.is_none() && self.if_none_match.is_none()
+        self.if_match.is_none() && self.if_none_match.is_none() && !self.wants_object()
+    }
+
+    /// Whether it must be a certain object that is replaced or removed.
+    fn wants_object(&self) -> bool {
+        let is_etag = matches!(self.if_match, Some(ETagCondition::ETag(_)));
+        is_etag || self.if_size.is_some() || self.if_modified_at.is_some()
     }
 
     /// Judges an object, or its absence. The order is that of RFC 9110, section 13.2.2.
@@ -85,6 +96,13 @@ impl Conditions {
             (Some(condition), _) if !fits(condition) => return Judgement::Failed,
             (None, Some(since)) if is_newer(since) => return Judgement::Failed,
             _ => {}
+        }
+        let size = facts.map(|facts| facts.length);
+        let is_size = |stated: &i64| u64::try_from(*stated).ok() == size;
+        if !self.if_size.as_ref().is_none_or(is_size)
+            || self.if_modified_at.as_ref().is_some_and(|time| modified.as_ref() != Some(time))
+        {
+            return Judgement::Failed;
         }
         match (&self.if_none_match, &self.if_modified_since) {
             (Some(condition), _) if fits(condition) => Judgement::Unchanged,
@@ -106,7 +124,7 @@ impl Conditions {
 impl Store {
     /// Finds an object.
     pub async fn object(&self, bucket: &str, key: &str) -> S3Result<FoundObject> {
-        let name = names::object(bucket, key)?;
+        let name = self.name_of(bucket, key).await?;
         match self.volume.find(&name, GetOptions::default()).await {
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 self.expect_bucket(bucket).await?;
@@ -129,9 +147,9 @@ impl Store {
             Err(error) if error.kind() == ErrorKind::NotFound => None,
             found => Some(ObjectFacts::of(&found.map_err(|error| told(&error))?)),
         };
-        match (on.judge(found.as_ref()), &on.if_match) {
-            (Judgement::Holds, _) => Ok(()),
-            (_, Some(ETagCondition::ETag(_))) if found.is_none() => Err(s3_error!(NoSuchKey)),
+        match on.judge(found.as_ref()) {
+            Judgement::Holds => Ok(()),
+            _ if found.is_none() && on.wants_object() => Err(s3_error!(NoSuchKey)),
             _ => Err(s3_error!(PreconditionFailed)),
         }
     }
@@ -162,7 +180,7 @@ impl Store {
         if request.method == http::Method::POST && key.contains("${filename}") {
             return Err(s3_error!(NotImplemented, "a form must have a whole key"));
         }
-        let name = names::object(&bucket, &key)?;
+        let name = self.name_of(&bucket, &key).await?;
         self.expect_bucket(&bucket).await?;
         let on = Conditions {
             if_match: input.if_match.take(),
@@ -186,17 +204,42 @@ impl Store {
         Ok(S3Response::new(output))
     }
 
+    /// Answers with the bytes of an object. If others replace it before its first bytes are read,
+    /// the newer one counts.
     pub async fn get(
         &self,
         request: S3Request<dto::GetObjectInput>,
     ) -> S3Result<S3Response<dto::GetObjectOutput>> {
-        let input = request.input;
+        let mut tries = READ_TRIES;
+        loop {
+            let input = request.input.clone();
+            let (found, bytes, mut output) = self.answer_for(input, &request.headers).await?;
+            let room = self.memory.take(Some(bytes.end - bytes.start)).await;
+            tries -= 1;
+            match self.read(found, bytes, room).begun().await {
+                Ok(body) => {
+                    output.body = Some(body);
+                    return Ok(S3Response::new(output));
+                }
+                Err(error) if error.kind() == ErrorKind::Busy && tries > 0 => {}
+                Err(error) => return Err(told(&error)),
+            }
+        }
+    }
+
+    /// Finds the object that a reader wants. Returns the wanted bytes as well, and the answer
+    /// without them.
+    async fn answer_for(
+        &self,
+        input: dto::GetObjectInput,
+        headers: &HeaderMap,
+    ) -> S3Result<(FoundObject, Range<u64>, dto::GetObjectOutput)> {
         let on = Conditions::new(
             (input.if_match, input.if_none_match),
             (input.if_modified_since, input.if_unmodified_since),
         );
         let found = self.object(&input.bucket, &input.key).await?;
-        let is_current = is_current(request.headers.get(IF_RANGE), &ObjectFacts::of(&found));
+        let is_current = is_current(headers.get(IF_RANGE), &ObjectFacts::of(&found));
         let range = input.range.filter(|_| is_current);
         let (facts, range, bytes) = wanted(&found, &on, range, input.part_number)?;
         let mut output = dto::GetObjectOutput {
@@ -221,10 +264,7 @@ impl Store {
             (&mut output.content_type, input.response_content_type),
         ];
         answered.into_iter().for_each(|(kept, asked)| *kept = asked.or(kept.take()));
-        let room = self.memory.take(Some(bytes.end - bytes.start)).await;
-        let stream = self.read(found, bytes, room);
-        output.body = Some(stream.begun().await.map_err(|error| told(&error))?);
-        Ok(S3Response::new(output))
+        Ok((found, bytes, output))
     }
 
     /// Reads bytes of an object in a task of its own, which keeps the room until it ends.
@@ -271,7 +311,7 @@ impl Store {
 
     /// Removes an object. Succeeds if the object does not exist, unless it should match something.
     pub async fn remove(&self, bucket: &str, key: &str, on: &Conditions) -> S3Result<()> {
-        let name = names::object(bucket, key)?;
+        let name = self.name_of(bucket, key).await?;
         self.expect_for_write(&name, on).await?;
         match self.volume.remove(&name).await {
             Err(error) if error.kind() != ErrorKind::NotFound => return Err(told(&error)),
@@ -289,6 +329,7 @@ impl Store {
         let target = Conditions::of_target(&request.headers)?;
         let input = &mut request.input;
         let (bucket, key) = self.copy_source(key_id.as_deref(), &input.copy_source)?;
+        expect_change(input, &bucket, &key)?;
         let found = self.object(&bucket, &key).await?;
         let on = Conditions::new(
             (input.copy_source_if_match.take(), input.copy_source_if_none_match.take()),
@@ -301,7 +342,7 @@ impl Store {
             return Err(s3_error!(PreconditionFailed));
         }
         self.expect_bucket(&input.bucket).await?;
-        let name = names::object(&input.bucket, &input.key)?;
+        let name = self.name_of(&input.bucket, &input.key).await?;
         self.expect_for_write(&name, &target).await?;
         let notes = copied_notes(found.notes(), found.pieces().is_none(), input)?;
         let facts = self.rewrite(&name, found, notes).await?;
@@ -357,6 +398,7 @@ impl Store {
     pub async fn set_tags(&self, bucket: &str, key: &str, tags: Option<String>) -> S3Result<()> {
         let mut tries = TAG_TRIES;
         loop {
+            let name = self.name_of(bucket, key).await?;
             let found = self.object(bucket, key).await?;
             let mut notes = found.notes().clone();
             notes.remove(TAGS);
@@ -369,7 +411,7 @@ impl Store {
                 Err(error) => return Err(told(&error)),
                 Ok(report) => {
                     self.keep_new(&report, &etag);
-                    self.continuations.note_change(&names::object(bucket, key)?);
+                    self.continuations.note_change(&name);
                     return Ok(());
                 }
             }
@@ -382,6 +424,31 @@ impl Store {
     }
 }
 
+/// Returns whether a copy gets metadata of its own, and tags of its own.
+///
+/// # Errors
+/// If a directive is neither `COPY` nor `REPLACE`.
+fn replaced(input: &dto::CopyObjectInput) -> S3Result<(bool, bool)> {
+    let replaces = |directive: Option<&str>| match directive {
+        None | Some("COPY") => Ok(false),
+        Some("REPLACE") => Ok(true),
+        Some(_) => Err(s3_error!(InvalidArgument, "a directive is COPY or REPLACE")),
+    };
+    Ok((
+        replaces(input.metadata_directive.as_ref().map(|directive| directive.as_str()))?,
+        replaces(input.tagging_directive.as_ref().map(|directive| directive.as_str()))?,
+    ))
+}
+
+/// Refuses a copy of an object onto itself that changes nothing.
+fn expect_change(input: &dto::CopyObjectInput, bucket: &str, key: &str) -> S3Result<()> {
+    let is_itself = input.bucket == bucket && input.key == key;
+    match is_itself && replaced(input)? == (false, false) {
+        true => Err(s3_error!(InvalidRequest, "a copy onto itself changes metadata or tags")),
+        false => Ok(()),
+    }
+}
+
 /// Returns the notes of a copy: those of its source, unless the request replaces them. Checksums
 /// stay if they are those of the bytes, and not of pieces.
 fn copied_notes(
@@ -389,9 +456,7 @@ fn copied_notes(
     has_checksums: bool,
     input: &mut dto::CopyObjectInput,
 ) -> S3Result<Notes> {
-    let is = |directive: Option<&str>| directive == Some("REPLACE");
-    let replaces = is(input.metadata_directive.as_ref().map(|directive| directive.as_str()));
-    let new_tags = is(input.tagging_directive.as_ref().map(|directive| directive.as_str()));
+    let (replaces, new_tags) = replaced(input)?;
     let mut kept = KeptHeaders::of(of);
     let given = kept_headers!(input);
     let tagging = if new_tags { given.tagging.clone() } else { kept.tagging.take() };
@@ -433,10 +498,10 @@ pub(crate) use checksum_in;
 macro_rules! expected_body {
     ($request:expr) => {
         $crate::body::ExpectedBody {
-            length: $crate::objects::stated_length(&$request.headers, $request.input.content_length),
+            length: $crate::headers::stated_length(&$request.headers, $request.input.content_length),
             md5: $request.input.content_md5.take(),
             checksum: $crate::objects::checksum_in!($request.input),
-            trailing: $crate::objects::trailing(&$request.headers),
+            trailing: $crate::headers::trailing(&$request.headers),
         }
     };
 }
@@ -460,19 +525,6 @@ pub fn copied(outgoing: Outgoing) -> BodyOrigin {
     BodyOrigin { body, trailers: None, arrival: None }
 }
 
-/// Returns the number of bytes that a request states for its body.
-pub fn stated_length(headers: &HeaderMap, content_length: Option<i64>) -> Option<u64> {
-    decoded_length(headers).or(content_length.and_then(|length| u64::try_from(length).ok()))
-}
-
-/// Returns the names of the headers that come after the body.
-pub fn trailing(headers: &HeaderMap) -> Vec<String> {
-    let texts = headers.get_all("x-amz-trailer").into_iter();
-    let names = texts.filter_map(|text| text.to_str().ok()).flat_map(|text| text.split(','));
-    let names = names.map(|name| name.trim().to_ascii_lowercase());
-    names.filter(|name| !name.is_empty()).collect()
-}
-
 /// Returns the facts about an object for a reader, the requested range, if there is one, and the
 /// bytes that this range means.
 ///
@@ -490,7 +542,8 @@ fn wanted(
     let check = |range: dto::Range| range.check(length).ok().filter(|_| length > 0);
     let refuse = || s3_error!(InvalidRange, "it has {length} bytes");
     let range = match part {
-        Some(number) => Some(piece_range(found, number)?),
+        // An empty object has no range that could be told.
+        Some(number) => Some(piece_range(found, number)?).filter(|range| !range.is_empty()),
         None => range.map(|range| check(range).ok_or_else(refuse)).transpose()?,
     };
     let bytes = range.clone().unwrap_or(0..length);

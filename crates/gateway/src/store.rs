@@ -95,6 +95,19 @@ impl Store {
         Ok(())
     }
 
+    /// Returns the name of the object of a key, or the one that it gets if there is none.
+    pub async fn name_of(&self, bucket: &str, key: &str) -> S3Result<ObjectName> {
+        let name = names::object(bucket, key)?;
+        let Some(other) = names::unescaped_object(bucket, key) else { return Ok(name) };
+        for one in [&name, &other] {
+            match self.volume.find(one, GetOptions::default()).await {
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                found => return found.map(|_| one.clone()).map_err(|error| told(&error)),
+            }
+        }
+        Ok(name)
+    }
+
     /// Forgets that a bucket is there.
     pub fn forget_bucket(&self, bucket: &str) {
         held(&self.buckets).remove(bucket);
@@ -196,8 +209,14 @@ impl S3 for Store {
         request: S3Request<DeleteObjectInput>,
     ) -> S3Result<S3Response<DeleteObjectOutput>> {
         self.expect_bucket(&request.input.bucket).await?;
-        let DeleteObjectInput { bucket, key, if_match, .. } = request.input;
-        self.remove(&bucket, &key, &Conditions { if_match, ..Conditions::default() }).await?;
+        let input = request.input;
+        let on = Conditions {
+            if_match: input.if_match,
+            if_size: input.if_match_size,
+            if_modified_at: input.if_match_last_modified_time,
+            ..Conditions::default()
+        };
+        self.remove(&input.bucket, &input.key, &on).await?;
         Ok(S3Response::with_status(DeleteObjectOutput::default(), http::StatusCode::NO_CONTENT))
     }
 

@@ -15,6 +15,7 @@ use crate::facts::{
 use crate::names;
 use crate::objects::{Conditions, body_origin, checksum_in, copied, expected_body};
 use crate::store::Store;
+use crate::whole::{StatedWhole, is_of_whole};
 
 /// The fewest bytes of a part that is not the last one, as in S3.
 const LEAST_PART: u64 = 5 << 20;
@@ -27,7 +28,12 @@ impl Store {
         mut input: CreateMultipartUploadInput,
     ) -> S3Result<S3Response<CreateMultipartUploadOutput>> {
         self.expect_bucket(&input.bucket).await?;
-        let name = names::object(&input.bucket, &input.key)?;
+        let is_whole = input.checksum_type.as_ref().is_some_and(is_of_whole);
+        let algorithm = input.checksum_algorithm.as_ref().map(ChecksumAlgorithm::as_str);
+        if is_whole && algorithm.is_some_and(|algorithm| algorithm.starts_with("SHA")) {
+            return Err(s3_error!(InvalidRequest, "FULL_OBJECT is for checksums that are CRCs"));
+        }
+        let name = self.name_of(&input.bucket, &input.key).await?;
         let notes = kept_headers!(input).notes()?;
         let upload = self.volume.begin_upload(&name, notes).await.map_err(|error| told(&error))?;
         Ok(S3Response::new(CreateMultipartUploadOutput {
@@ -42,10 +48,21 @@ impl Store {
     async fn upload(&self, bucket: &str, key: &str, id: &str) -> S3Result<Upload<'_>> {
         let unknown = || s3_error!(NoSuchUpload, "there is no such upload");
         match self.volume.find_upload(id).await {
-            Ok(upload) if *upload.name() == names::object(bucket, key)? => Ok(upload),
+            Ok(upload) if names::key_of(bucket, upload.name()).as_deref() == Some(key) => {
+                Ok(upload)
+            }
             Ok(_) => Err(unknown()),
             Err(error) if error.kind() == ErrorKind::NotFound => Err(unknown()),
             Err(error) => Err(told(&error)),
+        }
+    }
+
+    /// Finds an upload that is not complete.
+    async fn open_upload(&self, bucket: &str, key: &str, id: &str) -> S3Result<Upload<'_>> {
+        let upload = self.upload(bucket, key, id).await?;
+        match upload.is_done() {
+            true => Err(s3_error!(NoSuchUpload, "the upload is complete")),
+            false => Ok(upload),
         }
     }
 
@@ -55,7 +72,7 @@ impl Store {
     ) -> S3Result<S3Response<UploadPartOutput>> {
         let input = &request.input;
         let number = part_number(input.part_number)?;
-        let upload = self.upload(&input.bucket, &input.key, &input.upload_id).await?;
+        let upload = self.open_upload(&input.bucket, &input.key, &input.upload_id).await?;
         let expected = expected_body!(request);
         let _room = self.memory.take(expected.length).await;
         let put =
@@ -75,7 +92,7 @@ impl Store {
         let key = request.credentials.as_ref().map(|credentials| credentials.access_key.as_str());
         let input = &request.input;
         let number = part_number(input.part_number)?;
-        let upload = self.upload(&input.bucket, &input.key, &input.upload_id).await?;
+        let upload = self.open_upload(&input.bucket, &input.key, &input.upload_id).await?;
         let (bucket, source) = self.copy_source(key, &input.copy_source)?;
         let found = self.object(&bucket, &source).await?;
         let on = Conditions::new(
@@ -109,8 +126,13 @@ impl Store {
 
     pub async fn complete(
         &self,
-        input: CompleteMultipartUploadInput,
+        mut input: CompleteMultipartUploadInput,
     ) -> S3Result<S3Response<CompleteMultipartUploadOutput>> {
+        let stated = StatedWhole {
+            length: input.mpu_object_size,
+            checksum: checksum_in!(input),
+            kind: input.checksum_type,
+        };
         let upload = self.upload(&input.bucket, &input.key, &input.upload_id).await?;
         let wanted = input.multipart_upload.and_then(|upload| upload.parts).unwrap_or_default();
         let etag = match upload.is_done() {
@@ -122,7 +144,7 @@ impl Store {
                     if_none_match: input.if_none_match,
                     ..Conditions::default()
                 };
-                self.join_pieces(upload, &wanted, &on, input.mpu_object_size).await?
+                self.join_pieces(upload, &wanted, &on, &stated).await?
             }
         };
         Ok(S3Response::new(CompleteMultipartUploadOutput {
@@ -149,16 +171,14 @@ impl Store {
         upload: Upload<'_>,
         wanted: &[CompletedPart],
         on: &Conditions,
-        length: Option<i64>,
+        stated: &StatedWhole,
     ) -> S3Result<String> {
         let name = upload.name().clone();
         self.expect_for_write(&name, on).await?;
         let stored = upload.pieces().await.map_err(|error| told(&error))?;
         let (pieces, etag) = chosen(wanted, &stored)?;
-        let total: u64 = pieces.iter().map(|piece| piece.length).sum();
-        if length.is_some_and(|length| u64::try_from(length) != Ok(total)) {
-            return Err(s3_error!(InvalidRequest, "the parts have {total} bytes together"));
-        }
+        stated.expect_of(&pieces)?;
+        let pieces = pieces.into_iter().map(|stored| stored.piece).collect();
         let notes = [(ETAG.to_owned(), etag.clone())].into();
         let report = upload
             .complete(pieces, notes, Default::default())
@@ -198,7 +218,7 @@ impl Store {
             stored.iter().map(|stored| (stored.piece.part(), stored)).collect();
         let mut parts: Vec<Part> = newest.into_values().map(part).collect();
         parts.retain(|part| part.part_number > Some(after));
-        let is_truncated = parts.len() > most as usize;
+        let is_truncated = most > 0 && parts.len() > most as usize;
         parts.truncate(most as usize);
         Ok(S3Response::new(ListPartsOutput {
             bucket: Some(input.bucket),
@@ -230,7 +250,7 @@ impl Store {
             after => place(upload) > *after,
         });
         let most = input.max_uploads.unwrap_or(1000).clamp(0, 1000);
-        let is_truncated = uploads.len() > most as usize;
+        let is_truncated = most > 0 && uploads.len() > most as usize;
         uploads.truncate(most as usize);
         let (next_key_marker, next_upload_id_marker) =
             uploads.last().filter(|_| is_truncated).map(place).unwrap_or_default();
@@ -313,22 +333,22 @@ fn expect_next(last: &Piece, number: u32) -> S3Result<()> {
 }
 
 /// Returns the pieces that a client wants, and the ETag of the object that they are.
-fn chosen(
+fn chosen<'s>(
     wanted: &[CompletedPart],
-    stored: &[StoredPiece],
-) -> Result<(Vec<Piece>, String), S3Error> {
-    let (mut pieces, mut hasher) = (Vec::<Piece>::new(), Md5::new());
+    stored: &'s [StoredPiece],
+) -> Result<(Vec<&'s StoredPiece>, String), S3Error> {
+    let (mut pieces, mut hasher) = (Vec::<&StoredPiece>::new(), Md5::new());
     for part in wanted {
         let number = part_number(part.part_number.unwrap_or_default())?;
         let missing = || s3_error!(InvalidPart, "part {number} is not there, or is another one");
         let is_it = |stored: &&StoredPiece| stored.piece.part() == number && fits(part, stored);
         let stored = stored.iter().rev().find(is_it).ok_or_else(missing)?;
         let etag = etag_of(stored);
-        pieces.last().map_or(Ok(()), |last| expect_next(last, number))?;
+        pieces.last().map_or(Ok(()), |last| expect_next(&last.piece, number))?;
         let digits =
             (0..etag.len() / 2).map(|at| u8::from_str_radix(&etag[2 * at..2 * at + 2], 16));
         hasher.update(digits.collect::<Result<Vec<u8>, _>>().map_err(|_| missing())?);
-        pieces.push(stored.piece);
+        pieces.push(stored);
     }
     match pieces.is_empty() {
         true => Err(s3_error!(MalformedXML, "no part is named")),

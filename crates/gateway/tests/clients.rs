@@ -1,134 +1,17 @@
 //! What programs that speak S3 do through a gateway, by the client of OpenDAL and by bare requests.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures::TryStreamExt;
-use opendal::{ErrorKind, HttpTransporter, OperationContext, Operator};
-use opendal_http_transport_reqwest::ReqwestTransport;
-use paritas_gateway::{DoorLimits, Gateway, Keys};
-use paritas_volume::node::{FolderNode, Node};
-use paritas_volume::{Member, Setup, Volume};
-use tempfile::TempDir;
+use opendal::ErrorKind;
+use paritas_gateway::Keys;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 
-const KEYS: &str = r#"
-[[key]]
-id = "owner"
-secret = "0123456789abcdef"
-[[key]]
-id = "reader"
-secret = "fedcba9876543210"
-buckets = ["photos"]
-read_only = true
-[[key]]
-id = "writer"
-secret = "00112233445566778899"
-buckets = ["photos"]
-"#;
+use fixture::{Fixture, ask, content, make_bucket, open_to_all, put_behind, serve};
 
-/// A gateway over five folders.
-struct Fixture {
-    root: TempDir,
-    address: SocketAddr,
-    volume: Arc<Volume>,
-}
-
-impl Fixture {
-    async fn new() -> Self {
-        let root = tempfile::tempdir().unwrap();
-        let node = |disk: usize| {
-            let name = format!("disk{disk}");
-            let path = root.path().join(&name);
-            std::fs::create_dir(&path).unwrap();
-            let node: Arc<dyn Node> = Arc::new(FolderNode::new(&name, path, false));
-            (Member { domain: name.clone(), name, is_drained: false }, node)
-        };
-        let code = paritas::Code::new(&"3+2".parse().unwrap()).unwrap();
-        let mut setup = Setup::new("0".repeat(32), code, (0..5).map(node).collect());
-        setup.block_bytes = 64 << 10;
-        let volume = Arc::new(Volume::new(setup).unwrap());
-        volume.mark_nodes().await.unwrap();
-        let keys = root.path().join("keys.toml");
-        std::fs::write(&keys, KEYS).unwrap();
-        make_private(&keys);
-        let keys = Keys::read(&keys).unwrap();
-        let address = serve(Arc::clone(&volume), keys).await;
-        Self { root, address, volume }
-    }
-
-    fn disk(&self, disk: usize) -> PathBuf {
-        self.root.path().join(format!("disk{disk}"))
-    }
-
-    /// Returns a client with the key of the owner, or of the reader.
-    fn client(&self, bucket: &str, is_owner: bool) -> Operator {
-        match is_owner {
-            true => self.client_with(bucket, "owner", "0123456789abcdef"),
-            false => self.client_with(bucket, "reader", "fedcba9876543210"),
-        }
-    }
-
-    fn client_with(&self, bucket: &str, id: &str, secret: &str) -> Operator {
-        let service = opendal::services::S3::default()
-            .bucket(bucket)
-            .endpoint(&format!("http://{}", self.address))
-            .region("us-east-1")
-            .access_key_id(id)
-            .secret_access_key(secret)
-            .disable_config_load();
-        // An error says that another test was faster.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let transport = HttpTransporter::new(ReqwestTransport::new(reqwest::Client::new()));
-        let context = OperationContext::new().with_http_transport(transport);
-        Operator::new(service).unwrap().with_context(context)
-    }
-
-    /// Sends a request without a signature, and returns the answer as text.
-    async fn bare(&self, request: &str) -> String {
-        let mut stream = TcpStream::connect(self.address).await.unwrap();
-        stream.write_all(request.as_bytes()).await.unwrap();
-        let mut answer = Vec::new();
-        stream.read_to_end(&mut answer).await.unwrap();
-        String::from_utf8_lossy(&answer).into_owned()
-    }
-}
-
-#[cfg(unix)]
-fn make_private(path: &std::path::Path) {
-    use std::os::unix::fs::PermissionsExt;
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).unwrap();
-}
-
-#[cfg(not(unix))]
-fn make_private(_path: &std::path::Path) {}
-
-async fn serve(volume: Arc<Volume>, keys: Keys) -> SocketAddr {
-    let gateway = Gateway::new(volume, keys, None, DoorLimits::default()).unwrap();
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    tokio::spawn(gateway.serve(listener, std::future::pending()));
-    address
-}
-
-async fn make_bucket(fixture: &Fixture, bucket: &str) {
-    put_behind(fixture, &format!("{bucket}/%")).await;
-}
-
-/// Puts an object into the volume past the gateway.
-async fn put_behind(fixture: &Fixture, name: &str) {
-    use paritas_volume::PutOptions;
-    let name = paritas_volume::ObjectName::new(name).unwrap();
-    let nothing = std::io::Cursor::new(Vec::new());
-    fixture.volume.put(&name, nothing, PutOptions::default()).await.unwrap();
-}
-
-fn content(length: usize) -> Vec<u8> {
-    (0..length).map(|i| (i * i % 251) as u8 ^ (i >> 8) as u8).collect()
-}
+mod fixture;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn objects_are_put_read_listed_and_removed() {
@@ -395,23 +278,6 @@ async fn a_copy_needs_a_key_for_its_source() {
     let store = Keys::read(&fixture.root.path().join("keys.toml")).unwrap();
     assert!(store.opens(Some("owner"), "mail") && store.opens(Some("writer"), "photos"));
     assert!(!store.opens(Some("writer"), "mail") && !store.opens(None, "photos"));
-}
-
-/// Sends a request to a gateway that is open to all, with these lines of headers. Returns the
-/// answer.
-async fn ask(open: &Fixture, line: &str, headers: &[&str], body: &str) -> String {
-    let mut request = format!("{line} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n");
-    request.extend(headers.iter().map(|header| format!("{header}\r\n")));
-    request.push_str(&format!("Content-Length: {}\r\n\r\n{body}", body.len()));
-    open.bare(&request).await
-}
-
-/// Returns a gateway that is open to all, with a bucket.
-async fn open_to_all() -> Fixture {
-    let mut fixture = Fixture::new().await;
-    make_bucket(&fixture, "photos").await;
-    fixture.address = serve(Arc::clone(&fixture.volume), Keys::open()).await;
-    fixture
 }
 
 #[tokio::test(flavor = "multi_thread")]

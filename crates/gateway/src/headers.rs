@@ -1,0 +1,56 @@
+//! What the headers of a request say of its body.
+
+use http::header::{AUTHORIZATION, CONTENT_ENCODING};
+use http::{HeaderMap, HeaderValue, Method};
+
+/// The header of the number of bytes without the framing.
+const DECODED_LENGTH: &str = "x-amz-decoded-content-length";
+
+/// How the framing of a body is treated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Framing {
+    None,
+    /// The adapter removes it.
+    Signed,
+    /// The adapter does not see it.
+    Unsigned,
+}
+
+impl Framing {
+    /// Returns how a request frames its body.
+    pub fn of(method: &Method, headers: &HeaderMap) -> Self {
+        let sha256 = headers.get("x-amz-content-sha256").map(HeaderValue::as_bytes);
+        let is_streaming = sha256.is_some_and(|text| text.starts_with(b"STREAMING-"));
+        match headers.contains_key(AUTHORIZATION) {
+            _ if ![Method::PUT, Method::POST].contains(method) => Self::None,
+            true if is_streaming => Self::Signed,
+            false if is_streaming || is_chunked(headers) => Self::Unsigned,
+            _ => Self::None,
+        }
+    }
+}
+
+/// Whether `aws-chunked` is among the encodings of a body.
+pub fn is_chunked(headers: &HeaderMap) -> bool {
+    let texts = headers.get_all(CONTENT_ENCODING).into_iter();
+    let mut names = texts.filter_map(|text| text.to_str().ok()).flat_map(|text| text.split(','));
+    names.any(|name| name.trim().eq_ignore_ascii_case("aws-chunked"))
+}
+
+/// Returns the number of bytes that a request states for its body without the framing.
+pub fn decoded_length(headers: &HeaderMap) -> Option<u64> {
+    headers.get(DECODED_LENGTH)?.to_str().ok()?.parse().ok()
+}
+
+/// Returns the number of bytes that a request states for its body.
+pub fn stated_length(headers: &HeaderMap, content_length: Option<i64>) -> Option<u64> {
+    decoded_length(headers).or(content_length.and_then(|length| u64::try_from(length).ok()))
+}
+
+/// Returns the names of the headers that come after the body.
+pub fn trailing(headers: &HeaderMap) -> Vec<String> {
+    let texts = headers.get_all("x-amz-trailer").into_iter();
+    let names = texts.filter_map(|text| text.to_str().ok()).flat_map(|text| text.split(','));
+    let names = names.map(|name| name.trim().to_ascii_lowercase());
+    names.filter(|name| !name.is_empty()).collect()
+}

@@ -1,0 +1,360 @@
+//! What bare requests get from a gateway that is open to all.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use paritas_gateway::{DoorLimits, Gateway, Keys};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+use fixture::{Fixture, ask, content, open_to_all, put_behind, put_bytes_behind, serve_by};
+
+mod fixture;
+
+/// The headers of a body without a signature, as the clients of AWS send it over TLS.
+const FRAMED: [&str; 3] = [
+    "x-amz-content-sha256: STREAMING-UNSIGNED-PAYLOAD-TRAILER",
+    "content-encoding: aws-chunked",
+    "x-amz-decoded-content-length: 11",
+];
+const FRAMED_BODY: &str = "5\r\nhello\r\n6\r\n world\r\n0\r\nx-amz-checksum-crc32:DUoRhQ==\r\n\r\n";
+
+fn code_of(answer: &str) -> &str {
+    let code = answer.split_once("<Code>").and_then(|(_, rest)| rest.split_once("</Code>"));
+    code.map_or("", |(code, _)| code)
+}
+
+fn body_of(answer: &str) -> &str {
+    answer.split_once("\r\n\r\n").map_or("", |(_, body)| body)
+}
+
+async fn get(open: &Fixture, key: &str) -> String {
+    body_of(&ask(open, &format!("GET /photos/{key}"), &[], "").await).to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn framing_is_not_stored_without_a_signature() {
+    let open = open_to_all().await;
+    let trailer = "x-amz-trailer: x-amz-checksum-crc32";
+    let put = async |headers: &[&str], body: &str| {
+        ask(&open, "PUT /photos/a", headers, body).await
+    };
+    let answer = put(&[FRAMED[0], FRAMED[1], FRAMED[2], trailer], FRAMED_BODY).await;
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    assert!(answer.contains("x-amz-checksum-crc32: DUoRhQ=="), "{answer}");
+    let answer = ask(&open, "GET /photos/a", &[], "").await;
+    assert_eq!(body_of(&answer), "hello world");
+    assert!(!answer.contains("content-encoding"), "{answer}");
+    let answer = put(&[FRAMED[1], FRAMED[2]], "b\r\nhello again\r\n0\r\n\r\n").await;
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    assert_eq!(get(&open, "a").await, "hello again");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn framed_bodies_are_whole() {
+    let open = open_to_all().await;
+    let trailer = "x-amz-trailer: x-amz-checksum-crc32";
+    let all = [FRAMED[0], FRAMED[1], FRAMED[2], trailer];
+    let other = FRAMED_BODY.replace("DUoRhQ", "DUoRhA");
+    let without = FRAMED_BODY.replace("x-amz-checksum-crc32:DUoRhQ==\r\n", "");
+    for (headers, body, code) in [
+        (&all[..], &*other, "BadDigest"),
+        (&all, &*without, "MalformedTrailerError"),
+        (&all[..3], "b\r\nhello world\r\n", "IncompleteBody"),
+        (&all[..3], "5\r\nhello\r\n0\r\n\r\n", "IncompleteBody"),
+        (&all[..3], "hello world", "IncompleteBody"),
+        (&all[..2], "b\r\nhello world\r\n0\r\n\r\n", "MissingContentLength"),
+    ] {
+        let answer = ask(&open, "PUT /photos/a", headers, body).await;
+        assert_eq!(code_of(&answer), code, "{body}: {answer}");
+    }
+    let listed = open.volume.list("photos/").await.unwrap();
+    assert_eq!(listed.objects.len(), 1, "the bucket alone");
+}
+
+/// A client that gets an answer before it has sent its body must not go on with the connection.
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_whose_bodies_are_not_read_are_told_to_close() {
+    let open = open_to_all().await;
+    let first = "PUT /none/a HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n";
+    let answer = open.bare(first).await;
+    assert!(answer.starts_with("HTTP/1.1 404"), "{answer}");
+    assert!(answer.contains("connection: close\r\n"), "{answer}");
+    let read = "PUT /photos/a HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello";
+    let last = "GET /photos/a HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+    let answers = open.bare(&format!("{read}{last}")).await;
+    assert!(!answers[..answers.rfind("HTTP/1.1").unwrap()].contains("connection: close"));
+    assert!(answers.ends_with("hello"), "{answers}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn removals_keep_their_conditions() {
+    let open = open_to_all().await;
+    assert!(ask(&open, "PUT /photos/a", &[], "hello").await.starts_with("HTTP/1.1 200"));
+    for (header, code) in [
+        ("x-amz-if-match-size: 999", "PreconditionFailed"),
+        ("x-amz-if-match-last-modified-time: Wed, 21 Oct 2015 07:28:00 GMT", "PreconditionFailed"),
+        ("x-amz-expected-bucket-owner: 111122223333", "NotImplemented"),
+    ] {
+        let answer = ask(&open, "DELETE /photos/a", &[header], "").await;
+        assert_eq!(code_of(&answer), code, "{header}: {answer}");
+    }
+    let remove = async |condition: &str| {
+        let document = format!("<Delete><Object><Key>a</Key>{condition}</Object></Delete>");
+        ask(&open, "POST /photos?delete", &[], &document).await
+    };
+    for (condition, code) in [
+        ("<Size>999</Size>", "PreconditionFailed"),
+        ("<VersionId>abcdef</VersionId>", "NoSuchVersion"),
+        (
+            "<LastModifiedTime>Wed, 21 Oct 2015 07:28:00 GMT</LastModifiedTime>",
+            "PreconditionFailed",
+        ),
+    ] {
+        let answer = remove(condition).await;
+        assert_eq!(code_of(&answer), code, "{condition}: {answer}");
+    }
+    let head = ask(&open, "HEAD /photos/a", &[], "").await;
+    let time = head.lines().find_map(|line| line.strip_prefix("last-modified: ")).unwrap();
+    let condition = format!(
+        "<Size>5</Size><VersionId>null</VersionId><LastModifiedTime>{time}</LastModifiedTime>"
+    );
+    assert!(remove(&condition).await.contains("<Deleted><Key>a</Key></Deleted>"));
+    let answer = ask(&open, "DELETE /photos/a", &["x-amz-if-match-size: 5"], "").await;
+    assert_eq!(code_of(&answer), "NoSuchKey");
+}
+
+/// Returns a gateway that gives up clients after a third of a second.
+async fn impatient() -> Fixture {
+    let mut open = open_to_all().await;
+    let gateway = Gateway::new(Arc::clone(&open.volume), Keys::open(), None, DoorLimits::default());
+    open.address = serve_by(gateway.unwrap().with_patience(Duration::from_millis(333))).await;
+    open
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bodies_that_stop_coming_are_given_up() {
+    let open = impatient().await;
+    let form = "POST /photos HTTP/1.1\r\nHost: x\r\nContent-Type: multipart/form-data; boundary=b\r\n\
+                Content-Length: 1000\r\n\r\n--b\r\nContent-Disposition: form-data; name=\"key\"\r\n\r\na";
+    for (request, is_told) in [
+        (form, false),
+        ("POST /photos?delete HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n<Delete>", false),
+        ("PUT /photos/a HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nhello", true),
+    ] {
+        let answer = tokio::time::timeout(Duration::from_secs(10), open.bare(request)).await;
+        let answer = answer.expect(request);
+        assert!(!is_told || code_of(&answer) == "RequestTimeout", "{answer}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn readers_that_take_nothing_are_given_up() {
+    let open = impatient().await;
+    put_bytes_behind(&open, "photos/a", content(12 << 20)).await;
+    let mut stream = TcpStream::connect(open.address).await.unwrap();
+    stream.write_all(b"GET /photos/a HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let mut got = Vec::new();
+    let _ = stream.read_to_end(&mut got).await;
+    assert!(got.len() < 12 << 20, "all came after two seconds of silence");
+    // One that takes a little now and then gets everything.
+    let mut stream = TcpStream::connect(open.address).await.unwrap();
+    stream.write_all(b"GET /photos/a HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").await.unwrap();
+    let (mut got, mut buffer) = (0, vec![0; 2 << 20]);
+    loop {
+        let length = stream.read(&mut buffer).await.unwrap();
+        got += length;
+        if length == 0 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert!(got > 12 << 20, "{got}");
+}
+
+/// A gateway that has as many connections as it takes can be told to stop.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_gateway_stops() {
+    let open = open_to_all().await;
+    let limits = DoorLimits { connections: 1.try_into().unwrap(), ..DoorLimits::default() };
+    let gateway = Gateway::new(Arc::clone(&open.volume), Keys::open(), None, limits).unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let served = tokio::spawn(gateway.serve(listener, async { _ = stopped.await }));
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream.write_all(b"GET /-/health HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
+    let mut answer = [0; 1000];
+    assert!(stream.read(&mut answer).await.unwrap() > 0);
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    stop.send(()).unwrap();
+    let served = tokio::time::timeout(Duration::from_secs(5), served).await;
+    served.expect("it stops").unwrap().unwrap();
+}
+
+/// A reader that waits for room gets the object of the time when it has it.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_object_that_is_replaced_before_it_is_read_is_found_again() {
+    let mut open = open_to_all().await;
+    let memory = Some(open.volume.memory() as u64);
+    let limits = DoorLimits { memory, ..DoorLimits::default() };
+    let gateway = Gateway::new(Arc::clone(&open.volume), Keys::open(), None, limits).unwrap();
+    open.address = serve_by(gateway).await;
+    put_bytes_behind(&open, "photos/a", content(300_000)).await;
+    let mut stream = TcpStream::connect(open.address).await.unwrap();
+    let put = "PUT /photos/b HTTP/1.1\r\nHost: x\r\nContent-Length: 10000000000\r\n\r\nhello";
+    stream.write_all(put.as_bytes()).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let replaced = async {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        put_bytes_behind(&open, "photos/a", vec![b'x'; 200_000]).await;
+        drop(stream);
+    };
+    let (answer, ()) = tokio::join!(ask(&open, "GET /photos/a", &[], ""), replaced);
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    assert!(body_of(&answer) == "x".repeat(200_000), "{} bytes", body_of(&answer).len());
+}
+
+/// Cuts the long files below a folder, so that no block in them is left.
+fn cut_long_files(folder: &Path) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            cut_long_files(&path);
+        } else if path.metadata().unwrap().len() > 50_000 {
+            std::fs::write(&path, b"").unwrap();
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_copy_of_what_is_lost_is_not_the_fault_of_the_client() {
+    let open = open_to_all().await;
+    put_bytes_behind(&open, "photos/a", content(700_000)).await;
+    for disk in 0..3 {
+        cut_long_files(&open.disk(disk));
+    }
+    let answer = ask(&open, "PUT /photos/b", &["x-amz-copy-source: /photos/a"], "").await;
+    assert!(answer.starts_with("HTTP/1.1 500"), "{answer}");
+    assert_eq!(code_of(&answer), "InternalError");
+    assert!(!answer.contains("disk"), "{answer}");
+}
+
+/// Begins an upload of `key`, and returns its id.
+async fn begin(open: &Fixture, key: &str) -> String {
+    let begun = ask(open, &format!("POST /photos/{key}?uploads"), &[], "").await;
+    let id = begun.split_once("<UploadId>").unwrap().1;
+    id.split_once("</UploadId>").unwrap().0.to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn uploads_have_the_checksum_that_is_stated() {
+    let open = open_to_all().await;
+    let id = begin(&open, "a").await;
+    let line = format!("PUT /photos/a?partNumber=1&uploadId={id}");
+    let part = ask(&open, &line, &["x-amz-checksum-crc32: NhCmhg=="], "hello").await;
+    let etag = part.lines().find_map(|line| line.strip_prefix("etag: ")).unwrap();
+    let document = format!(
+        "<CompleteMultipartUpload><Part><PartNumber>1</PartNumber><ETag>{etag}</ETag></Part>\
+         </CompleteMultipartUpload>"
+    );
+    let complete = async |headers: &[&str]| {
+        ask(&open, &format!("POST /photos/a?uploadId={id}"), headers, &document).await
+    };
+    for (header, code) in [
+        ("x-amz-checksum-crc32: AAAAAA==", "BadDigest"),
+        ("x-amz-checksum-crc32: AAAAAA==-1", "BadDigest"),
+        ("x-amz-checksum-crc32: gx1W0A==-2", "BadDigest"),
+        ("x-amz-checksum-crc32c: mnG7TA==", "InvalidRequest"),
+        ("x-amz-checksum-sha256: LPJNul+wow4m6DsqxbninhsWHlwfp0JecwQzYpOLmCQ=", "InvalidRequest"),
+    ] {
+        let answer = complete(&[header]).await;
+        assert_eq!(code_of(&answer), code, "{header}: {answer}");
+    }
+    let whole = ["x-amz-checksum-crc32: NhCmhg==", "x-amz-checksum-type: FULL_OBJECT"];
+    let answer = complete(&whole).await;
+    assert!(answer.contains("<ETag>"), "{answer}");
+    assert_eq!(get(&open, "a").await, "hello");
+    let late = ask(&open, &line, &[], "other").await;
+    assert_eq!(code_of(&late), "NoSuchUpload");
+    for (line, name) in [
+        ("GET /photos?uploads&max-uploads=0".to_owned(), "max-uploads"),
+        (format!("GET /photos/b?max-parts=0&uploadId={}", begin(&open, "b").await), "max-parts"),
+    ] {
+        let answer = ask(&open, &line, &[], "").await;
+        assert!(answer.contains("<IsTruncated>false</IsTruncated>"), "{name}: {answer}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn copies_change_what_their_directives_say() {
+    let open = open_to_all().await;
+    assert!(ask(&open, "PUT /photos/a", &[], "hello").await.starts_with("HTTP/1.1 200"));
+    for (target, headers, code) in [
+        ("b", &["x-amz-metadata-directive: FOO"][..], "InvalidArgument"),
+        ("b", &["x-amz-tagging-directive: replace"], "InvalidArgument"),
+        ("a", &[], "InvalidRequest"),
+        ("a", &["x-amz-metadata-directive: REPLACE"], ""),
+        ("a", &["x-amz-tagging-directive: REPLACE", "x-amz-tagging: a=b"], ""),
+        ("b", &["x-amz-metadata-directive: COPY", "If-None-Match: \"0\""], "NotImplemented"),
+        ("b", &["x-amz-metadata-directive: COPY"], ""),
+    ] {
+        let headers = [&["x-amz-copy-source: /photos/a"], headers].concat();
+        let answer = ask(&open, &format!("PUT /photos/{target}"), &headers, "").await;
+        assert_eq!(code_of(&answer), code, "{headers:?}: {answer}");
+    }
+    assert_eq!(get(&open, "b").await, "hello");
+}
+
+/// What the command stores, the gateway reads, replaces and removes.
+#[tokio::test(flavor = "multi_thread")]
+async fn names_of_the_command_are_keys() {
+    let open = open_to_all().await;
+    put_bytes_behind(&open, "photos/a/%20b", b"hello".to_vec()).await;
+    let listing = ask(&open, "GET /photos?list-type=2", &[], "").await;
+    assert!(listing.contains("<Key>a/%20b</Key>"), "{listing}");
+    assert_eq!(get(&open, "a/%2520b").await, "hello");
+    let put = ask(&open, "PUT /photos/a/%2520b", &[], "other").await;
+    assert!(put.starts_with("HTTP/1.1 200"), "{put}");
+    let names = async || {
+        let listing = open.volume.list("photos/a/").await.unwrap();
+        listing.objects.into_keys().map(|name| name.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(names().await, ["photos/a/%20b"]);
+    assert_eq!(get(&open, "a/%2520b").await, "other");
+    let id = begin(&open, "a/%2520b").await;
+    let parts = ask(&open, &format!("GET /photos/a/%2520b?uploadId={id}"), &[], "").await;
+    assert!(parts.starts_with("HTTP/1.1 200"), "{parts}");
+    let removed = ask(&open, "DELETE /photos/a/%2520b", &[], "").await;
+    assert!(removed.starts_with("HTTP/1.1 204"), "{removed}");
+    assert_eq!(names().await, [""; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ranges_and_times_that_cannot_be_read_are_passed_over() {
+    let open = open_to_all().await;
+    assert!(ask(&open, "PUT /photos/a", &[], "hello").await.starts_with("HTTP/1.1 200"));
+    for header in
+        ["Range: bytes=abc", "Range: bytes=0-1,3-4", "Range: items=0-1", "If-Modified-Since: then"]
+    {
+        let answer = ask(&open, "GET /photos/a", &[header], "").await;
+        assert!(answer.starts_with("HTTP/1.1 200"), "{header}: {answer}");
+        assert_eq!(body_of(&answer), "hello");
+    }
+    let both = ask(&open, "GET /photos/a?partNumber=1", &["Range: bytes=0-1"], "").await;
+    assert_eq!(code_of(&both), "InvalidRequest");
+    put_behind(&open, "photos/empty").await;
+    let empty = ask(&open, "GET /photos/empty?partNumber=1", &[], "").await;
+    assert!(empty.starts_with("HTTP/1.1 20") && !empty.contains("content-range"), "{empty}");
+}
+
+/// An object that cannot be read for a moment is not listed without its ETag.
+#[tokio::test(flavor = "multi_thread")]
+async fn listings_wait_for_nodes_that_come_back() {
+    let open = open_to_all().await;
+    put_bytes_behind(&open, "photos/a", content(100)).await;
+    let listing = async || ask(&open, "GET /photos?list-type=2", &[], "").await;
+    assert!(listing().await.contains("<ETag>"));
+}
