@@ -153,7 +153,10 @@ mod tests {
 
     #[test]
     fn framed_bodies_are_read_wherever_they_are_cut() {
-        let signed = format!("A;chunk-signature={}\r\n0123456789\r\n0;chunk-signature=0\r\n", "a".repeat(64));
+        let signed = format!(
+            "A;chunk-signature={}\r\n0123456789\r\n0;chunk-signature=0\r\n",
+            "a".repeat(64)
+        );
         let trailer = "5\r\nhello\r\n6\r\n world\r\n0\r\nX-Amz-Checksum-Crc32: NhCmhg==\r\n\r\n";
         for step in 1..80 {
             assert_eq!(read(&signed, step).unwrap().0, "0123456789");
@@ -169,8 +172,17 @@ mod tests {
         let long = format!("{}\r\n", "0".repeat(LONGEST_LINE + 1));
         let many = format!("0\r\n{}", "a: b\r\n".repeat(MOST_TRAILERS + 1));
         for body in [
-            "", "hello", "5\r\nhello\r\n", "5\r\nhell", "5\r\nhelloo\r\n0\r\n\r\n", "\r\n",
-            "+5\r\nhello\r\n0\r\n\r\n", "fffffffffffffffff\r\n", "0\r\nno colon\r\n", &long, &many,
+            "",
+            "hello",
+            "5\r\nhello\r\n",
+            "5\r\nhell",
+            "5\r\nhelloo\r\n0\r\n\r\n",
+            "\r\n",
+            "+5\r\nhello\r\n0\r\n\r\n",
+            "fffffffffffffffff\r\n",
+            "0\r\nno colon\r\n",
+            &long,
+            &many,
         ] {
             assert_eq!(read(body, 7).err(), Some(BadFraming), "{body}");
         }

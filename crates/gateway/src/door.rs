@@ -17,8 +17,8 @@ use paritas_store::error::{Error, ErrorKind, Result};
 use paritas_store::place::system::allow_open_files;
 use paritas_store::shown::shown;
 use paritas_volume::Volume;
-use s3s::service::{S3Service, S3ServiceBuilder};
 use s3s::HttpError;
+use s3s::service::{S3Service, S3ServiceBuilder};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
@@ -324,4 +324,72 @@ impl Visit {
 /// Returns an id that tells a request from others in the log.
 fn request_id() -> String {
     getrandom::u64().map_or_else(|_| "0".repeat(16), |id| format!("{id:016X}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use paritas_volume::node::{FolderNode, Node};
+    use paritas_volume::{Member, Setup};
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
+
+    use super::*;
+
+    /// A connection to a gateway whose volume is never asked.
+    fn visit() -> Visit {
+        let node = |disk: usize| {
+            let name = format!("disk{disk}");
+            let node: Arc<dyn Node> = Arc::new(FolderNode::new(&name, &name, false));
+            (Member { domain: name.clone(), name, is_drained: false }, node)
+        };
+        let code = paritas::Code::new(&"2+1".parse().unwrap()).unwrap();
+        let setup = Setup::new("0".repeat(32), code, (0..3).map(node).collect());
+        let volume = Arc::new(Volume::new(setup).unwrap());
+        let gateway = Gateway::new(volume, Keys::open(), None, DoorLimits::default()).unwrap();
+        Visit {
+            door: gateway.door,
+            peer: ([127, 0, 0, 1], 9).into(),
+            patience: gateway.patience,
+            activity: Activity::new(),
+        }
+    }
+
+    /// Speaks HTTP/2 without any request, and answers and counts pings until the connection is
+    /// closed.
+    async fn answer_pings(mut stream: DuplexStream, pings: &mut usize) -> std::io::Result<()> {
+        const SETTINGS: u8 = 4;
+        const PING: u8 = 6;
+        stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await?;
+        let mut head = [0; 9];
+        loop {
+            stream.read_exact(&mut head).await?;
+            let mut body = vec![0; usize::from(head[2])];
+            stream.read_exact(&mut body).await?;
+            let is_answer = head[4] & 1 == 1;
+            match head[3] {
+                SETTINGS if !is_answer => {
+                    stream.write_all(&[0, 0, 0, SETTINGS, 1, 0, 0, 0, 0]).await?;
+                }
+                PING if !is_answer => {
+                    *pings += 1;
+                    stream
+                        .write_all(&[&[0, 0, 8, PING, 1, 0, 0, 0, 0], &body[..]].concat())
+                        .await?;
+                }
+                _ => {}
+            }
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn connections_of_http2_without_requests_are_closed() {
+        let (client, server) = tokio::io::duplex(1 << 16);
+        let (visit, graceful) = (visit(), GracefulShutdown::new());
+        let begun = tokio::time::Instant::now();
+        let conversation = visit.converse_side_by_side(server, graceful.watcher());
+        let mut pings = 0;
+        let (ended, closed) =
+            tokio::join!(visit.patiently(conversation), answer_pings(client, &mut pings));
+        assert!(ended.is_err() && closed.is_err() && pings > 0);
+        assert!(begun.elapsed() >= PATIENCE && begun.elapsed() < 2 * PATIENCE);
+    }
 }

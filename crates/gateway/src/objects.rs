@@ -498,7 +498,10 @@ pub(crate) use checksum_in;
 macro_rules! expected_body {
     ($request:expr) => {
         $crate::body::ExpectedBody {
-            length: $crate::headers::stated_length(&$request.headers, $request.input.content_length),
+            length: $crate::headers::stated_length(
+                &$request.headers,
+                $request.input.content_length,
+            ),
             md5: $request.input.content_md5.take(),
             checksum: $crate::objects::checksum_in!($request.input),
             trailing: $crate::headers::trailing(&$request.headers),

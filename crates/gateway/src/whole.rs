@@ -63,7 +63,8 @@ impl StatedWhole {
             Some((STANDARD.decode(listed(&kept)[at]?).ok()?, stored.piece.length))
         };
         let kept: Vec<(Vec<u8>, u64)> = pieces.iter().map(of_piece).collect::<Option<_>>()?;
-        let is_composite = stated.contains('-') || self.kind.as_ref().is_some_and(|k| !is_of_whole(k));
+        let is_composite =
+            stated.contains('-') || self.kind.as_ref().is_some_and(|k| !is_of_whole(k));
         match is_composite {
             true => composite(at, &kept),
             false => combined(COMBINED[at]?, &kept),

@@ -5,10 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use paritas_gateway::{DoorLimits, Gateway, Keys};
+use paritas_volume::node::{Fault, Faulty, Node, NodeCall, Trigger};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-use fixture::{Fixture, ask, content, open_to_all, put_behind, put_bytes_behind, serve_by};
+use fixture::{
+    Fixture, ask, content, open_to_all, put_behind, put_bytes_behind, serve, serve_by, volume_over,
+};
 
 mod fixture;
 
@@ -37,9 +40,7 @@ async fn get(open: &Fixture, key: &str) -> String {
 async fn framing_is_not_stored_without_a_signature() {
     let open = open_to_all().await;
     let trailer = "x-amz-trailer: x-amz-checksum-crc32";
-    let put = async |headers: &[&str], body: &str| {
-        ask(&open, "PUT /photos/a", headers, body).await
-    };
+    let put = async |headers: &[&str], body: &str| ask(&open, "PUT /photos/a", headers, body).await;
     let answer = put(&[FRAMED[0], FRAMED[1], FRAMED[2], trailer], FRAMED_BODY).await;
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     assert!(answer.contains("x-amz-checksum-crc32: DUoRhQ=="), "{answer}");
@@ -77,7 +78,8 @@ async fn framed_bodies_are_whole() {
 #[tokio::test(flavor = "multi_thread")]
 async fn connections_whose_bodies_are_not_read_are_told_to_close() {
     let open = open_to_all().await;
-    let first = "PUT /none/a HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n";
+    let first =
+        "PUT /none/a HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n";
     let answer = open.bare(first).await;
     assert!(answer.starts_with("HTTP/1.1 404"), "{answer}");
     assert!(answer.contains("connection: close\r\n"), "{answer}");
@@ -161,7 +163,10 @@ async fn readers_that_take_nothing_are_given_up() {
     assert!(got.len() < 12 << 20, "all came after two seconds of silence");
     // One that takes a little now and then gets everything.
     let mut stream = TcpStream::connect(open.address).await.unwrap();
-    stream.write_all(b"GET /photos/a HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").await.unwrap();
+    stream
+        .write_all(b"GET /photos/a HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        .await
+        .unwrap();
     let (mut got, mut buffer) = (0, vec![0; 2 << 20]);
     loop {
         let length = stream.read(&mut buffer).await.unwrap();
@@ -353,8 +358,16 @@ async fn ranges_and_times_that_cannot_be_read_are_passed_over() {
 /// An object that cannot be read for a moment is not listed without its ETag.
 #[tokio::test(flavor = "multi_thread")]
 async fn listings_wait_for_nodes_that_come_back() {
-    let open = open_to_all().await;
+    let mut open = open_to_all().await;
     put_bytes_behind(&open, "photos/a", content(100)).await;
-    let listing = async || ask(&open, "GET /photos?list-type=2", &[], "").await;
-    assert!(listing().await.contains("<ETag>"));
+    let unreadable = |node| -> Arc<dyn Node> {
+        Arc::new(Faulty::new(node, 1).with(NodeCall::Read, Fault::Refuse, Trigger::From(1)))
+    };
+    let volume = volume_over(open.root.path(), unreadable);
+    let whole = std::mem::replace(&mut open.address, serve(volume, Keys::open()).await);
+    let listing = ask(&open, "GET /photos?list-type=2", &[], "").await;
+    assert!(listing.starts_with("HTTP/1.1 503"), "{listing}");
+    open.address = whole;
+    let listing = ask(&open, "GET /photos?list-type=2", &[], "").await;
+    assert!(listing.contains("<ETag>"), "{listing}");
 }
