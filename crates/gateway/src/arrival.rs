@@ -1,5 +1,6 @@
-//! Bodies of requests on their way in, before the adapter reads them: it waits for ever, passes over
-//! the framing of requests without a signature, and does not tell whether it read to the end.
+//! Bodies of requests on their way in, before the adapter reads them. The adapter waits without
+//! end, stores the framing of requests without a signature, and does not tell whether it has read a
+//! body to its end.
 
 use std::collections::VecDeque;
 use std::pin::Pin;

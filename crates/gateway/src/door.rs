@@ -21,7 +21,7 @@ use s3s::HttpError;
 use s3s::service::{S3Service, S3ServiceBuilder};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring;
@@ -159,7 +159,7 @@ impl Gateway {
         let mut stop = std::pin::pin!(stop);
         loop {
             let next = async {
-                let place = Arc::clone(&self.connections).acquire_owned().await;
+                let place = Arc::clone(&self.connections).acquire_owned().await.ok();
                 (place, listener.accept().await)
             };
             let (place, accepted) = tokio::select! {
@@ -178,26 +178,22 @@ impl Gateway {
                     return Err(Error::new(ErrorKind::Io, message).because(error));
                 }
             };
-            let (tls, watcher) = (self.tls.clone(), graceful.watcher());
-            let visit = Visit {
-                door: Arc::clone(&self.door),
-                peer,
-                patience: self.patience,
-                activity: Activity::new(),
-            };
-            tokio::spawn(async move {
-                visit.door.metrics.connections.inc();
-                if let Err(error) = visit.greet(stream, tls, watcher).await {
-                    tracing::debug!(%peer, %error, "connection");
-                }
-                visit.door.metrics.connections.dec();
-                drop(place);
-            });
+            tokio::spawn(self.visit(peer).last(
+                stream,
+                self.tls.clone(),
+                graceful.watcher(),
+                place,
+            ));
         }
         drop(listener);
         // Answers that take longer break off; a put that is not acknowledged is not visible.
         let _ = tokio::time::timeout(LEAVING, graceful.shutdown()).await;
         Ok(())
+    }
+
+    fn visit(&self, peer: SocketAddr) -> Visit {
+        let (door, activity) = (Arc::clone(&self.door), Activity::new());
+        Visit { door, peer, patience: self.patience, activity }
     }
 }
 
@@ -227,6 +223,21 @@ struct Visit {
 }
 
 impl Visit {
+    /// Lasts until the connection ends, and keeps its place.
+    async fn last(
+        self,
+        stream: TcpStream,
+        tls: Option<TlsAcceptor>,
+        watcher: Watcher,
+        _place: Option<OwnedSemaphorePermit>,
+    ) {
+        self.door.metrics.connections.inc();
+        if let Err(error) = self.greet(stream, tls, watcher).await {
+            tracing::debug!(peer = %self.peer, %error, "connection");
+        }
+        self.door.metrics.connections.dec();
+    }
+
     /// Shakes hands, if there is TLS, and answers the requests of a connection, until the client
     /// goes or is given up.
     async fn greet(
@@ -345,12 +356,7 @@ mod tests {
         let setup = Setup::new("0".repeat(32), code, (0..3).map(node).collect());
         let volume = Arc::new(Volume::new(setup).unwrap());
         let gateway = Gateway::new(volume, Keys::open(), None, DoorLimits::default()).unwrap();
-        Visit {
-            door: gateway.door,
-            peer: ([127, 0, 0, 1], 9).into(),
-            patience: gateway.patience,
-            activity: Activity::new(),
-        }
+        gateway.visit(([127, 0, 0, 1], 9).into())
     }
 
     /// Speaks HTTP/2 without any request, and answers and counts pings until the connection is

@@ -187,22 +187,8 @@ impl Store {
         chosen: Vec<(String, ObjectName, Listed)>,
     ) -> S3Result<Vec<Object>> {
         let look = async |(key, name, listed): (String, ObjectName, Listed)| {
-            let facts = match self.known(&listed) {
-                Some(facts) => facts,
-                None => match self.volume.find_by(overview, &name).await {
-                    Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-                    Err(error) if is_passing(&error) => {
-                        told(&error);
-                        return Err(s3_error!(ServiceUnavailable, "try again later"));
-                    }
-                    // Its bytes may be lost; its name is not.
-                    Err(_) => ObjectFacts {
-                        etag: String::new(),
-                        length: listed.length,
-                        modified: listed.version.generation,
-                    },
-                    Ok(found) => self.keep_facts(&found),
-                },
+            let Some(facts) = self.facts_by(overview, &name, &listed).await? else {
+                return Ok(None);
             };
             Ok(Some(Object {
                 key: Some(question.told(&key)),
@@ -220,6 +206,32 @@ impl Store {
             .await
             .map_err(|error: S3Error| error)?;
         Ok(found.into_iter().flatten().collect())
+    }
+
+    /// Returns the facts about an object that was listed, or `None` if it is gone.
+    async fn facts_by(
+        &self,
+        overview: &Overview,
+        name: &ObjectName,
+        listed: &Listed,
+    ) -> S3Result<Option<ObjectFacts>> {
+        if let Some(facts) = self.known(listed) {
+            return Ok(Some(facts));
+        }
+        match self.volume.find_by(overview, name).await {
+            Ok(found) => Ok(Some(self.keep_facts(&found))),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) if is_passing(&error) => {
+                tracing::warn!(%name, %error, "an object cannot be listed");
+                Err(s3_error!(ServiceUnavailable, "an object cannot be read; try again later"))
+            }
+            // Its bytes may be lost; its name is not.
+            Err(_) => Ok(Some(ObjectFacts {
+                etag: String::new(),
+                length: listed.length,
+                modified: listed.version.generation,
+            })),
+        }
     }
 
     pub async fn list_v1(
@@ -325,6 +337,20 @@ impl Store {
         Ok(())
     }
 
+    async fn remove_one(&self, bucket: &str, object: ObjectIdentifier) -> S3Result<()> {
+        let version = object.version_id.filter(|version| !version.is_empty());
+        if version.is_some_and(|version| version != "null") {
+            return Err(s3_error!(NoSuchVersion, "objects have no versions here"));
+        }
+        let on = Conditions {
+            if_match: object.e_tag.map(ETagCondition::ETag),
+            if_size: object.size,
+            if_modified_at: object.last_modified_time,
+            ..Conditions::default()
+        };
+        self.remove(bucket, &object.key, &on).await
+    }
+
     pub async fn remove_many(
         &self,
         input: DeleteObjectsInput,
@@ -335,18 +361,7 @@ impl Store {
             return Err(s3_error!(MalformedXML, "at most {MOST_KEYS} objects are deleted at once"));
         }
         let remove = async |object: ObjectIdentifier| {
-            let on = Conditions {
-                if_match: object.e_tag.map(ETagCondition::ETag),
-                if_size: object.size,
-                if_modified_at: object.last_modified_time,
-                ..Conditions::default()
-            };
-            let version = object.version_id.filter(|version| !version.is_empty());
-            let removed = match version.is_none_or(|version| version == "null") {
-                true => self.remove(bucket, &object.key, &on).await,
-                false => Err(s3_error!(NoSuchVersion, "objects have no versions here")),
-            };
-            (object.key, removed)
+            (object.key.clone(), self.remove_one(bucket, object).await)
         };
         let removed: Vec<(String, S3Result<()>)> =
             stream::iter(input.delete.objects).map(remove).buffered(AT_ONCE).collect().await;
