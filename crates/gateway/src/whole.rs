@@ -1,8 +1,8 @@
 //! What a client says of an object whose parts are joined: its length, and its checksum.
 //!
 //! There are two kinds of checksums. That of the whole object (`FULL_OBJECT`) is combined from
-//! those of its pieces and their lengths; this is possible for CRCs. A composite one is the checksum
-//! of the checksums of the pieces, with `-` and their number after it.
+//! those of its pieces and their lengths; this is possible for CRCs. A composite one is the
+//! checksum of the checksums of the pieces, with `-` and their number after it.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
