@@ -18,6 +18,7 @@ use crate::placement::{Member, Members};
 use crate::protocol::{NodeIndex, Quorum, Spread};
 use crate::setup::Setup;
 use crate::stages::{losses, losses_at, parts_of, shard_tolerance};
+use crate::strangers::Strangers;
 use crate::transfer::{Pace, Place};
 
 /// Largest number of attempts at work on an object, if other processes keep replacing the object
@@ -33,6 +34,8 @@ pub(crate) struct Cluster {
     paces: Vec<Arc<Pace>>,
     /// For each node, when its mark was last seen.
     marks: Vec<Mark>,
+    /// The manifests on the nodes that do not belong there.
+    pub strangers: Strangers,
     watcher: Option<Watcher>,
 }
 
@@ -63,7 +66,8 @@ impl Cluster {
         let quorum = Quorum::new(count, losses)?.with_drained(drained)?;
         let paces = (0..count).map(|_| Arc::new(Pace::default())).collect();
         let marks = (0..count).map(|_| Mark::default()).collect();
-        Ok(Self { setup, members, quorum, paces, marks, watcher: None })
+        let strangers = Strangers::default();
+        Ok(Self { setup, members, quorum, paces, marks, strangers, watcher: None })
     }
 
     /// Limits the traffic with each node to `rate` bytes a second in each direction.

@@ -1,6 +1,8 @@
 //! The files of one name on the nodes of a volume. Each call asks one node and returns what it
 //! found. This type has no memory of earlier calls.
 
+use std::collections::BTreeSet;
+
 use bytes::Bytes;
 use futures::StreamExt;
 use futures::future::join_all;
@@ -34,6 +36,17 @@ pub(crate) struct ManifestFile {
     pub object: Option<ShardedObject>,
 }
 
+/// What the manifests of an older version say about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// It is a version of this name.
+    Ours,
+    /// No node has a whole manifest which says that it is a version of this name.
+    Foreign,
+    /// A node failed, for this reason.
+    Unknown(String),
+}
+
 /// The parts of an object that a node has.
 #[derive(Debug, Default)]
 pub(crate) struct NodeParts {
@@ -58,24 +71,49 @@ impl<'a> NameFiles<'a> {
         self.cluster.place(node, path)
     }
 
-    /// Lists the versions of the name.
+    /// Lists the versions of the name, without files that are known not to belong there.
     pub async fn versions(self, node: NodeIndex) -> Result<Vec<Listed>> {
         self.cluster.expect_ready(node).await?;
         let folder = self.name.folder();
         let mut entries = self.cluster.node(node).list(&folder);
         let mut versions = Vec::new();
         while let Some(entry) = entries.next().await {
-            versions.extend(self.name.version(&entry?.path));
+            let path = entry?.path;
+            let is_stranger = self.cluster.strangers.has(node, &path);
+            versions.extend(self.name.version(&path).filter(|_| !is_stranger));
         }
         Ok(versions)
+    }
+
+    /// Lists the versions of the name. If `is_deep`, reads each manifest, and tells whether that
+    /// failed. Manifests that do not belong there are left out ([`Self::strangers`]).
+    pub async fn look_at_versions(
+        self,
+        node: NodeIndex,
+        is_deep: bool,
+    ) -> Result<Vec<(Listed, Result<()>)>> {
+        let look = async |listed| match is_deep {
+            true => (listed, self.read_manifest(node, listed).await.map(drop)),
+            false => (listed, Ok(())),
+        };
+        let mut looks = join_all(self.versions(node).await?.into_iter().map(look)).await;
+        let is_stranger = |error: &Error| error.kind() == ErrorKind::NotRecognised;
+        looks.retain(|(_, look)| !look.as_ref().is_err_and(is_stranger));
+        Ok(looks)
+    }
+
+    /// Returns what is wrong with the manifests that were met in the folder of the name but do not
+    /// belong there.
+    pub fn strangers(self) -> Vec<Flaw> {
+        let strangers = self.cluster.strangers.in_folder(&self.name.folder()).into_iter();
+        strangers.map(|(node, flaw)| self.flaw(node, None, flaw)).collect()
     }
 
     /// Reads a manifest. The code of the object is taken from the front header in the manifest,
     /// because shards are read and made by it. The manifest's field `code` is not used.
     pub async fn read_manifest(self, node: NodeIndex, listed: Listed) -> Result<ManifestFile> {
-        let path = self.name.manifest(&listed);
-        let bytes = self.cluster.node(node).read(&path, None).await?;
-        let manifest = Manifest::from_bytes(&path, &bytes)?;
+        let bytes = self.cluster.node(node).read(&self.name.manifest(&listed), None).await?;
+        let manifest = self.parse_manifest(node, listed, &bytes)?;
         let id = manifest.listed.version.object;
         let object = match &manifest.content {
             Some(Content { body: Body::Shards { header, .. }, digest, .. }) => {
@@ -87,10 +125,63 @@ impl<'a> NameFiles<'a> {
         Ok(ManifestFile { manifest, bytes, object })
     }
 
+    /// Parses a manifest that was read from a node. Remembers if it does not belong there.
+    fn parse_manifest(self, node: NodeIndex, listed: Listed, bytes: &[u8]) -> Result<Manifest> {
+        let path = self.name.manifest(&listed);
+        let manifest = Manifest::from_bytes(&path, bytes)
+            .and_then(|manifest| manifest.expect_volume(&self.cluster.setup.id));
+        if let Err(error) = &manifest
+            && error.kind() == ErrorKind::NotRecognised
+        {
+            let rest = "it does not count, and is left alone; delete it";
+            self.cluster.strangers.add(node, &path, &format!("{}; {rest}", error.message()));
+        }
+        manifest
+    }
+
+    /// Finds out whether a version that some nodes have listed is one of this name: a whole
+    /// manifest must say so. A file name alone, which anybody can have copied or made, does not.
+    pub async fn origin(self, listed: Listed, holders: BTreeSet<NodeIndex>) -> Origin {
+        let mut origin = Origin::Foreign;
+        for node in holders {
+            match self.manifest_bytes(node, listed).await {
+                Ok(bytes) if self.parse_manifest(node, listed, &bytes).is_ok() => {
+                    return Origin::Ours;
+                }
+                Err(error) if error.kind() != ErrorKind::NotFound => {
+                    origin = Origin::Unknown(error.message().to_owned());
+                }
+                _ => {}
+            }
+        }
+        origin
+    }
+
+    /// Reads the file of a manifest from a node that bears the volume's mark.
+    async fn manifest_bytes(self, node: NodeIndex, listed: Listed) -> Result<Bytes> {
+        let storage = self.cluster.node(node);
+        match self.cluster.expect_ready(node).await {
+            Ok(()) => storage.read(&self.name.manifest(&listed), None).await,
+            Err(error) => Err(Error::new(ErrorKind::Io, error.message())),
+        }
+    }
+
+    /// Deletes a manifest, unless it does not belong to the name.
+    pub async fn delete_manifest(self, node: NodeIndex, listed: Listed) -> Result<()> {
+        let path = self.name.manifest(&listed);
+        match self.cluster.strangers.has(node, &path) {
+            true => Ok(()),
+            false => self.cluster.node(node).delete(&path).await,
+        }
+    }
+
     /// Writes a manifest to a node that bears the volume's mark.
     pub async fn write_manifest(self, node: NodeIndex, listed: Listed, bytes: Bytes) -> Result<()> {
         let storage = self.cluster.writable(node).await?;
-        storage.write(&self.name.manifest(&listed), bytes, Mode::Replace).await
+        let path = self.name.manifest(&listed);
+        storage.write(&path, bytes, Mode::Replace).await?;
+        self.cluster.strangers.remove(node, &path);
+        Ok(())
     }
 
     /// Deletes everything of an object.

@@ -49,12 +49,15 @@ impl<'a> FindJob<'a> {
         for _ in 0..MOST_ATTEMPTS {
             let mut survey = self.survey().await?;
             if let Some(file) = self.read_manifest(&mut survey).await {
-                return self.open(file, survey);
+                return match survey.listed.kind {
+                    VersionKind::Put => self.open(file, survey),
+                    VersionKind::Removed => Err(self.absent()),
+                };
             }
             // Another version may have replaced this one after the survey. If this one is still the
             // newest in the next survey, it is damaged or out of reach.
             if unread.replace(survey.listed) == Some(survey.listed) {
-                return Err(self.unreadable(&survey).await);
+                return Err(unreadable(self.files, survey.listed, &survey.flaws).await);
             }
         }
         Err(replaced(self.files.name))
@@ -69,6 +72,7 @@ impl<'a> FindJob<'a> {
         self.open(file, survey).ok()
     }
 
+    /// Finds the newest version, which may be the mark of the name's removal.
     async fn survey(&self) -> Result<SurveyFinding> {
         let NameFiles { cluster, name } = self.files;
         let mut hands = NameHands::new(cluster, name);
@@ -78,9 +82,12 @@ impl<'a> FindJob<'a> {
             GetOutcome::Found(listed, holders) => {
                 Ok(SurveyFinding { listed, holders, is_sure: true, flaws })
             }
-            GetOutcome::NotFound(_) => {
-                Err(Error::new(ErrorKind::NotFound, format!("there is no object {name}")))
+            // A damaged mark does not prove that the object was removed.
+            GetOutcome::NotFound(Some(listed)) => {
+                let holders = get.holders(listed.version);
+                Ok(SurveyFinding { listed, holders, is_sure: true, flaws })
             }
+            GetOutcome::NotFound(None) => Err(self.absent()),
             GetOutcome::Unsure(Some(listed))
                 if self.options.allow_stale && listed.kind == VersionKind::Put =>
             {
@@ -130,34 +137,13 @@ impl<'a> FindJob<'a> {
         self.files.read_manifest(node, listed).await.map(Some)
     }
 
-    /// Returns the reason why a version's manifest cannot be read whole from any node: all copies
-    /// are damaged, they are gone, or a node does not answer.
-    async fn unreadable(&self, survey: &SurveyFinding) -> Error {
-        let (NameFiles { cluster, name }, flaws) = (self.files, told(&survey.flaws));
-        let path = name.manifest(&survey.listed);
-        let look = async |node: NodeIndex| {
-            cluster.expect_ready(node).await?;
-            match cluster.node(node).read(&path, None).await {
-                Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
-                read => read.map(|_| true),
-            }
-        };
-        let looks = join_all(cluster.nodes().map(look)).await;
-        let copies: Result<Vec<bool>> = looks.into_iter().collect();
-        match copies.map(|copies| copies.contains(&true)) {
-            Ok(true) => Error::new(
-                ErrorKind::TooFewShards,
-                format!(
-                    "{name}: every copy of its manifest is damaged; what is left of its shards is \
-                     in the folders {} of the nodes, where they may still be decoded. {flaws}",
-                    name.object_folder(survey.listed.version.object)
-                ),
-            ),
-            Ok(false) => replaced(name),
-            Err(_) => {
-                Error::new(ErrorKind::Io, format!("{name}: no manifest can be read: {flaws}"))
-            }
-        }
+    /// Returns the error for a name without an object. It tells the manifests that were found there
+    /// but belong elsewhere.
+    fn absent(&self) -> Error {
+        let strangers = self.files.strangers().into_iter();
+        let strangers: String = strangers.map(|flaw| format!("; {flaw}")).collect();
+        let message = format!("there is no object {}{strangers}", self.files.name);
+        Error::new(ErrorKind::NotFound, message)
     }
 
     fn open(&self, file: ManifestFile, survey: SurveyFinding) -> Result<FoundObject> {
@@ -188,6 +174,58 @@ impl<'a> FindJob<'a> {
         let node = |part: usize| hinted(part).or_else(|| homes.get(part).copied());
         receive(self.files, object, node)
     }
+}
+
+/// Returns the reason why a version's manifest cannot be read whole from any node: all copies are
+/// damaged, they are gone, or a node does not answer.
+pub(crate) async fn unreadable(files: NameFiles<'_>, listed: Listed, flaws: &[Flaw]) -> Error {
+    let (NameFiles { cluster, name }, flaws) = (files, told(flaws));
+    let path = name.manifest(&listed);
+    let look = async |node: NodeIndex| {
+        cluster.expect_ready(node).await?;
+        match cluster.node(node).read(&path, None).await {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            read => read.map(|_| Some(cluster.node_name(node))),
+        }
+    };
+    let looks = join_all(cluster.nodes().map(look)).await;
+    let copies: Result<Vec<Option<&str>>> = looks.into_iter().collect();
+    let Ok(copies) = copies else {
+        return Error::new(ErrorKind::Io, format!("{name}: no manifest can be read: {flaws}"));
+    };
+    let nodes: Vec<&str> = copies.into_iter().flatten().collect();
+    if nodes.is_empty() {
+        return replaced(name);
+    }
+    let nodes = nodes.join(", ");
+    let rest = format!(
+        "remove or store {name} again; or, if this file was damaged or made by somebody else, \
+         delete {path} on {nodes}: then the version before it counts, if there is one. {flaws}"
+    );
+    let (kind, what) = match listed.kind {
+        VersionKind::Put => {
+            let folder = name.object_folder(listed.version.object);
+            let shards = match has_files(cluster, &folder).await {
+                true => format!(
+                    "; what is left of its shards is in the folders {folder} of the nodes, where \
+                     they may still be decoded"
+                ),
+                false => ", and there is no shard of it".to_owned(),
+            };
+            (ErrorKind::TooFewShards, format!("every copy of its manifest is damaged{shards}"))
+        }
+        VersionKind::Removed => {
+            let what = "every copy of the mark that says it was removed is damaged";
+            (ErrorKind::Io, what.to_owned())
+        }
+    };
+    Error::new(kind, format!("{name}: {what}. What to do: {rest}"))
+}
+
+/// Whether a folder of any node has files. A node that does not answer counts as one that has.
+async fn has_files(cluster: &Cluster, folder: &str) -> bool {
+    let look = async |node| cluster.node(node).list(folder).next().await.is_some();
+    join_all(cluster.nodes().map(look)).await.contains(&true)
 }
 
 /// Prepares to read an object whose parts are on the nodes that `node` returns.

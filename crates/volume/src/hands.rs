@@ -1,16 +1,16 @@
 //! Executes the actions of the protocol's machines on the nodes of a volume, for one name.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::FutureExt;
-use futures::future::{BoxFuture, join_all};
+use futures::future::{BoxFuture, Shared, join_all, ready};
 use paritas_store::error::{Error, ErrorKind, Result};
 
 use crate::cluster::Cluster;
 use crate::driver::Hands;
-use crate::files::{ManifestFile, NameFiles, NodeParts};
+use crate::files::{ManifestFile, NameFiles, NodeParts, Origin};
 use crate::flaw::Flaw;
 use crate::names::ObjectName;
 use crate::protocol::{
@@ -81,6 +81,10 @@ pub(crate) struct NameHands<'a> {
     pub manifests_written: usize,
     /// The manifests that were read or made, as they are stored.
     pub manifests: BTreeMap<Version, Bytes>,
+    /// The nodes that have listed each version.
+    holders: BTreeMap<Listed, BTreeSet<NodeIndex>>,
+    /// What is known about older versions that are to be deleted.
+    origins: BTreeMap<Listed, Shared<BoxFuture<'a, Origin>>>,
 }
 
 /// What an action found.
@@ -104,6 +108,8 @@ impl<'a> NameHands<'a> {
             log: NameLog::default(),
             manifests_written: 0,
             manifests: BTreeMap::new(),
+            holders: BTreeMap::new(),
+            origins: BTreeMap::new(),
         }
     }
 
@@ -132,6 +138,26 @@ impl<'a> NameHands<'a> {
                 Shape::Shards { spread, stages }
             }
         }
+    }
+
+    /// Keeps which versions a node has listed.
+    fn take_versions(&mut self, node: NodeIndex, versions: Vec<Listed>) -> Answer {
+        for &listed in &versions {
+            self.holders.entry(listed).or_default().insert(node);
+        }
+        Answer::Versions(versions)
+    }
+
+    /// Returns whether a version is one of this name. All nodes are asked to delete it at once, and
+    /// its manifest is read for all of them together.
+    fn origin(&mut self, listed: Listed) -> Shared<BoxFuture<'a, Origin>> {
+        let (files, is_read) = (self.files, self.manifests.contains_key(&listed.version));
+        let holders = self.holders.get(&listed).cloned().unwrap_or_default();
+        let look = || match is_read {
+            true => ready(Origin::Ours).boxed().shared(),
+            false => files.origin(listed, holders).boxed().shared(),
+        };
+        self.origins.entry(listed).or_insert_with(look).clone()
     }
 
     fn take_done(&mut self, Action { node, request }: Action) -> Answer {
@@ -190,6 +216,9 @@ impl<'a> Hands for NameHands<'a> {
             Request::WriteManifest(listed) => self.manifests.get(&listed.version).cloned(),
             _ => None,
         };
+        if let Request::DeleteOlder(listed) = request {
+            return delete_older(files, node, listed, self.origin(listed)).boxed();
+        }
         let unknown = || Error::new(ErrorKind::Internal, "no manifest was read");
         let work = async move {
             let object = || known.as_ref().ok_or_else(unknown);
@@ -211,14 +240,12 @@ impl<'a> Hands for NameHands<'a> {
                     let bytes = manifest.ok_or_else(unknown)?;
                     done(files.write_manifest(node, listed, bytes).await)?
                 }
-                Request::DeleteManifest(listed) => {
-                    done(storage.delete(&files.name.manifest(&listed)).await)?
-                }
+                Request::DeleteManifest(listed) => done(files.delete_manifest(node, listed).await)?,
                 Request::DeletePart { part, .. } => {
                     done(storage.delete(&files.place(node, object()?, part.0).path).await)?
                 }
                 Request::DeleteObject(object) => done(files.delete_object(node, object).await)?,
-                Request::StorePart { .. } => return Err(unknown()),
+                Request::StorePart { .. } | Request::DeleteOlder(_) => return Err(unknown()),
             })
         };
         work.boxed()
@@ -227,7 +254,7 @@ impl<'a> Hands for NameHands<'a> {
     fn take(&mut self, action: Action, finding: Result<ActionFinding>) -> Answer {
         let node = action.node;
         match finding {
-            Ok(ActionFinding::Versions(versions)) => Answer::Versions(versions),
+            Ok(ActionFinding::Versions(versions)) => self.take_versions(node, versions),
             Ok(ActionFinding::Manifest(file)) => Answer::Manifest(self.take_manifest(*file)),
             Ok(ActionFinding::Parts(found)) => {
                 self.log.take(self.files, node, found).map_or(Answer::Failed, Answer::Parts)
@@ -256,6 +283,22 @@ impl<'a> Hands for NameHands<'a> {
         let mut made = self.rebuild(&there).await.into_iter();
         let mut answer = |ready: &Result<_>| ready.as_ref().ok().and_then(|_| made.next());
         ready.iter().map(|ready| answer(ready).unwrap_or(Answer::Failed)).collect()
+    }
+}
+
+/// Deletes an older version's object from a node, if it is surely an object of this name. Otherwise
+/// only the version's manifest is deleted later. If the object was one of this name after all, it
+/// is then an orphan.
+async fn delete_older(
+    files: NameFiles<'_>,
+    node: NodeIndex,
+    listed: Listed,
+    origin: Shared<BoxFuture<'_, Origin>>,
+) -> Result<ActionFinding> {
+    match origin.await {
+        Origin::Ours => done(files.delete_object(node, listed.version.object).await),
+        Origin::Foreign => Ok(ActionFinding::Done),
+        Origin::Unknown(failure) => Err(Error::new(ErrorKind::Io, failure)),
     }
 }
 

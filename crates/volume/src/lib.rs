@@ -55,6 +55,7 @@ mod shortened;
 mod simulation;
 mod stages;
 mod status;
+mod strangers;
 mod transfer;
 mod unfinished;
 mod upload;

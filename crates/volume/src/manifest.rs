@@ -9,7 +9,7 @@
 //! ```
 //!
 //! A manifest is never changed. It repeats what its path states, and a manifest that contradicts
-//! its path is refused. The places of the shards are only hints: shards describe themselves and are
+//! its path is refused, as is the manifest of another volume. The places of the shards are only hints: shards describe themselves and are
 //! found by listing their folder, so repair does not have to rewrite manifests.
 //!
 //! A manifest has format 1 if format 1 can express it. Format 2 adds notes, which programs have
@@ -198,15 +198,31 @@ impl Manifest {
     /// Reads the file at `path`.
     ///
     /// # Errors
-    /// If the file is damaged, too large, of another format, or contradicts itself or its path
-    /// ([`ErrorKind::Io`]). The message names the flaw.
+    /// If the file is damaged, too large, of another format, or contradicts itself
+    /// ([`ErrorKind::Io`]), or if it is whole, but belongs at another path
+    /// ([`ErrorKind::NotRecognised`]). The message names the flaw.
     pub fn from_bytes(path: &str, bytes: &[u8]) -> Result<Self> {
-        let refuse = |flaw: String| Error::new(ErrorKind::Io, format!("manifest {path}: {flaw}"));
-        let manifest = read(bytes).map_err(refuse)?;
+        let refuse = |kind, flaw: String| Error::new(kind, format!("manifest {path}: {flaw}"));
+        let manifest = read(bytes).map_err(|flaw| refuse(ErrorKind::Io, flaw))?;
         match manifest.path() {
             stated if stated == path => Ok(manifest),
-            stated => Err(refuse(format!("the content is that of {stated}"))),
+            stated => {
+                let flaw = format!("the content is that of {stated}");
+                Err(refuse(ErrorKind::NotRecognised, flaw))
+            }
         }
+    }
+
+    /// Checks that the manifest is one of this volume.
+    ///
+    /// # Errors
+    /// If it is one of another volume ([`ErrorKind::NotRecognised`]).
+    pub(crate) fn expect_volume(self, id: &str) -> Result<Self> {
+        if self.volume == id {
+            return Ok(self);
+        }
+        let flaw = format!("manifest {}: it belongs to another volume", self.path());
+        Err(Error::new(ErrorKind::NotRecognised, format!("{flaw} ({})", self.volume)))
     }
 
     fn fields(&self) -> Fields {

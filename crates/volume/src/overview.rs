@@ -1,5 +1,6 @@
 //! What one listing of all nodes shows of many names.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use paritas_store::error::Result;
@@ -50,6 +51,16 @@ impl Overview {
     /// Returns the objects, each with its newest version.
     pub fn objects(&self) -> impl Iterator<Item = (&ObjectName, Listed)> {
         self.versions.objects(&self.prefix)
+    }
+
+    /// Returns the names whose newest version is the mark of a removal.
+    pub fn removed(&self) -> impl Iterator<Item = &ObjectName> {
+        let is_removed = |versions: &BTreeMap<Listed, _>| {
+            let newest = versions.last_key_value().map(|(listed, _)| listed.kind);
+            newest == Some(VersionKind::Removed)
+        };
+        let names = self.versions.names.iter();
+        names.filter(move |(_, versions)| is_removed(versions)).map(|(name, _)| name)
     }
 
     /// Returns the newest version of a name and the nodes that have it, if it is an object and

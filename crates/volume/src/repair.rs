@@ -8,7 +8,7 @@ use crate::clock::now;
 use crate::cluster::MOST_ATTEMPTS;
 use crate::driver::drive;
 use crate::files::NameFiles;
-use crate::find::{FindJob, find_piece, keeps_changing};
+use crate::find::{FindJob, find_piece, keeps_changing, unreadable};
 use crate::flaw::{Flaw, told};
 use crate::hands::{NameHands, NameLog};
 use crate::hints::FolderHints;
@@ -67,6 +67,9 @@ impl NameRepair<'_> {
                 Ok(Some(Repaired { is_removed: true, ..Repaired::of(name, hands.log) }))
             }
             RepairOutcome::Superseded => Ok(None),
+            RepairOutcome::Unreadable(listed) => {
+                Err(unreadable(self.files, listed, &hands.log.flaws).await)
+            }
             failed => Err(unrepaired(name, &failed, &hands.log.flaws)),
         }
     }
@@ -100,7 +103,6 @@ fn unrepaired(name: &ObjectName, outcome: &RepairOutcome, flaws: &[Flaw]) -> Err
             return Error::new(ErrorKind::NotFound, format!("there is no object {name}"));
         }
         RepairOutcome::TooFewParts(_) => (ErrorKind::TooFewShards, "too few shards are whole"),
-        RepairOutcome::Unreadable(_) => (ErrorKind::Io, "no manifest can be read"),
         _ => (ErrorKind::TooFewNodes, "too few nodes answered"),
     };
     Error::new(kind, format!("{name}: {what}: {}", told(flaws)))

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use futures::future::join_all;
 use futures::stream::{self, StreamExt};
-use paritas_store::error::{ErrorKind, Result};
+use paritas_store::error::{Error, ErrorKind, Result};
 use paritas_store::object::layout::ObjectLayout;
 use paritas_store::state::State;
 
@@ -53,6 +53,23 @@ pub struct Verdict {
     pub read_bytes: u64,
 }
 
+impl Verdict {
+    /// Returns the verdict about something that is not in shards, and is not as it should be.
+    fn of(name: &ObjectName, listed: Listed, flaws: Vec<Flaw>) -> Self {
+        Self {
+            name: name.clone(),
+            listed,
+            state: State::Repairable,
+            stage: 0,
+            stages: 0,
+            missing: Vec::new(),
+            spare: 0,
+            flaws,
+            read_bytes: 0,
+        }
+    }
+}
+
 /// Looks for all parts and manifests of an object.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct VerifyJob<'a> {
@@ -71,7 +88,12 @@ impl VerifyJob<'_> {
         }
         let files = NameFiles { cluster, name };
         for _ in 0..MOST_ATTEMPTS {
-            let object = FindJob::of(cluster, name).run().await?;
+            let object = match FindJob::of(cluster, name).run().await {
+                Err(error) if error.kind() == ErrorKind::NotFound => {
+                    return self.without_object(error).await;
+                }
+                object => object?,
+            };
             let look = VersionLook { files, object: &object, is_deep, log: NameLog::default() };
             let verdict = look.run(None).await?;
             let verdict = self.add_pieces(verdict, &object).await?;
@@ -82,6 +104,35 @@ impl VerifyJob<'_> {
             }
         }
         Err(replaced(name))
+    }
+
+    /// Judges a name that has no object, as `absent` says. Only files that do not belong there are
+    /// told of and, if the job is deep, damaged marks of the name's removal.
+    async fn without_object(self, absent: Error) -> Result<Verdict> {
+        let files = NameFiles { cluster: self.cluster, name: self.name };
+        if !files.strangers().is_empty() {
+            return Err(Error::new(ErrorKind::Io, absent.message()));
+        }
+        if !self.is_deep {
+            return Err(absent);
+        }
+        let (mut mark, mut holders, mut flaws) = (None, 0, Vec::new());
+        for node in self.cluster.nodes() {
+            let Ok(versions) = files.look_at_versions(node, true).await else { continue };
+            for (listed, read) in versions {
+                holders += usize::from(read.is_ok());
+                mark = mark.max(Some(listed));
+                let flaw = |error: Error| files.flaw(node, None, error.message());
+                flaws.extend(read.err().map(flaw));
+            }
+        }
+        match mark.filter(|_| !flaws.is_empty()) {
+            None => Err(absent),
+            Some(mark) => Ok(Verdict {
+                spare: holders.saturating_sub(1).min(self.cluster.tolerance()),
+                ..Verdict::of(self.name, mark, flaws)
+            }),
+        }
     }
 
     /// Judges the object by the overview, if that shows one version of it, and the object proves
@@ -144,7 +195,7 @@ struct VersionLook<'a> {
 }
 
 /// Number of nodes that answered, of nodes that have the manifest whole (drained ones do not
-/// count), and of nodes that have it damaged.
+/// count), and of manifests of any version that are damaged or do not belong there.
 #[derive(Debug, Clone)]
 struct Manifests {
     answered: usize,
@@ -178,32 +229,42 @@ impl VersionLook<'_> {
     }
 
     /// Asks all nodes whether they have the manifest of the version. If the job is deep, each
-    /// manifest is read.
+    /// manifest is read, those of other versions too.
     async fn count_manifests(&mut self) -> Manifests {
         let (files, quorum) = (self.files, self.files.cluster.quorum);
         let (listed, is_deep) = (self.object.listed(), self.is_deep);
-        let look = async |node| {
-            let has = files.versions(node).await?.contains(&listed);
-            let read = match has && is_deep {
-                true => files.read_manifest(node, listed).await.map(drop),
-                false => Ok(()),
-            };
-            Ok((has, read))
-        };
-        let looks: Vec<Result<(bool, Result<()>)>> =
-            join_all(files.cluster.nodes().map(look)).await;
+        let looks = files.cluster.nodes().map(|node| files.look_at_versions(node, is_deep));
+        let looks = join_all(looks).await;
         let mut found = Manifests { answered: 0, holders: 0, damaged: 0, lacking: Vec::new() };
         for (node, look) in files.cluster.nodes().zip(looks) {
-            found.answered += usize::from(look.is_ok());
-            match look {
-                Ok((true, Ok(()))) => found.holders += usize::from(quorum.counts(node)),
-                Ok((false, _)) => found.lacking.extend(Some(node).filter(|&it| quorum.counts(it))),
-                Ok((true, Err(error))) => {
-                    found.damaged += 1;
+            let versions = match look {
+                Ok(versions) => versions,
+                Err(error) => {
                     self.log.note(files.flaw(node, None, error.message()));
+                    continue;
                 }
-                Err(error) => self.log.note(files.flaw(node, None, error.message())),
+            };
+            found.answered += 1;
+            let counted = Some(node).filter(|&node| quorum.counts(node));
+            if !versions.iter().any(|(version, _)| *version == listed) {
+                found.lacking.extend(counted);
             }
+            for (version, read) in versions {
+                match read {
+                    Ok(()) if version == listed => found.holders += counted.iter().count(),
+                    Ok(()) => {}
+                    // It may have been removed since it was listed.
+                    Err(error) if version != listed && error.kind() == ErrorKind::NotFound => {}
+                    Err(error) => {
+                        found.damaged += 1;
+                        self.log.note(files.flaw(node, None, error.message()));
+                    }
+                }
+            }
+        }
+        for flaw in files.strangers() {
+            found.damaged += 1;
+            self.log.note(flaw);
         }
         found
     }
@@ -257,15 +318,9 @@ impl VersionLook<'_> {
         let to_read = self.files.cluster.quorum.to_read();
         let silent_too = manifests.answered.saturating_sub(to_read);
         Verdict {
-            name: self.files.name.clone(),
-            listed: self.object.listed(),
-            state: State::Repairable,
-            stage: 0,
-            stages: 0,
-            missing: Vec::new(),
             spare: manifests.holders.saturating_sub(1).min(silent_too),
-            flaws: self.log.flaws,
             read_bytes: self.log.read_bytes,
+            ..Verdict::of(self.files.name, self.object.listed(), self.log.flaws)
         }
     }
 

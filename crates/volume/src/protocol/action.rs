@@ -62,8 +62,12 @@ pub enum Request {
         /// The part.
         part: PartIndex,
     },
-    /// Deletes everything of an object. Answer: [`Answer::Done`].
+    /// Deletes everything of an object that this machine has stored. Answer: [`Answer::Done`].
     DeleteObject(ObjectId),
+    /// Deletes everything of the object of an older version, if a manifest of that version says
+    /// that it is one of this name: a listing alone may show a file that somebody has copied there.
+    /// Answer: [`Answer::Done`].
+    DeleteOlder(Listed),
 }
 
 /// The answer to a request.

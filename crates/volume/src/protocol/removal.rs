@@ -1,7 +1,8 @@
 //! Removing the versions that a settled one replaced.
 //!
 //! The shards of a version go first, its manifests last: as long as a manifest exists, repair finds
-//! the remains. If a node did not confirm that it deleted the shards, the manifests stay.
+//! the remains. The node's client checks by a manifest that the shards belong to the name
+//! ([`Request::DeleteOlder`]). If a node did not confirm that it deleted the shards, the manifests stay.
 
 use std::collections::BTreeSet;
 
@@ -23,15 +24,14 @@ impl Removal {
     /// Returns the actions that delete shards.
     pub fn of_objects(&self, quorum: Quorum) -> Vec<Action> {
         let objects = self.versions.iter().filter(|listed| listed.kind == VersionKind::Put);
-        let delete =
-            |listed: &Listed| ask(quorum.indices(), Request::DeleteObject(listed.version.object));
+        let delete = |listed: &Listed| ask(quorum.indices(), Request::DeleteOlder(*listed));
         objects.flat_map(delete).collect()
     }
 
     /// Takes in an answer. If shards of a version may be left, the version stays.
     pub fn note(&mut self, event: &Event) {
-        if let (Request::DeleteObject(object), false) = (event.action.request, event.is_done()) {
-            self.versions.retain(|listed| listed.version.object != object);
+        if let (Request::DeleteOlder(listed), false) = (event.action.request, event.is_done()) {
+            self.versions.remove(&listed);
         }
     }
 

@@ -266,7 +266,7 @@ fn too_few_parts_remove_nothing() {
     let (outcome, asked) = run(Repair::new(quorum(), 0), lost);
     assert_eq!(outcome, RepairOutcome::TooFewParts(listed()));
     let is_deletion =
-        |request| matches!(request, Request::DeleteObject(_) | Request::DeleteManifest(_));
+        |request| matches!(request, Request::DeleteOlder(_) | Request::DeleteManifest(_));
     assert_eq!(nodes_of(&asked, is_deletion), [0; 0]);
 }
 
@@ -321,7 +321,7 @@ fn a_removal_that_stopped_halfway_is_carried_through_by_the_next() {
     let (outcome, asked) = on(1);
     assert!(matches!(outcome, PutOutcome::Committed { is_owed: false, .. }), "{outcome:?}");
     assert_eq!(writes(&asked), [2, 4], "a mark needs no more copies than a small object");
-    let deletions = nodes_of(&asked, |request| request == Request::DeleteObject(object()));
+    let deletions = nodes_of(&asked, |request| request == Request::DeleteOlder(listed()));
     assert_eq!(deletions, [0, 1, 2, 3, 4]);
     let (outcome, asked) = on(2);
     assert_eq!((outcome, writes(&asked)), (PutOutcome::NotFound, vec![]), "the mark is settled");

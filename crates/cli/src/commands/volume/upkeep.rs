@@ -90,15 +90,18 @@ async fn items(volume: &Volume, names: &[String], output: &Output) -> Result<Vec
     Ok(items)
 }
 
-/// Returns all objects of an overview. Warns of nodes that did not answer.
-fn all_items(overview: &Overview, output: &Output) -> Vec<Item> {
+/// Returns all objects of an overview and, if `is_deep`, the names that were removed, because their
+/// marks are looked at. Warns of nodes that did not answer.
+fn all_items(overview: &Overview, is_deep: bool, output: &Output) -> Vec<Item> {
     overview.flaws().iter().for_each(|flaw| output.warn(&flaw.to_string()));
     let item = |(name, listed): (&ObjectName, Listed)| Item {
         name: name.clone(),
         length: listed.length,
         is_named: false,
     };
-    overview.objects().map(item).collect()
+    let mark = |name: &ObjectName| Item { name: name.clone(), length: 0, is_named: false };
+    let marks = overview.removed().filter(|_| is_deep).map(mark);
+    overview.objects().map(item).chain(marks).collect()
 }
 
 /// Adds the pieces of objects that are stored in pieces. A piece is an object itself.
@@ -204,7 +207,7 @@ pub async fn verify(volume: &mut Volume, args: &Verify, output: &Output) -> Outc
         false => None,
     };
     let items = match &overview {
-        Some(overview) => all_items(overview, output),
+        Some(overview) => all_items(overview, args.deep, output),
         None => items(volume, &args.names, output).await?,
     };
     let (shares, mut tally) =

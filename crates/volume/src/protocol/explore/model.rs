@@ -39,9 +39,10 @@ impl World {
         let may_fail = match action.request {
             Request::ListVersions | Request::WriteManifest(_) | Request::DeleteManifest(_) => true,
             Request::ReadManifest(_) | Request::FindParts(_) | Request::CheckPart { .. } => false,
-            Request::StorePart { .. } | Request::DeletePart { .. } | Request::DeleteObject(_) => {
-                state.faulty.is_none_or(|faulty| faulty == action.node)
-            }
+            Request::StorePart { .. }
+            | Request::DeletePart { .. }
+            | Request::DeleteObject(_)
+            | Request::DeleteOlder(_) => state.faulty.is_none_or(|faulty| faulty == action.node),
         };
         match (state.budget.faults > 0 && may_fail, action.request) {
             _ if state.nodes[action.node.0].is_down => &[Fate::Done],
@@ -69,7 +70,10 @@ impl World {
             state.budget.faults -= 1;
             if matches!(
                 action.request,
-                Request::StorePart { .. } | Request::DeletePart { .. } | Request::DeleteObject(_)
+                Request::StorePart { .. }
+                    | Request::DeletePart { .. }
+                    | Request::DeleteObject(_)
+                    | Request::DeleteOlder(_)
             ) {
                 state.faulty = Some(action.node);
             }

@@ -290,6 +290,9 @@ impl Disk {
             }
             Request::DeletePart { object, part } => _ = self.parts.remove(&(object, part)),
             Request::DeleteObject(object) => self.parts.retain(|(of, _)| *of != object),
+            Request::DeleteOlder(listed) => {
+                self.parts.retain(|(of, _)| *of != listed.version.object);
+            }
             _ => return Answer::Failed,
         }
         Answer::Done
