@@ -41,8 +41,10 @@ pub(crate) struct ManifestFile {
 pub(crate) enum Origin {
     /// It is a version of this name.
     Ours,
-    /// No node has a whole manifest which says that it is a version of this name.
+    /// Some nodes have manifests, and none of these says that it is a version of this name.
     Foreign,
+    /// No node has a manifest any more.
+    Gone,
     /// A node failed, for this reason.
     Unknown(String),
 }
@@ -142,19 +144,18 @@ impl<'a> NameFiles<'a> {
     /// Finds out whether a version that some nodes have listed is one of this name: a whole
     /// manifest must say so. A file name alone, which anybody can have copied or made, does not.
     pub async fn origin(self, listed: Listed, holders: BTreeSet<NodeIndex>) -> Origin {
-        let mut origin = Origin::Foreign;
+        let (mut origin, mut failure) = (Origin::Gone, None);
         for node in holders {
             match self.manifest_bytes(node, listed).await {
                 Ok(bytes) if self.parse_manifest(node, listed, &bytes).is_ok() => {
                     return Origin::Ours;
                 }
-                Err(error) if error.kind() != ErrorKind::NotFound => {
-                    origin = Origin::Unknown(error.message().to_owned());
-                }
-                _ => {}
+                Ok(_) => origin = Origin::Foreign,
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                Err(error) => failure = Some(Origin::Unknown(error.message().to_owned())),
             }
         }
-        origin
+        failure.unwrap_or(origin)
     }
 
     /// Reads the file of a manifest from a node that bears the volume's mark.

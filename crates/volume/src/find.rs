@@ -181,19 +181,9 @@ impl<'a> FindJob<'a> {
 pub(crate) async fn unreadable(files: NameFiles<'_>, listed: Listed, flaws: &[Flaw]) -> Error {
     let (NameFiles { cluster, name }, flaws) = (files, told(flaws));
     let path = name.manifest(&listed);
-    let look = async |node: NodeIndex| {
-        cluster.expect_ready(node).await?;
-        match cluster.node(node).read(&path, None).await {
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-            read => read.map(|_| Some(cluster.node_name(node))),
-        }
-    };
-    let looks = join_all(cluster.nodes().map(look)).await;
-    let copies: Result<Vec<Option<&str>>> = looks.into_iter().collect();
-    let Ok(copies) = copies else {
+    let Ok(nodes) = nodes_with(cluster, &path).await else {
         return Error::new(ErrorKind::Io, format!("{name}: no manifest can be read: {flaws}"));
     };
-    let nodes: Vec<&str> = copies.into_iter().flatten().collect();
     if nodes.is_empty() {
         return replaced(name);
     }
@@ -220,6 +210,20 @@ pub(crate) async fn unreadable(files: NameFiles<'_>, listed: Listed, flaws: &[Fl
         }
     };
     Error::new(kind, format!("{name}: {what}. What to do: {rest}"))
+}
+
+/// Returns the names of the nodes that have a file. Fails if a node does not answer.
+async fn nodes_with<'a>(cluster: &'a Cluster, path: &str) -> Result<Vec<&'a str>> {
+    let look = async |node: NodeIndex| {
+        cluster.expect_ready(node).await?;
+        match cluster.node(node).read(path, None).await {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            read => read.map(|_| Some(cluster.node_name(node))),
+        }
+    };
+    let looks = join_all(cluster.nodes().map(look)).await;
+    let nodes: Result<Vec<Option<&str>>> = looks.into_iter().collect();
+    Ok(nodes?.into_iter().flatten().collect())
 }
 
 /// Whether a folder of any node has files. A node that does not answer counts as one that has.

@@ -297,7 +297,7 @@ async fn delete_older(
 ) -> Result<ActionFinding> {
     match origin.await {
         Origin::Ours => done(files.delete_object(node, listed.version.object).await),
-        Origin::Foreign => Ok(ActionFinding::Done),
+        Origin::Foreign | Origin::Gone => Ok(ActionFinding::Done),
         Origin::Unknown(failure) => Err(Error::new(ErrorKind::Io, failure)),
     }
 }

@@ -3,15 +3,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use futures::future::join_all;
-use futures::stream::StreamExt;
+use futures::stream::{self, StreamExt};
 use paritas_store::error::{Error, ErrorKind, Result};
 
 use crate::cluster::Cluster;
+use crate::files::{NameFiles, Origin};
 use crate::flaw::{Flaw, told};
 use crate::found::GetOptions;
 use crate::names::{self, ObjectName, PathName};
-use crate::protocol::{Listed, NodeIndex, VersionKind};
+use crate::protocol::{Listed, NodeIndex, Quorum, VersionKind};
 use crate::shortened::Shortened;
+
+/// Number of manifests that are read side by side.
+const AT_ONCE: usize = 64;
 
 /// All objects of a volume, or those whose names begin with a prefix.
 #[derive(Debug, Clone, Default)]
@@ -54,6 +58,20 @@ impl Versions {
         let versions = self.names.get(name).into_iter().flatten().filter(has);
         let listed = versions.map(|(&listed, _)| listed).collect();
         self.answered.contains(&node).then_some(listed)
+    }
+
+    /// Returns the newest versions of names that have others too, if too few nodes have them to
+    /// settle them, each with these nodes.
+    fn rare(&self, quorum: Quorum) -> Vec<(ObjectName, Listed, Vec<NodeIndex>)> {
+        let mut rare = Vec::new();
+        for (name, versions) in self.names.iter().filter(|(_, versions)| versions.len() > 1) {
+            let Some((&listed, nodes)) = versions.last_key_value() else { continue };
+            let counted = nodes.iter().filter(|&&node| quorum.counts(node)).count();
+            if counted < quorum.to_write() {
+                rare.push((name.clone(), listed, nodes.clone()));
+            }
+        }
+        rare
     }
 
     /// Returns the error for too few answers.
@@ -141,7 +159,45 @@ impl<'a> ListJob<'a> {
                 nodes.iter().for_each(|&node| self.add(&mut found, name.clone(), listed, node));
             }
         }
+        if found.answered.len() == cluster.quorum.nodes() {
+            self.reveal(&mut found).await;
+        }
         found
+    }
+
+    /// Leaves out newest versions that would hide others, although they do not count: strangers,
+    /// and marks of removed names that cannot be read. Only versions that too few nodes have are
+    /// looked at, because an acknowledged one is on more nodes if all have answered.
+    async fn reveal(self, found: &mut Versions) {
+        loop {
+            let rare = stream::iter(found.rare(self.cluster.quorum));
+            let look = |(name, listed, nodes)| self.hides(name, listed, nodes);
+            let looks: Vec<Option<(ObjectName, Listed)>> =
+                rare.map(look).buffer_unordered(AT_ONCE).collect().await;
+            let hiding: Vec<(ObjectName, Listed)> = looks.into_iter().flatten().collect();
+            if hiding.is_empty() {
+                break;
+            }
+            for (name, listed) in hiding {
+                found.names.entry(name).and_modify(|versions| _ = versions.remove(&listed));
+            }
+        }
+    }
+
+    /// Returns a version with its name if it does not count, so that the one before it does or may.
+    async fn hides(
+        self,
+        name: ObjectName,
+        listed: Listed,
+        nodes: Vec<NodeIndex>,
+    ) -> Option<(ObjectName, Listed)> {
+        let files = NameFiles { cluster: self.cluster, name: &name };
+        let origin = files.origin(listed, nodes.iter().copied().collect()).await;
+        let path = name.manifest(&listed);
+        let is_stranger = |&node: &NodeIndex| self.cluster.strangers.has(node, &path);
+        let hides = origin == Origin::Foreign
+            && (listed.kind == VersionKind::Removed || nodes.iter().all(is_stranger));
+        hides.then_some((name, listed))
     }
 
     /// Records a version that a node has, if its name begins with the prefix.

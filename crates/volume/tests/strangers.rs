@@ -57,6 +57,9 @@ async fn a_stray_name_among_manifests_costs_no_other_object() {
         let volume = disks.volume("2+1").await;
         let (big, small) = (content(100_000), content(100));
         put(&volume, "a/big", &big).await;
+        // The second version has a greater generation than the first object, which may be as old as
+        // the first version.
+        put(&volume, "big", &big).await;
         put(&volume, "big", &small).await;
         stray(&disks, "a/big", "big");
         let verdict = volume.verify(&name("big"), true).await.unwrap();
@@ -133,6 +136,8 @@ async fn manifests_of_another_volume_do_not_count() {
         })
         .collect();
     let volume = disks.open("2+1");
+    let listed = volume.list("both").await.unwrap().objects;
+    assert_eq!(listed[&name("both")].length, 50_000);
     assert!(get(&volume, "both").await.unwrap() == content(50_000));
     for object in ["removed", "theirs"] {
         assert_eq!(get(&volume, object).await.unwrap_err().kind(), ErrorKind::NotFound);
@@ -159,6 +164,7 @@ async fn a_mark_that_cannot_be_read_does_not_hide_the_object() {
     let generation = u64::from_str_radix(&text[..16], 16).unwrap() + 1;
     let mark = file.with_file_name(format!("{generation:016x}-{}-0.removed", "0a".repeat(16)));
     fs::write(&mark, b"").unwrap();
+    assert_eq!(volume.list("").await.unwrap().objects.len(), 1, "it is not hidden");
     for error in [
         get(&volume, "object").await.unwrap_err(),
         volume.verify(&name("object"), true).await.unwrap_err(),
@@ -199,4 +205,22 @@ async fn a_damaged_manifest_without_shards_names_no_shards() {
     fs::write(&stray, b"").unwrap();
     let error = get(&volume, "object").await.unwrap_err().to_string();
     assert!(!error.contains("objects/0a") && error.contains("delete"), "{error}");
+}
+
+/// The files of two shards hold each other's bytes.
+#[tokio::test]
+async fn shards_that_fail_their_checksums_do_not_count_as_readable() {
+    let disks = Disks::new(3);
+    let volume = disks.volume("2+1").await;
+    put(&volume, "object", &content(100_000)).await;
+    let shard = |index: usize| {
+        let mut files = disks.files("objects").into_iter();
+        files.find(|path| path.to_string_lossy().contains(&format!(".{index}of3"))).unwrap()
+    };
+    let [one, two] = [0, 1].map(shard);
+    let bytes = fs::read(&one).unwrap();
+    fs::copy(&two, &one).unwrap();
+    fs::write(&two, bytes).unwrap();
+    let error = get(&volume, "object").await.unwrap_err().to_string();
+    assert!(error.contains("1 of 3 shards can be read, 2 are enough"), "{error}");
 }
