@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use paritas::{Code, Spec};
 use paritas_store::error::{Error, ErrorKind, Result};
+use paritas_store::place::lock::FolderLocks;
 use paritas_store::shown::counted;
 use tempfile::NamedTempFile;
 use toml_edit::{ArrayOfTables, DocumentMut, Item, Table, Value};
@@ -67,12 +68,15 @@ impl Edit {
         let mut places = Location::canonical(all.collect::<Result<_>>()?);
         let place = places.pop();
         for (other, at) in self.config.nodes.iter().zip(places) {
-            let (name, is_same) = (&other.name, Some(at) == place);
-            if *name == node.name || is_same {
-                let what = if is_same { "at this place" } else { "of this name" };
-                let message = format!("the volume has a node {what} already: {name}");
-                return Err(Error::new(ErrorKind::Exists, message));
-            }
+            let name = &other.name;
+            let what = match &place {
+                Some(place) if at == *place => "at this place already",
+                Some(place) if at.overlaps(place) => "inside this place or around it",
+                _ if *name == node.name => "of this name already",
+                _ => continue,
+            };
+            let message = format!("the volume has a node {what}: {name}");
+            return Err(Error::new(ErrorKind::Exists, message));
         }
         let tolerance = self.tolerance()?;
         if self.config.losses != Some(tolerance) {
@@ -147,6 +151,8 @@ impl Edit {
             Error::new(ErrorKind::Io, message).because(error)
         };
         let folder = path.parent().unwrap_or(Path::new("."));
+        // Nobody else changes the file between the comparison below and the renaming.
+        let _turn = FolderLocks::acquire([folder])?;
         let mut file = NamedTempFile::new_in(folder).map_err(failed)?;
         file.write_all(document.to_string().as_bytes()).map_err(failed)?;
         let mode = fs::metadata(&path).map_err(failed)?.permissions();

@@ -23,7 +23,15 @@ pub(crate) fn read(path: &Path, options: impl Fn(&Spec) -> CodecOptions) -> Resu
         let message = format!("cannot find the folder of {}: {error}", path.display());
         Error::new(ErrorKind::Io, message).because(error)
     })?;
-    config.open(path.parent().unwrap_or(Path::new("")), options)
+    config.open(path.parent().unwrap_or(Path::new("")), options).map_err(|error| {
+        match error.kind() {
+            // The nodes' errors name what they are about.
+            ErrorKind::Parameters if error.node().is_none() => {
+                Error::parameters(format!("{}: {error}", path.display()))
+            }
+            _ => error,
+        }
+    })
 }
 
 impl Config {
@@ -45,25 +53,44 @@ impl Config {
         self.setup(nodes.collect::<Result<_>>()?, options)
     }
 
-    /// Checks that all nodes are at different places. Two nodes at one place would be lost
-    /// together, but count as two. Links of folders are followed. Relative folders are relative to
-    /// `base`.
+    /// Checks that all nodes are at different places, none is inside another one, and none contains
+    /// `base`, the folder of the volume file. Two nodes at one place would be lost together, but
+    /// count as two, and a node must be empty. Links of folders are followed. Relative folders are
+    /// relative to `base`.
     ///
     /// # Errors
-    /// If two nodes are at one place ([`ErrorKind::Exists`]), or if a node's URI cannot be used.
+    /// If two nodes are at one place, or if a node has another one or the volume file inside
+    /// ([`ErrorKind::Exists`]), or if a node's URI cannot be used.
     pub fn expect_apart(&self, base: &Path) -> Result<()> {
         let variable = |name: &str| std::env::var(name).ok();
         let place = |node: &NodeEntry| Location::parse(&node.uri, base, &variable);
         let places = Location::canonical(self.nodes.iter().map(place).collect::<Result<_>>()?);
         let name = |at: usize| &self.nodes[at].name;
         for (at, place) in places.iter().enumerate() {
-            if let Some(other) = places[..at].iter().position(|other| other == place) {
-                let message =
-                    format!("nodes {} and {} are at the same place", name(other), name(at));
+            if let Some(other) = places[..at].iter().position(|other| other.overlaps(place)) {
+                let (one, two, same) = (name(other), name(at), places[other] == *place);
+                let how = if same { "at the same place" } else { "one inside the other" };
+                let message = format!("nodes {one} and {two} are {how}");
                 return Err(Error::new(ErrorKind::Exists, message));
             }
         }
-        Ok(())
+        let here = if base.as_os_str().is_empty() { Path::new(".") } else { base };
+        let here = here.canonicalize().unwrap_or_else(|_| here.to_owned());
+        let is_around = |place: &Location| match place {
+            Location::Folder(folder) => here.starts_with(folder),
+            _ => false,
+        };
+        match places.iter().position(is_around) {
+            None => Ok(()),
+            Some(at) => {
+                let message = format!(
+                    "the volume file would be inside the folder of node {}, which is for files of \
+                     the volume alone; write it elsewhere",
+                    name(at)
+                );
+                Err(Error::new(ErrorKind::Exists, message))
+            }
+        }
     }
 
     fn setup(
@@ -72,7 +99,8 @@ impl Config {
         options: impl Fn(&Spec) -> CodecOptions,
     ) -> Result<Setup> {
         let spec: Spec = self.code.parse()?;
-        let code = Code::new(&spec)?;
+        let unknown = |error| Error::parameters(format!("`code` {:?}: {error}", self.code));
+        let code = Code::new(&spec).map_err(unknown)?;
         let hedge = Hedge {
             quantile: self.hedge.quantile,
             at_least: Duration::from_millis(self.hedge.at_least),
@@ -153,6 +181,36 @@ mod tests {
             let error = config(uri).expect_apart(folder.path()).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Exists, "{uri}");
             assert_eq!(error.to_string(), "nodes x and y are at the same place", "{uri}");
+        }
+        std::fs::create_dir(folder.path().join("a/below")).unwrap();
+        for uri in ["a/below", "a/not made yet", "b/../a/below"] {
+            let error = config(uri).expect_apart(folder.path()).unwrap_err();
+            assert_eq!(error.to_string(), "nodes x and y are one inside the other", "{uri}");
+        }
+        for base in ["a", "a/below"] {
+            let place = folder.path().join("a");
+            let nodes = [NodeEntry::new("x", place.to_str().unwrap()), NodeEntry::new("y", "c")];
+            let config = Config::draft("v", "1+1", &nodes[..1]).unwrap();
+            let error = config.expect_apart(&folder.path().join(base)).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Exists, "{error}");
+            assert!(error.to_string().contains("folder of node x"), "{error}");
+        }
+    }
+
+    #[test]
+    fn an_unusable_value_is_told_with_its_file_and_its_key() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("v.toml");
+        let head = format!("name = \"v\"\nid = \"{}\"\n", "0".repeat(32));
+        for (rest, key) in [
+            ("code = \"bogus\"", "`code` \"bogus\""),
+            ("code = \"bogus:k=2\"", "`code`"),
+            ("code = \"1+1\"\n[[node]]\nname = \"a\"\nuri = \"\"", "`uri` is empty"),
+        ] {
+            std::fs::write(&path, format!("{head}{rest}\n")).unwrap();
+            let error = Volume::open(&path, |_| CodecOptions::default()).unwrap_err().to_string();
+            assert!(error.contains(key), "{error}");
+            assert!(error.contains("v.toml") || error.contains("node a"), "{error}");
         }
     }
 }

@@ -175,3 +175,38 @@ fn folders_are_relative_to_the_link_that_was_given() {
     edit.save().unwrap();
     assert!(link.is_symlink());
 }
+
+#[test]
+fn of_two_changes_at_once_one_is_refused() {
+    for _ in 0..50 {
+        let file = File::new(FILE);
+        let edits = ["e", "f", "g", "h"].map(|name| {
+            let mut edit = file.edit();
+            edit.add(&NodeEntry::new(name, &format!("/disks/{name}"))).unwrap();
+            edit
+        });
+        let start = std::sync::Barrier::new(edits.len());
+        let saved = std::thread::scope(|scope| {
+            let save = |edit: Edit| {
+                let start = &start;
+                scope.spawn(move || {
+                    start.wait();
+                    edit.save()
+                })
+            };
+            edits.map(save).map(|saving| saving.join().unwrap())
+        });
+        let done = saved.iter().filter(|saved| saved.is_ok()).count();
+        assert_eq!(done, 1, "{saved:?}");
+    }
+}
+
+#[test]
+fn nodes_are_not_inside_each_other() {
+    let file = File::new(FILE);
+    fs::create_dir_all(file.folder.path().join("one/below")).unwrap();
+    let mut edit = file.edit();
+    edit.add(&NodeEntry::new("e", "one")).unwrap();
+    message(edit.add(&NodeEntry::new("f", "one/below")), ErrorKind::Exists);
+    message(edit.add(&NodeEntry::new("f", "")), ErrorKind::Parameters);
+}

@@ -281,6 +281,11 @@ impl FolderInner {
             IoErrorKind::OutOfMemory => ErrorKind::Memory,
             _ => ErrorKind::Io,
         };
+        let path = match kind {
+            // Which folder it is says whose permissions to look at.
+            ErrorKind::Refused => format!("{path} in {}", self.root.display()),
+            _ => path.to_owned(),
+        };
         self.error(kind, format!("cannot {doing} {path}: {error}"), error)
     }
 

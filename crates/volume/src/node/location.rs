@@ -116,6 +116,9 @@ impl Location {
         variable: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Self> {
         let uri = expand(uri, variable)?;
+        if uri.is_empty() {
+            return Err(Error::parameters("`uri` is empty; give a folder or a URI"));
+        }
         match scheme(&uri) {
             None => Ok(Self::Folder(base.join(uri))),
             Some("fs") => {
@@ -148,6 +151,17 @@ impl Location {
         };
         let pairs = locations.into_iter().zip(folders);
         pairs.map(|(given, folder)| found(folder).map_or(given, Self::Folder)).collect()
+    }
+
+    /// Whether two canonical locations are folders of which one is inside the other, or are the
+    /// same.
+    pub(crate) fn overlaps(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Folder(one), Self::Folder(other)) => {
+                one.starts_with(other) || other.starts_with(one)
+            }
+            _ => self == other,
+        }
     }
 
     fn remote(scheme: &str, uri: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<Self> {
