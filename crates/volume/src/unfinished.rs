@@ -11,7 +11,7 @@
 //! says nothing ([`crate::process`]).
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -23,6 +23,9 @@ use crate::process;
 /// Age from which a record is useless, because the age of its shards says the same.
 const OLD: Duration = Duration::from_secs(2 * 24 * 3600);
 
+/// Number of attempts at writing a record.
+const ATTEMPTS: usize = 4;
+
 /// The record of a put.
 #[derive(Debug)]
 pub(crate) struct PutRecord(Mutex<Option<PathBuf>>);
@@ -33,11 +36,9 @@ impl PutRecord {
         let write = || {
             let (folder, tag) = (folder(volume)?, process::tag()?);
             let file = folder.join(object.to_string());
-            if fs::write(&file, &tag).is_err() {
-                fs::create_dir_all(&folder).ok()?;
-                fs::write(&file, tag).ok()?;
-            }
-            Some(file)
+            // The end of another put may remove the folder before the file is in it.
+            let write = || fs::create_dir_all(&folder).and_then(|()| fs::write(&file, &tag));
+            (0..ATTEMPTS).any(|_| write().is_ok()).then_some(file)
         };
         Self(Mutex::new(write()))
     }
@@ -55,6 +56,9 @@ impl PutRecord {
                 Err(Error::new(ErrorKind::Io, message).because(error))
             }
             _ => {
+                // The folder goes with the last record.
+                let folder = file.as_deref().and_then(Path::parent);
+                folder.into_iter().for_each(|folder| _ = fs::remove_dir(folder));
                 *file = None;
                 Ok(())
             }
@@ -85,4 +89,21 @@ pub(crate) fn of_the_past(volume: &str) -> Vec<(ObjectId, PutRecord)> {
 /// Returns the folder of a volume's records.
 fn folder(volume: &str) -> Option<PathBuf> {
     Some(dirs::state_dir()?.join("paritas").join("unfinished").join(volume))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_of_records_goes_with_the_last_record() {
+        let volume = format!("test-{}", std::process::id());
+        let [one, two] = [1, 2].map(|id| PutRecord::begin(&volume, ObjectId::new([id; 16])));
+        let Some(folder) = folder(&volume).filter(|folder| folder.exists()) else { return };
+        one.end().unwrap();
+        assert!(folder.exists());
+        two.end().unwrap();
+        two.end().unwrap();
+        assert!(!folder.exists());
+    }
 }

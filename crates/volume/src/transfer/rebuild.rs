@@ -196,14 +196,11 @@ async fn make_from_blocks(
     let mut read = Vec::new();
     for part in receiver.preference(&[]).into_iter().chain(left_out) {
         match receiver.read(part, number..number + 1).await {
-            Ok(block) => {
-                read.push(part);
-                let bad = segment.accept(part, &block);
-                if !bad.is_empty() {
-                    receiver
-                        .note(part, &format!("its block of segment {number} fails its checksum"));
-                }
-            }
+            Ok(block) => match segment.accept(part, &block).is_empty() {
+                true => read.push(part),
+                false => receiver
+                    .note(part, &format!("its block of segment {number} fails its checksum")),
+            },
             Err(error) => plan.leave_out(&receiver, part, &error),
         }
         if segment.is_solvable() {

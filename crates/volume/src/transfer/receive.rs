@@ -469,8 +469,16 @@ impl Receiver {
                 return Ok(lanes);
             }
         }
-        let parts: Vec<usize> = blocks.iter().map(|blocks| blocks.part).collect();
+        let is_intact = |blocks: &&BlockRun| self.is_intact(blocks, segment);
+        let parts: Vec<usize> = blocks.iter().filter(is_intact).map(|run| run.part).collect();
         Err(self.lost(&(segment..segment + 1), &parts))
+    }
+
+    /// Whether a part's block of a segment is as it was written.
+    fn is_intact(&self, blocks: &BlockRun, segment: u64) -> bool {
+        let block = self.block_of(blocks, segment);
+        let intact = self.layout.intact_lanes(blocks.part, self.length, segment, &block);
+        intact.len() == self.layout.lanes(blocks.part).len()
     }
 
     pub(super) fn note(&self, part: usize, flaw: &str) {
