@@ -300,6 +300,37 @@ pub fn expect_printed(stream: &str, printed: io::Result<()>) -> Result<(), Failu
     }
 }
 
+/// Whether a standard stream was closed when the process began. Rust opens /dev/null in its place,
+/// for reading and writing.
+#[cfg(unix)]
+pub fn was_closed(stream: &impl std::os::fd::AsFd) -> bool {
+    use rustix::fs::{OFlags, fcntl_getfl};
+    use std::fs::File;
+    use std::os::unix::fs::MetadataExt;
+    let copy = stream.as_fd().try_clone_to_owned();
+    let opened = copy.and_then(|stream| File::from(stream).metadata());
+    let is_null = match (std::fs::metadata("/dev/null"), opened) {
+        (Ok(null), Ok(stream)) => (null.rdev(), null.ino()) == (stream.rdev(), stream.ino()),
+        _ => false,
+    };
+    is_null && fcntl_getfl(stream).is_ok_and(|flags| flags.contains(OFlags::RDWR))
+}
+
+/// Refuses standard output that was closed when the process began (`>&-`): an object's bytes would
+/// be lost there.
+///
+/// # Errors
+/// If it was closed ([`Exit::Io`]).
+#[cfg(feature = "volume")]
+pub fn expect_open_stdout() -> Result<(), Failure> {
+    #[cfg(unix)]
+    if was_closed(&io::stdout()) {
+        let closed = io::Error::other("it is closed, or is /dev/null opened for reading as well");
+        return Err(Failure::io("writing to standard output", &closed));
+    }
+    Ok(())
+}
+
 /// Escapes everything in a text that controls a terminal, except for line breaks. Names are already
 /// escaped where messages are made, line breaks included; this catches what was forgotten there.
 fn printable(text: &str) -> String {

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use paritas::{Code, Spec};
 use paritas_shards::ObjectId;
@@ -11,7 +10,7 @@ use paritas_store::error::{Error, ErrorKind, Result};
 use paritas_store::object::layout::ObjectLayout;
 
 use crate::flaw::Flaw;
-use crate::marks::{Mark, foreign};
+use crate::marks::{Mark, NodeTrouble, foreign};
 use crate::names::{ObjectName, READY};
 use crate::node::{Limited, Node};
 use crate::placement::{Member, Members};
@@ -102,19 +101,15 @@ impl Cluster {
             .at_node(storage.name())),
             Err(error) => Err(error),
         };
-        // A place that bears the mark of another node or volume is not lost.
-        let is_away = checked.as_ref().is_err_and(|error| error.kind() != ErrorKind::Exists);
-        self.marks[node.0].is_away.store(is_away, Ordering::Relaxed);
+        self.marks[node.0].note(&checked);
         look.end(checked.is_ok());
         checked
     }
 
-    /// Returns the nodes that did not answer or had no mark of a node when they were last used.
-    /// They may be lost.
-    pub fn away(&self) -> Vec<&Member> {
+    /// Returns the nodes that could not be used when they were last looked at, and why.
+    pub fn troubles(&self) -> Vec<(&Member, NodeTrouble)> {
         let members = self.members.as_slice().iter().zip(&self.marks);
-        let away = members.filter(|(_, mark)| mark.is_away.load(Ordering::Relaxed));
-        away.map(|(member, _)| member).collect()
+        members.filter_map(|(member, mark)| Some((member, mark.trouble()?))).collect()
     }
 
     /// Returns a node to write to, if it bears the mark of this volume. Files written to a place

@@ -71,6 +71,7 @@ pub use hints::Waiting;
 pub use keeper::{Upkeep, keep};
 pub use list::Listing;
 pub use manifest::{Notes, Piece};
+pub use marks::NodeTrouble;
 pub use names::ObjectName;
 pub use overview::Overview;
 pub use paritas_store::error::{Error, ErrorKind, Result};

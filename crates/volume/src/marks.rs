@@ -1,10 +1,9 @@
 //! The marks that identify nodes of a volume.
 
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use paritas_store::error::{Error, ErrorKind};
+use paritas_store::error::{Error, ErrorKind, Result};
 use tokio::time::Instant;
 
 use crate::node::Node;
@@ -21,8 +20,32 @@ const RELIED_ON_FOR: Duration = Duration::from_secs(4);
 #[derive(Debug, Default)]
 pub(crate) struct Mark {
     state: Mutex<MarkState>,
-    /// Whether the node failed or had no mark when a look was last completed.
-    pub is_away: AtomicBool,
+    /// What was wrong when a look was last completed.
+    trouble: Mutex<Option<NodeTrouble>>,
+}
+
+/// Why a node cannot be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum NodeTrouble {
+    /// It did not answer, or bears no mark. It may be lost.
+    Away,
+    /// It refuses access. What it holds is there.
+    Refused,
+    /// It bears the mark of another node or of another volume: it is not the place that the volume
+    /// file means.
+    Foreign,
+}
+
+impl NodeTrouble {
+    /// Returns the trouble that an error of a look at a mark tells.
+    fn of(error: &Error) -> Self {
+        match error.kind() {
+            ErrorKind::Exists => Self::Foreign,
+            ErrorKind::Refused => Self::Refused,
+            _ => Self::Away,
+        }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -43,6 +66,17 @@ impl Mark {
         }
         state.is_looked_at = true;
         Some(Look { mark: self, began: Instant::now(), is_seen: false })
+    }
+
+    /// Returns what was wrong when a look was last completed.
+    pub fn trouble(&self) -> Option<NodeTrouble> {
+        *self.trouble.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps what a completed look has shown.
+    pub fn note<T>(&self, looked: &Result<T>) {
+        let trouble = looked.as_ref().err().map(NodeTrouble::of);
+        *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = trouble;
     }
 
     fn state(&self) -> MutexGuard<'_, MarkState> {

@@ -23,6 +23,7 @@ use crate::get::{PieceSink, ReadJob};
 use crate::hints::FolderHints;
 use crate::list::{ListJob, Listing};
 use crate::manifest::Notes;
+use crate::marks::NodeTrouble;
 use crate::members::ClusterNode;
 use crate::names::{self, ObjectName};
 use crate::node::Probe;
@@ -127,10 +128,9 @@ impl Volume {
         self.cluster.quorum.nodes()
     }
 
-    /// Returns the nodes that did not answer or had no mark of a node when they were last used.
-    /// They may be lost.
-    pub fn away(&self) -> Vec<&Member> {
-        self.cluster.away()
+    /// Returns the nodes that could not be used when they were last looked at, and why.
+    pub fn troubles(&self) -> Vec<(&Member, NodeTrouble)> {
+        self.cluster.troubles()
     }
 
     /// Returns the number of nodes that may be lost, whichever they are.

@@ -187,7 +187,8 @@ When the command ends, the object is durable on enough nodes, and every reader f
 then nobody sees it, and an older object of that name stays as it is. If nodes fail, other nodes \
 get their shards. Shards that are missing or not on their own node are owed: `repair` brings them \
 there. With --recursive, an object is stored for each file below DIR; links, devices and empty \
-folders are left out. The permissions and the modification time of files are kept.")]
+folders are left out. The permissions of files, but for set-user-ID, set-group-ID and sticky, and \
+their modification time are kept.")]
 pub struct Put {
     /// The volume file.
     pub volume: PathBuf,
@@ -302,7 +303,8 @@ pub struct Get {
     pub name: String,
     /// The file to write, - for standard output, or a folder.
     ///
-    /// With --recursive, a folder; created if it does not exist.
+    /// In an existing folder, the file is named after the last part of NAME. With --recursive, a
+    /// folder; created if it does not exist.
     #[arg(value_name = "FILE|DIR")]
     pub file: PathBuf,
     /// Get all objects whose names begin with PREFIX and /.
@@ -452,7 +454,7 @@ Examples:
   paritas volume verify tank.toml backup/ --deep
 
 Without --deep, only the lengths of shards are checked; with it, every block and manifest is read \
-and checked. Files on nodes that are folders are then read from the disk, even if this machine has \
+and checked; `repair --deep` mends what only that finds. Files on nodes that are folders are then read from the disk, even if this machine has \
 them in memory. If only nodes that do not answer could tell whether an object can be read, its \
 status is unknown, and the exit code is 6. The exit code is the worst of all objects.")]
 pub struct Verify {

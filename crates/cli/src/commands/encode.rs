@@ -8,7 +8,7 @@ use paritas::research::PlanOptions;
 use paritas_report::parts::{DigestText, IdText};
 use paritas_report::shard_parts::MadeShardEntry;
 use paritas_report::shards::EncodeLine;
-use paritas_shards::{EncodeJob, EncodeReport, Expectation, leftovers_of};
+use paritas_shards::{EncodeJob, EncodeReport, Expectation, Shown, leftovers_of};
 
 use crate::args::packet::PacketChoice;
 use crate::args::shards::Encode;
@@ -23,9 +23,9 @@ pub fn run(args: &Encode, output: &Output) -> Outcome {
     let (spec, stages) = (code.spec().to_string(), code.stages());
     let options = paritas_tune::codec_options(code.spec());
     let packet = packet(args, &code, options.plan)?;
-    let source = Source::open(&args.file, |file| {
-        format!("pipe it through tar, as in `tar c {file} | paritas encode - …`")
-    })?;
+    let instead =
+        |file: Shown<'_>| format!("pipe it through tar, as in `tar c {file} | paritas encode - …`");
+    let source = Source::open(&args.file, instead, "paritas encode - --name NAME".to_owned())?;
     let Source { stream, length, attributes } = source.peek()?;
     let job = EncodeJob::new(code, name(args)?, directories(args)?)
         .length_hint(length)

@@ -2,12 +2,13 @@
 
 use std::fs::{File, Metadata};
 use std::io::{self, Cursor, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use paritas_shards::{Attributes, Shown};
 
+use crate::commands::leftovers::quoted;
 use crate::exit::Failure;
-use crate::output::shown;
+use crate::output::{self, shown};
 
 /// The source of an object.
 pub struct Source {
@@ -28,8 +29,13 @@ const PEEKED: u64 = 1 << 20;
 
 impl Source {
     /// Opens a file or device, or standard input if `path` is `-`. Refuses a folder with the advice
-    /// that `instead` returns.
-    pub fn open(path: &Path, instead: impl Fn(Shown<'_>) -> String) -> Result<Self, Failure> {
+    /// that `instead` returns. `piped` is the command that stores a pipe instead of the file; if the
+    /// file changes while it is read, the message names it.
+    pub fn open(
+        path: &Path,
+        instead: impl Fn(Shown<'_>) -> String,
+        piped: String,
+    ) -> Result<Self, Failure> {
         if path.as_os_str() == "-" {
             expect_open_input()?;
             return Ok(Self::pipe(io::stdin(), Attributes::default()));
@@ -50,7 +56,8 @@ impl Source {
         }
         let attributes = Attributes::of_open(&file).map_err(failed)?;
         let length = Some(metadata.len());
-        let stream = Box::new(Unchanging { file, before: metadata, read: 0 });
+        let stream =
+            Box::new(Unchanging { path: path.to_owned(), piped, file, before: metadata, read: 0 });
         Ok(Self { stream, length, attributes })
     }
 
@@ -84,21 +91,11 @@ fn is_device(_file: &Metadata) -> bool {
     false
 }
 
-/// Refuses standard input that was closed when the process began (`<&-`). Rust opens /dev/null in
-/// its place, for reading and writing, which would be stored as an object without bytes.
+/// Refuses standard input that was closed when the process began (`<&-`): it would be stored as an
+/// object without bytes.
 #[cfg(unix)]
 fn expect_open_input() -> Result<(), Failure> {
-    use rustix::fs::{OFlags, fcntl_getfl};
-    use std::os::fd::AsFd;
-    use std::os::unix::fs::MetadataExt;
-    let input = io::stdin();
-    let opened = input.as_fd().try_clone_to_owned().and_then(|input| File::from(input).metadata());
-    let is_null = match (std::fs::metadata("/dev/null"), opened) {
-        (Ok(null), Ok(input)) => (null.rdev(), null.ino()) == (input.rdev(), input.ino()),
-        _ => false,
-    };
-    let is_for_both = fcntl_getfl(&input).is_ok_and(|flags| flags.contains(OFlags::RDWR));
-    if is_null && is_for_both {
+    if output::was_closed(&io::stdin()) {
         let closed = io::Error::other(
             "it is closed, or is /dev/null opened for writing as well; for an object without bytes, \
              give an empty file",
@@ -117,6 +114,9 @@ fn expect_open_input() -> Result<(), Failure> {
 /// the file never had. Its length and its modification time are compared at its end, and when it
 /// has more bytes than its length.
 struct Unchanging {
+    path: PathBuf,
+    /// The command that stores a pipe.
+    piped: String,
     file: File,
     before: Metadata,
     /// Number of bytes read so far.
@@ -144,8 +144,33 @@ impl Unchanging {
             _ => return Ok(()),
         };
         Err(io::Error::other(format!(
-            "the file changed while it was read ({what}), so nothing was written; take a copy or a \
-             snapshot, or what `cat` reads of it, as in `cat FILE | paritas encode - --name NAME`"
+            "{} changed while it was read ({what}), so nothing was written; take a copy or a \
+             snapshot, or what `cat` reads of it, as in `cat {} | {}`",
+            shown(&self.path),
+            quoted(&self.path),
+            self.piped
         )))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    #[test]
+    fn a_file_that_changes_is_refused_with_the_command_for_a_pipe() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log");
+        std::fs::write(&path, "one").unwrap();
+        let piped = "paritas volume put tank.toml - logs/log".to_owned();
+        let mut source = Source::open(&path, |_| String::new(), piped).unwrap();
+        File::options().append(true).open(&path).unwrap().write_all(b"two").unwrap();
+        let error = source.stream.read_to_end(&mut Vec::new()).unwrap_err().to_string();
+        let shown = path.display();
+        assert!(error.starts_with(&format!("{shown} changed while it was read")), "{error}");
+        let command = format!("`cat {shown} | paritas volume put tank.toml - logs/log`");
+        assert!(error.ends_with(&command), "{error}");
     }
 }

@@ -1,6 +1,7 @@
 //! `paritas volume` from end to end, over folders: stored objects come back, losses are reported,
 //! and interrupted commands leave nothing visible.
 
+mod advice;
 mod bench;
 mod hang;
 mod kill;
@@ -353,7 +354,6 @@ fn exit_codes_tell_what_is_wrong() {
         ("put", &args!["-", "a", "--resume"], exit::ARGUMENTS),
         ("get", &args!["nothing", "-"], exit::NOT_RECOGNISED),
         ("get", &args!["-r", "nothing", "-"], exit::NOT_RECOGNISED),
-        ("get", &args!["object", tank.folder.path()], exit::ARGUMENTS),
         ("cat", &args!["nothing"], exit::NOT_RECOGNISED),
         ("stat", &args!["nothing"], exit::NOT_RECOGNISED),
         ("rm", &args!["nothing"], exit::NOT_RECOGNISED),

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures::StreamExt;
-use paritas_volume::{ErrorKind, Volume};
+use paritas_volume::{ErrorKind, Member, NodeTrouble, Volume};
 
 use crate::args::volume::{self as args, Background, VolumeCommand};
 use crate::commands::Outcome;
@@ -54,7 +54,7 @@ async fn act(command: &VolumeCommand, output: &Output) -> Outcome {
         VolumeCommand::Rm(args) => act_on(&args.volume, args, output, listing::rm).await,
         VolumeCommand::Verify(args) => {
             let verify = async |volume: &mut Volume| upkeep::verify(volume, args, output).await;
-            advised(&args.volume, output, verify).await
+            advised(&args.volume, args.deep, output, verify).await
         }
         VolumeCommand::Repair(args) => upkeep::repair(args, output).await,
         VolumeCommand::Promote(args) => upkeep::promote(args, output).await,
@@ -66,7 +66,7 @@ async fn act(command: &VolumeCommand, output: &Output) -> Outcome {
         VolumeCommand::Replace(args) => upkeep::replace(args, output).await,
         VolumeCommand::Status(args) => {
             let status = async |volume: &mut Volume| listing::status(volume, output).await;
-            advised(&args.volume, output, status).await
+            advised(&args.volume, false, output, status).await
         }
     }
 }
@@ -95,38 +95,54 @@ async fn act_on<A>(
     command: impl AsyncFnOnce(&Volume, &A, &Output) -> Outcome,
 ) -> Outcome {
     let work = async |volume: &mut Volume| command(volume, args, output).await;
-    advised(path, output, work).await
+    advised(path, false, output, work).await
 }
 
-/// Opens a volume and calls `work` with it. Then says what to do about nodes that are away and, if
-/// there are none, about objects that are damaged.
+/// Opens a volume and calls `work` with it. Then says what to do about nodes that cannot be used
+/// and, if there are none, about objects that are damaged. `is_deep` says whether `work` reads every
+/// block.
 async fn advised(
     path: &Path,
+    is_deep: bool,
     output: &Output,
     work: impl AsyncFnOnce(&mut Volume) -> Outcome,
 ) -> Outcome {
     let mut volume = open(path)?;
     let outcome = work(&mut volume).await;
-    advise(&volume, path, &outcome, output);
+    advise(&volume, path, &outcome, is_deep, output);
     outcome
 }
 
-/// Says what to do about nodes that are away and, if there are none, about objects that are
+/// Says what to do about nodes that cannot be used and, if there are none, about objects that are
 /// damaged.
-fn advise(volume: &Volume, path: &Path, outcome: &Outcome, output: &Output) {
-    let (away, is_damaged) = (volume.away(), matches!(outcome, Ok(Exit::Repairable)));
-    for node in &away {
-        let name = shown(&node.name);
-        let command = match node.is_drained {
-            true => report::command("drain", path, &format!(" {name} --remove")),
-            false => report::command("replace", path, &format!(" {name}")),
-        };
-        output.next(&format!(
-            "mount the disk of {name} or start its server; if it is lost, {command}"
-        ));
+fn advise(volume: &Volume, path: &Path, outcome: &Outcome, is_deep: bool, output: &Output) {
+    let (troubles, is_damaged) = (volume.troubles(), matches!(outcome, Ok(Exit::Repairable)));
+    troubles.iter().for_each(|&(node, trouble)| output.next(&advice(path, node, trouble)));
+    if troubles.is_empty() && is_damaged {
+        output.next(&report::repair_command(path, is_deep));
     }
-    if away.is_empty() && is_damaged {
-        output.next(&report::repair_command(path));
+}
+
+/// Returns what to do about a node that cannot be used.
+fn advice(path: &Path, node: &Member, trouble: NodeTrouble) -> String {
+    let name = shown(&node.name);
+    match trouble {
+        NodeTrouble::Foreign => format!(
+            "the place of {name} is not that node: mount the right disk there, or correct its `uri` \
+             in {}",
+            shown(path)
+        ),
+        NodeTrouble::Refused => format!(
+            "give this user access to the files of {name}; they are there, so the node need not be \
+             replaced"
+        ),
+        _ => {
+            let command = match node.is_drained {
+                true => report::command("drain", path, &format!(" {name} --remove")),
+                false => report::command("replace", path, &format!(" {name}")),
+            };
+            format!("mount the disk of {name} or start its server; if it is lost, {command}")
+        }
     }
 }
 

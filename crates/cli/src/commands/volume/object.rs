@@ -1,8 +1,9 @@
 //! `paritas volume put`, `get` and `cat` of one object.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -26,7 +27,7 @@ pub async fn put(volume: &Volume, args: &Put, output: &Output) -> Outcome {
     if args.resume {
         return put_in_pieces(volume, args, &name, output).await;
     }
-    let source = open_source(&args.file)?;
+    let source = open_source(args, &args.file, &name)?;
     let progress = Arc::new(output.progress(source.length));
     let options = put_options(args, &progress)?;
     put_source(volume, args, source, &name, options, &progress, output).await
@@ -64,9 +65,11 @@ pub fn put_options(args: &Put, progress: &Arc<Progress>) -> Result<PutOptions, F
     Ok(options)
 }
 
-/// Opens a file or standard input.
-pub fn open_source(path: &Path) -> Result<Source, Failure> {
-    Source::open(path, |_| "--recursive stores the files in it".to_owned())
+/// Opens a file or standard input, which is to be stored under a name.
+pub fn open_source(args: &Put, path: &Path, name: &ObjectName) -> Result<Source, Failure> {
+    let (volume, name) = (quoted(&args.volume), quoted(Path::new(name.as_str())));
+    let piped = format!("paritas volume put {volume} - {name}");
+    Source::open(path, |_| "--recursive stores the files in it".to_owned(), piped)
 }
 
 /// Stores the bytes of a source.
@@ -99,11 +102,25 @@ fn report_put(
     progress.aside(|| {
         let text = put_text(&line, report, stages);
         output.result(line, || text);
-        if report.is_owed && volume.away().is_empty() {
-            output.next(&report::repair_command(path));
+        if report.is_owed && volume.troubles().is_empty() {
+            output.next(&owed_advice(path, report));
         }
     });
     Ok(Exit::Done)
+}
+
+/// Returns what to do about a put of which something is owed. A node that did not take what it was
+/// sent, such as a read-only disk, does not take what a repair writes either.
+fn owed_advice(path: &Path, report: &PutReport) -> String {
+    let repair = report::repair_command(path, false);
+    let nodes: BTreeSet<&str> = report.flaws.iter().map(|flaw| flaw.node.as_str()).collect();
+    match nodes.is_empty() {
+        true => repair,
+        false => {
+            let nodes: Vec<&str> = nodes.into_iter().collect();
+            format!("once files can be written on {}, {repair}", shown(&nodes.join(", ")))
+        }
+    }
 }
 
 fn put_line(name: &ObjectName, report: &PutReport, seconds: f64) -> VolumePutLine {
@@ -145,11 +162,32 @@ fn put_text(line: &VolumePutLine, report: &PutReport, stages: u8) -> String {
 /// Writes an object to a file or to standard output.
 pub async fn get(volume: &Volume, args: &Get, output: &Output) -> Outcome {
     let name = ObjectName::new(args.name.as_str())?;
+    let is_stream = args.file.as_os_str() == "-";
+    if is_stream {
+        output::expect_open_stdout()?;
+    }
+    let target = target(&args.file, &name)?;
     let object = find(volume, &name, args.staleness, output).await?;
     let progress = output.progress(Some(object.length()));
-    match args.file.as_os_str() == "-" {
+    match is_stream {
         true => get_stream(volume, object, &name, args, &progress, output).await,
-        false => get_file(volume, object, &name, &args.file, args, &progress, output).await,
+        false => get_file(volume, object, &name, &target, args, &progress, output).await,
+    }
+}
+
+/// Returns the file that an object is written to. In a folder, it is named after the last part of
+/// the object's name.
+fn target(file: &Path, name: &ObjectName) -> Result<PathBuf, Failure> {
+    if !file.is_dir() {
+        return Ok(file.to_owned());
+    }
+    let mut parts = Path::new(name.base()).components();
+    match (parts.next(), parts.next()) {
+        (Some(Component::Normal(base)), None) => Ok(file.join(base)),
+        _ => Err(Failure::arguments(format!(
+            "{} is a folder, in which no file can have the name of the object; give a file",
+            shown(file)
+        ))),
     }
 }
 
@@ -244,8 +282,8 @@ fn advise_to_verify(
     output: &Output,
 ) {
     let is_flawed = object.flaws().iter().any(|flaw| flaw.shard.is_some());
-    if is_flawed && volume.away().is_empty() {
-        let name = format!(" {}", quoted(Path::new(name.as_str())));
+    if is_flawed && volume.troubles().is_empty() {
+        let name = format!(" {} --deep", quoted(Path::new(name.as_str())));
         output.next(&format!("{} tells what is wrong", report::command("verify", path, &name)));
     }
 }
@@ -280,6 +318,7 @@ fn get_text(name: &ObjectName, object: &FoundObject) -> String {
 
 /// Prints an object, or a part of it.
 pub async fn cat(volume: &Volume, args: &Cat, output: &Output) -> Outcome {
+    output::expect_open_stdout()?;
     let object = find(volume, &args.name, args.staleness, output).await?;
     let length = object.length();
     let range = args.range.map_or(0..length, |range| range.within(length));

@@ -20,9 +20,10 @@ pub fn command(verb: &str, path: &Path, more: &str) -> String {
     format!("`paritas volume {verb} {}{more}`", quoted(path))
 }
 
-/// Returns the command that repairs all objects, and what it does.
-pub fn repair_command(path: &Path) -> String {
-    let repair = command("repair", path, "");
+/// Returns the command that repairs all objects, and what it does. Damage that only a deep look has
+/// found (`is_deep`) needs a deep repair.
+pub fn repair_command(path: &Path, is_deep: bool) -> String {
+    let repair = command("repair", path, if is_deep { " --deep" } else { "" });
     format!("{repair} restores what is damaged, missing or not in its place")
 }
 

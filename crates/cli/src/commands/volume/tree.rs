@@ -1,5 +1,6 @@
 //! `paritas volume put` and `get` of trees.
 
+use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::fs;
 use std::io;
@@ -12,6 +13,7 @@ use walkdir::WalkDir;
 use super::{AT_ONCE, each, folder_prefix, object, report};
 use crate::args::volume::{Get, Put};
 use crate::commands::Outcome;
+use crate::commands::leftovers::quoted;
 use crate::commands::many::Worst;
 use crate::exit::{self, Exit, Failure};
 use crate::output::{Output, Progress, shown};
@@ -39,7 +41,7 @@ pub async fn put(volume: &Volume, args: &Put, output: &Output) -> Outcome {
     // Without an overview, each put asks all nodes, and says what is wrong.
     let overview = volume.overview_to_put(&prefix, items.len()).await.map(Arc::new);
     let put = async |item: TreeItem| {
-        let source = object::open_source(&item.path)?;
+        let source = object::open_source(args, &item.path, &item.name)?;
         let mut options = object::put_options(args, &progress)?;
         options.overview.clone_from(&overview);
         object::put_source(volume, args, source, &item.name, options, &progress, output).await
@@ -109,8 +111,9 @@ pub async fn get(volume: &Volume, args: &Get, output: &Output) -> Outcome {
     }
     exit::make_folder(&args.file)?;
     let progress = progress(&items, output);
+    let names: BTreeSet<String> = items.iter().map(|item| item.name.to_string()).collect();
     let get = async |item: TreeItem| {
-        make_way(&args.file, &item)?;
+        make_way(&args.file, &item).map_err(|failure| collision(&names, &item, args, failure))?;
         let found = match &overview {
             Some(overview) => volume.find_by(overview, &item.name).await,
             None => volume.find(&item.name, args.staleness.options()).await,
@@ -125,6 +128,8 @@ pub async fn get(volume: &Volume, args: &Get, output: &Output) -> Outcome {
         match got.await {
             // It was removed while it was read.
             Err(failure) if failure.exit == Exit::NotRecognised => Ok(Exit::Done),
+            // Another object's folder was made there meanwhile.
+            Err(failure) if item.path.is_dir() => Err(collision(&names, &item, args, failure)),
             got => got,
         }
     };
@@ -180,6 +185,25 @@ fn make_way(folder: &Path, item: &TreeItem) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// Explains the failure to make way for a file if another object's file is in its way, or it is in
+/// the way of another's.
+fn collision(names: &BTreeSet<String>, item: &TreeItem, args: &Get, failure: Failure) -> Failure {
+    let name = item.name.as_str();
+    let above = name.match_indices('/').map(|(at, _)| &name[..at]);
+    let below = format!("{name}/");
+    let mut below = names.range(below.clone()..).take_while(|other| other.starts_with(&below));
+    let other = above.map(str::to_owned).find(|above| names.contains(above));
+    let Some(other) = other.or_else(|| below.next().cloned()) else { return failure };
+    let get = format!(" {} FILE", quoted(Path::new(name)));
+    let get = report::command("get", &args.volume, &get);
+    let (name, other) = (shown(name), shown(&other));
+    let message = format!(
+        "{name} cannot be written below the folder beside {other}: a path is either a file or a \
+         folder; {get} writes it elsewhere"
+    );
+    Failure { message, ..failure }
 }
 
 fn misleading(item: &TreeItem) -> Failure {

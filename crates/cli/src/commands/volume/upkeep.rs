@@ -298,8 +298,8 @@ pub async fn repair(args: &Repair, output: &Output) -> Outcome {
     }
     let outcome = tally.end();
     // When the nodes are back, another repair can do the rest.
-    if !volume.away().is_empty() {
-        super::advise(&volume, &args.volume, &outcome, output);
+    if !volume.troubles().is_empty() {
+        super::advise(&volume, &args.volume, &outcome, args.deep, output);
     }
     outcome
 }

@@ -1,0 +1,133 @@
+//! What `paritas volume` advises to do next, and what it refuses with a reason.
+
+use super::*;
+use crate::common::finish;
+
+/// Returns what a command tells people.
+fn told(tank: &Tank, command: &str, more: &[OsString]) -> String {
+    let run = run([&args!["volume", command, tank.path("tank.toml")], more].concat());
+    run.text() + &run.stderr
+}
+
+/// Changes a byte in the middle of a shard.
+fn damage(tank: &Tank, shard: &str) {
+    let file = tank.files().into_iter().find(|path| path.ends_with(shard)).unwrap();
+    let mut bytes = fs::read(&file).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(file, bytes).unwrap();
+}
+
+#[test]
+fn damage_that_only_a_deep_look_finds_is_repaired_by_the_advised_command() {
+    let tank = Tank::new(3, "2+1");
+    tank.put("object", &Chance(1).bytes(100_000));
+    damage(&tank, "object.0of3.paritas");
+    let repair = format!("`paritas volume repair {} --deep`", tank.path("tank.toml").display());
+    let verify = told(&tank, "verify", &args!["--deep"]);
+    assert!(verify.contains(&repair), "{verify}");
+    run(args!["volume", "repair", tank.path("tank.toml"), "--deep"]).expect(exit::DONE);
+    tank.run("verify", &args!["--deep"]).expect(exit::DONE);
+}
+
+#[test]
+fn marks_that_cannot_be_read_are_found_by_a_deep_look_at_everything() {
+    let tank = Tank::new(3, "2+1");
+    tank.put("object", &Chance(1).bytes(100_000));
+    tank.run("rm", &args!["object"]).expect(exit::DONE);
+    tank.run("verify", &args!["--deep"]).expect(exit::DONE);
+    let marks: Vec<PathBuf> = tank
+        .files()
+        .into_iter()
+        .filter(|path| path.extension() == Some(OsStr::new("removed")))
+        .collect();
+    fs::write(&marks[0], "").unwrap();
+    tank.run("verify", &args!["--deep"]).expect(exit::REPAIRABLE);
+    run(args!["volume", "repair", tank.path("tank.toml"), "--deep"]).expect(exit::DONE);
+    tank.run("verify", &args!["--deep"]).expect(exit::DONE);
+    marks.iter().for_each(|mark| fs::write(mark, "").unwrap());
+    let unreadable = tank.run("verify", &args!["--deep"]);
+    assert_ne!(unreadable.code, exit::DONE, "{unreadable}");
+    assert!(unreadable.stderr.contains("object: every copy of the mark"), "{unreadable}");
+}
+
+#[test]
+fn exchanged_and_locked_nodes_are_neither_repaired_nor_replaced() {
+    let tank = Tank::new(3, "2+1");
+    tank.put("object", &Chance(1).bytes(100_000));
+    let away = tank.path("away");
+    fs::rename(tank.disk(0), &away).unwrap();
+    fs::rename(tank.disk(1), tank.disk(0)).unwrap();
+    fs::rename(&away, tank.disk(1)).unwrap();
+    let status = told(&tank, "status", &[]);
+    for node in ["node1", "node2"] {
+        assert!(status.contains(&format!("the place of {node} is not that node")), "{status}");
+    }
+    assert!(!status.contains("volume replace") && !status.contains("volume repair"), "{status}");
+    fs::rename(tank.disk(0), &away).unwrap();
+    fs::rename(tank.disk(1), tank.disk(0)).unwrap();
+    fs::rename(&away, tank.disk(1)).unwrap();
+    if rustix::process::geteuid().is_root() {
+        // Root may read everything.
+        return;
+    }
+    let ready = tank.disk(2).join("ready");
+    fs::set_permissions(&ready, fs::Permissions::from_mode(0)).unwrap();
+    let verify = told(&tank, "verify", &[]);
+    assert!(verify.contains("give this user access to the files of node3"), "{verify}");
+    assert!(!verify.contains("volume replace"), "{verify}");
+}
+
+#[test]
+fn closed_output_is_refused() {
+    let tank = Tank::new(3, "2+1");
+    tank.put("object", b"bytes");
+    let get = tank.arguments("get", &args!["object", "-"]);
+    for arguments in [get, tank.arguments("cat", &args!["object"])] {
+        let mut command = Command::new("sh");
+        command.args(["-c", "exec \"$@\" >&-", "sh", env!("CARGO_BIN_EXE_paritas")]);
+        command.args(&arguments);
+        let closed = finish(command).expect(exit::IO);
+        assert!(closed.stderr.contains("writing to standard output: it is closed"), "{closed}");
+    }
+}
+
+#[test]
+fn an_object_is_written_into_a_folder_under_the_last_part_of_its_name() {
+    let tank = Tank::new(3, "2+1");
+    tank.put("a/b/object", b"bytes");
+    fs::create_dir(tank.path("out")).unwrap();
+    tank.run("get", &args!["a/b/object", tank.path("out")]).expect(exit::DONE);
+    assert_eq!(fs::read(tank.path("out/object")).unwrap(), b"bytes");
+    tank.run("get", &args!["a/b/object", tank.path("out")]).expect(exit::ARGUMENTS);
+}
+
+#[test]
+fn an_object_that_is_also_a_folder_is_explained() {
+    let tank = Tank::new(3, "2+1");
+    tank.put("x/foo", b"one");
+    tank.put("x/foo/bar", b"two");
+    let get = tank.run("get", &args!["-r", "x", tank.path("out")]).expect(exit::ARGUMENTS);
+    assert!(get.stderr.contains("a path is either a file or a folder"), "{get}");
+    assert!(get.stderr.contains("x/foo/bar") && get.stderr.contains("volume get"), "{get}");
+}
+
+#[test]
+fn nodes_inside_each_other_and_the_volume_file_inside_a_node_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    ["a", "b", "a/sub"].iter().for_each(|name| fs::create_dir(path(name)).unwrap());
+    let init = |file: &str, nodes: [&str; 2]| {
+        let [one, two] = nodes.map(path);
+        let file = path(file);
+        let init = args!["volume", "init", &file, "--code", "1+1", "--node", one, "--node", two];
+        let refused = run(init);
+        assert_ne!(refused.code, exit::DONE, "{refused}");
+        assert!(!file.exists(), "{refused}");
+        refused.stderr
+    };
+    let nested = init("t.toml", ["a", "a/sub"]);
+    assert!(nested.contains("one inside the other"), "{nested}");
+    let inside = init("b/t.toml", ["a/sub", "b"]);
+    assert!(inside.contains("inside the folder of node node2"), "{inside}");
+}
