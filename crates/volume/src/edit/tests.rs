@@ -182,7 +182,7 @@ fn of_two_changes_at_once_one_is_refused() {
         let file = File::new(FILE);
         let edits = ["e", "f", "g", "h"].map(|name| {
             let mut edit = file.edit();
-            edit.add(&NodeEntry::new(name, &format!("/disks/{name}"))).unwrap();
+            edit.add(&NodeEntry::new(name, format!("/disks/{name}"))).unwrap();
             edit
         });
         let start = std::sync::Barrier::new(edits.len());
