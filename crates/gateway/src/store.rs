@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use lru::LruCache;
-use paritas_volume::{ErrorKind, FoundObject, GetOptions, Listed, PutReport, Volume};
+use paritas_volume::{ErrorKind, FoundObject, GetOptions, Listed, ObjectName, PutReport, Volume};
 use s3s::dto::*;
 use s3s::{S3, S3Request, S3Response, S3Result, s3_error};
 

@@ -40,7 +40,10 @@ pub(crate) struct ManifestFile {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Origin {
     /// It is a version of this name.
-    Ours,
+    Ours {
+        /// The upload that has stored the pieces of its object, if that is in pieces.
+        upload: Option<String>,
+    },
     /// Some nodes have manifests, and none of these says that it is a version of this name.
     Foreign,
     /// No node has a manifest any more.
@@ -146,11 +149,10 @@ impl<'a> NameFiles<'a> {
     pub async fn origin(self, listed: Listed, holders: BTreeSet<NodeIndex>) -> Origin {
         let (mut origin, mut failure) = (Origin::Gone, None);
         for node in holders {
-            match self.manifest_bytes(node, listed).await {
-                Ok(bytes) if self.parse_manifest(node, listed, &bytes).is_ok() => {
-                    return Origin::Ours;
-                }
-                Ok(_) => origin = Origin::Foreign,
+            let bytes = self.manifest_bytes(node, listed).await;
+            match bytes.map(|bytes| self.parse_manifest(node, listed, &bytes)) {
+                Ok(Ok(manifest)) => return Origin::Ours { upload: manifest.upload() },
+                Ok(Err(_)) => origin = Origin::Foreign,
                 Err(error) if error.kind() == ErrorKind::NotFound => {}
                 Err(error) => failure = Some(Origin::Unknown(error.message().to_owned())),
             }

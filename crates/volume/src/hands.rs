@@ -12,6 +12,7 @@ use crate::cluster::Cluster;
 use crate::driver::Hands;
 use crate::files::{ManifestFile, NameFiles, NodeParts, Origin};
 use crate::flaw::Flaw;
+use crate::manifest::Manifest;
 use crate::names::ObjectName;
 use crate::protocol::{
     Action, Answer, Listed, NodeIndex, PartIndex, PartPlaces, Request, Shape, Version,
@@ -151,13 +152,27 @@ impl<'a> NameHands<'a> {
     /// Returns whether a version is one of this name. All nodes are asked to delete it at once, and
     /// its manifest is read for all of them together.
     fn origin(&mut self, listed: Listed) -> Shared<BoxFuture<'a, Origin>> {
-        let (files, is_read) = (self.files, self.manifests.contains_key(&listed.version));
+        let files = self.files;
+        let read = self.manifests.get(&listed.version);
+        let read =
+            read.and_then(|bytes| Manifest::from_bytes(&files.name.manifest(&listed), bytes).ok());
         let holders = self.holders.get(&listed).cloned().unwrap_or_default();
-        let look = || match is_read {
-            true => ready(Origin::Ours).boxed().shared(),
-            false => files.origin(listed, holders).boxed().shared(),
+        let look = || match read {
+            Some(manifest) => ready(Origin::Ours { upload: manifest.upload() }).boxed().shared(),
+            None => files.origin(listed, holders).boxed().shared(),
         };
         self.origins.entry(listed).or_insert_with(look).clone()
+    }
+
+    /// Returns the uploads that had stored the pieces of the versions that were deleted.
+    pub fn replaced(&self) -> BTreeSet<String> {
+        let known = self.origins.values().filter_map(Shared::peek);
+        known
+            .filter_map(|origin| match origin {
+                Origin::Ours { upload } => upload.clone(),
+                _ => None,
+            })
+            .collect()
     }
 
     fn take_done(&mut self, Action { node, request }: Action) -> Answer {
@@ -296,7 +311,7 @@ async fn delete_older(
     origin: Shared<BoxFuture<'_, Origin>>,
 ) -> Result<ActionFinding> {
     match origin.await {
-        Origin::Ours => done(files.delete_object(node, listed.version.object).await),
+        Origin::Ours { .. } => done(files.delete_object(node, listed.version.object).await),
         Origin::Foreign | Origin::Gone => Ok(ActionFinding::Done),
         Origin::Unknown(failure) => Err(Error::new(ErrorKind::Io, failure)),
     }

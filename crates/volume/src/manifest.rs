@@ -169,6 +169,14 @@ struct FormatField {
 }
 
 impl Manifest {
+    /// Returns the upload that has stored the object's pieces, if the object is in pieces.
+    pub(crate) fn upload(&self) -> Option<String> {
+        match &self.content.as_ref()?.body {
+            Body::Pieces { upload, .. } => Some(upload.clone()),
+            _ => None,
+        }
+    }
+
     /// Returns the path of the manifest on a node.
     pub fn path(&self) -> String {
         self.name.manifest(&self.listed)

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::io::{Cursor, Read};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -32,7 +32,7 @@ use crate::outside::{block, new_object};
 use crate::overview::Overview;
 use crate::protocol::{
     Action, Answer, Listed, NewParts, NodeIndex, PartIndex, Put, PutOutcome, Request, Spread,
-    Version, VersionKind,
+    Version,
 };
 use crate::transfer::ShardedObject;
 use crate::transfer::send::{Sent, send};
@@ -243,7 +243,7 @@ impl<'a> PutJob<'a> {
             }
         };
         let nodes = holders.into_iter().map(|node| cluster.node_name(node).to_owned()).collect();
-        let (digest, created, replaced) = (hands.digest(), hands.created, hands.replaced());
+        let (digest, created, replaced) = (hands.digest(), hands.created, hands.name.replaced());
         let flaws = hands.name.log.flaws;
         PutReport { listed, digest, created, nodes, is_inline, is_owed, spare, flaws, replaced }
     }
@@ -264,7 +264,7 @@ impl RemoveJob<'_> {
         let parts = NewParts::Removed { order: cluster.inline_order(object) };
         let put = Put::new(cluster.quorum, object, parts, now());
         let (listed, ..) = hands.run(put, object).await?;
-        Ok((listed, hands.replaced()))
+        Ok((listed, hands.name.replaced()))
     }
 }
 
@@ -325,10 +325,6 @@ struct PutHands<'a> {
     /// When the manifest was made.
     pub created: u64,
     content: NewContent,
-    /// The versions of which a manifest is read before it is deleted.
-    looked_at: BTreeSet<Version>,
-    /// The uploads that had stored the pieces of these versions.
-    replaced: Arc<Mutex<BTreeSet<String>>>,
     /// The error, if the source could not be sent or no manifest could be made.
     error: Option<Error>,
 }
@@ -348,8 +344,6 @@ impl<'a> PutHands<'a> {
             options,
             created: 0,
             content,
-            looked_at: BTreeSet::new(),
-            replaced: Arc::default(),
             error: None,
         }
     }
@@ -399,41 +393,6 @@ impl<'a> PutHands<'a> {
             Ok(ActionFinding::Versions(versions))
         };
         recalled.boxed()
-    }
-
-    /// Returns the uploads that had stored the pieces of the versions that were removed.
-    fn replaced(&self) -> BTreeSet<String> {
-        self.replaced.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// Deletes a manifest, and reads before whether its object is in pieces.
-    fn delete_manifest(
-        &mut self,
-        action: Action,
-        listed: Listed,
-    ) -> BoxFuture<'a, Result<ActionFinding>> {
-        let (files, replaced) = (self.name.files, Arc::clone(&self.replaced));
-        let delete = self.name.act(action);
-        let work = async move {
-            // What cannot be read now is collected later.
-            let read = files.read_manifest(action.node, listed).await;
-            let content = read.ok().and_then(|file| file.manifest.content);
-            if let Some(Content { body: Body::Pieces { upload, .. }, .. }) = content {
-                replaced.lock().unwrap_or_else(PoisonError::into_inner).insert(upload);
-            }
-            delete.await
-        };
-        work.boxed()
-    }
-
-    /// Whether a manifest is read before it is deleted, because its object may be in pieces: the
-    /// first one of a version. The pieces of short objects are left to collecting.
-    fn looks_at(&mut self, listed: Listed) -> bool {
-        let NameFiles { cluster, name } = self.name.files;
-        listed.kind == VersionKind::Put
-            && listed.length > cluster.setup.inline_bytes as u64
-            && !names::is_own(name.as_str())
-            && self.looked_at.insert(listed.version)
     }
 
     /// Returns the error of a put or removal that was not committed.
@@ -618,11 +577,6 @@ impl<'a> Hands for PutHands<'a> {
     type Work = BoxFuture<'a, Result<ActionFinding>>;
 
     fn act(&mut self, action: Action) -> BoxFuture<'a, Result<ActionFinding>> {
-        if let Request::DeleteManifest(listed) = action.request
-            && self.looks_at(listed)
-        {
-            return self.delete_manifest(action, listed);
-        }
         let listed = match (action.request, &self.options.overview) {
             (Request::WriteManifest(listed), _) => listed,
             (Request::ListVersions, Some(overview)) => {

@@ -338,10 +338,10 @@ impl<V: Vector, M: Multiplier<V>, const GROUP: usize> Group<V, M, GROUP> {
             // SAFETY: the caller's contract.
             unsafe {
                 let mut values = [load::<V, 1>(self.sources[0].wrapping_add(at)); GROUP];
-                for n in 0..GROUP {
-                    values[n] = load::<V, 1>(self.sources[n].wrapping_add(at));
+                for (n, value) in values.iter_mut().enumerate() {
+                    *value = load::<V, 1>(self.sources[n].wrapping_add(at));
                     if LOADS {
-                        values[n] = self.loaded[n].times::<false, 1>(values[n]);
+                        *value = self.loaded[n].times::<false, 1>(*value);
                     }
                 }
                 if UP {
@@ -359,11 +359,12 @@ impl<V: Vector, M: Multiplier<V>, const GROUP: usize> Group<V, M, GROUP> {
                 if DOWN {
                     butterflies::<V, M, GROUP, false, false, 1>(&mut values, &self.factors);
                 }
-                for n in 0..GROUP {
-                    if STORES {
-                        values[n] = self.stored[n].times::<false, 1>(values[n]);
-                    }
-                    store(values[n], self.targets[n].wrapping_add(at));
+                for (n, &value) in values.iter().enumerate() {
+                    let made = match STORES {
+                        true => self.stored[n].times::<false, 1>(value),
+                        false => value,
+                    };
+                    store(made, self.targets[n].wrapping_add(at));
                 }
             }
         }
