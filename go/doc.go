@@ -1,7 +1,8 @@
 // Package paritas encodes and reconstructs shards with the erasure codes of Paritas.
 //
 // Its interface is that of github.com/klauspost/reedsolomon: [New] returns an [Encoder], with the
-// same methods, the same errors and the same bytes, so that a program only changes an import.
+// same methods, the same errors and the same bytes, so that a program only changes an import. The
+// errors are variables that may be compared with ==. README.md lists the names that are missing.
 // [NewCode] makes an encoder for any other code of Paritas, by its name.
 //
 //	encoder, err := paritas.New(10, 4)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"strings"
 	"unsafe"
 
 	"github.com/ebitengine/purego"
@@ -38,7 +39,8 @@ type Encoder interface {
 
 	// Update changes the parity in shards after data shards changed from the old ones in shards to the
 	// new ones in newDatashards. Data shards that did not change are nil in newDatashards, and may be
-	// nil in shards.
+	// nil in shards; at least one must have changed. Returns ErrInvalidInput if an old data shard or a
+	// parity shard is missing.
 	Update(shards [][]byte, newDatashards [][]byte) error
 
 	// Split cuts data into data shards, and adds parity shards. The data is not copied, except for the
@@ -46,7 +48,9 @@ type Encoder interface {
 	// zeros.
 	Split(data []byte) ([][]byte, error)
 
-	// Join writes the first outSize bytes of the data shards to dst.
+	// Join writes the first outSize bytes of the data shards to dst. Returns ErrReconstructRequired if
+	// one of these shards is nil, ErrShortData if they have fewer bytes, and ErrInvalidInput if outSize
+	// is negative.
 	Join(dst io.Writer, shards [][]byte, outSize int) error
 }
 
@@ -104,9 +108,9 @@ func NewCode(spec string, opts ...Option) (Encoder, error) {
 func newShape(data, parity int, o options) (*encoder, error) {
 	switch {
 	case data < 1 || parity < 0:
-		return nil, fmt.Errorf("%w; got %d and %d", ErrInvShardNum, data, parity)
-	case data+parity > 256:
-		return nil, fmt.Errorf("%w: at most 256; got %d", ErrMaxShardNum, data+parity)
+		return nil, ErrInvShardNum
+	case data > 256-parity:
+		return nil, ErrMaxShardNum
 	case parity == 0:
 		return &encoder{data: data, unit: 1, strip: 1, options: o}, nil
 	}
@@ -124,12 +128,14 @@ func newCode(spec string, o options) (*encoder, error) {
 	if err != nil {
 		return nil, err
 	}
+	if strings.IndexByte(spec, 0) >= 0 {
+		return nil, fmt.Errorf("paritas: the name of a code must not contain a NUL byte; got %q", spec)
+	}
 	name := append([]byte(spec), 0)
 	settings := &native{threads: uintptr(o.threads)}
 	codec := new(uintptr)
-	err = f.pinned(func(*call) uintptr {
-		status, _, _ := purego.SyscallN(f.codecNew, first(name),
-			uintptr(unsafe.Pointer(settings)), uintptr(unsafe.Pointer(codec)))
+	err = f.pinned(func(c *call) uintptr {
+		status, _, _ := purego.SyscallN(f.codecNew, first(c, name), addressOf(c, settings), addressOf(c, codec))
 		return status
 	})
 	if err != nil {
@@ -153,8 +159,8 @@ func (e *encoder) ask(question uintptr) int {
 // prepareEncoding prepares the call that computes the parity, and refuses codes that do not suit
 // this interface.
 func (e *encoder) prepareEncoding() error {
-	made, err := e.prepare(func(made unsafe.Pointer) uintptr {
-		status, _, _ := purego.SyscallN(e.prepareEncode, e.codec, uintptr(made))
+	made, err := e.prepare(func(made uintptr) uintptr {
+		status, _, _ := purego.SyscallN(e.prepareEncode, e.codec, made)
 		return status
 	})
 	if err != nil {
@@ -171,9 +177,9 @@ func (e *encoder) prepareEncoding() error {
 }
 
 // prepare returns a prepared call; the function store writes it to the address in its argument.
-func (e *encoder) prepare(store func(unsafe.Pointer) uintptr) (uintptr, error) {
+func (e *encoder) prepare(store func(uintptr) uintptr) (uintptr, error) {
 	made := new(uintptr)
-	err := e.call(func(*call) uintptr { return store(unsafe.Pointer(made)) })
+	err := e.call(func(c *call) uintptr { return store(addressOf(c, made)) })
 	return *made, err
 }
 
@@ -209,24 +215,29 @@ func (e *encoder) Encode(shards [][]byte) error {
 	return e.call(func(c *call) uintptr {
 		c.sources = pointers(c.sources, shards[:e.data])
 		c.targets = pointers(c.targets, shards[e.data:])
-		status, _, _ := purego.SyscallN(e.run, e.encoding, first(c.sources), first(c.targets), uintptr(size))
+		status, _, _ := purego.SyscallN(e.run, e.encoding, first(c, c.sources), first(c, c.targets), uintptr(size))
 		return status
 	})
 }
 
 func (e *encoder) EncodeIdx(dataShard []byte, idx int, parity [][]byte) error {
-	if idx < 0 || idx >= e.data {
-		return fmt.Errorf("%w: there is no data shard %d", ErrInvShardNum, idx)
+	switch {
+	case len(parity) != e.parity:
+		return ErrTooFewShards
+	case e.parity == 0:
+		return nil
+	case idx < 0 || idx >= e.data:
+		return ErrInvShardNum
 	}
 	size, err := e.sizeOf(parity, e.parity, false)
-	if err != nil || e.parity == 0 {
+	if err != nil {
 		return err
 	}
 	if len(dataShard) != size {
-		return fmt.Errorf("%w: the data shard has %d bytes, the parity %d", ErrShardSize, len(dataShard), size)
+		return ErrShardSize
 	}
-	addition, err := e.prepare(func(made unsafe.Pointer) uintptr {
-		status, _, _ := purego.SyscallN(e.prepareDifference, e.codec, uintptr(idx), uintptr(made))
+	addition, err := e.prepare(func(made uintptr) uintptr {
+		status, _, _ := purego.SyscallN(e.prepareDifference, e.codec, uintptr(idx), made)
 		return status
 	})
 	if err != nil {
@@ -236,7 +247,7 @@ func (e *encoder) EncodeIdx(dataShard []byte, idx int, parity [][]byte) error {
 	return e.call(func(c *call) uintptr {
 		c.sources = append(c.sources, unsafe.Pointer(unsafe.SliceData(dataShard)))
 		c.targets = pointers(c.targets, parity)
-		status, _, _ := purego.SyscallN(e.run, addition, first(c.sources), first(c.targets), uintptr(size))
+		status, _, _ := purego.SyscallN(e.run, addition, first(c, c.sources), first(c, c.targets), uintptr(size))
 		return status
 	})
 }
@@ -248,7 +259,7 @@ func (e *encoder) Verify(shards [][]byte) (bool, error) {
 	}
 	err = e.call(func(c *call) uintptr {
 		c.sources = pointers(c.sources, shards)
-		status, _, _ := purego.SyscallN(e.verify, e.codec, first(c.sources), uintptr(size))
+		status, _, _ := purego.SyscallN(e.verify, e.codec, first(c, c.sources), uintptr(size))
 		return status
 	})
 	if failed, ok := err.(*Error); ok && failed.Status == statusCheckFailed {
@@ -267,8 +278,7 @@ func (e *encoder) ReconstructData(shards [][]byte) error {
 
 func (e *encoder) ReconstructSome(shards [][]byte, required []bool) error {
 	if len(required) != e.TotalShards() && len(required) != e.data {
-		return fmt.Errorf("%w: %d flags for %d shards, of which %d have data",
-			ErrInvalidInput, len(required), e.TotalShards(), e.data)
+		return ErrInvalidInput
 	}
 	return e.fill(shards, func(shard int) bool { return shard < len(required) && required[shard] })
 }
@@ -304,7 +314,7 @@ func (e *encoder) fill(shards [][]byte, wanted func(int) bool) error {
 			}
 			c.targets = append(c.targets, unsafe.Pointer(unsafe.SliceData(shard)))
 		}
-		status, _, _ := purego.SyscallN(e.reconstruct, e.codec, first(c.targets), first(c.present), uintptr(size))
+		status, _, _ := purego.SyscallN(e.reconstruct, e.codec, first(c, c.targets), first(c, c.present), uintptr(size))
 		return status
 	})
 	if err != nil {
@@ -317,30 +327,32 @@ func (e *encoder) fill(shards [][]byte, wanted func(int) bool) error {
 }
 
 func (e *encoder) Update(shards [][]byte, newDatashards [][]byte) error {
-	if len(shards) != e.TotalShards() || len(newDatashards) != e.data {
-		return fmt.Errorf("%w: %d shards and %d new data shards, for %d and %d",
-			ErrTooFewShards, len(shards), len(newDatashards), e.TotalShards(), e.data)
+	if len(newDatashards) != e.data {
+		return ErrTooFewShards
 	}
-	parity := shards[e.data:]
-	size, err := e.sizeOf(parity, e.parity, false)
+	size, err := e.sizeOf(shards, e.TotalShards(), true)
 	if err != nil {
 		return err
 	}
-	for number, changed := range newDatashards {
-		old := shards[number]
-		switch {
-		case len(changed) == 0:
-		case len(old) == 0:
-			return fmt.Errorf("%w: what data shard %d was before is missing", ErrInvalidInput, number)
-		case e.parity > 0 && (len(old) != size || len(changed) != size):
-			return fmt.Errorf("%w: data shard %d", ErrShardSize, number)
+	if changed, err := e.sizeOf(newDatashards, e.data, true); err != nil {
+		return err
+	} else if changed != size {
+		return ErrShardSize
+	}
+	for number, shard := range shards {
+		isRead := number >= e.data || len(newDatashards[number]) > 0
+		if isRead && len(shard) == 0 {
+			return ErrInvalidInput
 		}
 	}
+	if e.parity == 0 {
+		return nil
+	}
 	for number, changed := range newDatashards {
-		if len(changed) == 0 || e.parity == 0 {
+		if len(changed) == 0 {
 			continue
 		}
-		if err := e.change(number, shards[number], changed, parity); err != nil {
+		if err := e.change(number, shards[number], changed, shards[e.data:]); err != nil {
 			return err
 		}
 	}
@@ -351,8 +363,8 @@ func (e *encoder) Update(shards [][]byte, newDatashards [][]byte) error {
 func (e *encoder) change(number int, old, changed []byte, parity [][]byte) error {
 	return e.call(func(c *call) uintptr {
 		c.targets = pointers(c.targets, parity)
-		status, _, _ := purego.SyscallN(e.update, e.codec, uintptr(number), first(old), first(changed),
-			first(c.targets), uintptr(len(old)))
+		status, _, _ := purego.SyscallN(e.update, e.codec, uintptr(number), first(c, old), first(c, changed),
+			first(c, c.targets), uintptr(len(old)))
 		return status
 	})
 }
@@ -367,7 +379,7 @@ func (e *encoder) call(run func(*call) uintptr) error {
 // sizeOf returns the length of the shards, of which there must be count.
 func (e *encoder) sizeOf(shards [][]byte, count int, mayMiss bool) (int, error) {
 	if len(shards) != count {
-		return 0, fmt.Errorf("%w: must be %d; got %d", ErrTooFewShards, count, len(shards))
+		return 0, ErrTooFewShards
 	}
 	size := 0
 	for _, shard := range shards {
@@ -376,13 +388,13 @@ func (e *encoder) sizeOf(shards [][]byte, count int, mayMiss bool) (int, error) 
 	if size == 0 && count > 0 {
 		return 0, ErrShardNoData
 	}
-	for number, shard := range shards {
+	for _, shard := range shards {
 		if len(shard) != size && !(mayMiss && len(shard) == 0) {
-			return 0, fmt.Errorf("%w: shard %d has %d bytes, another one %d", ErrShardSize, number, len(shard), size)
+			return 0, ErrShardSize
 		}
 	}
 	if size%e.unit != 0 {
-		return 0, fmt.Errorf("%w: %d bytes, for multiples of %d", ErrInvalidShardSize, size, e.unit)
+		return 0, ErrInvalidShardSize
 	}
 	return size, nil
 }

@@ -6,33 +6,37 @@ import (
 )
 
 // The errors of the interface. They have the same meaning as the errors with the same names in
-// github.com/klauspost/reedsolomon.
+// github.com/klauspost/reedsolomon. Calls return these values themselves, so programs may compare
+// errors with == or [errors.Is].
 var (
 	// ErrInvShardNum says that an encoder needs at least one data shard, and that the number of parity
-	// shards must not be negative.
-	ErrInvShardNum = errors.New("there must be at least 1 data shard and 0 parity shards")
-	// ErrMaxShardNum says that there are more shards than the code has.
-	ErrMaxShardNum = errors.New("there are more shards than the code can have")
+	// shards must not be negative; or that there is no shard with this number.
+	ErrInvShardNum = errors.New("there must be at least 1 data shard and 0 parity shards, and shards must have such numbers")
+	// ErrMaxShardNum says that there are more than 256 shards.
+	ErrMaxShardNum = errors.New("there can be at most 256 shards of data and parity")
 	// ErrTooFewShards says that the number of shards is wrong, or that too few are present.
-	ErrTooFewShards = errors.New("there are too few shards")
+	ErrTooFewShards = errors.New("the number of shards is wrong, or too few of them are present")
 	// ErrShardNoData says that no shard has any data.
 	ErrShardNoData = errors.New("no shard has data")
 	// ErrShardSize says that shards differ in length.
 	ErrShardSize = errors.New("the shards differ in length")
 	// ErrInvalidShardSize says that the length of the shards is not a multiple of the code's unit,
 	// which [Extensions.ShardSizeMultiple] returns.
-	ErrInvalidShardSize = errors.New("the length of the shards is no multiple of the code's unit")
-	// ErrInvalidInput says that arguments contradict each other.
-	ErrInvalidInput = errors.New("the arguments contradict each other")
+	ErrInvalidShardSize = errors.New("the length of the shards must be a multiple of ShardSizeMultiple()")
+	// ErrInvalidInput says that arguments contradict each other, or that a shard is missing that is
+	// needed for an update.
+	ErrInvalidInput = errors.New("the arguments contradict each other, or a shard is missing")
 	// ErrShortData says that there is less data than requested.
 	ErrShortData = errors.New("there is too little data")
 	// ErrReconstructRequired says that a data shard is missing, and must be reconstructed first.
 	ErrReconstructRequired = errors.New("a data shard is missing: reconstruct it first")
 	// ErrReconstructMismatch says that a shard is both to be read and to be written.
 	ErrReconstructMismatch = errors.New("a shard cannot be both valid and to be filled")
+	// ErrNotSupported is never returned: here every code has every call.
+	ErrNotSupported = errors.New("the call is not supported")
 )
 
-// An Error is an error that libparitas reports.
+// An Error is any other error that libparitas reports.
 type Error struct {
 	// Status is the number that the call returned, a paritas_status.
 	Status int
@@ -41,14 +45,6 @@ type Error struct {
 }
 
 func (e *Error) Error() string { return "paritas: " + e.Message }
-
-// Unwrap turns an error of the library into one of the errors above if the meaning is the same.
-func (e *Error) Unwrap() error {
-	if e.Status == statusLost {
-		return ErrTooFewShards
-	}
-	return nil
-}
 
 // A StreamReadError says which stream could not be read.
 type StreamReadError struct {
@@ -59,6 +55,9 @@ type StreamReadError struct {
 func (e StreamReadError) Error() string {
 	return fmt.Sprintf("stream %d cannot be read: %v", e.Stream, e.Err)
 }
+
+// String returns the same text as Error.
+func (e StreamReadError) String() string { return e.Error() }
 
 // Unwrap returns the error of the stream.
 func (e StreamReadError) Unwrap() error { return e.Err }
@@ -72,6 +71,9 @@ type StreamWriteError struct {
 func (e StreamWriteError) Error() string {
 	return fmt.Sprintf("stream %d cannot be written: %v", e.Stream, e.Err)
 }
+
+// String returns the same text as Error.
+func (e StreamWriteError) String() string { return e.Error() }
 
 // Unwrap returns the error of the stream.
 func (e StreamWriteError) Unwrap() error { return e.Err }

@@ -100,8 +100,11 @@ func Version() (string, error) {
 
 // failure returns the error of a call that ended with a status. It must run on the thread of the call.
 func (f *functions) failure(status uintptr) error {
-	if int32(status) == statusOK {
+	switch int32(status) {
+	case statusOK:
 		return nil
+	case statusLost:
+		return ErrTooFewShards
 	}
 	text, _, _ := purego.SyscallN(f.lastMessage)
 	return &Error{Status: int(int32(status)), Message: textAt(text)}
@@ -120,11 +123,13 @@ func textAt(address uintptr) string {
 	return strings.Clone(unsafe.String((*byte)(start), length))
 }
 
-// A call holds the arguments for the library: tables of pointers to shards. It lies on the heap, so
-// the memory that it points to does, too, and stays in place.
+// A call holds the addresses that the library gets: tables of pointers to shards, and whatever else
+// addressOf has kept. It lies on the heap, so the memory that it points to does, too: it is neither
+// moved when a stack grows nor freed before the call ends.
 type call struct {
 	sources, targets []unsafe.Pointer
 	present          []bool
+	kept             []unsafe.Pointer
 }
 
 var calls = sync.Pool{New: func() any { return new(call) }}
@@ -138,7 +143,8 @@ func (f *functions) pinned(run func(*call) uintptr) error {
 	runtime.UnlockOSThread()
 	clear(c.sources)
 	clear(c.targets)
-	c.sources, c.targets, c.present = c.sources[:0], c.targets[:0], c.present[:0]
+	clear(c.kept)
+	c.sources, c.targets, c.present, c.kept = c.sources[:0], c.targets[:0], c.present[:0], c.kept[:0]
 	calls.Put(c)
 	return err
 }
@@ -151,5 +157,13 @@ func pointers(table []unsafe.Pointer, shards [][]byte) []unsafe.Pointer {
 	return table
 }
 
-// first returns the address of a table.
-func first[T any](table []T) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(table))) }
+// addressOf returns the address of a value for the library, and keeps the value in place until the
+// call ends. An address that is converted to a number in any other way may be that of memory on a
+// stack, which moves when the stack grows.
+func addressOf[T any](c *call, value *T) uintptr {
+	c.kept = append(c.kept, unsafe.Pointer(value))
+	return uintptr(unsafe.Pointer(value))
+}
+
+// first returns the address of a table, as addressOf does.
+func first[T any](c *call, table []T) uintptr { return addressOf(c, unsafe.SliceData(table)) }

@@ -10,15 +10,21 @@ type options struct {
 	unit       int // bytes of which a shard has a multiple, even if the code takes any length
 	onesForOne bool
 	threads    int
-	block      int
+	block      int // bytes of a stream at a time; 0 if none are given
+	usualShard int // bytes of a shard that the caller expects; 0 if unknown
 	reads      bool
 	writes     bool
 }
 
 func chosen(given []Option) options {
-	o := options{family: "backblaze", block: 4 << 20}
+	o := options{family: "backblaze"}
 	for _, option := range given {
 		option(&o)
+	}
+	for _, block := range []int{o.usualShard, 4 << 20} {
+		if o.block <= 0 {
+			o.block = block
+		}
 	}
 	return o
 }
@@ -32,10 +38,30 @@ func (o options) spec(data, parity int) string {
 	return fmt.Sprintf("%s:k=%d,m=%d", family, data, parity)
 }
 
-// WithMaxGoroutines bounds the number of threads of a call. Without it, there are as many as processors.
-// A single call uses another thread for every MiB of shards; in a row of calls that follow each other within 20 microseconds, for
-// every 128 KiB.
-func WithMaxGoroutines(n int) Option { return func(o *options) { o.threads = max(n, 0) } }
+// WithMaxGoroutines bounds the number of threads of a call. Without it, there are as many as
+// processors. A single call uses another thread for every MiB of shards; in a row of calls that follow
+// each other within 20 microseconds, for every 128 KiB. A number below 1 is ignored.
+func WithMaxGoroutines(n int) Option {
+	return func(o *options) {
+		if n > 0 {
+			o.threads = n
+		}
+	}
+}
+
+// WithAutoGoroutines tells the length of the shards. Streams are handled in blocks of this length if
+// [WithStreamBlockSize] sets no other. The library chooses the number of threads for each call by
+// itself.
+func WithAutoGoroutines(shardSize int) Option {
+	return func(o *options) { o.usualShard = shardSize }
+}
+
+// WithMinSplitSize has no effect: the library decides how much work each thread needs, as
+// [WithMaxGoroutines] describes.
+func WithMinSplitSize(int) Option { return func(*options) {} }
+
+// WithInversionCache has no effect: the library always keeps the programs that reconstruct shards.
+func WithInversionCache(bool) Option { return func(*options) {} }
 
 // WithCauchyMatrix chooses the Cauchy matrix that klauspost/reedsolomon has by this name: the family
 // isal-cauchy.
@@ -59,9 +85,10 @@ func WithLeopardGF(enabled bool) Option {
 // shard.
 func WithFastOneParityMatrix() Option { return func(o *options) { o.onesForOne = true } }
 
-// WithStreamBlockSize sets the number of bytes of each stream that are handled at a time, 4 MiB by
-// default. It is rounded up to a multiple of the code's unit.
-func WithStreamBlockSize(n int) Option { return func(o *options) { o.block = max(n, 1) } }
+// WithStreamBlockSize sets the number of bytes of each stream that are handled at a time. The default
+// is the length in [WithAutoGoroutines], or else 4 MiB. It is rounded up to a multiple of the code's
+// unit.
+func WithStreamBlockSize(n int) Option { return func(o *options) { o.block = n } }
 
 // WithConcurrentStreams reads and writes all streams of a block at the same time.
 func WithConcurrentStreams(enabled bool) Option {

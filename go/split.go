@@ -1,29 +1,32 @@
 package paritas
 
 import (
-	"fmt"
 	"io"
 	"unsafe"
 )
 
 const line = 64 // bytes of a cache line
 
-func (e *encoder) AllocAligned(each int) [][]byte {
+// AllocAligned returns memory for shards of each bytes, in whole cache lines that begin at multiples
+// of 64.
+func AllocAligned(shards, each int) [][]byte {
 	each = max(each, 0)
 	stride := (each + line - 1) / line * line
-	memory := make([]byte, stride*e.TotalShards()+line)
+	memory := make([]byte, stride*shards+line)
 	start := int(-uintptr(unsafe.Pointer(unsafe.SliceData(memory))) % line)
-	shards := make([][]byte, e.TotalShards())
-	for number := range shards {
+	made := make([][]byte, shards)
+	for number := range made {
 		from := start + number*stride
-		shards[number] = memory[from : from+each : from+stride]
+		made[number] = memory[from : from+each : from+stride]
 	}
-	return shards
+	return made
 }
+
+func (e *encoder) AllocAligned(each int) [][]byte { return AllocAligned(e.TotalShards(), each) }
 
 func (e *encoder) Split(data []byte) ([][]byte, error) {
 	if len(data) == 0 {
-		return nil, fmt.Errorf("%w: there must be at least 1 byte", ErrShortData)
+		return nil, ErrShortData
 	}
 	each := e.lengthFor(int64(len(data)))
 	size := int(each)
@@ -51,25 +54,28 @@ func (e *encoder) lengthFor(bytes int64) int64 {
 }
 
 func (e *encoder) Join(dst io.Writer, shards [][]byte, outSize int) error {
-	if len(shards) < e.data {
-		return fmt.Errorf("%w: must be at least %d; got %d", ErrTooFewShards, e.data, len(shards))
+	switch {
+	case outSize < 0:
+		return ErrInvalidInput
+	case len(shards) < e.data:
+		return ErrTooFewShards
 	}
 	left := outSize
-	for number, shard := range shards[:e.data] {
+	for _, shard := range shards[:e.data] {
 		if left <= 0 {
 			break
 		}
 		if shard == nil {
-			return fmt.Errorf("%w: shard %d", ErrReconstructRequired, number)
+			return ErrReconstructRequired
 		}
 		left -= len(shard)
 	}
 	if left > 0 {
-		return fmt.Errorf("%w: %d bytes are lacking", ErrShortData, left)
+		return ErrShortData
 	}
 	left = outSize
 	for _, shard := range shards[:e.data] {
-		part := shard[:max(min(left, len(shard)), 0)]
+		part := shard[:min(left, len(shard))]
 		if len(part) == 0 {
 			continue
 		}

@@ -2,14 +2,14 @@ package paritas
 
 import (
 	"errors"
-	"fmt"
 	"io"
+	"slices"
 	"sync"
 )
 
 // A StreamEncoder encodes and reconstructs shards that are streams, a block at a time. All streams
 // must have the same number of bytes. If a stream fails, the error is a [StreamReadError] or a
-// [StreamWriteError].
+// [StreamWriteError]; Split and Join return the error of the stream itself.
 type StreamEncoder interface {
 	// Encode reads the data shards and writes the parity shards.
 	Encode(data []io.Reader, parity []io.Writer) error
@@ -39,6 +39,13 @@ func NewStream(dataShards, parityShards int, opts ...Option) (StreamEncoder, err
 	return streams{made}, nil
 }
 
+// NewStreamC returns an encoder of streams like [NewStream]. The flags say whether all streams of a
+// block are read, or written, at the same time.
+func NewStreamC(dataShards, parityShards int, conReads, conWrites bool, opts ...Option) (StreamEncoder, error) {
+	concurrent := []Option{WithConcurrentStreamReads(conReads), WithConcurrentStreamWrites(conWrites)}
+	return NewStream(dataShards, parityShards, slices.Concat(opts, concurrent)...)
+}
+
 // NewStreamCode returns an encoder of streams for the code with the name spec, like [NewCode].
 func NewStreamCode(spec string, opts ...Option) (StreamEncoder, error) {
 	o := chosen(opts)
@@ -52,7 +59,7 @@ func NewStreamCode(spec string, opts ...Option) (StreamEncoder, error) {
 
 func (s streams) Encode(data []io.Reader, parity []io.Writer) error {
 	if len(data) != s.data || len(parity) != s.parity {
-		return fmt.Errorf("%w: must be %d and %d; got %d and %d", ErrTooFewShards, s.data, s.parity, len(data), len(parity))
+		return ErrTooFewShards
 	}
 	if err := present(data); err != nil {
 		return err
@@ -71,7 +78,7 @@ func (s streams) Encode(data []io.Reader, parity []io.Writer) error {
 
 func (s streams) Verify(shards []io.Reader) (bool, error) {
 	if len(shards) != s.TotalShards() {
-		return false, fmt.Errorf("%w: must be %d; got %d", ErrTooFewShards, s.TotalShards(), len(shards))
+		return false, ErrTooFewShards
 	}
 	if err := present(shards); err != nil {
 		return false, err
@@ -92,7 +99,7 @@ func (s streams) Verify(shards []io.Reader) (bool, error) {
 
 func (s streams) Reconstruct(valid []io.Reader, fill []io.Writer) error {
 	if len(valid) != s.TotalShards() || len(fill) != s.TotalShards() {
-		return fmt.Errorf("%w: must be %d; got %d and %d", ErrTooFewShards, s.TotalShards(), len(valid), len(fill))
+		return ErrTooFewShards
 	}
 	wanted := make([]bool, len(fill))
 	some := false
@@ -100,7 +107,7 @@ func (s streams) Reconstruct(valid []io.Reader, fill []io.Writer) error {
 		wanted[number] = fill[number] != nil
 		some = some || wanted[number]
 		if valid[number] != nil && fill[number] != nil {
-			return fmt.Errorf("%w: shard %d", ErrReconstructMismatch, number)
+			return ErrReconstructMismatch
 		}
 	}
 	if !some {
@@ -117,9 +124,9 @@ func (s streams) Reconstruct(valid []io.Reader, fill []io.Writer) error {
 func (s streams) Split(data io.Reader, dst []io.Writer, size int64) error {
 	switch {
 	case size <= 0:
-		return fmt.Errorf("%w: there must be at least 1 byte", ErrShortData)
+		return ErrShortData
 	case len(dst) != s.data:
-		return fmt.Errorf("%w: must be %d; got %d", ErrTooFewShards, s.data, len(dst))
+		return ErrInvShardNum
 	}
 	each := s.lengthFor(size)
 	for number, writer := range dst {
@@ -127,21 +134,24 @@ func (s streams) Split(data io.Reader, dst []io.Writer, size int64) error {
 			return StreamWriteError{Err: ErrShardNoData, Stream: number}
 		}
 		have := min(max(size-int64(number)*each, 0), each)
-		if n, err := io.CopyN(writer, data, have); err == io.EOF {
-			return fmt.Errorf("%w: %d of %d bytes", ErrShortData, int64(number)*each+n, size)
+		if _, err := io.CopyN(writer, data, have); err == io.EOF {
+			return ErrShortData
 		} else if err != nil {
-			return StreamWriteError{Err: err, Stream: number}
+			return err
 		}
 		if _, err := io.CopyN(writer, zeros{}, each-have); err != nil {
-			return StreamWriteError{Err: err, Stream: number}
+			return err
 		}
 	}
 	return nil
 }
 
 func (s streams) Join(dst io.Writer, shards []io.Reader, outSize int64) error {
-	if len(shards) < s.data {
-		return fmt.Errorf("%w: must be at least %d; got %d", ErrTooFewShards, s.data, len(shards))
+	switch {
+	case outSize < 0:
+		return ErrShortData
+	case len(shards) < s.data:
+		return ErrTooFewShards
 	}
 	left := outSize
 	for number, shard := range shards[:s.data] {
@@ -154,11 +164,11 @@ func (s streams) Join(dst io.Writer, shards []io.Reader, outSize int64) error {
 		n, err := io.CopyN(dst, shard, left)
 		left -= n
 		if err != nil && err != io.EOF {
-			return StreamReadError{Err: err, Stream: number}
+			return err
 		}
 	}
 	if left > 0 {
-		return fmt.Errorf("%w: %d bytes are lacking", ErrShortData, left)
+		return ErrShortData
 	}
 	return nil
 }
@@ -212,7 +222,7 @@ func (s streams) read(readers []io.Reader, memory, shards [][]byte) (int, error)
 			size = lengths[number]
 		}
 		if lengths[number] != size {
-			return 0, fmt.Errorf("%w: stream %d ends before or after another one", ErrShardSize, number)
+			return 0, ErrShardSize
 		}
 	}
 	if size < 0 {

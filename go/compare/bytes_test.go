@@ -4,6 +4,8 @@ package compare
 
 import (
 	"bytes"
+	"fmt"
+	"io"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -19,6 +21,37 @@ var (
 	_ reedsolomon.StreamEncoder = paritas.StreamEncoder(nil)
 	_ paritas.StreamEncoder     = reedsolomon.StreamEncoder(nil)
 )
+
+// Names that both packages have.
+var (
+	_ = []paritas.Option{paritas.WithAutoGoroutines(1), paritas.WithMinSplitSize(1), paritas.WithInversionCache(true)}
+	_ = []reedsolomon.Option{reedsolomon.WithAutoGoroutines(1), reedsolomon.WithMinSplitSize(1), reedsolomon.WithInversionCache(true)}
+	_ = []func(int, int) [][]byte{paritas.AllocAligned, reedsolomon.AllocAligned}
+	_ = []fmt.Stringer{paritas.StreamReadError{}, reedsolomon.StreamReadError{}, paritas.StreamWriteError{}, reedsolomon.StreamWriteError{}}
+)
+
+// alike has our error for each of theirs. Programs compare errors with ==.
+var alike = map[error]error{
+	nil:                                nil,
+	reedsolomon.ErrInvShardNum:         paritas.ErrInvShardNum,
+	reedsolomon.ErrMaxShardNum:         paritas.ErrMaxShardNum,
+	reedsolomon.ErrTooFewShards:        paritas.ErrTooFewShards,
+	reedsolomon.ErrShardNoData:         paritas.ErrShardNoData,
+	reedsolomon.ErrShardSize:           paritas.ErrShardSize,
+	reedsolomon.ErrInvalidShardSize:    paritas.ErrInvalidShardSize,
+	reedsolomon.ErrInvalidInput:        paritas.ErrInvalidInput,
+	reedsolomon.ErrShortData:           paritas.ErrShortData,
+	reedsolomon.ErrReconstructRequired: paritas.ErrReconstructRequired,
+	reedsolomon.ErrReconstructMismatch: paritas.ErrReconstructMismatch,
+	reedsolomon.ErrNotSupported:        paritas.ErrNotSupported,
+}
+
+func expectAlike(t *testing.T, what string, our, their error) {
+	t.Helper()
+	if expected, ok := alike[their]; !ok || our != expected {
+		t.Errorf("%s: %v; reedsolomon: %v", what, our, their)
+	}
+}
 
 var shapes = [][2]int{{1, 1}, {2, 1}, {4, 2}, {6, 3}, {10, 4}, {17, 3}, {20, 4}, {32, 32}, {50, 20}, {128, 128}, {200, 56}}
 
@@ -94,7 +127,7 @@ func compare(t *testing.T, ours, theirs reedsolomon.Encoder, object []byte) {
 	}
 }
 
-// Both packages answer the same mistakes in the same way: with an error, or without one.
+// Both packages answer the same mistakes with the same error, or without one.
 func TestMistakesAreAnsweredAlike(t *testing.T) {
 	ours, _ := paritas.New(4, 2)
 	theirs, _ := reedsolomon.New(4, 2)
@@ -123,6 +156,13 @@ func TestMistakesAreAnsweredAlike(t *testing.T) {
 		"parity lost": without(4, 5),
 		"four lost":   without(0, 1, 4, 5),
 	}
+	fresh := func(lengths ...int) [][]byte {
+		made := make([][]byte, 4)
+		for number, length := range lengths {
+			made[number] = make([]byte, length)
+		}
+		return made
+	}
 	calls := map[string]func(reedsolomon.Encoder, [][]byte) error{
 		"Encode":          func(e reedsolomon.Encoder, s [][]byte) error { return e.Encode(s) },
 		"Verify":          func(e reedsolomon.Encoder, s [][]byte) error { _, err := e.Verify(s); return err },
@@ -130,13 +170,74 @@ func TestMistakesAreAnsweredAlike(t *testing.T) {
 		"ReconstructData": func(e reedsolomon.Encoder, s [][]byte) error { return e.ReconstructData(s) },
 		"ReconstructSome": func(e reedsolomon.Encoder, s [][]byte) error { return e.ReconstructSome(s, make([]bool, 6)) },
 		"Join":            func(e reedsolomon.Encoder, s [][]byte) error { return e.Join(&bytes.Buffer{}, s, 400) },
+		"Join too much":   func(e reedsolomon.Encoder, s [][]byte) error { return e.Join(&bytes.Buffer{}, s, 401) },
+		"five flags":      func(e reedsolomon.Encoder, s [][]byte) error { return e.ReconstructSome(s, make([]bool, 5)) },
+		"Update":          func(e reedsolomon.Encoder, s [][]byte) error { return e.Update(s, fresh(100)) },
+		"Update nothing":  func(e reedsolomon.Encoder, s [][]byte) error { return e.Update(s, fresh()) },
+		"uneven Update":   func(e reedsolomon.Encoder, s [][]byte) error { return e.Update(s, fresh(100, 99)) },
+		"Update of three": func(e reedsolomon.Encoder, s [][]byte) error { return e.Update(s, fresh()[:3]) },
+		"EncodeIdx":       func(e reedsolomon.Encoder, s [][]byte) error { return e.EncodeIdx(make([]byte, 100), 0, s) },
+		"EncodeIdx 4": func(e reedsolomon.Encoder, s [][]byte) error {
+			return e.EncodeIdx(make([]byte, 100), 4, s[len(s)/3*2:])
+		},
+		"short EncodeIdx": func(e reedsolomon.Encoder, s [][]byte) error { return e.EncodeIdx(make([]byte, 9), 0, s[len(s)/3*2:]) },
+		"Split of nothing": func(e reedsolomon.Encoder, s [][]byte) error {
+			_, err := e.Split(nil)
+			return err
+		},
 	}
 	for call, run := range calls {
 		for name, shards := range cases {
-			our, their := run(ours, shards()), run(theirs, shards())
-			if (our == nil) != (their == nil) {
-				t.Errorf("%s of %s: %v; reedsolomon: %v", call, name, our, their)
+			expectAlike(t, call+" of "+name, run(ours, shards()), run(theirs, shards()))
+		}
+	}
+}
+
+func TestNumbersOfShardsAreRefusedAlike(t *testing.T) {
+	for _, shape := range [][2]int{{0, 1}, {1, 0}, {-1, 2}, {4, -1}, {256, 0}, {255, 1}, {0, 0}} {
+		_, our := paritas.New(shape[0], shape[1])
+		_, their := reedsolomon.New(shape[0], shape[1])
+		expectAlike(t, fmt.Sprint(shape), our, their)
+	}
+	_, our := paritas.NewStreamC(200, 57, true, false)
+	_, their := reedsolomon.NewStreamC(200, 57, true, false)
+	expectAlike(t, "streams", our, their)
+}
+
+// Both packages answer mistakes with streams with the same error.
+func TestMistakesWithStreamsAreAnsweredAlike(t *testing.T) {
+	ours, _ := paritas.NewStream(4, 2)
+	theirs, _ := reedsolomon.NewStream(4, 2)
+	readers := func(lengths ...int) []io.Reader {
+		made := make([]io.Reader, len(lengths))
+		for number, length := range lengths {
+			if length >= 0 {
+				made[number] = bytes.NewReader(make([]byte, length))
 			}
 		}
+		return made
+	}
+	writers := func(count int) []io.Writer { return slices.Repeat([]io.Writer{io.Discard}, count) }
+	calls := map[string]func(reedsolomon.StreamEncoder) error{
+		"whole":    func(s reedsolomon.StreamEncoder) error { return s.Encode(readers(9, 9, 9, 9), writers(2)) },
+		"empty":    func(s reedsolomon.StreamEncoder) error { return s.Encode(readers(0, 0, 0, 0), writers(2)) },
+		"uneven":   func(s reedsolomon.StreamEncoder) error { return s.Encode(readers(9, 9, 8, 9), writers(2)) },
+		"three":    func(s reedsolomon.StreamEncoder) error { return s.Encode(readers(9, 9, 9), writers(2)) },
+		"one":      func(s reedsolomon.StreamEncoder) error { return s.Encode(readers(9, 9, 9, 9), writers(1)) },
+		"verify":   func(s reedsolomon.StreamEncoder) error { _, err := s.Verify(readers(9, 9)); return err },
+		"mismatch": func(s reedsolomon.StreamEncoder) error { return s.Reconstruct(readers(9, 9, 9, 9, 9, 9), writers(6)) },
+		"too few":  func(s reedsolomon.StreamEncoder) error { return s.Reconstruct(readers(9, 9), writers(6)) },
+		"lost": func(s reedsolomon.StreamEncoder) error {
+			return s.Reconstruct(readers(9, 9, -1, -1, -1, 9), append(make([]io.Writer, 2), append(writers(3), nil)...))
+		},
+		"split":     func(s reedsolomon.StreamEncoder) error { return s.Split(readers(9)[0], writers(3), 9) },
+		"split 0":   func(s reedsolomon.StreamEncoder) error { return s.Split(readers(9)[0], writers(4), 0) },
+		"short":     func(s reedsolomon.StreamEncoder) error { return s.Split(readers(9)[0], writers(4), 99) },
+		"join":      func(s reedsolomon.StreamEncoder) error { return s.Join(io.Discard, readers(9, 9, 9, 9), 37) },
+		"join few":  func(s reedsolomon.StreamEncoder) error { return s.Join(io.Discard, readers(9, 9, 9), 1) },
+		"join less": func(s reedsolomon.StreamEncoder) error { return s.Join(io.Discard, readers(9, 9, 9, 9), -1) },
+	}
+	for call, run := range calls {
+		expectAlike(t, call, run(ours), run(theirs))
 	}
 }
