@@ -325,7 +325,15 @@ impl Codec {
         new: &[u8],
         parity: &mut [P],
     ) -> Result<()> {
-        self.updater(node)?.run(&[old, new], parity)
+        let node = node.into();
+        let updater = self.updater(node)?;
+        if old.len() != new.len() {
+            let (before, after) = (old.len(), new.len());
+            let message =
+                format!("old shard {node} has {before} bytes, and new shard {node} has {after}");
+            return Err(Error::length(message).at(node.index()).given_instead(after));
+        }
+        updater.run(&[old, new], parity)
     }
 
     /// Prepares encoding. The sources are the shards of the nodes that hold data, and the targets
@@ -453,7 +461,7 @@ impl Codec {
             return Ok(());
         }
         let spec = self.code().spec();
-        let message = format!("{spec} is an LT code, whose blocks are made by LtEncoder");
+        let message = format!("{spec} is an LT code, whose blocks are made by an LT encoder");
         Err(Error::parameters(message))
     }
 
@@ -463,7 +471,9 @@ impl Codec {
             return Ok(());
         }
         let (spec, last) = (self.code().spec(), nodes - 1);
-        let message = format!("{spec}: a node's number must be at most {last}; got {node}");
+        // A larger number became the largest one when it was made a `NodeId`.
+        let more = if node == NodeId::from(usize::MAX) { " or more" } else { "" };
+        let message = format!("{spec}: a node's number must be at most {last}; got {node}{more}");
         Err(Error::parameters(message).at(node.index()))
     }
 

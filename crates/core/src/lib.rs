@@ -93,7 +93,7 @@ pub mod code {
 /// Losses that a code survives.
 pub mod erasure {
     pub use crate::define::erasure::{Losses, combinations};
-    pub use crate::plan::survival::{Survival, survival};
+    pub use crate::plan::survival::{Survival, survival, survival_with};
 }
 
 /// For comparing codes: schedules as data, and what is known about them.

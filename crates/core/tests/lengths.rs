@@ -285,6 +285,56 @@ fn codes_without_data_shards_are_not_split() {
     }
 }
 
+/// Shards that hold data and parity have room for both. An object lies in the rows with data.
+#[test]
+fn shards_with_data_and_parity_have_room_for_the_object() {
+    let vertical = "matrix:k=1,m=1,w=2,placement=vertical,rows=4.8";
+    for spec in ["xcode:n=5", "xcode:n=7", vertical, "10+4", "rdp:k=6"] {
+        let codec: Codec = spec.parse().unwrap();
+        let code = codec.code();
+        let is_data = |cell: &CellId| code.cell(*cell).role == Role::Data;
+        let cells = || code.nodes().flat_map(|node| code.node_cells(node)).copied();
+        let (rows, with_data) = (rows(&codec), cells().filter(is_data).count());
+        for object in OBJECTS {
+            let length = codec.shard_len(object);
+            assert_eq!(length % rows, 0, "{spec}");
+            let row = length / rows;
+            let is_tight = row.saturating_sub(1) * with_data < object || object == 0;
+            assert!(row * with_data >= object && is_tight, "{spec}: {length} for {object}");
+        }
+        assert_eq!(codec.shard_unit(), rows, "{spec}");
+    }
+    // Five shards of three rows with data and two with parity; two shards of one row of each.
+    let length = |spec: &str| spec.parse::<Codec>().unwrap().shard_len(1000);
+    assert_eq!((length("xcode:n=5"), length(vertical)), (335, 1000));
+}
+
+/// Messages have the numbers that were given, and no names of calls, which differ between
+/// languages.
+#[test]
+fn messages_have_the_numbers_that_were_given() {
+    let codec = Codec::new(4, 2).unwrap();
+    let says = |error: paritas::Error, part: &str| {
+        assert!(error.to_string().contains(part), "{error}; not {part}");
+    };
+    says(
+        codec.reconstructor(&[usize::MAX], &[4]).unwrap_err(),
+        "must be at most 5; got 4294967295 or more",
+    );
+    says(codec.reconstructor(&[6], &[4]).unwrap_err(), "must be at most 5; got 6");
+    let mut parity = [[0; 9]; 2];
+    says(
+        codec.update(3, &[0; 9], &[0; 12], &mut parity).unwrap_err(),
+        "old shard 3 has 9 bytes, and new shard 3 has 12",
+    );
+    says(codec.verify(&[[0_u8; 256]; 6]).unwrap_err(), "must be a multiple of 3 bytes; got 256");
+    let whole: Vec<_> = shards(&codec, &[7; 1000]).into_iter().map(Some).collect();
+    let more = [whole.clone(), whole].concat();
+    says(codec.join(&more, 1000).unwrap_err(), "the number of node shards must be 6; got 12");
+    let mixed: Codec = "xcode:n=5".parse().unwrap();
+    says(mixed.split(&[1; 100]).unwrap_err(), "holds data and parity; this call needs");
+}
+
 /// Blocks of an LT code are computed from data that no node stores.
 #[test]
 fn blocks_of_lt_codes_are_not_encoded_as_shards() {
@@ -300,7 +350,7 @@ fn blocks_of_lt_codes_are_not_encoded_as_shards() {
     for result in results {
         let error = result.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Parameters, "{error}");
-        assert!(error.to_string().ends_with("blocks are made by LtEncoder"), "{error}");
+        assert!(error.to_string().ends_with("blocks are made by an LT encoder"), "{error}");
     }
 }
 

@@ -266,7 +266,7 @@ fn graphs_of_no_use_are_refused() {
     let directory = tempfile::tempdir().unwrap();
     for (spec, part) in [
         ("lt:k=64,n=64,c=100", "even all blocks together"),
-        ("lt:k=200,n=150", "even all blocks together"),
+        ("lt:k=200,n=150", "n must be at least k = 200; got 150"),
     ] {
         let job = small_job(spec, directory.path());
         let error = encode(&job, &b"x"[..], &|_| {}).unwrap_err();

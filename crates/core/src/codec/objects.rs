@@ -2,7 +2,7 @@
 
 use crate::codec::Codec;
 use crate::codec::question::Question;
-use crate::define::cells::{NodeId, Role};
+use crate::define::cells::{CellId, NodeId, Role};
 use crate::error::{Error, Result};
 use crate::limits::VERIFIED_BYTES;
 use crate::run::buffers::Buffer;
@@ -11,13 +11,14 @@ impl Codec {
     /// Returns the bytes of each data shard of an object of `object` bytes, as [`Codec::split`]
     /// produces them: an equal share of the object, rounded up to whole rows or words. A parity
     /// shard has the same length, except in codes whose parity nodes have more rows than their data
-    /// nodes.
+    /// nodes. In codes whose nodes hold data and parity, the shard has room for both: the rows with
+    /// data of all shards hold the object.
     pub fn shard_len(&self, object: usize) -> usize {
         let data = self.code().nodes_at(1).into_iter().filter(|&node| self.code().holds_data(node));
-        let (nodes, unit) =
-            data.fold((0, 1), |(nodes, unit), node| (nodes + 1, unit.max(self.unit(node))));
-        let share = object.div_ceil(nodes.max(1));
-        share.checked_next_multiple_of(unit).unwrap_or(usize::MAX)
+        let (room, unit) = data.fold((0, 1), |(room, unit), node| {
+            (room + self.data_unit(node), unit.max(self.unit(node)))
+        });
+        object.div_ceil(room.max(1)).checked_mul(unit).unwrap_or(usize::MAX)
     }
 
     /// Cuts an object into data shards, one after the other. The last shards are padded with zeros,
@@ -43,15 +44,19 @@ impl Codec {
     /// # Errors
     /// If a data shard is missing ([`crate::ErrorKind::NotEnough`]; see [`Codec::reconstruct`]), if
     /// one does not have the length that [`Codec::shard_len`] gives ([`crate::ErrorKind::Length`]),
-    /// or as [`Codec::split`].
-    pub fn join(&self, shards: &[Option<Vec<u8>>], object: usize) -> Result<Vec<u8>> {
-        let length = self.shard_len(object);
+    /// if there are more shards than nodes ([`crate::ErrorKind::Buffers`]), or as [`Codec::split`].
+    pub fn join<S: AsRef<[u8]>>(&self, shards: &[Option<S>], object: usize) -> Result<Vec<u8>> {
+        let (length, nodes) = (self.shard_len(object), self.code().node_count());
+        if shards.len() > nodes {
+            self.expect_count("node", shards.len(), nodes)?;
+        }
         let shard = |node: &NodeId| {
             let index = node.index();
-            let shard = shards.get(index).and_then(Option::as_deref).ok_or_else(|| {
+            let shard = shards.get(index).and_then(Option::as_ref).ok_or_else(|| {
                 let message = format!("data shard {index} is missing; reconstruct it first");
                 Error::not_enough(message).at(index)
             })?;
+            let shard = shard.as_ref();
             match shard.len() == length {
                 true => Ok(shard),
                 false => Err(wrong_length(index, length, shard.len())),
@@ -186,10 +191,27 @@ impl Codec {
         }
     }
 
+    /// Bytes of data in a unit of a node's shard.
+    fn data_unit(&self, node: NodeId) -> usize {
+        let code = self.code();
+        let is_data = |&&cell: &&CellId| code.cell(cell).role == Role::Data;
+        match code.symbols() {
+            Some(_) => self.strip(),
+            None => code.node_cells(node).iter().filter(is_data).count(),
+        }
+    }
+
     /// Returns the bytes of a row, if all rows of all shards have the same number of bytes.
     fn expect_equal_rows(&self, shards: &[&[u8]]) -> Result<usize> {
         let first = shards.first().map_or(0, |shard| shard.len());
-        let row = first / self.rows(NodeId::new(0));
+        let rows = self.rows(NodeId::new(0));
+        let row = first / rows;
+        if first % rows != 0 {
+            let spec = self.code().spec();
+            let message =
+                format!("{spec}: a shard's length must be a multiple of {rows} bytes; got {first}");
+            return Err(Error::length(message).at(0).given_instead(first));
+        }
         let wrong = |(node, shard): &(NodeId, &&[u8])| shard.len() != row * self.rows(*node);
         match self.code().nodes().zip(shards).find(wrong) {
             None => Ok(row),

@@ -30,7 +30,7 @@ impl StageNodes {
         match self.mixed {
             None => Ok((&self.data, &self.parity)),
             Some(node) => Err(Error::parameters(format!(
-                "{}: node {} holds data and parity; use encode_nodes or compute",
+                "{}: node {} holds data and parity; this call needs nodes that hold one of them",
                 code.spec(),
                 node.index()
             ))),

@@ -37,9 +37,15 @@ impl Survival {
 /// Tries losses of `lost` nodes of a code: all sets of nodes if there are at most `most`, otherwise
 /// `most` random ones, which are the same in every call.
 pub fn survival(code: &Code, lost: usize, most: u64) -> Survival {
+    survival_with(code, lost, most, || {})
+}
+
+/// As [`survival`]; calls `progress` before each set is tried. To give up, it may panic.
+pub fn survival_with(code: &Code, lost: usize, most: u64, progress: impl Fn()) -> Survival {
     let nodes = code.node_count();
     let sets = sets(nodes, lost);
     let survives = |chosen: &Vec<usize>| {
+        progress();
         let chosen: Vec<NodeId> = chosen.iter().copied().map(NodeId::new).collect();
         Losses::of_nodes(code, &chosen).is_solvable()
     };

@@ -41,7 +41,7 @@ fn build(spec: &Spec) -> Result<Code> {
     if start + k > words::MAX_NODES {
         return Err(Error::parameters(format!(
             "{spec}: k plus m rounded up to a power of two must be at most {}; got k = {k} and \
-             {start}; for m = {m} use k up to {}, or LongCode::leopard of the library, leopard16",
+             {start}; for m = {m} use k up to {}, or leopard16 of the Rust library",
             words::MAX_NODES,
             words::MAX_NODES.saturating_sub(start)
         )));
@@ -71,10 +71,10 @@ mod tests {
         assert!(Code::rebuild(widest.spec(), &Pin::new()).is_err());
         let error = code("leopard8:k=200,m=56").unwrap_err().to_string();
         assert!(error.contains("for m = 56 use k up to 192"), "{error}");
-        assert!(error.contains("LongCode::leopard"), "{error}");
+        assert!(error.contains("leopard16 of the Rust library"), "{error}");
         let error = code("leopard16:k=192,m=56").unwrap_err().to_string();
         assert!(error.contains("no code family `leopard16`"), "{error}");
-        assert!(error.ends_with("LongCode::leopard"), "{error}");
+        assert!(error.ends_with("which only the Rust library has"), "{error}");
         assert!(code("leopard8:k=192,m=56").is_ok() && code("leopard8:k=255,m=1").is_ok());
         assert!(code("leopard8:k=1,m=129").unwrap_err().to_string().contains("use k up to 0"));
     }

@@ -120,7 +120,7 @@ fn family(spec: &Spec) -> Result<&'static Family> {
     FAMILIES.iter().find(|family| family.name == spec.family()).ok_or_else(|| {
         let names: Vec<&str> = FAMILIES.iter().map(|family| family.name).collect();
         let long = match spec.family() {
-            leopard::LEOPARD16 => ". It is a long code, which the library has: LongCode::leopard",
+            leopard::LEOPARD16 => ". It is a long code, which only the Rust library has",
             _ => "",
         };
         Error::spec(format!(

@@ -133,6 +133,10 @@ impl LtCode {
         };
         limit("k", data, MAX_DATA_BLOCKS)?;
         limit("n", blocks, MAX_BLOCKS)?;
+        if blocks < data {
+            let message = format!("{spec}: n must be at least k = {data}; got {blocks}");
+            return Err(Error::parameters(message));
+        }
         let nodes = spec.number("nodes")?.unwrap_or(DEFAULT_NODES.min(blocks));
         limit("nodes", nodes, blocks.min(MAX_NODES))?;
         let (c, delta) = DEFAULT_DISTRIBUTIONS[usize::from(data >= LARGE)];
@@ -349,6 +353,7 @@ mod tests {
             ("lt:k=0,n=4", "k must be from 1 to 65536; got"),
             ("lt:k=65537,n=70000", "k must be from 1 to 65536; got"),
             ("lt:k=4,n=1048577", "n must be from 1 to 1048576"),
+            ("lt:k=10,n=3", "n must be at least k = 10; got 3"),
             ("lt:k=4,n=8,nodes=9", "nodes must be from 1 to 8; got 9"),
             ("lt:k=4,n=8,m=3", "lt has no parameter m"),
             ("lt:k=4,n=8,c=0", "c must be greater than 0 and at most 100; got 0"),
@@ -360,8 +365,8 @@ mod tests {
             ("lt:k=4,n=8,variant=decodable+uniform", "in this order"),
             ("lt:k=4,n=8,variant=coverage+uniform", "in this order"),
             ("lt:k=4,n=8,variant=uniform,coverage=2", "belongs to variant=coverage"),
-            ("lt:k=4,n=3,variant=originals", "3 blocks cannot hold 4 originals"),
-            ("lt:k=40,n=39,variant=decodable", "none of 64 graphs"),
+            ("lt:k=4,n=3,variant=originals", "n must be at least k = 4; got 3"),
+            ("lt:k=40,n=40,variant=decodable", "none of 64 graphs"),
             ("lt:k=4,n=8,seed=99999999999999999999", "seed must be a number"),
             ("rdp:k=4", "rdp:k=4 is no LT code"),
             (
