@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use common::{
     Chance, assert_same, check, flip, job, make, make_tree, mend, remove_copies, snapshot,
 };
-use paritas_protect::{FileState, State, VerifyOptions, find, plan, protect, verify};
+use paritas_protect::{ErrorKind, FileState, State, VerifyOptions, find, plan, protect, verify};
 
 #[test]
 fn what_is_untouched_is_intact() {
@@ -25,6 +25,20 @@ fn what_is_untouched_is_intact() {
     assert_eq!(report.status, State::Intact, "{report:?}");
     assert_eq!((report.files, report.intact_files), (40, 40));
     assert!(report.findings.is_empty() && report.new.is_empty(), "{report:?}");
+}
+
+/// A run that was interrupted early leaves an empty folder for parity.
+#[test]
+fn an_empty_folder_for_parity_is_no_protection() {
+    let root = tempfile::tempdir().unwrap();
+    fs::write(root.path().join("file"), b"bytes").unwrap();
+    fs::create_dir(root.path().join(".paritas")).unwrap();
+    let error = find(&[root.path().to_owned()]).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotRecognised);
+    assert!(error.to_string().contains("there is no protection"), "{error}");
+    fs::write(root.path().join(".paritas/of.paritas"), b"").unwrap();
+    let error = find(&[root.path().to_owned()]).unwrap_err();
+    assert!(error.to_string().contains("no parity file has enough"), "{error}");
 }
 
 #[test]

@@ -291,15 +291,23 @@ impl ParityPlaces {
         if let Some(error) = given.chain(self.named()).find_map(refused) {
             return error;
         }
-        match self.folders.is_empty() {
-            true => Error::not_recognised(format!(
+        match self.has_parity() {
+            false => Error::not_recognised(format!(
                 "{paths}: there is no protection; if the parity is elsewhere, give that folder, too"
             )),
-            false => Error::not_recognised(format!(
+            true => Error::not_recognised(format!(
                 "{paths}: no parity file has enough of a catalogue to say what is protected{}",
                 self.unrecognised()
             )),
         }
+    }
+
+    /// Whether a folder has parity files, or files with their names. A folder without any may be
+    /// what an interrupted run has left.
+    fn has_parity(&self) -> bool {
+        let has_files =
+            |folder: &PathBuf| parity_files_in(folder).is_ok_and(|files| !files.is_empty());
+        !self.named().is_empty() || self.folders.iter().any(has_files)
     }
 
     /// Returns the files in the folders that have names of parity files.
