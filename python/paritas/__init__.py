@@ -1,6 +1,6 @@
 """Erasure codes compiled to machine code: in memory, in files, over disks, hosts and buckets.
 
-`protect`, `verify`, `repair` and `info` handle parity beside files that stay where they are. `encode_file` and its
+`protect`, `update`, `verify`, `repair` and `info` handle parity beside files that stay where they are. `encode_file` and its
 companions handle shards of files. `Volume` keeps objects on nodes. `Codec` works in memory. The package also has the
 command: `paritas`, or `python -m paritas`.
 
@@ -36,6 +36,7 @@ from ._paritas import (
     RestoreReport,
     Schedule,
     ShardReport,
+    UpdateReport,
     Verdict,
     VerifyReport,
     Volume,
@@ -46,6 +47,7 @@ from ._paritas import (
     protect,
     repair,
     repair_files,
+    update,
     verify,
     verify_files,
 )
@@ -78,6 +80,7 @@ __all__ = [
     "Schedule",
     "ShardReport",
     "StorageError",
+    "UpdateReport",
     "Verdict",
     "VerifyReport",
     "Volume",
@@ -88,6 +91,7 @@ __all__ = [
     "protect",
     "repair",
     "repair_files",
+    "update",
     "verify",
     "verify_files",
 ]

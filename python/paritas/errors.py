@@ -1,4 +1,8 @@
-"""The exceptions of the package."""
+"""The exceptions of the package.
+
+An argument of a wrong type raises `TypeError`, and a number that is negative or too large `OverflowError`, as in Python's
+own functions.
+"""
 
 
 class ParitasError(Exception):

@@ -2,12 +2,14 @@
 
 use paritas::NodeId;
 use paritas::code::{BitMatrix, CellId, CellSet, ParityMatrix, ParityPlacement};
-use paritas::erasure::survival;
+use paritas::erasure::survival_with;
 use paritas::research::Slot;
+use paritas_shards::DEFAULT_CODE;
 use pyo3::prelude::*;
 
 use crate::arrays;
-use crate::errors::{Result, wrong_argument};
+use crate::errors::{Result, wrong_argument, wrong_type};
+use crate::signals::run;
 
 /// An erasure code, named by its spec, such as `10+4`, `rdp:k=6` or `bbdpg:k=10,m=2,m2=4`.
 #[pyclass(frozen, module = "paritas")]
@@ -42,7 +44,8 @@ impl Code {
         placement: &str,
     ) -> Result<Self> {
         let placement: ParityPlacement = placement.parse()?;
-        let supports = rows.try_iter()?.map(|row| ones(&row?)).collect::<Result<Vec<_>>>()?;
+        let supports = rows.try_iter()?.enumerate().map(|(row, bits)| ones(row, &bits?));
+        let supports = supports.collect::<Result<Vec<_>>>()?;
         if m == 0 || supports.is_empty() || supports.len() % m != 0 {
             let given = supports.len();
             let message = format!("rows must be m·w rows, a multiple of m = {m}; got {given}");
@@ -74,11 +77,11 @@ impl Code {
 
     /// Tries losses of `lost` nodes: all sets of nodes if there are at most `most`, otherwise
     /// `most` random sets, which are the same in every call. Returns three numbers: the tried sets
-    /// that are survived, the tried sets, and all sets.
+    /// that are survived, the tried sets, and all sets. Ctrl-C ends it.
     #[pyo3(signature = (lost, most = 10_000))]
-    fn survival(&self, py: Python<'_>, lost: usize, most: u64) -> (u64, u64, u64) {
-        let found = py.detach(|| survival(&self.0, lost, most));
-        (found.survived, found.tried, found.sets)
+    fn survival(&self, py: Python<'_>, lost: usize, most: u64) -> Result<(u64, u64, u64)> {
+        let found = run(py, |progress| Ok(survival_with(&self.0, lost, most, || progress(0))))?;
+        Ok((found.survived, found.tried, found.sets))
     }
 
     /// The spec in its canonical form.
@@ -169,23 +172,79 @@ impl Code {
 
 impl Code {
     fn cells(&self, nodes: Vec<usize>) -> Result<CellSet> {
-        let count = self.0.node_count();
-        if let Some(node) = nodes.iter().find(|&&node| node >= count) {
-            return Err(wrong_argument(format!("the code has {count} nodes; got node {node}")));
-        }
+        expect_nodes(&self.0, &nodes)?;
         Ok(self.0.cells_of(nodes.into_iter().map(NodeId::new)))
     }
 }
 
-/// Returns the columns in which a row of a bit matrix has ones, and the number of its columns.
-fn ones(row: &Bound<'_, PyAny>) -> Result<(Vec<usize>, usize)> {
+/// Refuses numbers of nodes that the code lacks.
+pub fn expect_nodes(code: &paritas::Code, nodes: &[usize]) -> Result<()> {
+    let count = code.node_count();
+    match nodes.iter().find(|&&node| node >= count) {
+        None => Ok(()),
+        Some(node) => Err(wrong_argument(format!("the code has {count} nodes; got node {node}"))),
+    }
+}
+
+/// A code, or its spec.
+pub enum CodeOrSpec {
+    Code(paritas::Code),
+    Spec(String),
+}
+
+impl Default for CodeOrSpec {
+    /// The code of new objects.
+    fn default() -> Self {
+        Self::Spec(DEFAULT_CODE.to_owned())
+    }
+}
+
+impl FromPyObject<'_, '_> for CodeOrSpec {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
+        match object.cast::<Code>() {
+            Ok(code) => Ok(Self::Code(code.get().0.clone())),
+            Err(_) => object
+                .extract()
+                .map(Self::Spec)
+                .map_err(|_| wrong_type("`code` must be a Code or a spec such as '10+4'", &object)),
+        }
+    }
+}
+
+impl CodeOrSpec {
+    /// Returns the code. Other threads of the interpreter may run while it is made.
+    pub fn code(self, py: Python<'_>) -> Result<paritas::Code> {
+        match self {
+            Self::Code(code) => Ok(code),
+            Self::Spec(spec) => Code::parse(py, &spec),
+        }
+    }
+
+    /// Returns the spec.
+    pub fn spec(self) -> String {
+        match self {
+            Self::Code(code) => code.spec().to_string(),
+            Self::Spec(spec) => spec,
+        }
+    }
+}
+
+/// Returns the columns in which row `row` of a bit matrix has ones, and the number of its columns.
+fn ones(row: usize, bits: &Bound<'_, PyAny>) -> Result<(Vec<usize>, usize)> {
     let (mut ones, mut columns) = (Vec::new(), 0);
-    for bit in row.try_iter()? {
+    for bit in bits.try_iter()? {
         let bit = bit?;
-        match bit.extract::<u8>().or_else(|_| bit.extract::<bool>().map(u8::from))? {
-            0 => {}
-            1 => ones.push(columns),
-            other => return Err(wrong_argument(format!("bits must be 0 or 1; got {other}"))),
+        let number = bit.extract::<u8>().or_else(|_| bit.extract::<bool>().map(u8::from));
+        match number {
+            Ok(0) => {}
+            Ok(1) => ones.push(columns),
+            _ => {
+                let message =
+                    format!("row {row}, column {columns}: bits must be 0 or 1; got {bit}");
+                return Err(wrong_argument(message));
+            }
         }
         columns += 1;
     }

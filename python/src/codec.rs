@@ -8,8 +8,8 @@ use pyo3::types::{PyByteArray, PyBytes, PyDict, PyList};
 
 use crate::arrays;
 use crate::buffers::{Shards, Source, new_shards};
-use crate::code::Code;
-use crate::errors::{Result, wrong_argument, wrong_type};
+use crate::code::{Code, CodeOrSpec, expect_nodes};
+use crate::errors::{Result, wrong_argument};
 
 /// A code that works on memory: it encodes, reconstructs and updates shards.
 ///
@@ -21,6 +21,9 @@ use crate::errors::{Result, wrong_argument, wrong_type};
 /// the number of processors. `packet` is the number of bytes of a packet, by default 64; shards
 /// that were encoded with packets of another size cannot be decoded (in codes over words, it does
 /// not matter).
+///
+/// Signal handlers, such as that of Ctrl-C, run when a call of a codec has ended. The first call of
+/// a wide code plans, which may take seconds.
 #[pyclass(frozen, module = "paritas")]
 pub struct Codec {
     codec: paritas::Codec,
@@ -35,17 +38,11 @@ impl Codec {
     #[pyo3(signature = (code, *, threads = None, packet = None))]
     fn new(
         py: Python<'_>,
-        code: &Bound<'_, PyAny>,
+        code: CodeOrSpec,
         threads: Option<usize>,
         packet: Option<usize>,
     ) -> Result<Self> {
-        let code = match code.cast::<Code>() {
-            Ok(code) => code.get().0.clone(),
-            Err(_) => {
-                let what = "`code` must be a Code or a spec such as '10+4'";
-                Code::parse(py, code.extract().map_err(|_| wrong_type(what, code))?)?
-            }
-        };
+        let code = code.code(py)?;
         if code.graph().is_some() {
             return Err(wrong_argument(format!(
                 "{} is an LT code; LtEncoder and LtDecoder run it",
@@ -81,6 +78,12 @@ impl Codec {
         self.codec.parity_shards()
     }
 
+    /// The number of shards that may be lost, whichever they are.
+    #[getter]
+    fn tolerance(&self) -> usize {
+        self.codec.code().tolerance()
+    }
+
     /// The unit of a shard's length, in bytes: every length must be a multiple of it.
     #[getter]
     fn shard_unit(&self) -> usize {
@@ -100,7 +103,9 @@ impl Codec {
         self.codec.kernel_name()
     }
 
-    /// Returns the length in bytes of each data shard of an object of `length` bytes.
+    /// Returns the length in bytes of each data shard of an object of `length` bytes. In a code
+    /// whose nodes hold both data and parity, a shard has room for both: the rows with data of all
+    /// shards hold the object.
     fn shard_len(&self, length: usize) -> usize {
         self.codec.shard_len(length)
     }
@@ -184,6 +189,7 @@ impl Codec {
         new: &Bound<'py, PyAny>,
         parity: &Bound<'py, PyAny>,
     ) -> Result<()> {
+        expect_nodes(self.codec.code(), &[node])?;
         let sources = [old.clone(), new.clone()].into_iter();
         let sources = Shards::of_each(sources, |at| ["old", "new"][at].to_owned())?;
         let targets = Shards::of(parity, "parity")?;
@@ -215,8 +221,17 @@ impl Codec {
         want: Option<Vec<usize>>,
     ) -> Result<Prepared> {
         match (have, want) {
-            (None, None) => Ok(Prepared(py.detach(|| self.codec.encoder())?)),
-            (Some(have), Some(want)) => Ok(Prepared(self.prepare(py, &have, &want)?)),
+            (None, None) => {
+                let prepared = py.detach(|| self.codec.encoder())?;
+                let code = self.codec.code();
+                let (data, parity): (Vec<NodeId>, Vec<NodeId>) =
+                    code.nodes_at(1).into_iter().partition(|&node| code.holds_data(node));
+                Ok(Prepared { prepared, sources: data.len(), targets: parity.len() })
+            }
+            (Some(have), Some(want)) => {
+                let prepared = self.prepare(py, &have, &want)?;
+                Ok(Prepared { prepared, sources: have.len(), targets: want.len() })
+            }
             _ => Err(wrong_argument("both `have` and `want` must be given, or none of them")),
         }
     }
@@ -232,23 +247,26 @@ impl Codec {
         Ok(shards.iter().map(|shard| PyBytes::new(py, shard)).collect())
     }
 
-    /// Returns an object of `length` bytes from its shards in node order, each of which must have
-    /// `shard_len(length)` bytes. All data shards must be present (`reconstruct` computes lost
-    /// ones); parity may be left out.
+    /// Returns an object of `length` bytes from its shards in node order. All data shards must be
+    /// present (`reconstruct` computes lost ones), and have `shard_len(length)` bytes. Parity may
+    /// be left out at the end, and is not read.
+    ///
+    /// Raises LossError if a data shard is missing, and ParameterError if the number of shards or a
+    /// length is wrong.
     fn join<'py>(
         &self,
         py: Python<'py>,
         shards: Vec<Option<Bound<'py, PyAny>>>,
         length: usize,
     ) -> Result<Bound<'py, PyBytes>> {
-        let own = |(at, shard): (usize, Option<Bound<'py, PyAny>>)| {
+        let exported = |(at, shard): (usize, Option<Bound<'py, PyAny>>)| {
             let Some(shard) = shard else { return Ok(None) };
             let source = Source::of(&shard);
             let source = source.map_err(|error| error.about(py, &format!("shards[{at}]")))?;
-            Ok(Some(source.as_ref().to_vec()))
+            Ok(Some(source))
         };
-        let shards = shards.into_iter().enumerate().map(own);
-        let shards = shards.collect::<Result<Vec<Option<Vec<u8>>>>>()?;
+        let shards = shards.into_iter().enumerate().map(exported);
+        let shards = shards.collect::<Result<Vec<Option<Source>>>>()?;
         let object = py.detach(|| self.codec.join(&shards, length))?;
         Ok(PyBytes::new(py, &object))
     }
@@ -305,8 +323,11 @@ impl Codec {
     }
 
     /// Plans a computation. For a wide code this takes tenths of a second, in which other threads
-    /// may run.
+    /// may run. Handlers of signals wait until it ends.
     fn prepare(&self, py: Python<'_>, have: &[usize], want: &[usize]) -> Result<paritas::Prepared> {
+        for nodes in [have, want] {
+            expect_nodes(self.codec.code(), nodes)?;
+        }
         let ids = |nodes: &[usize]| nodes.iter().copied().map(NodeId::from).collect::<Vec<_>>();
         let (have, want) = (ids(have), ids(want));
         Ok(py.detach(|| self.codec.reconstructor(&have, &want))?)
@@ -323,7 +344,12 @@ pub fn number_of_threads(given: Option<usize>) -> Result<Option<NonZeroUsize>> {
 
 /// A prepared computation of the shards of some nodes from those of other nodes.
 #[pyclass(frozen, module = "paritas")]
-pub struct Prepared(paritas::Prepared);
+pub struct Prepared {
+    prepared: paritas::Prepared,
+    /// The numbers of shards that are read, and that are computed.
+    sources: usize,
+    targets: usize,
+}
 
 #[pymethods]
 impl Prepared {
@@ -338,7 +364,11 @@ impl Prepared {
     ) -> Result<()> {
         let (sources, targets) = (Shards::of(sources, "sources")?, Shards::of(targets, "targets")?);
         Shards::with(&sources, &targets, |sources, targets| {
-            Ok(py.detach(|| self.0.run(sources, targets))?)
+            Ok(py.detach(|| self.prepared.run(sources, targets))?)
         })
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<Prepared: sources={}, targets={}>", self.sources, self.targets)
     }
 }

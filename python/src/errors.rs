@@ -69,14 +69,16 @@ impl From<paritas_shards::Error> for Failure {
     fn from(error: paritas_shards::Error) -> Self {
         use ErrorKind::{
             Ambiguous, Busy, Cancelled, DigestMismatch, Exists, Io, NotFound, NotRecognised,
-            Parameters, Refused, TooFewNodes, TooFewShards, Unsupported,
+            Parameters, Refused, TooFewNodes, TooFewShards, TooManyChanges, Unsupported,
         };
         let (kind, text) = (error.kind(), error.to_string());
         match kind {
             Parameters | Ambiguous | Unsupported => raise::<ParameterError>(kind, text),
             NotFound | NotRecognised => raise::<NotFoundError>(kind, text),
             TooFewShards | DigestMismatch => raise::<LossError>(kind, text),
-            Io | Exists | Busy | Refused | TooFewNodes => raise::<StorageError>(kind, text),
+            Io | Exists | Busy | Refused | TooFewNodes | TooManyChanges => {
+                raise::<StorageError>(kind, text)
+            }
             Cancelled => Self(PyKeyboardInterrupt::new_err(text)),
             _ => raise::<ParitasError>(kind, text),
         }

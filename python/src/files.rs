@@ -3,19 +3,15 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
-use std::thread;
 
-use paritas_shards::{
-    Attributes, DEFAULT_CODE, EncodeJob, FileTarget, Inventory, Progress, RepairJob, ShardState,
-};
+use paritas_shards::{Attributes, EncodeJob, FileTarget, Inventory, RepairJob, ShardState};
 use pyo3::prelude::*;
 
+use crate::code::CodeOrSpec;
 use crate::codec::number_of_threads;
 use crate::errors::{Result, nothing_found, refused, wrong_argument, wrong_type};
+use crate::signals::run;
 
 /// One path, or several.
 pub struct Paths(pub Vec<PathBuf>);
@@ -28,37 +24,6 @@ impl FromPyObject<'_, '_> for Paths {
             Ok(paths) => Ok(Self(paths)),
             Err(_) => Err(wrong_type("a path or a list of paths is needed", &object)),
         }
-    }
-}
-
-/// Runs work without the interpreter, until it ends or a signal handler raises an exception, such
-/// as the handler of Ctrl-C. Python runs handlers on one thread only, so only the caller's thread
-/// asks for them; after an exception, all threads end.
-pub fn run<T: Send>(
-    py: Python<'_>,
-    work: impl FnOnce(Progress<'_>) -> Result<T> + Send,
-) -> Result<T> {
-    let (caller, raised) = (thread::current().id(), Mutex::new(None));
-    let has_ended = AtomicBool::new(false);
-    let progress = |_| {
-        if thread::current().id() == caller
-            && !has_ended.load(Ordering::Relaxed)
-            && let Err(error) = Python::attach(|py| py.check_signals())
-        {
-            *raised.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
-            has_ended.store(true, Ordering::Relaxed);
-        }
-        if has_ended.load(Ordering::Relaxed) {
-            // The work ends in the same way as when a thread panics: files that it had begun to
-            // write are removed.
-            resume_unwind(Box::new(()));
-        }
-    };
-    let ended = py.detach(|| catch_unwind(AssertUnwindSafe(|| work(&progress))));
-    match (ended, raised.into_inner().unwrap_or_else(PoisonError::into_inner)) {
-        (_, Some(error)) => Err(error.into()),
-        (Ok(result), None) => result,
-        (Err(panic), None) => resume_unwind(panic),
     }
 }
 
@@ -78,28 +43,28 @@ pub fn open(path: &Path) -> Result<(File, Attributes, Option<u64>)> {
     }
 }
 
-/// Encodes the file `source` into one shard file for each node of `code`, by default 4+2: shard i
-/// goes to directory i modulo their number. The directories must exist. Returns the paths of the
-/// shards.
+/// Encodes the file `source` into one shard file for each node of `code`, a `Code` or its spec, by
+/// default 4+2: shard i goes to directory i modulo their number. The directories must exist.
+/// Returns the paths of the shards.
 ///
 /// `name` is the object's name, by default that of the file. If there are shards of another object
 /// of this name, raises StorageError, unless `force` is set. Without `sync`, the shards need not be
 /// on disk when this returns. `threads` is the largest number of threads, by default the number of
 /// processors.
 #[pyfunction]
-#[pyo3(signature = (source, directories, code = DEFAULT_CODE, *, name = None, force = false, sync = true, threads = None))]
+#[pyo3(signature = (source, directories, code = CodeOrSpec::default(), *, name = None, force = false, sync = true, threads = None))]
 #[expect(clippy::too_many_arguments, reason = "Python's callers name them")]
 pub fn encode_file(
     py: Python<'_>,
     source: PathBuf,
     directories: Paths,
-    code: &str,
+    code: CodeOrSpec,
     name: Option<OsString>,
     force: bool,
     sync: bool,
     threads: Option<usize>,
 ) -> Result<Vec<PathBuf>> {
-    let (code, threads) = (code.parse::<paritas::Code>()?, number_of_threads(threads)?);
+    let (code, threads) = (code.code(py)?, number_of_threads(threads)?);
     let name = name.or_else(|| source.file_name().map(OsString::from));
     let name = name.ok_or_else(|| wrong_argument("the source has no name; give one"))?;
     run(py, |progress| {

@@ -20,6 +20,7 @@ mod errors;
 mod files;
 mod lt;
 mod protections;
+mod signals;
 mod time;
 mod volume;
 
@@ -41,8 +42,8 @@ mod _paritas {
     use crate::lt::{LtBlocks, LtDecoder, LtEncoder};
     #[pymodule_export]
     use crate::protections::{
-        FileFinding, ProtectReport, ProtectionInfo, ProtectionReport, RestoreReport, info, protect,
-        repair, verify,
+        FileFinding, ProtectReport, ProtectionInfo, ProtectionReport, RestoreReport, UpdateReport,
+        info, protect, repair, update, verify,
     };
     #[pymodule_export]
     use crate::volume::{ObjectInfo, RepairedObject, Verdict, Volume, VolumeStatus};

@@ -32,6 +32,10 @@ impl LtEncoder {
         let (info, blocks) = py.detach(|| self.0.encode(source.as_ref()))?;
         Ok(LtBlocks { info: info.to_bytes()?, blocks })
     }
+
+    fn __repr__(&self) -> String {
+        format!("LtEncoder({:?})", self.0.code().spec().to_string())
+    }
 }
 
 /// The coded blocks of one object.
@@ -66,6 +70,10 @@ impl LtBlocks {
         let block = usize::try_from(at).ok().and_then(|at| self.blocks.get(at));
         let missing = || PyIndexError::new_err(format!("there are {count} blocks; got {number}"));
         Ok(PyBytes::new(py, block.ok_or_else(missing)?))
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<LtBlocks: {} blocks of {} bytes>", self.blocks.count(), self.block_bytes())
     }
 }
 
@@ -109,6 +117,12 @@ impl LtDecoder {
         let lock = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let object = py.detach(|| lock().reconstruct())?;
         Ok(PyBytes::new(py, &object))
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> String {
+        let decoder = self.lock(py);
+        let is_ready = if decoder.is_ready() { "True" } else { "False" };
+        format!("<LtDecoder: received={}, is_ready={is_ready}>", decoder.received())
     }
 }
 

@@ -2,12 +2,15 @@
 
 use std::path::PathBuf;
 
-use paritas_protect::{FileState, ProtectJob, Protection, RepairJob, Skipped, VerifyOptions};
+use paritas_protect::{
+    FileState, ProtectJob, Protection, RepairJob, Skipped, UpdateJob, Updated, VerifyOptions,
+};
 use pyo3::prelude::*;
 
 use crate::codec::number_of_threads;
 use crate::errors::{Failure, Result, failed, lost};
-use crate::files::{Paths, run};
+use crate::files::Paths;
+use crate::signals::run;
 use crate::time::seconds;
 
 /// The result of `protect`.
@@ -37,8 +40,8 @@ pub struct ProtectReport {
 /// `redundancy` is the size of the parity. `exclude` has patterns of paths that are left out, by
 /// the rules of gitignore. The parity goes to `.paritas` in the root, or to the directories
 /// `parity_dirs`, which must exist. `label` begins the names of its files. Raises StorageError if
-/// the files are protected already, unless `force` is set; files that cannot be read are named in
-/// `skipped`.
+/// the files are protected already, unless `force` is set (`update` follows changes); files that
+/// cannot be read are named in `skipped`.
 #[pyfunction]
 #[pyo3(signature = (paths, *, redundancy = "10%", parity_dirs = None, exclude = Vec::new(), label = None, force = false, sync = true, threads = None))]
 #[expect(clippy::too_many_arguments, reason = "Python's callers name them")]
@@ -79,6 +82,95 @@ pub fn protect(
 
 fn with_reason(Skipped { path, reason, .. }: Skipped) -> (PathBuf, String) {
     (path, reason)
+}
+
+/// The result of `update` for one protection.
+#[pyclass(frozen, get_all, module = "paritas")]
+pub struct UpdateReport {
+    /// The id of the protection, which is a new one if everything was made anew.
+    id: String,
+    /// What was done: `nothing`, `layer` if new and changed files got parity of their own, or
+    /// `anew` if all parity was made anew.
+    updated: &'static str,
+    /// The number of files whose bytes were protected already, under this name or another.
+    kept: u64,
+    /// New files, whose bytes were not protected before.
+    added: Vec<PathBuf>,
+    /// Files that had other bytes when they were protected before.
+    changed: Vec<PathBuf>,
+    /// Files that do not exist any more, under any name.
+    gone: Vec<PathBuf>,
+    /// The new parity files.
+    parity_files: Vec<PathBuf>,
+    /// The places that cannot be looked at now, each with the reason. What is protected there stays
+    /// protected.
+    held: Vec<(PathBuf, String)>,
+    /// The paths that are not protected, each with the reason.
+    skipped: Vec<(PathBuf, String)>,
+    /// Warnings for the caller.
+    warnings: Vec<String>,
+}
+
+impl UpdateReport {
+    fn of(old: String, report: paritas_protect::UpdateReport) -> Self {
+        let with_reasons = |skipped: Vec<Skipped>| skipped.into_iter().map(with_reason).collect();
+        let (id, parity_files, warnings) = match report.protected {
+            Some(made) => (made.id.to_string(), made.parity_files, made.warnings),
+            None => (old, Vec::new(), Vec::new()),
+        };
+        Self {
+            id,
+            updated: match report.updated {
+                Updated::Nothing => "nothing",
+                Updated::Layer => "layer",
+                Updated::Anew => "anew",
+            },
+            kept: report.kept,
+            added: report.files.added,
+            changed: report.files.changed,
+            gone: report.files.gone,
+            parity_files,
+            held: with_reasons(report.held),
+            skipped: with_reasons(report.skipped),
+            warnings,
+        }
+    }
+}
+
+/// Brings the protections at `paths` up to date after files were added, changed or removed on
+/// purpose, as `paritas protect --update` does. Returns a report for each protection.
+///
+/// Files with the same size and time count as unchanged; with `checksum`, they are read and
+/// compared. Raises LossError if a file is damaged, which must be repaired first. Raises
+/// StorageError, and writes nothing, if more than half of the files or bytes are gone or changed,
+/// unless `accept_changes` is set; files that match the patterns `accept_removals` may be gone in
+/// any case.
+#[pyfunction]
+#[pyo3(signature = (paths, *, checksum = false, accept_changes = false, accept_removals = Vec::new(), sync = true, threads = None))]
+#[expect(clippy::too_many_arguments, reason = "Python's callers name them")]
+pub fn update(
+    py: Python<'_>,
+    paths: Paths,
+    checksum: bool,
+    accept_changes: bool,
+    accept_removals: Vec<String>,
+    sync: bool,
+    threads: Option<usize>,
+) -> Result<Vec<UpdateReport>> {
+    let job = UpdateJob::default()
+        .checksum(checksum)
+        .accept_changes(accept_changes)
+        .accept_removals(accept_removals)
+        .sync(sync)
+        .threads(number_of_threads(threads)?);
+    run(py, |progress| {
+        let update = |protection: &Protection| -> Result<_> {
+            let report = paritas_protect::update(protection, &job, progress)?;
+            Ok(UpdateReport::of(protection.id().to_string(), report))
+        };
+        let updated: Vec<Result<_>> = paritas_protect::find(&paths.0)?.iter().map(update).collect();
+        updated.into_iter().collect()
+    })
 }
 
 /// Facts about a protection that are known without reading the files.

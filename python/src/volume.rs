@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use paritas::CodecOptions;
-use paritas_shards::{DEFAULT_CODE, FileTarget};
+use paritas_shards::FileTarget;
 use paritas_volume::config::{Config, NodeEntry};
 use paritas_volume::{
     ErrorKind, FoundObject, GetOptions, ObjectName, PutOptions, Rate, Reencoded, Runner,
@@ -17,6 +17,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString};
 
 use crate::buffers::Source;
+use crate::code::CodeOrSpec;
 use crate::errors::{Failure, Result, refused, unusable, wrong_argument, wrong_type};
 use crate::files::open;
 use crate::time::seconds;
@@ -25,26 +26,44 @@ use crate::time::seconds;
 ///
 /// One volume may be used by several threads at once. A process that was forked from the one that
 /// opened the volume must open it again; in that process, every call of the old object raises
-/// StorageError.
+/// StorageError. After a `with` block over the volume, it is closed: calls raise StorageError, and
+/// its threads end when the calls that still run have ended.
 #[pyclass(frozen, module = "paritas")]
-pub struct Volume(Option<Opened>);
+pub struct Volume(Mutex<Option<Opened>>);
 
-/// A volume, and the threads that work for it. Only the process that started the threads has them.
+/// A volume, and the threads that work for it.
+#[derive(Clone)]
 struct Opened {
-    volume: paritas_volume::Volume,
-    runner: Runner,
+    threads: Arc<Threads>,
+    volume: Arc<paritas_volume::Volume>,
+}
+
+/// Threads, of which only the process that started them has them.
+struct Threads {
+    runner: Option<Runner>,
     process: u32,
+}
+
+impl Threads {
+    fn are_here(&self) -> bool {
+        self.process == std::process::id()
+    }
+}
+
+impl Drop for Threads {
+    fn drop(&mut self) {
+        let Some(runner) = self.runner.take() else { return };
+        match self.are_here() {
+            true => Python::attach(|py| py.detach(|| runner.stop())),
+            // Stopping threads of another process would wait for ever.
+            false => std::mem::forget(runner),
+        }
+    }
 }
 
 impl Drop for Volume {
     fn drop(&mut self) {
-        match self.0.take() {
-            // The volume does not work in this process, and stopping its threads would wait for
-            // ever.
-            Some(opened) if opened.process != std::process::id() => std::mem::forget(opened),
-            Some(opened) => Python::attach(|py| py.detach(|| opened.runner.stop())),
-            None => {}
-        }
+        self.close();
     }
 }
 
@@ -146,38 +165,38 @@ impl Volume {
             let part = |rate: u64| (rate / workers).max(1);
             Ok(volume.in_background(Some(Rate(rate.or(usual).map(part)))))
         })?;
-        let process = std::process::id();
-        Ok(Self(Some(Opened { volume, runner: Runner::new()?, process })))
+        Ok(Self::new(volume, Runner::new()?))
     }
 
     /// Makes a volume: writes the volume file `path`, finds out what the nodes can do, marks them,
     /// and opens it. `nodes` are directories or URIs, whose names are then node1, node2 and so on,
     /// or a dictionary of them by name. Directories must exist; relative paths are relative to the
-    /// directory of the volume file. `code` is the code of new objects, by default 4+2.
+    /// directory of the volume file. `code` is the code of new objects, a `Code` or its spec, by
+    /// default 4+2.
     ///
     /// Raises StorageError if the file exists, if two nodes are at the same place, or if a node
     /// does not answer or already has files.
     #[staticmethod]
-    #[pyo3(signature = (path, nodes, code = DEFAULT_CODE, *, name = None))]
+    #[pyo3(signature = (path, nodes, code = CodeOrSpec::default(), *, name = None))]
     fn create(
         py: Python<'_>,
         path: PathBuf,
         nodes: Nodes,
-        code: &str,
+        code: CodeOrSpec,
         name: Option<String>,
     ) -> Result<Self> {
         let of_file = || path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
         let name = name.or_else(of_file).unwrap_or_default();
         let options = |_: &paritas::Spec| CodecOptions::default();
-        let runner = Runner::new()?;
+        let (runner, code) = (Runner::new()?, code.spec());
         let made = async {
-            paritas_volume::create(&path, &name, code, nodes.0, options).await?;
+            paritas_volume::create(&path, &name, &code, nodes.0, options).await?;
             let volume = paritas_volume::Volume::open(&path, options)?;
             volume.mark_nodes().await?;
             Ok(volume)
         };
         let volume = run(py, &runner, made)?;
-        Ok(Self(Some(Opened { volume, runner, process: std::process::id() })))
+        Ok(Self::new(volume, runner))
     }
 
     /// The spec of the code of new objects.
@@ -249,8 +268,9 @@ impl Volume {
 
     /// Returns the bytes of an object from `start` up to `end`, by default all of them. Raises
     /// NotFoundError if the object does not exist, ParameterError if it is shorter than `end`,
-    /// LossError if too many of its shards are lost, and StorageError if a `digest` is given that
-    /// differs from the object's, for example because the object was replaced.
+    /// LossError if too many of its shards are lost, and StorageError if a `digest` is given (64
+    /// hexadecimal digits) that differs from the object's, for example because the object was
+    /// replaced.
     #[pyo3(signature = (name, start = 0, end = None, *, digest = None))]
     fn get<'py>(
         &self,
@@ -260,10 +280,18 @@ impl Volume {
         end: Option<u64>,
         digest: Option<&str>,
     ) -> Result<Bound<'py, PyBytes>> {
+        let is_digit = |digit: u8| digit.is_ascii_hexdigit();
+        if let Some(given) =
+            digest.filter(|given| given.len() != 64 || !given.bytes().all(is_digit))
+        {
+            let message = format!("`digest` must have 64 hexadecimal digits; got {given:?}");
+            return Err(wrong_argument(message));
+        }
+        let digest = digest.map(str::to_ascii_lowercase);
         let (mut bytes, volume) = (Vec::new(), self.volume()?);
         self.run(py, async {
             let object = volume.find(&name.0, GetOptions::default()).await?;
-            expect_digest(&name.0, &object, digest)?;
+            expect_digest(&name.0, &object, digest.as_deref())?;
             let range = (start > 0 || end.is_some()).then(|| start..end.unwrap_or(object.length()));
             volume.read(object, range, &mut bytes, &|_| {}).await
         })?;
@@ -365,25 +393,57 @@ impl Volume {
         })
     }
 
+    fn __enter__(volume: Py<Self>) -> Py<Self> {
+        volume
+    }
+
+    fn __exit__(
+        &self,
+        _type: &Bound<'_, PyAny>,
+        _error: &Bound<'_, PyAny>,
+        _traceback: &Bound<'_, PyAny>,
+    ) {
+        self.close();
+    }
+
     fn __repr__(&self) -> String {
         match self.volume() {
             Ok(volume) => {
                 format!("<Volume: {} over {} nodes>", volume.code().spec(), volume.node_count())
             }
-            Err(_) => "<Volume of another process>".to_owned(),
+            Err(_) => "<Volume that is closed, or of another process>".to_owned(),
         }
     }
 }
 
 impl Volume {
-    /// Returns the opened volume, if this process opened it.
-    fn opened(&self) -> Result<&Opened> {
-        let mine = self.0.as_ref().filter(|opened| opened.process == std::process::id());
-        mine.ok_or_else(|| unusable("the volume was opened by another process; open it again"))
+    fn new(volume: paritas_volume::Volume, runner: Runner) -> Self {
+        let threads = Threads { runner: Some(runner), process: std::process::id() };
+        let opened = Opened { threads: Arc::new(threads), volume: Arc::new(volume) };
+        Self(Mutex::new(Some(opened)))
     }
 
-    fn volume(&self) -> Result<&paritas_volume::Volume> {
-        Ok(&self.opened()?.volume)
+    /// Closes the volume. In a process that did not open it, the volume does not work, and nothing
+    /// of it is removed.
+    fn close(&self) {
+        let opened = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(opened) = opened.filter(|opened| !opened.threads.are_here()) {
+            std::mem::forget(opened);
+        }
+    }
+
+    /// Returns the opened volume, if it is open and this process opened it.
+    fn opened(&self) -> Result<Opened> {
+        let opened = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let opened = opened.ok_or_else(|| unusable("the volume is closed; open it again"))?;
+        match opened.threads.are_here() {
+            true => Ok(opened),
+            false => Err(unusable("the volume was opened by another process; open it again")),
+        }
+    }
+
+    fn volume(&self) -> Result<Arc<paritas_volume::Volume>> {
+        Ok(self.opened()?.volume)
     }
 
     fn run<T: Send>(
@@ -391,7 +451,11 @@ impl Volume {
         py: Python<'_>,
         work: impl Future<Output = paritas_volume::Result<T>> + Send,
     ) -> Result<T> {
-        run(py, &self.opened()?.runner, work)
+        let threads = self.opened()?.threads;
+        match &threads.runner {
+            Some(runner) => run(py, runner, work),
+            None => Err(unusable("the volume is closed; open it again")),
+        }
     }
 
     fn put_from(
@@ -402,6 +466,7 @@ impl Volume {
         options: PutOptions,
     ) -> Result<ObjectInfo> {
         let notes = options.notes.as_ref().map(|notes| notes()).unwrap_or_default();
+        let modified = options.attributes.modified.map(seconds);
         let report = self.run(py, self.volume()?.put(&name, source, options))?;
         Ok(ObjectInfo {
             name: name.as_str().to_owned(),
@@ -410,8 +475,8 @@ impl Volume {
             code: (!report.is_inline).then(|| self.code()).transpose()?,
             nodes: report.nodes.into_iter().map(Some).collect(),
             is_owed: report.is_owed,
-            created: None,
-            modified: None,
+            created: report.created as f64,
+            modified,
             notes,
         })
     }
@@ -499,12 +564,14 @@ pub struct ObjectInfo {
     digest: String,
     /// The spec of its code, or `None` if it is kept in its manifests because it is small.
     code: Option<String>,
-    /// The node of each shard, as far as it is known.
+    /// After `stat`: the node on which each shard is expected, those of the first stage first, or
+    /// `None` where it is unknown; no nodes if the object is kept in its manifests. After a put: the
+    /// nodes that hold something of the object, each once.
     nodes: Vec<Option<String>>,
     /// Whether a put left something for repair.
     is_owed: bool,
-    /// When it was stored, in seconds since 1970; `None` after a put.
-    created: Option<f64>,
+    /// When it was stored, in seconds since 1970.
+    created: f64,
     /// When the file from which it was made last changed, in seconds since 1970, if this is known.
     modified: Option<f64>,
     /// What programs have noted about it, by name.
@@ -520,7 +587,7 @@ impl ObjectInfo {
             code: object.code(),
             nodes: object.nodes(),
             is_owed: false,
-            created: Some(object.created() as f64),
+            created: object.created() as f64,
             modified: object.modified().map(seconds),
             notes: object.notes().clone(),
         }

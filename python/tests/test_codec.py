@@ -4,7 +4,9 @@ import ctypes
 import json
 import os
 import pickle
+import signal
 import threading
+import time
 from itertools import combinations
 from pathlib import Path
 
@@ -167,6 +169,55 @@ def test_shards_that_are_not_needed_must_have_the_right_length_too():
         codec.reconstruct([None, *shards[1:5], shards[5][:-3]])
 
 
+@pytest.mark.parametrize(
+    "act, message",
+    [
+        (lambda c, s: c.prepared([2**63], [4]), f"has 6 nodes; got node {2**63}"),
+        (lambda c, s: c.update(2**63, s[0], s[1], s[4:]), f"has 6 nodes; got node {2**63}"),
+        (lambda c, s: c.update(3, bytes(9), bytes(12), s[4:]), "old shard 3 has 9 bytes, and new shard 3 has 12"),
+        (lambda c, s: c.verify([bytes(256)] * 6), "must be a multiple of 3 bytes; got 256"),
+        (lambda c, s: c.join([*s, *s], 36), "must be 6; got 12"),
+        (lambda c, s: paritas.LtEncoder("lt:k=10,n=3"), "n must be at least k = 10; got 3"),
+    ],
+)
+def test_errors_have_the_numbers_that_were_given(act, message):
+    with pytest.raises(paritas.ParameterError, match=message):
+        act(paritas.Codec("4+2"), [bytearray(9) for _ in range(6)])
+
+
+def test_parity_is_not_read_to_join():
+    codec = paritas.Codec("4+2")
+    data = codec.split(b"x" * 1000)
+    assert codec.join([*data, b"another length"], 1000) == b"x" * 1000
+
+
+def test_an_interrupt_ends_the_count_of_losses():
+    code = paritas.Code("20+8")
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    signal.setitimer(signal.ITIMER_REAL, 0.1)
+    start = time.monotonic()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            code.survival(8, 100_000_000)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert time.monotonic() - start < 30
+
+
+def test_objects_show_what_they_are():
+    codec = paritas.Codec(paritas.Code("4+2"))
+    assert codec.tolerance == 2
+    assert repr(codec.prepared()) == "<Prepared: sources=4, targets=2>"
+    assert repr(codec.prepared([0, 1, 2, 4], [3])) == "<Prepared: sources=4, targets=1>"
+    encoder = paritas.LtEncoder("lt:k=16,n=32")
+    blocks = encoder.encode(bytes(1600))
+    decoder = paritas.LtDecoder(blocks.info)
+    decoder.push(0, blocks[0])
+    assert repr(encoder).startswith("LtEncoder(\"lt:k=16,n=32,")
+    assert repr(blocks) == f"<LtBlocks: 32 blocks of {blocks.block_bytes} bytes>"
+    assert repr(decoder) == "<LtDecoder: received=1, is_ready=False>"
+
+
 def test_no_threads_are_too_few():
     with pytest.raises(paritas.ParameterError, match="at least 1; got 0") as error:
         paritas.Codec("4+2", threads=0)
@@ -206,8 +257,9 @@ def test_nodes_with_data_and_parity_are_encoded_in_place():
     codec.encode_nodes(shards)
     assert codec.verify(shards) == []
     assert codec.reconstruct([None, None, *shards[2:]]) == shards
-    with pytest.raises(paritas.ParameterError, match="encode_nodes"):
+    with pytest.raises(paritas.ParameterError, match="node 0 holds data and parity"):
         codec.encode(shards)
+    assert codec.shard_len(1000) == 335  # rows with data hold three fifths of it
 
 
 def test_parts_of_whole_strips_give_the_parity_of_the_whole():
@@ -302,7 +354,8 @@ def test_a_matrix_of_ones_own_is_a_code():
     for rows, message in (
         ([[1, 1]], "a multiple of m = 2; got 1"),
         ([[1, 1], [1]], "row 1 must have k·w = 2 bits; got 1"),
-        ([[1, 2], [1, 1]], "0 or 1; got 2"),
+        ([[1, 2], [1, 1]], "row 0, column 1: bits must be 0 or 1; got 2"),
+        ([[1, 1], [-1, 1]], "row 1, column 0: bits must be 0 or 1; got -1"),
         ([[1, 0], [1, 0]], "node 1 alone"),
     ):
         with pytest.raises(paritas.ParameterError, match=message):

@@ -13,7 +13,7 @@ def encoded(tmp_path):
     source.write_bytes(os.urandom(300_000))
     disks = [tmp_path / f"disk{disk}" for disk in range(3)]
     [disk.mkdir() for disk in disks]
-    shards = paritas.encode_file(source, disks, "4+2", sync=False)
+    shards = paritas.encode_file(source, disks, paritas.Code("4+2"), sync=False)
     return source, disks, shards
 
 

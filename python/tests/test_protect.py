@@ -74,10 +74,42 @@ def test_settings_are_the_commands(photos, tmp_path):
         paritas.protect(photos, redundancy="a lot")
 
 
+def test_changes_are_followed(photos):
+    made = paritas.protect(photos, redundancy="50%", sync=False)
+    [report] = paritas.update(photos, sync=False)
+    assert (report.id, report.updated, report.kept, report.parity_files) == (made.id, "nothing", 5, [])
+    (photos / "2005" / "new.jpg").write_bytes(os.urandom(30_000))
+    (photos / "2005" / "0.jpg").unlink()
+    with pytest.raises(paritas.StorageError, match="`update` updates that protection"):
+        paritas.protect(photos, sync=False)
+    [report] = paritas.update([photos], checksum=True, sync=False)
+    assert report.updated in ("layer", "anew") and report.kept == 4 and report.parity_files
+    assert ([path.name for path in report.added], report.changed) == (["new.jpg"], [])
+    assert [path.name for path in report.gone] == ["0.jpg"]
+    assert [report.status for report in paritas.verify(photos)] == ["intact"]
+
+
+def test_an_update_of_too_much_needs_consent(tmp_path):
+    root = tmp_path / "root"
+    root.mkdir()
+    for number in range(40):
+        (root / str(number)).write_bytes(os.urandom(1000))
+    paritas.protect(root, sync=False)
+    for number in range(30):
+        (root / str(number)).unlink()
+    with pytest.raises(paritas.StorageError, match="accept_changes"):
+        paritas.update(root, sync=False)
+    [report] = paritas.update(root, accept_changes=True, sync=False)
+    assert len(report.gone) == 30
+
+
 def test_what_is_not_protected_is_told(photos):
-    for act in (paritas.info, paritas.verify, paritas.repair):
+    for act in (paritas.info, paritas.verify, paritas.repair, paritas.update):
         with pytest.raises(paritas.NotFoundError):
             act(photos)
+    (photos / ".paritas").mkdir()  # an interrupted run may leave it
+    with pytest.raises(paritas.NotFoundError, match="there is no protection"):
+        paritas.verify(photos)
 
 
 @pytest.mark.parametrize("threads", [1, 2])

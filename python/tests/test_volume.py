@@ -46,6 +46,10 @@ def test_a_volume_is_made(tmp_path):
     (tmp_path / "two").mkdir()
     named = paritas.Volume.create(tmp_path / "named.toml", {"here": tmp_path / "one", "there": "two"}, "1+1")
     assert named.nodes == ["here", "there"]
+    [(tmp_path / name).mkdir() for name in ("three", "four", "five")]
+    code = paritas.Code("2+1")
+    made = paritas.Volume.create(tmp_path / "more.toml", [tmp_path / n for n in ("three", "four", "five")], code)
+    assert made.code == code.spec
     with pytest.raises(TypeError, match="nodes are a list of paths"):
         paritas.Volume.create(tmp_path / "none.toml", 5)
 
@@ -83,6 +87,38 @@ def test_objects_come_back(volume, tmp_path):
         volume.get("a/large", 5, 4)
     with pytest.raises(paritas.ParameterError):
         volume.put("../up", b"x")
+
+
+def test_a_put_tells_what_stat_tells(volume, tmp_path):
+    (tmp_path / "file").write_bytes(os.urandom(50_000))
+    for made, name in ((volume.put("memory", bytes(50_000)), "memory"), (volume.put("small", b"x"), "small"),
+                       (volume.put_file("file", tmp_path / "file"), "file")):
+        known = volume.stat(name)
+        same = lambda info: (info.name, info.length, info.digest, info.code, info.created, info.modified, info.notes)
+        assert same(made) == same(known)
+        assert made.nodes == sorted(set(made.nodes)) and set(made.nodes) <= set(volume.nodes)
+        if made.code is not None:
+            assert set(made.nodes) <= set(known.nodes)
+    assert made.modified == pytest.approx((tmp_path / "file").stat().st_mtime)
+
+
+def test_a_digest_that_is_none_is_told(volume):
+    info = volume.put("object", b"bytes")
+    assert volume.get("object", digest=info.digest.upper()) == b"bytes"
+    with pytest.raises(paritas.ParameterError, match='64 hexadecimal digits; got "00"'):
+        volume.get("object", digest="00")
+    with pytest.raises(paritas.StorageError, match="was replaced"):
+        volume.get("object", digest="00" * 32)
+
+
+def test_a_volume_is_closed_after_its_block(volume_file):
+    with paritas.Volume.open(volume_file) as volume:
+        volume.put("object", b"bytes")
+    with pytest.raises(paritas.StorageError, match="the volume is closed"):
+        volume.get("object")
+    assert "closed" in repr(volume)
+    with paritas.Volume.open(volume_file) as volume:
+        assert volume.get("object") == b"bytes"
 
 
 def test_a_source_that_fails_leaves_nothing(volume):
