@@ -45,6 +45,13 @@ static void shapes(void) {
     CHECK(paritas_codec_shard_unit(codec) == 2 && paritas_codec_shard_len(codec, N - 1, 1000) == 1000);
     CHECK(paritas_codec_shard_len(codec, 0, 1001) == 0 && strstr(paritas_last_message(), "1001") != NULL);
     paritas_codec_free(codec);
+    codec = codec_of("10+4");
+    CHECK(paritas_codec_shard_unit(codec) == 4 && paritas_codec_shard_len(codec, 13, SIZE_MAX - 3) == 0);
+    paritas_codec_free(codec);
+    /* Shards with three rows of data and two of parity. */
+    codec = codec_of("xcode:n=5");
+    CHECK(paritas_codec_data_len(codec, 1000) == 335 && paritas_codec_data_len(codec, 15) == 5);
+    paritas_codec_free(codec);
 }
 
 /* Wrong arguments are errors with a message that names them. */
@@ -93,7 +100,7 @@ static void wrong_arguments(void) {
     OK(paritas_verify(codec, data, bytes));
     shards[K + 1][bytes - 1] ^= 1;
     CHECK(paritas_verify(codec, data, bytes) == PARITAS_CHECK_FAILED);
-    CHECK(strstr(paritas_last_message(), "shards 7 ") != NULL);
+    CHECK(strstr(paritas_last_message(), "in shard 7 ") != NULL);
     shards[K + 1][bytes - 1] ^= 1;
     CHECK(paritas_verify(codec, data, bytes - 1) == PARITAS_ARGUMENTS);
     CHECK(paritas_verify(codec, NULL, bytes) == PARITAS_ARGUMENTS);

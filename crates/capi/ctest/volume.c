@@ -76,6 +76,9 @@ static void files(paritas_volume *volume) {
     CHECK(of_file.bytes == BYTES && memcmp(of_file.digest, of_memory.digest, sizeof of_file.digest) == 0);
     CHECK(paritas_volume_put_file(volume, "file", in_folder("none"), NULL) == PARITAS_IO);
     CHECK(strstr(paritas_last_message(), "none") != NULL);
+    CHECK(paritas_volume_put_file(volume, "file", in_folder("."), NULL) == PARITAS_ARGUMENTS);
+    CHECK(strstr(paritas_last_message(), in_folder(".")) != NULL);
+    CHECK(strstr(paritas_last_message(), "is a folder") != NULL);
 }
 
 static void listings(paritas_volume *volume) {

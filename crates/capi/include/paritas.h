@@ -441,8 +441,9 @@ size_t paritas_codec_shard_unit(const paritas_codec *codec);
 size_t paritas_codec_strip(const paritas_codec *codec);
 
 /**
- * Returns the bytes of a data shard of an object of `object_bytes` bytes; 0 if the shard would
- * exceed the address space.
+ * Returns the bytes of a data shard of an object of `object_bytes` bytes; 0 if no memory holds the
+ * shard. In codes whose shards hold both data and parity (xcode), the shard has room for both: the
+ * rows with data of all shards hold the object.
  */
 size_t paritas_codec_data_len(const paritas_codec *codec, size_t object_bytes);
 

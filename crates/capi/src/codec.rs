@@ -69,7 +69,7 @@ impl Shaped {
         let code = codec.code();
         if code.graph().is_some() {
             return Err(Failure::arguments(format!(
-                "{} is an LT code, which has no shards; use paritas_lt_encode",
+                "{} is an LT code, which has no shards; its blocks are made by an LT encoder",
                 code.spec()
             )));
         }
@@ -290,8 +290,9 @@ pub unsafe extern "C" fn paritas_codec_strip(codec: *const paritas_codec) -> usi
     unsafe { ask(codec, |codec| codec.codec.strip()) }
 }
 
-/// Returns the bytes of a data shard of an object of `object_bytes` bytes; 0 if the shard would
-/// exceed the address space.
+/// Returns the bytes of a data shard of an object of `object_bytes` bytes; 0 if no memory holds the
+/// shard. In codes whose shards hold both data and parity (xcode), the shard has room for both: the
+/// rows with data of all shards hold the object.
 ///
 /// # Safety
 /// `codec` is null or a codec.
@@ -300,12 +301,14 @@ pub unsafe extern "C" fn paritas_codec_data_len(
     codec: *const paritas_codec,
     object_bytes: usize,
 ) -> usize {
-    let length = |codec: &Shaped| match codec.codec.shard_len(object_bytes) {
-        usize::MAX => 0,
-        length => length,
-    };
+    let length = |codec: &Shaped| allocatable(codec.codec.shard_len(object_bytes));
     // SAFETY: as the caller promises.
     unsafe { ask(codec, length) }
+}
+
+/// Returns a length, or 0 if no memory has this length.
+fn allocatable(bytes: usize) -> usize {
+    if isize::try_from(bytes).is_ok() { bytes } else { 0 }
 }
 
 /// Returns the bytes of shard number `shard` if data shards have `bytes` bytes; 0 if the shard does
@@ -323,7 +326,7 @@ pub unsafe extern "C" fn paritas_codec_shard_len(
         // SAFETY: as the caller promises.
         let codec = unsafe { handle::open(codec) }?;
         let node = codec.expect_node(shard)?.index();
-        Ok(codec.row(bytes)?.checked_mul(codec.rows_of(node)).unwrap_or(0))
+        Ok(allocatable(codec.row(bytes)?.saturating_mul(codec.rows_of(node))))
     })
 }
 
@@ -452,9 +455,10 @@ pub unsafe extern "C" fn paritas_verify(
         if wrong.is_empty() {
             return Ok(());
         }
+        let shards = if wrong.len() == 1 { "shard" } else { "shards" };
         let wrong: Vec<String> = wrong.iter().map(ToString::to_string).collect();
         Err(Failure::check_failed(format!(
-            "the parity in shards {} is not that of the data",
+            "the parity in {shards} {} is not that of the data",
             wrong.join(", ")
         )))
     })

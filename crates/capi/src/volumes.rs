@@ -158,6 +158,9 @@ pub unsafe extern "C" fn paritas_volume_put_file(
         let failed = |error| Failure::io(format!("{}: {error}", path.display()));
         let file = File::open(&path).map_err(failed)?;
         let metadata = file.metadata().map_err(failed)?;
+        if metadata.is_dir() {
+            return Err(Failure::arguments(format!("{} is a folder", path.display())));
+        }
         let mut options = PutOptions::default();
         options.attributes = Attributes::of_open(&file).map_err(failed)?;
         options.length = metadata.is_file().then_some(metadata.len());
