@@ -36,7 +36,7 @@ fn an_empty_folder_for_parity_is_no_protection() {
     let error = find(&[root.path().to_owned()]).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotRecognised);
     assert!(error.to_string().contains("there is no protection"), "{error}");
-    fs::write(root.path().join(".paritas/of.paritas"), b"").unwrap();
+    fs::write(root.path().join(".paritas/root-1of5.parity"), b"").unwrap();
     let error = find(&[root.path().to_owned()]).unwrap_err();
     assert!(error.to_string().contains("no parity file has enough"), "{error}");
 }
