@@ -18,7 +18,7 @@ impl Codec {
         let (room, unit) = data.fold((0, 1), |(room, unit), node| {
             (room + self.data_unit(node), unit.max(self.unit(node)))
         });
-        object.div_ceil(room.max(1)).checked_mul(unit).unwrap_or(usize::MAX)
+        object.div_ceil(room.max(1)).saturating_mul(unit)
     }
 
     /// Cuts an object into data shards, one after the other. The last shards are padded with zeros,
@@ -206,7 +206,7 @@ impl Codec {
         let first = shards.first().map_or(0, |shard| shard.len());
         let rows = self.rows(NodeId::new(0));
         let row = first / rows;
-        if first % rows != 0 {
+        if !first.is_multiple_of(rows) {
             let spec = self.code().spec();
             let message =
                 format!("{spec}: a shard's length must be a multiple of {rows} bytes; got {first}");
