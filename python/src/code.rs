@@ -188,7 +188,7 @@ pub fn expect_nodes(code: &paritas::Code, nodes: &[usize]) -> Result<()> {
 
 /// A code, or its spec.
 pub enum CodeOrSpec {
-    Code(paritas::Code),
+    Code(Box<paritas::Code>),
     Spec(String),
 }
 
@@ -204,7 +204,7 @@ impl FromPyObject<'_, '_> for CodeOrSpec {
 
     fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
         match object.cast::<Code>() {
-            Ok(code) => Ok(Self::Code(code.get().0.clone())),
+            Ok(code) => Ok(Self::Code(Box::new(code.get().0.clone()))),
             Err(_) => object
                 .extract()
                 .map(Self::Spec)
@@ -217,7 +217,7 @@ impl CodeOrSpec {
     /// Returns the code. Other threads of the interpreter may run while it is made.
     pub fn code(self, py: Python<'_>) -> Result<paritas::Code> {
         match self {
-            Self::Code(code) => Ok(code),
+            Self::Code(code) => Ok(*code),
             Self::Spec(spec) => Code::parse(py, &spec),
         }
     }

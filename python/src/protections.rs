@@ -147,7 +147,6 @@ impl UpdateReport {
 /// any case.
 #[pyfunction]
 #[pyo3(signature = (paths, *, checksum = false, accept_changes = false, accept_removals = Vec::new(), sync = true, threads = None))]
-#[expect(clippy::too_many_arguments, reason = "Python's callers name them")]
 pub fn update(
     py: Python<'_>,
     paths: Paths,
