@@ -565,8 +565,8 @@ pub struct ObjectInfo {
     /// The spec of its code, or `None` if it is kept in its manifests because it is small.
     code: Option<String>,
     /// After `stat`: the node on which each shard is expected, those of the first stage first, or
-    /// `None` where it is unknown; no nodes if the object is kept in its manifests. After a put: the
-    /// nodes that hold something of the object, each once.
+    /// `None` where it is unknown; no nodes if the object is kept in its manifests. After a put:
+    /// the nodes that hold something of the object, each once.
     nodes: Vec<Option<String>>,
     /// Whether a put left something for repair.
     is_owed: bool,

@@ -9,8 +9,9 @@
 //! ```
 //!
 //! A manifest is never changed. It repeats what its path states, and a manifest that contradicts
-//! its path is refused, as is the manifest of another volume. The places of the shards are only hints: shards describe themselves and are
-//! found by listing their folder, so repair does not have to rewrite manifests.
+//! its path is refused, as is the manifest of another volume. The places of the shards are only
+//! hints: shards describe themselves and are found by listing their folder, so repair does not have
+//! to rewrite manifests.
 //!
 //! A manifest has format 1 if format 1 can express it. Format 2 adds notes, which programs have
 //! made about the object, and objects in pieces ([`Body::Pieces`]).

@@ -2,7 +2,8 @@
 //!
 //! The shards of a version go first, its manifests last: as long as a manifest exists, repair finds
 //! the remains. The node's client checks by a manifest that the shards belong to the name
-//! ([`Request::DeleteOlder`]). If a node did not confirm that it deleted the shards, the manifests stay.
+//! ([`Request::DeleteOlder`]). If a node did not confirm that it deleted the shards, the manifests
+//! stay.
 
 use std::collections::BTreeSet;
 

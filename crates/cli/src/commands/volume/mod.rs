@@ -99,8 +99,8 @@ async fn act_on<A>(
 }
 
 /// Opens a volume and calls `work` with it. Then says what to do about nodes that cannot be used
-/// and, if there are none, about objects that are damaged. `is_deep` says whether `work` reads every
-/// block.
+/// and, if there are none, about objects that are damaged. `is_deep` says whether `work` reads
+/// every block.
 async fn advised(
     path: &Path,
     is_deep: bool,
