@@ -21,23 +21,23 @@ use crate::store::held;
 
 /// Why a body did not arrive.
 #[derive(Debug, Clone, Copy)]
-enum Fault {
+enum ArrivalFault {
     Stalled,
     Framing,
 }
 
 /// How far the body of a request has arrived. All clones are of the same body.
 #[derive(Debug, Clone, Default)]
-pub struct Arrival(Arc<Mutex<ArrivalState>>);
+pub struct BodyArrival(Arc<Mutex<ArrivalState>>);
 
 #[derive(Debug, Default)]
 struct ArrivalState {
     is_over: bool,
-    fault: Option<Fault>,
+    fault: Option<ArrivalFault>,
     trailers: HeaderMap,
 }
 
-impl Arrival {
+impl BodyArrival {
     /// Whether the body was read to its end.
     pub fn is_over(&self) -> bool {
         held(&self.0).is_over
@@ -46,8 +46,8 @@ impl Arrival {
     /// Returns why the body did not arrive, if the gateway has found a fault.
     pub fn refusal(&self) -> Option<S3Error> {
         held(&self.0).fault.map(|fault| match fault {
-            Fault::Stalled => s3_error!(RequestTimeout, "the body stopped coming"),
-            Fault::Framing => {
+            ArrivalFault::Stalled => s3_error!(RequestTimeout, "the body stopped coming"),
+            ArrivalFault::Framing => {
                 s3_error!(IncompleteBody, "the body is not aws-chunked, or has no last chunk")
             }
         })
@@ -61,10 +61,10 @@ impl Arrival {
 
 /// Returns a request as the adapter gets it, and how far its body has arrived, which the extensions
 /// of the request have as well.
-pub fn arriving(request: Request<Incoming>, patience: Duration) -> (Request<Body>, Arrival) {
+pub fn arriving(request: Request<Incoming>, patience: Duration) -> (Request<Body>, BodyArrival) {
     let framing = Framing::of(request.method(), request.headers());
     let (mut head, body) = request.into_parts();
-    let arrival = Arrival::default();
+    let arrival = BodyArrival::default();
     held(&arrival.0).is_over = body.is_end_stream();
     head.extensions.insert(arrival.clone());
     if framing == Framing::Unsigned {
@@ -96,11 +96,11 @@ struct ArrivingBody {
     patience: Duration,
     /// When the client is given up, if its next bytes are not there.
     timer: Option<Pin<Box<Sleep>>>,
-    arrival: Arrival,
+    arrival: BodyArrival,
 }
 
 impl ArrivingBody {
-    fn refuse(&self, fault: Fault) -> StdError {
+    fn refuse(&self, fault: ArrivalFault) -> StdError {
         held(&self.arrival.0).fault = Some(fault);
         self.arrival.refusal().map_or_else(|| "refused".into(), Into::into)
     }
@@ -117,7 +117,7 @@ impl ArrivingBody {
         let end = Instant::now() + self.patience;
         let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(end)));
         ready!(timer.as_mut().poll(context));
-        Poll::Ready(Some(Err(self.refuse(Fault::Stalled))))
+        Poll::Ready(Some(Err(self.refuse(ArrivalFault::Stalled))))
     }
 
     /// Notes what is in a frame, and returns what goes on.
@@ -127,7 +127,8 @@ impl ArrivingBody {
         }
         let Some(framing) = &mut self.framing else { return Ok(Some(frame)) };
         let Ok(bytes) = frame.into_data() else { return Ok(None) };
-        let content = framing.take(bytes.clone()).map_err(|_| self.refuse(Fault::Framing))?;
+        let content =
+            framing.take(bytes.clone()).map_err(|_| self.refuse(ArrivalFault::Framing))?;
         match self.is_decoded {
             true => self.content.extend(content),
             false => return Ok(Some(Frame::data(bytes))),
@@ -138,7 +139,7 @@ impl ArrivingBody {
     fn end(&mut self) -> Result<(), StdError> {
         held(&self.arrival.0).is_over = true;
         let Some(mut framing) = self.framing.take() else { return Ok(()) };
-        let trailers = framing.end().map_err(|_| self.refuse(Fault::Framing))?;
+        let trailers = framing.end().map_err(|_| self.refuse(ArrivalFault::Framing))?;
         held(&self.arrival.0).trailers = trailers;
         Ok(())
     }

@@ -19,7 +19,7 @@ use s3s::stream::{ByteStream, RemainingLength};
 use s3s::{S3Error, S3ErrorCode, StdError, TrailingHeaders, s3_error};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
-use crate::arrival::Arrival;
+use crate::arrival::BodyArrival;
 use crate::errors::told;
 use crate::facts::beside;
 use crate::patience::PATIENCE;
@@ -48,7 +48,7 @@ pub struct BodyOrigin {
     /// The headers after the body, if the adapter has checked their signature.
     pub trailers: Option<TrailingHeaders>,
     /// How far the body of the request has arrived. A copy has none.
-    pub arrival: Option<Arrival>,
+    pub arrival: Option<BodyArrival>,
 }
 
 /// The properties of a received body.
@@ -145,7 +145,7 @@ impl BodyOrigin {
 
     /// Returns what a client is told about a body that could not be read.
     fn refusal(&self, error: &StdError) -> S3Error {
-        if let Some(refusal) = self.arrival.as_ref().and_then(Arrival::refusal) {
+        if let Some(refusal) = self.arrival.as_ref().and_then(BodyArrival::refusal) {
             return refusal;
         }
         // The source of a copy comes from the volume.

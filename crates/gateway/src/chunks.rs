@@ -26,7 +26,7 @@ pub struct BadFraming;
 
 /// What comes next.
 #[derive(Debug, Default)]
-enum Expected {
+enum NextChunk {
     #[default]
     Length,
     /// So many bytes of a piece.
@@ -40,7 +40,7 @@ enum Expected {
 /// Reads the framing of a body as it comes.
 #[derive(Debug, Default)]
 pub struct ChunkReader {
-    expected: Expected,
+    expected: NextChunk,
     /// The beginning of a line whose end has not come.
     line: Vec<u8>,
     trailers: HeaderMap,
@@ -54,12 +54,12 @@ impl ChunkReader {
     pub fn take(&mut self, bytes: Bytes) -> Result<Vec<Bytes>, BadFraming> {
         let (mut bytes, mut content) = (bytes, Vec::new());
         while !bytes.is_empty() {
-            if let Expected::Content(left) = &mut self.expected {
+            if let NextChunk::Content(left) = &mut self.expected {
                 let length = usize::try_from(*left).unwrap_or(usize::MAX).min(bytes.len());
                 content.push(bytes.split_to(length));
                 *left -= length as u64;
                 if *left == 0 {
-                    self.expected = Expected::PieceEnd;
+                    self.expected = NextChunk::PieceEnd;
                 }
             } else if let Some(line) = self.next_line(&mut bytes)? {
                 self.read(&line)?;
@@ -75,7 +75,7 @@ impl ChunkReader {
     pub fn end(&mut self) -> Result<HeaderMap, BadFraming> {
         let line = std::mem::take(&mut self.line);
         match self.expected {
-            Expected::Trailers => self.read(&line)?,
+            NextChunk::Trailers => self.read(&line)?,
             _ => return Err(BadFraming),
         }
         Ok(std::mem::take(&mut self.trailers))
@@ -100,14 +100,14 @@ impl ChunkReader {
 
     fn read(&mut self, line: &[u8]) -> Result<(), BadFraming> {
         self.expected = match self.expected {
-            Expected::Length => match length_in(line).ok_or(BadFraming)? {
-                0 => Expected::Trailers,
-                length => Expected::Content(length),
+            NextChunk::Length => match length_in(line).ok_or(BadFraming)? {
+                0 => NextChunk::Trailers,
+                length => NextChunk::Content(length),
             },
-            Expected::PieceEnd if line.is_empty() => Expected::Length,
-            Expected::Trailers => {
+            NextChunk::PieceEnd if line.is_empty() => NextChunk::Length,
+            NextChunk::Trailers => {
                 self.note_trailer(line)?;
-                Expected::Trailers
+                NextChunk::Trailers
             }
             _ => return Err(BadFraming),
         };

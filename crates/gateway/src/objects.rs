@@ -516,7 +516,7 @@ macro_rules! body_origin {
         $crate::body::BodyOrigin {
             body: $request.input.body.take(),
             trailers: $request.trailing_headers.take(),
-            arrival: $request.extensions.remove::<$crate::arrival::Arrival>(),
+            arrival: $request.extensions.remove::<$crate::arrival::BodyArrival>(),
         }
     };
 }

@@ -43,9 +43,9 @@ impl Activity {
     }
 
     /// Notes that the gateway is at work until the result is dropped.
-    pub fn work(self: &Arc<Self>) -> Work {
+    pub fn work(self: &Arc<Self>) -> RequestWork {
         self.working.fetch_add(1, Ordering::Relaxed);
-        Work(Arc::clone(self))
+        RequestWork(Arc::clone(self))
     }
 
     /// Waits until nothing has happened for so long.
@@ -65,9 +65,9 @@ impl Activity {
 
 /// The gateway is at work.
 #[derive(Debug)]
-pub struct Work(Arc<Activity>);
+pub struct RequestWork(Arc<Activity>);
 
-impl Drop for Work {
+impl Drop for RequestWork {
     fn drop(&mut self) {
         self.0.note();
         self.0.working.fetch_sub(1, Ordering::Relaxed);
@@ -140,7 +140,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for NotedStream<S> {
 pub struct AnswerBody {
     body: Body,
     activity: Arc<Activity>,
-    work: Option<Work>,
+    work: Option<RequestWork>,
 }
 
 impl AnswerBody {

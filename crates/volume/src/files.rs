@@ -38,7 +38,7 @@ pub(crate) struct ManifestFile {
 
 /// What the manifests of an older version say about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Origin {
+pub(crate) enum VersionOrigin {
     /// It is a version of this name.
     Ours {
         /// The upload that has stored the pieces of its object, if that is in pieces.
@@ -146,15 +146,15 @@ impl<'a> NameFiles<'a> {
 
     /// Finds out whether a version that some nodes have listed is one of this name: a whole
     /// manifest must say so. A file name alone, which anybody can have copied or made, does not.
-    pub async fn origin(self, listed: Listed, holders: BTreeSet<NodeIndex>) -> Origin {
-        let (mut origin, mut failure) = (Origin::Gone, None);
+    pub async fn origin(self, listed: Listed, holders: BTreeSet<NodeIndex>) -> VersionOrigin {
+        let (mut origin, mut failure) = (VersionOrigin::Gone, None);
         for node in holders {
             let bytes = self.manifest_bytes(node, listed).await;
             match bytes.map(|bytes| self.parse_manifest(node, listed, &bytes)) {
-                Ok(Ok(manifest)) => return Origin::Ours { upload: manifest.upload() },
-                Ok(Err(_)) => origin = Origin::Foreign,
+                Ok(Ok(manifest)) => return VersionOrigin::Ours { upload: manifest.upload() },
+                Ok(Err(_)) => origin = VersionOrigin::Foreign,
                 Err(error) if error.kind() == ErrorKind::NotFound => {}
-                Err(error) => failure = Some(Origin::Unknown(error.message().to_owned())),
+                Err(error) => failure = Some(VersionOrigin::Unknown(error.message().to_owned())),
             }
         }
         failure.unwrap_or(origin)

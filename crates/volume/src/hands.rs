@@ -10,7 +10,7 @@ use paritas_store::error::{Error, ErrorKind, Result};
 
 use crate::cluster::Cluster;
 use crate::driver::Hands;
-use crate::files::{ManifestFile, NameFiles, NodeParts, Origin};
+use crate::files::{ManifestFile, NameFiles, NodeParts, VersionOrigin};
 use crate::flaw::Flaw;
 use crate::manifest::Manifest;
 use crate::names::ObjectName;
@@ -85,7 +85,7 @@ pub(crate) struct NameHands<'a> {
     /// The nodes that have listed each version.
     holders: BTreeMap<Listed, BTreeSet<NodeIndex>>,
     /// What is known about older versions that are to be deleted.
-    origins: BTreeMap<Listed, Shared<BoxFuture<'a, Origin>>>,
+    origins: BTreeMap<Listed, Shared<BoxFuture<'a, VersionOrigin>>>,
 }
 
 /// What an action found.
@@ -151,14 +151,16 @@ impl<'a> NameHands<'a> {
 
     /// Returns whether a version is one of this name. All nodes are asked to delete it at once, and
     /// its manifest is read for all of them together.
-    fn origin(&mut self, listed: Listed) -> Shared<BoxFuture<'a, Origin>> {
+    fn origin(&mut self, listed: Listed) -> Shared<BoxFuture<'a, VersionOrigin>> {
         let files = self.files;
         let read = self.manifests.get(&listed.version);
         let read =
             read.and_then(|bytes| Manifest::from_bytes(&files.name.manifest(&listed), bytes).ok());
         let holders = self.holders.get(&listed).cloned().unwrap_or_default();
         let look = || match read {
-            Some(manifest) => ready(Origin::Ours { upload: manifest.upload() }).boxed().shared(),
+            Some(manifest) => {
+                ready(VersionOrigin::Ours { upload: manifest.upload() }).boxed().shared()
+            }
             None => files.origin(listed, holders).boxed().shared(),
         };
         self.origins.entry(listed).or_insert_with(look).clone()
@@ -169,7 +171,7 @@ impl<'a> NameHands<'a> {
         let known = self.origins.values().filter_map(Shared::peek);
         known
             .filter_map(|origin| match origin {
-                Origin::Ours { upload } => upload.clone(),
+                VersionOrigin::Ours { upload } => upload.clone(),
                 _ => None,
             })
             .collect()
@@ -308,12 +310,12 @@ async fn delete_older(
     files: NameFiles<'_>,
     node: NodeIndex,
     listed: Listed,
-    origin: Shared<BoxFuture<'_, Origin>>,
+    origin: Shared<BoxFuture<'_, VersionOrigin>>,
 ) -> Result<ActionFinding> {
     match origin.await {
-        Origin::Ours { .. } => done(files.delete_object(node, listed.version.object).await),
-        Origin::Foreign | Origin::Gone => Ok(ActionFinding::Done),
-        Origin::Unknown(failure) => Err(Error::new(ErrorKind::Io, failure)),
+        VersionOrigin::Ours { .. } => done(files.delete_object(node, listed.version.object).await),
+        VersionOrigin::Foreign | VersionOrigin::Gone => Ok(ActionFinding::Done),
+        VersionOrigin::Unknown(failure) => Err(Error::new(ErrorKind::Io, failure)),
     }
 }
 

@@ -7,7 +7,7 @@ use futures::stream::{self, StreamExt};
 use paritas_store::error::{Error, ErrorKind, Result};
 
 use crate::cluster::Cluster;
-use crate::files::{NameFiles, Origin};
+use crate::files::{NameFiles, VersionOrigin};
 use crate::flaw::{Flaw, told};
 use crate::found::GetOptions;
 use crate::names::{self, ObjectName, PathName};
@@ -195,7 +195,7 @@ impl<'a> ListJob<'a> {
         let origin = files.origin(listed, nodes.iter().copied().collect()).await;
         let path = name.manifest(&listed);
         let is_stranger = |&node: &NodeIndex| self.cluster.strangers.has(node, &path);
-        let hides = origin == Origin::Foreign
+        let hides = origin == VersionOrigin::Foreign
             && (listed.kind == VersionKind::Removed || nodes.iter().all(is_stranger));
         hides.then_some((name, listed))
     }

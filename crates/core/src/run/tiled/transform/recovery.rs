@@ -251,12 +251,12 @@ impl<V: Streaming, M: Multiplier<V>, const GROUP: usize, const UP: bool, const D
 impl<V: Streaming, M: Multiplier<V>> RecoveryPass<'_, V, M> {
     /// Returns a group with the derivatives of the pass's levels; all else is set later.
     #[inline(always)]
-    fn group<const GROUP: usize>(&self) -> Group<V, M, GROUP> {
+    fn group<const GROUP: usize>(&self) -> EntryGroup<V, M, GROUP> {
         let mut terms = [self.factor(1); GROUP];
         for (n, term) in terms.iter_mut().enumerate().take(GROUP.ilog2() as usize) {
             *term = self.factor(self.work.subspaces.derivative(self.pass.level + n as u32));
         }
-        Group {
+        EntryGroup {
             factors: [self.factor(0); GROUP],
             terms,
             loaded: [self.factor(1); GROUP],
@@ -269,7 +269,7 @@ impl<V: Streaming, M: Multiplier<V>> RecoveryPass<'_, V, M> {
 
     /// Sets the factors of the butterflies in the groups from entry `first` on.
     #[inline(always)]
-    fn set_factors<const GROUP: usize>(&self, group: &mut Group<V, M, GROUP>, first: usize) {
+    fn set_factors<const GROUP: usize>(&self, group: &mut EntryGroup<V, M, GROUP>, first: usize) {
         for step in 0..GROUP.ilog2() {
             let (count, level) = (GROUP >> (step + 1), self.pass.level + step);
             for number in 0..count {
@@ -282,7 +282,7 @@ impl<V: Streaming, M: Multiplier<V>> RecoveryPass<'_, V, M> {
 
     /// Sets where the group of entry `first` is read and written, and the factors of values.
     #[inline(always)]
-    fn set_places<const GROUP: usize>(&self, group: &mut Group<V, M, GROUP>, first: usize) {
+    fn set_places<const GROUP: usize>(&self, group: &mut EntryGroup<V, M, GROUP>, first: usize) {
         let places = self.work.places;
         for n in 0..GROUP {
             let entry = first + (n << self.pass.level);
@@ -310,7 +310,7 @@ impl<V: Streaming, M: Multiplier<V>> RecoveryPass<'_, V, M> {
 }
 
 /// Entries that are held in registers together.
-struct Group<V: Vector, M: Multiplier<V>, const GROUP: usize> {
+struct EntryGroup<V: Vector, M: Multiplier<V>, const GROUP: usize> {
     /// From slot GROUP / 2^(level + 1) on those of each level.
     factors: [Scalar<V, M>; GROUP],
     /// The derivative of each level polynomial.
@@ -323,7 +323,7 @@ struct Group<V: Vector, M: Multiplier<V>, const GROUP: usize> {
     targets: [*mut u8; GROUP],
 }
 
-impl<V: Vector, M: Multiplier<V>, const GROUP: usize> Group<V, M, GROUP> {
+impl<V: Vector, M: Multiplier<V>, const GROUP: usize> EntryGroup<V, M, GROUP> {
     /// Takes all levels of the group. Entries are multiplied when they are loaded if `LOADS`, and
     /// when they are stored if `STORES`.
     ///
