@@ -11,6 +11,7 @@ use crate::limits::TILED_BUDGET;
 use crate::plan::direct::sums::Terms;
 use crate::run::buffers::{BufferPlace, Memory, Table};
 use crate::run::tiled::multiplier::Multiplier;
+use crate::run::tiled::transform::recovery::run_recovery;
 use crate::run::tiled::transform::run_transform;
 use crate::run::tiled::vector::{Streaming, Vector};
 
@@ -196,7 +197,13 @@ pub(super) unsafe fn run_words<
         places.fill(read + memory.outputs.len(), |n| BufferPlace::of_part(start(n), length));
     let memory_of_transform = Memory { places, nontemporal: false };
     // SAFETY: the caller's contract: each buffer is valid for all strips, which are whole granules.
-    unsafe { run_transform::<V, M, GROUP, 1>(program, &memory_of_transform, 0..memory.strips) }
+    unsafe {
+        if program.derives() {
+            run_recovery::<V, M, GROUP>(program, &memory_of_transform, 0..memory.strips);
+        } else {
+            run_transform::<V, M, GROUP, 1>(program, &memory_of_transform, 0..memory.strips);
+        }
+    }
 }
 
 /// Adds multiples of words of a byte. `OUTPUTS` sums of `LANES` vectors each are kept in registers.

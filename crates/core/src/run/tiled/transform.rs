@@ -16,7 +16,7 @@
 //! way in, and back on the way out.
 
 mod leopard;
-mod recovery;
+pub(super) mod recovery;
 
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -31,7 +31,6 @@ use crate::plan::transform::program::{
 };
 use crate::run::buffers::{Memory, Scratch};
 use crate::run::tiled::multiplier::{KernelWork, Multiplier};
-use crate::run::tiled::transform::recovery::run_recovery;
 use crate::run::tiled::vector::{Streaming, Vector};
 
 /// For every point, the three bytes by which it multiplies ([`Element::factors`]).
@@ -146,11 +145,6 @@ pub(super) unsafe fn run_transform<
     granules: Range<usize>,
 ) {
     let Some((factors, base)) = FieldFactors::of(program.field()) else { return };
-    if let (true, FieldFactors::Bytes(subspaces)) = (program.derives(), factors) {
-        let all = M::factors(base);
-        // SAFETY: the caller's contract.
-        return unsafe { run_recovery::<V, M, GROUP>(program, subspaces, all, memory, granules) };
-    }
     let passes = program.passes(GROUP.ilog2());
     let tile = program.tile().min(granules.len());
     let bytes = program.entries() * tile * PARTS * LINE;

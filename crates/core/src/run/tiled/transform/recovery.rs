@@ -22,7 +22,7 @@ use std::ops::Range;
 use crate::define::subspace::Subspaces;
 use crate::define::tower::Element;
 use crate::plan::machine::LINE;
-use crate::plan::transform::program::{Chunk, LevelPass, TransformProgram};
+use crate::plan::transform::program::{Chunk, LevelPass, TransformField, TransformProgram};
 use crate::run::buffers::{Memory, Scratch};
 use crate::run::tiled::multiplier::{KernelWork, Multiplier};
 use crate::run::tiled::transform::{
@@ -36,13 +36,13 @@ use crate::run::tiled::vector::{Streaming, Vector};
 /// # Safety
 /// As [`TransformRunner`](crate::run::tiled::TransformRunner).
 #[inline(always)]
-pub(super) unsafe fn run_recovery<V: Streaming, M: Multiplier<V>, const GROUP: usize>(
+pub(crate) unsafe fn run_recovery<V: Streaming, M: Multiplier<V>, const GROUP: usize>(
     program: &TransformProgram,
-    subspaces: &'static Subspaces,
-    all: &'static [M::Factor; 256],
     memory: &Memory<'_>,
     granules: Range<usize>,
 ) {
+    let TransformField::Bytes(field) = program.field() else { return };
+    let Some(subspaces) = Subspaces::of(field) else { return };
     let ([input], [output]) = (program.inputs(), program.outputs()) else { return };
     let passes = program.passes(GROUP.ilog2());
     let step = program.tile().min(granules.len()).max(1);
@@ -64,6 +64,7 @@ pub(super) unsafe fn run_recovery<V: Streaming, M: Multiplier<V>, const GROUP: u
         let mut fetch = Prefetcher::new(next, memory, &up_and_down, program.entries());
         let columns = columns(start);
         let places = Places { input, output, memory, columns, zeros, unwanted };
+        let all = M::factors(field);
         let work = RecoveryWork { entries: program.entries(), subspaces, all, places };
         // SAFETY: each tile has room for all entries, and the caller vouches for the buffers.
         unsafe { work.run::<V, M, GROUP>(&passes, tiles, &mut fetch) };
