@@ -336,7 +336,10 @@ fn errors_are_about_nodes_and_shards() {
     assert!(error.to_string().starts_with("buffer 5 must have 300 bytes"), "{error}");
     let error = codec.update(2, &[0; 300], &[1; 297], &mut [&mut p, &mut q]).unwrap_err();
     assert_eq!((error.kind(), error.node()), (ErrorKind::Length, Some(2)), "{error}");
-    assert!(error.to_string().starts_with("buffer 2 must have 300 bytes"), "{error}");
+    assert!(
+        error.to_string().starts_with("old shard 2 has 300 bytes, and new shard 2 has 297"),
+        "{error}"
+    );
     let error = codec.update(usize::MAX, &[0; 300], &[1; 300], &mut [&mut p, &mut q]).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Parameters, "{error}");
     let error = codec.encode(&[[0; 300]; 3], &mut [&mut p, &mut q]).unwrap_err();

@@ -264,15 +264,10 @@ fn blocks_are_as_long_as_suits_the_object() {
 #[test]
 fn graphs_of_no_use_are_refused() {
     let directory = tempfile::tempdir().unwrap();
-    for (spec, part) in [
-        ("lt:k=64,n=64,c=100", "even all blocks together"),
-        ("lt:k=200,n=150", "n must be at least k = 200; got 150"),
-    ] {
-        let job = small_job(spec, directory.path());
-        let error = encode(&job, &b"x"[..], &|_| {}).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Parameters);
-        assert!(error.to_string().contains(part), "{error}");
-    }
+    let job = small_job("lt:k=64,n=64,c=100", directory.path());
+    let error = encode(&job, &b"x"[..], &|_| {}).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Parameters);
+    assert!(error.to_string().contains("even all blocks together"), "{error}");
     assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
     let covered = "lt:k=65536,n=70000,variant=coverage,coverage=69000";
     let error = paritas::Code::new(&covered.parse().unwrap()).map(|_| ()).unwrap_err().to_string();

@@ -2,10 +2,11 @@
 //! found. This type has no memory of earlier calls.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use bytes::Bytes;
-use futures::StreamExt;
 use futures::future::join_all;
+use futures::stream::{FuturesUnordered, StreamExt};
 use paritas_shards::ObjectId;
 use paritas_store::error::{Error, ErrorKind, Result};
 
@@ -48,8 +49,8 @@ pub(crate) enum VersionOrigin {
     Foreign,
     /// No node has a manifest any more.
     Gone,
-    /// A node failed, for this reason.
-    Unknown(String),
+    /// This node failed, for this reason.
+    Unknown(NodeIndex, String),
 }
 
 /// The parts of an object that a node has.
@@ -63,6 +64,30 @@ pub(crate) struct NodeParts {
     pub read_bytes: u64,
     /// The error of the node, if it failed. Then it may have more parts.
     pub failure: Option<Error>,
+}
+
+/// Time for which one node is asked before the next one is asked as well.
+const NEXT_NODE: Duration = Duration::from_millis(250);
+
+/// Asks nodes one after the other, until `judge` takes an answer. While a node is slow to answer,
+/// the next one is asked as well.
+pub(crate) async fn ask_in_turn<T, A, F: Future<Output = A>>(
+    nodes: impl IntoIterator<Item = NodeIndex, IntoIter: ExactSizeIterator>,
+    ask: impl Fn(NodeIndex) -> F,
+    mut judge: impl FnMut(A) -> Option<T>,
+) -> Option<T> {
+    let mut left = nodes.into_iter();
+    let mut asked = FuturesUnordered::new();
+    loop {
+        asked.extend(left.next().map(&ask));
+        tokio::select! {
+            biased;
+            answer = asked.next() => if let Some(taken) = judge(answer?) {
+                return Some(taken);
+            },
+            () = tokio::time::sleep(NEXT_NODE), if left.len() > 0 => {}
+        }
+    }
 }
 
 impl<'a> NameFiles<'a> {
@@ -102,8 +127,7 @@ impl<'a> NameFiles<'a> {
             false => (listed, Ok(())),
         };
         let mut looks = join_all(self.versions(node).await?.into_iter().map(look)).await;
-        let is_stranger = |error: &Error| error.kind() == ErrorKind::NotRecognised;
-        looks.retain(|(_, look)| !look.as_ref().is_err_and(is_stranger));
+        looks.retain(|(listed, _)| !self.cluster.strangers.has(node, &self.name.manifest(listed)));
         Ok(looks)
     }
 
@@ -148,16 +172,22 @@ impl<'a> NameFiles<'a> {
     /// manifest must say so. A file name alone, which anybody can have copied or made, does not.
     pub async fn origin(self, listed: Listed, holders: BTreeSet<NodeIndex>) -> VersionOrigin {
         let (mut origin, mut failure) = (VersionOrigin::Gone, None);
-        for node in holders {
-            let bytes = self.manifest_bytes(node, listed).await;
+        let read = async |node| (node, self.manifest_bytes(node, listed).await);
+        let judge = |(node, bytes): (NodeIndex, Result<Bytes>)| {
             match bytes.map(|bytes| self.parse_manifest(node, listed, &bytes)) {
-                Ok(Ok(manifest)) => return VersionOrigin::Ours { upload: manifest.upload() },
+                Ok(Ok(manifest)) => {
+                    return Some(VersionOrigin::Ours { upload: manifest.upload() });
+                }
                 Ok(Err(_)) => origin = VersionOrigin::Foreign,
                 Err(error) if error.kind() == ErrorKind::NotFound => {}
-                Err(error) => failure = Some(VersionOrigin::Unknown(error.message().to_owned())),
+                Err(error) => {
+                    failure = Some(VersionOrigin::Unknown(node, error.message().to_owned()));
+                }
             }
-        }
-        failure.unwrap_or(origin)
+            None
+        };
+        let ours = ask_in_turn(holders, read, judge).await;
+        ours.or(failure).unwrap_or(origin)
     }
 
     /// Reads the file of a manifest from a node that bears the volume's mark.

@@ -1,15 +1,15 @@
 //! Finding the version of a name that counts, and the places of its shards.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
+use futures::StreamExt;
 use futures::future::join_all;
-use futures::stream::{FuturesUnordered, StreamExt};
+
 use paritas_store::error::{Error, ErrorKind, Result};
 
 use crate::cluster::{Cluster, MOST_ATTEMPTS};
 use crate::driver::drive;
-use crate::files::{ManifestFile, NameFiles};
+use crate::files::{ManifestFile, NameFiles, ask_in_turn};
 use crate::flaw::{Flaw, told};
 use crate::found::{FoundObject, GetOptions, ObjectBytes};
 use crate::hands::{NameHands, NameLog};
@@ -18,9 +18,6 @@ use crate::names::{self, ObjectName};
 use crate::protocol::{Get, GetOutcome, Listed, NodeIndex, PartIndex, Version, VersionKind};
 use crate::transfer::ShardedObject;
 use crate::transfer::receive::Receiver;
-
-/// Time for which one node is asked for a manifest before the next one is asked as well.
-const NEXT_NODE: Duration = Duration::from_millis(250);
 
 /// Finds an object.
 pub(crate) struct FindJob<'a> {
@@ -99,29 +96,19 @@ impl<'a> FindJob<'a> {
     }
 
     /// Reads the manifest from one of the nodes that are known to have it. If it can be read from
-    /// none of them, asks the nodes that the survey did not wait for. While a node is slow to
-    /// answer, asks the next one as well.
+    /// none of them, asks the nodes that the survey did not wait for.
     async fn read_manifest(&self, survey: &mut SurveyFinding) -> Option<ManifestFile> {
         let SurveyFinding { listed, holders, flaws, .. } = survey;
         let others = self.files.cluster.nodes().filter(|node| !holders.contains(node));
         let nodes: Vec<NodeIndex> = holders.iter().copied().chain(others).collect();
         let read = async |node| (node, self.read_from(node, *listed, holders).await);
-        let mut left = nodes.into_iter();
-        let mut asked = FuturesUnordered::new();
-        loop {
-            asked.extend(left.next().map(&read));
-            tokio::select! {
-                biased;
-                found = asked.next() => match found? {
-                    (_, Ok(Some(file))) => return Some(file),
-                    (_, Ok(None)) => {}
-                    (node, Err(error)) => {
-                        self.files.flaw(node, None, error.message()).add_to(flaws);
-                    }
-                },
-                () = tokio::time::sleep(NEXT_NODE), if left.len() > 0 => {}
-            }
-        }
+        let judge = |(node, found): (NodeIndex, Result<_>)| {
+            found.unwrap_or_else(|error| {
+                self.files.flaw(node, None, error.message()).add_to(flaws);
+                None
+            })
+        };
+        ask_in_turn(nodes, read, judge).await
     }
 
     /// Reads the manifest from a node, if the node has it.

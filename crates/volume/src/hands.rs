@@ -97,6 +97,8 @@ pub(crate) enum ActionFinding {
     /// A shard that was checked: its number of bytes if it is whole, or what is wrong with it.
     Check(usize, Result<u64>),
     Done,
+    /// Another node's failure is the reason, and is told as that node's.
+    NotDone,
 }
 
 impl<'a> NameHands<'a> {
@@ -277,6 +279,7 @@ impl<'a> Hands for NameHands<'a> {
                 self.log.take(self.files, node, found).map_or(Answer::Failed, Answer::Parts)
             }
             Ok(ActionFinding::Done) => self.take_done(action),
+            Ok(ActionFinding::NotDone) => Answer::Failed,
             Ok(ActionFinding::Check(_, Ok(read))) => {
                 self.log.read_bytes += read;
                 Answer::Done
@@ -313,9 +316,10 @@ async fn delete_older(
     origin: Shared<BoxFuture<'_, VersionOrigin>>,
 ) -> Result<ActionFinding> {
     match origin.await {
+        VersionOrigin::Unknown(failed, _) if failed != node => Ok(ActionFinding::NotDone),
         VersionOrigin::Ours { .. } => done(files.delete_object(node, listed.version.object).await),
         VersionOrigin::Foreign | VersionOrigin::Gone => Ok(ActionFinding::Done),
-        VersionOrigin::Unknown(failure) => Err(Error::new(ErrorKind::Io, failure)),
+        VersionOrigin::Unknown(_, failure) => Err(Error::new(ErrorKind::Io, failure)),
     }
 }
 

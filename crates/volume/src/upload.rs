@@ -112,6 +112,8 @@ struct PieceUse {
     used: BTreeSet<u32>,
     /// Whether no version can be missing. Otherwise no piece may be removed.
     is_certain: bool,
+    /// Whether the greatest version is settled, so that no other one comes to count any more.
+    is_settled: bool,
 }
 
 /// What became of the pieces of an upload that is over.
@@ -410,8 +412,7 @@ impl Upload<'_> {
         if self.version.is_none() {
             return remove_all(self.cluster, [name]).await;
         }
-        let mut hands = NameHands::new(self.cluster, &name);
-        let (_, get) = drive(Get::new(self.cluster.quorum), &mut hands).await;
+        let (_, get) = survey(self.cluster, &name, false).await;
         match get.view().settled().map(|settled| settled.version) >= self.version {
             true => Ok(()),
             false => self.store_record().await,
@@ -470,7 +471,7 @@ impl Upload<'_> {
         if flags.counts {
             return Ok(true);
         }
-        let PieceUse { used, is_certain } = upload.look(&flags).await?;
+        let PieceUse { used, is_certain, .. } = upload.look(&flags).await?;
         Ok(!is_certain || used.contains(&number))
     }
 
@@ -625,11 +626,15 @@ impl Upload<'_> {
         if flags.counts {
             return Ok(PieceFate::Closing);
         }
-        let PieceUse { used, is_certain } = self.look(&flags).await?;
+        let PieceUse { used, is_certain, is_settled } = self.look(&flags).await?;
         let (is_used, is_open) = (!used.is_empty(), !flags.names.is_empty());
         if is_certain {
             self.remove_all_but(&used).await?;
-            remove_all(self.cluster, flags.names).await?;
+            // A manifest that is not settled may be on a node that is silent the next time. Only
+            // the flag tells then that all nodes must answer.
+            if is_settled || !is_used {
+                remove_all(self.cluster, flags.names).await?;
+            }
         }
         match (is_used, is_certain) {
             (true, _) if self.record.done => Ok(PieceFate::Used),
@@ -671,16 +676,15 @@ impl Upload<'_> {
     /// have answered and they show a settled version, or none at all: then each version that was
     /// ever written of this upload was settled, and is seen unless another one has replaced it.
     async fn look(&self, flags: &Flags) -> Result<PieceUse> {
-        let mut hands = NameHands::new(self.cluster, &self.name);
-        hands.asks_everyone = !flags.names.is_empty();
-        let (_, get) = drive(Get::new(self.cluster.quorum), &mut hands).await;
+        let (hands, get) = survey(self.cluster, &self.name, !flags.names.is_empty()).await;
         let view = get.view();
         if !view.is_sure() {
             return Err(unsure(hands.files, &hands.log.flaws));
         }
         let is_clear = view.settled().is_some() || view.latest().is_none();
         let is_certain = view.is_complete() || flags.names.is_empty() && is_clear;
-        let mut found = PieceUse { used: BTreeSet::new(), is_certain };
+        let is_settled = view.latest() == view.settled();
+        let mut found = PieceUse { used: BTreeSet::new(), is_certain, is_settled };
         for listed in view.candidates().into_iter().filter(|it| it.kind == VersionKind::Put) {
             let holders: Vec<NodeIndex> = view.holders(listed.version).into_iter().collect();
             let object = FindJob::of(self.cluster, &self.name).listed(listed, &holders).await;
@@ -690,6 +694,22 @@ impl Upload<'_> {
             found.used.extend(pieces.map(|piece| piece.number));
         }
         Ok(found)
+    }
+}
+
+/// Surveys a name. All nodes are asked if `asks_everyone`, or if those that answer first do not
+/// show that the greatest version is settled.
+async fn survey<'a>(
+    cluster: &'a Cluster,
+    name: &'a ObjectName,
+    asks_everyone: bool,
+) -> (NameHands<'a>, Get) {
+    let mut hands = NameHands::new(cluster, name);
+    hands.asks_everyone = asks_everyone;
+    let (_, get) = drive(Get::new(cluster.quorum), &mut hands).await;
+    match asks_everyone || get.view().latest() == get.view().settled() {
+        true => (hands, get),
+        false => Box::pin(survey(cluster, name, true)).await,
     }
 }
 

@@ -207,6 +207,13 @@ async fn an_open_completion_is_not_taken_back() {
         hidden.show();
         let volume = disks.open("2+1");
         assert!(get(&volume).await == bytes);
+        // Looking at all nodes does not settle the version, so the next look needs all of them too.
+        assert_eq!(volume.collect_uploads().await.unwrap(), 0);
+        let hidden = disks.hide(&[0]);
+        assert_eq!(disks.open("2+1").collect_uploads().await.unwrap(), 0);
+        hidden.show();
+        let volume = disks.open("2+1");
+        assert!(get(&volume).await == bytes);
         volume.repair(&name(OBJECT), false).await.unwrap();
         assert_eq!(volume.collect_uploads().await.unwrap(), 0);
         assert!(get(&volume).await == bytes);
