@@ -17,6 +17,7 @@ use tokio::time::{Instant, Sleep};
 
 use crate::chunks::ChunkReader;
 use crate::headers::{Framing, decoded_length};
+use crate::patience::ClientPatience;
 use crate::store::held;
 
 /// Why a body did not arrive.
@@ -59,14 +60,15 @@ impl BodyArrival {
     }
 }
 
-/// Returns a request as the adapter gets it, and how far its body has arrived, which the extensions
-/// of the request have as well.
+/// Returns a request as the adapter gets it, and how far its body has arrived. The extensions of
+/// the request have that as well, and the patience with its client.
 pub fn arriving(request: Request<Incoming>, patience: Duration) -> (Request<Body>, BodyArrival) {
     let framing = Framing::of(request.method(), request.headers());
     let (mut head, body) = request.into_parts();
     let arrival = BodyArrival::default();
     held(&arrival.0).is_over = body.is_end_stream();
     head.extensions.insert(arrival.clone());
+    head.extensions.insert(ClientPatience(patience));
     if framing == Framing::Unsigned {
         head.headers.remove(CONTENT_LENGTH);
         let length = decoded_length(&head.headers).map(HeaderValue::from);

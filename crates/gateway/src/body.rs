@@ -5,6 +5,7 @@ use std::io::{self, Read};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -22,7 +23,6 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 use crate::arrival::BodyArrival;
 use crate::errors::told;
 use crate::facts::beside;
-use crate::patience::PATIENCE;
 
 /// Number of pieces on the way between a connection and a volume.
 const AHEAD: usize = 4;
@@ -89,7 +89,8 @@ pub struct RequestBody {
 pub struct BodyFate(BodyOutcome);
 
 impl BodyFate {
-    /// Returns what the body had, when it was read to its end.
+    /// Returns what the body had, when it was read to its end. Before, returns what an empty body
+    /// has, which takes as much room in notes.
     pub fn received(&self) -> Received {
         match &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
             Ok(received) => received.clone(),
@@ -111,7 +112,9 @@ pub fn receive(
     expected: ExpectedBody,
 ) -> (RequestBody, BodyFate, impl Future<Output = ()>) {
     let (sender, line) = channel(AHEAD);
-    let outcome: BodyOutcome = Arc::new(Mutex::new(Ok(Received::default())));
+    let empty =
+        Received { md5: hex(&Md5::new().finalize()), checksum: hasher_for(&expected).finalize() };
+    let outcome: BodyOutcome = Arc::new(Mutex::new(Ok(empty)));
     let source = RequestBody {
         line,
         piece: Bytes::new(),
@@ -298,25 +301,29 @@ pub struct Outgoing {
 }
 
 /// A sink for a volume, at the other end of which are the bytes that go out.
-pub struct AnswerSink(Sender<Result<Bytes, Error>>);
+pub struct AnswerSink {
+    line: Sender<Result<Bytes, Error>>,
+    patience: Duration,
+}
 
-/// Returns a sink for `length` bytes, and its other end.
-pub fn line(length: u64) -> (AnswerSink, Outgoing) {
+/// Returns a sink for `length` bytes, and its other end. The sink fails if nothing is taken for so
+/// long.
+pub fn line(length: u64, patience: Duration) -> (AnswerSink, Outgoing) {
     let (sender, line) = channel(AHEAD);
-    (AnswerSink(sender), Outgoing { piece: None, line, left: length })
+    (AnswerSink { line: sender, patience }, Outgoing { piece: None, line, left: length })
 }
 
 impl AnswerSink {
     /// Tells the other end that the bytes end in an error.
     pub async fn fail(self, error: Error) {
-        let _ = self.0.send(Err(error)).await;
+        let _ = self.line.send(Err(error)).await;
     }
 }
 
 #[async_trait]
 impl PieceSink for AnswerSink {
     async fn take(&mut self, piece: Bytes) -> io::Result<()> {
-        let sent = self.0.send_timeout(Ok(piece), PATIENCE).await;
+        let sent = self.line.send_timeout(Ok(piece), self.patience).await;
         sent.map_err(|_| io::ErrorKind::BrokenPipe.into())
     }
 }
@@ -363,5 +370,20 @@ impl Stream for Outgoing {
 impl ByteStream for Outgoing {
     fn remaining_length(&self) -> RemainingLength {
         RemainingLength::new_exact(self.left as usize)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn sinks_fail_if_nothing_is_taken() {
+        let patience = Duration::from_secs(7);
+        let (mut sink, outgoing) = line(100, patience);
+        let begun = tokio::time::Instant::now();
+        while sink.take(Bytes::from_static(b"hello")).await.is_ok() {}
+        assert_eq!(begun.elapsed().as_secs(), 7);
+        drop(outgoing);
     }
 }

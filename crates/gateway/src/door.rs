@@ -8,11 +8,12 @@ use std::time::{Duration, Instant};
 
 use http::header::CONNECTION;
 use http::{HeaderValue, Request, Response, Version};
+use hyper::Error as HyperError;
 use hyper::body::{Body as _, Incoming};
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::graceful::{GracefulShutdown, Watcher};
+use hyper_util::server::graceful::GracefulConnection;
 use paritas_store::error::{Error, ErrorKind, Result};
 use paritas_store::place::system::allow_open_files;
 use paritas_store::shown::shown;
@@ -21,7 +22,7 @@ use s3s::HttpError;
 use s3s::service::{S3Service, S3ServiceBuilder};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring;
@@ -42,6 +43,8 @@ use crate::store::Store;
 const HANDSHAKE: Duration = Duration::from_secs(15);
 /// How long answers may take to end when the gateway stops.
 const LEAVING: Duration = Duration::from_secs(30);
+/// How long a connection may take to end after its client was given up and, in HTTP/2, told so.
+const FAREWELL: Duration = Duration::from_secs(3);
 /// How long a connection of HTTP/2 is silent before its client is asked whether it is there.
 const SILENCE: Duration = Duration::from_secs(30);
 /// The name under which TLS agrees on HTTP/2. Without TLS, S3 is spoken over HTTP/1.1 alone.
@@ -155,7 +158,7 @@ impl Gateway {
     /// # Errors
     /// If the system no longer accepts connections ([`ErrorKind::Io`]).
     pub async fn serve(self, listener: TcpListener, stop: impl Future<Output = ()>) -> Result<()> {
-        let graceful = GracefulShutdown::new();
+        let leaving = watch::Sender::new(());
         let mut stop = std::pin::pin!(stop);
         loop {
             let next = async {
@@ -181,13 +184,14 @@ impl Gateway {
             tokio::spawn(self.visit(peer).last(
                 stream,
                 self.tls.clone(),
-                graceful.watcher(),
+                leaving.subscribe(),
                 place,
             ));
         }
         drop(listener);
         // Answers that take longer break off; a put that is not acknowledged is not visible.
-        let _ = tokio::time::timeout(LEAVING, graceful.shutdown()).await;
+        leaving.send_replace(());
+        let _ = tokio::time::timeout(LEAVING, leaving.closed()).await;
         Ok(())
     }
 
@@ -228,11 +232,11 @@ impl Visit {
         self,
         stream: TcpStream,
         tls: Option<TlsAcceptor>,
-        watcher: Watcher,
+        leaving: watch::Receiver<()>,
         _place: Option<OwnedSemaphorePermit>,
     ) {
         self.door.metrics.connections.inc();
-        if let Err(error) = self.greet(stream, tls, watcher).await {
+        if let Err(error) = self.greet(stream, tls, leaving).await {
             tracing::debug!(peer = %self.peer, %error, "connection");
         }
         self.door.metrics.connections.dec();
@@ -244,33 +248,48 @@ impl Visit {
         &self,
         stream: TcpStream,
         tls: Option<TlsAcceptor>,
-        watcher: Watcher,
+        leaving: watch::Receiver<()>,
     ) -> std::result::Result<(), Failed> {
         stream.set_nodelay(true)?;
-        let Some(tls) = tls else { return self.patiently(self.converse(stream, watcher)).await };
+        let Some(tls) = tls else { return self.converse(stream, leaving).await };
         let stream = tokio::time::timeout(HANDSHAKE, tls.accept(stream)).await??;
         match stream.get_ref().1.alpn_protocol() {
-            Some(HTTP2) => self.patiently(self.converse_side_by_side(stream, watcher)).await,
-            _ => self.patiently(self.converse(stream, watcher)).await,
+            Some(HTTP2) => self.converse_side_by_side(stream, leaving).await,
+            _ => self.converse(stream, leaving).await,
         }
     }
 
-    /// Gives the client up if nothing happens.
+    /// Waits until a connection ends. It takes no more requests when the gateway stops. If nothing
+    /// happens, the client is given up: it is told that the connection ends, which is broken off
+    /// if that takes long.
     async fn patiently(
         &self,
-        conversation: impl Future<Output = std::result::Result<(), Failed>>,
+        connection: impl GracefulConnection<Error = HyperError>,
+        mut leaving: watch::Receiver<()>,
     ) -> std::result::Result<(), Failed> {
-        tokio::select! {
-            ended = conversation => ended,
-            () = self.activity.silent_for(self.patience) => Err("nothing happened on it".into()),
+        let mut connection = std::pin::pin!(connection);
+        let mut silence = std::pin::pin!(self.activity.silent_for(self.patience));
+        let mut is_leaving = false;
+        loop {
+            tokio::select! {
+                ended = connection.as_mut() => return Ok(ended?),
+                () = silence.as_mut() => break,
+                _ = leaving.changed(), if !is_leaving => {
+                    is_leaving = true;
+                    connection.as_mut().graceful_shutdown();
+                }
+            }
         }
+        connection.as_mut().graceful_shutdown();
+        let _ = tokio::time::timeout(FAREWELL, connection).await;
+        Err("nothing happened on it".into())
     }
 
     /// Answers the requests of a connection, one after the other.
     async fn converse(
         &self,
         stream: impl AsyncRead + AsyncWrite + Unpin + 'static,
-        watcher: Watcher,
+        leaving: watch::Receiver<()>,
     ) -> std::result::Result<(), Failed> {
         let mut builder = http1::Builder::new();
         builder.timer(TokioTimer::new()).header_read_timeout(HANDSHAKE).max_headers(MOST_HEADERS);
@@ -278,14 +297,14 @@ impl Visit {
         let answer = service_fn(move |request| visit.clone().answer(request));
         let stream = NotedStream::new(stream, Arc::clone(&self.activity));
         let connection = builder.serve_connection(TokioIo::new(stream), answer);
-        Ok(watcher.watch(connection).await?)
+        self.patiently(connection, leaving).await
     }
 
     /// Answers the requests of a connection of HTTP/2.
     async fn converse_side_by_side(
         &self,
         stream: impl AsyncRead + AsyncWrite + Unpin + 'static,
-        watcher: Watcher,
+        leaving: watch::Receiver<()>,
     ) -> std::result::Result<(), Failed> {
         let mut builder = http2::Builder::new(TokioExecutor::new());
         builder.timer(TokioTimer::new()).keep_alive_interval(SILENCE);
@@ -294,7 +313,7 @@ impl Visit {
         let answer = service_fn(move |request| visit.clone().answer(request));
         let stream = NotedStream::new(stream, Arc::clone(&self.activity));
         let connection = builder.serve_connection(TokioIo::new(stream), answer);
-        Ok(watcher.watch(connection).await?)
+        self.patiently(connection, leaving).await
     }
 
     async fn answer(
@@ -319,8 +338,8 @@ impl Visit {
         if let Ok(value) = HeaderValue::from_str(&id) {
             answer.headers_mut().insert("x-amz-request-id", value);
         }
-        // hyper closes a connection on which it has not read a body. The client must not send its
-        // next request on it.
+        // The gateway cannot know whether hyper will read the rest of the body, or will close the
+        // connection. The client must not send its next request on it.
         if !arrival.is_over() && version < Version::HTTP_2 {
             answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         }
@@ -359,11 +378,18 @@ mod tests {
         gateway.visit(([127, 0, 0, 1], 9).into())
     }
 
-    /// Speaks HTTP/2 without any request, and answers and counts pings until the connection is
-    /// closed.
-    async fn answer_pings(mut stream: DuplexStream, pings: &mut usize) -> std::io::Result<()> {
+    /// The frames of HTTP/2 that a client has got.
+    #[derive(Default)]
+    struct GotFrames {
+        pings: usize,
+        farewells: usize,
+    }
+
+    /// Speaks HTTP/2 without any request, and answers pings until the connection is closed.
+    async fn answer_pings(mut stream: DuplexStream, got: &mut GotFrames) -> std::io::Result<()> {
         const SETTINGS: u8 = 4;
         const PING: u8 = 6;
+        const GOAWAY: u8 = 7;
         stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await?;
         let mut head = [0; 9];
         loop {
@@ -376,11 +402,12 @@ mod tests {
                     stream.write_all(&[0, 0, 0, SETTINGS, 1, 0, 0, 0, 0]).await?;
                 }
                 PING if !is_answer => {
-                    *pings += 1;
+                    got.pings += 1;
                     stream
                         .write_all(&[&[0, 0, 8, PING, 1, 0, 0, 0, 0], &body[..]].concat())
                         .await?;
                 }
+                GOAWAY => got.farewells += 1,
                 _ => {}
             }
         }
@@ -389,13 +416,39 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn connections_of_http2_without_requests_are_closed() {
         let (client, server) = tokio::io::duplex(1 << 16);
-        let (visit, graceful) = (visit(), GracefulShutdown::new());
+        let (visit, leaving) = (visit(), watch::Sender::new(()));
         let begun = tokio::time::Instant::now();
-        let conversation = visit.converse_side_by_side(server, graceful.watcher());
-        let mut pings = 0;
-        let (ended, closed) =
-            tokio::join!(visit.patiently(conversation), answer_pings(client, &mut pings));
-        assert!(ended.is_err() && closed.is_err() && pings > 0);
-        assert!(begun.elapsed() >= PATIENCE && begun.elapsed() < 2 * PATIENCE);
+        let conversation = visit.converse_side_by_side(server, leaving.subscribe());
+        let mut got = GotFrames::default();
+        let (ended, closed) = tokio::join!(conversation, answer_pings(client, &mut got));
+        assert!(ended.is_err() && closed.is_err() && got.pings > 0 && got.farewells > 0);
+        assert!(begun.elapsed() >= PATIENCE && begun.elapsed() < PATIENCE + FAREWELL);
+    }
+
+    /// A client that does not even answer pings does not keep its connection.
+    #[tokio::test(start_paused = true)]
+    async fn connections_of_silent_clients_are_broken_off() {
+        let (client, server) = tokio::io::duplex(1 << 16);
+        let (visit, leaving) = (visit(), watch::Sender::new(()));
+        let begun = tokio::time::Instant::now();
+        let ended = visit.converse_side_by_side(server, leaving.subscribe()).await;
+        assert!(ended.is_err());
+        assert_eq!(begun.elapsed().as_secs(), (PATIENCE + FAREWELL).as_secs());
+        drop(client);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn connections_of_http2_end_when_the_gateway_stops() {
+        let (client, server) = tokio::io::duplex(1 << 16);
+        let (visit, leaving) = (visit(), watch::Sender::new(()));
+        let conversation = visit.converse_side_by_side(server, leaving.subscribe());
+        let mut got = GotFrames::default();
+        let stop = async {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            leaving.send_replace(());
+            leaving.closed().await;
+        };
+        let (ended, _, ()) = tokio::join!(conversation, answer_pings(client, &mut got), stop);
+        assert!(ended.is_ok() && got.farewells > 0);
     }
 }

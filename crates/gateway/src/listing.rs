@@ -226,11 +226,14 @@ impl Store {
                 Err(s3_error!(ServiceUnavailable, "an object cannot be read; try again later"))
             }
             // Its bytes may be lost; its name is not.
-            Err(_) => Ok(Some(ObjectFacts {
-                etag: String::new(),
-                length: listed.length,
-                modified: listed.version.generation,
-            })),
+            Err(error) => {
+                tracing::warn!(%name, %error, "an object is listed without its ETag");
+                Ok(Some(ObjectFacts {
+                    etag: String::new(),
+                    length: listed.length,
+                    modified: listed.version.generation,
+                }))
+            }
         }
     }
 
@@ -385,10 +388,11 @@ impl Store {
     }
 }
 
-/// Whether an object can perhaps be read at another time.
+/// Whether all objects can perhaps be listed at another time. Other errors are those of one object,
+/// and may stay: a whole page must not depend on it.
 fn is_passing(error: &paritas_volume::Error) -> bool {
-    use ErrorKind::{Busy, Cancelled, Io, Memory, TooFewNodes};
-    matches!(error.kind(), Busy | Cancelled | Io | Memory | TooFewNodes)
+    use ErrorKind::{Busy, Memory, TooFewNodes};
+    matches!(error.kind(), Busy | Memory | TooFewNodes)
 }
 
 /// Returns the token that stands for the last key of a page.

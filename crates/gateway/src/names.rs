@@ -41,7 +41,6 @@ pub fn object(bucket: &str, key: &str) -> S3Result<ObjectName> {
 /// Returns the other name that an object of this key may have: the command, which escapes nothing,
 /// stores components that begin with `%` as they are.
 pub fn unescaped_object(bucket: &str, key: &str) -> Option<ObjectName> {
-    let is_kept = |component: &str| component.starts_with('%') && unescaped(component) == component;
     let kept_or_escaped = |component| match is_kept(component) {
         true => component.to_owned(),
         false => escaped(component),
@@ -59,13 +58,15 @@ pub fn bucket(bucket: &str) -> S3Result<ObjectName> {
     object(bucket, "")
 }
 
-/// Returns the common beginning of the names of all objects whose keys begin with `prefix`. Names
-/// of other objects may begin with it as well.
+/// Returns a folder in which all objects are whose keys begin with `prefix`. Other objects may be
+/// in it as well. It ends before the first component that names may have in two spellings: escaped,
+/// or as the command stores it.
 pub fn above(bucket: &str, prefix: &str) -> String {
-    match prefix.rsplit_once('/') {
-        Some((folder, _)) => joined(bucket, folder) + "/",
-        None => format!("{bucket}/"),
-    }
+    let folder = prefix.rsplit_once('/').map(|(folder, _)| folder);
+    let components = folder.into_iter().flat_map(|folder| folder.split('/'));
+    let certain = components.take_while(|component| !is_kept(component)).map(escaped);
+    let all = std::iter::once(bucket.to_owned()).chain(certain);
+    all.map(|component| component + "/").collect()
 }
 
 /// Returns the key of a name in a bucket.
@@ -84,6 +85,11 @@ pub fn bucket_of(name: &ObjectName) -> Option<&str> {
 fn joined(bucket: &str, key: &str) -> String {
     let components: Vec<String> = key.split('/').map(escaped).collect();
     format!("{bucket}/{}", components.join("/"))
+}
+
+/// Whether a component of a key may stand in a name as it is, although it would be escaped.
+fn is_kept(component: &str) -> bool {
+    component.starts_with('%') && unescaped(component) == component
 }
 
 fn escaped(component: &str) -> String {
@@ -112,6 +118,10 @@ fn unescaped(component: &str) -> String {
 mod tests {
     use super::*;
 
+    fn prefixes(key: &str) -> impl Iterator<Item = &str> {
+        (0..=key.len()).filter_map(|end| key.get(..end))
+    }
+
     #[test]
     fn every_key_comes_back() {
         for key in
@@ -119,7 +129,9 @@ mod tests {
         {
             let name = object("photos", key).unwrap();
             assert_eq!(key_of("photos", &name).as_deref(), Some(key), "{name}");
-            assert!(name.as_str().starts_with(&above("photos", key)), "{name}");
+            for prefix in prefixes(key) {
+                assert!(name.as_str().starts_with(&above("photos", prefix)), "{name} {prefix}");
+            }
             assert_eq!(bucket_of(&name), Some("photos"));
         }
         assert_eq!(key_of("photo", &object("photos", "a").unwrap()), None);
@@ -128,13 +140,42 @@ mod tests {
 
     #[test]
     fn what_the_command_stores_has_a_key() {
-        for (name, key) in [("a/%b", "a/%b"), ("%41/%/x", "%41//x"), ("%2F", "%2F")] {
+        for (name, key) in [
+            ("a/%b", "a/%b"),
+            ("%41/%/x", "%41//x"),
+            ("%2F", "%2F"),
+            ("%a/b", "%a/b"),
+            ("a/%b/c/%d/e", "a/%b/c/%d/e"),
+        ] {
             let name = ObjectName::new(format!("photos/{name}")).unwrap();
             assert_eq!(key_of("photos", &name).as_deref(), Some(key));
-            assert_eq!(unescaped_object("photos", key), Some(name));
+            assert_eq!(unescaped_object("photos", key).as_ref(), Some(&name));
+            let escaped = object("photos", key).unwrap();
+            for prefix in prefixes(key) {
+                let folder = above("photos", prefix);
+                assert!(name.as_str().starts_with(&folder), "{name} {prefix}");
+                assert!(escaped.as_str().starts_with(&folder), "{escaped} {prefix}");
+            }
         }
         for key in ["a", "a%b", "%", "%2E", "%25", "%25a", "//"] {
             assert_eq!(unescaped_object("photos", key), None, "{key}");
+        }
+    }
+
+    #[test]
+    fn listed_folders_are_as_deep_as_they_can_be() {
+        for (prefix, folder) in [
+            ("", "photos/"),
+            ("a", "photos/"),
+            ("a/b/c", "photos/a/b/"),
+            ("/a", "photos/%/"),
+            ("%25/a/", "photos/%2525/a/"),
+            ("%a", "photos/"),
+            ("%a/", "photos/"),
+            ("a/%b", "photos/a/"),
+            ("a/%b/c/", "photos/a/"),
+        ] {
+            assert_eq!(above("photos", prefix), folder, "{prefix}");
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::header::{
     ETAG as ETAG_HEADER, HeaderMap, HeaderName, HeaderValue, IF_MATCH, IF_NONE_MATCH, IF_RANGE,
@@ -19,6 +20,7 @@ use crate::facts::{
     ETAG, KeptHeaders, ObjectFacts, TAGS, answer_checksums, answer_headers, checksum_of, date_text,
     kept_headers, notes_of, parse_tags,
 };
+use crate::patience::{ClientPatience, PATIENCE};
 use crate::room::TransferRoom;
 use crate::store::Store;
 
@@ -210,13 +212,14 @@ impl Store {
         &self,
         request: S3Request<dto::GetObjectInput>,
     ) -> S3Result<S3Response<dto::GetObjectOutput>> {
+        let patience = ClientPatience::of(&request.extensions);
         let mut tries = READ_TRIES;
         loop {
             let input = request.input.clone();
             let (found, bytes, mut output) = self.answer_for(input, &request.headers).await?;
             let room = self.memory.take(Some(bytes.end - bytes.start)).await;
             tries -= 1;
-            match self.read(found, bytes, room).begun().await {
+            match self.read(found, bytes, room, patience).begun().await {
                 Ok(body) => {
                     output.body = Some(body);
                     return Ok(S3Response::new(output));
@@ -267,9 +270,27 @@ impl Store {
         Ok((found, bytes, output))
     }
 
-    /// Reads bytes of an object in a task of its own, which keeps the room until it ends.
-    pub fn read(&self, found: FoundObject, range: Range<u64>, room: TransferRoom) -> Outgoing {
-        let (mut sink, outgoing) = line(range.end - range.start);
+    /// Reads bytes of an object for a copy.
+    pub fn read_for_copy(
+        &self,
+        found: FoundObject,
+        range: Range<u64>,
+        room: TransferRoom,
+    ) -> BodyOrigin {
+        // The volume takes these bytes, and no client, so no client's patience counts.
+        copied(self.read(found, range, room, PATIENCE))
+    }
+
+    /// Reads bytes of an object in a task of its own, which keeps the room until it ends. It ends
+    /// early if nobody takes bytes for as long as `patience`.
+    fn read(
+        &self,
+        found: FoundObject,
+        range: Range<u64>,
+        room: TransferRoom,
+        patience: Duration,
+    ) -> Outgoing {
+        let (mut sink, outgoing) = line(range.end - range.start, patience);
         let volume = Arc::clone(&self.volume);
         tokio::spawn(async move {
             // The whole object is compared with its digest.
@@ -367,7 +388,7 @@ impl Store {
     ) -> S3Result<ObjectFacts> {
         let length = found.length();
         let room = self.memory.take_for_copy(length).await;
-        let origin = copied(self.read(found, 0..length, room.clone()));
+        let origin = self.read_for_copy(found, 0..length, room.clone());
         let expected = ExpectedBody { length: Some(length), ..ExpectedBody::default() };
         let put = |source, options| self.volume.put(name, source, options);
         let (report, received) = self.receive(origin, expected, notes, put).await?;
@@ -467,7 +488,8 @@ fn copied_notes(
     Ok(notes)
 }
 
-/// Returns the options of a put: the notes get the ETag and the checksums of the body.
+/// Returns the options of a put: the notes get the ETag and the checksums of the body. As long as
+/// it is not received, they are as long as they will be.
 fn options(length: Option<u64>, notes: Notes, fate: BodyFate) -> PutOptions {
     let mut options = PutOptions::default();
     options.length = length;
@@ -523,7 +545,7 @@ macro_rules! body_origin {
 pub(crate) use body_origin;
 
 /// Returns the bytes of the source of a copy as a body.
-pub fn copied(outgoing: Outgoing) -> BodyOrigin {
+fn copied(outgoing: Outgoing) -> BodyOrigin {
     let body = Some(dto::StreamingBlob::new(outgoing));
     BodyOrigin { body, trailers: None, arrival: None }
 }

@@ -12,6 +12,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::Extensions;
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use s3s::{Body, StdError};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -19,10 +20,22 @@ use tokio::time::Instant;
 
 use crate::store::held;
 
-/// How long a gateway waits for a client to send the next bytes, or to take some.
+/// How long a gateway waits for a client to send the next bytes, or to take some, unless it is told
+/// otherwise.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 /// Bytes of a write that may be an answer to a ping of HTTP/2, which is no progress.
 const LIKE_A_PING: usize = 64;
+
+/// How long the client of a request may take nothing. It is among the extensions of the request.
+#[derive(Debug, Clone, Copy)]
+pub struct ClientPatience(pub Duration);
+
+impl ClientPatience {
+    /// Returns the patience with the client of a request.
+    pub fn of(extensions: &Extensions) -> Duration {
+        extensions.get().map_or(PATIENCE, |&Self(patience)| patience)
+    }
+}
 
 /// What happens on a connection.
 #[derive(Debug)]

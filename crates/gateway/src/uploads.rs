@@ -13,7 +13,7 @@ use crate::facts::{
     ETAG, ObjectFacts, answer_checksums, beside, checksum_of, kept_headers, timestamp,
 };
 use crate::names;
-use crate::objects::{Conditions, body_origin, checksum_in, copied, expected_body};
+use crate::objects::{Conditions, body_origin, checksum_in, expected_body};
 use crate::store::Store;
 use crate::whole::{StatedWhole, is_of_whole};
 
@@ -108,7 +108,7 @@ impl Store {
         let expected =
             ExpectedBody { length: Some(range.end - range.start), ..ExpectedBody::default() };
         let room = self.memory.take_for_copy(range.end - range.start).await;
-        let origin = copied(self.read(found, range, room.clone()));
+        let origin = self.read_for_copy(found, range, room.clone());
         let put =
             async |source, options| Ok(upload.put_piece(number, source, options).await?.report);
         let notes = BTreeMap::new();

@@ -337,6 +337,22 @@ async fn names_of_the_command_are_keys() {
     assert_eq!(names().await, [""; 0]);
 }
 
+/// A listing of a folder shows what the command and what clients have stored there.
+#[tokio::test(flavor = "multi_thread")]
+async fn folders_are_listed_in_both_spellings() {
+    let open = open_to_all().await;
+    put_bytes_behind(&open, "photos/x/%a/b", b"hello".to_vec()).await;
+    let put = ask(&open, "PUT /photos/x/%25a/c", &[], "hello").await;
+    assert!(put.starts_with("HTTP/1.1 200"), "{put}");
+    for prefix in ["x/", "x/%25a", "x/%25a/"] {
+        let line = format!("GET /photos?list-type=2&prefix={prefix}");
+        let listing = ask(&open, &line, &[], "").await;
+        for key in ["<Key>x/%a/b</Key>", "<Key>x/%a/c</Key>"] {
+            assert!(listing.contains(key), "{prefix}: {listing}");
+        }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn ranges_and_times_that_cannot_be_read_are_passed_over() {
     let open = open_to_all().await;
@@ -353,6 +369,66 @@ async fn ranges_and_times_that_cannot_be_read_are_passed_over() {
     put_behind(&open, "photos/empty").await;
     let empty = ask(&open, "GET /photos/empty?partNumber=1", &[], "").await;
     assert!(empty.starts_with("HTTP/1.1 20") && !empty.contains("content-range"), "{empty}");
+}
+
+/// Spoils the manifests of a name on a disk.
+fn spoil_manifests(folder: &Path, name: &str) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            spoil_manifests(&path, name);
+        } else if path.to_str().unwrap().contains(&format!("/{name}@/")) {
+            std::fs::write(&path, b"spoiled").unwrap();
+        }
+    }
+}
+
+/// An object whose manifest is lost does not hide the others, whether all nodes answer or not.
+#[tokio::test(flavor = "multi_thread")]
+async fn listings_show_what_cannot_be_read() {
+    let mut open = open_to_all().await;
+    put_bytes_behind(&open, "photos/a", content(100)).await;
+    put_bytes_behind(&open, "photos/b", content(100)).await;
+    (0..5).for_each(|disk| spoil_manifests(&open.disk(disk), "a"));
+    let with_silent = |node: Arc<dyn Node>| -> Arc<dyn Node> {
+        match node.name() {
+            "disk0" => {
+                Arc::new(Faulty::new(node, 1).with(NodeCall::Read, Fault::Refuse, Trigger::From(1)))
+            }
+            _ => node,
+        }
+    };
+    for volume in
+        [volume_over(open.root.path(), |node| node), volume_over(open.root.path(), with_silent)]
+    {
+        open.address = serve(volume, Keys::open()).await;
+        let listing = ask(&open, "GET /photos?list-type=2", &[], "").await;
+        assert!(listing.starts_with("HTTP/1.1 200"), "{listing}");
+        assert!(listing.contains("<Key>a</Key>") && listing.contains("<Key>b</Key>"), "{listing}");
+        assert_eq!(listing.matches("<Size>100</Size>").count(), 2, "{listing}");
+    }
+}
+
+/// Notes that have no room for the ETag are refused before the body has come.
+#[tokio::test(flavor = "multi_thread")]
+async fn notes_without_room_for_what_the_body_has_are_refused_before_it() {
+    let open = impatient().await;
+    let most = (16 << 10) - "cache-control".len() - "etag".len() - 32;
+    let sha256 = "checksum-sha256".len() + 44;
+    for (length, header, code) in [
+        (most, "", "RequestTimeout"),
+        (most + 1, "", "InvalidArgument"),
+        (most - sha256, "x-amz-trailer: x-amz-checksum-sha256\r\n", "RequestTimeout"),
+        (most - sha256 + 1, "x-amz-trailer: x-amz-checksum-sha256\r\n", "InvalidArgument"),
+    ] {
+        let text = "x".repeat(length);
+        let request = format!(
+            "PUT /photos/a HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n{header}\
+             Cache-Control: {text}\r\n\r\nhello"
+        );
+        let answer = open.bare(&request).await;
+        assert_eq!(code_of(&answer), code, "{length} {header}: {answer}");
+    }
 }
 
 /// An object that cannot be read for a moment is not listed without its ETag.
