@@ -65,7 +65,7 @@ const MODES: u32 = 0o7777;
 const EXPANSION: u64 = 1100;
 /// Largest number of older layers that a catalogue may list. Updates stop at eight layers. With 64,
 /// the bytes of all layers can be added up, whatever sizes they state.
-const MOST_OLDER: usize = 64;
+pub(crate) const MOST_OLDER: usize = 64;
 
 /// What a catalogue may expand to. The limits depend on the bytes that are stored, so a small
 /// forged catalogue cannot take much memory. A real one stays far below: each file has 16 stored

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use paritas_store::place::system::is_mount;
 
-use crate::find::{EntryKind, Protection};
+use crate::find::{EntryKind, ProtectedEntry, Protection};
 use crate::system::path_in;
 use crate::tree::{Skipped, Tree};
 
@@ -41,8 +41,10 @@ pub(crate) fn absent<'p>(protection: &'p Protection, tree: &Tree) -> Vec<(&'p [u
 fn absence(protection: &Protection, tree: &Tree, mount: &[u8]) -> Option<Absence> {
     let mut inner = protection.entries[protection.below(mount)].iter();
     let is_there = |path: &[u8]| tree.at(path).is_some();
-    let has_content = inner.clone().any(|entry| entry.kind != EntryKind::Folder);
-    if !has_content || inner.any(|entry| is_there(&entry.path)) {
+    let is_content = |entry: &ProtectedEntry| entry.kind != EntryKind::Folder;
+    let has_content = inner.clone().any(is_content);
+    // Folders alone may have been made anew by a program that did not find them.
+    if !has_content || inner.any(|entry| is_content(entry) && is_there(&entry.path)) {
         return None;
     }
     match is_mount(&path_in(&protection.root, mount)) {

@@ -377,7 +377,8 @@ impl<'a> RepairRun<'a> {
             is_moved || report.restored.contains(&path)
         };
         let is_done = report.lost.is_empty() && report.failed.is_empty();
-        if !self.job.clean || !is_done || !self.evidence.states.iter().all(is_whole) {
+        let is_known = !self.protection.may_lack_entries();
+        if !self.job.clean || !is_known || !is_done || !self.evidence.states.iter().all(is_whole) {
             return Ok(());
         }
         for copy in self.evidence.replaced(self.protection) {
@@ -432,7 +433,7 @@ impl<'a> RepairRun<'a> {
     /// repair did not restore everything, because the next one may find bytes there, and if they
     /// have bytes of changed files that stay as they are.
     fn remove_leftovers(&self, wanted: &[usize], report: &RepairReport) {
-        let is_all = !self.protection.is_part();
+        let is_all = !self.protection.is_part() && !self.protection.may_lack_entries();
         if !report.lost.is_empty() || !report.failed.is_empty() || !is_all {
             return;
         }

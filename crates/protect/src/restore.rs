@@ -20,6 +20,7 @@ use paritas_store::object::format::Digest;
 use paritas_store::place::attributes::{Attributes, Timestamp, WantedAttributes};
 use paritas_store::place::extended::Extended;
 use paritas_store::place::folder::Folder;
+use paritas_store::place::positional::set_length;
 use paritas_store::place::refused::{Refused, is_refusal, refusal};
 use paritas_store::place::system::{mode, set_mode};
 use paritas_store::shown::shown;
@@ -152,8 +153,7 @@ impl RestoreTree {
         let path = path.to_vec();
         let restoring = Restoring { target: self, path, temporary, seen, stays: false };
         self.note_name(&restoring.path);
-        // Where a file cannot be made longer like this, writing makes it so.
-        refusal(file.set_len(size)).map_err(|error| restoring.failed(error))?;
+        set_length(&file, size).map_err(|error| restoring.failed(error))?;
         Ok(restoring)
     }
 
@@ -256,7 +256,10 @@ impl RestoreTree {
                 self.copy(&from.file(&file)?, &copy)?;
                 if self.sync { copy.sync_all() } else { Ok(()) }
             };
-            copied().map_err(failed)?;
+            copied().map_err(|error| {
+                let _ = folder.remove(&temporary);
+                failed(error)
+            })?;
         }
         let named = self.name(&folder, (&temporary, &name), path, seen);
         // It also goes if both names led to the same file already: then the system renames nothing.
@@ -336,6 +339,8 @@ impl RestoreTree {
     fn copy(&self, from: &File, to: &File) -> io::Result<()> {
         let like = from.metadata()?;
         copy_bytes(from, to, like.len())?;
+        // Zeros at the end are not written.
+        set_length(to, like.len())?;
         let attributes = Attributes::of(&like);
         if let Some((mode, modified)) = attributes.mode.zip(attributes.modified) {
             let extended = &Extended::of_open(from);
@@ -589,6 +594,21 @@ mod tests {
             assert_eq!(unsynced, if sync { &all[..] } else { &[] });
             assert!(target.sync_names().is_empty() && target.unsynced.borrow().is_empty());
             drop(files);
+        }
+    }
+
+    /// Zeros are not written, so the length of a copy must be set.
+    #[test]
+    fn a_copy_has_the_zeros_at_the_end() {
+        let root = tempfile::tempdir().unwrap();
+        let target = RestoreTree::open(root.path(), "0123456789abcdef".to_owned(), false).unwrap();
+        for content in [vec![0; 10_000], [vec![7; 5_000], vec![0; 20_000]].concat()] {
+            std::fs::write(root.path().join("from"), &content).unwrap();
+            let from = target.folder.file(b"from").unwrap();
+            let to = target.folder.create(b"to").unwrap();
+            target.copy(&from, &to).unwrap();
+            assert!(std::fs::read(root.path().join("to")).unwrap() == content);
+            target.folder.remove(b"to").unwrap();
         }
     }
 }

@@ -22,7 +22,7 @@ use paritas_store::progress::Progress;
 use paritas_store::setters;
 use paritas_store::shown::{counted, shown};
 
-use crate::catalogue::{Item, ItemKind, Older};
+use crate::catalogue::{Item, ItemKind, MOST_OLDER, Older};
 use crate::create::{
     LayerOrder, ProtectJob, ProtectPlan, ProtectReport, common_mode, default_memory, items, now,
     plan_in, protect, refuse_inside, stream,
@@ -239,7 +239,7 @@ pub fn plan_update<'p>(protection: &'p Protection, job: &UpdateJob) -> Result<Up
     let times = ChangeTimes::of(protection, &tree);
     let mut changes = Changes::new(protection, &tree, times, job)?;
     let held = Held::new(protection, &tree, job.accept_changes);
-    changes.hold(protection, &held);
+    changes.hold(protection, &held)?;
     changes.refuse_emptied(protection, &tree)?;
     let updated = match () {
         () if job.anew || changes.needs_all(protection) && held.is_nothing() => {
@@ -247,6 +247,10 @@ pub fn plan_update<'p>(protection: &'p Protection, job: &UpdateJob) -> Result<Up
             Updated::Anew
         }
         () if changes.is_nothing(protection) => Updated::Nothing,
+        () if is_full(protection) => {
+            held.refuse_anew()?;
+            Updated::Anew
+        }
         () => Updated::Layer,
     };
     let parity = match updated {
@@ -295,6 +299,17 @@ fn emptied_start(folder: &Path, files: u64) -> Error {
 /// Whether there is something at a path that was given to protect.
 fn is_there(protection: &Protection, start: &[u8]) -> bool {
     path_in(&protection.root, start).symlink_metadata().is_ok()
+}
+
+/// Whether no layer can be added: one is unreadable, and a new layer would not list it, or there
+/// are as many as a catalogue may list.
+fn is_full(protection: &Protection) -> bool {
+    protection.unreadable_layers > 0 || protection.layers.len() >= MOST_OLDER
+}
+
+/// Returns the paths of the folders above a path.
+fn above(path: &[u8]) -> impl Iterator<Item = &[u8]> {
+    path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(end, _)| &path[..end])
 }
 
 /// Protected things that cannot be looked at now. They may still exist, so they are not given up.
@@ -465,14 +480,29 @@ impl Changes {
 
     /// Keeps what is protected and cannot be looked at, as it is protected. What was found under
     /// its own name, or moved to another one, is kept already.
-    fn hold(&mut self, protection: &Protection, held: &Held) {
+    ///
+    /// # Errors
+    /// If it is below something that is no folder any more ([`ErrorKind::Io`]).
+    fn hold(&mut self, protection: &Protection, held: &Held) -> Result<()> {
         if held.entries.is_empty() {
-            return;
+            return Ok(());
         }
-        let there: HashSet<Vec<u8>> = self.items.iter().map(|item| item.path.clone()).collect();
+        let is_folder = |item: &Item| matches!(item.kind, ItemKind::Folder);
+        let there: HashMap<Vec<u8>, bool> =
+            self.items.iter().map(|item| (item.path.clone(), is_folder(item))).collect();
         for &number in &held.entries {
             let entry = &protection.entries[number];
-            if there.contains(&entry.path) || self.is_alive(entry) {
+            if let Some(above) = above(&entry.path).find(|above| there.get(*above) == Some(&false))
+            {
+                let above = path_in(&protection.root, above);
+                let message = format!(
+                    "{} was a folder on a disk that is not mounted, and is none now; put the \
+                     folder back, or, if what was in it is gone, update with `accept_changes`",
+                    shown(&above)
+                );
+                return Err(Error::new(ErrorKind::Io, message).naming(&["accept_changes"]));
+            }
+            if there.contains_key(&entry.path) || self.is_alive(entry) {
                 continue;
             }
             let ProtectedEntry { path, mode, modified, details, .. } = entry.clone();
@@ -500,6 +530,7 @@ impl Changes {
             ItemKind::HardLink { target } => files.contains(target),
             _ => true,
         });
+        Ok(())
     }
 
     fn is_alive(&self, entry: &ProtectedEntry) -> bool {

@@ -210,6 +210,31 @@ fn a_disk_that_is_not_mounted_is_not_deleted() {
     assert_eq!(repaired(root.path(), RepairJob::default()).restored, [disk.join("2")]);
 }
 
+/// A program has made a folder of the disk anew, or a link leads to where the disk is now.
+#[test]
+fn what_stands_in_the_place_of_a_disk_is_not_its_content() {
+    let root = yard();
+    let disk = root.path().join("disk");
+    fs::create_dir(&disk).unwrap();
+    let Some(mount) = Mount::new(&MEMORY, &disk) else { return };
+    fs::create_dir(disk.join("folder")).unwrap();
+    fill(&disk);
+    protected(&plenty(root.path()));
+    drop(mount);
+    fs::create_dir(disk.join("folder")).unwrap();
+    let report = repaired(root.path(), RepairJob::default());
+    assert!(report.restored.is_empty() && report.lost.is_empty(), "{report:?}");
+    assert_eq!(updated(root.path()).gone, 0);
+    fs::remove_dir_all(&disk).unwrap();
+    std::os::unix::fs::symlink("elsewhere", &disk).unwrap();
+    let error = update(&only(root.path()), &UpdateJob::default(), &|_| {}).unwrap_err();
+    assert!(error.to_string().contains("disk was a folder on a disk that is not"), "{error}");
+    assert_eq!(check(root.path()).status, State::Repairable);
+    let gives_up = UpdateJob::default().sync(false).accept_changes(true);
+    assert_eq!(update(&only(root.path()), &gives_up, &|_| {}).unwrap().gone, 3);
+    assert_eq!(check(root.path()).status, State::Intact);
+}
+
 #[test]
 fn other_file_systems_are_left_out_on_demand() {
     let root = yard();

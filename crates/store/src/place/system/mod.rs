@@ -74,6 +74,7 @@ pub fn link_and_remove(from: &Path, to: &Path) -> io::Result<bool> {
 pub fn look_and_rename(from: &Path, to: &Path) -> io::Result<()> {
     match fs::symlink_metadata(to) {
         Ok(_) => Err(io::ErrorKind::AlreadyExists.into()),
-        Err(_) => fs::rename(from, to),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => fs::rename(from, to),
+        Err(error) => Err(error),
     }
 }

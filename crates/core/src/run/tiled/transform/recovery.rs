@@ -3,10 +3,10 @@
 //!
 //! The derivative is a sum of terms, one for each level: coefficient n gets coefficient n + 2^i
 //! times the derivative of level polynomial i, if n has not bit i. Butterflies of a level above i
-//! have the same factors whether bit i is set or not, so they change places with term i. The
-//! inverse of these levels, followed by the levels themselves, is nothing. So each term is computed
-//! where the inverse transform leaves its level, not where it ends, and is added where the
-//! transform enters the level. Only the highest levels go all the way up:
+//! have the same factors whether bit i is set or not, so they commute with term i, and there the
+//! inverse transform and the transform cancel. So term i is computed from what the inverse
+//! transform has made up to its level, and is added where the transform comes back to this level.
+//! Only the highest levels go all the way up:
 //!
 //! ```text
 //! up     for each pass but the highest:           values -> inverse levels, kept in its tile
