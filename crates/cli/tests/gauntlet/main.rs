@@ -42,7 +42,7 @@ const SEED: u64 = 0x7061_7269_7461_7300;
 
 /// Returns the length of a large file: many segments.
 fn big() -> usize {
-    if is_soak() { 50_000_000 } else { 20_000_000 }
+    if is_soak() { 50_000_000 } else { 10_000_000 }
 }
 
 /// Whether all trials are run, as in `scripts/test-soak`.
