@@ -34,23 +34,23 @@ pub struct Volume(Mutex<Option<Opened>>);
 /// A volume, and the threads that work for it.
 #[derive(Clone)]
 struct Opened {
-    threads: Arc<Threads>,
+    threads: Arc<RunnerThreads>,
     volume: Arc<paritas_volume::Volume>,
 }
 
 /// Threads, of which only the process that started them has them.
-struct Threads {
+struct RunnerThreads {
     runner: Option<Runner>,
     process: u32,
 }
 
-impl Threads {
+impl RunnerThreads {
     fn are_here(&self) -> bool {
         self.process == std::process::id()
     }
 }
 
-impl Drop for Threads {
+impl Drop for RunnerThreads {
     fn drop(&mut self) {
         let Some(runner) = self.runner.take() else { return };
         match self.are_here() {
@@ -418,7 +418,7 @@ impl Volume {
 
 impl Volume {
     fn new(volume: paritas_volume::Volume, runner: Runner) -> Self {
-        let threads = Threads { runner: Some(runner), process: std::process::id() };
+        let threads = RunnerThreads { runner: Some(runner), process: std::process::id() };
         let opened = Opened { threads: Arc::new(threads), volume: Arc::new(volume) };
         Self(Mutex::new(Some(opened)))
     }

@@ -235,6 +235,48 @@ fn what_stands_in_the_place_of_a_disk_is_not_its_content() {
     assert_eq!(check(root.path()).status, State::Intact);
 }
 
+/// While a disk is not mounted, updates add layers, but not more than readers accept.
+#[test]
+fn an_update_adds_no_layer_that_readers_refuse() {
+    let root = yard();
+    let disk = root.path().join("disk");
+    fs::create_dir(&disk).unwrap();
+    let Some(mount) = Mount::new(&MEMORY, &disk) else { return };
+    fill(&disk);
+    protected(&plenty(root.path()));
+    drop(mount);
+    let refused = (0..100).find_map(|number: u64| {
+        let bytes = Chance::new(100 + number).bytes(3_000);
+        write(&root.path().join(format!("new{number}")), &bytes, 0o644, number);
+        update(&only(root.path()), &UpdateJob::default().sync(false), &|_| {}).err()
+    });
+    let error = refused.unwrap().to_string();
+    assert!(error.contains("its parity cannot be made anew"), "{error}");
+    let report = check(root.path());
+    assert!(report.status != State::Lost && report.unreadable_layers == 0, "{report:?}");
+}
+
+/// The copies may have the only bytes of files of which nothing is known any more.
+#[test]
+fn copies_stay_while_a_layer_cannot_be_read() {
+    let root = yard();
+    protected(&plenty(root.path()));
+    let parity = root.path().join(".paritas");
+    let old: Vec<PathBuf> =
+        fs::read_dir(&parity).unwrap().map(|entry| entry.unwrap().path()).collect();
+    write(&root.path().join("new"), &Chance::new(30).bytes(6_000), 0o644, 9);
+    assert_eq!(updated(root.path()).updated, Updated::Layer);
+    flip(&root.path().join("new"), 5_000);
+    let wanted = RepairJob::default().restore_changed(true);
+    assert_eq!(repaired(root.path(), wanted).restored.len(), 1);
+    old.iter().for_each(|path| fs::remove_file(path).unwrap());
+    let report = check(root.path());
+    assert_eq!(report.unreadable_layers, 1, "{report:?}");
+    let report = repaired(root.path(), RepairJob::default().clean(true));
+    assert!(report.cleaned.is_empty(), "{report:?}");
+    assert_eq!(copies(root.path()).len(), 1);
+}
+
 #[test]
 fn other_file_systems_are_left_out_on_demand() {
     let root = yard();
