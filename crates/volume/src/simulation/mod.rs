@@ -75,16 +75,7 @@ fn run_all(seeds: Range<u64>) {
         failed.extend(told(seed, &outcome));
         reached.extend(outcome.reached);
     }
-    assert!(
-        failed.is_empty(),
-        "{} seeds fail:
-{}",
-        failed.len(),
-        failed.join(
-            "
-"
-        )
-    );
+    assert!(failed.is_empty(), "{} seeds fail:\n{}", failed.len(), failed.join("\n"));
     let lacking: Vec<&str> = OUTCOMES.into_iter().filter(|it| !reached.contains(*it)).collect();
     assert!(lacking.is_empty(), "{lacking:?} are never reached; {reached:?} are");
 }
@@ -93,16 +84,8 @@ fn run_all(seeds: Range<u64>) {
 fn told(seed: u64, outcome: &RunOutcome) -> Option<String> {
     let command =
         "cargo test -p paritas-volume --lib simulation::one_seed -- --ignored --nocapture";
-    let flaws = outcome.flaws.join(
-        "
-  ",
-    );
-    (!flaws.is_empty()).then(|| {
-        format!(
-            "SIMULATION_SEED={seed} {command}
-  {flaws}"
-        )
-    })
+    let flaws = outcome.flaws.join("\n  ");
+    (!flaws.is_empty()).then(|| format!("SIMULATION_SEED={seed} {command}\n  {flaws}"))
 }
 
 /// Returns a number from the environment.
