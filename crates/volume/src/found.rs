@@ -120,7 +120,7 @@ impl FoundObject {
 
     /// Returns the names of the pieces, which are objects themselves. The list is empty if the
     /// object is not in pieces.
-    pub fn piece_names(&self) -> Vec<ObjectName> {
+    pub(crate) fn piece_names(&self) -> Vec<ObjectName> {
         let (upload, pieces) = self.upload().zip(self.pieces()).unwrap_or_default();
         pieces.iter().filter_map(|piece| names::piece(upload, piece.number).ok()).collect()
     }

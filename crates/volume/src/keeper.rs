@@ -68,7 +68,8 @@ impl Keeper<'_> {
             Err(error) => return self.note::<()>("looking", Err(error)),
         };
         for name in &status.owed.names {
-            self.note(&format!("repairing {name}"), self.volume.repair(name, false).await);
+            let repaired = self.volume.repair_one_of_all(name, false).await;
+            self.note(&format!("repairing {name}"), repaired);
         }
         for name in &status.backlog.names {
             self.note(&format!("promoting {name}"), self.volume.promote(name).await);

@@ -55,7 +55,7 @@ pub const BACKLOG: &str = "backlog/";
 /// The end of the names of claims. They are in the same folder as these hints.
 const CLAIM: &str = ".claim";
 /// Begins the names of the volume's own objects: pieces of objects, and records of uploads.
-const OWN: &str = ".paritas/";
+pub(crate) const OWN: &str = ".paritas/";
 /// Begins the names of the pieces of objects.
 pub(crate) const PIECES: &str = ".paritas/pieces/";
 /// Begins the names of the records of uploads.

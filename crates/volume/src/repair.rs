@@ -1,6 +1,7 @@
 //! Repairing objects: every part and every manifest on the nodes where they belong.
 
 use futures::future::{join_all, try_join_all};
+use futures::stream::{self, StreamExt, TryStreamExt};
 use paritas_shards::ObjectId;
 use paritas_store::error::{Error, ErrorKind, Result};
 
@@ -21,8 +22,11 @@ use crate::transfer::ShardedObject;
 
 /// Number of pieces of an object that are looked for side by side.
 const AT_ONCE: usize = 16;
+/// Number of pieces that are repaired side by side. Each may take the memory of a put.
+const REPAIRS_AT_ONCE: usize = 4;
 
-/// Repairs one object.
+/// Repairs what stands under one name.
+#[derive(Clone, Copy)]
 pub(crate) struct NameRepair<'a> {
     pub files: NameFiles<'a>,
     /// Whether all blocks and manifests are read first.
@@ -30,7 +34,32 @@ pub(crate) struct NameRepair<'a> {
 }
 
 impl NameRepair<'_> {
-    pub async fn run(&self) -> Result<Repaired> {
+    /// Repairs the object of the name and its pieces, if it has any.
+    pub async fn run_with_pieces(self) -> Result<Repaired> {
+        let NameFiles { cluster, name } = self.files;
+        let mut repaired = self.run().await?;
+        if repaired.is_removed {
+            return Ok(repaired);
+        }
+        let found = FindJob::of(cluster, name).run().await?;
+        let repair = async |piece: ObjectName| {
+            let files = NameFiles { cluster, name: &piece };
+            NameRepair { files, ..self }.run().await
+        };
+        let pieces = stream::iter(found.piece_names()).map(repair);
+        let mut pieces = pieces.buffered(REPAIRS_AT_ONCE);
+        while let Some(piece) = pieces.try_next().await? {
+            repaired.stored += piece.stored;
+            repaired.manifests += piece.manifests;
+            repaired.is_owed |= piece.is_owed;
+            repaired.read_bytes += piece.read_bytes;
+            piece.flaws.into_iter().for_each(|flaw| flaw.add_to(&mut repaired.flaws));
+        }
+        Ok(repaired)
+    }
+
+    /// Repairs the object of the name, but not its pieces.
+    pub async fn run(self) -> Result<Repaired> {
         for _ in 0..MOST_ATTEMPTS {
             if let Some(repaired) = self.attempt().await? {
                 return Ok(repaired);
@@ -74,7 +103,7 @@ impl NameRepair<'_> {
         }
     }
 
-    /// Looks for the pieces of a version, if it has any. They are repaired under their own names.
+    /// Looks for the pieces of a version, if it has any.
     /// Returns `false` if another version replaced this one meanwhile.
     ///
     /// # Errors

@@ -247,11 +247,6 @@ impl<'v> UploadsJob<'v> {
         Ok(uploads.into_iter().filter(is_open).collect())
     }
 
-    /// Whether there are uploads, complete or not.
-    pub async fn any(self) -> Result<bool> {
-        Ok(!list(self.cluster, UPLOADS).await?.is_empty())
-    }
-
     /// Returns all uploads whose records have names that begin with `prefix`.
     async fn recorded(self, prefix: &str) -> Result<Vec<Upload<'v>>> {
         let names = list(self.cluster, prefix).await?.into_keys();

@@ -365,13 +365,23 @@ impl Volume {
 
     /// Brings one object into order: every part and every manifest on the nodes where they belong,
     /// older versions removed. If `is_deep`, all blocks and manifests are read first to find
-    /// damage.
+    /// damage. The pieces of an object in pieces are repaired as well.
     ///
     /// # Errors
     /// If too few nodes answered ([`ErrorKind::TooFewNodes`]), if too many shards are lost
     /// ([`ErrorKind::TooFewShards`]), if there is no such object ([`ErrorKind::NotFound`]), or if
     /// others keep replacing it ([`ErrorKind::Busy`]).
     pub async fn repair(&self, name: &ObjectName, is_deep: bool) -> Result<Repaired> {
+        let files = NameFiles { cluster: &self.cluster, name };
+        NameRepair { files, is_deep }.run_with_pieces().await
+    }
+
+    /// Repairs one of all names ([`Self::most_urgent_first`]), as [`Self::repair`] does, but leaves
+    /// pieces alone: each of them has a name of its own.
+    ///
+    /// # Errors
+    /// As [`Self::repair`].
+    pub async fn repair_one_of_all(&self, name: &ObjectName, is_deep: bool) -> Result<Repaired> {
         NameRepair { files: NameFiles { cluster: &self.cluster, name }, is_deep }.run().await
     }
 
@@ -463,14 +473,6 @@ impl Volume {
     /// As [`Volume::list`] and [`Volume::find`].
     pub async fn uploads(&self) -> Result<Vec<Upload<'_>>> {
         self.all_uploads().all().await
-    }
-
-    /// Whether there are uploads, complete or not.
-    ///
-    /// # Errors
-    /// As [`Volume::list`].
-    pub async fn has_uploads(&self) -> Result<bool> {
-        self.all_uploads().any().await
     }
 
     /// Gives up the uploads whose objects were replaced or removed, or at which nothing happened

@@ -108,8 +108,11 @@ async fn pieces_are_verified_repaired_and_cut_anew_as_objects_are() {
     assert_eq!(parts.len(), 12, "the shortest piece is in its manifests");
     fs::remove_file(&parts[0]).unwrap();
     assert_eq!(state().await, State::Repairable);
+    assert_eq!(volume.repair(&name(OBJECT), false).await.unwrap().stored, 1);
+    assert_eq!(state().await, State::Intact);
+    fs::remove_file(&parts[0]).unwrap();
     for name in volume.most_urgent_first("").await.unwrap() {
-        volume.repair(&name, false).await.unwrap();
+        volume.repair_one_of_all(&name, false).await.unwrap();
     }
     assert_eq!(state().await, State::Intact);
     let other = disks.open_changed("rdp:k=4", &|_, node| node, |setup| setup.losses = Some(2));

@@ -14,6 +14,7 @@ use tokio::time::sleep;
 
 use super::history::{Act, History};
 use super::link::Link;
+use super::uploads::SharedUploads;
 use super::world::{BrokenRule, SimulatedWorld};
 use crate::found::GetOptions;
 use crate::names::ObjectName;
@@ -41,6 +42,7 @@ pub struct Scene {
     pub jobs: Vec<ClientJob>,
     pub names: usize,
     pub history: Mutex<History>,
+    pub uploads: Mutex<SharedUploads>,
 }
 
 /// Work that is done by a clock which is `ahead` of the true time.
@@ -63,6 +65,11 @@ impl<F: Future> Future for ByClock<F> {
 pub enum ClientJob {
     PutSmall,
     PutLarge,
+    PutPieces,
+    PutPiece,
+    CompleteUpload,
+    GiveUp,
+    Race,
     Get,
     Remove,
     Repair,
@@ -76,6 +83,7 @@ pub enum ClientJob {
     Fill,
 }
 
+/// Jobs about whole objects.
 pub const JOBS: [ClientJob; 20] = [
     ClientJob::PutSmall,
     ClientJob::PutSmall,
@@ -97,6 +105,27 @@ pub const JOBS: [ClientJob; 20] = [
     ClientJob::Verify,
     ClientJob::Collect,
     ClientJob::Status,
+];
+
+/// Jobs about objects in pieces, and others that these may meet.
+pub const UPLOAD_JOBS: [ClientJob; 17] = [
+    ClientJob::PutPieces,
+    ClientJob::PutPieces,
+    ClientJob::PutPiece,
+    ClientJob::PutPiece,
+    ClientJob::CompleteUpload,
+    ClientJob::CompleteUpload,
+    ClientJob::GiveUp,
+    ClientJob::Race,
+    ClientJob::Race,
+    ClientJob::Race,
+    ClientJob::Get,
+    ClientJob::Get,
+    ClientJob::PutSmall,
+    ClientJob::Remove,
+    ClientJob::Repair,
+    ClientJob::Reencode,
+    ClientJob::Collect,
 ];
 
 /// Returns the name of an object as text.
@@ -218,6 +247,11 @@ impl Scene {
         match job {
             ClientJob::PutSmall => self.put(volume, name, number, 8 + number % 100).await,
             ClientJob::PutLarge => self.put(volume, name, number, 201 + number % 3000).await,
+            ClientJob::PutPieces => self.put_pieces(volume, name, number).await,
+            ClientJob::PutPiece => self.put_piece(volume, name, number).await,
+            ClientJob::CompleteUpload => self.complete_upload(volume, name).await,
+            ClientJob::GiveUp => self.give_up(volume, name).await,
+            ClientJob::Race => self.race(volume, name, number).await,
             ClientJob::Get => self.get(volume, name).await,
             ClientJob::Remove => self.remove(volume, name).await,
             ClientJob::Repair => volume.repair(&object, false).await.map(drop),
@@ -270,10 +304,9 @@ impl Scene {
         let options = GetOptions::default();
         match volume.get(&self::name(name), None, &mut bytes, options, &|_| {}).await {
             Ok(found) => {
-                let number = bytes.first_chunk().map(|first| u64::from_le_bytes(*first));
-                let is_whole = number.is_some_and(|it| bytes == content(it, bytes.len() as u64));
+                let number = self.number_of(&bytes);
                 let mut history = self.history();
-                if !is_whole || found.length() != bytes.len() as u64 {
+                if number.is_none() || found.length() != bytes.len() as u64 {
                     history.flaw(format!("{}: wrong bytes are read", text(name)));
                 }
                 history.saw(name, begun, Some((found.listed(), number)));
@@ -299,7 +332,7 @@ impl Scene {
 }
 
 /// Returns the bytes of the content of a number: the number, and what follows from it.
-fn content(number: u64, length: u64) -> Vec<u8> {
+pub fn content(number: u64, length: u64) -> Vec<u8> {
     let first = number.to_le_bytes().into_iter();
     let others = (0..).map(|i: u64| (i.wrapping_mul(number | 1) >> 7) as u8);
     first.chain(others).take(length as usize).collect()

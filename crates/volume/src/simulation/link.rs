@@ -15,6 +15,7 @@ use tokio::time::sleep;
 
 use super::disk::{SimulatedDisk, flipped};
 use super::world::{BrokenRule, CallFate, SimulatedState, SimulatedWorld};
+use crate::names;
 use crate::node::{Abilities, Entry, Mode, Node, Stat, Writer};
 use crate::outside::time_of_day;
 
@@ -122,7 +123,11 @@ impl Node for Link {
                 Some(BrokenRule::LaggingLists) => state.chance.time(Duration::from_secs(60)),
                 _ => Duration::ZERO,
             };
-            Ok(state.disks[node].list(&owned, lag))
+            let entries = state.disks[node].list(&owned, lag);
+            let is_hidden = state.mutation == Some(BrokenRule::HiddenFlags)
+                && !state.is_calm
+                && owned.starts_with(&names::folder_above(names::CLOSING));
+            Ok(if is_hidden { Vec::new() } else { entries })
         };
         let entries = async move {
             match self.ask(what, list).await {

@@ -14,7 +14,8 @@
 //!   way to a node, and the trait `Node`. A request is on its way by itself: it may happen minutes
 //!   after nobody waits for it any more.
 //! - `client` opens the volume and draws jobs. Its clock is up to six hours wrong. Its processes
-//!   are killed, or given up, at any moment.
+//!   are killed, or given up, at any moment. In three of ten runs clients store objects in pieces
+//!   (`uploads`), several of them at one upload.
 //! - In three of five runs, as many nodes as may be lost fail in every way: they refuse, hang,
 //!   break connections, garble, rot, and lose their disks. Then everything must work. In the
 //!   others, requests to all nodes fail. Then everything may fail, but nothing acknowledged is
@@ -33,6 +34,7 @@ mod disk;
 mod history;
 mod link;
 mod run;
+mod uploads;
 mod world;
 
 use std::collections::BTreeSet;
@@ -42,9 +44,15 @@ use run::{RunOutcome, run};
 use world::BrokenRule;
 
 /// What jobs come to in some of a hundred runs, so that nothing is idle.
-const OUTCOMES: [&str; 22] = [
+const OUTCOMES: [&str; 28] = [
     "PutSmall: done",
     "PutLarge: done",
+    "PutPieces: done",
+    "PutPiece: done",
+    "CompleteUpload: done",
+    "GiveUp: done",
+    "Race: done",
+    "Race: Busy",
     "Get: done",
     "Remove: done",
     "Repair: done",
@@ -133,11 +141,14 @@ fn broken_rules_are_found() {
         EarlyRemoval,
         EmptyAnswers,
         LaggingLists,
+        HiddenFlags,
         EarlyAnswers,
         ManyLosses,
     ];
     for mutation in all {
-        let found = (0..500).find_map(|seed| told(seed, &run(seed, Some(mutation), false)));
+        // Few runs have two clients that end one upload at the very same moment.
+        let first = if mutation == HiddenFlags { 400 } else { 0 };
+        let found = (first..500).find_map(|seed| told(seed, &run(seed, Some(mutation), false)));
         let found = found.unwrap_or_else(|| panic!("{mutation:?} is not found"));
         println!("{mutation:?}: {}", found.lines().take(2).collect::<Vec<_>>().join("\n"));
     }

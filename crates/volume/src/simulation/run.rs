@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use futures::future::{join, join_all};
 use paritas::Code;
-use paritas_store::error::ErrorKind;
+use paritas_store::error::{ErrorKind, Result};
 use paritas_store::state::State;
 use tokio::time::sleep;
 
 use super::chance::Dice;
-use super::client::{ClientJob, JOBS, NAMES, Scene, name, text};
+use super::client::{ClientJob, JOBS, NAMES, Scene, UPLOAD_JOBS, name, text};
 use super::history::History;
 use super::world::{BrokenRule, SimulatedWorld, Weather};
 use crate::names;
@@ -63,11 +63,16 @@ fn scene(seed: u64, mutation: Option<BrokenRule>) -> Scene {
     };
     let world = SimulatedWorld::new(nodes, weather, mutation, chance.number());
     // There is always something to read.
-    let mut jobs = vec![chance.choose(&[ClientJob::PutSmall, ClientJob::PutLarge])];
+    let (menu, puts): (&[ClientJob], &[ClientJob]) = match chance.percent(30) {
+        true => (&UPLOAD_JOBS, &[ClientJob::PutPieces]),
+        false => (&JOBS, &[ClientJob::PutSmall, ClientJob::PutLarge]),
+    };
+    let mut jobs = vec![chance.choose(puts)];
     let more = 2 + chance.below(10) as usize;
-    jobs.extend(chance.some_of(JOBS.len(), more).into_iter().map(|job| JOBS[job]));
+    jobs.extend(chance.some_of(menu.len(), more).into_iter().map(|job| menu[job]));
     let names = 1 + chance.below(NAMES.len() as u64) as usize;
-    Scene { world, code, nodes, losses, jobs, names, history: Mutex::new(History::new()) }
+    let history = Mutex::new(History::new());
+    Scene { world, code, nodes, losses, jobs, names, history, uploads: Mutex::default() }
 }
 
 impl Scene {
@@ -214,21 +219,21 @@ impl Scene {
         }
     }
 
-    /// Checks that days later nothing is left of what is over.
+    /// Checks that days later nothing is left of what is over. Uploads that nobody goes on with are
+    /// given up after a week.
     async fn expect_clean(&self, doctor: &Volume) {
-        sleep(Duration::from_secs(3 * 24 * 3600)).await;
-        if let Err(error) = doctor.collect().await {
-            self.history().flaw(format!("collecting: {error}"));
+        sleep(Duration::from_secs(9 * 24 * 3600)).await;
+        if let Err(error) = self.keep(doctor).await {
+            self.history().flaw(format!("days later: {:?} {error}", error.kind()));
         }
         let mut counts = BTreeSet::new();
-        for number in 0..self.names {
-            let repaired = doctor.repair(&name(number), false).await;
-            let found = doctor.find(&name(number), Default::default()).await;
+        let objects = (0..self.names).map(name).chain(self.pieces_in_use(doctor).await);
+        for object in objects {
+            let repaired = doctor.repair(&object, false).await;
+            let found = doctor.find(&object, Default::default()).await;
             counts.extend(found.ok().map(|found| found.listed().version.object));
-            if let Ok(repaired) = repaired
-                && repaired.is_owed
-            {
-                self.history().flaw(format!("{} is owed days later", text(number)));
+            if repaired.is_ok_and(|repaired| repaired.is_owed) {
+                self.history().flaw(format!("{object} is owed days later"));
             }
         }
         let state = self.world.state();
@@ -241,5 +246,15 @@ impl Scene {
                 self.history().flaw(format!("days later, node {node} still has {path}"));
             }
         }
+    }
+
+    /// Does the work of a keeper.
+    async fn keep(&self, doctor: &Volume) -> Result<()> {
+        for _ in 0..2 {
+            let mut scrub = doctor.scrub().await?;
+            while scrub.next().await.is_some() {}
+            doctor.collect().await?;
+        }
+        self.expect_no_uploads(doctor).await
     }
 }

@@ -25,6 +25,8 @@ pub enum BrokenRule {
     EmptyAnswers,
     /// Listings show what was there a while ago.
     LaggingLists,
+    /// While things go wrong, nobody sees the flags of those who complete uploads.
+    HiddenFlags,
     /// Nodes acknowledge files before they are durable.
     EarlyAnswers,
     /// More nodes lose their disks than may be lost.
@@ -81,7 +83,7 @@ pub struct SimulatedState {
     processes: Vec<Process>,
     /// For each node, until when requests to it fail, and how.
     cuts: Vec<Option<(usize, Instant, CallFate)>>,
-    is_calm: bool,
+    pub is_calm: bool,
     begun: Instant,
     trace: Trace,
 }

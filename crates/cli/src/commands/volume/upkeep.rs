@@ -104,23 +104,6 @@ fn all_items(overview: &Overview, is_deep: bool, output: &Output) -> Vec<Item> {
     overview.objects().map(item).chain(marks).collect()
 }
 
-/// Adds the pieces of objects that are stored in pieces. A piece is an object itself.
-async fn with_pieces(volume: &Volume, mut items: Vec<Item>) -> Vec<Item> {
-    if !volume.has_uploads().await.unwrap_or(true) {
-        return items;
-    }
-    let pieces_of = async |item: &Item| {
-        // An object that cannot be found is reported when its turn comes.
-        let found = volume.find(&item.name, GetOptions::default()).await;
-        found.map(|object| object.piece_names()).unwrap_or_default()
-    };
-    let names: Vec<Vec<ObjectName>> =
-        futures::stream::iter(&items).map(pieces_of).buffered(AT_ONCE).collect().await;
-    let piece = |name| Item { name, length: 0, is_named: false };
-    items.extend(names.into_iter().flatten().map(piece));
-    items
-}
-
 /// Returns the item for a name. Its length is 0 if the object is not found.
 async fn named(volume: &Volume, name: &str) -> Result<Item, Failure> {
     let name = ObjectName::new(name)?;
@@ -285,11 +268,12 @@ pub async fn repair(args: &Repair, output: &Output) -> Outcome {
     match args.scrub {
         true => scrub(&mut volume, &mut tally).await?,
         false => {
-            let items = match args.names.is_empty() {
+            let is_all = args.names.is_empty();
+            let items = match is_all {
                 true => most_urgent_first(&volume).await?,
-                false => with_pieces(&volume, items(&volume, &args.names, output).await?).await,
+                false => items(&volume, &args.names, output).await?,
             };
-            repair_items(&mut volume, items, args.deep, &mut tally).await;
+            repair_items(&mut volume, items, (is_all, args.deep), &mut tally).await;
         }
     }
     if args.names.is_empty() || args.collect {
@@ -309,23 +293,27 @@ pub async fn repair(args: &Repair, output: &Output) -> Outcome {
 pub async fn repair_all(volume: &mut Volume, output: &Output) -> Outcome {
     let mut tally = ObjectTally::new(false, output);
     let items = most_urgent_first(volume).await?;
-    repair_items(volume, items, false, &mut tally).await;
+    repair_items(volume, items, (true, false), &mut tally).await;
     let collected = collect(volume, output).await;
     tally.worst.note(collected, output);
     tally.end()
 }
 
+/// Repairs objects. If they are all names, pieces are among them.
 async fn repair_items(
     volume: &mut Volume,
     items: Vec<Item>,
-    deep: bool,
+    (is_all, deep): (bool, bool),
     tally: &mut ObjectTally<'_>,
 ) {
     let shares = Shares::of(volume, &items, tally.output);
     let volume = &*volume;
     let repair = async |item: Item| {
         let start = Instant::now();
-        let repaired = volume.repair(&item.name, deep).await;
+        let repaired = match is_all {
+            true => volume.repair_one_of_all(&item.name, deep).await,
+            false => volume.repair(&item.name, deep).await,
+        };
         let repaired = explained(volume, &item, repaired).await;
         shares.finish(&item.name);
         (item, repaired, start.elapsed().as_secs_f64())
