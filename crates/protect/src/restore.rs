@@ -253,7 +253,7 @@ impl RestoreTree {
             self.refuse(Refused { links: true, ..Refused::default() });
             let copied = || {
                 let copy = folder.create(&temporary)?;
-                self.copy(&from.file(&file)?, &copy)?;
+                self.copy(&from.file_to_read(&file)?, &copy)?;
                 if self.sync { copy.sync_all() } else { Ok(()) }
             };
             copied().map_err(|error| {
@@ -595,6 +595,28 @@ mod tests {
             assert!(target.sync_names().is_empty() && target.unsynced.borrow().is_empty());
             drop(files);
         }
+    }
+
+    /// Where a file can be neither linked nor written, its other name becomes a copy.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_copy_in_place_of_a_link_only_reads() {
+        let root = tempfile::tempdir().unwrap();
+        let (from, to) = (root.path().join("from"), root.path().join("to"));
+        std::fs::write(&from, [7; 10_000]).unwrap();
+        let change = |how: &str| {
+            let done = std::process::Command::new("chattr").arg(how).arg(&from).status();
+            done.is_ok_and(|done| done.success())
+        };
+        if !change("+i") {
+            return eprintln!("not run: no file can be made immutable here");
+        }
+        let target = RestoreTree::open(root.path(), "0123456789abcdef".to_owned(), false).unwrap();
+        let linked = target.hard_link(b"from", b"to", None);
+        assert!(change("-i"));
+        linked.unwrap();
+        assert_eq!(std::fs::read(to).unwrap(), [7; 10_000]);
+        assert!(target.refused().links);
     }
 
     /// Zeros are not written, so the length of a copy must be set.

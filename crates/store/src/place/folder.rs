@@ -115,6 +115,13 @@ mod unix {
             Ok(File::from(openat(&self.0, name, flags, Mode::empty())?))
         }
 
+        /// Opens a file for reading, unless it is a link.
+        pub fn file_to_read(&self, name: &[u8]) -> io::Result<File> {
+            // `NONBLOCK`, because opening a named pipe would wait for a writer.
+            let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+            Ok(File::from(openat(&self.0, name, flags, Mode::empty())?))
+        }
+
         /// Returns the mode and the owner of the file called `name`, if there is one.
         pub fn about(&self, name: &[u8]) -> Option<(u32, Option<Owner>)> {
             let found = statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
@@ -281,6 +288,10 @@ mod other {
 
         pub fn file(&self, name: &[u8]) -> io::Result<File> {
             OpenOptions::new().read(true).write(true).open(self.at(name))
+        }
+
+        pub fn file_to_read(&self, name: &[u8]) -> io::Result<File> {
+            File::open(self.at(name))
         }
 
         pub fn about(&self, _name: &[u8]) -> Option<(u32, Option<Owner>)> {
