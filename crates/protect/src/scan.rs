@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use crc_fast::{CrcAlgorithm, checksum};
+use paritas_store::memory::by_default;
 use paritas_store::object::format::Digest;
 
 use crate::digest::{FileDigest, digest, shorten};
@@ -25,8 +26,11 @@ use crate::tree::{FoundKind, Links, Tree, in_threads};
 
 /// Number of bytes that are read at once.
 const STEP: usize = 1 << 20;
-/// Number of bytes that all threads together may read at once. One thread works in any case.
-const MOST_WINDOWS: usize = 1 << 30;
+/// Largest size in bytes of blocks of which a thread has whole windows in memory. Of larger blocks
+/// it has [`STEP`] bytes at either end.
+const MOST_IN_MEMORY: usize = 16 << 20;
+/// Largest number of bytes that all threads together have in memory. One thread works in any case.
+const MOST_WINDOWS: u64 = 1 << 30;
 /// The polynomial of CRC-64/NVME, reflected.
 const POLYNOMIAL: u64 = 0x9a6c_9329_ac4b_c9b5;
 
@@ -387,9 +391,12 @@ impl WantedBlocks {
         Self { block, lost: by_sum, sums, hints, roll }
     }
 
-    /// Returns the number of bytes that a thread reads at once.
-    fn window(&self) -> usize {
-        self.block + STEP.max(self.block)
+    /// Returns the number of bytes that a thread has in memory.
+    fn memory(&self) -> usize {
+        match self.block > MOST_IN_MEMORY {
+            true => 3 * STEP,
+            false => self.block + STEP.max(self.block),
+        }
     }
 
     fn knows(&self, sum: u64) -> bool {
@@ -402,25 +409,64 @@ impl WantedBlocks {
     fn search(&self, path: PathBuf) -> Vec<(u64, (PathBuf, u64))> {
         let source = PieceFile { path, expected: None };
         let (mut found, mut told) = (Vec::new(), HashSet::new());
+        let tell = |at: u64, sum: u64| {
+            let lost = self.lost.get(&sum).filter(|_| told.insert(sum));
+            let place = || (source.path.clone(), at);
+            found.extend(lost.into_iter().flatten().map(|&block| (block, place())));
+        };
+        match self.block > MOST_IN_MEMORY {
+            true => self.search_in_parts(&source, tell),
+            false => self.search_in_windows(&source, tell),
+        }
+        found
+    }
+
+    /// Moves the window over a file, with all bytes of the window in memory. Calls `tell` with each
+    /// place whose sum is known, and the sum.
+    fn search_in_windows(&self, source: &PieceFile, mut tell: impl FnMut(u64, u64)) {
         // The window, and what it moves over.
         let mut memory = Vec::new();
         // If the memory is short, nothing is found.
-        if memory.try_reserve_exact(self.window()).is_err() {
-            return found;
+        if memory.try_reserve_exact(self.memory()).is_err() {
+            return;
         }
-        memory.resize(self.window(), 0);
+        memory.resize(self.memory(), 0);
         let mut start = 0;
         while let Ok(filled) = source.read(start, &mut memory)
             && filled >= self.block
         {
-            let passed = self.roll_through(&memory[..filled], |at, sum| {
-                let lost = self.lost.get(&sum).filter(|_| told.insert(sum));
-                let place = || (source.path.clone(), start + at);
-                found.extend(lost.into_iter().flatten().map(|&block| (block, place())));
-            });
-            start += passed;
+            start += self.roll_through(&memory[..filled], |at, sum| tell(start + at, sum));
         }
-        found
+    }
+
+    /// Does what [`WantedBlocks::search_in_windows`] does with little memory, whatever the size of
+    /// a block is: the bytes that leave the window and those that enter it are read at two places.
+    fn search_in_parts(&self, source: &PieceFile, mut tell: impl FnMut(u64, u64)) {
+        let block = self.block as u64;
+        let [mut leaving, mut entering] = [0, 0].map(|_| FileBytes::of(source));
+        let mut at = 0;
+        while let Some(mut sum) = self.sum_at(source, at) {
+            while !self.knows(sum) {
+                let ends = (leaving.at(at), entering.at(at + block));
+                let (Some(leaves), Some(enters)) = ends else { return };
+                sum = self.roll.step(sum, leaves, enters);
+                at += 1;
+            }
+            tell(at, sum);
+            at += block;
+        }
+    }
+
+    /// Returns the sum of the window at a place, unless the file ends before it does.
+    fn sum_at(&self, source: &PieceFile, at: u64) -> Option<u64> {
+        let mut memory = vec![0; STEP.min(self.block)];
+        let mut crc = block_checksum();
+        for from in (0..self.block).step_by(STEP) {
+            let bytes = &mut memory[..STEP.min(self.block - from)];
+            let read = source.read(at + from as u64, bytes).ok()?;
+            crc.update((read == bytes.len()).then_some(&*bytes)?);
+        }
+        Some(crc.finalize() ^ self.roll.zeros)
     }
 
     /// Moves the window over the bytes, and calls `tell` with each place whose sum is known, and
@@ -446,6 +492,30 @@ impl WantedBlocks {
     }
 }
 
+/// The bytes of a file, some of which are in memory.
+struct FileBytes<'s> {
+    source: &'s PieceFile,
+    start: u64,
+    bytes: Vec<u8>,
+}
+
+impl<'s> FileBytes<'s> {
+    fn of(source: &'s PieceFile) -> Self {
+        Self { source, start: 0, bytes: Vec::new() }
+    }
+
+    /// Returns the byte at a place, unless the file ends before it.
+    fn at(&mut self, place: u64) -> Option<u8> {
+        if !(self.start..self.start + self.bytes.len() as u64).contains(&place) {
+            self.bytes.resize(STEP, 0);
+            let read = self.source.read(place, &mut self.bytes).unwrap_or(0);
+            self.bytes.truncate(read);
+            self.start = place;
+        }
+        self.bytes.get((place - self.start) as usize).copied()
+    }
+}
+
 /// Returns the word and the bit of a sum's hint.
 fn hint(sum: u64) -> (usize, u64) {
     let low = sum & ((1 << HINT_BITS) - 1);
@@ -457,7 +527,8 @@ fn search(
     files: Vec<PathBuf>,
     threads: usize,
 ) -> BTreeMap<u64, (PathBuf, u64)> {
-    let threads = threads.min(MOST_WINDOWS / wanted.window()).max(1).min(files.len());
+    let at_once = (by_default(MOST_WINDOWS) / wanted.memory() as u64) as usize;
+    let threads = threads.min(at_once).max(1).min(files.len());
     let files = Mutex::new(files.into_iter());
     let parts = in_threads(threads, || {
         let mut found = Vec::new();
@@ -528,6 +599,45 @@ mod tests {
         let blocks: Vec<u64> = found.iter().map(|&(block, _)| block).collect();
         assert_eq!(blocks, (0..50).collect::<Vec<u64>>());
         assert!(found.iter().all(|(_, place)| *place == (file.path().to_owned(), 0)));
+    }
+
+    /// Large blocks are found at the same places, with little memory.
+    #[test]
+    fn blocks_are_found_in_parts() {
+        let block = 1_500_000;
+        let noise = |count: usize, seed: u64| -> Vec<u8> {
+            let mut state = seed;
+            let next = || {
+                state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+                (state >> 56) as u8
+            };
+            std::iter::repeat_with(next).take(count).collect()
+        };
+        let blocks = [1, 2].map(|seed| noise(block, seed));
+        let roll = Roll::new(block);
+        let sums = [roll.of(&blocks[0]), roll.of(&blocks[1])];
+        let lost = HashMap::from([(sums[0], vec![3]), (sums[1], vec![4])]);
+        let hints = vec![u64::MAX; 1 << (HINT_BITS - 6)];
+        let wanted = WantedBlocks { block, lost, sums: HashSet::from(sums), hints, roll };
+        let parts: [&[u8]; 5] = [&noise(1_100_007, 3), &blocks[1], &noise(11, 4), &blocks[0], &[5]];
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), parts.concat()).unwrap();
+        let source = PieceFile { path: file.path().to_owned(), expected: None };
+        let (mut in_parts, mut in_windows) = (Vec::new(), Vec::new());
+        wanted.search_in_parts(&source, |at, sum| in_parts.push((at, sum)));
+        wanted.search_in_windows(&source, |at, sum| in_windows.push((at, sum)));
+        let expected = vec![(1_100_007, sums[1]), (2_600_018, sums[0])];
+        assert_eq!((&in_parts, &in_windows), (&expected, &expected));
+    }
+
+    /// Neither the number of threads nor the size of a block decides how much memory is taken.
+    #[test]
+    fn windows_take_little_memory() {
+        for block in [512, 1 << 20, MOST_IN_MEMORY, MOST_IN_MEMORY + 128, 1 << 40] {
+            let (lost, sums, hints) = Default::default();
+            let wanted = WantedBlocks { block, lost, sums, hints, roll: Roll::new(512) };
+            assert!(wanted.memory() <= 2 * MOST_IN_MEMORY, "{block}");
+        }
     }
 
     /// A header may state blocks that are larger than any memory.
