@@ -23,7 +23,7 @@ use paritas_store::place::attributes::{Access, Attributes, Timestamp};
 use paritas_store::progress::Progress;
 use paritas_store::setters;
 use paritas_store::shown::shown;
-use paritas_store::staging::{NewFile, Replace, StagedFile, commit_over, has_temporary_name};
+use paritas_store::staging::{NewFile, Replace, StagedFile, commit_over};
 
 use crate::catalogue::{Catalogue, Details, Item, ItemKind, Older, Settings};
 use crate::coding::{Batches, passes_for_all};
@@ -32,8 +32,9 @@ use crate::digest::FileDigest;
 use crate::exclude::Excludes;
 use crate::find::{Protection, has_generation};
 use crate::format::{CatalogueShape, Header, Id};
-use crate::geometry::{Redundancy, StreamGeometry};
+use crate::geometry::{Redundancy, StreamGeometry, refuse_too_long};
 use crate::parity::{write_catalogue, write_row};
+use crate::restored;
 use crate::scan::digest_of;
 use crate::stream::{Gathered, PieceFile, Scanned, Stream, StreamPiece, StreamReading};
 use crate::system::{name_bytes, path_in};
@@ -248,7 +249,7 @@ pub(crate) fn plan_in(
     let settings = walked.settings(job, &label, &folders);
     let WalkedFiles { root, scope, tree, .. } = walked;
     let items = items(&root, &tree.found, |_| None, threads);
-    let stream = stream(&root, &items);
+    let stream = stream(&root, &items, job.redundancy)?;
     let mode = common_mode(&items);
     let order = LayerOrder {
         settings,
@@ -261,7 +262,7 @@ pub(crate) fn plan_in(
         stream,
         items,
         folders,
-        replaced: old.iter().flat_map(|old| old.parity_files()).map(Path::to_owned).collect(),
+        replaced: old.iter().flat_map(replaceable).collect(),
         mode,
         memory: job.memory,
         threads,
@@ -465,8 +466,7 @@ fn refuse_rivals(order: &LayerOrder) -> Result<()> {
             let label = String::from_utf8_lossy(&order.settings.label);
             let mut others = at_root(&order.root, &order.folders)?;
             others.retain(|other| other.label() == label);
-            let is_named = |other: &Protection| !other.parity_files().all(has_temporary_name);
-            others.iter().any(|other| other.id() != order.protection && is_named(other))
+            others.iter().any(|other| other.id() != order.protection)
         }
         generation => has_generation(&order.all_folders(), order.protection, generation)?,
     };
@@ -669,6 +669,12 @@ fn reason(trouble: Option<&Trouble>) -> String {
     }
 }
 
+/// Returns the files that are removed once all parity was made anew.
+pub(crate) fn replaceable(protection: &Protection) -> impl Iterator<Item = PathBuf> + '_ {
+    let parity = protection.parity_files().map(Path::to_owned);
+    parity.chain(restored::places(protection))
+}
+
 /// Turns the findings in a tree into items of a catalogue. Details that `known` returns for an
 /// index in `found` are not read again.
 pub(crate) fn items(
@@ -697,7 +703,12 @@ pub(crate) fn items(
 }
 
 /// Returns the stream of some items.
-pub(crate) fn stream(root: &Path, items: &[Item]) -> Stream {
+///
+/// # Errors
+/// If they have too many bytes together ([`ErrorKind::Parameters`]).
+pub(crate) fn stream(root: &Path, items: &[Item], redundancy: Redundancy) -> Result<Stream> {
+    let sizes = items.iter().filter_map(Item::size);
+    refuse_too_long(sizes.map(u128::from).sum(), redundancy)?;
     let mut stream = Stream::default();
     for item in items {
         if let Some(size) = item.size() {
@@ -705,7 +716,7 @@ pub(crate) fn stream(root: &Path, items: &[Item]) -> Stream {
             stream.push(size, Some(PieceFile { path: path_in(root, &item.path), expected }));
         }
     }
-    stream
+    Ok(stream)
 }
 
 /// Returns the permissions that all files give. The owner may always read and write.

@@ -25,7 +25,7 @@ use crate::digest::FileDigest;
 use crate::exclude::Excludes;
 use crate::format::{Header, Id, checksum_of_zeros};
 use crate::geometry::{Redundancy, StreamGeometry};
-use crate::parity::{ParityFile, read_catalogue, refusal};
+use crate::parity::{ParityFile, is_remnant, read_catalogue, refusal};
 use crate::system::{name_bytes, owned_name, path_in};
 use crate::tree::{Scope, Tree, joined, threads};
 use files::{holds_named, named_files_in, parity_files_in};
@@ -48,7 +48,8 @@ pub struct Protection {
     /// Parity files of layers that do not count, and of newer ones that cannot be read.
     pub(crate) stray: Vec<PathBuf>,
     /// The stray files that a killed process has left: newer files have replaced them, or they were
-    /// never finished.
+    /// never finished. A complete layer without final names is not among them, because the process
+    /// that writes it may be about to publish it.
     pub(crate) left: Vec<PathBuf>,
     /// The generation of the next layer, later than that of any parity file that was found.
     pub(crate) next_generation: u32,
@@ -249,6 +250,15 @@ impl Protection {
         stated.filter(|folder| !self.settings.folders.is_empty() && !folder.is_dir()).collect()
     }
 
+    /// Returns the absent folders if any parity is missing, which may be in them.
+    pub(crate) fn absent_parity(&self) -> Vec<PathBuf> {
+        let is_whole = |layer: &Layer| layer.files.iter().all(Option::is_some);
+        match self.unreadable_layers == 0 && self.layers.iter().all(is_whole) {
+            true => Vec::new(),
+            false => self.absent_folders(),
+        }
+    }
+
     /// Returns where file `index` of a layer is or should be.
     pub(crate) fn place_of(&self, layer: &Layer, index: u16) -> PathBuf {
         match &layer.files[usize::from(index)] {
@@ -301,14 +311,15 @@ impl Protection {
     }
 
     /// Returns a path for a missing file of a layer at which nothing else is: neither another whole
-    /// parity file, in case somebody has renamed one, nor a file of a user. What has the length of
-    /// the missing file is taken for that, with header and trailer destroyed.
+    /// parity file, in case somebody has renamed one, nor a file of a user. The content decides
+    /// whether something is the missing file with header and trailer destroyed.
     fn free_place(&self, folder: &Path, layer: &Layer, index: u16) -> PathBuf {
-        let length = layer.header.file_length(index);
+        let missing = Header { index, ..layer.header.clone() };
         let is_other = |path: &PathBuf| match ParityFile::recognise(path) {
-            Some(file) => !file.header.agrees(&layer.header) || file.header.index != index,
-            None => fs::symlink_metadata(path)
-                .is_ok_and(|found| found.len() > 0 && found.len() != length),
+            Some(file) => file.header != missing,
+            None => fs::symlink_metadata(path).is_ok_and(|found| {
+                !found.is_file() || found.len() > 0 && !is_remnant(path, found.len(), &missing)
+            }),
         };
         let label = &self.settings.label;
         let names = (0..).map(|number: u32| match number {
@@ -583,17 +594,10 @@ fn group(files: &[ParityFile]) -> BTreeMap<Id, Vec<&ParityFile>> {
     groups
 }
 
-/// Groups files into layers, the newest layer first. The headers of a group describe the layer
-/// alike. Layers that were never finished are left out.
+/// Groups files into layers, the newest layer first. Layers that were never published are left out.
 fn layers<'f>(files: &[&'f ParityFile]) -> Vec<Vec<&'f ParityFile>> {
-    let mut layers: Vec<Vec<&ParityFile>> = Vec::new();
-    for file in files {
-        match layers.iter_mut().find(|layer| layer[0].header.agrees(&file.header)) {
-            Some(layer) => layer.push(file),
-            None => layers.push(vec![file]),
-        }
-    }
-    layers.retain(|layer| !is_unfinished(layer));
+    let mut layers = by_layer(files);
+    layers.retain(|layer| is_published(layer));
     // Only forged layers can have equal generations. Among these, the layer with more files comes
     // first.
     layers.sort_by_key(|layer| {
@@ -602,12 +606,29 @@ fn layers<'f>(files: &[&'f ParityFile]) -> Vec<Vec<&'f ParityFile>> {
     layers
 }
 
-/// Whether a process was killed before all files of a layer existed: some are missing, and none has
-/// its final name yet.
+/// Groups files by layer. The headers of a group describe the layer alike.
+fn by_layer<'f>(files: &[&'f ParityFile]) -> Vec<Vec<&'f ParityFile>> {
+    let mut layers: Vec<Vec<&ParityFile>> = Vec::new();
+    for file in files {
+        match layers.iter_mut().find(|layer| layer[0].header.agrees(&file.header)) {
+            Some(layer) => layer.push(file),
+            None => layers.push(vec![file]),
+        }
+    }
+    layers
+}
+
+/// Whether any file of a layer has its final name. All files are complete before the first of them
+/// gets it. Without such a name, another process may still be writing the layer, and may yet give
+/// it up, so nothing may depend on it.
+fn is_published(files: &[&ParityFile]) -> bool {
+    !files.iter().all(|file| has_temporary_name(&file.path))
+}
+
+/// Whether a process was killed before all files of a layer existed.
 fn is_unfinished(files: &[&ParityFile]) -> bool {
     let numbers: BTreeSet<u16> = files.iter().map(|file| file.header.index).collect();
-    numbers.len() < usize::from(files[0].header.count)
-        && files.iter().all(|file| has_temporary_name(&file.path))
+    !is_published(files) && numbers.len() < usize::from(files[0].header.count)
 }
 
 fn catalogue(files: &[&ParityFile]) -> Option<(Header, Vec<u8>, Catalogue)> {
@@ -627,10 +648,7 @@ fn assemble(known: KnownProtection<'_>, root: PathBuf) -> Result<Protection> {
     let KnownProtection { id, files, header, bytes, newest, .. } = known;
     let groups = layers(&files);
     let mut builder = Builder { entries: Vec::new(), layers: Vec::new() };
-    let is_newer = |group: &&Vec<&ParityFile>| {
-        let is_named = !group.iter().all(|file| has_temporary_name(&file.path));
-        group[0].header.generation > header.generation && is_named
-    };
+    let is_newer = |group: &&Vec<&ParityFile>| group[0].header.generation > header.generation;
     let mut unreadable_layers = groups.iter().filter(is_newer).count();
     unreadable_layers += builder.add_older(&newest, &groups)?;
     let file = |_, item| Some(item);
@@ -642,8 +660,14 @@ fn assemble(known: KnownProtection<'_>, root: PathBuf) -> Result<Protection> {
     let (entries, layers) = builder.finish()?;
     let stray = stray(&files, &layers);
     let path = |file: &ParityFile| file.path.clone();
+    let unfinished: Vec<Header> = by_layer(&files)
+        .into_iter()
+        .filter(|group| is_unfinished(group))
+        .map(|group| group[0].header.clone())
+        .collect();
     let is_left = |file: &&ParityFile| {
-        is_replaced(&file.header, &header, &newest) || !is_finished(&file.header, &groups)
+        is_replaced(&file.header, &header, &newest)
+            || unfinished.iter().any(|layer| layer.agrees(&file.header))
     };
     let left = stray.iter().copied().filter(is_left).map(path).collect();
     let stray = stray.into_iter().map(path).collect();
@@ -684,11 +708,6 @@ fn stray<'f>(files: &[&'f ParityFile], layers: &[Layer]) -> Vec<&'f ParityFile> 
 fn is_replaced(of: &Header, newest: &Header, catalogue: &Catalogue) -> bool {
     let counts = || catalogue.older.iter().any(|older| older.layer == of.layer);
     of.generation < newest.generation && !counts()
-}
-
-/// Whether the layer of a file was finished, so that it is among the groups.
-fn is_finished(of: &Header, groups: &[Vec<&ParityFile>]) -> bool {
-    groups.iter().any(|group| group[0].header.agrees(of))
 }
 
 struct Builder {

@@ -116,6 +116,7 @@ impl StreamGeometry {
     /// # Errors
     /// If the stream is too long for any code ([`crate::ErrorKind::Parameters`]).
     pub fn choose(length: u64, redundancy: Redundancy) -> Result<Self> {
+        refuse_too_long(length.into(), redundancy)?;
         if length == 0 {
             return Ok(Self { length, block: SMALL, data: 0, parity: 0 });
         }
@@ -126,7 +127,9 @@ impl StreamGeometry {
         let geometry = Self { length, block, data, parity: redundancy.of(data).max(1) };
         match geometry.is_valid() {
             true => Ok(geometry),
-            false => Err(Error::parameters(format!("{length} bytes are too many to protect"))),
+            false => Err(Error::parameters(format!(
+                "{length} bytes are too many to protect with a redundancy of {redundancy}"
+            ))),
         }
     }
 
@@ -177,10 +180,47 @@ impl StreamGeometry {
     }
 }
 
+/// Refuses streams of more bytes than blocks of the largest size can hold. `length` may be the sum
+/// of any sizes.
+///
+/// # Errors
+/// If the stream is too long ([`crate::ErrorKind::Parameters`]).
+pub(crate) fn refuse_too_long(length: u128, redundancy: Redundancy) -> Result<()> {
+    let of_data = u128::from(MOST_DATA * MOST_BLOCK);
+    // The number of parity blocks is limited as well.
+    let of_parity = u128::from(MANY * MOST_BLOCK) * 1_000_000 / u128::from(redundancy.millionths());
+    let most = of_data.min(of_parity);
+    match length <= most {
+        true => Ok(()),
+        false => Err(Error::parameters(format!(
+            "the files have {length} bytes together, holes in sparse files included; at most \
+             {most} bytes can be protected with a redundancy of {redundancy}; leave out the \
+             largest ones, or protect parts of the tree by themselves"
+        ))),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use paritas_store::error::ErrorKind;
+
+    /// The limit that the message names is the one that holds.
+    #[test]
+    fn too_many_bytes_are_refused_by_number() {
+        for (redundancy, most) in
+            [("0.1%", 64_000 << 40), ("10%", 10_000 << 40), ("1000%", 100 << 40)]
+        {
+            let redundancy: Redundancy = redundancy.parse().unwrap();
+            let chosen = StreamGeometry::choose(most, redundancy).unwrap();
+            assert!(chosen.is_valid() && chosen.code().is_ok(), "{chosen:?}");
+            for length in [most + 1, 1 << 63, u64::MAX] {
+                let error = StreamGeometry::choose(length, redundancy).unwrap_err().to_string();
+                assert!(error.contains(&format!("have {length} bytes")), "{error}");
+                assert!(error.contains(&format!("at most {most} bytes")), "{error}");
+            }
+        }
+    }
 
     #[test]
     fn every_length_has_blocks() {

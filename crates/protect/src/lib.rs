@@ -48,6 +48,7 @@ mod parity;
 mod pieces;
 mod repair;
 mod restore;
+mod restored;
 mod scan;
 mod sparse;
 mod stream;

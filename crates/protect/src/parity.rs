@@ -68,6 +68,25 @@ impl ParityFile {
         [Some(offset), other].into_iter().flatten()
     }
 
+    /// Whether any parity block or catalogue piece is intact.
+    fn has_any_block(&self) -> Result<bool> {
+        let file = self.open()?;
+        let header = &self.header;
+        let mut memory = Vec::new();
+        let rows = header
+            .rows(header.index)
+            .map(|row| (header.row_offset(row), header.geometry.block, header.row_checksum(row)));
+        let pieces = header.pieces(header.index).map(|number| {
+            let crc = header.piece_checksum(number);
+            (header.piece_offset(number), header.catalogue.piece, crc)
+        });
+        let mut blocks = rows.chain(pieces);
+        Ok(blocks.any(|(at, bytes, crc)| {
+            let mut places = self.places(at).filter(|place| place + bytes <= self.length);
+            places.any(|place| is_intact(&file, place, bytes, crc, &mut memory))
+        }))
+    }
+
     /// Checks every parity block and catalogue piece.
     pub fn check(&self, progress: Progress<'_>) -> Result<Checked> {
         let file = self.open()?;
@@ -115,6 +134,26 @@ impl ParityFile {
     fn open(&self) -> Result<File> {
         open(&self.path).map_err(|error| Error::io("opening", &self.path, &error))
     }
+}
+
+/// Whether a file of `length` bytes that is not recognised is what is left of the parity file that
+/// `header` describes: it has an intact block or catalogue piece of that, or it has its length and
+/// nothing but zeros. One intact block proves it, because checksums begin with the id of the layer.
+pub(crate) fn is_remnant(path: &Path, length: u64, header: &Header) -> bool {
+    let (path, header) = (path.to_owned(), header.clone());
+    let file = ParityFile { path, header, length, has_ends: false };
+    let has_length = length == file.header.file_length(file.header.index);
+    file.has_any_block().unwrap_or(false) || has_length && is_zeros(&file.path, length)
+}
+
+/// Whether the `length` bytes of a file are zeros.
+fn is_zeros(path: &Path, length: u64) -> bool {
+    let Ok(file) = open(path) else { return false };
+    let mut memory = vec![0; STEP.min(length as usize)];
+    (0..length).step_by(STEP).all(|at| {
+        let bytes = &mut memory[..(length - at).min(STEP as u64) as usize];
+        read_exact(&file, bytes, at) && bytes.iter().all(|&byte| byte == 0)
+    })
 }
 
 /// Returns why the system does not let this process read a file that may be intact.

@@ -13,6 +13,7 @@ mod back;
 mod finish;
 mod foretold;
 mod layer;
+mod remember;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::num::NonZeroUsize;
@@ -22,7 +23,7 @@ use paritas_store::error::{Error, ErrorKind, Result};
 use paritas_store::progress::Progress;
 use paritas_store::setters;
 use paritas_store::shown::shown;
-use paritas_store::staging::{StagedFile, commit};
+use paritas_store::staging::StagedFile;
 
 use crate::create::default_memory;
 use crate::evidence::{Evidence, FileState};
@@ -116,7 +117,7 @@ pub struct RepairReport {
     pub cleaned: Vec<PathBuf>,
     /// Kinds of attributes that a file system did not take over, such as `modes`.
     pub not_kept: Vec<&'static str>,
-    /// What the file systems of parity files refused to keep, in words.
+    /// What the file systems of parity files refused to keep, and what could not be noted, in words.
     pub warnings: Vec<String>,
     /// Files that cannot be computed, because too few blocks are at hand.
     pub lost: Vec<PathBuf>,
@@ -365,6 +366,7 @@ impl<'a> RepairRun<'a> {
         self.sync_names(report)?;
         self.finish_folders(wanted)?;
         self.remove_leftovers(wanted, report);
+        self.remember(report);
         self.clean(report)
     }
 
@@ -614,29 +616,6 @@ impl<'a> RepairRun<'a> {
             return Vec::new();
         }
         self.evidence.broken_parity(self.protection, number)
-    }
-
-    fn finish_parity(
-        &self,
-        number: usize,
-        parity: Parity,
-        report: &mut RepairReport,
-    ) -> Result<()> {
-        if parity.is_empty() {
-            return Ok(());
-        }
-        let layer = &self.protection.layers[number];
-        let places = parity.keys().map(|&index| self.protection.place_of(layer, index));
-        let places: Vec<PathBuf> = places.collect();
-        let files = parity.into_values().collect();
-        match commit(files, self.job.sync) {
-            Ok(committed) => {
-                report.parity.extend(places);
-                report.warn(committed.warnings());
-            }
-            Err(error) => self.note_parity(number, error, report)?,
-        }
-        Ok(())
     }
 
     /// Restores symbolic links, and hard links to files that were restored.

@@ -104,7 +104,8 @@ struct ThreadFindings {
 }
 
 impl Stream {
-    /// Adds a piece at the end. A source has all of its bytes.
+    /// Adds a piece at the end. A source has all of its bytes. The pieces together must not have
+    /// more bytes than a [`StreamGeometry`] allows.
     pub fn push(&mut self, length: u64, source: Option<PieceFile>) {
         let there = if source.is_some() { length } else { 0 };
         self.pieces.push(StreamPiece { start: self.length, length, there, source });

@@ -4,42 +4,65 @@
 //! it sets the file's own time back afterwards. So this time distinguishes decay from intended
 //! writes. But renaming a file or changing its mode changes it as well, and a tree that was copied
 //! has new times everywhere. Therefore these times count only if at least half of the files still
-//! have theirs. Otherwise a file whose bytes differ and whose own time does not counts as damaged.
+//! have theirs: the one in the catalogue, or the one that a repair has noted (`restored.rs`).
+//! Otherwise a file whose bytes differ and whose own time does not counts as damaged.
+
+use std::collections::HashSet;
 
 use paritas_store::place::attributes::Timestamp;
 
 use crate::find::{ProtectedEntry, Protection};
+use crate::restored::{Mark, mark, marks};
 use crate::tree::{FoundEntry, FoundKind, Tree};
 
 /// Whether the times tell which files were written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct ChangeTimes {
-    tell: bool,
+#[derive(Debug)]
+pub(crate) struct ChangeTimes<'p> {
+    protection: &'p Protection,
+    /// Number of files that have their times.
+    kept: u64,
+    /// Number of files that have other times.
+    new: u64,
+    /// The marks of the times that repairs have noted.
+    restored: HashSet<Mark>,
 }
 
-impl ChangeTimes {
+impl<'p> ChangeTimes<'p> {
     /// Compares the times of all files that have the size and the time of change that they had. The
     /// entries' paths must have been matched with the tree.
-    pub fn of(protection: &Protection, tree: &Tree) -> Self {
-        let (mut kept, mut new) = (0, 0);
+    pub fn of(protection: &'p Protection, tree: &Tree) -> Self {
+        let restored = marks(protection).collect();
+        let mut times = Self { protection, kept: 0, new: 0, restored };
         for (number, entry) in protection.entries.iter().enumerate() {
             let found = tree.of(number).filter(|found| has_size_and_time(entry, found));
-            let Some((now, then)) = found.and_then(|it| it.changed).zip(entry.details.changed)
-            else {
-                continue;
-            };
-            match now == then {
-                true => kept += 1,
-                false => new += 1,
+            match found.and_then(|found| times.has_its_time(entry, found.changed)) {
+                Some(true) => times.kept += 1,
+                Some(false) => times.new += 1,
+                None => {}
             }
         }
-        Self { tell: kept > 0 && kept >= new }
+        times
     }
 
-    /// Whether a file was certainly touched since it was protected, whatever time it has itself.
-    pub fn was_touched(self, entry: &ProtectedEntry, changed: Option<Timestamp>) -> bool {
-        let times = entry.details.changed.zip(changed);
-        self.tell && times.is_some_and(|(then, now)| then != now)
+    /// Whether nothing speaks against the times, although perhaps no file has one.
+    pub fn may_tell(&self) -> bool {
+        self.kept >= self.new
+    }
+
+    /// Whether a file was certainly touched since it was protected or restored, whatever time it
+    /// has itself.
+    pub fn was_touched(&self, entry: &ProtectedEntry, changed: Option<Timestamp>) -> bool {
+        self.kept > 0 && self.may_tell() && self.has_its_time(entry, changed) == Some(false)
+    }
+
+    /// Whether a file has a time at which its bytes were right, if any such time is known.
+    fn has_its_time(&self, entry: &ProtectedEntry, changed: Option<Timestamp>) -> Option<bool> {
+        let (then, now) = entry.details.changed.zip(changed)?;
+        let is_restored = || {
+            !self.restored.is_empty()
+                && mark(self.protection, entry, now).is_some_and(|it| self.restored.contains(&it))
+        };
+        Some(then == now || is_restored())
     }
 }
 

@@ -11,9 +11,10 @@
 
 mod compare;
 mod guard;
+mod held;
 
 use std::cell::LazyCell;
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
@@ -21,17 +22,17 @@ use paritas_store::error::{Error, ErrorKind, Result};
 use paritas_store::progress::Progress;
 use paritas_store::setters;
 use paritas_store::shown::{counted, shown};
+use paritas_store::staging::has_temporary_name;
 
 use crate::catalogue::{Item, ItemKind, MOST_OLDER, Older};
 use crate::create::{
     LayerOrder, ProtectJob, ProtectPlan, ProtectReport, common_mode, default_memory, items, now,
-    plan_in, protect, refuse_inside, stream,
+    plan_in, protect, refuse_inside, replaceable, stream,
 };
 use crate::digest::FileDigest;
 use crate::exclude::Excludes;
 use crate::find::{EntryKind, Layer, ProtectedEntry, Protection};
 use crate::geometry::StreamGeometry;
-use crate::mounts;
 use crate::scan::{digest_of, digests};
 use crate::system::{path_bytes, path_in};
 use crate::times::ChangeTimes;
@@ -39,6 +40,7 @@ use crate::tree::{Skipped, Tree, threads};
 use crate::trouble;
 use guard::GoneShare;
 pub use guard::Share;
+use held::Held;
 
 /// Largest number of layers.
 const MOST_LAYERS: usize = 8;
@@ -55,7 +57,8 @@ pub struct UpdateJob {
     /// The largest share of the protected files, and of their bytes, that may be gone or changed.
     /// If more is, and it is at least twenty files, nothing is written.
     pub most_changed: Share,
-    /// Whether any number of files may be gone or changed.
+    /// Whether any number of files may be gone or changed. Disks that are not mounted and folders for
+    /// parity that do not exist are given up as well.
     pub accept_changes: bool,
     /// Patterns of files, by the rules of gitignore. Any number of matching files may be gone.
     pub accept_removals: Vec<String>,
@@ -227,7 +230,9 @@ pub fn update(
 /// repaired first ([`ErrorKind::DigestMismatch`]); if a protected file, or the folder that it is
 /// in, cannot be read ([`ErrorKind::Io`]); if only a part of the protection was asked for, the
 /// parity lies inside the protected files, or none of the paths that were given to protect exists
-/// any more, or a pattern cannot be read ([`ErrorKind::Parameters`]); or as for [`crate::plan`].
+/// any more, or a pattern cannot be read ([`ErrorKind::Parameters`]); if all parity must be made
+/// anew while a disk or a folder for parity is absent ([`ErrorKind::Io`]); or as for
+/// [`crate::plan`].
 pub fn plan_update<'p>(protection: &'p Protection, job: &UpdateJob) -> Result<UpdatePlan<'p>> {
     protection.expect_whole()?;
     let removable = Excludes::given(&protection.root, &job.accept_removals, &["accept_removals"])?;
@@ -312,72 +317,12 @@ fn above(path: &[u8]) -> impl Iterator<Item = &[u8]> {
     path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(end, _)| &path[..end])
 }
 
-/// Protected things that cannot be looked at now. They may still exist, so they are not given up.
-struct Held {
-    /// Where it is, and why it cannot be looked at.
-    places: Vec<Skipped>,
-    /// The paths of disks that are not mounted.
-    mounts: Vec<Vec<u8>>,
-    /// The numbers of the entries at these places, and of the folders that lead to them.
-    entries: BTreeSet<usize>,
-}
-
-impl Held {
-    /// Looks for what cannot be looked at. With `gives_up`, the user has accepted that disks which
-    /// are not mounted are gone for good.
-    fn new(protection: &Protection, tree: &Tree, gives_up: bool) -> Self {
-        let absent = if gives_up { Vec::new() } else { mounts::absent(protection, tree) };
-        let not_mounted =
-            absent.iter().filter(|(path, _)| !tree.mounts.iter().any(|it| it == path));
-        let mounts = not_mounted.map(|(path, _)| path.to_vec()).collect();
-        let mut held = Self { places: Vec::new(), mounts, entries: BTreeSet::new() };
-        for place in mounts::as_skipped(&protection.root, &absent) {
-            held.add(protection, place);
-        }
-        for skipped in tree.skipped.iter().filter(|skipped| !skipped.is_special()) {
-            let path = skipped.path.strip_prefix(&protection.root).map(path_bytes);
-            if path.is_ok_and(|path| protection.needs(&path)) {
-                held.add(protection, skipped.clone());
-            }
-        }
-        held
-    }
-
-    fn add(&mut self, protection: &Protection, place: Skipped) {
-        let path =
-            place.path.strip_prefix(&protection.root).map_or_else(|_| Vec::new(), path_bytes);
-        let ends = (0..path.len()).filter(|&at| path[at] == b'/').chain([path.len()]);
-        self.entries.extend(ends.filter_map(|end| protection.entry_at(&path[..end])));
-        self.entries.extend(protection.below(&path));
-        self.places.push(place);
-    }
-
-    fn is_nothing(&self) -> bool {
-        self.places.is_empty()
-    }
-
-    /// Refuses to make everything anew without what cannot be read.
-    fn refuse_anew(&self) -> Result<()> {
-        match self.places.first() {
-            None => Ok(()),
-            Some(Skipped { path, reason }) => Err(Error::new(
-                ErrorKind::Io,
-                format!(
-                    "{} cannot be read ({reason}), so its parity cannot be made anew; make it \
-                     readable first, or mount its disk",
-                    shown(path)
-                ),
-            )),
-        }
-    }
-}
-
 /// The bytes of a file that is protected already: number of the layer and of the piece.
 type KnownPiece = (usize, usize);
 
 /// The changes since a protection was made or updated.
-struct Changes {
-    times: ChangeTimes,
+struct Changes<'p> {
+    times: ChangeTimes<'p>,
     /// Everything that is there, with [`ItemKind::Kept`] for files whose bytes are protected.
     items: Vec<Item>,
     kept: u64,
@@ -391,11 +336,11 @@ struct Changes {
     alive: HashSet<KnownPiece>,
 }
 
-impl Changes {
+impl<'p> Changes<'p> {
     fn new(
-        protection: &Protection,
+        protection: &'p Protection,
         tree: &Tree,
-        times: ChangeTimes,
+        times: ChangeTimes<'p>,
         job: &UpdateJob,
     ) -> Result<Self> {
         let mut items = present(protection, tree, job);
@@ -575,7 +520,7 @@ impl Changes {
         let mut settings = protection.settings.clone();
         settings.created = now();
         settings.mounts = mounts.iter().cloned().map(Into::into).collect();
-        let stream = stream(&protection.root, &items);
+        let stream = stream(&protection.root, &items, protection.redundancy())?;
         let order = LayerOrder {
             root: protection.root.clone(),
             settings,
@@ -585,7 +530,7 @@ impl Changes {
             geometry: StreamGeometry::choose(stream.length(), protection.redundancy())?,
             stream,
             folders,
-            replaced: emptied.into_iter().flatten().chain(protection.left.clone()).collect(),
+            replaced: emptied.into_iter().flatten().chain(unused(protection)).collect(),
             mode: common_mode(&items),
             items,
             memory: job.memory,
@@ -639,7 +584,7 @@ impl Changes {
         let mut plan = plan_in(protection.root.clone(), starts, excludes, &new)?;
         plan.order.protection = protection.id;
         plan.order.generation = protection.next_generation;
-        plan.order.replaced = protection.parity_files().map(PathBuf::from).collect();
+        plan.order.replaced = replaceable(protection).collect();
         plan.order.known = self.known(protection);
         Ok(plan)
     }
@@ -676,6 +621,14 @@ fn emptied(protection: &Protection) -> Option<Vec<PathBuf>> {
     is_empty.then(|| files.collect())
 }
 
+/// Returns the parity files that a new layer makes useless: what killed processes have left, and
+/// what has only temporary names. If a process is still writing the latter, the new layer has been
+/// faster, and that process will stop.
+fn unused(protection: &Protection) -> impl Iterator<Item = PathBuf> + '_ {
+    let is_left = |path: &PathBuf| protection.left.contains(path);
+    protection.stray.iter().filter(move |path| is_left(path) || has_temporary_name(path)).cloned()
+}
+
 /// Returns everything that is there, before it is compared with what is protected. The attributes
 /// of files about which the system has changed nothing are not read again.
 fn present(protection: &Protection, tree: &Tree, job: &UpdateJob) -> Vec<Item> {
@@ -698,7 +651,7 @@ fn has_bytes(
     protection: &Protection,
     item: &Item,
     entry: &ProtectedEntry,
-    times: ChangeTimes,
+    times: &ChangeTimes<'_>,
     checksum: bool,
 ) -> Result<bool> {
     let EntryKind::File { size, digest, .. } = entry.kind else { return Ok(false) };
@@ -754,7 +707,7 @@ fn moved<'p>(
         .collect()
 }
 
-impl Changes {
+impl Changes<'_> {
     /// Whether an item is what an entry says.
     fn is_same(&self, item: &Item, entry: &ProtectedEntry) -> bool {
         let is_kind = match (&item.kind, &entry.kind) {

@@ -218,20 +218,20 @@ impl Examination<'_> {
         let times = ChangeTimes::of(protection, &tree);
         let mut states = BTreeMap::new();
         for (number, entry) in protection.entries.iter().enumerate() {
-            let state = state_by_metadata(entry, tree.of(number), times);
+            let state = state_by_metadata(entry, tree.of(number), &times);
             states.extend(state.map(|state| (number, state)));
         }
         states.extend(replaced(protection, &tree));
         set_unreadable(protection, &tree, &mut states);
         match self.options.quick {
-            true => self.compare_touched(&tree, times, &mut states),
+            true => self.compare_touched(&tree, &times, &mut states),
             false => self.compare_names(&tree, &mut states),
         }
         let mut layers = Vec::new();
         for layer in &protection.layers {
             layers.push(match self.options.quick {
                 true => self.trust(layer, &tree, &states),
-                false => self.read(layer, &tree, times, &mut states)?,
+                false => self.read(layer, &tree, &times, &mut states)?,
             });
         }
         set_renamed(protection, &tree, &mut states);
@@ -293,7 +293,7 @@ impl Examination<'_> {
         &self,
         layer: &Layer,
         tree: &Tree,
-        times: ChangeTimes,
+        times: &ChangeTimes<'_>,
         states: &mut BTreeMap<usize, FileState>,
     ) -> Result<LayerEvidence> {
         let stream = self.stream(layer, tree);
@@ -398,7 +398,7 @@ impl Examination<'_> {
         piece: usize,
         scanned: &Scanned,
         found: Option<&FoundEntry>,
-        times: ChangeTimes,
+        times: &ChangeTimes<'_>,
         known: Option<FileState>,
     ) -> Option<FileState> {
         let entry = &self.protection.entries[number];
@@ -427,7 +427,7 @@ impl Examination<'_> {
 impl Examination<'_> {
     /// Whether a file has, at this moment, the time that it had when it was protected, and nothing
     /// says that it was touched since.
-    fn is_untouched(&self, entry: &ProtectedEntry, times: ChangeTimes) -> bool {
+    fn is_untouched(&self, entry: &ProtectedEntry, times: &ChangeTimes<'_>) -> bool {
         let metadata = std::fs::symlink_metadata(self.protection.path_of(entry));
         metadata.is_ok_and(|found| {
             let has_time = Attributes::of(&found).modified == Some(entry.modified);
@@ -440,7 +440,7 @@ impl Examination<'_> {
     fn compare_touched(
         &self,
         tree: &Tree,
-        times: ChangeTimes,
+        times: &ChangeTimes<'_>,
         states: &mut BTreeMap<usize, FileState>,
     ) {
         for (number, entry) in self.protection.entries.iter().enumerate() {
@@ -518,7 +518,7 @@ fn add_leftovers_beside(starts: &[Vec<u8>], protection: &Protection, tree: &mut 
 fn state_by_metadata(
     entry: &ProtectedEntry,
     found: Option<&FoundEntry>,
-    times: ChangeTimes,
+    times: &ChangeTimes<'_>,
 ) -> Option<FileState> {
     let Some(found) = found else { return Some(FileState::Missing) };
     let is_same = match (&entry.kind, &found.kind) {

@@ -403,3 +403,103 @@ fn owners_stay() {
     repaired(root.path(), RepairJob::default());
     assert_eq!((owner(&folder), owner(&file.0)), ((1000, 1002), (1003, 1004)));
 }
+
+/// Changes bytes of a file on a disk in memory as a disk does: the system notes no time, because a
+/// program writes to its own memory.
+fn rot(path: &Path, at: u64) -> bool {
+    let script = "import mmap, sys\n\
+                  with open(sys.argv[1], 'r+b') as file, mmap.mmap(file.fileno(), 0) as memory:\n\
+                  \x20   memory[int(sys.argv[2])] ^= 0x5a";
+    let ctime = |path: &Path| fs::metadata(path).map(|it| (it.ctime(), it.ctime_nsec())).unwrap();
+    let before = ctime(path);
+    let done = Command::new("python3").args(["-c", script]).arg(path).arg(at.to_string()).status();
+    let is_rotten = done.is_ok_and(|done| done.success()) && ctime(path) == before;
+    if !is_rotten {
+        eprintln!("not run: bytes cannot be changed here without a trace");
+    }
+    is_rotten
+}
+
+/// A repair gives files new times of the system's own. Decay that comes later is told by those, and
+/// so is a file that was written later.
+#[test]
+fn a_restored_file_decays_like_any_other() {
+    let root = tempfile::tempdir().unwrap();
+    let Some(_disk) = Mount::new(&MEMORY, root.path()) else { return };
+    for (number, name) in (1..).zip(["a", "b", "c", "d"]) {
+        write(&root.path().join(name), &Chance::new(number).bytes(9_000), 0o644, number);
+    }
+    let [gone, file, other] = ["a", "b", "c"].map(|name| root.path().join(name));
+    protected(&plenty(root.path()));
+    let before = fs::read(&file).unwrap();
+    fs::remove_file(&gone).unwrap();
+    for at in [5_000, 6_000] {
+        if !rot(&file, at) || gone.exists() && !rot(&gone, at) {
+            return;
+        }
+        let report = check(root.path());
+        assert!(matches!(states(&report)[1], ("b", FileState::Damaged(_), true)), "{report:?}");
+        let restored = repaired(root.path(), RepairJob::default()).restored;
+        assert_eq!(restored, [gone.clone(), file.clone()]);
+        assert_eq!(fs::read(&file).unwrap(), before);
+    }
+    // What was written on purpose is a change, whether the file had been restored or not.
+    rewrite(&file, 3_000, &[7; 2_000]);
+    rewrite(&other, 3_000, &[7; 2_000]);
+    let report = check(root.path());
+    assert!(
+        matches!(
+            states(&report)[..],
+            [("b", FileState::Changed(_), true), ("c", FileState::Changed(_), true)]
+        ),
+        "{report:?}"
+    );
+    assert!(repaired(root.path(), RepairJob::default()).restored.is_empty());
+    let report = repaired(root.path(), RepairJob::default().restore_changed(true));
+    assert_eq!(report.restored, [file, other]);
+    assert!(report.warnings.is_empty(), "{report:?}");
+    assert_eq!(updated(root.path()).updated, Updated::Nothing);
+    // New parity has the new times in its catalogue.
+    let count = || fs::read_dir(root.path().join(".paritas")).unwrap().count();
+    assert_eq!(count(), 6);
+    protected(&plenty(root.path()).force(true));
+    assert_eq!(count(), 5);
+}
+
+/// A file of somebody under the name of the list of restored files stays, and a damaged list does
+/// no harm.
+#[test]
+fn the_list_of_restored_files_is_only_a_hint() {
+    let root = yard();
+    let parity = root.path().join(".paritas");
+    protected(&plenty(root.path()));
+    let remove = || fs::remove_file(root.path().join("b")).unwrap();
+    remove();
+    assert!(repaired(root.path(), RepairJob::default()).warnings.is_empty());
+    let paths = fs::read_dir(&parity).unwrap().map(|entry| entry.unwrap().path());
+    let list = paths.into_iter().find(|path| path.to_str().unwrap().contains(".restored."));
+    let list = list.unwrap();
+    assert_eq!(fs::metadata(&list).unwrap().mode() & 0o777, 0o644);
+    for content in [&b"mine"[..], b"", &[7; 100], b"Paritas restored and more"] {
+        fs::write(&list, content).unwrap();
+        assert_eq!(check(root.path()).status, State::Intact);
+        remove();
+        let report = repaired(root.path(), RepairJob::default());
+        let is_list = content.starts_with(b"Paritas restored");
+        assert_eq!((report.restored.len(), report.warnings.len()), (1, usize::from(!is_list)));
+        assert_eq!(fs::read(&list).unwrap() == content, !is_list);
+    }
+}
+
+/// Sparse files may have more bytes together than any number of the format.
+#[test]
+fn more_bytes_than_any_number_holds_are_refused() {
+    let root = tempfile::tempdir().unwrap();
+    let Some(_disk) = Mount::new(&MEMORY, root.path()) else { return };
+    for (name, size) in [("a", i64::MAX as u64), ("b", i64::MAX as u64), ("c", 3)] {
+        File::create(root.path().join(name)).unwrap().set_len(size).unwrap();
+    }
+    let error = plan(&job(root.path())).unwrap_err().to_string();
+    assert!(error.contains("have 18446744073709551617 bytes together"), "{error}");
+    assert!(error.contains("at most 10995116277760000 bytes"), "{error}");
+}

@@ -5,8 +5,9 @@ use std::path::PathBuf;
 
 use paritas_store::error::{Error, ErrorKind, Result};
 use paritas_store::shown::shown;
+use paritas_store::staging::commit;
 
-use super::{Files, RepairReport, RepairRun};
+use super::{Files, Parity, RepairReport, RepairRun};
 use crate::find::EntryKind;
 use crate::restore::Complete;
 
@@ -112,6 +113,30 @@ impl<'a> RepairRun<'a> {
             _ => None,
         });
         sources.flatten().cloned().collect()
+    }
+
+    /// Gives the new parity files of a layer their names.
+    pub(super) fn finish_parity(
+        &self,
+        number: usize,
+        parity: Parity,
+        report: &mut RepairReport,
+    ) -> Result<()> {
+        if parity.is_empty() {
+            return Ok(());
+        }
+        let layer = &self.protection.layers[number];
+        let places = parity.keys().map(|&index| self.protection.place_of(layer, index));
+        let places: Vec<PathBuf> = places.collect();
+        let files = parity.into_values().collect();
+        match commit(files, self.job.sync) {
+            Ok(committed) => {
+                report.parity.extend(places);
+                report.warn(committed.warnings());
+            }
+            Err(error) => self.note_parity(number, error, report)?,
+        }
+        Ok(())
     }
 
     /// Refuses to replace a file if it has bytes of another one that could not be restored.

@@ -292,10 +292,8 @@ impl<'a> RepairRun<'a> {
         let (layer, evidence) = (&self.protection.layers[number], &self.evidence.layers[number]);
         let broken = self.broken(number);
         let places = broken.iter().map(|&index| self.protection.place_of(layer, index));
-        let files = self.protection.entries.iter().filter(|entry| entry.is_file());
-        let mode = parity_mode(files.map(|entry| entry.details.narrowed(entry.mode)));
-        let access = Access::of_shards(&parity_attributes(&self.protection.root, mode));
-        let files = StagedFile::create_all(NewFile::all(places, &Replace::Always, access), 0)?;
+        let new = NewFile::all(places, &Replace::Always, self.parity_access());
+        let files = StagedFile::create_all(new, 0)?;
         let files: Parity = broken.into_iter().zip(files).collect();
         write_catalogue(&layer.header, &layer.catalogue, |index| files.get(&index))?;
         for (&index, new) in &files {
@@ -306,6 +304,15 @@ impl<'a> RepairRun<'a> {
             }
         }
         Ok(files)
+    }
+}
+
+impl RepairRun<'_> {
+    /// Returns who may use the files beside the parity.
+    pub(super) fn parity_access(&self) -> Access {
+        let files = self.protection.entries.iter().filter(|entry| entry.is_file());
+        let mode = parity_mode(files.map(|entry| entry.details.narrowed(entry.mode)));
+        Access::of_shards(&parity_attributes(&self.protection.root, mode))
     }
 }
 

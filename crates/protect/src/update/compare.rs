@@ -7,7 +7,7 @@ use crate::catalogue::{Item, ItemKind};
 use crate::find::Protection;
 use crate::tree::{Tree, threads};
 
-impl Changes {
+impl Changes<'_> {
     /// Keeps the files that have their bytes under the same paths as before.
     pub(super) fn keep_in_place(
         &mut self,
@@ -19,7 +19,7 @@ impl Changes {
         for (place, item) in items.iter_mut().enumerate() {
             if matches!(item.kind, ItemKind::File { .. })
                 && let Some(entry) = before(protection, tree, place)
-                && has_bytes(protection, item, entry, self.times, job.checksum)?
+                && has_bytes(protection, item, entry, &self.times, job.checksum)?
             {
                 self.keep(item, entry);
             }

@@ -36,7 +36,7 @@ impl Examination<'_> {
                 continue;
             }
             let found = tree.of(number);
-            let state = state_by_metadata(entry, found, times);
+            let state = state_by_metadata(entry, found, &times);
             match (&entry.kind, found) {
                 (EntryKind::File { size, .. }, Some(found)) if has_size(found, *size) => {
                     files.push(number);

@@ -671,3 +671,36 @@ fn circles_of_files_lose_no_bytes() {
     assert_eq!((report.restored, report.failed.len()), (vec![c.clone()], 0));
     assert_same(&snapshot(root.path()), &before, "repairing the last file");
 }
+
+/// A file of somebody that has the name and even the length of a missing parity file stays. What is
+/// left of the parity file itself is replaced.
+#[test]
+fn the_content_tells_whose_file_has_a_name_of_parity() {
+    let root = scene(86);
+    let parity = parity_files(root.path());
+    let place = &parity[0];
+    let whole = fs::read(place).unwrap();
+    let ends_lost = [&[7; 192][..], &whole[192..whole.len() - 192], &[7; 192]].concat();
+    for remnant in [ends_lost.clone(), ends_lost[..ends_lost.len() - 300].to_vec()] {
+        fs::write(place, remnant).unwrap();
+        assert_eq!(mend(root.path()).parity, std::slice::from_ref(place));
+        assert!(fs::read(place).unwrap() == whole);
+    }
+    fs::write(place, vec![0; whole.len()]).unwrap();
+    assert_eq!(mend(root.path()).parity, std::slice::from_ref(place));
+    let stranger = Chance::new(87).bytes(whole.len());
+    fs::write(place, &stranger).unwrap();
+    let found = check(root.path());
+    assert_eq!((found.status, found.parity.len()), (State::Repairable, 1), "{found:?}");
+    assert!(found.parity[0].missing && found.parity[0].path != *place, "{found:?}");
+    assert_eq!(mend(root.path()).parity, std::slice::from_ref(&found.parity[0].path));
+    assert!(fs::read(place).unwrap() == stranger);
+    assert_eq!(check(root.path()).status, State::Intact);
+    // Nor is a folder replaced.
+    fs::remove_file(&found.parity[0].path).unwrap();
+    fs::remove_file(place).unwrap();
+    fs::create_dir(place).unwrap();
+    let report = mend(root.path());
+    assert!(report.failed.is_empty() && place.is_dir(), "{report:?}");
+    assert_eq!(check(root.path()).status, State::Intact);
+}

@@ -206,3 +206,70 @@ fn a_copy_elsewhere_gives_up_no_emptied_folder() {
     assert!(error.to_string().contains("1 file in it is protected"), "{error}");
     assert_eq!(names(&at(".paritas")), old);
 }
+
+/// While a folder for parity does not exist, an update does not forget it, and makes a layer
+/// instead of everything anew.
+#[test]
+fn an_absent_folder_for_parity_is_not_forgotten() {
+    let (root, disks) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let path = |name: &str| root.path().join(name);
+    for (number, name) in (1..).zip(["a", "b", "c"]) {
+        write(&path(name), &Chance::new(number).bytes(20_000), 0o644, number);
+    }
+    let [near, far] = ["near", "far"].map(|name| disks.path().join(name));
+    [&near, &far].iter().for_each(|folder| fs::create_dir(folder).unwrap());
+    let whole = job(root.path()).parity_dirs(vec![near.clone(), far.clone()]);
+    make(&whole.redundancy("50%".parse().unwrap()));
+    let away = disks.path().join("away");
+    fs::rename(&far, &away).unwrap();
+    let found = || find(&[root.path().to_owned(), near.clone()]).unwrap().remove(0);
+    let run = |job: UpdateJob| update(&found(), &job.sync(false), &|_| {});
+    // More is lost than half of the parity.
+    write(&path("a"), &Chance::new(9).bytes(20_000), 0o644, 9);
+    assert_eq!(run(UpdateJob::default()).unwrap().updated, Updated::Layer);
+    renew_times(root.path());
+    assert_eq!(found().absent_folders(), std::slice::from_ref(&far));
+    let error = run(UpdateJob::default().anew(true)).unwrap_err();
+    assert!(error.to_string().contains("would be forgotten"), "{error}");
+    // When it is back, its parity counts, and it gets new parity.
+    fs::rename(&away, &far).unwrap();
+    write(&path("d"), &Chance::new(10).bytes(20_000), 0o644, 10);
+    assert_eq!(run(UpdateJob::default()).unwrap().updated, Updated::Anew);
+    renew_times(root.path());
+    assert_eq!((names(&near).len(), names(&far).len()), (2, 2));
+    // It is given up on demand, and once nothing is missing.
+    fs::rename(&far, &away).unwrap();
+    let gives_up = || UpdateJob::default().anew(true).accept_changes(true);
+    assert_eq!(run(gives_up()).unwrap().updated, Updated::Anew);
+    assert!(found().absent_folders().is_empty());
+}
+
+/// A layer that another process has written, and not published, does not count. If that process
+/// gives it up, the old parity is still there.
+#[test]
+fn parity_that_is_not_published_does_not_count() {
+    let root = scene(25);
+    let (old, aside) = (parity_files(root.path()), tempfile::tempdir().unwrap());
+    let copy = |path: &PathBuf| aside.path().join(path.file_name().unwrap());
+    old.iter().for_each(|path| _ = fs::copy(path, copy(path)).unwrap());
+    write(&root.path().join("new"), &Chance::new(26).bytes(5_000), 0o644, 9);
+    let anew = UpdateJob::default().anew(true).sync(false);
+    update(&only(root.path()), &anew, &|_| {}).unwrap();
+    let temporary = |path: PathBuf| {
+        let name = format!(".{}.0123abcd.tmp", path.file_name().unwrap().to_str().unwrap());
+        fs::rename(&path, path.with_file_name(&name)).unwrap();
+        path.with_file_name(name)
+    };
+    let unpublished: Vec<PathBuf> = parity_files(root.path()).into_iter().map(temporary).collect();
+    old.iter().for_each(|path| _ = fs::copy(copy(path), path).unwrap());
+    renew_times(root.path());
+    assert_eq!(check(root.path()).new, [root.path().join("new")]);
+    flip(&root.path().join("one/3"), 7);
+    assert_eq!(mend(root.path()).restored, [root.path().join("one/3")]);
+    assert!(old.iter().chain(&unpublished).all(|path| path.exists()));
+    // A layer that is published first takes its place.
+    assert_eq!(updated(root.path()).updated, Updated::Layer);
+    assert!(unpublished.iter().all(|path| !path.exists()));
+    let report = check(root.path());
+    assert_eq!((report.status, report.layers.len(), report.new.len()), (State::Intact, 2, 0));
+}

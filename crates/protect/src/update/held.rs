@@ -1,0 +1,91 @@
+//! What an update cannot look at now, and therefore does not give up.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use paritas_store::error::{Error, ErrorKind, Result};
+use paritas_store::shown::shown;
+
+use crate::find::Protection;
+use crate::mounts;
+use crate::system::path_bytes;
+use crate::tree::{Skipped, Tree};
+
+/// Protected things that cannot be looked at now. They may still exist, so they are not given up.
+pub(super) struct Held {
+    /// Where it is, and why it cannot be looked at.
+    pub places: Vec<Skipped>,
+    /// The paths of disks that are not mounted.
+    pub mounts: Vec<Vec<u8>>,
+    /// The numbers of the entries at these places, and of the folders that lead to them.
+    pub entries: BTreeSet<usize>,
+    /// Folders for parity that do not exist, perhaps with parity files that are missing elsewhere.
+    parity: Vec<PathBuf>,
+}
+
+impl Held {
+    /// Looks for what cannot be looked at. With `gives_up`, the user has accepted that disks which
+    /// are not mounted and folders for parity that do not exist are gone for good.
+    pub fn new(protection: &Protection, tree: &Tree, gives_up: bool) -> Self {
+        let absent = if gives_up { Vec::new() } else { mounts::absent(protection, tree) };
+        let not_mounted =
+            absent.iter().filter(|(path, _)| !tree.mounts.iter().any(|it| it == path));
+        let mounts = not_mounted.map(|(path, _)| path.to_vec()).collect();
+        let parity = if gives_up { Vec::new() } else { protection.absent_parity() };
+        let mut held = Self { places: Vec::new(), mounts, entries: BTreeSet::new(), parity };
+        for place in mounts::as_skipped(&protection.root, &absent) {
+            held.add(protection, place);
+        }
+        for skipped in tree.skipped.iter().filter(|skipped| !skipped.is_special()) {
+            let path = skipped.path.strip_prefix(&protection.root).map(path_bytes);
+            if path.is_ok_and(|path| protection.needs(&path)) {
+                held.add(protection, skipped.clone());
+            }
+        }
+        held
+    }
+
+    fn add(&mut self, protection: &Protection, place: Skipped) {
+        let path =
+            place.path.strip_prefix(&protection.root).map_or_else(|_| Vec::new(), path_bytes);
+        let ends = (0..path.len()).filter(|&at| path[at] == b'/').chain([path.len()]);
+        self.entries.extend(ends.filter_map(|end| protection.entry_at(&path[..end])));
+        self.entries.extend(protection.below(&path));
+        self.places.push(place);
+    }
+
+    pub fn is_nothing(&self) -> bool {
+        self.places.is_empty() && self.parity.is_empty()
+    }
+
+    /// Refuses to make everything anew without what cannot be read. New parity would also forget a
+    /// folder for parity that does not exist now, and make the parity in it worthless.
+    pub fn refuse_anew(&self) -> Result<()> {
+        match self.places.first() {
+            None => self.parity.first().map_or(Ok(()), |folder| Err(absent_parity(folder))),
+            Some(Skipped { path, reason }) => Err(Error::new(
+                ErrorKind::Io,
+                format!(
+                    "{} cannot be read ({reason}), so its parity cannot be made anew; make it \
+                     readable first, or mount its disk",
+                    shown(path)
+                ),
+            )),
+        }
+    }
+}
+
+/// Returns the error for a folder for parity that does not exist while all parity is to be made
+/// anew.
+fn absent_parity(folder: &Path) -> Error {
+    Error::new(
+        ErrorKind::Io,
+        format!(
+            "the folder {} for parity does not exist, and would be forgotten if all parity were \
+             made anew; mount its disk, or repair first, which writes its parity to the other \
+             folders; if it is gone for good, update with `accept_changes`",
+            shown(folder)
+        ),
+    )
+    .naming(&["accept_changes"])
+}
