@@ -250,13 +250,15 @@ impl Protection {
         stated.filter(|folder| !self.settings.folders.is_empty() && !folder.is_dir()).collect()
     }
 
-    /// Returns the absent folders if any parity is missing, which may be in them.
+    /// Returns the folders that were chosen for parity and hold none now, although parity is
+    /// missing: they do not exist, or are empty places for disks that are not mounted.
     pub(crate) fn absent_parity(&self) -> Vec<PathBuf> {
         let is_whole = |layer: &Layer| layer.files.iter().all(Option::is_some);
-        match self.unreadable_layers == 0 && self.layers.iter().all(is_whole) {
-            true => Vec::new(),
-            false => self.absent_folders(),
-        }
+        let is_whole = self.unreadable_layers == 0 && self.layers.iter().all(is_whole);
+        let holds_some =
+            |folder: &Path| self.parity_files().any(|file| file.parent() == Some(folder));
+        let chosen = chosen_folders(&self.settings).filter(|_| !is_whole);
+        chosen.filter(|folder| !holds_some(folder)).collect()
     }
 
     /// Returns where file `index` of a layer is or should be.

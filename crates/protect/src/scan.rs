@@ -172,7 +172,7 @@ fn is_at(
 }
 
 /// The size and the digest of a file.
-type FileContent = (u64, FileDigest);
+pub(crate) type FileContent = (u64, FileDigest);
 
 /// Returns the numbers of the protected files that have bytes and a certain state.
 fn files(
@@ -246,13 +246,8 @@ fn unknown_files<'a>(
     })
 }
 
-/// Returns the files by size and digest. Of files with the same content, one is returned.
-pub(crate) fn digests(files: Vec<(u64, PathBuf)>, threads: usize) -> HashMap<FileContent, PathBuf> {
-    contents(files, threads).into_iter().collect()
-}
-
 /// Returns the files that can be read, each with its size and digest.
-fn contents(files: Vec<(u64, PathBuf)>, threads: usize) -> Vec<(FileContent, PathBuf)> {
+pub(crate) fn contents(files: Vec<(u64, PathBuf)>, threads: usize) -> Vec<(FileContent, PathBuf)> {
     let files = Mutex::new(files.into_iter());
     let parts = in_threads(threads, || {
         let mut known = Vec::new();

@@ -29,6 +29,9 @@ const TEMPORARY: (&[u8], &[u8]) = (b".paritas-", b".tmp");
 /// Why a folder is left out at which the kernel shows its own state.
 const OF_KERNEL: &str = "a file system of the kernel, whose files are made when they are read";
 
+/// Why something is left out that has the name of the folder for parity, and is none.
+const OF_PARITY: &str = "its name is that of a folder for parity; rename it to protect it";
+
 /// Something that was found in a tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FoundEntry {
@@ -538,7 +541,13 @@ impl<'a> TreeWalk<'a> {
         let name = entry.file_name();
         let path = joined(&folder.path, name_bytes(&name));
         let is_folder = || entry.file_type().is_ok_and(|kind| kind.is_dir());
-        if name == FOLDER || self.scope.excludes.has(&path, is_folder()) {
+        if self.scope.excludes.has(&path, is_folder()) {
+            return Ok(());
+        }
+        if name == FOLDER {
+            let reason = OF_PARITY.to_owned();
+            let skipped = (!is_folder()).then(|| Skipped { path: entry.path(), reason });
+            tree.skipped.extend(skipped);
             return Ok(());
         }
         if has_temporary_name(name_bytes(&name)) {

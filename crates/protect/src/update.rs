@@ -14,7 +14,7 @@ mod guard;
 mod held;
 
 use std::cell::LazyCell;
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
@@ -33,7 +33,7 @@ use crate::digest::FileDigest;
 use crate::exclude::Excludes;
 use crate::find::{EntryKind, Layer, ProtectedEntry, Protection};
 use crate::geometry::StreamGeometry;
-use crate::scan::{digest_of, digests};
+use crate::scan::{FileContent, contents, digest_of};
 use crate::system::{path_bytes, path_in};
 use crate::times::ChangeTimes;
 use crate::tree::{Skipped, Tree, threads};
@@ -264,7 +264,9 @@ pub fn plan_update<'p>(protection: &'p Protection, job: &UpdateJob) -> Result<Up
             let mut mounts = tree.mounts.clone();
             mounts.extend(held.mounts.iter().cloned());
             mounts.sort_unstable();
-            Some(changes.layer(protection, job, &mounts, tree.skipped.clone())?)
+            let mut folders = protection.parity_folders();
+            folders.retain(|folder| !held.parity.contains(folder));
+            Some(changes.layer(protection, job, (folders, &mounts), tree.skipped.clone())?)
         }
         Updated::Anew => Some(changes.anew(protection, job)?),
     };
@@ -356,7 +358,7 @@ impl<'p> Changes<'p> {
         changes.keep_in_place(protection, tree, job, &mut items)?;
         changes.keep_moved(protection, job, &mut items);
         changes.note_new(protection, &items);
-        changes.note_gone(protection);
+        changes.note_gone(protection, &items);
         changes.items = items;
         Ok(changes)
     }
@@ -364,10 +366,7 @@ impl<'p> Changes<'p> {
     /// Refuses to treat all content of a folder that was given to protect as removed, if the folder
     /// exists and is empty now: perhaps a disk is not mounted on it.
     fn refuse_emptied(&self, protection: &Protection, tree: &Tree) -> Result<()> {
-        let content = |entry: &ProtectedEntry| match entry.kind {
-            EntryKind::File { size, digest, .. } if size > 0 => Some((size, digest)),
-            _ => None,
-        };
+        let content = |entry| content(entry).filter(|(size, _)| *size > 0);
         let alive = protection.entries.iter().filter(|entry| self.is_alive(entry));
         let kept = LazyCell::new(|| alive.filter_map(content).collect::<HashSet<_>>());
         let is_emptied = |start: &&[u8]| is_there(protection, start) && !tree.holds_any(start);
@@ -508,7 +507,7 @@ impl<'p> Changes<'p> {
         &mut self,
         protection: &Protection,
         job: &UpdateJob,
-        mounts: &[Vec<u8>],
+        (folders, mounts): (Vec<PathBuf>, &[Vec<u8>]),
         skipped: Vec<Skipped>,
     ) -> Result<ProtectPlan> {
         let emptied = emptied(protection);
@@ -516,7 +515,7 @@ impl<'p> Changes<'p> {
             .map(|number| self.older(number, &protection.layers[number]))
             .collect();
         // Files that are exactly as an older layer describes them are not listed again.
-        let (items, folders) = (self.new_items(protection), protection.parity_folders());
+        let items = self.new_items(protection);
         let mut settings = protection.settings.clone();
         settings.created = now();
         settings.mounts = mounts.iter().cloned().map(Into::into).collect();
@@ -591,15 +590,9 @@ impl<'p> Changes<'p> {
 
     /// Returns the digests of the files whose bytes are protected, by path.
     fn known(&self, protection: &Protection) -> HashMap<Vec<u8>, FileDigest> {
-        let digest = |item: &Item| match item.kind {
-            ItemKind::Kept { layer, piece } => {
-                let entry = protection.layers[layer as usize].pieces[piece as usize].entry?;
-                match protection.entries[entry].kind {
-                    EntryKind::File { digest, .. } => Some((item.path.clone(), digest)),
-                    _ => None,
-                }
-            }
-            _ => None,
+        let digest = |item: &Item| {
+            let (_, digest) = content(kept_entry(protection, item)?)?;
+            Some((item.path.clone(), digest))
         };
         self.items.iter().filter_map(digest).collect()
     }
@@ -672,22 +665,22 @@ fn has_bytes(
     }
 }
 
-/// Looks for entries that are gone under their own names, but whose bytes a new file has. Returns
-/// these entries by the paths of the new files.
+/// Looks for entries that are gone under their own names, but whose bytes new files have. Returns
+/// these entries by the paths of the new files. Of several entries and files with the same bytes,
+/// each file is one entry.
 fn moved<'p>(
     protection: &'p Protection,
     items: &[Item],
     alive: &HashSet<KnownPiece>,
     threads: usize,
 ) -> HashMap<Vec<u8>, &'p ProtectedEntry> {
-    let gone = protection.entries.iter().filter(|entry| {
-        entry.size() > 0 && place_of(entry).is_some_and(|place| !alive.contains(&place))
-    });
-    let mut by_content: HashMap<(u64, FileDigest), &ProtectedEntry> = HashMap::new();
+    let gone = protection
+        .entries
+        .iter()
+        .filter(|entry| place_of(entry).is_some_and(|place| !alive.contains(&place)));
+    let mut by_content: HashMap<FileContent, VecDeque<&ProtectedEntry>> = HashMap::new();
     for entry in gone {
-        if let EntryKind::File { size, digest, .. } = entry.kind {
-            by_content.insert((size, digest), entry);
-        }
+        by_content.entry(content(entry).expect("it is a file")).or_default().push_back(entry);
     }
     if by_content.is_empty() {
         return HashMap::new();
@@ -699,12 +692,30 @@ fn moved<'p>(
         }
         _ => None,
     });
-    let found = digests(candidates.collect(), threads);
+    let mut found = contents(candidates.collect(), threads);
+    found.sort_unstable_by(|(_, one), (_, other)| one.cmp(other));
     let relative = |path: PathBuf| path.strip_prefix(&protection.root).ok().map(path_bytes);
     found
         .into_iter()
-        .filter_map(|(content, path)| Some((relative(path)?, *by_content.get(&content)?)))
+        .filter_map(|(content, path)| {
+            Some((relative(path)?, by_content.get_mut(&content)?.pop_front()?))
+        })
         .collect()
+}
+
+/// Returns the size and the digest of an entry if it is a file.
+fn content(entry: &ProtectedEntry) -> Option<FileContent> {
+    match entry.kind {
+        EntryKind::File { size, digest, .. } => Some((size, digest)),
+        _ => None,
+    }
+}
+
+/// Returns the entry whose bytes an item has that was kept.
+fn kept_entry<'p>(protection: &'p Protection, item: &Item) -> Option<&'p ProtectedEntry> {
+    let ItemKind::Kept { layer, piece } = item.kind else { return None };
+    let entry = protection.layers[layer as usize].pieces[piece as usize].entry?;
+    Some(&protection.entries[entry])
 }
 
 impl Changes<'_> {

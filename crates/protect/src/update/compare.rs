@@ -1,8 +1,10 @@
 //! What has become of each protected file, by comparing it with what is there.
 
+use std::collections::HashSet;
+
 use paritas_store::error::Result;
 
-use super::{Changes, UpdateJob, before, has_bytes, moved};
+use super::{Changes, UpdateJob, before, content, has_bytes, kept_entry, moved};
 use crate::catalogue::{Item, ItemKind};
 use crate::find::Protection;
 use crate::tree::{Tree, threads};
@@ -55,11 +57,27 @@ impl Changes<'_> {
     }
 
     /// Notes the entries whose bytes are gone and whose paths no other files have.
-    pub(super) fn note_gone(&mut self, protection: &Protection) {
+    pub(super) fn note_gone(&mut self, protection: &Protection, items: &[Item]) {
+        let linked: HashSet<usize> = linked(protection, items).collect();
         let is_gone = |&number: &usize| {
             let entry = &protection.entries[number];
-            entry.is_file() && !self.is_alive(entry) && self.changed.binary_search(&number).is_err()
+            entry.is_file()
+                && !self.is_alive(entry)
+                && self.changed.binary_search(&number).is_err()
+                && !linked.contains(&number)
         };
         self.gone = (0..protection.entries.len()).filter(is_gone).collect();
     }
+}
+
+/// Returns the numbers of the files that are now further names of files with the same bytes, as
+/// programs make them that look for duplicates.
+fn linked(protection: &Protection, items: &[Item]) -> impl Iterator<Item = usize> {
+    items.iter().filter_map(|item| {
+        let ItemKind::HardLink { target } = &item.kind else { return None };
+        let number = protection.entry_at(&item.path)?;
+        let file = items.binary_search_by(|item| item.path.cmp(target)).ok()?;
+        let same = content(kept_entry(protection, &items[file])?);
+        (content(&protection.entries[number]) == same).then_some(number)
+    })
 }

@@ -19,13 +19,13 @@ pub(super) struct Held {
     pub mounts: Vec<Vec<u8>>,
     /// The numbers of the entries at these places, and of the folders that lead to them.
     pub entries: BTreeSet<usize>,
-    /// Folders for parity that do not exist, perhaps with parity files that are missing elsewhere.
-    parity: Vec<PathBuf>,
+    /// Folders for parity whose disks may not be mounted. Their parity files are missing.
+    pub parity: Vec<PathBuf>,
 }
 
 impl Held {
     /// Looks for what cannot be looked at. With `gives_up`, the user has accepted that disks which
-    /// are not mounted and folders for parity that do not exist are gone for good.
+    /// are not mounted are gone for good, with what is protected on them and with parity.
     pub fn new(protection: &Protection, tree: &Tree, gives_up: bool) -> Self {
         let absent = if gives_up { Vec::new() } else { mounts::absent(protection, tree) };
         let not_mounted =
@@ -58,8 +58,8 @@ impl Held {
         self.places.is_empty() && self.parity.is_empty()
     }
 
-    /// Refuses to make everything anew without what cannot be read. New parity would also forget a
-    /// folder for parity that does not exist now, and make the parity in it worthless.
+    /// Refuses to make everything anew without what cannot be read. New parity would also make the
+    /// parity worthless that is on a disk which is not mounted, and forget its folder.
     pub fn refuse_anew(&self) -> Result<()> {
         match self.places.first() {
             None => self.parity.first().map_or(Ok(()), |folder| Err(absent_parity(folder))),
@@ -75,15 +75,18 @@ impl Held {
     }
 }
 
-/// Returns the error for a folder for parity that does not exist while all parity is to be made
-/// anew.
+/// Returns the error for a folder without its parity while all parity is to be made anew.
 fn absent_parity(folder: &Path) -> Error {
+    let what = match folder.is_dir() {
+        true => "has none of it now",
+        false => "does not exist now",
+    };
     Error::new(
         ErrorKind::Io,
         format!(
-            "the folder {} for parity does not exist, and would be forgotten if all parity were \
-             made anew; mount its disk, or repair first, which writes its parity to the other \
-             folders; if it is gone for good, update with `accept_changes`",
+            "the folder {} for parity {what}, and what was put there would become worthless if all \
+             parity were made anew; mount its disk, or repair first, which writes the missing \
+             parity; if it is gone for good, update with `accept_changes`",
             shown(folder)
         ),
     )

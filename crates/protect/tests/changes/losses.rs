@@ -180,3 +180,74 @@ fn a_dry_run_of_a_repair_writes_nothing() {
     let written: u64 = written.chain(&done.parity).map(|path| path.metadata().unwrap().len()).sum();
     assert_eq!(dry.disks[0].bytes, written);
 }
+
+/// Of files with the same bytes, each has its own new name. Empty files have new names as well.
+#[test]
+fn renamed_duplicates_are_no_loss() {
+    let root = tempfile::tempdir().unwrap();
+    let [old, new] = ["old", "new"].map(|name| root.path().join(name));
+    fs::create_dir(&old).unwrap();
+    let bytes = Chance::new(93).bytes(2_000);
+    for number in 0..30 {
+        write(&old.join(number.to_string()), &bytes, 0o644, number);
+        write(&old.join(format!("empty {number}")), b"", 0o644, number);
+    }
+    make(&job(root.path()));
+    fs::rename(&old, &new).unwrap();
+    let report = updated(root.path());
+    assert_eq!((report.kept, report.added, report.gone), (60, 0, 0), "{report:?}");
+    assert_eq!(check(root.path()).status, State::Intact);
+    // Some are removed, and these are gone.
+    (0..5).for_each(|number| fs::remove_file(new.join(number.to_string())).unwrap());
+    fs::rename(&new, &old).unwrap();
+    let report = updated(root.path());
+    assert_eq!((report.kept, report.added, report.gone), (55, 0, 5), "{report:?}");
+}
+
+/// A program that looks for duplicates makes them names of one file.
+#[test]
+fn duplicates_that_became_links_are_no_loss() {
+    let root = tempfile::tempdir().unwrap();
+    let path = |name: &str, number: u64| root.path().join(format!("{name}{number}"));
+    for number in 0..25 {
+        let bytes = Chance::new(200 + number).bytes(2_000);
+        ["a", "b", "c"].iter().for_each(|name| write(&path(name, number), &bytes, 0o644, number));
+    }
+    make(&job(root.path()));
+    for number in 0..25 {
+        for name in ["b", "c"] {
+            fs::remove_file(path(name, number)).unwrap();
+            fs::hard_link(path("a", number), path(name, number)).unwrap();
+        }
+    }
+    let before = snapshot(root.path());
+    let report = updated(root.path());
+    assert_eq!((report.kept, report.added, report.gone), (25, 0, 0), "{report:?}");
+    for name in ["a", "b"] {
+        fs::remove_file(path(name, 7)).unwrap();
+    }
+    flip(&path("c", 7), 9);
+    assert_eq!(check(root.path()).status, State::Repairable);
+    let all = RepairJob::default().restore_changed(true);
+    assert!(repaired(root.path(), all).failed.is_empty());
+    assert_same(&snapshot(root.path()), &before, "repairing");
+    // A link to other bytes is no duplicate.
+    fs::remove_file(path("b", 8)).unwrap();
+    fs::hard_link(path("a", 9), path("b", 8)).unwrap();
+    assert_eq!(updated(root.path()).gone, 0, "it was a link before");
+}
+
+/// A file with the name of the folder for parity cannot be protected, which is said.
+#[test]
+fn a_file_with_the_name_of_the_folder_is_told() {
+    let root = scene(94);
+    let file = root.path().join("one").join(".paritas");
+    write(&file, b"precious", 0o644, 1);
+    assert_eq!(make(&job(root.path()).force(true)).skipped[0].path, file);
+    let report = check(root.path());
+    assert_eq!((report.status, &report.skipped[0].path), (State::Intact, &file));
+    // The parity of a folder inside is left out as ever.
+    fs::remove_file(&file).unwrap();
+    fs::create_dir(&file).unwrap();
+    assert!(updated(root.path()).skipped.is_empty());
+}

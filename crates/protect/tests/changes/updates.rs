@@ -230,8 +230,15 @@ fn an_absent_folder_for_parity_is_not_forgotten() {
     renew_times(root.path());
     assert_eq!(found().absent_folders(), std::slice::from_ref(&far));
     let error = run(UpdateJob::default().anew(true)).unwrap_err();
-    assert!(error.to_string().contains("would be forgotten"), "{error}");
+    assert!(error.to_string().contains("does not exist now, and what was put there"), "{error}");
+    // Nor is anything put into an empty folder at which its disk is not mounted.
+    fs::create_dir(&far).unwrap();
+    write(&path("e"), &Chance::new(11).bytes(5_000), 0o644, 11);
+    assert_eq!(run(UpdateJob::default()).unwrap().updated, Updated::Layer);
+    let error = run(UpdateJob::default().anew(true)).unwrap_err();
+    assert!(error.to_string().contains("has none of it now"), "{error}");
     // When it is back, its parity counts, and it gets new parity.
+    fs::remove_dir(&far).unwrap();
     fs::rename(&away, &far).unwrap();
     write(&path("d"), &Chance::new(10).bytes(20_000), 0o644, 10);
     assert_eq!(run(UpdateJob::default()).unwrap().updated, Updated::Anew);
