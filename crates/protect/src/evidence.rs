@@ -6,8 +6,8 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use crate::aside;
-use crate::find::{EntryKind, Protection};
-use crate::parity::Checked;
+use crate::find::{EntryKind, Layer, Protection};
+use crate::parity::{Checked, ParityFile};
 use crate::stream::Stream;
 use crate::system::name_bytes;
 use crate::tree::{Tree, is_temporary};
@@ -51,18 +51,39 @@ pub(crate) struct LayerEvidence {
     pub stream: Stream,
     /// The lost data blocks, in order.
     pub lost: Vec<u64>,
-    /// The parity blocks at hand: number of the file, and position in it.
-    pub rows: BTreeMap<u64, (u16, u64)>,
+    /// The parity blocks at hand, by number.
+    pub rows: BTreeMap<u64, RowPlace>,
     /// The intact blocks of each parity file that could be read, by number.
     pub checked: Vec<Option<Checked>>,
 }
 
+/// Where a parity block is.
+#[derive(Debug, Clone)]
+pub(crate) struct RowPlace {
+    /// The parity file that has it.
+    pub path: PathBuf,
+    /// Its position in the file.
+    pub at: u64,
+}
+
 impl LayerEvidence {
-    pub fn new(stream: Stream, lost: Vec<u64>, checked: Vec<Option<Checked>>) -> Self {
+    /// Puts the evidence about a layer together. `checked` has its parity files by number, and
+    /// `copies` are further copies of them, which are used for what the files themselves lack.
+    pub fn new(
+        layer: &Layer,
+        stream: Stream,
+        lost: Vec<u64>,
+        checked: Vec<Option<Checked>>,
+        copies: Vec<(&ParityFile, Checked)>,
+    ) -> Self {
         let mut rows = BTreeMap::new();
-        for (index, checked) in (0..).zip(&checked) {
-            let places = checked.iter().flat_map(|checked| &checked.rows);
-            rows.extend(places.map(|(&row, &place)| (row, (index, place))));
+        let files = layer.files.iter().flatten();
+        let files = files
+            .filter_map(|file| Some((file, checked[usize::from(file.header.index)].as_ref()?)));
+        for (file, checked) in files.chain(copies.iter().map(|(file, checked)| (*file, checked))) {
+            for (&row, &at) in &checked.rows {
+                rows.entry(row).or_insert_with(|| RowPlace { path: file.path.clone(), at });
+            }
         }
         Self { stream, lost, rows, checked }
     }

@@ -63,6 +63,8 @@ pub(crate) struct Layer {
     pub header: Header,
     /// The parity files that were found, by number.
     pub files: Vec<Option<ParityFile>>,
+    /// Further copies of these files.
+    pub copies: Vec<ParityFile>,
     /// The bytes of the catalogue.
     pub catalogue: Vec<u8>,
     /// The checksums of the data blocks.

@@ -321,7 +321,25 @@ impl Examination<'_> {
             .collect();
         let checked: Vec<Option<Checked>> =
             (0..layer.header.count).map(|index| checked.remove(&index)).collect();
-        Ok(LayerEvidence::new(stream, lost, checked))
+        let copies = self.check_copies(layer, &checked);
+        Ok(LayerEvidence::new(layer, stream, lost, checked, copies))
+    }
+
+    /// Checks the further copies of those parity files of a layer that are not whole.
+    fn check_copies<'l>(
+        &self,
+        layer: &'l Layer,
+        checked: &[Option<Checked>],
+    ) -> Vec<(&'l ParityFile, Checked)> {
+        let is_wanted = |copy: &&ParityFile| {
+            let index = copy.header.index;
+            let all = layer.header.rows(index).count();
+            checked[usize::from(index)].as_ref().is_none_or(|checked| checked.rows.len() < all)
+        };
+        let copies: Vec<&ParityFile> = layer.copies.iter().filter(is_wanted).collect();
+        let checked = check_all(&copies, self.threads, &|_| {});
+        let pairs = copies.into_iter().zip(checked);
+        pairs.filter_map(|(copy, checked)| Some((copy, checked.ok()?))).collect()
     }
 
     fn scan(&self, stream: &Stream, geometry: &StreamGeometry) -> Scanned {
@@ -368,7 +386,8 @@ impl Examination<'_> {
         };
         let whole =
             |file: &Option<ParityFile>| file.as_ref().filter(|file| file.has_ends).map(trusted);
-        LayerEvidence::new(stream, lost, layer.files.iter().map(whole).collect())
+        let checked = layer.files.iter().map(whole).collect();
+        LayerEvidence::new(layer, stream, lost, checked, Vec::new())
     }
 
     /// Returns the stream of a layer, as far as its files are there.

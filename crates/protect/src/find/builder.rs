@@ -58,15 +58,18 @@ impl Builder {
             }
         }
         let mut by_index = vec![None; header.count.into()];
+        let mut copies: Vec<ParityFile> = Vec::new();
         for &file in files.into_iter().flatten() {
             let place: &mut Option<ParityFile> = &mut by_index[usize::from(file.header.index)];
-            if place.as_ref().is_none_or(|known| !known.has_ends && file.has_ends) {
-                *place = Some(file.clone());
+            match place.as_ref().is_none_or(|known| !known.has_ends && file.has_ends) {
+                true => copies.extend(place.replace(file.clone())),
+                false => copies.push(file.clone()),
             }
         }
         self.layers.push(Layer {
             header: header.clone(),
             files: by_index,
+            copies,
             catalogue: bytes,
             checksums: catalogue.checksums.clone(),
             pieces,

@@ -20,7 +20,7 @@ use paritas_store::staging::{NewFile, Replace, StagedFile};
 use super::{Files, Parity, RepairReport, RepairRun, expect_survivable};
 use crate::coding::{Batches, passes};
 use crate::create::{parity_attributes, parity_mode};
-use crate::evidence::LayerEvidence;
+use crate::evidence::{LayerEvidence, RowPlace};
 use crate::find::{EntryKind, Layer};
 use crate::format::{CHECK, Header};
 use crate::parity::{read_row, write_catalogue, write_row};
@@ -243,14 +243,12 @@ impl<'a> RepairRun<'a> {
         reading: &StreamReading<'_>,
         sums_of_blocks: &mut RunningSums,
     ) -> Result<Pages> {
-        let (layer, evidence) = (&self.protection.layers[number], &self.evidence.layers[number]);
+        let evidence = &self.evidence.layers[number];
         let (rows, width) = (lost.all_rows(), reading.width());
         let mut sums = Pages::zeroed(rows.len() * width)?;
         for (&row, sum) in rows[..lost.used()].iter().zip(sums.chunks_mut(width)) {
-            let (file, place) = evidence.rows[&(row as u64)];
-            let file = layer.files[usize::from(file)].as_ref();
-            let path = &file.expect("it has parity blocks at hand").path;
-            read_row(path, place + reading.columns.start, sum)?;
+            let RowPlace { path, at } = &evidence.rows[&(row as u64)];
+            read_row(path, at + reading.columns.start, sum)?;
         }
         let is_lost = |block: u64| evidence.lost.binary_search(&block).is_ok();
         let memory = self.job.memory.saturating_sub(sums.len() as u64);
@@ -287,20 +285,29 @@ impl<'a> RepairRun<'a> {
     }
 
     /// Begins the parity files that are to be written anew, and copies the good blocks of the old
-    /// ones.
+    /// ones and of their copies.
     fn begin_parity(&self, number: usize) -> Result<Parity> {
         let (layer, evidence) = (&self.protection.layers[number], &self.evidence.layers[number]);
         let broken = self.broken(number);
-        let places = broken.iter().map(|&index| self.protection.place_of(layer, index));
-        let new = NewFile::all(places, &Replace::Always, self.parity_access());
-        let files = StagedFile::create_all(new, 0)?;
+        let access = self.parity_access();
+        let new = broken.iter().map(|&index| {
+            let target = self.protection.place_of(layer, index);
+            // What somebody puts into a free place meanwhile stays.
+            let is_free = target.symlink_metadata().is_err();
+            NewFile {
+                target,
+                replace: if is_free { Replace::Never } else { Replace::Always },
+                access,
+            }
+        });
+        let files = StagedFile::create_all(new.collect(), 0)?;
         let files: Parity = broken.into_iter().zip(files).collect();
         write_catalogue(&layer.header, &layer.catalogue, |index| files.get(&index))?;
         for (&index, new) in &files {
-            let Some(checked) = &evidence.checked[usize::from(index)] else { continue };
-            let Some(old) = &layer.files[usize::from(index)] else { continue };
-            for (&row, &place) in &checked.rows {
-                copy_row(layer, row, &old.path, place, new)?;
+            for row in layer.header.rows(index) {
+                if let Some(RowPlace { path, at }) = evidence.rows.get(&row) {
+                    copy_row(layer, row, path, *at, new)?;
+                }
             }
         }
         Ok(files)

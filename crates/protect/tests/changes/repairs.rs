@@ -704,3 +704,34 @@ fn the_content_tells_whose_file_has_a_name_of_parity() {
     assert!(report.failed.is_empty() && place.is_dir(), "{report:?}");
     assert_eq!(check(root.path()).status, State::Intact);
 }
+
+/// A second copy of the parity is used for what the first one lacks, block by block, and the first
+/// one is whole again then.
+#[test]
+fn copies_of_parity_complete_each_other() {
+    let yard = tempfile::tempdir().unwrap();
+    let [root, copy] = ["root", "the copy"].map(|name| yard.path().join(name));
+    [&root, &copy].iter().for_each(|folder| fs::create_dir(folder).unwrap());
+    for (number, name) in (1..).zip(["a", "b"]) {
+        write(&root.join(name), &Chance::new(number).bytes(60_000), 0o644, number);
+    }
+    make(&job(&root).redundancy("60%".parse().unwrap()));
+    let (before, parity) = (snapshot(&root), parity_files(&root));
+    let whole: Vec<Vec<u8>> = parity.iter().map(|file| fs::read(file).unwrap()).collect();
+    for file in &parity {
+        let other = copy.join(file.file_name().unwrap());
+        fs::copy(file, &other).unwrap();
+        damage(file, |file| file.write_all_at(&[7; 8_000], 200).unwrap());
+        damage(&other, |file| file.write_all_at(&[7; 4_000], 10_000).unwrap());
+    }
+    fs::remove_file(root.join("a")).unwrap();
+    assert_eq!(check(&root).status, State::Lost);
+    let found = find(&[root.clone(), copy]).unwrap().remove(0);
+    let report = verify(&found, &VerifyOptions::default(), &|_| {}).unwrap();
+    assert_eq!((report.status, report.parity.len()), (State::Repairable, 5), "{report:?}");
+    let report = repair(&found, &RepairJob::default().sync(false), &|_| {}).unwrap();
+    assert!(report.failed.is_empty() && report.lost.is_empty(), "{report:?}");
+    assert_same(&snapshot(&root), &before, "repairing");
+    let now: Vec<Vec<u8>> = parity.iter().map(|file| fs::read(file).unwrap()).collect();
+    assert!(now == whole);
+}
