@@ -52,7 +52,16 @@ impl<'p> ChangeTimes<'p> {
     /// Whether a file was certainly touched since it was protected or restored, whatever time it
     /// has itself.
     pub fn was_touched(&self, entry: &ProtectedEntry, changed: Option<Timestamp>) -> bool {
-        self.kept > 0 && self.may_tell() && self.has_its_time(entry, changed) == Some(false)
+        self.tell() && self.has_its_time(entry, changed) == Some(false)
+    }
+
+    /// Whether a file has another time than the catalogue says, so that an update notes it.
+    pub fn is_news(&self, entry: &ProtectedEntry, changed: Option<Timestamp>) -> bool {
+        self.tell() && entry.details.changed.zip(changed).is_some_and(|(then, now)| then != now)
+    }
+
+    fn tell(&self) -> bool {
+        self.kept > 0 && self.may_tell()
     }
 
     /// Whether a file has a time at which its bytes were right, if any such time is known.

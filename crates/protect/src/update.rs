@@ -734,8 +734,7 @@ impl Changes<'_> {
         };
         // The times of a folder change whenever something in it is made anew.
         let has_times = entry.kind == EntryKind::Folder
-            || item.modified == entry.modified
-                && !self.times.was_touched(entry, item.details.changed);
+            || item.modified == entry.modified && !self.times.is_news(entry, item.details.changed);
         is_kind
             && item.path == entry.path
             && item.mode == entry.mode

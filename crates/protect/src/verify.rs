@@ -225,7 +225,7 @@ impl Examination<'_> {
         set_unreadable(protection, &tree, &mut states);
         match self.options.quick {
             true => self.compare_touched(&tree, &times, &mut states),
-            false => self.compare_names(&tree, &mut states),
+            false => self.compare_names(&tree, &times, &mut states),
         }
         let mut layers = Vec::new();
         for layer in &protection.layers {
@@ -256,7 +256,12 @@ impl Examination<'_> {
 
     /// Compares hard links that have become files of their own with the digests of the files that
     /// they should lead to.
-    fn compare_names(&self, tree: &Tree, states: &mut BTreeMap<usize, FileState>) {
+    fn compare_names(
+        &self,
+        tree: &Tree,
+        times: &ChangeTimes<'_>,
+        states: &mut BTreeMap<usize, FileState>,
+    ) {
         let entries = &self.protection.entries;
         for (number, entry) in entries.iter().enumerate() {
             let EntryKind::HardLink { target } = &entry.kind else { continue };
@@ -276,8 +281,11 @@ impl Examination<'_> {
                     continue;
                 }
                 let is_same = scan::digest_of(&path, size) == Some(*digest);
-                let is_on_time =
-                    tree.of(number).is_some_and(|found| found.modified == entry.modified);
+                // The catalogue has the change time of the file, which all of its names share.
+                let file = target.map(|target| &entries[target]);
+                let is_on_time = tree.of(number).zip(file).is_some_and(|(found, file)| {
+                    found.modified == entry.modified && !times.was_touched(file, found.changed)
+                });
                 let state = match (is_same, is_on_time) {
                     (true, _) => FileState::Touched,
                     (false, true) => FileState::Damaged(Vec::new()),

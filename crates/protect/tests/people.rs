@@ -458,10 +458,10 @@ fn a_restored_file_decays_like_any_other() {
     let report = repaired(root.path(), RepairJob::default().restore_changed(true));
     assert_eq!(report.restored, [file, other]);
     assert!(report.warnings.is_empty(), "{report:?}");
-    assert_eq!(updated(root.path()).updated, Updated::Nothing);
-    // New parity has the new times in its catalogue.
+    // An update notes the new times in its catalogue.
     let count = || fs::read_dir(root.path().join(".paritas")).unwrap().count();
-    assert_eq!(count(), 6);
+    assert_eq!((updated(root.path()).updated, count()), (Updated::Layer, 11));
+    assert_eq!(updated(root.path()).updated, Updated::Nothing);
     protected(&plenty(root.path()).force(true));
     assert_eq!(count(), 5);
 }
@@ -502,4 +502,21 @@ fn more_bytes_than_any_number_holds_are_refused() {
     let error = plan(&job(root.path())).unwrap_err().to_string();
     assert!(error.contains("have 18446744073709551617 bytes together"), "{error}");
     assert!(error.contains("at most 10995116277760000 bytes"), "{error}");
+}
+
+/// The last name of a file that is left is written, and its time is kept.
+#[test]
+fn a_name_that_was_written_is_a_change() {
+    let root = yard();
+    let [file, name] = ["a", "name"].map(|name| root.path().join(name));
+    fs::hard_link(&file, &name).unwrap();
+    protected(&plenty(root.path()));
+    fs::remove_file(&file).unwrap();
+    rewrite(&name, 3_000, &[7; 2_000]);
+    let (before, new) = (check(root.path()), fs::read(&name).unwrap());
+    let found = states(&before);
+    assert_eq!(found[0], ("a", &FileState::Missing, false));
+    assert!(matches!(found[1], ("name", FileState::Changed(_), true)), "{before:?}");
+    assert_eq!(repaired(root.path(), RepairJob::default()).restored, std::slice::from_ref(&file));
+    assert!(fs::read(&name).unwrap() == new && fs::read(&file).unwrap() != new);
 }

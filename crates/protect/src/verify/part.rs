@@ -27,7 +27,7 @@ impl Examination<'_> {
         }
         let times = ChangeTimes::of(protection, &tree);
         let mut states = BTreeMap::new();
-        self.compare_names(&tree, &mut states);
+        self.compare_names(&tree, &times, &mut states);
         let whole_links = self.files_of_whole_links(&states);
         states.extend(replaced(protection, &tree));
         let mut files = Vec::new();
