@@ -61,7 +61,8 @@
 //!
 //! `LABEL-<8 hex of the protection's id>.<i>of<n>.parity`, and
 //! `LABEL-<8 hex>.layer<generation>.<i>of<n>.parity` for layers after the first. Files are
-//! recognised by content, whatever their names are.
+//! recognised by content, whatever their names are. `LABEL-<8 hex>.restored.parity` is no parity
+//! file: `restored.rs` describes it.
 
 use std::ffi::OsString;
 
@@ -88,6 +89,9 @@ pub(crate) const PIECE_GRANULE: u64 = 128;
 const MOST_PIECE_BYTES: u64 = 1 << 32;
 /// The end of the names of parity files.
 pub(crate) const EXTENSION: &str = "parity";
+
+/// The end of the name of the list of restored files.
+pub(crate) const RESTORED: &str = ".restored.parity";
 
 /// The content of a header or trailer: facts about the parity file and its layer.
 #[derive(Debug, Clone, PartialEq, Eq)]

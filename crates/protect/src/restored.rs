@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use paritas_store::place::attributes::Timestamp;
 
 use crate::find::{EntryKind, ProtectedEntry, Protection};
-use crate::format::EXTENSION;
+use crate::format::RESTORED;
 use crate::stream::open;
 use crate::system::owned_name;
 
@@ -53,7 +53,7 @@ pub(crate) fn mark(
 /// Returns the paths of the files with marks, which need not exist.
 pub(crate) fn places(protection: &Protection) -> Vec<PathBuf> {
     let id = &protection.id().to_string()[..8];
-    let rest = format!("-{id}.restored.{EXTENSION}");
+    let rest = format!("-{id}{RESTORED}");
     let name = owned_name([&protection.settings.label[..], rest.as_bytes()].concat());
     protection.parity_folders().into_iter().map(|folder| folder.join(&name)).collect()
 }

@@ -489,6 +489,13 @@ fn the_list_of_restored_files_is_only_a_hint() {
         assert_eq!((report.restored.len(), report.warnings.len()), (1, usize::from(!is_list)));
         assert_eq!(fs::read(&list).unwrap() == content, !is_list);
     }
+    // Without parity files, it is no parity.
+    for path in fs::read_dir(&parity).unwrap().map(|entry| entry.unwrap().path()) {
+        if path != list {
+            fs::remove_file(path).unwrap();
+        }
+    }
+    assert!(!paritas_protect::has_parity(root.path()));
 }
 
 /// Sparse files may have more bytes together than any number of the format.

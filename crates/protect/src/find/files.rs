@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use paritas_store::error::{Error, Result};
 
-use crate::format::EXTENSION;
+use crate::format::{EXTENSION, RESTORED};
 use crate::parity::ParityFile;
 use crate::system::name_bytes;
 
@@ -43,7 +43,8 @@ pub(super) fn named_files_in(folder: &Path) -> Result<Vec<PathBuf>> {
 fn is_named(path: &Path) -> bool {
     let mark = format!(".{EXTENSION}");
     let name = path.file_name().map(name_bytes).unwrap_or_default();
-    name.windows(mark.len()).any(|part| part.eq_ignore_ascii_case(mark.as_bytes()))
+    let has_mark = |part: &[u8]| part.eq_ignore_ascii_case(mark.as_bytes());
+    !name.ends_with(RESTORED.as_bytes()) && name.windows(mark.len()).any(has_mark)
 }
 
 /// Returns the paths of the files in a folder, in order. Pipes and devices are left out, because
