@@ -5,9 +5,9 @@ mod common;
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::{Disks, content, name};
+use common::{Disks, content, get, name};
 use paritas_volume::node::{Fault, Faulty, Limited, Node, NodeCall, Trigger};
-use paritas_volume::{GetOptions, PutOptions, PutReport, Reencoded, Setup, State, Volume};
+use paritas_volume::{PutOptions, PutReport, Reencoded, Setup, State, Volume};
 
 /// Bytes of the object. A shard has more than are sent at a time.
 const LENGTH: usize = 5_000_000;
@@ -34,13 +34,6 @@ async fn put(volume: &Volume) -> PutReport {
     volume.put(&name("object"), source, PutOptions::default()).await.unwrap()
 }
 
-async fn get(volume: &Volume) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    let options = GetOptions::default();
-    volume.get(&name("object"), None, &mut bytes, options, &|_| {}).await.unwrap();
-    bytes
-}
-
 /// Returns the number of shards on each disk.
 fn shards(disks: &Disks, count: usize) -> Vec<usize> {
     let is_shard = |path: &std::path::PathBuf| path.extension().is_some_and(|it| it == "paritas");
@@ -54,7 +47,7 @@ async fn settle(disks: &Disks) {
     let verdict = sound.verify(&name("object"), true).await.unwrap();
     assert_eq!((verdict.state, verdict.spare), (State::Intact, 2), "{verdict:?}");
     assert_eq!(sound.status().await.unwrap().owed.objects, 0);
-    assert!(get(&sound).await == content(LENGTH));
+    assert!(get(&sound, "object").await.unwrap() == content(LENGTH));
 }
 
 #[tokio::test]
@@ -73,7 +66,7 @@ async fn a_failed_node_s_shard_goes_to_a_spare_one_within_the_put() {
             assert_eq!(shards, [0, 0, 1, 1, 1, 1, 1, 1], "{moment:?}, {missing}");
             // Two disks more may be lost at once.
             let hidden = disks.hide(&[3, 6]);
-            assert!(get(&disks.open("4+2")).await == content(LENGTH));
+            assert!(get(&disks.open("4+2"), "object").await.unwrap() == content(LENGTH));
             hidden.show();
             settle(&disks).await;
         }
@@ -125,7 +118,7 @@ async fn a_spare_node_is_in_a_failure_domain_that_has_room() {
         // A host may be lost.
         let hidden = disks.hide(&[3, 4]);
         let volume = disks.open_changed("4+2", &|_, node| node, hosts);
-        assert!(get(&volume).await == content(LENGTH));
+        assert!(get(&volume, "object").await.unwrap() == content(LENGTH));
         hidden.show();
     }
 }
@@ -144,14 +137,14 @@ async fn one_request_at_a_time_suffices() {
             for missing in [&[2][..], &[2, 3]] {
                 let hidden = disks.hide(missing);
                 assert!(put(&volume).await.is_owed, "round {round}, without {missing:?}");
-                assert!(get(&volume).await == content(LENGTH));
+                assert!(get(&volume, "object").await.unwrap() == content(LENGTH));
                 drop(hidden);
                 assert!(volume.repair(&name("object"), true).await.is_ok());
             }
         }
         let other = disks.open_with("rdp:k=3", &one);
         assert!(matches!(other.reencode(&name("object")).await, Ok(Reencoded::Changed(_))));
-        assert!(get(&other).await == content(LENGTH));
+        assert!(get(&other, "object").await.unwrap() == content(LENGTH));
     };
     tokio::time::timeout(Duration::from_secs(120), work).await.expect("nothing hangs");
 }

@@ -14,24 +14,15 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use common::{Disks, Hidden, content, name};
+use common::{CALLS, Disks, Hidden, content, get, name};
 use futures::FutureExt;
 use futures::future::{BoxFuture, Shared, join};
 use futures::stream::{self, StreamExt};
 use paritas_volume::node::{Fault, Faulty, Meter, Metered, Node, NodeCall, Timed, Trigger};
-use paritas_volume::{ErrorKind, GetOptions, PutOptions, Result, Setup, State, Verdict, Volume};
+use paritas_volume::{ErrorKind, PutOptions, Result, Setup, State, Verdict, Volume};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
-const CALLS: [NodeCall; 7] = [
-    NodeCall::Read,
-    NodeCall::Stat,
-    NodeCall::List,
-    NodeCall::Write,
-    NodeCall::Piece,
-    NodeCall::Finish,
-    NodeCall::Delete,
-];
 const FAULTS: [Fault; 8] = [
     Fault::Refuse,
     Fault::Hang,
@@ -144,12 +135,6 @@ async fn put(volume: &Volume, bytes: &[u8]) -> Result<()> {
     volume.put(&name("object"), source, PutOptions::default()).await.map(|_| ())
 }
 
-async fn get(volume: &Volume) -> Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    volume.get(&name("object"), None, &mut bytes, GetOptions::default(), &|_| {}).await?;
-    Ok(bytes)
-}
-
 /// Fills the disk that replaces a lost one, and repairs everything.
 async fn replace(volume: &Volume) -> Result<()> {
     volume.fill(&format!("disk{LEAVING}")).await?;
@@ -192,7 +177,7 @@ async fn act(volumes: [&Volume; 2], work: Work, old: &[u8], chance: &mut Chance)
             }
         }
         Work::PutAndGet => {
-            let read = tokio::time::timeout(b, get(other));
+            let read = tokio::time::timeout(b, get(other, "object"));
             let (written, read) = join(until(a, put(one, &first)), read).await;
             match read {
                 // It was replaced while it was read.
@@ -333,9 +318,9 @@ async fn run(seed: u64) {
     drop((one, other));
 
     // The faulty nodes are as good as lost.
-    expect(get(&scene.clean()).await, &allowed, &what);
+    expect(get(&scene.clean(), "object").await, &allowed, &what);
     let lost = scene.disks.hide(&scene.faulty);
-    expect(get(&scene.clean()).await, &allowed, &format!("{what}, these lost"));
+    expect(get(&scene.clean(), "object").await, &allowed, &format!("{what}, these lost"));
     lost.show();
 
     if work == Work::Replace {
@@ -353,7 +338,7 @@ async fn run(seed: u64) {
         }
         Err(error) => panic!("{what}: repair: {error}"),
     }
-    let is_there = get(&clean).await.is_ok();
+    let is_there = get(&clean, "object").await.is_ok();
     let is_intact = expect_truth(&scene, &allowed, &mut chance, &format!("{what}, repaired")).await;
     assert_eq!(is_intact, is_there, "{what}");
     if work == Work::Drain {
@@ -375,7 +360,11 @@ async fn expect_truth(scene: &Scene, allowed: &Allowed, chance: &mut Chance, wha
     };
     assert!(matches!(verdict.state, State::Intact | State::Repairable), "{what}: {verdict:?}");
     let lost = scene.hide(&verdict, chance);
-    expect(get(&scene.clean()).await, allowed, &format!("{what}, {verdict:?}, {lost:?} lost"));
+    expect(
+        get(&scene.clean(), "object").await,
+        allowed,
+        &format!("{what}, {verdict:?}, {lost:?} lost"),
+    );
     lost.show();
     verdict.state == State::Intact
 }
@@ -438,10 +427,11 @@ impl Meddler {
 impl Meter for Meddler {
     type Guard = ();
 
-    async fn begin(&self, call: NodeCall) {
+    async fn begin(&self, call: NodeCall, _path: &str) -> Result<()> {
         if let Some(deed) = self.count(call) {
             deed.await;
         }
+        Ok(())
     }
 
     async fn carry(&self, _call: NodeCall, _bytes: u64) {}
@@ -464,7 +454,7 @@ async fn an_object_that_is_replaced_after_the_survey_is_read_anew() {
         // The marks of the nodes are read now, so manifests are read next.
         volume.list("").await.unwrap();
         meddler.plan(NodeCall::Read, 0, change(disks.open("4+2"), new.map(content)));
-        match (get(&volume).await, new) {
+        match (get(&volume, "object").await, new) {
             (Ok(bytes), Some(new)) => assert!(bytes == content(new)),
             (Err(error), None) => assert_eq!(error.kind(), ErrorKind::NotFound, "{error}"),
             (read, new) => panic!("{old}, {new:?}: {:?}", read.map(|bytes| bytes.len())),
@@ -524,7 +514,7 @@ async fn objects_may_change_while_a_lost_disk_is_filled() {
             Some(new) => {
                 assert_eq!(verdict.unwrap().listed.length, new as u64);
                 assert!(!volume.repair(&name("object"), false).await.unwrap().is_owed);
-                assert!(get(&volume).await.unwrap() == content(new));
+                assert!(get(&volume, "object").await.unwrap() == content(new));
             }
             None => assert_eq!(verdict.unwrap_err().kind(), ErrorKind::NotFound),
         }

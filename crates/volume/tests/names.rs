@@ -15,18 +15,12 @@ use paritas::CodecOptions;
 use paritas_volume::node::{Abilities, Caseless, Entry, Mode, Node, NodeCall, Stat, Writer};
 use paritas_volume::{ErrorKind, GetOptions, ObjectName, PutOptions, Result, State, Volume};
 
-use common::{Disks, content, name, walk};
+use common::{Disks, content, get, name, walk};
 
 async fn put(volume: &Volume, name: &ObjectName, bytes: &[u8]) {
     let source = std::io::Cursor::new(bytes.to_vec());
     let report = volume.put(name, source, PutOptions::default()).await.unwrap();
     assert!(!report.is_owed, "{report:?}");
-}
-
-async fn get(volume: &Volume, name: &ObjectName) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    volume.get(name, None, &mut bytes, GetOptions::default(), &|_| {}).await.unwrap();
-    bytes
 }
 
 async fn listed(volume: &Volume, prefix: &str) -> Vec<String> {
@@ -67,7 +61,7 @@ async fn a_volume_that_an_older_program_stored_is_used_as_it_is() {
     };
     let before = files();
     for (text, bytes) in [("@home/.rc", &b"small"[..]), (&deep, &[b'z'; 4100])] {
-        assert_eq!(get(&volume, &name(text)).await, bytes);
+        assert_eq!(get(&volume, text).await.unwrap(), bytes);
         assert_eq!(volume.verify(&name(text), true).await.unwrap().state, State::Intact);
         let repaired = volume.repair(&name(text), true).await.unwrap();
         assert_eq!((repaired.stored, repaired.manifests, repaired.is_owed), (0, 0, false));
@@ -86,7 +80,7 @@ async fn a_volume_that_an_older_program_stored_is_used_as_it_is() {
         volume.repair(&object, false).await.unwrap();
     }
     assert_eq!(listed(&volume, "").await, [all[0], all[1], all[2], all[4]]);
-    assert_eq!(get(&volume, &name(all[1])).await, b"hello again");
+    assert_eq!(get(&volume, all[1]).await.unwrap(), b"hello again");
     let versions = files().into_iter().filter(|path| path.to_str().unwrap().contains("to%20a"));
     assert_eq!(versions.count(), 2, "the old version is gone");
 }
@@ -117,7 +111,9 @@ async fn expect_all(volume: &Volume, names: &[ObjectName], length: usize) {
     let texts: Vec<String> = names.iter().map(ObjectName::to_string).collect();
     assert_eq!(listed(volume, "").await, texts);
     for object in names {
-        assert!(get(volume, object).await == content(length + object.as_str().len()));
+        assert!(
+            get(volume, object.as_str()).await.unwrap() == content(length + object.as_str().len())
+        );
         let (folder, _) = object.as_str().rsplit_once('/').unwrap_or_default();
         let below = texts.iter().filter(|text| text.starts_with(folder)).cloned();
         assert_eq!(listed(volume, folder).await, below.collect::<Vec<_>>());

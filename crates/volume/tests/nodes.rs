@@ -1,6 +1,7 @@
 //! Nodes of this machine: folders and memory keep the trait's promises, and decorators do what they
 //! are for. Services have tests of their own (`services.rs`).
 
+mod common;
 #[path = "common/conformance.rs"]
 #[allow(dead_code, reason = "every test file uses its own part")]
 mod conformance;
@@ -9,12 +10,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use common::gate::slow;
 use futures::TryStreamExt;
 use futures::future::join_all;
 use paritas_volume::config::{Config, NodeEntry};
 use paritas_volume::node::{
-    Counted, Delayed, Endpoint, Fault, Faulty, FolderNode, Limited, MOST_WHOLE, Mode, Node,
-    NodeCall, STAGING, Trigger, open, probe,
+    Counted, Endpoint, Fault, Faulty, FolderNode, Limited, MOST_WHOLE, Mode, Node, NodeCall,
+    STAGING, Trigger, open, probe,
 };
 use paritas_volume::{ErrorKind, Result};
 use tempfile::TempDir;
@@ -67,8 +69,7 @@ async fn memory_conforms() {
 async fn decorated_nodes_conform() {
     let counted = Arc::new(Counted::of(memory()));
     let limited = Arc::new(Limited::to(counted.clone(), 1, Some(4 << 30)));
-    let delayed = Arc::new(Delayed::by(limited, Duration::ZERO, None));
-    conforms(&Faulty::new(delayed, 1)).await;
+    conforms(&Faulty::new(limited, 1)).await;
     assert!(counted.meter().bytes_written() > 20 << 20);
     assert!(counted.meter().bytes_read() > 20 << 20);
 }
@@ -267,23 +268,8 @@ async fn counters_count() {
 }
 
 #[tokio::test]
-async fn delays_take_time() {
-    let node = Delayed::by(memory(), Duration::from_millis(50), Some(1_000_000));
-    let start = Instant::now();
-    node.write("a", vec![0; 200_000].into(), Mode::Replace).await.unwrap();
-    let wrote = start.elapsed();
-    assert!(wrote >= Duration::from_millis(245), "{wrote:?}");
-    let start = Instant::now();
-    let stats = join_all((0..20).map(|_| node.stat("a"))).await;
-    assert!(stats.iter().all(|found| found.is_ok()));
-    let together = start.elapsed();
-    assert!((50..800).contains(&together.as_millis()), "{together:?}");
-}
-
-#[tokio::test]
 async fn limits_hold() {
-    let slow = Arc::new(Delayed::by(memory(), Duration::from_millis(40), None));
-    let node = Limited::to(slow, 2, None);
+    let node = Limited::to(slow(memory(), Duration::from_millis(40)), 2, None);
     let start = Instant::now();
     join_all((0..10).map(|_| node.stat("a"))).await;
     assert!(start.elapsed() >= Duration::from_millis(195), "{:?}", start.elapsed());

@@ -7,15 +7,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::{Disks, content, name, put};
-use paritas_volume::node::{Delayed, Fault, Faulty, Node, NodeCall, Trigger};
+use common::gate::slow;
+use common::{Disks, content, get, name, put};
+use paritas_volume::node::{Fault, Faulty, Node, NodeCall, Trigger};
 use paritas_volume::{ErrorKind, GetOptions, PutOptions, State, Volume};
-
-async fn get(volume: &Volume, object: &str) -> paritas_volume::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    volume.get(&name(object), None, &mut bytes, GetOptions::default(), &|_| {}).await?;
-    Ok(bytes)
-}
 
 #[tokio::test]
 async fn objects_of_all_lengths_come_back() {
@@ -479,13 +474,13 @@ async fn a_damaged_manifest_is_read_from_nodes_that_are_slow() {
     let manifests = disks.files("manifests");
     damage(&manifests[0]);
     // A survey does not wait for the two nodes that have it, too.
-    let slow = |disk: usize, node: Arc<dyn Node>| -> Arc<dyn Node> {
+    let wrap = |disk: usize, node: Arc<dyn Node>| -> Arc<dyn Node> {
         match manifests[1..].iter().any(|path| path.starts_with(disks.path(disk))) {
-            true => Arc::new(Delayed::by(node, Duration::from_millis(200), None)),
+            true => slow(node, Duration::from_millis(200)),
             false => node,
         }
     };
-    let volume = disks.open_with("4+2", &slow);
+    let volume = disks.open_with("4+2", &wrap);
     assert!(get(&volume, "object").await.unwrap() == content(100));
 }
 

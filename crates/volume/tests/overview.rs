@@ -6,7 +6,7 @@ use std::io::Cursor;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use common::{Disks, content, name, put};
+use common::{Disks, content, get, name, put};
 use paritas_volume::node::NodeCall;
 use paritas_volume::{
     ErrorKind, GetOptions, Overview, PutOptions, PutReport, Result, State, Volume,
@@ -159,8 +159,7 @@ async fn a_put_by_an_overview_races_with_puts_that_came_after_it() {
         volume.repair(&name(&object), false).await.unwrap();
         let verdict = volume.verify(&name(&object), true).await.unwrap();
         assert_eq!(verdict.state, State::Intact, "{:?}", verdict.flaws);
-        let mut read = Vec::new();
-        volume.get(&name(&object), None, &mut read, GetOptions::default(), &|_| {}).await.unwrap();
+        let read = get(&volume, &object).await.unwrap();
         assert!(read == first || read == second);
     }
 }

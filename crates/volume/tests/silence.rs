@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use common::{content, name};
+use common::{CALLS, content, get, name};
 use futures::future::join_all;
 use paritas_volume::node::{
     Endpoint, Fault, Faulty, Meter, Metered, Node, NodeCall, Timed, Trigger,
@@ -26,16 +26,6 @@ const LIMIT: Duration = Duration::from_secs(10);
 /// What commands may wait besides: surveys for nodes that are a little slower than others, readers
 /// before they ask another node.
 const PAUSES: Duration = Duration::from_secs(3);
-
-const CALLS: [NodeCall; 7] = [
-    NodeCall::Read,
-    NodeCall::Stat,
-    NodeCall::List,
-    NodeCall::Write,
-    NodeCall::Piece,
-    NodeCall::Finish,
-    NodeCall::Delete,
-];
 
 /// A code that is promoted. Two nodes may be lost, one before promotion.
 const STAGED: &str = "bbdpg:k=4,m=1,m2=2,base=cauchy";
@@ -106,9 +96,7 @@ impl Verb {
             Self::PutLarge => put(volume, "new", 300_000).await,
             Self::PutSmall => put(volume, "new", 100).await,
             Self::Get => {
-                let (mut bytes, options) = (Vec::new(), GetOptions::default());
-                volume.get(object, None, &mut bytes, options, &|_| {}).await?;
-                assert!(bytes == content(300_000));
+                assert!(get(volume, "object").await? == content(300_000));
                 Ok(())
             }
             Self::List => volume.list("").await.map(drop),
@@ -302,11 +290,12 @@ struct Outage {
 impl Meter for Outage {
     type Guard = ();
 
-    async fn begin(&self, _call: NodeCall) {
+    async fn begin(&self, _call: NodeCall, _path: &str) -> Result<()> {
         if Instant::now() < self.end {
             std::future::pending::<()>().await;
         }
         self.answered.fetch_add(1, Ordering::Relaxed);
+        Ok(())
     }
 
     async fn carry(&self, _call: NodeCall, _bytes: u64) {}

@@ -6,14 +6,8 @@ mod common;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use common::{Disks, content, name, put};
-use paritas_volume::{Error, ErrorKind, GetOptions, State, Volume};
-
-async fn get(volume: &Volume, object: &str) -> Result<Vec<u8>, Error> {
-    let mut bytes = Vec::new();
-    volume.get(&name(object), None, &mut bytes, GetOptions::default(), &|_| {}).await?;
-    Ok(bytes)
-}
+use common::{Disks, content, get, name, put};
+use paritas_volume::{ErrorKind, State, Volume};
 
 /// Returns the folder of a name's manifests on a disk.
 fn manifests(disks: &Disks, disk: usize, object: &str) -> PathBuf {

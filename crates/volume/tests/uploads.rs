@@ -7,7 +7,7 @@ use std::fs;
 use std::io::Cursor;
 
 use common::gate::Gate;
-use common::{Disks, content, name, put};
+use common::{Disks, content, get, listed, name, put, put_piece};
 use paritas_shards::Attributes;
 use paritas_volume::node::NodeCall;
 use paritas_volume::{ErrorKind, GetOptions, Notes, Piece, PutOptions, State, Upload, Volume};
@@ -17,11 +17,6 @@ const OBJECT: &str = "films/a";
 const MANIFESTS: &str = "manifests/films/";
 const CUT: usize = 70_000;
 const HOUR: u64 = 3600;
-
-async fn put_piece(upload: &Upload<'_>, number: u32, bytes: &[u8]) {
-    let source = Cursor::new(bytes.to_vec());
-    upload.put_piece(number, source, PutOptions::default()).await.unwrap();
-}
 
 /// Stores two pieces of `bytes`.
 async fn stored<'v>(volume: &'v Volume, bytes: &[u8]) -> (Upload<'v>, Vec<Piece>) {
@@ -38,17 +33,6 @@ async fn pieces_of(upload: &Upload<'_>) -> Vec<Piece> {
 
 async fn complete(upload: Upload<'_>, pieces: Vec<Piece>) -> paritas_volume::Result<()> {
     upload.complete(pieces, Notes::new(), Attributes::default()).await.map(drop)
-}
-
-async fn get(volume: &Volume) -> Vec<u8> {
-    let (mut bytes, options) = (Vec::new(), GetOptions::default());
-    volume.get(&name(OBJECT), None, &mut bytes, options, &|_| {}).await.unwrap();
-    bytes
-}
-
-async fn listed(volume: &Volume, prefix: &str) -> Vec<String> {
-    let objects = volume.list(prefix).await.unwrap().objects;
-    objects.into_keys().map(|name| name.to_string()).collect()
 }
 
 /// Makes the versions of all own objects of a kind older.
@@ -95,9 +79,9 @@ async fn two_completions_keep_the_pieces_of_the_object() {
     };
     let (earlier, ()) = tokio::join!(complete(other, pieces), later);
     earlier.unwrap();
-    assert!(get(&volume).await == bytes);
+    assert!(get(&volume, OBJECT).await.unwrap() == bytes);
     assert_eq!(volume.collect_uploads().await.unwrap(), 0);
-    assert!(get(&volume).await == bytes);
+    assert!(get(&volume, OBJECT).await.unwrap() == bytes);
     assert_eq!(listed(&volume, ".paritas/pieces/").await.len(), 2);
     assert_eq!(listed(&volume, ".paritas/closing/").await, [""; 0]);
 }
@@ -123,7 +107,7 @@ async fn an_interrupted_abort_loses_nothing() {
         assert_eq!(listed(&volume, ".paritas/uploads/").await.len(), 1, "{path}");
         age(&disks, "pieces", 30 * HOUR);
         assert_eq!(volume.collect_uploads().await.unwrap(), 0);
-        assert!(get(&volume).await == bytes);
+        assert!(get(&volume, OBJECT).await.unwrap() == bytes);
         volume.remove(&name(OBJECT)).await.unwrap();
         assert_eq!(listed(&volume, ".paritas/").await, [""; 0]);
     }
@@ -155,7 +139,7 @@ async fn a_record_that_is_not_settled_is_settled_before_pieces_go() {
     assert_eq!(complete(late, pieces).await.unwrap_err().kind(), ErrorKind::Busy);
     gate.open();
     collect.await.unwrap();
-    assert!(get(&volume).await == b"before");
+    assert!(get(&volume, OBJECT).await.unwrap() == b"before");
 }
 
 /// Earlier versions removed the record first, and put it back if the object had the pieces.
@@ -170,7 +154,7 @@ async fn pieces_without_a_record_stay_while_an_object_may_have_them() {
     volume.remove(&record).await.unwrap();
     age(&disks, "pieces", 30 * HOUR);
     assert_eq!(volume.collect_uploads().await.unwrap(), 0);
-    assert!(get(&volume).await == bytes);
+    assert!(get(&volume, OBJECT).await.unwrap() == bytes);
     assert_eq!(listed(&volume, ".paritas/uploads/").await, [record.to_string()], "it is known");
     // Pieces of which nothing is known go if all nodes say that no object has them.
     volume.remove(&record).await.unwrap();
@@ -206,17 +190,17 @@ async fn an_open_completion_is_not_taken_back() {
         }
         hidden.show();
         let volume = disks.open("2+1");
-        assert!(get(&volume).await == bytes);
+        assert!(get(&volume, OBJECT).await.unwrap() == bytes);
         // Looking at all nodes does not settle the version, so the next look needs all of them too.
         assert_eq!(volume.collect_uploads().await.unwrap(), 0);
         let hidden = disks.hide(&[0]);
         assert_eq!(disks.open("2+1").collect_uploads().await.unwrap(), 0);
         hidden.show();
         let volume = disks.open("2+1");
-        assert!(get(&volume).await == bytes);
+        assert!(get(&volume, OBJECT).await.unwrap() == bytes);
         volume.repair(&name(OBJECT), false).await.unwrap();
         assert_eq!(volume.collect_uploads().await.unwrap(), 0);
-        assert!(get(&volume).await == bytes);
+        assert!(get(&volume, OBJECT).await.unwrap() == bytes);
         volume.remove(&name(OBJECT)).await.unwrap();
         age_all(&disks, 8 * 24 * HOUR);
         volume.collect_uploads().await.unwrap();
@@ -238,7 +222,7 @@ async fn an_open_put_does_not_replace_an_object_in_pieces() {
     cut_off.put(&name(OBJECT), short, options).await.unwrap_err();
     assert_eq!(volume.collect_uploads().await.unwrap(), 0);
     let _lost = disks.hide(&[0]);
-    assert!(get(&disks.open("2+1")).await == bytes);
+    assert!(get(&disks.open("2+1"), OBJECT).await.unwrap() == bytes);
 }
 
 /// A client that completes an upload sleeps for two hours before it writes the manifest.
@@ -260,7 +244,7 @@ async fn a_completion_that_sleeps_keeps_its_pieces() {
     };
     let (completed, refused) = tokio::join!(complete(sleeping, pieces), abort);
     completed.unwrap();
-    assert!(get(&volume).await == bytes);
+    assert!(get(&volume, OBJECT).await.unwrap() == bytes);
     assert_eq!(refused.unwrap_err().kind(), ErrorKind::Busy);
 }
 
@@ -293,7 +277,7 @@ async fn notes_may_be_changed_any_number_of_times() {
         let notes = [("tags".to_owned(), round.to_string())].into();
         volume.renote(found, &notes).await.unwrap();
     }
-    assert!(get(&volume).await == b"short");
+    assert!(get(&volume, OBJECT).await.unwrap() == b"short");
 }
 
 /// What does not fit into a manifest is refused before anything is stored.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
+use paritas_store::error::Result;
 
 use super::{Meter, Metered, Node, NodeCall};
 
@@ -60,8 +61,9 @@ impl Counters {
 impl Meter for Counters {
     type Guard = ();
 
-    async fn begin(&self, call: NodeCall) {
+    async fn begin(&self, call: NodeCall, _path: &str) -> Result<()> {
         self.lock().entry(call).or_default().calls += 1;
+        Ok(())
     }
 
     async fn carry(&self, call: NodeCall, bytes: u64) {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
+use paritas_store::error::Result;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::{Meter, Metered, Node, NodeCall};
@@ -73,14 +74,14 @@ impl Meter for NodeLimits {
     type Guard = Option<OwnedSemaphorePermit>;
 
     /// Waits until fewer requests are under way. The semaphore is never closed.
-    async fn begin(&self, _call: NodeCall) -> Self::Guard {
-        self.requests.clone().acquire_owned().await.ok()
+    async fn begin(&self, _call: NodeCall, _path: &str) -> Result<Self::Guard> {
+        Ok(self.requests.clone().acquire_owned().await.ok())
     }
 
     /// Does not take a permit: only few threads read this way, and a disk that hangs would keep the
     /// permit, because such a read has no time limit.
-    async fn begin_here(&self) -> Self::Guard {
-        None
+    async fn begin_here(&self, _path: &str) -> Result<Self::Guard> {
+        Ok(None)
     }
 
     async fn carry(&self, call: NodeCall, bytes: u64) {
@@ -101,7 +102,7 @@ mod tests {
     async fn a_thread_that_may_block_takes_no_permit() {
         let folder = Arc::new(FolderNode::new("disk", "nowhere", false));
         let meter = Arc::clone(Metered::to(folder, 1, None).meter());
-        assert!(meter.begin_here().await.is_none());
-        assert!(meter.begin(NodeCall::Read).await.is_some());
+        assert!(meter.begin_here("file").await.unwrap().is_none());
+        assert!(meter.begin(NodeCall::Read, "file").await.unwrap().is_some());
     }
 }

@@ -1,4 +1,4 @@
-//! The common part of decorators that watch or slow down requests without changing them.
+//! The common part of decorators that watch, hold back or refuse requests without changing them.
 
 use std::fmt;
 use std::ops::Range;
@@ -8,8 +8,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::FutureExt;
-use futures::stream::{self, BoxStream, StreamExt};
-use paritas_store::error::Result;
+use futures::stream::{self, BoxStream, StreamExt, TryStreamExt};
+use paritas_store::error::{Error, Result};
 
 use super::{Abilities, Entry, Mode, Node, Stat, Writer};
 
@@ -33,26 +33,31 @@ pub enum NodeCall {
     Delete,
 }
 
-/// The actions around the calls of a node. Types that count, limit or delay calls implement it.
+/// The actions around the calls of a node. Types that count, limit or refuse calls implement it.
 #[async_trait]
 pub trait Meter: fmt::Debug + Send + Sync + 'static {
     /// A value that is held while the node works on a call.
     type Guard: Send;
 
     /// Called before the node.
-    async fn begin(&self, call: NodeCall) -> Self::Guard;
+    ///
+    /// # Errors
+    /// If the call is refused. The node is not asked then.
+    async fn begin(&self, call: NodeCall, path: &str) -> Result<Self::Guard>;
 
     /// Called before the node reads a range on a thread that may block ([`Node::read_here`]).
-    async fn begin_here(&self) -> Self::Guard {
-        self.begin(NodeCall::Read).await
+    ///
+    /// # Errors
+    /// As [`Self::begin`].
+    async fn begin_here(&self, path: &str) -> Result<Self::Guard> {
+        self.begin(NodeCall::Read, path).await
     }
 
     /// Called before bytes go to the node, and after bytes have come from it.
     async fn carry(&self, call: NodeCall, bytes: u64);
 }
 
-/// A node with a meter around its calls. [`super::Counted`], [`super::Limited`] and
-/// [`super::Delayed`] are such nodes.
+/// A node with a meter around its calls. [`super::Counted`] and [`super::Limited`] are such nodes.
 #[derive(Debug)]
 pub struct Metered<M> {
     inner: Arc<dyn Node>,
@@ -90,7 +95,7 @@ impl<M: Meter> Node for Metered<M> {
     async fn read(&self, path: &str, range: Option<Range<u64>>) -> Result<Bytes> {
         let (inner, meter, path) = (self.inner.clone(), self.meter.clone(), path.to_owned());
         let read = async move {
-            let _guard = meter.begin(NodeCall::Read).await;
+            let _guard = meter.begin(NodeCall::Read, &path).await?;
             let content = inner.read(&path, range).await?;
             meter.carry(NodeCall::Read, content.len() as u64).await;
             Ok(content)
@@ -102,45 +107,46 @@ impl<M: Meter> Node for Metered<M> {
     }
 
     async fn read_here(&self, path: &str, range: Range<u64>) -> Result<Bytes> {
-        let _guard = self.meter.begin_here().await;
+        let _guard = self.meter.begin_here(path).await?;
         let content = self.inner.read_here(path, range).await?;
         self.meter.carry(NodeCall::Read, content.len() as u64).await;
         Ok(content)
     }
 
     async fn stat(&self, path: &str) -> Result<Option<Stat>> {
-        let _guard = self.meter.begin(NodeCall::Stat).await;
+        let _guard = self.meter.begin(NodeCall::Stat, path).await?;
         self.inner.stat(path).await
     }
 
     /// No guard is held while entries come, because their receiver may ask the same node for files.
     fn list<'a>(&'a self, prefix: &'a str) -> BoxStream<'a, Result<Entry>> {
         let begin = async move {
-            drop(self.meter.begin(NodeCall::List).await);
-            self.inner.list(prefix)
+            self.meter.begin(NodeCall::List, prefix).await?;
+            Ok::<_, Error>(self.inner.list(prefix))
         };
-        stream::once(begin).flatten().boxed()
+        stream::once(begin).try_flatten().boxed()
     }
 
     async fn write(&self, path: &str, content: Bytes, mode: Mode) -> Result<()> {
-        let _guard = self.meter.begin(NodeCall::Write).await;
+        let _guard = self.meter.begin(NodeCall::Write, path).await?;
         self.meter.carry(NodeCall::Write, content.len() as u64).await;
         self.inner.write(path, content, mode).await
     }
 
     async fn writer(&self, path: &str) -> Result<Box<dyn Writer>> {
-        let _guard = self.meter.begin(NodeCall::Write).await;
+        let _guard = self.meter.begin(NodeCall::Write, path).await?;
         let inner = self.inner.writer(path).await?;
-        Ok(Box::new(MeteredWriter { inner, meter: self.meter.clone() }))
+        let (meter, path) = (self.meter.clone(), path.to_owned());
+        Ok(Box::new(MeteredWriter { inner, meter, path }))
     }
 
     async fn delete(&self, path: &str) -> Result<()> {
-        let _guard = self.meter.begin(NodeCall::Delete).await;
+        let _guard = self.meter.begin(NodeCall::Delete, path).await?;
         self.inner.delete(path).await
     }
 
     async fn delete_folder(&self, prefix: &str) -> Result<()> {
-        let _guard = self.meter.begin(NodeCall::Delete).await;
+        let _guard = self.meter.begin(NodeCall::Delete, prefix).await?;
         self.inner.delete_folder(prefix).await
     }
 
@@ -160,20 +166,28 @@ impl<M: Meter> Node for Metered<M> {
 struct MeteredWriter<M> {
     inner: Box<dyn Writer>,
     meter: Arc<M>,
+    path: String,
 }
 
 #[async_trait]
 impl<M: Meter> Writer for MeteredWriter<M> {
     async fn write(&mut self, pieces: Vec<Bytes>) -> Result<()> {
-        let _guard = self.meter.begin(NodeCall::Piece).await;
+        let _guard = self.meter.begin(NodeCall::Piece, &self.path).await?;
         let bytes = pieces.iter().map(|piece| piece.len() as u64).sum();
         self.meter.carry(NodeCall::Piece, bytes).await;
         self.inner.write(pieces).await
     }
 
     async fn finish(self: Box<Self>) -> Result<()> {
-        let _guard = self.meter.begin(NodeCall::Finish).await;
-        self.inner.finish().await
+        let Self { inner, meter, path } = *self;
+        let _guard = match meter.begin(NodeCall::Finish, &path).await {
+            Ok(guard) => guard,
+            Err(refused) => {
+                inner.abort().await;
+                return Err(refused);
+            }
+        };
+        inner.finish().await
     }
 
     async fn abort(self: Box<Self>) {

@@ -8,15 +8,14 @@
 //!
 //! [`open`] makes a node from its entry in the volume file. There are two kinds: a [`FolderNode`],
 //! and an [`Endpoint`] of a service. Everything else is a decorator over any node: limits
-//! ([`Limited`], [`Timed`]), names ([`Caseless`]), counters ([`Counted`]), slowness ([`Delayed`]),
-//! faults ([`Faulty`]). [`probe`] finds out what an endpoint can do; the crate's tests check what
-//! the trait promises (`tests/common/conformance.rs`).
+//! ([`Limited`], [`Timed`]), names ([`Caseless`]), counters ([`Counted`]), faults ([`Faulty`]).
+//! [`probe`] finds out what an endpoint can do; the crate's tests check what the trait promises
+//! (`tests/common/conformance.rs`).
 
 mod buffers;
 mod caseless;
 mod contact;
 mod counted;
-mod delayed;
 mod endpoint;
 mod faulty;
 mod folder;
@@ -48,7 +47,6 @@ use crate::process;
 
 pub use caseless::Caseless;
 pub use counted::{Counted, Counters, Tally};
-pub use delayed::{Delay, Delayed};
 pub use endpoint::Endpoint;
 pub use faulty::{Fault, Faulty, Trigger};
 pub use folder::FolderNode;

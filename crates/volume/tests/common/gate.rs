@@ -1,12 +1,12 @@
-//! Nodes that hold back or refuse requests about certain files, to stop a client at a certain step.
+//! Meters that hold back or refuse requests about certain files, to stop a client at a certain
+//! step, or that make a node slow.
 
-use std::ops::{Range, RangeBounds};
+use std::ops::RangeBounds;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
-use bytes::Bytes;
-use futures::stream::{self, BoxStream, StreamExt};
-use paritas_volume::node::{Abilities, Entry, Mode, Node, NodeCall, Stat, Writer};
+use paritas_volume::node::{Meter, Metered, Node, NodeCall};
 use paritas_volume::{Error, ErrorKind, Result, Volume};
 use tokio::sync::watch;
 
@@ -32,7 +32,7 @@ impl Gate {
         let gate = Self { rule: watch::Sender::new(None), caught: watch::Sender::new(false) };
         let wrap = |disk: usize, inner: Arc<dyn Node>| -> Arc<dyn Node> {
             match nodes.contains(&disk) {
-                true => Arc::new(Gated { inner, gate: gate.clone() }),
+                true => Arc::new(Metered::new(inner, Arc::new(gate.clone()))),
                 false => inner,
             }
         };
@@ -78,58 +78,33 @@ impl Gate {
     }
 }
 
-#[derive(Debug)]
-struct Gated {
-    inner: Arc<dyn Node>,
-    gate: Gate,
+#[async_trait]
+impl Meter for Gate {
+    type Guard = ();
+
+    async fn begin(&self, call: NodeCall, path: &str) -> Result<()> {
+        self.pass(call, path).await
+    }
+
+    async fn carry(&self, _call: NodeCall, _bytes: u64) {}
 }
 
+/// Returns a node on which each request takes longer by `pause`.
+pub fn slow(node: Arc<dyn Node>, pause: Duration) -> Arc<dyn Node> {
+    Arc::new(Metered::new(node, Arc::new(Slowness(pause))))
+}
+
+#[derive(Debug)]
+struct Slowness(Duration);
+
 #[async_trait]
-impl Node for Gated {
-    fn name(&self) -> &str {
-        self.inner.name()
+impl Meter for Slowness {
+    type Guard = ();
+
+    async fn begin(&self, _call: NodeCall, _path: &str) -> Result<()> {
+        tokio::time::sleep(self.0).await;
+        Ok(())
     }
 
-    fn abilities(&self) -> Abilities {
-        self.inner.abilities()
-    }
-
-    async fn read(&self, path: &str, range: Option<Range<u64>>) -> Result<Bytes> {
-        self.gate.pass(NodeCall::Read, path).await?;
-        self.inner.read(path, range).await
-    }
-
-    async fn stat(&self, path: &str) -> Result<Option<Stat>> {
-        self.gate.pass(NodeCall::Stat, path).await?;
-        self.inner.stat(path).await
-    }
-
-    fn list<'a>(&'a self, prefix: &'a str) -> BoxStream<'a, Result<Entry>> {
-        let begin = async move {
-            match self.gate.pass(NodeCall::List, prefix).await {
-                Ok(()) => self.inner.list(prefix),
-                Err(error) => stream::once(async { Err(error) }).boxed(),
-            }
-        };
-        stream::once(begin).flatten().boxed()
-    }
-
-    async fn write(&self, path: &str, content: Bytes, mode: Mode) -> Result<()> {
-        self.gate.pass(NodeCall::Write, path).await?;
-        self.inner.write(path, content, mode).await
-    }
-
-    async fn writer(&self, path: &str) -> Result<Box<dyn Writer>> {
-        self.gate.pass(NodeCall::Write, path).await?;
-        self.inner.writer(path).await
-    }
-
-    async fn delete(&self, path: &str) -> Result<()> {
-        self.gate.pass(NodeCall::Delete, path).await?;
-        self.inner.delete(path).await
-    }
-
-    async fn delete_folder(&self, prefix: &str) -> Result<()> {
-        self.inner.delete_folder(prefix).await
-    }
+    async fn carry(&self, _call: NodeCall, _bytes: u64) {}
 }

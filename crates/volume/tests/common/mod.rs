@@ -8,9 +8,22 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use paritas_volume::node::{Counted, Counters, FolderNode, Node};
-use paritas_volume::{Member, ObjectName, PutOptions, PutReport, Setup, Volume};
+use paritas_volume::node::{Counted, Counters, FolderNode, Node, NodeCall};
+use paritas_volume::{
+    GetOptions, Member, ObjectName, PutOptions, PutReport, Result, Setup, Upload, Volume,
+};
 use tempfile::TempDir;
+
+/// All kinds of calls.
+pub const CALLS: [NodeCall; 7] = [
+    NodeCall::Read,
+    NodeCall::Stat,
+    NodeCall::List,
+    NodeCall::Write,
+    NodeCall::Piece,
+    NodeCall::Finish,
+    NodeCall::Delete,
+];
 
 /// Folders that stand for disks.
 pub struct Disks {
@@ -153,4 +166,23 @@ pub fn name(text: &str) -> ObjectName {
 pub async fn put(volume: &Volume, object: &str, bytes: &[u8]) -> PutReport {
     let source = std::io::Cursor::new(bytes.to_vec());
     volume.put(&name(object), source, PutOptions::default()).await.unwrap()
+}
+
+/// Reads an object.
+pub async fn get(volume: &Volume, object: &str) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    volume.get(&name(object), None, &mut bytes, GetOptions::default(), &|_| {}).await?;
+    Ok(bytes)
+}
+
+/// Returns the names that begin with `prefix`.
+pub async fn listed(volume: &Volume, prefix: &str) -> Vec<String> {
+    let objects = volume.list(prefix).await.unwrap().objects;
+    objects.into_keys().map(|name| name.to_string()).collect()
+}
+
+/// Stores a piece.
+pub async fn put_piece(upload: &Upload<'_>, number: u32, bytes: &[u8]) {
+    let source = std::io::Cursor::new(bytes.to_vec());
+    upload.put_piece(number, source, PutOptions::default()).await.unwrap();
 }
