@@ -4,14 +4,12 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, IoSlice, Write};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::object::Object;
 use crate::place::expect_room;
 use crate::recognise::ShardFile;
 use crate::sources::{Depth, FileReport, Sources};
 use paritas_store::error::{Error, Result};
-use paritas_store::object::crew::Crew;
 use paritas_store::object::format::{Digest, ObjectId};
 use paritas_store::place::attributes::{Access, PERMISSIONS, Timestamp};
 use paritas_store::place::system::is_disk;
@@ -142,9 +140,18 @@ pub fn decode(
         OpenTarget::Stream(stream) => (None, Some(stream), false),
     };
     let ordered = Ordered { hasher: blake3::Hasher::new(), stream };
-    let next = AtomicU64::new(0);
-    let ordered = Crew::run(sources.threads(threads), ordered, |crew| {
-        work(crew, &sources, &next, file.as_ref(), progress)
+    let ordered = sources.each_segment(threads, ordered, |crew, segment, number| {
+        sources.load(segment, number, Depth::Enough)?;
+        segment.make_data()?;
+        let range = sources.extent.range(number);
+        let data = segment.data((range.end - range.start) as usize);
+        if let Some(file) = &file {
+            let mut slices: Vec<_> = data.iter().map(|lane| IoSlice::new(lane)).collect();
+            file.write_at(&mut slices, range.start)?;
+        }
+        crew.in_turn(number, |ordered| ordered.take(&data))?;
+        progress(range.end - range.start);
+        Ok(())
     })?;
     let digest = ordered.finish()?;
     check_digest(object, digest)?;
@@ -182,33 +189,6 @@ impl Ordered {
 
 fn cannot_write(error: io::Error) -> Error {
     Error::stream("writing the output", error)
-}
-
-fn work(
-    crew: &Crew<Ordered>,
-    sources: &Sources<'_>,
-    next: &AtomicU64,
-    file: Option<&StagedFile>,
-    progress: Progress<'_>,
-) -> Result<()> {
-    let mut segment = sources.segment()?;
-    while !crew.is_stopped() {
-        let number = next.fetch_add(1, Ordering::Relaxed);
-        if number >= sources.extent.count() {
-            break;
-        }
-        sources.load(&mut segment, number, Depth::Enough)?;
-        segment.make_data()?;
-        let range = sources.extent.range(number);
-        let data = segment.data((range.end - range.start) as usize);
-        if let Some(file) = file {
-            let mut slices: Vec<_> = data.iter().map(|lane| IoSlice::new(lane)).collect();
-            file.write_at(&mut slices, range.start)?;
-        }
-        crew.in_turn(number, |ordered| ordered.take(&data))?;
-        progress(range.end - range.start);
-    }
-    Ok(())
 }
 
 /// Refuses a digest that differs from the one that the shards state.

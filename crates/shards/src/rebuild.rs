@@ -13,16 +13,14 @@ use std::fs;
 use std::io::IoSlice;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use paritas_store::error::{Error, Result};
+use paritas_store::error::{Error, ErrorKind, Result};
 use paritas_store::progress::Progress;
 
 use crate::object::Object;
 use crate::place::{Occupant, expect_room};
 use crate::recognise::ShardFile;
 use crate::sources::Sources;
-use paritas_store::object::crew::Crew;
 use paritas_store::object::segment::Segment;
 use paritas_store::place::attributes::{Access, Attributes};
 use paritas_store::staging::{
@@ -124,7 +122,7 @@ fn make_offered(object: &Object, targets: &[(PathBuf, Replace)]) -> Result<()> {
 }
 
 /// Computes parts, segment by segment, from the lanes in `needed`. If one of these is not intact,
-/// `instead` is called to load the segment in another way. If it returns false, the work stops.
+/// `instead` is called to load the segment in another way. If it returns false, all work stops.
 /// Returns whether all parts are complete.
 pub(super) fn make_from(
     sources: &Sources<'_>,
@@ -135,24 +133,17 @@ pub(super) fn make_from(
     instead: impl Fn(&mut Segment, u64) -> Result<bool> + Sync,
 ) -> Result<bool> {
     let wanted = RebuiltPart::wanted(rebuilds, sources);
-    let (next, given_up) = (AtomicU64::new(0), AtomicBool::new(false));
-    Crew::run(sources.threads(threads), (), |crew| {
-        let mut segment = sources.segment()?;
-        while !crew.is_stopped() && !given_up.load(Ordering::Relaxed) {
-            let number = next.fetch_add(1, Ordering::Relaxed);
-            if number >= sources.extent.count() {
-                break;
-            }
-            let loaded = sources.load_buffers(&mut segment, number, needed);
-            if !loaded && !instead(&mut segment, number)? {
-                given_up.store(true, Ordering::Relaxed);
-                break;
-            }
-            segment.compute(|buffer| wanted[buffer])?;
-            rebuilds.iter().try_for_each(|part| part.write(sources, &mut segment, number))?;
-            progress(sources.extent.bytes(number));
+    let made = sources.each_segment(threads, (), |_, segment, number| {
+        if !sources.load_buffers(segment, number, needed) && !instead(segment, number)? {
+            return Err(Error::cancelled());
         }
+        segment.compute(|buffer| wanted[buffer])?;
+        rebuilds.iter().try_for_each(|part| part.write(sources, segment, number))?;
+        progress(sources.extent.bytes(number));
         Ok(())
-    })?;
-    Ok(!given_up.into_inner())
+    });
+    match made {
+        Err(error) if error.kind() == ErrorKind::Cancelled => Ok(false),
+        made => made.map(|()| true),
+    }
 }

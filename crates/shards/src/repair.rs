@@ -4,7 +4,6 @@
 use std::io;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::decode::check_digest;
 use crate::folders::Placement;
@@ -16,7 +15,6 @@ use crate::sources::{Depth, Sources};
 use crate::targets::Targets;
 use crate::verify::{DigestCheck, ShardState, VerifyReport, verify};
 use paritas_store::error::{Error, ErrorKind, Result};
-use paritas_store::object::crew::Crew;
 use paritas_store::object::format::Digest;
 use paritas_store::object::geometry::Part;
 use paritas_store::object::names;
@@ -319,30 +317,10 @@ fn rewrite(
 ) -> Result<(u64, Committed)> {
     let sources = Sources::open(object, bad.len())?;
     let rebuilds = RebuiltPart::create_all(object, targets, bad)?;
-    let next = AtomicU64::new(0);
-    let hasher = Crew::run(sources.threads(job.threads), blake3::Hasher::new(), |crew| {
-        work(crew, &sources, &next, &rebuilds, progress)
-    })?;
-    check_digest(object, Digest::new(hasher.finalize().into()))?;
-    let committed = RebuiltPart::commit(rebuilds, &sources, job.sync)?;
-    Ok((sources.read_bytes(), committed))
-}
-
-fn work(
-    crew: &Crew<blake3::Hasher>,
-    sources: &Sources<'_>,
-    next: &AtomicU64,
-    rebuilds: &[RebuiltPart],
-    progress: Progress<'_>,
-) -> Result<()> {
-    let mut segment = sources.segment()?;
-    let wanted = RebuiltPart::wanted(rebuilds, sources);
-    while !crew.is_stopped() {
-        let number = next.fetch_add(1, Ordering::Relaxed);
-        if number >= sources.extent.count() {
-            break;
-        }
-        sources.load(&mut segment, number, Depth::Enough)?;
+    let wanted = RebuiltPart::wanted(&rebuilds, &sources);
+    let hasher = blake3::Hasher::new();
+    let hasher = sources.each_segment(job.threads, hasher, |crew, segment, number| {
+        sources.load(segment, number, Depth::Enough)?;
         segment.make_data()?;
         let bytes = sources.extent.bytes(number);
         crew.in_turn(number, |hasher| {
@@ -350,8 +328,11 @@ fn work(
             Ok(())
         })?;
         segment.compute(|buffer| wanted[buffer])?;
-        rebuilds.iter().try_for_each(|rebuild| rebuild.write(sources, &mut segment, number))?;
+        rebuilds.iter().try_for_each(|rebuild| rebuild.write(&sources, segment, number))?;
         progress(bytes);
-    }
-    Ok(())
+        Ok(())
+    })?;
+    check_digest(object, Digest::new(hasher.finalize().into()))?;
+    let committed = RebuiltPart::commit(rebuilds, &sources, job.sync)?;
+    Ok((sources.read_bytes(), committed))
 }

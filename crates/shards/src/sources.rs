@@ -4,12 +4,14 @@ use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::object::{Object, UnopenedPath};
 use crate::rateless;
 use crate::recognise::ShardFile;
 use paritas_store::error::{Error, Result};
+use paritas_store::object::crew::Crew;
 use paritas_store::object::geometry::{CHECKSUM, Extent, Geometry, Part};
 use paritas_store::object::segment::{LaneFlaw, Segment};
 use paritas_store::place::open_files::{Input, OpenFiles};
@@ -227,6 +229,28 @@ impl<'a> Sources<'a> {
     /// most one per segment.
     pub fn threads(&self, most: Option<NonZeroUsize>) -> usize {
         self.geometry.threads(most).min(usize::try_from(self.extent.count()).unwrap_or(1)).max(1)
+    }
+
+    /// Calls `work` for each segment, on at most `most` threads, each with memory of its own that
+    /// it has for one segment. `value` is visited in turn. The first error ends the work.
+    pub fn each_segment<T: Send>(
+        &self,
+        most: Option<NonZeroUsize>,
+        value: T,
+        work: impl Fn(&Crew<T>, &mut Segment, u64) -> Result<()> + Sync,
+    ) -> Result<T> {
+        let next = AtomicU64::new(0);
+        Crew::run(self.threads(most), value, |crew| {
+            let mut segment = self.segment()?;
+            while !crew.is_stopped() {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                if number >= self.extent.count() {
+                    break;
+                }
+                work(crew, &mut segment, number)?;
+            }
+            Ok(())
+        })
     }
 
     /// Returns the shards that have a part which is not good in a segment.
