@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use paritas_shards::{Attributes, EncodeJob, FileTarget, Inventory, RepairJob, ShardState};
+use paritas_shards::{Attributes, EncodeJob, FileTarget, Inventory, RepairJob};
 use pyo3::prelude::*;
 
 use crate::code::CodeOrSpec;
@@ -177,7 +177,7 @@ fn shown(
 ) -> Result<VerifyReport> {
     let shard = |shard: &paritas_shards::ShardReport| {
         let paths = shard.files.iter().map(|file| file.path.clone()).collect();
-        Py::new(py, ShardReport { shard: shard.index, state: state(shard.state), paths })
+        Py::new(py, ShardReport { shard: shard.index, state: shard.state.name(), paths })
     };
     Ok(VerifyReport {
         name: object.name().to_owned(),
@@ -189,16 +189,6 @@ fn shown(
         lost: report.lost.into_iter().map(|range| (range.start, range.end)).collect(),
         reason: report.reason,
     })
-}
-
-fn state(state: ShardState) -> &'static str {
-    match state {
-        ShardState::Intact => "intact",
-        ShardState::Damaged => "damaged",
-        ShardState::Missing => "missing",
-        ShardState::Unreadable => "unreadable",
-        ShardState::Inconsistent => "inconsistent",
-    }
 }
 
 /// The result of a repair.

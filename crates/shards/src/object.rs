@@ -145,7 +145,7 @@ impl Object {
     }
 
     /// Returns the parts without any file.
-    pub fn missing_parts(&self) -> Vec<usize> {
+    pub(crate) fn missing_parts(&self) -> Vec<usize> {
         let parts = self.parts();
         (0..parts.len()).filter(|&part| parts[part].is_empty()).collect()
     }
@@ -258,7 +258,7 @@ impl Object {
     }
 
     /// Whether a file has the canonical name of its part.
-    pub fn is_named_well(&self, part: usize, file: &ShardFile) -> bool {
+    pub(crate) fn is_named_well(&self, part: usize, file: &ShardFile) -> bool {
         let name = self.part_name(part);
         name.is_ok_and(|name| file.path.file_name() == Some(&name.finished()))
     }
@@ -280,7 +280,7 @@ impl Object {
     }
 
     /// Returns the length in bytes of a part's file when it is whole, if that is known.
-    pub fn part_length(&self, part: usize) -> Option<u64> {
+    pub(crate) fn part_length(&self, part: usize) -> Option<u64> {
         let (front, footer) = self.records(part).ok()?;
         Some((front.len() + footer.len()) as u64 + self.blocks(part)?)
     }

@@ -39,6 +39,19 @@ pub enum ShardState {
     Inconsistent,
 }
 
+impl ShardState {
+    /// Returns the word for the state in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Intact => "intact",
+            Self::Damaged => "damaged",
+            Self::Missing => "missing",
+            Self::Unreadable => "unreadable",
+            Self::Inconsistent => "inconsistent",
+        }
+    }
+}
+
 /// Whether an object has the digest that its shards state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DigestCheck {

@@ -531,7 +531,7 @@ impl Volume {
     ///
     /// # Errors
     /// If a node does not answer, or if it has files ([`ErrorKind::Exists`]).
-    pub async fn expect_empty_nodes(&self) -> Result<()> {
+    pub(crate) async fn expect_empty_nodes(&self) -> Result<()> {
         let nodes = ClusterNode::all(&self.cluster);
         join_all(nodes.map(ClusterNode::expect_no_file)).await.into_iter().collect()
     }

@@ -105,7 +105,7 @@ fn one(object: &Object, out: &Path, args: &Decode, output: &Output) -> Outcome {
         let mut text =
             format!("{}: {} recovered, digest right", object.label(), output::bytes(report.length));
         for &index in &report.missing {
-            text.push_str(&format!("\n  shard {index} was {}", shards::state(state(index))));
+            text.push_str(&format!("\n  shard {index} was {}", state(index).name()));
         }
         for line in report.damaged.iter().filter_map(shards::file_line) {
             text.push_str(&format!("\n{line}"));

@@ -261,7 +261,7 @@ fn text(label: &str, report: &RepairReport, tidied: &Tidied) -> String {
         let path = shown(&shard.path);
         let was = match shard.was {
             ShardState::Intact => "not under its name",
-            state => shards::state(state),
+            state => state.name(),
         };
         text.push_str(&format!("\n  {name} was {was}: {path}"));
     }

@@ -436,17 +436,6 @@ pub fn word(state: ShardState) -> ShardStateWord {
     }
 }
 
-/// Returns the word for a state in texts.
-pub fn state(state: ShardState) -> &'static str {
-    match state {
-        ShardState::Intact => "intact",
-        ShardState::Damaged => "damaged",
-        ShardState::Missing => "missing",
-        ShardState::Unreadable => "unreadable",
-        ShardState::Inconsistent => "inconsistent",
-    }
-}
-
 /// Describes which losses of a code's nodes are tolerable. `nodes` is the word for nodes.
 pub fn tolerance_text(code: &Code, (tolerable, count): (usize, usize), nodes: &str) -> String {
     match code.graph() {

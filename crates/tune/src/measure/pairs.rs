@@ -139,7 +139,7 @@ impl Pairs {
     ///
     /// # Errors
     /// If `sample` fails; the first error is returned.
-    pub fn take_one<E>(&mut self, mut sample: impl FnMut(Side) -> Result<f64, E>) -> Result<(), E> {
+    fn take_one<E>(&mut self, mut sample: impl FnMut(Side) -> Result<f64, E>) -> Result<(), E> {
         let (subject, base);
         if self.len().is_multiple_of(2) {
             subject = sample(Side::Subject)?;
