@@ -86,10 +86,12 @@ impl Shaped {
         Ok(Self { rows, data_rows, unit, data, parity, spec, codec })
     }
 
-    /// Returns the bytes of a row if data shards have `bytes`.
-    pub(crate) fn row(&self, bytes: usize) -> Result<usize> {
+    /// Returns the length of each shard, by its number, if data shards have `bytes`. A length that
+    /// no memory has is `usize::MAX`.
+    pub(crate) fn lengths(&self, bytes: usize) -> Result<impl Fn(usize) -> usize + Copy + use<'_>> {
+        let row = bytes / self.data_rows;
         match bytes.is_multiple_of(self.unit) {
-            true => Ok(bytes / self.data_rows),
+            true => Ok(move |node| row.saturating_mul(self.rows_of(node))),
             false => Err(Failure::arguments(format!(
                 "{}: a shard's length must be a multiple of {} bytes; got {bytes}",
                 self.codec.code().spec(),
@@ -326,7 +328,7 @@ pub unsafe extern "C" fn paritas_codec_shard_len(
         // SAFETY: as the caller promises.
         let codec = unsafe { handle::open(codec) }?;
         let node = codec.expect_node(shard)?.index();
-        Ok(allocatable(codec.row(bytes)?.saturating_mul(codec.rows_of(node))))
+        Ok(allocatable(codec.lengths(bytes)?(node)))
     })
 }
 
@@ -351,10 +353,9 @@ pub unsafe extern "C" fn paritas_encode(
         let data = unsafe { memory::values(data, sources.len(), "data") }?;
         // SAFETY: as the caller promises.
         let parity = unsafe { memory::values(parity, targets.len(), "parity") }?;
-        let row = codec.row(bytes)?;
-        let length = |&node: &usize| row.saturating_mul(codec.rows_of(node));
-        let data = data.iter().copied().zip(sources.iter().map(length));
-        let parity = parity.iter().copied().zip(targets.iter().map(length));
+        let length = codec.lengths(bytes)?;
+        let data = data.iter().copied().zip(sources.into_iter().map(length));
+        let parity = parity.iter().copied().zip(targets.into_iter().map(length));
         // SAFETY: as the caller promises.
         let mut shards = unsafe { CallShards::new(data, parity) }?;
         Ok(codec.codec.encode(&shards.sources, &mut shards.targets)?)
@@ -379,10 +380,7 @@ pub unsafe extern "C" fn paritas_encode_shards(
             codec.codec.code().nodes_at(1).into_iter().map(NodeId::index).collect();
         // SAFETY: as the caller promises.
         let pointers = unsafe { memory::values(shards, nodes.len(), "shards") }?;
-        let row = codec.row(bytes)?;
-        let targets = pointers.iter().zip(&nodes);
-        let targets =
-            targets.map(|(&start, &node)| (start, row.saturating_mul(codec.rows_of(node))));
+        let targets = pointers.iter().copied().zip(nodes.into_iter().map(codec.lengths(bytes)?));
         // SAFETY: as the caller promises.
         let mut shards = unsafe { CallShards::new([], targets) }?;
         let mut shards: Vec<&mut [u8]> = shards.targets.iter_mut().map(AsMut::as_mut).collect();
@@ -410,8 +408,7 @@ pub unsafe extern "C" fn paritas_reconstruct(
         let pointers = unsafe { memory::values(shards, codec.nodes(), "shards") }?;
         // SAFETY: as the caller promises. Any byte but 0 counts as true.
         let present = unsafe { memory::values(present.cast::<u8>(), codec.nodes(), "present") }?;
-        let row = codec.row(bytes)?;
-        let length = |node: usize| row.saturating_mul(codec.rows_of(node));
+        let length = codec.lengths(bytes)?;
         let is_present = |node: &usize| present[*node] != 0;
         let (have, lost): (Vec<usize>, Vec<usize>) = (0..codec.nodes()).partition(is_present);
         let lost: Vec<usize> = lost.into_iter().filter(|&node| !pointers[node].is_null()).collect();
@@ -446,8 +443,7 @@ pub unsafe extern "C" fn paritas_verify(
         let codec = unsafe { handle::open(codec) }?;
         // SAFETY: as the caller promises.
         let pointers = unsafe { memory::values(shards, codec.nodes(), "shards") }?;
-        let row = codec.row(bytes)?;
-        let length = |node: usize| row.saturating_mul(codec.rows_of(node));
+        let length = codec.lengths(bytes)?;
         let sources = pointers.iter().enumerate().map(|(node, &start)| (start, length(node)));
         // SAFETY: as the caller promises.
         let shards = unsafe { CallShards::new(sources, []) }?;
@@ -486,10 +482,9 @@ pub unsafe extern "C" fn paritas_update(
         // SAFETY: as the caller promises.
         let codec = unsafe { handle::open(codec) }?;
         let node = codec.expect_node(shard)?;
-        let row = codec.row(bytes)?;
+        let length = codec.lengths(bytes)?;
         // SAFETY: as the caller promises.
         let parity = unsafe { memory::values(parity, codec.parity.len(), "parity") }?;
-        let length = |node: usize| row.saturating_mul(codec.rows_of(node));
         let sources = [old_data, new_data].map(|start| (start, length(shard)));
         let targets = parity.iter().zip(&codec.parity).map(|(&start, &node)| (start, length(node)));
         // SAFETY: as the caller promises.

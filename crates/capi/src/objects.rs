@@ -31,12 +31,8 @@ pub unsafe extern "C" fn paritas_object_encode(
         // SAFETY: as the caller promises.
         unsafe { memory::values(object, object_bytes, "object") }?;
         let bytes = data_bytes(codec, object_bytes)?;
-        let row = codec.row(bytes)?;
-        let nodes = data.iter().chain(&parity);
-        let targets = pointers
-            .iter()
-            .zip(nodes)
-            .map(|(&start, &node)| (start, row.saturating_mul(codec.rows_of(node))));
+        let nodes = data.iter().chain(&parity).copied();
+        let targets = pointers.iter().copied().zip(nodes.map(codec.lengths(bytes)?));
         // SAFETY: as the caller promises.
         let mut shards = unsafe { CallShards::new([(object, object_bytes)], targets) }?;
         let object = shards.sources[0].as_ref();
@@ -89,11 +85,10 @@ pub unsafe extern "C" fn paritas_object_decode(
         // SAFETY: as the caller promises.
         unsafe { memory::values(object.cast_const(), object_bytes, "object") }?;
         let bytes = data_bytes(codec, object_bytes)?;
-        let row = codec.row(bytes)?;
+        let length = codec.lengths(bytes)?;
         let present: Vec<usize> =
             (0..codec.nodes()).filter(|&node| !pointers[node].is_null()).collect();
-        let sources =
-            present.iter().map(|&node| (pointers[node], row.saturating_mul(codec.rows_of(node))));
+        let sources = present.iter().map(|&node| (pointers[node], length(node)));
         // SAFETY: as the caller promises.
         let mut shards = unsafe { CallShards::new(sources, [(object, object_bytes)]) }?;
         let mut buffers: Vec<Buffer<'_>> = Vec::new();
