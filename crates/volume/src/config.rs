@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use bytesize::ByteSize;
 use paritas::{Code, Spec};
+use paritas_shards::ObjectId;
 use paritas_store::error::{Error, ErrorKind, Result};
 use paritas_store::memory::by_default;
 use serde::Deserialize;
@@ -290,7 +291,7 @@ impl Config {
     /// # Errors
     /// If a name or code cannot be used ([`ErrorKind::Parameters`]).
     pub fn draft(name: &str, code: &str, nodes: &[NodeEntry]) -> Result<Self> {
-        Self::parse(&template(name, &random_id()?, code, nodes)?)
+        Self::parse(&template(name, &ObjectId::random()?.to_string(), code, nodes)?)
     }
 
     /// Writes a new volume file, in which comments explain every key.
@@ -300,7 +301,7 @@ impl Config {
     /// ([`ErrorKind::Io`]), or if a name or code cannot be used ([`ErrorKind::Parameters`]).
     pub fn init(path: &Path, name: &str, code: &str, nodes: &[NodeEntry]) -> Result<Self> {
         let shown = path.display();
-        let text = template(name, &random_id()?, code, nodes)?;
+        let text = template(name, &ObjectId::random()?.to_string(), code, nodes)?;
         let config = Self::parse(&text)?;
         let failed = |error: io::Error| {
             let (kind, why) = match error.kind() {
@@ -369,14 +370,6 @@ fn located(text: &str, error: &toml::de::Error) -> Error {
     let is_key = !key.is_empty() && key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
     let key = if is_key { format!(", `{key}`") } else { String::new() };
     Error::parameters(format!("line {}{key}: {}", number + 1, error.message()))
-}
-
-/// Draws the number of a volume.
-fn random_id() -> Result<String> {
-    let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes)
-        .map_err(|error| Error::new(ErrorKind::Io, "cannot draw a random number").because(error))?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 /// Returns the text of a new volume file.

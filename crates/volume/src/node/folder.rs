@@ -167,7 +167,7 @@ impl Node for FolderNode {
 
     fn abilities(&self) -> Abilities {
         let create = !self.inner.looks_first.load(Ordering::Relaxed);
-        Abilities { write: true, list: true, create, ranges: true, streams: true, cases: true }
+        Abilities { create, ..Abilities::ALL }
     }
 
     fn is_local(&self) -> bool {

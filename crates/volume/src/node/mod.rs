@@ -288,6 +288,12 @@ fn yes() -> bool {
     true
 }
 
+impl Abilities {
+    /// The abilities of a node that lacks none.
+    pub(crate) const ALL: Self =
+        Self { write: true, list: true, create: true, ranges: true, streams: true, cases: true };
+}
+
 /// How a file is written if a file of its path may exist already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {

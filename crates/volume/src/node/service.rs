@@ -141,14 +141,7 @@ impl Service {
 
 /// Returns the abilities of a kind of service.
 fn abilities(location: &Location) -> Abilities {
-    let all = Abilities {
-        write: true,
-        list: true,
-        create: true,
-        ranges: true,
-        streams: true,
-        cases: true,
-    };
+    let all = Abilities::ALL;
     match location {
         Location::Folder(_) | Location::S3 { .. } => all,
         Location::Memory => Abilities { streams: false, ..all },

@@ -89,14 +89,7 @@ impl Node for Link {
     }
 
     fn abilities(&self) -> Abilities {
-        Abilities {
-            write: true,
-            list: true,
-            create: true,
-            ranges: true,
-            streams: true,
-            cases: true,
-        }
+        Abilities::ALL
     }
 
     async fn read(&self, path: &str, range: Option<Range<u64>>) -> Result<Bytes> {

@@ -96,11 +96,7 @@ pub(crate) fn bytes(
     receiver: Arc<Receiver>,
     wanted: Wanted,
 ) -> impl Stream<Item = Result<Pieces>> + Send {
-    let (segment, range) = (receiver.layout.segment_bytes(), &wanted.range);
-    let left = match range.is_empty() {
-        true => 0..0,
-        false => range.start / segment..range.end.div_ceil(segment),
-    };
+    let left = receiver.segments(&wanted.range);
     try_unfold(SegmentReader::new(receiver, left), move |mut gathering| {
         let wanted = wanted.clone();
         async move {

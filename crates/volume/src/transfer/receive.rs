@@ -155,12 +155,16 @@ impl Receiver {
     /// Returns the transmission units that a range of bytes touches, if a unit has about `unit`
     /// bytes of each shard.
     pub(super) fn units(&self, range: &Range<u64>, unit: usize) -> Units {
+        Units { segments: self.segments(range), step: self.segments_per_unit(unit) }
+    }
+
+    /// Returns the segments that a range of bytes touches.
+    pub(super) fn segments(&self, range: &Range<u64>) -> Range<u64> {
         let bytes = self.layout.segment_bytes();
-        let segments = match range.is_empty() {
+        match range.is_empty() {
             true => 0..0,
             false => range.start / bytes..range.end.div_ceil(bytes),
-        };
-        Units { segments, step: self.segments_per_unit(unit) }
+        }
     }
 
     fn segments_per_unit(&self, unit: usize) -> u64 {

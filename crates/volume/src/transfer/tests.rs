@@ -65,14 +65,7 @@ impl Node for Memory {
     }
 
     fn abilities(&self) -> Abilities {
-        Abilities {
-            write: true,
-            list: true,
-            create: true,
-            ranges: true,
-            streams: true,
-            cases: true,
-        }
+        Abilities::ALL
     }
 
     fn is_local(&self) -> bool {
