@@ -2,6 +2,8 @@
 //! theorem 1 says. The tests include the table of parameter sets that the dissertation measures.
 
 mod common;
+#[path = "common/stored.rs"]
+mod stored;
 
 use std::collections::HashSet;
 
@@ -12,6 +14,7 @@ use paritas::erasure::{Losses, combinations};
 use paritas::research::Cost;
 use paritas::{Code, Codec, CodecOptions, ErrorKind, KernelChoice, NodeId};
 use serde::Deserialize;
+use stored::{StoredShards, byte, cases, digest};
 
 /// The (k, m, m2) of the dissertation's tables 4.3 and 4.4, with its w.
 const TABLE: [(usize, usize, usize, usize); 8] = [
@@ -398,28 +401,7 @@ struct Case {
     /// For each node, the stages of its symbols.
     stages: Vec<Vec<u8>>,
     #[serde(flatten)]
-    shards: Shards,
-}
-
-#[derive(Deserialize)]
-enum Shards {
-    #[serde(rename = "shards")]
-    Bytes(Vec<String>),
-    #[serde(rename = "shards_blake3")]
-    Digests(Vec<String>),
-}
-
-#[derive(Deserialize)]
-struct Cases {
-    version: u32,
-    cases: Vec<Case>,
-}
-
-fn cases() -> Vec<Case> {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../vectors/dpg.json");
-    let cases: Cases = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
-    assert!(cases.version == 1 && !cases.cases.is_empty());
-    cases.cases
+    shards: StoredShards,
 }
 
 impl Case {
@@ -433,11 +415,6 @@ impl Case {
 
     /// Returns all shards, in which only the data rows have their final contents.
     fn unencoded(&self, code: &Code) -> Vec<Vec<u8>> {
-        const C: u64 = 0x9E37_79B9_7F4A_7C15;
-        let byte = |i: usize, j: usize| {
-            let z = ((256 * i + j + 1) as u64).wrapping_mul(C);
-            ((z ^ z >> 32).wrapping_mul(C) >> 56) as u8
-        };
         let strip = self.m2 * self.rows * self.packet;
         let mut shards = vec![vec![0xEE; self.groups * strip]; code.node_count()];
         for (number, &cell) in code.data_cells().iter().enumerate() {
@@ -453,30 +430,19 @@ impl Case {
         }
         shards
     }
-
-    fn expect(&self, shards: &[Vec<u8>], by: &str) {
-        let hex = |bytes: &Vec<u8>| bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-        let digest = |bytes: &Vec<u8>| blake3::hash(bytes).to_hex().to_string();
-        let (expected, made): (_, Vec<String>) = match &self.shards {
-            Shards::Bytes(expected) => (expected, shards.iter().map(hex).collect()),
-            Shards::Digests(expected) => (expected, shards.iter().map(digest).collect()),
-        };
-        assert_eq!(&made, expected, "{}: {by}", self.spec);
-    }
 }
 
 /// Checks that spec and pin give the generator, placement and stages that the reference finds by
 /// encoding.
 #[test]
 fn specs_and_pins_rebuild_the_groups_of_the_reference() {
-    for case in cases() {
+    for case in cases::<Case>("dpg.json") {
         let code = case.code();
         assert_eq!(code.spec().to_string(), case.spec, "the spec is canonical");
         assert_eq!((code.node_count(), code.tolerance()), (case.k + case.m2, case.m2));
         let mut description = Vec::new();
         code.describe(|bytes| description.extend_from_slice(bytes));
-        let digest = blake3::hash(&description).to_hex().to_string();
-        assert_eq!(digest, case.describe_blake3, "{}", case.spec);
+        assert_eq!(digest(&description), case.describe_blake3, "{}", case.spec);
         for (node, stages) in code.nodes().zip(&case.stages) {
             let lanes = code.node_cells(node).chunks(case.rows);
             let stage = |lane: &[CellId]| code.cell(lane[0]).stage;
@@ -490,7 +456,7 @@ fn specs_and_pins_rebuild_the_groups_of_the_reference() {
 /// Checks both stages on every kernel, with one buffer a node, against what the reference stores.
 #[test]
 fn every_kernel_makes_what_the_reference_stores() {
-    for case in cases() {
+    for case in cases::<Case>("dpg.json") {
         for kernel in common::candidates() {
             let options = CodecOptions::default().packet(case.packet).kernel(kernel);
             let codec = Codec::with_options(case.code(), options).unwrap();
@@ -500,7 +466,7 @@ fn every_kernel_makes_what_the_reference_stores() {
             codec.compute(&code.stored(Role::Data), &code.made_in(1), &mut buffers).unwrap();
             drop(buffers);
             common::promote(&codec, 2, &mut shards);
-            case.expect(&shards, codec.kernel().name());
+            case.shards.expect(&shards, &format!("{}: {}", case.spec, codec.kernel().name()));
         }
     }
 }

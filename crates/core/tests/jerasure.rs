@@ -5,10 +5,11 @@
 //! that script builds, both libraries also decode what the other encoded.
 
 mod common;
+#[path = "common/stored.rs"]
+mod stored;
 
 use std::fs;
 use std::io::{BufReader, Read, Write};
-use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use common::{as_mut_slices, as_slices, codec};
@@ -42,9 +43,8 @@ enum Parity {
 }
 
 fn cases() -> Vec<Case> {
-    let path: PathBuf =
-        [env!("CARGO_MANIFEST_DIR"), "..", "..", "vectors", "jerasure.json"].iter().collect();
-    let fixtures: Fixtures = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
+    let text = fs::read_to_string(stored::path("jerasure.json")).unwrap();
+    let fixtures: Fixtures = serde_json::from_str(&text).unwrap();
     fixtures.cases
 }
 
@@ -95,10 +95,6 @@ fn crc32(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(!0, byte)
 }
 
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 #[test]
 fn parity_is_that_of_jerasure() {
     assert_eq!(crc32(b"123456789"), 0xCBF4_3926, "the check value of CRC-32");
@@ -107,7 +103,7 @@ fn parity_is_that_of_jerasure() {
         let shards = case.encoded(&case.codec());
         let parity = shards[case.k..].iter();
         let made = match case.parity {
-            Parity::Parity(_) => Parity::Parity(parity.map(|shard| hex(shard)).collect()),
+            Parity::Parity(_) => Parity::Parity(parity.map(|shard| stored::hex(shard)).collect()),
             Parity::Crc32(_) => Parity::Crc32(parity.map(|shard| crc32(shard)).collect()),
         };
         assert_eq!(made, case.parity, "{}, packet {}", case.spec(), case.packet);

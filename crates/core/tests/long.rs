@@ -3,11 +3,12 @@
 //! The expected numbers were computed by a program of a few lines in another language, from the
 //! description in `define/tower.rs` and `define/long.rs`.
 
-use std::path::PathBuf;
+#[path = "common/stored.rs"]
+mod stored;
 
 use paritas::long::LongCode;
 use paritas::{ErrorKind, Spec};
-use serde_json::Value;
+use stored::LibraryCase;
 
 /// Returns `count` pseudo-random bytes (Marsaglia's xorshift).
 fn bytes(count: usize, seed: u64) -> Vec<u8> {
@@ -151,12 +152,7 @@ fn coefficients_are_for_ever() {
 
 #[test]
 fn parity_is_for_ever() {
-    const C: u64 = 0x9E37_79B9_7F4A_7C15;
-    let byte = |i: u64, j: u64| {
-        let z = (256 * i + j + 1).wrapping_mul(C);
-        ((z ^ z >> 32).wrapping_mul(C) >> 56) as u8
-    };
-    let mut data: Vec<Vec<u8>> = (0..5).map(|j| (0..256).map(|i| byte(i, j)).collect()).collect();
+    let mut data = stored::data(5, 256);
     data[4].truncate(150);
     let mut parity = vec![vec![0; 256]; 3];
     let code = LongCode::new(5, 3).unwrap();
@@ -241,31 +237,16 @@ fn the_largest_codes_are_solved() {
 /// is recovered from it.
 #[test]
 fn leopards_bytes_are_those_of_the_libraries() {
-    let path: PathBuf =
-        [env!("CARGO_MANIFEST_DIR"), "../../vectors/oracles/long.json"].iter().collect();
-    let file: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
     let mut libraries = Vec::new();
-    for case in file["cases"].as_array().unwrap() {
-        let spec: Spec = case["spec"].as_str().unwrap().parse().unwrap();
+    for case in stored::cases::<LibraryCase>("oracles/long.json") {
+        let spec: Spec = case.spec.parse().unwrap();
         let number = |key| spec.text(key).unwrap().parse().unwrap();
         let (k, m): (usize, usize) = (number("k"), number("m"));
-        let length = case["length"].as_u64().unwrap() as usize;
-        const C: u64 = 0x9E37_79B9_7F4A_7C15;
-        let byte = |i: usize, j: usize| {
-            let z = ((256 * i + j + 1) as u64).wrapping_mul(C);
-            ((z ^ z >> 32).wrapping_mul(C) >> 56) as u8
-        };
-        let data = (0..k).map(|j| (0..length).map(|i| byte(i, j)).collect()).collect();
-        let world = World::of(LongCode::leopard(k, m).unwrap(), data, length);
-        let hex = |shard: &Vec<u8>| shard.iter().map(|byte| format!("{byte:02x}")).collect();
-        let digest = |shard: &Vec<u8>| blake3::hash(shard).to_hex().to_string();
-        let (theirs, ours): (_, Vec<String>) = match case.get("parity") {
-            Some(parity) => (parity, world.parity.iter().map(hex).collect()),
-            None => (&case["parity_blake3"], world.parity.iter().map(digest).collect()),
-        };
-        assert_eq!(serde_json::json!(ours), *theirs, "{}: {spec}", case["library"]);
+        let data = stored::data(k, case.length);
+        let world = World::of(LongCode::leopard(k, m).unwrap(), data, case.length);
+        case.parity.expect(&world.parity, &format!("{}: {spec}", case.library));
         world.repair(&choose(k, k.min(m), 1), &[], 1);
-        libraries.push(case["library"].as_str().unwrap().split(' ').next().unwrap().to_owned());
+        libraries.push(case.library.split(' ').next().unwrap().to_owned());
     }
     for library in ["klauspost/reedsolomon", "reed-solomon-simd"] {
         assert!(libraries.iter().any(|name| name == library), "{library}");

@@ -3,9 +3,10 @@
 //! describes the files; `crates/reference/examples/write_vectors` writes the codes.
 
 mod common;
+#[path = "common/stored.rs"]
+mod stored;
 
 use std::fs;
-use std::path::PathBuf;
 
 use common::{as_mut_slices, as_slices};
 use paritas::Buffer::{Source, Target};
@@ -13,12 +14,7 @@ use paritas::code::{BitMatrix, CellId, CellSet, Pin, Role};
 use paritas::research::{Schedule, interpret};
 use paritas::{Code, Codec, CodecOptions, ErrorKind, KernelChoice, NodeId, Spec};
 use serde::Deserialize;
-
-#[derive(Deserialize)]
-struct Codes {
-    version: u32,
-    cases: Vec<Case>,
-}
+use stored::{StoredShards, cases, digest, from_hex, path};
 
 #[derive(Deserialize)]
 struct Case {
@@ -41,37 +37,7 @@ struct Case {
     lost: Vec<Vec<usize>>,
     lost_too_many: Vec<Vec<usize>>,
     #[serde(flatten)]
-    parity: Parity,
-}
-
-#[derive(Deserialize)]
-enum Parity {
-    #[serde(rename = "parity")]
-    Bytes(Vec<String>),
-    #[serde(rename = "parity_blake3")]
-    Digests(Vec<String>),
-}
-
-fn path(name: &str) -> PathBuf {
-    [env!("CARGO_MANIFEST_DIR"), "..", "..", "vectors", name].iter().collect()
-}
-
-fn read(path: &PathBuf) -> String {
-    fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
-}
-
-fn cases() -> Vec<Case> {
-    let codes: Codes = serde_json::from_str(&read(&path("codes.json"))).unwrap();
-    assert_eq!(codes.version, 1);
-    codes.cases
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn digest(bytes: &[u8]) -> String {
-    blake3::hash(bytes).to_hex().to_string()
+    parity: StoredShards,
 }
 
 impl Case {
@@ -140,14 +106,8 @@ impl Case {
     }
 
     fn expect_parity(&self, shards: &[Vec<u8>], by: &str) {
-        let made = self.parity_of(shards);
-        let (expected, made): (_, Vec<String>) = match &self.parity {
-            Parity::Bytes(expected) => (expected, made.iter().map(|shard| hex(shard)).collect()),
-            Parity::Digests(expected) => {
-                (expected, made.iter().map(|shard| digest(shard)).collect())
-            }
-        };
-        assert_eq!(&made, expected, "{}, packet {}: {by}", self.spec, self.packet);
+        let who = format!("{}, packet {}: {by}", self.spec, self.packet);
+        self.parity.expect(&self.parity_of(shards), &who);
     }
 
     /// Returns parity computed by the interpreter, in its place.
@@ -225,7 +185,7 @@ fn of_nodes(shards: &[Vec<u8>], nodes: &[usize]) -> Vec<Vec<u8>> {
 
 #[test]
 fn specs_and_pins_rebuild_the_generators() {
-    for case in cases() {
+    for case in cases::<Case>("codes.json") {
         let (code, spec) = (case.code(), &case.spec);
         assert_eq!(&code.spec().to_string(), spec, "the spec is canonical");
         assert_eq!(
@@ -246,7 +206,7 @@ fn specs_and_pins_rebuild_the_generators() {
 /// same. (A case that is no longer the default stays, with `default_pin` false.)
 #[test]
 fn new_codes_have_the_default_pins() {
-    for case in cases() {
+    for case in cases::<Case>("codes.json") {
         let new = Code::new(&case.spec.parse().unwrap()).unwrap();
         assert_eq!(new.pin() == case.code().pin(), case.default_pin, "{}", case.spec);
     }
@@ -256,7 +216,7 @@ fn new_codes_have_the_default_pins() {
 /// could give this parity.
 #[test]
 fn data_cells_are_independent() {
-    for case in cases() {
+    for case in cases::<Case>("codes.json") {
         let shards = case.unencoded();
         let cells: Vec<Vec<usize>> = (0..case.k * case.data_rows())
             .map(|cell| {
@@ -274,7 +234,7 @@ fn data_cells_are_independent() {
 
 #[test]
 fn the_interpreter_makes_parity_and_losses() {
-    for case in cases() {
+    for case in cases::<Case>("codes.json") {
         let code = case.code();
         let shards = case.encoded_by_interpreter(&code);
         case.expect_parity(&shards, "interpreter");
@@ -287,7 +247,7 @@ fn the_interpreter_makes_parity_and_losses() {
 
 #[test]
 fn every_kernel_makes_parity_and_losses() {
-    for case in cases() {
+    for case in cases::<Case>("codes.json") {
         for kernel in common::candidates() {
             let codec = case.codec(kernel);
             let shards = case.encoded(&codec);
@@ -302,7 +262,7 @@ fn every_kernel_makes_parity_and_losses() {
 
 #[test]
 fn losses_beyond_the_tolerance_are_refused() {
-    for case in cases() {
+    for case in cases::<Case>("codes.json") {
         let codec = case.codec(KernelChoice::Auto);
         let shards = case.encoded(&codec);
         for lost in &case.lost_too_many {
@@ -317,7 +277,12 @@ fn schedule_texts(folder: &str) -> Vec<(String, String)> {
     let files = fs::read_dir(path("schedules").join(folder)).unwrap();
     let mut texts: Vec<(String, String)> = files
         .map(|file| file.unwrap().path())
-        .map(|path| (path.file_name().unwrap().to_string_lossy().into_owned(), read(&path)))
+        .map(|path| {
+            (
+                path.file_name().unwrap().to_string_lossy().into_owned(),
+                fs::read_to_string(path).unwrap(),
+            )
+        })
         .collect();
     texts.sort();
     assert!(!texts.is_empty());
@@ -327,11 +292,6 @@ fn schedule_texts(folder: &str) -> Vec<(String, String)> {
 /// Returns what follows `key` in the comments at the head of a schedule text.
 fn comments<'a>(text: &'a str, key: &'a str) -> impl Iterator<Item = &'a str> {
     text.lines().filter_map(move |line| line.strip_prefix("# ")?.strip_prefix(key)).map(str::trim)
-}
-
-fn from_hex(digits: &str) -> Vec<u8> {
-    let pairs = (0..digits.len()).step_by(2);
-    pairs.map(|i| u8::from_str_radix(&digits[i..i + 2], 16).unwrap()).collect()
 }
 
 /// Returns the bytes of `i0`, `i1`, … or of `o0`, `o1`, …, which are listed in this order.

@@ -3,9 +3,8 @@
 //! `vectors/README.md` describes the files; `lab/oracles/words/run.py` regenerates the second one.
 
 mod common;
-
-use std::fs;
-use std::path::PathBuf;
+#[path = "common/stored.rs"]
+mod stored;
 
 use common::{as_mut_slices, as_slices, code};
 use paritas::Buffer::{Source, Target};
@@ -14,12 +13,7 @@ use paritas::erasure::combinations;
 use paritas::research::WordKernel;
 use paritas::{Code, Codec, CodecOptions, ErrorKind};
 use serde::Deserialize;
-
-#[derive(Deserialize)]
-struct Cases<C> {
-    version: u32,
-    cases: Vec<C>,
-}
+use stored::{LibraryCase, StoredShards, cases, data, digest, from_hex};
 
 #[derive(Deserialize)]
 struct Case {
@@ -34,60 +28,7 @@ struct Case {
     lost: Vec<Vec<usize>>,
     lost_too_many: Vec<Vec<usize>>,
     #[serde(flatten)]
-    parity: Parity,
-}
-
-/// Shards that a library computed.
-#[derive(Deserialize)]
-struct Made {
-    library: String,
-    spec: String,
-    length: usize,
-    #[serde(flatten)]
-    parity: Parity,
-}
-
-#[derive(Deserialize)]
-enum Parity {
-    #[serde(rename = "parity")]
-    Bytes(Vec<String>),
-    #[serde(rename = "parity_blake3")]
-    Digests(Vec<String>),
-}
-
-impl Parity {
-    fn expect(&self, made: &[Vec<u8>], by: &str) {
-        let hex = |shard: &Vec<u8>| shard.iter().map(|byte| format!("{byte:02x}")).collect();
-        let (expected, made): (_, Vec<String>) = match self {
-            Self::Bytes(expected) => (expected, made.iter().map(hex).collect()),
-            Self::Digests(expected) => (expected, made.iter().map(|shard| digest(shard)).collect()),
-        };
-        assert_eq!(&made, expected, "{by}");
-    }
-}
-
-fn read<C: for<'a> Deserialize<'a>>(name: &str) -> Vec<C> {
-    let path: PathBuf = [env!("CARGO_MANIFEST_DIR"), "..", "..", "vectors", name].iter().collect();
-    let text =
-        fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    let cases: Cases<C> = serde_json::from_str(&text).unwrap();
-    assert_eq!(cases.version, 1);
-    assert!(!cases.cases.is_empty());
-    cases.cases
-}
-
-fn digest(bytes: &[u8]) -> String {
-    blake3::hash(bytes).to_hex().to_string()
-}
-
-/// Returns the data of both files.
-fn data(k: usize, length: usize) -> Vec<Vec<u8>> {
-    const C: u64 = 0x9E37_79B9_7F4A_7C15;
-    let byte = |i: usize, j: usize| {
-        let z = ((256 * i + j + 1) as u64).wrapping_mul(C);
-        ((z ^ z >> 32).wrapping_mul(C) >> 56) as u8
-    };
-    (0..k).map(|j| (0..length).map(|i| byte(i, j)).collect()).collect()
+    parity: StoredShards,
 }
 
 fn encoded(codec: &Codec, data: &[Vec<u8>]) -> Vec<Vec<u8>> {
@@ -131,7 +72,7 @@ impl Case {
 
 #[test]
 fn specs_and_polynomials_rebuild_the_generators() {
-    for case in read::<Case>("words.json") {
+    for case in cases::<Case>("words.json") {
         let (rebuilt, spec) = (case.code(), &case.spec);
         let new = code(spec);
         assert_eq!(&new.spec().to_string(), spec, "the spec is canonical");
@@ -148,7 +89,7 @@ fn specs_and_polynomials_rebuild_the_generators() {
 /// another generator could give this parity.
 #[test]
 fn data_bits_are_independent() {
-    for case in read::<Case>("words.json") {
+    for case in cases::<Case>("words.json") {
         let data = case.data();
         let is_set = |shard: &[u8], bit: usize| shard[bit / 8] >> (bit % 8) & 1 == 1;
         let support = |cell: usize| {
@@ -163,7 +104,7 @@ fn data_bits_are_independent() {
 
 #[test]
 fn every_kernel_makes_parity_and_losses() {
-    for case in read::<Case>("words.json") {
+    for case in cases::<Case>("words.json") {
         for codec in codecs(&case.code()) {
             let parity = encoded(&codec, &case.data());
             case.parity.expect(&parity, &format!("{} {}", case.spec, codec.kernel_name()));
@@ -185,7 +126,7 @@ fn every_kernel_makes_parity_and_losses() {
 
 #[test]
 fn losses_beyond_the_tolerance_are_refused() {
-    for case in read::<Case>("words.json") {
+    for case in cases::<Case>("words.json") {
         let codec = Codec::with_options(case.code(), CodecOptions::default()).unwrap();
         let shards = [case.data(), encoded(&codec, &case.data())].concat();
         for lost in &case.lost_too_many {
@@ -195,15 +136,10 @@ fn losses_beyond_the_tolerance_are_refused() {
     }
 }
 
-fn from_hex(digits: &str) -> Vec<u8> {
-    let pairs = (0..digits.len()).step_by(2);
-    pairs.map(|i| u8::from_str_radix(&digits[i..i + 2], 16).unwrap()).collect()
-}
-
 /// Every kernel computes the bytes of other projects' libraries, and recovers the data from them.
 #[test]
 fn libraries_and_every_kernel_make_the_same() {
-    for made in read::<Made>("oracles/words.json") {
+    for made in cases::<LibraryCase>("oracles/words.json") {
         let code = code(&made.spec);
         let k = code.symbols().unwrap().data_nodes();
         let data = data(k, made.length);
@@ -211,7 +147,7 @@ fn libraries_and_every_kernel_make_the_same() {
             let parity = encoded(&codec, &data);
             let who = format!("{} of {}: {}", made.spec, made.library, codec.kernel_name());
             made.parity.expect(&parity, &who);
-            let Parity::Bytes(theirs) = &made.parity else { continue };
+            let StoredShards::Bytes(theirs) = &made.parity else { continue };
             let theirs = theirs.iter().map(|digits| from_hex(digits));
             let shards: Vec<Vec<u8>> = data.iter().cloned().chain(theirs).collect();
             // A program is compiled for every pattern, so only the best kernel recovers here;
