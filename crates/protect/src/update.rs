@@ -57,8 +57,8 @@ pub struct UpdateJob {
     /// The largest share of the protected files, and of their bytes, that may be gone or changed.
     /// If more is, and it is at least twenty files, nothing is written.
     pub most_changed: Share,
-    /// Whether any number of files may be gone or changed. Disks that are not mounted and folders for
-    /// parity that do not exist are given up as well.
+    /// Whether any number of files may be gone or changed. Disks that are not mounted and folders
+    /// for parity that do not exist are given up as well.
     pub accept_changes: bool,
     /// Patterns of files, by the rules of gitignore. Any number of matching files may be gone.
     pub accept_removals: Vec<String>,
