@@ -231,6 +231,34 @@ fn a_missing_shard_from_the_fewest_blocks() {
     assert!(repaired.before.is_none() && repaired.read_bytes < stored * 3 / 4, "{repaired:?}");
 }
 
+/// Repair from the fewest blocks ends as plain repair does, even where the other blocks may be too
+/// few.
+#[test]
+fn fewest_reads_give_what_plain_repair_gives() {
+    let mut ends = [0; 2];
+    for blocks in [66, 72, 80, 112] {
+        let is_repaired = [false, true].map(|fewest| {
+            let directory = tempfile::tempdir().unwrap();
+            let spec = format!("lt:k=64,n={blocks},nodes=8");
+            let report = put(&small_job(&spec, directory.path()), &content(5000));
+            let whole = files(directory.path());
+            fs::remove_file(&report.shards[0]).unwrap();
+            let job = RepairJob::default().sync(false).fewest_reads(fewest);
+            match repair(&only(directory.path()), &job, &|_| {}) {
+                Ok(_) => assert!(files(directory.path()) == whole),
+                Err(error) => {
+                    assert_eq!(error.kind(), ErrorKind::TooFewShards, "{error}");
+                    return false;
+                }
+            }
+            true
+        });
+        assert_eq!(is_repaired[0], is_repaired[1], "{blocks} blocks");
+        ends[usize::from(is_repaired[0])] += 1;
+    }
+    assert!(ends[0] > 0 && ends[1] > 0, "{ends:?}");
+}
+
 #[test]
 fn blocks_are_as_long_as_suits_the_object() {
     let stored = |spec: &str, length: usize, hint: bool| {

@@ -85,19 +85,6 @@ fn folders_are_reported() {
 }
 
 #[test]
-fn a_replaced_disk_is_filled_again() {
-    let yard = Yard::new("10+4", 7, 7);
-    let before = snapshot(&yard.disks[3]);
-    yard.replace(3);
-    let report = yard.json("repair", &[]);
-    assert_eq!(snapshot(&yard.disks[3]), before);
-    assert_eq!(report["folder_tolerance"], 2);
-    // The code survives the loss of four shards, but only of two disks, and a warning says so.
-    assert!(report["warnings"][0].as_str().unwrap().contains("any 2 of 7 folders"), "{report}");
-    assert_eq!(yard.json("repair", &[])["warnings"], json!([]));
-}
-
-#[test]
 fn a_bad_spread_is_mended() {
     let yard = Yard::new("4+2", 3, 2);
     let repair = yard.command("repair", &[]).expect(exit::DONE);

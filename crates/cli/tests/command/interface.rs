@@ -696,22 +696,6 @@ fn shards_go_round_the_folders() {
     assert_eq!(shared.result()["warnings"].as_array().unwrap().len(), 1);
     let apart = encode(&disks, "apart");
     assert!(apart.stderr.is_empty(), "{apart}");
-
-    // A disk is lost. Its shards go to a new disk, or to the emptiest one that remains.
-    let whole = snapshot(&disks[5]);
-    fs::remove_dir_all(&disks[5]).unwrap();
-    let new = yard.path("new");
-    fs::create_dir(&new).unwrap();
-    let left: Vec<OsString> = disks[..5].iter().map(OsString::from).collect();
-    let repair = [&args!["repair", "--object", "apart"], &left[..]].concat();
-    run([&repair[..], &args!["--to", &new]].concat()).expect(exit::DONE);
-    assert_eq!(snapshot(&new), whole);
-    let decode = [&args!["decode", "--object", "apart", "--out", "-", &new], &left[1..]].concat();
-    assert_eq!(run(decode).expect(exit::DONE).stdout, yard.content);
-    run(&repair).expect(exit::DONE);
-    let (name, bytes) = whole.first_key_value().unwrap();
-    let found = disks[..5].iter().filter_map(|disk| fs::read(disk.join(name)).ok());
-    assert!(found.eq([bytes.as_slice()]));
 }
 
 #[test]
@@ -738,15 +722,6 @@ fn several_objects_in_one_folder() {
         exit::NOT_RECOGNISED,
         "not-recognised",
     );
-
-    // If two objects have one name, only the id tells them apart.
-    let twin_folder = yard.path("twin");
-    let twin = common::encode(&yard.path("object"), &twin_folder, "4+2", &["--name", "second"]);
-    let both = args!["decode", yard.shards(), &twin_folder, "--out", "-", "--object", "second"];
-    fails(&both, exit::ARGUMENTS, "arguments");
-    let id = twin["object"].as_str().unwrap();
-    let by_id = args!["decode", yard.shards(), &twin_folder, "--out", "-", "--object", id];
-    assert!(run(by_id).expect(exit::DONE).stdout == yard.content);
 
     // The worst object decides: verify continues after a lost object, and repair repairs the other
     // one.

@@ -3,7 +3,6 @@
 //! run real processes with their locks; `crates/shards/tests/races.rs` runs each job in the middle
 //! of each other one.
 
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
 use std::path::PathBuf;
@@ -11,7 +10,7 @@ use std::process::Stdio;
 
 use tempfile::TempDir;
 
-use crate::common::{self, Chance, Run, exit, is_leftover, names, paritas, run, snapshot};
+use crate::common::{self, Chance, Run, exit, is_leftover, names, paritas, run};
 
 const ROUNDS: usize = 10;
 
@@ -51,12 +50,6 @@ impl Yard {
             "verify" => args!["verify", self.shards(), "--json"].to_vec(),
             _ => args![command, self.shards(), "--no-sync", "--json"].to_vec(),
         }
-    }
-
-    fn restore(&self, files: &BTreeMap<OsString, Vec<u8>>) {
-        let _ = fs::remove_dir_all(self.shards());
-        fs::create_dir(self.shards()).unwrap();
-        files.iter().for_each(|(name, bytes)| fs::write(self.shards().join(name), bytes).unwrap());
     }
 
     /// Checks that there is exactly one object, that it is intact, and that nothing is left over.
@@ -129,33 +122,5 @@ fn forced_encodings() {
         let content = yard.content();
         let winner = yard.contents.iter().position(|c| *c == content).expect("WRONG BYTES");
         assert!(winner > 0 && done[winner - 1], "{winner} {done:?}");
-    }
-}
-
-/// Shards move between disks while one shard is missing.
-#[test]
-fn rebalancing() {
-    let yard = Yard::new(300_000);
-    run(yard.encode(0, "4+2", false)).expect(exit::DONE);
-    let whole = snapshot(&yard.shards());
-    let disks = ["shards", "disk1", "disk2"].map(|disk| yard.folder.path().join(disk));
-    let arguments =
-        [&args!["repair", "--rebalance", "--json"][..], &disks.each_ref().map(OsString::from)];
-    let arguments = arguments.concat();
-    for _ in 0..ROUNDS {
-        yard.restore(&whole);
-        fs::remove_file(yard.shards().join("object.1of6.paritas")).unwrap();
-        for disk in &disks[1..] {
-            let _ = fs::remove_dir_all(disk);
-            fs::create_dir(disk).unwrap();
-        }
-        let runs = together(&[arguments.clone(), arguments.clone(), arguments.clone()]);
-        assert!(runs.iter().filter(|run| has_done(run)).count() > 0);
-        let last = run(&arguments).expect(exit::DONE).result();
-        assert_eq!(last["folder_tolerance"], 1, "{last}");
-        let mut all: Vec<_> = disks.iter().flat_map(|disk| snapshot(disk)).collect();
-        all.sort();
-        all.dedup();
-        assert!(all.into_iter().eq(whole.clone()), "{:?}", disks.each_ref().map(|d| names(d)));
     }
 }
