@@ -88,19 +88,6 @@ async fn without_a_spare_node_the_shard_is_owed() {
 }
 
 #[tokio::test]
-async fn without_a_spare_node_another_has_two_shards_if_none_may_be_missing() {
-    let disks = Disks::new(6);
-    let volume = failing(&disks, &[4], (NodeCall::Piece, Trigger::From(2)), |_| {}).await;
-    assert!(put(&volume).await.is_owed);
-    let mut found = shards(&disks, 6);
-    assert_eq!(found[4], 0);
-    found.sort_unstable();
-    assert_eq!(found, [0, 1, 1, 1, 1, 2]);
-    assert_eq!(volume.status().await.unwrap().owed.objects, 1);
-    settle(&disks).await;
-}
-
-#[tokio::test]
 async fn a_spare_node_is_in_a_failure_domain_that_has_room() {
     // Three hosts have three disks each. Every host gets two shards.
     for fails in 0..3 {
