@@ -14,7 +14,7 @@ use tokio::time::sleep;
 
 use super::history::{Act, History};
 use super::link::Link;
-use super::uploads::SharedUploads;
+use super::shared::{SharedUploads, content};
 use super::world::{BrokenRule, SimulatedWorld};
 use crate::found::GetOptions;
 use crate::names::ObjectName;
@@ -329,11 +329,4 @@ impl Scene {
         }
         Ok(())
     }
-}
-
-/// Returns the bytes of the content of a number: the number, and what follows from it.
-pub fn content(number: u64, length: u64) -> Vec<u8> {
-    let first = number.to_le_bytes().into_iter();
-    let others = (0..).map(|i: u64| (i.wrapping_mul(number | 1) >> 7) as u8);
-    first.chain(others).take(length as usize).collect()
 }

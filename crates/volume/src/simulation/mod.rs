@@ -34,6 +34,7 @@ mod disk;
 mod history;
 mod link;
 mod run;
+mod shared;
 mod uploads;
 mod world;
 

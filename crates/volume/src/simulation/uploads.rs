@@ -9,8 +9,9 @@ use paritas_store::error::Result;
 use paritas_store::place::attributes::Attributes;
 use tokio::time::sleep;
 
-use super::client::{Scene, content, name};
+use super::client::{Scene, name};
 use super::history::Act;
+use super::shared::{SharedUpload, SharedUploads, content};
 use crate::found::GetOptions;
 use crate::manifest::{Notes, Piece};
 use crate::names;
@@ -20,49 +21,6 @@ use crate::volume::Volume;
 
 /// The most parts of an upload.
 const PARTS: u64 = 3;
-
-/// What clients have told each other about uploads.
-#[derive(Default)]
-pub struct SharedUploads {
-    uploads: Vec<SharedUpload>,
-    /// The contents of objects that somebody began to complete, by what they are called.
-    composed: BTreeMap<u64, Vec<u8>>,
-}
-
-/// An upload that clients know.
-struct SharedUpload {
-    name: usize,
-    id: String,
-    /// The last acknowledged piece of each part, and its bytes.
-    pieces: BTreeMap<u32, (Piece, Vec<u8>)>,
-}
-
-impl SharedUploads {
-    /// Returns what the history calls a content: its number, or one that follows from the bytes if
-    /// it was put together from pieces. Returns `None` if nobody has written it.
-    pub fn number_of(&self, bytes: &[u8]) -> Option<u64> {
-        let first = bytes.first_chunk().map(|first| u64::from_le_bytes(*first))?;
-        if content(first, bytes.len() as u64) == bytes {
-            return Some(first);
-        }
-        let number = digest(bytes);
-        self.composed.get(&number).is_some_and(|composed| composed == bytes).then_some(number)
-    }
-
-    fn compose(&mut self, bytes: Vec<u8>) -> u64 {
-        self.composed.insert(digest(&bytes), bytes.clone());
-        self.number_of(&bytes).expect("it was just written down")
-    }
-
-    fn of(&mut self, id: &str) -> Option<&mut SharedUpload> {
-        self.uploads.iter_mut().find(|upload| upload.id == id)
-    }
-}
-
-fn digest(bytes: &[u8]) -> u64 {
-    let digest = blake3::hash(bytes);
-    u64::from_le_bytes(*digest.as_bytes().first_chunk().expect("32 bytes"))
-}
 
 impl Scene {
     fn uploads(&self) -> std::sync::MutexGuard<'_, SharedUploads> {
