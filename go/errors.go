@@ -11,7 +11,7 @@ import (
 var (
 	// ErrInvShardNum says that an encoder needs at least one data shard, and that the number of parity
 	// shards must not be negative; or that there is no shard with this number.
-	ErrInvShardNum = errors.New("there must be at least 1 data shard and 0 parity shards, and shards must have such numbers")
+	ErrInvShardNum = errors.New("there are fewer than 1 data shard or 0 parity shards, or no shard has the given number")
 	// ErrMaxShardNum says that there are more than 256 shards.
 	ErrMaxShardNum = errors.New("there can be at most 256 shards of data and parity")
 	// ErrTooFewShards says that the number of shards is wrong, or that too few are present.
