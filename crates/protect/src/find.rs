@@ -664,11 +664,7 @@ fn assemble(known: KnownProtection<'_>, root: PathBuf) -> Result<Protection> {
     let (entries, layers) = builder.finish()?;
     let stray = stray(&files, &layers);
     let path = |file: &ParityFile| file.path.clone();
-    let unfinished: Vec<Header> = by_layer(&files)
-        .into_iter()
-        .filter(|group| is_unfinished(group))
-        .map(|group| group[0].header.clone())
-        .collect();
+    let unfinished = unfinished(&files);
     let is_left = |file: &&ParityFile| {
         is_replaced(&file.header, &header, &newest)
             || unfinished.iter().any(|layer| layer.agrees(&file.header))
@@ -690,6 +686,12 @@ fn assemble(known: KnownProtection<'_>, root: PathBuf) -> Result<Protection> {
         next_generation,
         part: None,
     })
+}
+
+/// Returns a header of each layer of which not all files exist yet.
+fn unfinished(files: &[&ParityFile]) -> Vec<Header> {
+    let layers = by_layer(files).into_iter().filter(|layer| is_unfinished(layer));
+    layers.map(|layer| layer[0].header.clone()).collect()
 }
 
 /// Returns the files of a layer.

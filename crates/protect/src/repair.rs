@@ -117,8 +117,7 @@ pub struct RepairReport {
     pub cleaned: Vec<PathBuf>,
     /// Kinds of attributes that a file system did not take over, such as `modes`.
     pub not_kept: Vec<&'static str>,
-    /// What the file systems of parity files refused to keep, and what could not be noted, in
-    /// words.
+    /// What the file systems of parity files refused to keep, and what was not noted, in words.
     pub warnings: Vec<String>,
     /// Files that cannot be computed, because too few blocks are at hand.
     pub lost: Vec<PathBuf>,

@@ -29,9 +29,6 @@ const TEMPORARY: (&[u8], &[u8]) = (b".paritas-", b".tmp");
 /// Why a folder is left out at which the kernel shows its own state.
 const OF_KERNEL: &str = "a file system of the kernel, whose files are made when they are read";
 
-/// Why something is left out that has the name of the folder for parity, and is none.
-const OF_PARITY: &str = "its name is that of a folder for parity; rename it to protect it";
-
 /// Something that was found in a tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FoundEntry {
@@ -545,9 +542,7 @@ impl<'a> TreeWalk<'a> {
             return Ok(());
         }
         if name == FOLDER {
-            let reason = OF_PARITY.to_owned();
-            let skipped = (!is_folder()).then(|| Skipped { path: entry.path(), reason });
-            tree.skipped.extend(skipped);
+            tree.skipped.extend((!is_folder()).then(|| named_like_parity(entry)));
             return Ok(());
         }
         if has_temporary_name(name_bytes(&name)) {
@@ -578,6 +573,12 @@ impl<'a> TreeWalk<'a> {
         }
         Ok(())
     }
+}
+
+/// Returns why something is left out that has the name of the folder for parity, and is none.
+fn named_like_parity(entry: &fs::DirEntry) -> Skipped {
+    let reason = "its name is that of a folder for parity; rename it to protect it";
+    Skipped { path: entry.path(), reason: reason.to_owned() }
 }
 
 impl TreeWalk<'_> {

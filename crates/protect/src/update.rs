@@ -58,7 +58,7 @@ pub struct UpdateJob {
     /// If more is, and it is at least twenty files, nothing is written.
     pub most_changed: Share,
     /// Whether any number of files may be gone or changed. Disks that are not mounted and folders
-    /// for parity that do not exist are given up as well.
+    /// without their parity are given up as well.
     pub accept_changes: bool,
     /// Patterns of files, by the rules of gitignore. Any number of matching files may be gone.
     pub accept_removals: Vec<String>,
@@ -260,14 +260,7 @@ pub fn plan_update<'p>(protection: &'p Protection, job: &UpdateJob) -> Result<Up
     };
     let parity = match updated {
         Updated::Nothing => None,
-        Updated::Layer => {
-            let mut mounts = tree.mounts.clone();
-            mounts.extend(held.mounts.iter().cloned());
-            mounts.sort_unstable();
-            let mut folders = protection.parity_folders();
-            folders.retain(|folder| !held.parity.contains(folder));
-            Some(changes.layer(protection, job, (folders, &mounts), tree.skipped.clone())?)
-        }
+        Updated::Layer => Some(changes.layer(protection, job, &held, &tree)?),
         Updated::Anew => Some(changes.anew(protection, job)?),
     };
     let most = if job.accept_changes { Share::ALL } else { job.most_changed };
@@ -507,8 +500,8 @@ impl<'p> Changes<'p> {
         &mut self,
         protection: &Protection,
         job: &UpdateJob,
-        (folders, mounts): (Vec<PathBuf>, &[Vec<u8>]),
-        skipped: Vec<Skipped>,
+        held: &Held,
+        tree: &Tree,
     ) -> Result<ProtectPlan> {
         let emptied = emptied(protection);
         let older = (0..protection.layers.len() - usize::from(emptied.is_some()))
@@ -518,7 +511,7 @@ impl<'p> Changes<'p> {
         let items = self.new_items(protection);
         let mut settings = protection.settings.clone();
         settings.created = now();
-        settings.mounts = mounts.iter().cloned().map(Into::into).collect();
+        settings.mounts = held.with_mounted(tree).into_iter().map(Into::into).collect();
         let stream = stream(&protection.root, &items, protection.redundancy())?;
         let order = LayerOrder {
             root: protection.root.clone(),
@@ -528,7 +521,7 @@ impl<'p> Changes<'p> {
             older,
             geometry: StreamGeometry::choose(stream.length(), protection.redundancy())?,
             stream,
-            folders,
+            folders: held.folders(protection),
             replaced: emptied.into_iter().flatten().chain(unused(protection)).collect(),
             mode: common_mode(&items),
             items,
@@ -537,7 +530,7 @@ impl<'p> Changes<'p> {
             sync: job.sync,
             known: HashMap::new(),
         };
-        Ok(order.plan(skipped, Vec::new()))
+        Ok(order.plan(tree.skipped.clone(), Vec::new()))
     }
 
     fn older(&self, number: usize, layer: &Layer) -> Older {

@@ -16,11 +16,11 @@ pub(super) struct Held {
     /// Where it is, and why it cannot be looked at.
     pub places: Vec<Skipped>,
     /// The paths of disks that are not mounted.
-    pub mounts: Vec<Vec<u8>>,
+    mounts: Vec<Vec<u8>>,
     /// The numbers of the entries at these places, and of the folders that lead to them.
     pub entries: BTreeSet<usize>,
     /// Folders for parity whose disks may not be mounted. Their parity files are missing.
-    pub parity: Vec<PathBuf>,
+    parity: Vec<PathBuf>,
 }
 
 impl Held {
@@ -52,6 +52,20 @@ impl Held {
         self.entries.extend(ends.filter_map(|end| protection.entry_at(&path[..end])));
         self.entries.extend(protection.below(&path));
         self.places.push(place);
+    }
+
+    /// Returns the paths of all disks in order: those that are mounted, and those that are not.
+    pub fn with_mounted(&self, tree: &Tree) -> Vec<Vec<u8>> {
+        let mut all = [&tree.mounts[..], &self.mounts].concat();
+        all.sort_unstable();
+        all
+    }
+
+    /// Returns the folders for the parity of a new layer.
+    pub fn folders(&self, protection: &Protection) -> Vec<PathBuf> {
+        let mut folders = protection.parity_folders();
+        folders.retain(|folder| !self.parity.contains(folder));
+        folders
     }
 
     pub fn is_nothing(&self) -> bool {
