@@ -26,6 +26,10 @@ use crate::system::{name_bytes, path_bytes, path_in};
 /// The beginning and the end of the names of files that a repair writes.
 const TEMPORARY: (&[u8], &[u8]) = (b".paritas-", b".tmp");
 
+/// Largest number of threads that a job starts on a machine with fewer processors. A process has
+/// memory mappings for some 16,000 threads at most, and ends where starting one more fails.
+const MOST_THREADS: usize = 1_024;
+
 /// Why a folder is left out at which the kernel shows its own state.
 const OF_KERNEL: &str = "a file system of the kernel, whose files are made when they are read";
 
@@ -620,8 +624,8 @@ pub(crate) fn joined(folder: &[u8], name: &[u8]) -> Vec<u8> {
 
 /// Returns the number of threads to use.
 pub(crate) fn threads(wanted: Option<NonZeroUsize>) -> usize {
-    let machine = || thread::available_parallelism().map_or(1, NonZeroUsize::get);
-    wanted.map_or_else(machine, NonZeroUsize::get)
+    let machine = thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    wanted.map_or(machine, |wanted| wanted.get().min(MOST_THREADS.max(machine)))
 }
 
 /// Runs the same work on up to `threads` threads, and returns what each returns.

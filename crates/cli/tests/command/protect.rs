@@ -230,9 +230,13 @@ fn what_is_refused() {
     fails(&args!["protect", &root], bad, "--force");
     fails(&args!["protect", root.join(".paritas")], bad, "holds the parity of other files");
     fs::create_dir(root.join("inner")).unwrap();
-    let above = "photos above it has parity: name that folder";
+    let above = "photos above it protects other files";
     fails(&args!["verify", root.join("inner")], exit::NOT_RECOGNISED, above);
-    yard.protect(&["--force"]).expect(exit::DONE);
+    let (part, out) = (yard.photo("a.jpg"), yard.path("out"));
+    let above = "photos above it protects it, and `paritas repair`";
+    fails(&args!["decode", part, "--out", out], exit::NOT_RECOGNISED, above);
+    // More threads than any system starts are asked for.
+    yard.protect(&["--force", "--threads=100000"]).expect(exit::DONE);
     assert_eq!(yard.parity().len(), 5);
     fails(&args!["verify", &root, "--deep"], bad, "--deep is for shards");
     for option in ["--rebalance", "--fewest-reads", "--remove-moved-aside"] {

@@ -25,10 +25,9 @@
 //! protected, it means nothing, and the caller is told why.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::io;
 use std::path::{Path, PathBuf};
 
-use paritas_store::error::{Error, Result};
+use paritas_store::error::{Error, ErrorKind, Result};
 use paritas_store::shown::shown;
 
 use super::files::{holds_named, named_files_in, parity_files_in};
@@ -92,19 +91,21 @@ impl ParityPlaces {
     }
 
     /// Adds the parity of a folder: the folder itself, or `.paritas` in it. Returns whether there
-    /// is any.
+    /// is any. A `.paritas` without parity files says nothing about the folder: an interrupted run
+    /// may have left it, or its parity was moved elsewhere.
     fn add_folder(&mut self, folder: &Path) -> Result<bool> {
-        let before = self.folders.len();
         // A folder that cannot be read may still have `.paritas` in it.
-        if holds_named(folder).unwrap_or(false) {
+        let mut has_parity = holds_named(folder).unwrap_or(false);
+        if has_parity {
             self.folders.push(folder.to_owned());
         }
         let inner = folder_in(folder)?;
         if inner.is_dir() {
-            named_files_in(&inner)?;
+            has_parity |=
+                !named_files_in(&inner)?.is_empty() || !parity_files_in(&inner)?.is_empty();
             self.folders.push(inner);
         }
-        Ok(self.folders.len() > before)
+        Ok(has_parity)
     }
 
     fn add_file(&mut self, path: &Path) -> bool {
@@ -281,7 +282,8 @@ impl ParityPlaces {
     pub fn nothing(&self, paths: &[PathBuf]) -> Error {
         let absent = self.given.iter().find(|given| !given.is_there());
         if let Some(given) = absent {
-            return Error::io("opening", &given.named, &io::ErrorKind::NotFound.into());
+            let message = format!("{}: there is no such file or folder", shown(&given.named));
+            return Error::new(ErrorKind::Io, message);
         }
         let paths: Vec<String> = paths.iter().map(|path| shown(path).to_string()).collect();
         let paths = paths.join(", ");

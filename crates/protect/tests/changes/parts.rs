@@ -102,6 +102,9 @@ fn what_is_a_moved_root() {
         let found = beside.only(&[place, "rp"]);
         assert!(found.root() == beside.at(place) && !found.is_part(), "{place}");
     }
+    // A folder for parity without parity in it says nothing.
+    fs::create_dir(beside.at("moved/.paritas")).unwrap();
+    assert_eq!(beside.only(&["moved", "rp"]).root(), beside.at("moved"));
     assert_eq!(beside.refused(&["other", "rp"]).0, ErrorKind::Parameters);
     assert_eq!(beside.refused(&["other/file", "rp"]).0, ErrorKind::NotRecognised);
 }
