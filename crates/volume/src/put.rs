@@ -94,7 +94,8 @@ pub struct PutReport {
     /// Whether repair must still act: parts or manifests are not where they belong, or older
     /// versions remain.
     pub is_owed: bool,
-    /// Number of nodes that may be lost before a repair, whichever they are.
+    /// Number of nodes that may be lost before a repair, whichever they are, besides those that did
+    /// not answer.
     pub spare: usize,
     /// What went wrong on nodes.
     pub flaws: Vec<Flaw>,
@@ -242,6 +243,7 @@ impl<'a> PutJob<'a> {
                 (manifests, spare)
             }
         };
+        let spare = spare.min(put.answers_to_spare());
         let nodes = holders.into_iter().map(|node| cluster.node_name(node).to_owned()).collect();
         let (digest, created, replaced) = (hands.digest(), hands.created, hands.name.replaced());
         let flaws = hands.name.log.flaws;

@@ -677,6 +677,14 @@ async fn what_may_be_lost_counts_nodes() {
     let volume = disks.open("2+2");
     let verdict = volume.verify(&name("doubled"), false).await.unwrap();
     assert_eq!((verdict.state, verdict.spare), (State::Repairable, 1), "{verdict:?}");
+    // With two silent nodes, the volume can lose no further one, wherever the shards are.
+    let six = Disks::new(6);
+    let volume_of_six = six.volume("4+2").await;
+    let hidden = six.hide(&[0, 1]);
+    let bytes = std::io::Cursor::new(content(100_000));
+    let report = volume_of_six.put(&name("a"), bytes, PutOptions::default()).await.unwrap();
+    assert_eq!((report.is_owed, report.spare), (true, 0), "{report:?}");
+    hidden.show();
     put(&volume, "whole", &content(100_000)).await;
     let urgent = volume.most_urgent_first("").await.unwrap();
     assert_eq!(urgent, [name("doubled"), name("whole")]);
