@@ -85,14 +85,16 @@ impl Keys {
             toml::from_str(&text).map_err(|error| refuse(error.message().to_owned()))?;
         let mut keys = BTreeMap::new();
         for key in file.key {
-            if key.secret.chars().count() < SHORTEST_SECRET {
+            let characters = key.secret.chars().count();
+            if characters < SHORTEST_SECRET {
                 return Err(refuse(format!(
-                    "the secret of {:?} has fewer than {SHORTEST_SECRET} characters",
+                    "the secret of {:?} has {characters} characters; it must have at least \
+                     {SHORTEST_SECRET}",
                     key.id
                 )));
             }
             if let Some(twice) = keys.insert(key.id.clone(), key) {
-                return Err(refuse(format!("the key {:?} stands there twice", twice.id)));
+                return Err(refuse(format!("the id {:?} is used twice", twice.id)));
             }
         }
         match keys.is_empty() {
@@ -143,7 +145,7 @@ fn expect_private(path: &Path) -> Result<()> {
     })?;
     match paritas_store::place::attributes::Attributes::of(&about).mode {
         Some(mode) if mode & 0o077 != 0 => Err(Error::parameters(format!(
-            "{} has the secrets of the gateway, and others may read it (mode {:o}): chmod 600",
+            "others than the owner may use {0}, which holds secrets (mode {1:o}): `chmod 600 {0}`",
             shown(path),
             mode & 0o777
         ))),
@@ -221,7 +223,7 @@ mod tests {
     fn flawed_files_are_refused_by_name() {
         for (text, flaw) in [
             ("", "it has no keys"),
-            ("[[key]]\nid = 'a'\nsecret = 'short'", "fewer than 16 characters"),
+            ("[[key]]\nid = 'a'\nsecret = 'short'", "has 5 characters; it must have at least 16"),
             ("[[key]]\nid = 'a'", "missing field `secret`"),
             (&[TWO, TWO].concat(), "twice"),
             ("[[key]]\nid='a'\nsecret='0123456789abcdef'\nmore=1", "unknown field `more`"),

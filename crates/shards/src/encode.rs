@@ -261,7 +261,10 @@ fn layout(job: &EncodeJob) -> Result<ObjectLayout> {
     }
     for directory in &job.directories {
         if !directory.is_dir() {
-            let message = format!("{} is not a directory", shown(directory));
+            let message = match directory.exists() {
+                true => format!("{} is not a folder", shown(directory)),
+                false => format!("the folder {} does not exist", shown(directory)),
+            };
             return Err(Error::new(ErrorKind::Io, message));
         }
     }

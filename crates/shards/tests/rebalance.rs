@@ -89,7 +89,8 @@ fn what_was_in_the_way_is_told() {
     let object = object_in(&disks[..2]);
     let report = rebalance(&object, Some(&disks[2]), NonZeroUsize::new(1), &|_| {}).unwrap();
     assert_eq!((report.moved.len(), counts(&disks)), (2, vec![2, 2, 8]));
-    let told = report.warnings.iter().filter(|text| text.contains("was no shard and is kept as"));
+    let told =
+        report.warnings.iter().filter(|text| text.contains("was not a shard and is kept as"));
     assert_eq!(told.count(), 2, "{report:?}");
 }
 

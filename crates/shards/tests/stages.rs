@@ -474,7 +474,8 @@ fn what_was_in_the_way_is_told() {
     let object = only(directory.path());
     fs::write(directory.path().join("object.09of10.paritas"), "somebody's own").unwrap();
     let report = lift(&object).unwrap();
-    let told = report.warnings.iter().filter(|text| text.contains("was no shard and is kept as"));
+    let told =
+        report.warnings.iter().filter(|text| text.contains("was not a shard and is kept as"));
     assert_eq!(told.count(), 1, "{report:?}");
     assert_eq!(check(&only(directory.path())).status, State::Intact);
 }

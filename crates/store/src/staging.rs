@@ -78,7 +78,7 @@ impl MovedAside {
 
     /// Returns a warning of it, for reports that do not list such files.
     fn warning(&self) -> String {
-        format!("{} was no shard and is kept as {}", shown(&self.from), shown(&self.to))
+        format!("{} was not a shard and is kept as {}", shown(&self.from), shown(&self.to))
     }
 }
 

@@ -268,7 +268,7 @@ impl Config {
         Self::parse(&text).map_err(|error| match is_volume_file(&text) {
             true => Error::new(error.kind(), format!("{shown}: {error}")),
             false => {
-                let message = format!("{shown} is no volume file: it has no key `id`");
+                let message = format!("{shown} is not a volume file: it has no key `id`");
                 Error::new(ErrorKind::NotRecognised, message)
             }
         })
@@ -431,69 +431,71 @@ name = {name}
 # Number of the volume. Do not change it: files of another number are not touched.
 id = {id}
 
-# The erasure code. Objects that are stored keep the code that they were written with.
+# The erasure code of new objects. Older objects keep theirs until `paritas volume reencode`.
 code = {code}
 
-# How many nodes may be lost, whichever they are. Each manifest is written to one node more, and
-# all but `losses` nodes are asked for it. So this may be lowered, but never raised: objects that
-# were written before would be looked for on too few nodes. Adding nodes does not change it.
+# Number of nodes that may be lost, whichever they are. An object counts as written once one node
+# more than that has its manifest, and a reader waits for all nodes but that many. So this may be
+# lowered, but never raised: readers would then wait for too few nodes to find older objects. Adding
+# nodes does not change it.
 losses = {losses}
 
-# Bytes of an object in a block of a shard: what is read and checked at a time.
+# Bytes of a block: the smallest part of a shard that is read and checked.
 # block = "256 KiB"
 
-# Bytes of a request to a node: adjacent blocks are read, and written where the node's service takes
-# a file piece by piece, about as many at a time. At least one block; of all shards together
-# otherwise at most half of `limits.memory`.
+# Approximate bytes of one request: adjacent blocks are read together, and written together if the
+# node takes a file piece by piece. A request has at least one block. The requests for all shards
+# together take at most half of `limits.memory`.
 # unit = "1 MiB"
 
 [limits]
-# Bytes of memory of one put or get. It must have room for one block of every shard of an object; a
-# put keeps at least four such sets of blocks, and a get two, even if they take more. A put needs
-# 8 MiB more for each shard that goes to a bucket, and for a node that takes files only whole (its
-# abilities have `streams = false`) its shards.
-# The default is 256 MiB, or a quarter of what the process may use if that is less.
+# Memory of one put or get, in bytes. At least one block of every shard must fit. A put keeps at
+# least four blocks of every shard and a get two, even if that is more than the limit. A put takes
+# 8 MiB more for each shard that goes to a bucket, and the whole shard if the node takes files only
+# whole (its abilities have `streams = false`). The default is 256 MiB, or a quarter of what the
+# process may use if that is less.
 # memory = "256 MiB"
 
 # Number of requests to a node at a time.
 # requests = 8
 
-# Bytes a second from each node, and as many to it; without this, as fast as it goes.
+# Limit in each direction, in bytes a second for each node. Without it there is no limit.
 # rate = "100 MB"
 
-# The same for `repair`, `promote`, `replace` and `drain`; their flag --rate goes before it.
+# The same for `repair`, `promote`, `reencode`, `replace`, `drain`, `keep` and the upkeep of
+# `paritas serve`. Their flag --rate overrides it.
 # background_rate = "20 MB"
 
 # Seconds without an answer or a byte after which a node is given up. A command waits for this once,
 # however many requests it has for the node. Raise it if disks sleep and need longer to wake up.
 # timeout = 15
 
-# How often a request to a node that is no folder is repeated, if it fails within `timeout`.
+# Number of times that a failed request is repeated within `timeout`. Not for folders.
 # retries = 3
 
 [write]
-# Number of shards that may be missing when an object counts as written. They are owed, and
-# `paritas volume repair` writes them.
+# Number of shards that may be missing when a put succeeds. They are owed: `paritas volume repair`
+# writes them.
 # missing = 0
 
-# The most bytes of an object that is kept whole in its manifests, on one node more than `losses`.
-# At most "1 MiB". A longer object is cut into shards: that takes less space, but more requests, for
-# a shard and a manifest on each node.
+# Largest object, in bytes, that is kept whole in its manifests, on one node more than `losses`. At
+# most "1 MiB". A larger object is cut into shards. That takes less space, but more requests: a
+# shard and a manifest for each node.
 # inline = "4 KiB"
 
 # Whether files in folders are synced, so that they survive a power cut.
 # sync = true
 
 [hedge]
-# A second node is asked when an answer takes longer than this fraction of the node's answers, or
-# half as long again as those of most nodes that were asked at the same time ...
+# A second node is asked if an answer takes longer than this fraction of the node's answers took, or
+# half as long again as most of the nodes that were asked at the same time ...
 # quantile = 0.95
 
 # ... and longer than this, in milliseconds ...
 # at_least = 20
 
-# ... but for no more than this percentage of all requests, besides those that take the place of
-# nodes which were late or failed before.
+# ... but for at most this percentage of all requests. Requests that replace those to nodes which
+# were late or failed before do not count.
 # most = 15
 
 # Each node has a table of its own, with these keys:
@@ -513,8 +515,8 @@ losses = {losses}
 #              OFFICE_KEY_FILE for sftp. Or a file: a private key for sftp, else TOML with
 #              access_key_id and secret_access_key, or user and password
 # drained      true: nothing new is written there (see `paritas volume drain`)
-# abilities    what was found out about the node when it was added. `cases = false`: it does not
-#              tell upper from lower case in names, so names are stored there in another form
+# abilities    what `init` or `add` found out about the node. `cases = false`: it does not
+#              distinguish upper and lower case, so names are stored there in another form
 "#;
 
 #[cfg(test)]

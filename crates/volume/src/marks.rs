@@ -115,7 +115,7 @@ pub(crate) fn foreign(storage: &Arc<dyn Node>, id: &str, mark: &[u8]) -> Error {
         Some((of, node)) => {
             format!("the node bears the mark of {node:?}, a node of another volume ({of:?})")
         }
-        None => "the node has a file `ready` that is no mark of a volume".to_owned(),
+        None => "the file `ready` on the node is not the mark of a volume".to_owned(),
     };
     Error::new(ErrorKind::Exists, message).at_node(storage.name())
 }
