@@ -47,6 +47,13 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("update", "protect --update"),
 ];
 
+/// Commands that take a flag instead of a required argument, and what the flag does.
+const ALTERNATIVES: &[(&[&str], &str)] = &[
+    (&["volume", "promote"], "`--all` takes all objects"),
+    (&["volume", "reencode"], "`--all` takes all objects"),
+    (&["serve"], "`--anonymous` accepts every request without a key"),
+];
+
 /// Commands that a build may lack: the command, its subject, the feature that includes it, and
 /// whether this build has the feature.
 const OPTIONAL: &[(&str, &str, &str, bool)] = &[
@@ -187,6 +194,12 @@ fn answer(error: &clap::Error, arguments: &[OsString]) -> Option<StyledStr> {
             let percent = percent.filter(|text| text.parse::<u16>().is_ok())?;
             Some(format!("what par2 calls `-r{percent}` is `--redundancy {percent}%`").into())
         }
+        // clap names only the first of the two ways.
+        ErrorKind::MissingRequiredArgument => {
+            let (_, flag) = ALTERNATIVES.iter().find(|(words, _)| is_command(arguments, words))?;
+            let missing = error.get(ContextKind::InvalidArg)?.to_string();
+            (!missing.contains("<VOLUME>")).then(|| (*flag).into())
+        }
         // A folder that follows the volume file is meant as a node.
         ErrorKind::UnknownArgument if is_command(arguments, &["volume", "init"]) => {
             let folder = text(error, ContextKind::InvalidArg)?;
@@ -270,6 +283,14 @@ mod tests {
         let init = ["paritas", "volume", "init", "tank.toml", "--code", "2+1", "/disk1"];
         let error = parse(init).unwrap_err().to_string();
         assert!(error.contains("`--node /disk1`"), "{error}");
+        for (words, flag) in ALTERNATIVES {
+            let is_here = Args::command().find_subcommand(words[0]).is_some();
+            let error = parse([&["paritas"], *words, &["tank.toml"]].concat()).unwrap_err();
+            assert_eq!(error.to_string().contains(flag), is_here, "{error}");
+            // Without a volume file, that is missing as well.
+            let error = parse([&["paritas"], *words].concat()).unwrap_err();
+            assert!(!error.to_string().contains(flag), "{error}");
+        }
         assert!(parse(["paritas", "protect", "photos"]).is_ok());
     }
 }

@@ -10,6 +10,7 @@ use crate::args::against::Against;
 use crate::args::choices::{OrderName, PassName, parse_node, parse_set};
 use crate::args::code::code_name;
 use crate::args::codes::CostName;
+use crate::args::work::count_to;
 
 /// `--op`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -185,7 +186,7 @@ pub struct Bench {
     /// The number of pairs to measure.
     ///
     /// More are taken if they differ too much.
-    #[arg(long, default_value_t = 41, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000), hide_short_help = true)]
+    #[arg(long, default_value_t = 41, value_name = "N", value_parser = count_to(100_000), hide_short_help = true)]
     pub reps: u32,
 }
 
@@ -262,7 +263,7 @@ pub struct Tune {
     /// More are taken if they do not show whether the size is faster than the default one. Fewer
     /// than 20 pairs never show that: the default size is then named as chosen, and the ratios say
     /// what was measured. With N below 5 exactly N pairs are taken.
-    #[arg(long, requires = "packet", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000), hide_short_help = true)]
+    #[arg(long, requires = "packet", value_name = "N", value_parser = count_to(100_000), hide_short_help = true)]
     pub reps: Option<u32>,
     /// Forget what was remembered, so that the built-in defaults are used.
     #[arg(long, conflicts_with_all = ["codes", "dry_run", "packet"])]

@@ -46,7 +46,8 @@ Exit codes:
   2  damaged beyond repair
   3  bad arguments or parameters
   4  nothing recognisable as a shard set, or as protected files
-  5  repair or decode finished, but the final check failed, or verify --deep found wrong parity
+  5  repair or decode finished, but the final check failed; verify --deep found wrong parity; or
+     `protect --update` found a damaged file
   6  input or output failed, an unreadable file decides the verdict, or another process interferes
   7  internal error
   8  out of memory

@@ -168,8 +168,8 @@ Examples:
   paritas verify shards --deep                         recomputes parity, too
 
 A folder with parity in it, or in `.paritas` in it, is a protection, and is reported file by file: \
-damaged (its bytes differ, its time does not), changed (bytes and time differ), missing, moved \
-(its bytes are in another file), touched (only time or mode differ), unreadable. Moved and touched \
+damaged (its bytes differ, its times do not), changed (its bytes and its time or ctime differ), \
+missing, moved (its bytes are in another file), touched (only time or mode differ), unreadable. Moved and touched \
 files are intact. Parity files that have lost their names, or are in other folders, are found if \
 the folders are given. Shards in a protected tree are verified with --recursive.
 
@@ -230,7 +230,7 @@ Examples:
 Protected files that are damaged or missing are restored under a temporary name, compared by their \
 digest, and get their name and attributes; what they replace is kept as \
 NAME.damaged-<id>-<digest>, until `repair --clean` removes it; parity that is damaged or missing \
-is written anew. Files that someone changed (their size or time differs, too) stay as they are \
+is written anew. Files that someone changed (their time or ctime differs, too) stay as they are \
 unless --restore-changed is given, and moved files stay where they are unless --move-back is \
 given. If more is lost than can be repaired, files that need the missing blocks stay as they are \
 and are named, and all else is restored (exit 2). If changed files stay, the exit code is 1; \

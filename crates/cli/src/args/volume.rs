@@ -10,6 +10,7 @@ use paritas::Spec;
 use paritas_volume::{GetOptions, ObjectName, Rate};
 
 use crate::args::code::code_name;
+use crate::args::work::count_to;
 
 const OVERVIEW: &str = "\
 Example:
@@ -303,8 +304,8 @@ pub struct Get {
     pub name: String,
     /// The file to write, - for standard output, or a folder.
     ///
-    /// In an existing folder, the file is named after the last part of NAME. With --recursive, a
-    /// folder; created if it does not exist.
+    /// If the path is a folder, or ends with /, the file in it is named after the last part of NAME.
+    /// With --recursive, a folder. Folders are created if they do not exist.
     #[arg(value_name = "FILE|DIR")]
     pub file: PathBuf,
     /// Get all objects whose names begin with PREFIX and /.
@@ -670,7 +671,7 @@ pub struct Bench {
     #[arg(long, default_value = "64MiB", value_parser = parse_size)]
     pub size: u64,
     /// The number of rounds.
-    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, default_value_t = 5, value_parser = count_to(1000))]
     pub rounds: u32,
     /// Measure N objects side by side instead of one.
     #[arg(long, value_name = "N", value_parser = parse_objects)]

@@ -26,6 +26,14 @@ impl Work {
     }
 }
 
+/// Returns a parser of whole numbers from 1 to `most`.
+pub fn count_to(most: u32) -> impl Fn(&str) -> Result<u32, String> + Clone + Send + Sync {
+    move |text| {
+        let number = text.parse().ok().filter(|number| (1..=most).contains(number));
+        number.ok_or_else(|| format!("must be a whole number from 1 to {most}; got `{text}`"))
+    }
+}
+
 /// The option that limits threads.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub struct Threads {

@@ -26,8 +26,8 @@ pub fn run(args: &Decode, output: &Output) -> Outcome {
     one(shards::choose(&inventory, args.object.as_deref())?, &args.out, args, output)
 }
 
-/// Whether a path is a folder, or is meant to become one.
-fn is_folder(out: &Path) -> bool {
+/// Whether a path is a folder, or ends with a separator because it is meant to become one.
+pub fn is_folder(out: &Path) -> bool {
     let last = out.as_os_str().as_encoded_bytes().last();
     out.is_dir() || last.is_some_and(|&last| is_separator(last.into()))
 }

@@ -120,15 +120,14 @@ fn name(args: &Encode) -> Result<OsString, Failure> {
     })
 }
 
-/// Refuses an empty name, `.` and `..`. The library refuses other invalid names.
+/// Refuses an empty name, `.`, `..`, and names with `/`. The library refuses other invalid names.
 fn expect_name(name: &OsStr) -> Result<(), Failure> {
-    match ["", ".", ".."].iter().any(|other| name == *other) {
-        true => Err(Failure::arguments(format!(
-            "--name must not be empty, `.` or `..`; got '{}'",
-            shown(name)
-        ))),
-        false => Ok(()),
-    }
+    let flaw = match name.as_encoded_bytes() {
+        b"" | b"." | b".." => "must not be empty, `.` or `..`",
+        name if name.contains(&b'/') => "must not contain `/`",
+        _ => return Ok(()),
+    };
+    Err(Failure::arguments(format!("--name {flaw}; got '{}'", shown(name))))
 }
 
 /// Returns the folders for shards. `--out` is created if it does not exist; each `--to` must exist.

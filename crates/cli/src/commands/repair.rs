@@ -267,7 +267,7 @@ fn text(label: &str, report: &RepairReport, tidied: &Tidied) -> String {
     }
     for moved in &report.moved_aside {
         let (from, to) = (shown(&moved.from), shown(&moved.to));
-        text.push_str(&format!("\n  {from} was no shard and is kept as {to}"));
+        text.push_str(&format!("\n  {from} was not a shard and is kept as {to}"));
     }
     for removed in &tidied.removed {
         let (path, bytes) = (shown(&removed.path), output::bytes(removed.bytes));

@@ -54,7 +54,13 @@ async fn serve(
     stop: BoxFuture<'static, ()>,
 ) -> Result<()> {
     let failed = |error: std::io::Error| {
-        Error::parameters(format!("cannot listen at {}: {error}", args.listen)).because(error)
+        let hint = match error.kind() {
+            std::io::ErrorKind::InvalidInput => {
+                "; give an address and a port, as in 127.0.0.1:9000"
+            }
+            _ => "",
+        };
+        Error::parameters(format!("cannot listen at {}: {error}{hint}", args.listen)).because(error)
     };
     let listener = TcpListener::bind(&args.listen).await.map_err(failed)?;
     let address = listener.local_addr().map_err(failed)?;

@@ -54,9 +54,7 @@ pub fn find(paths: &[PathBuf], output: &Output) -> Result<Inventory, Failure> {
 pub fn nothing_found(inventory: &Inventory, paths: &[PathBuf], below: Below) -> Failure {
     let unread = |ignored: &Ignored| ignored.unreadable || is_unread_path(ignored);
     match list(inventory, unread) {
-        Some(unread) => {
-            Failure { exit: Exit::Io, message: format!("no shards were found: {unread}") }
-        }
+        Some(message) => Failure { exit: Exit::Io, message },
         None => unknown_shards(inventory).unwrap_or_else(|| no_shards(paths, below)),
     }
 }
@@ -90,11 +88,8 @@ pub fn no_shards(paths: &[PathBuf], below: Below) -> Failure {
             _ => "name the folders that hold them",
         });
     }
-    match paths.iter().find_map(|path| protected_above(path)) {
-        Some(folder) => {
-            let folder = shown(&folder);
-            message.push_str(&format!("; {folder} above it has parity: name that folder"));
-        }
+    match paths.iter().find_map(|path| Some((path, protected_above(path)?))) {
+        Some((path, folder)) => message.push_str(&about_parity_above(path, &folder)),
         None if deeper.is_none() => {
             message.push_str("; where parity is elsewhere, name its folder");
         }
@@ -107,6 +102,21 @@ pub fn no_shards(paths: &[PathBuf], below: Below) -> Failure {
 fn protected_above(path: &Path) -> Option<PathBuf> {
     let whole = path.canonicalize().ok()?;
     whole.ancestors().skip(1).find(|folder| has_parity(folder)).map(Path::to_owned)
+}
+
+/// Returns what a message says about a path without shards and the parity in a folder above it.
+fn about_parity_above(path: &Path, folder: &Path) -> String {
+    let is_found = |place: &Path| {
+        paritas_protect::find(&[place.to_owned()]).is_ok_and(|found| !found.is_empty())
+    };
+    let above = shown(folder);
+    match (is_found(path), is_found(folder)) {
+        (true, _) => format!(
+            "; the parity in {above} above it protects it, and `paritas repair` restores such files"
+        ),
+        (false, true) => format!("; the parity in {above} above it protects other files"),
+        (false, false) => format!("; {above} above it has parity: name that folder"),
+    }
 }
 
 /// Limits of the search for a hint: number of entries, and depth in folders.

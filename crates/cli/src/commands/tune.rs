@@ -1,7 +1,7 @@
 //! `paritas tune`: measures which settings are fastest on this machine, and remembers them.
 
 use paritas::research::Pass;
-use paritas::{CodecOptions, Spec};
+use paritas::{Code, CodecOptions, Spec};
 use paritas_report::machine::{ChoiceEntry, DecisionLine, SettingsEntry, TuningLine};
 use paritas_tune::measure::Rounds;
 use paritas_tune::{Choice, Decision, PACKET_ROUNDS, PACKET_SETS, Tuning, USUAL_CODES};
@@ -18,6 +18,8 @@ pub fn run(args: &Tune, output: &Output) -> Outcome {
     }
     let usual = || USUAL_CODES.iter().map(|code| code.parse()).collect::<Result<Vec<Spec>, _>>();
     let codes = if args.codes.is_empty() { usual()? } else { args.codes.clone() };
+    // A code that does not exist is refused before anything is measured.
+    codes.iter().try_for_each(|code| Code::new(code).map(drop))?;
     if args.packet {
         let mut options = CodecOptions::default().kernel(args.kernel);
         options.plan.pass = args.pass.map_or(options.plan.pass, Pass::from);

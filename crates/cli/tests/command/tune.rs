@@ -46,6 +46,8 @@ impl Home {
 fn decisions_are_remembered_and_forgotten() {
     let home = Home::new();
     assert!(!home.is_tuned());
+    let refused = home.run(&args!["tune", "0+2", "--json"]).expect(exit::ARGUMENTS);
+    assert!(refused.results().is_empty(), "{refused}");
     let dry = args!["tune", "lt:k=16,n=40", "--dry-run", "--json"];
     let dry = home.run(&dry).expect(exit::DONE);
     assert!(!home.tuning().exists());

@@ -57,6 +57,8 @@ fn objects_come_back() {
     let metadata = fs::metadata(&back).unwrap();
     assert_eq!(metadata.permissions().mode() & 0o7777, 0o640);
     assert_eq!(metadata.modified().unwrap(), time);
+    tank.run("get", &args!["a/file", tank.path("new/one/")]).expect(exit::DONE);
+    assert!(fs::read(tank.path("new/one/file")).unwrap() == content);
     tank.run("get", &args!["a/file", &back]).expect(exit::ARGUMENTS);
     let force = args!["a/file", &back, "--force", "--no-preserve"];
     tank.run("get", &force).expect(exit::DONE);
@@ -126,7 +128,7 @@ fn trees_come_back_and_stay_in_their_folder() {
     symlink("/etc", tree.join("link")).unwrap();
     let put = tank.run("put", &args!["--recursive", &tree, "a/b/"]).expect(exit::DONE);
     assert_eq!(put.results().len(), files.len());
-    assert!(put.stderr.contains("link is no file"), "{put}");
+    assert!(put.stderr.contains("link is not a file"), "{put}");
     tank.put("a/bc", b"beside");
     tank.run("get", &args!["-r", "a/b", &back, "--no-sync"]).expect(exit::DONE);
     for name in files {

@@ -16,9 +16,10 @@ use paritas_volume::{ErrorKind, FoundObject, ObjectName, PutOptions, PutReport, 
 use super::report;
 use crate::args::volume::{Cat, Get, Put, Staleness};
 use crate::commands::Outcome;
+use crate::commands::decode::is_folder;
 use crate::commands::leftovers::quoted;
 use crate::commands::source::Source;
-use crate::exit::{Exit, Failure};
+use crate::exit::{self, Exit, Failure};
 use crate::output::{self, Output, Progress, counted, shown};
 
 /// Stores a file or a pipe.
@@ -168,6 +169,9 @@ pub async fn get(volume: &Volume, args: &Get, output: &Output) -> Outcome {
     }
     let target = target(&args.file, &name)?;
     let object = find(volume, &name, args.staleness, output).await?;
+    if is_folder(&args.file) {
+        exit::make_folder(&args.file)?;
+    }
     let progress = output.progress(Some(object.length()));
     match is_stream {
         true => get_stream(volume, object, &name, args, &progress, output).await,
@@ -178,7 +182,7 @@ pub async fn get(volume: &Volume, args: &Get, output: &Output) -> Outcome {
 /// Returns the file that an object is written to. In a folder, it is named after the last part of
 /// the object's name.
 fn target(file: &Path, name: &ObjectName) -> Result<PathBuf, Failure> {
-    if !file.is_dir() {
+    if !is_folder(file) {
         return Ok(file.to_owned());
     }
     let mut parts = Path::new(name.base()).components();

@@ -78,7 +78,7 @@ fn item(
     let kind = entry.file_type();
     if !kind.is_file() {
         if !kind.is_dir() {
-            output.warn(&format!("{} is no file, so it is not stored", shown(entry.path())));
+            output.warn(&format!("{} is not a file, so it is not stored", shown(entry.path())));
         }
         return Ok(None);
     }
