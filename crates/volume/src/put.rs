@@ -94,8 +94,8 @@ pub struct PutReport {
     /// Whether repair must still act: parts or manifests are not where they belong, or older
     /// versions remain.
     pub is_owed: bool,
-    /// Number of nodes that may be lost before a repair, whichever they are, besides those that did
-    /// not answer.
+    /// Number of nodes that may be lost before a repair, whichever they are, besides those that
+    /// failed.
     pub spare: usize,
     /// What went wrong on nodes.
     pub flaws: Vec<Flaw>,
@@ -243,10 +243,12 @@ impl<'a> PutJob<'a> {
                 (manifests, spare)
             }
         };
-        let spare = spare.min(put.answers_to_spare());
         let nodes = holders.into_iter().map(|node| cluster.node_name(node).to_owned()).collect();
         let (digest, created, replaced) = (hands.digest(), hands.created, hands.name.replaced());
         let flaws = hands.name.log.flaws;
+        // Without these nodes, as many others may fall silent until readers are no longer sure.
+        let failed: BTreeSet<&str> = flaws.iter().map(|flaw| &*flaw.node).collect();
+        let spare = spare.min(cluster.tolerance().saturating_sub(failed.len()));
         PutReport { listed, digest, created, nodes, is_inline, is_owed, spare, flaws, replaced }
     }
 }

@@ -663,6 +663,27 @@ async fn the_heartbeat_of_a_long_put_ends_with_it() {
     assert!(get(&volume, "object").await.unwrap() == content(9000));
 }
 
+/// Readers are sure only if enough nodes answer, so each node that fails is one less that may be
+/// lost, wherever the shards are. A node that is far away is not lost.
+#[tokio::test]
+async fn nodes_that_fail_count_as_lost() {
+    let disks = Disks::new(6);
+    disks.volume("4+2").await;
+    let put = async |volume: Volume| {
+        let bytes = std::io::Cursor::new(content(100_000));
+        let put = volume.put(&name("object"), bytes, PutOptions::default()).await.unwrap();
+        (put.is_owed, put.spare)
+    };
+    let far = |disk: usize, node| match disk {
+        0 | 1 => slow(node, Duration::from_millis(60)),
+        _ => node,
+    };
+    assert_eq!(put(disks.open_with("4+2", &far)).await, (false, 2));
+    let hidden = disks.hide(&[0, 1]);
+    assert_eq!(put(disks.open("4+2")).await, (true, 0));
+    hidden.show();
+}
+
 /// Two shards of an object are on one node after a put without another one, so this node and one
 /// more lose it, though any two shards may be lost.
 #[tokio::test]
@@ -677,14 +698,6 @@ async fn what_may_be_lost_counts_nodes() {
     let volume = disks.open("2+2");
     let verdict = volume.verify(&name("doubled"), false).await.unwrap();
     assert_eq!((verdict.state, verdict.spare), (State::Repairable, 1), "{verdict:?}");
-    // With two silent nodes, the volume can lose no further one, wherever the shards are.
-    let six = Disks::new(6);
-    let volume_of_six = six.volume("4+2").await;
-    let hidden = six.hide(&[0, 1]);
-    let bytes = std::io::Cursor::new(content(100_000));
-    let report = volume_of_six.put(&name("a"), bytes, PutOptions::default()).await.unwrap();
-    assert_eq!((report.is_owed, report.spare), (true, 0), "{report:?}");
-    hidden.show();
     put(&volume, "whole", &content(100_000)).await;
     let urgent = volume.most_urgent_first("").await.unwrap();
     assert_eq!(urgent, [name("doubled"), name("whole")]);

@@ -169,12 +169,6 @@ impl Put {
         self.view.holders(version)
     }
 
-    /// Returns the number of nodes that may fall silent until readers are no longer sure, besides
-    /// those that did not answer.
-    pub fn answers_to_spare(&self) -> usize {
-        self.view.answered().len().saturating_sub(self.view.quorum().to_read())
-    }
-
     /// Returns the new version, once it has a generation. From then on it may be visible.
     #[cfg(test)]
     pub fn listed(&self) -> Option<Listed> {
