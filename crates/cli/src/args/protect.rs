@@ -45,10 +45,10 @@ With --update, files whose size and time have not changed keep their parity. New
 get parity of their own. What was removed or changed counts as lost, so that less other damage can \
 be repaired; when that uses up too much parity, all parity is made anew. The old parity is kept \
 until the new one is complete. If the bytes of a file have changed but neither its time nor its \
-ctime, it is damaged, and nothing is written (exit 5): repair it first. If more than half of the files or of the bytes are gone or changed, and at \
-least 20 files, nothing is written (exit 1), because the old parity may be needed to repair them: \
---accept-changes updates nevertheless, and --most-changed sets another limit. A file that was \
-renamed is not gone.")]
+ctime, it is damaged, and nothing is written (exit 5): repair it first. If more than half of the \
+files or of the bytes are gone or changed, and at least 20 files, nothing is written (exit 1), \
+because the old parity may be needed to repair them: --accept-changes updates nevertheless, and \
+--most-changed sets another limit. A file that was renamed is not gone.")]
 pub struct Protect {
     /// Files and folders to protect; with --update, as `verify` takes them.
     #[arg(required = true, value_name = "PATH")]

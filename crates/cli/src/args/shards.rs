@@ -169,9 +169,9 @@ Examples:
 
 A folder with parity in it, or in `.paritas` in it, is a protection, and is reported file by file: \
 damaged (its bytes differ, its times do not), changed (its bytes and its time or ctime differ), \
-missing, moved (its bytes are in another file), touched (only time or mode differ), unreadable. Moved and touched \
-files are intact. Parity files that have lost their names, or are in other folders, are found if \
-the folders are given. Shards in a protected tree are verified with --recursive.
+missing, moved (its bytes are in another file), touched (only time or mode differ), unreadable. \
+Moved and touched files are intact. Parity files that have lost their names, or are in other \
+folders, are found if the folders are given. Shards in a protected tree are verified with --recursive.
 
 Each folder of shards that is given counts as a disk or a machine, whose shards are lost together, \
 and the report says which folders may be lost. For an LT code, tolerable_losses is only likely: \

@@ -304,8 +304,8 @@ pub struct Get {
     pub name: String,
     /// The file to write, - for standard output, or a folder.
     ///
-    /// If the path is a folder, or ends with /, the file in it is named after the last part of NAME.
-    /// With --recursive, a folder. Folders are created if they do not exist.
+    /// If the path is a folder, or ends with /, the file in it is named after the last part of
+    /// NAME. With --recursive, a folder. Folders are created if they do not exist.
     #[arg(value_name = "FILE|DIR")]
     pub file: PathBuf,
     /// Get all objects whose names begin with PREFIX and /.
