@@ -44,7 +44,7 @@ impl Flaw {
             (&other.node, other.shard, &other.message) == (&self.node, self.shard, &self.message)
         };
         match flaws.iter_mut().find(is_same) {
-            Some(known) => known.count += 1,
+            Some(known) => known.count += self.count,
             None => flaws.push(self),
         }
     }

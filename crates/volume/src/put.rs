@@ -253,6 +253,18 @@ impl<'a> PutJob<'a> {
     }
 }
 
+impl PutReport {
+    /// Adds what was stored of a piece of the object.
+    pub(crate) fn add(&mut self, piece: Self) {
+        self.is_owed |= piece.is_owed;
+        self.spare = self.spare.min(piece.spare);
+        self.nodes.extend(piece.nodes);
+        self.nodes.sort_unstable();
+        self.nodes.dedup();
+        piece.flaws.into_iter().for_each(|flaw| flaw.add_to(&mut self.flaws));
+    }
+}
+
 /// Removes an object: writes a version which says that the name was removed.
 pub(crate) struct RemoveJob<'a> {
     pub cluster: &'a Cluster,

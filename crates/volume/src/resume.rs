@@ -87,10 +87,8 @@ impl<'a> ResumeJob<'a> {
         expect_unchanged(&before, &self.file.metadata().map_err(reading)?)?;
         let notes = self.options.notes.as_ref().map(|notes| notes()).unwrap_or_default();
         let mut report = upload.complete(pieces, notes, self.options.attributes).await?;
-        for piece in reports {
-            report.is_owed |= piece.is_owed;
-            report.spare = report.spare.min(piece.spare);
-        }
+        report.is_inline = false;
+        reports.into_iter().for_each(|piece| report.add(piece));
         Ok(PiecewisePut { report, kept_bytes })
     }
 

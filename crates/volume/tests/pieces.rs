@@ -336,7 +336,10 @@ async fn a_put_in_pieces_goes_on_where_it_stopped() {
     assert_eq!(put().await.kept_bytes, PIECE as u64, "the second piece alone");
     assert!(get(&volume, OBJECT).await.unwrap() == bytes);
     assert_eq!(volume.uploads().await.unwrap().len(), 1, "the other one");
-    assert_eq!(put().await.kept_bytes, 0, "a put that was complete is not continued");
+    let again = put().await;
+    assert_eq!(again.kept_bytes, 0, "a put that was complete is not continued");
+    // The manifests are on three nodes, and the pieces on all.
+    assert_eq!((again.report.nodes.len(), again.report.is_inline), (4, false));
 
     // What fits into one piece is an object like any other.
     fs::write(&file, &bytes[..100_000]).unwrap();
