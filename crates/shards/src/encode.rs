@@ -13,7 +13,7 @@ use paritas_store::progress::Progress;
 use paritas_store::shown::{counted, shown};
 
 use crate::folders::encoded_placement;
-use crate::place::{existing, expect_room};
+use crate::place::{existing, expect_room, is_shard_of};
 use paritas_store::object::encode::encode_segments;
 use paritas_store::object::format::{Digest, ObjectId, Total};
 use paritas_store::object::geometry::DEFAULT_BLOCK_BYTES;
@@ -279,7 +279,10 @@ fn refuse_taken(paths: &[PathBuf], old: &[PathBuf], name: &OsStr) -> Result<()> 
     };
     let old: Vec<_> = old.iter().filter_map(place).collect();
     let is_ours = |path: &PathBuf| place(path).is_some_and(|place| old.contains(&place));
-    let is_taken = |path: &&PathBuf| fs::symlink_metadata(path).is_ok() && !is_ours(path);
+    // What another process has written since `old` was listed is seen again before files are named.
+    let is_taken = |path: &&PathBuf| {
+        fs::symlink_metadata(path).is_ok() && !is_ours(path) && !is_shard_of(path, name)
+    };
     let Some(taken) = paths.iter().find(is_taken) else { return Ok(()) };
     let message = format!(
         "{} exists and is not recognised as a shard of {}, so it is not replaced; move it away",
@@ -374,5 +377,24 @@ impl SharedEncoding<'_> {
             stored += end;
         }
         Ok(stored)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Another process may write shards of the same name after those that exist were listed.
+    #[test]
+    fn new_shards_of_the_name_are_no_strangers() {
+        let folder = tempfile::tempdir().unwrap();
+        let code = Code::new(&"2+1".parse().unwrap()).unwrap();
+        let job = EncodeJob::new(code, "object", vec![folder.path().to_owned()]).sync(false);
+        let paths = encode(&job, &b"content"[..], &|_| {}).unwrap().shards;
+        refuse_taken(&paths, &[], OsStr::new("object")).unwrap();
+        fs::write(&paths[1], "somebody's own").unwrap();
+        let refused = refuse_taken(&paths, &[], OsStr::new("object")).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Exists);
+        assert!(refused.message().starts_with(&shown(&paths[1]).to_string()), "{refused}");
     }
 }

@@ -84,11 +84,16 @@ pub(crate) fn existing(directories: &[PathBuf], name: &OsStr) -> Result<Vec<Path
             let file = entry.file_name();
             let named_so = names::parse(&file).is_some_and(|parsed| parsed.belongs_to(name));
             let path = directory.join(file);
-            if named_so && recognise(&path).is_ok_and(|shard| shard.identity.name() == name) {
+            if named_so && is_shard_of(&path, name) {
                 found.push(path);
             }
         }
     }
     found.sort_unstable();
     Ok(found)
+}
+
+/// Whether a file is a shard of an object of this name.
+pub(crate) fn is_shard_of(path: &Path, name: &OsStr) -> bool {
+    recognise(path).is_ok_and(|shard| shard.identity.name() == name)
 }
