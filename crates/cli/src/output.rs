@@ -337,14 +337,13 @@ fn printable(text: &str) -> String {
     text.split('\n').map(|line| shown(line).to_string()).collect::<Vec<_>>().join("\n")
 }
 
-/// Returns a name in one line whose characters are all visible on a terminal. A name that has
-/// blanks at either end or characters that control a terminal, or that begins like a quoted one, is
+/// Returns a name in one line whose characters are all visible on a terminal. A name that is empty,
+/// has blanks at either end or characters that control a terminal, or begins like a quoted one, is
 /// quoted for shells.
-#[cfg(feature = "volume")]
 pub fn quoted(name: &str) -> String {
     let is_harmful = |text: &str| shown(text).to_string() != text;
     let is_quoted = name.starts_with('\'') || name.starts_with("$'");
-    if name.trim() == name && !is_quoted && !is_harmful(name) {
+    if !name.is_empty() && name.trim() == name && !is_quoted && !is_harmful(name) {
         return name.to_owned();
     }
     let escape = |c: char| match c {
@@ -383,7 +382,7 @@ pub fn bytes(count: u64) -> String {
     indicatif::BinaryBytes(count).to_string()
 }
 
-#[cfg(all(test, feature = "volume"))]
+#[cfg(test)]
 mod tests {
     use super::*;
 
@@ -391,6 +390,7 @@ mod tests {
     fn names_are_quoted_where_a_terminal_would_hide_something() {
         for (name, expected) in [
             ("plain name", "plain name"),
+            ("", "$''"),
             ("файл", "файл"),
             ("blank ", "$'blank '"),
             ("\u{a0}x", "$'\u{a0}x'"),

@@ -20,6 +20,10 @@ use crate::headers::{Framing, decoded_length};
 use crate::patience::ClientPatience;
 use crate::store::held;
 
+/// The fewest bytes of a body that a client must send in the time of the gateway's patience, unless
+/// the body ends: in a minute, a kilobyte a second.
+const LEAST: usize = 64 << 10;
+
 /// Why a body did not arrive.
 #[derive(Debug, Clone, Copy)]
 enum ArrivalFault {
@@ -47,7 +51,9 @@ impl BodyArrival {
     /// Returns why the body did not arrive, if the gateway has found a fault.
     pub fn refusal(&self) -> Option<S3Error> {
         held(&self.0).fault.map(|fault| match fault {
-            ArrivalFault::Stalled => s3_error!(RequestTimeout, "the body stopped coming"),
+            ArrivalFault::Stalled => {
+                s3_error!(RequestTimeout, "the body stopped coming, or came too slowly")
+            }
             ArrivalFault::Framing => {
                 s3_error!(IncompleteBody, "the body is not aws-chunked, or has no last chunk")
             }
@@ -79,8 +85,7 @@ pub fn arriving(request: Request<Incoming>, patience: Duration) -> (Request<Body
         framing: (framing != Framing::None).then(ChunkReader::default),
         is_decoded: framing == Framing::Unsigned,
         content: VecDeque::new(),
-        patience,
-        timer: None,
+        patience: BodyPatience::new(patience),
         arrival: arrival.clone(),
     };
     (Request::from_parts(head, Body::http_body(body)), arrival)
@@ -95,10 +100,42 @@ struct ArrivingBody {
     is_decoded: bool,
     /// Content that goes on before more is read.
     content: VecDeque<Bytes>,
-    patience: Duration,
-    /// When the client is given up, if its next bytes are not there.
-    timer: Option<Pin<Box<Sleep>>>,
+    patience: BodyPatience,
     arrival: BodyArrival,
+}
+
+/// The patience with the client that sends a body. It counts the time in which the gateway waits for
+/// bytes, and begins anew after each [`LEAST`] of them: otherwise a byte now and then would keep the
+/// place of a transfer for ever.
+struct BodyPatience {
+    patience: Duration,
+    /// How long the gateway has waited, and the number of bytes that have come meanwhile.
+    waited: Duration,
+    came: usize,
+    /// Since when the gateway waits, and when the client is given up.
+    waiting: Option<(Instant, Pin<Box<Sleep>>)>,
+}
+
+impl BodyPatience {
+    fn new(patience: Duration) -> Self {
+        Self { patience, waited: Duration::ZERO, came: 0, waiting: None }
+    }
+
+    /// Notes that bytes have come.
+    fn note(&mut self, bytes: usize) {
+        self.waited += self.waiting.take().map_or(Duration::ZERO, |(since, _)| since.elapsed());
+        self.came += bytes;
+        if self.came >= LEAST {
+            (self.waited, self.came) = (Duration::ZERO, 0);
+        }
+    }
+
+    /// Is ready when the client has to be given up.
+    fn poll_end(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let left = self.patience.saturating_sub(self.waited);
+        let begin = || (Instant::now(), Box::pin(tokio::time::sleep(left)));
+        self.waiting.get_or_insert_with(begin).1.as_mut().poll(context)
+    }
 }
 
 impl ArrivingBody {
@@ -113,12 +150,11 @@ impl ArrivingBody {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, StdError>>> {
         if let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(context) {
-            self.timer = None;
+            let bytes = frame.as_ref().and_then(|frame| frame.as_ref().ok()?.data_ref());
+            self.patience.note(bytes.map_or(0, Bytes::len));
             return Poll::Ready(frame.map(|frame| frame.map_err(Into::into)));
         }
-        let end = Instant::now() + self.patience;
-        let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(end)));
-        ready!(timer.as_mut().poll(context));
+        ready!(self.patience.poll_end(context));
         Poll::Ready(Some(Err(self.refuse(ArrivalFault::Stalled))))
     }
 

@@ -304,27 +304,47 @@ pub struct Outgoing {
 pub struct AnswerSink {
     line: Sender<Result<Bytes, Error>>,
     patience: Duration,
+    /// The last piece so far. It goes out when all bytes are known to be right: a client that has
+    /// the last byte takes the answer for whole.
+    last: Option<Bytes>,
 }
 
 /// Returns a sink for `length` bytes, and its other end. The sink fails if nothing is taken for so
 /// long.
 pub fn line(length: u64, patience: Duration) -> (AnswerSink, Outgoing) {
     let (sender, line) = channel(AHEAD);
-    (AnswerSink { line: sender, patience }, Outgoing { piece: None, line, left: length })
+    (
+        AnswerSink { line: sender, patience, last: None },
+        Outgoing { piece: None, line, left: length },
+    )
 }
 
 impl AnswerSink {
-    /// Tells the other end that the bytes end in an error.
-    pub async fn fail(self, error: Error) {
-        let _ = self.line.send(Err(error)).await;
+    /// Ends the bytes: with the last piece if they are right, otherwise with an error. If the other
+    /// end is gone, nobody wants to know.
+    pub async fn end(mut self, result: Result<(), Error>) {
+        let last = match result {
+            Ok(()) => self.last.take().map(Ok),
+            Err(error) => Some(Err(error)),
+        };
+        if let Some(last) = last {
+            let _ = self.send(last).await;
+        }
+    }
+
+    async fn send(&self, piece: Result<Bytes, Error>) -> io::Result<()> {
+        let sent = self.line.send_timeout(piece, self.patience).await;
+        sent.map_err(|_| io::ErrorKind::BrokenPipe.into())
     }
 }
 
 #[async_trait]
 impl PieceSink for AnswerSink {
     async fn take(&mut self, piece: Bytes) -> io::Result<()> {
-        let sent = self.line.send_timeout(Ok(piece), self.patience).await;
-        sent.map_err(|_| io::ErrorKind::BrokenPipe.into())
+        match self.last.replace(piece) {
+            Some(before) => self.send(Ok(before)).await,
+            None => Ok(()),
+        }
     }
 }
 
@@ -376,6 +396,23 @@ impl ByteStream for Outgoing {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The last bytes go out only when all are known to be right.
+    #[tokio::test]
+    async fn what_turns_out_wrong_never_ends_as_if_it_were_whole() {
+        for is_right in [true, false] {
+            let (mut sink, mut outgoing) = line(10, Duration::from_secs(7));
+            for piece in ["hello", "world"] {
+                sink.take(Bytes::from_static(piece.as_bytes())).await.unwrap();
+            }
+            assert_eq!(outgoing.line.try_recv().unwrap().unwrap(), "hello");
+            assert!(outgoing.line.try_recv().is_err());
+            let wrong = || Error::new(ErrorKind::DigestMismatch, "other bytes");
+            sink.end(if is_right { Ok(()) } else { Err(wrong()) }).await;
+            assert_eq!(outgoing.line.recv().await.unwrap().is_ok(), is_right);
+            assert!(outgoing.line.recv().await.is_none());
+        }
+    }
 
     #[tokio::test(start_paused = true)]
     async fn sinks_fail_if_nothing_is_taken() {

@@ -20,7 +20,7 @@ use crate::store::held;
 
 /// How long the keys that a page left are kept, counted from when they were listed.
 const KEPT_FOR: Duration = Duration::from_secs(60);
-/// The most listings, and keys of all of them together, that are kept.
+/// The most listings, and keys of all of them together, that are kept. A single list may be longer.
 const MOST_LISTINGS: usize = 8;
 const MOST_KEYS: usize = 500_000;
 /// Number of changed names that are remembered. If more changed, pages list the bucket anew.
@@ -65,6 +65,11 @@ pub(crate) struct Continuations {
     changes: Mutex<RecentChanges>,
 }
 
+/// Whether the oldest of so many lists has to go, which have so many keys together.
+fn is_too_much(lists: usize, keys: usize) -> bool {
+    lists > MOST_LISTINGS || lists > 1 && keys > MOST_KEYS
+}
+
 struct RecentChanges {
     /// When each name changed last; the latest change stands first.
     times: LruCache<ObjectName, Instant>,
@@ -87,13 +92,14 @@ impl Continuations {
         kept.remove(at).map(|(_, keys)| keys).filter(ListedKeys::is_current)
     }
 
-    /// Keeps the keys that are left from this place on. If there are too many, the oldest lists go.
+    /// Keeps the keys that are left from this place on. If there are too many, the oldest lists go;
+    /// the newest stays whatever its length, because its page has had all of it in memory.
     pub fn keep(&self, place: ListPlace, keys: ListedKeys) {
         let mut kept = held(&self.kept);
         kept.retain(|(of, _)| *of != place);
         kept.push_back((place, keys));
         let mut count: usize = kept.iter().map(|(_, keys)| keys.keys.len()).sum();
-        while kept.len() > MOST_LISTINGS || count > MOST_KEYS {
+        while is_too_much(kept.len(), count) {
             let Some((_, oldest)) = kept.pop_front() else { break };
             count -= oldest.keys.len();
         }
@@ -165,5 +171,7 @@ mod tests {
         assert!(continuations.take(&place(1)).is_some());
         assert!(continuations.take(&place(1)).is_none(), "a page takes its keys");
         assert!(continuations.take(&place(MOST_LISTINGS)).is_some());
+        assert!(is_too_much(2, MOST_KEYS + 1) && is_too_much(MOST_LISTINGS + 1, 0));
+        assert!(!is_too_much(1, MOST_KEYS + 1), "the newest stays, however long");
     }
 }

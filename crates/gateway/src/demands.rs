@@ -3,10 +3,12 @@
 //! should be locked would not be, and `DELETE /bucket/key?acl` would remove the object. So whatever
 //! is not offered is refused here, before anything is done.
 
-use http::header::{IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_UNMODIFIED_SINCE, RANGE};
+use http::header::{
+    AUTHORIZATION, CONTENT_TYPE, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_UNMODIFIED_SINCE, RANGE,
+};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use s3s::dto::{Range, Timestamp, TimestampFormat};
-use s3s::{S3Result, s3_error};
+use s3s::{S3Error, S3Result, s3_error};
 
 use crate::headers::{Framing, decoded_length, is_chunked, trailing};
 
@@ -198,12 +200,35 @@ pub fn pass_over_unreadable(query: Option<&str>, headers: &mut HeaderMap) {
     }
 }
 
+/// Refuses the forms of browsers. The adapter reads a form with its file into memory before it asks
+/// whose it is, and does not show what the fields ask for.
+pub fn refused_form(headers: &HeaderMap) -> Option<S3Error> {
+    const KIND: &[u8] = b"multipart/form-data";
+    let kind = headers.get(CONTENT_TYPE)?.as_bytes().trim_ascii_start().get(..KIND.len())?;
+    let is_form = kind.eq_ignore_ascii_case(KIND);
+    is_form.then(|| s3_error!(NotImplemented, "forms of browsers are not offered"))
+}
+
+/// Whether a proxy says that a request comes from elsewhere.
+pub fn is_forwarded(headers: &HeaderMap) -> bool {
+    let names = ["forwarded", "x-forwarded-for", "x-real-ip", "via"];
+    names.iter().any(|name| headers.contains_key(*name))
+}
+
+/// Whether a request is signed as S3 did before version 4, by its address or by a header.
+pub fn has_old_signature(query: Option<&str>, headers: &HeaderMap) -> bool {
+    let mut query = url::form_urlencoded::parse(query.unwrap_or_default().as_bytes());
+    let signature = headers.get(AUTHORIZATION);
+    signature.is_some_and(|text| text.as_bytes().starts_with(b"AWS "))
+        || query.any(|(name, _)| name == "AWSAccessKeyId")
+}
+
 /// Returns the names of the headers that are signed, separated by semicolons; `None` if nothing is.
 fn signed_names(query: &[(String, String)], headers: &HeaderMap) -> Option<String> {
     let presigned = query.iter().find(|(name, _)| name.eq_ignore_ascii_case("X-Amz-SignedHeaders"));
     let by_query = presigned.map(|(_, names)| names.to_ascii_lowercase());
     by_query.or_else(|| {
-        let text = headers.get(http::header::AUTHORIZATION)?.to_str().ok()?;
+        let text = headers.get(AUTHORIZATION)?.to_str().ok()?;
         let (_, rest) = text.split_once("SignedHeaders=")?;
         rest.split([',', ' ']).next().map(str::to_ascii_lowercase)
     })
@@ -282,6 +307,30 @@ mod tests {
         };
         assert_eq!(refused("STREAMING-UNSIGNED-PAYLOAD-TRAILER"), None);
         assert_eq!(refused("UNSIGNED-PAYLOAD").as_deref(), Some("NotImplemented"));
+    }
+
+    #[test]
+    fn forms_old_signatures_and_proxies_are_recognised() {
+        let with = |name: &'static str, value: &str| {
+            HeaderMap::from_iter([(HeaderName::from_static(name), value.parse().unwrap())])
+        };
+        for (kind, is_form) in [
+            ("multipart/form-data; boundary=b", true),
+            ("Multipart/Form-Data", true),
+            ("multipart/mixed", false),
+            ("text/plain", false),
+        ] {
+            assert_eq!(refused_form(&with("content-type", kind)).is_some(), is_form, "{kind}");
+        }
+        let none = HeaderMap::new();
+        assert!(refused_form(&none).is_none() && !is_forwarded(&none));
+        assert!(is_forwarded(&with("x-forwarded-for", "192.0.2.1")));
+        assert!(has_old_signature(None, &with("authorization", "AWS me:0")));
+        for (query, is_old) in
+            [("AWSAccessKeyId=me", true), ("%41WSAccessKeyId=me", true), ("X-Amz-Date=0", false)]
+        {
+            assert_eq!(has_old_signature(Some(query), &none), is_old, "{query}");
+        }
     }
 
     #[test]

@@ -30,7 +30,7 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use crate::arrival::arriving;
-use crate::demands::pass_over_unreadable;
+use crate::demands::{is_forwarded, pass_over_unreadable, refused_form};
 use crate::errors::explained;
 use crate::keys::Keys;
 use crate::metrics::Metrics;
@@ -88,10 +88,12 @@ impl Tls {
     fn acceptor(&self) -> Result<TlsAcceptor> {
         let refuse =
             |path: &Path, flaw: String| Error::parameters(format!("{}: {flaw}", shown(path)));
-        let chain = CertificateDer::pem_file_iter(&self.certificates)
-            .and_then(Iterator::collect::<std::result::Result<Vec<_>, _>>)
+        let read =
+            |path: &Path| std::fs::read(path).map_err(|error| Error::io("reading", path, &error));
+        let chain = CertificateDer::pem_slice_iter(&read(&self.certificates)?)
+            .collect::<std::result::Result<Vec<_>, _>>()
             .map_err(|error| refuse(&self.certificates, error.to_string()))?;
-        let key = PrivateKeyDer::from_pem_file(&self.key)
+        let key = PrivateKeyDer::from_pem_slice(&read(&self.key)?)
             .map_err(|error| refuse(&self.key, error.to_string()))?;
         let provider = Arc::new(ring::default_provider());
         let config = ServerConfig::builder_with_provider(provider)
@@ -122,8 +124,8 @@ impl Gateway {
     /// Creates a gateway.
     ///
     /// # Errors
-    /// If the certificate cannot be used, or if the memory has no room for one put
-    /// ([`ErrorKind::Parameters`]).
+    /// If a file of the certificate cannot be read ([`ErrorKind::Io`]) or used, or if the memory has
+    /// no room for one put ([`ErrorKind::Parameters`]).
     pub fn new(
         volume: Arc<Volume>,
         keys: Keys,
@@ -208,11 +210,11 @@ fn allowed_connections(wanted: NonZeroUsize) -> usize {
     (files / 2).clamp(1, wanted.get())
 }
 
-/// Whether taking connections fails for a moment only.
+/// Whether the next connection may be taken although this one was not. Systems report here whatever
+/// a connection met before it was taken, and a lack of memory or of open files. Only a place that
+/// takes no connections at all never will.
 fn is_passing(error: &std::io::Error) -> bool {
-    use std::io::ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted};
-    let is_scarce = matches!(error.raw_os_error(), Some(23 | 24));
-    is_scarce || matches!(error.kind(), ConnectionAborted | ConnectionReset | Interrupted)
+    error.kind() != std::io::ErrorKind::InvalidInput
 }
 
 type Failed = Box<dyn std::error::Error + Send + Sync>;
@@ -328,10 +330,15 @@ impl Visit {
         let received = request.body().size_hint().lower();
         let query = request.uri().query().map(str::to_owned);
         pass_over_unreadable(query.as_deref(), request.headers_mut());
+        let is_local = peer.ip().to_canonical().is_loopback() && !is_forwarded(request.headers());
+        let form = refused_form(request.headers());
         let (request, arrival) = arriving(request, patience);
-        let answered = match path.starts_with("/-/") {
-            true => Ok(door.pages.answer(&path, peer.ip().to_canonical().is_loopback()).await),
-            false => door.service.call(request).await,
+        let answered = match form {
+            _ if path.starts_with("/-/") => Ok(door.pages.answer(&path, is_local).await),
+            Some(refused) => {
+                refused.to_http_response().map_err(|error| HttpError::new(error.into()))
+            }
+            None => door.service.call(request).await,
         };
         let answered = answered.inspect_err(|error| tracing::error!(id, ?error, "request"))?;
         let mut answer = explained(answered);

@@ -11,14 +11,14 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use paritas_store::error::{Error, ErrorKind, Result};
+use paritas_store::error::{Error, Result};
 use paritas_store::shown::shown;
 use s3s::access::{S3Access, S3AccessContext};
 use s3s::auth::{S3Auth, SecretKey};
 use s3s::{S3Result, s3_error};
 use serde::Deserialize;
 
-use crate::demands::expect_offered;
+use crate::demands::{expect_offered, has_old_signature};
 
 /// The fewest characters of a secret.
 const SHORTEST_SECRET: usize = 16;
@@ -74,8 +74,7 @@ impl Keys {
     /// Reads a file of keys, which only its owner may read.
     ///
     /// # Errors
-    /// If the file cannot be read or has a flaw, or if others may read it
-    /// ([`ErrorKind::Parameters`]).
+    /// If the file cannot be read, if it has a flaw, or if others may read it.
     pub fn read(path: &Path) -> Result<Self> {
         let refuse = |flaw: String| Error::parameters(format!("{}: {flaw}", shown(path)));
         expect_private(path)?;
@@ -137,12 +136,7 @@ impl Keys {
 
 /// Refuses a file that others than its owner may read.
 fn expect_private(path: &Path) -> Result<()> {
-    let about = std::fs::metadata(path).map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound => {
-            Error::new(ErrorKind::NotFound, format!("there is no file of keys {}", shown(path)))
-        }
-        _ => Error::io("reading", path, &error),
-    })?;
+    let about = std::fs::metadata(path).map_err(|error| Error::io("reading", path, &error))?;
     match paritas_store::place::attributes::Attributes::of(&about).mode {
         Some(mode) if mode & 0o077 != 0 => Err(Error::parameters(format!(
             "others than the owner may use {0}, which holds secrets (mode {1:o}): `chmod 600 {0}`",
@@ -166,10 +160,7 @@ impl S3Auth for Keys {
 #[async_trait::async_trait]
 impl S3Access for Keys {
     async fn check(&self, context: &mut S3AccessContext<'_>) -> S3Result<()> {
-        let signature = context.headers().get(http::header::AUTHORIZATION);
-        let is_old = signature.is_some_and(|text| text.as_bytes().starts_with(b"AWS "))
-            || context.uri().query().is_some_and(|query| query.contains("AWSAccessKeyId="));
-        if is_old {
+        if has_old_signature(context.uri().query(), context.headers()) {
             return Err(s3_error!(InvalidRequest, "sign with AWS4-HMAC-SHA256"));
         }
         expect_offered(context.method(), context.uri().query(), context.headers())?;

@@ -3,6 +3,7 @@
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
+use http::Method;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue};
 use prometheus_client::metrics::counter::Counter;
@@ -18,6 +19,25 @@ use crate::traffic::{Passed, Traffic};
 pub struct Answered {
     method: String,
     status: u16,
+}
+
+impl Answered {
+    /// Counts methods that HTTP does not have as one kind, because a kind is kept for ever.
+    fn new(method: &Method, status: u16) -> Self {
+        const METHODS: [Method; 9] = [
+            Method::GET,
+            Method::HEAD,
+            Method::PUT,
+            Method::POST,
+            Method::DELETE,
+            Method::OPTIONS,
+            Method::PATCH,
+            Method::CONNECT,
+            Method::TRACE,
+        ];
+        let method = if METHODS.contains(method) { method.as_str() } else { "other" };
+        Self { method: method.to_owned(), status }
+    }
 }
 
 /// A node of the volume.
@@ -92,7 +112,7 @@ impl Metrics {
     /// Counts an answer: to which request, how long it took, and the bytes of both bodies.
     pub fn answered(
         &self,
-        method: &http::Method,
+        method: &Method,
         status: u16,
         after: Duration,
         (received, sent): (u64, u64),
@@ -100,7 +120,7 @@ impl Metrics {
         self.received.inc_by(received);
         self.sent.inc_by(sent);
         self.traffic.note(Passed { requests: 1, received, sent });
-        let of = Answered { method: method.to_string(), status };
+        let of = Answered::new(method, status);
         self.requests.get_or_create(&of).inc();
         self.seconds.get_or_create(&of).observe(after.as_secs_f64());
     }
@@ -111,5 +131,21 @@ impl Metrics {
         // Writing to a string cannot fail.
         let _ = encode(&mut text, &self.registry);
         text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn invented_methods_are_one_kind() {
+        let metrics = Metrics::default();
+        for method in ["GET", "BREW", "BREW2"] {
+            metrics.answered(&method.parse().unwrap(), 200, Duration::ZERO, (0, 0));
+        }
+        let text = metrics.text();
+        assert!(!text.contains("BREW") && text.contains("method=\"GET\""), "{text}");
+        assert!(text.contains("requests_total{method=\"other\",status=\"200\"} 2"), "{text}");
     }
 }

@@ -179,9 +179,6 @@ impl Store {
     ) -> S3Result<S3Response<dto::PutObjectOutput>> {
         let input = &mut request.input;
         let (bucket, key) = (input.bucket.clone(), input.key.clone());
-        if request.method == http::Method::POST && key.contains("${filename}") {
-            return Err(s3_error!(NotImplemented, "a form must have a whole key"));
-        }
         let name = self.name_of(&bucket, &key).await?;
         self.expect_bucket(&bucket).await?;
         let on = Conditions {
@@ -295,9 +292,8 @@ impl Store {
         tokio::spawn(async move {
             // The whole object is compared with its digest.
             let range = (range != (0..found.length())).then_some(range);
-            if let Err(error) = volume.read_to_sink(found, range, &mut sink).await {
-                sink.fail(error).await;
-            }
+            let read = volume.read_to_sink(found, range, &mut sink).await;
+            sink.end(read.map(drop)).await;
             drop(room);
         });
         outgoing

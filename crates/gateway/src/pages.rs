@@ -2,31 +2,42 @@
 //! balancers. Only `/-/health` is answered to all machines. The others show names of nodes, and are
 //! answered only to this machine, unless the gateway is configured otherwise.
 
-use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime};
 
 use http::{HeaderValue, Response, StatusCode, header};
 use paritas_volume::{NodeStatus, ScrubStatus, Volume, VolumeStatus};
 use s3s::Body;
-use tokio::sync::Mutex;
+use tokio::time::Instant;
 
 use crate::metrics::{Metrics, OfNode, OfWork, WaitingWork};
+use crate::store::held;
 use crate::traffic::{MINUTES, Passed};
 
 /// How long a status is shown before nodes are asked again.
 const FRESH: Duration = Duration::from_secs(5);
+/// How long the last status is shown while nodes are asked: longer than a silent node delays them.
+const STALE: Duration = Duration::from_secs(60);
 
 /// The pages of a gateway.
 pub struct StatusPages {
+    look: Arc<Look>,
+    is_public: bool,
+}
+
+/// What was seen of a volume last.
+struct Look {
     volume: Arc<Volume>,
     metrics: Arc<Metrics>,
-    is_public: bool,
     seen: Mutex<Option<(Instant, Result<VolumeStatus, String>)>>,
+    /// Held while nodes are asked.
+    turn: tokio::sync::Mutex<()>,
 }
 
 impl StatusPages {
     pub fn new(volume: Arc<Volume>, metrics: Arc<Metrics>, is_public: bool) -> Self {
-        Self { volume, metrics, is_public, seen: Mutex::default() }
+        let (seen, turn) = (Mutex::default(), tokio::sync::Mutex::default());
+        Self { look: Arc::new(Look { volume, metrics, seen, turn }), is_public }
     }
 
     /// Answers a request for a page. `is_local` says whether it comes from this machine.
@@ -38,9 +49,9 @@ impl StatusPages {
                 page(StatusCode::FORBIDDEN, "text/plain; charset=utf-8", text.to_owned())
             }
             "/-/metrics" => {
-                let _ = self.look().await;
+                let _ = self.look.status().await;
                 let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-                page(StatusCode::OK, kind, self.metrics.text())
+                page(StatusCode::OK, kind, self.look.metrics.text())
             }
             "/-/" => self.overview().await,
             "/-/page.js" => page(StatusCode::OK, "text/javascript; charset=utf-8", SCRIPT.into()),
@@ -49,41 +60,80 @@ impl StatusPages {
     }
 
     async fn health(&self) -> Response<Body> {
-        let (status, text) = match self.look().await {
+        let (status, text) = match self.look.status().await {
             Ok(status) if status.useless() <= status.tolerance => (StatusCode::OK, "ok\n".into()),
             Ok(status) => {
                 let text = format!("{} nodes cannot be used\n", status.useless());
                 (StatusCode::SERVICE_UNAVAILABLE, text)
             }
-            Err(error) => (StatusCode::SERVICE_UNAVAILABLE, error + "\n"),
+            // The error names nodes, and everybody may ask for this page.
+            Err(_) => {
+                let text = "the volume cannot be read; the gateway's log says why\n";
+                (StatusCode::SERVICE_UNAVAILABLE, text.to_owned())
+            }
         };
         page(status, "text/plain; charset=utf-8", text)
     }
 
-    /// Returns the state of the volume, at most a few seconds old.
-    async fn look(&self) -> Result<VolumeStatus, String> {
-        let mut seen = self.seen.lock().await;
-        if let Some((when, status)) = &*seen
+    async fn overview(&self) -> Response<Body> {
+        let body = match self.look.status().await {
+            Ok(status) => {
+                overview_of(&status) + &traffic_of(&self.look.metrics.traffic.last_hour())
+            }
+            Err(error) => format!("<p class=bad>{}</p>", escaped(&error)),
+        };
+        let text = PAGE.replace("{code}", &escaped(&self.look.volume.code().spec().to_string()));
+        let text = text.replace("{body}", &body);
+        page(StatusCode::OK, "text/html; charset=utf-8", text)
+    }
+}
+
+impl Look {
+    /// Returns the state of the volume, at most a few seconds old. If a node delays the next look,
+    /// the last one counts for a while: balancers do not wait for silent nodes.
+    async fn status(self: &Arc<Self>) -> Result<VolumeStatus, String> {
+        let last = held(&self.seen).clone();
+        match last {
+            Some((when, status)) if when.elapsed() < FRESH => status,
+            Some((when, status)) if when.elapsed() < STALE => {
+                if self.turn.try_lock().is_ok() {
+                    tokio::spawn(Arc::clone(self).again());
+                }
+                status
+            }
+            _ => Arc::clone(self).again().await,
+        }
+    }
+
+    /// Asks the nodes, unless somebody else has done so meanwhile.
+    async fn again(self: Arc<Self>) -> Result<VolumeStatus, String> {
+        let _turn = self.turn.lock().await;
+        if let Some((when, status)) = &*held(&self.seen)
             && when.elapsed() < FRESH
         {
             return status.clone();
         }
-        let status = self.volume.status().await.map_err(|error| error.to_string());
+        let status = self.volume.status().await;
+        let status = status
+            .inspect_err(|error| tracing::warn!(%error, "the volume cannot be read"))
+            .map_err(|error| error.to_string());
         if let Ok(status) = &status {
-            for node in &status.nodes {
-                self.count(node);
-            }
-            for (work, waiting) in
-                [(WaitingWork::Owed, &status.owed), (WaitingWork::Backlog, &status.backlog)]
-            {
-                self.metrics.waiting.get_or_create(&OfWork { work }).set(waiting.objects as i64);
-            }
+            self.count(status);
         }
-        *seen = Some((Instant::now(), status.clone()));
+        *held(&self.seen) = Some((Instant::now(), status.clone()));
         status
     }
 
-    fn count(&self, node: &NodeStatus) {
+    fn count(&self, status: &VolumeStatus) {
+        status.nodes.iter().for_each(|node| self.count_node(node));
+        for (work, waiting) in
+            [(WaitingWork::Owed, &status.owed), (WaitingWork::Backlog, &status.backlog)]
+        {
+            self.metrics.waiting.get_or_create(&OfWork { work }).set(waiting.objects as i64);
+        }
+    }
+
+    fn count_node(&self, node: &NodeStatus) {
         let of = OfNode { node: node.name.clone() };
         let Metrics { nodes_up, nodes_answer, nodes_free, .. } = &*self.metrics;
         nodes_up.get_or_create(&of).set(i64::from(node.problem.is_none()));
@@ -92,16 +142,6 @@ impl StatusPages {
             Some(free) => _ = nodes_free.get_or_create(&of).set(free),
             None => _ = nodes_free.remove(&of),
         }
-    }
-
-    async fn overview(&self) -> Response<Body> {
-        let body = match self.look().await {
-            Ok(status) => overview_of(&status) + &traffic_of(&self.metrics.traffic.last_hour()),
-            Err(error) => format!("<p class=bad>{}</p>", escaped(&error)),
-        };
-        let text = PAGE.replace("{code}", &escaped(&self.volume.code().spec().to_string()));
-        let text = text.replace("{body}", &body);
-        page(StatusCode::OK, "text/html; charset=utf-8", text)
     }
 }
 
@@ -248,9 +288,42 @@ fn page(status: StatusCode, kind: &'static str, text: String) -> Response<Body> 
 
 #[cfg(test)]
 mod tests {
-    use paritas_volume::{FullPass, ScrubPass};
+    use paritas_volume::node::{Fault, Faulty, FolderNode, Node, NodeCall, Trigger};
+    use paritas_volume::{FullPass, Member, ScrubPass, Setup};
 
     use super::*;
+
+    /// The state of a volume over three folders that do not exist. Reads of a silent one never end.
+    fn look(is_silent: bool) -> Arc<Look> {
+        let node = |disk: usize| {
+            let name = format!("disk{disk}");
+            let folder: Arc<dyn Node> = Arc::new(FolderNode::new(&name, &name, false));
+            let silent = Faulty::new(Arc::clone(&folder), 1);
+            let silent = silent.with(NodeCall::Read, Fault::Hang, Trigger::From(1));
+            let node: Arc<dyn Node> = if is_silent { Arc::new(silent) } else { folder };
+            (Member { domain: name.clone(), name, is_drained: false }, node)
+        };
+        let code = paritas::Code::new(&"2+1".parse().unwrap()).unwrap();
+        let setup = Setup::new("0".repeat(32), code, (0..3).map(node).collect());
+        let volume = Arc::new(Volume::new(setup).unwrap());
+        let (metrics, seen, turn) = (Arc::default(), Mutex::default(), Default::default());
+        Arc::new(Look { volume, metrics, seen, turn })
+    }
+
+    /// The last state counts while nodes are asked, but not for ever.
+    #[tokio::test(start_paused = true)]
+    async fn a_silent_node_does_not_delay_pages() {
+        let last = look(false).status().await;
+        let look = look(true);
+        *held(&look.seen) = Some((Instant::now(), last.clone()));
+        for (after, is_answered) in [(FRESH, true), (FRESH, true), (STALE, false)] {
+            tokio::time::advance(after).await;
+            let status = tokio::time::timeout(Duration::from_secs(1), look.status()).await;
+            assert_eq!(status.is_ok(), is_answered);
+            tokio::task::yield_now().await;
+            assert!(look.turn.try_lock().is_err(), "the nodes are asked");
+        }
+    }
 
     #[test]
     fn the_scrub_tells_how_long_the_rest_takes() {

@@ -140,15 +140,38 @@ async fn bodies_that_stop_coming_are_given_up() {
     let open = impatient().await;
     let form = "POST /photos HTTP/1.1\r\nHost: x\r\nContent-Type: multipart/form-data; boundary=b\r\n\
                 Content-Length: 1000\r\n\r\n--b\r\nContent-Disposition: form-data; name=\"key\"\r\n\r\na";
-    for (request, is_told) in [
-        (form, false),
-        ("POST /photos?delete HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n<Delete>", false),
-        ("PUT /photos/a HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nhello", true),
+    for (request, code) in [
+        (form, "NotImplemented"),
+        ("POST /photos?delete HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n<Delete>", ""),
+        ("PUT /photos/a HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nhello", "RequestTimeout"),
     ] {
         let answer = tokio::time::timeout(Duration::from_secs(10), open.bare(request)).await;
         let answer = answer.expect(request);
-        assert!(!is_told || code_of(&answer) == "RequestTimeout", "{answer}");
+        assert!(code.is_empty() || code_of(&answer) == code, "{answer}");
     }
+}
+
+/// A byte now and then does not keep a place for ever.
+#[tokio::test(flavor = "multi_thread")]
+async fn bodies_that_come_too_slowly_are_given_up() {
+    let open = impatient().await;
+    let mut stream = TcpStream::connect(open.address).await.unwrap();
+    let head = b"PUT /photos/a HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n";
+    stream.write_all(head).await.unwrap();
+    let (mut reader, mut writer) = stream.into_split();
+    let send = async {
+        while writer.write_all(b"x").await.is_ok() {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        std::future::pending::<()>().await;
+    };
+    let mut answer = String::new();
+    let read = tokio::time::timeout(Duration::from_secs(20), reader.read_to_string(&mut answer));
+    tokio::select! {
+        read = read => drop(read.expect("the client keeps its place")),
+        () = send => {}
+    }
+    assert_eq!(code_of(&answer), "RequestTimeout", "{answer}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -406,6 +429,36 @@ async fn listings_show_what_cannot_be_read() {
         assert!(listing.starts_with("HTTP/1.1 200"), "{listing}");
         assert!(listing.contains("<Key>a</Key>") && listing.contains("<Key>b</Key>"), "{listing}");
         assert_eq!(listing.matches("<Size>100</Size>").count(), 2, "{listing}");
+    }
+}
+
+/// Nodes that have no space or fail are errors of the server, which clients retry. Nothing becomes
+/// visible, and one such node does no harm.
+#[tokio::test(flavor = "multi_thread")]
+async fn nodes_that_cannot_be_written_are_errors_of_the_server() {
+    let mut open = open_to_all().await;
+    let whole = open.address;
+    for (fault, length, is_one) in [
+        (Fault::Full, 100, false),
+        (Fault::Full, 200_000, false),
+        (Fault::Refuse, 200_000, false),
+        (Fault::Full, 200_000, true),
+    ] {
+        let failing = |node: Arc<dyn Node>| -> Arc<dyn Node> {
+            if is_one && node.name() != "disk0" {
+                return node;
+            }
+            let failing = Faulty::new(node, 1).with(NodeCall::Write, fault, Trigger::From(1));
+            Arc::new(failing.with(NodeCall::Piece, fault, Trigger::From(1)))
+        };
+        open.address = serve(volume_over(open.root.path(), failing), Keys::open()).await;
+        let answer = ask(&open, "PUT /photos/new", &[], &"x".repeat(length)).await;
+        let is_retried = ["InternalError", "ServiceUnavailable"].contains(&code_of(&answer));
+        assert_eq!(answer.starts_with("HTTP/1.1 200"), is_one, "{answer}");
+        assert!(is_one || answer.starts_with("HTTP/1.1 50") && is_retried, "{answer}");
+        open.address = whole;
+        let got = ask(&open, "GET /photos/new", &[], "").await;
+        assert_eq!(got.starts_with("HTTP/1.1 200"), is_one, "{got}");
     }
 }
 

@@ -349,6 +349,19 @@ fn an_unknown_length_is_warned_of() {
     }
 }
 
+/// A shard set is named as what it is, whatever format is asked for.
+#[test]
+fn own_shards_are_not_imported() {
+    let own = zfec("tiny.txt", 10, 3).recover(&[]);
+    for format in [Format::Zfec, Format::Klauspost, Format::Isal, Format::Hdfs, Format::Jerasure] {
+        let set = Set { format, ..zfec("tiny.txt", 10, 3) };
+        let to = tempfile::tempdir().unwrap();
+        let error = set.import(own.path(), to.path()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NotRecognised);
+        assert!(error.to_string().contains("a shard of Paritas already"), "{error}");
+    }
+}
+
 #[test]
 fn what_is_no_fragment_is_refused() {
     let stray = |name: &'static str, bytes: &'static [u8]| {

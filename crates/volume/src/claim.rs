@@ -1,7 +1,8 @@
-//! The claim of the process that promotes an object, so that a second process does not do the same
-//! work.
+//! The claim of the process that promotes an object, or that reads all blocks of the volume, so that
+//! a second process does not do the same work.
 //!
-//! A claim is a file beside the hint that the object waits for promotion. All processes first ask
+//! A claim is a file beside the hint that the object waits for promotion; the claim on all blocks has
+//! an id that no object has. All processes first ask
 //! the same node for it, and that node creates it for only one of them. The claim states the time,
 //! and is renewed while its process works. So the claim of a killed process becomes void after
 //! [`LASTS`], like the heartbeat of a put that is no longer renewed. For processes on the same
@@ -35,7 +36,10 @@ const LASTS: Duration = Duration::from_secs(120);
 /// Time between two renewals of a claim. Three renewals may fail before the claim is void.
 const RENEWAL: Duration = Duration::from_secs(30);
 
-/// The right to promote an object. It is released when it is dropped.
+/// The bytes of the id in the path of the claim on all blocks.
+const ALL_BLOCKS: [u8; 16] = [0; 16];
+
+/// The right to promote an object or to read all blocks. It is released when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Claim {
     /// Distinguishes the claims of processes.
@@ -55,21 +59,35 @@ pub(crate) fn is_void(text: &str) -> bool {
     is_old || words.nth(1).is_some_and(process::is_over)
 }
 
-fn busy(name: &ObjectName) -> Error {
-    let message = format!(
-        "{name}: another process is promoting it; if that process was killed, its claim is void \
-         after {} s",
-        LASTS.as_secs()
-    );
-    Error::new(ErrorKind::Busy, message)
-}
-
 impl Claim {
     /// Claims the promotion of an object.
     ///
     /// # Errors
     /// If another process has claimed it ([`ErrorKind::Busy`]).
-    pub async fn take(cluster: &Cluster, name: &ObjectName, object: ObjectId) -> Result<Self> {
+    pub async fn of_promotion(
+        cluster: &Cluster,
+        name: &ObjectName,
+        object: ObjectId,
+    ) -> Result<Self> {
+        Self::take(cluster, object, &format!("{name}: another process is promoting it")).await
+    }
+
+    /// Claims the reading of all blocks.
+    ///
+    /// # Errors
+    /// If another process has claimed it ([`ErrorKind::Busy`]).
+    pub async fn of_all_blocks(cluster: &Cluster) -> Result<Self> {
+        Self::take(cluster, ObjectId::new(ALL_BLOCKS), "another process is reading all blocks")
+            .await
+    }
+
+    async fn take(cluster: &Cluster, object: ObjectId, busy: &str) -> Result<Self> {
+        let busy = || {
+            let seconds = LASTS.as_secs();
+            let message =
+                format!("{busy}; if that process was killed, its claim is void after {seconds} s");
+            Error::new(ErrorKind::Busy, message)
+        };
         let (owner, path) = (new_object()?, names::claim(object));
         let mut claim = Self { owner, path, node: None, unfinished: Unfinished::begin() };
         for node in cluster.inline_order(object) {
@@ -79,7 +97,7 @@ impl Claim {
             }
             match claim.create(&**node).await {
                 Ok(()) => claim.node = Some(Arc::clone(node)),
-                Err(error) if error.kind() == ErrorKind::Exists => return Err(busy(name)),
+                Err(error) if error.kind() == ErrorKind::Exists => return Err(busy()),
                 // A node that does not answer keeps no claim.
                 Err(_) => continue,
             }
@@ -91,10 +109,10 @@ impl Claim {
     /// Runs `work` while the claim is renewed, and then releases the claim.
     pub async fn hold<T>(mut self, work: impl Future<Output = T>) -> T {
         let done = tokio::select! {
-        biased;
-               done = work => done,
-               never = self.renew() => match never {},
-           };
+            biased;
+            done = work => done,
+            never = self.renew() => match never {},
+        };
         if let Some(node) = self.node.take() {
             // If the claim cannot be deleted, it soon becomes void.
             let _ = node.delete(&self.path).await;

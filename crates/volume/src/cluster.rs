@@ -16,7 +16,7 @@ use crate::node::{Limited, Node};
 use crate::placement::{Member, Members};
 use crate::protocol::{NodeIndex, Quorum, Spread};
 use crate::setup::Setup;
-use crate::stages::{losses, losses_at, parts_of, shard_tolerance};
+use crate::stages::{allowed_losses, losses_at, parts_of, shard_tolerance};
 use crate::strangers::Strangers;
 use crate::transfer::{Pace, Place};
 
@@ -53,7 +53,8 @@ impl Cluster {
     /// Prepares the nodes of a volume.
     ///
     /// # Errors
-    /// If the code or the list of nodes cannot be used ([`ErrorKind::Parameters`]).
+    /// If the code or the list of nodes cannot be used, or if fewer nodes may be lost than stated
+    /// ([`ErrorKind::Parameters`]).
     pub fn new(mut setup: Setup) -> Result<Self> {
         // The quorum takes the last nodes as drained.
         setup.nodes.sort_by_key(|(member, _)| member.is_drained);
@@ -61,7 +62,7 @@ impl Cluster {
         let members = Members::new(members)?;
         let count = setup.nodes.len();
         let drained = members.as_slice().iter().filter(|member| member.is_drained).count();
-        let losses = losses(&setup.code, setup.losses, count, count - drained);
+        let losses = allowed_losses(&setup.code, setup.losses, count, count - drained)?;
         let quorum = Quorum::new(count, losses)?.with_drained(drained)?;
         let paces = (0..count).map(|_| Arc::new(Pace::default())).collect();
         let marks = (0..count).map(|_| Mark::default()).collect();

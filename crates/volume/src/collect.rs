@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use futures::future::{join_all, try_join_all};
+use futures::future::join_all;
 use futures::stream::StreamExt;
 use paritas_shards::ObjectId;
 use paritas_store::error::{ErrorKind, Result};
@@ -44,6 +44,7 @@ impl CollectJob<'_> {
         let records = block("reading records", move || of_the_past(&id)).await?;
         records.iter().for_each(|(object, _)| census.given_up(*object));
         let holdings = join_all(ClusterNode::all(cluster).map(count_on)).await;
+        let mut listed = Vec::new();
         for (node, found) in cluster.nodes().zip(holdings) {
             // A node that does not answer is missing from the census, and then the census finds no
             // orphans by age.
@@ -51,24 +52,28 @@ impl CollectJob<'_> {
             found.manifests.into_iter().for_each(|object| census.manifest(object));
             found.files.into_iter().for_each(|(object, age)| census.file(object, age));
             census.listed(node);
+            listed.push(node);
         }
         let orphans: Vec<ObjectId> = census.orphans().collect();
+        let mut deleted = Ok(());
         for &orphan in &orphans {
             for objects in [OBJECTS, OBJECTS_2] {
                 let folder = names::object_folder(objects, orphan);
-                let delete = |node| delete_object(&**cluster.node(node), orphan, &folder);
-                try_join_all(cluster.nodes().map(delete)).await?;
+                let delete = |&node| delete_object(&**cluster.node(node), orphan, &folder);
+                // One node that refuses keeps no other from it.
+                let done = join_all(listed.iter().map(delete)).await;
+                deleted = done.into_iter().fold(deleted, Result::and);
             }
         }
-        if census.is_complete() {
+        if census.is_complete() && deleted.is_ok() {
             // A record that cannot be removed does no harm, because its object is gone.
             records.into_iter().for_each(|(_, record)| _ = record.end());
         }
         let uploads = match (UploadsJob { cluster }).collect().await {
-            Err(error) if error.kind() == ErrorKind::TooFewNodes => 0,
-            collected => collected?,
+            Err(error) if error.kind() == ErrorKind::TooFewNodes => Ok(0),
+            collected => collected,
         };
-        Ok(orphans.len() + uploads)
+        deleted.and(uploads).map(|uploads| orphans.len() + uploads)
     }
 }
 

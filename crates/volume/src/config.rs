@@ -437,7 +437,7 @@ code = {code}
 # Number of nodes that may be lost, whichever they are. An object counts as written once one node
 # more than that has its manifest, and a reader waits for all nodes but that many. So this may be
 # lowered, but never raised: readers would then wait for too few nodes to find older objects. Adding
-# nodes does not change it.
+# nodes does not change it. If another code or fewer nodes tolerate fewer losses, lower it as well.
 losses = {losses}
 
 # Bytes of a block: the smallest part of a shard that is read and checked.

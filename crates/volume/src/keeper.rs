@@ -1,6 +1,6 @@
 //! Keeping a volume whole while it is in use: owed objects are repaired, later stages are added,
 //! and remains are removed. Several processes may do this for one volume at the same time: repairs
-//! only add what is missing, and promotions are claimed.
+//! only add what is missing, and promotions and scrubs are claimed.
 
 use std::future::Future;
 use std::time::Duration;
@@ -8,6 +8,7 @@ use std::time::Duration;
 use paritas_store::error::{Error, ErrorKind, Result};
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
+use crate::claim::Claim;
 use crate::clock::now;
 use crate::volume::Volume;
 
@@ -76,20 +77,26 @@ impl Keeper<'_> {
         }
     }
 
-    /// Reads all blocks and repairs damage, unless that was done lately.
+    /// Reads all blocks and repairs damage, unless that was done lately or another process does it.
     async fn scrub(&self, every: Duration) {
         let status = self.volume.scrub_status().await;
         let last = status.last.as_ref().map_or(0, |pass| pass.ended);
         if status.pass.is_none() && now().saturating_sub(last) < every.as_secs() {
             return;
         }
-        let mut scrub = match self.volume.scrub().await {
-            Ok(scrub) => scrub,
-            Err(error) => return self.note::<()>("scrubbing", Err(error)),
+        let scrubbed = match Claim::of_all_blocks(&self.volume.cluster).await {
+            Ok(claim) => claim.hold(self.scrub_now()).await,
+            Err(busy) => Err(busy),
         };
+        self.note("scrubbing", scrubbed);
+    }
+
+    async fn scrub_now(&self) -> Result<()> {
+        let mut scrub = self.volume.scrub().await?;
         while let Some((name, repaired)) = scrub.next().await {
             self.note(&format!("scrubbing {name}"), repaired);
         }
+        Ok(())
     }
 
     /// Reports a failure. If another process was faster, nothing is reported.

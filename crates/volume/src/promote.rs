@@ -54,7 +54,7 @@ impl Repaired {
 pub(crate) async fn promote(files: NameFiles<'_>) -> Result<Repaired> {
     let found = FindJob::of(files.cluster, files.name).run().await?;
     let job = StageJob::new(files, &found, false)?;
-    let claim = Claim::take(files.cluster, files.name, job.object.id).await?;
+    let claim = Claim::of_promotion(files.cluster, files.name, job.object.id).await?;
     claim.hold(job.run()).await
 }
 

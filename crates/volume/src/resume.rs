@@ -97,7 +97,8 @@ impl<'a> ResumeJob<'a> {
         let uploads = UploadsJob { cluster: self.cluster };
         for upload in uploads.of(self.name).await? {
             let stored = upload.pieces().await?;
-            if let Some(piece_bytes) = cut_of(&stored) {
+            let is_fine = |bytes: &u64| length.div_ceil(*bytes) <= MOST_PIECES;
+            if let Some(piece_bytes) = cut_of(&stored).filter(is_fine) {
                 let stored = stored.into_iter().map(|stored| (stored.piece.part(), stored));
                 return Ok(ContinuedUpload { upload, piece_bytes, stored: stored.collect() });
             }

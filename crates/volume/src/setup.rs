@@ -26,9 +26,10 @@ pub struct Setup {
     pub code: Code,
     /// Bytes of a shard's block.
     pub block_bytes: usize,
-    /// Number of nodes that may be lost, whichever they are; at most the number that the code
-    /// tolerates. It must never rise in the life of a volume. Otherwise readers would look for
-    /// older objects on too few nodes. `None` means the number that the code tolerates.
+    /// Number of nodes that may be lost, whichever they are. A number that the code does not
+    /// tolerate on these nodes is refused. It must never rise in the life of a volume. Otherwise
+    /// readers would look for older objects on too few nodes. `None` means the number that the code
+    /// tolerates.
     pub losses: Option<usize>,
     /// Number of shards that may be missing when a put commits.
     pub missing: usize,

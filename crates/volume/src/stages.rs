@@ -2,6 +2,8 @@
 
 use paritas::{Code, NodeId};
 use paritas_shards::Part;
+use paritas_store::error::{Error, Result};
+use paritas_store::shown::counted;
 
 /// Number of blocks of an LT code, in hundredths of k, from which nearly every graph can be
 /// decoded. It decides how many lost nodes the manifests of an LT volume can survive.
@@ -38,10 +40,55 @@ pub(crate) fn losses_at(code: &Code, stage: u8, nodes: usize, serving: usize) ->
     (shard_tolerance(code, stage) / most_on_one).min(nodes.saturating_sub(1))
 }
 
+/// Returns the number of nodes that a volume lets be lost: `stated`, or else the most that is
+/// possible.
+///
+/// # Errors
+/// If more is stated than is possible. Were it taken for less, another code could raise it again
+/// unnoticed.
+pub(crate) fn allowed_losses(
+    code: &Code,
+    stated: Option<usize>,
+    nodes: usize,
+    serving: usize,
+) -> Result<usize> {
+    let most = losses(code, None, nodes, serving);
+    match stated {
+        Some(stated) if stated > most => Err(Error::parameters(format!(
+            "`losses = {stated}`: with the code {} on {}, at most {} may be lost, whichever they \
+             are; write `losses = {most}`, and never raise it again",
+            code.spec(),
+            counted(serving, "node"),
+            counted(most, "node")
+        ))),
+        stated => Ok(stated.unwrap_or(most)),
+    }
+}
+
 /// Returns how many shards may be lost in a stage of a code, whichever they are. For an LT code
 /// this is the number that nearly every graph tolerates.
 pub(crate) fn shard_tolerance(code: &Code, stage: u8) -> usize {
     let Some(graph) = code.graph() else { return code.tolerance_at(stage) };
     let enough = graph.data() * LT_HUNDREDTHS / 100;
     graph.blocks().saturating_sub(enough) * code.node_count() / graph.blocks()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_more_losses_are_stated_than_are_possible() {
+        let code = Code::new(&"4+2".parse().unwrap()).unwrap();
+        for (stated, nodes, serving, allowed) in
+            [(None, 6, 6, 2), (Some(2), 6, 6, 2), (Some(0), 6, 6, 0), (Some(1), 6, 5, 1)]
+        {
+            assert_eq!(allowed_losses(&code, stated, nodes, serving).unwrap(), allowed);
+        }
+        for (stated, serving, most) in [(3, 6, "2 nodes"), (2, 5, "1 node"), (1, 2, "0 nodes")] {
+            let refused = allowed_losses(&code, Some(stated), 6, serving).unwrap_err().to_string();
+            assert!(refused.contains(&format!("`losses = {stated}`")), "{refused}");
+            assert!(refused.contains(&format!("at most {most} may be lost")), "{refused}");
+        }
+    }
 }

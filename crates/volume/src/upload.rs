@@ -99,6 +99,13 @@ pub struct Upload<'v> {
     begun: u64,
 }
 
+/// The uploads that have records.
+struct RecordedUploads<'v> {
+    uploads: Vec<Upload<'v>>,
+    /// The ids of uploads whose records cannot be read, and why.
+    unreadable: Vec<(String, Error)>,
+}
+
 /// The flags of clients that complete an upload, or did not lower them.
 struct Flags {
     names: Vec<ObjectName>,
@@ -236,19 +243,20 @@ impl<'v> UploadsJob<'v> {
 
     /// Returns the uploads that are not complete, in the order of their ids.
     pub async fn all(self) -> Result<Vec<Upload<'v>>> {
-        let uploads = self.recorded(UPLOADS).await?;
+        let uploads = self.recorded(UPLOADS).await?.uploads;
         Ok(uploads.into_iter().filter(|upload| !upload.record.is_over()).collect())
     }
 
     /// Returns the uploads for a name that are not complete, in the order of their ids.
     pub async fn of(self, name: &ObjectName) -> Result<Vec<Upload<'v>>> {
-        let uploads = self.recorded(&format!("{UPLOADS}{}", mark_of(name))).await?;
+        let uploads = self.recorded(&format!("{UPLOADS}{}", mark_of(name))).await?.uploads;
         let is_open = |upload: &Upload<'_>| !upload.record.is_over() && upload.name == *name;
         Ok(uploads.into_iter().filter(is_open).collect())
     }
 
-    /// Returns all uploads whose records have names that begin with `prefix`.
-    async fn recorded(self, prefix: &str) -> Result<Vec<Upload<'v>>> {
+    /// Returns all uploads whose records have names that begin with `prefix`. A record that cannot be
+    /// read keeps nobody from the others.
+    async fn recorded(self, prefix: &str) -> Result<RecordedUploads<'v>> {
         let names = list(self.cluster, prefix).await?.into_keys();
         let ids: Vec<String> = names
             .filter_map(|name| name.as_str().strip_prefix(UPLOADS).map(str::to_owned))
@@ -256,11 +264,19 @@ impl<'v> UploadsJob<'v> {
         let find = async |id: String| match self.read(&id).await {
             // It was removed meanwhile.
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-            found => found.map(Some),
+            Err(error) if error.kind() == ErrorKind::TooFewNodes => Err(error),
+            found => Ok(Some(found.map_err(|error| (id, error)))),
         };
-        let found: Vec<Option<Upload<'v>>> =
-            stream::iter(ids).map(find).buffered(AT_ONCE).try_collect().await?;
-        Ok(found.into_iter().flatten().collect())
+        let mut recorded = RecordedUploads { uploads: Vec::new(), unreadable: Vec::new() };
+        let mut found = stream::iter(ids).map(find).buffered(AT_ONCE);
+        while let Some(found) = found.try_next().await? {
+            match found {
+                Some(Ok(upload)) => recorded.uploads.push(upload),
+                Some(Err(unreadable)) => recorded.unreadable.push(unreadable),
+                None => {}
+            }
+        }
+        Ok(recorded)
     }
 
     /// Removes the pieces of objects that were just replaced or removed, given their uploads. What
@@ -277,6 +293,9 @@ impl<'v> UploadsJob<'v> {
 
     /// Gives up the uploads whose objects were replaced or removed, or at which nothing happened
     /// for a week. Returns the number of those whose pieces were removed.
+    ///
+    /// # Errors
+    /// If the record of an upload cannot be read; the others have been collected then.
     pub async fn collect(self) -> Result<usize> {
         // The pieces are listed first: the records of what is stored later are there already.
         let mut last: BTreeMap<String, u64> = BTreeMap::new();
@@ -286,17 +305,24 @@ impl<'v> UploadsJob<'v> {
             *time = (*time).max(listed.version.generation);
         }
         let (mut removed, mut known) = (0, BTreeSet::new());
-        for mut upload in self.recorded(UPLOADS).await? {
+        let RecordedUploads { uploads, unreadable } = self.recorded(UPLOADS).await?;
+        for mut upload in uploads {
             let time = last.remove(&upload.id).unwrap_or_default().max(upload.begun);
             if upload.record.is_over() || now().saturating_sub(time) > WEEK {
                 removed += usize::from(upload.end().await? == PieceFate::Removed);
             }
             known.insert(upload.id);
         }
+        // Such an upload may be open.
+        for (id, _) in &unreadable {
+            last.remove(id);
+            known.insert(id.clone());
+        }
         known.extend(last.keys().cloned());
         self.remove_flags_without(&known).await?;
         last.retain(|_, time| now().saturating_sub(*time) > DAY);
-        Ok(removed + self.collect_unrecorded(last.into_keys().collect()).await?)
+        let removed = removed + self.collect_unrecorded(last.into_keys().collect()).await?;
+        unreadable.into_iter().next().map_or(Ok(removed), |(_, error)| Err(error))
     }
 
     /// Removes the flags that do not count any more of uploads that have neither record nor piece.

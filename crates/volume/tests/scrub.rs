@@ -2,8 +2,10 @@
 
 mod common;
 
+use std::time::Duration;
+
 use common::{Disks, content, name};
-use paritas_volume::{ErrorKind, PutOptions, Scrub, Volume};
+use paritas_volume::{ErrorKind, PutOptions, Scrub, Upkeep, Volume, keep};
 use serde_json::json;
 
 const OBJECTS: usize = 40;
@@ -34,6 +36,30 @@ async fn scrub(scrub: &mut Scrub<'_>, most: usize) -> Vec<String> {
         names.push(name.as_str().to_owned());
     }
     names
+}
+
+/// Of several processes that look after a volume, one reads all blocks.
+#[tokio::test]
+async fn keepers_share_a_scrub() {
+    let disks = Disks::new(3);
+    let volume = filled(&disks).await;
+    let ((one, of_one), (other, of_other)) = (disks.open_counted(SPEC), disks.open_counted(SPEC));
+    let (hour, look) = (Duration::from_secs(3600), Duration::from_millis(20));
+    let upkeep = Upkeep { look, collect: hour, scrub: hour };
+    let told = |doing: &str, error: &paritas_volume::Error| panic!("{doing}: {error}");
+    let scrubbed = async {
+        while volume.scrub_status().await.last.is_none() {
+            tokio::time::sleep(look).await;
+        }
+    };
+    tokio::select! {
+        () = keep(&one, upkeep, &told) => {}
+        () = keep(&other, upkeep, &told) => {}
+        () = scrubbed => {}
+    }
+    // Ten objects in shards have 20,000 bytes each.
+    let read = [of_one.bytes_read(), of_other.bytes_read()];
+    assert!(read.iter().max() > Some(&300_000) && read.iter().min() < Some(&100_000), "{read:?}");
 }
 
 #[tokio::test]

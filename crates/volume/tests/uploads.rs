@@ -56,6 +56,29 @@ fn age_all(disks: &Disks, seconds: u64) {
     ["closing", "pieces", "uploads"].iter().for_each(|kind| age(disks, kind, seconds));
 }
 
+/// A record that nobody can read keeps nobody from the other uploads, and the pieces of its upload
+/// stay.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_record_that_cannot_be_read_is_no_obstacle() {
+    let disks = Disks::new(3);
+    let volume = disks.volume("2+1").await;
+    let bytes = content(2 * CUT);
+    let unreadable = stored(&volume, &bytes).await.0.id().to_owned();
+    let idle = stored(&volume, &bytes).await.0.id().to_owned();
+    age_all(&disks, 8 * 24 * HOUR);
+    let of = |kind: &str, id: &str| {
+        let files = disks.files(&format!("manifests/%2Eparitas/{kind}")).into_iter();
+        files.filter(|path| path.to_str().unwrap().contains(id)).collect::<Vec<_>>()
+    };
+    of("uploads", &unreadable).iter().for_each(|path| fs::write(path, "nothing").unwrap());
+    let open = volume.uploads().await.unwrap();
+    assert_eq!(open.iter().map(Upload::id).collect::<Vec<_>>(), [&*idle]);
+    assert!(volume.collect().await.is_err(), "somebody has to know");
+    let kept = of("pieces", &unreadable);
+    assert!(!kept.is_empty() && of("pieces", &idle).len() < kept.len());
+    assert!(volume.uploads().await.unwrap().is_empty());
+}
+
 /// Two clients complete an upload with different pieces. Both are answered, and the later object
 /// keeps its pieces.
 #[tokio::test(flavor = "multi_thread")]

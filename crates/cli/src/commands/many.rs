@@ -180,7 +180,7 @@ struct Each<'a, H> {
 
 impl<'a, H: Handle> Each<'a, H> {
     fn new(search: &Search, output: &'a Output, handle: &'a H) -> Self {
-        let (summary, worst) = (Summary::new(search.only_bad), Worst::default());
+        let (summary, worst) = (Summary::new(search.only_bad, true), Worst::default());
         Self { output, handle, summary, worst, cleaned: 0, wrecks: Vec::new(), is_found: false }
     }
 
@@ -288,13 +288,17 @@ pub struct Summary {
     counts: [u64; EndState::ALL.len()],
     bytes: u64,
     only_bad: bool,
+    /// Whether the bytes of objects are read, so that bytes a second mean something to people.
+    reads_bytes: bool,
     start: Instant,
 }
 
 impl Summary {
-    /// Begins to count, and to take the time.
-    pub fn new(only_bad: bool) -> Self {
-        Self { counts: [0; EndState::ALL.len()], bytes: 0, only_bad, start: Instant::now() }
+    /// Begins to count, and to take the time. `reads_bytes` is whether the bytes of intact objects
+    /// are read.
+    pub fn new(only_bad: bool, reads_bytes: bool) -> Self {
+        let counts = [0; EndState::ALL.len()];
+        Self { counts, bytes: 0, only_bad, reads_bytes, start: Instant::now() }
     }
 
     /// Counts an object in this state, with its length if that is known.
@@ -339,12 +343,15 @@ impl Summary {
             let counts = counts.iter().filter(|(_, count)| *count > 0);
             let counts: Vec<String> =
                 counts.map(|(name, count)| format!("{count} {name}")).collect();
+            let rate = match self.reads_bytes {
+                true => format!(", {}/s", output::bytes(rate as u64)),
+                false => String::new(),
+            };
             format!(
-                "{}: {}; {} in {seconds:.1} s, {}/s",
+                "{}: {}; {} in {seconds:.1} s{rate}",
                 counted(self.objects(), "object"),
                 counts.join(", "),
-                output::bytes(self.bytes),
-                output::bytes(rate as u64)
+                output::bytes(self.bytes)
             )
         });
     }

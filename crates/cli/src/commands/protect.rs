@@ -80,7 +80,7 @@ fn expect_files(plan: &ProtectPlan) -> Result<(), Failure> {
 /// Warns of patterns that match nothing: they may be misspelt.
 fn warn_of_unmatched(plan: &ProtectPlan, output: &Output) {
     for pattern in &plan.unmatched_excludes {
-        output.warn(&format!("--exclude {} matches nothing", shown(pattern)));
+        output.warn(&format!("--exclude {} matches nothing", output::quoted(pattern)));
     }
 }
 

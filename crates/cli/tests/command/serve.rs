@@ -116,12 +116,14 @@ fn what_cannot_be_served_is_told() {
         assert!(refused.stderr.contains(text), "{refused}");
     };
     refused(&[], exit::ARGUMENTS, "--keys");
-    refused(&args!["--keys", &keys], exit::NOT_RECOGNISED, "keys.toml");
+    refused(&args!["--keys", &keys], exit::IO, "keys.toml");
     std::fs::write(&keys, "[[key]]\nid = 'a'\nsecret = '0123456789abcdef'\n").unwrap();
     refused(&args!["--keys", &keys], exit::ARGUMENTS, "chmod 600");
     let nowhere = args!["--anonymous", "--listen", "192.0.2.1:1"];
     refused(&nowhere, exit::ARGUMENTS, "cannot listen at 192.0.2.1:1");
     refused(&args!["--anonymous", "--tls", &keys, &keys], exit::ARGUMENTS, "keys.toml");
+    let gone = tank.path("gone.pem");
+    refused(&args!["--anonymous", "--tls", &gone, &keys], exit::IO, "gone.pem");
 }
 
 /// An object in pieces is repaired with its pieces.

@@ -36,6 +36,7 @@ use crate::foreign::fragments::{Fragment, Fragments};
 use crate::foreign::layout::FragmentLayout;
 use crate::foreign::spread::FragmentFiles;
 use crate::object::Object;
+use crate::recognise::recognise;
 use paritas_store::place::attributes::{Access, Attributes};
 use paritas_store::place::system::allow_open_files;
 use paritas_store::setters;
@@ -164,7 +165,9 @@ pub fn import(
     job: impl FnOnce(Code, OsString) -> EncodeJob,
     progress: Progress<'_>,
 ) -> Result<ImportReport> {
-    let survey = format.foreign().survey(&regular_files(paths)?, hints)?;
+    let files = regular_files(paths)?;
+    refuse_shards(&files)?;
+    let survey = format.foreign().survey(&files, hints)?;
     allow_open_files(survey.files.len());
     let files = survey.files.into_iter().map(|path| path.map(Fragment::open).transpose());
     let files = files.collect::<Result<Vec<_>>>()?;
@@ -212,6 +215,19 @@ fn regular_files(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
         return Err(Error::new(ErrorKind::NotRecognised, "there are no files at the given paths"));
     }
     Ok(files)
+}
+
+/// Refuses whole shards of our own: they need no import.
+fn refuse_shards(files: &[PathBuf]) -> Result<()> {
+    let is_shard = |path: &&PathBuf| {
+        recognise(path).is_ok_and(|found| found.file.has_front() && found.file.has_footer())
+    };
+    match files.iter().find(is_shard) {
+        Some(path) => {
+            Err(not_recognised(path, "it is a shard of Paritas already; `decode` reads it"))
+        }
+        None => Ok(()),
+    }
 }
 
 /// The settings of an export: those of [`ExportJob::new`], changed by setters of the same names.

@@ -172,11 +172,12 @@ impl Drained {
         };
         let next = match (self.is_removable(), self.is_settled) {
             (true, _) if is_removed => format!(
-                "it is removed from {path}; delete its files once every client has this file"
+                "it is removed from {path}; delete its files once every client has this file \
+                 (`serve` and `keep` read it when they start)"
             ),
             (true, _) => format!(
-                "nothing needs it any more: once every client has {path}, `paritas volume drain \
-                 {path} {node} --remove` removes it"
+                "nothing needs it any more: once every client has {path} (`serve` and `keep` read it \
+                 when they start), `paritas volume drain {path} {node} --remove` removes it"
             ),
             (false, true) => format!(
                 "what is left belongs to objects that are being written, or whose put was \

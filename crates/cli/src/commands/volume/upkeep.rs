@@ -136,8 +136,8 @@ struct ObjectTally<'a> {
 }
 
 impl<'a> ObjectTally<'a> {
-    fn new(only_bad: bool, output: &'a Output) -> Self {
-        Self { summary: Summary::new(only_bad), worst: Worst::default(), output }
+    fn new(only_bad: bool, is_deep: bool, output: &'a Output) -> Self {
+        Self { summary: Summary::new(only_bad, is_deep), worst: Worst::default(), output }
     }
 
     fn note(&mut self, length: u64, outcome: Result<EndState, Failure>) {
@@ -194,7 +194,7 @@ pub async fn verify(volume: &mut Volume, args: &Verify, output: &Output) -> Outc
         None => items(volume, &args.names, output).await?,
     };
     let (shares, mut tally) =
-        (Shares::of(volume, &items, output), ObjectTally::new(args.only_bad, output));
+        (Shares::of(volume, &items, output), ObjectTally::new(args.only_bad, args.deep, output));
     let volume = &*volume;
     let check = async |item: Item| {
         let start = Instant::now();
@@ -264,7 +264,7 @@ fn verdict_text(verdict: &Verdict, state: EndState) -> String {
 /// Repairs the named objects, or all, the most urgent first. Returns the worst exit code.
 pub async fn repair(args: &Repair, output: &Output) -> Outcome {
     let mut volume = super::open_background(&args.volume, args.background)?;
-    let mut tally = ObjectTally::new(false, output);
+    let mut tally = ObjectTally::new(false, args.deep || args.scrub, output);
     match args.scrub {
         true => scrub(&mut volume, &mut tally).await?,
         false => {
@@ -291,7 +291,7 @@ pub async fn repair(args: &Repair, output: &Output) -> Outcome {
 /// Repairs all objects, the most urgent first, and removes what interrupted commands left. Returns
 /// the worst exit code.
 pub async fn repair_all(volume: &mut Volume, output: &Output) -> Outcome {
-    let mut tally = ObjectTally::new(false, output);
+    let mut tally = ObjectTally::new(false, false, output);
     let items = most_urgent_first(volume).await?;
     repair_items(volume, items, (true, false), &mut tally).await;
     let collected = collect(volume, output).await;

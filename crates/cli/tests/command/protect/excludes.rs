@@ -32,15 +32,17 @@ fn a_folder_in_the_root_is_left_out_alone() {
 #[test]
 fn patterns_that_match_nothing_are_said() {
     let yard = Yard::new();
-    let options = ["--exclude", "chache", "--exclude", "*.tmp", "--exclude", "/deep/none"];
+    let options =
+        ["--exclude", "chache", "--exclude", "*.tmp", "--exclude", "/deep/none", "--exclude", ""];
     for more in [&["--dry-run"][..], &[]] {
         let protect = yard.protect(&[&options, more].concat()).expect(exit::DONE);
         let said = |pattern: &str| {
             protect.stderr.contains(&format!("--exclude {pattern} matches nothing"))
         };
         assert!(said("chache") && said("/deep/none") && !said("*.tmp"), "{protect}");
+        assert!(said("$''"), "{protect}");
     }
     let line = yard.protect(&[&options[..], &["--force", "--json"]].concat()).expect(exit::DONE);
     let line = line.results().pop().unwrap();
-    assert_eq!(line["unmatched_excludes"], json!(["chache", "/deep/none"]));
+    assert_eq!(line["unmatched_excludes"], json!(["chache", "/deep/none", ""]));
 }

@@ -9,7 +9,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
@@ -150,6 +150,67 @@ fn kill_all(rounds: usize, seed: u64) {
     }
 }
 
+/// Returns the records of puts below a folder for the state of programs.
+fn records_in(state: &Path) -> Vec<PathBuf> {
+    let found = WalkDir::new(state).into_iter().flatten();
+    found.filter(|it| it.file_type().is_file()).map(|it| it.into_path()).collect()
+}
+
+/// Kills a put while it stores shards. Returns its record.
+fn record_of_a_killed_put(tank: &Tank, state: &Path) -> PathBuf {
+    let mut put = paritas(tank.arguments("put", &args!["-", "killed"]));
+    put.env("XDG_STATE_HOME", state).stdin(Stdio::piped()).stdout(Stdio::null());
+    let mut put = put.spawn().unwrap();
+    put.stdin.as_mut().unwrap().write_all(&Chance(1).bytes(1_000_000)).unwrap();
+    let begun = Instant::now();
+    while tank.files().is_empty() {
+        assert!(begun.elapsed() < Duration::from_secs(30), "nothing was written");
+        thread::sleep(Duration::from_millis(10));
+    }
+    put.kill().unwrap();
+    put.wait().unwrap();
+    records_in(state).pop().expect("the put is recorded")
+}
+
+/// Stores an object and removes its manifests, as if its put had been killed before them. Returns
+/// its id.
+fn left_by_a_killed_put(tank: &Tank, seed: u64) -> String {
+    let put = tank.put("left", &Chance(seed).bytes(50_000));
+    (0..4).for_each(|disk| _ = fs::remove_dir_all(tank.disk(disk).join("manifests/left@")));
+    put["object"].as_str().unwrap().to_owned()
+}
+
+/// A node that is gone keeps nobody from removing what the others have of a killed put. The record
+/// stays until it is back.
+#[test]
+fn a_node_that_is_gone_keeps_its_remains_alone() {
+    let tank = Tank::new(4, "2+1");
+    let state = tank.path("state");
+    let record = record_of_a_killed_put(&tank, &state);
+    let left = left_by_a_killed_put(&tank, 3);
+    fs::copy(&record, record.with_file_name(&left)).unwrap();
+    let is_left = || tank.files().iter().any(|path| path.to_str().unwrap().contains(&left));
+    let repair = || {
+        let mut repair = paritas(tank.arguments("repair", &[]));
+        repair.env("XDG_STATE_HOME", &state);
+        finish(repair)
+    };
+    for disk in 0..4 {
+        let away = tank.path("away");
+        fs::rename(tank.disk(disk), &away).unwrap();
+        let repaired = repair();
+        assert!(!is_left(), "without disk {disk}: {repaired}");
+        assert_eq!(records_in(&state).len(), 2);
+        fs::rename(&away, tank.disk(disk)).unwrap();
+        if is_left() {
+            repair().expect(exit::DONE);
+            assert!(!is_left() && records_in(&state).is_empty());
+            return;
+        }
+    }
+    panic!("no disk had a shard");
+}
+
 /// A put that is killed while it stores shards leaves unfinished files, or shards without a
 /// manifest. A test cannot see when a put has stored its shards but no manifest yet. So this state
 /// is made here from a stored object.
@@ -162,32 +223,13 @@ fn a_drain_removes_at_once_what_a_killed_put_of_this_machine_left() {
         drain.env("XDG_STATE_HOME", &state);
         finish(drain)
     };
-    let mut put = paritas(tank.arguments("put", &args!["-", "killed"]));
-    put.env("XDG_STATE_HOME", &state).stdin(Stdio::piped()).stdout(Stdio::null());
-    let mut put = put.spawn().unwrap();
-    put.stdin.as_mut().unwrap().write_all(&Chance(1).bytes(1_000_000)).unwrap();
-    let records = || -> Vec<PathBuf> {
-        let found = WalkDir::new(&state).into_iter().flatten();
-        found.filter(|it| it.file_type().is_file()).map(|it| it.into_path()).collect()
-    };
-    let begun = Instant::now();
-    while tank.files().is_empty() {
-        assert!(begun.elapsed() < Duration::from_secs(30), "nothing was written");
-        thread::sleep(Duration::from_millis(10));
-    }
-    put.kill().unwrap();
-    put.wait().unwrap();
-    let record = records().pop().expect("the put is recorded");
+    let records = || records_in(&state);
+    let record = record_of_a_killed_put(&tank, &state);
     let kept = tank.put("kept", &Chance(2).bytes(50_000));
     assert_eq!(records().len(), 1, "a put that is done has no record");
     // As if the first of these two puts had been killed on this machine, and the other one
     // elsewhere.
-    let [here, elsewhere] = [3, 4].map(|seed| {
-        let left =
-            tank.put("left", &Chance(seed).bytes(50_000))["object"].as_str().unwrap().to_owned();
-        (0..4).for_each(|disk| _ = fs::remove_dir_all(tank.disk(disk).join("manifests/left@")));
-        left
-    });
+    let [here, elsewhere] = [3, 4].map(|seed| left_by_a_killed_put(&tank, seed));
     fs::copy(&record, record.with_file_name(&here)).unwrap();
     fs::copy(&record, record.with_file_name(kept["object"].as_str().unwrap())).unwrap();
     let is_of = |object: &str| {
