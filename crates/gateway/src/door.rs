@@ -32,6 +32,7 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use crate::arrival::arriving;
 use crate::demands::{is_forwarded, pass_over_unreadable, refused_form};
 use crate::errors::explained;
+use crate::findings::Findings;
 use crate::keys::Keys;
 use crate::metrics::Metrics;
 use crate::pages::StatusPages;
@@ -195,6 +196,11 @@ impl Gateway {
         leaving.send_replace(());
         let _ = tokio::time::timeout(LEAVING, leaving.closed()).await;
         Ok(())
+    }
+
+    /// Returns the findings that its page shows. Whoever looks after the volume adds to them.
+    pub fn findings(&self) -> Arc<Findings> {
+        self.door.pages.findings()
     }
 
     fn visit(&self, peer: SocketAddr) -> Visit {

@@ -23,6 +23,7 @@ mod demands;
 mod door;
 mod errors;
 mod facts;
+mod findings;
 mod headers;
 mod keys;
 mod listing;
@@ -38,4 +39,5 @@ mod uploads;
 mod whole;
 
 pub use door::{DoorLimits, Gateway, Tls};
+pub use findings::Findings;
 pub use keys::Keys;

@@ -10,6 +10,7 @@ use paritas_volume::{NodeStatus, ScrubStatus, Volume, VolumeStatus};
 use s3s::Body;
 use tokio::time::Instant;
 
+use crate::findings::Findings;
 use crate::metrics::{Metrics, OfNode, OfWork, WaitingWork};
 use crate::store::held;
 use crate::traffic::{MINUTES, Passed};
@@ -22,6 +23,7 @@ const STALE: Duration = Duration::from_secs(60);
 /// The pages of a gateway.
 pub struct StatusPages {
     look: Arc<Look>,
+    findings: Arc<Findings>,
     is_public: bool,
 }
 
@@ -37,7 +39,12 @@ struct Look {
 impl StatusPages {
     pub fn new(volume: Arc<Volume>, metrics: Arc<Metrics>, is_public: bool) -> Self {
         let (seen, turn) = (Mutex::default(), tokio::sync::Mutex::default());
-        Self { look: Arc::new(Look { volume, metrics, seen, turn }), is_public }
+        let look = Arc::new(Look { volume, metrics, seen, turn });
+        Self { look, findings: Arc::default(), is_public }
+    }
+
+    pub fn findings(&self) -> Arc<Findings> {
+        Arc::clone(&self.findings)
     }
 
     /// Answers a request for a page. `is_local` says whether it comes from this machine.
@@ -181,6 +188,24 @@ fn overview_of(status: &VolumeStatus) -> String {
         page += &format!("<dt>{work}</dt><dd>{} objects{oldest}</dd>", waiting.objects);
     }
     page + &format!("<dt>scrub</dt><dd>{}</dd></dl>", scrub_of(&status.scrub, now()))
+}
+
+fn findings_of(findings: &Findings) -> String {
+    let item = |(text, times, since): (String, u64, Duration)| {
+        let times = if times > 1 { format!(", {times} times") } else { String::new() };
+        format!(
+            "<li>{} <small>{} ago{times}</small></li>",
+            escaped(&text),
+            minutes(since.as_secs())
+        )
+    };
+    let list: String = findings.latest().into_iter().map(item).collect();
+    match list.is_empty() {
+        true => {
+            "<h2>Last findings</h2><p>Upkeep has found nothing that it could not mend.</p>".into()
+        }
+        false => format!("<h2>Last findings</h2><ul class=findings>{list}</ul>"),
+    }
 }
 
 fn node_of(node: &NodeStatus) -> String {
@@ -345,6 +370,16 @@ mod tests {
         assert!(both.ends_with("; before, all 99 objects read 18 min ago, 2 of them not whole"));
         scrub.pass = None;
         assert_eq!(scrub_of(&scrub, 1200), "all 99 objects read 18 min ago, 2 of them not whole");
+    }
+
+    #[test]
+    fn findings_are_shown_as_text() {
+        let findings = Findings::default();
+        assert!(findings_of(&findings).contains("nothing that it could not mend"));
+        (0..2).for_each(|_| findings.note("repairing <b>", &"lost"));
+        let shown = findings_of(&findings);
+        let expected = "<li>repairing &lt;b&gt;: lost <small>0 s ago, 2 times</small></li>";
+        assert!(shown.contains(expected), "{shown}");
     }
 
     #[test]

@@ -10,6 +10,7 @@ use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
 use crate::claim::Claim;
 use crate::clock::now;
+use crate::open::OpenedFile;
 use crate::volume::Volume;
 
 /// How often a volume is looked after.
@@ -62,8 +63,11 @@ async fn every<F: Future<Output = ()>>(period: Duration, act: impl Fn() -> F) {
 }
 
 impl Keeper<'_> {
-    /// Repairs owed objects, and promotes objects that wait for it, the oldest first.
+    /// Reports that the volume file lists other nodes. Repairs owed objects, and promotes objects
+    /// that wait for it, the oldest first.
     async fn look(&self) {
+        let file = self.volume.file.as_ref().map_or(Ok(()), OpenedFile::expect_same_nodes);
+        self.note("reading the volume file", file);
         let status = match self.volume.status().await {
             Ok(status) => status,
             Err(error) => return self.note::<()>("looking", Err(error)),

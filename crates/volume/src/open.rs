@@ -1,11 +1,13 @@
 //! Opening a volume from its volume file.
 
-use std::path::Path;
+use std::fmt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use paritas::{Code, CodecOptions, Spec};
 use paritas_store::error::{Error, ErrorKind, Result};
+use paritas_store::shown::shown;
 
 use crate::config::{Config, NodeEntry};
 use crate::node::{self, Location, Node};
@@ -14,24 +16,54 @@ use crate::setup::Setup;
 use crate::stages::parts_of;
 use crate::transfer::{Hedge, Settings};
 
+/// A volume file from which a volume was opened.
+pub(crate) struct OpenedFile {
+    path: PathBuf,
+    nodes: Vec<NodeEntry>,
+}
+
+impl fmt::Debug for OpenedFile {
+    /// Shows no nodes: their URIs may hold secrets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OpenedFile").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+impl OpenedFile {
+    /// Checks that the file still lists the nodes that it listed when it was opened. A file that
+    /// cannot be read at present says nothing.
+    pub fn expect_same_nodes(&self) -> Result<()> {
+        match Config::read(&self.path) {
+            Ok(now) if now.nodes != self.nodes => Err(Error::parameters(format!(
+                "{} lists other nodes than this process uses; start it again",
+                shown(&self.path)
+            ))),
+            _ => Ok(()),
+        }
+    }
+}
+
 /// Reads the setup of a volume from its volume file. The code is run with the options that
 /// `options` returns for it.
-pub(crate) fn read(path: &Path, options: impl Fn(&Spec) -> CodecOptions) -> Result<Setup> {
+pub(crate) fn read(
+    path: &Path,
+    options: impl Fn(&Spec) -> CodecOptions,
+) -> Result<(Setup, OpenedFile)> {
     let config = Config::read(path)?;
     // The program may change its working folder while it uses the volume.
     let path = std::path::absolute(path).map_err(|error| {
         let message = format!("cannot find the folder of {}: {error}", path.display());
         Error::new(ErrorKind::Io, message).because(error)
     })?;
-    config.open(path.parent().unwrap_or(Path::new("")), options).map_err(|error| {
-        match error.kind() {
-            // The nodes' errors name what they are about.
-            ErrorKind::Parameters if error.node().is_none() => {
-                Error::parameters(format!("{}: {error}", path.display()))
-            }
-            _ => error,
+    let setup = config.open(path.parent().unwrap_or(Path::new("")), options);
+    let setup = setup.map_err(|error| match error.kind() {
+        // The nodes' errors name what they are about.
+        ErrorKind::Parameters if error.node().is_none() => {
+            Error::parameters(format!("{}: {error}", path.display()))
         }
-    })
+        _ => error,
+    })?;
+    Ok((setup, OpenedFile { path, nodes: config.nodes }))
 }
 
 impl Config {
@@ -160,6 +192,26 @@ mod tests {
         let shown = format!("{volume:?}");
         let expected = format!("{:?}", folder.path().join("a"));
         assert!(shown.contains(&expected), "{shown}");
+    }
+
+    #[test]
+    fn changed_nodes_of_a_file_are_noticed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("v.toml");
+        let nodes = ["a", "b"].map(|node| NodeEntry::new(node, node));
+        Config::init(&path, "v", "1+1", &nodes).unwrap();
+        let (_, file) = read(&path, |_| CodecOptions::default()).unwrap();
+        let text = std::fs::read_to_string(&path).unwrap();
+        let other = text.replace("uri = \"b\"", "uri = \"c\"");
+        for (now, is_same) in [
+            (format!("{text}\n# a remark\n"), true),
+            (other, false),
+            ("half".to_owned(), true),
+            (text, true),
+        ] {
+            std::fs::write(&path, now).unwrap();
+            assert_eq!(file.expect_same_nodes().is_ok(), is_same);
+        }
     }
 
     #[test]

@@ -27,7 +27,7 @@ use crate::marks::NodeTrouble;
 use crate::members::ClusterNode;
 use crate::names::{self, ObjectName};
 use crate::node::Probe;
-use crate::open;
+use crate::open::{self, OpenedFile};
 use crate::overview::Overview;
 use crate::placement::Member;
 use crate::plain::{self, Pattern, PlainFiles};
@@ -52,6 +52,8 @@ const LISTED_FOR_ONE: usize = 100;
 #[derive(Debug)]
 pub struct Volume {
     pub(crate) cluster: Cluster,
+    /// The volume file, if it was opened from one.
+    pub(crate) file: Option<OpenedFile>,
 }
 
 impl Volume {
@@ -60,7 +62,7 @@ impl Volume {
     /// # Errors
     /// If the code or the list of nodes cannot be used ([`ErrorKind::Parameters`]).
     pub fn new(setup: Setup) -> Result<Self> {
-        Ok(Self { cluster: Cluster::new(setup)? })
+        Ok(Self { cluster: Cluster::new(setup)?, file: None })
     }
 
     /// Opens the volume that a volume file describes. The code is run with the options that
@@ -70,7 +72,8 @@ impl Volume {
     /// If the file cannot be read or says something impossible, or if a node's URI or credentials
     /// cannot be used.
     pub fn open(path: &Path, options: impl Fn(&Spec) -> CodecOptions) -> Result<Self> {
-        Self::new(open::read(path, options)?)
+        let (setup, file) = open::read(path, options)?;
+        Ok(Self { file: Some(file), ..Self::new(setup)? })
     }
 
     /// Opens the volume that `config` describes. Relative folders are relative to `base`, the

@@ -328,6 +328,11 @@ async fn a_put_in_pieces_goes_on_where_it_stopped() {
     // An upload of another program is not continued.
     let other = volume.begin_upload(&name(OBJECT), Notes::new()).await.unwrap();
     put_piece(&other, 1, &bytes[..PIECE]).await;
+    // Nor is one whose pieces are so short that the file would have too many.
+    let short = volume.begin_upload(&name(OBJECT), Notes::new()).await.unwrap();
+    let notes: Notes = [("cut".to_owned(), "16".to_owned())].into();
+    let options = PutOptions::default().noting(&notes).unwrap();
+    short.put_piece(1, Cursor::new(bytes[..16].to_vec()), options).await.unwrap();
 
     interrupted(&volume, &file).await;
     assert_eq!(listed(&volume, "").await, [""; 0], "nothing before");
@@ -335,7 +340,7 @@ async fn a_put_in_pieces_goes_on_where_it_stopped() {
     fs::write(&file, &bytes).unwrap();
     assert_eq!(put().await.kept_bytes, PIECE as u64, "the second piece alone");
     assert!(get(&volume, OBJECT).await.unwrap() == bytes);
-    assert_eq!(volume.uploads().await.unwrap().len(), 1, "the other one");
+    assert_eq!(volume.uploads().await.unwrap().len(), 2, "the other ones");
     let again = put().await;
     assert_eq!(again.kept_bytes, 0, "a put that was complete is not continued");
     // The manifests are on three nodes, and the pieces on all.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use paritas_gateway::{DoorLimits, Gateway, Keys, Tls};
+use paritas_gateway::{DoorLimits, Findings, Gateway, Keys, Tls};
 use paritas_report::volumes::ServeLine;
 use paritas_volume::{Error, Result, Upkeep, Volume, keep, run_until_told};
 use tokio::net::TcpListener;
@@ -69,7 +69,7 @@ async fn serve(
     output.result(line, || format!("serving S3 at {endpoint}; its page is {endpoint}/-/"));
     let upkeep = match args.no_upkeep || args.read_only {
         true => std::future::pending().boxed(),
-        false => look_after(&args.volume, args.background.rate)?.boxed(),
+        false => look_after(&args.volume, args.background.rate, gateway.findings())?.boxed(),
     };
     tokio::select! {
         served = gateway.serve(listener, stop) => served,
@@ -77,14 +77,18 @@ async fn serve(
     }
 }
 
-/// Opens the volume again for work in the background, looks after it, and logs failures.
+/// Opens the volume again for work in the background, looks after it, and logs and notes what fails.
 fn look_after(
     path: &Path,
     rate: Option<paritas_volume::Rate>,
+    findings: Arc<Findings>,
 ) -> Result<impl Future<Output = ()> + use<>> {
     let volume = Volume::open(path, paritas_tune::codec_options)?.in_background(rate);
     Ok(async move {
-        let told = |doing: &str, error: &Error| tracing::warn!(doing, %error, "upkeep");
+        let told = |doing: &str, error: &Error| {
+            tracing::warn!(doing, %error, "upkeep");
+            findings.note(doing, error);
+        };
         keep(&volume, Upkeep::default(), &told).await;
     })
 }
