@@ -146,6 +146,8 @@ pub(crate) struct Details {
     pub extended: Option<Arc<Extended>>,
     /// The user and the group that it belongs to.
     pub owner: Option<Owner>,
+    /// Whether it has more extended attributes than are recorded. This is not stored.
+    pub is_cut: bool,
 }
 
 /// An older layer that still counts.
@@ -512,6 +514,7 @@ impl<'a> UnreadColumns<'a> {
             changed: self.changed(modified)?,
             extended: numbered_of(&self.attributes, &mut self.attributes_of)?,
             owner: numbered_of(self.owners, &mut self.owner_of)?,
+            is_cut: false,
         };
         Ok(Item { path, mode, modified, details, kind })
     }

@@ -22,7 +22,7 @@ use paritas_store::error::{Error, ErrorKind, Result};
 use paritas_store::place::attributes::{Access, Attributes, Timestamp};
 use paritas_store::progress::Progress;
 use paritas_store::setters;
-use paritas_store::shown::shown;
+use paritas_store::shown::{counted, shown};
 use paritas_store::staging::{NewFile, Replace, StagedFile, commit_over};
 
 use crate::catalogue::{Catalogue, Details, Item, ItemKind, Older, Settings};
@@ -214,7 +214,8 @@ pub struct ProtectReport {
     /// Number of data blocks with bytes of files that could not be read as planned. These blocks
     /// count as lost from the beginning, so each uses up one parity block.
     pub gap_blocks: u64,
-    /// Attributes of parity files that file systems refused to keep, in words.
+    /// Attributes of parity files that file systems refused to keep, and extended attributes that
+    /// are too large to be recorded, in words.
     pub warnings: Vec<String>,
 }
 
@@ -413,7 +414,8 @@ pub fn protect(plan: &ProtectPlan, progress: Progress<'_>) -> Result<ProtectRepo
     let header = Header { catalogue: shape, ..header };
     write_catalogue(&header, &catalogue, |index| files.get(usize::from(index)))?;
     let old = || refuse_rivals(order).map(|()| existing(&order.replaced));
-    let warnings = commit_over(&order.all_folders(), old, files, order.sync)?.warnings();
+    let mut warnings = commit_over(&order.all_folders(), old, files, order.sync)?.warnings();
+    warnings.extend(left_out(order));
     skipped.splice(0..0, plan.skipped.iter().cloned());
     Ok(ProtectReport {
         id: order.protection,
@@ -428,6 +430,18 @@ pub fn protect(plan: &ProtectPlan, progress: Progress<'_>) -> Result<ProtectRepo
         gap_blocks,
         warnings,
     })
+}
+
+/// Returns a warning if there are extended attributes that are not recorded.
+fn left_out(order: &LayerOrder) -> Option<String> {
+    let mut cut = order.items.iter().filter(|item| item.details.is_cut);
+    let first = path_in(&order.root, &cut.next()?.path);
+    Some(format!(
+        "some extended attributes of {} are not recorded, so a repair cannot bring them \
+         back if the file is gone; the first: {}",
+        counted(1 + cut.count(), "path"),
+        shown(&first)
+    ))
 }
 
 /// Returns the bytes of a layer's catalogue.

@@ -43,8 +43,9 @@ fn read(root: &Path, found: &FoundEntry) -> Details {
         FoundKind::Symlink { .. } => Extended::default(),
         _ => Extended::of(&path_in(root, &found.path)),
     };
+    let (extended, is_cut) = extended.recorded();
     let extended = (!extended.is_empty()).then(|| Arc::new(extended));
-    Details { changed: found.changed, extended, owner: found.owner }
+    Details { changed: found.changed, extended, owner: found.owner, is_cut }
 }
 
 /// Keeps equal sets of attributes once.

@@ -381,6 +381,35 @@ fn access_control_lists_are_kept_and_give_nobody_more() {
     assert_eq!(xattr::get(root.path().join("c"), LIST).unwrap(), None);
 }
 
+/// What a catalogue has no room for is said, and a file that is there gives its attributes itself.
+#[test]
+fn large_attributes_stay_with_files_that_are_there() {
+    let root = tempfile::tempdir().unwrap();
+    let Some(_disk) = Mount::new(&MEMORY, root.path()) else { return };
+    let file = root.path().join("file");
+    write(&file, &Chance::new(5).bytes(9_000), 0o644, 1);
+    let names = ["user.a", "user.b", "user.c"];
+    let values = [vec![1; 40_000], vec![2; 40_000], b"small".to_vec()];
+    for (name, value) in names.iter().zip(&values) {
+        if xattr::set(&file, name, value).is_err() {
+            return eprintln!("not run: no large attributes here");
+        }
+    }
+    let count = |report: ProtectReport| {
+        let is_told = |it: &&String| it.contains("extended attributes of 1 path are not recorded");
+        report.warnings.iter().filter(is_told).count()
+    };
+    assert_eq!(count(make(&plenty(root.path()))), 1);
+    let kept = || names.map(|name| xattr::get(&file, name).unwrap());
+    flip(&file, 5_000);
+    let report = repaired(root.path(), RepairJob::default());
+    assert!(report.restored.len() == 1 && report.not_kept.is_empty(), "{report:?}");
+    assert_eq!(kept(), values.clone().map(Some));
+    fs::remove_file(&file).unwrap();
+    repaired(root.path(), RepairJob::default());
+    assert_eq!(kept(), [Some(values[0].clone()), None, Some(values[2].clone())]);
+}
+
 /// Whoever runs the commands, parity and restored files belong to whom the tree belongs.
 #[test]
 fn owners_stay() {

@@ -8,7 +8,7 @@ fn item(path: &str, kind: ItemKind) -> Item {
 
 fn details() -> Details {
     let changed = Some(Timestamp { seconds: 9, nanoseconds: 0 });
-    Details { changed, extended: None, owner: Some(Owner { user: 7, group: 8 }) }
+    Details { changed, owner: Some(Owner { user: 7, group: 8 }), ..Details::default() }
 }
 
 fn sample() -> (Catalogue, StreamGeometry) {

@@ -27,8 +27,8 @@ const ACCESS: &[u8] = b"system.posix_acl_access";
 const INHERITED: &[u8] = b"system.posix_acl_default";
 /// The beginning of the names of attributes that users set.
 const USER: &[u8] = b"user.";
-/// Largest number of bytes of the names and values that are kept of one file. Linux allows 64 KiB
-/// for one value.
+/// Largest number of bytes of the names and values that a catalogue records of one file. Linux
+/// allows 64 KiB for one value.
 const MOST_BYTES: usize = 64 << 10;
 /// Number of bytes of a list before its entries.
 const HEAD: usize = 4;
@@ -63,17 +63,27 @@ impl Extended {
         names: impl Iterator<Item = std::ffi::OsString>,
         get: impl Fn(&OsStr) -> io::Result<Option<Vec<u8>>>,
     ) -> Self {
-        let mut kept = BTreeMap::new();
-        let mut left = MOST_BYTES;
-        for name in names.filter(|name| is_kept(name_bytes(name))) {
-            let Ok(Some(value)) = get(&name) else { continue };
-            let bytes = name_bytes(&name);
-            if let Some(rest) = left.checked_sub(bytes.len() + value.len()) {
-                left = rest;
-                kept.insert(bytes.to_vec().into(), value.into());
-            }
-        }
-        Self(kept)
+        let read = |name: std::ffi::OsString| {
+            let value = get(&name).ok()??;
+            Some((name_bytes(&name).to_vec().into(), value.into()))
+        };
+        Self(names.filter(|name| is_kept(name_bytes(name))).filter_map(read).collect())
+    }
+
+    /// Returns the attributes that a catalogue records, and whether it has no room for others: at
+    /// most 64 KiB are recorded of one file, lists first.
+    pub fn recorded(self) -> (Self, bool) {
+        let (lists, others): (Vec<_>, Vec<_>) =
+            self.0.into_iter().partition(|(name, _)| is_list(name));
+        let (mut left, mut is_cut) = (MOST_BYTES, false);
+        let fits = |(name, value): &(ByteVec, ByteVec)| {
+            let rest = left.checked_sub(name.len() + value.len());
+            is_cut |= rest.is_none();
+            left = rest.unwrap_or(left);
+            rest.is_some()
+        };
+        let kept = lists.into_iter().chain(others).filter(fits).collect();
+        (Self(kept), is_cut)
     }
 
     /// Whether the file has neither lists nor attributes.
@@ -81,7 +91,7 @@ impl Extended {
         self.0.is_empty()
     }
 
-    /// Whether every name and size is one that [`Extended::of`] returns.
+    /// Whether every name and size is one that [`Extended::recorded`] returns.
     pub fn is_possible(&self) -> bool {
         let bytes = self.0.iter().map(|(name, value)| name.len() + value.len()).sum::<usize>();
         bytes <= MOST_BYTES && self.0.keys().all(|name| is_kept(name))
@@ -204,6 +214,28 @@ mod tests {
         }
         let foreign = BTreeMap::from([(b"security.capability".to_vec().into(), vec![0].into())]);
         assert_eq!(Extended(foreign).is_possible(), cfg!(target_os = "macos"));
+    }
+
+    /// Large attributes of users do not push out a list, wherever the system lists it.
+    #[test]
+    fn lists_are_recorded_first() {
+        let bytes = list(&[(1, 6), (OWNING_GROUP, 0), (MASK, 6), (32, 0)]).0.into_values().next();
+        let value = |name: &[u8]| match name {
+            ACCESS => bytes.as_deref().unwrap().clone(),
+            b"user.small" => vec![1; 100],
+            _ => vec![2; MOST_BYTES - 50],
+        };
+        let names: [&[u8]; 5] = [b"user.a", b"user.b", b"security.x", b"user.small", ACCESS];
+        let found = Extended::collect(names.iter().map(|name| name_of(name).to_owned()), |name| {
+            Ok(Some(value(name_bytes(name))))
+        });
+        assert_eq!(found.0.len(), if cfg!(target_os = "macos") { 5 } else { 4 });
+        assert_eq!((found.narrowed(0o660), found.is_possible()), (0o600, false));
+        let (recorded, is_cut) = found.recorded();
+        assert!(is_cut && recorded.is_possible());
+        assert_eq!(recorded.narrowed(0o660), 0o600);
+        assert!(recorded.0.contains_key(<&ByteSlice>::from(&b"user.small"[..])));
+        assert_eq!(recorded.clone().recorded(), (recorded, false));
     }
 
     /// Attributes of users are kept where the file system has them.
