@@ -97,15 +97,16 @@ impl Extended {
         bytes <= MOST_BYTES && self.0.keys().all(|name| is_kept(name))
     }
 
-    /// Gives a file these attributes, and takes away its access control list if these have none: it
-    /// may have inherited one from its folder. Set the mode after that. Returns what the file
-    /// system refused.
+    /// Gives a file or folder these attributes, and takes away the lists that these lack: it may
+    /// have inherited them from its folder. Set the mode after that. Returns what the file system
+    /// refused.
     pub fn apply(&self, file: &File) -> Refused {
         let mut refused = Refused::default();
-        if !self.0.contains_key(<&ByteSlice>::from(ACCESS)) {
+        let has = |list: &&[u8]| self.0.contains_key(<&ByteSlice>::from(*list));
+        for list in [ACCESS, INHERITED].iter().filter(|list| !has(list)) {
             // An error is expected: most files have no list, and some file systems do not support
             // lists.
-            let _ = file.remove_xattr(name_of(ACCESS));
+            let _ = file.remove_xattr(name_of(list));
         }
         for (name, value) in &self.0 {
             if file.set_xattr(name_of(name), value).is_err() {
@@ -236,6 +237,34 @@ mod tests {
         assert_eq!(recorded.narrowed(0o660), 0o600);
         assert!(recorded.0.contains_key(<&ByteSlice>::from(&b"user.small"[..])));
         assert_eq!(recorded.clone().recorded(), (recorded, false));
+    }
+
+    /// A folder without lists gets none from the folder that it is in, and so do files in it.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn inherited_lists_are_taken_away() {
+        let outer = tempfile::tempdir().unwrap();
+        let entries = [(1, 7), (NAMED_USER, 7), (OWNING_GROUP, 5), (MASK, 7), (32, 0)];
+        let mut bytes = list(&entries).0.into_values().next().unwrap().to_vec();
+        for (at, id) in [u32::MAX, 1, u32::MAX, u32::MAX, u32::MAX].into_iter().enumerate() {
+            bytes[HEAD + 8 * at + 4..][..4].copy_from_slice(&id.to_le_bytes());
+        }
+        if xattr::set(outer.path(), name_of(INHERITED), &bytes).is_err() {
+            return eprintln!("not run: no access control lists here");
+        }
+        let folder = outer.path().join("folder");
+        std::fs::create_dir(&folder).unwrap();
+        let opened = File::open(&folder).unwrap();
+        assert_eq!(Extended::of_open(&opened).0.len(), 2);
+        assert!(Extended::default().apply(&opened).is_nothing());
+        assert!(Extended::of_open(&opened).is_empty());
+        let file = folder.join("file");
+        std::fs::write(&file, "").unwrap();
+        assert!(Extended::of(&file).is_empty());
+        // The lists that a folder has are kept.
+        let both = Extended::of(outer.path());
+        assert!(both.apply(&opened).is_nothing());
+        assert_eq!((both.0.len(), Extended::of_open(&opened)), (1, both));
     }
 
     /// Attributes of users are kept where the file system has them.
