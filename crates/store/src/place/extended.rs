@@ -7,6 +7,13 @@
 //! If a file has such a list, the group bits of its mode mean something else than the rights of its
 //! group. They are the *mask*: the most that any entry gives to anybody but the owner. So a file
 //! that is made with the same mode, and without the list, would be open to the whole group.
+//!
+//! A file on an NFSv4 server has another kind of list, `system.nfs4_acl`, in the form of RFC 7530,
+//! section 6.2.1: the number of entries, and for each its type, flags and mask (32 bits each,
+//! big-endian) and whom it is for, a string with its length before it, padded to four bytes. If
+//! such a list has an entry for anybody but `OWNER@`, `GROUP@` and `EVERYONE@`, the group bits of
+//! the mode may be a mask there as well. Then the file counts as one whose POSIX list gives its
+//! group nothing.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -25,6 +32,19 @@ use crate::place::system::{name_bytes, name_of};
 const ACCESS: &[u8] = b"system.posix_acl_access";
 /// The attribute that has the list for new files in a folder.
 const INHERITED: &[u8] = b"system.posix_acl_default";
+/// The attribute that has the list of a file on an NFSv4 server.
+const NFS4: &[u8] = b"system.nfs4_acl";
+/// Those whose rights in an NFSv4 list are the bits of the mode.
+const IN_MODE: [&[u8]; 3] = [b"OWNER@", b"GROUP@", b"EVERYONE@"];
+/// The POSIX list of a file whose group has no rights, apart from what the mode says of its owner
+/// and of others: version 2, and entries for the owner, the group, the mask and others.
+const GROUP_HAS_NOTHING: [u8; HEAD + 4 * ENTRY] = [
+    2, 0, 0, 0, //
+    1, 0, 6, 0, 255, 255, 255, 255, //
+    4, 0, 0, 0, 255, 255, 255, 255, //
+    16, 0, 7, 0, 255, 255, 255, 255, //
+    32, 0, 0, 0, 255, 255, 255, 255,
+];
 /// The beginning of the names of attributes that users set.
 const USER: &[u8] = b"user.";
 /// Largest number of bytes of the names and values that a catalogue records of one file. Linux
@@ -32,6 +52,8 @@ const USER: &[u8] = b"user.";
 const MOST_BYTES: usize = 64 << 10;
 /// Number of bytes of a list before its entries.
 const HEAD: usize = 4;
+/// Number of bytes of an entry.
+const ENTRY: usize = 8;
 /// The tags of entries: for a named user, for the owning group, for a named group, and the mask.
 const NAMED_USER: u16 = 2;
 const OWNING_GROUP: u16 = 4;
@@ -63,11 +85,23 @@ impl Extended {
         names: impl Iterator<Item = std::ffi::OsString>,
         get: impl Fn(&OsStr) -> io::Result<Option<Vec<u8>>>,
     ) -> Self {
-        let read = |name: std::ffi::OsString| {
-            let value = get(&name).ok()??;
-            Some((name_bytes(&name).to_vec().into(), value.into()))
-        };
-        Self(names.filter(|name| is_kept(name_bytes(name))).filter_map(read).collect())
+        let mut kept = BTreeMap::<ByteVec, ByteVec>::new();
+        let mut gives_group_nothing = false;
+        for name in names {
+            let bytes = name_bytes(&name);
+            if bytes == NFS4 {
+                let list = get(&name).ok().flatten().unwrap_or_default();
+                gives_group_nothing = names_others(&list);
+            } else if is_kept(bytes)
+                && let Ok(Some(value)) = get(&name)
+            {
+                kept.insert(bytes.to_vec().into(), value.into());
+            }
+        }
+        if gives_group_nothing {
+            kept.entry(ACCESS.to_vec().into()).or_insert(GROUP_HAS_NOTHING.to_vec().into());
+        }
+        Self(kept)
     }
 
     /// Returns the attributes that a catalogue records, and whether it has no room for others: at
@@ -143,7 +177,7 @@ struct Rights {
 
 impl Rights {
     fn of(list: &[u8]) -> Self {
-        let entries = list.get(HEAD..).unwrap_or_default().chunks_exact(8);
+        let entries = list.get(HEAD..).unwrap_or_default().chunks_exact(ENTRY);
         let entries = entries.map(|entry| {
             let short = |at: usize| u16::from_le_bytes([entry[at], entry[at + 1]]);
             (short(0), u32::from(short(2)))
@@ -166,6 +200,30 @@ impl Rights {
         let other = mode & self.users & self.groups & ALL;
         mode & !0o077 | group << 3 | other
     }
+}
+
+/// Whether an NFSv4 list has an entry for anybody whose rights are not bits of the mode. What cannot
+/// be read counts as such an entry.
+fn names_others(list: &[u8]) -> bool {
+    let read = || {
+        let (count, mut rest) = take_number(list)?;
+        for _ in 0..count {
+            // Its type, flags and mask.
+            let (length, after) = take_number(rest.get(12..)?)?;
+            let whom = after.get(..length as usize)?;
+            if !IN_MODE.contains(&whom) {
+                return None;
+            }
+            rest = after.get(whom.len().next_multiple_of(4)..)?;
+        }
+        rest.is_empty().then_some(())
+    };
+    read().is_none()
+}
+
+fn take_number(bytes: &[u8]) -> Option<(u32, &[u8])> {
+    let (number, rest) = bytes.split_first_chunk()?;
+    Some((u32::from_be_bytes(*number), rest))
 }
 
 fn is_list(name: &[u8]) -> bool {
@@ -204,6 +262,61 @@ mod tests {
         assert_eq!(list(&groups).narrowed(0o644), 0o640);
         assert_eq!(list(&[]).narrowed(0o644), 0o644);
         assert_eq!(Extended::default().narrowed(0o664), 0o664);
+    }
+
+    /// Returns an NFSv4 list that allows reading to everybody who is named.
+    fn nfs4(whom: &[&str]) -> Vec<u8> {
+        let mut bytes = (whom.len() as u32).to_be_bytes().to_vec();
+        for whom in whom {
+            bytes.extend([0, 0, 1, whom.len() as u32].map(u32::to_be_bytes).concat());
+            bytes.extend(whom.bytes());
+            bytes.resize(bytes.len().next_multiple_of(4), 0);
+        }
+        bytes
+    }
+
+    #[test]
+    fn a_list_of_nfs_for_others_takes_all_from_the_group() {
+        let of = |attributes: &[(&[u8], Vec<u8>)]| {
+            let names = attributes.iter().map(|(name, _)| name_of(name).to_owned());
+            Extended::collect(names, |name| {
+                let found = attributes.iter().find(|(it, _)| *it == name_bytes(name));
+                Ok(found.map(|(_, value)| value.clone()))
+            })
+        };
+        let own = nfs4(&["OWNER@", "GROUP@", "EVERYONE@", "OWNER@"]);
+        assert_eq!(own[..28], *b"\0\0\0\x04\0\0\0\0\0\0\0\0\0\0\0\x01\0\0\0\x06OWNER@\0\0");
+        assert!(of(&[(NFS4, own.clone())]).is_empty() && of(&[(NFS4, nfs4(&[]))]).is_empty());
+        for other in ["alice@example.org", "1000", "group@", "", "OWNER@\0"] {
+            let found = of(&[(NFS4, nfs4(&["OWNER@", other, "GROUP@"]))]);
+            assert_eq!([0o660, 0o644].map(|mode| found.narrowed(mode)), [0o600, 0o604], "{other}");
+            assert!(found.is_possible());
+        }
+        for length in 0..own.len() {
+            assert_eq!(of(&[(NFS4, own[..length].to_vec())]).narrowed(0o664), 0o604);
+        }
+        assert_eq!(of(&[(NFS4, [&own[..], b"x"].concat())]).narrowed(0o664), 0o604);
+        assert_eq!(of(&[(NFS4, vec![255; 100])]).narrowed(0o664), 0o604);
+        // A POSIX list says it exactly.
+        let exact = list(&[(1, 6), (OWNING_GROUP, 4), (MASK, 6)]);
+        let value = exact.0.values().next().unwrap().to_vec();
+        for order in [[0, 1], [1, 0]] {
+            let both = [(ACCESS, value.clone()), (NFS4, nfs4(&["x"]))];
+            assert_eq!(of(&order.map(|at: usize| both[at].clone())), exact);
+        }
+    }
+
+    /// The kernel takes the list that stands for one of NFS, and the group gets nothing.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_file_whose_group_has_nothing_can_be_made() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let given = Extended([(ACCESS.to_vec().into(), GROUP_HAS_NOTHING.to_vec().into())].into());
+        if given.apply(file.as_file()).lists {
+            return eprintln!("not run: no access control lists here");
+        }
+        crate::place::system::set_mode(file.as_file(), 0o664).unwrap();
+        assert_eq!(Extended::of(file.path()).narrowed(0o664), 0o604);
     }
 
     #[test]
@@ -247,7 +360,7 @@ mod tests {
         let entries = [(1, 7), (NAMED_USER, 7), (OWNING_GROUP, 5), (MASK, 7), (32, 0)];
         let mut bytes = list(&entries).0.into_values().next().unwrap().to_vec();
         for (at, id) in [u32::MAX, 1, u32::MAX, u32::MAX, u32::MAX].into_iter().enumerate() {
-            bytes[HEAD + 8 * at + 4..][..4].copy_from_slice(&id.to_le_bytes());
+            bytes[HEAD + ENTRY * at + 4..][..4].copy_from_slice(&id.to_le_bytes());
         }
         if xattr::set(outer.path(), name_of(INHERITED), &bytes).is_err() {
             return eprintln!("not run: no access control lists here");
