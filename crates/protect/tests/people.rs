@@ -10,7 +10,7 @@ use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::{Chance, check, flip, job, make, only, renew_times, write};
+use common::{Chance, check, flip, job, list, make, only, renew_times, write};
 use paritas_protect::{
     FileState, ProtectJob, ProtectReport, RepairJob, RepairReport, State, UpdateJob, UpdateReport,
     Updated, VerifyOptions, VerifyReport, plan, protect, repair, update, verify,
@@ -331,16 +331,6 @@ fn a_folder_in_which_something_came_and_went_is_no_change() {
         assert_eq!(updated(root.path()).updated, Updated::Layer);
         assert_eq!(updated(root.path()).updated, Updated::Nothing);
     }
-}
-
-/// An access control list: its version, and for each entry tag, permissions and id.
-fn list(entries: &[(u16, u16, u32)]) -> Vec<u8> {
-    let mut bytes = 2_u32.to_le_bytes().to_vec();
-    for (tag, allowed, id) in entries {
-        bytes.extend(tag.to_le_bytes().into_iter().chain(allowed.to_le_bytes()));
-        bytes.extend(id.to_le_bytes());
-    }
-    bytes
 }
 
 const LIST: &str = "system.posix_acl_access";

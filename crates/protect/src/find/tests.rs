@@ -1,5 +1,9 @@
 use super::builder::check_tree;
 use super::*;
+use std::collections::BTreeMap;
+
+use minicbor::bytes::ByteVec;
+use paritas_store::place::attributes::Owner;
 
 fn entry(path: &str, kind: EntryKind) -> ProtectedEntry {
     let modified = Timestamp { seconds: 0, nanoseconds: 0 };
@@ -34,5 +38,46 @@ fn trees_that_cannot_be_are_refused() {
             (Some(why), Err(error)) => assert!(error.contains(why), "{error}, not {why}"),
             (_, checked) => panic!("{entries:?}: {checked:?}"),
         }
+    }
+}
+
+/// All that the catalogue of the third set of vectors says of attributes and disks is read as it
+/// was written. Restoring it takes root and a file system that keeps it.
+#[test]
+fn details_that_were_written_once_stay_readable() {
+    let vectors = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors/protect/third");
+    let found = find(&[vectors]).unwrap().remove(0);
+    let texts = |texts: &[ByteVec]| texts.iter().map(|it| it.to_vec()).collect::<Vec<_>>();
+    let Settings { excludes, gitignore, mounts, one_file_system, .. } = &found.settings;
+    assert_eq!(*excludes, ["*.tmp", "!/kept.tmp"]);
+    assert_eq!(texts(mounts), [b"folder/empty"]);
+    assert!(*gitignore && *one_file_system);
+
+    let set = |name: &[u8], value: &[u8]| {
+        let pair = (ByteVec::from(name.to_vec()), ByteVec::from(value.to_vec()));
+        Some(minicbor::to_vec(BTreeMap::from([pair])).unwrap())
+    };
+    let note = set(b"user.note", b"a note\0\xff");
+    // The owner, user 1, the group, the mask, others.
+    let list = b"\x02\0\0\0\x01\0\x07\0\xff\xff\xff\xff\x02\0\x05\0\x01\0\0\0\
+                 \x04\0\x05\0\xff\xff\xff\xff\x10\0\x05\0\xff\xff\xff\xff\x20\0\x05\0\xff\xff\xff\xff";
+    let (access, inherited) =
+        (set(b"system.posix_acl_access", list), set(b"system.posix_acl_default", list));
+    let changed = Some(Timestamp { seconds: 1_795_853_877, nanoseconds: 217_744_773 });
+    let expected = [
+        ("a", changed, (1234, 2345), note.clone()),
+        ("folder", changed, (0, 0), inherited),
+        ("folder/b", changed, (1234, 3456), access),
+        ("folder/empty", changed, (0, 0), None),
+        ("folder/link", None, (0, 0), None),
+        ("folder/nothing", changed, (0, 0), note),
+    ];
+    assert_eq!(found.entries.len(), expected.len());
+    for (entry, (path, changed, (user, group), extended)) in found.entries.iter().zip(expected) {
+        let ProtectedEntry { details, .. } = entry;
+        assert_eq!(entry.path, path.as_bytes());
+        assert_eq!((details.changed, details.owner), (changed, Some(Owner { user, group })));
+        let stored = details.extended.as_ref().map(|it| minicbor::to_vec(&**it).unwrap());
+        assert_eq!(stored, extended, "{path}");
     }
 }

@@ -215,3 +215,13 @@ pub fn flip(path: &Path, at: u64) {
         file.write_all_at(&[byte[0] ^ 0x5a], at).unwrap();
     });
 }
+
+/// An access control list: its version, and for each entry tag, permissions and id.
+pub fn list(entries: &[(u16, u16, u32)]) -> Vec<u8> {
+    let mut bytes = 2_u32.to_le_bytes().to_vec();
+    for (tag, allowed, id) in entries {
+        bytes.extend(tag.to_le_bytes().into_iter().chain(allowed.to_le_bytes()));
+        bytes.extend(id.to_le_bytes());
+    }
+    bytes
+}
