@@ -252,6 +252,39 @@ fn fragments_give_no_more_access() {
     assert_eq!(yard.decoded(&[]).0, 0o600);
 }
 
+/// A file of mode 0600 with an access control list shows mode 0660: the group bits are the most that
+/// the list gives to anybody. Its group may do nothing, nor with what is made from it.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_list_does_not_open_shards_to_the_group() {
+    use rustix::fs::{XattrFlags, setxattr};
+
+    let yard = Yard::new(0o600);
+    // The owner, user 1, the group, the mask, others: tag, permissions and id.
+    let entries =
+        [[1, 6, u32::MAX], [2, 6, 1], [4, 0, u32::MAX], [16, 6, u32::MAX], [32, 0, u32::MAX]];
+    let mut list = 2_u32.to_le_bytes().to_vec();
+    for [tag, allowed, id] in entries {
+        list.extend((tag | allowed << 16).to_le_bytes());
+        list.extend(id.to_le_bytes());
+    }
+    if setxattr(yard.file(), "system.posix_acl_access", &list, XattrFlags::empty()).is_err() {
+        return say("attributes: no access control lists here; one test does nothing");
+    }
+    assert_eq!(mode(&yard.file()), 0o660);
+    masked("000", &yard.encode("2+1")).expect(exit::DONE);
+    assert_eq!(yard.mode_of_shards(), 0o600);
+    fs::remove_file(yard.shard(0)).unwrap();
+    masked("000", &args!["repair", yard.shards(), "--no-sync"]).expect(exit::DONE);
+    assert_eq!((names(&yard.shards()).len(), yard.mode_of_shards()), (3, 0o600));
+    assert_eq!(yard.decoded(&[]).0, 0o600);
+    // Neither does one that the folder gives to new files.
+    let shards = yard.shards();
+    setxattr(&shards, "system.posix_acl_default", &list, XattrFlags::empty()).unwrap();
+    masked("000", &yard.encode("2+1")).expect(exit::DONE);
+    assert_eq!(yard.mode_of_shards(), 0o600);
+}
+
 #[test]
 fn shards_belong_to_whom_the_file_does() {
     if !is_root() {
