@@ -18,6 +18,8 @@ import abilities
 
 # A name that a file gets when repair replaces what is in it.
 KEPT = re.compile(r"\.damaged-")
+# The name of the list of restored files, which a repair writes beside the parity.
+RESTORED = re.compile(r"\.paritas/tree-[0-9a-f]{8}\.restored\.parity")
 # A moment at which files of the walk have changed last.
 MOMENT = 1_400_000_001_123_456_700
 
@@ -228,7 +230,9 @@ class Walk:
         paritas("repair", "--restore-changed", root)
         self.expect_bytes(copy, root)
         self.clean(root)
-        expect_listing(root, before)
+        lists = {name for name in listing(root) if RESTORED.fullmatch(name)}
+        check(len(lists) == 1, f"the repair has written the lists {sorted(lists)} of restored files")
+        expect_listing(root, before | lists)
         tree.expect_attributes()
         paritas("verify", root)
 
