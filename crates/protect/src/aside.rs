@@ -11,9 +11,11 @@
 //! like any other file, and is never removed.
 
 use std::fs::Metadata;
+use std::io;
 use std::path::Path;
 
 use paritas_store::place::attributes::Attributes;
+use paritas_store::place::names::{cut, in_short};
 
 use crate::system::name_bytes;
 
@@ -24,18 +26,38 @@ const MARK: &[u8] = b".damaged-";
 const DIGITS: (usize, usize) = (8, 16);
 /// Number of bytes that follow the file's name.
 const SUFFIX: usize = MARK.len() + DIGITS.0 + 1 + DIGITS.1;
-/// Number of bytes in the longest name of a file on common file systems.
-const MOST_NAME: usize = 255;
 /// Largest number of copies of one file that have the same size and time.
 const MOST_ALIKE: u8 = 16;
 /// File systems keep times to this many seconds at least.
 const GRANULE: i64 = 2;
 
-/// Returns the names that a copy of a file called `name` may have, for a protection of the id `id`.
-/// The first one that is free is used.
-pub(crate) fn names(id: &str, name: &[u8], file: &Metadata) -> impl Iterator<Item = Vec<u8>> {
-    // The end of a very long name is cut off.
-    let name = name[..name.len().min(MOST_NAME - SUFFIX)].to_vec();
+/// Gives a copy of a file called `name` the first name that is free, for a protection of the id
+/// `id`, and returns it. `give` does so, unless the name is taken ([`io::ErrorKind::AlreadyExists`]).
+///
+/// # Errors
+/// If all names are taken, or if `give` returns another error.
+pub(crate) fn give_name(
+    id: &str,
+    name: &[u8],
+    file: &Metadata,
+    mut give: impl FnMut(&[u8]) -> io::Result<()>,
+) -> io::Result<Vec<u8>> {
+    let mut give = |copy: Vec<u8>| match give(&copy) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => None,
+        given => Some(given.map(|()| copy)),
+    };
+    let too_many = || {
+        let why = "there are too many copies of what was replaced here; `paritas repair --clean` \
+                   removes them";
+        Err(io::Error::new(io::ErrorKind::AlreadyExists, why))
+    };
+    in_short(|most| names(id, name, file, most).find_map(&mut give).unwrap_or_else(too_many))
+}
+
+/// Returns the names of at most `most` bytes that a copy may have. The end of a very long name is
+/// cut off.
+fn names(id: &str, name: &[u8], file: &Metadata, most: usize) -> impl Iterator<Item = Vec<u8>> {
+    let name = cut(name, most - SUFFIX).to_vec();
     let id = id[..DIGITS.0].to_owned();
     let facts = facts(file);
     (0..MOST_ALIKE).map(move |number| {
@@ -97,8 +119,8 @@ mod tests {
             let old = folder.path().join("x".repeat(length));
             fs::write(&old, "content").unwrap();
             let name = name_bytes(old.file_name().unwrap());
-            let names: Vec<_> = names(id, name, &fs::metadata(&old).unwrap()).collect();
-            assert!(names.iter().all(|name| name.len() <= MOST_NAME));
+            let names: Vec<_> = names(id, name, &fs::metadata(&old).unwrap(), 255).collect();
+            assert!(names.iter().all(|name| name.len() <= 255));
             let copies =
                 [&names[0], &names[15]].map(|it| folder.path().join(owned_name(it.clone())));
             fs::rename(&old, &copies[0]).unwrap();
@@ -110,5 +132,32 @@ mod tests {
             assert!(!is_copy(&copies[0], &fs::metadata(&copies[0]).unwrap()));
             assert!(!is_copy(folder.path(), &file));
         }
+    }
+
+    /// Copies have names that file systems take: whole letters, and fewer bytes where names are
+    /// encrypted.
+    #[test]
+    fn copies_have_names_that_file_systems_take() {
+        let folder = tempfile::tempdir().unwrap();
+        let old = folder.path().join("\u{44f}".repeat(127));
+        fs::write(&old, "content").unwrap();
+        let (id, file) = ("0123456789abcdef", fs::metadata(&old).unwrap());
+        for (most, number) in [(255, 0), (255, 5), (143, 0), (143, 5)] {
+            let mut taken = 0;
+            let give = |copy: &[u8]| match str::from_utf8(copy) {
+                Ok(copy) if copy.len() <= most => {
+                    taken += 1;
+                    let is_free = taken > number;
+                    is_free.then_some(()).ok_or_else(|| io::ErrorKind::AlreadyExists.into())
+                }
+                _ => Err(io::ErrorKind::InvalidFilename.into()),
+            };
+            let copy = give_name(id, name_bytes(old.file_name().unwrap()), &file, give).unwrap();
+            assert!(copy.len() >= most - 1 && is_copy(Path::new(&owned_name(copy)), &file));
+        }
+        let name = old.file_name().unwrap();
+        let full =
+            give_name(id, name_bytes(name), &file, |_| Err(io::ErrorKind::AlreadyExists.into()));
+        assert!(full.unwrap_err().to_string().contains("too many copies"));
     }
 }

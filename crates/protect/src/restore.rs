@@ -313,26 +313,14 @@ impl RestoreTree {
     /// Gives what is about to be replaced another name: a second one, so that it has its own until
     /// the new file takes that, or where the file system has no links, the only one.
     fn keep(&self, folder: &Folder, name: &[u8], place: &Path, now: &Metadata) -> io::Result<()> {
-        for copy in aside::names(&self.id, name, now) {
-            let kept = match folder.link(folder, name, &copy) {
-                Err(error) if is_refusal(&error) => folder.take(folder, name, &copy),
+        let copy =
+            aside::give_name(&self.id, name, now, |copy| match folder.link(folder, name, copy) {
+                Err(error) if is_refusal(&error) => folder.take(folder, name, copy),
                 linked => linked,
-            };
-            match kept {
-                Ok(()) => {
-                    let copy = place.with_file_name(owned_name(copy));
-                    self.kept.borrow_mut().push((place.to_owned(), copy));
-                    return Ok(());
-                }
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Err(io::Error::new(
-            io::ErrorKind::AlreadyExists,
-            "there are too many copies of what was replaced here; `paritas repair --clean` removes \
-             them",
-        ))
+            })?;
+        let copy = place.with_file_name(owned_name(copy));
+        self.kept.borrow_mut().push((place.to_owned(), copy));
+        Ok(())
     }
 
     /// Copies the bytes and the attributes of a file to a new one. Nobody gets more rights.

@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use paritas_store::error::{Error, Result};
 use paritas_store::object::format::ObjectId;
 use paritas_store::object::names;
+use paritas_store::place::names::in_short;
 use paritas_store::place::system::{open_to_read, rename_new};
 use paritas_store::shown::shown;
 
@@ -70,9 +71,13 @@ impl AsideFile {
 pub(crate) fn move_aside(path: &Path, object: ObjectId) -> Result<PathBuf> {
     let failed = |error| Error::io("moving aside", path, &error);
     let digest = digest(path, object).map_err(failed)?;
-    let name = path.file_name().unwrap_or_default();
-    let aside = path.with_file_name(names::moved_aside(name, &object.to_string()[..8], &digest));
-    match rename_new(path, &aside) {
+    let (name, id) = (path.file_name().unwrap_or_default(), &object.to_string()[..8]);
+    let mut aside = PathBuf::new();
+    let renamed = in_short(|most| {
+        aside = path.with_file_name(names::moved_aside(name, id, &digest, most));
+        rename_new(path, &aside)
+    });
+    match renamed {
         // A file with the same content lies there already, so replacing it loses nothing.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             let known = AsideFile { path: aside.clone(), bytes: 0 };

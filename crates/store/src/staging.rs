@@ -19,6 +19,7 @@ use crate::error::{Error, Result};
 use crate::object::names;
 use crate::place::attributes::Access;
 use crate::place::lock::FolderLocks;
+use crate::place::names::in_short;
 use crate::place::open_files::OpenFiles;
 use crate::place::positional;
 use crate::place::refused::Refused;
@@ -360,11 +361,14 @@ fn under_temporary_name<T>(
 ) -> Result<(T, PathBuf)> {
     let name = target.file_name().unwrap_or_default();
     loop {
-        let temporary = target.with_file_name(names::temporary(name, random()?));
-        match make(&temporary) {
-            Ok(made) => return Ok((made, temporary)),
+        let random = random()?;
+        let made = in_short(|most| {
+            let temporary = target.with_file_name(names::temporary(name, random, most));
+            make(&temporary).map(|made| (made, temporary))
+        });
+        match made {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(Error::making("creating", target, &error)),
+            made => return made.map_err(|error| Error::making("creating", target, &error)),
         }
     }
 }
@@ -429,8 +433,12 @@ fn publish(files: &mut [StagedFile], sync: bool) -> Result<Vec<MovedAside>> {
 /// Renames old files, and adds each to `set_aside` as a pair: its old path, its new path.
 fn set_aside_all(old: &[PathBuf], set_aside: &mut Vec<(PathBuf, PathBuf)>) -> Result<()> {
     for path in old {
-        let aside = aside(path)?;
-        rename_new(path, &aside).map_err(|error| match error.kind() {
+        let random = random()?;
+        let renamed = in_short(|most| {
+            let aside = path.with_file_name(names::old(finished_name(path), random, most));
+            rename_new(path, &aside).map(|()| aside)
+        });
+        let aside = renamed.map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => Error::busy(format!(
                 "another process has replaced {} meanwhile; run the command again",
                 shown(path)
@@ -440,11 +448,6 @@ fn set_aside_all(old: &[PathBuf], set_aside: &mut Vec<(PathBuf, PathBuf)>) -> Re
         set_aside.push((path.clone(), aside));
     }
     Ok(())
-}
-
-/// Returns another name for a file that is in the way.
-fn aside(path: &Path) -> Result<PathBuf> {
-    Ok(path.with_file_name(names::old(finished_name(path), random()?)))
 }
 
 /// Returns the name of a shard file without the mark of being set aside.
@@ -625,6 +628,21 @@ mod tests {
         commit_over(&[], old_set, files().into(), false).unwrap();
         assert_eq!((fs::read(&old).unwrap(), new.exists()), (b"new".to_vec(), true));
         assert_eq!(count(&directory), 3);
+    }
+
+    /// Where names are encrypted, a temporary name is shorter. If the name itself is too long, no
+    /// file is made.
+    #[test]
+    fn temporary_names_fit_where_names_are_short() {
+        for (length, is_made) in [(50, true), (143, true), (144, false)] {
+            let target = PathBuf::from("x".repeat(length));
+            let made = under_temporary_name(&target, |path| match path.as_os_str().len() {
+                0..=143 => Ok(()),
+                _ => Err(io::ErrorKind::InvalidFilename.into()),
+            });
+            assert_eq!(made.is_ok(), is_made, "{length}");
+            assert!(made.is_err() || has_temporary_name(&made.unwrap().1));
+        }
     }
 
     /// An old file that cannot be removed stays set aside, and the new ones are published.

@@ -11,7 +11,8 @@
 //!
 //! Names are bytes. Shards are recognised by content; names only tell which files to leave
 //! alone (those being written) and which ones an encoding would replace. Where the last three
-//! would be longer than a file's name may be, NAME is cut.
+//! would be longer than a file's name may be, NAME is cut; how long it may be differs
+//! ([`crate::place::names::in_short`]).
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -21,11 +22,10 @@ use std::path::PathBuf;
 use crate::error::{Error, Result};
 use crate::object::format::Identity;
 use crate::object::geometry::{Geometry, Part};
+use crate::place::names::{MOST_ENCRYPTED, MOST_NAME, cut};
 use crate::place::system::{entry_number, name_bytes, name_of, owned_name};
 use crate::shown::shown;
 
-/// Number of bytes in the longest name of a file on common file systems.
-const MAX_FILE_NAME: usize = 255;
 const EXTENSION: &str = ".paritas";
 const STAGE: &[u8] = b".stage";
 const TEMPORARY: &[u8] = b".tmp";
@@ -53,14 +53,14 @@ impl<'a> ShardName<'a> {
         let (middle, stage) = (middle(index, count), stage(added));
         let name = Self { name: name_bytes(name), middle, stage };
         let length = name.finished().len();
-        if length <= MAX_FILE_NAME {
+        if length <= MOST_NAME {
             return Ok(name);
         }
         Err(Error::parameters(format!(
             "the shards of {} would have names of {length} bytes; file systems allow \
-             {MAX_FILE_NAME}: give a name of at most {} bytes",
+             {MOST_NAME}: give a name of at most {} bytes",
             shown(name_of(name.name)),
-            MAX_FILE_NAME - (length - name.name.len())
+            MOST_NAME - (length - name.name.len())
         )))
     }
 
@@ -116,23 +116,24 @@ fn stage(added: Option<u8>) -> String {
     added.map_or_else(String::new, |stage| format!(".stage{stage}"))
 }
 
-/// Returns the name under which a file is written that will be called `name`.
-pub fn temporary(name: &OsStr, random: u32) -> OsString {
+/// Returns the name of at most `most` bytes under which a file is written that will be called
+/// `name`.
+pub fn temporary(name: &OsStr, random: u32, most: usize) -> OsString {
     let suffix = format!(".{random:08x}");
-    decorate(b".", name, &[suffix.as_bytes(), TEMPORARY].concat())
+    decorate(b".", name, &[suffix.as_bytes(), TEMPORARY].concat(), most)
 }
 
-/// Returns the name that a file called `name` has while it is replaced.
-pub fn old(name: &OsStr, random: u32) -> OsString {
+/// Returns the name of at most `most` bytes that a file called `name` has while it is replaced.
+pub fn old(name: &OsStr, random: u32, most: usize) -> OsString {
     let suffix = format!(".{random:08x}");
-    decorate(b"", name, &[suffix.as_bytes(), OLD].concat())
+    decorate(b"", name, &[suffix.as_bytes(), OLD].concat(), most)
 }
 
-/// Returns the name that a file called `name` gets when it is moved aside, with the beginning of
-/// the object's id and a digest.
-pub fn moved_aside(name: &OsStr, id: &str, digest: &str) -> OsString {
+/// Returns the name of at most `most` bytes that a file called `name` gets when it is moved aside,
+/// with the beginning of the object's id and a digest.
+pub fn moved_aside(name: &OsStr, id: &str, digest: &str, most: usize) -> OsString {
     let suffix = format!("{id}-{digest}");
-    decorate(b"", name, &[DAMAGED, suffix.as_bytes()].concat())
+    decorate(b"", name, &[DAMAGED, suffix.as_bytes()].concat(), most)
 }
 
 /// Returns the beginning of the object's id and the digest from the name of a file that was moved
@@ -148,14 +149,16 @@ pub fn set_aside(file: &OsStr) -> Option<(&str, &str)> {
     (fits && is_hex(stated_id) && is_hex(stated_digest)).then_some((stated_id, stated_digest))
 }
 
-/// Joins prefix, name and suffix. If the result would be too long, cuts the object's name in
-/// `name`.
-fn decorate(prefix: &[u8], name: &OsStr, suffix: &[u8]) -> OsString {
+/// Joins prefix, name and suffix. If the result would be longer than `most` bytes, cuts the object's
+/// name in `name`. The result may be as long as `name`: if that is too long, the file cannot get
+/// its name, which is better known before it is written.
+fn decorate(prefix: &[u8], name: &OsStr, suffix: &[u8], most: usize) -> OsString {
     let name = name_bytes(name);
     let object = parse(name_of(name)).map_or(name.len(), |parsed| parsed.name.len());
-    let excess = (prefix.len() + name.len() + suffix.len()).saturating_sub(MAX_FILE_NAME);
-    let kept = object.saturating_sub(excess);
-    owned_name([prefix, &name[..kept], &name[object..], suffix].concat())
+    let length = prefix.len() + name.len() + suffix.len();
+    let excess = length.saturating_sub(most.max(name.len()));
+    let kept = cut(&name[..object], object.saturating_sub(excess));
+    owned_name([prefix, kept, &name[object..], suffix].concat())
 }
 
 /// Returns the names of finished and old shard files in folders, with the number of each file.
@@ -172,6 +175,8 @@ pub struct ParsedName<'a> {
     pub name: &'a [u8],
     /// Whether the file is about to be replaced.
     pub old: bool,
+    /// Number of bytes after the object's name.
+    rest: usize,
 }
 
 impl ParsedName<'_> {
@@ -182,12 +187,9 @@ impl ParsedName<'_> {
             || self.old
                 && !self.name.is_empty()
                 && name.starts_with(self.name)
-                && name.len() + MAX_SUFFIX > MAX_FILE_NAME
+                && name.len() + self.rest > MOST_ENCRYPTED
     }
 }
-
-/// Upper limit of the bytes that a suffix adds to an object's name.
-const MAX_SUFFIX: usize = 64;
 
 /// Reads the name of a final or old shard file.
 pub fn parse(file: &OsStr) -> Option<ParsedName<'_>> {
@@ -199,7 +201,9 @@ pub fn parse(file: &OsStr) -> Option<ParsedName<'_>> {
     let middle = std::str::from_utf8(middle).ok()?;
     let (index, rest) = middle.split_once("of")?;
     let (count, number) = rest.split_once('-').unwrap_or((rest, "2"));
-    [index, count, number].iter().all(|part| is_number(part)).then_some(ParsedName { name, old })
+    let rest = name_bytes(file).len() - name.len();
+    let is_name = [index, count, number].iter().all(|part| is_number(part));
+    is_name.then_some(ParsedName { name, old, rest })
 }
 
 /// Returns the stem of a file's name without the stage of a part that was added to a shard.
@@ -281,7 +285,7 @@ mod tests {
         for other in ["a", "a.paritas", "a.3of.paritas", "a.3of6-.paritas", "a.3of6.paritas.old"] {
             assert_eq!(parsed(other), None::<(String, bool)>, "{other}");
         }
-        let aside = moved_aside(os("a.3of6.paritas"), "0123abcd", "0123456789abcdef");
+        let aside = moved_aside(os("a.3of6.paritas"), "0123abcd", "0123456789abcdef", MOST_NAME);
         assert_eq!(aside, "a.3of6.paritas.damaged-0123abcd-0123456789abcdef");
         assert_eq!(set_aside(&aside), Some(("0123abcd", "0123456789abcdef")));
         assert_eq!(parse(&aside), None);
@@ -300,13 +304,22 @@ mod tests {
         let longest = "x".repeat(255 - ".3of6.paritas".len());
         let name = ShardName::new(os(&longest), 3, 6, None).unwrap().finished();
         assert_eq!(name.len(), 255);
-        assert_eq!(temporary(&name, 1).len(), 255);
-        assert!(is_temporary(&temporary(&name, 1)));
-        let old = old(&name, 1);
-        assert_eq!(old.len(), 255);
-        assert!(parse(&old).unwrap().belongs_to(os(&longest)));
-        let aside = moved_aside(&name, "0123abcd", "0123456789abcdef");
-        assert!(aside.len() == 255 && set_aside(&aside).is_some());
+        for most in [MOST_NAME, MOST_ENCRYPTED] {
+            // A name that may be so long is not made shorter.
+            assert_eq!(temporary(&name, 1, most).len(), 255);
+            let letters = OsString::from("\u{44f}".repeat(60));
+            let name = ShardName::new(&letters, 3, 6, None).unwrap().finished();
+            assert_eq!(name.len(), 133);
+            let temporary = temporary(&name, 1, most);
+            assert!(temporary.len() <= most && is_temporary(&temporary));
+            let old = old(&name, 1, most);
+            assert!(old.len() <= most && parse(&old).unwrap().belongs_to(&letters));
+            let aside = moved_aside(&name, "0123abcd", "0123456789abcdef", most);
+            assert!(aside.len() <= most && set_aside(&aside).is_some());
+            // No letter is split.
+            assert!([temporary, old, aside].iter().all(|name| name.to_str().is_some()));
+        }
+        assert!(!parse(os("a.3of6.paritas.0123abcd.old")).unwrap().belongs_to(os("ab")));
         let error = ShardName::new(os(&(longest + "x")), 3, 6, None).unwrap_err().to_string();
         assert!(error.contains("at most 242 bytes"), "{error}");
     }
@@ -322,9 +335,11 @@ mod tests {
                 let Ok(shard) = ShardName::new(name, 0, 3, added) else { continue };
                 let file = shard.finished();
                 prop_assert!(parse(&file).unwrap().belongs_to(name));
-                prop_assert!(parse(&old(&file, 7)).unwrap().belongs_to(name));
-                prop_assert!(is_temporary(&temporary(&file, 7)));
-                prop_assert!(temporary(&file, 7).len() <= 255);
+                for most in [MOST_NAME, MOST_ENCRYPTED] {
+                    prop_assert!(parse(&old(&file, 7, most)).unwrap().belongs_to(name));
+                    prop_assert!(is_temporary(&temporary(&file, 7, most)));
+                    prop_assert!(temporary(&file, 7, most).len() <= most.max(file.len()));
+                }
             }
         }
     }

@@ -1,5 +1,5 @@
 //! Names that file systems refuse. Only the file system knows which names these are; but once it
-//! has refused a name, this module says what is unusual in it.
+//! has refused a name, this module says what is unusual in it, or gives it a shorter one.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,6 +8,42 @@ use crate::place::system::name_bytes;
 
 /// Characters that exFAT, FAT, NTFS or file servers for Windows refuse in names.
 const FOREIGN: &str = "<>:\"/\\|?*";
+
+/// Number of bytes in the longest name of a file on common file systems.
+pub const MOST_NAME: usize = 255;
+/// Number of bytes in the longest name of a file where names are encrypted (eCryptfs, and Synology's
+/// encrypted shares).
+pub const MOST_ENCRYPTED: usize = 143;
+
+/// Makes something under a name of its own, for which `make` gets the largest number of bytes: those
+/// of common file systems, and if the file system refuses that name, once more [`MOST_ENCRYPTED`].
+///
+/// # Errors
+/// If `make` returns an error.
+pub fn in_short<T>(mut make: impl FnMut(usize) -> io::Result<T>) -> io::Result<T> {
+    match make(MOST_NAME) {
+        Err(error) if is_of_name(&error) => make(MOST_ENCRYPTED),
+        made => made,
+    }
+}
+
+/// Whether an error may say that a file system refuses a name: it is too long, or has something in
+/// it that is not allowed.
+fn is_of_name(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::InvalidFilename | io::ErrorKind::InvalidInput)
+        || is_bad_sequence(error)
+}
+
+/// Returns the beginning of a name, at most `most` bytes. Letters stay whole, because some file
+/// systems refuse names that are not UTF-8.
+pub fn cut(name: &[u8], most: usize) -> &[u8] {
+    let most = most.min(name.len());
+    let end = match str::from_utf8(name) {
+        Ok(text) => (0..=most).rfind(|&end| text.is_char_boundary(end)).unwrap_or(0),
+        Err(_) => most,
+    };
+    &name[..end]
+}
 
 /// Whether some file systems refuse a character in names.
 pub fn is_foreign(character: char) -> bool {
@@ -71,6 +107,14 @@ mod tests {
     use super::*;
     use std::ffi::OsStr;
     use std::os::unix::ffi::OsStrExt;
+
+    #[test]
+    fn letters_are_not_cut() {
+        let name = "a\u{44f}\u{1f600}".as_bytes();
+        let lengths = (0..9).map(|most| cut(name, most).len());
+        assert_eq!(lengths.collect::<Vec<_>>(), [0, 1, 1, 3, 3, 3, 3, 7, 7]);
+        assert_eq!(cut(b"a\xff\x80\x80\x80", 3), b"a\xff\x80");
+    }
 
     #[test]
     fn what_is_refused_is_named() {
