@@ -19,12 +19,13 @@ use std::time::SystemTime;
 use paritas::Pages;
 use paritas::long::{LongCode, LongSums};
 use paritas_store::error::{Error, ErrorKind, Result};
-use paritas_store::place::attributes::{Access, Attributes, Timestamp};
+use paritas_store::place::attributes::Timestamp;
 use paritas_store::progress::Progress;
 use paritas_store::setters;
 use paritas_store::shown::{counted, shown};
 use paritas_store::staging::{NewFile, Replace, StagedFile, commit_over};
 
+use crate::access::{Guard, parity_access, parity_mode};
 use crate::catalogue::{Catalogue, Details, Item, ItemKind, Older, Settings};
 use crate::coding::{Batches, passes_for_all};
 use crate::details;
@@ -179,7 +180,7 @@ pub(crate) struct LayerOrder {
     pub folders: Vec<PathBuf>,
     /// Parity files that are removed when the new ones have their names.
     pub replaced: Vec<PathBuf>,
-    /// Mode for parity files: the permissions that all protected files give.
+    /// Mode for parity files ([`parity_mode`]).
     pub mode: u32,
     pub memory: u64,
     pub threads: usize,
@@ -251,7 +252,7 @@ pub(crate) fn plan_in(
     let WalkedFiles { root, scope, tree, .. } = walked;
     let items = items(&root, &tree.found, |_| None, threads);
     let stream = stream(&root, &items, job.redundancy)?;
-    let mode = common_mode(&items);
+    let mode = parity_mode(&root, &folders, items.iter().filter_map(Guard::of_item));
     let order = LayerOrder {
         settings,
         // A new protection in the place of an old one is a later layer of it, so that there is one
@@ -395,8 +396,7 @@ pub fn protect(plan: &ProtectPlan, progress: Progress<'_>) -> Result<ProtectRepo
     expect_room(order)?;
     order.folders.iter().try_for_each(|folder| make_folder(folder, order))?;
     let (targets, header) = (order.targets(), order.header(random_id()?, 0));
-    let attributes = parity_attributes(&order.root, order.mode);
-    let access = Access::of_shards(&attributes);
+    let access = parity_access(&order.root, order.mode);
     let new = NewFile::all(targets.iter().cloned(), &Replace::Never, access);
     let files = StagedFile::create_all(new, 0)?;
     let scanned = code_blocks(order, &header, &files, progress)?;
@@ -731,24 +731,6 @@ pub(crate) fn stream(root: &Path, items: &[Item], redundancy: Redundancy) -> Res
         }
     }
     Ok(stream)
-}
-
-/// Returns the permissions that all files give. The owner may always read and write.
-pub(crate) fn common_mode(items: &[Item]) -> u32 {
-    let is_file = |item: &&Item| item.size().is_some();
-    parity_mode(items.iter().filter(is_file).map(|item| item.details.narrowed(item.mode)))
-}
-
-/// Returns the mode for the parity of files with these modes.
-pub(crate) fn parity_mode(modes: impl Iterator<Item = u32>) -> u32 {
-    modes.fold(0o666, |all, mode| all & mode) | 0o600
-}
-
-/// Returns the attributes of the parity of files below a root. It belongs to the root's owner, also
-/// if somebody else makes it.
-pub(crate) fn parity_attributes(root: &Path, mode: u32) -> Attributes {
-    let owner = fs::metadata(root).ok().and_then(|root| Attributes::of(&root).owner);
-    Attributes { mode: Some(mode), modified: None, owner }
 }
 
 pub(crate) fn now() -> Timestamp {

@@ -30,6 +30,7 @@
 //! parity files. `format.rs` has the bytes of parity files, and `catalogue.rs` those of the
 //! catalogue, which says what is protected.
 
+mod access;
 mod aside;
 mod catalogue;
 mod coding;

@@ -604,6 +604,11 @@ impl TreeWalk<'_> {
     }
 }
 
+/// Returns the paths of the folders above a path.
+pub(crate) fn above(path: &[u8]) -> impl Iterator<Item = &[u8]> {
+    path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(end, _)| &path[..end])
+}
+
 /// Returns the folder that a path relative to a root is in: nothing stands for the root.
 pub(crate) fn folder_of(path: &[u8]) -> &[u8] {
     &path[..path.iter().rposition(|&byte| byte == b'/').unwrap_or(0)]

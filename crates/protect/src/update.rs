@@ -24,10 +24,11 @@ use paritas_store::setters;
 use paritas_store::shown::{counted, shown};
 use paritas_store::staging::has_temporary_name;
 
+use crate::access::{Guard, parity_mode};
 use crate::catalogue::{Item, ItemKind, MOST_OLDER, Older};
 use crate::create::{
-    LayerOrder, ProtectJob, ProtectPlan, ProtectReport, common_mode, default_memory, items, now,
-    plan_in, protect, refuse_inside, replaceable, stream,
+    LayerOrder, ProtectJob, ProtectPlan, ProtectReport, default_memory, items, now, plan_in,
+    protect, refuse_inside, replaceable, stream,
 };
 use crate::digest::FileDigest;
 use crate::exclude::Excludes;
@@ -36,7 +37,7 @@ use crate::geometry::StreamGeometry;
 use crate::scan::{FileContent, contents, digest_of};
 use crate::system::{path_bytes, path_in};
 use crate::times::ChangeTimes;
-use crate::tree::{Skipped, Tree, threads};
+use crate::tree::{Skipped, Tree, above, threads};
 use crate::trouble;
 use guard::GoneShare;
 pub use guard::Share;
@@ -307,11 +308,6 @@ fn is_full(protection: &Protection) -> bool {
     protection.unreadable_layers > 0 || protection.layers.len() >= MOST_OLDER
 }
 
-/// Returns the paths of the folders above a path.
-fn above(path: &[u8]) -> impl Iterator<Item = &[u8]> {
-    path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(end, _)| &path[..end])
-}
-
 /// The bytes of a file that is protected already: number of the layer and of the piece.
 type KnownPiece = (usize, usize);
 
@@ -513,6 +509,8 @@ impl<'p> Changes<'p> {
         settings.created = now();
         settings.mounts = held.with_mounted(tree).into_iter().map(Into::into).collect();
         let stream = stream(&protection.root, &items, protection.redundancy())?;
+        let folders = held.folders(protection);
+        let guards = items.iter().filter_map(Guard::of_item);
         let order = LayerOrder {
             root: protection.root.clone(),
             settings,
@@ -521,9 +519,9 @@ impl<'p> Changes<'p> {
             older,
             geometry: StreamGeometry::choose(stream.length(), protection.redundancy())?,
             stream,
-            folders: held.folders(protection),
             replaced: emptied.into_iter().flatten().chain(unused(protection)).collect(),
-            mode: common_mode(&items),
+            mode: parity_mode(&protection.root, &folders, guards),
+            folders,
             items,
             memory: job.memory,
             threads: threads(job.threads),

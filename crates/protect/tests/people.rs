@@ -400,6 +400,63 @@ fn large_attributes_stay_with_files_that_are_there() {
     assert_eq!(kept(), [Some(values[0].clone()), None, Some(values[2].clone())]);
 }
 
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().mode() & 0o777
+}
+
+fn set_mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+}
+
+/// Returns the modes that the parity files in a folder have, each once.
+fn modes_of_parity(folder: &Path) -> Vec<u32> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut modes: Vec<u32> = entries.map(|path| mode(&path)).collect();
+    modes.sort_unstable();
+    modes.dedup();
+    modes
+}
+
+/// A folder that lets nobody in guards the files in it, whatever their modes are. With the parity,
+/// and the files outside, anybody could compute them.
+#[test]
+fn parity_is_as_closed_as_the_folders() {
+    let (root, disk) = (yard(), tempfile::tempdir().unwrap());
+    let parity = root.path().join(".paritas");
+    let [outer, mail, empty] = ["outer", "outer/Mail", "empty"].map(|it| root.path().join(it));
+    [&outer, &mail, &empty].iter().for_each(|folder| fs::create_dir(folder).unwrap());
+    write(&mail.join("inbox"), &Chance::new(9).bytes(3_000), 0o644, 1);
+    // Nothing is in it that could be read.
+    set_mode(&empty, 0o700);
+    for (closed, in_folder, in_parity) in [
+        (&mail, 0o755, 0o644),
+        (&mail, 0o700, 0o600),
+        (&mail, 0o750, 0o640),
+        (&outer, 0o700, 0o600),
+        (&outer, 0o744, 0o600),
+    ] {
+        set_mode(closed, in_folder);
+        protected(&plenty(root.path()).force(true));
+        assert_eq!(modes_of_parity(&parity), [in_parity], "{in_folder:o}");
+        // What a repair makes anew is as closed.
+        let lost = fs::read_dir(&parity).unwrap().next().unwrap().unwrap().path();
+        fs::remove_file(&lost).unwrap();
+        assert_eq!(repaired(root.path(), RepairJob::default()).parity, [lost]);
+        assert_eq!(modes_of_parity(&parity), [in_parity], "{in_folder:o}");
+        set_mode(closed, 0o755);
+    }
+    // The folders that lead to the parity itself guard it as well, unless it lies elsewhere.
+    set_mode(root.path(), 0o700);
+    protected(&plenty(root.path()).force(true));
+    assert_eq!(modes_of_parity(&parity), [0o644]);
+    for (in_root, in_parity) in [(0o700, 0o600), (0o755, 0o644)] {
+        set_mode(root.path(), in_root);
+        let elsewhere = plenty(root.path()).parity_dirs(vec![disk.path().to_owned()]);
+        protected(&elsewhere.force(true));
+        assert_eq!(modes_of_parity(disk.path()), [in_parity], "{in_root:o}");
+    }
+}
+
 /// Whoever runs the commands, parity and restored files belong to whom the tree belongs.
 #[test]
 fn owners_stay() {

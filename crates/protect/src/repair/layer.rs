@@ -18,10 +18,10 @@ use paritas_store::shown::shown;
 use paritas_store::staging::{NewFile, Replace, StagedFile};
 
 use super::{Files, Parity, RepairReport, RepairRun, expect_survivable};
+use crate::access::{Guard, parity_access, parity_mode};
 use crate::coding::{Batches, passes};
-use crate::create::{parity_attributes, parity_mode};
 use crate::evidence::{LayerEvidence, RowPlace};
-use crate::find::{EntryKind, Layer};
+use crate::find::{EntryKind, Layer, Protection};
 use crate::format::{CHECK, Header};
 use crate::parity::{read_row, write_catalogue, write_row};
 use crate::restore::Restoring;
@@ -317,9 +317,9 @@ impl<'a> RepairRun<'a> {
 impl RepairRun<'_> {
     /// Returns who may use the files beside the parity.
     pub(super) fn parity_access(&self) -> Access {
-        let files = self.protection.entries.iter().filter(|entry| entry.is_file());
-        let mode = parity_mode(files.map(|entry| entry.details.narrowed(entry.mode)));
-        Access::of_shards(&parity_attributes(&self.protection.root, mode))
+        let Protection { root, entries, .. } = self.protection;
+        let guards = entries.iter().filter_map(Guard::of_entry);
+        parity_access(root, parity_mode(root, &self.protection.parity_folders(), guards))
     }
 }
 
