@@ -114,10 +114,11 @@ pub struct UpdateReport {
 impl UpdateReport {
     fn of(old: String, report: paritas_protect::UpdateReport) -> Self {
         let with_reasons = |skipped: Vec<Skipped>| skipped.into_iter().map(with_reason).collect();
-        let (id, parity_files, warnings) = match report.protected {
+        let (id, parity_files, new) = match report.protected {
             Some(made) => (made.id.to_string(), made.parity_files, made.warnings),
             None => (old, Vec::new(), Vec::new()),
         };
+        let warnings = report.warnings.into_iter().chain(new).collect();
         Self {
             id,
             updated: match report.updated {

@@ -7,9 +7,13 @@
 
 use std::collections::HashMap;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use paritas_store::place::attributes::{Access, Attributes};
+use paritas_store::place::refused::Refused;
+use paritas_store::place::system::{mount_point, open_to_read};
+use paritas_store::shown::shown;
 
 use crate::catalogue::{Item, ItemKind};
 use crate::find::{EntryKind, ProtectedEntry};
@@ -96,4 +100,22 @@ fn behind(folder: u32) -> u32 {
 pub(crate) fn parity_access(root: &Path, mode: u32) -> Access {
     let owner = fs::metadata(root).ok().and_then(|root| Attributes::of(&root).owner);
     Access::of_shards(&Attributes { mode: Some(mode), modified: None, owner })
+}
+
+/// Takes from parity files that exist what `access` does not give. Returns what the system refuses,
+/// in words.
+pub(crate) fn narrow<'p>(files: impl Iterator<Item = &'p Path>, access: Access) -> Vec<String> {
+    let mut warnings: Vec<String> = Vec::new();
+    for path in files {
+        let new: Vec<String> = match open_to_read(path).and_then(|file| access.settle(&file)) {
+            Ok(Refused { modes, .. }) => {
+                let mount = shown(&mount_point(path)).to_string();
+                Refused { modes, ..Refused::default() }.warnings(&mount).collect()
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+            Err(error) => vec![format!("{} keeps its mode: {error}", shown(path))],
+        };
+        warnings.extend(new.into_iter().filter(|one| !warnings.contains(one)).collect::<Vec<_>>());
+    }
+    warnings
 }

@@ -19,12 +19,13 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use paritas_store::error::{Error, ErrorKind, Result};
+use paritas_store::place::attributes::Access;
 use paritas_store::progress::Progress;
 use paritas_store::setters;
 use paritas_store::shown::{counted, shown};
 use paritas_store::staging::has_temporary_name;
 
-use crate::access::{Guard, parity_mode};
+use crate::access::{Guard, narrow, parity_access, parity_mode};
 use crate::catalogue::{Item, ItemKind, MOST_OLDER, Older};
 use crate::create::{
     LayerOrder, ProtectJob, ProtectPlan, ProtectReport, default_memory, items, now, plan_in,
@@ -146,6 +147,8 @@ pub struct UpdatePlan<'p> {
     /// Paths that were found and will not be protected.
     pub skipped: Vec<Skipped>,
     protection: &'p Protection,
+    /// Who may use the parity from now on.
+    access: Access,
     refusal: Option<Error>,
 }
 
@@ -162,15 +165,18 @@ impl UpdatePlan<'_> {
     /// If too many files are gone or changed ([`ErrorKind::TooManyChanges`]), if a file turns out
     /// to be damaged ([`ErrorKind::DigestMismatch`]), or as for [`protect`].
     pub fn carry_out(self, progress: Progress<'_>) -> Result<UpdateReport> {
-        let Self { updated, kept, files, parity, held, skipped, protection, refusal } = self;
+        let Self { updated, kept, files, parity, held, skipped, protection, access, refusal } =
+            self;
         if let Some(refusal) = refusal {
             return Err(refusal);
         }
+        let mut warnings = narrow(protection.parity_files(), access);
         if updated == Updated::Nothing {
             protection.remove_left();
         }
         let protected = parity.map(|plan| protect(&plan, progress)).transpose()?;
         let skipped = protected.as_ref().map_or(skipped, |report| report.skipped.clone());
+        warnings.retain(|one| protected.as_ref().is_none_or(|new| !new.warnings.contains(one)));
         Ok(UpdateReport {
             updated,
             kept,
@@ -181,6 +187,7 @@ impl UpdatePlan<'_> {
             protected,
             held,
             skipped,
+            warnings,
         })
     }
 }
@@ -209,6 +216,9 @@ pub struct UpdateReport {
     /// Paths that are not protected, as in [`ProtectReport::skipped`], also if no parity was
     /// written.
     pub skipped: Vec<Skipped>,
+    /// What the system refused when older parity was to be as closed as the files are now, in
+    /// words.
+    pub warnings: Vec<String>,
 }
 
 /// Brings a protection up to date: plans it, and carries it out. `progress` gets the number of
@@ -267,8 +277,9 @@ pub fn plan_update<'p>(protection: &'p Protection, job: &UpdateJob) -> Result<Up
     let most = if job.accept_changes { Share::ALL } else { job.most_changed };
     let refusal = changes.losses(protection, &removable).refusal(protection, most);
     let (kept, files) = (changes.kept, changes.files(protection));
+    let access = parity_access(&protection.root, changes.parity_mode(protection));
     let (held, skipped) = (held.places, tree.skipped);
-    Ok(UpdatePlan { updated, kept, files, parity, held, skipped, protection, refusal })
+    Ok(UpdatePlan { updated, kept, files, parity, held, skipped, protection, access, refusal })
 }
 
 /// Refuses to treat everything as removed: perhaps a disk is not mounted.
@@ -510,7 +521,7 @@ impl<'p> Changes<'p> {
         settings.mounts = held.with_mounted(tree).into_iter().map(Into::into).collect();
         let stream = stream(&protection.root, &items, protection.redundancy())?;
         let folders = held.folders(protection);
-        let guards = items.iter().filter_map(Guard::of_item);
+        let mode = self.parity_mode(protection);
         let order = LayerOrder {
             root: protection.root.clone(),
             settings,
@@ -520,7 +531,7 @@ impl<'p> Changes<'p> {
             geometry: StreamGeometry::choose(stream.length(), protection.redundancy())?,
             stream,
             replaced: emptied.into_iter().flatten().chain(unused(protection)).collect(),
-            mode: parity_mode(&protection.root, &folders, guards),
+            mode,
             folders,
             items,
             memory: job.memory,
@@ -529,6 +540,13 @@ impl<'p> Changes<'p> {
             known: HashMap::new(),
         };
         Ok(order.plan(tree.skipped.clone(), Vec::new()))
+    }
+
+    /// Returns the mode for all parity. The catalogue of a new layer names all files, and each layer
+    /// has bytes of others than the new ones.
+    fn parity_mode(&self, protection: &Protection) -> u32 {
+        let guards = self.items.iter().filter_map(Guard::of_item);
+        parity_mode(&protection.root, &protection.parity_folders(), guards)
     }
 
     fn older(&self, number: usize, layer: &Layer) -> Older {

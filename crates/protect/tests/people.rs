@@ -457,6 +457,31 @@ fn parity_is_as_closed_as_the_folders() {
     }
 }
 
+/// The catalogue of a new layer names all files, and old parity still has bytes of a file that was
+/// closed since.
+#[test]
+fn parity_of_an_update_is_as_closed_as_all_files() {
+    let root = yard();
+    let [parity, diary] = [".paritas", "a"].map(|name| root.path().join(name));
+    protected(&plenty(root.path()));
+    assert_eq!(modes_of_parity(&parity), [0o644]);
+    set_mode(&diary, 0o600);
+    assert_eq!(updated(root.path()).updated, Updated::Layer);
+    assert_eq!(modes_of_parity(&parity), [0o600]);
+    write(&root.path().join("new"), b"new", 0o644, 9);
+    let report = updated(root.path());
+    assert_eq!((report.updated, report.warnings.len()), (Updated::Layer, 0), "{report:?}");
+    assert_eq!(modes_of_parity(&parity), [0o600]);
+    // What is closed stays so, and what somebody has opened is closed, although nothing has changed.
+    let some = fs::read_dir(&parity).unwrap().next().unwrap().unwrap().path();
+    set_mode(&some, 0o644);
+    assert_eq!(updated(root.path()).updated, Updated::Nothing);
+    assert_eq!(modes_of_parity(&parity), [0o600]);
+    set_mode(&diary, 0o644);
+    assert_eq!(updated(root.path()).updated, Updated::Layer);
+    assert_eq!((mode(&some), modes_of_parity(&parity)), (0o600, vec![0o600, 0o644]));
+}
+
 /// Whoever runs the commands, parity and restored files belong to whom the tree belongs.
 #[test]
 fn owners_stay() {

@@ -71,6 +71,7 @@ fn one(protection: &Protection, args: &Protect, output: &Output) -> Outcome {
         skipped: skipped_entries(&report.skipped),
         ..line(Some(IdText::of(id)), name, report.protected.as_ref(), seconds)
     };
+    report.warnings.iter().for_each(|warning| output.warn(warning));
     report.protected.iter().for_each(|protected| warn_of_parity(protected, output));
     output.result(line, || text(protection, &report, args.verbose));
     expect_all_seen(&report.held)?;
