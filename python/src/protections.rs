@@ -273,8 +273,8 @@ impl From<paritas_protect::FileFinding> for FileFinding {
 }
 
 /// Reads every protected file and all parity of the protections at `paths`. Returns a report for
-/// each protection; damage does not raise an exception. With `quick`, nothing is read, and files
-/// with unchanged size and time count as intact.
+/// each protection; damage does not raise an exception. With `quick`, files with unchanged size and
+/// times count as intact and are not read.
 #[pyfunction]
 #[pyo3(signature = (paths, *, quick = false, threads = None))]
 pub fn verify(

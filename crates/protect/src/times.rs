@@ -6,6 +6,10 @@
 //! has new times everywhere. Therefore these times count only if at least half of the files still
 //! have theirs: the one in the catalogue, or the one that a repair has noted (`restored.rs`).
 //! Otherwise a file whose bytes differ and whose own time does not counts as damaged.
+//!
+//! Whether these times count or not, a file with a new one may have other bytes. So what trusts sizes
+//! and times reads it: an update, which notes the new time if the bytes are right, and a quick
+//! verification. After one update, the times of a copied tree count again.
 
 use std::collections::HashSet;
 
@@ -52,12 +56,13 @@ impl<'p> ChangeTimes<'p> {
     /// Whether a file was certainly touched since it was protected or restored, whatever time it
     /// has itself.
     pub fn was_touched(&self, entry: &ProtectedEntry, changed: Option<Timestamp>) -> bool {
-        self.tell() && self.has_its_time(entry, changed) == Some(false)
+        self.tell() && self.is_new(entry, changed)
     }
 
-    /// Whether a file has another time than the catalogue says, so that an update notes it.
-    pub fn is_news(&self, entry: &ProtectedEntry, changed: Option<Timestamp>) -> bool {
-        self.tell() && entry.details.changed.zip(changed).is_some_and(|(then, now)| then != now)
+    /// Whether a file has a time at which its bytes may have been others, whatever the times of the
+    /// other files say.
+    pub fn is_new(&self, entry: &ProtectedEntry, changed: Option<Timestamp>) -> bool {
+        self.has_its_time(entry, changed) == Some(false)
     }
 
     fn tell(&self) -> bool {
@@ -73,6 +78,11 @@ impl<'p> ChangeTimes<'p> {
         };
         Some(then == now || is_restored())
     }
+}
+
+/// Whether a file has another time than the catalogue says, so that an update notes it.
+pub(crate) fn is_news(entry: &ProtectedEntry, changed: Option<Timestamp>) -> bool {
+    entry.details.changed.zip(changed).is_some_and(|(then, now)| then != now)
 }
 
 fn has_size_and_time(entry: &ProtectedEntry, found: &FoundEntry) -> bool {

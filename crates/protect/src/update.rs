@@ -37,7 +37,7 @@ use crate::find::{EntryKind, Layer, ProtectedEntry, Protection};
 use crate::geometry::StreamGeometry;
 use crate::scan::{FileContent, contents, digest_of};
 use crate::system::{path_bytes, path_in};
-use crate::times::ChangeTimes;
+use crate::times::{ChangeTimes, is_news};
 use crate::tree::{Skipped, Tree, above, threads};
 use crate::trouble;
 use guard::GoneShare;
@@ -52,7 +52,8 @@ const MOST_LAYERS: usize = 8;
 #[non_exhaustive]
 pub struct UpdateJob {
     /// Whether every file is read and compared by its digest. Otherwise files that have the right
-    /// size and time count as unchanged.
+    /// size and times count as unchanged; files of which the system's time of change (ctime) alone
+    /// is new are read.
     pub checksum: bool,
     /// Whether everything is made anew, whatever has changed.
     pub anew: bool,
@@ -648,7 +649,8 @@ fn before<'p>(protection: &'p Protection, tree: &Tree, place: usize) -> Option<&
 }
 
 /// Whether a file still has the bytes of the entry with its path. A file that has the time of the
-/// entry must have its bytes, too, unless the system says that it was touched since.
+/// entry must have its bytes, too, unless the system says that it was touched since. Its bytes are
+/// compared with `checksum`, and if the time of the system is new.
 fn has_bytes(
     protection: &Protection,
     item: &Item,
@@ -660,10 +662,11 @@ fn has_bytes(
     let path = || path_in(&protection.root, &item.path);
     let has_time = entry.modified == item.modified;
     let is_on_time = has_time && !times.was_touched(entry, item.details.changed);
+    let is_read = checksum || times.is_new(entry, item.details.changed);
     match item.size() == Some(size) {
         false if is_on_time => return Err(trouble::damaged(&path())),
         false => return Ok(false),
-        true if is_on_time && !checksum => return Ok(true),
+        true if is_on_time && !is_read => return Ok(true),
         true => {}
     }
     match digest_of(&path(), size) {
@@ -743,7 +746,7 @@ impl Changes<'_> {
         };
         // The times of a folder change whenever something in it is made anew.
         let has_times = entry.kind == EntryKind::Folder
-            || item.modified == entry.modified && !self.times.is_news(entry, item.details.changed);
+            || item.modified == entry.modified && !is_news(entry, item.details.changed);
         is_kind
             && item.path == entry.path
             && item.mode == entry.mode

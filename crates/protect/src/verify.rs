@@ -8,7 +8,7 @@
 mod part;
 mod report;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ use crate::geometry::StreamGeometry;
 use crate::mounts::{self, Absence};
 use crate::parity::{Checked, ParityFile, check_all, refusal};
 use crate::restore::restored_mode;
-use crate::scan;
+use crate::scan::{self, FileContent};
 use crate::stream::{Gathered, PieceFile, Scanned, Stream, StreamReading};
 use crate::system::{path_bytes, path_in};
 use crate::times::ChangeTimes;
@@ -43,8 +43,9 @@ const ROUND: u64 = 1 << 30;
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct VerifyOptions {
-    /// Whether the bytes of files are not read. Then files with the right size and time count as
-    /// intact, and so do parity files with the right header, trailer and length.
+    /// Whether the bytes of files are not read. Then files with the right size and times count as
+    /// intact, and so do parity files with the right header, trailer and length. Files of which the
+    /// system's time of change (ctime) alone is new are read.
     pub quick: bool,
     /// Whether files are read from the disk, even if the system has them in memory.
     pub from_disk: bool,
@@ -462,28 +463,38 @@ impl Examination<'_> {
         })
     }
 
-    /// Reads the files that have the right size and time, but were touched, although otherwise
-    /// nothing is read: a program may have written them, and set their time back.
+    /// Reads the files that have the right size and time, but a new time of the system's own,
+    /// although otherwise nothing is read: a program may have written them, and set their time
+    /// back.
     fn compare_touched(
         &self,
         tree: &Tree,
         times: &ChangeTimes<'_>,
         states: &mut BTreeMap<usize, FileState>,
     ) {
-        for (number, entry) in self.protection.entries.iter().enumerate() {
-            let EntryKind::File { size, digest, .. } = entry.kind else { continue };
+        let changed = |number: usize| tree.of(number).and_then(|found| found.changed);
+        let entries = self.protection.entries.iter().enumerate();
+        let suspects = entries.filter_map(|(number, entry)| {
+            let EntryKind::File { size, digest, .. } = entry.kind else { return None };
             let is_whole = matches!(states.get(&number), None | Some(FileState::Touched));
-            let changed = tree.of(number).and_then(|found| found.changed);
-            if is_whole && times.was_touched(entry, changed) {
-                let path = self.protection.path_of(entry);
-                match scan::digest_of(&path, size) {
-                    Some(now) if now == digest => continue,
-                    Some(_) => states.insert(number, FileState::Changed(Vec::new())),
-                    None => refusal(&path).and_then(|why| {
-                        states.insert(number, FileState::Unreadable(why.to_string()))
-                    }),
-                };
-            }
+            let is_suspect = is_whole && times.is_new(entry, changed(number));
+            is_suspect.then(|| (number, (size, digest), self.protection.path_of(entry)))
+        });
+        let suspects: Vec<(usize, FileContent, PathBuf)> = suspects.collect();
+        let files = suspects.iter().map(|(_, (size, _), path)| (*size, path.clone())).collect();
+        let read = scan::contents(files, self.threads).into_iter();
+        let read: HashMap<PathBuf, FileContent> = read.map(|(now, path)| (path, now)).collect();
+        for (number, then, path) in suspects {
+            let entry = &self.protection.entries[number];
+            let state = match read.get(&path) {
+                Some(now) if *now == then => None,
+                Some(_) if times.was_touched(entry, changed(number)) => {
+                    Some(FileState::Changed(Vec::new()))
+                }
+                Some(_) => Some(FileState::Damaged(Vec::new())),
+                None => refusal(&path).map(|why| FileState::Unreadable(why.to_string())),
+            };
+            states.extend(state.map(|state| (number, state)));
         }
     }
 }

@@ -82,9 +82,14 @@ fn parity_files(root: &Path) -> Vec<PathBuf> {
 }
 
 fn updated(root: &Path) -> UpdateReport {
-    let report = update(&only(root), &UpdateJob::default().sync(false), &|_| {}).unwrap();
+    let report = updated_in_place(root);
     renew_times(root);
     report
+}
+
+/// Updates, and leaves the system's times of all files as the update has noted them.
+fn updated_in_place(root: &Path) -> UpdateReport {
+    update(&only(root), &UpdateJob::default().sync(false), &|_| {}).unwrap()
 }
 
 #[test]
@@ -229,8 +234,11 @@ fn quick_checks_trust_sizes_and_times() {
     let options = VerifyOptions::default().quick(true);
     let quick = || verify(&only(root.path()), &options, &|_| panic!("nothing is read")).unwrap();
     assert_eq!(quick().status, State::Intact);
+    // A file of which the system's time is new is read.
     flip(&root.path().join("one/1"), 5);
-    assert_eq!(quick().status, State::Intact);
+    let report = quick();
+    assert!(matches!(report.findings[0].state, FileState::Damaged(_)), "{report:?}");
+    flip(&root.path().join("one/1"), 5);
     fs::remove_file(root.path().join("two/2")).unwrap();
     let report = quick();
     assert_eq!((report.status, report.findings.len()), (State::Repairable, 1));
@@ -242,7 +250,7 @@ fn add_layer(root: &Path) -> Vec<PathBuf> {
     let folder = root.join(".paritas");
     let old = names(&folder);
     write(&root.join("new"), &Chance::new(22).bytes(5_000), 0o644, 50);
-    assert_eq!(updated(root).updated, Updated::Layer);
+    assert_eq!(updated_in_place(root).updated, Updated::Layer);
     let new = names(&folder).into_iter().filter(|name| !old.contains(name));
     new.map(|name| folder.join(name)).collect()
 }
@@ -290,6 +298,8 @@ fn a_newest_layer_that_cannot_be_read_is_said() {
 #[test]
 fn parity_that_is_being_named_stays() {
     let root = scene_with(24, "100%");
+    let plan = plan(&job(root.path()).redundancy("100%".parse().unwrap()).force(true)).unwrap();
+    protect(&plan, &|_| {}).unwrap();
     let files = add_layer(root.path());
     fs::remove_file(root.path().join("new")).unwrap();
     let temporary = |path: &PathBuf| {

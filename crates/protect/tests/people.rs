@@ -12,8 +12,8 @@ use std::process::Command;
 
 use common::{Chance, check, flip, job, list, make, only, renew_times, write};
 use paritas_protect::{
-    FileState, ProtectJob, ProtectReport, RepairJob, RepairReport, State, UpdateJob, UpdateReport,
-    Updated, VerifyOptions, VerifyReport, plan, protect, repair, update, verify,
+    ErrorKind, FileState, ProtectJob, ProtectReport, RepairJob, RepairReport, State, UpdateJob,
+    UpdateReport, Updated, VerifyOptions, VerifyReport, plan, protect, repair, update, verify,
 };
 
 /// Makes a folder with a few files.
@@ -91,6 +91,47 @@ fn what_was_written_with_its_time_kept_is_a_change() {
     let count = |report: UpdateReport| (report.kept, report.protected.map(|new| new.files));
     assert_eq!(count(updated(root.path())), (4, Some(0)));
     assert_eq!(count(updated(root.path())), (4, None));
+}
+
+/// Where most files have new times of the system's own, these do not tell which files were written.
+/// So the files are read.
+#[test]
+fn the_only_file_is_read_if_its_time_is_new() {
+    let root = yard();
+    let vault = root.path().join("b");
+    protected(&plenty(&vault));
+    let quick = || {
+        let options = VerifyOptions::default().quick(true);
+        verify(&only(&vault), &options, &|_| {}).unwrap().status
+    };
+    renew_times(&vault);
+    assert_eq!(quick(), State::Intact);
+    rewrite(&vault, 3_000, &[7; 2_000]);
+    assert_eq!(quick(), State::Repairable);
+    let update = || update(&only(&vault), &UpdateJob::default().sync(false), &|_| {});
+    let error = update().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::DigestMismatch, "{error}");
+    assert!(error.to_string().contains("touch it if you have changed it"), "{error}");
+    common::age(&vault, 99);
+    assert_eq!(update().unwrap().changed, 1);
+    assert_eq!((quick(), check(&vault).status), (State::Intact, State::Intact));
+}
+
+/// An update notes the new times of a copied tree, and changes nothing else. Then they tell again
+/// what was written.
+#[test]
+fn times_of_a_copied_tree_count_after_an_update() {
+    let root = yard();
+    make(&plenty(root.path()));
+    let report = updated(root.path());
+    let counts = (report.kept, report.added, report.changed, report.gone);
+    assert_eq!((report.updated, counts), (Updated::Layer, (4, 0, 0, 0)), "{report:?}");
+    assert_eq!(report.protected.map(|new| new.files), Some(0));
+    assert_eq!(updated(root.path()).updated, Updated::Nothing);
+    rewrite(&root.path().join("b"), 3_000, &[7; 2_000]);
+    let report = check(root.path());
+    assert!(matches!(states(&report)[..], [("b", FileState::Changed(_), true)]), "{report:?}");
+    assert_eq!(updated(root.path()).changed, 1);
 }
 
 /// In a copied tree all times of the system are new, so they tell nothing, and damage is repaired.
@@ -540,6 +581,10 @@ fn a_restored_file_decays_like_any_other() {
         }
         let report = check(root.path());
         assert!(matches!(states(&report)[1], ("b", FileState::Damaged(_), true)), "{report:?}");
+        // Nothing says that it should be read.
+        let quick = VerifyOptions::default().quick(true);
+        let quick = verify(&only(root.path()), &quick, &|_| {}).unwrap();
+        assert!(states(&quick).iter().all(|(name, ..)| *name != "b"), "{quick:?}");
         let restored = repaired(root.path(), RepairJob::default()).restored;
         assert_eq!(restored, [gone.clone(), file.clone()]);
         assert_eq!(fs::read(&file).unwrap(), before);

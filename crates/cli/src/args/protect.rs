@@ -41,12 +41,13 @@ warning says so before anything is read. A file that cannot be read, or that cha
 not protected, and the exit code is 6; sockets, pipes and devices are only mentioned. `.paritas` folders are \
 left out.
 
-With --update, files whose size and time have not changed keep their parity. New and changed ones \
-get parity of their own. What was removed or changed counts as lost, so that less other damage can \
-be repaired; when that uses up too much parity, all parity is made anew. The old parity is kept \
-until the new one is complete. If the bytes of a file have changed but neither its time nor its \
-ctime, it is damaged, and nothing is written (exit 5): repair it first. If more than half of the \
-files or of the bytes are gone or changed, and at least 20 files, nothing is written (exit 1), \
+With --update, files whose size and time have not changed keep their parity; those whose ctime is \
+new, as in a copied tree, are read and compared first. New and changed ones get parity of their own. \
+What was removed or changed counts as lost, so that less other damage can be repaired; when that \
+uses up too much parity, all parity is made anew. The old parity is kept until the new one is \
+complete. If the bytes of a file have changed but not its time, and its ctime does not tell that it \
+was written, it is damaged, and nothing is written (exit 5): repair it first. If more than half of \
+the files or of the bytes are gone or changed, and at least 20 files, nothing is written (exit 1), \
 because the old parity may be needed to repair them: --accept-changes updates nevertheless, and \
 --most-changed sets another limit. A file that was renamed is not gone.")]
 pub struct Protect {

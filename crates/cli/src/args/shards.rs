@@ -158,7 +158,7 @@ pub struct Search {
 #[command(after_help = "\
 Examples:
   paritas verify photos || paritas repair photos       a folder that `protect` was given
-  paritas verify photos --quick                        compares sizes and times, reads no file
+  paritas verify photos --quick                        compares sizes and times
   paritas verify photos --from-disk                    reads the disk, not what is in memory
   paritas verify photos /disk2/parity                  the same if either was moved
   paritas verify photos/2005                           one folder or file of a protection
@@ -197,9 +197,9 @@ pub struct Verify {
     /// This finds parity that a faulty encoder wrote.
     #[arg(long)]
     pub deep: bool,
-    /// Take files whose size and time are unchanged for intact.
+    /// Take files whose size and times are unchanged for intact.
     ///
-    /// These protected files are not read.
+    /// These protected files are not read. Files of which the ctime alone is new are.
     #[arg(long)]
     pub quick: bool,
     /// Read everything from the disk, not from memory.

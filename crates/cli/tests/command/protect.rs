@@ -466,12 +466,16 @@ fn a_link_in_place_of_parity_hides_no_other_protection() {
 }
 
 #[test]
-fn quick_reads_no_file() {
+fn quick_reads_what_was_touched() {
     let yard = Yard::protected(&[]);
-    flip(&yard.photo("a.jpg"), 7);
     let quick = args!["verify", yard.root(), "--quick"];
     let text = run(&quick).expect(exit::DONE).text();
     assert!(text.contains(": intact by size and time, "), "{text}");
+    flip(&yard.photo("a.jpg"), 7);
+    let text = run(&quick).expect(exit::REPAIRABLE).text();
+    assert!(text.contains("damaged  a.jpg"), "{text}");
+    flip(&yard.photo("a.jpg"), 7);
+    run(&quick).expect(exit::DONE);
     let file = File::options().write(true).open(yard.photo("b.jpg")).unwrap();
     file.set_times(FileTimes::new().set_modified(SystemTime::now() - Duration::from_secs(9)))
         .unwrap();

@@ -196,6 +196,7 @@ fn renamed_parity_is_not_replaced() {
     };
     let old = parity_files(root.path());
     let new = add_layer(root.path());
+    renew_times(root.path());
     fs::rename(of(&new, ".0of"), of(&old, ".4of")).unwrap();
     fs::remove_file(of(&new, ".1of")).unwrap();
     flip(&root.path().join("new"), 7);

@@ -5,6 +5,8 @@ use super::*;
 #[test]
 fn updates_add_layers_until_all_is_made_anew() {
     let root = scene_with(8, "100%");
+    // It only notes the system's new times of all files.
+    assert_eq!(updated_in_place(root.path()).kept, 12);
     assert_eq!(updated(root.path()).updated, Updated::Nothing);
     // A new file, a changed one, a renamed one, a removed one.
     let mut chance = Chance::new(9);
@@ -77,6 +79,7 @@ fn a_cut_file_is_no_change() {
     assert_eq!(names(&root.path().join(".paritas")), old);
     mend(root.path());
     assert_same(&snapshot(root.path()), &before, "repairing");
+    assert_eq!(updated_in_place(root.path()).kept, 12);
     assert_eq!(updated(root.path()).updated, Updated::Nothing);
 }
 
@@ -134,7 +137,7 @@ fn what_cannot_be_read_is_not_gone() {
     fs::create_dir(root.path().join("closed")).unwrap();
     forbid(&root.path().join("closed"), 0);
     for expected in [Updated::Layer, Updated::Nothing] {
-        let report = updated(root.path());
+        let report = updated_in_place(root.path());
         assert_eq!((report.updated, report.skipped.len()), (expected, 1));
         assert_eq!(report.skipped[0].path, root.path().join("closed"));
     }
