@@ -10,7 +10,7 @@ use paritas_store::place::system::is_mount;
 
 use crate::find::{EntryKind, ProtectedEntry, Protection};
 use crate::system::path_in;
-use crate::tree::{Skipped, Tree};
+use crate::tree::{FoundKind, Skipped, Tree};
 
 /// The reason why a disk shows no protected file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,17 +40,34 @@ pub(crate) fn absent<'p>(protection: &'p Protection, tree: &Tree) -> Vec<(&'p [u
 
 fn absence(protection: &Protection, tree: &Tree, mount: &[u8]) -> Option<Absence> {
     let mut inner = protection.entries[protection.below(mount)].iter();
-    let is_there = |path: &[u8]| tree.at(path).is_some();
-    let is_content = |entry: &ProtectedEntry| entry.kind != EntryKind::Folder;
-    let has_content = inner.clone().any(is_content);
-    // Folders alone may have been made anew by a program that did not find them.
-    if !has_content || inner.any(|entry| is_content(entry) && is_there(&entry.path)) {
+    let has_content = inner.clone().any(|entry| entry.kind != EntryKind::Folder);
+    if !has_content || inner.any(|entry| is_there(protection, tree, entry)) {
         return None;
     }
     match is_mount(&path_in(&protection.root, mount)) {
         false => Some(Absence::NotMounted),
         true if !tree.holds_any(mount) => Some(Absence::Empty),
         true => None,
+    }
+}
+
+/// Whether something is at the path of an entry that was probably protected there: it has the size
+/// and the time of the file, or the target of the link. A program that did not find its folders and
+/// files may have made others of the same names.
+fn is_there(protection: &Protection, tree: &Tree, entry: &ProtectedEntry) -> bool {
+    let Some(found) = tree.at(&entry.path) else { return false };
+    let size_of =
+        |target: &[u8]| protection.entry_at(target).map(|number| protection.entries[number].size());
+    let has_time = found.modified == entry.modified;
+    match (&entry.kind, &found.kind) {
+        (EntryKind::File { size, .. }, FoundKind::File { size: now, .. }) => {
+            has_time && size == now
+        }
+        (EntryKind::HardLink { target }, FoundKind::File { size: now, .. }) => {
+            has_time && size_of(target) == Some(*now)
+        }
+        (EntryKind::Symlink { target }, FoundKind::Symlink { target: now }) => target == now,
+        _ => false,
     }
 }
 

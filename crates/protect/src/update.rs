@@ -432,6 +432,7 @@ impl<'p> Changes<'p> {
         if held.entries.is_empty() {
             return Ok(());
         }
+        self.leave_impostors(protection, held);
         let is_folder = |item: &Item| matches!(item.kind, ItemKind::Folder);
         let there: HashMap<Vec<u8>, bool> =
             self.items.iter().map(|item| (item.path.clone(), is_folder(item))).collect();
@@ -476,6 +477,21 @@ impl<'p> Changes<'p> {
             _ => true,
         });
         Ok(())
+    }
+
+    /// Leaves out the files that have the names of held ones and other bytes: a program has made
+    /// them while a disk is not mounted, and they are hidden when it is.
+    fn leave_impostors(&mut self, protection: &Protection, held: &Held) {
+        let is_held = |number: usize| {
+            let is_folder = protection.entries[number].kind == EntryKind::Folder;
+            !is_folder && held.entries.contains(&number)
+        };
+        let is_impostor = |item: &Item| {
+            let is_new = matches!(item.kind, ItemKind::File { .. });
+            is_new && protection.entry_at(&item.path).is_some_and(is_held)
+        };
+        self.items.retain(|item| !is_impostor(item));
+        self.changed.retain(|&number| !is_held(number));
     }
 
     fn is_alive(&self, entry: &ProtectedEntry) -> bool {

@@ -6,7 +6,7 @@
 mod common;
 
 use std::fs::{self, File, FileTimes, Permissions};
-use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, chown};
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -274,6 +274,38 @@ fn what_stands_in_the_place_of_a_disk_is_not_its_content() {
     let gives_up = UpdateJob::default().sync(false).accept_changes(true);
     assert_eq!(update(&only(root.path()), &gives_up, &|_| {}).unwrap().gone, 3);
     assert_eq!(check(root.path()).status, State::Intact);
+}
+
+/// A program has made a file anew that it did not find, while its disk is not mounted.
+#[test]
+fn a_file_of_a_name_on_a_disk_is_not_the_disk() {
+    let root = yard();
+    let disk = root.path().join("disk");
+    fs::create_dir(&disk).unwrap();
+    let Some(mount) = Mount::new(&MEMORY, &disk) else { return };
+    fill(&disk);
+    symlink("1", disk.join("link")).unwrap();
+    protected(&plenty(root.path()));
+    drop(mount);
+    for size in [0, 5, 6_000] {
+        write(&disk.join("2"), &vec![7; size], 0o644, 99);
+        let report = check(root.path());
+        let unread = report.count(|state| matches!(state, FileState::Unreadable(_)));
+        assert_eq!((unread, report.count(|it| *it == FileState::Missing)), (3, 0), "{report:?}");
+        let report = repaired(root.path(), RepairJob::default());
+        assert!(report.restored.is_empty() && report.lost.is_empty(), "{report:?}");
+        let report = updated(root.path());
+        assert_eq!((report.kept, report.changed, report.gone), (7, 0, 0), "{report:?}");
+        assert_eq!(report.held[0].path, disk);
+    }
+    fs::remove_file(disk.join("2")).unwrap();
+    let Some(mount) = Mount::new(&MEMORY, &disk) else { return };
+    assert_eq!(repaired(root.path(), RepairJob::default()).restored.len(), 4);
+    assert_eq!(check(root.path()).status, State::Intact);
+    drop(mount);
+    // Somebody has copied some of the files into the folder, with their times.
+    write(&disk.join("2"), &Chance::new(22).bytes(6_000), 0o644, 2);
+    assert_eq!(repaired(root.path(), RepairJob::default()).restored.len(), 3);
 }
 
 /// While a disk is not mounted, updates add layers, but not more than readers accept.
