@@ -242,24 +242,27 @@ impl RestoreTree {
         named
     }
 
-    /// Makes a hard link at `path` to a file in the tree, or a copy of it where the file system has
-    /// no hard links.
+    /// Makes a hard link at `path` to a file in the tree, or a copy of it where the file cannot have
+    /// one more name there.
     pub fn hard_link(&self, file: &[u8], path: &[u8], seen: Option<Seen>) -> Result<()> {
         let failed = |error| self.failed("restoring the link", path)(error);
         let (from, file) = self.folder.parent(file, false).map_err(failed)?;
         let (folder, name) = self.folder.parent(path, true).map_err(failed)?;
         let temporary = self.temporary()?;
-        if refusal(folder.link(&from, &file, &temporary)).map_err(failed)? {
-            self.refuse(Refused { links: true, ..Refused::default() });
-            let copied = || {
-                let copy = folder.create(&temporary)?;
-                self.copy(&from.file_to_read(&file)?, &copy)?;
-                if self.sync { copy.sync_all() } else { Ok(()) }
-            };
-            copied().map_err(|error| {
-                let _ = folder.remove(&temporary);
-                failed(error)
-            })?;
+        match folder.link(&from, &file, &temporary) {
+            Err(error) if is_not_linkable(&error) => {
+                self.refuse(Refused { links: true, ..Refused::default() });
+                let copied = || {
+                    let copy = folder.create(&temporary)?;
+                    self.copy(&from.file_to_read(&file)?, &copy)?;
+                    if self.sync { copy.sync_all() } else { Ok(()) }
+                };
+                copied().map_err(|error| {
+                    let _ = folder.remove(&temporary);
+                    failed(error)
+                })?;
+            }
+            linked => linked.map_err(failed)?,
         }
         let named = self.name(&folder, (&temporary, &name), path, seen);
         // It also goes if both names led to the same file already: then the system renames nothing.
@@ -311,11 +314,11 @@ impl RestoreTree {
     }
 
     /// Gives what is about to be replaced another name: a second one, so that it has its own until
-    /// the new file takes that, or where the file system has no links, the only one.
+    /// the new file takes that, or where it cannot have two, the only one.
     fn keep(&self, folder: &Folder, name: &[u8], place: &Path, now: &Metadata) -> io::Result<()> {
         let copy =
             aside::give_name(&self.id, name, now, |copy| match folder.link(folder, name, copy) {
-                Err(error) if is_refusal(&error) => folder.take(folder, name, copy),
+                Err(error) if is_not_linkable(&error) => folder.take(folder, name, copy),
                 linked => linked,
             })?;
         let copy = place.with_file_name(owned_name(copy));
@@ -537,6 +540,13 @@ impl Drop for Restoring<'_> {
     }
 }
 
+/// Whether an error says that a file cannot have one more name: its file system has no hard links,
+/// it has as many names as that allows (NTFS: 1,024), or the name is on another disk.
+fn is_not_linkable(error: &io::Error) -> bool {
+    let kinds = [io::ErrorKind::TooManyLinks, io::ErrorKind::CrossesDevices];
+    is_refusal(error) || kinds.contains(&error.kind())
+}
+
 /// Removes the owner's right to read a file.
 fn hide(file: &File) -> io::Result<()> {
     match mode(&file.metadata()?) {
@@ -605,6 +615,31 @@ mod tests {
         linked.unwrap();
         assert_eq!(std::fs::read(to).unwrap(), [7; 10_000]);
         assert!(target.refused().links);
+    }
+
+    /// A file that has as many names as its file system allows is renamed where it gives way to a
+    /// restored one, and copied where it is to have one more name.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_file_with_too_many_names_is_renamed_or_copied() {
+        let root = tempfile::tempdir().unwrap();
+        let target = RestoreTree::open(root.path(), "0123456789abcdef".to_owned(), false).unwrap();
+        let (from, names) = (root.path().join("from"), root.path().join("names"));
+        std::fs::write(&from, [7; 10_000]).unwrap();
+        std::fs::create_dir(&names).unwrap();
+        // ext4 allows 65,000.
+        let linked = (0..66_000)
+            .try_for_each(|number| std::fs::hard_link(&from, names.join(format!("{number}"))));
+        if linked.is_ok() {
+            return eprintln!("not run: files have any number of names here");
+        }
+        target.hard_link(b"from", b"to", None).unwrap();
+        assert_eq!(std::fs::read(root.path().join("to")).unwrap(), [7; 10_000]);
+        assert!(target.refused().links);
+        let now = std::fs::symlink_metadata(&from).unwrap();
+        target.keep(&target.folder, b"from", &from, &now).unwrap();
+        assert!(!from.exists());
+        assert_eq!(std::fs::read(&target.kept()[0].1).unwrap(), [7; 10_000]);
     }
 
     /// Zeros are not written, so the length of a copy must be set.

@@ -163,6 +163,25 @@ fn moving_back_from_another_disk_copies() {
     assert_same(&snapshot(root.path()), &before, "moving back");
 }
 
+/// A new disk is mounted where a further name of a file was. The file gets a copy there.
+#[test]
+fn a_name_on_another_disk_becomes_a_copy() {
+    let root = tempfile::tempdir().unwrap();
+    let (file, other) = (root.path().join("file"), root.path().join("other"));
+    fs::create_dir(&other).unwrap();
+    write(&file, &Chance::new(8).bytes(30_000), 0o640, 1);
+    fs::hard_link(&file, other.join("name")).unwrap();
+    make(&job(root.path()));
+    let before = snapshot(root.path());
+    let Some(_disk) = Disk::in_memory(&other, "1m") else { return skip("a disk in memory") };
+    fs::set_permissions(&other, Permissions::from_mode(0o755)).unwrap();
+    let report = repaired(root.path(), RepairJob::default());
+    assert!(report.failed.is_empty(), "{report:?}");
+    assert_eq!((report.restored, report.not_kept), (vec![other.join("name")], vec!["links"]));
+    assert_same(&snapshot(root.path()), &before, "repairing");
+    assert_eq!(check(root.path()).status, State::Intact);
+}
+
 /// On a disk that does not tell upper from lower case, a name in another case is the same file. It
 /// is repaired where it is, and gets its own name back if that is wanted.
 #[test]
