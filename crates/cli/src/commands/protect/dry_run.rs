@@ -64,7 +64,7 @@ pub fn foretold(line: ProtectLine, plan: &ProtectPlan, cost: &ParityCost) -> Pro
 
 /// Adds to a text what a plan would read and write.
 pub fn add(text: &mut String, plan: &ProtectPlan, cost: &ParityCost, verbose: bool) {
-    let StreamGeometry { length, data, parity, .. } = plan.geometry;
+    let StreamGeometry { length, block, data, parity, .. } = plan.geometry;
     text.push_str(&format!(
         "\n  reads    {} in {}",
         output::bytes(plan.bytes_to_read),
@@ -75,8 +75,9 @@ pub fn add(text: &mut String, plan: &ProtectPlan, cost: &ParityCost, verbose: bo
     ));
     if data > 0 {
         text.push_str(&format!(
-            "\n  repairs  any {parity} lost or damaged of {} blocks",
-            data + parity
+            "\n  repairs  any {parity} lost or damaged of {} blocks, about {}, wherever they are",
+            data + parity,
+            output::bytes(parity * block)
         ));
     }
     let of_files = match cost.stored_bytes > 10 * length {

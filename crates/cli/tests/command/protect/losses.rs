@@ -67,6 +67,11 @@ fn dry_runs_write_nothing() {
     assert_eq!(dry["parity_files"].as_array().unwrap().len(), 5);
     assert_eq!((&dry["id"], &dry["disks"][0]["bytes"]), (&Value::Null, &real["stored_bytes"]));
     assert_eq!(dry["added_files"].as_array().unwrap().len(), 6);
+    // What can be repaired is said in bytes as well, as it is once it is written.
+    let done = protect(&["--force"]).expect(exit::DONE).text();
+    let repairs = |text: &str| text.lines().find(|it| it.contains("repairs  ")).map(str::to_owned);
+    assert_eq!(repairs(&text), repairs(&done));
+    assert!(repairs(&text).is_some_and(|line| line.contains(" KiB, wherever")), "{text}");
 
     fs::remove_file(yard.photo("b.jpg")).unwrap();
     fs::remove_file(&yard.parity()[3]).unwrap();
