@@ -393,7 +393,8 @@ impl<'a> RepairRun<'a> {
     }
 
     /// Notes the files whose disk has no room for all that is to be restored there, each disk by
-    /// itself, and the layers whose parity has no room. None of these are written.
+    /// itself, the layers whose parity has no room, and the files that have none to be copied back.
+    /// None of these are written.
     fn expect_space(&mut self, wanted: &[usize], report: &mut RepairReport) -> Result<()> {
         let mut room = Room::default();
         let needs =
@@ -413,6 +414,9 @@ impl<'a> RepairRun<'a> {
                 self.without_room.push(number);
             }
         }
+        let (numbers, needs): (Vec<usize>, Vec<_>) = self.copies_back().into_iter().unzip();
+        let refused = room.take(&needs).into_iter();
+        self.crowded.extend(refused.map(|(at, no_room)| (numbers[at], no_room)));
         Ok(())
     }
 

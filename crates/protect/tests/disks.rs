@@ -163,6 +163,35 @@ fn moving_back_from_another_disk_copies() {
     assert_same(&snapshot(root.path()), &before, "moving back");
 }
 
+/// A file is copied back from another disk only if there is room for it, and a dry run counts it.
+#[test]
+fn moving_back_from_another_disk_takes_room() {
+    let (root, parity) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let Some(_outer) = Disk::in_memory(root.path(), "1m") else { return skip("a disk in memory") };
+    let [file, other] = ["film", "other"].map(|name| root.path().join(name));
+    fs::create_dir(&other).unwrap();
+    let _inner = Disk::in_memory(&other, "64m").unwrap();
+    let bytes = Chance::new(9).bytes(600_000);
+    write(&file, &bytes, 0o644, 1);
+    make(&job(root.path()).parity_dirs(vec![parity.path().to_owned()]));
+    let [there, filling] = [other.join("film"), root.path().join("filling")];
+    assert!(done(Command::new("cp").arg("-a").arg(&file).arg(&there)));
+    fs::remove_file(&file).unwrap();
+    fs::write(&filling, Chance::new(10).bytes(700_000)).unwrap();
+    let job = RepairJob::default().move_back(true);
+    let report = repaired(parity.path(), job.clone().dry_run(true));
+    assert_eq!(report.moved_back, [(there.clone(), file.clone())]);
+    let disks: Vec<_> = report.disks.iter().map(|disk| (&*disk.folder, disk.bytes)).collect();
+    assert_eq!(disks, [(root.path(), 600_000)]);
+    let report = repaired(parity.path(), job.clone());
+    assert!(report.moved_back.is_empty() && report.failed[0].path == file, "{report:?}");
+    assert!(report.failed[0].reason.contains("of the 600000 bytes"), "{report:?}");
+    assert!(!file.exists() && fs::read(&there).unwrap() == bytes);
+    fs::remove_file(&filling).unwrap();
+    assert_eq!(repaired(parity.path(), job).moved_back.len(), 1);
+    assert!(!there.exists() && fs::read(&file).unwrap() == bytes);
+}
+
 /// A new disk is mounted where a further name of a file was. The file gets a copy there.
 #[test]
 fn a_name_on_another_disk_becomes_a_copy() {

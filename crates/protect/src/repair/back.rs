@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 
 use paritas_store::error::{Error, ErrorKind, Result};
+use paritas_store::place::system::FileSystem;
 use paritas_store::shown::shown;
 
-use super::{RepairReport, RepairRun};
+use super::{RepairReport, RepairRun, no_room};
 use crate::evidence::FileState;
 use crate::find::{EntryKind, ProtectedEntry};
 use crate::restore::MoveSource;
@@ -14,6 +15,8 @@ use crate::tree::name_of;
 
 /// Something that goes back to where it was.
 pub(super) struct Return<'r> {
+    /// The number of the entry.
+    number: usize,
     entry: &'r ProtectedEntry,
     /// The path at which it is.
     pub from: PathBuf,
@@ -49,15 +52,27 @@ impl<'a> RepairRun<'a> {
                     // Only a folder above it may have another name.
                     let is_renamed = name_of(path) != name_of(&entry.path);
                     let is_alike = true;
-                    (is_right && is_renamed).then_some(Return { entry, from, is_alike })
+                    (is_right && is_renamed).then_some(Return { number, entry, from, is_alike })
                 }
                 (None, FileState::Moved(from)) if entry.kind != EntryKind::Folder => from
                     .starts_with(&protection.root)
-                    .then(|| Return { entry, from: from.clone(), is_alike: false }),
+                    .then(|| Return { number, entry, from: from.clone(), is_alike: false }),
                 _ => None,
             }
         });
         returns.collect()
+    }
+
+    /// Returns the files that go back to another disk than they are on, so that they are copied:
+    /// their numbers, the paths to which they go, and the numbers of bytes that they take there.
+    pub(super) fn copies_back(&self) -> Vec<(usize, (PathBuf, u64))> {
+        let is_copied = |back: &Return<'_>| {
+            let now = back.from.parent().and_then(FileSystem::of);
+            let then = back.to(self).ancestors().find_map(FileSystem::of);
+            !back.is_alike && back.entry.is_file() && FileSystem::begins(now, then)
+        };
+        let copies = self.returns(&[]).into_iter().filter(is_copied);
+        copies.map(|back| (back.number, (back.to(self), self.room_of(back.number)))).collect()
     }
 
     /// Moves back all that is to go back.
@@ -66,9 +81,10 @@ impl<'a> RepairRun<'a> {
             let relative = back.from.strip_prefix(&self.protection.root).map(path_bytes);
             let relative = relative.unwrap_or_default();
             let path = &back.entry.path;
-            let moved = match back.is_alike {
-                true => self.target.rename_alike(name_of(&relative), path),
-                false => self.take_back(back.entry, &relative),
+            let moved = match self.crowded.get(&back.number) {
+                Some(refused) => Err(no_room(refused)),
+                None if back.is_alike => self.target.rename_alike(name_of(&relative), path),
+                None => self.take_back(back.entry, &relative),
             };
             match moved {
                 Ok(()) => report.moved_back.push((back.from.clone(), back.to(self))),

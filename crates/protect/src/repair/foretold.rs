@@ -31,6 +31,7 @@ impl RepairRun<'_> {
                 report.parity.push(path);
             }
         }
+        written.extend(self.copies_back().into_iter().map(|(_, need)| need));
         report.disks = by_disk(&written);
     }
 
