@@ -267,7 +267,7 @@ fn what_stands_in_the_place_of_a_disk_is_not_its_content() {
     assert!(report.restored.is_empty() && report.lost.is_empty(), "{report:?}");
     assert_eq!(updated(root.path()).gone, 0);
     fs::remove_dir_all(&disk).unwrap();
-    std::os::unix::fs::symlink("elsewhere", &disk).unwrap();
+    symlink("elsewhere", &disk).unwrap();
     let error = update(&only(root.path()), &UpdateJob::default(), &|_| {}).unwrap_err();
     assert!(error.to_string().contains("disk was a folder on a disk that is not"), "{error}");
     assert_eq!(check(root.path()).status, State::Repairable);
@@ -576,6 +576,39 @@ fn owners_stay() {
     fs::remove_dir_all(&folder).unwrap();
     repaired(root.path(), RepairJob::default());
     assert_eq!((owner(&folder), owner(&file.0)), ((1000, 1002), (1003, 1004)));
+}
+
+/// The members of the parity's group are others to a file or a folder of another group.
+#[test]
+fn parity_is_closed_to_groups_that_others_are_in() {
+    let root = yard();
+    let [parity, folder, file] = [".paritas", "folder", "a"].map(|name| root.path().join(name));
+    fs::create_dir(&folder).unwrap();
+    write(&folder.join("file"), &Chance::new(9).bytes(3_000), 0o644, 1);
+    for (path, group, mode, in_parity) in [
+        (&folder, 1001, 0o750, 0o640),
+        (&folder, 1002, 0o755, 0o644),
+        (&folder, 1002, 0o750, 0o600),
+        (&file, 1001, 0o640, 0o640),
+        (&file, 1002, 0o644, 0o644),
+        (&file, 1002, 0o640, 0o600),
+        (&file, 1002, 0o604, 0o600),
+    ] {
+        set_mode(&folder, 0o755);
+        set_mode(&file, 0o644);
+        for path in [root.path(), &folder, &file, &folder.join("file")] {
+            if chown(path, Some(1000), Some(1001)).is_err() {
+                return eprintln!("not run: only root gives files away");
+            }
+        }
+        ["b", "c", "d"].iter().for_each(|name| {
+            chown(root.path().join(name), Some(1000), Some(1001)).unwrap();
+        });
+        chown(path, Some(1000), Some(group)).unwrap();
+        set_mode(path, mode);
+        protected(&plenty(root.path()).force(true));
+        assert_eq!(modes_of_parity(&parity), [in_parity], "{} {mode:o}", path.display());
+    }
 }
 
 /// Changes bytes of a file on a disk in memory as a disk does: the system notes no time, because a
