@@ -285,7 +285,7 @@ pub(crate) fn digest_of(path: &Path, size: u64) -> Option<FileDigest> {
 
 /// Reads the lost blocks of some pieces again, because the files of these were found elsewhere, and
 /// drops the blocks that are now right.
-fn recheck(layer: &Layer, evidence: &mut LayerEvidence, pieces: &[usize]) {
+pub(crate) fn recheck(layer: &Layer, evidence: &mut LayerEvidence, pieces: &[usize]) {
     let geometry = layer.header.geometry;
     let mut memory = vec![0; geometry.block.min(STEP as u64) as usize];
     let LayerEvidence { stream, lost, .. } = evidence;

@@ -22,7 +22,7 @@ use paritas_store::shown::shown;
 use paritas_store::state::State;
 
 use crate::evidence::{Evidence, FileState, LayerEvidence, is_left_by};
-use crate::find::{EntryKind, Layer, ProtectedEntry, Protection};
+use crate::find::{EntryKind, Layer, LayerPiece, ProtectedEntry, Protection};
 use crate::folding::match_folded;
 use crate::geometry::StreamGeometry;
 use crate::mounts::{self, Absence};
@@ -224,14 +224,15 @@ impl Examination<'_> {
         }
         states.extend(replaced(protection, &tree));
         set_unreadable(protection, &tree, &mut states);
+        let mut read = BTreeSet::new();
         match self.options.quick {
-            true => self.compare_touched(&tree, &times, &mut states),
+            true => read = self.compare_touched(&tree, &times, &mut states),
             false => self.compare_names(&tree, &times, &mut states),
         }
         let mut layers = Vec::new();
         for layer in &protection.layers {
             layers.push(match self.options.quick {
-                true => self.trust(layer, &tree, &states),
+                true => self.trust(layer, &tree, &states, &read),
                 false => self.read(layer, &tree, &times, &mut states)?,
             });
         }
@@ -367,12 +368,14 @@ impl Examination<'_> {
         gathered.finish()
     }
 
-    /// Judges a layer without reading it: files with the right size and time count as intact.
+    /// Judges a layer without reading it: files with the right size and times count as intact. All
+    /// blocks of other files count as lost, except in files that were `read` and have other bytes.
     fn trust(
         &self,
         layer: &Layer,
         tree: &Tree,
         states: &BTreeMap<usize, FileState>,
+        read: &BTreeSet<usize>,
     ) -> LayerEvidence {
         let stream = self.stream(layer, tree);
         let geometry = &layer.header.geometry;
@@ -396,7 +399,12 @@ impl Examination<'_> {
         let whole =
             |file: &Option<ParityFile>| file.as_ref().filter(|file| file.has_ends).map(trusted);
         let checked = layer.files.iter().map(whole).collect();
-        LayerEvidence::new(layer, stream, lost, checked, Vec::new())
+        let mut evidence = LayerEvidence::new(layer, stream, lost, checked, Vec::new());
+        let pieces = layer.pieces.iter().enumerate();
+        let is_read = |piece: &LayerPiece| piece.entry.is_some_and(|entry| read.contains(&entry));
+        let pieces = pieces.filter(|(_, piece)| is_read(piece)).map(|(number, _)| number);
+        scan::recheck(layer, &mut evidence, &pieces.collect::<Vec<_>>());
+        evidence
     }
 
     /// Returns the stream of a layer, as far as its files are there.
@@ -465,13 +473,13 @@ impl Examination<'_> {
 
     /// Reads the files that have the right size and time, but a new time of the system's own,
     /// although otherwise nothing is read: a program may have written them, and set their time
-    /// back.
+    /// back. Returns the numbers of those that have other bytes.
     fn compare_touched(
         &self,
         tree: &Tree,
         times: &ChangeTimes<'_>,
         states: &mut BTreeMap<usize, FileState>,
-    ) {
+    ) -> BTreeSet<usize> {
         let changed = |number: usize| tree.of(number).and_then(|found| found.changed);
         let entries = self.protection.entries.iter().enumerate();
         let suspects = entries.filter_map(|(number, entry)| {
@@ -484,18 +492,24 @@ impl Examination<'_> {
         let files = suspects.iter().map(|(_, (size, _), path)| (*size, path.clone())).collect();
         let read = scan::contents(files, self.threads).into_iter();
         let read: HashMap<PathBuf, FileContent> = read.map(|(now, path)| (path, now)).collect();
+        let mut others = BTreeSet::new();
         for (number, then, path) in suspects {
             let entry = &self.protection.entries[number];
             let state = match read.get(&path) {
-                Some(now) if *now == then => None,
+                Some(now) if *now == then => continue,
                 Some(_) if times.was_touched(entry, changed(number)) => {
-                    Some(FileState::Changed(Vec::new()))
+                    FileState::Changed(Vec::new())
                 }
-                Some(_) => Some(FileState::Damaged(Vec::new())),
-                None => refusal(&path).map(|why| FileState::Unreadable(why.to_string())),
+                Some(_) => FileState::Damaged(Vec::new()),
+                None => match refusal(&path) {
+                    Some(why) => FileState::Unreadable(why.to_string()),
+                    None => continue,
+                },
             };
-            states.extend(state.map(|state| (number, state)));
+            others.extend(read.contains_key(&path).then_some(number));
+            states.insert(number, state);
         }
+        others
     }
 }
 

@@ -237,7 +237,8 @@ fn quick_checks_trust_sizes_and_times() {
     // A file of which the system's time is new is read.
     flip(&root.path().join("one/1"), 5);
     let report = quick();
-    assert!(matches!(report.findings[0].state, FileState::Damaged(_)), "{report:?}");
+    let FileState::Damaged(ranges) = &report.findings[0].state else { panic!("{report:?}") };
+    assert_eq!((ranges.len(), report.layers[0].lost), (1, 1), "{report:?}");
     flip(&root.path().join("one/1"), 5);
     fs::remove_file(root.path().join("two/2")).unwrap();
     let report = quick();
