@@ -34,9 +34,10 @@ sys.path.insert(0, str(ROOT / "lab"))
 import network  # noqa: E402
 import network_tables  # noqa: E402
 import records  # noqa: E402
-from papers import catalogue, definitions, jugan, luo, matrices, page, plank, uyeda, widths, zhou, zhou_delayed, zhou_network, zhou_search, zhou_speed  # noqa: E402
+from papers import catalogue, definitions, jugan, luo, matrices, page, uyeda, widths, zhou, zhou_delayed, zhou_network, zhou_search, zhou_speed  # noqa: E402
 from papers.claims import jugan as claims_of_jugan  # noqa: E402
 from papers.claims.judge import Verdict  # noqa: E402
+from papers.claimed import Judged, Talk  # noqa: E402, F401
 from papers.documents import Documents  # noqa: E402, F401
 from papers.command import binary, in_percent, paritas, schedule  # noqa: E402
 from papers.experiment import Cell, Effort, Experiment, Kind, Point, agrees, printed  # noqa: E402
@@ -494,37 +495,6 @@ class MachineCode(unittest.TestCase):
         words, vectors = widths.products(binary())
         self.assertGreater(words, 20)
         self.assertEqual(vectors, 0)
-
-
-class Talk(unittest.TestCase):
-    """The experiments of Plank's talk."""
-
-    def test_a_quick_run_has_every_code_of_every_shape(self):
-        for k, m in plank.SHAPES:
-            quick, whole = (plank.codes(k, m, Effort(is_quick)) for is_quick in (True, False))
-            self.assertEqual({plank.family(label) for label in quick}, {plank.family(label) for label in whole})
-            self.assertLessEqual({f"RS, w = {w}" for w in (8, 16, 32)}, set(quick))
-            self.assertLessEqual({"CRS good, w = 8", "CRS original, w = 8"}, set(quick))
-        special = {"RDP, w = 16", "RDP, w = 18", "EVENODD, w = 16", "Blaum-Roth, w = 16", "Liberation, w = 17"}
-        self.assertLessEqual(special, set(plank.codes(14, 2, QUICK)))
-
-    def test_libraries_have_rows_of_our_codes(self):
-        for k, m in plank.SHAPES:
-            names = {p.name for p in plank.all_codes(k, m, "encode")(QUICK)}
-            for label in plank.codes(k, m, QUICK):
-                is_there = plank.family(label) not in ("RDP", "EVENODD")  # Debian's Jerasure lacks them.
-                self.assertEqual(f"library, {label}" in names, is_there, label)
-            self.assertLessEqual({"library, RS ISA-L, w = 8", "library, RS liberasurecode, w = 16"}, names)
-
-    def test_a_claim_whose_interval_holds_one_is_undecided(self):
-        cell = lambda low, high, doubt="": Cell("r", "c", (low + high) / 2, low, high, doubt=doubt)
-        doubt = lambda subject, base: next(plank.claim("n", "w", subject, base)).doubt
-        self.assertEqual(doubt(cell(1.0, 1.2), cell(1.1, 1.3)), plank.OVERLAP)
-        self.assertEqual(doubt(cell(1.4, 1.6), cell(1.1, 1.3)), "")
-        self.assertEqual(doubt(cell(1.4, 1.6, "too noisy"), cell(1.1, 1.3)), "too noisy")
-        self.assertEqual(list(plank.claim("n", "w", None, cell(1, 2))), [])
-        ratio = next(plank.claim("n", "w", cell(2, 4), cell(1, 2)))
-        self.assertEqual((ratio.value, ratio.low, ratio.high), (2, 1, 4))
 
 
 class Runs(unittest.TestCase):

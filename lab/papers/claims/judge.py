@@ -94,6 +94,12 @@ def span(cells: Iterable[Cell], unit: str = "") -> str:
     return f"{text}{unit}" + (f" ({doubtful} of {len(found)} doubtful)" if doubtful else "")
 
 
+def interval(cell: Cell) -> str:
+    """A figure with its interval, and its doubt."""
+    text = number(cell.value) + ("" if cell.low is None else f" ({number(cell.low)} to {number(cell.high)})")
+    return f"{text}, {cell.doubt}" if cell.doubt else text
+
+
 def number(value: float) -> str:
     """A figure of two or three digits, or of more from 1000 on."""
     if abs(value) < 0.1:
@@ -112,13 +118,18 @@ def markdown(paper: str, claims: list[Claim]) -> str:
     lines = ["| claim | here | verdict | from |", "| --- | --- | --- | --- |"]
     origins: dict[str, Origin] = {}
     for claim in claims:
-        found = {name: read(f"{paper}-{name}") for name in claim.sources}
+        found = {name: read(identity(paper, name)) for name in claim.sources}
         origins |= {name: record.origin for name, record in found.items()}
         finding = claim.judge({name: record.cells for name, record in found.items()})
         sources = ", ".join(f"`{name}`" for name in claim.sources)
         lines.append(f"| {claim.text} | {finding.here} | {finding.verdict.value} | {sources} |")
     doubtful, timed = doubtful_share([one for one in catalogue.EXPERIMENTS if one.paper == paper])
     return "\n".join([*lines, "", f"<sub>{told(origins)}. Of {timed} timed cells, {doubtful} are doubtful.</sub>"])
+
+
+def identity(paper: str, name: str) -> str:
+    """The identity of an experiment of a paper, or of the one that `name` has in full."""
+    return name if any(one.identity == name for one in catalogue.EXPERIMENTS) else f"{paper}-{name}"
 
 
 def read(identity: str):

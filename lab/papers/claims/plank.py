@@ -1,10 +1,11 @@
 """What the talk of Plank and others claims (2009)."""
 
+from statistics import median
 from typing import Callable
 
 from .. import plank
 from ..experiment import Cell, Records
-from .judge import Claim, Finding, Verdict, below, compare, number
+from .judge import Claim, Finding, Verdict, below, compare, number, over, tally, together
 
 Judge = Callable[[Records], Finding]
 # What the ways to run a code are called here, in the order of the page.
@@ -53,6 +54,45 @@ def fractions(records: Records) -> Finding:
     return Finding(Verdict.OPEN, "then of an XOR of 64 bits, and compiled of the best XOR: " + "; ".join(said))
 
 
+def ends(cells: list[Cell], family: str) -> tuple[Cell, Cell]:
+    """The cells of a family with its smallest and its largest w, as the talk ran it."""
+    of_family = [cell for cell in cells if cell.column == plank.TALK and plank.family(cell.row) == family]
+    width = lambda cell: int(cell.row.rpartition(" ")[2])
+    return min(of_family, key=width), max(of_family, key=width)
+
+
+def by_w(families: tuple[str, ...], decide: Callable[[Cell], Verdict], words: str) -> Judge:
+    """The smallest w of each family beside the largest one up to 32, encoding [6,2] and [14,2]."""
+
+    def judge(records: Records) -> Finding:
+        said, verdicts = [], []
+        for shape in ("6-2", "14-2"):
+            for family in families:
+                small, large = ends(records[f"encode-{shape}"], family)
+                ratio = over(small, large)
+                verdicts.append(decide(ratio))
+                said.append(f"{family} [{shape.replace('-', ',')}] {shown(ratio)}")
+        return Finding(together(verdicts), f"then, the smallest w is as many times as fast as the largest: {', '.join(said)}; {words}: {tally(verdicts)}")
+
+    return judge
+
+
+ENCODED = tuple(f"encode-{k}-{m}" for k, m in plank.SHAPES)
+
+
+def faster_than_disks(records: Records) -> Finding:
+    """The slowest code of all shapes and w beside the disk. The disk was measured once, so its speed has no interval."""
+    (disk,) = [cell for cell in records["luo-disk"] if cell.column == "until on disk"]
+    speeds = {way: sorted(cell.speed for name in ENCODED for cell in records[name] if cell.column == way) for way in (plank.TALK, plank.LIBRARY)}
+    said = "; ".join(f"{WAYS[way]} {number(found[0])} to {number(found[-1])} GB/s, {number(median(found))} in the median" for way, found in speeds.items())
+    slowest = [over(Cell("", "", found[0]), disk) for found in speeds.values()]
+    return Finding(together(compare(ratio, 1) for ratio in slowest), f"{said}; the disk here wrote {number(disk.value)} GB/s ({disk.doubt})")
+
+
+def faster(ratio: Cell) -> Verdict:
+    return compare(ratio, 1)
+
+
 CLAIMS = [
     Claim("Special-purpose RAID-6 codes are faster than Cauchy codes, [6,2]", ("observations",), observed("special-purpose codes over Cauchy ones, [6,2]")),
     Claim("RDP is the fastest of them, [6,2]", ("observations",), observed("RDP over the next best special-purpose code, [6,2]")),
@@ -67,5 +107,9 @@ CLAIMS = [
     Claim("zfec is the best standard Reed-Solomon code, [6,2]", ("observations",), observed("zfec over plain Reed-Solomon, [6,2]")),
     Claim("The same, [12,4]", ("observations",), observed("zfec over plain Reed-Solomon, [12,4]")),
     Claim("Cauchy is the better general-purpose code, [12,4]", ("observations",), observed("Cauchy over Reed-Solomon, [12,4]")),
+    Claim("RDP and EVENODD perform better when w is smaller", ("encode-6-2", "encode-14-2"), by_w(("RDP", "EVENODD"), faster, "smaller is faster")),
+    Claim("Codes of minimal density improve when w increases", ("encode-6-2", "encode-14-2"),
+          by_w(("Liberation", "Blaum-Roth"), lambda ratio: below(ratio, 1), "larger is faster")),
+    Claim("Libraries keep up with disks", (*ENCODED, "luo-disk"), faster_than_disks),
     Claim("(Speeds as fractions of an XOR's, which the talk does not define)", ("encode-6-2",), fractions),
 ]  # fmt: skip

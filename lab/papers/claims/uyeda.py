@@ -25,6 +25,26 @@ def averages_agree(records: Records) -> Finding:
     return Finding(verdict, "cells differ from print, on average, by " + ", ".join(f"{value:.1f} % (table {number})" for number, value in apart.items()))
 
 
+def ratios_of(records: Records, number: str, other: str) -> list[Cell]:
+    """The cells of one table over those of another, of averages over graphs."""
+    base = {cell.place: cell for cell in of_table(records["blocks"], other)}
+    return [over(cell, base[cell.place]) for cell in of_table(records["blocks"], number)]
+
+
+def half_of_the_xors_are_saved(records: Records) -> Finding:
+    """Section VI.2: table 6 over table 5, which counts the copies to data blocks as well."""
+    ratios = ratios_of(records, "6", "5")
+    verdicts = [below(ratio, 0.5, exact=True) for ratio in ratios]
+    return Finding(together(verdicts), f"table 6 has {span(ratios)} of the operations of table 5, over {len(ratios)} cells; less than half: {tally(verdicts)}")
+
+
+def uniform_coverage_needs_less(records: Records) -> Finding:
+    """Section VII.5: table 17 over table 15, both of graphs that are decodable."""
+    ratios = ratios_of(records, "17", "15")
+    verdicts = [below(ratio, 1, exact=True) for ratio in ratios]
+    return Finding(together(verdicts), f"{span(ratios)} of the blocks that a coverage threshold needs, over {len(ratios)} cells; fewer: {tally(verdicts)}")
+
+
 def lazy_is_faster(records: Records) -> Finding:
     greedy = {cell.place: cell for cell in of_table(records["throughput"], "3")}
     ratios = [over(lazy, greedy[lazy.place]) for lazy in of_table(records["throughput"], "4")]
@@ -88,6 +108,8 @@ CLAIMS = [
     Claim("Smaller k needs relatively fewer blocks (section IV)", ("sizes",), fewer_blocks_need_more),
     Claim("Twice the network nearly doubles the system, faster XORs give at most 30 % (section VIII)", ("scaling",), network_scales),
     Claim("Lazy scheduling is faster than greedy (2.8 times)", ("throughput",), lazy_is_faster),
+    Claim("Better scheduling saves over half of the XORs (section VI.2)", ("blocks",), half_of_the_xors_are_saved),
+    Claim("Uniform coverage needs fewer blocks than a coverage threshold (section VII.5)", ("blocks",), uniform_coverage_needs_less),
     Claim("The better XOR gains most for long blocks (section VI.3)", ("xor-blocks",), long_blocks_gain_most),
     Claim("The variants are faster or slower than the lazy decoder as printed (section X)", ("section-10",), variants_are_as_printed),
     Claim("The best parameters for each ratio of network to computation (table 18)", ("table-18-models", "table-18-chance"), table_18_is_reached),

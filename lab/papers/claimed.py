@@ -1,0 +1,109 @@
+"""Tests of what is said about the documents' claims, and of the talk's observations; a part of tests.py."""
+
+import unittest
+
+from . import plank
+from .claims import luo as of_luo
+from .claims import plank as of_plank
+from .claims import zhou as of_zhou
+from .claims.judge import Verdict, identity
+from .experiment import Cell, Effort, printed
+
+QUICK = Effort(quick=True)
+
+
+def cell(row: str, column: str, value: float, spread: float = 0.01, doubt: str = "") -> Cell:
+    return Cell(row, column, value, value - spread, value + spread, speed=value, doubt=doubt)
+
+
+class Talk(unittest.TestCase):
+    """The experiments of Plank's talk."""
+
+    def test_a_quick_run_has_every_code_of_every_shape(self):
+        for k, m in plank.SHAPES:
+            quick, whole = (plank.codes(k, m, Effort(is_quick)) for is_quick in (True, False))
+            self.assertEqual({plank.family(label) for label in quick}, {plank.family(label) for label in whole})
+            self.assertLessEqual({f"RS, w = {w}" for w in (8, 16, 32)}, set(quick))
+            self.assertLessEqual({"CRS good, w = 8", "CRS original, w = 8"}, set(quick))
+        special = {"RDP, w = 16", "RDP, w = 18", "EVENODD, w = 16", "Blaum-Roth, w = 16", "Liberation, w = 17"}
+        self.assertLessEqual(special, set(plank.codes(14, 2, QUICK)))
+
+    def test_libraries_have_rows_of_our_codes(self):
+        for k, m in plank.SHAPES:
+            names = {p.name for p in plank.all_codes(k, m, "encode")(QUICK)}
+            for label in plank.codes(k, m, QUICK):
+                is_there = plank.family(label) not in ("RDP", "EVENODD")  # Debian's Jerasure lacks them.
+                self.assertEqual(f"library, {label}" in names, is_there, label)
+            self.assertLessEqual({"library, RS ISA-L, w = 8", "library, RS liberasurecode, w = 16"}, names)
+
+    def test_a_claim_whose_interval_holds_one_is_undecided(self):
+        cell = lambda low, high, doubt="": Cell("r", "c", (low + high) / 2, low, high, doubt=doubt)
+        doubt = lambda subject, base: next(plank.claim("n", "w", subject, base)).doubt
+        self.assertEqual(doubt(cell(1.0, 1.2), cell(1.1, 1.3)), plank.OVERLAP)
+        self.assertEqual(doubt(cell(1.4, 1.6), cell(1.1, 1.3)), "")
+        self.assertEqual(doubt(cell(1.4, 1.6, "too noisy"), cell(1.1, 1.3)), "too noisy")
+        self.assertEqual(list(plank.claim("n", "w", None, cell(1, 2))), [])
+        ratio = next(plank.claim("n", "w", cell(2, 4), cell(1, 2)))
+        self.assertEqual((ratio.value, ratio.low, ratio.high), (2, 1, 4))
+
+
+class Judged(unittest.TestCase):
+    """Verdicts on invented records: each follows the printed claim."""
+
+    def test_fusion_is_judged_beside_the_order_of_data_alone(self):
+        """Section 3 of Luo names loop fusion as the reason."""
+
+        def verdict(new: float, alone: float) -> Verdict:
+            cells = [cell(packet, f"RDP: {way}", value) for packet in of_luo.PACKETS for way, value in (("new", new), ("order alone", alone))]
+            return of_luo.fusion_is_the_reason({"gains": cells}).verdict
+
+        self.assertEqual([verdict(1.5, 1.0), verdict(1.5, 1.5), verdict(1.2, 1.5)], [Verdict.HOLDS, Verdict.UNDECIDED, Verdict.FAILS])
+
+    def test_large_packets_are_judged_beside_the_traditional_algorithm(self):
+        verdict = lambda large: of_luo.large_packets_harm({"gains": [cell("64", "RDP: new", 1.6), cell("32768", "RDP: new", large)]}).verdict
+        self.assertEqual([verdict(0.8), verdict(1.4)], [Verdict.HOLDS, Verdict.FAILS])
+
+    def test_the_two_strategies_are_judged_on_the_matrices_found_for_them(self):
+        def verdict(unweighted: int, weighted: int) -> Verdict:
+            lengths = {"(0,0)": 90, "(1,1)": 60, "(1,2)": unweighted, "(1,3)": weighted}
+            return of_zhou.two_strategies_are_best({"table-3.5": [Cell(f"(8,6,4) {name}", "GA", length) for name, length in lengths.items()]}).verdict
+
+        self.assertEqual([verdict(57, 58), verdict(57, 61), verdict(50, 60)], [Verdict.HOLDS, Verdict.FAILS, Verdict.PARTLY])
+
+    def test_two_strategies_of_table_3_5_are_the_shortest_but_once(self):
+        lengths: dict[str, dict[str, int]] = {}
+        for (row, column), text in printed("zhou-table-3.5").items():
+            if column == "GA":
+                shape, _, strategy = row.partition(" ")
+                lengths.setdefault(shape, {})[strategy] = int(text)
+        both = [found for found in lengths.values() if "(1,3)" in found]
+        self.assertEqual((len(both), len(lengths)), (5, 10))
+        self.assertTrue(all(found["(1,2)"] == found["(1,3)"] == min(found.values()) for found in both))
+        longer = {shape: (found["(1,1)"], found["(1,2)"]) for shape, found in lengths.items() if found["(1,2)"] > min(found.values())}
+        self.assertEqual(longer, {"(8,6,8)": (133, 134)})
+
+    def test_printed_ranges_are_those_that_claims_name(self):
+        theirs = printed("zhou-table-3.25")
+        ranges = {"Vectorized XOR-based CRS code": (-9.44, 34.76), "STAR": (-8.05, -1.08), "Quantcast-QFS": (23.18, 43.34),
+                  "Vectorized Raid-6": (9.71, 13.62), "RDP": (-10.75, -8.0), "EVENODD": (-10.15, 18.19)}  # fmt: skip
+        for name, expected in ranges.items():
+            values = [float(text) for (row, _), text in theirs.items() if row == name]
+            self.assertEqual((min(values), max(values)), expected, name)
+        table = printed("zhou-table-4.4")
+        losses = [100 * (1 - float(text) / float(table[row, "BB-DPG"])) for (row, column), text in table.items() if column == "DPG in words" and row.endswith(" enc")]
+        self.assertEqual([round(min(losses)), round(max(losses))], [13, 32])
+
+    def test_a_width_is_judged_by_the_smallest_and_the_largest(self):
+        """By number: w = 10 is larger than w = 6."""
+        cells = [cell(f"RDP, w = {w}", plank.TALK, value) for w, value in ((10, 0.5), (6, 0.7), (30, 0.4))]
+        small, large = of_plank.ends(cells, "RDP")
+        self.assertEqual((small.value, large.value), (0.7, 0.4))
+
+    def test_units_are_judged_by_the_share_of_the_link(self):
+        speeds = {16: 2.0, 256: 9.5, 1024: 8.0}
+        found = {"figure-4.6": [cell(str(unit), "10 MB/s: dec1", speed) for unit, speed in speeds.items()]}
+        self.assertEqual(of_zhou.small_units_waste_the_link(found).verdict, Verdict.HOLDS)
+        self.assertEqual(of_zhou.large_units_fill_the_link(found).verdict, Verdict.PARTLY)
+
+    def test_a_claim_may_rest_on_a_record_of_another_document(self):
+        self.assertEqual([identity("plank", "luo-disk"), identity("plank", "ones")], ["luo-disk", "plank-ones"])
